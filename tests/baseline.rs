@@ -172,7 +172,7 @@ fn hostile_files_in_a_store_are_skipped_and_reported() {
     assert_eq!(json["base"]["paths"].as_array().unwrap().len(), 3);
     let warnings: Vec<&str> = json["warnings"].as_array().unwrap().iter().map(|w| w.as_str().unwrap()).collect();
     for i in 0..=9 {
-        let said: Vec<_> = warnings.iter().filter(|w| w.contains(&id(i)) && w.contains(": left out: ")).collect();
+        let said: Vec<_> = warnings.iter().filter(|w| w.contains(&id(i)) && w.contains(": skipped: ")).collect();
         assert_eq!(said.len(), 1, "{i}: {warnings:#?}");
     }
     assert_eq!(warnings.len(), 10, "{warnings:#?}");
@@ -185,10 +185,7 @@ fn hostile_files_in_a_store_are_skipped_and_reported() {
     let (_, json) = run_check(&d, &["new.pb"]);
     let warnings: Vec<&str> = json["warnings"].as_array().unwrap().iter().map(|w| w.as_str().unwrap()).collect();
     assert_eq!((warnings.len(), json["base"]["paths"].as_array().unwrap().len()), (11, 3));
-    assert!(
-        warnings[0].contains("it is of the future") && warnings[10].contains(" more were left out"),
-        "{warnings:#?}"
-    );
+    assert!(warnings[0].contains("its time is in the future") && warnings[10].contains(": skipped "), "{warnings:#?}");
     let text = d.run_with_chance(&[&["--baseline", "store", "new.pb"], &RULE[..]].concat());
     assert!(!text.stdout.contains(&0x1b) && !text.stderr.contains(&0x1b));
     // New runs can still be stored.
@@ -231,12 +228,12 @@ fn a_store_without_a_usable_entry_is_an_error() {
     // Four days in the future, as from a job with a wrong clock.
     let ahead = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs() + 4 * 86_400;
     let broken: [(&str, &str, &dyn Fn(&Path)); 4] = [
-        ("profiles", "left out", &|path| {
+        ("profiles", "skipped", &|path| {
             if path.extension().unwrap() == "gz" {
                 std::fs::write(path, b"junk").unwrap();
             }
         }),
-        ("entries", "left out", &|path| {
+        ("entries", "skipped", &|path| {
             if path.extension().unwrap() == "json" {
                 std::fs::write(path, b"junk").unwrap();
             }
@@ -246,7 +243,7 @@ fn a_store_without_a_usable_entry_is_an_error() {
                 std::fs::copy(corpus("go-heap.base.pb.gz"), path).unwrap();
             }
         }),
-        ("clock", "it is of the future", &|path| {
+        ("clock", "its time is in the future", &|path| {
             let name = path.file_name().unwrap().to_str().unwrap();
             std::fs::rename(path, path.with_file_name(format!("{ahead:012}{}", &name[12..]))).unwrap();
         }),
@@ -264,7 +261,7 @@ fn a_store_without_a_usable_entry_is_an_error() {
             let last = stderr.lines().last().unwrap();
             assert!(last.contains("none of the 4 entries of branch main is usable"), "{name}: {stderr}");
             assert!(last.contains("--accept") && !last.contains("--store"), "{name}: {stderr}");
-            assert_eq!(stderr.lines().filter(|line| line.contains(": left out: ") && line.contains(why)).count(), 4);
+            assert_eq!(stderr.lines().filter(|line| line.contains(": skipped: ") && line.contains(why)).count(), 4);
             assert_eq!(files(&store), before, "{name}");
         }
         // Readable entries belong to their own branch, so other branches are not affected.

@@ -241,7 +241,7 @@ fn pairs_are_ranked_in_one_answer() {
     let out = pprofdiff(&dir, &[&["batch", "--rank"][..], &by_keys].concat());
     assert_eq!(String::from_utf8_lossy(&out.stdout), text.replace(".pb.gz:", ":"));
     let out = pprofdiff(&dir, &[&["batch", "main"][..], &by_keys].concat());
-    assert!(String::from_utf8_lossy(&out.stderr).contains("--group pairs the files of one pattern"));
+    assert!(String::from_utf8_lossy(&out.stderr).contains("--group needs one pattern"));
     // An input is never overwritten, even if only a manifest names it.
     std::fs::write(
         dir.join("n.csv"),
@@ -250,7 +250,7 @@ fn pairs_are_ranked_in_one_answer() {
     .unwrap();
     std::fs::copy(corpus("story-cpu.new.pb.gz"), dir.join("out.json")).unwrap();
     let out = pprofdiff(&dir, &["batch", "n.csv", "--rank", "-o", "out.json"]);
-    assert!(String::from_utf8_lossy(&out.stderr).contains("the output is also read"), "{out:?}");
+    assert!(String::from_utf8_lossy(&out.stderr).contains("the output is also an input"), "{out:?}");
     assert_eq!(std::fs::read(dir.join("out.json")).unwrap(), std::fs::read(corpus("story-cpu.new.pb.gz")).unwrap());
     // An unreadable file is reported, and the other pairs are ranked.
     std::fs::write(dir.join("main/again/more.pb.gz"), "no profile").unwrap();
@@ -381,7 +381,10 @@ fn the_output_name_selects_the_format() {
     for format in ["svg", "markdown"] {
         let out = pprofdiff(&dir, &["batch", "main", "branch", "--format", format]);
         let error = String::from_utf8(out.stderr).unwrap();
-        assert!(error.contains(&format!("can't be written as {format}; they can as text, jsonl, csv")), "{error}");
+        assert!(
+            error.contains(&format!("can't be written as {format}; supported formats: text, jsonl, csv")),
+            "{error}"
+        );
         assert_eq!(out.status.code(), Some(2));
     }
     std::fs::remove_dir_all(&dir).unwrap();

@@ -105,7 +105,7 @@ fn a_change_is_found_and_its_commit_named() {
     assert!(stderr.contains("a change of the total: +35.7 %"), "{stderr}");
     assert!(stdout.contains("shop.validate") && stdout.contains("+5000"), "{stdout}");
     let short = shop.git(&["rev-parse", "--short", "HEAD"]);
-    let line = format!("   {} validate emails, shop/email.go:5: its own lines", short.trim());
+    let line = format!("   {} validate emails, shop/email.go:5: changes the function itself", short.trim());
     assert!(stdout.lines().any(|l| l == line), "{stdout}");
     assert!(stdout.contains("pprofdiff peek '^shop\\.validate$' ") && !stdout.contains("--base"), "{stdout}");
     // `explain` reads the result again from the folder, which also records the commands.
@@ -151,14 +151,14 @@ fn each_failure_prints_one_line_that_names_the_problem() {
         let line = shop.failure(args);
         assert!(line.contains(wanted), "{args:?}: {line}");
     };
-    expect_failure(&["bench", "nothing..HEAD", "--", "sh", "run.sh"], "git knows no commit \"nothing\"");
+    expect_failure(&["bench", "nothing..HEAD", "--", "sh", "run.sh"], "git: unknown commit \"nothing\"");
     let build =
         [&into("r1")[..], &["--build", "echo so it is >&2; test $(cat cost) = 1", "--", "sh", "run.sh"]].concat();
     expect_failure(&build, "the build of the base side failed (exit status: 1): so it is");
     expect_failure(&[&into("r2")[..], &["--", "true"]].concat(), "true wrote no profile to");
     expect_failure(&[&into("r3")[..], &["--", "no-such-program"]].concat(), "no-such-program can't be started");
     let failing = [&into("r4")[..], &["--", "sh", "-c", "echo Error: oh no; echo '  0: start'; exit 3"]].concat();
-    expect_failure(&failing, "(exit status: 3): Error: oh no; all of it is in ");
+    expect_failure(&failing, "(exit status: 3): Error: oh no; the full output is in ");
     // The output file of the failed run exists, and does not block the next run.
     let line = shop.failure(&failing);
     let kept = line.trim().rsplit(" is in ").next().unwrap();
@@ -167,11 +167,11 @@ fn each_failure_prints_one_line_that_names_the_problem() {
     assert!(output.status.success(), "{stderr}");
     expect_failure(&into("r5"), "no command is given");
     expect_failure(&["bench", "--into", "r6", "--", "true"], "name what to compare");
-    expect_failure(&[&into("r7")[..], &["--effect", "0%", "--", "true"]].concat(), "more than 0%");
+    expect_failure(&[&into("r7")[..], &["--effect", "0%", "--", "true"]].concat(), "greater than 0%");
     expect_failure(&["bench", "--more", "none"], "none/runs.toml");
     expect_failure(&[&into("r8")[..], &["--format", "svg", "--", "true"]].concat(), "svg needs a file");
-    expect_failure(&["explain", "a.pb.gz", "b.pb.gz", "--git", "x..y"], "git knows no commit \"x\"");
-    expect_failure(&["explain", "--git", "run.sh", "b.pb.gz"], "--git takes a range of commits, and run.sh is a file");
+    expect_failure(&["explain", "a.pb.gz", "b.pb.gz", "--git", "x..y"], "git: unknown commit \"x\"");
+    expect_failure(&["explain", "--git", "run.sh", "b.pb.gz"], "--git needs a range of commits, but run.sh is a file");
     // Simulates a full disk: files may not grow beyond a few blocks.
     let program = env!("CARGO_BIN_EXE_pprofdiff");
     let full = format!("trap '' XFSZ; ulimit -f 2; {program} bench HEAD~1..HEAD --into r9 -- sh run.sh");
@@ -416,7 +416,7 @@ fn three_dots_start_at_the_merge_base() {
     let bench = ["bench", "main...branch", "--bisect", "--runs", "8", "--", "sh", "run.sh"];
     let (output, _, stderr) = shop.run(&bench);
     assert!(output.status.success() && stderr.contains("a change of the total: +35.7 %"), "{stderr}");
-    assert!(stderr.lines().last().unwrap().ends_with("round 2 did it"), "{stderr}");
+    assert!(stderr.lines().last().unwrap().ends_with("round 2 made the change"), "{stderr}");
     shop.git(&["checkout", "-q", "--orphan", "other"]);
     shop.git(&["commit", "-q", "-m", "apart"]);
     let line = shop.failure(&["bench", "main...other", "--into", "apart", "--", "true"]);
@@ -532,7 +532,7 @@ fn two_commands_are_compared_in_the_working_directory() {
     assert!(stderr.contains("note: the base has $COST none, the new side 9000"), "{stderr}");
     let (_, stdout, stderr) = shop.run(&["bench", "--more", "pprofdiff-runs", "--yes", "--runs", "9"]);
     assert!(stderr.contains("a change of the total: +35.7 %") && stdout.contains("shop.validate"), "{stderr}");
-    assert!(shop.failure(&["bench", "--base-cmd", "sh run.sh"]).contains("the other none"));
+    assert!(shop.failure(&["bench", "--base-cmd", "sh run.sh"]).contains("only one side has a command"));
     assert!(shop.failure(&["bench", "--base-cmd", "a 'b", "--new-cmd", "c"]).contains("a ' is not closed"));
 }
 
@@ -637,7 +637,7 @@ fn one_side_of_a_folder_of_runs_can_replace_a_profile() {
         [&["convert", "runs", "-o", "x.folded"][..], &["merge", "runs", "-o", "x.pb.gz"], &["top", "runs", "all.pb.gz"]]
     {
         let line = shop.failure(args);
-        assert!(line.contains("these are runs of two sides; for one of them name runs/base or runs/new"), "{line}");
+        assert!(line.contains("these are runs of two sides; for one side name runs/base or runs/new"), "{line}");
     }
     assert!(shop.failure(&["top", "other/base"]).contains("other/base"));
 }
@@ -653,7 +653,7 @@ fn bisect_measures_the_remaining_commits_until_one_is_left() {
     let (output, _, stderr) = shop.run(&bench);
     assert!(output.status.success(), "{stderr}");
     let measured = stderr.matches("commits are left; measuring").count();
-    assert!(measured == 2 && stderr.lines().last().unwrap().ends_with("round 2 did it"), "{stderr}");
+    assert!(measured == 2 && stderr.lines().last().unwrap().ends_with("round 2 made the change"), "{stderr}");
 }
 
 /// Returns true if the program is missing or the kernel denies access to it. The test then prints SKIPPED. CI does not
@@ -721,7 +721,10 @@ fn a_benchmark_of_go_does_the_same_operations_on_both_sides() {
     let go = ["--", "go", "test", "-bench", "Work", "-benchtime", "200ms", "."];
     let (output, stdout, stderr) = repository.run(&[&["bench", "HEAD~1..HEAD", "--runs", "8"][..], &go].concat());
     assert!(output.status.success() && stderr.contains("a change of the total: +"), "{stderr}");
-    assert!(stdout.contains("acme/shop.") && stdout.contains("more rounds, work.go:5: its own lines"), "{stdout}");
+    assert!(
+        stdout.contains("acme/shop.") && stdout.contains("more rounds, work.go:5: changes the function itself"),
+        "{stdout}"
+    );
     let runs = std::fs::read_to_string(repository.0.join("pprofdiff-runs/runs.toml")).unwrap();
     let operations: Vec<&str> = runs.lines().filter(|line| line.starts_with("operations = ")).collect();
     assert!(operations.len() >= 10 && operations.iter().all(|line| *line == operations[0]), "{runs}");

@@ -196,7 +196,7 @@ fn a_bucket_can_be_a_series_and_fill_a_store() {
     std::fs::remove_dir_all(kept).unwrap();
     // Labels of objects are read, too.
     let failed = command(&store, &[&add[..], &["host={host}"]].concat()).output().unwrap();
-    assert!(failure(&failed).contains("s3://prof/db/v1/x.pb.gz: no sample has a label host"));
+    assert!(failure(&failed).contains("s3://prof/db/v1/x.pb.gz: no sample has the label host"));
 }
 
 #[test]
@@ -211,19 +211,19 @@ fn errors_of_a_bucket_are_shown() {
         ),
         ("s3://nobucket/x.pb.gz", "404 Not Found: The specified bucket does not exist"),
         ("s3://prof/denied", "403 Forbidden: Access Denied"),
-        ("s3://prof", "without a key: s3://BUCKET/KEY"),
-        ("s3://prof/../other/x", "can't be asked for"),
-        ("s3://prof//evil.example/x", "can't be asked for"),
-        ("s3://", "is no bucket"),
-        ("s3://a@b/x", "is no bucket"),
-        ("s3://../x", "is no bucket"),
+        ("s3://prof", "the key is missing; write s3://BUCKET/KEY"),
+        ("s3://prof/../other/x", "a key must not begin with /"),
+        ("s3://prof//evil.example/x", "a key must not begin with /"),
+        ("s3://", "is not a bucket name"),
+        ("s3://a@b/x", "is not a bucket name"),
+        ("s3://../x", "is not a bucket name"),
     ] {
         let error = fails(&["top", address]);
         assert!(error.contains(why) && !error.contains("Signature") && !error.contains("AKID"), "{address}: {error}");
     }
     for (pattern, why) in [
         ("s3://prof/none*", "no file matches"),
-        ("s3://*/x", "is no bucket"),
+        ("s3://*/x", "is not a bucket name"),
         ("s3://nobucket/*", "s3://nobucket/: the server answers 404 Not Found: The specified bucket does not exist"),
         ("s3://prof/a**", "is invalid"),
     ] {
@@ -238,7 +238,7 @@ fn errors_of_a_bucket_are_shown() {
     // A bucket address must not contain a password, and the error hides it.
     for args in [["top", "s3://me:s3cret@prof/x"], ["series", "s3://me:s3cret@prof/*"]] {
         let error = fails(&args);
-        assert!(error.contains("is no bucket") && !error.contains("s3cret"), "{error}");
+        assert!(error.contains("is not a bucket name") && !error.contains("s3cret"), "{error}");
     }
     let mut nowhere = command(&store, &["top", "s3://prof/x"]);
     let error = failure(&nowhere.env("AWS_ENDPOINT_URL_S3", "host:port").output().unwrap());

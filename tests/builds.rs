@@ -66,7 +66,7 @@ fn text_shows_each_change_with_its_build_and_size() {
     let d = Builds::new("text", false);
     let text = d.out(&[PATTERN, "-n", "2"]);
     let lines: Vec<&str> = text.lines().collect();
-    assert_eq!(lines[0], "3 builds by key, 9 to 11; each is compared with the one before");
+    assert_eq!(lines[0], "3 builds by key, 9 to 11; each is compared with the previous build");
     assert!(lines[1].starts_with("inuse_space (bytes): 67.53kB -> 54.91kB  -12.62kB  -18.7%"), "{text}");
     assert!(lines[2].starts_with("2 of "), "{text}");
     let cells: Vec<&str> = lines[5].split_whitespace().collect();

@@ -310,7 +310,7 @@ fn each_run_of_the_new_side_is_normalized_separately() {
     let one_empty = ["--base", "base", "--new", "same2", "zero", "same3"];
     let (code, json) = d.json(&with(&one_empty, &["--fail-on", "total>+0%", "--normalize=total"]));
     assert_eq!(code, 0);
-    assert!(json["warnings"][0].as_str().unwrap().contains("nothing of cpu was measured in 1 of the 3"));
+    assert!(json["warnings"][0].as_str().unwrap().contains("the total of cpu is 0 in 1 of the 3"));
     // Normalization by zero is an error.
     for (files, how, said) in [
         (["zero", "base"], "total", "base: can't normalize by total: the total of the base is zero"),
@@ -435,12 +435,12 @@ fn an_empty_new_side_is_reported() {
     ["none", "none2"].iter().for_each(|name| d.write(name, profile(CPU, &[])));
     let out = d.run(&["base", "none", "--fail-on", "total>+1%"]);
     let stderr = String::from_utf8_lossy(&out.stderr);
-    assert_eq!(stderr, "pprofdiff: none: nothing of cpu was measured: its total is 0; there is nothing to check\n");
+    assert_eq!(stderr, "pprofdiff: none: the total of cpu is 0; there is nothing to check\n");
     let out = d.run(&["--base", "base", "--new", "base", "none", "none2", "base2", "--fail-on", "total>+1%"]);
     assert!(String::from_utf8_lossy(&out.stderr).contains("as in 2 of the 4 new profiles"), "{out:?}");
     let out = d.run(&["--base", "base", "--new", "base", "none", "base2", "--fail-on", "total>+1%"]);
     let stdout = String::from_utf8_lossy(&out.stdout);
-    assert!(stdout.contains("warning: nothing of cpu was measured in 1 of the 3 new profiles: none"), "{stdout}");
+    assert!(stdout.contains("warning: the total of cpu is 0 in 1 of the 3 new profiles: none"), "{stdout}");
 }
 
 #[test]

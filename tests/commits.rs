@@ -573,7 +573,7 @@ fn an_accused_commit_has_a_place_and_a_reason() {
     }
     let line = text.lines().nth(first.lines.0 as usize - 1).unwrap();
     assert!(line.contains("work(n) * 17") && first.lines.0 == first.lines.1, "{line:?} {:?}", first.lines);
-    assert_eq!((first.why.as_str(), ranked.of), ("its own lines", 20));
+    assert_eq!((first.why.as_str(), ranked.of), ("changes the function itself", 20));
 }
 
 /// A call of a new function, in Go, and a call of a function with other callers, in Rust.

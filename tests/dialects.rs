@@ -124,7 +124,7 @@ fn lines_without_a_stack_count_and_are_reported() {
         assert_eq!(stacks(&p)[&(vec![], vec![])], [5], "{format}");
         assert_eq!(
             p.warnings(),
-            ["in: 2 lines have no stack, the first is line 2; their values count in the total alone"],
+            ["in: 2 lines have no stack, first at line 2; their values count only in the total"],
             "{format}"
         );
         let none = read(format, "<module> (t.py:10);work (t.py:8) 6\n").unwrap();
@@ -134,5 +134,5 @@ fn lines_without_a_stack_count_and_are_reported() {
         assert!(error.to_string().contains("line 2: \"12\" does not end in a number"), "{format}: {error}");
     }
     let two = read("folded2", "a 1 2\n 3 4\n").unwrap();
-    assert_eq!(two.warnings(), ["in: line 2 has no stack; its value counts in the total alone"]);
+    assert_eq!(two.warnings(), ["in: line 2 has no stack; its value counts only in the total"]);
 }

@@ -27,6 +27,7 @@ mod others;
 mod otlp;
 mod pictures;
 mod properties;
+mod prose;
 mod rules;
 mod runs;
 mod sampling;

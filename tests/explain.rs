@@ -526,8 +526,8 @@ fn invalid_explain_options_are_errors() {
     let scaled = query().with_normalize(pprofdiff::Normalize::Total);
     assert!(refused(&diff, scaled, &[], options()).contains("--ops"));
     assert!(refused(&diff, query(), &["alloc_space"], options()).contains("do not belong together"));
-    assert!(refused(&diff, query(), &[], options().with_ops(0.0, 1.0)).contains("positive"));
-    assert!(refused(&diff, query(), &[], options().with_min_effect(2.0)).contains("part of the total"));
+    assert!(refused(&diff, query(), &[], options().with_ops(0.0, 1.0)).contains("greater than zero"));
+    assert!(refused(&diff, query(), &[], options().with_min_effect(2.0)).contains("fraction of the total"));
     // A cost with its count, in either order. A heap in use can be combined with all that was allocated.
     for (first, second) in [("alloc_space", "alloc_objects"), ("alloc_objects", "alloc_space")] {
         let e = diff.explain(&query().with_sample_type(first), &[second.to_owned()], &options()).unwrap();
@@ -626,6 +626,6 @@ fn noise_is_estimated_from_runs_of_equal_builds() {
         let options = ExplainOptions::default().with_noise_runs(runs);
         let diff = Diff::new(&with_noise, std::slice::from_ref(&new)).unwrap();
         let error = diff.explain(&Query::default(), &[], &options).unwrap_err().to_string();
-        assert!(error.contains("two runs of equal builds or more"), "{error}");
+        assert!(error.contains("two or more runs of equal builds"), "{error}");
     }
 }

@@ -284,7 +284,7 @@ fn an_input_is_never_overwritten() {
         let last: &[&str] = if args.ends_with(&["--report"]) { &[output] } else { &["-o", output] };
         let output_of = run(&[args, last].concat());
         let line = failure(&output_of);
-        let is_reported = line.contains("is also read") && line.contains("name another file for it");
+        let is_reported = line.contains("is also an input") && line.contains("choose another output file");
         assert!(is_reported && output_of.stdout.is_empty(), "{args:?} {output}: {line}");
         assert_eq!(content(), before, "{args:?} {output}");
     }
@@ -294,7 +294,7 @@ fn an_input_is_never_overwritten() {
     let input = fs::File::open(directory.join("a.pb.gz")).unwrap();
     let merged =
         command().current_dir(&directory).args(["merge", "-", "b.pb.gz", "-o", "a.pb.gz"]).stdin(input).output();
-    assert!(failure(&merged.unwrap()).contains("is also read"));
+    assert!(failure(&merged.unwrap()).contains("is also an input"));
     assert_eq!(content(), before);
     // A device is not replaced, and a copy of an input is a different file.
     assert!(run(&["convert", "a.pb.gz", "--format", "pprof", "-o", "/dev/null"]).status.success());

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use pprofdiff::check::{Check, How, Outcome, Rules};
+use pprofdiff::check::{Check, CheckPolicy, Outcome, Rules};
 use pprofdiff::{Diff, Profile, Query};
 
 use crate::made_up::{profile, stacks};
@@ -96,7 +96,7 @@ fn profile_of_run(run: &[i64]) -> Arc<Profile> {
     profile(&stacks(&[("samples", "count"), ("cpu", "nanoseconds")], &samples))
 }
 
-fn check(base: &[Vec<i64>], new: &[Vec<i64>], rules: &[String], how: How) -> Check {
+fn check(base: &[Vec<i64>], new: &[Vec<i64>], rules: &[String], how: CheckPolicy) -> Check {
     let [base, new] = [base, new].map(|side| side.iter().map(|run| profile_of_run(run)).collect::<Vec<_>>());
     let mut all = Rules::default();
     rules.iter().for_each(|rule| all.fail_on(rule).unwrap());
@@ -242,7 +242,7 @@ impl Case {
         }
     }
 
-    fn check(&self, how: How) -> Check {
+    fn check(&self, how: CheckPolicy) -> Check {
         check(&self.base, &self.new, &[self.subject.rule(self.limit)], how)
     }
 
@@ -260,7 +260,7 @@ fn cases(seed: u64, n: usize) -> impl Iterator<Item = (Case, Random)> {
 fn a_pass_means_that_no_limit_is_exceeded_and_the_worst_finding_comes_first() {
     let mut outcomes: BTreeMap<Outcome, usize> = BTreeMap::new();
     for (case, _) in cases(11, 2500) {
-        let found = case.check(How::default());
+        let found = case.check(CheckPolicy::default());
         let excesses = case.subject.excesses(case.limit, &case.base, &case.new);
         let exceeding = excesses.iter().filter(|(_, excess)| **excess > 0.0).count();
         assert_eq!(found.verdict == Outcome::Pass, exceeding == 0, "{} {found:?}", case.describe());
@@ -294,7 +294,7 @@ fn a_stricter_limit_never_passes_where_a_looser_limit_does_not() {
             Limit::Share(_) => vec![0, 5, 20, 60, 90],
             _ => vec![0, 5, 50, 400, 4000, 40_000],
         };
-        let how = How::default().with_require_power(random.below(2) == 0);
+        let how = CheckPolicy::default().with_require_power(random.below(2) == 0);
         let verdicts: Vec<Outcome> = sizes
             .iter()
             .map(|&size| check(&case.base, &case.new, &[case.subject.rule(case.limit.with(size))], how).verdict)
@@ -327,7 +327,7 @@ fn a_stricter_limit_does_not_pass_where_every_function_grew() {
         let (base, new) = (vec![run(1.0), run(1.0)], vec![run(factor)]);
         for size in [20, 50, 100] {
             let rule = Subject::Each.rule(Limit::Growth(size));
-            let found = check(&base, &new, &[rule], How::default());
+            let found = check(&base, &new, &[rule], CheckPolicy::default());
             assert_ne!(found.verdict, Outcome::Pass, "case {case}: {size} % of x{factor}: {base:?} {new:?}");
         }
     }
@@ -336,14 +336,14 @@ fn a_stricter_limit_does_not_pass_where_every_function_grew() {
 #[test]
 fn another_rule_never_turns_a_failure_into_a_pass() {
     for (case, mut random) in cases(13, 1000) {
-        let alone = case.check(How::default()).verdict;
+        let alone = case.check(CheckPolicy::default()).verdict;
         let rule = case.subject.rule(case.limit);
         let others = (0..1 + random.below(5)).map(|_| {
             let subject = random.one_of(&SUBJECTS[1..]);
             subject.rule(Limit::random(&mut random))
         });
         let rules: Vec<String> = std::iter::once(rule).chain(others).collect();
-        let found = check(&case.base, &case.new, &rules, How::default());
+        let found = check(&case.base, &case.new, &rules, CheckPolicy::default());
         assert!(alone == Outcome::Pass || found.verdict != Outcome::Pass, "{rules:?} {}", case.describe());
         assert_eq!(alone == Outcome::Pass, found.rules[0].outcome == Outcome::Pass, "{rules:?} {}", case.describe());
     }
@@ -363,7 +363,7 @@ fn another_run_of_the_same_program_never_hides_a_large_change() {
         let (all_base, all_new) = (population.runs(0, 5, &mut random), population.runs(1, 5, &mut random));
         let rule = random.one_of(&["flat:each=^pkg.f0$>+20%", "cum:any>+20%", "flat:regex=^pkg.f0$>+20%"]).to_owned();
         for (m, n) in [(1, 1), (2, 1), (1, 2), (2, 2), (3, 1), (1, 3), (3, 2), (3, 3), (5, 1), (5, 5)] {
-            let found = check(&all_base[..m], &all_new[..n], std::slice::from_ref(&rule), How::default());
+            let found = check(&all_base[..m], &all_new[..n], std::slice::from_ref(&rule), CheckPolicy::default());
             assert_eq!(found.verdict, Outcome::Fail, "case {case}, {m} and {n} runs: {rule} {found:?}");
         }
     }
@@ -379,7 +379,7 @@ fn a_growth_within_chance_is_smaller_than_the_growth_that_would_fail() {
         if !is_of_one || !matches!(case.limit, Limit::Growth(0..)) {
             continue;
         }
-        let found = case.check(How::default());
+        let found = case.check(CheckPolicy::default());
         let rule = &found.rules[0];
         let f = &rule.findings[0];
         let (Some(least), Some(percent)) = (rule.detectable, f.percent) else { continue };

@@ -201,7 +201,7 @@ fn prose_about_goroutines_is_not_a_dump() {
     }
     let options = LoadOptions::default().with_input_format("goroutines").unwrap();
     let error = Profile::from_bytes("in", b"panic: boom\n", &options).unwrap_err();
-    assert!(error.to_string().contains("has no goroutine, such as goroutine 1 [running]:"), "{error}");
+    assert!(error.to_string().contains("has no goroutine; a goroutine begins with a line such as"), "{error}");
 }
 
 #[test]

@@ -351,23 +351,23 @@ fn errors_name_the_line() {
     };
     let heap = "heap profile: 3: 48 [7: 112] @ heap_v2/524288\n";
     for (text, words) in [
-        (format!("{heap}3: 48 [7: 112] @ 0x4\nx\n"), "line 3: \"x\" is no sample of a heap profile"),
-        (format!("{heap}3: 48 @ 0x4\n"), "line 2: \"3: 48 @ 0x4\" is no sample"),
-        (format!("{heap}0: 48 [7: 112] @ 0x4\n"), "bytes of no object"),
+        (format!("{heap}3: 48 [7: 112] @ 0x4\nx\n"), "line 3: \"x\" is not a sample of a heap profile"),
+        (format!("{heap}3: 48 @ 0x4\n"), "line 2: \"3: 48 @ 0x4\" is not a sample"),
+        (format!("{heap}0: 48 [7: 112] @ 0x4\n"), "bytes without objects"),
         (format!("{heap}1: 99999999999999999999 [7: 112] @ 0x4\n"), "more than an int64 holds"),
         (format!("{heap}1: 9 [7: 112] @ 0x40000000000000000\n"), "an address of more than 64 bits"),
         (format!("{heap}1: 1 [1: 9223372036854775807] @ 0x4\n").repeat(1), "int64"),
         ("heap profile: 3: 48 [7: 112] @ heap_v2/99999999999999999999\n".into(), "the sampling rate"),
-        ("heap profile: 3: 48 [7: 112] @ heap_v9/5\n".into(), "heap_v9 is not known"),
-        ("goroutine profile: total 3\n1 @ 0x4\n1 @ y\n".into(), "line 3: \"1 @ y\" is no sample"),
+        ("heap profile: 3: 48 [7: 112] @ heap_v9/5\n".into(), "unknown kind of heap profile heap_v9"),
+        ("goroutine profile: total 3\n1 @ 0x4\n1 @ y\n".into(), "line 3: \"1 @ y\" is not a sample"),
         ("goroutine profile: total 3\n99999999999999999999 @ 0x4\n".into(), "int64"),
         ("--- mutex:\ncycles/second=x\n1 2 @ 0x3\n".into(), "line 2: \"cycles/second=x\" is not set to a number"),
         ("--- mutex:\nsampling period=9223372036854775807\n1 2 @ 0x3\n".into(), "line 3"),
-        ("--- mutex:\nformat=9\n1 2 @ 0x3\n".into(), "attribute that is not known"),
-        ("--- mutex:\n1 @ 0x3\n".into(), "line 2: \"1 @ 0x3\" is no sample"),
-        ("--- threadz 1 ---\n\n--- Thread x\n".into(), "line 3: \"--- Thread x\" is no thread"),
-        ("--- heapz 1 ---\nformat = cobol\n".into(), "line 2: \"format = cobol\" is an attribute"),
-        ("--- heapz 1 ---\nformat = java\nresolution = bytes\n 5 0 @ 0x1\n".into(), "bytes of no object"),
+        ("--- mutex:\nformat=9\n1 2 @ 0x3\n".into(), "is an unknown attribute"),
+        ("--- mutex:\n1 @ 0x3\n".into(), "line 2: \"1 @ 0x3\" is not a sample"),
+        ("--- threadz 1 ---\n\n--- Thread x\n".into(), "line 3: \"--- Thread x\" is not a thread"),
+        ("--- heapz 1 ---\nformat = cobol\n".into(), "line 2: \"format = cobol\" is an unknown attribute"),
+        ("--- heapz 1 ---\nformat = java\nresolution = bytes\n 5 0 @ 0x1\n".into(), "bytes without objects"),
     ] {
         let error = error(text.as_bytes());
         assert!(error.contains(words), "{text:?}: {error}");

@@ -270,7 +270,7 @@ fn damaged_compression_is_reported() {
     assert!(message(&gzip(&[])).contains("not a profile"));
     assert!(message(&changed(n - 8)).contains("checksum (CRC-32) is wrong"));
     assert!(message(&changed(n - 4)).contains("gzip length is wrong"));
-    assert!(message(&changed(2)).contains("compression that does not exist"));
+    assert!(message(&changed(2)).contains("compression method that does not exist"));
     assert!(message(&[&packed[..], b"trailing"].concat()).contains("not gzip follow the gzip data"));
     assert!(message(&[0x28, 0xb5, 0x2f, 0xfd, 1, 2, 3]).contains("the zstd data is damaged or cut off"));
     assert!(message(b"<!DOCTYPE html><html>").contains("in.pb: "));
@@ -516,7 +516,7 @@ fn otlp_messages_do_not_share_strings() {
     };
     let (first, second) = (message(r#","first""#), message(""));
     let error = load(format!("{first}\n{second}\n").as_bytes()).unwrap_err().to_string();
-    assert!(error.contains("message 1") && error.contains("it refers to string 3, and there are 3"), "{error}");
+    assert!(error.contains("message 1") && error.contains("it refers to string 3, but there are 3"), "{error}");
     // An attribute has one value, so several values are ambiguous.
     let several = r#"{"resourceProfiles":[{"resource":{"attributes":[{"key":"k","value":{"stringValue":"v","intValue":"1"}}]}}]}"#;
     let error = load(several.as_bytes()).unwrap_err().to_string();

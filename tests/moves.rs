@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use pprofdiff::explain::{CauseKind, ExplainOptions, Explanation, How, ScaleRule, Verdict};
+use pprofdiff::explain::{CauseKind, ExplainOptions, Explanation, MoveKind, ScaleRule, Verdict};
 use pprofdiff::{Diff, Profile, Query};
 
 use crate::made_up::{cpu, says, with, words};
@@ -26,7 +26,7 @@ fn explain_only(base: &[(&str, i64)], new: &[(&str, i64)]) -> Explanation {
 
 /// Checks that no rename and no cost shift is reported.
 fn assert_nothing_moved(e: &Explanation) {
-    assert!(e.moved.iter().all(|moved| moved.how == How::Replaced), "{:?}", e.moved);
+    assert!(e.moved.iter().all(|moved| moved.how == MoveKind::Replaced), "{:?}", e.moved);
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn a_method_of_another_type_is_a_rename_if_it_calls_the_same() {
         cpu(&with(&all.iter().map(|(stack, n)| (stack.as_str(), *n)).collect::<Vec<_>>()))
     };
     let e = explain(&[side("Table")], &[side("Rows")], None);
-    assert_eq!((e.verdict, e.moved.len(), e.moved[0].how), (Verdict::None, 1, How::Renamed), "{e:?}");
+    assert_eq!((e.verdict, e.moved.len(), e.moved[0].how), (Verdict::None, 1, MoveKind::Renamed), "{e:?}");
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn a_sibling_of_equal_cost_is_not_a_rename() {
     assert_nothing_moved(&explain(&[side("main.logRequest")], &[side("main.query")], None));
     // Similar names are evidence of a rename.
     let e = between(&[("main.main;main.serve;main.query", 4000)], &[("main.main;main.serve;main.queryRows", 4000)]);
-    assert_eq!((e.moved.len(), e.moved[0].how), (1, How::Renamed), "{e:?}");
+    assert_eq!((e.moved.len(), e.moved[0].how), (1, MoveKind::Renamed), "{e:?}");
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn equal_closure_numbers_are_not_a_rename() {
     // If the enclosing function moved to another path, its closure is renamed, too.
     let (old, new) = (stack("shop/read.scan"), stack("shop/input.scan"));
     let e = between(&[(&old, 4000)], &[(&new, 4000)]);
-    assert_eq!((e.moved.len(), e.moved[0].how), (1, How::Renamed), "{e:?}");
+    assert_eq!((e.moved.len(), e.moved[0].how), (1, MoveKind::Renamed), "{e:?}");
     let (old, new) = ("main;run;<lambda>", "main;run;Parser.<lambda>");
     assert_nothing_moved(&explain_only(&[(old, 4000), ("main;<module>", 900)], &[(new, 4000), ("main;<module>", 900)]));
 }

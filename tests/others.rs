@@ -28,10 +28,10 @@ fn the_advised_command_makes_a_profile() {
     for (tool, script, file, what) in [
         ("unzip", zip, "it is.zip", "a zip archive"),
         ("tar", "tar -cf it.tar profile", "it.tar", "a tar archive"),
-        ("xz", "xz -k -c profile > it.xz", "it.xz", "packed with xz"),
-        ("bzip2", "bzip2 -k -c profile > it.bz2", "it.bz2", "packed with bzip2"),
-        ("gzip", "gzip -c profile > it.gz", "it.gz", "packed twice"),
-        ("lz4", "lz4 -q -c profile > it.lz4", "it.lz4", "packed with lz4"),
+        ("xz", "xz -k -c profile > it.xz", "it.xz", "compressed with xz"),
+        ("bzip2", "bzip2 -k -c profile > it.bz2", "it.bz2", "compressed with bzip2"),
+        ("gzip", "gzip -c profile > it.gz", "it.gz", "compressed twice"),
+        ("lz4", "lz4 -q -c profile > it.lz4", "it.lz4", "compressed with lz4"),
     ] {
         let package = if tool == "xz" { "xz-utils" } else { tool };
         if !tools::have(tool, "--help", package, "others::the_advised_command_makes_a_profile") {
@@ -78,7 +78,7 @@ fn each_kind_of_file_is_named_in_the_error() {
     let mark = b"\x82\x47\x7a\x76\xb2\x8d\x42\xba\x81\xdc\x33\x32\x6d\x57\xa0\x79";
     let perfetto = [&b"\x0a\x17\x40\x05\x50\x01\xa2\x02\x10"[..], mark].concat();
     for (bytes, what, advice) in [
-        (&b"2ELIFREP\0"[..], "the other order of bytes; have perf write it as text", "perf script -i in > profile.txt"),
+        (&b"2ELIFREP\0"[..], "the other byte order; have perf write it as text", "perf script -i in > profile.txt"),
         (b"go 1.26 trace\0\0\0\x01", "an execution trace of Go", "go tool trace -pprof=sched in > profile.pb.gz"),
         (b"JAVA PROFILE 1.0.2\0", "a heap dump of Java", ""),
         (b"MOJ\x03", "samples of Austin in its binary form", "mojo2austin in profile.austin"),
@@ -95,7 +95,7 @@ fn each_kind_of_file_is_named_in_the_error() {
         (b"<?xml version=\"1.0\"?>\n<svg xmlns=\"x\">", "an SVG picture", ""),
         (b"\n<!DOCTYPE HTML>\n<title>404</title>", "an HTML page; it says \"404\"; if it came from a server", ""),
         (b"<?xml version=\"1.0\"?>\n<a/>", "XML", ""),
-        (b"{\"meta\":{\"stackwalk\":1}}", "as Firefox records it", ""),
+        (b"{\"meta\":{\"stackwalk\":1}}", "Firefox's raw format", ""),
         (b"\xdc\xdfJSLB\x01\0", "the Firefox profiler in its binary form", ""),
         (b"{\"traceEvents\":[]}", "a trace of Chrome", ""),
         (b"[{\"name\":\"a\",\"ph\":\"I\",\"ts\":1}]", "a trace of Chrome", ""),
@@ -113,7 +113,7 @@ fn each_kind_of_file_is_named_in_the_error() {
         ),
         (b"{\"version\":1.2,\"gc_samples\":1,\"missed_samples\":0}", "stackprof's report as JSON", ""),
         (b"Nettrace\x14\0\0\0!FastSerialization.1", "a trace of .NET", "dotnet-trace convert in --format Speedscope"),
-        (b"SIMPLEPERF\x01\0X\0", "a report of simpleperf; give simpleperf's own converter", ""),
+        (b"SIMPLEPERF\x01\0X\0", "a report of simpleperf; convert the recording with simpleperf's own converter", ""),
         (
             b"Cmdline: /bin/simpleperf record\nArch: arm64\nEvent: cpu-cycles\nEvent count: 5\n",
             "a report of simpleperf",

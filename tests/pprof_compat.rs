@@ -61,7 +61,7 @@ fn files() -> [String; 3] {
 fn boolean_options_of_pprof_accept_no_other_value() {
     for word in ["-cum=maybe", "-drop_negative=x", "-top=2"] {
         let error = failure(&[word, &corpus("story-cpu.new.pb.gz")]);
-        assert!(error.contains("is on or off"), "{word}: {error}");
+        assert!(error.contains("must be on or off"), "{word}: {error}");
     }
 }
 
@@ -124,13 +124,16 @@ fn pprof_options_with_the_same_meaning_are_accepted() {
 #[test]
 fn other_pprof_options_name_the_replacement() {
     for (pprofs, said) in [
-        ("-http=: B", "pprofdiff: -http is pprof's; here: pprofdiff serve --open FILES shows them in the browser"),
+        (
+            "-http=: B",
+            "pprofdiff: -http is an option of pprof; here: pprofdiff serve --open FILES shows them in the browser",
+        ),
         ("-http localhost:8080 -base B N", "pprofdiff serve --open FILES"),
         ("-web B", "--open"),
         ("-png B", "dot -Tpng"),
-        ("-top B N", "pprofdiff top A B; to add up, pprofdiff merge"),
+        ("-top B N", "pprofdiff top A B; to add up, use pprofdiff merge"),
         ("-top -tree B", "-top and -tree are two views"),
-        ("tree -top B", "-top is a view of pprof's, tree one of ours"),
+        ("tree -top B", "-top is a view of pprof, and tree a verb of pprofdiff"),
         ("-top -nodefraction=0.1 B", "-n N"),
         ("-top -base B", "is missing"),
         ("-top -base", "-base needs a value"),
@@ -180,7 +183,7 @@ fn any_input_converts_to_any_format() {
     assert_eq!(page["profiles"].as_array().unwrap().len(), 2);
 
     let out = path("x.txt");
-    assert!(failure(&["convert", &base, "-o", &out]).contains("pprof, folded, speedscope; name one with --format"));
+    assert!(failure(&["convert", &base, "-o", &out]).contains("pprof, folded, speedscope; set one with --format"));
     assert!(failure(&["convert", &base, "-o", "x.svg"]).contains("--format"));
     assert!(failure(&["convert", &base, "-o", &bare, "--sample-type", "cpu"]).contains("all sample types"));
     assert!(failure(&["convert", &base, "-o", &folded, "--sample-type", "heap"]).contains("there are samples, cpu"));
@@ -221,18 +224,18 @@ fn a_weight_multiplies_a_file() {
     let refused = |weight: &str| failure(&["merge", &heap, "--weight", weight, "-o", "x.pb"]);
     for (weight, said) in [
         ("3", "write it as FILE=3"),
-        ("*=x", "x is no number"),
+        ("*=x", "x is not a number"),
         ("*=0", "from 0.000001 to 1000000"),
         ("*=-1", "from 0.000001"),
         ("*=NaN", "from 0.000001"),
         ("*=1e9", "to 1000000"),
-        ("web*=3", "none of the files is called so"),
-        ("*heap*.pb=3", "none of the files is called so"),
+        ("web*=3", "no input file matches"),
+        ("*heap*.pb=3", "no input file matches"),
     ] {
         assert!(refused(weight).contains(said), "{weight}: {}", refused(weight));
     }
     let twice = failure(&["merge", &heap, "--weight", "*=1", "--weight", "*heap*=2", "-o", "x.pb"]);
-    assert!(twice.contains("are both of"), "{twice}");
+    assert!(twice.contains("both match"), "{twice}");
     // Sums that overflow after weighting.
     let large = path("large.folded");
     std::fs::write(&large, format!("a {}\n", i64::MAX / 1000)).unwrap();

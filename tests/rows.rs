@@ -173,8 +173,8 @@ fn small_rows_are_hidden() {
         assert!(!rows.is_empty() && shown["rows_total"] == all["rows_total"] && shown["hide_below"] == 5.0);
     }
     assert!(stdout(&[&base, &new, "--hide-below", "5"]).contains("hide_below=5"));
-    assert!(failure(&["stacks", &base, &new, "--hide-below", "5"]).contains("stacks does not support hide_below"));
-    assert!(failure(&[&base, &new, "--hide-below", "500"]).contains("0 to 100 percent"));
+    assert!(failure(&["stacks", &base, &new, "--hide-below", "5"]).contains("stacks does not support --hide-below"));
+    assert!(failure(&[&base, &new, "--hide-below", "500"]).contains("percentage from 0 to 100"));
 }
 
 /// Each sample with a matching frame belongs to one chain, which ends at the first match.

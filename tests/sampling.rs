@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use pprofdiff::check::{Check, How, Outcome, Rules};
+use pprofdiff::check::{Check, CheckPolicy, Outcome, Rules};
 use pprofdiff::explain::{ExplainOptions, Verdict};
 use pprofdiff::proto::{Profile as Message, ValueType};
 use pprofdiff::sampling::{Model, Sampling};
@@ -42,7 +42,7 @@ fn text(name: &str, text: &str) -> Arc<Profile> {
     Arc::new(Profile::from_bytes(name, text.as_bytes(), &LoadOptions::default()).unwrap())
 }
 
-fn check_as(base: &Arc<Profile>, new: &Arc<Profile>, rule: &str, how: How) -> Check {
+fn check_as(base: &Arc<Profile>, new: &Arc<Profile>, rule: &str, how: CheckPolicy) -> Check {
     let mut rules = Rules::default();
     rules.fail_on(rule).unwrap();
     rules.how = how;
@@ -50,7 +50,7 @@ fn check_as(base: &Arc<Profile>, new: &Arc<Profile>, rule: &str, how: How) -> Ch
 }
 
 fn verdict(base: &Arc<Profile>, new: &Arc<Profile>, rule: &str) -> Outcome {
-    check_as(base, new, rule, How::default()).verdict
+    check_as(base, new, rule, CheckPolicy::default()).verdict
 }
 
 /// Returns the same samples in the shape of each producer, 10 ms each.
@@ -180,11 +180,14 @@ fn rules_on_frames_never_fail_if_the_number_of_samples_is_unknown() {
     for (name, [base, new]) in cases {
         let (base, new) = (profile(&base), profile(&new));
         assert_eq!(Sampling::of_profile(&base, 0).model, Model::Unknown, "{name}");
-        let found = check_as(&base, &new, "flat:any>+20%", How::default());
+        let found = check_as(&base, &new, "flat:any>+20%", CheckPolicy::default());
         assert_eq!(found.verdict, Outcome::Inconclusive, "{name}");
         assert!(found.rules[0].findings.iter().all(|f| f.p.is_none()), "{name}");
         assert!(found.summary.warnings.iter().any(|w| w.contains("number of samples")), "{name}");
-        assert_eq!(check_as(&base, &new, "flat:any>+20%", How::default().with_strict(true)).verdict, Outcome::Fail);
+        assert_eq!(
+            check_as(&base, &new, "flat:any>+20%", CheckPolicy::default().with_strict(true)).verdict,
+            Outcome::Fail
+        );
         let diff = Diff::between(base, new).unwrap();
         let explained = diff.explain(&Query::default(), &[], &ExplainOptions::default()).unwrap();
         assert_eq!((explained.verdict, explained.account.p), (Verdict::Inconclusive, None), "{name}");

@@ -265,7 +265,7 @@ fn hostile_answers_are_errors() {
     };
     let begin = Instant::now();
     let line = failure_with(slow, &["--timeout", "300ms"]);
-    assert!(line.contains("no answer within 0.300 s; ask for less time (from=, until=)"), "{line}");
+    assert!(line.contains("no answer within 0.300 s; request a shorter period (from=, until=)"), "{line}");
     assert!(begin.elapsed() < Duration::from_secs(20));
     let page = |stream: &mut TcpStream| send(stream, "200 OK", "Content-Type: text/html\r\n", b"<html>login");
     assert!(failure_with(page, &[]).contains("does not answer like Pyroscope (200, text/html)"));

@@ -10,7 +10,7 @@ use pprofdiff::list::SourceDirs;
 use pprofdiff::samples::{Label, LabelValue};
 use pprofdiff::series::{Series, SeriesOptions};
 use pprofdiff::{
-    Compression, Diff, ErrorKind, LoadOptions, Profile, Query, Result, Sort, Source, Work, WriteOptions, merge,
+    Cancellation, Compression, Diff, ErrorKind, LoadOptions, Profile, Query, Result, Sort, Source, WriteOptions, merge,
 };
 use pprofdiff_report::{CheckOptions, Format, PageOptions, Report, Request, View};
 
@@ -137,15 +137,15 @@ fn pool() -> rayon::ThreadPool {
 fn every_verb_stops_at_the_next_poll() {
     let pool = pool();
     for (name, verb) in verbs() {
-        let run = |work: &Work| pool.install(|| work.run(&verb)).and_then(|result| result);
-        let work = Work::new();
+        let run = |work: &Cancellation| pool.install(|| work.run(&verb)).and_then(|result| result);
+        let work = Cancellation::new();
         let whole = run(&work).unwrap();
         let polls = work.polls();
         // The inputs have some megabytes, and at most a few hundred kilobytes are processed between two polls.
         assert!(polls >= 10, "{name} polls {polls} times");
         for at in [0, 1, polls / 4, polls / 2, polls * 9 / 10] {
-            let work = Work::new();
-            work.stop_at_poll(at);
+            let work = Cancellation::new();
+            work.stop_at_checkpoint(at);
             let ended = run(&work);
             assert_eq!(
                 ended.map(|_| ()).unwrap_err().kind(),
@@ -156,7 +156,7 @@ fn every_verb_stops_at_the_next_poll() {
             let most = at + 2 * THREADS;
             assert!(work.polls() <= most, "{name}, stopped at {at} of {polls}: {} polls", work.polls());
         }
-        assert!(run(&Work::new()).unwrap() == whole, "{name} says something else after it was stopped");
+        assert!(run(&Cancellation::new()).unwrap() == whole, "{name} says something else after it was stopped");
     }
 }
 
@@ -173,14 +173,14 @@ fn a_cancelled_update_changes_no_state() {
     // A computer that has written before polls at other places, so the loop uses new computers.
     let mut computer = DeltaComputer::new(options.clone());
     computer.start(&base).unwrap();
-    let work = Work::new();
+    let work = Cancellation::new();
     work.run(|| computer.update(&new).map(drop)).unwrap().unwrap();
     assert!(work.polls() >= 10, "{}", work.polls());
     for at in 0..work.polls() {
         let mut computer = DeltaComputer::new(options.clone());
         computer.start(&base).unwrap();
-        let work = Work::new();
-        work.stop_at_poll(at);
+        let work = Cancellation::new();
+        work.stop_at_checkpoint(at);
         assert!(work.run(|| computer.update(&new).map(drop)).is_err(), "stopped at {at}");
         assert!(bytes(&mut computer) == expected, "stopped at {at}");
     }
@@ -192,7 +192,7 @@ fn work_reports_its_phase() {
     let bytes = new.to_bytes(&WriteOptions::default()).unwrap();
     let diff = Diff::new(std::slice::from_ref(&base), &[new]).unwrap();
     let phase = |run: &dyn Fn()| {
-        let work = Work::new();
+        let work = Cancellation::new();
         assert_eq!(work.phase(), None);
         work.run(run).unwrap();
         work.phase()

@@ -67,7 +67,7 @@ fn series_of_a_store_equal_those_of_its_files() {
     assert!(output.starts_with("2 profiles added"), "{output}");
     assert!(
         stdout(&["store", "add", &store, &pattern, "--key", "service=api", "--key", "build={1}"])
-            .contains("2 were there")
+            .contains("2 already stored")
     );
     let stored = format!("{store}/service=api");
     let paths = regex::Regex::new("[^,]*/(build=[a-z]*/[0-9a-f]{32}|go-labels-cpu[^,]*)").unwrap();
@@ -81,7 +81,7 @@ fn series_of_a_store_equal_those_of_its_files() {
     assert!(stdout(&["store", "list", &stored]).contains("service=api/build=base  1  "));
     assert!(stdout(&["store", "compact", &store]).contains("6 files"));
     assert!(failure(&["top", &format!("{store}/host=a")]).contains("service, build"));
-    assert!(failure(&["store", "list", &corpus("series")]).contains("no store"));
+    assert!(failure(&["store", "list", &corpus("series")]).contains("not a profile store"));
 }
 
 /// Creates a store with two builds of a service.

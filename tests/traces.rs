@@ -298,8 +298,8 @@ fn different_units_of_speedscope_are_not_added_up() {
         let profiles = json!([profile("main", first), profile("wall\u{1b}[1m", second)]);
         let error = read(profiles.clone(), expected_type).unwrap_err();
         let expected = format!(
-            "in: profile 1: the unit of \"wall\\u{{1b}}[1m\" is {second} and that of \"main\" (profile 0) {first}, so \
-             the input type {expected_type} can't be that of both; give one of another unit, such as samples/count"
+            "in: profile 1: \"wall\\u{{1b}}[1m\" has the unit {second} and \"main\" (profile 0) has the unit {first}, so \
+             the input type {expected_type} cannot apply to both; give an input type with another unit, such as samples/count"
         );
         assert!(error.to_string().starts_with(&expected), "{error}");
         assert_eq!(error.kind(), ErrorKind::Malformed);

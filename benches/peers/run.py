@@ -241,23 +241,23 @@ def digits(value: float) -> str:
 
 
 INSIDE = {
-    "inflate": "the limit: libdeflate inflates both files",
-    "bare": "decode and add: inflate, unchecked tables, one addition a location",
+    "inflate": "lower bound: libdeflate inflates both files",
+    "bare": "minimum: inflate, decode without checks, one addition per location",
     "open": "open both files (inflate, parse, check)",
     "top": "table of functions",
-    "explain": "explain: the causes, with noise",
-    "check": "check: a rule on every function",
-    "page": "the page, with all its views",
-    "stacks": "all stacks, matched by name",
-    "written": "diff as a message",
-    "written_gzip": "diff as a gzip file",
+    "explain": "explain: causes and noise",
+    "check": "check: one rule on every function",
+    "page": "HTML page with all views",
+    "stacks": "table of stacks, matched by name",
+    "written": "diff as an uncompressed pprof file",
+    "written_gzip": "diff as a gzip-compressed pprof file",
 }
 # The name of each process, and the reference among ours.
 PROCESSES = {
     "table": ("`pprofdiff A B`", None),
     "pprof_top": ("`go tool pprof -top -diff_base`", "table"),
-    "obvious": ("Rust: prost messages, a HashMap", "table"),
-    "upb": ("Python: protobuf (upb), dictionaries", "table"),
+    "obvious": ("Rust: prost and a HashMap", "table"),
+    "upb": ("Python: protobuf (upb) and dictionaries", "table"),
     "written": ("`pprofdiff A B --format pprof`", None),
     "gomerge": ("Go library: Parse, Scale, Merge, Write", "written"),
     "pprof_proto": ("`go tool pprof -proto -diff_base`", "written"),
@@ -292,7 +292,7 @@ def process_table(processes: dict[str, dict[str, Times]]) -> str:
         [text, *(cell(medians, name, reference) for medians in processes.values())]
         for name, (text, reference) in PROCESSES.items()
     ]
-    return table(["wall s / CPU s / peak MiB (times ours: wall, CPU)", *processes], rows)
+    return table(["wall s / CPU s / peak MiB (ratio to pprofdiff: wall, CPU)", *processes], rows)
 
 
 def growth_table(shapes: dict, inside: dict, processes: dict) -> str:
@@ -308,9 +308,9 @@ def growth_table(shapes: dict, inside: dict, processes: dict) -> str:
             row += [f"{wall / samples * 1e9:.0f}", f"{wall / frames * 1e9:.1f}"]
         peak = processes[size]["table"][2] * 1.048576
         rows.append([*row, f"{peak * 1e6 / samples:.0f}", digits(peak / megabytes)])
-    head = ["size", "samples of both sides"]
-    head += [f"{name}: ns a {unit}" for name in ("table", "stacks", "message") for unit in ("sample", "frame")]
-    return table([*head, "peak bytes a sample", "peak / (inflated + files)"], rows)
+    head = ["size", "samples on both sides"]
+    head += [f"{name}: ns per {unit}" for name in ("table", "stacks", "written diff") for unit in ("sample", "frame")]
+    return table([*head, "peak bytes per sample", "peak / (files + inflated data)"], rows)
 
 
 def targets(
@@ -322,7 +322,7 @@ def targets(
     def row(work: str, against: str, value: float, reach: float, aim: float, unit: str = "x", cpu: str = "") -> None:
         # Multiples of a lower bound should be small, and multiples of our own time large.
         met = [value >= goal if reach < aim else value <= goal for goal in (reach, aim)]
-        word = "aim" if met[1] else "yes" if met[0] else "**no**"
+        word = "stretch goal" if met[1] else "goal" if met[0] else "**no**"
         rows.append([work, against, f"{digits(value)}{unit}", cpu, f"{reach:g}", f"{aim:g}", word])
 
     def ratio(work: str, against: str, times: Times, reference: Times, reach: float, aim: float) -> None:
@@ -330,32 +330,34 @@ def targets(
 
     for size in processes:
         works, limit = inside[size], inside[size]["inflate"]
-        ratio(f"table of functions, {size}", "inflate", works["top"], limit, 2.3 if size == "L" else 2.0, 1.6)
-        ratio(f"all stacks by name, {size}", "inflate", works["stacks"], limit, 3, 2.5)
+        reach = 2.3 if size == "L" else 2.0
+        ratio(f"table of functions, {size}", "inflating both files", works["top"], limit, reach, 1.6)
+        ratio(f"table of stacks, {size}", "inflating both files", works["stacks"], limit, 3, 2.5)
         most = {"S": 50, "M": 300, "L": 1000}[size]
         beyond = (works["explain"][0] - works["top"][0]) * 1000
-        row(f"explain, {size}", "beyond the table of functions", beyond, most, most, unit=" ms")
+        row(f"explain, {size}", "on top of the table of functions", beyond, most, most, unit=" ms")
     for size, reach, aim in (("S", 20, 30), ("M", 100, 150), ("L", 300, 800)):
         if "pprof_top" in (works := processes.get(size, {})):
             ratio(f"`pprofdiff A B`, {size}", "`go tool pprof -top`", works["pprof_top"], works["table"], reach, aim)
     for size in (size for size in processes if size != "S"):
         works = processes[size]
-        row(f"diff written, gzip, {size}", "Go library, CPU", works["gomerge"][1] / works["written"][1], 8, 15)
-        row(f"its bytes, {size}", "Go library's", written[size]["ours"] / written[size]["go"], 1, 1)
-    for name, text in (("many", "`batch`"), ("tops", "`batch`, with the tables")):
-        ratio(f"{text}, one thread", "inflate", many[f"{name}_1"], many["inflate_1"], 1.8, 1.6)
-        ratio(f"{text}, two threads", "inflate", many[f"{name}_2"], many["inflate_2"], 1.8, 1.6)
+        gzip = works["gomerge"][1] / works["written"][1]
+        row(f"write the diff as gzip, {size}", "Go library, by CPU time", gzip, 8, 15)
+        row(f"size of that file, {size}", "the Go library's file", written[size]["ours"] / written[size]["go"], 1, 1)
+    for name, text in (("many", "`batch`"), ("tops", "`batch` with tables")):
+        ratio(f"{text}, one thread", "inflating all files", many[f"{name}_1"], many["inflate_1"], 1.8, 1.6)
+        ratio(f"{text}, two threads", "inflating all files", many[f"{name}_2"], many["inflate_2"], 1.8, 1.6)
         row(f"{text}, two threads", "one thread", many[f"{name}_1"][0] / many[f"{name}_2"][0], 1.9, 2)
     for size, works in python.items():
-        ratio(f"Python `diff(a, b).top()`, {size}", "the same in Rust", works["python"], works["rust"], 1.05, 1.02)
+        ratio(f"Python `diff(a, b).top()`, {size}", "the same call in Rust", works["python"], works["rust"], 1.05, 1.02)
     for size, works in polars.items():
-        ratio(f"Table to polars, stacks of {size}", "copying once", works["polars"], works["copy"], 1.5, 1.1)
+        ratio(f"table of stacks to polars, {size}", "one copy of the columns", works["polars"], works["copy"], 1.5, 1.1)
     more = (start["script"][0] - start["python"][0]) * 1000
     row("console script, tiny pair", "`python -c pass`", more, 15, 10, " ms more")
     if "L" in processes:
         megabytes = sum(shape["inflated"] + shape["gz"] for shape in shapes["L"])
-        row("peak memory, L", "inflated + files", processes["L"]["table"][2] * 1.048576 / megabytes, 1.25, 1.1)
-    return table(["work", "against", "measured", "by CPU", "reach", "aim", "met"], rows)
+        row("peak memory, L", "files + inflated data", processes["L"]["table"][2] * 1.048576 / megabytes, 1.25, 1.1)
+    return table(["operation", "compared with", "measured", "by CPU time", "goal", "stretch goal", "met"], rows)
 
 
 def machine(load: float) -> str:
@@ -363,9 +365,9 @@ def machine(load: float) -> str:
     cpu = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())[1]
     versions = f"{output('rustc', '-V').split()[1]}, Go {output('go', 'version').split()[2].removeprefix('go')}"
     return (
-        f"{datetime.date.today()}, {os.cpu_count()} cores of an {cpu}, {platform.system()}, Rust {versions}, "
-        f"Python {platform.python_version()}; medians. Load average {load:.1f} at the begin, "
-        f"{os.getloadavg()[0]:.1f} at the end: beyond a few tenths, trust no wall time on two threads."
+        f"{datetime.date.today()}, {os.cpu_count()} cores ({cpu}), {platform.system()}, Rust {versions}, "
+        f"Python {platform.python_version()}; medians. Load average {load:.1f} before and "
+        f"{os.getloadavg()[0]:.1f} after; above a few tenths, wall times on two threads are unreliable."
     )
 
 
@@ -425,19 +427,19 @@ def main() -> None:
             targets(shapes, inside, processes, written, many, python, polars, start),
             inside_table(inside),
             process_table(processes),
-            f"Bytes of the written diffs: {json.dumps(written)}.\n",
-            "Growth:\n",
+            f"Sizes of the written diffs in bytes: {json.dumps(written)}.\n",
+            "Cost per sample and per frame, by size:\n",
             growth_table(shapes, inside, processes),
             table(
                 ["200 pairs of size S", "one thread", "two threads", "Python, all cores"],
                 [
-                    ["the limit: libdeflate inflates all files", ms["inflate_1"], ms["inflate_2"], ""],
+                    ["lower bound: libdeflate inflates all files", ms["inflate_1"], ms["inflate_2"], ""],
                     ["`batch`", ms["many_1"], ms["many_2"], ms["python_many"]],
-                    ["with the table of functions of each", ms["tops_1"], ms["tops_2"], ms["python_tops"]],
+                    ["`batch` with tables of functions", ms["tops_1"], ms["tops_2"], ms["python_tops"]],
                 ],
             ),
-            f"A tiny pair: console script {ms['script']}, cargo binary {ms['binary']}; "
-            f"`python -c pass` {ms['python']}.",
+            f"Start-up, on a tiny pair: console script of the Python package {ms['script']}, Rust binary "
+            f"{ms['binary']}, `python -c pass` {ms['python']}.",
         ]
     )
     print(report)

@@ -1,10 +1,10 @@
-//! A lower bound for the engine's time: inflate a file, decode its tables without validation, and do one addition for
-//! each location of each sample. It assumes that ids are 1 to n and that fields have the usual encoding; other input
-//! panics or gives wrong results.
+//! The lower limit of the engine's design: decompression, unchecked tables, and one addition per location of each
+//! sample. It assumes ids from 1 to n and the usual encoding of samples. Other files cause a panic or wrong results.
 
 use std::path::Path;
 
-/// Returns, for the last sample type, the sum of each function by its number, and the number of function names.
+/// Returns the sums of the last sample type by function index, and the number of strings. Each location adds to the
+/// function of its innermost line.
 pub fn decode_and_add(file: &[u8]) -> (Vec<i64>, usize) {
     let size = u32::from_le_bytes(*file.last_chunk::<4>().unwrap()) as usize;
     let mut data = vec![0; size];
@@ -16,7 +16,7 @@ pub fn decode_and_add(file: &[u8]) -> (Vec<i64>, usize) {
         4 => {
             let mut function = 0;
             for_each_field(message, |field, _, line| {
-                // The first line is the innermost.
+                // The innermost line is the first.
                 if field == 4 && function == 0 {
                     for_each_field(line, |field, value, _| function = if field == 1 { value } else { function });
                 }
@@ -59,7 +59,7 @@ pub fn decode_and_add(file: &[u8]) -> (Vec<i64>, usize) {
     (sums, names.len())
 }
 
-/// Like [`decode_and_add`], for a file.
+/// Runs [`decode_and_add`] on a file.
 pub fn decode_and_add_file(path: &Path) -> (Vec<i64>, usize) {
     decode_and_add(&std::fs::read(path).unwrap())
 }

@@ -1,11 +1,14 @@
-//! Synthetic, deterministic profiles for measurements, similar to those of large services.
+//! Generated profiles for benchmarks. They are deterministic, and have the shape of profiles from large services.
 //!
-//! A synthetic program is a layered call graph. Every function has a few call sites, one of them hot, and each leads to
-//! a function of a deeper layer (or rarely to one above, as recursion). A stack is a random walk down from a root.
-//! About one location in eight has an inlined callee. The new side is another build of the same program: 8 % of its
-//! stacks are removed and 8 % are new, every address differs, lines are shifted, and ids are reassigned. Snapshots come
-//! from one process, whose counters grow. The builds of a history are versions of one program: few stacks change in
-//! each, values vary, and one function costs more from some build on.
+//! A generated program is a layered call graph. Every function has a few call sites, and one of them is hot. Each call
+//! site leads to a function of a deeper layer, or rarely back to a function above (recursion). A stack is a random walk
+//! down from a root. About one location in eight has an inlined callee.
+//!
+//! - The new side is another build of the same program: 8 % of its stacks are gone and 8 % are new, all addresses
+//!   differ, lines are shifted, and ids are assigned anew.
+//! - Snapshots come from one process, so its counters grow.
+//! - Builds of a history are versions of one program. A few stacks disappear and appear in each build, values vary, and
+//!   one function becomes more expensive from some build on.
 
 #[allow(clippy::unwrap_used)]
 pub mod bare;
@@ -17,14 +20,14 @@ use std::path::{Path, PathBuf};
 
 use prost::encoding::encode_varint;
 
-/// The size of a profile.
+/// The dimensions of a profile.
 #[derive(Debug, Clone, Copy)]
 pub struct Size {
     /// The name in tables.
     pub name: &'static str,
     samples: u64,
     functions: u64,
-    /// The minimum percentage of calls of a function that take its hot path. It determines how well stacks compress.
+    /// The minimum number of calls per hundred that take a function's hot path. It determines how well stacks compress.
     hot: u64,
     depth: u64,
     values: usize,
@@ -39,14 +42,15 @@ pub const M: Size = Size { name: "M", samples: 50_000, functions: 10_400, hot: 6
 pub const L: Size =
     Size { name: "L", samples: 1_000_000, functions: 100_000, hot: 84, depth: 45, values: 2, labels: false };
 
-/// Number of call sites per function.
+/// The number of call sites per function.
 const SITES: u64 = 3;
-/// Number of snapshots in a series.
+/// The number of snapshots in a series.
 pub const SNAPSHOTS: u64 = 10;
-/// Number of pairs of size S for tasks that compare many.
+/// The number of size-S pairs for benchmarks of many pairs.
 pub const PAIRS: u64 = 200;
 
-/// A small fast generator (splitmix64), random enough for walks and the same on every platform.
+/// A small, fast random number generator (splitmix64). Its quality suffices for random walks, and it gives equal
+/// results on all machines.
 #[derive(Clone, Copy)]
 pub struct Random(pub u64);
 
@@ -69,16 +73,16 @@ fn hash(parts: &[u64]) -> u64 {
     parts.iter().fold(0, |h, &p| Random(h ^ p.wrapping_mul(0x2545_f491_4f6c_dd1d)).bits())
 }
 
-/// The side of a pair.
+/// A side of a pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Build {
-    /// The first build.
+pub enum PairSide {
+    /// The base.
     Base,
-    /// The second build.
+    /// The new side.
     New,
 }
 
-/// Appends a field to a message.
+/// Appends an integer field of a message. Zero is the default, and is omitted.
 fn int(out: &mut Vec<u8>, field: u64, v: u64) {
     if v != 0 {
         encode_varint(field << 3, out);
@@ -86,20 +90,21 @@ fn int(out: &mut Vec<u8>, field: u64, v: u64) {
     }
 }
 
+/// Appends a bytes field of a message.
 fn bytes(out: &mut Vec<u8>, field: u64, b: &[u8]) {
     encode_varint(field << 3 | 2, out);
     encode_varint(b.len() as u64, out);
     out.extend_from_slice(b);
 }
 
-/// Assigns numbers in the order of first use, from 1.
+/// Assigns ids to keys in the order of first use, starting at 1.
 #[derive(Default)]
-struct Order {
+struct IdOrder {
     ids: HashMap<u64, u64>,
     used: Vec<u64>,
 }
 
-impl Order {
+impl IdOrder {
     fn get(&mut self, key: u64) -> u64 {
         let used = &mut self.used;
         *self.ids.entry(key).or_insert_with(|| {
@@ -109,7 +114,7 @@ impl Order {
     }
 }
 
-/// A synthetic program.
+/// A generated program.
 #[derive(Clone, Copy)]
 struct Program {
     size: Size,
@@ -117,8 +122,8 @@ struct Program {
 }
 
 impl Program {
-    /// Computes the call sites of a stack, root first. The stack's number determines them for every build. Returns the
-    /// generator for further random numbers of this stack.
+    /// Fills `stack` with the call sites of a stack, root first. The stack's index determines its content, whatever the
+    /// build. Returns the random generator for further properties of the stack.
     fn walk(self, index: u64, stack: &mut Vec<u64>) -> Random {
         let Size { functions, hot, depth, .. } = self.size;
         let layers = depth * 3 / 2;
@@ -131,7 +136,8 @@ impl Program {
             let site = function * SITES + call;
             stack.push(site);
             let mut h = Random(hash(&[self.seed, site]));
-            // Calls lead from one layer to the next. One call in thirty goes to a function further up, as recursion.
+            // Calls lead from one layer to the next. One call in thirty leads to a function that is already on the
+            // stack.
             function = match h.below(30) {
                 0 if stack.len() > 2 => stack[stack.len() - 2] / SITES,
                 _ => (8 + (layer % layers) * wide + h.below(wide)) % functions,
@@ -141,44 +147,45 @@ impl Program {
     }
 }
 
-/// The cost of a stack: the number of times it was seen (or of objects that it allocated), and of objects still in use.
-struct Cost {
+/// The cost of a stack: the number of occurrences (or allocated objects), and the number of objects still in use.
+struct StackCost {
     count: u64,
     kept: u64,
 }
 
-/// Returns one side of a pair as an inflated message.
-pub fn message(size: Size, build: Build, seed: u64) -> Vec<u8> {
-    let shift = if build == Build::New { size.samples * 8 / 100 } else { 0 };
+/// Returns one side of a pair as an uncompressed message.
+pub fn message(size: Size, build: PairSide, seed: u64) -> Vec<u8> {
+    let shift = if build == PairSide::New { size.samples * 8 / 100 } else { 0 };
     encode(Program { size, seed }, build as u64, shift..shift + size.samples, |_, random| {
-        let count = weight(random) + u64::from(build == Build::New) * random.below(20);
-        Cost { count, kept: count / 3 }
+        let count = weight(random) + u64::from(build == PairSide::New) * random.below(20);
+        StackCost { count, kept: count / 3 }
     })
 }
 
-/// Returns snapshot `time` of a process's heap, as an inflated message. Counters never decrease, and half of them stay
-/// constant. Each snapshot has some new stacks, which come first and therefore change all ids (as in Go), lacks a few
-/// of the oldest, and omits some others once.
+/// Returns snapshot `time` of a process's heap, as an uncompressed message. Counters only grow, and half of them stay
+/// constant. In each snapshot, some stacks are new. They come first and so shift all ids, as in Go's profiles. A few of
+/// the oldest stacks are gone, and others are missing in this snapshot only.
 pub fn snapshot(size: Size, time: u64, seed: u64) -> Vec<u8> {
     let step = size.samples / 100;
     let stacks = (time * step..size.samples + 2 * time * step).rev();
     encode(
         Program { size, seed },
-        Build::Base as u64,
+        PairSide::Base as u64,
         stacks.filter(|&i| !hash(&[i, time]).is_multiple_of(50)),
         |index, random| {
             let (weight, busy) = (weight(random), hash(&[index]) % 2);
             let count = weight * (8 + busy * time) / 8;
-            Cost { count, kept: if busy == 0 { count / 3 } else { hash(&[index, time, 1]) % (count + 1) } }
+            StackCost { count, kept: if busy == 0 { count / 3 } else { hash(&[index, time, 1]) % (count + 1) } }
         },
     )
 }
 
-/// The first build of a history in which a function costs more.
+/// The build of a history at which a function becomes more expensive.
 pub const STEP: u64 = 600;
 
-/// Returns build `number` of a history as an inflated message. 8 % of the stacks are replaced per thousand builds, one
-/// in 25 is missing in each build, and values vary by up to 10 % each plus up to 3 % in common.
+/// Returns build `number` of a history as an uncompressed message. Over a thousand builds, 8 % of the stacks are
+/// replaced. In each build, one stack in 25 is missing. The values of single stacks vary by up to 10 %, and all values
+/// together by up to 3 %.
 pub fn history(size: Size, number: u64, seed: u64) -> Vec<u8> {
     let program = Program { size, seed };
     let begin = number * size.samples / 12_500;
@@ -186,30 +193,30 @@ pub fn history(size: Size, number: u64, seed: u64) -> Vec<u8> {
     let mut stack = Vec::new();
     program.walk(0, &mut stack);
     let slow = stack[stack.len() / 3] / SITES;
-    let all = 970 + hash(&[seed, number, 2]) % 61;
-    // The callback for costs is called for one stack after another.
+    let common = 970 + hash(&[seed, number, 2]) % 61;
+    // Costs are requested one after another, so a single buffer suffices.
     let stack = std::cell::RefCell::new(stack);
     encode(program, number + 2, stacks, |index, random| {
         let mut stack = stack.borrow_mut();
         program.walk(index, &mut stack);
         let grown = number >= STEP && stack.iter().any(|site| site / SITES == slow);
-        let own = 900 + hash(&[seed, index, number, 3]) % 201;
-        let count = weight(random) * own * all * if grown { 13 } else { 10 } / 10_000_000;
-        Cost { count: count.max(1), kept: 0 }
+        let stack_factor = 900 + hash(&[seed, index, number, 3]) % 201;
+        let count = weight(random) * stack_factor * common * if grown { 13 } else { 10 } / 10_000_000;
+        StackCost { count: count.max(1), kept: 0 }
     })
 }
 
-/// Most stacks are rare, some are hot.
+/// Returns the weight of a stack. Most stacks are rare, and some are hot.
 fn weight(random: &mut Random) -> u64 {
     (random.below(1000) + 1) * (1 + random.below(40) / 39 * 50)
 }
 
-/// Encodes a message. The base has version 0, the new side 1, and the builds of a history higher versions.
+/// Encodes a message. Version 0 is the base, version 1 the new side, and larger versions are builds of a history.
 fn encode(
     program: Program,
     version: u64,
     stacks: impl Iterator<Item = u64>,
-    cost: impl Fn(u64, &mut Random) -> Cost,
+    cost: impl Fn(u64, &mut Random) -> StackCost,
 ) -> Vec<u8> {
     let Program { size, seed } = program;
     let mut strings: Vec<String> = vec![String::new()];
@@ -232,7 +239,7 @@ fn encode(
     let label_values = strings.len() as u64;
     strings.extend((0..40).map(|i| format!("/api/v1/resource{i}")));
 
-    let mut locations = Order::default();
+    let mut locations = IdOrder::default();
     let (mut m, mut inner, mut stack) = (Vec::new(), Vec::new(), Vec::new());
     for index in stacks {
         let mut random = program.walk(index, &mut stack);
@@ -243,7 +250,7 @@ fn encode(
         inner.clear();
         let object = 16 << random.below(8);
         let endpoint = (random.below(4) == 0).then_some(random.below(40));
-        let Cost { count, kept } = cost(index, &mut random);
+        let StackCost { count, kept } = cost(index, &mut random);
         let heap = [count, count * object, kept, kept * object];
         let cpu = [count, count * 10_000_000];
         let values: &[u64] = if size.values == 4 { &heap } else { &cpu };
@@ -275,7 +282,7 @@ fn encode(
     }
     bytes(&mut out, 3, &m);
 
-    let mut functions = Order::default();
+    let mut functions = IdOrder::default();
     for (i, &site) in locations.used.iter().enumerate() {
         let function = site / SITES;
         let h = hash(&[seed, site, 1]);
@@ -286,7 +293,7 @@ fn encode(
         let shift = match version {
             0 => 0,
             1 => hash(&[function / 20]) % 9,
-            // Files are edited every twenty builds.
+            // Files change every twenty builds.
             _ => hash(&[function / 20, version / 20]) % 9,
         };
         let mut line = |function: u64, number: u64| {
@@ -312,7 +319,7 @@ fn encode(
         ));
         let name = strings.len() as u64 - 1;
         let file = *files.entry(function / 20).or_insert_with(|| {
-            // Depends only on the file, because the first function of the file differs between snapshots.
+            // The path depends on the file alone, because the first function of a file differs between snapshots.
             let file = function / 20;
             strings.push(format!("/src/fleet/service{}/internal/package{}/file{file}.go", file % 17, file % 211));
             strings.len() as u64 - 1
@@ -330,13 +337,13 @@ fn encode(
     out
 }
 
-/// Compresses a message with gzip, at the level that Go uses.
+/// Compresses a message with gzip at level 6, as Go does.
 pub fn gzip(message: &[u8]) -> Vec<u8> {
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::new(6));
     io::Write::write_all(&mut encoder, message).and_then(|()| encoder.finish()).expect("memory does not fail")
 }
 
-/// Inflates a file into a fresh buffer with libdeflate: the lower bound for loading.
+/// Decompresses a file with libdeflate into a fresh buffer, as the lower limit of loading times.
 #[allow(clippy::unwrap_used)]
 pub fn inflate(file: &[u8]) {
     let size = u32::from_le_bytes(*file.last_chunk::<4>().unwrap()) as usize;
@@ -346,9 +353,9 @@ pub fn inflate(file: &[u8]) {
 }
 
 /// Writes `path` unless it exists.
-fn create_if_missing(path: PathBuf, message: impl FnOnce() -> Vec<u8>) -> io::Result<PathBuf> {
+fn made(path: PathBuf, message: impl FnOnce() -> Vec<u8>) -> io::Result<PathBuf> {
     if !path.exists() {
-        // Another process may create the same file at the same time.
+        // Another process may write the same file at the same time.
         let part = path.with_extension(format!("part{}", std::process::id()));
         std::fs::write(&part, gzip(&message()))?;
         std::fs::rename(part, &path)?;
@@ -356,16 +363,15 @@ fn create_if_missing(path: PathBuf, message: impl FnOnce() -> Vec<u8>) -> io::Re
     Ok(path)
 }
 
-/// Returns the files of a pair, and creates them if they are missing.
+/// Returns the files of a pair. Missing files are generated.
 pub fn pair(size: Size, seed: u64) -> io::Result<[PathBuf; 2]> {
     let dir = data_dir()?;
-    let file = |side: &str, build| {
-        create_if_missing(dir.join(format!("{}-{seed}.{side}.pb.gz", size.name)), || message(size, build, seed))
-    };
-    Ok([file("base", Build::Base)?, file("new", Build::New)?])
+    let file =
+        |side: &str, build| made(dir.join(format!("{}-{seed}.{side}.pb.gz", size.name)), || message(size, build, seed));
+    Ok([file("base", PairSide::Base)?, file("new", PairSide::New)?])
 }
 
-/// Returns [`PAIRS`] pairs of size S, each from another program.
+/// Returns [`PAIRS`] pairs of size S, one pair per program.
 pub fn many_pairs() -> io::Result<Vec<[PathBuf; 2]>> {
     (1..=PAIRS).map(|seed| pair(S, seed)).collect()
 }
@@ -374,18 +380,18 @@ pub fn many_pairs() -> io::Result<Vec<[PathBuf; 2]>> {
 pub fn series(size: Size) -> io::Result<Vec<PathBuf>> {
     let dir = data_dir()?;
     (0..SNAPSHOTS)
-        .map(|time| create_if_missing(dir.join(format!("{}-heap.{time}.pb.gz", size.name)), || snapshot(size, time, 1)))
+        .map(|time| made(dir.join(format!("{}-heap.{time}.pb.gz", size.name)), || snapshot(size, time, 1)))
         .collect()
 }
 
-/// Returns a pair of real profiles of the corpus: two builds of a Rust program, with inlining.
+/// Returns a pair of real profiles from the corpus: two builds of a Rust program, with inlining.
 pub fn real_pair() -> [PathBuf; 2] {
     ["base", "new"]
         .map(|side| Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../tests/corpus/rust-cpu.{side}.pb.gz")))
 }
 
-/// Returns the folder for files of measurements, in the target folder of the workspace. Files from another version of
-/// this generator are removed, because they may have other content.
+/// Returns the folder of benchmark files, in the target folder of the workspace. Files from a different version of this
+/// generator are removed, because their content may differ.
 pub fn data_dir() -> io::Result<PathBuf> {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/bench-data");
     let (mark, generator) = (dir.join("generator.rs"), include_str!("lib.rs"));

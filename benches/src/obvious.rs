@@ -1,5 +1,5 @@
-//! The table of functions in the obvious way: prost messages, strings, a HashMap. Our answers are compared with it, and
-//! its time is measured as a peer.
+//! The table of functions by the simplest implementation: prost messages, strings, and a HashMap. Benchmarks measure it
+//! as a peer, and check the engine's results against it.
 
 use std::collections::{HashMap, HashSet};
 use std::io::{Error, Read, Result};
@@ -8,10 +8,10 @@ use std::path::Path;
 use pprofdiff::proto;
 use prost::Message;
 
-/// Returns [flat of the base, flat of new, cum of the base, cum of new] of each function, by name.
+/// Returns [base flat, new flat, base cum, new cum] of each function, by name.
 ///
 /// # Errors
-/// If a file can't be read or is not a profile.
+/// Returns an error if a file cannot be read, or is no profile.
 pub fn table<P: AsRef<Path>>(paths: &[P; 2]) -> Result<HashMap<String, [i64; 4]>> {
     let mut rows: HashMap<String, [i64; 4]> = HashMap::new();
     for (side, path) in paths.iter().enumerate() {

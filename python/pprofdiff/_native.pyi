@@ -58,14 +58,14 @@ _OnReset: TypeAlias = Literal["error", "pass", "clamp"]
 _Pair = TypeVar("_Pair", bound=tuple[_Side, _Side] | Pair, covariant=True)
 
 class PprofError(ValueError):
-    """A profile is not valid, or a question to it can't be answered.
+    """A profile is invalid, or a question about it can't be answered.
 
-    The message is one line that says which input, which record, at which byte and what is wrong; control characters
-    and what else would not be shown as it is are replaced in it. Its parts are exact:
-    input (str or None: the file's name, or what stands for it), record (str or None: such as 'sample 17', counted
-    from 0), offset (int or None: bytes into the inflated data) and detail (str: what is wrong, without the place).
-    advice (str or None) is a command that helps, to be copied into a shell: names in it are quoted. It is a note of the
-    exception too, so a traceback shows it, and the message, which goes to logs, does not.
+    The message is a single line with the input, the record, the byte offset and the reason. Control characters and other
+    unprintable characters in it are replaced. The attributes have the exact parts:
+    input (str or None: the file's name, or a placeholder for it), record (str or None: such as 'sample 17', counted
+    from 0), offset (int or None: in bytes of the inflated data) and detail (str: the reason, without the place).
+    advice (str or None) is a shell command that can help; names in it are quoted. It is also attached as a note, so a
+    traceback shows it, but the message, which goes to logs, does not contain it.
     """
 
     input: str | None
@@ -78,38 +78,38 @@ def load(
     source: _Source,
     **options: Unpack[LoadOptions],
 ) -> Profile:
-    """Load a profile: gzip, zstd or raw.
+    """Load a profile: gzip, zstd or uncompressed.
 
-    `source` is a path (str or os.PathLike), a URL (str; pyroscope:// and parca:// ask servers for one,
-    see docs/sources.md; http://, s3://, gs:// and others need fsspec, each with what fsspec wants for it; what stands
-    before its @ is shown nowhere), bytes (or anything with their buffer), a file object (read to its end) or a Profile
-    (returned as it is). Loading validates everything, so no view can fail on the content later. How it is loaded:
+    `source` is a path (str or os.PathLike), a URL (str), bytes (or an object with the buffer protocol), a file
+    object (read to its end) or a Profile (returned unchanged). pyroscope:// and parca:// URLs query a server, see
+    docs/sources.md. http://, s3://, gs:// and other URLs need fsspec, and the packages that fsspec requires for the
+    scheme. Credentials before the @ of a URL are never shown. Loading validates the whole profile, so views can't
+    fail on its content later. Loading options:
 
-    - `input_format`: The format of all profiles. Unless given, each is recognised by its content.
-    - `input_type`: What profiles count that don't say it, such as folded stacks. Written as cpu/nanoseconds;
-      samples/count unless given.
-    - `binary`: Where names and instructions of addresses are looked up. A binary, or a folder that is
-      searched as pprof searches those of PPROF_BINARY_PATH, which come after it. Of several builds the one with the
-      profile's build id is taken.
-    - `base_binary`: The same for the base alone.
-    - `new_binary`: The same for the new side alone.
-    - `demangle`: How names are demangled: default, templates, full, none, off. As pprof's
-      -symbolize=demangle=HOW: by default without parameters and template arguments. off keeps the names that the
-      profile has.
-    - `time`: The time inside each recording that is read, such as 10s..25s. Either end may be missing. Times
-      count from the recording's beginning, or are moments (2026-11-25T10:00:00Z) or names of events, the first
-      of which counts (..GarbageCollection), where its format has them.
-    - `base_time`: The same for the base alone. One recording may be both sides.
-    - `new_time`: The same for the new side alone.
-    - `split_at`: Compare each recording before a time or event with what comes after it. The same as
-      base_time=..AT and new_time=AT.. together. One recording may be both sides.
-    - `any_build`: Use given binaries even if their build ids are not the profiles'.
-    - `inflated_limit`: Maximum bytes that a profile may inflate to. Unless given that of PPROFDIFF_MAX_INFLATED in
-      the environment, or 2 GiB; 4 GiB minus one at most. A URL's answer may be as long.
+    - `input_format`: The format of all profiles. Detected from the content of each profile by default.
+    - `input_type`: Sample type of profiles that don't state it, such as folded stacks. Written as
+      cpu/nanoseconds; defaults to samples/count.
+    - `binary`: Binary or folder for names and instructions of addresses. Folders are searched
+      like those in PPROF_BINARY_PATH, which are searched last. If several builds match, the binary with the profile's
+      build id is used.
+    - `base_binary`: Binary or folder for the base only.
+    - `new_binary`: Binary or folder for the new side only.
+    - `demangle`: How names are demangled: default, templates, full, none, off. Like pprof's
+      -symbolize=demangle=HOW: the default omits parameters and template arguments. off keeps the names in the profile.
+    - `time`: Part of each recording to read, such as 10s..25s. Either end may be missing. Times count from
+      the start of the recording. If the format has them, an end may also be a moment (2026-11-25T10:00:00Z) or the
+      name of an event (..GarbageCollection); the first event of that name counts.
+    - `base_time`: Part of each recording to read, for the base only. One recording may serve as both sides.
+    - `new_time`: Part of each recording to read, for the new side only.
+    - `split_at`: Compare the part before a time or event with the part after it. Short for
+      base_time=..AT and new_time=AT.. together. One recording may serve as both sides.
+    - `any_build`: Use binaries even if their build ids differ from the profiles'.
+    - `inflated_limit`: Maximum bytes that a profile may inflate to. Defaults to the environment variable
+      PPROFDIFF_MAX_INFLATED, or 2 GiB; at most 4 GiB minus one. Also limits the size of a URL's answer.
 
     A diff that was written as a profile opens as a diff again: its views show both sides.
 
-    Raises PprofError for anything that is not a valid profile, and OSError from the system.
+    Raises PprofError for anything that is not a valid profile, and OSError for system errors.
     """
 
 def diff(
@@ -121,22 +121,22 @@ def diff(
 ) -> Diff:
     """Compare two sides, `base` and `new`.
 
-    Each is whatever load() takes, or a list or tuple of such, or a pattern of paths as "main-*.pb.gz": runs of one
-    program, of which values are the means, and top() tells what is more than chance. With `sum` they add up
-    instead. Sample types are matched by name, and units converted to the finer one. The other keywords are those of
-    load().
+    Each side is anything that load() accepts, a list or tuple of these, or a pattern of paths such as
+    "main-*.pb.gz". Several profiles on a side are runs of one program: values are their means, and top() tests
+    which differences exceed noise. With `sum` they are added up instead. Sample types are matched by name, and
+    units are converted to the finer one. For the other keywords see load().
 
-    Raises PprofError for an invalid profile, for a written diff (which is two sides already: load() it), for
-    sides without a common sample type and for values that add up past int64; OSError from the system.
+    Raises PprofError for an invalid profile, for a written diff (it already has two sides: load() it), for sides
+    without a common sample type and for sums beyond int64. Raises OSError for system errors.
     """
 
 def load_runs(folder: str | PathLike[str], **options: Unpack[LoadOptions]) -> Diff:
-    """Compare the runs that bench() took, of the folder with its runs.toml.
+    """Compare the runs that bench() recorded in a folder with a runs.toml.
 
-    The runs of a side are as those of diff(); binaries that are kept there are used. The other keywords are those of
-    load().
+    Several runs on a side are compared as in diff(). Binaries saved in the folder are used. For the other keywords
+    see load().
 
-    Raises PprofError for a folder without such runs, and as diff().
+    Raises PprofError for a folder without recorded runs, and the same errors as diff().
     """
 
 def merge(
@@ -145,14 +145,14 @@ def merge(
     weights: Sequence[float] | None = None,
     **options: Unpack[LoadOptions],
 ) -> Profile:
-    """Add profiles up to one.
+    """Merge profiles into one by adding their values.
 
-    `profiles` is an iterable of whatever load() takes. Sample types that all have are kept, in the
-    finest of their units; durations add up; the time is the earliest. Written diffs become the diff of both
-    sides' sums. With `weights`, a number for each profile, values are multiplied: 3 is the same as the profile
-    three times. Of weights that are not whole each sample type's sum is rounded once.
+    `profiles` is an iterable of anything that load() accepts. Only sample types that all profiles have are kept, in
+    the finest of their units. Durations are added up, and the time is the earliest. Written diffs are merged into
+    the diff of both sides' sums. `weights` has one number per profile, by which its values are multiplied: 3 is the
+    same as the profile three times. With fractional weights, the sum of each sample type is rounded once.
 
-    Raises PprofError and OSError as diff() does, and PprofError for written diffs beside other profiles.
+    Raises PprofError and OSError like diff(), and PprofError for a mix of written diffs and other profiles.
     """
 
 def delta(
@@ -163,22 +163,22 @@ def delta(
     on_reset: _OnReset = "error",
     **options: Unpack[LoadOptions],
 ) -> Profile:
-    """What happened between two snapshots of a growing profile, such as Go's heap, mutex and block profiles.
+    """Return the change between two snapshots of a cumulative profile, such as Go's heap, mutex and block profiles.
 
-    `prev` (the older) and `cur` are whatever load() takes. The sample types that `cumulative` names are
-    subtracted; all others (gauges) are as in `cur`. None stands for those that are known to be cumulative:
-    alloc_objects, alloc_space, contentions, delay, mutex_count, mutex_duration, block_count, block_duration; a
-    profile that has none of these is refused. The last of the result's comments says which were treated how.
-    Samples that come to zero are gone, with all that only they referred to; the duration is the time between the
-    snapshots (None if one of them does not say when it was taken), all other fields are those of `cur`.
+    `prev` (the older) and `cur` are anything that load() accepts. The sample types in `cumulative` are subtracted.
+    All other types (gauges) are copied from `cur`. None means the types that are known to be cumulative:
+    alloc_objects, alloc_space, contentions, delay, mutex_count, mutex_duration, block_count, block_duration. A
+    profile without any of these is rejected. The last comment of the result lists which types were subtracted and
+    which were copied. Samples that become zero are dropped, with all data that no other sample uses. The duration
+    is the time between the snapshots (None if one of them has no time). All other fields are copied from `cur`.
 
-    A counter that went down means that the process was started anew, and so does it if the samples are gone that
-    had counted more than half. With `on_reset="error"` that is a PprofError; with "pass" the result is `cur` as it
-    is, with "clamp" such counters count as unchanged, and both are said in the comment and by a UserWarning, as
-    are samples that are gone without a restart.
+    A counter that decreased means that the process restarted, and so do missing samples that held more than half of
+    the total. With `on_reset="error"` a restart raises PprofError. With "pass" the result is `cur` unchanged, and
+    with "clamp" decreased counters count as unchanged. The comment and a UserWarning report both, and also samples
+    that disappeared without a restart.
 
-    Raises PprofError also for snapshots in the wrong order or with other cumulative sample types, and for written
-    diffs; and as load().
+    Raises PprofError also for snapshots in the wrong order, for snapshots with different cumulative sample types
+    and for written diffs, and the same errors as load().
     """
 
 def check(
@@ -193,24 +193,24 @@ def check(
     require_power: bool = False,
     **options: Unpack[ViewAndLoadOptions],
 ) -> Check:
-    """Is what changed within limits? For CI.
+    """Check whether the changes are within limits, for CI.
 
-    `base` and `new` are as for diff(), but several profiles on a side are runs of the same program and do not add
-    up: the sides' medians are compared. A rule fails if its limit is exceeded and two equal builds would hardly ever
-    differ so much: once in a hundred checks. What is exceeded within chance is inconclusive. `strict`: limits alone
-    decide. `paired`: run i of the new side belongs to run i of the base. `require_power`: inconclusive, and not
-    passed, if a growth as large as the limit would have been missed.
+    `base` and `new` are as in diff(). Several profiles on a side are runs of the same program: they are not added
+    up, and the medians of the sides are compared. A rule fails if its limit is exceeded and chance alone would
+    cause such a difference at most once in a hundred checks. A limit that is exceeded within noise is inconclusive.
+    With `strict`, noise is ignored. With `paired`, run i of the new side is compared with run i of the base. With
+    `require_power`, the result is inconclusive instead of passed if a growth as large as the limit could have gone
+    unnoticed.
 
-    `fail_on` are rules, [TYPE:]total>LIMIT or [TYPE:]flat|cum:FRAMES>LIMIT. FRAMES are any (each frame by itself),
-    each=RE (each that matches) or regex=RE (all that match, taken as one). A LIMIT is +5% or +10MB (growth), 2GB
-    (the new value) or 30% (the new value's part of the total); one on a time or size needs its unit. `config` is a
-    pprofdiff.toml with rules and what is allowed. `floor` is the percentage of the total below which frames are
-    ignored: 1 for rules on each frame unless given. The other keywords are those of load() and of Views:
-    `sample_type` (one) is that of rules that name none, `normalize` scales each run of the new side, to the median
-    of the base's "total" or "duration", or by a factor.
+    `fail_on` is a list of rules: [TYPE:]total>LIMIT or [TYPE:]flat|cum:FRAMES>LIMIT. FRAMES is any (checks each
+    frame), each=RE (checks each matching frame) or regex=RE (checks the sum of all matching frames). LIMIT is +5%
+    or +10MB (growth), 2GB (new value) or 30% (share of the new total). A limit on a time or size needs its unit.
+    `config` is a pprofdiff.toml with rules and exceptions. `floor` is the percentage of the total below which
+    frames are ignored; for rules on each frame it defaults to 1. For the other keywords see load() and Views.
+    `sample_type` (a single one) applies to rules that do not name one. `normalize` scales each run of the new side
+    by a factor, or to the median "total" or "duration" of the base.
 
-    Raises PprofError for rules that are not understood, for a new side of which nothing was measured, and as diff()
-    does.
+    Raises PprofError for invalid rules and for an empty new side, and the same errors as diff().
     """
 
 def series(
@@ -223,75 +223,77 @@ def series(
 ) -> Series:
     """Follow frames along a history of builds, or compare many builds with one base.
 
-    `profiles` is an iterable of whatever load() takes, oldest first, or a pattern: of "builds/*/cpu.pb.gz" what *
-    stands for is the build's key, and keys order the builds (numbers in them count as numbers); or a part of a store,
-    "fleet/service=api", with the values of the key that is left. `key` gives a
-    build's key, from an item of `profiles` or, for a pattern, from a path; unless given it is what tells paths
-    from each other, or the item's number. Loaded profiles do not stay in memory, and an iterable is read a few
-    items ahead.
+    `profiles` is an iterable of anything that load() accepts, oldest first, or a pattern, or a selection of a store.
+    For a pattern such as "builds/*/cpu.pb.gz", the text that * matches is the key of a build, and builds are sorted by
+    key (numbers in keys compare as numbers). For a selection of a store such as "fleet/service=api", the builds are the
+    values of the remaining key. `key` is a function that returns a build's key for an item of `profiles` or, for a
+    pattern, for a path. By default the key is the differing part of the paths, or the item's number. Loaded profiles
+    are not kept in memory, and an iterable is read a few items ahead.
 
-    Each build is compared with the one before it; given `base`, which is whatever load() takes and has the key "base",
-    with that one, whose error is raised.
+    Each build is compared with the previous build, or with `base` if it is given. `base` is anything that load()
+    accepts. Its key is "base", and an error in it is raised.
 
-    A build that can't be loaded, or does not have the sample type, is in `errors` with its reason and stops
-    nothing; with on_error="raise" its error is raised. The other keywords are those of load() and of Views:
-    `sample_type` (one) is unless given the default one of the first build that loads, and units are converted to the
-    finest; `normalize` scales all builds to the first, by "total" or "duration".
+    A build that can't be loaded, or that lacks the sample type, is listed in `errors` with the reason, and does not
+    affect the other builds. With on_error="raise" its error is raised. For the other keywords see load() and Views.
+    `sample_type` (a single one) defaults to the default type of the first build that loads, and units are converted to
+    the finest. `normalize` scales all builds to the first build, by "total" or "duration".
 
-    Raises PprofError for a question that can't be answered, and the error of the first build if none loads.
+    Raises PprofError for a question that can't be answered, and the error of the first build if all builds fail.
     """
 
 @overload
 def pairs(base: str | PathLike[str], new: str | PathLike[str]) -> list[Pair]:
-    """Which files belong together: Pairs for batch(), in the order of their names.
+    """Find files that belong together and return them as Pairs for batch(), ordered by name.
 
-    `base` and `new` are two directories, whose files with the same path below them are compared (names that begin with
-    a dot are left out), or two patterns in which `*`, `?`, `[...]` and `**` stand for the same, as in
-    pairs("main/*/cpu.pb.gz", "branch/*/cpu.pb.gz"); of URLs, fsspec lists the files. A file without a partner is a Pair
-    with an error, so results can be counted against files.
+    `base` and `new` are two directories, or two patterns. Files with the same path below both directories are compared;
+    names that begin with a dot are ignored. In patterns such as pairs("main/*/cpu.pb.gz", "branch/*/cpu.pb.gz"), the
+    wildcards `*`, `?`, `[...]` and `**` must match the same text in both paths. fsspec lists the files of URL patterns.
+    A file without a partner becomes a Pair with an error, so the number of results matches the number of files.
 
-    `base` alone is a manifest, which is read while it is worked on: CSV with the columns base, new and perhaps name, or
-    lines of JSON with such keys (.jsonl), where a side may be a list. A side may be a URL.
+    `base` alone is a manifest, which is read while pairs are compared: CSV with the columns base, new and optionally
+    name, or JSON lines (.jsonl) with the same keys, in which a side can be a list. A side can be a URL.
 
-    Raises PprofError if there is nothing to compare, OSError from the system.
+    Raises PprofError if there is nothing to compare, and OSError for system errors.
     """
 
 @overload
 def pairs(base: str | PathLike[str], new: None = None) -> Iterator[Pair]:
-    """Which files belong together: Pairs for batch(), in the order of their names.
+    """Find files that belong together and return them as Pairs for batch(), ordered by name.
 
-    `base` and `new` are two directories, whose files with the same path below them are compared (names that begin with
-    a dot are left out), or two patterns in which `*`, `?`, `[...]` and `**` stand for the same, as in
-    pairs("main/*/cpu.pb.gz", "branch/*/cpu.pb.gz"); of URLs, fsspec lists the files. A file without a partner is a Pair
-    with an error, so results can be counted against files.
+    `base` and `new` are two directories, or two patterns. Files with the same path below both directories are compared;
+    names that begin with a dot are ignored. In patterns such as pairs("main/*/cpu.pb.gz", "branch/*/cpu.pb.gz"), the
+    wildcards `*`, `?`, `[...]` and `**` must match the same text in both paths. fsspec lists the files of URL patterns.
+    A file without a partner becomes a Pair with an error, so the number of results matches the number of files.
 
-    `base` alone is a manifest, which is read while it is worked on: CSV with the columns base, new and perhaps name, or
-    lines of JSON with such keys (.jsonl), where a side may be a list. A side may be a URL.
+    `base` alone is a manifest, which is read while pairs are compared: CSV with the columns base, new and optionally
+    name, or JSON lines (.jsonl) with the same keys, in which a side can be a list. A side can be a URL.
 
-    Raises PprofError if there is nothing to compare, OSError from the system.
+    Raises PprofError if there is nothing to compare, and OSError for system errors.
     """
 
 def group_pairs(files: str | PathLike[str] | Iterable[dict[str, Any]], keys: str, base: str, new: str) -> list[Pair]:
-    """Which files belong together by keys: Pairs for batch(), in the natural order of the keys that both sides share.
+    """Find files that belong together by keys and return them as Pairs for batch(), in the natural order of the keys that
+    both sides share.
 
-    `files` is a pattern (of URLs, too), of whose paths and labels `keys` are made ("service={1},version={version}": {1}
-    is what its first sign stands for, {version} the value of that label, of which a profile has one); or a manifest, of
-    which they are columns ("service,version"), beside the column profile; or an iterable of dicts of such columns.
-    `base` and `new` say what a side's keys are: "version=v1", or "version=@previous" and "version=@latest". All files
-    of a side are its runs. What only one side has is a Pair with an error.
+    `files` is a pattern (of paths or URLs), a manifest, or an iterable of dicts. For a pattern, `keys` are templates
+    for paths and labels, such as "service={1},version={version}": {1} is the text that the first wildcard matched, and
+    {version} is the profile's value of the label "version". For a manifest or dicts, `keys` are columns, such as
+    "service,version", in addition to the column "profile". `base` and `new` are the keys of each side: "version=v1", or
+    "version=@previous" and "version=@latest". All files of a side are its runs. A group that only one side has becomes
+    a Pair with an error.
 
-    Raises PprofError if nothing matches, or of keys and sides that are none; OSError from the system.
+    Raises PprofError if nothing matches or if the keys or sides are invalid, and OSError for system errors.
     """
 
 def run(args: Sequence[str]) -> int:
-    """The command: arguments (the program's name first) in, exit code out."""
+    """Run the command. `args` begins with the program's name. Returns the exit code."""
 
 @disjoint_base
 class Views:
-    """What Profile and Diff have in common: views, filters, and writing.
+    """The base class of Profile and Diff: views, filters and writing.
 
-    All views take these keywords, as do series() and the tables of batch(); the filters among them are described at
-    filter(). A view to which one has no meaning, such as `unit` to series(), raises PprofError.
+    All views accept the following keywords, and so do series() and the tables of batch(). The filters among them are
+    described in filter(). A keyword that does not apply to a view, such as `unit` for series(), raises PprofError.
 
     - `sample_type`: Sample type, such as cpu or alloc_space. Defaults to the profile's own. Several are
       shown side by side in tables; if one of two is a count, the ratio is shown too.
@@ -318,23 +320,24 @@ class Views:
       to the cost that rows are sorted by: flat, or cum with --sort cum (sort="cum").
     - `relative_percentages`: Compute percentages of the filtered total. By default, they refer to the whole profile.
 
-    Of several sample types the columns of costs are named after their sample type first ("alloc_space_flat_base"), and
-    of two of which one counts there are ratios (flat_ratio_base: bytes an object; float, None where there is none).
+    With several sample types, the columns of costs are prefixed with their sample type ("alloc_space_flat_base"). If
+    one of two types is a count, there are also ratios (flat_ratio_base: bytes per object; a float, or None if the count
+    is zero).
 
-    Values are int64 in the sample type's own unit. A question that can't be answered raises PprofError.
+    Values are int64 in the unit of the sample type. A question that can't be answered raises PprofError.
     """
 
     @property
     def sample_types(self) -> builtins.list[tuple[str, str]]:
-        """The sample types that all profiles have, as (type, unit): [("alloc_space", "bytes"), ...]."""
+        """The sample types that all profiles have, as a list of (type, unit): [("alloc_space", "bytes"), ...]."""
     @property
     def total(self) -> tuple[int, ...]:
-        """The total of the default sample type, before filters: (base, new), as normalize() leaves them; of one profile
-        its own alone.
+        """The total of the default sample type before filters, after normalize(): (base, new), or (total,) for one
+        profile.
         """
     @property
     def default_sample_type(self) -> str | None:
-        """The type that views show unless told otherwise: the file's default if it names one, else the last."""
+        """The sample type that views show by default: the file's default type if it has one, else its last type."""
     def top(
         self,
         n: int | None = None,
@@ -343,18 +346,18 @@ class Views:
         significant: bool = False,
         **options: Unpack[ViewOptions],
     ) -> Table:
-        """The frames, ordered by the magnitude of the delta of `sort` ("flat": own cost; "cum": with what is
-        called), then by that of the other, then by name; of one profile, by the values.
+        """Return the frames as a Table, ordered by the size of the change in `sort` ("flat": own cost; "cum": cost with
+        callees), then by the change in the other cost, then by name. For one profile, the order is by value.
 
-        Columns: name, file, line, address, mapping (None where the granularity has none), status,
-        flat_base, flat_new, flat_delta, cum_base, cum_new, cum_delta. Of one profile: flat and cum, no
-        status. `n` rows, or all.
+        Columns: name, file, line, address, mapping (None at granularities without them), status, flat_base, flat_new,
+        flat_delta, cum_base, cum_new and cum_delta. For one profile: flat and cum, without status. `n` limits the rows.
 
-        With several runs a side, or with `significant`, also base_sd and new_sd (the standard deviation of the
-        runs), p (how probable it is that runs of equal builds differ as much) and q (the part of false ones among
-        all rows that differ so clearly), of the cost that `sort` names; None where the runs can't tell, and
-        left_out (why they are not asked: "profiling" or "inlining" decides by chance whether the frame is there).
-        `significant` leaves the rows with a q of at most 0.05; it needs no runs, but is the sharper with them.
+        With several runs per side, or with `significant`, there are more columns for the cost in `sort`: base_sd and
+        new_sd (standard deviation of the runs), p (probability of such a difference between runs of equal builds), q
+        (share of false positives among all rows with a difference at least as clear) and left_out (the reason why a
+        frame is not tested: "profiling" or "inlining" makes its presence random). They are None if the runs are not
+        sufficient. `significant` keeps only rows with q of at most 0.05. It does not need several runs, but detects
+        smaller changes with them.
         """
     def peek(
         self,
@@ -364,17 +367,17 @@ class Views:
         sort: Sort = "flat",
         **options: Unpack[ViewOptions],
     ) -> Table:
-        """The callers and callees of the frames that match a regular expression, which is searched in their
-        names (with file and line where the granularity has them).
+        """Return the callers and callees of the frames that match a regular expression. The expression is searched in the
+        names of frames (with file and line at granularities that have them).
 
-        Columns: node, other, relation ("caller" or "callee"), base, new, delta; of one profile weight. The
-        rows of `n` nodes, or all. No row if nothing matches.
+        Columns: node, other, relation ("caller" or "callee"), base, new and delta; for one profile weight instead of
+        the last three. `n` limits the nodes. The table is empty if nothing matches.
         """
     def roots(self, regex: str, n: int | None = None, **options: Unpack[ViewOptions]) -> Table:
-        """The callers of the frames that match a regular expression, as in peek(): whole chains from the root to the
-        first frame that matches.
+        """Return the call chains to the frames that match a regular expression, as in peek(): each chain from the root to
+        the first matching frame.
 
-        Columns as stacks(). `n` rows, or all. No row if nothing matches.
+        The columns are the same as in stacks(). `n` limits the rows. The table is empty if nothing matches.
         """
     def tree(
         self,
@@ -383,7 +386,7 @@ class Views:
         sort: Sort = "flat",
         **options: Unpack[ViewOptions],
     ) -> Table:
-        """The callers and callees of all frames; columns as peek()."""
+        """Return the callers and callees of all frames. The columns are the same as in peek()."""
     def stacks(
         self,
         n: int | None = None,
@@ -391,21 +394,21 @@ class Views:
         labels: bool = False,
         **options: Unpack[ViewOptions],
     ) -> Table:
-        """Whole stacks.
+        """Return whole stacks.
 
-        Columns: frames (a list, root first), base, new, delta, status; of one profile weight. With
-        `labels`, stacks whose samples have different labels are told apart, and a column labels (a list
-        of "key=value") follows frames. `n` rows, or all.
+        Columns: frames (a list, root first), base, new, delta and status; for one profile weight instead of the last
+        four. With `labels`, stacks are separated by the labels of their samples, and a column labels (a list of
+        "key=value") follows frames. `n` limits the rows.
         """
     def labels(
         self,
         n: int | None = None,
         **options: Unpack[ViewOptions],
     ) -> Table:
-        """What the values of each label cost.
+        """Return the cost of each label value.
 
-        Columns: key, value, unit (of numeric labels only), base, new, delta, status; of one profile weight.
-        `n` rows, or all.
+        Columns: key, value, unit (for numeric labels), base, new, delta and status; for one profile weight instead of
+        the last four. `n` limits the rows.
         """
     def explain(
         self,
@@ -417,35 +420,34 @@ class Views:
         config: str | PathLike[str] | None = None,
         **options: Unpack[ViewAndLoadOptions],
     ) -> Explanation:
-        """Why the sides differ: the few causes of the difference, what only moved, and how much of it is chance.
+        """Explain why the sides differ: the few causes of the difference, cost that only moved, and how much is noise.
 
-        The profiles of a side are runs of the same program, and do not add up: give several to measure the
-        noise between runs instead of estimating it. `ops` is how many operations a run of the base and of the
-        new side did, if that is known; `min_effect` the least change that is a cause, as a part of the base's
-        total; `noise` are runs of equal builds (as a side of diff()), from which only noise is learned, and which the
-        keywords of load() say how to load;
-        `heap` is a Diff of the heap profiles of the same runs: garbage collection is then theirs who allocate more,
-        and the heaps are explained beside;
-        `config` is a pprofdiff.toml, whose table explain says what the program's own runtime is. What is
-        promised, and what can't be known: docs/explain.md.
+        The profiles of a side are runs of the same program and are not added up. With several runs, noise is measured
+        between them instead of estimated. `ops` is the number of operations per run on the base and on the new side, if
+        known. `min_effect` is the smallest change that counts as a cause, as a fraction of the base's total. `noise`
+        has A/A runs: profiles of equal builds (given like a side of diff()), used only to estimate noise, and loaded
+        with the keywords of load(). `heap` is a Diff of the heap profiles of the same runs: GC cost is attributed to
+        the functions that allocate more, and the heaps are explained too. `config` is a pprofdiff.toml whose table
+        [explain] describes the program's own runtime. Guarantees and limits: docs/explain.md.
 
-        `sample_type` may name a cost with the type that counts it; of a heap both what is in use and what was
-        allocated are explained unless it is given.
-        Raises PprofError for one profile, a normalization, and a granularity other than functions.
+        `sample_type` can name a cost with the type that counts its events. By default, both the memory in use and the
+        allocations of a heap profile are explained.
+
+        Raises PprofError for one profile, for a normalization, and for a granularity other than functions.
         """
     def folded(
         self,
         **options: Unpack[ViewOptions],
     ) -> str:
-        """Stacks as text for flame graph tools, a line each: "root;caller;leaf BASE NEW"; of one profile
-        "root;caller;leaf VALUE".
+        """Return stacks as text for flame graph tools, one per line: "root;caller;leaf BASE NEW", or "root;caller;leaf
+        VALUE" for one profile.
         """
     def to_speedscope(
         self,
         **options: Unpack[ViewOptions],
     ) -> str:
-        """Stacks as JSON for speedscope.app: a diff is two profiles, base and new, between which it switches.
-        Negative values, which it does not have, are left out with a warning.
+        """Return stacks as JSON for speedscope.app. A diff has two profiles, base and new, which speedscope can switch.
+        speedscope does not support negative values, so they are dropped with a warning.
         """
     def callgraph(
         self,
@@ -457,15 +459,15 @@ class Views:
         call_tree: bool = False,
         **options: Unpack[ViewOptions],
     ) -> CallGraph:
-        """The call graph: the `n` most telling frames (0: any number) and what they call.
+        """Return the call graph: the `n` most informative frames (0: no limit) and their calls.
 
-        Frames whose cum is less than `node_fraction` of the total are left out, and calls that are less than
-        `edge_fraction`; of two sides a value counts by the largest of |base|, |new| and |delta|. Which of the
-        others are kept is pprof's choice, or by the value of `sort` ("flat" or "cum"). Where frames between
-        two are left out, the call is dotted. With `call_tree` there is a box for each way to a frame.
+        Frames with cum below `node_fraction` of the total are dropped, and so are calls below `edge_fraction`. For two
+        sides, the value that counts is the largest of |base|, |new| and |delta|. The remaining frames are ranked like
+        in pprof, or by `sort` ("flat" or "cum"). A dotted call passes through dropped frames. With `call_tree`, each
+        path to a frame has its own box.
 
-        A notebook shows it as a picture: letters grow with a frame's own cost and colours stand for its cum; of
-        a diff, for the changes (red: more, blue: less, thick border: added, dashed: removed).
+        A notebook shows the graph as a picture: the text size shows a frame's own cost, and the color its cum. For a
+        diff, the color shows the change (red: more, blue: less, thick border: added, dashed border: removed).
         """
     def list(
         self,
@@ -476,26 +478,26 @@ class Views:
         source_path: _Paths | None = None,
         **options: Unpack[ViewOptions],
     ) -> Listing:
-        """Source lines with their flat and cum, of the functions whose name matches a regular expression.
+        """Return source lines with flat and cum, for the functions whose name matches a regular expression.
 
-        `base_source` and `new_source` are folders (or lists of them) with the sources of the two builds,
-        `source_path` those of both, or of one profile; files are read only below them, and the end of a path is
-        enough to find one.
+        `base_source` and `new_source` are folders (or lists of folders) with the sources of each build. `source_path`
+        has the sources of both builds, or of one profile. Files are read only below these folders. A file is found even
+        if only the end of its path matches.
 
-        Where a file changed between the builds, lines are matched by a text diff, so that a statement meets its
-        own base cost although its number shifted. Without the sources of both, lines are paired by their offset in the
-        function, and the notes say so.
+        If a file changed between the builds, lines are matched with a text diff, so that a statement is compared with
+        its own base cost although its line number changed. Without the sources of both builds, lines are paired by
+        their offset in the function, and the notes mention it.
 
-        Of profiles that were loaded with `binary`, lines open to their instructions (`instructions` of each line).
+        If the profiles were loaded with `binary`, each line has its instructions (`instructions`).
         """
     def disasm(self, regex: str, **options: Unpack[ViewOptions]) -> Listing:
-        """Instructions with their flat and cum, of the functions whose name matches a regular expression.
+        """Return instructions with flat and cum, for the functions whose name matches a regular expression.
 
-        The profiles are to be loaded with `binary`, each side with that of its own build (x86-64 or arm64). The
-        sequences of both are aligned: operations, registers and the names of what is called are compared, addresses
-        are not. Instructions are written as objdump does (AT&T's syntax); an address is the binary's own.
+        The profiles must be loaded with `binary`, each side with the binary of its own build (x86-64 or arm64). The
+        instructions of both builds are aligned by operation, registers and the names of called functions, but not by
+        address. Instructions are in AT&T syntax, as in objdump, and addresses refer to the binary.
 
-        Values are per address, whatever was inlined there. Missing binaries raise PprofError, which names them.
+        Values are per address, including inlined code. Missing binaries raise a PprofError that names them.
         """
     def to_html(
         self,
@@ -507,16 +509,16 @@ class Views:
         source_path: _Paths | None = None,
         **options: Unpack[ViewOptions],
     ) -> str:
-        """The page for a browser, as text: summary, what explain() says, flame graph, table, callers and callees, and
-        call graph of every sample type (of more than a hundred, the first), in one file that asks nobody for anything.
+        """Return a self-contained HTML page: summary, explain(), flame graph, table, callers and callees, and call graph
+        of every sample type (at most the first hundred). The page loads nothing from the network.
 
-        It shows `sample_type` first. `min_width` is the part of the whole below which a box of the graph
-        is not drawn by itself but with its siblings as "(pruned)": half a pixel after zooming in ten times,
-        unless given; 0 draws all that there is room for. `max_frames` is the most boxes of all the
-        page's graphs, two for each sample type: 50,000 unless given, which makes pages of a few MB.
+        It shows `sample_type` first. `min_width` is the fraction of the total below which a flame graph box is merged
+        with its siblings into "(pruned)". The default is half a pixel after zooming in ten times, and 0 draws every box
+        that has room. `max_frames` is the maximum number of boxes in all graphs of the page. Each sample type has two
+        graphs. The default is 50,000, which results in a page of a few MB.
 
-        Given `base_source`, `new_source` or `source_path`, as list() has them, the page also
-        lists the source lines of the 20 functions whose cum changed most, of those that have sources.
+        With `base_source`, `new_source` or `source_path`, see list(), the page also lists the source lines of the 20
+        functions with the largest change in cum, among the functions with sources.
         """
     def save_html(
         self,
@@ -537,16 +539,15 @@ class Views:
         max_frames: int | None = None,
         **options: Unpack[ViewOptions],
     ) -> FlameGraph:
-        """The flame graph of both sides, of one sample type, which a notebook shows; `.save(path)` writes it.
+        """Return the flame graph of both sides for one sample type. A notebook shows it, and `.save(path)` writes it.
 
-        A box is as wide as the sum, over the stacks beneath it, of the larger of their two values: so what
-        vanished is drawn too. Its colour is the change, from blue (less) to red (more). `min_width` and
-        `max_frames` as to_html().
+        The width of a box is the sum, over its stacks, of the larger of both values, so removed code is drawn too. The
+        color shows the change, from blue (less) to red (more). For `min_width` and `max_frames` see to_html().
         """
     def filter(self, **filters: Unpack[Filters]) -> Diff:
-        """The same profiles, filtered; the filters have pprof's names and meaning.
+        """Return the same profiles with filters. The filters have the names and the meaning of pprof's.
 
-        Regular expressions are searched in function names, file names and the binary's name, or in labels
+        Regular expressions are searched in function names, file names and the name of the binary, or in labels
         ("key=regex", or "regex" on "key:value").
 
         - `tagroot`: Add the values of these labels as frames at the root.
@@ -564,16 +565,16 @@ class Views:
         - `taghide`: Hide labels with a matching key.
         - `prune_from`: Drop frames below the leaf-most match.
 
-        Filters that were given before stay, unless given again; an empty one is taken away. Totals and
-        percentages stay those before filters. A filter that matches nothing is said in the views' warnings.
+        Earlier filters stay in effect unless given again; an empty filter is removed. Totals and percentages remain
+        those before filters. If a filter matches nothing, the views' warnings mention it.
         """
     def normalize(self, how: Literal["total", "duration"] | float | None) -> Diff:
-        """The same profiles, with the new side scaled to the base.
+        """Return the same profiles with the new side scaled to the base.
 
-        `how` is "total" (both totals become equal: what is left is a change of shares), "duration" (a
-        change of rates), a number to multiply the new side by (such as operations of base / operations of
-        new: a change per operation), or None (as it was). A view raises PprofError where there is nothing
-        to scale by: a total or duration of zero, or one profile only.
+        `how` is "total" (makes both totals equal, so that a change is one of shares), "duration" (a change is one of
+        rates), a number to multiply the new side by (such as operations of base / operations of new, so that a change
+        is per operation), or None (no scaling). A view raises PprofError if scaling is not possible: if a total or
+        duration is zero, or for one profile.
         """
     def write(
         self,
@@ -582,112 +583,116 @@ class Views:
         compression: _Compression | None = None,
         level: int | None = None,
     ) -> None:
-        """Write it as a profile, to a path or a file object (opened for bytes).
+        """Write the profile, or the diff as a profile, to a path or a file object (opened for bytes).
 
-        A diff holds the base's samples negated and labelled: `go tool pprof` shows the numbers of
-        -diff_base, and load() opens it as a diff again. Filters and normalization apply. `compression`
-        is "gzip", "zstd" or "none"; unless given, .zst is packed with zstd, .pb not at all and anything
-        else with gzip. `level`: gzip 0 to 9 (1 unless given), zstd 1 to 22 (3 unless given).
+        A written diff has the samples of the base negated and labelled: `go tool pprof` shows the numbers of
+        -diff_base, and load() opens it as a diff again. Filters and normalization apply. `compression` is "gzip",
+        "zstd" or "none". By default the extension decides: .zst uses zstd, .pb is not compressed, and any other uses
+        gzip. `level`: gzip 0 to 9 (1 unless given), zstd 1 to 22 (3 unless given).
         """
     def to_bytes(self, compression: _Compression = "gzip", level: int | None = None) -> bytes:
-        """What write() would write, as bytes."""
+        """Return the bytes that write() would write."""
     def to_polars(self) -> polars.DataFrame:
-        """top() as a polars.DataFrame, see Table.to_polars()."""
+        """Return top() as a polars.DataFrame, see Table.to_polars()."""
     def to_pandas(self) -> pandas.DataFrame:
-        """top() as a pandas.DataFrame, see Table.to_pandas()."""
+        """Return top() as a pandas.DataFrame, see Table.to_pandas()."""
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
     def _repr_html_(self) -> str: ...
 
 @final
 class Profile(Views):
-    """One loaded, validated profile. Made by load() and merge().
+    """A loaded and validated profile, returned by load() and merge().
 
-    Its views show one side; those of a diff that was written as a profile show both.
+    Its views show one side. The views of a diff that was written as a profile show both sides.
     """
 
     @property
     def name(self) -> str:
-        """The file's name, or what stands for it: "<bytes>", "<stream>", "merged"."""
+        """The name of the file, or a placeholder: "<bytes>", "<stream>", "merged"."""
     @property
     def n_samples(self) -> int:
-        """Number of samples, as written (duplicates count)."""
+        """The number of samples as written, including duplicates."""
     @property
     def totals(self) -> list[int]:
-        """For each of sample_types: the sum of the magnitudes of its values, before any filter."""
+        """The sum of the absolute values of each sample type in `sample_types`, before filters."""
     @property
     def duration(self) -> timedelta | None:
-        """For how long it was taken (a datetime.timedelta, cut to microseconds), or None if it does not say."""
+        """The duration of the recording (a datetime.timedelta, truncated to microseconds), or None if the profile has no
+        duration.
+        """
     @property
     def time(self) -> datetime | None:
-        """When it was taken (a datetime.datetime in UTC, cut to microseconds), or None if it does not say."""
+        """The time of the recording (a datetime.datetime in UTC, truncated to microseconds), or None if the profile has no
+        time.
+        """
     @property
     def period(self) -> int:
-        """Events between two samples, in the unit of period_type."""
+        """The number of events between two samples, in the unit of period_type."""
     @property
     def period_type(self) -> tuple[str, str] | None:
-        """The period's (type, unit), or None."""
+        """The (type, unit) of the period, or None."""
     @property
     def comments(self) -> list[str]:
-        """Free text that the producer left."""
+        """The comments in the profile."""
     @property
     def doc_url(self) -> str:
-        """A link to documentation of the profile's type; "" if there is none."""
+        """A link to documentation of the profile's type; "" if the profile has no link."""
     @property
     def mappings(self) -> list[str]:
         """The file names of the mapped binaries."""
     @property
     def warnings(self) -> list[str]:
-        """What to know before trusting a view: for example that there are no function names."""
+        """Problems that affect the views, for example missing function names."""
     @property
     def advice(self) -> str | None:
-        """A command that helps against a warning, to be copied into a shell: it adds the names of functions, if there
-        are none. Names in it are quoted. None if there is nothing to say.
+        """A shell command that fixes a warning: it adds missing function names. Names in it are quoted. None if no command
+        is needed.
         """
     @property
     def is_diff(self) -> bool:
-        """True if this is a diff that was written as a profile."""
+        """True if the profile is a written diff."""
 
 @final
 class Diff(Views):
-    """Two sides, compared. Made by diff(), and by filter() and normalize() of a Diff or a Profile.
+    """A comparison of two sides, returned by diff(), and by filter() and normalize() of a Diff or a Profile.
 
-    Every row of its views has both sides, the delta (new - base) and a status ("added", "removed",
+    Every row of its views has the values of both sides, the delta (new - base) and a status ("added", "removed",
     "changed" or "same").
     """
 
     @property
     def base(self) -> list[Profile]:
-        """The profiles of the base; empty if this is one profile, filtered."""
+        """The profiles of the base; empty for a single profile."""
     @property
     def new(self) -> list[Profile]:
         """The profiles of the new side."""
 
 @final
 class Pair:
-    """Two sides under one name, for batch(). Made by pairs(), or by hand.
+    """Two sides with a common name, for batch(). Created by pairs(), or directly.
 
-    `base` and `new` are as for diff(); the name is the new side's unless given.
+    `base` and `new` are as in diff(). The name defaults to the name of the new side.
     """
 
     def __new__(cls, base: _Side, new: _Side, name: str | None = None, *, error: Exception | None = None) -> Pair: ...
     @property
     def name(self) -> str:
-        """What the sides have in common: the path below both directories, what a pattern's `*` stood for, or as the
-        manifest says.
+        """The name of the pair: the path below both directories, the text that the pattern's `*` matched, or the name in
+        the manifest.
         """
     @property
     def base(self) -> Any:
-        """The base, as diff() takes it; None if there is an error."""
+        """The base, as diff() accepts it; None if there is an error."""
     @property
     def new(self) -> Any:
-        """The new side, as diff() takes it; None if there is an error."""
+        """The new side, as diff() accepts it; None if there is an error."""
     @property
     def error(self) -> Exception | None:
-        """Why there is no pair (a file without a partner, a bad line), or None."""
+        """The reason why the pair can't be compared (a file without a partner, an invalid line), or None."""
 
 @final
 class Result(Generic[_Pair]):
-    """What became of one pair of batch(): a diff or a table, or an error."""
+    """The result for one pair of batch(): a diff or a table, or an error."""
 
     __match_args__: Final = ("pair", "diff", "error")
     def __new__(
@@ -695,32 +700,32 @@ class Result(Generic[_Pair]):
     ) -> Result[_Pair]: ...
     @property
     def pair(self) -> _Pair:
-        """The pair as it was given."""
+        """The pair as given."""
     @property
     def name(self) -> str:
-        """The pair's name; of a pair that is a tuple, that of its new side."""
+        """The pair's name. For a tuple, it is the name of the new side."""
     @property
     def table(self) -> Table | None:
-        """The Table, if tables were asked for; None if the pair failed."""
+        """The Table, if tables were requested; None if the pair failed."""
     @property
     def summary(self) -> PairSummary:
-        """The pair in one row, of what tables() gave: name, error (as text), sample_type, unit, total_base, total_new,
-        total_delta, frames (how many there are), and of the frame that changed most frame (its name), flat_delta and
-        cum_delta. What there is not is None.
+        """The result of tables() as one row: name, error (as text), sample_type, unit, total_base, total_new, total_delta,
+        frames (their number), and frame (name), flat_delta and cum_delta of the frame with the largest change. Missing
+        values are None.
         """
     @property
     def diff(self) -> Diff | None:
-        """The Diff; None if the pair failed, or if tables were asked for."""
+        """The Diff; None if the pair failed, or if tables were requested."""
     @property
     def error(self) -> Exception | None:
-        """The exception, or None if the pair did not fail."""
+        """The exception; None if the pair succeeded."""
 
 @final
 class DeltaComputer:
-    """What happened in a stream of snapshots of one growing profile.
+    """Computes deltas from a stream of snapshots of one cumulative profile.
 
-    `cumulative` and `on_reset` are as for delta(). It keeps 16 bytes and the cumulative values of each sample of
-    the last snapshot, and uses its memory again, so it takes no more for a thousand snapshots than for one.
+    `cumulative` and `on_reset` have the same meaning as in delta(). The object keeps 16 bytes per sample of the last
+    snapshot, and its cumulative values. It reuses its memory, so a thousand snapshots need no more memory than one.
     """
 
     def __new__(
@@ -731,46 +736,48 @@ class DeltaComputer:
         **options: Unpack[LoadOptions],
     ) -> DeltaComputer: ...
     def start(self, snapshot: _Source) -> None:
-        """Take a snapshot (whatever load() takes) as the one before the next, and make nothing of it.
+        """Set the snapshot that the next update() subtracts, without computing a delta.
 
-        Raises PprofError and OSError as load() does.
+        `snapshot` is anything that load() accepts. Raises PprofError and OSError like load().
         """
     def update(self, snapshot: _Source, *, on_reset: _OnReset | None = None) -> Profile:
-        """What happened since the last snapshot; the first one is passed on as it is (duplicate samples added up,
-        zeros gone).
+        """Return the change since the last snapshot as a Profile. The first snapshot is returned unchanged, except that
+        duplicate samples are added up and zeros are dropped.
 
-        `snapshot` is whatever load() takes; `on_reset` stands for the computer's own, this time. After an error
-        the last snapshot is still the last one.
+        `snapshot` is anything that load() accepts. `on_reset` overrides the computer's own policy for this call. After
+        an error, the last snapshot stays the same.
 
-        Raises as delta() does.
+        Raises the same errors as delta().
         """
     @property
     def cumulative(self) -> list[str]:
         """The sample types that the last update() subtracted."""
     @property
     def gauges(self) -> list[str]:
-        """The sample types that the last update() left as they were in the snapshot."""
+        """The sample types that the last update() copied unchanged from the snapshot."""
     @property
     def reset(self) -> str | None:
-        """What went down or was gone at the last update(), so that it was a restart; or None."""
+        """The counters that decreased or disappeared in the last update(), which shows a restart; None if there was no
+        restart.
+        """
     @property
     def vanished(self) -> int:
-        """How many samples had counted something before the last update() and were not in its snapshot. The comment and
-        a UserWarning say it too.
+        """The number of samples that had counted something before the last update() and are missing in its snapshot. The
+        profile's comment and a UserWarning report it too.
         """
 
 @final
 class FlameGraph:
-    """A flame graph, made by Views.flamegraph(). Notebooks show it in a sandboxed frame."""
+    """A flame graph, returned by Views.flamegraph(). Notebooks show it in a sandboxed frame."""
 
     def to_html(self) -> str:
-        """The graph as an HTML file that needs nothing else."""
+        """Return the graph as a self-contained HTML file."""
     def save(self, path: str | PathLike[str]) -> None:
-        """Write it to a path, as an HTML file for a browser."""
+        """Write the graph to a path as an HTML file."""
     def widget(self) -> FlameGraphWidget:
-        """The graph as a widget, in a notebook: what is chosen in it, by a click or with the arrow keys, comes back as
-        `widget.frame` (a name, or None) and `widget.stack` (names, root first); `widget.observe(f, "stack")` calls f
-        with each choice.
+        """Return the graph as a notebook widget. The frame that the user selects, with a click or the arrow keys, is
+        available as `widget.frame` (a name, or None) and `widget.stack` (names, root first). `widget.observe(f,
+        "stack")` calls f on each selection.
 
         Raises ModuleNotFoundError without anywidget: pip install 'pprofdiff[notebook]'.
         """
@@ -778,208 +785,218 @@ class FlameGraph:
 
 @final
 class CallGraph:
-    """A call graph, made by callgraph(). A notebook shows it as a picture; no Graphviz is needed."""
+    """A call graph, returned by callgraph(). Notebooks show it as a picture, without Graphviz."""
 
     def to_svg(self) -> str:
-        """The picture as an <svg> element: no script, no style sheet, no link; everything from the input is escaped.
-        Of very many calls it has the heaviest, and says how many.
-        Raises PprofError if there are more than 400 frames.
+        """Return the picture as an <svg> element without scripts, style sheets or links. All text from the input is
+        escaped. A graph with very many calls shows only the heaviest calls, and reports how many.
+
+        Raises PprofError for more than 400 frames.
         """
     def to_dot(self) -> str:
-        """The graph in Graphviz's language."""
+        """Return the graph in Graphviz's DOT language."""
     def save(self, path: str | PathLike[str]) -> None:
-        """Save it as what the path ends in: .svg, or .dot (.gv) for Graphviz."""
+        """Save the graph in the format of the path's extension: .svg, or .dot (.gv) for Graphviz."""
     def _repr_svg_(self) -> str | None: ...
     def _repr_html_(self) -> str | None:
-        """In a frame that scrolls: most graphs are wider than a notebook."""
+        """A scrolling frame, because most graphs are wider than a notebook."""
 
 @final
 class Listing:
-    """Source lines or instructions with their costs, made by list() or disasm()."""
+    """Source lines or instructions with their costs, returned by list() or disasm()."""
 
     @property
     def routines(self) -> list[Routine]:
-        """The functions, each a dict: name, file, base_source and new_source (where the texts were found, or
-        None), status, flat_base, flat_new, flat_delta, cum_base, cum_new, cum_delta, notes, and lines, a list of
-        dicts: base_line and new_line (None where a build does not have the line), change ("same", "inserted" or
-        "deleted"), text and the same costs. Of one profile: source, flat and cum, and line; no status or change.
+        """The functions, as a list of dicts. Keys: name, file, base_source and new_source (the location of the source
+        text, or None), status, flat_base, flat_new, flat_delta, cum_base, cum_new, cum_delta, notes and lines. Lines
+        are a list of dicts: base_line and new_line (None if a build lacks the line), change ("same", "inserted" or
+        "deleted"), text and the same costs. A listing of a single profile has source, flat and cum, and lines have
+        line; there is no status or change.
 
-        Lines of profiles that were loaded with `binary` have instructions, a list of dicts: base_address and
-        new_address, change, text, function, file and line (the innermost that it was made of), and the same costs. Made
-        by disasm(), functions have them and no lines, and base_binary and new_binary.
+        If the profiles were loaded with `binary`, lines have instructions, a list of dicts: base_address and
+        new_address, change, text, function, file and line (of the innermost inlined function), and the same costs. In
+        listings of disasm(), the functions have instructions instead of lines, and also base_binary and new_binary.
         """
     def to_json(self) -> str:
-        """The listing as JSON, schema pprofdiff/1."""
+        """Return the listing as JSON, schema pprofdiff/1."""
     def to_html(self) -> str:
-        """The listing as an HTML fragment; everything from the input is escaped."""
+        """Return the listing as an HTML fragment. All text from the input is escaped."""
     def save(self, path: str | PathLike[str]) -> None:
-        """Save it as what the path ends in: .html, .json or .txt."""
+        """Save the listing in the format of the path's extension: .html, .json or .txt."""
     def _repr_html_(self) -> str: ...
 
 @disjoint_base
 class Rendered:
-    """What Check and Explanation have in common: the answer as text, Markdown and JSON, and the command's exit code."""
+    """The base class of Check and Explanation: the answer as text, Markdown and JSON, and the command's exit code."""
 
     @property
     def exit_code(self) -> int:
-        """What the command would end with (explain: with --exit-code): 0 passed or nothing changed, 1 failed or
-        changed, 3 inconclusive.
+        """The exit code of the command (for explain: with --exit-code): 0 passed or unchanged, 1 failed or changed, 3
+        inconclusive.
         """
     @property
     def warnings(self) -> list[str]:
-        """What a user should know before trusting the verdict."""
+        """Problems that affect the verdict."""
     def to_json(self) -> str:
-        """The answer as JSON, schema pprofdiff/1, kind check or explain."""
+        """Return the answer as JSON, schema pprofdiff/1, kind check or explain."""
     def to_markdown(self) -> str:
-        """The answer as Markdown for a pull request; of a check under 65,000 characters."""
+        """Return the answer as Markdown for a pull request. A check has less than 65,000 characters."""
     def _repr_markdown_(self) -> str: ...
 
 @final
 class Check(Rendered):
-    """What became of the rules of a check, made by check()."""
+    """The findings of a check, returned by check()."""
 
     @property
     def verdict(self) -> Literal["pass", "fail", "inconclusive"]:
-        """One of "pass", "fail" and "inconclusive"; what is allowed passes."""
+        """The verdict: "pass", "fail" or "inconclusive". Allowed changes pass."""
     @property
     def rules(self) -> list[RuleCheck]:
-        """The rules, each a dict: rule, outcome, sample_type, unit, is_of_each, compared, total_base, total_new and
-        total_delta (medians), below_floor, floor, too_small, left_out, tau (how much runs differ), detectable (the
-        least growth in percent that would have failed) and findings, a list of dicts: frame (None for a total, or
-        frames that are taken as one), outcome ("fail", "inconclusive", "allowed" or "pass"), reason, base and new
-        (dicts: median, min, max, values), delta (an int, or a float if it is a half, like median), excess, percent, p,
-        p_adjusted (corrected for everything that is compared) and runs_needed.
+        """The rules as a list of dicts. Keys: rule, outcome, sample_type, unit, is_of_each, compared, total_base,
+        total_new and total_delta (medians), below_floor, floor, too_small, left_out, tau (the variation between runs),
+        detectable (the smallest growth in percent that would have failed) and findings. Findings are a list of dicts
+        with the keys frame (None for a total, or for frames checked as a sum), outcome ("fail", "inconclusive",
+        "allowed" or "pass"), reason, base and new (dicts: median, min, max, values), delta (an int, or a float for a
+        half, like median), excess, percent, p, p_adjusted (corrected for all comparisons) and runs_needed.
         """
 
 @final
 class Ranking:
-    """Many pairs by what changed beyond chance, and the causes that several of them share. Made by Batch.ranking()."""
+    """Many pairs ranked by their changes beyond chance, and the causes that several of them share. Returned by
+    Batch.ranking().
+    """
 
     @property
     def changed(self) -> int:
-        """How many pairs changed by more than chance: the first rows of pairs."""
+        """The number of pairs that changed beyond chance. They are the first rows of `pairs`."""
     @property
     def pairs(self) -> Table:
-        """One pair a row: first those that changed by more than chance, the largest change by causes first. Columns:
-        pair; function and cause (the largest, in words) of one that changed; base, new and delta of its totals; q, the
-        least rate of false discoveries at which it changed.
+        """The pairs as a Table, one row per pair. Pairs that changed beyond chance come first, ordered by the change that
+        causes explain. Columns: pair, function and cause (the largest cause as text, for pairs that changed), base, new
+        and delta (totals) and q (the smallest false discovery rate at which the pair counts as changed).
         """
     @property
     def clusters(self) -> Table:
-        """One cause a row that several pairs share, the largest change first. Columns: function, callee, caller_package
-        (where all agree), pair (that with the largest change), cause (in its words), pairs (how many), base, new and
-        delta (summed over them) and share, the delta as a part of all bases' totals.
+        """The causes that several pairs share as a Table, one row per cause, largest change first. Columns: function,
+        callee, caller_package (if all pairs agree), pair (the pair with the largest change), cause (as text), pairs
+        (their number), base, new and delta (summed over the pairs) and share (delta divided by the sum of all base
+        totals).
         """
     @property
     def common(self) -> Table:
-        """One function a row whose own cost changed alike in many pairs, in each within chance, the largest first.
-        Columns: function, pairs (how many), base (at the new sides' amounts of work), new and delta (summed over them),
-        share, the delta as a part of all bases' totals, and q.
+        """The functions whose own cost changed alike in many pairs, although the change is within chance in each of them.
+        One row per function, largest change first. Columns: function, pairs (their number), base (scaled to the new
+        sides' amounts of work), new and delta (summed over the pairs), share (delta divided by the sum of all base
+        totals) and q.
         """
     @property
     def failed(self) -> list[tuple[str, str]]:
-        """The pairs that could not be compared: their names, and why."""
+        """The pairs that could not be compared, as a list of (name, reason)."""
     def to_dict(self) -> dict[str, Any]:
-        """All that is known as a dict, schema pprofdiff/1, kind ranking."""
+        """Return the whole ranking as a dict, schema pprofdiff/1, kind ranking."""
     def to_json(self) -> str:
-        """The same as JSON."""
+        """Return the whole ranking as JSON."""
     def to_markdown(self) -> str:
-        """The ranking as Markdown."""
+        """Return the ranking as Markdown."""
     def to_html(self) -> str:
-        """The ranking as a page for a browser, which needs nothing else: each cause and pair opens with its account."""
+        """Return the ranking as a self-contained HTML page. Each cause and each pair expands to its explanation."""
     def _repr_markdown_(self) -> str: ...
 
 @final
 class Explanation(Rendered):
-    """Why two sides differ, made by Diff.explain(). A notebook shows the causes with bars of both sides."""
+    """The explanation of a difference, returned by Diff.explain(). A notebook shows the causes with bars for both sides."""
 
     @property
     def verdict(self) -> Verdict:
-        """One of "change", "none" and "inconclusive"."""
+        """The verdict: "change", "none" or "inconclusive"."""
     @property
     def causes(self) -> Table:
-        """The causes, the largest change first. Columns: function, caller, callee (of the language's runtime, where
-        these calls changed), label, kind ("self", "calls", "added" or "removed"); base and new, what a run costs
-        in its stacks, of which none is another cause's; delta, what a run of the new side has more than the base
-        at its amount of work; factor (None if there was nothing before) and score, which is how far it is from
-        chance.
+        """The causes as a Table, largest change first. Columns: function, caller, callee (a function of the language's
+        runtime, if calls to it changed), label, kind ("self", "calls", "added" or "removed"), base and new (the cost of
+        a run in the cause's stacks, which no other cause shares), delta (the cost of a run of the new side beyond the
+        base at the same amount of work), factor (None if the cost was zero before) and score (the distance from
+        chance).
         """
     @property
     def account(self) -> dict[str, Any]:
-        """How the difference of the totals adds up, of a mean run: delta = work + causes + consequences + rest; with
-        garbage (how much of the consequences that is), by_chance, unexplained, consequences_by_chance and p.
+        """The parts of the difference of the totals, for a mean run: delta = work + causes + consequences + rest. A dict
+        that also has garbage (the part of the consequences due to garbage collection), by_chance, unexplained,
+        consequences_by_chance and p.
         """
     @property
     def moved(self) -> list[dict[str, Any]]:
-        """Cost that has another name now, each a dict: function, from, how, delta, cost, even and inside."""
+        """Cost that only changed its name, as a list of dicts: function, from, how, delta, cost, even and inside."""
     @property
     def noise(self) -> dict[str, Any]:
-        """How much of a difference is chance: a dict with deviation, noticed, mde, runs and more."""
+        """The noise of the comparison, as a dict with deviation, noticed, mde, runs and more."""
     @property
     def best(self) -> dict[str, Any] | None:
-        """The largest cause as a dict (one of to_dict()["causes"]); where these samples can't tell, what is nearest to
-        a cause; None if there is nothing.
+        """The largest cause as a dict, like an item of to_dict()["causes"]. If the samples are inconclusive, the most
+        likely cause; None if there is no candidate.
         """
     def to_dict(self) -> Explained:
-        """All that is known as a dict, schema pprofdiff/1, kind explain: verdict, scale, account, causes, moved,
-        suspects, background, noise and more; see docs/explain.md.
+        """Return the whole explanation as a dict, schema pprofdiff/1, kind explain: verdict, scale, account, causes,
+        moved, suspects, background, noise and more; see docs/explain.md.
         """
     def to_html(self) -> str:
-        """What is said as an HTML fragment; everything from the input is escaped."""
+        """Return the explanation as an HTML fragment. All text from the input is escaped."""
     def _repr_html_(self) -> str: ...
 
 @final
 class Series:
-    """Many builds, frame by frame: made by series().
+    """Many builds, frame by frame; returned by series().
 
-    Read by polars, pandas, DuckDB and others as values(). A notebook shows what changed for good, or the frames that
-    moved most of fewer than six builds and against a base.
+    Polars, pandas, DuckDB and others read it as values(). A notebook shows the lasting changes. For fewer than six
+    builds, or with a base, it shows the frames with the largest steps instead.
     """
 
     @property
     def builds(self) -> list[Build]:
-        """The builds in their order, each a dict: key, path, and either error (why it has no values), or stacks,
-        duration_nanos, time_nanos, total (before filters, and normalized) and factor (what its values were
-        multiplied by).
+        """The builds in order, as a list of dicts. Keys: key, path, and either error (the reason why the build failed), or
+        stacks, duration_nanos, time_nanos, total (before filters, normalized) and factor (by which its values were
+        multiplied).
         """
     @property
     def errors(self) -> dict[str, str]:
-        """The builds that have no values: their keys, and why."""
+        """The failed builds: their keys, with the reasons."""
     def values(self, *, dense: bool = False) -> Table:
-        """The table itself: one row a build and frame that it has, build after build, each as top() of its profile.
+        """Return the values as a Table: one row per build and frame, build after build, with the values of top() of the
+        build's profile.
 
-        `dense` has a row for each build and frame, with 0 where a build does not have the frame: at most 20 million
-        rows. Columns: build (its key), build_number (its index in `builds`), name, file, line, mapping (None where
-        the granularity has none), flat, cum.
+        With `dense`, builds that lack a frame have rows with 0, up to 20 million rows. Columns: build (its key),
+        build_number (its index in `builds`), name, file, line, mapping (None at granularities without them), flat and
+        cum.
         """
     def movers(self, n: int | None = None, *, sort: Sort = "flat") -> Table:
-        """The frames, ordered by the largest step of each: by how much it changed from one build to another.
+        """Return the frames as a Table, ordered by the largest step of each frame: its change from one build to the next.
 
-        `sort` is what steps are of: "flat" (own cost) or "cum" (with what is called). Columns: name, file, line,
-        mapping, first_seen and last_seen (the keys of the first and last build that have the frame, with their
-        numbers), builds (how many have it), and of its largest step those of steps(). `n` rows, or all.
+        `sort` is the cost that counts: "flat" (own cost) or "cum" (cost with callees). Columns: name, file, line,
+        mapping, first_seen and last_seen (the keys of the first and last build with the frame, with their numbers),
+        builds (the number of builds with the frame), and the columns of steps() for the largest step. `n` limits the
+        rows.
         """
     def shifts(self, n: int | None = None, *, sort: Sort = "flat", explain: bool = False) -> Table:
-        """From which build on a frame costs something else, beyond what builds differ by anyway: the first bad one.
+        """Return the lasting changes as a Table, largest first: for each, the build since which a frame costs more or
+        less, beyond the usual variation between builds. The build in `since` is the first bad build.
 
-        `sort` is the cost: "flat" (own) or "cum" (with what is called). Columns: name, file, line, mapping, kind
-        ("step": it stays; "passed": it went away again; "drift": it came bit by bit), since (the key of the first
-        build that has it), earliest and latest (the builds that it may as well have come with), until (the first build
-        that it is gone from; of a drift the last), before, after and delta (of the mean), delta_low and delta_high
-        (where the delta lies at 95 %), q (the part of false ones among what is as clear, to be 0.05 at most),
-        total_before, and cause. A build's number is beside its key, such as since_number. The largest first; `n` rows,
-        or all. None of fewer than six builds, or against a base.
+        `sort` is the cost that counts: "flat" (own cost) or "cum" (cost with callees). Columns: name, file, line,
+        mapping, kind ("step": the change stays; "passed": it went away again; "drift": it came gradually), since (the
+        key of the first build with the change), earliest and latest (the range of builds that may have introduced it),
+        until (the first build without the change; for a drift the last build), before, after and delta (means),
+        delta_low and delta_high (the 95 % interval of the delta), q (the share of false positives among changes that
+        are at least as clear, at most 0.05), total_before and cause. The number of a build is in an additional column,
+        such as since_number. `n` limits the rows. With fewer than six builds, or with a base, the table is empty.
 
-        With `explain` causes are looked for, between at most five builds before a change and five after: their
-        profiles are read again from their paths; of others (bytes, objects) it raises PprofError.
+        With `explain`, the cause is determined from at most five builds before a change and five after it. Their
+        profiles are read again from their paths, so bytes and objects raise PprofError.
         """
     def steps(self, n: int | None = None, *, sort: Sort = "flat") -> Table:
-        """All steps that change something, the largest first: how a frame changed from one build to the next, or from
-        the base to one of the others.
+        """Return all steps as a Table, largest first: the changes of a frame from one build to the next, or from the base
+        to another build.
 
-        Columns: name, file, line, mapping, from and to (the builds' keys, with from_number and to_number), status,
-        flat_from, flat_to, flat_delta, cum_from, cum_to, cum_delta, and total_from, the earlier build's total, of
-        which percentages are. `n` rows, or all.
+        Columns: name, file, line, mapping, from and to (the keys of the builds, with from_number and to_number),
+        status, flat_from, flat_to, flat_delta, cum_from, cum_to, cum_delta and total_from (the total of the earlier
+        build, which percentages refer to). `n` limits the rows.
         """
     def explain(
         self,
@@ -989,91 +1006,94 @@ class Series:
         min_effect: float = 0.002,
         **options: Unpack[LoadOptions],
     ) -> Explanation:
-        """Why a build differs: of a history from those before it, at most `runs` of them, which are taken for runs
-        of one program, as are it and those after it; of builds against a base from the base. Several runs show how
-        much builds differ anyway. `build` is its key; unless given, that of the largest lasting change, between
-        which and others no build is taken, or else of the largest step. See Diff.explain().
+        """Explain why a build differs from the builds before it, or from the base. See Diff.explain().
 
-        The profiles are read again from their paths: of others (bytes, objects) it raises PprofError, as for the
-        first build and one without values.
+        `build` is the key of the build. It defaults to the build of the largest lasting change, and if there is none,
+        to the build of the largest step. In a history, at most `runs` builds before it are treated as runs of one
+        program, and so are the build and those after it. Builds beyond another lasting change are not used. Several
+        runs show how much builds vary anyway.
+
+        The profiles are read again from their paths. Bytes and objects raise PprofError, and so do the first build and
+        failed builds.
         """
     def to_html(self, *, n: int | None = None, sort: Sort = "flat") -> str:
-        """The page for a browser, one file that needs nothing else: the course of each frame, and for the build of each
-        change flame graphs and tables of before and after.
+        """Return a self-contained HTML page: charts of each frame over the builds, and for each change, flame graphs and
+        tables of the builds before and after it.
 
-        Of the first `n` of shifts() (movers() of fewer than six builds, or against a base), 500 at most; the twelve
-        largest changes have graphs. The builds around them are read again from their paths: of others (bytes,
-        objects) it raises PprofError.
+        The page has the first `n` rows of shifts(), at most 500; for fewer than six builds or with a base, it has rows
+        of movers(). The twelve largest changes have flame graphs. The builds around them are read again from their
+        paths, so bytes and objects raise PprofError.
         """
     def save_html(self, path: str | PathLike[str], *, n: int | None = None, sort: Sort = "flat") -> None:
-        """Writes to_html() to a path."""
+        """Write to_html() to a path."""
     def plot(self, n: int = 8, *, sort: Sort = "flat") -> Any:
-        """The courses of at most `n` frames over the builds, as lines with a rule at each lasting change: of the first
-        rows of shifts(), or of movers() where there are none. `sort` is what is drawn: "flat" (own cost) or "cum" (with
-        what is called). The result is that of Table.plot().
+        """Draw at most `n` frames over the builds as a line chart, with a rule at each lasting change. The frames are the
+        first rows of shifts(), or of movers() if there are no shifts. `sort` is the cost to draw: "flat" (own cost) or
+        "cum" (cost with callees). Returns the same kind of object as Table.plot().
         """
     def to_polars(self, *, dense: bool = False) -> polars.DataFrame:
-        """values() as a polars.DataFrame, see Table.to_polars(); `dense` as in values()."""
+        """Return values() as a polars.DataFrame, see Table.to_polars(); `dense` as in values()."""
     def to_pandas(self, *, dense: bool = False) -> pandas.DataFrame:
-        """values() as a pandas.DataFrame, see Table.to_pandas(); `dense` as in values()."""
+        """Return values() as a pandas.DataFrame, see Table.to_pandas(); `dense` as in values()."""
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
     def _repr_html_(self) -> str: ...
 
 @final
 class Table:
-    """The rows of a view, as columns, under a summary.
+    """The rows of a view as columns, with a summary.
 
-    A sequence of dicts with the columns' names for keys: table[0] is a row, table[:3] a Table, and table["name"] a
-    column, as a list of str, int, float, list of str, or None where there is none. Polars, pandas, pyarrow, DuckDB and
-    others read it through the Arrow C stream interface.
+    A table is a sequence of dicts whose keys are the column names. table[0] is a row, table[:3] is a Table, and
+    table["name"] is a column: a list of str, int, float or list of str, with None for missing values. Polars, pandas,
+    pyarrow, DuckDB and others read a table through the Arrow C stream interface.
     """
 
     @property
     def kind(self) -> Literal["top", "diff", "peek", "tree", "stacks", "labels", "values", "movers", "shifts", "steps"]:
-        """What the rows are: "top", "diff", "peek", "tree", "stacks" or "labels"; of a series "values", "movers"
-        or "steps".
+        """The kind of the rows: "top", "diff", "peek", "tree", "stacks" or "labels"; for a series "values", "movers" or
+        "steps".
         """
     @property
     def columns(self) -> list[str]:
         """The names of the columns."""
     @property
     def summary(self) -> TableSummary:
-        """What the table is of, as the header of to_json(): the sides, sample_type, unit, granularity,
-        filters, normalize, warnings and totals; of a series the builds in place of sides and totals.
+        """The header of to_json() as a dict: the sides, sample_type, unit, granularity, filters, normalize, warnings and
+        totals. For a series, it has the builds instead of sides and totals.
         """
     @property
     def rows_total(self) -> int:
-        """Number of rows before any were cut off."""
+        """The number of rows before the limit was applied."""
     def sort(self, by: str, descending: bool = True) -> Table:
-        """Ordered by one column; rows that are equal in it keep their order."""
+        """Return the table sorted by one column. Rows with equal values keep their order."""
     def head(self, n: int = 20) -> Table:
-        """The first `n` rows; of peek and tree, the rows of the first `n` nodes."""
+        """Return the first `n` rows. For peek and tree, return the rows of the first `n` nodes."""
     def to_dicts(self) -> list[dict[str, Any]]:
-        """All rows as dicts."""
+        """Return all rows as dicts."""
     def to_json(self) -> str:
-        """The table as JSON, schema pprofdiff/1."""
+        """Return the table as JSON, schema pprofdiff/1."""
     def to_csv(self, *, quote_formulas: bool = False) -> str:
-        """The table as CSV: a line of column names, then the rows; lists are joined with ";". Texts are exact, and a
-        spreadsheet runs those that begin with = + - @ as formulas; quote_formulas puts a ' before them.
+        """Return the table as CSV, with a header line of column names. Lists are joined with ";". Text is written
+        unchanged, but a spreadsheet runs text that begins with = + - @ as a formula; quote_formulas puts a ' before
+        such text.
         """
     def to_markdown(self) -> str:
-        """The table as Markdown, for pull requests: units scaled, with a summary."""
+        """Return the table as Markdown for pull requests, with scaled units and a summary."""
     def plot(self, n: int = 20) -> Any:
-        """The first `n` rows as a bar chart, in the order of the table: of two sides how much each changed, with
-        whiskers where runs say how much that varies; of one profile what it costs.
+        """Draw the first `n` rows as a bar chart, in the order of the table. For two sides, bars show the changes, with
+        whiskers for the variation between runs. For one profile, bars show the costs.
 
-        An altair.Chart (or one of altair's compound charts) where altair is installed, else an object with the
-        Vega-Lite specification (to_dict(), to_json()), which JupyterLab and VS Code draw as well. Values are in the
-        axis's unit. Raises PprofError for Series.values(): Series.plot() draws those.
+        Returns an altair.Chart (or a compound chart) if altair is installed, and otherwise an object with the Vega-Lite
+        specification (to_dict(), to_json()), which JupyterLab and VS Code can draw too. Values are in the axis's unit.
+        Raises PprofError for Series.values(); use Series.plot() instead.
         """
     def to_polars(self) -> polars.DataFrame:
-        """The table as a polars.DataFrame; lists are List(Categorical). Needs polars."""
+        """Return the table as a polars.DataFrame, with lists as List(Categorical). Needs polars."""
     def to_pandas(self) -> pandas.DataFrame:
-        """The table as a pandas.DataFrame: values int64, ratios float64, line Int64, address UInt64, text string, lists
-        object. Needs pandas, but not pyarrow.
+        """Return the table as a pandas.DataFrame, with values as int64, ratios as float64, line as Int64, address as
+        UInt64, text as string and lists as object. Needs pandas, but not pyarrow.
         """
     def to_arrow(self) -> pyarrow.Table:
-        """The table as a pyarrow.Table. Needs pyarrow."""
+        """Return the table as a pyarrow.Table. Needs pyarrow."""
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
     def __len__(self) -> int: ...
     @overload

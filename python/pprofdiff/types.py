@@ -83,25 +83,25 @@ class LoadOptions(TypedDict, total=False):
     input_format: str | None
     """The format of all profiles."""
     input_type: str | None
-    """What profiles count that don't say it, such as folded stacks."""
+    """Sample type of profiles that don't state it, such as folded stacks."""
     binary: str | PathLike[str] | Sequence[str | PathLike[str]] | None
-    """Where names and instructions of addresses are looked up."""
+    """Binary or folder for names and instructions of addresses."""
     base_binary: str | PathLike[str] | Sequence[str | PathLike[str]] | None
-    """The same for the base alone."""
+    """Binary or folder for the base only."""
     new_binary: str | PathLike[str] | Sequence[str | PathLike[str]] | None
-    """The same for the new side alone."""
+    """Binary or folder for the new side only."""
     demangle: Literal["default", "templates", "full", "none", "off"] | None
     """How names are demangled: default, templates, full, none, off."""
     time: str | None
-    """The time inside each recording that is read, such as 10s..25s."""
+    """Part of each recording to read, such as 10s..25s."""
     base_time: str | None
-    """The same for the base alone."""
+    """Part of each recording to read, for the base only."""
     new_time: str | None
-    """The same for the new side alone."""
+    """Part of each recording to read, for the new side only."""
     split_at: str | None
-    """Compare each recording before a time or event with what comes after it."""
+    """Compare the part before a time or event with the part after it."""
     any_build: bool | None
-    """Use given binaries even if their build ids are not the profiles'."""
+    """Use binaries even if their build ids differ from the profiles'."""
     inflated_limit: int | None
     """Maximum bytes that a profile may inflate to."""
 

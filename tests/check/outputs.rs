@@ -223,8 +223,11 @@ fn reports_that_cannot_be_written_are_errors() {
     let d = Dir::new("formats");
     d.write("base", second(100));
     for (option, said) in [
-        (["--report", "f.docx"], "f.docx: no format is known by this ending"),
-        (["--format", "csv"], "check can't be written as csv; it can as text, json, markdown, github, junit, sarif"),
+        (["--report", "f.docx"], "f.docx: unknown file extension"),
+        (
+            ["--format", "csv"],
+            "check can't be written as csv; supported formats: text, json, markdown, github, junit, sarif",
+        ),
         (["--sample-type", "cpu,wall"], "check shows one sample type at a time"),
     ] {
         let out = d.run(&[&["base", "base", "--fail-on", "total>+5%"], &option[..]].concat());

@@ -16,7 +16,7 @@ fn a_page_is_written_to_a_file_or_pipe_and_opened_on_request() {
     assert!(stdout(&["top", &base, "--format", "html", "--min-width", "0.5"]).len() < page.len());
     for verb in [&["tree"][..], &["peek", "x"], &["stacks"], &["labels"]] {
         let reason = failure(&[verb, &[&base, &new, "--format", "html"]].concat());
-        let expected = format!("{} can't be written as html; it can as text, json", verb[0]);
+        let expected = format!("{} can't be written as html; supported formats: text, json", verb[0]);
         assert!(reason.contains(&expected), "{reason}");
     }
     let story = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/producers/story");
@@ -56,7 +56,7 @@ fn open_passes_the_page_to_the_browser() {
     let output = run(&temp("nothing here"));
     let stderr = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2));
-    assert!(stderr.contains("is written, but no browser would open it") && stderr.lines().count() == 1, "{stderr}");
+    assert!(stderr.contains("is written, but no browser opened it") && stderr.lines().count() == 1, "{stderr}");
 }
 
 #[test]
@@ -227,7 +227,10 @@ fn the_output_extension_selects_the_format() {
     let reason = failure(&[&base, &new, "-o", temp("ending.xyz").to_str().unwrap()]);
     assert!(reason.contains("ending.xyz") && reason.contains(".svg (svg)"), "{reason}");
     let reason = failure(&["labels", &base, "-o", temp("labels.svg").to_str().unwrap()]);
-    assert!(reason.contains("labels can't be written as svg; it can as text, json, csv, markdown"), "{reason}");
+    assert!(
+        reason.contains("labels can't be written as svg; supported formats: text, json, csv, markdown"),
+        "{reason}"
+    );
 }
 
 #[test]
@@ -304,13 +307,13 @@ fn speedscope_warns_about_omitted_stacks() {
         assert!(output.status.success(), "{args:?}");
         String::from_utf8(output.stderr).unwrap()
     };
-    let warning = "pprofdiff: warning: speedscope has no negative values: stacks of";
-    let of_one = format!("{warning} -3 are left out, 37.50% of the profile by magnitude\n");
+    let warning = "pprofdiff: warning: speedscope can't show negative values: omitted stacks of";
+    let of_one = format!("{warning} -3, 37.50% of the profile by magnitude\n");
     assert_eq!(stderr_of(&["convert", &one]), of_one);
     assert_eq!(stderr_of(&["stacks", &one]), of_one);
     let of_two = format!(
-        "{warning} -6us are left out, 60.00% of base by magnitude\n\
-         {warning} -1us are left out, 25.00% of new by magnitude\n"
+        "{warning} -6us, 60.00% of base by magnitude\n\
+         {warning} -1us, 25.00% of new by magnitude\n"
     );
     assert_eq!(stderr_of(&["stacks", &two]), of_two);
     assert_eq!(stderr_of(&["stacks", &one, "--ignore", "c"]), "");

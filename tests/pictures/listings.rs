@@ -353,7 +353,7 @@ fn the_source_lines_of_a_listing_are_limited() {
     let whole = routines.iter().filter(|r| r.lines.len() > 9_000).count();
     assert!((5..100).contains(&whole), "{whole}");
     for r in &routines {
-        let is_cut = r.notes.iter().any(|n| n.contains("left out"));
+        let is_cut = r.notes.iter().any(|n| n.contains("omitted"));
         assert!(is_cut == (r.lines.len() == 2) && r.flat == pprofdiff::Pair { base: 2, new: 2 });
     }
 }

@@ -170,7 +170,7 @@ fn recordings_take_memory_in_proportion() {
                     .chain((2..100_000).flat_map(|process| [fork(process, 1), mapped(process, 8, 16, "x")])),
             ),
             2,
-            "more files in common",
+            "share too many files",
         ),
     ];
     let mut beyond = Vec::new();

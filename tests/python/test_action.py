@@ -102,10 +102,10 @@ def test_errors_name_the_remedy(installed: Runner):
         ({"new": " \n"}, "new: no profile is given"),
         ({"config": "none.toml"}, "none.toml: No such file"),
         ({"arguments": "--worst"}, "unexpected argument '--worst'"),
-        ({"baseline": "store", "base": "", "store": "yes"}, "store is true or false, not yes"),
-        ({"comment": "yes"}, "comment is true or false, not yes"),
-        ({"name": ".."}, "name is letters and digits"),
-        ({"version": "new"}, "version is a release such as 0.1.0, or installed, not new"),
+        ({"baseline": "store", "base": "", "store": "yes"}, "store must be true or false, not yes"),
+        ({"comment": "yes"}, "comment must be true or false, not yes"),
+        ({"name": ".."}, "name must consist of letters"),
+        ({"version": "new"}, "version must be a release such as 0.1.0, or installed, not new"),
     ]:
         done = installed.run(**{**STORY, "rules": "total>+500%", "version": "installed", **inputs})
         errors = [line for line in done.log.splitlines() if line.startswith("::error title=pprofdiff::")]
@@ -146,7 +146,7 @@ def test_a_read_only_token_is_a_warning(installed: Runner):
     done = installed.run(**STORY, rules="total>+500%", version="installed")
     assert not done.failed
     [warning] = [line for line in done.log.splitlines() if line.startswith("::")]
-    assert warning.startswith("::warning title=pprofdiff::the comment is not written")
+    assert warning.startswith("::warning title=pprofdiff::can't write the comment")
     assert "HTTP 403" in warning
     assert "pull-requests: write" in warning
     assert "now calls" in done.summary
@@ -170,7 +170,7 @@ def test_runs_are_found_by_patterns(installed: Runner):
     assert done.outputs["outcome"] == "inconclusive", done.log
     assert "4.62s (3.67s to 4.77s, 3 runs)" in done.summary
     done = installed.run(**fixed, new="same 1.pb.gz")
-    assert "paired runs are as many on both sides, not 3 and 1" in done.log
+    assert "paired runs need the same number of runs on both sides, not 3 and 1" in done.log
 
 
 def test_the_table_has_the_requested_sample_type(installed: Runner):
@@ -255,7 +255,7 @@ def test_bench_runs_both_sides_and_annotates_the_lines_of_the_commit(installed: 
     assert re.search(r"^::notice file=shop/email.go,line=4", done.log, re.MULTILINE), done.log
     for wrong, said in [
         ({"rules": ""}, "no limit is given"),
-        ({"new": "a"}, "bench takes the profiles itself"),
+        ({"new": "a"}, "bench records the profiles itself"),
         ({"git": "x"}, "needs a range"),
     ]:
         assert (
@@ -330,7 +330,7 @@ def test_a_comment_is_placed_on_the_lines_of_the_commit(installed: Runner):
     (installed.fake / "no-lines").touch()
     done = installed.run(**of_range)
     [warning] = [line for line in done.log.splitlines() if line.startswith("::warning")]
-    assert "the comments on lines are not written" in warning
+    assert "can't write the comments on lines" in warning
     assert "HTTP 403" in warning
     assert not done.failed
 
@@ -346,19 +346,19 @@ def test_only_attested_builds_are_installed(runner: Runner):
         assert said in error
         assert not list(runner.temp.glob("pprofdiff*"))
 
-    install("there is no pprofdiff on the PATH", version="installed")
-    install("is there a release v9.9.9?", version="9.9.9")
+    install("pprofdiff is not on the PATH", version="installed")
+    install("does the release v9.9.9 exist?", version="9.9.9")
     archive = runner.fake / "release" / f"pprofdiff-v{VERSION}-x86_64-unknown-linux-musl.tar.gz"
     content = archive.read_bytes()
     archive.write_bytes(content + b"\0")
-    install("is not what a workflow of pprofdiff/pprofdiff built")
+    install("was not built by a workflow of pprofdiff/pprofdiff")
     # An older release under a newer name has a valid attestation, too.
     archive.rename(archive.with_name(archive.name.replace(VERSION, "9.9.9")))
     renamed = runner.release("x86_64-unknown-linux-musl", "9.9.9")
     runner.environment["RELEASED"] = "9.9.9"
-    install(f"{renamed.name} is not of version 9.9.9", version="v9.9.9")
+    install(f"{renamed.name} does not have version 9.9.9", version="v9.9.9")
     runner.environment |= {"RUNNER_OS": "Linux", "RUNNER_ARCH": "ARM"}
-    install("there is no release for Linux/ARM")
+    install("no release supports Linux/ARM")
 
 
 @pytest.mark.parametrize(

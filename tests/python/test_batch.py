@@ -253,7 +253,7 @@ def test_tables_equal_top():
     for wrong in ({"sort": "name"}, {"granularity": "x"}, {"focus": "("}, {"normalize": "x"}):
         with pytest.raises(pprofdiff.PprofError):
             pprofdiff.batch([]).tables(**wrong)
-    with pytest.raises(TypeError, match='no option "tagfokus"'):
+    with pytest.raises(TypeError, match='unknown option "tagfokus"'):
         pprofdiff.batch([]).tables(tagfokus="x")
 
 

@@ -67,7 +67,7 @@ def test_a_change_is_decided_and_its_runs_can_be_loaded(repository: Path, capsys
 
 
 def test_invalid_arguments_are_errors(repository: Path):
-    with pytest.raises(pprofdiff.PprofError, match='git knows no commit "nothing"'):
+    with pytest.raises(pprofdiff.PprofError, match='git: unknown commit "nothing"'):
         pprofdiff.bench("nothing..HEAD", ["sh", "run.sh"], cwd=repository)
     with pytest.raises(pprofdiff.PprofError, match=r"runs\.toml"):
         pprofdiff.load_runs(repository)

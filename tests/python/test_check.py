@@ -36,7 +36,7 @@ def test_pairing_removes_noise_that_runs_share():
     new = [_run(kb) for kb in (1250, 1875, 875)]
     assert pprofdiff.check(base, new, ["total>+10%"]).verdict == "inconclusive"
     assert pprofdiff.check(base, new, ["total>+10%"], paired=True).verdict == "fail"
-    with pytest.raises(pprofdiff.PprofError, match="as many on both sides"):
+    with pytest.raises(pprofdiff.PprofError, match="same number of runs on both sides"):
         pprofdiff.check(base, new[:2], ["total>+10%"], paired=True)
 
 

@@ -208,7 +208,7 @@ def test_an_interrupted_batch_writes_the_finished_pairs(command: list[str], tmp_
         child.send_signal(signal.SIGINT)
         _, errors = child.communicate(timeout=60)
     assert child.returncode == 130, errors
-    said = re.fullmatch(r"pprofdiff: interrupted; (\d+) pairs are written, of which 0 failed\n", errors)
+    said = re.fullmatch(r"pprofdiff: interrupted; wrote (\d+) pairs, 0 of them failed\n", errors)
     assert said, errors
     lines = (out if to_file else tmp_path / "stdout").read_text().splitlines()
     assert lines[0].startswith("pair,name")

@@ -296,7 +296,7 @@ def test_the_command_signs_requests_like_the_library_of_aws(token: str):
 def programs() -> list[str]:
     """Returns the Python programs in the section of docs/bulk.md about several machines."""
     page = (Path(__file__).parents[2] / "docs/bulk.md").read_text()
-    section = page[page.index("## Past one machine") : page.index("## What it costs")]
+    section = page[page.index("## On a cluster") : page.index("## What it costs")]
     return re.findall(r"^```python\n(.*?)^```", section, re.M | re.S)
 
 

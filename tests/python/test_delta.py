@@ -254,4 +254,4 @@ except ModuleNotFoundError as e:
     print(e)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
-    assert done.stdout == "s3://bucket/heap.pb.gz: to load from a URL takes fsspec: pip install fsspec\n"
+    assert done.stdout == "s3://bucket/heap.pb.gz: loading from a URL needs fsspec: pip install fsspec\n"

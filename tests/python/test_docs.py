@@ -99,7 +99,7 @@ def test_the_site_needs_no_network_and_fits(chromium: Browser, site: Path, width
     # Opened from a file, the page may not read the pages for excerpts, and the browser logs that. The results are
     # complete.
     page.goto(f"{site.as_uri()}/search.html?q=garbage")
-    page.locator(".search li a", has_text="Why two sides differ").first.wait_for()
+    page.locator(".search li a", has_text="Find out why two profiles differ").first.wait_for()
     assert [url for url in asked if not url.startswith((site.as_uri(), "data:", "about:"))] == []
     page.close()
 

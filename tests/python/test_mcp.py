@@ -395,7 +395,7 @@ def test_errors_equal_those_of_the_command():
         both = [*STORY["base"], *STORY["new"]]
         assert await refuse(client, "load", new=["none.pb.gz"]) == refused("info", "none.pb.gz")
         assert await refuse(client, "top", diff="d1") == (
-            'there is no diff "d1" (nothing is loaded; the last 8 stay): load it with the tool load'
+            'unknown diff "d1" (nothing is loaded; the last 8 diffs stay loaded): load it with the tool load'
         )
         await say(client, "load", **STORY)
         for tool, arguments, words in [
@@ -409,14 +409,14 @@ def test_errors_equal_those_of_the_command():
             assert await refuse(client, tool, diff="d1", **arguments) == refused(*words, *both)
         # Arguments that a tool does not accept: an option of the command line, and values of wrong types.
         for tool, arguments, why in [
-            ("top", {"output": "/tmp/x"}, 'top takes no "output"; it takes diff, budget, sort'),
-            ("top", {"focus": {"a": 1}}, "focus is .*, which it can't be; it is of type string"),
-            ("top", {"focus": ["a", "b"]}, "focus is .*, which it can't be; it is of type string"),
-            ("top", {"significant": "yes"}, "significant is .*, which it can't be; it is of type boolean"),
-            ("check", {"fail_on": [["total>+5%"]]}, "fail_on is .*, which it can't be; it is of type array"),
-            ("top", {"budget": 99}, "budget is a number of tokens from 100 on, not 99"),
-            ("top", {"diff": 1}, "diff is the name that load gave, not 1"),
-            ("load", {"diff": "d1", "new": both}, 'load takes no "diff"; it takes budget, base'),
+            ("top", {"output": "/tmp/x"}, 'top does not support "output"; it supports diff, budget, sort'),
+            ("top", {"focus": {"a": 1}}, "focus must be of type string, not "),
+            ("top", {"focus": ["a", "b"]}, "focus must be of type string, not "),
+            ("top", {"significant": "yes"}, "significant must be of type boolean, not "),
+            ("check", {"fail_on": [["total>+5%"]]}, "fail_on must be of type array, not "),
+            ("top", {"budget": 99}, "budget must be a number of tokens, at least 100, not 99"),
+            ("top", {"diff": 1}, "diff must be a name that load returned, not 1"),
+            ("load", {"diff": "d1", "new": both}, 'load does not support "diff"; it supports budget, base'),
         ]:
             with pytest.raises(MCPError, match=why) as wrong:
                 await client.call_tool(tool, {"diff": "d1", **arguments} if tool != "load" else arguments)
@@ -427,7 +427,7 @@ def test_errors_equal_those_of_the_command():
             assert "--allow-urls" in await refuse(client, "load", new=[name])
         # Standard input belongs to the protocol.
         assert "No such file" in await refuse(client, "load", new=["-"])
-        with pytest.raises(MCPError, match="no tool"):
+        with pytest.raises(MCPError, match="unknown tool"):
             await client.call_tool("merge", {})
         # A single profile has no other side.
         assert next_step(await say(client, "load", new=STORY["new"]))[0] == "top"
@@ -458,7 +458,7 @@ def test_the_oldest_of_many_diffs_is_removed():
             assert "dropped" not in await say(client, "load", **STORY), i
         await say(client, "top", diff="d1")
         assert "d2 is dropped" in await say(client, "load", **STORY)
-        assert (await refuse(client, "top", diff="d2")).startswith('there is no diff "d2" (loaded: d3, d4, d5')
+        assert (await refuse(client, "top", diff="d2")).startswith('unknown diff "d2" (loaded: d3, d4, d5')
         await say(client, "top", diff="d1")
 
     session(talk)

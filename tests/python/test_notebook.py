@@ -127,7 +127,7 @@ def test_keyword_arguments_are_completed(story: pprofdiff.Diff):
         story.filter(**{name: ""})
     with pytest.raises(TypeError) as refused:
         story.filter(none="")
-    assert str(refused.value).endswith("there are " + ", ".join(filters))
+    assert str(refused.value).endswith("the options are " + ", ".join(filters))
     assert not story.filter.__doc__.startswith("filter(")
 
 

@@ -149,7 +149,7 @@ def test_too_few_samples_still_give_a_page(show: Open, tmp_path: Path):
         file.write_text(text)
     page = show(pprofdiff.diff(*files).to_html())
     titles = page.eval_on_selector_all("td[title]", "cells => cells.map(cell => cell.title)")
-    assert any("these samples can't tell it from chance" in title for title in titles), titles
+    assert any("these samples cannot distinguish it from noise" in title for title in titles), titles
 
 
 def test_a_page_explains_a_few_sample_types(show: Open):
@@ -264,13 +264,13 @@ def test_values_within_chance_are_grey(show: Open, story: pprofdiff.Diff):
     switch = page.get_by_role("button", name="Grey noise")
     assert switch.get_attribute("aria-pressed") == "true"
     assert chroma(page, chance) < 15 < 90 < chroma(page, changed)
-    assert "no more than chance" in page.inner_text("#legend")
+    assert "within noise" in page.inner_text("#legend")
     # Delta, growth and share of flat and of cum. The box shows cum.
     greyed = page.locator(cells % chance + ".chance")
     delta, why = greyed.nth(-3).text_content(), greyed.nth(-3).get_attribute("title")
     assert delta
     assert why
-    assert re.fullmatch(re.escape(delta) + r": no more than chance here; .* by ±\d+%", why), why
+    assert re.fullmatch(re.escape(delta) + r": within noise; .* by more than ±\d+% is significant", why), why
     assert page.locator(cells % changed + ".chance").count() == 0
     page.mouse.move(*box(page, story, chance))
     assert page.inner_text("#tip .note >> nth=-1") == why
@@ -279,7 +279,7 @@ def test_values_within_chance_are_grey(show: Open, story: pprofdiff.Diff):
     assert switch.get_attribute("aria-pressed") == "false"
     assert chroma(page, chance) > 15
     assert page.locator("#table .chance").count() == 0
-    assert "no more than chance" not in page.inner_text("#legend")
+    assert "within noise" not in page.inner_text("#legend")
     # The reason is still shown, and a link keeps the setting.
     assert page.locator(cells % chance + ".less").last.get_attribute("title") == why
     assert chroma(show(html, page.url.partition("#")[2]), chance) > 15

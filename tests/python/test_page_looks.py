@@ -288,7 +288,7 @@ def test_colours_show_the_direction_of_a_change(show: Open):
     assert max(redder[name] for name in ("down", "both", "y")) < -15, redder
     # The whole box grew, or only a part.
     assert redder["up"] == redder["x"] > redder["main"]
-    assert "which way" in page.inner_text("#legend")
+    assert "net direction" in page.inner_text("#legend")
 
 
 def test_a_tooltip_always_matches_the_box_under_the_pointer(show: Open, story: pprofdiff.Diff):

@@ -35,7 +35,7 @@ def test_columns_can_be_selected(show: Open, story: pprofdiff.Diff):
     other = show(story.to_html(), f"{link}&tab=functions", viewport=PHONE)
     assert heads(other) == heads(page)
     other.click("#choice summary")
-    other.get_by_role("button", name="As at first").click()
+    other.get_by_role("button", name="Default columns").click()
     assert heads(other) == ["function", "delta", "delta"]
     page.focus("#canvas")
     page.keyboard.press("Backspace")

@@ -66,7 +66,7 @@ def test_list_of_a_diff_and_of_one_profile(story: pprofdiff.Diff):
 
     assert "no source" not in repr(listing)
     without = story.list("tableInsensitive")
-    hint = "name the folders with base_source= and new_source=, or one for both with source_path="
+    hint = "set the folders with base_source= and new_source=, or one for both with source_path="
     assert repr(without).endswith(hint)
     assert hint in without._repr_html_()
     assert without.routines[0]["notes"] == ["no source of either side: lines are paired by their numbers"]
@@ -102,7 +102,7 @@ def test_pictures_and_listings_can_be_saved(story: pprofdiff.Diff, tmp_path: Pat
     assert (tmp_path / "a.html").read_text().startswith("<!DOCTYPE html>")
     assert (tmp_path / "a.txt").read_text() == repr(listing) + "\n"
     for saved in (graph, listing):
-        with pytest.raises(pprofdiff.PprofError, match="ends in"):
+        with pytest.raises(pprofdiff.PprofError, match="must end in"):
             saved.save(tmp_path / "a.png")
         with pytest.raises(FileNotFoundError):
             saved.save(tmp_path / "no folder" / ("a.svg" if saved is graph else "a.txt"))
@@ -142,5 +142,5 @@ def test_speedscope_has_a_profile_per_side(story: pprofdiff.Diff):
 
 def test_speedscope_warns_about_omitted_stacks():
     negative = pprofdiff.load(b"a;b 5\na;c -3\n")
-    with pytest.warns(UserWarning, match="stacks of -3 are left out, 37.50% of the profile by magnitude"):
+    with pytest.warns(UserWarning, match="omitted stacks of -3, 37.50% of the profile by magnitude"):
         assert json.loads(negative.to_speedscope())["profiles"][0]["weights"] == [5]

@@ -350,7 +350,7 @@ def test_the_limit_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch):
         pprofdiff.DeltaComputer().update(base)
     assert pprofdiff.load(base, inflated_limit=1 << 20).top()
     monkeypatch.setenv("PPROFDIFF_MAX_INFLATED", "1 GB")
-    with pytest.raises(pprofdiff.PprofError, match="PPROFDIFF_MAX_INFLATED is the most bytes"):
+    with pytest.raises(pprofdiff.PprofError, match="PPROFDIFF_MAX_INFLATED must be a whole number of bytes"):
         pprofdiff.load(base)
     monkeypatch.setenv("PPROFDIFF_MAX_INFLATED", "")
     assert pprofdiff.load(base).top()

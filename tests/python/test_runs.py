@@ -53,7 +53,7 @@ def test_significant_rows_are_those_with_a_small_q() -> None:
     assert first["name"] == "freight/tariff.Make"
     assert first["base_sd"] is None
     assert first["q"] <= 0.05
-    with pytest.raises(pprofdiff.PprofError, match="are no runs"):
+    with pytest.raises(pprofdiff.PprofError, match="are not runs"):
         pprofdiff.diff(side("base"), side("calls"), sum=True).top(significant=True)
     with pytest.raises(pprofdiff.PprofError, match="only one profile"):
         pprofdiff.load(side("base")[0]).top(significant=True)

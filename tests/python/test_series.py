@@ -156,7 +156,7 @@ def test_bad_builds_are_reported_and_skipped():
         pprofdiff.series(given, on_error="raise")
     with pytest.raises(pprofdiff.PprofError):
         pprofdiff.series([b"\xff"])
-    with pytest.raises(pprofdiff.PprofError, match="none"):
+    with pytest.raises(pprofdiff.PprofError, match="at least one build"):
         pprofdiff.series([])
     # The second build with the same key has no values.
     assert list(pprofdiff.series([build(a=1), build(a=2)], key=lambda _: "x").errors) == ["x"]
@@ -290,7 +290,7 @@ def test_a_build_is_explained_by_its_neighbours(tmp_path: Path):
     assert [c["function"] for c in why.to_dict()["causes"]] == ["parse"]
     assert why.to_json() == series.explain("3").to_json()
     assert series.explain("2", runs=1).verdict != "change"
-    for wrong, said in [("9", "no build"), ("0", "nothing comes before")]:
+    for wrong, said in [("9", "unknown build"), ("0", "nothing comes before")]:
         with pytest.raises(pprofdiff.PprofError, match=said):
             series.explain(wrong)
 

@@ -30,7 +30,7 @@ def test_a_table_is_a_sequence_of_dicts(table: pprofdiff.Table):
             table[bad]
     for name in table.columns:
         assert table[name] == [row[name] for row in rows]
-    with pytest.raises(KeyError, match=r"there is no column .names.; there are name, file"):
+    with pytest.raises(KeyError, match=r"unknown column .names.; the columns are name, file"):
         table["names"]
     with pytest.raises(TypeError):
         table[1.5]
@@ -172,9 +172,9 @@ def test_views_of_one_sample_type_refuse_several():
     ):
         with pytest.raises(pprofdiff.PprofError, match=r"one sample type|several sample types"):
             refused()
-    with pytest.raises(pprofdiff.PprofError, match='"alloc_space" is asked for twice'):
+    with pytest.raises(pprofdiff.PprofError, match='"alloc_space" is given twice'):
         heap.top(sample_type=["alloc_space", "alloc_space"])
-    with pytest.raises(TypeError, match='no option "foucs"; there are sample_type'):
+    with pytest.raises(TypeError, match='unknown option "foucs"; the options are sample_type'):
         heap.top(foucs="x")  # type: ignore[call-arg]
 
 

@@ -143,7 +143,7 @@ def test_filters_are_combined_and_can_be_removed(story: pprofdiff.Diff):
 def test_every_filter_is_passed_to_the_engine(labelled: pprofdiff.Diff):
     # The keywords come from the engine. TypedDicts repeat them for editors, and help() describes each.
     names = Filters.__annotations__
-    with pytest.raises(TypeError, match="no option"):
+    with pytest.raises(TypeError, match="unknown option"):
         labelled.filter(focuss="x")  # type: ignore[call-arg]
     assert len(names) >= 10
     for name in names:
@@ -151,7 +151,7 @@ def test_every_filter_is_passed_to_the_engine(labelled: pprofdiff.Diff):
         assert labelled.top(**{name: "x"}).summary["filters"] == {name: "x"}
     with pytest.raises(TypeError) as caught:
         labelled.top(focuss="x")  # type: ignore[call-arg]
-    assert set(re.findall(r"\w+", str(caught.value).split("there are")[1])) == {*ViewOptions.__annotations__}
+    assert set(re.findall(r"\w+", str(caught.value).split("the options are")[1])) == {*ViewOptions.__annotations__}
 
 
 def test_rows_follow_the_options_of_pprof(story: pprofdiff.Diff):
@@ -309,7 +309,7 @@ def test_path_prefixes_are_trimmed(story: pprofdiff.Diff, prefix: str | list[str
 
 def test_an_unmatched_name_gives_a_warning_with_the_nearest_name():
     diff = pprofdiff.diff(*pair("story-cpu"))
-    like = r'matches "tableinsensitve"; like it are logmill/headers.tableInsensitive$'
+    like = r'matches "tableinsensitve"; did you mean logmill/headers.tableInsensitive\?$'
     with pytest.warns(UserWarning, match=f"^no frame {like}"):
         assert len(diff.peek("tableinsensitve")) == 0
     with pytest.warns(UserWarning, match=f"^no function {like}"):

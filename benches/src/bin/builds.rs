@@ -1,5 +1,5 @@
-//! Writes the profiles of a history: `builds DIRECTORY [NUMBER [FROM]]` writes `build-0.pb.gz` and so on, of size S,
-//! 1,000 by default. A function costs more from build [`STEP`](pprofdiff_bench::STEP) on.
+//! Writes the profiles of a history: `builds DIRECTORY [NUMBER [FROM]]` writes `build-0.pb.gz` and so on, of size S.
+//! NUMBER defaults to 1000. A function becomes more expensive at build [`STEP`](pprofdiff_bench::STEP).
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use rayon::prelude::*;
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let directory = Path::new(args.first().ok_or("builds DIRECTORY [NUMBER [FROM]]")?);
-    let number = |place: usize, usual: u64| args.get(place).map_or(Ok(usual), |text| text.parse());
+    let number = |position: usize, default: u64| args.get(position).map_or(Ok(default), |text| text.parse());
     let (builds, from) = (number(1, 1000)?, number(2, 0)?);
     std::fs::create_dir_all(directory)?;
     let write = |build| std::fs::write(directory.join(format!("build-{build}.pb.gz")), gzip(&history(S, build, 1)));

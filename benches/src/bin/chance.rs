@@ -1,12 +1,14 @@
-//! Measures the false alarm rate of `check`, and how often `check` and `explain` detect a planted change. The profiles
-//! come from `benches/chance/record`, which recorded one binary repeatedly. `cargo run --release -p pprofdiff-bench
-//! --bin chance [DIRECTORY [fleet]]` prints the results behind docs/statistics.md; with `fleet`, only those for fleets.
+//! Measures the rate of failed checks of equal builds, and the detection of true changes by checks and by explain. The
+//! input is a set of profiles of one binary, recorded by `benches/chance/record`.
+//!
+//! `cargo run --release -p pprofdiff-bench --bin chance [DIRECTORY [fleet]]` prints the numbers that docs/statistics.md
+//! summarizes, or only the numbers of fleets.
 
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use pprofdiff::check::{How, Outcome, Rules};
+use pprofdiff::check::{CheckPolicy, Outcome, Rules};
 use pprofdiff::explain::{Cause, ExplainOptions};
 use pprofdiff::proto::Profile as Message;
 use pprofdiff::{Diff, LoadOptions, Profile, Query, Sort, WriteOptions};
@@ -14,24 +16,26 @@ use pprofdiff_bench::Random;
 use prost::Message as _;
 use rayon::prelude::*;
 
-/// Number of comparisons of each kind.
+/// The number of comparisons of each kind.
 const TRIES: u64 = 1000;
 const TRIES_OF_POWER: u64 = 100;
-/// Samples of a synthetic run, and the share of the frame that becomes more expensive.
+/// The number of samples of a generated run.
 const SAMPLES: f64 = 5000.0;
+/// The share of the frame that becomes more expensive.
 const SHARE: f64 = 0.1;
-/// The same share in a fleet with one run per machine, and the number of tries.
+/// The same share in a fleet with one run per machine.
 const SHARE_OF_FLEET: f64 = 0.01;
+/// The number of tries with a fleet.
 const TRIES_OF_FLEET: u64 = 20;
-/// The minimum effect for a cause in a fleet. The default of the engine is 0.002.
+/// The minimum effect of a cause in a fleet. The default of explain is 0.002.
 const LEAST_OF_FLEET: f64 = 0.0002;
 
-/// A seeded generator of numbers from 0 to 1.
-struct Chance(Random);
+/// Deterministic random numbers between 0 and 1.
+struct RunRandom(Random);
 
-impl Chance {
-    fn of(seed: u64) -> Chance {
-        Chance(Random(seed))
+impl RunRandom {
+    fn of(seed: u64) -> RunRandom {
+        RunRandom(Random(seed))
     }
 
     fn next(&mut self) -> f64 {
@@ -51,7 +55,7 @@ impl Chance {
         n
     }
 
-    /// Chooses `n` elements in random order.
+    /// Returns `n` random elements of a list.
     fn choose<T: Clone>(&mut self, all: &[T], n: usize) -> Vec<T> {
         let mut all = all.to_vec();
         for i in 0..n {
@@ -63,19 +67,19 @@ impl Chance {
     }
 }
 
-/// Returns a rate with Wilson's interval (1927) at 95 %, in percent.
-fn rate(n: usize, of: usize) -> String {
-    let (n, of, z) = (n as f64, of as f64, 1.96);
-    let p = n / of;
-    let middle = (p + z * z / (2.0 * of)) / (1.0 + z * z / of);
-    let half = z * (p * (1.0 - p) / of + z * z / (4.0 * of * of)).sqrt() / (1.0 + z * z / of);
+/// Formats a rate in percent with its 95 % interval (Wilson 1927).
+fn rate(n: usize, trials: usize) -> String {
+    let (n, trials, z) = (n as f64, trials as f64, 1.96);
+    let p = n / trials;
+    let middle = (p + z * z / (2.0 * trials)) / (1.0 + z * z / trials);
+    let half = z * (p * (1.0 - p) / trials + z * z / (4.0 * trials * trials)).sqrt() / (1.0 + z * z / trials);
     format!("{:.1} ({:.1} to {:.1})", 100.0 * p, 100.0 * (middle - half).max(0.0), 100.0 * (middle + half))
 }
 
 fn check(rule: &str, strict: bool, base: &[Arc<Profile>], new: &[Arc<Profile>]) -> Outcome {
     let mut rules = Rules::default();
     rules.fail_on(rule).expect("a rule");
-    rules.how = How::default().with_strict(strict);
+    rules.how = CheckPolicy::default().with_strict(strict);
     let diff = Diff::new(base, new).expect("profiles of one program");
     rules.check(&diff, &Query::default()).expect("a check").verdict
 }
@@ -90,12 +94,12 @@ fn false_failures(title: &str, all: &[Arc<Profile>], rules: &[&str]) {
             let outcomes: Vec<(Outcome, Outcome)> = (0..TRIES)
                 .into_par_iter()
                 .map(|i| {
-                    let chosen = Chance::of(i * 7919 + m as u64).choose(all, 2 * m);
+                    let chosen = RunRandom::of(i * 7919 + m as u64).choose(all, 2 * m);
                     let (base, new) = chosen.split_at(m);
                     (check(rule, false, base, new), check(rule, true, base, new))
                 })
                 .collect();
-            let count = |of: Outcome| outcomes.iter().filter(|(o, _)| *o == of).count();
+            let count = |wanted: Outcome| outcomes.iter().filter(|(o, _)| *o == wanted).count();
             let strict = outcomes.iter().filter(|(_, o)| *o == Outcome::Fail).count();
             let n = outcomes.len();
             let (fails, unsure) = (rate(count(Outcome::Fail), n), 100 * count(Outcome::Inconclusive) / n);
@@ -104,16 +108,16 @@ fn false_failures(title: &str, all: &[Arc<Profile>], rules: &[&str]) {
     }
 }
 
-/// Prints the number of significant rows in tables of equal builds, and how many tables have any.
+/// Prints the number of rows in significance-filtered tables of equal builds, and how often a table has any row.
 fn false_rows(all: &[Arc<Profile>]) {
     println!("\nEqual builds, CPU: tables with significant rows in percent (95 % interval), and rows of a table\n");
     println!("| rows by | runs a side | tables | rows |\n|---|---:|---:|---:|");
     for (name, sort) in [("flat", Sort::Flat), ("cum", Sort::Cum)] {
         for m in [1, 2, 3, 5, 8] {
-            let left: Vec<usize> = (0..TRIES)
+            let row_counts: Vec<usize> = (0..TRIES)
                 .into_par_iter()
                 .map(|i| {
-                    let chosen = Chance::of(i * 7919 + m as u64).choose(all, 2 * m);
+                    let chosen = RunRandom::of(i * 7919 + m as u64).choose(all, 2 * m);
                     let (base, new) = chosen.split_at(m);
                     let diff = Diff::new(base, new).expect("profiles of one program");
                     let measure = diff.measure(&Query::default()).expect("a measure");
@@ -122,28 +126,29 @@ fn false_rows(all: &[Arc<Profile>]) {
                     top.rows.len()
                 })
                 .collect();
-            let any = left.iter().filter(|rows| **rows > 0).count();
-            let rows = left.iter().sum::<usize>() as f64 / left.len() as f64;
-            println!("| {name} | {m} | {} | {rows:.2} |", rate(any, left.len()));
+            let any = row_counts.iter().filter(|rows| **rows > 0).count();
+            let rows = row_counts.iter().sum::<usize>() as f64 / row_counts.len() as f64;
+            println!("| {name} | {m} | {} | {rows:.2} |", rate(any, row_counts.len()));
         }
     }
 }
 
-/// All recorded runs as one profile, from which synthetic runs are drawn.
-struct Model {
+/// The merged profile of all recordings. Simulated runs are drawn from its samples.
+struct RecordedModel {
     message: Message,
     column: usize,
     total: f64,
-    /// For each sample, its leaf function, and whether it contains the frame that becomes more expensive.
+    /// The leaf function of each sample.
     leaf: Vec<u64>,
+    /// True for each sample with the frame that becomes more expensive.
     is_dearer: Vec<bool>,
     share: f64,
     name: String,
 }
 
-impl Model {
-    /// Selects the frame whose share is closest to the given one.
-    fn new(all: &[Arc<Profile>], wanted: f64) -> Model {
+impl RecordedModel {
+    /// Creates the model. The frame closest to `target_share` becomes more expensive.
+    fn new(all: &[Arc<Profile>], target_share: f64) -> RecordedModel {
         let merged = pprofdiff::merge(&all.iter().map(|p| &**p).collect::<Vec<_>>()).expect("one program");
         let bytes = merged.to_bytes(&WriteOptions::default().with_compression(pprofdiff::Compression::None));
         let message = Message::decode(&bytes.expect("bytes")[..]).expect("a profile");
@@ -159,13 +164,13 @@ impl Model {
             seen.dedup();
             seen.into_iter().for_each(|f| *cum.entry(f).or_default() += sample.value[column]);
         }
-        let far = |v: i64| (v as f64 / total as f64 - wanted).abs();
+        let far = |v: i64| (v as f64 / total as f64 - target_share).abs();
         let names: HashMap<u64, String> = message
             .function
             .iter()
             .map(|f| (f.id, String::from_utf8_lossy(&message.string_table[f.name as usize]).into_owned()))
             .collect();
-        // Functions of the runtime are never causes.
+        // The runtime's own functions are no causes.
         cum.retain(|function, _| !names[function].starts_with("runtime."));
         let (&chosen, &value) =
             cum.iter().min_by(|a, b| far(*a.1).total_cmp(&far(*b.1)).then(a.0.cmp(b.0))).expect("a frame");
@@ -173,11 +178,11 @@ impl Model {
         let leaf = (0..message.sample.len()).map(|i| stack(i).next().unwrap_or(0)).collect();
         let share = value as f64 / total as f64;
         let name = names[&chosen].clone();
-        Model { message, column, total: total as f64, leaf, is_dearer, share, name }
+        RecordedModel { message, column, total: total as f64, leaf, is_dearer, share, name }
     }
 
-    /// Draws a run. Functions vary by `tau`, and the cost of one frame grows by `growth`.
-    fn run(&self, chance: &mut Chance, tau: f64, growth: f64) -> Arc<Profile> {
+    /// Draws a run. Functions vary by tau, and one frame costs more by `growth`.
+    fn run(&self, chance: &mut RunRandom, tau: f64, growth: f64) -> Arc<Profile> {
         let mut message = self.message.clone();
         let mut noise: HashMap<u64, f64> = HashMap::new();
         for (i, sample) in message.sample.iter_mut().enumerate() {
@@ -192,7 +197,7 @@ impl Model {
     }
 }
 
-fn power(model: &Model) {
+fn power(model: &RecordedModel) {
     println!("\nA frame of {:.0} % of 5,000 samples grew: found by `cum:any>+20%`, in percent\n", 100.0 * model.share);
     println!(
         "| tau | runs a side | +0 % | +25 % | +30 % | +40 % | +60 % | +100 % |\n|---:|---:|---:|---:|---:|---:|---:|---:|"
@@ -202,7 +207,7 @@ fn power(model: &Model) {
             let mut line = format!("| {tau} | {m} |");
             for growth in [0.0, 0.25, 0.3, 0.4, 0.6, 1.0] {
                 let found = (0..TRIES_OF_POWER).into_par_iter().filter(|&i| {
-                    let mut chance = Chance::of(i * 104_729 + m as u64);
+                    let mut chance = RunRandom::of(i * 104_729 + m as u64);
                     let base: Vec<_> = (0..m).map(|_| model.run(&mut chance, tau, 0.0)).collect();
                     let new: Vec<_> = (0..m).map(|_| model.run(&mut chance, tau, growth)).collect();
                     check("cum:any>+20%", false, &base, &new) == Outcome::Fail
@@ -214,11 +219,12 @@ fn power(model: &Model) {
     }
 }
 
-/// Prints what `explain` finds in a fleet with one profile per machine. The functions of every machine vary by tau.
-fn fleet(model: &Model) {
+/// Prints the causes that explain detects in a fleet with one profile per machine, whose functions vary by tau.
+fn fleet(model: &RecordedModel) {
     println!(
-        "\n`{}`, {:.1} % of all, costs so much more of the whole on so many machines a side (5,000 samples and tau 0.05 \
-         each): named by explain --min-effect {LEAST_OF_FLEET}, in percent; and tries in which it named another\n",
+        "\n`{}`, {:.1} % of all, becomes more expensive by a part of the whole, on this number of machines a side (5,000 \
+         samples and tau 0.05 each): named by explain --min-effect {LEAST_OF_FLEET}, in percent; in brackets, tries in \
+         which it named another\n",
         model.name,
         100.0 * model.share
     );
@@ -226,20 +232,20 @@ fn fleet(model: &Model) {
     for part in [0.0, 0.0005, 0.001, 0.002, 0.005, 0.01] {
         let mut line = format!("| +{:.2} % |", 100.0 * part);
         for m in [1, 10, 100, 1000] {
-            let told = (0..TRIES_OF_FLEET).into_par_iter().map(|i| {
-                let mut chance = Chance::of(i * 15_485_863 + m as u64);
+            let tries = (0..TRIES_OF_FLEET).into_par_iter().map(|i| {
+                let mut chance = RunRandom::of(i * 15_485_863 + m as u64);
                 let mut side = |growth| (0..m).map(|_| model.run(&mut chance, 0.05, growth)).collect::<Vec<_>>();
                 let (base, new) = (side(0.0), side(part / model.share));
                 let diff = Diff::new(&base, &new).expect("profiles of one program");
                 let options = ExplainOptions::default().with_min_effect(LEAST_OF_FLEET);
                 let e = diff.explain(&Query::default(), &[], &options).expect("an explanation");
-                let is_it = |cause: &&Cause| cause.evidence.functions.contains(&model.name) && cause.delta > 0.0;
-                let named = e.causes.iter().filter(is_it).count();
-                (named > 0, e.causes.len() > named)
+                let is_expected = |cause: &&Cause| cause.evidence.functions.contains(&model.name) && cause.delta > 0.0;
+                let expected = e.causes.iter().filter(is_expected).count();
+                (expected > 0, e.causes.len() > expected)
             });
-            let told: Vec<(bool, bool)> = told.collect();
-            let percent = |n: usize| 100 * n / told.len();
-            let (found, others) = (told.iter().filter(|t| t.0).count(), told.iter().filter(|t| t.1).count());
+            let tries: Vec<(bool, bool)> = tries.collect();
+            let percent = |n: usize| 100 * n / tries.len();
+            let (found, others) = (tries.iter().filter(|t| t.0).count(), tries.iter().filter(|t| t.1).count());
             line += &format!(" {} ({}) |", percent(found), percent(others));
         }
         println!("{line}");
@@ -257,11 +263,11 @@ fn main() {
     assert!(cpu.len() >= 16, "benches/chance/record takes the profiles");
     println!("{} profiles; {} samples in the first", cpu.len(), cpu[0].n_samples());
     if std::env::args().nth(2).as_deref() == Some("fleet") {
-        return fleet(&Model::new(&cpu, SHARE_OF_FLEET));
+        return fleet(&RecordedModel::new(&cpu, SHARE_OF_FLEET));
     }
     false_rows(&cpu);
     false_failures("CPU", &cpu, &["cum:any>+20%", "flat:any>+20%", "total>+10%", "total>+0%"]);
     false_failures("heap", &heap, &["alloc_space:cum:any>+20%", "alloc_space:total>+1%"]);
-    power(&Model::new(&cpu, SHARE));
-    fleet(&Model::new(&cpu, SHARE_OF_FLEET));
+    power(&RecordedModel::new(&cpu, SHARE));
+    fleet(&RecordedModel::new(&cpu, SHARE_OF_FLEET));
 }

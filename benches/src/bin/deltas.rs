@@ -1,9 +1,9 @@
-//! Measures the deltas of a series of heap snapshots. Prints the median milliseconds of each stage per snapshot, as
-//! JSON.
+//! Measures the deltas of a series of heap snapshots. Prints milliseconds per stage and snapshot as JSON, as medians of
+//! the runs.
 //!
-//! `deltas RUNS [OUT-{index}]`. A delta starts with the bytes of a gzip file and ends with the bytes of a gzip file
-//! (level 1). It is measured on one thread, and on two as in the command, where the next snapshot is loaded in
-//! parallel. With a file name, the deltas of the last run are written, so that other programs can check them.
+//! `deltas RUNS [OUT-{index}]` measures from the bytes of a gzip file to the bytes of a gzip file (level 1), on one
+//! thread. It also measures two threads, as in the command: the next snapshot is loaded while the current snapshot is
+//! processed. With a file name, it writes the deltas of the last run, for checks by other tools.
 
 #![allow(clippy::unwrap_used)] // a measurement that can't read its own files has nothing better to say
 
@@ -23,11 +23,12 @@ fn main() {
     let options = WriteOptions::default().with_level(1);
     let load = |bytes: &[u8]| Profile::from_bytes("snapshot", bytes, &LoadOptions::default()).unwrap();
 
-    // For each snapshot but the first: load, update, compress, total.
+    // For each snapshot after the first: load, update, pack, all.
     let mut times = vec![[const { Vec::new() }; 4]; snapshots.len() - 1];
     let (mut size, mut snapshot_size, mut inflated, mut samples) = (0, 0, 0, 0);
     for _ in 0..runs {
-        // Some synthetic stacks occur twice. If one of the two vanishes, their sum decreases.
+        // A few generated stacks occur twice. Their counters shrink if one of the two is missing, so resets are
+        // clamped.
         let mut computer = DeltaComputer::new(DeltaOptions::default().with_on_reset(OnReset::Clamp));
         computer.start(&load(&snapshots[0])).unwrap();
         (size, snapshot_size, inflated, samples) = (0, 0, 0, 0);

@@ -1,6 +1,6 @@
-//! Writes the profiles for measurements to `target/bench-data`, and prints a description of each.
+//! Writes the benchmark profiles to `target/bench-data`, and prints a table of their contents.
 //!
-//! Existing files are kept, unless another version of the generator made them.
+//! Existing files are kept, unless a different version of the generator wrote them.
 
 use std::path::Path;
 

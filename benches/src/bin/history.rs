@@ -1,6 +1,7 @@
-//! Measures how well a series finds lasting changes. The synthetic histories have 200 builds of a program of 2,000
-//! functions, with steps, spikes, temporary changes, drifts, a renamed function and missing builds. `cargo run
-//! --release -p pprofdiff-bench --bin history` prints the results behind docs/statistics.md.
+//! Measures how well a series detects lasting changes, on generated histories of 200 builds of a program with 2,000
+//! functions. The histories contain steps, spikes, temporary changes, drifts, a renamed function and missing builds.
+//!
+//! `cargo run --release -p pprofdiff-bench --bin history` prints the numbers that docs/statistics.md summarizes.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -17,12 +18,12 @@ use rayon::prelude::*;
 const BUILDS: usize = 200;
 const FUNCTIONS: usize = 2_000;
 const HISTORIES: u64 = 40;
-/// Samples per build.
+/// The number of samples per build.
 const SAMPLES: f64 = 20_000.0;
 
-struct Chance(Random);
+struct HistoryRandom(Random);
 
-impl Chance {
+impl HistoryRandom {
     fn uniform(&mut self) -> f64 {
         ((self.0.bits() >> 11) as f64 + 0.5) / (1u64 << 53) as f64
     }
@@ -48,12 +49,12 @@ impl Chance {
     }
 }
 
-/// The change planted into a function.
+/// A change that is planted into a function.
 #[derive(Clone, Copy, PartialEq)]
 enum Plant {
     Step(usize, f64),
     Passed(usize, usize, f64),
-    /// Grows from this build on, up to this factor.
+    /// A drift that starts at a build and reaches the factor at the last build.
     Drift(usize, f64),
     Spike(usize, f64),
 }
@@ -61,12 +62,12 @@ enum Plant {
 impl Plant {
     fn factor(self, build: usize) -> f64 {
         match self {
-            Plant::Step(at, factor) if build >= at => factor,
-            Plant::Passed(at, until, factor) if (at..until).contains(&build) => factor,
+            Plant::Step(start, factor) if build >= start => factor,
+            Plant::Passed(start, until, factor) if (start..until).contains(&build) => factor,
             Plant::Drift(from, factor) => {
                 1.0 + (factor - 1.0) * build.saturating_sub(from) as f64 / (BUILDS - 1 - from) as f64
             }
-            Plant::Spike(at, factor) if build == at => factor,
+            Plant::Spike(start, factor) if build == start => factor,
             _ => 1.0,
         }
     }
@@ -76,22 +77,24 @@ fn name(function: usize) -> String {
     format!("part{}.f{function}", function % 37)
 }
 
-/// Returns the profiles of a history, and the planted changes by function name. Builds are numbered in the order in
-/// which they were made; some are missing.
+/// Returns the profiles of a history, and the planted changes by function name. Build numbers have gaps, because some
+/// builds are missing.
 fn history(seed: u64, tau: f64) -> (Vec<(String, Source)>, HashMap<String, Plant>) {
-    let mut chance = Chance(Random(seed));
+    let mut chance = HistoryRandom(Random(seed));
     let mut costs: Vec<f64> = (0..FUNCTIONS).map(|i| 1.0 / (1.0 + i as f64).powf(0.8)).collect();
     let all: f64 = costs.iter().sum();
     costs.iter_mut().for_each(|cost| *cost *= SAMPLES / all);
     let mut plants: HashMap<usize, Plant> = HashMap::new();
-    let plant = |chance: &mut Chance, plants: &mut HashMap<usize, Plant>, make: &dyn Fn(&mut Chance) -> Plant| loop {
+    let plant = |chance: &mut HistoryRandom,
+                 plants: &mut HashMap<usize, Plant>,
+                 make: &dyn Fn(&mut HistoryRandom) -> Plant| loop {
         let function = 3 + chance.below(300);
         if let Entry::Vacant(entry) = plants.entry(function) {
             entry.insert(make(chance));
             return function;
         }
     };
-    let factor = |chance: &mut Chance| {
+    let factor = |chance: &mut HistoryRandom| {
         let factor = 1.15 + chance.uniform() * 1.35;
         if chance.below(3) == 0 { 1.0 / factor } else { factor }
     };
@@ -100,8 +103,8 @@ fn history(seed: u64, tau: f64) -> (Vec<(String, Source)>, HashMap<String, Plant
     }
     for _ in 0..2 {
         plant(&mut chance, &mut plants, &|c| {
-            let at = 10 + c.below(BUILDS - 60);
-            Plant::Passed(at, at + 6 + c.below(30), factor(c))
+            let start = 10 + c.below(BUILDS - 60);
+            Plant::Passed(start, start + 6 + c.below(30), factor(c))
         });
     }
     plant(&mut chance, &mut plants, &|c| Plant::Drift(0, 1.5 + c.uniform()));
@@ -109,10 +112,10 @@ fn history(seed: u64, tau: f64) -> (Vec<(String, Source)>, HashMap<String, Plant
     for _ in 0..5 {
         plant(&mut chance, &mut plants, &|c| Plant::Spike(c.below(BUILDS), 2.0 + 4.0 * c.uniform()));
     }
-    // A function that is renamed at some build.
+    // A function that changes its name at some build.
     let renamed = plant(&mut chance, &mut plants, &|c| Plant::Step(20 + c.below(BUILDS - 40), 0.0));
-    let at = match plants[&renamed] {
-        Plant::Step(at, _) => at,
+    let start = match plants[&renamed] {
+        Plant::Step(start, _) => start,
         _ => 0,
     };
     let missing = [chance.below(BUILDS), chance.below(BUILDS)];
@@ -130,9 +133,9 @@ fn history(seed: u64, tau: f64) -> (Vec<(String, Source)>, HashMap<String, Plant
                 continue;
             }
             let id = function as u64 + 1;
-            let named =
-                if function == renamed && build >= at { format!("{}New", name(function)) } else { name(function) };
-            message.string_table.push(named.into_bytes());
+            let recorded_name =
+                if function == renamed && build >= start { format!("{}New", name(function)) } else { name(function) };
+            message.string_table.push(recorded_name.into_bytes());
             message.function.push(Function { id, name: message.string_table.len() as i64 - 1, ..Function::default() });
             message.location.push(Location {
                 id,
@@ -145,11 +148,11 @@ fn history(seed: u64, tau: f64) -> (Vec<(String, Source)>, HashMap<String, Plant
         builds.push((key.clone(), Source::Bytes(key, message.encode_to_vec())));
     }
     let mut by_name: HashMap<String, Plant> = plants.iter().map(|(f, p)| (name(*f), *p)).collect();
-    by_name.insert(format!("{}New", name(renamed)), Plant::Step(at, f64::INFINITY));
+    by_name.insert(format!("{}New", name(renamed)), Plant::Step(start, f64::INFINITY));
     (builds, by_name)
 }
 
-/// Counts over all histories.
+/// Counts over histories.
 #[derive(Default)]
 struct Score {
     rows: usize,
@@ -158,19 +161,20 @@ struct Score {
     planted: [usize; 3],
     found: [usize; 3],
     late: Vec<usize>,
-    /// Drifts through all builds, and drifts that begin at some build: planted and found.
+    /// Drifts through all builds, and drifts that start later: planted and found.
     drifts: [[usize; 2]; 2],
     passed: [usize; 2],
     loading: f64,
     finding: f64,
 }
 
-/// Returns the size of a step in standard deviations of the difference between builds. Only clear steps must be found.
-fn clearness(function: usize, at: usize, factor: f64, tau: f64) -> f64 {
+/// Returns the distance of a step from the noise of its builds, in standard deviations. Larger steps are easier to
+/// detect.
+fn clearness(function: usize, start: usize, factor: f64, tau: f64) -> f64 {
     let all: f64 = (0..FUNCTIONS).map(|i| 1.0 / (1.0 + i as f64).powf(0.8)).sum();
     let cost = SAMPLES / all / (1.0 + function as f64).powf(0.8);
     let variance = |cost: f64| 1.0 / cost.max(0.5) + tau * tau;
-    let (before, after) = (at as f64, (BUILDS - at) as f64);
+    let (before, after) = (start as f64, (BUILDS - start) as f64);
     factor.ln().abs() / (variance(cost) / before + variance(cost * factor) / after).sqrt()
 }
 
@@ -187,8 +191,9 @@ fn score(seed: u64, tau: f64) -> Score {
     for row in &shifts.rows {
         score.rows += 1;
         let Some(plant) = plants.get(&series.frames.name(row.frame)) else { continue };
-        let (at, between) = (number(row.build), row.between.map(number));
-        let is_near = |planted: usize| near(at, planted) <= 2 || (between[0] <= planted && planted <= between[1] + 1);
+        let (build, between) = (number(row.build), row.between.map(number));
+        let is_near =
+            |planted: usize| near(build, planted) <= 2 || (between[0] <= planted && planted <= between[1] + 1);
         let (is_right, is_of_kind) = match *plant {
             Plant::Step(planted, _) => (is_near(planted), row.kind == ShiftKind::Step),
             Plant::Passed(from, to, _) => (is_near(from) || is_near(to), row.kind == ShiftKind::Passed),
@@ -201,12 +206,12 @@ fn score(seed: u64, tau: f64) -> Score {
     for (name, plant) in &plants {
         let rows: Vec<_> = shifts.rows.iter().filter(|row| series.frames.name(row.frame) == *name).collect();
         match *plant {
-            Plant::Step(at, factor) if factor.is_finite() && factor > 0.0 => {
+            Plant::Step(start, factor) if factor.is_finite() && factor > 0.0 => {
                 let function: usize = name.rsplit_once(".f").and_then(|(_, n)| n.parse().ok()).expect("a name");
-                let clear = clearness(function, at, factor, tau);
+                let clear = clearness(function, start, factor, tau);
                 let class = if clear > 8.0 { 2 } else { usize::from(clear > 5.0) };
                 score.planted[class] += 1;
-                let nearest = rows.iter().map(|row| near(number(row.build), at)).min();
+                let nearest = rows.iter().map(|row| near(number(row.build), start)).min();
                 if let Some(late) = nearest.filter(|late| *late <= 10) {
                     score.found[class] += 1;
                     score.late.push(late);
@@ -219,10 +224,10 @@ fn score(seed: u64, tau: f64) -> Score {
             }
             Plant::Passed(from, ..) => {
                 score.passed[0] += 1;
-                let is = |row: &&&pprofdiff::series::Shift| {
+                let is_found = |row: &&&pprofdiff::series::Shift| {
                     row.kind == ShiftKind::Passed && near(number(row.build), from) <= 3
                 };
-                score.passed[1] += usize::from(rows.iter().any(|row| is(&row)));
+                score.passed[1] += usize::from(rows.iter().any(|row| is_found(&row)));
             }
             _ => {}
         }
@@ -238,11 +243,12 @@ fn main() {
     for tau in [0.02, 0.05, 0.1] {
         let scores: Vec<Score> = (0..HISTORIES).into_par_iter().map(|i| score(i * 7919 + 1, tau)).collect();
         let sum = |f: &dyn Fn(&Score) -> usize| scores.iter().map(f).sum::<usize>();
-        let of = |n: usize, all: usize| format!("{n} of {all}");
+        let ratio = |n: usize, all: usize| format!("{n} of {all}");
         let rows = sum(&|s| s.rows);
         let late: Vec<usize> = scores.iter().flat_map(|s| s.late.iter().copied()).collect();
-        let within = |most: usize| 100 * late.iter().filter(|l| **l <= most).count() / late.len().max(1);
-        let found = |class: usize| of(sum(&|s| s.found[class]), sum(&|s| s.planted[class]));
+        let within =
+            |max_distance: usize| 100 * late.iter().filter(|l| **l <= max_distance).count() / late.len().max(1);
+        let found = |class: usize| ratio(sum(&|s| s.found[class]), sum(&|s| s.planted[class]));
         let mean = |f: fn(&Score) -> f64| 1e3 * scores.iter().map(f).sum::<f64>() / scores.len() as f64;
         println!(
             "| {tau} | {rows} | {:.1} % | {:.1} % | {} | {} | {} | {} %, {} % | {} | {} | {} | {:.0} | {:.0} |",
@@ -253,9 +259,9 @@ fn main() {
             found(0),
             within(0),
             within(2),
-            of(sum(&|s| s.drifts[0][1]), sum(&|s| s.drifts[0][0])),
-            of(sum(&|s| s.drifts[1][1]), sum(&|s| s.drifts[1][0])),
-            of(sum(&|s| s.passed[1]), sum(&|s| s.passed[0])),
+            ratio(sum(&|s| s.drifts[0][1]), sum(&|s| s.drifts[0][0])),
+            ratio(sum(&|s| s.drifts[1][1]), sum(&|s| s.drifts[1][0])),
+            ratio(sum(&|s| s.passed[1]), sum(&|s| s.passed[0])),
             mean(|s| s.loading),
             mean(|s| s.finding),
         );

@@ -1,8 +1,8 @@
-//! Runs our tasks and their lower bounds in one process, one at a time on demand, so that a driver can alternate them
-//! with other processes.
+//! Runs the engine's operations and their lower limits in one process, one at a time and on demand, so that a driver
+//! can alternate between processes.
 //!
-//! `inprocess PAIR` (S, M, L, real; many: the 200 pairs) checks the answers. It then reads the name of a task per line
-//! from standard input, runs it, and prints its wall and CPU time in seconds.
+//! `inprocess PAIR` (S, M, L, real, or many for the 200 pairs) checks the results first. It then reads names of
+//! operations from standard input, one per line, and prints the wall time and the CPU time of each in seconds.
 
 #![allow(clippy::unwrap_used)] // a measurement that can't read its own files has nothing better to say
 
@@ -21,13 +21,13 @@ use rayon::ThreadPool;
 use rayon::prelude::*;
 use rustix::time::{ClockId, clock_gettime};
 
-type Work = (&'static str, Box<dyn Fn()>);
+type NamedOperation = (&'static str, Box<dyn Fn()>);
 
 fn pool(threads: usize) -> Arc<ThreadPool> {
     Arc::new(rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap())
 }
 
-/// Returns the CPU time of all threads of this process.
+/// Returns the CPU time of this process, over all threads.
 fn cpu_seconds() -> f64 {
     let t = clock_gettime(ClockId::ProcessCPUTime);
     t.tv_sec as f64 + t.tv_nsec as f64 / 1e9
@@ -41,8 +41,8 @@ fn top(diff: &Diff) -> Top {
     diff.measure(&Query::default()).unwrap().top(Sort::Flat)
 }
 
-/// Compares the table with the obvious implementation. This takes minutes for `large` pairs, where only the sum of the
-/// flat values is checked.
+/// Checks the table against the simplest implementation. That takes minutes for `large` pairs, so their flat values
+/// only have to add up to the totals.
 fn check(paths: &[PathBuf; 2], large: bool) {
     let top = top(&open(paths));
     if large {
@@ -59,7 +59,7 @@ fn explain(diff: &Diff) -> Explanation {
     diff.explain(&Query::default(), &[], &ExplainOptions::default()).unwrap()
 }
 
-/// Checks a rule on every function.
+/// Runs a check with a rule on every function.
 fn rules(diff: &Diff) -> Check {
     let mut rules = Rules::default();
     rules.fail_on("flat:regex=.>+10%").unwrap();
@@ -71,11 +71,11 @@ fn write(paths: &[PathBuf; 2], compression: Compression) {
     profile.to_bytes(&WriteOptions::default().with_compression(compression)).unwrap();
 }
 
-/// Returns the tasks for one pair, on two threads.
-fn of_one_pair(paths: &[PathBuf; 2]) -> Vec<Work> {
+/// Returns the operations on one pair, on two threads.
+fn one_pair_operations(paths: &[PathBuf; 2]) -> Vec<NamedOperation> {
     let files = [0, 1].map(|i: usize| std::fs::read(&paths[i]).unwrap());
     let two = pool(2);
-    let work = |name, f: fn(&[PathBuf; 2])| -> Work {
+    let work = |name, f: fn(&[PathBuf; 2])| -> NamedOperation {
         let (paths, two) = (paths.clone(), two.clone());
         (name, Box::new(move || two.install(|| f(&paths))))
     };
@@ -88,10 +88,10 @@ fn of_one_pair(paths: &[PathBuf; 2]) -> Vec<Work> {
         ),
         work("open", |paths| drop(open(paths))),
         work("top", |paths| drop(top(&open(paths)))),
-        // The work of Python's diff(a, b).top().
+        // The same operation as Python's diff(a, b).top().
         work("table", |paths| drop(Table::top(&top(&open(paths)), usize::MAX))),
         work("stacks", |paths| drop(open(paths).measure(&Query::default()).unwrap().stacks_as_found(false))),
-        // Includes opening the files, like `top`, so the difference to `top` is the cost of the answer.
+        // Includes opening, as `top` does. The difference is the cost of the answer.
         work("explain", |paths| drop(explain(&open(paths)))),
         work("check", |paths| drop(rules(&open(paths)))),
         work("page", |paths| drop(page(&open(paths), &Query::default(), &PageOptions::default(), None).unwrap())),
@@ -100,13 +100,13 @@ fn of_one_pair(paths: &[PathBuf; 2]) -> Vec<Work> {
     ]
 }
 
-/// Returns the tasks for many pairs, on one thread and on two. `many` returns the diffs. `tops` also builds the table
-/// of each diff as soon as the diff is ready, like a loop over the diffs.
-fn of_many_pairs(pairs: &[[PathBuf; 2]]) -> Vec<Work> {
+/// Returns the operations on many pairs, on one thread and on two. `many` only opens the diffs. `tops` also computes
+/// the table of each diff on the consumer's side, as a loop over the diffs does.
+fn many_pair_operations(pairs: &[[PathBuf; 2]]) -> Vec<NamedOperation> {
     let files: Arc<Vec<Vec<u8>>> = Arc::new(pairs.iter().flatten().map(|path| std::fs::read(path).unwrap()).collect());
     let source = |path: &PathBuf| vec![Source::Path(path.clone())];
     let pairs: Arc<Vec<_>> = Arc::new(pairs.iter().map(|[base, new]| (source(base), source(new))).collect());
-    let mut works: Vec<Work> = Vec::new();
+    let mut works: Vec<NamedOperation> = Vec::new();
     for (threads, [limit, many, tops]) in
         [(1, ["inflate_1", "many_1", "tops_1"]), (2, ["inflate_2", "many_2", "tops_2"])]
     {
@@ -131,22 +131,22 @@ fn main() {
         "many" => {
             let pairs = many_pairs().unwrap();
             pairs.iter().for_each(|paths| check(paths, false));
-            of_many_pairs(&pairs)
+            many_pair_operations(&pairs)
         }
         "real" => {
             check(&real_pair(), false);
-            of_one_pair(&real_pair())
+            one_pair_operations(&real_pair())
         }
         name => {
             let size = [S, M, L].into_iter().find(|s| s.name == name).expect("PAIR is S, M, L, real or many");
             let paths = pair(size, 1).unwrap();
             check(&paths, name == "L");
-            of_one_pair(&paths)
+            one_pair_operations(&paths)
         }
     };
     for name in std::io::stdin().lines() {
         let name = name.unwrap();
-        let (_, work) = works.iter().find(|(n, _)| *n == name).expect("the name of a work");
+        let (_, work) = works.iter().find(|(n, _)| *n == name).expect("the name of an operation");
         let (start, cpu) = (Instant::now(), cpu_seconds());
         work();
         println!("{} {}", start.elapsed().as_secs_f64(), cpu_seconds() - cpu);

@@ -1,5 +1,5 @@
-//! Runs the obvious implementation in its own process: `obvious BASE NEW` prints the ten functions that changed most,
-//! as JSON: [[name, delta of flat, delta of cum], ...].
+//! The simplest implementation as a process: `obvious BASE NEW` prints the ten functions that changed most, as JSON:
+//! [[name, delta of flat, delta of cum], ...].
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut args = std::env::args().skip(1);

@@ -1,6 +1,7 @@
-//! Measures, by producer, how often a check of equal builds fails, and how often `explain` finds an injected change.
-//! The recordings come from `benches/producers/record`. `cargo run --release -p pprofdiff-bench --bin producers
-//! [DIRECTORY]` prints the tables of docs/statistics.md.
+//! Measures, by producer, the rate of failed checks of equal builds, and the detection of an injected change by
+//! `explain`. The input is the set of recordings by `benches/producers/record`.
+//!
+//! `cargo run --release -p pprofdiff-bench --bin producers [DIRECTORY]` prints the tables of docs/statistics.md.
 //!
 //! The same samples are written in the formats of several producers, so all rows of these formats should be equal.
 
@@ -16,23 +17,25 @@ use pprofdiff_bench::Random;
 use rayon::prelude::*;
 
 const RULES: [&str; 2] = ["flat:any>+20%", "cum:any>+20%"];
-/// Number of pairs of synthetic runs, and of samples in a run.
+/// The number of pairs of generated runs.
 const TRIES: u64 = 100;
+/// The mean number of samples per run.
 const SAMPLES: f64 = 1_000.0;
-/// Number of functions besides the one whose cost doubles, and the share of that function.
+/// The number of functions of the generated program, without the function whose cost doubles.
 const FUNCTIONS: usize = 30;
+/// The share of the function whose cost doubles.
 const SHARE: f64 = 0.1;
 const CHANGED: &str = "shop.changed";
-/// Nanoseconds between two samples of `perf record -F 99`, as rounded by perf.
+/// Nanoseconds between two samples of `perf record -F 99`, as perf rounds it.
 const PERIOD: i64 = 10_101_010;
 
 /// Stacks, root first, with their numbers of samples.
-type Samples = Vec<(Vec<String>, u64)>;
+type StackSamples = Vec<(Vec<String>, u64)>;
 
 /// A producer: its name, and a function that writes samples in its format.
-type Format = (&'static str, fn(&Samples) -> Arc<Profile>);
+type ProducerFormat = (&'static str, fn(&StackSamples) -> Arc<Profile>);
 
-const FORMATS: [Format; 8] = [
+const FORMATS: [ProducerFormat; 8] = [
     ("counts, folded", |samples| load("counts.folded", &folded(samples, 1))),
     ("inferno's folds of periods", |samples| load("periods.folded", &folded(samples, PERIOD as u64))),
     ("perf script", |samples| load("perf.txt", &perf_script(samples))),
@@ -49,14 +52,14 @@ fn load(name: &str, text: &str) -> Arc<Profile> {
     Arc::new(Profile::from_bytes(name, text.as_bytes(), &LoadOptions::default()).expect("a profile"))
 }
 
-fn folded(samples: &Samples, each: u64) -> String {
+fn folded(samples: &StackSamples, each: u64) -> String {
     samples.iter().fold(String::new(), |mut text, (stack, n)| {
         writeln!(text, "{} {}", stack.join(";"), n * each).expect("a string");
         text
     })
 }
 
-fn perf_script(samples: &Samples) -> String {
+fn perf_script(samples: &StackSamples) -> String {
     let (mut text, mut time) = (String::new(), 0);
     for (stack, n) in samples {
         for _ in 0..*n {
@@ -72,23 +75,23 @@ fn perf_script(samples: &Samples) -> String {
     text
 }
 
-/// Returns the distinct names, and each stack as indexes into them.
-fn numbered(samples: &Samples) -> (Vec<&str>, Vec<(Vec<usize>, u64)>) {
+/// Returns the distinct names, and each stack as indices into them.
+fn numbered(samples: &StackSamples) -> (Vec<&str>, Vec<(Vec<usize>, u64)>) {
     let mut names: Vec<&str> = Vec::new();
     let mut stacks = Vec::new();
     for (stack, n) in samples {
         let mut numbers = Vec::new();
         for name in stack {
-            let known = names.iter().position(|other| other == name);
-            numbers.push(known.unwrap_or(names.len()));
-            names.extend(known.is_none().then_some(name.as_str()));
+            let index = names.iter().position(|other| other == name);
+            numbers.push(index.unwrap_or(names.len()));
+            names.extend(index.is_none().then_some(name.as_str()));
         }
         stacks.push((numbers, *n));
     }
     (names, stacks)
 }
 
-fn speedscope(samples: &Samples) -> String {
+fn speedscope(samples: &StackSamples) -> String {
     let (names, stacks) = numbered(samples);
     let frames: Vec<_> = names.iter().map(|name| serde_json::json!({"name": name})).collect();
     let each: Vec<&Vec<usize>> = stacks.iter().flat_map(|(stack, n)| (0..*n).map(move |_| stack)).collect();
@@ -104,8 +107,8 @@ fn speedscope(samples: &Samples) -> String {
     .to_string()
 }
 
-fn cpuprofile(samples: &Samples) -> String {
-    // Each stack has its own nodes. V8 shares nodes between stacks, but readers sum by stack anyway.
+fn cpuprofile(samples: &StackSamples) -> String {
+    // Each stack has its own nodes. V8 would share them, but a reader adds them up by stack.
     let frame = |name: &str| serde_json::json!({"functionName": name, "url": "", "scriptId": "0", "lineNumber": -1, "columnNumber": -1});
     let (mut nodes, mut ids, mut top) = (Vec::new(), Vec::new(), Vec::new());
     let mut next = 2;
@@ -127,8 +130,8 @@ fn cpuprofile(samples: &Samples) -> String {
     .to_string()
 }
 
-/// Builds a pprof message with columns of counts (1) and of nanoseconds.
-fn pprof(samples: &Samples, columns: &[(&str, i64)], period: i64) -> Arc<Profile> {
+/// Encodes samples in pprof's format, with columns of counts (1) and of nanoseconds.
+fn pprof(samples: &StackSamples, columns: &[(&str, i64)], period: i64) -> Arc<Profile> {
     let mut builder = ProfileBuilder::new();
     columns.iter().for_each(|(kind, each)| builder.sample_type(kind, if *each == 1 { "count" } else { "nanoseconds" }));
     if period > 0 {
@@ -147,15 +150,15 @@ fn pprof(samples: &Samples, columns: &[(&str, i64)], period: i64) -> Arc<Profile
     Arc::new(builder.build("shop.pb.gz").expect("a profile"))
 }
 
-/// A generator of numbers from 0 to 1, and of counts.
-struct Chance(Random);
+/// Random numbers between 0 and 1, and Poisson counts.
+struct SampleRandom(Random);
 
-impl Chance {
+impl SampleRandom {
     fn uniform(&mut self) -> f64 {
         ((self.0.bits() >> 33) as f64 + 0.5) / (1u64 << 31) as f64
     }
 
-    /// Draws from a Poisson distribution with Knuth's method.
+    /// Returns a Poisson count by Knuth's method.
     fn poisson(&mut self, mean: f64) -> u64 {
         let (mut p, limit, mut n) = (self.uniform(), (-mean).exp(), 0);
         while p > limit {
@@ -166,14 +169,14 @@ impl Chance {
     }
 }
 
-/// Draws a run of a synthetic program: functions with shares proportional to 1, 1/2, 1/3, and one more with a tenth of
-/// the total.
-fn drawn(chance: &mut Chance, factor: f64) -> Samples {
+/// Draws a run of a generated program. The shares of its functions decrease as 1, 1/2, 1/3, and one more function has a
+/// tenth of the total.
+fn drawn(chance: &mut SampleRandom, factor: f64) -> StackSamples {
     let weights: Vec<f64> = (1..=FUNCTIONS).map(|rank| 1.0 / rank as f64).collect();
     let sum: f64 = weights.iter().sum();
     let frames =
-        |caller: usize, own: &str| ["shop.main", &format!("shop.handle{}", caller % 5), own].map(str::to_owned);
-    let mut samples: Samples = Vec::new();
+        |caller: usize, leaf: &str| ["shop.main", &format!("shop.handle{}", caller % 5), leaf].map(str::to_owned);
+    let mut samples: StackSamples = Vec::new();
     for (i, weight) in weights.iter().enumerate() {
         let n = chance.poisson(SAMPLES * (1.0 - SHARE) * weight / sum);
         samples.push((frames(i, &format!("shop.work{i}")).to_vec(), n));
@@ -194,12 +197,12 @@ fn failures(pairs: &[[Arc<Profile>; 2]], rule: &str) -> (usize, usize) {
     (outcomes.iter().filter(|o| **o == Outcome::Fail).count(), outcomes.len())
 }
 
-/// Returns the number of pairs for which `explain` reports a change.
+/// Returns the number of pairs in which `explain` reports a change.
 fn alarms(pairs: &[[Arc<Profile>; 2]]) -> usize {
     let has_cause = |[base, new]: &[Arc<Profile>; 2]| {
         let diff = Diff::between(base.clone(), new.clone()).expect("profiles of one program");
-        let found = diff.explain(&Query::default(), &[], &ExplainOptions::default()).expect("an explanation");
-        found.verdict == Verdict::Change
+        let explanation = diff.explain(&Query::default(), &[], &ExplainOptions::default()).expect("an explanation");
+        explanation.verdict == Verdict::Change
     };
     pairs.par_iter().filter(|pair| has_cause(pair)).count()
 }
@@ -210,8 +213,8 @@ fn all_pairs(profiles: &[Arc<Profile>]) -> Vec<[Arc<Profile>; 2]> {
     profiles.iter().enumerate().flat_map(pair).collect()
 }
 
-/// Returns the samples of a `perf script` text by stack, parsed without our own reader.
-fn read_perf_script(text: &str) -> Samples {
+/// Parses the samples of a `perf script` text by stack, independently of the engine's reader.
+fn read_perf_script(text: &str) -> StackSamples {
     let mut samples: Vec<(Vec<String>, u64)> = Vec::new();
     for block in text.split("\n\n").filter(|block| !block.trim().is_empty()) {
         let frame = |line: &str| {
@@ -220,7 +223,7 @@ fn read_perf_script(text: &str) -> Samples {
         };
         let mut stack: Vec<String> = block.trim_start().lines().skip(1).map(frame).collect();
         stack.reverse();
-        match samples.iter_mut().find(|(known, _)| *known == stack) {
+        match samples.iter_mut().find(|(existing, _)| *existing == stack) {
             Some((_, n)) => *n += 1,
             None => samples.push((stack, 1)),
         }
@@ -257,7 +260,8 @@ fn main() {
         row(name, &recorded(ending));
     }
     let texts = (1..).map(|i| std::fs::read_to_string(Path::new(&directory).join(format!("{i}.perf.txt"))));
-    let runs: Vec<Samples> = texts.take_while(Result::is_ok).flatten().map(|text| read_perf_script(&text)).collect();
+    let runs: Vec<StackSamples> =
+        texts.take_while(Result::is_ok).flatten().map(|text| read_perf_script(&text)).collect();
     for (name, format) in FORMATS {
         row(&format!("the samples of perf as {name}"), &runs.iter().map(format).collect::<Vec<_>>());
     }
@@ -270,15 +274,16 @@ fn main() {
         let found: Vec<[bool; 2]> = (0..TRIES)
             .into_par_iter()
             .map(|seed| {
-                let mut chance = Chance(Random(seed));
+                let mut chance = SampleRandom(Random(seed));
                 let [base, new] = [1.0, 2.0].map(|factor| format(&drawn(&mut chance, factor)));
                 let diff = Diff::between(base, new).expect("profiles of one program");
-                let found = diff.explain(&Query::default(), &[], &ExplainOptions::default()).expect("an explanation");
+                let explanation =
+                    diff.explain(&Query::default(), &[], &ExplainOptions::default()).expect("an explanation");
                 let names = |cause: &pprofdiff::explain::Cause| cause.function.as_deref() == Some(CHANGED);
-                [found.causes.iter().any(names), found.causes.iter().any(|cause| !names(cause))]
+                [explanation.causes.iter().any(names), explanation.causes.iter().any(|cause| !names(cause))]
             })
             .collect();
-        let count = |i: usize| found.iter().filter(|of| of[i]).count();
+        let count = |i: usize| found.iter().filter(|row| row[i]).count();
         println!("| {name} | {} | {} |", count(0), count(1));
     }
 }

@@ -1,8 +1,10 @@
-//! Estimates the time of a pair on more cores than this machine has. `schedule [PAIR...]` (S, M, L) prints a Markdown
-//! table. Each task runs on one thread with its jobs timed, and the jobs are then scheduled on 1 to 64 cores. For two
-//! cores, the measured time of two threads is printed as well. Times are medians of five, except for L, which takes
-//! long and runs once. The longer inflation of a pair is the lower bound for any number of cores, unless a file has
-//! several gzip members.
+//! Predicts the time of a pair on more cores than this machine has. `schedule [PAIR...]` (S, M, L) prints a Markdown
+//! table.
+//!
+//! Each operation runs on one thread, with its jobs timed, and the recorded jobs are then scheduled on 1 to 64 cores.
+//! The last column is a real measurement with two threads. Values are medians of five, or single runs for L, which
+//! takes long. The longer decompression is a lower limit that more cores cannot reduce, unless a file has several
+//! members.
 
 #![allow(clippy::unwrap_used)] // a measurement that can't read its own files has nothing better to say
 
@@ -18,9 +20,9 @@ use rustix::time::{ClockId, clock_gettime};
 
 const CORES: [usize; 6] = [1, 2, 4, 8, 16, 64];
 
-type Work = fn(&[PathBuf; 2]);
+type Operation = fn(&[PathBuf; 2]);
 
-const WORKS: [(&str, Work); 4] = [
+const OPERATIONS: [(&str, Operation); 4] = [
     ("open", |paths| drop(open(paths))),
     ("table", |paths| {
         let top = open(paths).measure(&Query::default()).unwrap().top(Sort::Flat);
@@ -34,14 +36,14 @@ fn open(paths: &[PathBuf; 2]) -> Diff {
     Diff::open(&paths[0], &paths[1], &LoadOptions::default()).unwrap()
 }
 
-/// Returns the median in milliseconds.
-fn median(times: usize, mut of: impl FnMut() -> Duration) -> f64 {
-    let mut all: Vec<Duration> = (0..times).map(|_| of()).collect();
+/// Returns the median of several durations, in milliseconds.
+fn median(times: usize, mut measure: impl FnMut() -> Duration) -> f64 {
+    let mut all: Vec<Duration> = (0..times).map(|_| measure()).collect();
     all.sort_unstable();
     all[times / 2].as_secs_f64() * 1000.0
 }
 
-/// Returns the CPU time of this thread, which does not depend on other programs.
+/// Returns the CPU time of this thread, which other programs do not increase.
 fn thread_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
@@ -54,12 +56,12 @@ fn timed(f: impl FnOnce()) -> Duration {
 }
 
 fn main() {
-    let wanted: Vec<String> = std::env::args().skip(1).collect();
+    let names: Vec<String> = std::env::args().skip(1).collect();
     let two = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
-    println!("Milliseconds on so many cores; in brackets, times the longer inflation.\n");
+    println!("Milliseconds by number of cores; in brackets, the ratio to the longer inflation.\n");
     println!("| pair, work | {} | two threads |", CORES.map(|n| n.to_string()).join(" | "));
     println!("|---|{}", "---|".repeat(CORES.len() + 1));
-    for size in [S, M, L].into_iter().filter(|size| wanted.is_empty() || wanted.iter().any(|name| name == size.name)) {
+    for size in [S, M, L].into_iter().filter(|size| names.is_empty() || names.iter().any(|name| name == size.name)) {
         let paths = pair(size, 1).unwrap();
         let files = [0, 1].map(|side: usize| std::fs::read(&paths[side]).unwrap());
         let times = if size.name == L.name { 1 } else { 5 };
@@ -68,7 +70,7 @@ fn main() {
             .map(|file| median(5, || record(1, thread_time, || inflate(file)).1.work()))
             .fold(0.0, f64::max);
         println!("| {}, the longer inflation | {inflation:.1} | | | | | | |", size.name);
-        for (name, work) in WORKS {
+        for (name, work) in OPERATIONS {
             let on = CORES.map(|cores| median(times, || record(cores, thread_time, || work(&paths)).1.time()));
             let real = median(times, || timed(|| two.install(|| work(&paths))));
             let cells = on.iter().chain([&real]).map(|time| format!("{time:.1} ({:.1})", time / inflation));

@@ -1,11 +1,11 @@
-//! A folder with profiles of a branch's last builds, which `check --baseline` compares with.
+//! A folder with the profiles of a branch's last builds. `check --baseline` compares with them.
 //!
-//! An entry is two files, `ID.pb.gz` (the profile) and `ID.json` (branch, commit, time, labels), with an id of time and
-//! chance. No two writers write one file, so nothing is lost without a lock, which a job that was killed would leave
-//! behind; the entries' small files are the index. The profile is written first, so that an entry has one.
+//! An entry is two files: `ID.pb.gz` (the profile) and `ID.json` (branch, commit, time and labels). The id consists of
+//! the time and a random number, so two writers never write the same file. This needs no lock, which a killed job would
+//! leave behind, and the small JSON files serve as the index. The profile is written first, so every entry has one.
 //!
-//! The folder may come out of a cache that strangers wrote. So nothing in a file says where another is, links are not
-//! followed, sizes and numbers are bounded, and what can't be read is left out and said.
+//! The folder may come from a cache that strangers can write. Therefore no file contains the path of another file,
+//! links are not followed, sizes and counts are bounded, and unreadable entries are skipped with a warning.
 
 use std::fs::{self, File};
 use std::hash::BuildHasher;
@@ -22,22 +22,22 @@ use serde_json::{Map, Value};
 use crate::args::BaselineArgs;
 use crate::{Failure, Result};
 
-/// The most profiles of a branch that are kept and compared with.
+/// The maximum number of profiles of a branch that are kept and compared.
 pub const MAX_PROFILES: usize = 50;
 const SCHEMA: &str = "pprofdiff-baseline/1";
-/// The most entries of a folder, of all branches, and the most bytes of an entry's small file.
+/// The maximum number of entries in a folder, counting all branches, and the maximum size of an `ID.json` file.
 const MAX_ENTRIES: usize = 20_000;
 const MAX_BYTES: u64 = 16 << 10;
-/// An entry that is so much newer than now was not stored by a job whose clock is right.
+/// The tolerance for clocks that disagree, in seconds. An entry further in the future has a wrong time.
 const EARLY: u64 = 24 * 60 * 60;
-/// The most that is said of entries one by one.
+/// The maximum number of warnings about single entries.
 const MAX_LISTED: usize = 10;
-/// A profile without an entry is no longer being stored after so long.
+/// The age after which a profile without an entry counts as left behind by a killed job.
 const ABANDONED: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// What is known of a stored profile.
+/// The facts about a stored profile: the content of `ID.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct Entry {
+struct BaselineEntry {
     schema: String,
     branch: String,
     commit: Option<String>,
@@ -46,23 +46,24 @@ struct Entry {
     labels: Map<String, Value>,
 }
 
-/// The entries of one branch that have the wanted labels.
+/// The entries of one branch that have the requested labels.
 pub struct Baseline<'a> {
     dir: &'a Path,
-    wanted: Entry,
+    selector: BaselineEntry,
     keep: usize,
-    /// The newest first, with their ids.
-    entries: Vec<(String, Entry)>,
-    /// Those of the branch that are later than any right clock.
-    future: Vec<(String, Entry)>,
-    /// How many of this branch, or of none that could be read, are left out without a look at their profiles.
+    /// Entries with their ids, newest first.
+    entries: Vec<(String, BaselineEntry)>,
+    /// Entries whose time is in the future.
+    future: Vec<(String, BaselineEntry)>,
+    /// The number of entries that were skipped before their profile was read. Includes unreadable entries, which may
+    /// belong to another branch.
     left_out: usize,
-    /// What was left out, and why.
-    said: Vec<String>,
+    /// Warnings about skipped entries.
+    warnings: Vec<String>,
 }
 
 impl<'a> Baseline<'a> {
-    /// Reads the entries of a folder; none if there is no folder yet.
+    /// Reads the entries of a folder. A folder that does not exist has no entries.
     pub fn open(dir: &'a Path, args: &BaselineArgs) -> Result<Baseline<'a>> {
         if let Some((key, _)) = args
             .label
@@ -72,27 +73,28 @@ impl<'a> Baseline<'a> {
         {
             return Err(Failure::Message(format!("--label {key} is given twice")));
         }
-        let wanted = Entry {
+        let selector = BaselineEntry {
             schema: SCHEMA.to_owned(),
             branch: args.branch.clone(),
             commit: args.commit.clone(),
             time: args.commit_time.unwrap_or_else(|| since_1970(SystemTime::now())),
             labels: args.label.iter().map(|(key, value)| (key.clone(), value.as_str().into())).collect(),
         };
-        let (entries, future, said) = (Vec::new(), Vec::new(), Vec::new());
-        let mut baseline = Baseline { dir, wanted, keep: args.keep.into(), entries, future, left_out: 0, said };
+        let (entries, future, warnings) = (Vec::new(), Vec::new(), Vec::new());
+        let mut baseline = Baseline { dir, selector, keep: args.keep.into(), entries, future, left_out: 0, warnings };
         let mut ids = baseline.ids("json")?;
-        // By time, and by the rest of the id where that is equal.
+        // Sorts by time, then by the rest of the id.
         ids.sort_unstable_by(|a, b| b.cmp(a));
-        let latest = since_1970(SystemTime::now()).max(baseline.wanted.time) + EARLY;
+        let latest = since_1970(SystemTime::now()).max(baseline.selector.time) + EARLY;
         for id in ids {
             let is_early =
                 id.split('-').next().and_then(|time| time.parse().ok()).is_none_or(|time: u64| time > latest);
             let why = match baseline.entry(&id) {
-                Ok(entry) if !baseline.is_wanted(&entry) => continue,
+                Ok(entry) if !baseline.is_selected(&entry) => continue,
                 Ok(entry) if is_early => {
                     baseline.future.push((id.clone(), entry));
-                    "it is of the future; was the clock of the job that stored it right, and is this one?".to_owned()
+                    "its time is in the future; check the clock of the job that stored it, and the clock here"
+                        .to_owned()
                 }
                 Ok(entry) => {
                     baseline.entries.push((id, entry));
@@ -101,17 +103,17 @@ impl<'a> Baseline<'a> {
                 Err(why) => why,
             };
             baseline.left_out += 1;
-            baseline.said.push(format!("{}: left out: {why}", baseline.path(&id, "json").display()));
+            baseline.warnings.push(format!("{}: skipped: {why}", baseline.path(&id, "json").display()));
         }
         Ok(baseline)
     }
 
-    /// The last profiles that compare with the new side, as sources of them.
+    /// Loads the last profiles that can be compared with the new side.
     pub fn profiles(&mut self, new: &[Arc<Profile>], options: &LoadOptions) -> Vec<Arc<Profile>> {
-        let mut found = Vec::new();
-        // Profiles that can't be read cost as much as others, so there is an end of trying.
+        let mut loaded_profiles = Vec::new();
+        // A profile that can't be read costs as much time as a good one, so the number of attempts is limited.
         for (id, entry) in self.entries.iter().take(2 * self.keep) {
-            if found.len() == self.keep {
+            if loaded_profiles.len() == self.keep {
                 break;
             }
             let path = self.path(id, "pb.gz");
@@ -121,63 +123,66 @@ impl<'a> Baseline<'a> {
                 Ok(profile)
             });
             match loaded {
-                Ok(profile) => found.push(profile),
-                Err(why) => self.said.push(format!("{}: left out: {why}", path.display())),
+                Ok(profile) => loaded_profiles.push(profile),
+                Err(why) => self.warnings.push(format!("{}: skipped: {why}", path.display())),
             }
         }
-        found
+        loaded_profiles
     }
 
-    /// How many entries there are of the branch and its labels, usable or not. One that can't be read may be of them.
+    /// Returns the number of entries of the branch with these labels, including unusable entries. An unreadable entry
+    /// counts, because it may belong to the branch.
     pub fn count(&self) -> usize {
         self.entries.len() + self.left_out
     }
 
-    /// What the entries are of, for people: `branch main with os=linux`.
+    /// Returns a description of the selected entries, such as `branch main with os=linux`.
     pub fn name(&self) -> String {
-        let labels = self.wanted.labels.iter();
+        let labels = self.selector.labels.iter();
         let labels: Vec<String> =
             labels.map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default())).collect();
         let with = if labels.is_empty() { String::new() } else { format!(" with {}", labels.join(" ")) };
-        sanitize(&format!("branch {}{with}", self.wanted.branch)).into_owned()
+        sanitize(&format!("branch {}{with}", self.selector.branch)).into_owned()
     }
 
-    /// What was left out, not all of it one by one.
+    /// Returns the warnings about skipped entries. Beyond [`MAX_LISTED`], only their number is given.
     pub fn warnings(&self) -> Vec<String> {
-        let mut said: Vec<String> = self.said.iter().take(MAX_LISTED).cloned().collect();
-        if self.said.len() > MAX_LISTED {
-            said.push(format!("{}: {} more were left out", self.dir.display(), self.said.len() - MAX_LISTED));
+        let mut warnings: Vec<String> = self.warnings.iter().take(MAX_LISTED).cloned().collect();
+        if self.warnings.len() > MAX_LISTED {
+            warnings.push(format!("{}: skipped {} more", self.dir.display(), self.warnings.len() - MAX_LISTED));
         }
-        said
+        warnings
     }
 
-    /// Stores profiles, and forgets the oldest of the branch with the same labels; with `alone` all that were there.
+    /// Stores profiles, and removes the oldest entries of the branch with the same labels. With `alone`, removes all
+    /// earlier entries.
     pub fn store(&mut self, profiles: &[Arc<Profile>], alone: bool) -> Result<()> {
         fs::create_dir_all(self.dir).map_err(|e| self.error(&e))?;
-        let text = serde_json::to_vec_pretty(&self.wanted).map_err(io::Error::from)?;
+        let text = serde_json::to_vec_pretty(&self.selector).map_err(io::Error::from)?;
         let mut stored = Vec::new();
         for profile in profiles {
             let chance = std::hash::RandomState::new().hash_one(SystemTime::now());
-            let id = format!("{:012}-{chance:016x}", self.wanted.time);
+            let id = format!("{:012}-{chance:016x}", self.selector.time);
             let bytes = profile.to_bytes(&WriteOptions::default())?;
             for (kind, content) in [("pb.gz", &bytes), ("json", &text)] {
                 pprofdiff::output::write_file(self.path(&id, kind), |out| out.write_all(content))?;
             }
-            stored.push((id, self.wanted.clone()));
+            stored.push((id, self.selector.clone()));
         }
         let others = std::mem::take(&mut self.entries);
-        let mut same: Vec<_> = others.into_iter().filter(|(_, entry)| entry.labels == self.wanted.labels).collect();
+        let mut same: Vec<_> = others.into_iter().filter(|(_, entry)| entry.labels == self.selector.labels).collect();
         if alone {
             let future = std::mem::take(&mut self.future);
-            same.extend(future.into_iter().filter(|(_, entry)| entry.labels == self.wanted.labels));
+            same.extend(future.into_iter().filter(|(_, entry)| entry.labels == self.selector.labels));
         } else {
-            // By age, as a build that is measured late is no new one.
+            // Sorts by the time of the build, because an old build that is measured late is not the newest.
             same.append(&mut stored);
             same.sort_unstable_by(|a, b| b.0.cmp(&a.0));
             same.drain(..self.keep.max(profiles.len()).min(same.len()));
         }
         for (id, _) in same {
-            // The entry first, so that none is left without its profile; another writer may have been here.
+            // Removes the entry before its profile, so that no entry lacks a profile. Another writer may have removed
+            // them already.
             for kind in ["json", "pb.gz"] {
                 let _ = fs::remove_file(self.path(&id, kind));
             }
@@ -186,7 +191,7 @@ impl<'a> Baseline<'a> {
         Ok(())
     }
 
-    /// Removes profiles that a job left which was killed between its two files.
+    /// Removes profiles whose job was killed before it wrote the entry.
     fn remove_abandoned(&self) {
         for id in self.ids("pb.gz").unwrap_or_default() {
             let path = self.path(&id, "pb.gz");
@@ -202,7 +207,7 @@ impl<'a> Baseline<'a> {
         self.dir.join(format!("{id}.{kind}"))
     }
 
-    /// The ids of which there is a file of this kind. Other names are none of ours.
+    /// Returns the ids that have a file of this kind. Ignores files with other names.
     fn ids(&self, kind: &str) -> Result<Vec<String>> {
         let names = match fs::read_dir(self.dir) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -220,18 +225,18 @@ impl<'a> Baseline<'a> {
         Ok(ids)
     }
 
-    fn entry(&self, id: &str) -> Result<Entry, String> {
+    fn entry(&self, id: &str) -> Result<BaselineEntry, String> {
         let bytes = read(&self.path(id, "json"), MAX_BYTES).map_err(|e| e.to_string())?;
-        let entry: Entry = serde_json::from_slice(&bytes).map_err(|e| e.to_string())?;
+        let entry: BaselineEntry = serde_json::from_slice(&bytes).map_err(|e| e.to_string())?;
         if entry.schema != SCHEMA {
-            return Err(format!("it is not of schema {SCHEMA}"));
+            return Err(format!("expected schema {SCHEMA}"));
         }
         Ok(entry)
     }
 
-    fn is_wanted(&self, entry: &Entry) -> bool {
-        entry.branch == self.wanted.branch
-            && self.wanted.labels.iter().all(|(key, value)| entry.labels.get(key) == Some(value))
+    fn is_selected(&self, entry: &BaselineEntry) -> bool {
+        entry.branch == self.selector.branch
+            && self.selector.labels.iter().all(|(key, value)| entry.labels.get(key) == Some(value))
     }
 
     fn error(&self, e: &io::Error) -> Failure {
@@ -239,30 +244,31 @@ impl<'a> Baseline<'a> {
     }
 }
 
-impl Entry {
-    /// What the profile is called in results.
+impl BaselineEntry {
+    /// Returns the name of the profile in results.
     fn name(&self) -> String {
         format!("{}@{}", self.branch, self.commit.as_deref().unwrap_or("unknown"))
     }
 }
 
-/// `001763812357-0123456789abcdef`.
+/// Returns true for an id, such as `001763812357-0123456789abcdef`.
 fn is_id(name: &str) -> bool {
-    let is_of =
+    let has_form =
         |text: &str, length: usize, digit: fn(&u8) -> bool| text.len() == length && text.bytes().all(|b| digit(&b));
-    name.split_once('-')
-        .is_some_and(|(time, chance)| is_of(time, 12, u8::is_ascii_digit) && is_of(chance, 16, u8::is_ascii_hexdigit))
+    name.split_once('-').is_some_and(|(time, chance)| {
+        has_form(time, 12, u8::is_ascii_digit) && has_form(chance, 16, u8::is_ascii_hexdigit)
+    })
 }
 
-/// A regular file, not longer than this.
-fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+/// Reads a regular file of at most `max_bytes` bytes.
+fn read(path: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
     if !fs::symlink_metadata(path)?.is_file() {
-        return Err(io::Error::other("it is no regular file"));
+        return Err(io::Error::other("not a regular file"));
     }
     let mut bytes = Vec::new();
-    File::open(path)?.take(most + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > most {
-        return Err(io::Error::other(format!("it is longer than {most} bytes")));
+    File::open(path)?.take(max_bytes + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > max_bytes {
+        return Err(io::Error::other(format!("longer than {max_bytes} bytes")));
     }
     Ok(bytes)
 }

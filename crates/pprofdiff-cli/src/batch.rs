@@ -1,6 +1,7 @@
-//! `pprofdiff batch`: many pairs over all cores, in order and in bounded memory. What fails is said and stops nothing.
+//! `pprofdiff batch`: compares many pairs on all cores, with results in order and bounded memory. A failed pair is
+//! reported and does not stop the batch.
 //!
-//! Ctrl-C ends a batch with what is done, since it may have run for hours.
+//! Ctrl-C stops the batch and keeps the finished pairs, because the batch may have run for hours.
 
 use pprofdiff::fleet::Fleet;
 use pprofdiff::input::{BatchItem, manifest_pairs};
@@ -8,7 +9,7 @@ use pprofdiff::recording::{RecordedSide, Recording};
 #[cfg(feature = "store")]
 use pprofdiff::store::{Selection, store_pairs};
 use pprofdiff::text::redacted;
-use pprofdiff::{Diff, Error, LoadOptions, Source, Work, batch};
+use pprofdiff::{Cancellation, Diff, Error, LoadOptions, Source, batch};
 use pprofdiff_report::{EachWriter, Report, Table, View, pair_causes};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -19,14 +20,14 @@ use crate::outputs::Outputs;
 use crate::terminal::Progress;
 use crate::{Failure, Inputs, Result, bucket, error_line, fetch, say, write_to};
 
-type Pairs = (Box<dyn Iterator<Item = BatchItem> + Send>, Option<u64>);
+type PairStream = (Box<dyn Iterator<Item = BatchItem> + Send>, Option<u64>);
 
-/// Compares the pairs, until their work is stopped: then what is done is written, which may have taken hours. The exit code.
-pub fn run(args: &BatchArgs, work: &Work) -> Result<u8> {
+/// Compares the pairs. If `work` is stopped, writes the pairs that are finished. Returns the exit code.
+pub fn run(args: &BatchArgs, work: &Cancellation) -> Result<u8> {
     let inputs = Inputs::new(&args.load, Outputs::new(args.output.path()))?;
     let (options, outputs) = (inputs.options.clone(), inputs.outputs.clone());
     let pool = pool()?;
-    // Files whose keys are labels are loaded for them, on all cores.
+    // Grouping by labels loads the files to read their labels, so it runs on all cores.
     let (pairs, count) = pool.install(|| work.run(|| pairs(args, inputs, args.allow_urls)))??;
     if args.rank {
         return rank(args, work, pool, (pairs, count), options, &outputs);
@@ -38,7 +39,8 @@ pub fn run(args: &BatchArgs, work: &Work) -> Result<u8> {
     write_to(args.output.path(), |out| {
         let mut results = batch::map(pool, pairs, options, table);
         while let Ok(Some((name, result))) = work.run(|| results.next()) {
-            // A manifest names files while others are compared.
+            // A manifest can name more inputs while earlier pairs are compared, so the output must be checked against
+            // each.
             if let Some(why) = outputs.refusal() {
                 return Err(io::Error::other(why));
             }
@@ -58,7 +60,7 @@ pub fn run(args: &BatchArgs, work: &Work) -> Result<u8> {
     progress.finish();
     if work.is_stopped() && count.is_none_or(|count| done < count) {
         let all = count.map_or_else(String::new, |count| format!(" of {count}"));
-        say(&format!("interrupted; {done}{all} pairs are written, of which {failed} failed"));
+        say(&format!("interrupted; wrote {done}{all} pairs, {failed} of them failed"));
         return Ok(130);
     }
     match failed {
@@ -67,12 +69,12 @@ pub fn run(args: &BatchArgs, work: &Work) -> Result<u8> {
     }
 }
 
-/// Compares the pairs, and ranks them when all are done.
+/// Compares all pairs, then ranks them.
 fn rank(
     args: &BatchArgs,
-    work: &Work,
+    work: &Cancellation,
     pool: Arc<rayon::ThreadPool>,
-    (pairs, count): Pairs,
+    (pairs, count): PairStream,
     options: LoadOptions,
     outputs: &Outputs,
 ) -> Result<u8> {
@@ -88,22 +90,22 @@ fn rank(
     let sum = args.sum;
     let mut results = batch::map(pool, pairs, options, move |diff| pair_causes(&added(diff, sum), &query));
     let mut fleet = Fleet::default();
-    while let Ok(Some((name, found))) = work.run(|| results.next()) {
-        // A manifest names files while others are compared.
+    while let Ok(Some((name, causes))) = work.run(|| results.next()) {
+        // A manifest can name more inputs while earlier pairs are compared, so the output must be checked against each.
         if let Some(why) = outputs.refusal() {
             return Err(Failure::Message(why.to_owned()));
         }
-        if let Err(e) = &found {
+        if let Err(e) = &causes {
             progress.suspend(|| say(&error_line(e)));
         }
-        fleet.push(&name, found);
+        fleet.push(&name, causes);
         progress.advance();
     }
     progress.finish();
     let (failed, done) = (fleet.failed(), fleet.len());
-    // What is rare, or shared, is not known of some of them.
+    // A ranking of some pairs could be wrong about which causes are rare or shared.
     if work.is_stopped() && count.is_none_or(|count| (done as u64) < count) {
-        say(&format!("interrupted after {done} pairs; a ranking is of all, and none is written"));
+        say(&format!("interrupted after {done} pairs; no ranking is written, because it needs all pairs"));
         return Ok(130);
     }
     let mut ranking = fleet.ranking(args.fdr)?;
@@ -116,17 +118,17 @@ fn rank(
     }
 }
 
-/// A pair whose files of a side add up, if they are to.
+/// Adds up the files of each side if `sum` is set.
 fn added(diff: Diff, sum: bool) -> Diff {
     if sum { diff.summed() } else { diff }
 }
 
 fn pool() -> Result<Arc<rayon::ThreadPool>> {
     let threads = rayon::ThreadPoolBuilder::new().build();
-    Ok(Arc::new(threads.map_err(|e| Failure::Message(format!("no threads can be started: {e}")))?))
+    Ok(Arc::new(threads.map_err(|e| Failure::Message(format!("can't start threads: {e}")))?))
 }
 
-/// What is made of a pair, with so many rows unless others are asked for.
+/// Returns the function that turns a pair into a table. The table has `usual` rows unless `-n` is given.
 pub fn table(
     args: &BatchArgs,
     usual: Option<usize>,
@@ -134,33 +136,33 @@ pub fn table(
     let (request, sum) = (args.query.request(args.view(usual)), args.sum);
     Ok(move |diff: Diff| {
         let report = request.answer(&added(diff, sum))?;
-        report.table().map(|table| table.into_owned()).ok_or_else(|| Error::query("a batch writes tables"))
+        report.table().map(|table| table.into_owned()).ok_or_else(|| Error::query("batch needs a view with a table"))
     })
 }
 
-/// A pair whose paths are what they stand for.
-fn found(mut pair: BatchItem, inputs: &Inputs, allow_urls: bool) -> BatchItem {
-    let of_side =
-        |side: Vec<Source>| side.into_iter().map(|s| inputs.found(s, allow_urls)).collect::<Result<Vec<_>, _>>();
-    pair.sides = pair.sides.and_then(|(base, new)| Ok((of_side(base)?, of_side(new)?)));
+/// Resolves the sources of a pair.
+fn resolve(mut pair: BatchItem, inputs: &Inputs, allow_urls: bool) -> BatchItem {
+    let resolve_side =
+        |side: Vec<Source>| side.into_iter().map(|s| inputs.resolve(s, allow_urls)).collect::<Result<Vec<_>, _>>();
+    pair.sides = pair.sides.and_then(|(base, new)| Ok((resolve_side(base)?, resolve_side(new)?)));
     pair
 }
 
-/// Pairs that a manifest lists: each is found when its turn comes.
+/// Resolves the pairs of a manifest lazily, one at a time.
 fn listed(
     pairs: impl Iterator<Item = BatchItem> + Send,
     inputs: Inputs,
     allow_urls: bool,
 ) -> impl Iterator<Item = BatchItem> + Send {
-    pairs.map(move |pair| found(pair, &inputs, allow_urls))
+    pairs.map(move |pair| resolve(pair, &inputs, allow_urls))
 }
 
-/// The pairs that the arguments name, and how many there are if that is known.
-pub fn pairs(args: &BatchArgs, inputs: Inputs, allow_urls: bool) -> Result<Pairs> {
+/// Returns the pairs that the arguments name, and their number if it is known in advance.
+pub fn pairs(args: &BatchArgs, inputs: Inputs, allow_urls: bool) -> Result<PairStream> {
     let is_url = |text: &String| fetch::url(Path::new(text)).is_some_and(|url| !bucket::is_pattern(url));
     let is_side = |text: &String| matches!(RecordedSide::named(Path::new(text)), Ok(Some(_)));
-    let all = |pairs: Vec<BatchItem>, inputs: &Inputs| -> Result<Pairs> {
-        let pairs: Vec<BatchItem> = pairs.into_iter().map(|pair| found(pair, inputs, true)).collect();
+    let all = |pairs: Vec<BatchItem>, inputs: &Inputs| -> Result<PairStream> {
+        let pairs: Vec<BatchItem> = pairs.into_iter().map(|pair| resolve(pair, inputs, true)).collect();
         if let Some(why) = inputs.outputs.refusal() {
             return Err(Failure::Message(why.to_owned()));
         }
@@ -180,8 +182,12 @@ pub fn pairs(args: &BatchArgs, inputs: Inputs, allow_urls: bool) -> Result<Pairs
         [pattern] if let Some(groups) = args.groups() => {
             all(inputs.finder().group_pairs(pattern, &groups, &inputs.options)?, &inputs)
         }
-        _ if args.groups().is_some() => Err(Failure::Message("--group pairs the files of one pattern".to_owned())),
-        [url] if is_url(url) => Err(Failure::Message(format!("{url}: a manifest is a file; a pair is BASE and NEW"))),
+        _ if args.groups().is_some() => {
+            Err(Failure::Message("--group needs one pattern, or one manifest file".to_owned()))
+        }
+        [url] if is_url(url) => {
+            Err(Failure::Message(format!("{url}: a manifest must be a local file; a pair is BASE and NEW")))
+        }
         [dir] if Recording::is_in(Path::new(dir)) => {
             let [base, new] = Recording::read_sides(Path::new(dir))?.map(|side| side.into_iter().map(Source::Path));
             let pair = BatchItem::new(dir.clone(), base.collect(), new.collect());
@@ -204,6 +210,6 @@ pub fn pairs(args: &BatchArgs, inputs: Inputs, allow_urls: bool) -> Result<Pairs
             Ok((Box::new(std::iter::once(pair)), Some(1)))
         }
         [base, new] => all(inputs.finder().pairs(base, new)?, &inputs),
-        _ => Err(Failure::Message("name two directories, two patterns or a manifest".to_owned())),
+        _ => Err(Failure::Message("give two directories, two patterns or a manifest".to_owned())),
     }
 }

@@ -1,8 +1,8 @@
-//! Profiles in an object store that speaks S3's protocol, by name and by pattern: `s3://BUCKET/KEY`.
+//! Profiles in an object store with the S3 protocol, by name or by pattern: `s3://BUCKET/KEY`.
 //!
-//! Who asks, and where, says the environment, as for AWS's own tools: `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY` and
-//! `AWS_SESSION_TOKEN` (without which requests are not signed, for buckets that anyone may read), `AWS_REGION`, and
-//! `AWS_ENDPOINT_URL_S3` or `AWS_ENDPOINT_URL` of another server.
+//! The environment provides credentials and addresses, with the variables of AWS's own tools: `AWS_ACCESS_KEY_ID`,
+//! `AWS_SECRET_ACCESS_KEY` and `AWS_SESSION_TOKEN` (if they are missing, requests are not signed, which works for
+//! public buckets), `AWS_REGION`, and `AWS_ENDPOINT_URL_S3` or `AWS_ENDPOINT_URL` for other servers.
 
 use std::sync::Arc;
 
@@ -15,12 +15,12 @@ use crate::fetch::{Fetcher, begins_with};
 
 const SCHEME: &str = "s3://";
 
-/// True of an object's URL, a pattern of such, or what they begin with.
+/// Returns true for the URL, the pattern or the prefix of an object.
 pub fn is_address(text: &str) -> bool {
     begins_with(text, SCHEME)
 }
 
-/// True of what stands for several objects.
+/// Returns true if the text is a pattern or a prefix, which can match several objects.
 pub fn is_pattern(text: &str) -> bool {
     is_address(text) && (text.contains(SIGNS) || text.ends_with('/'))
 }
@@ -30,17 +30,15 @@ fn named(e: Error, address: &str) -> Error {
     e.in_input(address).without(&Secrets::of_url(address))
 }
 
-/// The bucket and the key, or the beginning of a key.
+/// Splits an address into the bucket and the key, or the prefix of a key.
 fn parts(address: &str) -> Result<(&str, &str)> {
     let (bucket, key) = address[SCHEME.len()..].split_once('/').unwrap_or((&address[SCHEME.len()..], ""));
-    // What is asked is a path of an URL, in which these lead elsewhere.
+    // The key becomes part of a URL path, where such parts would lead to another object.
     let leads_away = key.split('/').any(|part| [".", ".."].contains(&part)) || key.starts_with('/');
     let is_name = |c: char| c.is_ascii_alphanumeric() || ".-_".contains(c);
     match bucket.is_empty() || !bucket.chars().all(is_name) || !bucket.contains(|c: char| c.is_ascii_alphanumeric()) {
-        true => Err(Error::query(format!("{bucket:?} is no bucket, as in s3://BUCKET/KEY"))),
-        false if leads_away => {
-            Err(Error::query("a key with . or .. as a part, or that begins with /, can't be asked for"))
-        }
+        true => Err(Error::query(format!("{bucket:?} is not a bucket name; write s3://BUCKET/KEY"))),
+        false if leads_away => Err(Error::query("a key must not begin with / or have . or .. as a part")),
         false => Ok((bucket, key)),
     }
 }
@@ -50,15 +48,18 @@ impl Objects for Inputs {
         is_address(pattern)
     }
 
-    fn list(&self, prefix: &str, found: &mut dyn FnMut(String)) -> Result<()> {
+    fn list(&self, prefix: &str, on_key: &mut dyn FnMut(String)) -> Result<()> {
         let (bucket, key) = parts(prefix).map_err(|e| named(e, prefix))?;
         if bucket.len() == prefix.len() - SCHEME.len() {
-            return Err(Error::query("a bucket has no pattern; such as s3://BUCKET/*/cpu.pb.gz").in_input(prefix));
+            return Err(Error::query(
+                "wildcards are not allowed in the bucket name; put them in the key: s3://BUCKET/*/cpu.pb.gz",
+            )
+            .in_input(prefix));
         }
-        // As the pattern writes it, which is compared with what is found.
+        // Keeps the spelling of the pattern, because the keys are compared with the pattern.
         let scheme = &prefix[..SCHEME.len()];
         self.fetcher
-            .list_objects(bucket, key, &mut |key| found(format!("{scheme}{bucket}/{key}")))
+            .list_objects(bucket, key, &mut |key| on_key(format!("{scheme}{bucket}/{key}")))
             .map_err(|e| e.in_input(prefix))
     }
 
@@ -67,14 +68,14 @@ impl Objects for Inputs {
     }
 }
 
-/// The profile of an object, fetched when it is loaded.
+/// Returns the profile of an object. The object is fetched when the profile is loaded.
 ///
 /// # Errors
-/// What is no object's URL.
+/// Fails if the address is not the URL of an object.
 pub fn source(fetcher: &Arc<Fetcher>, address: &str) -> Result<Source> {
     let (bucket, key) = parts(address).map_err(|e| named(e, address))?;
     if key.is_empty() {
-        return Err(Error::query("the name of a bucket, without a key: s3://BUCKET/KEY").in_input(address));
+        return Err(Error::query("the key is missing; write s3://BUCKET/KEY").in_input(address));
     }
     let (fetcher, bucket, key) = (fetcher.clone(), bucket.to_owned(), key.to_owned());
     Ok(Source::Fetch(address.to_owned(), Fetch::with_secrets(move || fetcher.object(&bucket, &key))))
@@ -86,14 +87,14 @@ mod network {
     use std::time::{Duration, Instant};
 
     use pprofdiff::text::Secrets;
-    use pprofdiff::{Error, ErrorKind, Result, work};
+    use pprofdiff::{Error, ErrorKind, Result, cancellation};
     use rusty_s3::actions::{GetObject, ListObjectsV2, S3Action};
     use rusty_s3::{Bucket, Credentials, UrlStyle};
     use xmlparser::{ElementEnd, Token, Tokenizer};
 
     use crate::fetch::Fetcher;
 
-    /// How long a request is valid: it is sent at once, but clocks differ.
+    /// The validity of a signature. Requests are sent at once, but clocks differ.
     const VALID: Duration = Duration::from_secs(900);
 
     /// Limits of a list: its pages (of up to a thousand keys), the bytes of one page, and the bytes of all keys. Without
@@ -111,8 +112,8 @@ mod network {
             Ok((self.signed(url.as_str(), credentials.as_ref(), self.timeout, self.limit)?, secrets))
         }
 
-        /// Calls `found` with each key that begins with `prefix`. All pages together share the timeout of one profile.
-        pub(super) fn list_objects(&self, name: &str, prefix: &str, found: &mut dyn FnMut(String)) -> Result<()> {
+        /// Calls `on_key` with each key that begins with `prefix`. All pages together share the timeout of one profile.
+        pub(super) fn list_objects(&self, name: &str, prefix: &str, on_key: &mut dyn FnMut(String)) -> Result<()> {
             let (bucket, credentials) = (bucket(name)?, credentials());
             let begin = Instant::now();
             let mut page = |number: usize, next: Option<&str>| {
@@ -136,17 +137,19 @@ mod network {
             };
             each_key(&mut page, &mut |key| {
                 if key.starts_with(prefix) {
-                    found(key);
+                    on_key(key);
                 }
             })
         }
 
-        /// What is behind a signed URL, which no error repeats.
+        /// Fetches a signed URL. Errors do not contain the URL.
         fn signed(&self, url: &str, by: Option<&Credentials>, time: Duration, limit: u64) -> Result<Vec<u8>> {
             self.body(url, &secrets(url, by), time, limit).map_err(|reason| {
                 let advice = match reason.contains(" 403 ") && by.is_none() {
-                    true => "; nobody asked: no AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are set, which by AWS's own tools \
-                             are: eval \"$(aws configure export-credentials --format env)\"",
+                    true => {
+                        "; the request was not signed; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, for example \
+                         with: eval \"$(aws configure export-credentials --format env)\""
+                    }
                     false => "",
                 };
                 Error::io(std::io::Error::other(reason + advice))
@@ -168,29 +171,32 @@ mod network {
     }
 
     /// The keys on a page of a list, and the continuation token of the next page.
-    type Page = (Vec<String>, Option<String>);
+    type ListPage = (Vec<String>, Option<String>);
 
-    /// Calls `found` with the keys of all pages. `page` fetches a page by its number and its continuation token.
+    /// Calls `on_key` with the keys of all pages. `page` fetches a page by its number and its continuation token.
     ///
     /// # Errors
     /// Fails if `page` fails or if the list is too long.
     fn each_key(
-        page: &mut dyn FnMut(usize, Option<&str>) -> Result<Page>,
-        found: &mut dyn FnMut(String),
+        page: &mut dyn FnMut(usize, Option<&str>) -> Result<ListPage>,
+        on_key: &mut dyn FnMut(String),
     ) -> Result<()> {
-        let too_long = |what: String| {
-            Error::new(ErrorKind::Limit, format!("the list has more than {what}; list fewer keys with a longer prefix"))
+        let too_long = |limit_name: String| {
+            Error::new(
+                ErrorKind::Limit,
+                format!("the list has more than {limit_name}; list fewer keys with a longer prefix"),
+            )
         };
         let (mut next, mut bytes): (Option<String>, usize) = (None, 0);
         for number in 0..MAX_PAGES {
-            work::poll();
+            cancellation::checkpoint();
             let (keys, token) = page(number, next.as_deref())?;
             for key in keys {
                 bytes += key.len() + size_of::<String>();
                 if bytes > MAX_KEY_BYTES {
                     return Err(too_long(format!("{MAX_KEY_BYTES} bytes of keys")));
                 }
-                found(key);
+                on_key(key);
             }
             match token {
                 None => return Ok(()),
@@ -201,7 +207,7 @@ mod network {
         Err(too_long(format!("{MAX_PAGES} pages")))
     }
 
-    fn parse_page(body: &[u8]) -> Result<Page> {
+    fn parse_page(body: &[u8]) -> Result<ListPage> {
         let text = std::str::from_utf8(body).map_err(|e| invalid(&e))?;
         if is_deep(text) {
             return Err(invalid(&"its elements are nested too deeply"));
@@ -214,10 +220,11 @@ mod network {
         Error::malformed(format!("this is not a list of a bucket: {why}"))
     }
 
-    /// True of elements in which the parser, which calls itself for each, would run out of stack. A list is four deep.
+    /// Returns true if elements are nested so deeply that the parser, which is recursive, could overflow the stack. A
+    /// valid list is four levels deep.
     fn is_deep(text: &str) -> bool {
         let mut depth = 0;
-        work::paced(Tokenizer::from(text)).any(|token| {
+        cancellation::checkpointed(Tokenizer::from(text)).any(|token| {
             match token {
                 Ok(Token::ElementEnd { end: ElementEnd::Open, .. }) => depth += 1,
                 Ok(Token::ElementEnd { end: ElementEnd::Close(..), .. }) => depth -= 1,
@@ -228,20 +235,22 @@ mod network {
     }
 
     fn credentials() -> Option<Credentials> {
-        Credentials::from_env().filter(|known| !known.key().is_empty())
+        Credentials::from_env().filter(|credentials| !credentials.key().is_empty())
     }
 
-    /// A bucket where the environment says that it is. AWS wants its name before the host, other servers in the path; so
-    /// does a certificate, of a name with a dot.
+    /// Returns the bucket at the address in the environment. AWS expects the bucket's name in the host name, and other
+    /// servers expect it in the path. A name with a dot also goes in the path, because it would not match the
+    /// certificate.
     fn bucket(name: &str) -> Result<Bucket> {
         let set = |names: &[&str]| names.iter().find_map(|name| var(name).ok().filter(|value| !value.is_empty()));
         let region = set(&["AWS_REGION", "AWS_DEFAULT_REGION"]).unwrap_or_else(|| "us-east-1".to_owned());
-        let own = set(&["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"]);
-        let style = if own.is_some() || name.contains('.') { UrlStyle::Path } else { UrlStyle::VirtualHost };
-        // Behind an address without a slash at its end, its last part would be replaced.
-        let endpoint = own.map_or_else(
+        let custom_endpoint = set(&["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"]);
+        let style =
+            if custom_endpoint.is_some() || name.contains('.') { UrlStyle::Path } else { UrlStyle::VirtualHost };
+        // Without the trailing slash, joining a path would replace the last part of the address.
+        let endpoint = custom_endpoint.map_or_else(
             || format!("https://s3.{region}.amazonaws.com/"),
-            |own| format!("{}/", own.trim_end_matches('/')),
+            |custom_endpoint| format!("{}/", custom_endpoint.trim_end_matches('/')),
         );
         let invalid = |why: &dyn std::fmt::Display| {
             Error::query(format!("the address of the object store (AWS_ENDPOINT_URL_S3, AWS_REGION) is invalid: {why}"))
@@ -278,7 +287,7 @@ mod network {
 #[cfg(not(feature = "network"))]
 impl Fetcher {
     fn object(&self, _: &str, _: &str) -> Result<(Vec<u8>, Secrets)> {
-        Err(Error::query("this build reads no object stores (it has no feature \"network\")"))
+        Err(Error::query("this build can't read object stores (feature \"network\" is off)"))
     }
 
     fn list_objects(&self, bucket: &str, key: &str, _: &mut dyn FnMut(String)) -> Result<()> {

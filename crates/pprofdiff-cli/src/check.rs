@@ -1,15 +1,15 @@
-//! `pprofdiff check`, for CI. Rules from the command line and the configuration, findings out, a verdict as
-//! the exit code.
+//! `pprofdiff check`, for CI: reads rules from the command line and the configuration, writes findings, and exits with
+//! the verdict.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use pprofdiff::check::How;
+use pprofdiff::check::CheckPolicy;
 use pprofdiff::recording::Recording;
 use pprofdiff::{Diff, Profile};
 use pprofdiff_report::{CheckOptions, Format, Report, Request, View, exit_code};
 
-use crate::args::{CheckArgs, Sides};
+use crate::args::{CheckArgs, SideArgs};
 use crate::baseline::Baseline;
 use crate::explain::own_runtime;
 use crate::fetch::url;
@@ -18,7 +18,7 @@ use crate::input::{Inputs, one_stdin, recorded_sources};
 use crate::outputs::Outputs;
 use crate::{Failure, Result, is_stdin, open, packing, say, write_to};
 
-/// Read if it is there and no other is named.
+/// The configuration file that is read if it exists and --config is not given.
 const CONFIG: &str = "pprofdiff.toml";
 
 pub fn run(args: &CheckArgs) -> Result<u8> {
@@ -45,11 +45,11 @@ pub fn run(args: &CheckArgs) -> Result<u8> {
         _ => 2,
     };
     let written = match write_to(args.output.path(), |out| (format.write)(&report, out, args.output.style())) {
-        // Who stops reading (`| head`) still wants the verdict.
+        // A reader that stops early (`| head`) still needs the verdict.
         Ok(()) | Err(Failure::ClosedPipe) => Ok(verdict),
         Err(e) => Err(e),
     };
-    // Last, so that what was found is told whatever becomes of the store.
+    // Storing comes last, so that an error in the store does not hide the findings.
     match (&report, &mut store) {
         (Report::Check(check), Some((baseline, new)))
             if args.baseline.accept || args.baseline.store && !check.exceeds_a_limit() =>
@@ -64,7 +64,7 @@ pub fn run(args: &CheckArgs) -> Result<u8> {
     written
 }
 
-/// What is asked for a report in a format that has no findings: what the check compared.
+/// Returns the request for a report whose format can't write findings: it shows the comparison instead.
 fn reported(args: &CheckArgs, check: &Request, path: &Path, format: &Format) -> Result<Option<Request>> {
     if check.for_format(format).is_ok() {
         return Ok(None);
@@ -82,11 +82,12 @@ fn reported(args: &CheckArgs, check: &Request, path: &Path, format: &Format) -> 
 }
 
 /// A baseline, and the profiles that may be stored in it.
-type Store<'a> = (Baseline<'a>, Vec<Arc<Profile>>);
+type BaselineStore<'a> = (Baseline<'a>, Vec<Arc<Profile>>);
 
-/// What the check finds, what it compared, and where the new side may be stored. Where a baseline that is to be filled
-/// has nothing yet, the new side is compared with itself: its rules and profiles are then known to be good.
-fn answer<'a>(args: &'a CheckArgs, request: &Request) -> Result<(Report, Diff, Option<Store<'a>>)> {
+/// Returns the findings, the comparison, and the place where the new side may be stored. If the baseline is still empty
+/// and may be filled, the new side is compared with itself, which validates the rules and the profiles before they are
+/// stored.
+fn answer<'a>(args: &'a CheckArgs, request: &Request) -> Result<(Report, Diff, Option<BaselineStore<'a>>)> {
     let outputs = Outputs::new(args.report.iter().map(PathBuf::as_path).chain(args.output.path()));
     let Some(dir) = &args.baseline.dir else {
         if let [one] = args.input.files.as_slice()
@@ -99,13 +100,13 @@ fn answer<'a>(args: &'a CheckArgs, request: &Request) -> Result<(Report, Diff, O
         return Ok((request.answer(&diff)?, diff, None));
     };
     if is_stdin(dir) || url(dir).is_some() {
-        return Err(Failure::Message(format!("--baseline is a folder, not {}", dir.display())));
+        return Err(Failure::Message(format!("--baseline must be a folder, not {}", dir.display())));
     }
     let (new, inputs) = (new_side(&args.input)?, Inputs::new(&args.load, outputs)?);
     let new = inputs.sources(&new)?;
     let new = Diff::load_side(&new, &inputs.options)?;
     let mut baseline = Baseline::open(dir, &args.baseline)?;
-    // What is stored is no recording, but may have been made of a part of one.
+    // Stored profiles are not recordings, so a time selection of the base does not apply to them.
     let mut of_base = inputs.options.of_base();
     of_base.time = None;
     let base = baseline.profiles(&new, &of_base);
@@ -115,13 +116,14 @@ fn answer<'a>(args: &'a CheckArgs, request: &Request) -> Result<(Report, Diff, O
             0 => format!("{} has no profile of {} to compare with", dir.display(), baseline.name()),
             n => format!("{}: none of the {n} entries of {} is usable", dir.display(), baseline.name()),
         };
-        // A store that is broken is not a new one: whatever comes next would be its beginning, a regression too.
+        // A store that can't be read must not count as new: the next profiles would become its start, even if they are
+        // a regression.
         let may_begin = args.baseline.accept || args.baseline.store && baseline.count() == 0;
         if !may_begin {
-            warnings.iter().for_each(|said| say(&format!("warning: {said}")));
+            warnings.iter().for_each(|warning| say(&format!("warning: {warning}")));
             let way_out = match baseline.count() {
                 0 => "store some with --store",
-                _ => "repair or remove what was left out, or begin anew with these profiles: --accept",
+                _ => "repair or remove the skipped entries, or start over with these profiles: --accept",
             };
             return Err(Failure::Message(format!("{nothing}; {way_out}")));
         }
@@ -135,19 +137,19 @@ fn answer<'a>(args: &'a CheckArgs, request: &Request) -> Result<(Report, Diff, O
     Ok((report, diff, Some((baseline, new))))
 }
 
-/// Returns the profiles without those that are named again.
+/// Returns the profiles without duplicates.
 fn distinct(profiles: &[Arc<Profile>]) -> Vec<Arc<Profile>> {
     let mut distinct: Vec<Arc<Profile>> = Vec::new();
     for profile in profiles {
-        if !distinct.iter().any(|known| Arc::ptr_eq(known, profile)) {
+        if !distinct.iter().any(|earlier| Arc::ptr_eq(earlier, profile)) {
             distinct.push(profile.clone());
         }
     }
     distinct
 }
 
-/// The files of the new side, where there are no others.
-fn new_side(args: &Sides) -> Result<Vec<PathBuf>> {
+/// Returns the files of the new side, when the base comes from the baseline.
+fn new_side(args: &SideArgs) -> Result<Vec<PathBuf>> {
     if let [dir] = args.files.as_slice()
         && Recording::is_in(dir)
     {
@@ -162,7 +164,7 @@ fn new_side(args: &Sides) -> Result<Vec<PathBuf>> {
     Ok(new.clone())
 }
 
-/// The configuration that is named, or that is there: its name and text.
+/// Reads the configuration file in `named`, or the default file if it exists. Returns its name and text.
 pub fn config(named: Option<&Path>) -> Result<Option<(String, String)>> {
     let Some(path) = named.or_else(|| Some(Path::new(CONFIG)).filter(|path| path.exists())) else { return Ok(None) };
     let name = path.display().to_string();
@@ -172,7 +174,7 @@ pub fn config(named: Option<&Path>) -> Result<Option<(String, String)>> {
     }
 }
 
-/// What the arguments and the configuration say, which is checked before a profile is loaded.
+/// Returns the options from the arguments and the configuration. Checks them before a profile is loaded.
 pub fn options(args: &CheckArgs) -> Result<CheckOptions> {
     let mut options = CheckOptions::default();
     if let Some((name, text)) = config(args.config.as_deref())? {
@@ -180,7 +182,7 @@ pub fn options(args: &CheckArgs) -> Result<CheckOptions> {
         options.rules().map_err(|e| Failure::Message(format!("{name}: {e}")))?;
     }
     (options.fail_on, options.floor) = (args.fail_on.clone(), args.floor.clone());
-    options.how = How::default()
+    options.how = CheckPolicy::default()
         .with_strict(args.strict)
         .with_paired(args.paired)
         .with_require_power(args.require_power)

@@ -1,6 +1,7 @@
-//! `pprofdiff delta`: snapshots from files or from a live process, deltas to files.
+//! `pprofdiff delta`: reads snapshots from files or from a live process, and writes deltas to files.
 //!
-//! A snapshot from a URL is a file before anything else happens, so that a failed request or Ctrl-C loses none.
+//! While the next snapshot from a URL is awaited, the newest one is kept in a file, so that a failed request or Ctrl-C
+//! does not lose it.
 
 use std::fs;
 use std::io::{self, IsTerminal, Write};
@@ -10,13 +11,13 @@ use std::time::{Duration, Instant};
 
 use pprofdiff::delta::{Delta, DeltaComputer};
 
-use pprofdiff::{ErrorKind, Profile, WriteOptions, work};
+use pprofdiff::{ErrorKind, Profile, WriteOptions, cancellation};
 
-use crate::args::{DeltaArgs, Schedule};
+use crate::args::{DeltaArgs, SnapshotSchedule};
 use crate::outputs::Outputs;
 use crate::{Failure, Inputs, Result, fetch, is_stdin, one_stdin, packing, say, write_to};
 
-/// What stands in the output's name for the number of the delta.
+/// The placeholder in the output's name for the number of the delta.
 const INDEX: &str = "{index}";
 
 pub fn run(args: &DeltaArgs) -> Result<()> {
@@ -25,8 +26,8 @@ pub fn run(args: &DeltaArgs) -> Result<()> {
     {
         if let Some(reason) = fetch::not_cumulative(url) {
             return Err(Failure::Message(format!(
-                "{url}: {reason}, so there is nothing to subtract; if this one is different, name the \
-                 sample types that count from the start with --cumulative TYPE,..."
+                "{url}: {reason}, so there is nothing to subtract; if this one is different, give the sample types \
+                 that count from the start with --cumulative TYPE,..."
             )));
         }
     }
@@ -36,7 +37,7 @@ pub fn run(args: &DeltaArgs) -> Result<()> {
             Err(Failure::Message("--seconds and --every take snapshots from one http:// or https:// URL".to_owned()))
         }
         ([url], None) if fetch::page_url(url).is_some() => Err(Failure::Message(
-            "say how long to wait for the second snapshot: --seconds 30, or --every 30s --count 10".to_owned(),
+            "set the time until the second snapshot: --seconds 30, or --every 30s --count 10".to_owned(),
         )),
         ([_], None) => Err(Failure::Message("a delta needs two snapshots, the older one first".to_owned())),
         (snapshots, None) => files(args, snapshots),
@@ -52,7 +53,7 @@ fn files(args: &DeltaArgs, snapshots: &[PathBuf]) -> Result<()> {
     let mut next = load(&snapshots[0]);
     for path in snapshots[1..].iter().map(Some).chain([None]) {
         let snapshot = next?;
-        // While one is worked on, the one after it is loaded.
+        // Loads the next snapshot while this one is processed.
         let (done, loaded) = rayon::join(|| deltas.add(&snapshot), || path.map(load));
         done?;
         let Some(loaded) = loaded else { break };
@@ -61,8 +62,9 @@ fn files(args: &DeltaArgs, snapshots: &[PathBuf]) -> Result<()> {
     Ok(())
 }
 
-/// Takes snapshots until there are enough. The last one stays beside the output until the last delta is written.
-fn live(args: &DeltaArgs, url: &str, schedule: Schedule) -> Result<()> {
+/// Takes snapshots until `schedule` is complete. The newest snapshot stays in a file next to the output until the last
+/// delta is written.
+fn live(args: &DeltaArgs, url: &str, schedule: SnapshotSchedule) -> Result<()> {
     let mut deltas = Deltas::new(args, schedule.count != Some(1))?;
     let Inputs { options, fetcher, .. } = Inputs::without_base(&args.load, Outputs::default())?;
     let kept = Kept::beside(&args.output);
@@ -82,14 +84,14 @@ fn live(args: &DeltaArgs, url: &str, schedule: Schedule) -> Result<()> {
             kept.remove();
             return Ok(());
         }
-        // From the beginning, so that a slow answer does not shift those after it.
+        // Counts from the start, so that a slow answer does not delay later snapshots.
         let due = begin + schedule.every.saturating_mul(u32::try_from(taken).unwrap_or(u32::MAX));
-        let of = schedule.count.map_or_else(String::new, |count| format!(" of {}", count + 1));
-        wait(due, &format!("snapshot {taken}{of} taken, {}", kilobytes(size)));
+        let total_suffix = schedule.count.map_or_else(String::new, |count| format!(" of {}", count + 1));
+        wait(due, &format!("snapshot {taken}{total_suffix} taken, {}", kilobytes(size)));
     }
 }
 
-/// Waits; on a terminal, says for how long.
+/// Waits until `due`, and shows the remaining time on a terminal.
 fn wait(due: Instant, done: &str) {
     let terminal = io::stderr().is_terminal();
     loop {
@@ -98,11 +100,11 @@ fn wait(due: Instant, done: &str) {
             break;
         }
         if terminal {
-            let _ = write!(io::stderr(), "\r{done}; the next in {} s\x1b[K", left.as_secs_f64().ceil());
+            let _ = write!(io::stderr(), "\r{done}; next in {} s\x1b[K", left.as_secs_f64().ceil());
         }
         let tick = Duration::from_nanos(u64::from(left.subsec_nanos()));
         let tick = if tick.is_zero() { left.min(Duration::from_secs(1)) } else { tick };
-        work::poll();
+        cancellation::checkpoint();
         thread::sleep(tick.min(Duration::from_millis(100)));
     }
     if terminal {
@@ -110,20 +112,21 @@ fn wait(due: Instant, done: &str) {
     }
 }
 
-/// Snapshots in, files out.
+/// Turns snapshots into files with deltas.
 struct Deltas<'a> {
     args: &'a DeltaArgs,
     computer: DeltaComputer,
     options: WriteOptions,
-    /// Number of snapshots so far.
+    /// The number of snapshots so far.
     seen: u64,
 }
 
 impl<'a> Deltas<'a> {
     fn new(args: &'a DeltaArgs, several: bool) -> Result<Deltas<'a>> {
         if several && !args.output.to_string_lossy().contains(INDEX) {
-            let message =
-                format!("there will be several deltas; name them with their number, such as -o 'delta-{INDEX}.pb.gz'");
+            let message = format!(
+                "several deltas need several files; put the number in the name, such as -o 'delta-{INDEX}.pb.gz'"
+            );
             return Err(Failure::Message(message));
         }
         let mut options = packing(Some(&args.output));
@@ -131,12 +134,12 @@ impl<'a> Deltas<'a> {
         Ok(Deltas { args, computer: DeltaComputer::new(args.options()), options, seen: 0 })
     }
 
-    /// Takes a snapshot; writes a delta, unless it is the first.
+    /// Processes a snapshot. Writes a delta, except for the first snapshot.
     fn add(&mut self, snapshot: &Profile) -> Result<()> {
         self.seen += 1;
         let failure = |e: pprofdiff::Error| match e.kind() {
             ErrorKind::Reset => {
-                Failure::Message(format!("{e}; say what to do then with --on-reset pass or --on-reset clamp"))
+                Failure::Message(format!("{e}; to continue after a reset, use --on-reset pass or --on-reset clamp"))
             }
             ErrorKind::NotCumulative => Failure::Message(format!("{e} (--cumulative TYPE,...)")),
             _ => e.into(),
@@ -153,17 +156,17 @@ impl<'a> Deltas<'a> {
     }
 }
 
-/// The file of a delta by its number.
+/// Returns the file of the delta with this number.
 fn numbered(output: &Path, number: u64) -> PathBuf {
     PathBuf::from(output.to_string_lossy().replace(INDEX, &number.to_string()))
 }
 
-/// Says what was written where somebody looks on, and always that counters went down or are gone.
+/// Reports what was written if standard error is a terminal, and always reports counters that decreased or disappeared.
 fn tell(snapshot: &Profile, delta: &Delta<'_>, output: &Path, size: usize) {
     let name = output.display();
     if io::stderr().is_terminal() && !is_stdin(output) {
-        let of = snapshot.n_samples();
-        say(&format!("{name}: {} of {of} samples, {}", delta.samples, kilobytes(size)));
+        let total = snapshot.n_samples();
+        say(&format!("{name}: {} of {total} samples, {}", delta.samples, kilobytes(size)));
     }
     if let Some(warning) = delta.warning() {
         say(&format!("warning: {name}: {warning}"));
@@ -174,14 +177,14 @@ fn kilobytes(bytes: usize) -> String {
     format!("{:.1} kB", bytes as f64 / 1000.0)
 }
 
-/// The last snapshot of a live process as a file, so that it outlives whatever ends us.
+/// A file with the newest snapshot of a live process, which survives a crash of this process.
 struct Kept {
-    /// None if the deltas go to standard output.
+    /// `None` if the deltas go to standard output.
     path: Option<PathBuf>,
 }
 
 impl Kept {
-    /// `delta-{index}.pb.gz` -> `delta-snapshot.pb.gz`, `out.pb.gz` -> `out.snapshot.pb.gz`.
+    /// Returns `delta-snapshot.pb.gz` for `delta-{index}.pb.gz`, and `out.snapshot.pb.gz` for `out.pb.gz`.
     fn beside(output: &Path) -> Kept {
         if is_stdin(output) {
             return Kept { path: None };
@@ -192,7 +195,8 @@ impl Kept {
             Some((stem, ending)) => format!("{stem}.snapshot.{ending}"),
             None => format!("{name}.snapshot"),
         };
-        // The directory may have the number in its name; the snapshot then lies beside it, in any case outside.
+        // The directory may have the number in its name too, so the snapshot goes in the nearest parent without the
+        // number.
         let directory = output.parent().unwrap_or(Path::new(""));
         let plain = directory.ancestors().find(|d| !d.to_string_lossy().contains(INDEX)).unwrap_or(Path::new(""));
         Kept { path: Some(plain.join(name)) }
@@ -209,7 +213,7 @@ impl Kept {
         }
     }
 
-    /// Adds to a failure what is not lost.
+    /// Adds the location of the newest snapshot to an error message.
     fn mention(&self, e: Failure, taken: bool) -> Failure {
         match (e, &self.path) {
             (Failure::Message(message), Some(path)) if taken => {

@@ -1,4 +1,4 @@
-//! `pprofdiff explain`: causes out, and on request the verdict as the exit code.
+//! `pprofdiff explain`: writes the causes and, with --exit-code, exits with the verdict.
 
 use std::path::Path;
 
@@ -23,17 +23,17 @@ pub fn run(args: &ExplainArgs) -> Result<u8> {
     };
     let style = Style { budget: args.budget, ..args.output.style() };
     match write_to(args.output.path(), |out| (format.write)(&report, out, style)) {
-        // Who stops reading (`| head`) still wants the verdict.
+        // A reader that stops early (`| head`) still needs the verdict.
         Ok(()) | Err(Failure::ClosedPipe) => Ok(code),
         Err(e) => Err(e),
     }
 }
 
-/// What is said, with the commits of causes; what was compared, and how it is to be written.
+/// Returns the explanation with the commits of its causes, the comparison, and the output format.
 pub fn answer(args: &ExplainArgs) -> Result<(Report, Diff, &'static Format)> {
     let format = args.output.format()?;
     let options = options(args)?;
-    // What can't be asked is said before a profile is loaded.
+    // Rejects unsupported options before a profile is loaded.
     let ask = |options| Ok::<_, Failure>(args.query.request(View::Explain(options)).for_format(format)?);
     ask(options.clone())?;
     let commits = git::commits(&args.git)?;
@@ -50,7 +50,7 @@ pub fn answer(args: &ExplainArgs) -> Result<(Report, Diff, &'static Format)> {
     if let Some(heap) = heap {
         options = options.with_heap(heap);
     } else if !args.with.is_empty() {
-        return Err(Failure::Message("--with takes the heaps of two sides, and there is one file".to_owned()));
+        return Err(Failure::Message("--with needs two heap profiles, BASE and NEW".to_owned()));
     }
     let request = ask(options)?;
     let mut report = request.answer(&diff)?;
@@ -60,7 +60,7 @@ pub fn answer(args: &ExplainArgs) -> Result<(Report, Diff, &'static Format)> {
     Ok((report, diff, format))
 }
 
-/// The heap profiles of both sides, each a file or the runs of a pattern.
+/// Loads the heap profiles of both sides. Each is a file, or a pattern for several runs.
 fn heaps(inputs: &Inputs, base: &Path, new: &Path) -> Result<Diff> {
     let side = |path: &Path| {
         let sources = inputs.named(&[path.to_owned()])?.into_iter().map(|(_, source)| source);
@@ -69,13 +69,13 @@ fn heaps(inputs: &Inputs, base: &Path, new: &Path) -> Result<Diff> {
     Ok(Diff::load(&side(base)?, &side(new)?, &inputs.options)?)
 }
 
-/// What the arguments and the configuration say.
+/// Returns the options from the arguments and the configuration.
 pub fn options(args: &ExplainArgs) -> Result<ExplainOptions> {
     let mut options = own_runtime(args.config.as_deref())?
         .with_min_effect(args.min_effect)
         .with_undecided_total(args.undecided_total);
     options.ops = match args.ops_from.as_slice() {
-        [base, new] => Some(operations::of_files(base, new)?),
+        [base, new] => Some(operations::from_files(base, new)?),
         _ => args.ops.or(match args.input.files.as_slice() {
             [dir] if Recording::is_in(dir) => Recording::read(dir)?.operations(),
             _ => None,
@@ -84,7 +84,8 @@ pub fn options(args: &ExplainArgs) -> Result<ExplainOptions> {
     Ok(options)
 }
 
-/// What the configuration that is named, or that is there, says of the program's own runtime.
+/// Returns the options that the configuration file sets for the program's own runtime. `named` is the file, or the
+/// default file is read if it exists.
 pub fn own_runtime(named: Option<&Path>) -> Result<ExplainOptions> {
     let Some((name, text)) = config(named)? else { return Ok(ExplainOptions::default()) };
     ExplainOptions::default().with_config(&text).map_err(|e| Failure::Message(format!("{name}: {e}")))

@@ -1,7 +1,7 @@
-//! A profile over http or https, from its URL, by a query to a continuous profiler, or out of an object store: the bytes, or
-//! one line that says why there are none.
+//! Fetches a profile over http or https: from a URL, with a query to a continuous profiler, or from an object store. An
+//! error is a single line.
 //!
-//! https trusts what the system trusts (the platform's certificates), so a company's own authority works.
+//! https trusts the certificates of the system, so a company's own certificate authority works.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,51 +17,52 @@ use pprofdiff::text::{Secrets, redacted};
 
 use crate::bucket;
 
-/// Why what net/http/pprof serves under a URL can't be subtracted, as far as the URL tells: who finds out from the
-/// answer may have waited half a minute for it.
+/// Returns the reason why the profile of a net/http/pprof URL can't be subtracted, as far as the URL shows it.
+/// Reporting this early avoids waiting up to half a minute for the answer.
 pub fn not_cumulative(url: &str) -> Option<&'static str> {
     let (address, query) = url.split_once(['?', '#']).unwrap_or((url, ""));
     let mut parts = address.trim_end_matches('/').rsplit('/');
     match (parts.next()?, parts.next()?) {
-        ("profile", "pprof") => Some("a CPU profile is of the time in which it is taken"),
+        ("profile", "pprof") => Some("a CPU profile covers only the time while it is recorded"),
         ("goroutine" | "goroutineleak" | "threadcreate", "pprof") => {
-            Some("it counts what there is, and not from the start of the process")
+            Some("it counts what currently exists, and not from the start of the process")
         }
         (_, "pprof") if query.split('&').any(|word| word.starts_with("seconds=")) => {
-            Some("with seconds= in the URL the server subtracts already")
+            Some("with seconds= in the URL the server already subtracts")
         }
         _ => None,
     }
 }
 
-/// The URL that a path on the command line really is, of a page, of a query or of an object.
+/// Returns the URL if a path on the command line is one: of a page, a query or an object.
 pub fn url(path: &Path) -> Option<&str> {
     page_url(path).or_else(|| path.to_str().filter(|text| ServerQuery::is_address(text) || bucket::is_address(text)))
 }
 
-/// The http or https URL that a path on the command line really is.
+/// Returns the URL if a path on the command line is an http or https URL.
 pub fn page_url(path: &Path) -> Option<&str> {
     path.to_str().filter(|text| begins_with(text, "http://") || begins_with(text, SECURE))
 }
 
-/// True of a text that begins with a scheme, which are written in letters of any case.
+/// Returns true if `text` begins with `scheme`, ignoring case.
 pub fn begins_with(text: &str, scheme: &str) -> bool {
     text.get(..scheme.len()).is_some_and(|s| s.eq_ignore_ascii_case(scheme))
 }
 
 const SECURE: &str = "https://";
 
-/// The profile of a URL, fetched when it is loaded. Only what the user named is sent a token that is for any host.
+/// Returns the profile of a URL. It is fetched when it is loaded. A token that is valid for any host is sent only if
+/// the user named the URL.
 ///
 /// # Errors
-/// An invalid address of a query or of an object.
+/// Fails if the address of a query or of an object is invalid.
 pub fn source(fetcher: &Arc<Fetcher>, url: &str, is_named_by_user: bool) -> pprofdiff::Result<Source> {
     if bucket::is_address(url) {
         return bucket::source(fetcher, url);
     }
     let (fetcher, shown, address) = (fetcher.clone(), redacted(url).into_owned(), url.to_owned());
     let fetch = if ServerQuery::is_address(url) {
-        // Once: two loads are of the same time.
+        // Fixes the current time now, so that loading the source twice fetches the same period.
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_millis() as i64);
         let query = ServerQuery::parse(url, now).map_err(|e| e.in_input(&shown).without(&Secrets::of_url(url)))?;
         Fetch::with_secrets(move || fetcher.ask(&query, is_named_by_user))
@@ -71,13 +72,13 @@ pub fn source(fetcher: &Arc<Fetcher>, url: &str, is_named_by_user: bool) -> ppro
     Ok(Source::Fetch(shown, fetch))
 }
 
-/// The profile that an address of a continuous profiler asks for, as [`run`](crate::run) loads it: for Python, which has
-/// no HTTP of its own. `None` of what is no such address.
+/// Returns the profile for an address of a continuous profiler, loaded like in [`run`](crate::run). The Python package
+/// uses it, because it has no HTTP client. Returns `None` for other addresses.
 ///
 /// # Errors
-/// An invalid address.
+/// Fails if the address is invalid.
 pub fn server_source(address: &str) -> Option<pprofdiff::Result<Source>> {
-    /// As `--timeout`.
+    /// The same value as the default of `--timeout`.
     const TIMEOUT: Duration = Duration::from_secs(60);
     ServerQuery::is_address(address).then(|| {
         let limit = Loading::default().to_options()?.inflated_limit;
@@ -90,7 +91,7 @@ mod network {
     use std::io::{self, Read};
     use std::time::{Duration, Instant};
 
-    use pprofdiff::input::{Answer, Request, ServerQuery, is_loopback};
+    use pprofdiff::input::{Answer, ServerQuery, ServerRequest, is_loopback};
     use pprofdiff::text::{Secrets, redacted, sanitize};
     use pprofdiff::{Error, Result};
     use ureq::http::{HeaderMap, Response};
@@ -100,22 +101,22 @@ mod network {
 
     use super::{SECURE, begins_with};
 
-    /// Most bytes of an answer that is an error which are read for the server's own words.
+    /// The maximum number of bytes to read from an error response for its message.
     const MAX_MESSAGE_BYTES: u64 = 4096;
     /// The maximum number of redirects to follow for one request.
     const MAX_REDIRECTS: usize = 10;
-    /// How often who is busy is asked again, and after how long first.
+    /// Maximum number of retries when a server is busy, and the initial wait.
     const RETRIES: u32 = 4;
     const FIRST_WAIT: Duration = Duration::from_millis(250);
 
-    /// Fetches profiles; from one place, again and again over one connection.
+    /// A client that fetches profiles and reuses its connections.
     pub struct Fetcher {
         /// The client for other machines. It uses the proxy of the environment.
         agent: Agent,
         /// The client for servers on this machine. It uses no proxy, because a proxy would send secrets off the machine.
         direct: Agent,
         pub(crate) timeout: Duration,
-        /// Most bytes of an answer.
+        /// The maximum size of an answer in bytes.
         pub(crate) limit: u64,
     }
 
@@ -160,10 +161,10 @@ mod network {
             Ok((body, secrets))
         }
 
-        /// The profile that a server is asked for. All its answers together take no longer than one page may.
+        /// Fetches the profile for a query. All requests together share the timeout of a single page.
         ///
         /// # Errors
-        /// As [`Fetcher::get`], and what the server says; without tokens.
+        /// Fails like [`Fetcher::get`], or with the server's error message without tokens.
         pub fn ask(&self, query: &ServerQuery, is_named_by_user: bool) -> Result<(Vec<u8>, Secrets)> {
             let credentials = query.credentials(is_named_by_user, |name| std::env::var(name).ok())?;
             if credentials.has_token() && query.is_plain() && !is_here(query.host()) {
@@ -180,16 +181,16 @@ mod network {
             Ok((profile, query.secrets(&credentials)))
         }
 
-        fn send(&self, request: Request, left: Duration) -> Result<Answer, String> {
+        fn send(&self, request: ServerRequest, left: Duration) -> Result<Answer, String> {
             let late = || {
                 let waited = seconds(self.timeout);
-                format!("no answer within {waited}; ask for less time (from=, until=), or wait longer (--timeout)")
+                format!("no answer within {waited}; request a shorter period (from=, until=), or raise --timeout")
             };
             let failure = |e: ureq::Error| match e {
                 ureq::Error::Timeout(_) => late(),
-                // What rustls says of an answer that is no TLS.
+                // The message of rustls for an answer that is not TLS.
                 e if e.to_string().contains("InvalidContentType") => {
-                    "the server speaks no TLS; put +http into the scheme, as in pyroscope+http://HOST".to_owned()
+                    "the server does not use TLS; add +http to the scheme, as in pyroscope+http://HOST".to_owned()
                 }
                 e => self.reason(e),
             };
@@ -207,7 +208,7 @@ mod network {
                     get.config().timeout_global(Some(left)).build().call()
                 }
             };
-            let mut response = patiently(left, ask).map_err(failure)?;
+            let mut response = send_with_retries(left, ask).map_err(failure)?;
             let header = |headers: &HeaderMap, name: &str| {
                 headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned()
             };
@@ -245,7 +246,7 @@ mod network {
             for _ in 0..=MAX_REDIRECTS {
                 let agent = self.agent(&url);
                 let ask = |left: Duration| agent.get(&url).config().timeout_global(Some(left)).build().call();
-                let mut response = patiently(time.saturating_sub(begin.elapsed()), ask).map_err(failure)?;
+                let mut response = send_with_retries(time.saturating_sub(begin.elapsed()), ask).map_err(failure)?;
                 let status = response.status();
                 let header = |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok());
                 if let (301 | 302 | 303 | 307 | 308, Some(location)) = (status.as_u16(), header("location")) {
@@ -264,7 +265,7 @@ mod network {
                 let _ = response.body_mut().as_reader().take(MAX_MESSAGE_BYTES).read_to_end(&mut text);
                 // Hides the secrets before the text is shortened, because a truncated secret is not recognized.
                 let text = secrets.redact(&String::from_utf8_lossy(&text)).into_owned();
-                return Err(format!("the server answers {status}{}{region}", said(&text)));
+                return Err(format!("the server answers {status}{}{region}", server_message(&text)));
             }
             Err(format!("the server redirects more than {MAX_REDIRECTS} times"))
         }
@@ -292,19 +293,19 @@ mod network {
         (host, 0).to_socket_addrs().is_ok_and(|mut addresses| addresses.all(|address| address.ip().is_loopback()))
     }
 
-    /// What a server says of an error in its own words: in a first line, or as object stores do.
-    fn said(text: &str) -> String {
-        let of_store = || text.split_once("<Message>")?.1.split_once("</Message>").map(|(message, _)| message);
-        let line = of_store().unwrap_or_else(|| text.lines().next().unwrap_or_default()).trim();
+    /// Returns the server's own error message: the first line, or the message element of an object store's answer.
+    fn server_message(text: &str) -> String {
+        let store_message = || text.split_once("<Message>")?.1.split_once("</Message>").map(|(message, _)| message);
+        let line = store_message().unwrap_or_else(|| text.lines().next().unwrap_or_default()).trim();
         match line.is_empty() || line.starts_with('<') {
             true => String::new(),
             false => format!(": {}", line.chars().take(200).collect::<String>()),
         }
     }
 
-    /// Asks in so much time; and again, where the server says that it is asked too much (429, 503): after as long as it says,
-    /// or a while that doubles.
-    fn patiently(
+    /// Sends a request. Repeats it if the server is busy (status 429 or 503), after the time that the server gives or
+    /// after a wait that doubles each time.
+    fn send_with_retries(
         time: Duration,
         ask: impl Fn(Duration) -> Result<Response<Body>, ureq::Error>,
     ) -> Result<Response<Body>, ureq::Error> {
@@ -312,8 +313,9 @@ mod network {
         let mut tries = 0;
         loop {
             let response = ask(time.saturating_sub(begin.elapsed()))?;
-            let said = response.headers().get("retry-after").and_then(|value| value.to_str().ok()?.parse::<u32>().ok());
-            let wait = said.map_or(FIRST_WAIT * (1 << tries), |seconds| Duration::from_secs(seconds.into()));
+            let retry_after =
+                response.headers().get("retry-after").and_then(|value| value.to_str().ok()?.parse::<u32>().ok());
+            let wait = retry_after.map_or(FIRST_WAIT * (1 << tries), |seconds| Duration::from_secs(seconds.into()));
             let is_busy = [429, 503].contains(&response.status().as_u16());
             if !is_busy || tries == RETRIES || begin.elapsed() + wait >= time {
                 return Ok(response);
@@ -323,14 +325,14 @@ mod network {
         }
     }
 
-    /// A time as people write it.
+    /// Formats a duration for messages.
     fn seconds(time: Duration) -> String {
         let seconds = time.as_secs_f64();
         if seconds.fract() == 0.0 { format!("{seconds:.0} s") } else { format!("{seconds:.3} s") }
     }
 }
 
-/// Of a build without the network: says so instead of fetching.
+/// A replacement for builds without the network, which only returns errors.
 #[cfg(not(feature = "network"))]
 pub struct Fetcher;
 
@@ -341,12 +343,12 @@ impl Fetcher {
     }
 
     pub fn get(&self, url: &str) -> pprofdiff::Result<(Vec<u8>, Secrets)> {
-        let detail = "this build reads no URLs (it has no feature \"network\")";
+        let detail = "this build can't read URLs (feature \"network\" is off)";
         Err(pprofdiff::Error::query(detail).in_input(&redacted(url)))
     }
 
     pub fn ask(&self, _: &ServerQuery, _: bool) -> pprofdiff::Result<(Vec<u8>, Secrets)> {
-        Err(pprofdiff::Error::query("this build asks no servers (it has no feature \"network\")"))
+        Err(pprofdiff::Error::query("this build can't query servers (feature \"network\" is off)"))
     }
 }
 
@@ -355,10 +357,10 @@ mod tests {
     use super::not_cumulative;
 
     #[test]
-    fn the_path_tells_what_counts_from_the_start() {
-        let at = |rest: &str| not_cumulative(&format!("http://localhost:6060/{rest}")).is_none();
+    fn the_path_shows_whether_a_profile_counts_from_the_start() {
+        let is_cumulative = |rest: &str| not_cumulative(&format!("http://localhost:6060/{rest}")).is_none();
         for path in ["heap", "allocs?gc=1", "mutex", "block", "heap/", "heap?debug=0"] {
-            assert!(at(&format!("debug/pprof/{path}")), "{path}");
+            assert!(is_cumulative(&format!("debug/pprof/{path}")), "{path}");
         }
         for path in [
             "profile",
@@ -369,10 +371,15 @@ mod tests {
             "threadcreate",
             "heap?gc=1&seconds=30",
         ] {
-            assert!(!at(&format!("debug/pprof/{path}")), "{path}");
-            assert!(!at(&format!("internal/pprof/{path}")), "{path}");
+            assert!(!is_cumulative(&format!("debug/pprof/{path}")), "{path}");
+            assert!(!is_cumulative(&format!("internal/pprof/{path}")), "{path}");
         }
-        // What another server calls so may be anything.
-        assert!(at("profile") && at("goroutine?seconds=1") && at("") && not_cumulative("http://pprof").is_none());
+        // Another server may use these names for anything.
+        assert!(
+            is_cumulative("profile")
+                && is_cumulative("goroutine?seconds=1")
+                && is_cumulative("")
+                && not_cumulative("http://pprof").is_none()
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! What `git` says of a range of commits: the command itself, as it is installed, in the folder where we are.
+//! Reads a range of commits with the installed `git` command, in the current folder.
 
 use std::ffi::OsStr;
 use std::io::Read;
@@ -12,7 +12,7 @@ use pprofdiff::{Diff, Query};
 use crate::args::GitArgs;
 use crate::{Failure, Result};
 
-/// The most that is read of what `git log` writes.
+/// The maximum number of bytes to read from `git log`.
 const MAX_LOG_BYTES: u64 = 512 << 20;
 /// The maximum size of an error message from git. The rest is dropped.
 const MAX_ERROR_BYTES: u64 = 64 << 10;
@@ -43,27 +43,27 @@ const SETTING_VARIABLES: [&str; 2] = ["GIT_CONFIG_COUNT", "GIT_CONFIG_PARAMETERS
 /// Variables that change the meaning of paths and diffs in our own git commands.
 const DIALECT_VARIABLES: [&str; 5] =
     ["GIT_DIFF_OPTS", "GIT_GLOB_PATHSPECS", "GIT_ICASE_PATHSPECS", "GIT_LITERAL_PATHSPECS", "GIT_NOGLOB_PATHSPECS"];
-/// What is no program's source, and large: no part of what is read.
+/// Files that are large and not source code. They are excluded.
 const LEFT_OUT: [&str; 6] = ["package-lock.json", "go.sum", "*.min.js", "*.svg", "yarn.lock", "pnpm-lock.yaml"];
 
-/// The commits of a range, and where their sources are.
+/// The commits of a range, and access to their sources.
 pub struct Commits {
     history: History,
     root: PathBuf,
-    /// The newest one; none if that is the working tree.
+    /// The newest commit; `None` if the range ends at the working tree.
     tip: Option<String>,
     files: Vec<String>,
 }
 
-/// The commits that the arguments ask for.
+/// Reads the commits of `--git`, if it is given.
 pub fn commits(args: &GitArgs) -> Result<Option<Commits>> {
     let Some(range) = &args.range else { return Ok(None) };
     if Path::new(range).is_file() {
         let message =
-            format!("--git takes a range of commits, and {range} is a file; put --git last, or write --git A..B");
+            format!("--git needs a range of commits, but {range} is a file; put --git last, or write --git A..B");
         return Err(Failure::Message(message));
     }
-    Commits::of_range(Path::new("."), range).map(Some)
+    Commits::from_range(Path::new("."), range).map(Some)
 }
 
 /// Removes all variables that bind git to one repository from a command's environment. Otherwise, a benchmark in a
@@ -106,17 +106,17 @@ impl CommitRange {
 fn commit_id(root: &Path, revision: &str) -> Result<String> {
     let commit = format!("{revision}^{{commit}}");
     let id = git(root, ["rev-parse", "--verify", "--quiet", "--end-of-options", &commit])
-        .map_err(|_| Failure::Message(format!("git knows no commit {revision:?}")))?;
+        .map_err(|_| Failure::Message(format!("git: unknown commit {revision:?}")))?;
     Ok(id.trim_end().to_owned())
 }
 
-/// Runs git in a folder; what it writes.
+/// Runs git in a folder and returns its output.
 ///
 /// # Errors
-/// There is no git, or what it says, in one line.
+/// Fails if git can't be started or fails. The message is the first line that git printed.
 pub fn git<S: AsRef<OsStr>>(dir: &Path, args: impl IntoIterator<Item = S>) -> Result<String> {
     let mut command = Command::new("git");
-    // Nothing is asked of whoever sits there, and locks of others are left alone.
+    // Disables prompts, and locks that could disturb other git processes.
     command.arg("-C").arg(dir).args(args).env("GIT_OPTIONAL_LOCKS", "0").env("GIT_TERMINAL_PROMPT", "0");
     leave_repository(&mut command);
     for name in DIALECT_VARIABLES {
@@ -126,8 +126,8 @@ pub fn git<S: AsRef<OsStr>>(dir: &Path, args: impl IntoIterator<Item = S>) -> Re
     let missing = |e: std::io::Error| Failure::Message(format!("git can't be run: {e}"));
     let mut child = command.spawn().map_err(missing)?;
     let stderr = child.stderr.take();
-    // Read beside the output, which may be longer than a pipe holds.
-    let said = std::thread::spawn(move || {
+    // Reads standard error in parallel, because the output can exceed the capacity of a pipe.
+    let error_output = std::thread::spawn(move || {
         let mut text = Vec::new();
         if let Some(mut pipe) = stderr {
             let _ = (&mut pipe).take(MAX_ERROR_BYTES).read_to_end(&mut text);
@@ -142,24 +142,23 @@ pub fn git<S: AsRef<OsStr>>(dir: &Path, args: impl IntoIterator<Item = S>) -> Re
         let _ = child.kill();
         let _ = child.wait();
         let limit = MAX_LOG_BYTES >> 20;
-        return Err(Failure::Message(format!(
-            "the files that these commits change have more than {limit} MB; name fewer"
-        )));
+        return Err(Failure::Message(format!("the changes of these commits exceed {limit} MB; give a shorter range")));
     }
     let status = child.wait().map_err(missing)?;
     read.map_err(missing)?;
     if !status.success() {
-        let said = said.join().unwrap_or_default();
-        let line = said.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("it failed and said nothing");
+        let error_output = error_output.join().unwrap_or_default();
+        let line =
+            error_output.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("it failed without a message");
         return Err(Failure::Message(format!("git: {}", line.trim_start_matches("fatal: "))));
     }
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 impl Commits {
-    /// The commits of `A..B`; of `A` alone those of HEAD, and what is not committed; of an empty text those that another
-    /// branch lacks.
-    pub fn of_range(dir: &Path, range: &str) -> Result<Commits> {
+    /// Reads the commits of `A..B`. For `A` alone, reads the commits from `A` to HEAD and the uncommitted changes. For
+    /// an empty text, reads the commits since the branch left its upstream.
+    pub fn from_range(dir: &Path, range: &str) -> Result<Commits> {
         let root = PathBuf::from(git(dir, ["rev-parse", "--show-toplevel"])?.trim_end());
         let CommitRange { base, tip } = match range {
             "" => CommitRange { base: upstream(&root)?, tip: None },
@@ -171,11 +170,11 @@ impl Commits {
         };
         let left_out: Vec<String> = LEFT_OUT.iter().map(|pattern| format!(":(exclude,glob)**/{pattern}")).collect();
         let paths = || ["--", "."].into_iter().chain(left_out.iter().map(String::as_str));
-        let asked = format!("{base}..{end}");
-        let log = git(&root, LOG_ARGS.into_iter().chain(["--end-of-options", &asked]).chain(paths()))?;
+        let commit_range = format!("{base}..{end}");
+        let log = git(&root, LOG_ARGS.into_iter().chain(["--end-of-options", &commit_range]).chain(paths()))?;
         let mut history = History::parse(&log);
         if tip.is_none() {
-            // What is not committed is the newest of all.
+            // Uncommitted changes count as the newest commit.
             let options = LOG_ARGS
                 .into_iter()
                 .filter(|word| !["log", "--no-merges"].contains(word) && !word.starts_with("--format"));
@@ -188,14 +187,14 @@ impl Commits {
             }
         }
         if history.is_empty() {
-            let named = if range.is_empty() { &asked } else { range };
-            return Err(Failure::Message(format!("git: {named} has no commits, and nothing is uncommitted")));
+            let named = if range.is_empty() { &commit_range } else { range };
+            return Err(Failure::Message(format!("git: {named} has no commits, and there are no uncommitted changes")));
         }
         let files = git(&root, ["-c", "core.quotePath=false", "ls-tree", "-r", "--name-only", "--full-tree", &end])?;
         Ok(Commits { history, root, tip, files: files.lines().map(str::to_owned).collect() })
     }
 
-    /// Says of each cause which commits reach it.
+    /// Ranks the commits that reach each cause, and adds them to the explanation.
     pub fn rank(&self, diff: &Diff, query: &Query, explanation: &mut Explanation) -> Result<()> {
         let read = |path: &str| match &self.tip {
             Some(tip) => git(&self.root, ["show", "--end-of-options", &format!("{tip}:{path}")]).ok(),
@@ -206,7 +205,7 @@ impl Commits {
     }
 }
 
-/// Where a branch began: what it has in common with its upstream, or with the main branch.
+/// Returns the commit where the branch started: the merge base with its upstream or with the main branch.
 fn upstream(root: &Path) -> Result<String> {
     let head = git(root, ["rev-parse", "HEAD"])?;
     for name in ["@{upstream}", "origin/HEAD", "origin/main", "origin/master", "main", "master"] {
@@ -216,7 +215,7 @@ fn upstream(root: &Path) -> Result<String> {
         }
     }
     Err(Failure::Message(
-        "--git: HEAD has no commit that its upstream, main or master lacks; name a range, A..B".to_owned(),
+        "--git: all commits of HEAD are in its upstream, main or master; give a range, A..B".to_owned(),
     ))
 }
 

@@ -1,5 +1,5 @@
-//! What the arguments name as profiles: standard input, a URL or a file, read within the limits of the arguments and of
-//! the environment. The one place in the command that decides which of them a text means.
+//! Resolves the profiles that the arguments name: standard input, a URL or a file, within the limits from the arguments
+//! and the environment. Only this file decides which kind of input a text is.
 
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -11,42 +11,42 @@ use pprofdiff::recording::{RecordedSide, Recording};
 use pprofdiff::text::redacted;
 use pprofdiff::{Diff, Error, LoadOptions, Profile, Source};
 
-use crate::args::{LoadArgs, Sides};
+use crate::args::{LoadArgs, SideArgs};
 use crate::fetch::{self, Fetcher, url};
 use crate::outputs::Outputs;
 use crate::{Failure, Result, advise, bucket};
 
-/// Makes sources of what a user names.
+/// Turns names from the user into sources.
 pub struct Inputs {
     pub options: LoadOptions,
     pub fetcher: Arc<Fetcher>,
-    /// What must not be read.
+    /// Output files, which must not be read as inputs.
     pub outputs: Arc<Outputs>,
 }
 
 impl Inputs {
-    /// Inputs of a command that writes these outputs.
+    /// Creates the inputs of a command that writes `outputs`.
     pub fn new(args: &LoadArgs, outputs: Outputs) -> Result<Inputs> {
-        Inputs::of(args, args.profiles.0.to_options()?, outputs)
+        Inputs::with_options(args, args.profiles.0.to_options()?, outputs)
     }
 
-    /// As [`Inputs::new`], where no profile is loaded as a base.
+    /// Like [`Inputs::new`], for commands without a base side.
     pub fn without_base(args: &LoadArgs, outputs: Outputs) -> Result<Inputs> {
-        Inputs::of(args, args.profiles.0.to_options_without_base()?, outputs)
+        Inputs::with_options(args, args.profiles.0.to_options_without_base()?, outputs)
     }
 
-    fn of(args: &LoadArgs, options: LoadOptions, outputs: Outputs) -> Result<Inputs> {
+    fn with_options(args: &LoadArgs, options: LoadOptions, outputs: Outputs) -> Result<Inputs> {
         let loading = &args.profiles.0;
         let mut binaries = [&loading.binary, &loading.base_binary, &loading.new_binary].into_iter().flatten();
         binaries.try_for_each(|binary| outputs.check_input(binary))?;
-        // A profile that is not packed is as long as what it holds; one that is longer packed than it may be inflated
-        // is not worth its memory.
+        // An uncompressed profile is as large as its content, and a compressed file that exceeds the limit for its
+        // content is not worth its memory. One limit therefore serves for both.
         let fetcher = Arc::new(Fetcher::new(args.timeout, options.inflated_limit));
         Ok(Inputs { options, fetcher, outputs: Arc::new(outputs) })
     }
 
-    /// What a typed name stands for. Standard input is read at once; a URL is fetched when its profile is loaded, so
-    /// that no more answers are in memory than profiles that are being worked on.
+    /// Resolves a name that the user typed. Standard input is read at once. A URL is fetched when its profile is
+    /// loaded, so memory holds only the answers of profiles that are being processed.
     pub fn source(&self, path: &Path) -> Result<Source> {
         if let Some(url) = url(path) {
             return Ok(fetch::source(&self.fetcher, url, true)?);
@@ -60,7 +60,7 @@ impl Inputs {
         Ok(Source::Bytes("-".to_owned(), bytes))
     }
 
-    /// What typed names stand for as a side of a diff.
+    /// Resolves the names that the user typed for one side of a diff.
     pub fn sources<'p>(&self, side: impl IntoIterator<Item = &'p PathBuf>) -> Result<Vec<Source>> {
         let mut all = Vec::new();
         for path in side {
@@ -80,7 +80,7 @@ impl Inputs {
     /// Finds builds like [`Inputs::named`], but for an agent: URLs need `allow_urls`.
     #[cfg(feature = "mcp")]
     pub fn named_by_agent(&self, files: &[PathBuf], allow_urls: bool) -> Result<Vec<(String, Source)>> {
-        self.named_by(files, allow_urls, |file| Ok(self.found(RecordedSide::source_of(file)?, allow_urls)?))
+        self.named_by(files, allow_urls, |file| Ok(self.resolve(RecordedSide::source_of(file)?, allow_urls)?))
     }
 
     fn named_by(
@@ -103,25 +103,26 @@ impl Inputs {
         }
     }
 
-    /// The files of a pattern by their keys; of URLs, if that is allowed.
+    /// Finds the files or objects that match a pattern, with their keys. A pattern of URLs needs `allow_urls`.
     pub fn builds(&self, pattern: &Path, allow_urls: bool) -> Result<Vec<(String, Source)>> {
         if !allow_urls && let Some(url) = url(pattern) {
             return Err(not_allowed(url).into());
         }
         let builds = self.finder().builds(&pattern.to_string_lossy())?.into_iter();
-        builds.map(|(key, source)| Ok((key, self.found(source, true)?))).collect()
+        builds.map(|(key, source)| Ok((key, self.resolve(source, true)?))).collect()
     }
 
-    /// Finds files by patterns, and objects of a bucket.
+    /// Returns a finder for files and for objects in buckets.
     pub fn finder(&self) -> Finder<'_> {
         Finder::with_objects(self)
     }
 
-    /// What a manifest, an agent or a pattern names: URLs of which nobody typed a letter are fetched only if that is allowed.
+    /// Resolves a name from a manifest, an agent or a pattern. The user did not type such a URL, so it needs
+    /// `allow_urls`.
     ///
     /// # Errors
-    /// A URL that may not be fetched; a file that will be written.
-    pub fn found(&self, source: Source, allow_urls: bool) -> pprofdiff::Result<Source> {
+    /// Fails for a URL without `allow_urls`, and for a file that the command will write.
+    pub fn resolve(&self, source: Source, allow_urls: bool) -> pprofdiff::Result<Source> {
         match source.path().and_then(url) {
             None => {
                 source.path().map_or(Ok(()), |path| self.outputs.check_input(path))?;
@@ -142,14 +143,14 @@ fn not_allowed(url: &str) -> Error {
     Error::query(detail).in_input(&redacted(url))
 }
 
-/// Loads what the arguments name: two sides, or one profile (which may be a written diff).
-pub fn open(args: &Sides, load: &LoadArgs, outputs: Outputs) -> Result<Diff> {
+/// Loads the profiles in the arguments: two sides, or one profile, which may be a written diff.
+pub fn open(args: &SideArgs, load: &LoadArgs, outputs: Outputs) -> Result<Diff> {
     open_with(args, load, outputs, |_| Ok(Vec::new()))
 }
 
-/// As [`open`], with further profiles behind those of the base.
+/// Like [`open`], with additional profiles after those of the base.
 pub fn open_with(
-    args: &Sides,
+    args: &SideArgs,
     load: &LoadArgs,
     outputs: Outputs,
     further: impl FnOnce(&Inputs) -> Result<Vec<Source>>,
@@ -199,7 +200,7 @@ pub fn open_with(
         return Err(Failure::Message(message.to_owned()));
     }
     let (mut base, new) = if let [_] = args.files.as_slice() {
-        // Two parts of it, though it be standard input.
+        // Selects two times of the same input, which may be standard input.
         let sources = inputs.sources(base)?;
         (sources.clone(), sources)
     } else {
@@ -212,7 +213,7 @@ pub fn open_with(
     Ok(diff)
 }
 
-/// Where the sources of runs are, if a folder of them is named, or sides of such.
+/// Returns the source folders of recorded runs, if the arguments name a folder of runs or its sides.
 pub fn recorded_sources(files: &[PathBuf]) -> Option<SourceDirs> {
     let side = |path: &PathBuf| RecordedSide::named(path).ok().flatten().map(|side| side.sources);
     let [base, new] = match files {
@@ -225,7 +226,7 @@ pub fn recorded_sources(files: &[PathBuf]) -> Option<SourceDirs> {
     (!base.is_empty() || !new.is_empty()).then(|| SourceDirs::new(base, new))
 }
 
-/// True of what names no file, so that it can only be a pattern.
+/// Returns true if the path does not name a file, so it can only be a pattern.
 pub fn is_pattern(path: &Path) -> bool {
     let is_other = || path.exists() || is_stdin(path) || matches!(RecordedSide::named(path), Ok(Some(_)));
     match url(path) {

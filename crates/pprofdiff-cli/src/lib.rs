@@ -1,7 +1,7 @@
-//! The `pprofdiff` command, as a function: arguments in, exit code out.
+//! The `pprofdiff` command as a function: it takes arguments and returns an exit code.
 //!
-//! The binary that cargo installs and the console script of the Python package are the same code. A
-//! face holds no algorithm: this one parses arguments, calls the engine, writes the table.
+//! The binary that cargo installs and the console script of the Python package run the same code. This crate holds no
+//! algorithms: it parses arguments, calls the engine and writes the result.
 
 mod args;
 mod baseline;
@@ -39,44 +39,43 @@ use args::{
 use clap::{CommandFactory, Parser};
 use input::{Inputs, is_pattern, is_stdin, one_stdin, open, open_with, recorded_sources};
 use outputs::Outputs;
+use pprofdiff::cancellation::CheckpointedWrite;
 use pprofdiff::list::SourceDirs;
 use pprofdiff::text::{redacted, sanitize};
-use pprofdiff::work::PolledWrite;
-use pprofdiff::{Compression, Diff, ErrorKind, Granularity, Normalize, Work, WriteOptions};
+use pprofdiff::{Cancellation, Compression, Diff, ErrorKind, Granularity, Normalize, WriteOptions};
 use pprofdiff_report::{Format, Report, Request, View, explain_line, json_schema, missing_sources};
 use terminal::{AtInterrupt, Phases, stop_at_interrupt};
 
-/// Of a build without the server.
+/// The replacement for builds without the MCP server.
 #[cfg(not(feature = "mcp"))]
 mod mcp {
     use crate::args::McpArgs;
     use crate::{Failure, Result};
 
     pub fn run(_: &McpArgs) -> Result<()> {
-        let message =
-            "this build has no server for agents (no feature \"mcp\"); the command that cargo installs has it";
+        let message = "this build has no MCP server (feature \"mcp\" is off); the command that cargo installs has it";
         Err(Failure::Message(message.to_owned()))
     }
 }
 
-/// Of a build without it.
+/// The replacement for builds without the page server.
 #[cfg(not(feature = "serve"))]
 mod serve {
     use crate::args::ServeArgs;
     use crate::{Failure, Result};
 
     pub fn run(_: &ServeArgs) -> Result<()> {
-        let message = "this build serves no page (it has no feature \"serve\"); -o report.html writes one";
+        let message = "this build can't serve pages (feature \"serve\" is off); -o report.html writes a page";
         Err(Failure::Message(message.to_owned()))
     }
 }
 
-/// What went wrong; printed as one line.
+/// The reason why the command failed. A message is printed as one line.
 enum Failure {
     Message(String),
-    /// The reader of our output has gone (`| head`), which is no error.
+    /// The reader of the output closed the pipe (`| head`), which is not an error.
     ClosedPipe,
-    /// By Ctrl-C, or by the client of a server.
+    /// Interrupted by Ctrl-C, or by the client of a server.
     Interrupted,
 }
 
@@ -89,15 +88,36 @@ impl From<pprofdiff::Error> for Failure {
     }
 }
 
-/// An error in one line. Commands to copy are for people: logs have strangers' names in them often enough.
+/// Returns an error as one line. A suggested command is shown only on a terminal, because logs may contain names from
+/// untrusted input.
 fn error_line(e: &pprofdiff::Error) -> String {
     match e.advice().filter(|_| io::stderr().is_terminal()) {
         Some(command) => format!("{e}: {command}"),
+        None if e.kind() == ErrorKind::Query => with_typed_options(&e.to_string()),
         None => e.to_string(),
     }
 }
 
-/// Says on a terminal which commands help against the profiles' warnings.
+/// Replaces the library's names of options in an error by their spelling in a shell: `hide_below` by `--hide-below`.
+/// Only separate words are replaced, since the text may also contain names from profiles.
+fn with_typed_options(text: &str) -> String {
+    let command = args::whole();
+    let options = command.get_subcommands().flat_map(|verb| verb.get_arguments()).filter_map(|arg| arg.get_long());
+    let names: Vec<(String, &str)> =
+        options.filter(|long| long.contains('-')).map(|long| (long.replace('-', "_"), long)).collect();
+    let typed = |word: &str| {
+        let end = word.find(|c: char| !c.is_ascii_lowercase() && c != '_').unwrap_or(word.len());
+        let (name, rest) = word.split_at(end);
+        let is_separate = rest.is_empty() || rest.starts_with(['=', ',', ';']);
+        match names.iter().find(|(snake, _)| is_separate && snake == name) {
+            Some((_, long)) => format!("--{long}{rest}"),
+            None => word.to_owned(),
+        }
+    };
+    text.split(' ').map(typed).collect::<Vec<_>>().join(" ")
+}
+
+/// Shows on a terminal the commands that fix the profiles' warnings.
 fn advise(diff: &Diff) {
     if !io::stderr().is_terminal() {
         return;
@@ -120,8 +140,8 @@ impl From<io::Error> for Failure {
 
 type Result<T, E = Failure> = std::result::Result<T, E>;
 
-/// Runs the command; `args` begin with the program's name. Returns the exit code: 0 done, 2 usage or
-/// input error (one line on standard error), 130 interrupted by Ctrl-C; of check also 1 and 3.
+/// Runs the command. `args` begins with the program's name. Returns the exit code: 0 done, 2 usage or input error (one
+/// line on standard error), 130 interrupted by Ctrl-C; `check` and `explain --exit-code` also return 1 and 3.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
     let args = match pprof_compat::translate_args(args) {
         Ok(args) => args,
@@ -136,24 +156,24 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
             (None, Err(e)) => return exit_code(Err(Failure::Message(format!("{}; see pprofdiff --help", usage(&e))))),
         },
     };
-    let work = Work::new();
+    let work = Cancellation::new();
     if matches!(cli.verb, Some(Verb::Bench(_))) {
         terminal::interrupt_at_kill();
     }
     let pool = rayon::ThreadPoolBuilder::new().build();
     match cli.verb {
-        // They have nothing to put away.
+        // Long-running servers hold nothing that needs cleanup on Ctrl-C.
         Some(Verb::Serve(_) | Verb::Mcp(_)) => {}
         Some(Verb::Batch(_)) => stop_at_interrupt(&work, AtInterrupt::Finish),
         Some(Verb::Bench(_)) => stop_at_interrupt(&work, AtInterrupt::CleanUp),
         _ => stop_at_interrupt(&work, AtInterrupt::Exit),
     }
     let run = || match cli.verb {
-        // It goes on when its work is stopped.
+        // These two verbs continue after `work` is stopped, to write the finished part.
         Some(Verb::Batch(Later(args))) => batch::run(&args, &work),
         Some(Verb::Bench(Later(args))) => bench::run(args, &work),
         _ => match work.run(|| execute(cli))? {
-            // A pipe that was read ended by the same Ctrl-C, say.
+            // The same Ctrl-C can also end a pipe that this command reads, which looks like an input error.
             Err(_) if work.is_stopped() => Err(Failure::Interrupted),
             done => done,
         },
@@ -162,21 +182,21 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
         let _phases = Phases::show(&work);
         match pool {
             Ok(pool) => pool.install(run),
-            // Without threads (a limit of the system) one thread does it all.
+            // If the system allows no more threads, this thread does all the work.
             Err(_) => run(),
         }
     };
     exit_code(result)
 }
 
-/// Prints help or the version, which go to standard output and are no error.
+/// Prints help or the version on standard output. This is not an error.
 fn print_help(help: &clap::Error) -> Result<u8> {
     help.print()?;
     io::stdout().flush()?;
     Ok(0)
 }
 
-/// The exit code of what was done; says why it was not.
+/// Returns the exit code for a result, and prints the error message if there is one.
 fn exit_code(result: Result<u8>) -> u8 {
     match result {
         Ok(code) => code,
@@ -189,7 +209,7 @@ fn exit_code(result: Result<u8>) -> u8 {
     }
 }
 
-/// What is wrong with arguments, in one line: clap explains over several, which end with the usage.
+/// Returns clap's error message as one line. clap's own text has several lines and ends with the usage.
 fn usage(e: &clap::Error) -> String {
     let reason = e.to_string();
     let lines = reason.lines().map(str::trim).take_while(|l| !l.starts_with("Usage:"));
@@ -197,7 +217,7 @@ fn usage(e: &clap::Error) -> String {
     reason.trim_start_matches("error: ").to_owned()
 }
 
-/// Does what is asked; the exit code.
+/// Runs the verb and returns the exit code.
 fn execute(cli: Cli) -> Result<u8> {
     match cli.verb {
         None => diff(&cli.diff.0),
@@ -210,8 +230,8 @@ fn execute(cli: Cli) -> Result<u8> {
         Some(Verb::Merge(Later(args))) => merge(&args),
         Some(Verb::Convert(Later(args))) => convert(&args),
         Some(Verb::Delta(Later(args))) => delta::run(&args),
-        Some(Verb::Batch(Later(args))) => return batch::run(&args, &Work::new()),
-        Some(Verb::Bench(Later(args))) => return bench::run(args, &Work::new()),
+        Some(Verb::Batch(Later(args))) => return batch::run(&args, &Cancellation::new()),
+        Some(Verb::Bench(Later(args))) => return bench::run(args, &Cancellation::new()),
         Some(Verb::Series(Later(args))) => series::run(&args),
         #[cfg(feature = "store")]
         Some(Verb::Store(Later(args))) => store::run(&args),
@@ -225,7 +245,7 @@ fn execute(cli: Cli) -> Result<u8> {
             Ok(io::stdout().flush()?)
         }
         Some(Verb::Completions { shell }) => {
-            // Into memory first: clap_complete panics on a closed pipe.
+            // Writes to memory first, because clap_complete panics on a closed pipe.
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "pprofdiff", &mut script);
             Ok(io::stdout().write_all(&script).and_then(|()| io::stdout().flush())?)
@@ -235,7 +255,7 @@ fn execute(cli: Cli) -> Result<u8> {
     Ok(0)
 }
 
-/// Writes a page of the manual for the command and for each verb.
+/// Writes man pages for the command and for each verb.
 fn manual(dir: &Path) -> Result<()> {
     let written = std::fs::create_dir_all(dir).and_then(|()| clap_mangen::generate_to(Cli::command(), dir));
     written.map_err(|e| Failure::Message(format!("{}: {e}", dir.display())))
@@ -255,19 +275,19 @@ fn diff(args: &TopArgs) -> Result<()> {
     show_top(args, &diff)
 }
 
-/// The table of frames. It closes with what explain says of it in one line, on a terminal or if that is asked for.
+/// Shows the table of frames. On a terminal or with --explain, a one-line explanation follows the table.
 fn show_top(args: &TopArgs, diff: &Diff) -> Result<()> {
     let is_text = args.view.format()?.name == "text";
     if args.explain && !(is_text && diff.is_two_sided()) {
-        return Err(Failure::Message("--explain closes a table of two sides for people (--format text)".to_owned()));
+        return Err(Failure::Message("--explain needs a table of two sides in --format text".to_owned()));
     }
     let is_watched = args.view.output.path().is_none() && io::stdout().is_terminal();
     let view = View::Top { sort: args.view.rows.sort(), limit: None, significant: args.significant };
     show_with(&args.view, Some(&args.sources), view, diff, |request, report| {
-        let wanted = args.explain || is_text && is_watched;
+        let is_shown = args.explain || is_text && is_watched;
         let summary =
-            report.summary().filter(|s| wanted && s.base.is_some() && request.query.extra_sample_types.is_empty())?;
-        // It finds by itself how much more was done, and names functions.
+            report.summary().filter(|s| is_shown && s.base.is_some() && request.query.extra_sample_types.is_empty())?;
+        // `explain` determines the amount of work by itself, and names functions.
         let query = request.query.clone().with_normalize(Normalize::None).with_granularity(Granularity::Functions);
         let query = query.with_sample_type(&summary.sample_type).of_any_view();
         let explanation = diff.explain(&query, &[], &explain::own_runtime(None).ok()?).ok()?;
@@ -275,10 +295,10 @@ fn show_top(args: &TopArgs, diff: &Diff) -> Result<()> {
     })
 }
 
-/// The files of a side are runs, unless they are to add up.
+/// Loads the profiles. With --sum, the files of a side are added up; otherwise they are runs.
 fn open_view(args: &ViewArgs) -> Result<Diff> {
     if args.sum && args.input.base.is_empty() {
-        return Err(Failure::Message("--sum adds up the files of --base, and those of --new".to_owned()));
+        return Err(Failure::Message("--sum needs the files of the sides in --base and --new".to_owned()));
     }
     let diff = open(&args.input, &args.load, Outputs::new(args.output.path()))?;
     Ok(if args.sum { diff.summed() } else { diff })
@@ -300,12 +320,12 @@ fn show_view(args: &ViewArgs, sources: Option<&SourceArgs>, view: View) -> Resul
     }
 }
 
-/// Answers what is asked of a diff, and writes it in the format that was asked for.
+/// Answers the view's request about a diff, and writes the answer in the requested format.
 fn show(args: &ViewArgs, sources: Option<&SourceArgs>, view: View, diff: &Diff) -> Result<()> {
     show_with(args, sources, view, diff, |_, _| None)
 }
 
-/// As [`show`], with a last line, which is made when all else is written.
+/// Like [`show`], with a last line that is computed after everything else is written.
 fn show_with(
     args: &ViewArgs,
     sources: Option<&SourceArgs>,
@@ -316,10 +336,10 @@ fn show_with(
     let format = args.format()?;
     let output = args.output.path();
     let mut request = args.query.request(view).for_format(format)?;
-    let refuse = |what: &str| Err(Failure::Message(what.to_owned()));
+    let refuse = |message: &str| Err(Failure::Message(message.to_owned()));
     let is_listing = matches!(request.view, View::List { .. } | View::Disasm { .. });
     if args.rows.n.is_some() && format.writes_whole() && !is_listing {
-        return refuse(&format!("-n limits rows; {} is written whole", format.name));
+        return refuse(&format!("-n limits rows, but {} is always written whole", format.name));
     }
     match &mut request.view {
         View::Graph(options) => options.call_tree = args.graph.call_tree,
@@ -328,15 +348,15 @@ fn show_with(
     }
     if format.name == "html" {
         if output.is_none() && (args.open || io::stdout().is_terminal()) {
-            return refuse("a page is for a browser; name a file for it with -o");
+            return refuse("a page needs a file; set one with -o");
         }
     } else if args.open {
-        return refuse("--open shows a page in the browser; it needs --format html");
+        return refuse("--open needs a page (--format html)");
     }
     match &mut request.view {
         View::Page { options, sources: dirs } => {
             if args.rows.n.is_some() {
-                return refuse("-n limits rows; a page is limited by --min-width and --max-frames");
+                return refuse("-n limits rows; for a page, use --min-width and --max-frames");
             }
             (options.min_width, options.max_frames) = (args.min_width, args.max_frames);
             options.explain = explain::own_runtime(None)?;
@@ -349,10 +369,11 @@ fn show_with(
             *limit = args.rows.n.filter(|&n| n > 0);
             let is_watched = args.open || format.name == "text" && output.is_none() && io::stdout().is_terminal();
             let is_named = sources.is_some_and(|sources| !sources.is_empty());
-            if let (false, Some(kept)) = (is_named, recorded_sources(&args.input.files)) {
-                *dirs = kept;
+            if let (false, Some(recorded)) = (is_named, recorded_sources(&args.input.files)) {
+                *dirs = recorded;
             } else if is_watched && !is_named {
-                // Whoever looks at a listing most likely stands in the checkout of what was built last.
+                // A user who reads a listing on a terminal most likely runs the command in the checkout of the newest
+                // build.
                 *dirs = SourceDirs::new(Vec::new(), vec![PathBuf::from(".")]);
             }
         }
@@ -365,10 +386,10 @@ fn show_with(
         }
     }
     if !matches!(request.view, View::Page { .. } | View::List { .. }) && sources.is_some_and(|s| !s.is_empty()) {
-        return refuse("source lines are shown by list, or in a page (--format html)");
+        return refuse("source lines need `list`, or a page (--format html)");
     }
     if format.binary && output.is_none() && io::stdout().is_terminal() {
-        return refuse("a profile is binary; name a file for it with -o");
+        return refuse("a profile is binary; set a file with -o");
     }
     let report = request.answer(diff)?;
     must_match(&request, &report, diff)?;
@@ -389,7 +410,7 @@ fn show_with(
             }
             _ => {
                 out.flush()?;
-                // Nothing else is written meanwhile.
+                // The phases may be shown while the last line is computed, because nothing else is written.
                 terminal::cover_phases(false);
                 let line = last(&request, &report);
                 terminal::cover_phases(true);
@@ -403,7 +424,7 @@ fn show_with(
     }
 }
 
-/// An expression that no frame matches is most likely a mistake.
+/// Returns an error if no frame matches the expression, which is most likely a mistake.
 fn must_match(request: &Request, report: &Report, diff: &Diff) -> Result<()> {
     match request.unmatched(report, diff)? {
         Some(message) => Err(Failure::Message(message)),
@@ -411,22 +432,22 @@ fn must_match(request: &Request, report: &Report, diff: &Diff) -> Result<()> {
     }
 }
 
-/// Says on standard error what the other formats have room for.
+/// Prints warnings on standard error. Other formats have room for warnings in the output.
 fn warn(warnings: &[String]) {
     for warning in warnings {
         say(&format!("warning: {warning}"));
     }
 }
 
-/// Says something on standard error: one line, harmless whatever files, servers and arguments put into it, and without
-/// passwords of URLs, which may stand where none is expected.
+/// Prints one line on standard error. Control characters and passwords in URLs are removed, because the text may come
+/// from files, servers or arguments.
 fn say(text: &str) {
     terminal::suspend(|| {
         let _ = writeln!(io::stderr(), "pprofdiff: {}", sanitize(&redacted(text)));
     });
 }
 
-/// Colour for people only: on a terminal, and not where they said no (no-color.org).
+/// Returns true if the output should be colored: on a terminal, unless NO_COLOR is set (no-color.org).
 fn color_wanted() -> bool {
     let set = |name| std::env::var_os(name).is_some_and(|v| !v.is_empty());
     io::stdout().is_terminal() && !set("NO_COLOR") && std::env::var_os("TERM").is_none_or(|t| t != "dumb")
@@ -455,8 +476,8 @@ fn merge(args: &MergeArgs) -> Result<()> {
         && !is_stdin(&args.output)
     {
         let (output, name) = (args.output.display(), other.name);
-        let way_out = format!("merge writes a profile.proto; pprofdiff convert makes {name} of that");
-        return Err(Failure::Message(format!("{output}: {way_out}")));
+        let advice = format!("merge writes a profile.proto; use pprofdiff convert to convert it to {name}");
+        return Err(Failure::Message(format!("{output}: {advice}")));
     }
     let profiles = args.files.iter().map(|path| inputs.load(path)).collect::<Result<Vec<_>>>()?;
     let weighted: Vec<_> = profiles.iter().map(|profile| &**profile).zip(weights).collect();
@@ -466,14 +487,14 @@ fn merge(args: &MergeArgs) -> Result<()> {
 }
 
 fn convert(args: &ConvertArgs) -> Result<()> {
-    let refuse = |what: &str| Err(Failure::Message(what.to_owned()));
+    let refuse = |message: &str| Err(Failure::Message(message.to_owned()));
     let format = match &args.format {
         Some(name) => Some(Format::named(name)?),
         None => Format::of_path(&args.output).ok(),
     };
     let Some(format) = format.filter(|format| CONVERTED.contains(&format.name)) else {
         let output = args.output.display();
-        return refuse(&format!("{output}: a profile converts to {}; name one with --format", CONVERTED.join(", ")));
+        return refuse(&format!("{output}: a profile converts to {}; set one with --format", CONVERTED.join(", ")));
     };
     let profile = Inputs::without_base(&args.load, Outputs::new([&args.output]))?.load(&args.file)?;
     let output = Some(&*args.output);
@@ -482,7 +503,7 @@ fn convert(args: &ConvertArgs) -> Result<()> {
             return refuse("a profile.proto has all sample types; --sample-type is for folded and speedscope");
         }
         if is_stdin(&args.output) && io::stdout().is_terminal() {
-            return refuse("a profile is binary; name a file for it with -o");
+            return refuse("a profile is binary; set a file with -o");
         }
         let bytes = profile.to_bytes(&packing(output))?;
         return write_to(output, |out| out.write_all(&bytes));
@@ -497,7 +518,7 @@ fn convert(args: &ConvertArgs) -> Result<()> {
     write_to(output, |out| (format.write)(&report, out, Default::default()))
 }
 
-/// How a profile is packed, by the name of the file it goes to.
+/// Returns the compression that the file's extension implies.
 fn packing(output: Option<&Path>) -> WriteOptions {
     let compression = output.map_or(Compression::Gzip, Compression::of_path);
     WriteOptions::default().with_compression(compression)
@@ -509,7 +530,7 @@ fn write_to(output: Option<&Path>, write: impl FnOnce(&mut dyn Write) -> io::Res
         Some(path) => Ok(pprofdiff::output::write_file(path, write)?),
         None => {
             terminal::cover_phases(true);
-            let mut out = BufWriter::new(PolledWrite::new(io::stdout().lock()));
+            let mut out = BufWriter::new(CheckpointedWrite::new(io::stdout().lock()));
             write(&mut out)?;
             Ok(out.flush()?)
         }

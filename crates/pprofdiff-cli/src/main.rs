@@ -1,4 +1,4 @@
-//! The binary: everything is in the library, which the Python package's console script shares.
+//! The binary. All code is in the library, which the console script of the Python package shares.
 
 use std::process::ExitCode;
 
@@ -8,8 +8,8 @@ fn main() -> ExitCode {
     ExitCode::from(pprofdiff_cli::run(std::env::args_os()))
 }
 
-/// Beyond a limit on the size of files (`ulimit -f`) writing is then an error, after which no part of a file is left
-/// behind; the signal would end the process there. Python ignores it, too. All threads that are started later block it.
+/// Turns exceeding a file size limit (`ulimit -f`) into a write error, which removes the partial file. By default the
+/// signal would end the process. Python ignores the signal too. Threads that start later inherit the blocked signal.
 #[cfg(unix)]
 fn outlive_file_limits() {
     use nix::sys::signal::{SigSet, Signal};

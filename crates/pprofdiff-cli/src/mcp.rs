@@ -1,10 +1,9 @@
-//! `pprofdiff mcp`: the command as tools for agents, a server of the Model Context Protocol on standard input and
-//! output.
+//! `pprofdiff mcp`: offers verbs as tools to agents, with a Model Context Protocol server on standard input and output.
 //!
-//! A tool is a verb, and its arguments are some of the verb's options under their names: a call becomes the words that
-//! would be typed, and is parsed like those. So both mean the same, have one description and the same errors, and an
-//! answer can name its next step as a call and as a command. Two things are the server's own: what is loaded stays
-//! loaded under a short name, and an answer fits the tokens that the agent grants it.
+//! A tool is a verb, and its arguments are options of the verb under the same names. A call is converted to
+//! command-line words and parsed like them. Tools and verbs therefore have the same meaning, descriptions and errors,
+//! and an answer can give its next step both as a call and as a command. The server adds two features: loaded diffs
+//! stay in memory under short names, and answers fit the token budget of the agent.
 
 mod call;
 mod stdio;
@@ -22,7 +21,7 @@ use pprofdiff::loading::Loading;
 use pprofdiff::options::OptionValue;
 use pprofdiff::recording::{RecordedSide, Recording};
 use pprofdiff::text::{redacted, sanitize};
-use pprofdiff::{Diff, Source, Work, work};
+use pprofdiff::{Cancellation, Diff, Source, cancellation};
 use pprofdiff_report::{EachWriter, Format, Report, Request, Style, View, missing_sources, text_head, tokens};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest, CustomResult, ErrorCode,
@@ -32,7 +31,7 @@ use rmcp::service::{RequestContext, ServerInitializeError};
 use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt};
 use serde_json::{Value, json};
 
-use self::call::{Call, next};
+use self::call::{ToolCall, next};
 use self::tool::{BUDGET, LEAST_BUDGET, TOOL_SPECS, ToolSpec};
 use crate::args::{self, BatchArgs, InfoArgs, Later, McpArgs, SeriesArgs, Verb};
 use crate::input::recorded_sources;
@@ -40,49 +39,49 @@ use crate::outputs::Outputs;
 use crate::{Failure, Inputs, Result, batch, check, explain, is_pattern, must_match, say, series};
 
 const INSTRUCTIONS: &str = "\
-    Compares pprof profiles (and what other profilers write). Begin with load; explain names the causes of a \
-    difference, the other tools show the numbers behind it. Each answer ends with the next step, as a call and as a \
-    command.";
+    Compares pprof profiles, and those of other profilers. Begin with load; explain names the causes of a \
+    difference, and the other tools show the numbers behind it. Each answer ends with the next step, as a call and as \
+    a command.";
 
-/// How many diffs stay loaded: a profile takes about its inflated size.
+/// The maximum number of loaded diffs. A profile takes about its inflated size in memory.
 const MAX_LOADED: usize = 8;
 
-/// Tokens of what says how many pairs are shown.
+/// Tokens reserved for the line that reports the number of pairs shown.
 const ROOM_FOR_COUNT: usize = 40;
 
-/// Tokens of what is said of wrong arguments, which may be megabytes.
+/// The maximum number of tokens in an error about arguments, because arguments can be megabytes.
 const LONGEST_REFUSAL: usize = 500;
 
-/// Serves until the client goes.
+/// Serves until the client disconnects.
 pub fn run(args: &McpArgs) -> Result<()> {
     if io::stdin().is_terminal() {
-        say("mcp waits for an agent on standard input; docs/agents.md says how one starts it");
+        say("mcp waits for an agent on standard input; see docs/agents.md for how to start it");
     }
     let threads = rayon::ThreadPoolBuilder::new().build();
-    let pool = threads.map_err(|e| Failure::Message(format!("no threads can be started: {e}")))?;
+    let pool = threads.map_err(|e| Failure::Message(format!("can't start threads: {e}")))?;
     let server =
-        Server(Arc::new(Diffs { allow_urls: args.allow_urls, pool: Arc::new(pool), loaded: Mutex::default() }));
+        McpServer(Arc::new(Diffs { allow_urls: args.allow_urls, pool: Arc::new(pool), loaded: Mutex::default() }));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
     let served = runtime.block_on(async {
         match server.serve(stdio::Stdio::new()).await {
             Ok(running) => running.waiting().await.map(drop).map_err(|e| e.to_string()),
-            // A client that goes before it has said anything wants nothing.
+            // A client that disconnects before it sends anything is not an error.
             Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
             Err(e) => Err(e.to_string()),
         }
     });
-    // Nobody waits for what is still worked out, nor for the thread that reads.
+    // Does not wait for unfinished answers or for the thread that reads standard input.
     runtime.shutdown_background();
     served.map_err(Failure::Message)
 }
 
-struct Server(Arc<Diffs>);
+struct McpServer(Arc<Diffs>);
 
-impl ServerHandler for Server {
+impl ServerHandler for McpServer {
     fn get_info(&self) -> ServerConfig {
-        let own = Implementation::new("pprofdiff", env!("CARGO_PKG_VERSION"));
+        let implementation = Implementation::new("pprofdiff", env!("CARGO_PKG_VERSION"));
         let capabilities = ServerCapabilities::builder().enable_tools().build();
-        ServerConfig::new(capabilities).with_server_info(own).with_instructions(INSTRUCTIONS)
+        ServerConfig::new(capabilities).with_server_info(implementation).with_instructions(INSTRUCTIONS)
     }
 
     async fn list_tools(
@@ -90,23 +89,24 @@ impl ServerHandler for Server {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let (cli, mut known) = (args::whole(), Vec::new());
-        let tools = TOOL_SPECS.iter().filter_map(|spec| spec.described(&cli, &mut known)).collect();
+        let (cli, mut described) = (args::whole(), Vec::new());
+        let tools = TOOL_SPECS.iter().filter_map(|spec| spec.described(&cli, &mut described)).collect();
         Ok(ListToolsResult::with_all_items(tools))
     }
 
-    /// Answers on the pool: this thread goes on with other messages, so that a client that goes or cancels is noticed.
+    /// Answers on the pool. This thread stays free for other messages, so it notices when the client cancels or
+    /// disconnects.
     async fn call_tool(
         &self,
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let Some(spec) = TOOL_SPECS.iter().find(|spec| spec.tool == request.name) else {
-            return Err(ErrorData::invalid_params(format!("there is no tool {:?}", request.name), None));
+            return Err(ErrorData::invalid_params(format!("unknown tool {:?}", request.name), None));
         };
         let diffs = self.0.clone();
         let arguments = request.arguments.unwrap_or_default();
-        let work = Work::new();
+        let work = Cancellation::new();
         let stopping = work.clone();
         let watcher = tokio::spawn(async move {
             context.ct.cancelled().await;
@@ -115,25 +115,25 @@ impl ServerHandler for Server {
         let answer = move || {
             let answer = || work.run(|| diffs.answer(spec, arguments));
             let answer = match spec.tool {
-                // It waits for the pool, which one of the pool's own threads can't.
+                // `batch` waits for the pool, so it must not run on a thread of the pool.
                 "batch" => answer(),
                 _ => diffs.pool.install(answer),
             };
-            // Nobody reads it: a request that is cancelled has no answer.
-            answer.unwrap_or_else(|e| Err(Refusal::Answer(e.to_string())))
+            // A cancelled request has no reader.
+            answer.unwrap_or_else(|e| Err(CallRefusal::Answer(e.to_string())))
         };
         let answered = tokio::task::spawn_blocking(answer).await;
         watcher.abort();
         let result = match answered {
             Ok(Ok(answer)) => CallToolResult::success(vec![ContentBlock::text(answer)]),
-            Ok(Err(Refusal::Answer(error))) => CallToolResult::error(vec![ContentBlock::text(error)]),
-            Ok(Err(Refusal::Arguments(error))) => return Err(ErrorData::invalid_params(error, None)),
+            Ok(Err(CallRefusal::Answer(error))) => CallToolResult::error(vec![ContentBlock::text(error)]),
+            Ok(Err(CallRefusal::Arguments(error))) => return Err(ErrorData::invalid_params(error, None)),
             Err(e) => return Err(ErrorData::internal_error(e.to_string(), None)),
         };
         Ok(result.into())
     }
 
-    /// A call of a tool whose parameters are none reaches rmcp's handlers as a method that it does not know.
+    /// rmcp passes a tool call with invalid parameters to this handler, as an unknown method.
     async fn on_custom_request(
         &self,
         request: CustomRequest,
@@ -141,7 +141,7 @@ impl ServerHandler for Server {
     ) -> Result<CustomResult, ErrorData> {
         match request.method.as_str() {
             "tools/call" => {
-                let why = "tools/call takes the name of a tool, and its arguments as an object";
+                let why = "tools/call needs the name of a tool, and its arguments as an object";
                 Err(ErrorData::invalid_params(why, None))
             }
             method => Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, method.to_owned(), None)),
@@ -149,51 +149,53 @@ impl ServerHandler for Server {
     }
 }
 
-/// Why a call has no answer.
-enum Refusal {
-    /// The tool does not take such arguments.
+/// The reason why a call has no answer.
+enum CallRefusal {
+    /// The tool does not support the arguments.
     Arguments(String),
-    /// The tool was called, and can't answer.
+    /// The tool ran and failed.
     Answer(String),
 }
 
-/// What is loaded, under a name.
-struct Loaded {
+/// A loaded diff with its name.
+struct LoadedDiff {
     name: String,
     diff: Diff,
-    /// The inputs as words for a shell, with how they were read.
+    /// The inputs with their loading options, quoted for a shell.
     inputs: String,
-    /// The names of the inputs, where that is a folder of runs, or sides of such.
+    /// The paths of the inputs, if they are a folder of runs or its sides.
     runs: Vec<PathBuf>,
 }
 
-/// The diffs, the one that was used last at the end, and how many there have been.
+/// The loaded diffs, with the most recently used last, and the number of diffs loaded so far.
 #[derive(Default)]
-struct Store {
-    loaded: Vec<Arc<Loaded>>,
+struct DiffStore {
+    loaded: Vec<Arc<LoadedDiff>>,
     count: usize,
 }
 
 struct Diffs {
     allow_urls: bool,
     pool: Arc<rayon::ThreadPool>,
-    loaded: Mutex<Store>,
+    loaded: Mutex<DiffStore>,
 }
 
 impl Diffs {
-    /// The answer to a call, or one line that says why there is none; neither is longer than the budget.
-    fn answer(&self, spec: &'static ToolSpec, mut arguments: JsonObject) -> Result<String, Refusal> {
-        let wrong = |message: &str| Refusal::Arguments(text_head(&sanitize(&redacted(message)), LONGEST_REFUSAL));
+    /// Returns the answer to a call, or a one-line error. Both fit the budget.
+    fn answer(&self, spec: &'static ToolSpec, mut arguments: JsonObject) -> Result<String, CallRefusal> {
+        let wrong = |message: &str| CallRefusal::Arguments(text_head(&sanitize(&redacted(message)), LONGEST_REFUSAL));
         let budget = match arguments.remove("budget").unwrap_or(json!(BUDGET)) {
             Value::Number(n) if n.as_u64().is_some_and(|n| n >= LEAST_BUDGET) => n.as_u64().unwrap_or(BUDGET),
-            other => return Err(wrong(&format!("budget is a number of tokens from {LEAST_BUDGET} on, not {other}"))),
+            other => {
+                return Err(wrong(&format!("budget must be a number of tokens, at least {LEAST_BUDGET}, not {other}")));
+            }
         };
         let budget = usize::try_from(budget).unwrap_or(usize::MAX);
-        let name = if spec.is_of_diff() { arguments.remove("diff") } else { None };
+        let name = if spec.needs_diff() { arguments.remove("diff") } else { None };
         if let Some(other) = name.as_ref().filter(|name| !name.is_string()) {
-            return Err(wrong(&format!("diff is the name that load gave, not {other}")));
+            return Err(wrong(&format!("diff must be a name that load returned, not {other}")));
         }
-        let call = Call { spec, arguments };
+        let call = ToolCall { spec, arguments };
         call.check().map_err(|message| wrong(&message))?;
         self.answer_within(&call, name, budget).map_err(|failure| {
             let message = match failure {
@@ -201,13 +203,13 @@ impl Diffs {
                 Failure::ClosedPipe => "the reader has gone".to_owned(),
                 Failure::Interrupted => "the call was interrupted".to_owned(),
             };
-            Refusal::Answer(text_head(&sanitize(&redacted(&message)), budget))
+            CallRefusal::Answer(text_head(&sanitize(&redacted(&message)), budget))
         })
     }
 
-    fn answer_within(&self, call: &Call, name: Option<Value>, budget: usize) -> Result<String> {
-        // Calls wait for the pool; one that was cancelled meanwhile is not begun.
-        work::poll();
+    fn answer_within(&self, call: &ToolCall, name: Option<Value>, budget: usize) -> Result<String> {
+        // Calls queue for the pool. A call that was cancelled in the queue must not start.
+        cancellation::checkpoint();
         let verb = call.verb()?;
         match &verb {
             Verb::Info(Later(args)) => return self.load(args, budget),
@@ -223,7 +225,7 @@ impl Diffs {
         Ok(report.text_within(budget, &endings(call, &report, &loaded.name, &loaded.inputs))?)
     }
 
-    /// Loads what a call names, and says what it is.
+    /// Loads the inputs of a call, and describes them.
     fn load(&self, args: &InfoArgs, budget: usize) -> Result<String> {
         let runs = recorded(&args.input.base, &args.input.new);
         let mut load = args.load.clone();
@@ -231,16 +233,16 @@ impl Diffs {
             Recording::add_binaries(dir, &mut load.profiles.0);
         }
         let inputs = Inputs::new(&load, Outputs::default())?;
-        // What is loaded, and what it is called.
+        // Returns the sources of a side, and their names.
         let sources = |side: &[PathBuf], placeholder| {
             let (mut all, mut names) = (Vec::new(), Vec::new());
             for path in side {
-                let found = self.sources(path, &inputs)?;
+                let side_sources = self.sources(path, &inputs)?;
                 match RecordedSide::named(path)? {
                     Some(side) => names.push(operand(&side.name, placeholder)),
-                    None => names.extend(found.iter().map(|source| operand(&source.name(), placeholder))),
+                    None => names.extend(side_sources.iter().map(|source| operand(&source.name(), placeholder))),
                 }
-                all.extend(found);
+                all.extend(side_sources);
             }
             Ok::<_, Failure>((all, names))
         };
@@ -253,7 +255,7 @@ impl Diffs {
                 )
             }
             _ => {
-                // One file may be both sides, by its time.
+                // A single file can be both sides, if each side selects a time.
                 let is_two_parts = args.input.base.is_empty() && load.profiles.0.has_both_times();
                 let base = if is_two_parts { &args.input.new } else { &args.input.base };
                 (sources(base, "BASE")?, sources(&args.input.new, "NEW")?)
@@ -272,7 +274,7 @@ impl Diffs {
                 };
                 (Diff::of_profile(&one.load(&inputs.options)?)?, name.clone())
             }
-            ([], _) => return Err(Failure::Message("several runs need a base to be compared with".to_owned())),
+            ([], _) => return Err(Failure::Message("several runs need a base to compare with".to_owned())),
             ([_], [_]) => (Diff::load(&base, &new, &inputs.options)?, [base_names, new_names].concat().join(" ")),
             _ => {
                 let words = format!("--base {} --new {}", base_names.join(" "), new_names.join(" "));
@@ -287,11 +289,11 @@ impl Diffs {
             });
         }
         let report = Request::default().asking(View::Info).answer(&diff)?;
-        let step = Call::new(if diff.is_two_sided() { "explain" } else { "top" }, []);
+        let step = ToolCall::new(if diff.is_two_sided() { "explain" } else { "top" }, []);
         let (loaded, dropped) = self.keep(diff, words, runs);
         let mut first = format!("diff {}\n", loaded.name);
         if let Some(dropped) = dropped {
-            let why = format!("since {MAX_LOADED} stay loaded; load it again to ask of it");
+            let why = format!("because {MAX_LOADED} diffs stay loaded; load it again to use it");
             first.push_str(&format!("{} is dropped, {why}\n", dropped.name));
         }
         let endings = step.map_or_else(Vec::new, |step| step.next_steps(Some(&loaded.name), &loaded.inputs));
@@ -299,13 +301,13 @@ impl Diffs {
         Ok(first + &text)
     }
 
-    /// How frames go along builds, and next the builds around the largest change.
+    /// Returns how frames change along the builds. The next step is to load the builds around the largest change.
     fn series(&self, args: &SeriesArgs, budget: usize) -> Result<String> {
         let inputs = Inputs::without_base(&args.load, Outputs::default())?;
         let mut builds = inputs.named_by_agent(&args.builds, self.allow_urls)?;
         sort_builds(&mut builds);
         if let Some(base) = &args.base {
-            builds.insert(0, ("base".to_owned(), inputs.found(RecordedSide::source_of(base)?, self.allow_urls)?));
+            builds.insert(0, ("base".to_owned(), inputs.resolve(RecordedSide::source_of(base)?, self.allow_urls)?));
         }
         let builds = builds.into_iter().map(|(key, source)| Ok((key, regular(source)?)));
         let builds = builds.collect::<Result<Vec<_>>>()?;
@@ -316,13 +318,13 @@ impl Diffs {
         let endings = point.map_or_else(Vec::new, |point| {
             let before = if args.base.is_some() { 0 } else { series.builds.loaded_before(point.build) };
             let path = |build: usize| json!([series.builds.all[build].path]);
-            let step = Call::new("load", [("base", path(before)), ("new", path(point.build))]);
+            let step = ToolCall::new("load", [("base", path(before)), ("new", path(point.build))]);
             step.map_or_else(Vec::new, |step| step.next_steps(None, ""))
         });
         Ok(report.text_within(budget, &endings)?)
     }
 
-    /// The pairs for which there is room, and next the first of them that can be compared.
+    /// Returns as many pairs as fit the budget. The next step is to load the first pair that succeeded.
     fn batch(&self, args: &BatchArgs, budget: usize) -> Result<String> {
         let inputs = Inputs::new(&args.load, Outputs::default())?;
         for name in &args.pairs {
@@ -331,14 +333,14 @@ impl Diffs {
         let mut writer = EachWriter::new(Format::named("text")?, Style::default())?;
         let (options, table) = (inputs.options.clone(), batch::table(args, writer.limit())?);
         let (pairs, count) = batch::pairs(args, inputs, self.allow_urls)?;
-        // Names of the pairs that are at work or done, with their paths.
+        // The next steps of the pairs that are in progress or done.
         let steps = Arc::new(Mutex::new(Vec::new()));
-        let known = steps.clone();
+        let pending_steps = steps.clone();
         let pairs = pairs.map(move |mut item| {
             item.sides = item.sides.and_then(|(base, new)| {
                 let names = |side: &[Source]| json!(side.iter().map(Source::name).collect::<Vec<_>>());
-                let step = Call::new("load", [("base", names(&base)), ("new", names(&new))]);
-                known.lock().unwrap_or_else(PoisonError::into_inner).push((item.name.clone(), step));
+                let step = ToolCall::new("load", [("base", names(&base)), ("new", names(&new))]);
+                pending_steps.lock().unwrap_or_else(PoisonError::into_inner).push((item.name.clone(), step));
                 let regular = |side: Vec<Source>| side.into_iter().map(regular).collect::<pprofdiff::Result<Vec<_>>>();
                 Ok((regular(base)?, regular(new)?))
             });
@@ -355,8 +357,8 @@ impl Diffs {
             }
             let block = String::from_utf8_lossy(&block).into_owned();
             let mut steps = steps.lock().unwrap_or_else(PoisonError::into_inner);
-            let at = steps.iter().position(|(of, _)| *of == name);
-            let step = at.and_then(|at| steps.swap_remove(at).1);
+            let position = steps.iter().position(|(pair_name, _)| *pair_name == name);
+            let step = position.and_then(|position| steps.swap_remove(position).1);
             drop(steps);
             if endings.is_empty() && result.is_ok() {
                 endings = step.map_or_else(Vec::new, |step| step.next_steps(None, ""));
@@ -364,7 +366,7 @@ impl Diffs {
             let size = |text: &str, ending: usize| tokens(text) + endings.get(ending).map_or(0, |e: &String| tokens(e));
             if is_full || size(&text, ending) + tokens(&block) + ROOM_FOR_COUNT > budget {
                 let all = count.map_or_else(String::new, |count| format!(" of {count}"));
-                let more = format!("{shown}{all} pairs are shown; the others: ask with a larger budget\n");
+                let more = format!("{shown}{all} pairs are shown; raise the budget to see more\n");
                 if shown > 0 {
                     return Ok(text + &more + endings.get(ending).map_or("", String::as_str));
                 }
@@ -382,7 +384,7 @@ impl Diffs {
         Ok(text + ending.map_or("", String::as_str))
     }
 
-    /// What a name stands for: a URL, a file, or the files of a pattern, which no shell has seen.
+    /// Resolves a name: a URL, a file, or a pattern, which no shell has expanded.
     fn sources(&self, path: &Path, inputs: &Inputs) -> Result<Vec<Source>> {
         let is_pattern = is_pattern(path) && path.to_string_lossy().contains(SIGNS);
         let named = match is_pattern {
@@ -392,36 +394,38 @@ impl Diffs {
         named.into_iter().map(|source| self.readable(source, inputs)).collect()
     }
 
-    /// What the server reads of what an agent names.
+    /// Resolves a source that an agent named, if the server may read it.
     fn readable(&self, source: Source, inputs: &Inputs) -> Result<Source> {
-        Ok(regular(inputs.found(source, self.allow_urls)?)?)
+        Ok(regular(inputs.resolve(source, self.allow_urls)?)?)
     }
 
-    /// Keeps a diff under a new name; the one that goes for it, if there are too many.
-    fn keep(&self, diff: Diff, inputs: String, runs: Vec<PathBuf>) -> (Arc<Loaded>, Option<Arc<Loaded>>) {
+    /// Stores a diff under a new name. Returns it, and the diff that was dropped to make room.
+    fn keep(&self, diff: Diff, inputs: String, runs: Vec<PathBuf>) -> (Arc<LoadedDiff>, Option<Arc<LoadedDiff>>) {
         let mut store = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
         store.count += 1;
-        let loaded = Arc::new(Loaded { name: format!("d{}", store.count), diff, inputs, runs });
+        let loaded = Arc::new(LoadedDiff { name: format!("d{}", store.count), diff, inputs, runs });
         store.loaded.push(loaded.clone());
         let dropped = (store.loaded.len() > MAX_LOADED).then(|| store.loaded.remove(0));
         (loaded, dropped)
     }
 
-    /// The diff of a name, which then is the one that was used last.
-    fn named(&self, name: Option<&Value>) -> Result<Arc<Loaded>> {
+    /// Returns the diff with this name, and marks it as the most recently used.
+    fn named(&self, name: Option<&Value>) -> Result<Arc<LoadedDiff>> {
         let mut store = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
-        let at = name.and_then(Value::as_str).and_then(|name| store.loaded.iter().position(|l| l.name == name));
-        let Some(at) = at else {
+        let position = name.and_then(Value::as_str).and_then(|name| store.loaded.iter().position(|l| l.name == name));
+        let Some(position) = position else {
             let names: Vec<&str> = store.loaded.iter().map(|loaded| loaded.name.as_str()).collect();
-            let there = match &names[..] {
+            let loaded_names = match &names[..] {
                 [] => "nothing is loaded".to_owned(),
                 names => format!("loaded: {}", names.join(", ")),
             };
-            let asked = name.map_or_else(|| "diff is missing".to_owned(), |name| format!("there is no diff {name}"));
-            let message = format!("{asked} ({there}; the last {MAX_LOADED} stay): load it with the tool load");
+            let reason = name.map_or_else(|| "diff is missing".to_owned(), |name| format!("unknown diff {name}"));
+            let message = format!(
+                "{reason} ({loaded_names}; the last {MAX_LOADED} diffs stay loaded): load it with the tool load"
+            );
             return Err(Failure::Message(message));
         };
-        let loaded = store.loaded.remove(at);
+        let loaded = store.loaded.remove(position);
         store.loaded.push(loaded.clone());
         Ok(loaded)
     }
@@ -429,7 +433,7 @@ impl Diffs {
 
 /// Returns the possible endings of an answer, from the shortest to the longest. They have the next step and, if sources are
 /// missing, a hint to their folders. An agent needs the hint more than the shell command, so the shell command comes last.
-fn endings(call: &Call, report: &Report, diff: &str, inputs: &str) -> Vec<String> {
+fn endings(call: &ToolCall, report: &Report, diff: &str, inputs: &str) -> Vec<String> {
     let mut endings = next(call, report).map_or_else(Vec::new, |step| step.next_steps(Some(diff), inputs));
     let hint = match report {
         Report::Listing(listing) => missing_sources(listing, ["base_source", "new_source", "source_path"]),
@@ -443,27 +447,27 @@ fn endings(call: &Call, report: &Report, diff: &str, inputs: &str) -> Vec<String
     endings
 }
 
-/// Refuses pipes and devices, which may never end: standard input is the client's own, and whoever waits for another holds a
-/// thread for ever.
+/// Rejects pipes and devices, which may never end. Standard input belongs to the client, and waiting for another pipe
+/// would block a thread forever.
 fn regular(source: Source) -> pprofdiff::Result<Source> {
     let other = source.path().and_then(|path| fs::metadata(path).ok()).filter(|m| !m.is_file() && !m.is_dir());
     match other {
         Some(_) => {
-            let why = "this is a pipe or a device, and mcp reads regular files only: write it to a file first";
+            let why = "this is a pipe or a device, and mcp reads only regular files; write it to a file first";
             Err(pprofdiff::Error::query(why).in_input(&source.name()))
         }
         None => Ok(source),
     }
 }
 
-/// The names of a folder of runs, or of two sides of which one is of such.
+/// Returns the paths if they are a folder of runs, or two sides with at least one side of recorded runs.
 fn recorded(base: &[PathBuf], new: &[PathBuf]) -> Vec<PathBuf> {
     let names = [base, new].concat();
-    let is_of_runs = |path: &PathBuf| Recording::is_in(path) || matches!(RecordedSide::named(path), Ok(Some(_)));
-    if names.len() <= 2 && names.iter().any(is_of_runs) { names } else { Vec::new() }
+    let is_recorded = |path: &PathBuf| Recording::is_in(path) || matches!(RecordedSide::named(path), Ok(Some(_)));
+    if names.len() <= 2 && names.iter().any(is_recorded) { names } else { Vec::new() }
 }
 
-/// Adds what a folder of runs knows to what is asked: how many operations ran, and where sources are.
+/// Completes a view with facts from the folder of runs: the number of operations, and the source folders.
 fn complete(view: &mut View, runs: &[PathBuf]) -> Result<()> {
     match (view, runs) {
         (View::Explain(options), [dir]) if Recording::is_in(dir) && options.ops.is_none() => {
@@ -477,7 +481,7 @@ fn complete(view: &mut View, runs: &[PathBuf]) -> Result<()> {
     Ok(())
 }
 
-/// What a verb asks, of no more rows than there are tokens for.
+/// Returns the request of a verb. The budget also limits the number of rows.
 fn request(verb: &Verb, budget: usize) -> Result<Request> {
     let limit = Some(budget);
     Ok(match verb {
@@ -488,6 +492,6 @@ fn request(verb: &Verb, budget: usize) -> Result<Request> {
         Verb::View(verb) => verb.args.query.request(verb.view.clone().ordered(verb.args.rows.sort(), limit)),
         Verb::Explain(Later(args)) => args.query.request(View::Explain(explain::options(args)?)),
         Verb::Check(Later(args)) => args.query.request(View::Check(check::options(args)?)),
-        _ => return Err(Failure::Message("this verb is no tool".to_owned())),
+        _ => return Err(Failure::Message("this verb is not a tool".to_owned())),
     })
 }

@@ -63,13 +63,13 @@ fn misspelt_verb(args: &[OsString]) -> Option<String> {
         return None;
     }
     let command = Cli::command();
-    // `man` takes no profile, and is near to `main`.
+    // `man` takes no profiles, and is similar to `main`.
     let verbs = command.get_subcommands().filter(|verb| !verb.is_hide_set()).map(Command::get_name);
     let near =
         verbs.filter(|verb| *verb != "man").map(|verb| (strsim::osa_distance(verb, &typed.to_lowercase()), verb));
     let (distance, verb) = near.min_by_key(|(distance, _)| *distance)?;
-    let most = if verb.len() > 4 { 2 } else { 1 };
-    (verb != typed && distance <= most).then(|| format!("unknown verb {typed}; did you mean {verb}?"))
+    let max_distance = if verb.len() > 4 { 2 } else { 1 };
+    (verb != typed && distance <= max_distance).then(|| format!("unknown verb {typed}; did you mean {verb}?"))
 }
 
 /// Explains a first word that is neither a verb nor a file. It may be a verb of another tool.

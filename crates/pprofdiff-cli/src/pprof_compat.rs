@@ -1,6 +1,6 @@
-//! Translates the arguments of `go tool pprof`, whose options have one dash, into ours. A word that means the same here is
-//! taken; for any other the error says what to write instead. docs/from-pprof.md has the same list for people, and a test
-//! reads `go tool pprof -h` to see that none is missing in either.
+//! Translates the arguments of `go tool pprof`, whose options have one dash. If a word has an equivalent here, it is
+//! translated; otherwise the error suggests what to use instead. docs/from-pprof.md has the same list for people, and a
+//! test compares both with `go tool pprof -h`.
 
 use std::ffi::OsString;
 
@@ -8,42 +8,42 @@ use clap::{Arg, Command, CommandFactory};
 
 use crate::args::{self, Cli};
 
-/// What a word of pprof's is here.
+/// The translation of a pprof word.
 enum Meaning {
     /// A view, or a view in a format.
     View(&'static [&'static str]),
-    /// A view that takes a regular expression.
+    /// A view with a regular expression.
     ViewOf(&'static str),
-    /// An option without a value: these words.
+    /// An option without a value.
     Switch(&'static [&'static str]),
-    /// A switch that is on unless it is turned off: these words when it is.
+    /// A switch that is on by default. The words apply when it is turned off.
     TurnedOff(&'static [&'static str]),
-    /// An option with a value, behind which its unit is written.
+    /// An option with a value, and the unit to append to the value.
     Option(&'static str, &'static str),
-    /// As an option, in pictures of the call graph; tables leave no rows out by a fraction.
+    /// An option for pictures of the call graph. Tables do not drop rows by a fraction.
     InPictures(&'static str),
-    /// The base: the other files are then the new side.
+    /// The base. The other files then form the new side.
     Base,
-    /// How names are found and demangled.
+    /// How symbols are found and demangled.
     Symbolize,
-    /// There is no such word: what to do instead.
+    /// No equivalent; the text suggests an alternative.
     Answer(&'static str),
 }
 
 use Meaning::{Answer, Base, InPictures, Option as Valued, Switch, Symbolize, TurnedOff, View, ViewOf};
 
 const PICTURE: &str =
-    "-o graph.svg is a picture that needs no Graphviz; other kinds: --format dot | dot -Tpng -o graph.png";
+    "-o graph.svg writes a picture without Graphviz; other kinds: --format dot | dot -Tpng -o graph.png";
 const BROWSER: &str = "-o report.html --open writes a page and opens it in the browser; no server runs";
 const SERVER: &str = "pprofdiff serve --open FILES shows them in the browser";
 const WEBLIST: &str =
-    "list REGEX --binary PATH --source-path DIR -o list.html --open is a page of lines that open to their instructions";
+    "list REGEX --binary PATH --source-path DIR -o list.html --open writes a page of lines with their instructions";
 const CERTIFICATES: &str =
     "https uses the system's certificates; fetch the profile with curl: curl ... | pprofdiff top -";
 const SYMBOLS: &str =
-    "names are those in the profile, and for addresses those of its binary: --binary PATH, or PPROF_BINARY_PATH";
+    "names come from the profile; for addresses without names set the binary: --binary PATH, or PPROF_BINARY_PATH";
 
-/// Every word of `go tool pprof -h`, in its order.
+/// All words of `go tool pprof -h`, in its order.
 const WORDS: &[(&str, Meaning)] = &[
     ("callgrind", View(&["top", "--format", "callgrind"])),
     ("comments", View(&["comments"])),
@@ -65,13 +65,13 @@ const WORDS: &[(&str, Meaning)] = &[
     ("tags", View(&["labels"])),
     ("text", View(&["top"])),
     ("top", View(&["top"])),
-    ("topproto", Answer("-o rows.csv or -o rows.json has the rows of a table, -o x.pb.gz whole samples")),
+    ("topproto", Answer("-o rows.csv or -o rows.json writes the rows of a table, -o x.pb.gz whole samples")),
     ("traces", View(&["traces"])),
     ("tree", View(&["tree"])),
     ("web", Answer(BROWSER)),
     ("weblist", Answer(WEBLIST)),
     ("call_tree", Switch(&["--call-tree"])),
-    ("compact_labels", Answer("headers are short; --format csv has none")),
+    ("compact_labels", Answer("headers are already short; --format csv has none")),
     ("divide_by", Answer("--normalize FACTOR scales the new side; one profile is shown as it is")),
     ("drop_negative", Switch(&["--drop-negative"])),
     ("edgefraction", InPictures("--edge-fraction")),
@@ -111,12 +111,12 @@ const WORDS: &[(&str, Meaning)] = &[
     (
         "seconds",
         Answer(
-            "write it into the URL, .../profile?seconds=30; of heap, mutex, block: pprofdiff delta URL --seconds 30 -o OUT",
+            "put it in the URL, .../profile?seconds=30; heap, mutex and block: pprofdiff delta URL --seconds 30 -o OUT",
         ),
     ),
     ("timeout", Valued("--timeout", "s")),
     ("buildid", Answer(SYMBOLS)),
-    ("add_comment", Answer("profiles are written with the comments that they have")),
+    ("add_comment", Answer("written profiles keep their own comments")),
     ("diff_base", Base),
     ("base", Base),
     ("symbolize", Symbolize),
@@ -125,7 +125,7 @@ const WORDS: &[(&str, Meaning)] = &[
     ("tls_ca", Answer(CERTIFICATES)),
     ("http", Answer(SERVER)),
     ("no_browser", Answer("-o report.html writes the page without opening it")),
-    ("tools", Answer("no tool is run; nothing is to be found")),
+    ("tools", Answer("pprofdiff runs no other tools, so it needs no path")),
     ("all_frames", Switch(&["--all-frames"])),
     ("inuse_space", Switch(&["--sample-type", "inuse_space"])),
     ("inuse_objects", Switch(&["--sample-type", "inuse_objects"])),
@@ -136,13 +136,13 @@ const WORDS: &[(&str, Meaning)] = &[
     ("mean_delay", Switch(&["--mean", "--sample-type", "delay"])),
 ];
 
-/// Translates pprof's arguments into ours; leaves them as they are if none is pprof's.
+/// Translates pprof's arguments into ours. Returns the arguments unchanged if none of them is pprof's.
 ///
 /// # Errors
-/// A word of pprof's that is another here, or none; the error says what to write.
+/// Fails if a pprof word has no equivalent; the message suggests an alternative.
 pub fn translate_args(args: impl IntoIterator<Item = OsString>) -> Result<Vec<OsString>, String> {
     let args: Vec<OsString> = args.into_iter().collect();
-    // Most arguments are none of pprof's, and need no list of our own.
+    // This quick check avoids building the command for most argument lists, which have no pprof words.
     let is_known = |arg: &OsString| arg.to_str().and_then(named).is_some();
     if !args.iter().skip(1).any(is_known) {
         return Ok(args);
@@ -151,65 +151,65 @@ pub fn translate_args(args: impl IntoIterator<Item = OsString>) -> Result<Vec<Os
     if !args.iter().skip(1).any(|arg| arg.to_str().is_some_and(|arg| meaning(&command, arg).is_some())) {
         return Ok(args);
     }
-    Translation::from_args(&command, args)?.words()
+    ArgTranslation::from_args(&command, args)?.words()
 }
 
-/// The word, what it means and the value behind its `=`, if an argument may be pprof's.
+/// Returns the pprof word of an argument, its meaning, and the value after `=`, if the argument can be one.
 fn named(arg: &str) -> Option<(&'static str, &'static Meaning, Option<&str>)> {
     let word = arg.strip_prefix("--").or_else(|| arg.strip_prefix('-'))?;
     let (name, value) = word.split_once('=').map_or((word, None), |(name, value)| (name, Some(value)));
     WORDS.iter().find(|(word, _)| *word == name).map(|(word, meaning)| (*word, meaning, value))
 }
 
-/// As [`named`]. Of two dashes it is only what is no option of ours.
+/// Like [`named`], except that an argument with two dashes is not pprof's if it is one of our options.
 fn meaning<'a>(command: &Command, arg: &'a str) -> Option<(&'static str, &'static Meaning, Option<&'a str>)> {
-    let found = named(arg)?;
-    let is_ours = arg.starts_with("--") && options(command).any(|own| own.get_long() == Some(found.0));
-    (!is_ours).then_some(found)
+    let option = named(arg)?;
+    let is_ours = arg.starts_with("--") && options(command).any(|spec| spec.get_long() == Some(option.0));
+    (!is_ours).then_some(option)
 }
 
-/// The options of all verbs.
+/// Returns the options of all verbs.
 fn options(command: &Command) -> impl Iterator<Item = &Arg> {
     command.get_arguments().chain(command.get_subcommands().flat_map(Command::get_arguments))
 }
 
-/// How many of the next arguments are values of an option of ours, at most.
+/// Returns the maximum number of values that follow our option `arg`.
 pub fn most_values(command: &Command, arg: &str) -> usize {
     let mut letters = arg.chars().skip(1);
     let (letter, more) = (letters.next(), letters.next());
-    let found = match arg.strip_prefix("--") {
-        Some(long) => options(command).find(|own| own.get_long() == Some(long)),
-        None => options(command).find(|own| more.is_none() && letter.is_some() && own.get_short() == letter),
+    let option = match arg.strip_prefix("--") {
+        Some(long) => options(command).find(|spec| spec.get_long() == Some(long)),
+        None => options(command).find(|spec| more.is_none() && letter.is_some() && spec.get_short() == letter),
     };
-    let most = |own: &Arg| own.get_num_args().map_or(1, |range| range.max_values());
-    found.filter(|own| own.get_action().takes_values()).map_or(0, most)
+    let max_values = |spec: &Arg| spec.get_num_args().map_or(1, |range| range.max_values());
+    option.filter(|spec| spec.get_action().takes_values()).map_or(0, max_values)
 }
 
-/// True of what is no file and no value.
+/// Returns true if the argument is an option, and not a file or a value.
 pub fn is_option(arg: &OsString) -> bool {
     arg.to_str().is_some_and(|arg| arg.len() > 1 && arg.starts_with('-'))
 }
 
-/// What was read of the arguments.
+/// The parsed arguments.
 #[derive(Default)]
-struct Translation {
+struct ArgTranslation {
     program: Vec<OsString>,
-    /// pprof's word for a view, with ours.
+    /// pprof's word for a view, and our words.
     view: Option<(&'static str, Vec<OsString>)>,
     base: Vec<OsString>,
-    /// Everything that is no option.
+    /// All arguments that are not options.
     files: Vec<OsString>,
     options: Vec<OsString>,
-    /// An option of pictures, as it was typed.
-    of_pictures: Option<&'static str>,
-    /// pprof's own option says where the answer goes, so its ending says nothing.
+    /// A picture option, as it was typed.
+    picture_option: Option<&'static str>,
+    /// True if the output file came from pprof's `-output`, whose extension does not set the format.
     has_output: bool,
 }
 
-impl Translation {
-    fn from_args(command: &Command, args: Vec<OsString>) -> Result<Translation, String> {
+impl ArgTranslation {
+    fn from_args(command: &Command, args: Vec<OsString>) -> Result<ArgTranslation, String> {
         let mut args = args.into_iter().peekable();
-        let mut read = Translation { program: args.next().into_iter().collect(), ..Translation::default() };
+        let mut read = ArgTranslation { program: args.next().into_iter().collect(), ..ArgTranslation::default() };
         while let Some(arg) = args.next() {
             let text = arg.to_str().unwrap_or_default();
             if text == "--" {
@@ -246,7 +246,7 @@ impl Translation {
         let is_on =
             value.as_ref().is_none_or(|v| matches!(v.to_str(), Some("true" | "t" | "T" | "1" | "TRUE" | "True")));
         if matches!(meaning, View(_) | Switch(_) | TurnedOff(_)) && !is_on && !is_off {
-            return Err(format!("-{word} is on or off: -{word}, -{word}=true or -{word}=false"));
+            return Err(format!("-{word} must be on or off: -{word}, -{word}=true or -{word}=false"));
         }
         let owned = |words: &[&str]| words.iter().map(OsString::from).collect::<Vec<_>>();
         let mut valued = || {
@@ -266,7 +266,7 @@ impl Translation {
                 let mut value = valued()?;
                 value.push(unit);
                 self.has_output |= word == "output";
-                // In one argument, so that a value may begin with a dash.
+                // Uses a single argument, so that the value may begin with a dash.
                 let mut option = OsString::from(option);
                 if option != "-n" {
                     option.push("=");
@@ -276,7 +276,7 @@ impl Translation {
             }
             InPictures(option) => {
                 self.options.extend([option.into(), valued()?]);
-                self.of_pictures = Some(word);
+                self.picture_option = Some(word);
             }
             Base => self.base.push(valued()?),
             Symbolize => {
@@ -297,27 +297,27 @@ impl Translation {
 
     fn set_view(&mut self, word: &'static str, words: Vec<OsString>) -> Result<(), String> {
         match self.view.replace((word, words)) {
-            Some((before, _)) if before != word => Err(format!("-{before} and -{word} are two views; ask for one")),
+            Some((before, _)) if before != word => Err(format!("-{before} and -{word} are two views; choose one")),
             _ => Ok(()),
         }
     }
 
-    /// The arguments: the view, options, then the files of each side.
+    /// Returns the translated arguments: the view, the options, then the files of each side.
     fn words(self) -> Result<Vec<OsString>, String> {
-        let Translation { program, view, base, mut files, mut options, of_pictures, has_output } = self;
+        let ArgTranslation { program, view, base, mut files, mut options, picture_option, has_output } = self;
         let given = files
             .first()
             .and_then(|first| first.to_str())
             .and_then(|first| Cli::command().find_subcommand(first).map(|_| first.to_owned()));
-        let own = match (&given, &view) {
+        let verb_words = match (&given, &view) {
             (Some(verb), Some((word, _))) => {
-                return Err(format!("-{word} is a view of pprof's, {verb} one of ours; ask for one"));
+                return Err(format!("-{word} is a view of pprof, and {verb} a verb of pprofdiff; choose one"));
             }
             (Some(verb), None) if ["peek", "list", "disasm"].contains(&verb.as_str()) => 2,
             (Some(_), None) => 1,
             (None, _) => 0,
         };
-        let files_of_new = files.split_off(own.min(files.len()));
+        let files_of_new = files.split_off(verb_words.min(files.len()));
         let mut words = [program, files].concat();
         let has = |options: &[OsString], option: &str| {
             options.iter().any(|o| o.to_str().is_some_and(|o| o.starts_with(option)))
@@ -331,15 +331,15 @@ impl Translation {
             }
             if base.is_empty() && files_of_new.len() > 1 {
                 return Err(format!(
-                    "-{word} A B is one profile in pprof, of a binary or added up; to compare write -{word} -base A B, or \
-                     pprofdiff {} A B; to add up, pprofdiff merge",
+                    "-{word} A B is one profile in pprof, of a binary or added up; to compare, write -{word} -base A B \
+                     or pprofdiff {} A B; to add up, use pprofdiff merge",
                     view[0].display()
                 ));
             }
             words.extend(view);
         }
-        if let Some(word) = of_pictures.filter(|_| is_table) {
-            return Err(answered(word, "tables leave no rows out by a fraction; -n N shows the first"));
+        if let Some(word) = picture_option.filter(|_| is_table) {
+            return Err(answered(word, "tables do not drop rows by a fraction; -n N limits the rows"));
         }
         words.extend(options);
         if base.is_empty() {
@@ -347,9 +347,9 @@ impl Translation {
             return Ok(words);
         }
         if files_of_new.is_empty() {
-            return Err("-base names one side; the profile to compare with it is missing".to_owned());
+            return Err("-base sets one side, but the profile to compare is missing".to_owned());
         }
-        // pprof adds up the files of a side.
+        // pprof adds up the files of a side, and so does --sum.
         if base.len() > 1 || files_of_new.len() > 1 {
             words.push("--sum".into());
         }
@@ -362,5 +362,5 @@ impl Translation {
 }
 
 fn answered(word: &str, answer: &str) -> String {
-    format!("-{word} is pprof's; here: {answer}")
+    format!("-{word} is an option of pprof; here: {answer}")
 }

@@ -1,11 +1,11 @@
-//! `pprofdiff series`: frames along a history of builds, or many builds against one base. What fails is said and stops
-//! nothing.
+//! `pprofdiff series`: follows frames along a history of builds, or compares many builds with one base. A failed build
+//! is reported and does not stop the others.
 
 use pprofdiff::Source;
 use pprofdiff::input::sort_builds;
 use pprofdiff::series::{Against, FEWEST_BUILDS, Order, Series, SeriesOptions};
 use pprofdiff::text::sanitize;
-use pprofdiff_report::{INCONCLUSIVE, Format, RUNS, Report, View, explain_line, failed_builds};
+use pprofdiff_report::{Format, INCONCLUSIVE, RUNS, Report, View, explain_line, failed_builds};
 
 use crate::args::{SeriesArgs, SeriesOrder, SeriesRows};
 use crate::outputs::Outputs;
@@ -28,7 +28,7 @@ pub fn run(args: &SeriesArgs) -> Result<()> {
         failed.iter().for_each(|line| say(line));
     }
     let (report, closing) = answer(args, &inputs, format, &series)?;
-    let closing = if closing { why(&series, args, &inputs)? } else { None };
+    let closing = if closing { cause_line(&series, args, &inputs)? } else { None };
     write_to(args.output.path(), |out| {
         (format.write)(&report, out, args.output.style())?;
         closing.map_or(Ok(()), |line| writeln!(out, "\n{line}"))
@@ -39,7 +39,7 @@ pub fn run(args: &SeriesArgs) -> Result<()> {
     }
 }
 
-/// Loads the builds, of which there are so many.
+/// Loads the builds. `count` is their number.
 pub fn load(
     args: &SeriesArgs,
     inputs: &Inputs,
@@ -47,35 +47,36 @@ pub fn load(
     count: usize,
     builds: impl Iterator<Item = (String, Source)>,
 ) -> Result<Series> {
-    // What can't be asked is said before a profile is loaded; how many builds there are shows when they are.
-    let (asked, _) = view(args, args.base.is_none() && count >= FEWEST_BUILDS, format)?;
-    let query = args.query.request(asked).for_format(format)?.of_one_type()?.clone();
+    // Rejects unsupported options before a profile is loaded. The kind of rows depends on the number of builds, which
+    // is known from `count`.
+    let (requested_view, _) = view(args, args.base.is_none() && count >= FEWEST_BUILDS, format)?;
+    let query = args.query.request(requested_view).for_format(format)?.of_one_type()?.clone();
     let against = if args.base.is_some() { Against::First } else { Against::Previous };
     let order = if args.order == SeriesOrder::Key { Order::Key } else { Order::Given };
     let options = SeriesOptions::default().with_load(inputs.options.clone()).with_against(against).with_order(order);
     Ok(Series::load(builds, &query, &options)?)
 }
 
-/// What is asked of the builds, and whether a line of the largest change's cause closes it.
+/// Returns the report about the builds, and whether a line with the cause of the largest change follows it.
 pub fn answer(args: &SeriesArgs, inputs: &Inputs, format: &Format, series: &Series) -> Result<(Report, bool)> {
-    let (asked, closing) = view(args, series.is_history(), format)?;
-    let request = args.query.request(asked).for_format(format)?;
+    let (requested_view, closing) = view(args, series.is_history(), format)?;
+    let request = args.query.request(requested_view).for_format(format)?;
     Ok((request.answer_series(series, &inputs.options)?, closing))
 }
 
-/// What is asked, of a history or of other builds, and whether a line of the largest change's cause closes it.
+/// Returns the view for a history or for unordered builds, and whether a line with the cause of the largest change
+/// follows it.
 fn view(args: &SeriesArgs, is_history: bool, format: &Format) -> Result<(View, bool)> {
     let (sort, limit) = (args.shown.sort(), args.shown.limit(format.limit));
     let rows = args.rows.unwrap_or(if is_history { SeriesRows::Shifts } else { SeriesRows::Movers });
     if args.dense && rows != SeriesRows::Values {
         return Err(Failure::Message("--dense needs --rows values".to_owned()));
     }
-    // A page explains in any case.
+    // A page always includes explanations.
     let closes = args.explain && rows != SeriesRows::Shifts && format.name != "html";
     if closes && format.name != "text" {
-        let why =
-            "--explain closes a table for people (--format text), unless rows are lasting changes (--rows shifts)";
-        return Err(Failure::Message(why.to_owned()));
+        let message = "--explain needs --format text, or rows that are lasting changes (--rows shifts)";
+        return Err(Failure::Message(message.to_owned()));
     }
     let view = match rows {
         SeriesRows::Shifts => {
@@ -89,20 +90,22 @@ fn view(args: &SeriesArgs, is_history: bool, format: &Format) -> Result<(View, b
     Ok((view, closes))
 }
 
-/// Why the builds from the largest change on differ from those before it, in a line.
-fn why(series: &Series, args: &SeriesArgs, inputs: &Inputs) -> Result<Option<String>> {
+/// Explains in one line how the builds after the largest change differ from those before it.
+fn cause_line(series: &Series, args: &SeriesArgs, inputs: &Inputs) -> Result<Option<String>> {
     let Some(point) = series.largest_change(args.shown.sort(), RUNS) else { return Ok(None) };
     let explanation = series.explain(&point, &inputs.options, &explain::own_runtime(None)?)?;
     let line = explain_line(&explanation).unwrap_or_else(|| INCONCLUSIVE.to_owned());
     Ok(Some(format!("explain: {}: {line}", sanitize(&series.builds.all[point.build].key))))
 }
 
-/// The builds that the arguments name, the base before them.
+/// Returns the builds in the arguments, with the base first.
 fn builds(args: &SeriesArgs, inputs: &Inputs) -> Result<Vec<(String, Source)>> {
     one_stdin(args.builds.iter().chain(&args.base))?;
     let mut builds = match args.builds.as_slice() {
         [one] if is_pattern(one) && args.order == SeriesOrder::Given => {
-            return Err(Failure::Message("files of a pattern are in no given order; name the files".to_owned()));
+            return Err(Failure::Message(
+                "--order given needs a list of files, because the files of a pattern have no order".to_owned(),
+            ));
         }
         files => inputs.named(files)?,
     };

@@ -1,16 +1,17 @@
-//! `pprofdiff serve`: the page of pprofdiff-web, with this process as its engine.
+//! `pprofdiff serve`: serves the page of pprofdiff-web, with this process as its engine.
 //!
-//! It listens on this machine only, under an address that holds a secret. A page of somebody else's that a browser has
-//! open can send requests here all the same: it does not know the secret, and besides a request must name this host (so
-//! that no other name can be made to lead here) and, where it says which page sends it, this page. Paths and URLs are read
-//! if the command line names them; the page sends contents.
+//! The server accepts connections only from this machine, at an address that contains a secret. A malicious page in the
+//! same browser can still send requests to it. Three checks reject such requests: the path must contain the secret, the
+//! Host header must be this address (which prevents DNS rebinding), and the Origin header, if present, must be this
+//! page. The server reads only the paths and URLs on its command line; the page uploads the content of other files.
 //!
-//! `--open` starts the browser with a private file that redirects to the address, because other users can read the arguments
-//! of a process.
+//! `--open` starts the browser with a private file that redirects to the address, because other users can read the
+//! arguments of a process.
 //!
-//! Each tab has sessions of its own, under names that it makes; the first has the files of the command line.
-//! So a bad file closes nothing, tabs share nothing, and no answer that comes late is taken for another's. Nobody hears
-//! of a tab that is closed: the sessions that were used last are kept, and share the command line's profiles.
+//! Each tab has its own sessions, under names that the tab chooses. The first session has the files of the command
+//! line. A bad file therefore affects only one session, and a late answer can't be mistaken for the answer to another
+//! request. A closed tab sends no message, so the server keeps only the most recently used sessions. They share the
+//! profiles of the command line.
 
 use std::convert::Infallible;
 use std::hash::{BuildHasher, RandomState};
@@ -26,8 +27,8 @@ use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use pprofdiff::output::PrivateFile;
 use pprofdiff::recording::Recording;
-use pprofdiff::{Source, Work};
-use pprofdiff_web::{ASSETS, Engine, Question, Session, Sides, choices, index, style};
+use pprofdiff::{Cancellation, Source};
+use pprofdiff_web::{ASSETS, PageEngine, Question, Session, SessionSides, choices, index, style};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -37,7 +38,7 @@ use crate::args::ServeArgs;
 use crate::outputs::Outputs;
 use crate::{Failure, Inputs, Result, one_stdin, say, terminal};
 
-/// Serves until it is ended.
+/// Serves until the process ends.
 pub fn run(args: &ServeArgs) -> Result<()> {
     let inputs = Inputs::without_base(&args.load, Outputs::default())?;
     let mut session = Session::new(inputs.options.clone());
@@ -58,7 +59,7 @@ pub fn run(args: &ServeArgs) -> Result<()> {
     one_stdin(base.iter().chain(&new).copied())?;
     let is_alone = base.is_empty();
     let mut add = |side: Vec<&PathBuf>| -> Result<Vec<usize>> {
-        // One side of runs alone is a profile; beside another it is its runs.
+        // A recorded side alone is a single profile. If there is another side, it is the runs of its side.
         let sources =
             if is_alone { side.iter().map(|path| inputs.source(path)).collect() } else { inputs.sources(side) };
         sources?.into_iter().map(|source| Ok(session.add(source)?)).collect()
@@ -67,20 +68,20 @@ pub fn run(args: &ServeArgs) -> Result<()> {
     let named = !new.is_empty();
     if named {
         session.plan(match base.is_empty() && new.len() > 1 {
-            true => Sides::Series(new),
-            false => Sides::Diff { base, new },
+            true => SessionSides::Series(new),
+            false => SessionSides::Diff { base, new },
         });
     }
     let limit = usize::try_from(inputs.options.inflated_limit).unwrap_or(usize::MAX);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let listener = TcpListener::bind(("127.0.0.1", args.port)).await.map_err(|e| {
-            Failure::Message(format!("127.0.0.1:{} can't be listened on ({e}); another --port, perhaps", args.port))
+            Failure::Message(format!("can't listen on 127.0.0.1:{} ({e}); try another --port", args.port))
         })?;
         let port = listener.local_addr()?.port();
-        let server = Arc::new(Server {
+        let server = Arc::new(PageServer {
             hosts: ["127.0.0.1", "localhost"].map(|host| match port {
-                // Browsers leave it out.
+                // Browsers omit the default port.
                 80 => host.to_owned(),
                 port => format!("{host}:{port}"),
             }),
@@ -92,7 +93,7 @@ pub fn run(args: &ServeArgs) -> Result<()> {
             pool: rayon::ThreadPoolBuilder::new().build().ok(),
         });
         let address = format!("http://{}/{}/", server.hosts[0], server.secret);
-        say(&format!("{address} (Ctrl-C ends it)"));
+        say(&format!("{address} (stop with Ctrl-C)"));
         if args.open {
             let page = PrivateFile::new(".html", redirect(&address).as_bytes())?;
             let opened = terminal::open_page(page.path());
@@ -105,7 +106,7 @@ pub fn run(args: &ServeArgs) -> Result<()> {
             });
         }
         loop {
-            // A client that is gone again, or too many of them, end no server.
+            // A failed connection, or too many connections, must not stop the server.
             let Ok((stream, _)) = listener.accept().await else {
                 tokio::time::sleep(Duration::from_millis(50)).await;
                 continue;
@@ -113,7 +114,7 @@ pub fn run(args: &ServeArgs) -> Result<()> {
             let server = server.clone();
             tokio::spawn(async move {
                 let service = service_fn(|request| server.clone().answer(request));
-                // A browser that goes away in the middle of an answer is no error.
+                // A browser that disconnects in the middle of an answer is not an error.
                 let mut connection = hyper::server::conn::http1::Builder::new();
                 let _ = connection.timer(TokioTimer::new()).serve_connection(TokioIo::new(stream), service).await;
             });
@@ -134,19 +135,19 @@ fn redirect(address: &str) -> String {
     )
 }
 
-/// 128 random bits: hashers have keys from the system's random source.
+/// Returns 128 random bits as hexadecimal digits. The keys of hashers come from the system's random source.
 fn secret() -> String {
     let part = || RandomState::new().hash_one(0u8);
     format!("{:016x}{:016x}", part(), part())
 }
 
-struct Server {
-    /// What the address can be called.
+struct PageServer {
+    /// The values of the Host header that name this server.
     hosts: [String; 2],
     secret: String,
-    /// Bytes of a file that the page sends: as many as it may inflate to.
+    /// The maximum size of an uploaded file: the limit for inflated profiles.
     limit: usize,
-    /// That of the command line's files, with which each tab begins.
+    /// The session with the files of the command line, from which each tab starts.
     first: Session,
     sessions: Mutex<Sessions>,
     /// The redirect page of `--open`, until the browser has loaded the address.
@@ -154,19 +155,19 @@ struct Server {
     pool: Option<rayon::ThreadPool>,
 }
 
-/// Most sessions that are kept: nobody hears of a tab that is closed.
+/// The maximum number of sessions, because closed tabs are not reported.
 const MAX_SESSIONS: usize = 32;
-/// Most bytes of a session's name.
+/// The maximum length of a session's name.
 const MAX_NAME_BYTES: usize = 64;
 
-/// What tabs are doing, by the names that they give it; the one that was used last comes last.
+/// The sessions by name. The most recently used session comes last.
 #[derive(Default)]
 struct Sessions(Vec<(String, Arc<Mutex<Session>>)>);
 
 impl Sessions {
     fn find(&mut self, name: &str) -> Option<Arc<Mutex<Session>>> {
-        let at = self.0.iter().position(|(known, _)| known == name)?;
-        self.0[at..].rotate_left(1);
+        let position = self.0.iter().position(|(known, _)| known == name)?;
+        self.0[position..].rotate_left(1);
         self.0.last().map(|(_, session)| session.clone())
     }
 
@@ -185,8 +186,8 @@ impl Sessions {
     }
 }
 
-/// Stops work whose answer nobody waits for any more.
-struct StopWhenDropped(Work);
+/// Stops work when the connection that waits for its answer is dropped.
+struct StopWhenDropped(Cancellation);
 
 impl Drop for StopWhenDropped {
     fn drop(&mut self) {
@@ -194,17 +195,17 @@ impl Drop for StopWhenDropped {
     }
 }
 
-/// An answer: its type and content, or what is wrong with the question.
-type Answer = Result<(&'static str, Vec<u8>), (StatusCode, String)>;
+/// An answer with its content type, or an error with its HTTP status.
+type PageAnswer = Result<(&'static str, Vec<u8>), (StatusCode, String)>;
 
 #[derive(Deserialize)]
-struct Asked {
+struct AnswerRequest {
     question: Question,
     format: String,
 }
 
-impl Server {
-    async fn answer(self: Arc<Server>, request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
+impl PageServer {
+    async fn answer(self: Arc<PageServer>, request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
         let (status, (content_type, content)) = match self.answer_to(request).await {
             Ok(answer) => (StatusCode::OK, answer),
             Err((status, why)) => (status, ("text/plain; charset=utf-8", why.into_bytes())),
@@ -216,7 +217,7 @@ impl Server {
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
         for (name, value) in [
             ("x-content-type-options", "nosniff"),
-            // The address is the secret.
+            // The address contains the secret.
             ("referrer-policy", "no-referrer"),
             ("cross-origin-resource-policy", "same-origin"),
             ("x-frame-options", "DENY"),
@@ -226,18 +227,23 @@ impl Server {
         Ok(response)
     }
 
-    async fn answer_to(self: Arc<Server>, request: Request<Incoming>) -> Answer {
+    async fn answer_to(self: Arc<PageServer>, request: Request<Incoming>) -> PageAnswer {
         let header = |name| request.headers().get(name).map(|value| value.to_str().unwrap_or_default());
-        let is_host = |host: &str| self.hosts.iter().any(|own| own == host);
+        let is_host = |host: &str| self.hosts.iter().any(|allowed| allowed == host);
         if !header(HOST).is_some_and(is_host) {
-            return Err((StatusCode::MISDIRECTED_REQUEST, "this is no other host".to_owned()));
+            return Err((StatusCode::MISDIRECTED_REQUEST, "the Host header does not name this server".to_owned()));
         }
         if header(ORIGIN).is_some_and(|origin| !origin.strip_prefix("http://").is_some_and(is_host)) {
-            return Err((StatusCode::FORBIDDEN, "another page has no business here".to_owned()));
+            return Err((StatusCode::FORBIDDEN, "requests from other pages are not allowed".to_owned()));
         }
-        let missing = || (StatusCode::NOT_FOUND, "pprofdiff serve has printed its address, with a secret".to_owned());
+        let missing = || {
+            (
+                StatusCode::NOT_FOUND,
+                "not found; use the address that pprofdiff serve printed, which contains a secret".to_owned(),
+            )
+        };
         let path = request.uri().path().strip_prefix('/').and_then(|path| path.split_once('/')).ok_or_else(missing)?;
-        // Who can guess 128 bits by how long this takes has no need to.
+        // A timing attack on this comparison would need to guess 128 bits, so it is not a concern.
         let (_, name) = Some(path).filter(|(secret, _)| *secret == self.secret).ok_or_else(missing)?;
         self.forget_opened();
         if request.method() == Method::GET {
@@ -250,21 +256,21 @@ impl Server {
         let file = request.uri().query().and_then(|query| query.strip_prefix("name=")).map(decoded);
         let body = Limited::new(request.into_body(), self.limit).collect().await;
         let body = body.map_err(|e| (StatusCode::PAYLOAD_TOO_LARGE, e.to_string()))?.to_bytes();
-        // A browser that goes, or that asks for something else instead, drops this.
-        let stopping = StopWhenDropped(Work::new());
+        // This is dropped when the browser disconnects or sends a newer request.
+        let stopping = StopWhenDropped(Cancellation::new());
         let work = stopping.0.clone();
         let done = tokio::task::spawn_blocking(move || self.operate(&operation, file, body, &work)).await;
         done.unwrap_or_else(|e| Err((StatusCode::INTERNAL_SERVER_ERROR, e.to_string())))
     }
 
-    /// What the page asks of its engine: as the worker's operations.
-    fn operate(&self, path: &str, file: Option<String>, body: Bytes, work: &Work) -> Answer {
+    /// Performs an operation of the page. The operations have the same names as in the page's worker.
+    fn operate(&self, path: &str, file: Option<String>, body: Bytes, work: &Cancellation) -> PageAnswer {
         if path == "choices" {
             return as_json(&choices());
         }
         let Some((name, operation)) = path.split_once('/') else { return Err(unknown(path)) };
         if name.len() > MAX_NAME_BYTES {
-            return Err((StatusCode::BAD_REQUEST, "that is no session's name".to_owned()));
+            return Err((StatusCode::BAD_REQUEST, "the session's name is too long".to_owned()));
         }
         let session = {
             let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
@@ -281,15 +287,15 @@ impl Server {
                 ("state", None) => sessions.begin(name, self.first.fork()),
                 (_, None) => {
                     let why = format!(
-                        "pprofdiff serve keeps the files of the {MAX_SESSIONS} tabs that were used last, and these no \
-                         more; reload to see those of the command line"
+                        "pprofdiff serve keeps the files of the {MAX_SESSIONS} most recently used tabs, and dropped \
+                         those of this tab; reload to see the files of the command line"
                     );
                     return Err((StatusCode::GONE, why));
                 }
             }
         };
-        // Before the pool's threads take part: one that waits for another helps with other requests meanwhile, and would
-        // wait for what it holds itself.
+        // Locks the session before work moves to the pool. A pool thread that waits for another thread may execute
+        // other requests meanwhile, and would deadlock on a lock that it holds itself.
         let mut session = session.lock().unwrap_or_else(PoisonError::into_inner);
         let session = &mut *session;
         let answer = || work.run(|| operate(session, operation, file, body));
@@ -305,48 +311,48 @@ impl Server {
         drop(self.opened.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
 
-    /// A file of the page.
+    /// Returns a file of the page.
     fn file(&self, name: &str) -> Option<(&'static str, Vec<u8>)> {
         Some(match name {
-            "" => ("text/html; charset=utf-8", index(Engine::Server).into_bytes()),
+            "" => ("text/html; charset=utf-8", index(PageEngine::Server).into_bytes()),
             "style.css" => ("text/css; charset=utf-8", style().into_bytes()),
             name => ASSETS.iter().find(|asset| asset.name == name).map(|a| (a.content_type, a.content.to_vec()))?,
         })
     }
 }
 
-fn operate(session: &mut Session, operation: &str, file: Option<String>, body: Bytes) -> Answer {
-    let told = |e: pprofdiff::Error| (StatusCode::UNPROCESSABLE_ENTITY, e.to_string());
-    let known: Value = match operation {
+fn operate(session: &mut Session, operation: &str, file: Option<String>, body: Bytes) -> PageAnswer {
+    let unprocessable = |e: pprofdiff::Error| (StatusCode::UNPROCESSABLE_ENTITY, e.to_string());
+    let value: Value = match operation {
         "state" => json!({"files": session.names(), "sides": session.sides()}),
         "add" => {
             let source = Source::Bytes(file.unwrap_or_else(|| "profile".to_owned()), body.into());
-            session.add(source).map_err(told)?.into()
+            session.add(source).map_err(unprocessable)?.into()
         }
-        "read" => session.read(parsed(&body)?).map(|()| Value::Null).map_err(told)?,
-        "compare" => session.compare(&parsed(&body)?).map_err(told)?,
+        "read" => session.read(parsed(&body)?).map(|()| Value::Null).map_err(unprocessable)?,
+        "compare" => session.compare(&parsed(&body)?).map_err(unprocessable)?,
         "answer" => {
-            let Asked { question, format } = parsed(&body)?;
-            return Ok(("application/octet-stream", session.answer(&question, &format).map_err(told)?));
+            let AnswerRequest { question, format } = parsed(&body)?;
+            return Ok(("application/octet-stream", session.answer(&question, &format).map_err(unprocessable)?));
         }
         other => return Err(unknown(other)),
     };
-    as_json(&known)
+    as_json(&value)
 }
 
-fn as_json(known: &Value) -> Answer {
-    Ok(("application/json", known.to_string().into_bytes()))
+fn as_json(value: &Value) -> PageAnswer {
+    Ok(("application/json", value.to_string().into_bytes()))
 }
 
 fn unknown(operation: &str) -> (StatusCode, String) {
-    (StatusCode::NOT_FOUND, format!("there is no operation {operation:?}"))
+    (StatusCode::NOT_FOUND, format!("unknown operation {operation:?}"))
 }
 
 fn parsed<T: DeserializeOwned>(body: &[u8]) -> Result<T, (StatusCode, String)> {
     serde_json::from_slice(body).map_err(|e| (StatusCode::BAD_REQUEST, e.to_string()))
 }
 
-/// A part of an address as it was before `encodeURIComponent`.
+/// Decodes a text that the page encoded with `encodeURIComponent`.
 fn decoded(text: &str) -> String {
     percent_encoding::percent_decode_str(text).decode_utf8_lossy().into_owned()
 }

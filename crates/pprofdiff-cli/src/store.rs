@@ -1,4 +1,5 @@
-//! `pprofdiff store`: profiles by keys, in files that data engines read. What fails is said and stops nothing.
+//! `pprofdiff store`: stores profiles by key, in files that data engines can read. A failed profile is reported and
+//! does not stop the others.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -24,7 +25,7 @@ pub fn run(args: &StoreArgs) -> Result<()> {
                 say(&format!("warning: {link} is a link; its target was neither compacted nor removed"));
             }
             print(&format!(
-                "{} files of {} are now {} of {}; {} left over are removed\n",
+                "{} files of {} are now {} of {}; {} leftovers were removed\n",
                 done.files_before,
                 size(done.bytes_before),
                 done.files_after,
@@ -35,22 +36,22 @@ pub fn run(args: &StoreArgs) -> Result<()> {
     }
 }
 
-type Keys = Vec<(String, String)>;
+type StoreKeys = Vec<(String, String)>;
 
-/// The profiles that the arguments name, with their keys.
-fn profiles(args: &StoreAddArgs, inputs: &Inputs) -> Result<Vec<(Keys, Source)>> {
-    let of_file = |file: ListedFile| -> Result<(Keys, Source)> {
-        Ok((file.keys.into_iter().collect(), inputs.found(Source::Path(file.profile), true)?))
+/// Returns the profiles in the arguments, with their keys.
+fn profiles(args: &StoreAddArgs, inputs: &Inputs) -> Result<Vec<(StoreKeys, Source)>> {
+    let with_keys = |file: ListedFile| -> Result<(StoreKeys, Source)> {
+        Ok((file.keys.into_iter().collect(), inputs.resolve(Source::Path(file.profile), true)?))
     };
-    let is_asked_of_files = args.key.iter().any(|(_, value)| value.contains(['{', '}']));
+    let has_placeholders = args.key.iter().any(|(_, value)| value.contains(['{', '}']));
     match args.profiles.as_slice() {
-        patterns if is_asked_of_files || matches!(patterns, [pattern] if is_pattern(pattern)) => {
-            let mut found = Vec::new();
+        patterns if has_placeholders || matches!(patterns, [pattern] if is_pattern(pattern)) => {
+            let mut keyed_profiles = Vec::new();
             for pattern in patterns {
                 let files = inputs.finder().keyed_files(&pattern.to_string_lossy(), &args.key, &inputs.options)?;
-                found.extend(files.into_iter().map(of_file).collect::<Result<Vec<_>>>()?);
+                keyed_profiles.extend(files.into_iter().map(with_keys).collect::<Result<Vec<_>>>()?);
             }
-            Ok(found)
+            Ok(keyed_profiles)
         }
         files => {
             one_stdin(files.iter())?;
@@ -65,16 +66,16 @@ fn add(args: &StoreAddArgs) -> Result<()> {
     let names: Vec<String> = args.key.iter().map(|(name, _)| name.clone()).collect();
     let into = Store::open_or_create(&args.store, &names)?;
     let progress = Progress::new(Some(profiles.len() as u64), "profiles");
-    let (mut added, mut known, mut failed, mut bytes) = (0, 0, 0, 0);
+    let (mut added, mut duplicates, mut failed, mut bytes) = (0, 0, 0, 0);
     for (keys, source) in &profiles {
         let done = source
             .load(&inputs.options)
             .and_then(|profile| store::add(&into, &profile, keys).map_err(|e| e.in_input(&source.name())));
         match done {
             Ok(done) if done.is_new => (added, bytes) = (added + 1, bytes + done.bytes),
-            Ok(_) => known += 1,
-            // The next profile would have no room either.
-            Err(e) if e.kind() == pprofdiff::ErrorKind::Io && is_of_store(&e, &args.store) => return Err(e.into()),
+            Ok(_) => duplicates += 1,
+            // An I/O error of the store would also affect the next profile, so it ends the command.
+            Err(e) if e.kind() == pprofdiff::ErrorKind::Io && is_store_error(&e, &args.store) => return Err(e.into()),
             Err(e) => {
                 failed += 1;
                 progress.suspend(|| say(&error_line(&e)));
@@ -83,17 +84,17 @@ fn add(args: &StoreAddArgs) -> Result<()> {
         progress.advance();
     }
     progress.finish();
-    let were_there = if known > 0 { format!("; {known} were there already") } else { String::new() };
-    let what = if added == 1 { "profile" } else { "profiles" };
-    print(&format!("{added} {what} added, {}{were_there}\n", size(bytes)))?;
+    let duplicate_note = if duplicates > 0 { format!("; {duplicates} already stored") } else { String::new() };
+    let noun = if added == 1 { "profile" } else { "profiles" };
+    print(&format!("{added} {noun} added, {}{duplicate_note}\n", size(bytes)))?;
     match failed {
         0 => Ok(()),
         _ => Err(Failure::Message(format!("{failed} of {} profiles failed", profiles.len()))),
     }
 }
 
-/// True of an error of the store's own files.
-fn is_of_store(e: &Error, store: &Path) -> bool {
+/// Returns true if the error is about the store's own files.
+fn is_store_error(e: &Error, store: &Path) -> bool {
     e.input().is_some_and(|name| Path::new(name).starts_with(store))
 }
 

@@ -1,26 +1,26 @@
-//! What the command does for somebody who watches it: progress, the phase of what takes long, Ctrl-C, a browser.
-//! Without the feature `terminal` nothing is shown, Ctrl-C ends the process, and no browser opens.
+//! Features for interactive use: progress bars, the current phase of slow work, Ctrl-C, and opening a browser. Without
+//! the feature `terminal`, nothing is shown, Ctrl-C ends the process, and no browser opens.
 //!
-//! Ctrl-C stops the work, which removes what is half written. What can't stop (a read from a pipe) is waited for half a
-//! second; `serve` and `mcp` have nothing to put away, and end at once. Phases are shown from half a second on, and are
-//! gone before the answer is written.
+//! Ctrl-C stops the work, which removes partial output files. Operations that can't stop, such as a read from a pipe,
+//! get half a second. `serve` and `mcp` need no cleanup and end at once. Phases are shown after half a second, and are
+//! cleared before the result is written.
 
 use std::path::Path;
 
-use pprofdiff::Work;
+use pprofdiff::Cancellation;
 
 use crate::Result;
 
-/// How far a job is: a bar on a terminal that nothing else is written to, elsewhere nothing.
+/// A progress bar. It is shown only if standard error is a terminal.
 pub struct Progress {
     #[cfg(feature = "terminal")]
     bar: indicatif::ProgressBar,
 }
 
 impl Progress {
-    /// Of so many things, if that is known.
+    /// Creates a bar for `count` items, or a spinner if the number is not known.
     #[cfg(feature = "terminal")]
-    pub fn new(count: Option<u64>, what: &str) -> Progress {
+    pub fn new(count: Option<u64>, noun: &str) -> Progress {
         use indicatif::{ProgressBar, ProgressStyle};
         use std::io::{IsTerminal, stderr};
 
@@ -29,28 +29,28 @@ impl Progress {
         }
         let (bar, template) = match count {
             Some(count) => {
-                (ProgressBar::new(count), format!("{{bar:40}} {{pos}}/{{len}} {what}, {{per_sec}}, {{eta}} left"))
+                (ProgressBar::new(count), format!("{{bar:40}} {{pos}}/{{len}} {noun}, {{per_sec}}, {{eta}} left"))
             }
-            None => (ProgressBar::no_length(), format!("{{spinner}} {{pos}} {what}, {{per_sec}}")),
+            None => (ProgressBar::no_length(), format!("{{spinner}} {{pos}} {noun}, {{per_sec}}")),
         };
         let style = ProgressStyle::with_template(&template).unwrap_or_else(|_| ProgressStyle::default_bar());
         phases::cover(true);
         Progress { bar: bar.with_style(style) }
     }
 
-    /// One more is done.
+    /// Counts one more item.
     #[cfg(feature = "terminal")]
     pub fn advance(&self) {
         self.bar.inc(1);
     }
 
-    /// Writes something to the terminal, with the bar out of its way.
+    /// Hides the bar while `write` writes to the terminal.
     #[cfg(feature = "terminal")]
     pub fn suspend<T>(&self, write: impl FnOnce() -> T) -> T {
         self.bar.suspend(write)
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     #[cfg(feature = "terminal")]
     pub fn finish(&self) {
         if !self.bar.is_hidden() && !self.bar.is_finished() {
@@ -82,7 +82,7 @@ impl Progress {
     pub fn finish(&self) {}
 }
 
-/// The line that says what the work is doing, below all else on the terminal.
+/// The line below all other output that shows the current phase.
 #[cfg(feature = "terminal")]
 mod phases {
     use std::io::{IsTerminal, stderr};
@@ -92,25 +92,25 @@ mod phases {
     use std::time::Duration;
 
     use indicatif::{ProgressBar, ProgressStyle};
-    use pprofdiff::Work;
+    use pprofdiff::Cancellation;
 
-    /// What is done sooner says nothing.
+    /// The delay before a phase is shown, so that fast commands show nothing.
     const PATIENCE: Duration = Duration::from_millis(500);
     const TICK: Duration = Duration::from_millis(100);
 
-    struct Line {
+    struct PhaseLine {
         bar: Option<ProgressBar>,
-        /// A bar of progress is shown there, or the answer.
+        /// True while a progress bar or the result occupies the line.
         is_covered: bool,
     }
 
-    static LINE: Mutex<Line> = Mutex::new(Line { bar: None, is_covered: true });
+    static LINE: Mutex<PhaseLine> = Mutex::new(PhaseLine { bar: None, is_covered: true });
 
-    fn line() -> MutexGuard<'static, Line> {
+    fn line() -> MutexGuard<'static, PhaseLine> {
         LINE.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    impl Line {
+    impl PhaseLine {
         fn clear(&mut self) {
             if let Some(bar) = self.bar.take() {
                 bar.finish_and_clear();
@@ -128,14 +128,14 @@ mod phases {
         }
     }
 
-    /// Makes room for a bar of progress or the answer, or takes that back.
+    /// Hides the line to make room for a progress bar or the result, or shows it again.
     pub fn cover(is_covered: bool) {
         let mut line = line();
         line.is_covered = is_covered;
         line.clear();
     }
 
-    /// Writes something to the terminal, with the line out of its way.
+    /// Hides the line while `write` writes to the terminal.
     pub fn suspend<T>(write: impl FnOnce() -> T) -> T {
         match &line().bar {
             Some(bar) => bar.suspend(write),
@@ -143,11 +143,11 @@ mod phases {
         }
     }
 
-    /// Shows the phases of a work until it is dropped; only where standard error is a terminal.
+    /// Shows the phases of work until dropped, if standard error is a terminal.
     pub struct Phases(Option<(Sender<()>, JoinHandle<()>)>);
 
     impl Phases {
-        pub fn show(work: &Work) -> Phases {
+        pub fn show(work: &Cancellation) -> Phases {
             if !stderr().is_terminal() {
                 return Phases(None);
             }
@@ -177,12 +177,12 @@ mod phases {
 
 #[cfg(not(feature = "terminal"))]
 mod phases {
-    use pprofdiff::Work;
+    use pprofdiff::Cancellation;
 
     pub struct Phases;
 
     impl Phases {
-        pub fn show(_: &Work) -> Phases {
+        pub fn show(_: &Cancellation) -> Phases {
             Phases
         }
     }
@@ -196,21 +196,22 @@ mod phases {
 
 pub use phases::{Phases, cover as cover_phases, suspend};
 
-/// What Ctrl-C does to a command.
+/// The effect of Ctrl-C on a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AtInterrupt {
-    /// The work is stopped, and what does not end by that (a read from a pipe) is not waited for.
+    /// Stops the work and exits after a short wait, even if an operation such as a read from a pipe can't stop.
     Exit,
-    /// The work is stopped, and the command writes what is done, however long that takes; a second one ends it at once.
+    /// Stops the work, and the command writes the finished part, however long that takes. A second Ctrl-C exits at
+    /// once.
     Finish,
-    /// The work is stopped, and the command puts away what it made, which nothing cuts short.
+    /// Stops the work, and the command cleans up. A second Ctrl-C does not interrupt the cleanup.
     CleanUp,
 }
 
-/// Treats `kill` and the end of a session as Ctrl-C, for a command that has to clean up. It keeps ignoring the end of the
-/// session if the parent set that up, as `nohup` does. It handles the signals instead of
-/// blocking them, because children inherit a blocked signal and `kill` would not stop them. It also unblocks all signals.
-/// Threads inherit blocked signals too, so this must run before threads start.
+/// Treats `kill` and the end of a session like Ctrl-C, for a command that has to clean up. It keeps ignoring the end of
+/// the session if the parent set that up, as `nohup` does. It handles the signals instead of blocking them, because
+/// children inherit a blocked signal and `kill` would not stop them. It also unblocks all signals. Threads inherit
+/// blocked signals too, so this must run before threads start.
 pub fn interrupt_at_kill() {
     #[cfg(all(unix, feature = "terminal"))]
     {
@@ -235,19 +236,19 @@ fn is_hangup_ignored() -> bool {
     mask & (1 << (signal_hook::consts::SIGHUP - 1)) != 0
 }
 
-/// What the process does now: a handler is set once.
+/// The current work and its reaction to Ctrl-C. A signal handler can be set only once, so it reads them here.
 #[cfg(feature = "terminal")]
-static CURRENT: std::sync::Mutex<Option<(Work, AtInterrupt)>> = std::sync::Mutex::new(None);
+static CURRENT: std::sync::Mutex<Option<(Cancellation, AtInterrupt)>> = std::sync::Mutex::new(None);
 
 #[cfg(feature = "terminal")]
-fn current() -> std::sync::MutexGuard<'static, Option<(Work, AtInterrupt)>> {
+fn current() -> std::sync::MutexGuard<'static, Option<(Cancellation, AtInterrupt)>> {
     CURRENT.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// Does what Ctrl-C does.
+/// Reacts to Ctrl-C.
 #[cfg(feature = "terminal")]
 fn interrupt() {
-    /// How long work may take to end; it polls much more often.
+    /// The time for work to end. Work polls for cancellation much more often.
     const GRACE: std::time::Duration = std::time::Duration::from_millis(500);
 
     let work = current().clone();
@@ -267,8 +268,8 @@ fn interrupt() {
     std::process::exit(130);
 }
 
-/// Stops a work at Ctrl-C. Where that is ignored (nohup) or somebody else's, it stays so.
-pub fn stop_at_interrupt(work: &Work, at_interrupt: AtInterrupt) {
+/// Stops work on Ctrl-C, unless the signal is ignored (nohup) or another handler is installed.
+pub fn stop_at_interrupt(work: &Cancellation, at_interrupt: AtInterrupt) {
     #[cfg(feature = "terminal")]
     {
         *current() = Some((work.clone(), at_interrupt));
@@ -284,24 +285,24 @@ pub fn open_page(path: &Path) -> Result<()> {
     #[cfg(feature = "terminal")]
     let opened = open::that(path).map_err(|e| e.to_string());
     #[cfg(not(feature = "terminal"))]
-    let opened = Err(format!("this build can't open {}: it has no feature \"terminal\"", path.display()));
+    let opened = Err(format!("this build can't open {}: feature \"terminal\" is off", path.display()));
     opened.map_err(|e: String| {
-        crate::Failure::Message(format!("no browser was started; open the address above without --open ({e})"))
+        crate::Failure::Message(format!("can't start a browser: {e}; open the address above yourself, without --open"))
     })
 }
 
-/// Opens a file that was written, in the browser.
+/// Opens a written file in the browser.
 #[cfg(feature = "terminal")]
 pub fn open(path: &Path) -> Result<()> {
     open::that(path).map_err(|e| {
         let path = path.display();
-        crate::Failure::Message(format!("{path} is written, but no browser would open it: {e}"))
+        crate::Failure::Message(format!("{path} is written, but no browser opened it: {e}"))
     })
 }
 
 #[cfg(not(feature = "terminal"))]
 pub fn open(path: &Path) -> Result<()> {
     let path = path.display();
-    let message = format!("{path} is written; --open is not in this build (it has no feature \"terminal\")");
+    let message = format!("{path} is written, but this build can't open it (feature \"terminal\" is off)");
     Err(crate::Failure::Message(message))
 }

@@ -1,11 +1,14 @@
-//! The formats that profiles come in: a module and a row here, and one file each, which says how its content is
-//! recognised and has a reader.
+//! Input formats: a table of the formats that profiles come in, and the choice of a reader for an input.
 //!
-//! Nearly all input is `profile.proto`, so that is tried first and pays nothing for the others: they are asked only when
-//! the content is no such message, or when the caller named one ([`LoadOptions::input_format`]). A reader of another
-//! format fills a [`ProfileBuilder`](crate::ProfileBuilder), which checks what it builds.
+//! Each format has its own file, which recognises its content and reads it. To add a format, add a module and a row to
+//! `FORMATS`.
 //!
-//! A valid `profile.proto` is never anything else. Other formats are recognised by their first 64 KB.
+//! Nearly all input is `profile.proto`, so the reader tries that format first, and other formats cost it nothing. The
+//! other formats are tried only when the content is not a valid `profile.proto` message, or when the caller names a
+//! format ([`LoadOptions::input_format`]). Their readers fill a [`ProfileBuilder`](crate::ProfileBuilder), which
+//! validates the profile.
+//!
+//! Valid `profile.proto` content is never taken for another format. Other formats are recognised by their first 64 KB.
 
 mod chrome;
 mod dialects;
@@ -15,53 +18,54 @@ mod goroutines;
 mod jemalloc;
 mod jfr;
 mod json;
-#[cfg(test)]
-mod judged;
 mod legacy;
-mod others;
+#[cfg(test)]
+mod oracle;
 mod otlp;
 mod perf_data;
 mod perf_script;
 mod speedscope;
 mod tree;
+mod unsupported;
 
 pub use folded::Header as FoldedHeader;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::profile::{LoadOptions, Profile};
 
-/// Makes a profile of a name, the whole inflated content, and options.
-type Reader = fn(&str, Vec<u8>, &LoadOptions) -> Result<Profile>;
+/// A function that reads a profile from its name, the whole inflated content, and the options.
+type ReadProfile = fn(&str, Vec<u8>, &LoadOptions) -> Result<Profile>;
 
 /// A format that profiles come in.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct InputFormat {
-    /// The name that users give it.
+    /// The name that users type to choose this format.
     pub name: &'static str,
-    /// What it is, in a few words.
+    /// A description in a few words.
     pub about: &'static str,
-    /// True if it says when samples were taken, so that a part of a recording can be read ([`LoadOptions::time`]).
+    /// True if the format records when samples were taken, so that a time window can be read ([`LoadOptions::time`]).
     pub has_times: bool,
-    /// True if its recordings have events with names, at which such a part may begin or end.
+    /// True if recordings have named events that can begin or end a time window.
     pub has_events: bool,
-    /// True if content that begins like this (the first [`HEAD`] bytes, or all of it) is in this format, as far as that
-    /// shows. It is asked of content that is no valid `profile.proto`, in the order of the table.
+    /// Returns true if content with this beginning seems to be in this format. The argument is the first [`HEAD`]
+    /// bytes, or all of a shorter input. It is called in the order of the table, for content that is not valid
+    /// `profile.proto`.
     recognises: fn(&[u8]) -> bool,
-    read: Reader,
+    read: ReadProfile,
 }
 
-/// How much of an input formats are recognised by: a line of text may be some KB long.
+/// The number of bytes that recognition looks at. They must hold several lines, and a line may be some KB long.
 const HEAD: usize = 64 << 10;
 
-/// All formats, in the order in which content is held against them: what is recognised by less comes later.
+/// All formats, in the order of recognition. Formats with weaker evidence come later.
 static FORMATS: &[InputFormat] = &[
     InputFormat {
         name: "pprof",
         about: "profile.proto, as pprof writes it",
         has_times: false,
         has_events: false,
-        // It is tried before all others.
+        // `read` below tries this format before all others.
         recognises: |_| false,
         read: |name, data, _| Profile::decode(name, data),
     },
@@ -92,18 +96,18 @@ static FORMATS: &[InputFormat] = &[
 ];
 
 impl InputFormat {
-    /// All formats.
+    /// Returns all formats.
     pub fn all() -> impl Iterator<Item = &'static InputFormat> {
         FORMATS.iter()
     }
 
-    /// The format of a name.
+    /// Returns the format called `name`.
     ///
     /// # Errors
-    /// There is none; the error names all.
+    /// The name is unknown; the error lists all formats.
     pub fn named(name: &str) -> Result<&'static InputFormat> {
         InputFormat::all().find(|f| f.name == name).ok_or_else(|| {
-            Error::query(format!("there is no input format {name:?}; there are {}", InputFormat::names(|_| true)))
+            Error::query(format!("unknown input format {name:?}; the formats are {}", InputFormat::names(|_| true)))
         })
     }
 
@@ -117,7 +121,7 @@ impl InputFormat {
 
     fn without_times(&self) -> Error {
         Error::query(format!(
-            "no time inside of it can be chosen, since {} does not say when each sample was taken; these formats do: {}",
+            "cannot select a time window: {} does not record when each sample was taken; these formats do: {}",
             self.name,
             InputFormat::names(|format| format.has_times)
         ))
@@ -125,7 +129,7 @@ impl InputFormat {
 
     fn without_events(&self) -> Error {
         Error::query(format!(
-            "no event can be chosen in it, since {} has none with names; these formats have: {}",
+            "cannot select an event: {} has no named events; these formats have them: {}",
             self.name,
             InputFormat::names(|format| format.has_events)
         ))
@@ -136,7 +140,7 @@ impl InputFormat {
     }
 }
 
-/// Reads inflated content, in the format that the options name, or else in the one that it is in.
+/// Reads inflated content in the format that the options name, or else in the format that recognises it.
 pub(crate) fn read(name: &str, data: Vec<u8>, options: &LoadOptions) -> Result<Profile> {
     if let Some(format) = options.input_format {
         return format.read(name, data, options);
@@ -152,33 +156,33 @@ pub(crate) fn read(name: &str, data: Vec<u8>, options: &LoadOptions) -> Result<P
         let head = &data[..data.len().min(HEAD)];
         match FORMATS.iter().find(|f| (f.recognises)(head)) {
             Some(format) => format.read(name, data, options),
-            None => {
-                Err(others::error(name, head).unwrap_or_else(|| if is_text(head) { unknown_text(head) } else { error }))
-            }
+            None => Err(unsupported::error(name, head)
+                .unwrap_or_else(|| if is_text(head) { unknown_text(head) } else { error })),
         }
     })
 }
 
-/// True of what has no control characters but those of texts. Messages have them: tags, lengths and small numbers.
+/// Returns true if the bytes contain no control characters except white space. Protobuf messages contain them: tags,
+/// lengths and small numbers.
 fn is_text(head: &[u8]) -> bool {
     head.iter().all(|&b| (b >= b' ' && b != 0x7f) || b.is_ascii_whitespace())
 }
 
 fn unknown_text(head: &[u8]) -> Error {
-    let words = quoted(others::first_words(head));
-    // A text of one line is a message, such as a server's.
+    let words = quoted(unsupported::first_words(head));
+    // A single line is probably an error message, such as a server's reply.
     if head.trim_ascii().iter().filter(|&&b| b == b'\n').count() == 0 {
         return Error::malformed(format!("this is not a profile: it says {words}"));
     }
     let formats: Vec<&str> = InputFormat::all().map(|f| f.name).collect();
     Error::malformed(format!(
-        "this is not a profile: it is text that is not recognised and begins {words}; if it is in one of these formats, name \
-         it: {}",
+        "this is not a profile: it is text in no known format that begins {words}; if its format is one of these, choose \
+         it with --input-format: {}",
         formats.join(", ")
     ))
 }
 
-/// What was read, as far as an error has room for it.
+/// Quotes text for an error message, up to 80 bytes.
 fn quoted(text: &[u8]) -> String {
     let shown = String::from_utf8_lossy(&text[..text.len().min(80)]);
     if text.len() > 80 { format!("{shown:?}...") } else { format!("{shown:?}") }
@@ -195,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_unique_and_only_of_what_can_be_read() {
+    fn format_names_are_unique_and_readable() {
         for (i, format) in FORMATS.iter().enumerate() {
             assert!(FORMATS[..i].iter().all(|f| f.name != format.name), "{} twice", format.name);
             assert!(InputFormat::named(format.name).is_ok());
@@ -205,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn text_is_told_from_damaged_messages() {
+    fn text_is_distinguished_from_damaged_messages() {
         let error = |bytes: &[u8]| load(bytes).unwrap_err().to_string();
         for text in ["root:x:0:0:root:/root:/bin/bash\nbin:x\n", "naïve\n\nx"] {
             assert!(
@@ -213,7 +217,7 @@ mod tests {
                 "{text}"
             );
         }
-        // A message of one line is quoted, without characters that harm a terminal.
+        // A message of one line is quoted, with characters that could harm a terminal escaped.
         let long = "x".repeat(500);
         for (text, shown) in [
             ("404 page not found\n", "it says \"404 page not found\""),
@@ -228,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_format_that_is_named_is_insisted_on() {
+    fn a_named_format_overrides_recognition() {
         let options = LoadOptions::default().with_input_format("pprof").unwrap();
         let heap = b"heap profile: 1: 2 [3: 4] @ heap_v2/1\n";
         let error = Profile::from_bytes("in", heap, &options).unwrap_err();

@@ -15,6 +15,8 @@ mod base64;
 #[cfg(feature = "binary")]
 pub mod binary;
 #[doc(hidden)]
+pub mod cancellation;
+#[doc(hidden)]
 pub mod canonical;
 pub mod delta;
 mod demangle;
@@ -36,9 +38,8 @@ mod sanitize;
 pub mod store;
 pub mod units;
 mod window;
-#[doc(hidden)]
-pub mod work;
 
+pub use cancellation::Cancellation;
 pub use delta::delta;
 pub use demangle::Demangle;
 pub use error::{Error, ErrorKind, Result};
@@ -48,7 +49,6 @@ pub use profile::proto;
 pub use profile::{Compression, LoadOptions, Profile, Sampled, WriteOptions, merge, merge_weighted};
 pub use profile::{builder, columns, samples};
 pub use window::{TimeSplit, TimeWindow};
-pub use work::Work;
 
 /// Functions that make text from profiles and URLs safe to show.
 pub mod text {
@@ -62,6 +62,6 @@ pub mod shared {
     pub use crate::format::FoldedHeader;
     pub use crate::parallel;
     pub use crate::profile::{
-        CommonType, Fields, Memo, Merger, Part, Selection, common_types, common_types_of_sides, default_type, pack,
+        CommonType, Fields, Memo, MergePart, Merger, Selection, common_types, common_types_of_sides, default_type, pack,
     };
 }

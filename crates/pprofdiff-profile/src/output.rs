@@ -11,8 +11,8 @@ use std::sync::{Mutex, PoisonError};
 
 use tempfile::NamedTempFile;
 
+use crate::cancellation::{self, CheckpointedWrite};
 use crate::error::{Error, Result};
-use crate::work::{self, PolledWrite};
 
 /// Writes a file completely or not at all. An existing file keeps its permissions, and its owner if the system permits.
 /// If the path is a symbolic link, its target is written, even if the target does not exist yet.
@@ -21,7 +21,7 @@ use crate::work::{self, PolledWrite};
 /// Fails with the operating system's error and the file's name, if symbolic links form a cycle, or if `write` fails.
 pub fn write_file(path: impl AsRef<Path>, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
     let path = path.as_ref();
-    work::begin_phase("writing");
+    cancellation::begin_phase("writing");
     replace(path, write).map_err(|e| Error::io(e).in_input(&path.display().to_string()))
 }
 
@@ -91,7 +91,7 @@ pub(crate) struct Staged {
 impl Staged {
     /// Writes a file into `folder`, which must be on the file system of the final path.
     pub fn write(folder: &Path, bytes: &[u8]) -> io::Result<Staged> {
-        work::begin_phase("writing");
+        cancellation::begin_phase("writing");
         let (file, _unfinished) = temporary(folder)?;
         fill(file.as_file(), |out| out.write_all(bytes))?;
         file.as_file().sync_all()?;
@@ -210,7 +210,7 @@ fn resolve_links(path: &Path) -> io::Result<PathBuf> {
 
 /// Writes the content of a file through a buffer.
 fn fill(file: &File, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
-    let mut out = BufWriter::with_capacity(64 << 10, PolledWrite::new(file));
+    let mut out = BufWriter::with_capacity(64 << 10, CheckpointedWrite::new(file));
     write(&mut out)?;
     out.flush()
 }
@@ -220,15 +220,15 @@ fn fill(file: &File, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io
 mod tests {
     use super::*;
     use crate::ErrorKind;
-    use crate::work::Work;
+    use crate::cancellation::Cancellation;
 
     #[test]
     fn cancelled_write_keeps_the_old_file_and_leaves_no_temporary_file() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("out");
         write_file(&path, |out| out.write_all(b"old")).unwrap();
-        let (work, mut unfinished) = (Work::new(), Vec::new());
-        work.stop_at_poll(4);
+        let (work, mut unfinished) = (Cancellation::new(), Vec::new());
+        work.stop_at_checkpoint(4);
         let result = work.run(|| {
             write_file(&path, |out| {
                 unfinished = UNFINISHED.lock().unwrap().clone();

@@ -5,11 +5,11 @@
 //! `pool.install(|| Diff::load(..))`. Otherwise, the same code runs on the calling thread. The results are the same in
 //! both cases.
 //!
-//! Jobs belong to the [`Work`](crate::Work) that starts them.
+//! Jobs belong to the [`Cancellation`](crate::Work) that starts them.
 
 use std::cmp::Ordering;
 
-use crate::work::{current, do_job};
+use crate::cancellation::{current, do_job};
 
 #[cfg(any(test, feature = "schedule"))]
 pub mod schedule;

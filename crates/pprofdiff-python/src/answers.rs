@@ -1,4 +1,4 @@
-//! How a view's question is answered, for [`Views`]: while other threads run, out of what was selected last.
+//! Answers the views' requests for [`Views`], with the GIL released, and reuses the last selection.
 
 use std::sync::Mutex;
 
@@ -16,41 +16,41 @@ use crate::table::{Table, text};
 use crate::views::Views;
 use crate::{error, runtime};
 
-/// What a page holds.
-pub enum Content {
-    /// Only the flame graph.
+/// The content of a page.
+pub enum PageContent {
+    /// The flame graph alone.
     Flame,
-    /// All of it, with source lines if folders are given.
+    /// The whole page, with source lines if folders are given.
     All(Option<SourceDirs>),
 }
 
 impl Views {
-    /// What was set with filter() and normalize(), with what a view's keywords add.
-    pub fn asked(&self, py: Python<'_>, given: Option<&Bound<'_, PyDict>>) -> PyResult<Query> {
+    /// Returns the query of filter() and normalize(), extended with a view's keywords.
+    pub fn query_with(&self, py: Python<'_>, given: Option<&Bound<'_, PyDict>>) -> PyResult<Query> {
         view_query(py, &self.query, given)
     }
 
-    /// What is selected by a query's filters and granularity: made once as long as these stay the same.
+    /// Selects the samples and frames of a query by its filters and granularity. Reuses the last selection if these are
+    /// the same.
     pub fn select(
         diff: &pprofdiff::Diff,
         selected: &Mutex<Option<(Query, Selection)>>,
         query: &Query,
     ) -> pprofdiff::Result<Selection> {
-        let mut wanted = query.clone().with_normalize(Normalize::None);
-        (wanted.sample_type, wanted.extra_sample_types) = (None, Vec::new());
+        let mut selection_query = query.clone().with_normalize(Normalize::None);
+        (selection_query.sample_type, selection_query.extra_sample_types) = (None, Vec::new());
         let last = selected.lock().ok().and_then(|last| last.clone());
-        if let Some((_, selection)) = last.filter(|(query, _)| *query == wanted) {
+        if let Some((_, selection)) = last.filter(|(query, _)| *query == selection_query) {
             return Ok(selection);
         }
-        let selection = diff.select(&wanted)?;
+        let selection = diff.select(&selection_query)?;
         if let Ok(mut last) = selected.lock() {
-            *last = Some((wanted, selection.clone()));
+            *last = Some((selection_query, selection.clone()));
         }
         Ok(selection)
     }
 
-    /// The answer to a question, worked out while other threads run. Warns of an expression that matches nothing, as most
-    /// likely by mistake.
+    /// Answers a request with the GIL released. Warns if an expression matches nothing, which is most likely a mistake.
     pub fn report(&self, py: Python<'_>, request: Request) -> PyResult<Report> {
         let (diff, selected) = (self.diff.clone(), self.selected.clone());
         let (report, unmatched) = runtime::run(py, move || {
@@ -68,18 +68,18 @@ impl Views {
     pub fn table(&self, py: Python<'_>, query: Query, view: View) -> PyResult<Table> {
         match self.report(py, Request { query, view })?.table() {
             Some(table) => Ok(Table::new(table.into_owned())),
-            None => Err(PyTypeError::new_err("this view is no table")),
+            None => Err(PyTypeError::new_err("this view is not a table")),
         }
     }
 
     pub fn listing(&self, py: Python<'_>, request: Request) -> PyResult<Listing> {
         match self.report(py, request)? {
             Report::Listing(listing) => runtime::run(py, move || Ok(Listing::new(&listing))),
-            _ => Err(PyTypeError::new_err("this view is no listing")),
+            _ => Err(PyTypeError::new_err("this view is not a listing")),
         }
     }
 
-    /// The answer to a question as a format writes it.
+    /// Returns the answer to a request as text in a format.
     pub fn written(&self, py: Python<'_>, query: Query, view: View, format: &str) -> PyResult<String> {
         let engine = |e| error::from_engine(py, &e);
         let format = Format::named(format).map_err(engine)?;
@@ -91,12 +91,13 @@ impl Views {
         runtime::run(py, move || Ok(text(|out| (format.write)(&report, out, Default::default()))))
     }
 
-    /// The table of frames, as the questions without arguments show it.
+    /// Returns the table of frames with default options.
     pub fn default_table(&self, py: Python<'_>) -> PyResult<Table> {
         self.table(py, self.query.clone(), View::default())
     }
 
-    /// The default table's first rows in some format; or why there is none, since a repr never fails.
+    /// Returns the first rows of the default table as text. Returns the error message if there is no table, because a
+    /// repr must not fail.
     pub fn show(&self, py: Python<'_>, format: fn(&EngineTable) -> String) -> PyResult<String> {
         let (diff, query, selected) = (self.diff.clone(), self.query.clone(), self.selected.clone());
         runtime::run(py, move || {
@@ -107,18 +108,18 @@ impl Views {
         })
     }
 
-    /// The page, or only its flame graph.
+    /// Returns the page, or only its flame graph.
     pub fn page(
         &self,
         py: Python<'_>,
         query: Query,
         min_width: Option<f64>,
         max_frames: Option<usize>,
-        content: Content,
+        content: PageContent,
     ) -> PyResult<Page> {
         let (only_flame, sources) = match content {
-            Content::Flame => (true, None),
-            Content::All(sources) => (false, sources),
+            PageContent::Flame => (true, None),
+            PageContent::All(sources) => (false, sources),
         };
         let default = PageOptions::default();
         let page = PageOptions {
@@ -128,18 +129,15 @@ impl Views {
             ..default
         };
         if !(0.0..=1.0).contains(&page.min_width) {
-            return Err(error::message(
-                py,
-                &format!("min_width is a part of the whole, 0 to 1, not {}", page.min_width),
-            ));
+            return Err(error::message(py, &format!("min_width must be a number from 0 to 1, not {}", page.min_width)));
         }
         match self.report(py, Request { query, view: View::Page { options: page, sources } })? {
             Report::Page(page) => Ok(page),
-            _ => Err(PyTypeError::new_err("this view is no page")),
+            _ => Err(PyTypeError::new_err("this view is not a page")),
         }
     }
 
-    /// The profile to write: itself, or the diff as one.
+    /// Serializes the profile, or the diff as a profile.
     pub fn packed(&self, py: Python<'_>, options: WriteOptions) -> PyResult<Vec<u8>> {
         let (diff, query, profile) = (self.diff.clone(), self.query.clone(), self.profile.clone());
         runtime::run(py, move || match profile {

@@ -1,6 +1,6 @@
-//! A table as Arrow: one record batch, handed over through the C stream interface. Values and the numbers
-//! of lists, which are most of a large table, are not copied: the batch holds the table. The tables of many pairs are
-//! copied together into batches of a bounded size, since most of them are small.
+//! Exports tables as Arrow data through the C stream interface. A table becomes one record batch that holds the table,
+//! so values and the ids of lists, which are most of a large table, are not copied. The tables of many pairs are mostly
+//! small, so they are copied into common batches of a bounded size.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use arrow_schema::{ArrowError, DataType, Field, Schema};
 use bytes::Bytes;
 use pprofdiff_report::{Cell, Data, Lists, Table, Texts};
 
-/// Strings; with wide offsets only where 32 bits are too few.
+/// Converts texts to a string array. Uses 64-bit offsets only if 32 bits are not enough.
 fn strings(texts: &Texts) -> ArrayRef {
     let bytes: usize = texts.iter().flatten().map(str::len).sum();
     if i32::try_from(bytes).is_ok() {
@@ -26,13 +26,13 @@ fn strings(texts: &Texts) -> ArrayRef {
     }
 }
 
-/// The numbers of one column, as memory that keeps its table alive.
-struct Numbers {
+/// The buffer of a column with numbers. It keeps its table alive.
+struct NumberBuffer {
     table: Arc<Table>,
     column: usize,
 }
 
-impl AsRef<[u8]> for Numbers {
+impl AsRef<[u8]> for NumberBuffer {
     fn as_ref(&self) -> &[u8] {
         match &self.table.columns[self.column].data {
             Data::Value(values) => bytemuck::cast_slice(values),
@@ -42,14 +42,14 @@ impl AsRef<[u8]> for Numbers {
     }
 }
 
-impl Numbers {
+impl NumberBuffer {
     fn share<T: ArrowNativeType>(table: &Arc<Table>, column: usize) -> ScalarBuffer<T> {
-        Buffer::from(Bytes::from_owner(Numbers { table: table.clone(), column })).into()
+        Buffer::from(Bytes::from_owner(NumberBuffer { table: table.clone(), column })).into()
     }
 }
 
-/// Lists of strings by their numbers in a dictionary, which all rows share. A number from
-/// 2^31 on would be negative, which is refused as any that is not in the dictionary.
+/// Converts lists of strings to a list array whose items refer to a dictionary that all rows share. An id of 2^31 or
+/// more would become negative, and is rejected like any id outside the dictionary.
 fn lists(lists: &Lists, ids: ScalarBuffer<i32>) -> Result<ArrayRef, ArrowError> {
     let too_many = |_| ArrowError::OffsetOverflowError(lists.ids.len());
     let ends = lists.ends.iter().map(|&end| i32::try_from(end)).collect::<Result<Vec<i32>, _>>().map_err(too_many)?;
@@ -69,11 +69,11 @@ fn batch(table: &Arc<Table>) -> Result<RecordBatch, ArrowError> {
     for (index, column) in table.columns.iter().enumerate() {
         let array: ArrayRef = match &column.data {
             Data::Text(texts) => strings(texts),
-            Data::Value(_) => Arc::new(Int64Array::new(Numbers::share(table, index), None)),
+            Data::Value(_) => Arc::new(Int64Array::new(NumberBuffer::share(table, index), None)),
             Data::Line(lines) => Arc::new(Int64Array::from(lines.clone())),
             Data::Address(addresses) => Arc::new(UInt64Array::from(addresses.clone())),
             Data::Ratio(ratios) => Arc::new(Float64Array::from(ratios.clone())),
-            Data::Lists(column) => lists(column, Numbers::share(table, index))?,
+            Data::Lists(column) => lists(column, NumberBuffer::share(table, index))?,
         };
         fields.push(Field::new(&*column.name, array.data_type().clone(), true));
         arrays.push(array);
@@ -81,14 +81,14 @@ fn batch(table: &Arc<Table>) -> Result<RecordBatch, ArrowError> {
     RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)
 }
 
-/// The table as a stream of one batch.
+/// Returns the table as a stream with one batch.
 pub fn stream(table: &Arc<Table>) -> Result<FFI_ArrowArrayStream, ArrowError> {
     let batch = batch(table)?;
     let schema = batch.schema();
     Ok(FFI_ArrowArrayStream::new(Box::new(RecordBatchIterator::new([Ok(batch)], schema))))
 }
 
-/// One pair in a stream of many: the rows of its table, or why there are none.
+/// A pair in a stream of many pairs: the rows of its table, or its error.
 pub struct PairRows {
     pub name: String,
     pub error: Option<String>,
@@ -96,13 +96,13 @@ pub struct PairRows {
 }
 
 impl PairRows {
-    /// Number of rows in the stream: a pair that failed has one, so that none is lost.
+    /// Returns the number of rows in the stream. A failed pair has one row, so that no pair is missing.
     fn len(&self) -> usize {
         self.table.as_ref().map_or(1, |table| table.len())
     }
 }
 
-/// The columns of many pairs: which pair, what its values are, then those of a table of frames.
+/// The columns of the stream: the pair, the type of its values, then the columns of a table of frames.
 const PAIR_COLUMNS: [(&str, DataType); 16] = [
     ("pair", DataType::Utf8),
     ("error", DataType::Utf8),
@@ -122,11 +122,12 @@ const PAIR_COLUMNS: [(&str, DataType); 16] = [
     ("cum_delta", DataType::Int64),
 ];
 
-/// A batch ends with the row that reaches one of these: small pairs share one, and a large one is cut.
+/// The limits of a batch, in rows and in bytes of text. The row that reaches a limit is the last one. Small pairs share
+/// a batch, and a large pair is split.
 const BATCH_ROWS: usize = 1 << 16;
 const BATCH_TEXT: usize = 64 << 20;
 
-/// A column that is being filled.
+/// A column under construction.
 enum Filling {
     Text(StringBuilder),
     Int(Int64Builder),
@@ -134,11 +135,11 @@ enum Filling {
 }
 
 impl Filling {
-    /// Appends a value; its length if it is a text.
+    /// Appends a value. Returns its length if it is a text.
     fn push(&mut self, cell: &Cell<'_>) -> Result<usize, ArrowError> {
         match (self, cell) {
             (Filling::Text(column), Cell::Text(text)) => {
-                // Offsets are 32 bits wide; a batch ends long before, unless one text alone is too long.
+                // Offsets have 32 bits. The limits of a batch keep it far below that, unless a single text is too long.
                 if text.len() > i32::MAX as usize - 2 * BATCH_TEXT {
                     return Err(ArrowError::OffsetOverflowError(text.len()));
                 }
@@ -163,14 +164,14 @@ impl Filling {
     }
 }
 
-/// Record batches out of the tables of many pairs, made as they are taken.
+/// An iterator of record batches from the tables of many pairs. Each batch is built on demand.
 struct PairBatches<I, F> {
     pairs: I,
     at_end: F,
     schema: Arc<Schema>,
-    /// The pair that a batch was cut in, and its next row.
+    /// The pair that did not fit the last batch, and its next row.
     cut: Option<(PairRows, usize)>,
-    /// An error that waits until the rows before it were taken.
+    /// An error to return after the rows before it.
     failed: Option<ArrowError>,
 }
 
@@ -195,7 +196,8 @@ impl<I: Iterator<Item = Result<PairRows, ArrowError>>, F> PairBatches<I, F> {
                     break;
                 }
             };
-            let own: Vec<_> = PAIR_COLUMNS.iter().map(|(name, _)| pair.table.as_ref()?.column(name)).collect();
+            let table_columns: Vec<_> =
+                PAIR_COLUMNS.iter().map(|(name, _)| pair.table.as_ref()?.column(name)).collect();
             let mut row = from;
             while row < pair.len() && rows < BATCH_ROWS && text < BATCH_TEXT {
                 let shared = [
@@ -205,9 +207,9 @@ impl<I: Iterator<Item = Result<PairRows, ArrowError>>, F> PairBatches<I, F> {
                     pair.table.as_ref().map(|t| &*t.summary.unit),
                 ];
                 for (i, column) in columns.iter_mut().enumerate() {
-                    text += match (shared.get(i), own[i]) {
+                    text += match (shared.get(i), table_columns[i]) {
                         (Some(shared), _) => column.push(&shared.map_or(Cell::Missing, Cell::Text))?,
-                        (None, own) => column.push(&own.map_or(Cell::Missing, |own| own.cell(row)))?,
+                        (None, values) => column.push(&values.map_or(Cell::Missing, |values| values.cell(row)))?,
                     };
                 }
                 (row, rows) = (row + 1, rows + 1);
@@ -238,7 +240,8 @@ impl<I: Iterator<Item = Result<PairRows, ArrowError>>, F: FnMut()> Iterator for 
     }
 }
 
-/// The tables of many pairs as a stream of batches. `pairs` is fused; `at_end` is called when the reader is told the end.
+/// Returns the tables of many pairs as a stream of batches. `pairs` must be fused. `at_end` is called when the reader
+/// reaches the end.
 pub fn pairs_stream(
     pairs: impl Iterator<Item = Result<PairRows, ArrowError>> + Send + 'static,
     at_end: impl FnMut() + Send + 'static,

@@ -1,5 +1,5 @@
-//! Many pairs: what a pair and its result are, the engine's batch as an iterator, and one pair on the calling thread,
-//! which is what a worker of an executor does. `python/pprofdiff/_batch.py` makes `batch` of these.
+//! Many pairs: the Python classes of pairs and results, the engine's batch as an iterator, and the comparison of one
+//! pair on the calling thread, for workers of an executor. `python/pprofdiff/_batch.py` builds `batch` from these.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -19,29 +19,29 @@ use serde::{Deserialize, Serialize};
 
 use crate::arrow::PairRows;
 use crate::fleet::Causes;
-use crate::options::{loading, of_sides, parse_sort, view_query};
+use crate::options::{loading, parse_sort, two_sided, view_query};
 use crate::pairs::{Pair, side_name};
 use crate::profile::{Diff, Pickled, Profile, pickled};
-use crate::source::Side;
+use crate::source::SideSources;
 use crate::table::Table;
 use crate::views::Views;
 use crate::{arrow, error, runtime};
 
-/// What is asked of each pair.
+/// The question to answer for each pair.
 #[derive(Clone, Serialize, Deserialize)]
-enum Asked {
+enum PairQuestion {
     /// A table.
     Report(Request),
-    /// What a ranking keeps of it.
+    /// The causes that a ranking needs.
     Causes(Query),
 }
 
-/// The question of batch(...).tables() or ranking(), which travels to workers.
+/// The question of batch(...).tables() or ranking(). It is pickled for workers.
 #[pyclass(frozen, name = "_Question", module = "pprofdiff._native")]
-pub struct Question(Arc<Asked>);
+pub struct BatchQuestion(Arc<PairQuestion>);
 
 #[pymethods]
-impl Question {
+impl BatchQuestion {
     #[new]
     fn new(
         py: Python<'_>,
@@ -49,38 +49,41 @@ impl Question {
         n: Option<usize>,
         sort: &str,
         options: &Bound<'_, PyDict>,
-    ) -> PyResult<Question> {
+    ) -> PyResult<BatchQuestion> {
         let query = view_query(py, &Query::default(), Some(options))?;
         let view: View = view.parse().map_err(|e| error::from_engine(py, &e))?;
         let view = view.ordered(parse_sort(py, sort)?, n);
-        Ok(Question(Arc::new(Asked::Report(Request { query, view }))))
+        Ok(BatchQuestion(Arc::new(PairQuestion::Report(Request { query, view }))))
     }
 
-    /// That of ranking().
+    /// Returns the question of ranking().
     #[staticmethod]
-    fn causes(py: Python<'_>, options: &Bound<'_, PyDict>) -> PyResult<Question> {
+    fn causes(py: Python<'_>, options: &Bound<'_, PyDict>) -> PyResult<BatchQuestion> {
         let query = view_query(py, &Query::default(), Some(options))?;
         let request = Request { query, view: View::default() };
         request.of_one_type().map_err(|e| error::from_engine(py, &e))?;
-        Ok(Question(Arc::new(Asked::Causes(request.query))))
+        Ok(BatchQuestion(Arc::new(PairQuestion::Causes(request.query))))
     }
 
-    /// True if the answers can be an Arrow stream of all pairs: frames, of one sample type.
+    /// True if the answers fit a single Arrow stream: frames of one sample type.
     #[getter]
     fn streams(&self) -> bool {
-        let Asked::Report(Request { query, view }) = &*self.0 else { return false };
+        let PairQuestion::Report(Request { query, view }) = &*self.0 else { return false };
         matches!(view, View::Top { .. }) && query.extra_sample_types.is_empty()
     }
 
-    /// The answer for one profile of scan(). Nothing is warned of: what matches nothing in one of many is no mistake.
+    /// Answers the question for one profile of scan(). Does not warn about expressions without a match, because that is
+    /// normal for some of many profiles.
     fn answer(&self, py: Python<'_>, profile: &Bound<'_, Profile>) -> PyResult<Table> {
-        let Asked::Report(request) = (*self.0).clone() else { return Err(PyTypeError::new_err("this is no view")) };
+        let PairQuestion::Report(request) = (*self.0).clone() else {
+            return Err(PyTypeError::new_err("this question has no view"));
+        };
         let views = profile.as_super().get();
         let (diff, selected) = (views.diff.clone(), views.selected.clone());
         let answer = move || request.answer_with(&diff, |query| Views::select(&diff, &selected, query));
         match runtime::run(py, answer)?.table() {
             Some(table) => Ok(Table::new(table.into_owned())),
-            None => Err(PyTypeError::new_err("this view is no table")),
+            None => Err(PyTypeError::new_err("this view is not a table")),
         }
     }
 
@@ -90,23 +93,23 @@ impl Question {
 }
 
 #[pyfunction(name = "_rebuild_question")]
-pub fn rebuild_question(bytes: &[u8]) -> PyResult<Question> {
-    Ok(Question(Arc::new(postcard::from_bytes(bytes).map_err(error::pickle)?)))
+pub fn rebuild_question(bytes: &[u8]) -> PyResult<BatchQuestion> {
+    Ok(BatchQuestion(Arc::new(postcard::from_bytes(bytes).map_err(error::pickle)?)))
 }
 
-/// What became of one pair of batch(): a diff or a table, or an error.
+/// The result for one pair of batch(): a diff or a table, or an error.
 #[pyclass(frozen, module = "pprofdiff")]
 pub struct Result {
-    /// The pair as it was given.
+    /// The pair as given.
     #[pyo3(get)]
     pair: Py<PyAny>,
-    /// The Diff; None if the pair failed, or if tables were asked for.
+    /// The Diff; None if the pair failed, or if tables were requested.
     #[pyo3(get)]
     diff: Option<Py<Diff>>,
-    /// The exception, or None if the pair did not fail.
+    /// The exception; None if the pair succeeded.
     #[pyo3(get)]
     error: Option<Py<PyAny>>,
-    /// The Table, if tables were asked for; None if the pair failed.
+    /// The Table, if tables were requested; None if the pair failed.
     #[pyo3(get)]
     table: Option<Py<Table>>,
 }
@@ -124,7 +127,7 @@ impl Result {
         Result { pair, diff, error, table }
     }
 
-    /// The pair's name; of a pair that is a tuple, that of its new side.
+    /// The pair's name. For a tuple, it is the name of the new side.
     #[getter]
     fn name(&self, py: Python<'_>) -> String {
         let pair = self.pair.bind(py);
@@ -134,9 +137,9 @@ impl Result {
         pair.get_item(1).map_or_else(|_| side_name(pair), |new| side_name(&new))
     }
 
-    /// The pair in one row, of what tables() gave: name, error (as text), sample_type, unit, total_base, total_new,
-    /// total_delta, frames (how many there are), and of the frame that changed most frame (its name), flat_delta and
-    /// cum_delta. What there is not is None.
+    /// The result of tables() as one row: name, error (as text), sample_type, unit, total_base, total_new, total_delta,
+    /// frames (their number), and frame (name), flat_delta and cum_delta of the frame with the largest change. Missing
+    /// values are None.
     #[getter]
     fn summary<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
@@ -187,7 +190,7 @@ impl Result {
 
 type ResultState = (Py<PyAny>, Option<Py<Diff>>, Option<Py<PyAny>>, Option<Py<Table>>);
 
-/// An exception as one harmless line: its words, or what it is if it has none.
+/// Describes an exception in one line without control characters: its message, or its class if the message is empty.
 pub fn describe(e: &Bound<'_, PyAny>) -> String {
     let words = e.str().map(|s| s.to_string_lossy().into_owned()).unwrap_or_default();
     let line = words.lines().collect::<Vec<_>>().join(" ");
@@ -197,55 +200,55 @@ pub fn describe(e: &Bound<'_, PyAny>) -> String {
     }
 }
 
-/// What a pair became: on the pool, so nothing of Python.
-enum Answer {
+/// The answer for one pair. It is computed on the pool, so it holds no Python objects.
+enum PairAnswer {
     Diff(pprofdiff::Diff),
     Report(Report),
     Causes(PairCauses),
 }
 
-/// What is made of a pair: its diff, or the answer to a question.
+/// Returns the function that computes a pair's answer: its diff, or the answer to the question.
 fn maker(
-    question: Option<&Question>,
+    question: Option<&BatchQuestion>,
     sum: bool,
-) -> impl Fn(pprofdiff::Diff) -> pprofdiff::Result<Answer> + Clone + Send + 'static {
-    let asked = question.map(|q| q.0.clone());
+) -> impl Fn(pprofdiff::Diff) -> pprofdiff::Result<PairAnswer> + Clone + Send + 'static {
+    let question = question.map(|q| q.0.clone());
     move |diff| {
         let diff = if sum { diff.summed() } else { diff };
-        match asked.as_deref() {
-            Some(Asked::Report(request)) => Ok(Answer::Report(request.answer(&diff)?)),
-            Some(Asked::Causes(query)) => Ok(Answer::Causes(pair_causes(&diff, query)?)),
-            None => Ok(Answer::Diff(diff)),
+        match question.as_deref() {
+            Some(PairQuestion::Report(request)) => Ok(PairAnswer::Report(request.answer(&diff)?)),
+            Some(PairQuestion::Causes(query)) => Ok(PairAnswer::Causes(pair_causes(&diff, query)?)),
+            None => Ok(PairAnswer::Diff(diff)),
         }
     }
 }
 
-/// The Profile objects of both sides that existed before.
+/// The existing Profile objects of both sides.
 type Given = [Vec<Option<Py<Profile>>>; 2];
 
-fn wrap(py: Python<'_>, made: Answer, [base, new]: Given) -> PyResult<Py<PyAny>> {
+fn wrap(py: Python<'_>, made: PairAnswer, [base, new]: Given) -> PyResult<Py<PyAny>> {
     match made {
-        Answer::Diff(diff) => Ok(Diff::wrap(py, diff, base, new)?.into_any()),
-        Answer::Causes(causes) => Causes(causes).into_py_any(py),
-        Answer::Report(report) => match report.table() {
+        PairAnswer::Diff(diff) => Ok(Diff::wrap(py, diff, base, new)?.into_any()),
+        PairAnswer::Causes(causes) => Causes(causes).into_py_any(py),
+        PairAnswer::Report(report) => match report.table() {
             Some(table) => Table::new(table.into_owned()).into_py_any(py),
-            None => Err(PyTypeError::new_err("this view is no table")),
+            None => Err(PyTypeError::new_err("this view is not a table")),
         },
     }
 }
 
-/// One pair, on the calling thread and no other: a worker's cores are shared out by whoever gave it its task.
+/// Compares one pair on the calling thread only, because the executor decides how its workers share the cores.
 #[pyfunction(name = "_compare")]
 #[pyo3(signature = (base, new, question, load, sum))]
 pub fn compare(
     py: Python<'_>,
     base: &Bound<'_, PyAny>,
     new: &Bound<'_, PyAny>,
-    question: Option<&Question>,
+    question: Option<&BatchQuestion>,
     load: &Bound<'_, PyDict>,
     sum: bool,
 ) -> PyResult<Py<PyAny>> {
-    let (base, new, options) = (Side::new(base)?, Side::new(new)?, of_sides(py, &loading(Some(load))?)?);
+    let (base, new, options) = (SideSources::new(base)?, SideSources::new(new)?, two_sided(py, &loading(Some(load))?)?);
     let make = maker(question, sum);
     let work = || make(pprofdiff::Diff::load(&base.sources, &new.sources, &options)?);
     match py.detach(|| catch_unwind(AssertUnwindSafe(work))) {
@@ -255,7 +258,7 @@ pub fn compare(
     }
 }
 
-/// The sides of a pair; its error if it is none.
+/// Returns the sides of a pair, or raises the pair's error.
 #[pyfunction(name = "_sides")]
 pub fn sides<'py>(pair: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
     let py = pair.py();
@@ -268,33 +271,34 @@ pub fn sides<'py>(pair: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyAny>, Boun
     }
     match pair.extract() {
         Ok(sides) => Ok(sides),
-        Err(_) => Err(PyTypeError::new_err(format!("a pair is (base, new) or a Pair, not {}", pair.repr()?))),
+        Err(_) => Err(PyTypeError::new_err(format!("a pair must be (base, new) or a Pair, not {}", pair.repr()?))),
     }
 }
 
-/// A pair that was read: with the engine, or failed before it got there.
+/// A pair that was read: submitted to the engine, or failed before.
 struct Pending {
     pair: Py<PyAny>,
     given: PyResult<Given>,
 }
 
-/// The pairs on the pool of this process: an iterator of (pair, Diff or Table or exception), in the order of the pairs.
+/// Compares the pairs on the pool of this process: an iterator of (pair, Diff or Table or exception), in the order of
+/// the pairs.
 #[pyclass(name = "_OnThreads", module = "pprofdiff._native")]
 pub struct OnThreads {
     pairs: Option<Py<PyIterator>>,
-    /// What the iterator of pairs raised; told when the pairs before it are done.
+    /// The exception of the iterator of pairs. It is raised after the earlier pairs are returned.
     broken: Option<PyErr>,
     pending: VecDeque<Pending>,
-    /// In a mutex only because a class must be shareable; every method has it for itself.
-    /// Gone after an interrupt, with its pool: a traceback may keep this object.
-    batch: Mutex<Option<Batch<Answer>>>,
-    question: Option<Question>,
-    /// Profiles of a side add up, and are no runs.
+    /// `None` after an interrupt, which also releases the pool, because a traceback may keep this object alive. The
+    /// mutex exists only because a pyclass must be `Sync`; every method has exclusive access.
+    batch: Mutex<Option<Batch<PairAnswer>>>,
+    question: Option<BatchQuestion>,
+    /// True if the profiles of a side are added up. Otherwise they are runs.
     sum: bool,
 }
 
 impl OnThreads {
-    /// Reads pairs while there is room.
+    /// Submits pairs while the queue has room.
     fn fill(&mut self, py: Python<'_>) -> PyResult<()> {
         let Some(batch) = self.batch.get_mut().unwrap_or_else(PoisonError::into_inner) else { return Ok(()) };
         while let Some(pairs) = &self.pairs
@@ -309,20 +313,21 @@ impl OnThreads {
                     break;
                 }
             };
-            let given = match sides(&pair).and_then(|(base, new)| Ok([Side::new(&base)?, Side::new(&new)?])) {
-                Ok([base, new]) => {
-                    batch.push_as(base.sources, new.sources, maker(self.question.as_ref(), self.sum));
-                    Ok([base.given, new.given])
-                }
-                Err(e) if !e.is_instance_of::<PyException>(py) => return Err(e),
-                Err(e) => Err(e),
-            };
+            let given =
+                match sides(&pair).and_then(|(base, new)| Ok([SideSources::new(&base)?, SideSources::new(&new)?])) {
+                    Ok([base, new]) => {
+                        batch.push_as(base.sources, new.sources, maker(self.question.as_ref(), self.sum));
+                        Ok([base.given, new.given])
+                    }
+                    Err(e) if !e.is_instance_of::<PyException>(py) => return Err(e),
+                    Err(e) => Err(e),
+                };
             self.pending.push_back(Pending { pair: pair.unbind(), given });
         }
         Ok(())
     }
 
-    /// Waits for the oldest pair.
+    /// Waits for the answer of the oldest pair.
     fn wait(&mut self, py: Python<'_>, given: Given) -> PyResult<Py<PyAny>> {
         let slot = self.batch.get_mut().unwrap_or_else(PoisonError::into_inner);
         loop {
@@ -343,7 +348,7 @@ impl OnThreads {
     fn new(
         py: Python<'_>,
         pairs: &Bound<'_, PyAny>,
-        question: Option<&Question>,
+        question: Option<&BatchQuestion>,
         load: &Bound<'_, PyDict>,
         sum: bool,
     ) -> PyResult<OnThreads> {
@@ -351,8 +356,8 @@ impl OnThreads {
             pairs: Some(pairs.try_iter()?.unbind()),
             broken: None,
             pending: VecDeque::new(),
-            batch: Mutex::new(Some(Batch::new(runtime::pool(py)?, of_sides(py, &loading(Some(load))?)?))),
-            question: question.map(|q| Question(q.0.clone())),
+            batch: Mutex::new(Some(Batch::new(runtime::pool(py)?, two_sided(py, &loading(Some(load))?)?))),
+            question: question.map(|q| BatchQuestion(q.0.clone())),
             sum,
         })
     }
@@ -374,23 +379,24 @@ impl OnThreads {
     }
 }
 
-/// The results of tables(), as the rows of an Arrow stream. Its reader calls from any thread.
-struct Rows {
+/// The results of tables() as rows of an Arrow stream, whose reader may call from any thread.
+struct ResultRows {
     results: Option<Py<PyIterator>>,
     interrupted: Arc<AtomicBool>,
 }
 
-impl Iterator for Rows {
+impl Iterator for ResultRows {
     type Item = std::result::Result<PairRows, ArrowError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let results = self.results.as_ref()?;
-        // Of an interpreter that is ending there is nothing more to be had.
+        // A finalizing interpreter can't be attached to, so the stream ends.
         let next = Python::try_attach(|py| {
             let result = match results.bind(py).clone().next()? {
                 Ok(result) => result,
                 Err(e) if e.is_instance_of::<PyKeyboardInterrupt>(py) => {
-                    // No reader passes that on, and most would throw away what is done.
+                    // Readers do not pass the interrupt on, and most would discard the rows that are done. The stream
+                    // ends here instead.
                     self.interrupted.store(true, Ordering::Relaxed);
                     return None;
                 }
@@ -412,12 +418,13 @@ impl Iterator for Rows {
     }
 }
 
-/// The tables of many pairs as an Arrow C stream.
+/// Returns the tables of many pairs as an Arrow C stream.
 #[pyfunction(name = "_arrow_stream")]
 pub fn arrow_stream<'py>(results: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyCapsule>> {
     let interrupted = Arc::new(AtomicBool::new(false));
-    let rows = Rows { results: Some(results.try_iter()?.unbind()), interrupted: interrupted.clone() };
-    // An interrupt ends the stream, and comes again only when its reader has all that is done and is back in Python.
+    let rows = ResultRows { results: Some(results.try_iter()?.unbind()), interrupted: interrupted.clone() };
+    // An interrupt ends the stream. It is raised again after the reader has consumed the finished rows and returned to
+    // Python.
     let at_end = move || {
         if interrupted.swap(false, Ordering::Relaxed) {
             Python::try_attach(|py| py.import("_thread")?.call_method0("interrupt_main").map(drop));

@@ -1,4 +1,4 @@
-//! What a check found, as Python sees it.
+//! The findings of a check, as a Python class.
 
 use pprofdiff_report::Report;
 use pyo3::prelude::*;
@@ -7,12 +7,12 @@ use crate::error;
 use crate::profile::{Pickled, pickled};
 use crate::rendered::Rendered;
 
-/// What became of the rules of a check, made by check().
+/// The findings of a check, returned by check().
 #[pyclass(frozen, extends = Rendered, module = "pprofdiff")]
 pub struct Check {}
 
 impl Check {
-    /// Of the report of a check.
+    /// Creates the object from the report of a check.
     pub fn new(report: &Report) -> pprofdiff::Result<(Check, Rendered)> {
         Ok((Check {}, Rendered::new(report)?))
     }
@@ -20,18 +20,18 @@ impl Check {
 
 #[pymethods]
 impl Check {
-    /// One of "pass", "fail" and "inconclusive"; what is allowed passes.
+    /// The verdict: "pass", "fail" or "inconclusive". Allowed changes pass.
     #[getter]
     fn verdict(slf: &Bound<'_, Self>) -> String {
         slf.as_super().get().verdict.clone()
     }
 
-    /// The rules, each a dict: rule, outcome, sample_type, unit, is_of_each, compared, total_base, total_new and
-    /// total_delta (medians), below_floor, floor, too_small, left_out, tau (how much runs differ), detectable (the
-    /// least growth in percent that would have failed) and findings, a list of dicts: frame (None for a total, or
-    /// frames that are taken as one), outcome ("fail", "inconclusive", "allowed" or "pass"), reason, base and new
-    /// (dicts: median, min, max, values), delta (an int, or a float if it is a half, like median), excess, percent, p,
-    /// p_adjusted (corrected for everything that is compared) and runs_needed.
+    /// The rules as a list of dicts. Keys: rule, outcome, sample_type, unit, is_of_each, compared, total_base,
+    /// total_new and total_delta (medians), below_floor, floor, too_small, left_out, tau (the variation between runs),
+    /// detectable (the smallest growth in percent that would have failed) and findings. Findings are a list of dicts
+    /// with the keys frame (None for a total, or for frames checked as a sum), outcome ("fail", "inconclusive",
+    /// "allowed" or "pass"), reason, base and new (dicts: median, min, max, values), delta (an int, or a float for a
+    /// half, like median), excess, percent, p, p_adjusted (corrected for all comparisons) and runs_needed.
     #[getter]
     fn rules<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         slf.as_super().get().part(slf.py(), "rules")

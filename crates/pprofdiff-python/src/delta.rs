@@ -1,4 +1,4 @@
-//! `DeltaComputer`: the engine's stream of deltas, one call at a time.
+//! `DeltaComputer`: computes a stream of deltas, one call at a time.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -13,33 +13,33 @@ use crate::options::{loading, without_base};
 use crate::profile::Profile;
 use crate::{error, runtime, source};
 
-/// What happened in a stream of snapshots of one growing profile.
+/// Computes deltas from a stream of snapshots of one cumulative profile.
 ///
-/// `cumulative` and `on_reset` are as for delta(). It keeps 16 bytes and the cumulative values of each sample of
-/// the last snapshot, and uses its memory again, so it takes no more for a thousand snapshots than for one.
+/// `cumulative` and `on_reset` have the same meaning as in delta(). The object keeps 16 bytes per sample of the last
+/// snapshot, and its cumulative values. It reuses its memory, so a thousand snapshots need no more memory than one.
 #[pyclass(frozen, module = "pprofdiff")]
 pub struct DeltaComputer {
-    /// Away while a call works with it, and for good after a call that was interrupted.
+    /// `None` while a call uses it, and permanently after an interrupted call.
     state: Mutex<Option<Box<pprofdiff::delta::DeltaComputer>>>,
-    last: Mutex<Last>,
+    last_facts: Mutex<LastFacts>,
     options: LoadOptions,
 }
 
-/// What is to be known of the last snapshot beside its delta.
+/// Facts about the last snapshot apart from its delta.
 #[derive(Default, Clone)]
-struct Last {
+struct LastFacts {
     treatments: Vec<Treatment>,
     reset: Option<String>,
     vanished: usize,
 }
 
-/// The policy's word for counters that went down.
+/// Parses the policy for counters that decreased.
 fn on_reset(py: Python<'_>, word: &str) -> PyResult<OnReset> {
     match word {
         "error" => Ok(OnReset::Error),
         "pass" => Ok(OnReset::Pass),
         "clamp" => Ok(OnReset::Clamp),
-        _ => Err(error::message(py, &format!("on_reset is 'error', 'pass' or 'clamp', not {word:?}"))),
+        _ => Err(error::message(py, &format!("on_reset must be 'error', 'pass' or 'clamp', not {word:?}"))),
     }
 }
 
@@ -51,7 +51,7 @@ pub fn policy(py: Python<'_>, cumulative: Option<Vec<String>>, word: &str) -> Py
     })
 }
 
-/// Says what the engine warns of: a reset that was no error, samples that are gone.
+/// Issues the engine's warning, if any, as a UserWarning: a reset that was not an error, or samples that disappeared.
 pub fn warn(py: Python<'_>, warning: Option<String>) -> PyResult<()> {
     let Some(warning) = warning else { return Ok(()) };
     let text = std::ffi::CString::new(&*pprofdiff::text::sanitize(&warning))?;
@@ -59,7 +59,7 @@ pub fn warn(py: Python<'_>, warning: Option<String>) -> PyResult<()> {
 }
 
 impl DeltaComputer {
-    /// Does `work` with a loaded snapshot and the state, on the pool.
+    /// Runs `work` with the loaded snapshot and the state, on the pool.
     fn work<T: Send + 'static>(
         &self,
         py: Python<'_>,
@@ -68,10 +68,10 @@ impl DeltaComputer {
         + Send
         + 'static,
     ) -> PyResult<T> {
-        let taken = self.state.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let Some(mut state) = taken else {
+        let idle_state = self.state.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(mut state) = idle_state else {
             return Err(PyRuntimeError::new_err(
-                "this DeltaComputer is at work in another thread, or was interrupted at work; make a new one",
+                "this DeltaComputer is in use by another thread, or a call was interrupted; create a new one",
             ));
         };
         let options = self.options.clone();
@@ -83,12 +83,12 @@ impl DeltaComputer {
         result.map_err(|e| error::from_engine(py, &e))
     }
 
-    fn last(&self) -> Last {
-        self.last.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    fn last_facts(&self) -> LastFacts {
+        self.last_facts.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn named(&self, cumulative: bool) -> Vec<String> {
-        let treatments = self.last().treatments.into_iter().filter(|t| t.cumulative == cumulative);
+        let treatments = self.last_facts().treatments.into_iter().filter(|t| t.cumulative == cumulative);
         treatments.map(|t| t.sample_type).collect()
     }
 }
@@ -106,38 +106,38 @@ impl DeltaComputer {
         let computer = pprofdiff::delta::DeltaComputer::new(policy(py, cumulative, on_reset)?);
         Ok(DeltaComputer {
             state: Mutex::new(Some(Box::new(computer))),
-            last: Mutex::default(),
+            last_facts: Mutex::default(),
             options: without_base(py, &loading(options)?)?,
         })
     }
 
-    /// Take a snapshot (whatever load() takes) as the one before the next, and make nothing of it.
+    /// Set the snapshot that the next update() subtracts, without computing a delta.
     ///
-    /// Raises PprofError and OSError as load() does.
+    /// `snapshot` is anything that load() accepts. Raises PprofError and OSError like load().
     fn start(&self, py: Python<'_>, snapshot: &Bound<'_, PyAny>) -> PyResult<()> {
         self.work(py, source::source(snapshot)?, |state, profile| state.start(profile))
     }
 
-    /// What happened since the last snapshot; the first one is passed on as it is (duplicate samples added up,
-    /// zeros gone).
+    /// Return the change since the last snapshot as a Profile. The first snapshot is returned unchanged, except that
+    /// duplicate samples are added up and zeros are dropped.
     ///
-    /// `snapshot` is whatever load() takes; `on_reset` stands for the computer's own, this time. After an error
-    /// the last snapshot is still the last one.
+    /// `snapshot` is anything that load() accepts. `on_reset` overrides the computer's own policy for this call. After
+    /// an error, the last snapshot stays the same.
     ///
-    /// Raises as delta() does.
+    /// Raises the same errors as delta().
     #[pyo3(signature = (snapshot, *, on_reset = None))]
     fn update(&self, py: Python<'_>, snapshot: &Bound<'_, PyAny>, on_reset: Option<&str>) -> PyResult<Py<Profile>> {
         let on_reset = on_reset.map(|word| self::on_reset(py, word)).transpose()?;
-        let (profile, warning, last) = self.work(py, source::source(snapshot)?, move |state, profile| {
+        let (profile, warning, last_facts) = self.work(py, source::source(snapshot)?, move |state, profile| {
             let delta = match on_reset {
                 Some(on_reset) => state.update_with(profile, on_reset)?,
                 None => state.update(profile)?,
             };
             let reset = delta.reset.as_ref().map(ToString::to_string);
             let (made, warning) = (delta.to_profile("delta")?, delta.warning());
-            Ok((made, warning, Last { treatments: delta.treatments, reset, vanished: delta.vanished }))
+            Ok((made, warning, LastFacts { treatments: delta.treatments, reset, vanished: delta.vanished }))
         })?;
-        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = last;
+        *self.last_facts.lock().unwrap_or_else(PoisonError::into_inner) = last_facts;
         warn(py, warning)?;
         Profile::new(py, profile.into())
     }
@@ -148,23 +148,24 @@ impl DeltaComputer {
         self.named(true)
     }
 
-    /// The sample types that the last update() left as they were in the snapshot.
+    /// The sample types that the last update() copied unchanged from the snapshot.
     #[getter]
     fn gauges(&self) -> Vec<String> {
         self.named(false)
     }
 
-    /// What went down or was gone at the last update(), so that it was a restart; or None.
+    /// The counters that decreased or disappeared in the last update(), which shows a restart; None if there was no
+    /// restart.
     #[getter]
     fn reset(&self) -> Option<String> {
-        self.last().reset
+        self.last_facts().reset
     }
 
-    /// How many samples had counted something before the last update() and were not in its snapshot. The comment and
-    /// a UserWarning say it too.
+    /// The number of samples that had counted something before the last update() and are missing in its snapshot. The
+    /// profile's comment and a UserWarning report it too.
     #[getter]
     fn vanished(&self) -> usize {
-        self.last().vanished
+        self.last_facts().vanished
     }
 
     fn __repr__(&self) -> String {

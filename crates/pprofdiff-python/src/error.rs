@@ -1,4 +1,4 @@
-//! The engine's errors as Python's: `PprofError`, or the `OSError` that the system meant.
+//! Converts the engine's errors to Python exceptions: `PprofError`, or `OSError` for system errors.
 
 use std::io;
 
@@ -10,20 +10,20 @@ use pyo3::types::PyType;
 
 static PPROF_ERROR: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 
-/// The class. The stable ABI of 3.11 can't extend ValueError with fields of its own, so the attributes
-/// are ordinary ones: the class has the defaults, and an instance's pickle along with its `__dict__`.
+/// Returns the exception class. The stable ABI of Python 3.11 can't extend ValueError with C fields, so the attributes
+/// are ordinary ones: the class has the defaults, and the `__dict__` of an instance is pickled with it.
 pub fn pprof_error(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
     let class = PPROF_ERROR.get_or_try_init(py, || {
-        let doc = c"A profile is not valid, or a question to it can't be answered.
+        let doc = c"A profile is invalid, or a question about it can't be answered.
 
-The message is one line that says which input, which record, at which byte and what is wrong; control characters
-and what else would not be shown as it is are replaced in it. Its parts are exact:
-input (str or None: the file's name, or what stands for it), record (str or None: such as 'sample 17', counted
-from 0), offset (int or None: bytes into the inflated data) and detail (str: what is wrong, without the place).
-advice (str or None) is a command that helps, to be copied into a shell: names in it are quoted. It is a note of the
-exception too, so a traceback shows it, and the message, which goes to logs, does not.";
+The message is a single line with the input, the record, the byte offset and the reason. Control characters and other
+unprintable characters in it are replaced. The attributes have the exact parts:
+input (str or None: the file's name, or a placeholder for it), record (str or None: such as 'sample 17', counted
+from 0), offset (int or None: in bytes of the inflated data) and detail (str: the reason, without the place).
+advice (str or None) is a shell command that can help; names in it are quoted. It is also attached as a note, so a
+traceback shows it, but the message, which goes to logs, does not contain it.";
         let base = py.get_type::<PyValueError>();
-        // Not by new_type's own dict, which pyo3 0.30 frees before it is used.
+        // Sets the attributes here and not through new_type's own dict, because pyo3 0.30 frees that dict too early.
         let class = PyErr::new_type(py, c"pprofdiff.PprofError", Some(doc), Some(&base), None)?;
         for name in ["input", "record", "offset", "detail", "advice"] {
             class.bind(py).setattr(name, py.None())?;
@@ -33,12 +33,12 @@ exception too, so a traceback shows it, and the message, which goes to logs, doe
     Ok(class.bind(py))
 }
 
-/// A PprofError about an argument.
+/// Returns a PprofError about an argument.
 pub fn message(py: Python<'_>, text: &str) -> PyErr {
     instance(py, &pprofdiff::text::sanitize(text), text, None).unwrap_or_else(|e| e)
 }
 
-/// An error of the engine.
+/// Converts an error of the engine.
 pub fn from_engine(py: Python<'_>, e: &pprofdiff::Error) -> PyErr {
     if e.kind() == ErrorKind::Interrupted {
         return PyKeyboardInterrupt::new_err(());
@@ -64,7 +64,7 @@ fn instance(py: Python<'_>, message: &str, detail: &str, e: Option<&pprofdiff::E
     Ok(PyErr::from_value(value))
 }
 
-/// The system's error, with its number, so that Python picks the subclass (FileNotFoundError).
+/// Converts a system error with its errno, so that Python chooses the subclass, such as FileNotFoundError.
 pub fn from_io(py: Python<'_>, e: &io::Error, path: Option<&str>) -> PyErr {
     let os_error = || {
         let errno = match (e.raw_os_error(), e.kind()) {
@@ -84,7 +84,7 @@ pub fn from_io(py: Python<'_>, e: &io::Error, path: Option<&str>) -> PyErr {
     os_error().unwrap_or_else(|e| e)
 }
 
-/// A pickle that is not ours, or of another version.
+/// Returns the error for a pickle of another program or another version.
 pub fn pickle(e: impl std::fmt::Display) -> PyErr {
-    PyValueError::new_err(format!("not what this version of pprofdiff pickled: {e}"))
+    PyValueError::new_err(format!("not a pickle of this version of pprofdiff: {e}"))
 }

@@ -1,4 +1,4 @@
-//! Why two sides differ, as Python sees it.
+//! The explanation of a difference, as a Python class.
 
 use pprofdiff::explain::{ExplainOptions, FEW_SAMPLES};
 use pprofdiff::{Normalize, Query};
@@ -10,22 +10,23 @@ use crate::rendered::Rendered;
 use crate::table::Table;
 use crate::{error, runtime};
 
-/// Why two sides differ, made by Diff.explain(). A notebook shows the causes with bars of both sides.
+/// The explanation of a difference, returned by Diff.explain(). A notebook shows the causes with bars for both sides.
 #[pyclass(frozen, extends = Rendered, module = "pprofdiff")]
 pub struct Explanation {
     html: String,
     causes: EngineTable,
 }
 
-/// The options, as keywords give them.
+/// Returns the options that the keywords set.
 pub fn options(ops: Option<(f64, f64)>, min_effect: f64) -> ExplainOptions {
     let mut options = ExplainOptions::default().with_min_effect(min_effect);
     options.ops = ops;
     options
 }
 
-/// The account of what a diff's table shows, for notebooks: nothing where there is nothing to explain, or too much to do so
-/// unasked. Not normalized, since the scale is found.
+/// Explains the difference for a notebook, next to the diff's table. Returns an empty text for a single profile, and
+/// for more samples than can be explained without a request. Does not normalize, because explain determines the amount
+/// of work itself.
 pub fn account_html(py: Python<'_>, diff: &pprofdiff::Diff, query: &Query) -> PyResult<String> {
     if !diff.is_two_sided() || diff.n_samples() > FEW_SAMPLES {
         return Ok(String::new());
@@ -38,10 +39,11 @@ pub fn account_html(py: Python<'_>, diff: &pprofdiff::Diff, query: &Query) -> Py
     })
 }
 
-/// The text, with what shows the stacks of the first cause as a call, for a diff with the name `d`.
+/// Rewrites the text for Python: replaces the shell command that shows the stacks of the first cause with a method call
+/// on a diff called `d`.
 fn in_python(e: &pprofdiff::explain::Explanation, text: &str) -> String {
     let Some(cause) = e.causes.first() else { return text.to_owned() };
-    // What JSON escapes, Python reads alike.
+    // JSON escapes are also valid in Python.
     let quoted = |text: &str| serde_json::to_string(text).unwrap_or_default();
     let label = cause.label.as_ref().map(|label| format!("{}={}", label.key, label.value));
     let filters: Vec<String> = [("ignore", cause.evidence.ignore.as_ref()), ("tagfocus", label.as_ref())]
@@ -62,54 +64,57 @@ fn in_python(e: &pprofdiff::explain::Explanation, text: &str) -> String {
 }
 
 impl Explanation {
-    /// Of the report of an explanation.
+    /// Creates the object from the report of an explanation.
     pub fn new(report: &Report) -> pprofdiff::Result<(Explanation, Rendered)> {
-        let Report::Explain(of) = report else { return Err(pprofdiff::Error::query("this is no explanation")) };
+        let Report::Explain(explanation) = report else {
+            return Err(pprofdiff::Error::query("this report is not an explanation"));
+        };
         let mut rendered = Rendered::new(report)?;
-        rendered.text = in_python(of, &rendered.text);
-        Ok((Explanation { html: explain_html(of), causes: EngineTable::causes(of) }, rendered))
+        rendered.text = in_python(explanation, &rendered.text);
+        Ok((Explanation { html: explain_html(explanation), causes: EngineTable::causes(explanation) }, rendered))
     }
 }
 
 #[pymethods]
 impl Explanation {
-    /// One of "change", "none" and "inconclusive".
+    /// The verdict: "change", "none" or "inconclusive".
     #[getter]
     fn verdict(slf: &Bound<'_, Self>) -> String {
         slf.as_super().get().verdict.clone()
     }
 
-    /// The causes, the largest change first. Columns: function, caller, callee (of the language's runtime, where
-    /// these calls changed), label, kind ("self", "calls", "added" or "removed"); base and new, what a run costs
-    /// in its stacks, of which none is another cause's; delta, what a run of the new side has more than the base
-    /// at its amount of work; factor (None if there was nothing before) and score, which is how far it is from
-    /// chance.
+    /// The causes as a Table, largest change first. Columns: function, caller, callee (a function of the language's
+    /// runtime, if calls to it changed), label, kind ("self", "calls", "added" or "removed"), base and new (the cost of
+    /// a run in the cause's stacks, which no other cause shares), delta (the cost of a run of the new side beyond the
+    /// base at the same amount of work), factor (None if the cost was zero before) and score (the distance from
+    /// chance).
     #[getter]
     fn causes(&self) -> Table {
         Table::new(self.causes.clone())
     }
 
-    /// How the difference of the totals adds up, of a mean run: delta = work + causes + consequences + rest; with
-    /// garbage (how much of the consequences that is), by_chance, unexplained, consequences_by_chance and p.
+    /// The parts of the difference of the totals, for a mean run: delta = work + causes + consequences + rest. A dict
+    /// that also has garbage (the part of the consequences due to garbage collection), by_chance, unexplained,
+    /// consequences_by_chance and p.
     #[getter]
     fn account<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         slf.as_super().get().part(slf.py(), "account")
     }
 
-    /// Cost that has another name now, each a dict: function, from, how, delta, cost, even and inside.
+    /// Cost that only changed its name, as a list of dicts: function, from, how, delta, cost, even and inside.
     #[getter]
     fn moved<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         slf.as_super().get().part(slf.py(), "moved")
     }
 
-    /// How much of a difference is chance: a dict with deviation, noticed, mde, runs and more.
+    /// The noise of the comparison, as a dict with deviation, noticed, mde, runs and more.
     #[getter]
     fn noise<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         slf.as_super().get().part(slf.py(), "noise")
     }
 
-    /// The largest cause as a dict (one of to_dict()["causes"]); where these samples can't tell, what is nearest to
-    /// a cause; None if there is nothing.
+    /// The largest cause as a dict, like an item of to_dict()["causes"]. If the samples are inconclusive, the most
+    /// likely cause; None if there is no candidate.
     #[getter]
     fn best<'py>(slf: &Bound<'py, Self>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let part = |name| slf.as_super().get().part(slf.py(), name);
@@ -123,13 +128,13 @@ impl Explanation {
         Ok((!candidate.is_none()).then_some(candidate))
     }
 
-    /// All that is known as a dict, schema pprofdiff/1, kind explain: verdict, scale, account, causes, moved,
-    /// suspects, background, noise and more; see docs/explain.md.
+    /// Return the whole explanation as a dict, schema pprofdiff/1, kind explain: verdict, scale, account, causes,
+    /// moved, suspects, background, noise and more; see docs/explain.md.
     fn to_dict<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         slf.as_super().get().parsed(slf.py())
     }
 
-    /// What is said as an HTML fragment; everything from the input is escaped.
+    /// Return the explanation as an HTML fragment. All text from the input is escaped.
     fn to_html(&self) -> &str {
         &self.html
     }
@@ -139,8 +144,8 @@ impl Explanation {
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Pickled<'py>> {
-        let held = (slf.as_super().get(), &slf.get().html, &slf.get().causes);
-        pickled(slf.py(), "_rebuild_explanation", serde_json::to_vec(&held))
+        let state = (slf.as_super().get(), &slf.get().html, &slf.get().causes);
+        pickled(slf.py(), "_rebuild_explanation", serde_json::to_vec(&state))
     }
 }
 

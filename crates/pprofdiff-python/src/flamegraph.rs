@@ -1,4 +1,4 @@
-//! FlameGraph: the picture as an object that a notebook shows.
+//! `FlameGraph`: a flame graph that notebooks display.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use crate::profile::{Pickled, pickled};
 use crate::{error, runtime};
 
-/// A flame graph, made by Views.flamegraph(). Notebooks show it in a sandboxed frame.
+/// A flame graph, returned by Views.flamegraph(). Notebooks show it in a sandboxed frame.
 #[pyclass(frozen, module = "pprofdiff")]
 pub struct FlameGraph {
     page: Arc<Page>,
@@ -21,26 +21,26 @@ impl FlameGraph {
     }
 }
 
-/// Writes text to a path, whole or not at all, with the GIL released.
+/// Writes text to a file with the GIL released. The file is written completely or not at all.
 pub fn save(py: Python<'_>, path: PathBuf, text: impl AsRef<[u8]> + Send + 'static) -> PyResult<()> {
     runtime::run(py, move || pprofdiff::output::write_file(path, |out| out.write_all(text.as_ref())))
 }
 
 #[pymethods]
 impl FlameGraph {
-    /// The graph as an HTML file that needs nothing else.
+    /// Return the graph as a self-contained HTML file.
     fn to_html(&self) -> &str {
         &self.page.html
     }
 
-    /// Write it to a path, as an HTML file for a browser.
+    /// Write the graph to a path as an HTML file.
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
         save(py, path, self.page.html.clone())
     }
 
-    /// The graph as a widget, in a notebook: what is chosen in it, by a click or with the arrow keys, comes back as
-    /// `widget.frame` (a name, or None) and `widget.stack` (names, root first); `widget.observe(f, "stack")` calls f
-    /// with each choice.
+    /// Return the graph as a notebook widget. The frame that the user selects, with a click or the arrow keys, is
+    /// available as `widget.frame` (a name, or None) and `widget.stack` (names, root first). `widget.observe(f,
+    /// "stack")` calls f on each selection.
     ///
     /// Raises ModuleNotFoundError without anywidget: pip install 'pprofdiff[notebook]'.
     fn widget<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {

@@ -1,4 +1,4 @@
-//! Many pairs in one answer: what batch(...).ranking() collects, and what it gives.
+//! Rankings of many pairs: the collector behind batch(...).ranking(), and its result.
 
 use std::sync::Mutex;
 
@@ -12,7 +12,7 @@ use crate::error;
 use crate::profile::{Pickled, pickled};
 use crate::table::{Table, text};
 
-/// What is kept of a pair: it comes from a worker.
+/// The causes of one pair, as a worker returns them.
 #[pyclass(frozen, name = "_PairCauses", module = "pprofdiff._native")]
 pub struct Causes(pub PairCauses);
 
@@ -28,24 +28,24 @@ pub fn rebuild_causes(bytes: &[u8]) -> PyResult<Causes> {
     Ok(Causes(postcard::from_bytes(bytes).map_err(error::pickle)?))
 }
 
-/// Pairs as they come.
+/// A collector of pairs for a ranking.
 #[pyclass(name = "_Fleet", module = "pprofdiff._native")]
-pub struct Collected(Mutex<Fleet>);
+pub struct FleetCollector(Mutex<Fleet>);
 
 #[pymethods]
-impl Collected {
+impl FleetCollector {
     #[new]
-    fn new() -> Collected {
-        Collected(Mutex::new(Fleet::default()))
+    fn new() -> FleetCollector {
+        FleetCollector(Mutex::new(Fleet::default()))
     }
 
-    /// Takes what became of a pair: its causes, or an exception.
+    /// Adds the causes of a pair, or its exception.
     fn push(&mut self, name: &str, made: &Bound<'_, PyAny>) {
-        let found = match made.cast::<Causes>() {
+        let causes = match made.cast::<Causes>() {
             Ok(causes) => Ok(causes.get().0.clone()),
             Err(_) => Err(Error::query(describe(made))),
         };
-        self.0.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner).push(name, found);
+        self.0.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner).push(name, causes);
     }
 
     fn ranking(&mut self, py: Python<'_>, fdr: f64) -> PyResult<Ranking> {
@@ -54,7 +54,8 @@ impl Collected {
     }
 }
 
-/// Many pairs by what changed beyond chance, and the causes that several of them share. Made by Batch.ranking().
+/// Many pairs ranked by their changes beyond chance, and the causes that several of them share. Returned by
+/// Batch.ranking().
 #[pyclass(frozen, module = "pprofdiff")]
 pub struct Ranking {
     fleet: Fleet,
@@ -91,58 +92,60 @@ impl Ranking {
 
 #[pymethods]
 impl Ranking {
-    /// How many pairs changed by more than chance: the first rows of pairs.
+    /// The number of pairs that changed beyond chance. They are the first rows of `pairs`.
     #[getter]
     fn changed(&self) -> usize {
         self.changed
     }
 
-    /// One pair a row: first those that changed by more than chance, the largest change by causes first. Columns:
-    /// pair; function and cause (the largest, in words) of one that changed; base, new and delta of its totals; q, the
-    /// least rate of false discoveries at which it changed.
+    /// The pairs as a Table, one row per pair. Pairs that changed beyond chance come first, ordered by the change that
+    /// causes explain. Columns: pair, function and cause (the largest cause as text, for pairs that changed), base, new
+    /// and delta (totals) and q (the smallest false discovery rate at which the pair counts as changed).
     #[getter]
     fn pairs(&self) -> Table {
         Table::new(self.pairs.clone())
     }
 
-    /// One cause a row that several pairs share, the largest change first. Columns: function, callee, caller_package
-    /// (where all agree), pair (that with the largest change), cause (in its words), pairs (how many), base, new and
-    /// delta (summed over them) and share, the delta as a part of all bases' totals.
+    /// The causes that several pairs share as a Table, one row per cause, largest change first. Columns: function,
+    /// callee, caller_package (if all pairs agree), pair (the pair with the largest change), cause (as text), pairs
+    /// (their number), base, new and delta (summed over the pairs) and share (delta divided by the sum of all base
+    /// totals).
     #[getter]
     fn clusters(&self) -> Table {
         Table::new(self.clusters.clone())
     }
 
-    /// One function a row whose own cost changed alike in many pairs, in each within chance, the largest first.
-    /// Columns: function, pairs (how many), base (at the new sides' amounts of work), new and delta (summed over them),
-    /// share, the delta as a part of all bases' totals, and q.
+    /// The functions whose own cost changed alike in many pairs, although the change is within chance in each of them.
+    /// One row per function, largest change first. Columns: function, pairs (their number), base (scaled to the new
+    /// sides' amounts of work), new and delta (summed over the pairs), share (delta divided by the sum of all base
+    /// totals) and q.
     #[getter]
     fn common(&self) -> Table {
         Table::new(self.common.clone())
     }
 
-    /// The pairs that could not be compared: their names, and why.
+    /// The pairs that could not be compared, as a list of (name, reason).
     #[getter]
     fn failed(&self) -> Vec<(String, String)> {
         self.failed.clone()
     }
 
-    /// All that is known as a dict, schema pprofdiff/1, kind ranking.
+    /// Return the whole ranking as a dict, schema pprofdiff/1, kind ranking.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         py.import("json")?.call_method1("loads", (&self.json,))
     }
 
-    /// The same as JSON.
+    /// Return the whole ranking as JSON.
     fn to_json(&self) -> &str {
         &self.json
     }
 
-    /// The ranking as Markdown.
+    /// Return the ranking as Markdown.
     fn to_markdown(&self) -> &str {
         &self.markdown
     }
 
-    /// The ranking as a page for a browser, which needs nothing else: each cause and pair opens with its account.
+    /// Return the ranking as a self-contained HTML page. Each cause and each pair expands to its explanation.
     fn to_html(&self, py: Python<'_>) -> PyResult<String> {
         let ranking = self.fleet.clone().ranking(self.fdr).map_err(|e| error::from_engine(py, &e))?;
         let html = Format::named("html").map_err(|e| error::from_engine(py, &e))?;

@@ -1,7 +1,7 @@
-//! The Python face: signature in, engine call, error out.
+//! The Python bindings: functions and classes that convert arguments, call the engine and convert errors.
 //!
-//! Nothing is computed here. What a user reads in `help()` are the comments of these files;
-//! `python/pprofdiff/_native.pyi` repeats them for editors, and a test keeps the two in step.
+//! Nothing is computed here. The doc comments of public functions and classes in these files are the text of `help()`.
+//! `python/pprofdiff/_native.pyi` repeats them for editors, and a test checks that both are equal.
 
 mod answers;
 mod arrow;
@@ -26,14 +26,14 @@ mod views;
 
 use pyo3::prelude::*;
 
-// `gil_used` only matters to a free-threaded interpreter, for which a wheel of its own is built: all
-// classes are frozen, or borrowed by one thread at a time.
+// `gil_used` only matters for a free-threaded interpreter, which has its own wheel. All classes are frozen, or borrowed
+// by one thread at a time.
 #[pymodule(gil_used = false)]
 mod _native {
     use std::ffi::OsString;
     use std::path::PathBuf;
 
-    use pprofdiff::check::How;
+    use pprofdiff::check::CheckPolicy;
     use pprofdiff::recording::Recording;
     use pprofdiff::{Query, Source};
     use pprofdiff_report::{CheckOptions, Request, View};
@@ -42,7 +42,7 @@ mod _native {
     use rayon::prelude::*;
 
     #[pymodule_export]
-    use crate::batch::{OnThreads, Question, Result, arrow_stream, compare, rebuild_question, sides};
+    use crate::batch::{BatchQuestion, OnThreads, Result, arrow_stream, compare, rebuild_question, sides};
     #[pymodule_export]
     use crate::check::{Check, rebuild_check};
     #[pymodule_export]
@@ -53,10 +53,10 @@ mod _native {
     #[pymodule_export]
     use crate::flamegraph::{FlameGraph, rebuild_flamegraph};
     #[pymodule_export]
-    use crate::fleet::{Causes, Collected, Ranking, rebuild_causes, rebuild_ranking};
+    use crate::fleet::{Causes, FleetCollector, Ranking, rebuild_causes, rebuild_ranking};
     #[pymodule_export]
     use crate::options::{check_loading, options};
-    use crate::options::{loading, of_sides, signature, take_loading, view_query, without_base};
+    use crate::options::{loading, signature, take_loading, two_sided, view_query, without_base};
     #[pymodule_export]
     use crate::pairs::{Pair, group_pairs, listed_files, pairs, rebuild_pair};
     #[pymodule_export]
@@ -67,7 +67,7 @@ mod _native {
     use crate::rendered::Rendered;
     #[pymodule_export]
     use crate::series::{Series, rebuild_series, series};
-    use crate::source::{self, Side};
+    use crate::source::{self, SideSources};
     #[pymodule_export]
     use crate::table::Table;
     #[pymodule_export]
@@ -86,17 +86,18 @@ mod _native {
     }
 
     #[doc = signature!(loading "load(source, *")]
-    /// Load a profile: gzip, zstd or raw.
+    /// Load a profile: gzip, zstd or uncompressed.
     ///
-    /// `source` is a path (str or os.PathLike), a URL (str; pyroscope:// and parca:// ask servers for one,
-    /// see docs/sources.md; http://, s3://, gs:// and others need fsspec, each with what fsspec wants for it; what stands
-    /// before its @ is shown nowhere), bytes (or anything with their buffer), a file object (read to its end) or a Profile
-    /// (returned as it is). Loading validates everything, so no view can fail on the content later. How it is loaded:
+    /// `source` is a path (str or os.PathLike), a URL (str), bytes (or an object with the buffer protocol), a file
+    /// object (read to its end) or a Profile (returned unchanged). pyroscope:// and parca:// URLs query a server, see
+    /// docs/sources.md. http://, s3://, gs:// and other URLs need fsspec, and the packages that fsspec requires for the
+    /// scheme. Credentials before the @ of a URL are never shown. Loading validates the whole profile, so views can't
+    /// fail on its content later. Loading options:
     #[doc = pprofdiff::loading_docs!()]
     ///
     /// A diff that was written as a profile opens as a diff again: its views show both sides.
     ///
-    /// Raises PprofError for anything that is not a valid profile, and OSError from the system.
+    /// Raises PprofError for anything that is not a valid profile, and OSError for system errors.
     #[pyfunction]
     #[pyo3(signature = (source, **options), text_signature = None)]
     fn load(py: Python<'_>, source: &Bound<'_, PyAny>, options: Option<&Bound<'_, PyDict>>) -> PyResult<Py<Profile>> {
@@ -111,13 +112,13 @@ mod _native {
     #[doc = signature!(loading "diff(base, new, *, sum=False")]
     /// Compare two sides, `base` and `new`.
     ///
-    /// Each is whatever load() takes, or a list or tuple of such, or a pattern of paths as "main-*.pb.gz": runs of one
-    /// program, of which values are the means, and top() tells what is more than chance. With `sum` they add up
-    /// instead. Sample types are matched by name, and units converted to the finer one. The other keywords are those of
-    /// load().
+    /// Each side is anything that load() accepts, a list or tuple of these, or a pattern of paths such as
+    /// "main-*.pb.gz". Several profiles on a side are runs of one program: values are their means, and top() tests
+    /// which differences exceed noise. With `sum` they are added up instead. Sample types are matched by name, and
+    /// units are converted to the finer one. For the other keywords see load().
     ///
-    /// Raises PprofError for an invalid profile, for a written diff (which is two sides already: load() it), for
-    /// sides without a common sample type and for values that add up past int64; OSError from the system.
+    /// Raises PprofError for an invalid profile, for a written diff (it already has two sides: load() it), for sides
+    /// without a common sample type and for sums beyond int64. Raises OSError for system errors.
     #[pyfunction]
     #[pyo3(signature = (base, new, *, sum = false, **options), text_signature = None)]
     #[allow(clippy::too_many_arguments)]
@@ -128,7 +129,8 @@ mod _native {
         sum: bool,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Py<Diff>> {
-        let (base, new, options) = (Side::new(base)?, Side::new(new)?, of_sides(py, &loading(options)?)?);
+        let (base, new, options) =
+            (SideSources::new(base)?, SideSources::new(new)?, two_sided(py, &loading(options)?)?);
         let (base_sources, new_sources) = (base.sources, new.sources);
         let diff = runtime::run(py, move || pprofdiff::Diff::load(&base_sources, &new_sources, &options))?;
         let diff = if sum { diff.summed() } else { diff };
@@ -136,18 +138,18 @@ mod _native {
     }
 
     #[doc = signature!(loading "load_runs(folder, *")]
-    /// Compare the runs that bench() took, of the folder with its runs.toml.
+    /// Compare the runs that bench() recorded in a folder with a runs.toml.
     ///
-    /// The runs of a side are as those of diff(); binaries that are kept there are used. The other keywords are those of
-    /// load().
+    /// Several runs on a side are compared as in diff(). Binaries saved in the folder are used. For the other keywords
+    /// see load().
     ///
-    /// Raises PprofError for a folder without such runs, and as diff().
+    /// Raises PprofError for a folder without recorded runs, and the same errors as diff().
     #[pyfunction]
     #[pyo3(signature = (folder, **options), text_signature = None)]
     fn load_runs(py: Python<'_>, folder: PathBuf, options: Option<&Bound<'_, PyDict>>) -> PyResult<Py<Diff>> {
         let mut loading = loading(options)?;
         Recording::add_binaries(&folder, &mut loading);
-        let options = of_sides(py, &loading)?;
+        let options = two_sided(py, &loading)?;
         let sides = Recording::read_sides(&folder).map_err(|e| error::from_engine(py, &e))?;
         let given = sides.each_ref().map(|side| side.iter().map(|_| None).collect());
         let [base, new] = sides.map(|side| side.into_iter().map(Source::Path).collect::<Vec<_>>());
@@ -157,14 +159,14 @@ mod _native {
     }
 
     #[doc = signature!(loading "merge(profiles, *, weights=None")]
-    /// Add profiles up to one.
+    /// Merge profiles into one by adding their values.
     ///
-    /// `profiles` is an iterable of whatever load() takes. Sample types that all have are kept, in the
-    /// finest of their units; durations add up; the time is the earliest. Written diffs become the diff of both
-    /// sides' sums. With `weights`, a number for each profile, values are multiplied: 3 is the same as the profile
-    /// three times. Of weights that are not whole each sample type's sum is rounded once.
+    /// `profiles` is an iterable of anything that load() accepts. Only sample types that all profiles have are kept, in
+    /// the finest of their units. Durations are added up, and the time is the earliest. Written diffs are merged into
+    /// the diff of both sides' sums. `weights` has one number per profile, by which its values are multiplied: 3 is the
+    /// same as the profile three times. With fractional weights, the sum of each sample type is rounded once.
     ///
-    /// Raises PprofError and OSError as diff() does, and PprofError for written diffs beside other profiles.
+    /// Raises PprofError and OSError like diff(), and PprofError for a mix of written diffs and other profiles.
     #[pyfunction]
     #[pyo3(signature = (profiles, *, weights = None, **options), text_signature = None)]
     fn merge(
@@ -180,7 +182,7 @@ mod _native {
             let weights = weights.unwrap_or_else(|| vec![1.0; profiles.len()]);
             if weights.len() != profiles.len() {
                 let (profiles, weights) = (profiles.len(), weights.len());
-                return Err(pprofdiff::Error::query(format!("there are {profiles} profiles, and {weights} weights")));
+                return Err(pprofdiff::Error::query(format!("there are {profiles} profiles, but {weights} weights")));
             }
             pprofdiff::merge_weighted(&profiles.iter().map(|p| &**p).zip(weights).collect::<Vec<_>>())
         })?;
@@ -188,22 +190,22 @@ mod _native {
     }
 
     #[doc = signature!(loading "delta(prev, cur, cumulative=None, *, on_reset='error'")]
-    /// What happened between two snapshots of a growing profile, such as Go's heap, mutex and block profiles.
+    /// Return the change between two snapshots of a cumulative profile, such as Go's heap, mutex and block profiles.
     ///
-    /// `prev` (the older) and `cur` are whatever load() takes. The sample types that `cumulative` names are
-    /// subtracted; all others (gauges) are as in `cur`. None stands for those that are known to be cumulative:
-    /// alloc_objects, alloc_space, contentions, delay, mutex_count, mutex_duration, block_count, block_duration; a
-    /// profile that has none of these is refused. The last of the result's comments says which were treated how.
-    /// Samples that come to zero are gone, with all that only they referred to; the duration is the time between the
-    /// snapshots (None if one of them does not say when it was taken), all other fields are those of `cur`.
+    /// `prev` (the older) and `cur` are anything that load() accepts. The sample types in `cumulative` are subtracted.
+    /// All other types (gauges) are copied from `cur`. None means the types that are known to be cumulative:
+    /// alloc_objects, alloc_space, contentions, delay, mutex_count, mutex_duration, block_count, block_duration. A
+    /// profile without any of these is rejected. The last comment of the result lists which types were subtracted and
+    /// which were copied. Samples that become zero are dropped, with all data that no other sample uses. The duration
+    /// is the time between the snapshots (None if one of them has no time). All other fields are copied from `cur`.
     ///
-    /// A counter that went down means that the process was started anew, and so does it if the samples are gone that
-    /// had counted more than half. With `on_reset="error"` that is a PprofError; with "pass" the result is `cur` as it
-    /// is, with "clamp" such counters count as unchanged, and both are said in the comment and by a UserWarning, as
-    /// are samples that are gone without a restart.
+    /// A counter that decreased means that the process restarted, and so do missing samples that held more than half of
+    /// the total. With `on_reset="error"` a restart raises PprofError. With "pass" the result is `cur` unchanged, and
+    /// with "clamp" decreased counters count as unchanged. The comment and a UserWarning report both, and also samples
+    /// that disappeared without a restart.
     ///
-    /// Raises PprofError also for snapshots in the wrong order or with other cumulative sample types, and for written
-    /// diffs; and as load().
+    /// Raises PprofError also for snapshots in the wrong order, for snapshots with different cumulative sample types
+    /// and for written diffs, and the same errors as load().
     #[pyfunction]
     #[pyo3(signature = (prev, cur, cumulative = None, *, on_reset = "error", **options), text_signature = None)]
     #[allow(clippy::too_many_arguments)]
@@ -228,24 +230,24 @@ mod _native {
     }
 
     #[doc = signature!(loading "check(base, new, fail_on=..., *, config=None, floor=None, strict=False, paired=False, require_power=False")]
-    /// Is what changed within limits? For CI.
+    /// Check whether the changes are within limits, for CI.
     ///
-    /// `base` and `new` are as for diff(), but several profiles on a side are runs of the same program and do not add
-    /// up: the sides' medians are compared. A rule fails if its limit is exceeded and two equal builds would hardly ever
-    /// differ so much: once in a hundred checks. What is exceeded within chance is inconclusive. `strict`: limits alone
-    /// decide. `paired`: run i of the new side belongs to run i of the base. `require_power`: inconclusive, and not
-    /// passed, if a growth as large as the limit would have been missed.
+    /// `base` and `new` are as in diff(). Several profiles on a side are runs of the same program: they are not added
+    /// up, and the medians of the sides are compared. A rule fails if its limit is exceeded and chance alone would
+    /// cause such a difference at most once in a hundred checks. A limit that is exceeded within noise is inconclusive.
+    /// With `strict`, noise is ignored. With `paired`, run i of the new side is compared with run i of the base. With
+    /// `require_power`, the result is inconclusive instead of passed if a growth as large as the limit could have gone
+    /// unnoticed.
     ///
-    /// `fail_on` are rules, [TYPE:]total>LIMIT or [TYPE:]flat|cum:FRAMES>LIMIT. FRAMES are any (each frame by itself),
-    /// each=RE (each that matches) or regex=RE (all that match, taken as one). A LIMIT is +5% or +10MB (growth), 2GB
-    /// (the new value) or 30% (the new value's part of the total); one on a time or size needs its unit. `config` is a
-    /// pprofdiff.toml with rules and what is allowed. `floor` is the percentage of the total below which frames are
-    /// ignored: 1 for rules on each frame unless given. The other keywords are those of load() and of Views:
-    /// `sample_type` (one) is that of rules that name none, `normalize` scales each run of the new side, to the median
-    /// of the base's "total" or "duration", or by a factor.
+    /// `fail_on` is a list of rules: [TYPE:]total>LIMIT or [TYPE:]flat|cum:FRAMES>LIMIT. FRAMES is any (checks each
+    /// frame), each=RE (checks each matching frame) or regex=RE (checks the sum of all matching frames). LIMIT is +5%
+    /// or +10MB (growth), 2GB (new value) or 30% (share of the new total). A limit on a time or size needs its unit.
+    /// `config` is a pprofdiff.toml with rules and exceptions. `floor` is the percentage of the total below which
+    /// frames are ignored; for rules on each frame it defaults to 1. For the other keywords see load() and Views.
+    /// `sample_type` (a single one) applies to rules that do not name one. `normalize` scales each run of the new side
+    /// by a factor, or to the median "total" or "duration" of the base.
     ///
-    /// Raises PprofError for rules that are not understood, for a new side of which nothing was measured, and as diff()
-    /// does.
+    /// Raises PprofError for invalid rules and for an empty new side, and the same errors as diff().
     #[pyfunction]
     #[pyo3(signature = (
         base, new, fail_on = Vec::new(), *, config = None, floor = None, strict = false, paired = false,
@@ -264,23 +266,23 @@ mod _native {
         require_power: bool,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Py<Check>> {
-        let load = of_sides(py, &take_loading(options)?)?;
+        let load = two_sided(py, &take_loading(options)?)?;
         let query = view_query(py, &Query::default(), options)?;
         let mut limits = CheckOptions::default();
         (limits.fail_on, limits.floor) = (fail_on, floor.map(|floor| floor.to_string()));
-        limits.how = How::default().with_strict(strict).with_paired(paired).with_require_power(require_power);
+        limits.how = CheckPolicy::default().with_strict(strict).with_paired(paired).with_require_power(require_power);
         if let Some(path) = config {
             let name = path.display().to_string();
             let text = std::fs::read_to_string(path).map_err(|e| error::from_io(py, &e, Some(&name)))?;
             limits.config = Some(text);
         }
         let request = Request { query, view: View::Check(limits) };
-        let (base, new) = (Side::new(base)?.sources, Side::new(new)?.sources);
+        let (base, new) = (SideSources::new(base)?.sources, SideSources::new(new)?.sources);
         let check = move || Check::new(&request.answer(&pprofdiff::Diff::load(&base, &new, &load)?)?);
         Py::new(py, runtime::run(py, check)?)
     }
 
-    /// The command: arguments (the program's name first) in, exit code out.
+    /// Run the command. `args` begins with the program's name. Returns the exit code.
     #[pyfunction]
     fn run(py: Python<'_>, args: Vec<OsString>) -> u8 {
         py.detach(|| pprofdiff_cli::run(args))

@@ -1,4 +1,4 @@
-//! Files of URLs that stand for several, as fsspec lists them: `s3://BUCKET/*/*.pb.gz`.
+//! Lists the files that match URL patterns through fsspec: `s3://BUCKET/*/*.pb.gz`.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -10,14 +10,14 @@ use pyo3::types::PyString;
 
 use crate::source::{list, url};
 
-/// The URLs of all files whose URLs begin as some patterns do. They are listed first, since a thread of the engine holds no
-/// Python object.
-pub struct Listed(BTreeSet<String>);
+/// The URLs of all files that share the literal prefix of a pattern. They are listed in advance, because threads of the
+/// engine must not hold Python objects.
+pub struct ListedUrls(BTreeSet<String>);
 
-impl Listed {
-    /// Lists what those of some patterns that are URLs begin with.
-    pub fn new(py: Python<'_>, patterns: &[&Path]) -> PyResult<Listed> {
-        // Once, where two patterns begin alike.
+impl ListedUrls {
+    /// Lists the files for the patterns that are URLs.
+    pub fn new(py: Python<'_>, patterns: &[&Path]) -> PyResult<ListedUrls> {
+        // A set, because two patterns may share a prefix.
         let mut urls = BTreeSet::new();
         for pattern in patterns.iter().filter_map(|pattern| pattern.to_str()) {
             if url(PyString::new(py, pattern).as_any()).is_none() {
@@ -27,22 +27,22 @@ impl Listed {
             let folder = &literal[..literal.rfind('/').map_or(0, |end| end + 1)];
             urls.extend(list(py, folder)?);
         }
-        Ok(Listed(urls))
+        Ok(ListedUrls(urls))
     }
 }
 
-impl Objects for Listed {
+impl Objects for ListedUrls {
     fn has(&self, pattern: &str) -> bool {
         pattern.contains("://")
     }
 
-    fn list(&self, prefix: &str, found: &mut dyn FnMut(String)) -> Result<()> {
-        self.0.iter().filter(|url| url.starts_with(prefix)).for_each(|url| found(url.clone()));
+    fn list(&self, prefix: &str, on_url: &mut dyn FnMut(String)) -> Result<()> {
+        self.0.iter().filter(|url| url.starts_with(prefix)).for_each(|url| on_url(url.clone()));
         Ok(())
     }
 
     fn source(&self, url: &str) -> Result<Source> {
-        let why = "a label of what a URL stands for is no key: load it, or list files with keys as dicts";
+        let why = "labels of profiles at URLs can't be keys; load the profiles, or list the files with keys as dicts";
         Err(Error::query(why).in_input(&pprofdiff::text::redacted(url)))
     }
 }

@@ -1,5 +1,5 @@
-//! The keywords that all views take, and those that say how profiles are loaded: the rows of the engine's tables. One place
-//! reads them, for Profile and Diff, for series and for batches; the stub has them as TypedDicts.
+//! The keywords of views and of loading, from the option tables of the engine. All callers (Profile, Diff, series and
+//! batches) read keywords through this file. The stub declares them as TypedDicts.
 
 use std::path::PathBuf;
 
@@ -13,8 +13,8 @@ use pyo3::types::{PyDict, PyFloat, PyInt};
 
 use crate::error;
 
-/// The first line of a docstring, as CPython reads it for `inspect.signature`: what a notebook completes are the names of the
-/// tables' rows, and not `**options`.
+/// Returns the first line of a docstring, which CPython parses for `inspect.signature`. It lists the names of the
+/// option tables instead of `**options`, so that notebooks can complete them.
 macro_rules! signature {
     (query $before:literal) => {
         concat!($before, pprofdiff::query_keywords!(), pprofdiff::filter_keywords!(), ", **options)\n--\n\n")
@@ -28,7 +28,7 @@ macro_rules! signature {
 }
 pub(crate) use signature;
 
-/// An argument that may be one value or a list of them.
+/// An argument that may be one value or a list of values.
 #[derive(FromPyObject)]
 pub enum OneOrMore<T> {
     One(T),
@@ -52,11 +52,11 @@ pub fn parse_sort(py: Python<'_>, sort: &str) -> PyResult<Sort> {
     match sort {
         "flat" => Ok(Sort::Flat),
         "cum" => Ok(Sort::Cum),
-        _ => Err(error::message(py, &format!("sort is 'flat' or 'cum', not {sort:?}"))),
+        _ => Err(error::message(py, &format!("sort must be 'flat' or 'cum', not {sort:?}"))),
     }
 }
 
-/// "total", "duration", a factor, or None.
+/// Parses "total", "duration", a factor or None.
 pub fn parse_normalize(how: Option<&Bound<'_, PyAny>>) -> PyResult<Normalize> {
     let Some(how) = how.filter(|how| !how.is_none()) else { return Ok(Normalize::None) };
     match how.extract::<f64>() {
@@ -65,7 +65,7 @@ pub fn parse_normalize(how: Option<&Bound<'_, PyAny>>) -> PyResult<Normalize> {
     }
 }
 
-/// A value as an option takes it.
+/// Converts a Python value to an option's value.
 fn value_of(kind: &OptionKind, value: &Bound<'_, PyAny>) -> PyResult<OptionValue> {
     let is_number = value.is_instance_of::<PyFloat>() || value.is_instance_of::<PyInt>();
     Ok(match kind {
@@ -78,7 +78,7 @@ fn value_of(kind: &OptionKind, value: &Bound<'_, PyAny>) -> PyResult<OptionValue
     })
 }
 
-/// Sets options that are given as keywords, of which None leaves what is asked already.
+/// Sets options from keywords. None leaves an option unchanged.
 fn set_options<T>(
     given: Option<&Bound<'_, PyDict>>,
     options: &[OptionRow<T>],
@@ -87,8 +87,8 @@ fn set_options<T>(
     for (name, value) in given.into_iter().flatten() {
         let name: String = name.extract()?;
         let Some(option) = options.iter().find(|option| option.name == name) else {
-            let known = options.iter().map(|option| option.name).collect::<Vec<_>>().join(", ");
-            return Err(PyTypeError::new_err(format!("there is no option {name:?}; there are {known}")));
+            let names = options.iter().map(|option| option.name).collect::<Vec<_>>().join(", ");
+            return Err(PyTypeError::new_err(format!("unknown option {name:?}; the options are {names}")));
         };
         if !value.is_none() {
             let py = value.py();
@@ -98,7 +98,7 @@ fn set_options<T>(
     Ok(())
 }
 
-/// Sets some of a query's options, which are given as keywords.
+/// Sets options of a query from keywords. `takes` selects the options that are allowed.
 pub fn set_query(
     py: Python<'_>,
     query: &mut Query,
@@ -110,14 +110,14 @@ pub fn set_query(
     query.filters.check().map_err(|e| error::from_engine(py, &e))
 }
 
-/// What the keywords of a view say, on top of what is asked already.
+/// Returns `query` extended with a view's keywords.
 pub fn view_query(py: Python<'_>, query: &Query, given: Option<&Bound<'_, PyDict>>) -> PyResult<Query> {
     let mut query = query.clone();
     set_query(py, &mut query, given, |_| true)?;
     Ok(query)
 }
 
-/// As [`view_query`], of a view that has one granularity.
+/// Like [`view_query`], for a view with a fixed granularity.
 pub fn view_query_by(
     py: Python<'_>,
     query: &Query,
@@ -127,25 +127,25 @@ pub fn view_query_by(
 ) -> PyResult<Query> {
     if given.is_some_and(|given| given.contains("granularity").unwrap_or(false)) {
         let rows = granularity.name();
-        return Err(PyTypeError::new_err(format!("{view}() shows {rows}, so it takes no granularity")));
+        return Err(PyTypeError::new_err(format!("{view}() shows {rows}, so it does not support granularity")));
     }
     Ok(view_query(py, query, given)?.with_granularity(granularity))
 }
 
-/// True for the options that filter() takes.
+/// Returns true for the options of filter().
 pub fn is_filter(option: &OptionRow<Query>) -> bool {
     option.heading == Heading::Filters
 }
 
-/// Refuses several sample types.
-pub fn check_one_type(py: Python<'_>, query: &Query, what: &str) -> PyResult<()> {
+/// Returns an error if the query has several sample types.
+pub fn check_one_type(py: Python<'_>, query: &Query, caller: &str) -> PyResult<()> {
     match query.extra_sample_types.is_empty() {
         true => Ok(()),
-        false => Err(error::message(py, &format!("{what} takes one sample type"))),
+        false => Err(error::message(py, &format!("{caller} supports only one sample type"))),
     }
 }
 
-/// How to load, as keywords say it.
+/// Returns the loading options from keywords.
 pub fn loading(given: Option<&Bound<'_, PyDict>>) -> PyResult<Loading> {
     let mut loading = Loading::default();
     let options: Vec<_> = Loading::options().collect();
@@ -153,30 +153,31 @@ pub fn loading(given: Option<&Bound<'_, PyDict>>) -> PyResult<Loading> {
     Ok(loading)
 }
 
-/// As [`loading`], of keywords among which are others: takes its own out of them.
+/// Like [`loading`], for keywords that include other options. Removes the loading options from `given`.
 pub fn take_loading(given: Option<&Bound<'_, PyDict>>) -> PyResult<Loading> {
     let Some(given) = given else { return loading(None) };
-    let own = PyDict::new(given.py());
+    let loading_options = PyDict::new(given.py());
     for option in Loading::options() {
         if let Some(value) = given.get_item(option.name)? {
-            own.set_item(option.name, value)?;
+            loading_options.set_item(option.name, value)?;
             given.del_item(option.name)?;
         }
     }
-    loading(Some(&own))
+    loading(Some(&loading_options))
 }
 
-/// How the profiles of two sides are loaded.
-pub fn of_sides(py: Python<'_>, loading: &Loading) -> PyResult<LoadOptions> {
+/// Returns the options for loading the profiles of two sides.
+pub fn two_sided(py: Python<'_>, loading: &Loading) -> PyResult<LoadOptions> {
     loading.to_options().map_err(|e| error::from_engine(py, &e))
 }
 
-/// How profiles are loaded of which none is a base.
+/// Returns the options for loading profiles without a base side.
 pub fn without_base(py: Python<'_>, loading: &Loading) -> PyResult<LoadOptions> {
     loading.to_options_without_base().map_err(|e| error::from_engine(py, &e))
 }
 
-/// The keywords for `types.py`: under which heading, the name, its type and what it does. Each may be None: not given.
+/// Returns the keywords for `types.py`: heading, name, type and description. Each keyword may be None, which means not
+/// given.
 #[pyfunction(name = "_options")]
 pub fn options() -> Vec<(String, &'static str, String, &'static str)> {
     fn row<T>(o: OptionRow<T>) -> (String, &'static str, String, &'static str) {
@@ -186,24 +187,25 @@ pub fn options() -> Vec<(String, &'static str, String, &'static str)> {
     Query::options().map(row).chain(Loading::options().map(row)).collect()
 }
 
-/// Refuses keywords that say nothing of how profiles are loaded, before anything is loaded.
+/// Rejects keywords that are not loading options, before anything is loaded.
 #[pyfunction(name = "_check_loading")]
 pub fn check_loading(py: Python<'_>, given: &Bound<'_, PyDict>) -> PyResult<()> {
-    of_sides(py, &loading(Some(given))?).map(drop)
+    two_sided(py, &loading(Some(given))?).map(drop)
 }
 
-/// The folders that arguments name; `source_path` stands for both sides.
+/// Returns the source folders in the arguments. `source_path` applies to both sides.
 pub fn source_dirs(
     base: Option<OneOrMore<PathBuf>>,
     new: Option<OneOrMore<PathBuf>>,
     source_path: Option<OneOrMore<PathBuf>>,
 ) -> SourceDirs {
     let both = all(source_path);
-    let with = |own: Option<OneOrMore<PathBuf>>| all(own).into_iter().chain(both.clone()).collect();
-    SourceDirs::new(with(base), with(new))
+    let with_both =
+        |loading_options: Option<OneOrMore<PathBuf>>| all(loading_options).into_iter().chain(both.clone()).collect();
+    SourceDirs::new(with_both(base), with_both(new))
 }
 
-/// The folders that a page's arguments name, if they name some.
+/// Returns the source folders in the arguments of a page, or `None` if there are none.
 pub fn page_sources(
     base: Option<OneOrMore<PathBuf>>,
     new: Option<OneOrMore<PathBuf>>,
@@ -218,7 +220,7 @@ pub fn parse_compression(py: Python<'_>, name: &str) -> PyResult<Compression> {
         "gzip" => Ok(Compression::Gzip),
         "zstd" => Ok(Compression::Zstd),
         "none" => Ok(Compression::None),
-        _ => Err(error::message(py, &format!("compression is 'gzip', 'zstd' or 'none', not {name:?}"))),
+        _ => Err(error::message(py, &format!("compression must be 'gzip', 'zstd' or 'none', not {name:?}"))),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Which profiles there are: pairs of them, and profiles with their keys, for batch() and scan().
+//! Finds the profiles for batch() and scan(): pairs of profiles, and profiles with their keys.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -16,34 +16,34 @@ use pyo3::exceptions::{PyKeyError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 
-use crate::listed::Listed;
+use crate::listed::ListedUrls;
 use crate::profile::rebuild;
 use crate::{error, runtime};
 
-/// Two sides under one name, for batch(). Made by pairs(), or by hand.
+/// Two sides with a common name, for batch(). Created by pairs(), or directly.
 ///
-/// `base` and `new` are as for diff(); the name is the new side's unless given.
+/// `base` and `new` are as in diff(). The name defaults to the name of the new side.
 #[pyclass(frozen, module = "pprofdiff")]
 pub struct Pair {
-    /// What the sides have in common: the path below both directories, what a pattern's `*` stood for, or as the
-    /// manifest says.
+    /// The name of the pair: the path below both directories, the text that the pattern's `*` matched, or the name in
+    /// the manifest.
     #[pyo3(get)]
     pub name: String,
-    /// The base, as diff() takes it; None if there is an error.
+    /// The base, as diff() accepts it; None if there is an error.
     #[pyo3(get)]
     pub base: Py<PyAny>,
-    /// The new side, as diff() takes it; None if there is an error.
+    /// The new side, as diff() accepts it; None if there is an error.
     #[pyo3(get)]
     pub new: Py<PyAny>,
-    /// Why there is no pair (a file without a partner, a bad line), or None.
+    /// The reason why the pair can't be compared (a file without a partner, an invalid line), or None.
     #[pyo3(get)]
     pub error: Option<Py<PyAny>>,
 }
 
 impl Pair {
-    fn found(py: Python<'_>, pair: BatchItem) -> PyResult<Pair> {
+    fn resolved(py: Python<'_>, pair: BatchItem) -> PyResult<Pair> {
         let side = |sources: Vec<Source>| -> PyResult<Py<PyAny>> {
-            // What is found are paths.
+            // The engine only finds paths.
             let mut files: Vec<_> = sources.iter().filter_map(Source::path).map(Path::as_os_str).collect();
             match files.len() {
                 1 => files.remove(0).into_py_any(py),
@@ -58,7 +58,7 @@ impl Pair {
     }
 }
 
-/// What a side is called: its first source's name.
+/// Returns the name of a side: the name of its first source.
 pub fn side_name(side: &Bound<'_, PyAny>) -> String {
     let first = match side.is_instance_of::<PyList>() || side.is_instance_of::<PyTuple>() {
         true => side.get_item(0).unwrap_or_else(|_| side.clone()),
@@ -93,7 +93,7 @@ impl Pair {
                 format!("<pprofdiff.Pair {name} base={} new={}>", self.base.bind(py).repr()?, self.new.bind(py).repr()?)
             }
         };
-        // Sides may be URLs.
+        // Sides can be URLs with secrets.
         Ok(pprofdiff::text::redacted(&repr).into_owned())
     }
 }
@@ -105,13 +105,14 @@ pub fn rebuild_pair(base: Py<PyAny>, new: Py<PyAny>, name: String, error: Option
     Pair { name, base, new, error }
 }
 
-/// The pairs of a manifest, of which a thread reads a few ahead: a line may be long in coming, and Ctrl-C is not to wait.
+/// The pairs of a manifest. A thread reads a few pairs ahead, because a line may take long to arrive and Ctrl-C must
+/// not wait for it.
 #[pyclass(module = "pprofdiff._native")]
 pub struct Manifest {
-    /// In a mutex only because a class must be shareable; the one method has it for itself.
+    /// The mutex exists only because a pyclass must be `Sync`; the single method has exclusive access.
     pairs: Mutex<Receiver<BatchItem>>,
     reader: Option<JoinHandle<()>>,
-    /// Where the thread is.
+    /// The process that runs the reader thread.
     process: u32,
 }
 
@@ -120,7 +121,7 @@ impl Manifest {
         let (sender, pairs) = sync_channel(64);
         let read = move || {
             for pair in lines {
-                // Nobody listens any more.
+                // The iterator was dropped.
                 if sender.send(pair).is_err() {
                     break;
                 }
@@ -147,7 +148,7 @@ impl Manifest {
         loop {
             let waiting = &mut *pairs;
             match py.detach(move || waiting.recv_timeout(runtime::TICK)) {
-                Ok(pair) => return Pair::found(py, pair).map(Some),
+                Ok(pair) => return Pair::resolved(py, pair).map(Some),
                 Err(RecvTimeoutError::Timeout) => runtime::check_signals(py)?,
                 Err(RecvTimeoutError::Disconnected) => {
                     let ended = self.reader.take().map_or(Ok(()), JoinHandle::join);
@@ -158,17 +159,17 @@ impl Manifest {
     }
 }
 
-/// Which files belong together: Pairs for batch(), in the order of their names.
+/// Find files that belong together and return them as Pairs for batch(), ordered by name.
 ///
-/// `base` and `new` are two directories, whose files with the same path below them are compared (names that begin with
-/// a dot are left out), or two patterns in which `*`, `?`, `[...]` and `**` stand for the same, as in
-/// pairs("main/*/cpu.pb.gz", "branch/*/cpu.pb.gz"); of URLs, fsspec lists the files. A file without a partner is a Pair
-/// with an error, so results can be counted against files.
+/// `base` and `new` are two directories, or two patterns. Files with the same path below both directories are compared;
+/// names that begin with a dot are ignored. In patterns such as pairs("main/*/cpu.pb.gz", "branch/*/cpu.pb.gz"), the
+/// wildcards `*`, `?`, `[...]` and `**` must match the same text in both paths. fsspec lists the files of URL patterns.
+/// A file without a partner becomes a Pair with an error, so the number of results matches the number of files.
 ///
-/// `base` alone is a manifest, which is read while it is worked on: CSV with the columns base, new and perhaps name, or
-/// lines of JSON with such keys (.jsonl), where a side may be a list. A side may be a URL.
+/// `base` alone is a manifest, which is read while pairs are compared: CSV with the columns base, new and optionally
+/// name, or JSON lines (.jsonl) with the same keys, in which a side can be a list. A side can be a URL.
 ///
-/// Raises PprofError if there is nothing to compare, OSError from the system.
+/// Raises PprofError if there is nothing to compare, and OSError for system errors.
 #[pyfunction]
 #[pyo3(signature = (base, new = None))]
 pub fn pairs(py: Python<'_>, base: PathBuf, new: Option<PathBuf>) -> PyResult<Py<PyAny>> {
@@ -176,29 +177,31 @@ pub fn pairs(py: Python<'_>, base: PathBuf, new: Option<PathBuf>) -> PyResult<Py
         return Manifest::new(runtime::run(py, move || manifest_pairs(&base))?)?.into_py_any(py);
     };
     let text = |path: &Path| path.to_string_lossy().into_owned();
-    let listed = Listed::new(py, &[&base, &new])?;
-    let found = runtime::run(py, move || Finder::with_objects(&listed).pairs(&text(&base), &text(&new)))?;
-    found.into_iter().map(|pair| Pair::found(py, pair)).collect::<PyResult<Vec<_>>>()?.into_py_any(py)
+    let listed = ListedUrls::new(py, &[&base, &new])?;
+    let resolved = runtime::run(py, move || Finder::with_objects(&listed).pairs(&text(&base), &text(&new)))?;
+    resolved.into_iter().map(|pair| Pair::resolved(py, pair)).collect::<PyResult<Vec<_>>>()?.into_py_any(py)
 }
 
-/// Which files belong together by keys: Pairs for batch(), in the natural order of the keys that both sides share.
+/// Find files that belong together by keys and return them as Pairs for batch(), in the natural order of the keys that
+/// both sides share.
 ///
-/// `files` is a pattern (of URLs, too), of whose paths and labels `keys` are made ("service={1},version={version}": {1}
-/// is what its first sign stands for, {version} the value of that label, of which a profile has one); or a manifest, of
-/// which they are columns ("service,version"), beside the column profile; or an iterable of dicts of such columns.
-/// `base` and `new` say what a side's keys are: "version=v1", or "version=@previous" and "version=@latest". All files
-/// of a side are its runs. What only one side has is a Pair with an error.
+/// `files` is a pattern (of paths or URLs), a manifest, or an iterable of dicts. For a pattern, `keys` are templates
+/// for paths and labels, such as "service={1},version={version}": {1} is the text that the first wildcard matched, and
+/// {version} is the profile's value of the label "version". For a manifest or dicts, `keys` are columns, such as
+/// "service,version", in addition to the column "profile". `base` and `new` are the keys of each side: "version=v1", or
+/// "version=@previous" and "version=@latest". All files of a side are its runs. A group that only one side has becomes
+/// a Pair with an error.
 ///
-/// Raises PprofError if nothing matches, or of keys and sides that are none; OSError from the system.
+/// Raises PprofError if nothing matches or if the keys or sides are invalid, and OSError for system errors.
 #[pyfunction]
 pub fn group_pairs(py: Python<'_>, files: &Bound<'_, PyAny>, keys: &str, base: &str, new: &str) -> PyResult<Vec<Pair>> {
     let groups = Groups::new(keys, base, new);
-    let found = match files.extract::<PathBuf>() {
-        Ok(of) => {
-            let listed = Listed::new(py, &[&of])?;
+    let resolved = match files.extract::<PathBuf>() {
+        Ok(files_path) => {
+            let listed = ListedUrls::new(py, &[&files_path])?;
             runtime::run(py, move || {
                 let options = Loading::default().to_options()?;
-                Finder::with_objects(&listed).group_pairs(&of.to_string_lossy(), &groups, &options)
+                Finder::with_objects(&listed).group_pairs(&files_path.to_string_lossy(), &groups, &options)
             })?
         }
         Err(_) => {
@@ -206,13 +209,13 @@ pub fn group_pairs(py: Python<'_>, files: &Bound<'_, PyAny>, keys: &str, base: &
             for row in files.try_iter()? {
                 listed.push(listed_file(&row?)?);
             }
-            groups.pair_listed(listed, "what is listed").map_err(|e| error::from_engine(py, &e))?
+            groups.pair_listed(listed, "the listed files").map_err(|e| error::from_engine(py, &e))?
         }
     };
-    found.into_iter().map(|pair| Pair::found(py, pair)).collect()
+    resolved.into_iter().map(|pair| Pair::resolved(py, pair)).collect()
 }
 
-/// A row of what the caller has listed.
+/// Converts a dict that the caller listed.
 fn listed_file(row: &Bound<'_, PyAny>) -> PyResult<ListedFile> {
     let mut columns = BTreeMap::new();
     for (name, value) in row.cast::<PyDict>()? {
@@ -222,25 +225,27 @@ fn listed_file(row: &Bound<'_, PyAny>) -> PyResult<ListedFile> {
     Ok(ListedFile::new(profile, columns))
 }
 
-/// The profiles that scan() is given as one text or path, with their keys.
+/// Returns the profiles that scan() receives as a single text or path, with their keys.
 #[pyfunction(name = "_listed_files")]
-#[pyo3(signature = (of, keys))]
+#[pyo3(signature = (files, keys))]
 pub fn listed_files(
     py: Python<'_>,
-    of: PathBuf,
+    files: PathBuf,
     keys: Option<String>,
 ) -> PyResult<Vec<(OsString, BTreeMap<String, String>)>> {
-    let listed = Listed::new(py, &[&of])?;
-    let list = move || match Selection::named(&of)? {
+    let listed = ListedUrls::new(py, &[&files])?;
+    let find_files = move || match Selection::named(&files)? {
         None => {
             let options = Loading::default().to_options()?;
-            Finder::with_objects(&listed).list_files(&of.to_string_lossy(), keys.as_deref(), &options)
+            Finder::with_objects(&listed).list_files(&files.to_string_lossy(), keys.as_deref(), &options)
         }
-        Some(_) if keys.is_some() => Err(Error::query("a store has its own keys").in_input(&of.display().to_string())),
+        Some(_) if keys.is_some() => {
+            Err(Error::query("a store has its own keys").in_input(&files.display().to_string()))
+        }
         Some(stored) => {
             let keyed = |p: &StoredProfile| ListedFile::new(p.name(), p.keys().iter().cloned().collect());
             Ok(stored.profiles()?.iter().map(keyed).collect())
         }
     };
-    Ok(runtime::run(py, list)?.into_iter().map(|file| (file.profile.into_os_string(), file.keys)).collect())
+    Ok(runtime::run(py, find_files)?.into_iter().map(|file| (file.profile.into_os_string(), file.keys)).collect())
 }

@@ -1,6 +1,6 @@
-//! CallGraph and Listing: what a notebook shows of a call graph and of source lines, and what is saved of it.
+//! `CallGraph` and `Listing`: call graphs and listings that notebooks display and that can be saved.
 //!
-//! Both hold what was written, not what it was written from: it is small, and it pickles.
+//! Both hold the rendered output instead of the data, because the output is small and can be pickled.
 
 use std::path::PathBuf;
 
@@ -13,49 +13,50 @@ use crate::profile::{Pickled, pickled};
 use crate::table::text;
 use crate::{error, flamegraph};
 
-/// A call graph, made by callgraph(). A notebook shows it as a picture; no Graphviz is needed.
+/// A call graph, returned by callgraph(). Notebooks show it as a picture, without Graphviz.
 #[pyclass(frozen, module = "pprofdiff")]
 pub struct CallGraph {
-    words: String,
+    description: String,
     dot: String,
-    /// The picture, or why there is none.
+    /// The picture, or the reason why it can't be drawn.
     svg: Result<String, String>,
 }
 
 impl CallGraph {
     pub fn new(graph: &pprofdiff::graph::Graph) -> CallGraph {
         CallGraph {
-            words: format!("<CallGraph of {} frames and {} calls>", graph.nodes.len(), graph.calls.len()),
+            description: format!("<CallGraph of {} frames and {} calls>", graph.nodes.len(), graph.calls.len()),
             dot: text(|out| dot(graph, out)),
             svg: svg(graph).map_err(|e| e.to_string()),
         }
     }
 }
 
-/// Writes a file, by its ending.
+/// Writes a file in the format of its extension.
 fn save(py: Python<'_>, path: PathBuf, choose: impl FnOnce(&str) -> Option<String>, endings: &str) -> PyResult<()> {
     let ending = path.extension().and_then(|e| e.to_str()).unwrap_or_default().to_lowercase();
     match choose(&ending) {
         Some(content) => flamegraph::save(py, path, content),
-        None => Err(error::message(py, &format!("{}: a file to save to ends in {endings}", path.display()))),
+        None => Err(error::message(py, &format!("{}: the file name must end in {endings}", path.display()))),
     }
 }
 
 #[pymethods]
 impl CallGraph {
-    /// The picture as an <svg> element: no script, no style sheet, no link; everything from the input is escaped.
-    /// Of very many calls it has the heaviest, and says how many.
-    /// Raises PprofError if there are more than 400 frames.
+    /// Return the picture as an <svg> element without scripts, style sheets or links. All text from the input is
+    /// escaped. A graph with very many calls shows only the heaviest calls, and reports how many.
+    ///
+    /// Raises PprofError for more than 400 frames.
     fn to_svg(&self, py: Python<'_>) -> PyResult<&str> {
         self.svg.as_deref().map_err(|e| error::message(py, e))
     }
 
-    /// The graph in Graphviz's language.
+    /// Return the graph in Graphviz's DOT language.
     fn to_dot(&self) -> &str {
         &self.dot
     }
 
-    /// Save it as what the path ends in: .svg, or .dot (.gv) for Graphviz.
+    /// Save the graph in the format of the path's extension: .svg, or .dot (.gv) for Graphviz.
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
         let svg = match path.extension().and_then(|e| e.to_str()) {
             Some("svg") => self.to_svg(py)?,
@@ -73,23 +74,23 @@ impl CallGraph {
         self.svg.as_deref().ok()
     }
 
-    /// In a frame that scrolls: most graphs are wider than a notebook.
+    /// A scrolling frame, because most graphs are wider than a notebook.
     fn _repr_html_(&self) -> Option<String> {
         let svg = self.svg.as_deref().ok()?;
         Some(format!("<div style=\"overflow:auto;max-height:80vh\">{svg}</div>"))
     }
 
     fn __repr__(&self) -> &str {
-        &self.words
+        &self.description
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Pickled<'py>> {
         let this = slf.get();
-        pickled(slf.py(), "_rebuild_callgraph", serde_json::to_vec(&(&this.words, &this.dot, &this.svg)))
+        pickled(slf.py(), "_rebuild_callgraph", serde_json::to_vec(&(&this.description, &this.dot, &this.svg)))
     }
 }
 
-/// Source lines or instructions with their costs, made by list() or disasm().
+/// Source lines or instructions with their costs, returned by list() or disasm().
 #[pyclass(frozen, module = "pprofdiff")]
 pub struct Listing {
     text: String,
@@ -102,7 +103,7 @@ impl Listing {
     pub fn new(listing: &pprofdiff::list::Listing) -> Listing {
         let shown = text(|out| listing_text(listing, out, TextOptions::default()));
         let hint = missing_sources(listing, ["base_source=", "new_source=", "source_path="]);
-        // The hint is all ours.
+        // The hint contains no text from the input, so it needs no escaping.
         let note = hint.as_ref().map(|hint| format!("<div class=\"pprofdiff\"><div class=\"note\">{hint}</div></div>"));
         Listing {
             text: format!(
@@ -123,30 +124,31 @@ impl Listing {
 
 #[pymethods]
 impl Listing {
-    /// The functions, each a dict: name, file, base_source and new_source (where the texts were found, or
-    /// None), status, flat_base, flat_new, flat_delta, cum_base, cum_new, cum_delta, notes, and lines, a list of
-    /// dicts: base_line and new_line (None where a build does not have the line), change ("same", "inserted" or
-    /// "deleted"), text and the same costs. Of one profile: source, flat and cum, and line; no status or change.
+    /// The functions, as a list of dicts. Keys: name, file, base_source and new_source (the location of the source
+    /// text, or None), status, flat_base, flat_new, flat_delta, cum_base, cum_new, cum_delta, notes and lines. Lines
+    /// are a list of dicts: base_line and new_line (None if a build lacks the line), change ("same", "inserted" or
+    /// "deleted"), text and the same costs. A listing of a single profile has source, flat and cum, and lines have
+    /// line; there is no status or change.
     ///
-    /// Lines of profiles that were loaded with `binary` have instructions, a list of dicts: base_address and
-    /// new_address, change, text, function, file and line (the innermost that it was made of), and the same costs. Made
-    /// by disasm(), functions have them and no lines, and base_binary and new_binary.
+    /// If the profiles were loaded with `binary`, lines have instructions, a list of dicts: base_address and
+    /// new_address, change, text, function, file and line (of the innermost inlined function), and the same costs. In
+    /// listings of disasm(), the functions have instructions instead of lines, and also base_binary and new_binary.
     #[getter]
     fn routines<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         py.import("json")?.call_method1("loads", (&self.json,))?.get_item("routines")
     }
 
-    /// The listing as JSON, schema pprofdiff/1.
+    /// Return the listing as JSON, schema pprofdiff/1.
     fn to_json(&self) -> &str {
         &self.json
     }
 
-    /// The listing as an HTML fragment; everything from the input is escaped.
+    /// Return the listing as an HTML fragment. All text from the input is escaped.
     fn to_html(&self) -> &str {
         &self.html
     }
 
-    /// Save it as what the path ends in: .html, .json or .txt.
+    /// Save the listing in the format of the path's extension: .html, .json or .txt.
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
         let choose = |ending: &str| match ending {
             "html" | "htm" => Some(self.page.clone()),
@@ -173,8 +175,8 @@ impl Listing {
 
 #[pyfunction(name = "_rebuild_callgraph")]
 pub fn rebuild_callgraph(bytes: &[u8]) -> PyResult<CallGraph> {
-    let (words, dot, svg) = serde_json::from_slice(bytes).map_err(error::pickle)?;
-    Ok(CallGraph { words, dot, svg })
+    let (description, dot, svg) = serde_json::from_slice(bytes).map_err(error::pickle)?;
+    Ok(CallGraph { description, dot, svg })
 }
 
 #[pyfunction(name = "_rebuild_listing")]

@@ -1,4 +1,4 @@
-//! Profile and Diff: what they have besides their views, and how they are pickled.
+//! `Profile` and `Diff`: their attributes apart from the views, and how they are pickled.
 
 use std::fmt::Display;
 use std::sync::Arc;
@@ -15,34 +15,34 @@ use crate::options::without_base;
 use crate::views::Views;
 use crate::{error, runtime};
 
-/// One loaded, validated profile. Made by load() and merge().
+/// A loaded and validated profile, returned by load() and merge().
 ///
-/// Its views show one side; those of a diff that was written as a profile show both.
+/// Its views show one side. The views of a diff that was written as a profile show both sides.
 #[pyclass(frozen, extends = Views, module = "pprofdiff")]
 pub struct Profile {
     pub profile: Arc<pprofdiff::Profile>,
 }
 
-/// Two sides, compared. Made by diff(), and by filter() and normalize() of a Diff or a Profile.
+/// A comparison of two sides, returned by diff(), and by filter() and normalize() of a Diff or a Profile.
 ///
-/// Every row of its views has both sides, the delta (new - base) and a status ("added", "removed",
+/// Every row of its views has the values of both sides, the delta (new - base) and a status ("added", "removed",
 /// "changed" or "same").
 #[pyclass(frozen, extends = Views, module = "pprofdiff")]
 pub struct Diff {
     base: Vec<Py<Profile>>,
     new: Vec<Py<Profile>>,
-    /// True if this is a Profile's own views, filtered or normalized.
+    /// True if this is a filtered or normalized Profile.
     of_profile: bool,
 }
 
-/// The same profiles under another query.
+/// Returns the same profiles with another query.
 pub fn with_query(slf: &Bound<'_, Views>, query: Query) -> PyResult<Py<Diff>> {
     let py = slf.py();
     let clones = |profiles: &[Py<Profile>]| profiles.iter().map(|p| p.clone_ref(py)).collect::<Vec<_>>();
     let diff = slf.get().diff.clone();
-    let sides = if let Ok(own) = slf.cast::<Diff>() {
-        let own = own.get();
-        Diff { base: clones(&own.base), new: clones(&own.new), of_profile: own.of_profile }
+    let sides = if let Ok(source) = slf.cast::<Diff>() {
+        let source = source.get();
+        Diff { base: clones(&source.base), new: clones(&source.new), of_profile: source.of_profile }
     } else {
         let profile = slf.cast::<Profile>()?.clone().unbind();
         let base = if diff.is_two_sided() { vec![profile.clone_ref(py)] } else { Vec::new() };
@@ -61,25 +61,26 @@ impl Profile {
 
 #[pymethods]
 impl Profile {
-    /// The file's name, or what stands for it: "<bytes>", "<stream>", "merged".
+    /// The name of the file, or a placeholder: "<bytes>", "<stream>", "merged".
     #[getter]
     fn name(&self) -> &str {
         self.profile.name()
     }
 
-    /// Number of samples, as written (duplicates count).
+    /// The number of samples as written, including duplicates.
     #[getter]
     fn n_samples(&self) -> usize {
         self.profile.n_samples()
     }
 
-    /// For each of sample_types: the sum of the magnitudes of its values, before any filter.
+    /// The sum of the absolute values of each sample type in `sample_types`, before filters.
     #[getter]
     fn totals(&self) -> Vec<i64> {
         (0..).map_while(|i| self.profile.total(i)).collect()
     }
 
-    /// For how long it was taken (a datetime.timedelta, cut to microseconds), or None if it does not say.
+    /// The duration of the recording (a datetime.timedelta, truncated to microseconds), or None if the profile has no
+    /// duration.
     #[getter]
     fn duration<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDelta>>> {
         match self.profile.duration_nanos() {
@@ -88,7 +89,8 @@ impl Profile {
         }
     }
 
-    /// When it was taken (a datetime.datetime in UTC, cut to microseconds), or None if it does not say.
+    /// The time of the recording (a datetime.datetime in UTC, truncated to microseconds), or None if the profile has no
+    /// time.
     #[getter]
     fn time<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let nanos = self.profile.time_nanos();
@@ -101,25 +103,25 @@ impl Profile {
         epoch.add(delta(py, nanos)?).map(Some)
     }
 
-    /// Events between two samples, in the unit of period_type.
+    /// The number of events between two samples, in the unit of period_type.
     #[getter]
     fn period(&self) -> i64 {
         self.profile.period()
     }
 
-    /// The period's (type, unit), or None.
+    /// The (type, unit) of the period, or None.
     #[getter]
     fn period_type(&self) -> Option<(String, String)> {
         self.profile.period_type()
     }
 
-    /// Free text that the producer left.
+    /// The comments in the profile.
     #[getter]
     fn comments(&self) -> Vec<String> {
         self.profile.comments()
     }
 
-    /// A link to documentation of the profile's type; "" if there is none.
+    /// A link to documentation of the profile's type; "" if the profile has no link.
     #[getter]
     fn doc_url(&self) -> String {
         self.profile.doc_url()
@@ -131,20 +133,20 @@ impl Profile {
         self.profile.mapping_files()
     }
 
-    /// What to know before trusting a view: for example that there are no function names.
+    /// Problems that affect the views, for example missing function names.
     #[getter]
     fn warnings(&self) -> Vec<String> {
         self.profile.warnings()
     }
 
-    /// A command that helps against a warning, to be copied into a shell: it adds the names of functions, if there
-    /// are none. Names in it are quoted. None if there is nothing to say.
+    /// A shell command that fixes a warning: it adds missing function names. Names in it are quoted. None if no command
+    /// is needed.
     #[getter]
     fn advice(&self) -> Option<String> {
         self.profile.advice()
     }
 
-    /// True if this is a diff that was written as a profile.
+    /// True if the profile is a written diff.
     #[getter]
     fn is_diff(&self) -> bool {
         self.profile.is_diff()
@@ -154,7 +156,7 @@ impl Profile {
         slf: &Bound<'py, Self>,
     ) -> PyResult<(Bound<'py, PyAny>, (String, Option<String>, Bound<'py, PyBytes>))> {
         let py = slf.py();
-        // Nearly as fast as a copy, and a fraction of the size.
+        // Nearly as fast as a copy, and much smaller.
         let options = WriteOptions::default().with_compression(Compression::Zstd).with_level(1);
         let profile = slf.get().profile.clone();
         let (name, window) = (profile.name().to_owned(), profile.window().map(|window| window.as_str().to_owned()));
@@ -171,15 +173,15 @@ fn delta(py: Python<'_>, nanos: i64) -> PyResult<Bound<'_, PyDelta>> {
 }
 
 impl Diff {
-    /// Wraps a diff. `base` and `new` hold the Profile objects that exist already, in their places.
+    /// Wraps a diff. `base` and `new` have the existing Profile objects at the positions of their profiles.
     pub fn wrap(
         py: Python<'_>,
         diff: pprofdiff::Diff,
         base: Vec<Option<Py<Profile>>>,
         new: Vec<Option<Py<Profile>>>,
     ) -> PyResult<Py<Diff>> {
-        let wrap = |(known, profile): (Option<Py<Profile>>, &Arc<pprofdiff::Profile>)| match known {
-            Some(known) => Ok(known),
+        let wrap = |(existing, profile): (Option<Py<Profile>>, &Arc<pprofdiff::Profile>)| match existing {
+            Some(existing) => Ok(existing),
             None => Profile::new(py, profile.clone()),
         };
         let sides = Diff {
@@ -193,7 +195,7 @@ impl Diff {
 
 #[pymethods]
 impl Diff {
-    /// The profiles of the base; empty if this is one profile, filtered.
+    /// The profiles of the base; empty for a single profile.
     #[getter]
     fn base(&self, py: Python<'_>) -> Vec<Py<Profile>> {
         self.base.iter().map(|p| p.clone_ref(py)).collect()
@@ -221,15 +223,15 @@ impl Diff {
     }
 }
 
-/// The function that unpickling calls.
+/// Returns the function that unpickles an object.
 pub fn rebuild<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
     py.import("pprofdiff._native")?.getattr(name)
 }
 
-/// How an object is pickled: the function that makes it again, and what that takes.
+/// The result of `__reduce__`: the function that rebuilds the object, and its argument.
 pub type Pickled<'py> = (Bound<'py, PyAny>, (Bound<'py, PyBytes>,));
 
-/// Pickles what an object holds, as it was written.
+/// Returns the result of `__reduce__` for an object that was serialized to `written`.
 pub fn pickled<'py, E: Display>(
     py: Python<'py>,
     rebuilt_by: &str,
@@ -243,12 +245,12 @@ pub fn pickled<'py, E: Display>(
 pub fn rebuild_profile(py: Python<'_>, name: String, window: Option<String>, bytes: &[u8]) -> PyResult<Py<Profile>> {
     let window = window.map(|text| text.parse()).transpose().map_err(|e| error::from_engine(py, &e))?;
     let bytes = bytes.to_vec();
-    // It kept to its limit when it was loaded, and to that of all profiles.
+    // The profile was within its limit when it was loaded, so only the general limit applies now.
     let mut loading = Loading::default();
     loading.inflated_limit = Some(u64::from(u32::MAX));
     loading.input_format = InputFormat::named("pprof").ok();
     let options = without_base(py, &loading)?;
-    // It has the names that it was pickled with.
+    // The profile was pickled with its names, so no binaries are searched.
     let options = options.with_binaries(Binaries::default());
     let profile = runtime::run(py, move || pprofdiff::Profile::from_bytes(&name, &bytes, &options))?;
     Profile::new(py, profile.with_window(window).into())
@@ -268,7 +270,7 @@ pub fn rebuild_diff(
     let profiles = |side: &[Py<Profile>]| side.iter().map(|p| p.get().profile.clone()).collect::<Vec<_>>();
     let diff = match (of_profile, new.first()) {
         (true, Some(profile)) => pprofdiff::Diff::of_profile(&profile.get().profile),
-        (true, None) => return Err(PyTypeError::new_err("not what pprofdiff pickled")),
+        (true, None) => return Err(PyTypeError::new_err("not a pickle of pprofdiff")),
         (false, _) => pprofdiff::Diff::new(&profiles(&base), &profiles(&new)),
     };
     let diff = diff.map_err(|e| error::from_engine(py, &e))?;

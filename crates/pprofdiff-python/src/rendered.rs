@@ -1,5 +1,5 @@
-//! What an answer with a verdict is for Python: the verdict, and the answer as formats write it. It is held as it was written,
-//! which is small, and pickles.
+//! The common part of answers with a verdict: the verdict, and the answer rendered in each format. The object holds the
+//! rendered output, because it is small and can be pickled.
 
 use pprofdiff_report::{Format, Report, Style, exit_code, explain_exit_code};
 use pyo3::prelude::*;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::table::text;
 
-/// What Check and Explanation have in common: the answer as text, Markdown and JSON, and the command's exit code.
+/// The base class of Check and Explanation: the answer as text, Markdown and JSON, and the command's exit code.
 #[derive(Serialize, Deserialize)]
 #[pyclass(frozen, subclass, module = "pprofdiff")]
 pub struct Rendered {
@@ -19,7 +19,7 @@ pub struct Rendered {
 }
 
 impl Rendered {
-    /// The report of a check or an explanation.
+    /// Renders the report of a check or an explanation.
     pub fn new(report: &Report) -> pprofdiff::Result<Rendered> {
         let (verdict, exit_code) = match report {
             Report::Check(check) => (check.verdict.name(), exit_code(check.verdict)),
@@ -39,12 +39,12 @@ impl Rendered {
         })
     }
 
-    /// All that JSON has, as Python's objects.
+    /// Returns the JSON as Python objects.
     pub fn parsed<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         py.import("json")?.call_method1("loads", (&self.json,))
     }
 
-    /// A part of it.
+    /// Returns a top-level item of the JSON.
     pub fn part<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
         self.parsed(py)?.get_item(name)
     }
@@ -52,25 +52,25 @@ impl Rendered {
 
 #[pymethods]
 impl Rendered {
-    /// What the command would end with (explain: with --exit-code): 0 passed or nothing changed, 1 failed or
-    /// changed, 3 inconclusive.
+    /// The exit code of the command (for explain: with --exit-code): 0 passed or unchanged, 1 failed or changed, 3
+    /// inconclusive.
     #[getter]
     fn exit_code(&self) -> u8 {
         self.exit_code
     }
 
-    /// What a user should know before trusting the verdict.
+    /// Problems that affect the verdict.
     #[getter]
     fn warnings<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.part(py, "warnings")
     }
 
-    /// The answer as JSON, schema pprofdiff/1, kind check or explain.
+    /// Return the answer as JSON, schema pprofdiff/1, kind check or explain.
     fn to_json(&self) -> &str {
         &self.json
     }
 
-    /// The answer as Markdown for a pull request; of a check under 65,000 characters.
+    /// Return the answer as Markdown for a pull request. A check has less than 65,000 characters.
     fn to_markdown(&self) -> &str {
         &self.markdown
     }

@@ -1,15 +1,14 @@
-//! Where engine calls run: on a pool of this process (a few on a thread of their own), with the GIL released, while the
-//! caller keeps an eye on signals.
+//! Runs engine calls on a thread pool of this process, or on a separate thread, with the GIL released. The calling
+//! thread checks for signals meanwhile.
 //!
-//! rayon's global pool would hang after `fork`: the child has the pool, but none of its threads. So
-//! the pool is ours, remembered with the process that made it. A child forgets the one it inherited
-//! (there is nothing in it that could be stopped) and makes its own when it first needs one.
+//! rayon's global pool would hang after `fork`, because the child inherits the pool but none of its threads. This
+//! module therefore has its own pool, and records the process that created it. A child process leaks the inherited
+//! pool, which has nothing to stop, and creates its own pool on first use.
 //!
-//! What goes there holds no Python object. So the GIL is never wanted there, and a fork never
-//! catches a thread of ours inside the interpreter.
+//! Work on the pool holds no Python objects. It therefore never needs the GIL, and a fork never happens while one of
+//! its threads is inside the interpreter.
 //!
-//! An interrupted call returns at once; its work stops on a pool that nobody uses any more, and whose threads end with
-//! it.
+//! An interrupted call returns at once. Its work stops on a pool that is no longer used, and whose threads then end.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -18,21 +17,21 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::Builder;
 use std::time::Duration;
 
-use pprofdiff::Work;
+use pprofdiff::Cancellation;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::error;
 
-/// How often a waiting call looks for signals: too short for a person to notice.
+/// The interval between two checks for signals in a waiting call. It is too short for a person to notice.
 pub const TICK: Duration = Duration::from_millis(50);
 
-/// The process, and its pool. Locked only by threads that are attached to the interpreter, so
-/// `os.fork` (which is called by such a thread) never copies it locked.
+/// The pool with the id of its process. Only threads that are attached to the interpreter lock it. `os.fork` is called
+/// by such a thread, so the lock is never held during a fork.
 static POOL: Mutex<Option<(u32, Arc<ThreadPool>)>> = Mutex::new(None);
 
-/// The pool of this process: as many threads as cores, or as `RAYON_NUM_THREADS` says.
+/// Returns the pool of this process. It has one thread per core, or the number in `RAYON_NUM_THREADS`.
 pub fn pool(_attached: Python<'_>) -> PyResult<Arc<ThreadPool>> {
     let mut slot = POOL.lock().unwrap_or_else(PoisonError::into_inner);
     let process = std::process::id();
@@ -52,20 +51,20 @@ pub fn no_threads(e: impl std::fmt::Display) -> PyErr {
     PyRuntimeError::new_err(format!("pprofdiff can't start its threads: {e}"))
 }
 
-/// Looks for signals. After Ctrl-C the pool is left to the work that was stopped, which ends there unheard: the next call
-/// gets a new one, and does not wait behind what may be waiting for a pipe.
+/// Checks for signals. After Ctrl-C, the pool is abandoned to the stopped work. The next call creates a new pool, so it
+/// does not wait behind work that may be blocked on a pipe.
 pub fn check_signals(py: Python<'_>) -> PyResult<()> {
     py.check_signals().inspect_err(|_| {
         let pool = POOL.lock().unwrap_or_else(PoisonError::into_inner).take();
         match pool {
-            // Its threads end with what is on it.
+            // The threads end after the work on the pool.
             Some((owner, pool)) if owner == std::process::id() => drop(pool),
             inherited => std::mem::forget(inherited),
         }
     })
 }
 
-/// Runs `work` on the pool, until it is done or Ctrl-C is pressed.
+/// Runs `work` on the pool until it is done or the user presses Ctrl-C.
 pub fn run<T: Send + 'static>(
     py: Python<'_>,
     work: impl FnOnce() -> pprofdiff::Result<T> + Send + 'static,
@@ -77,7 +76,7 @@ pub fn run<T: Send + 'static>(
     })
 }
 
-/// [`run`] on a thread that ends with the work, since what a worker process sends home should leave no pool there.
+/// Like [`run`], on a temporary thread. Pickling uses it, so that a worker process needs no pool to send its results.
 /// Costs some tens of microseconds.
 pub fn run_apart<T: Send + 'static>(
     py: Python<'_>,
@@ -86,10 +85,10 @@ pub fn run_apart<T: Send + 'static>(
     wait(py, work, |job| Builder::new().name("pprofdiff".to_owned()).spawn(job).map(drop).map_err(no_threads))
 }
 
-type Job = Box<dyn FnOnce() + Send>;
+type PoolJob = Box<dyn FnOnce() + Send>;
 
-/// Stops work that its caller does not wait for any more, for whatever reason; what is done can't be stopped.
-struct StopWhenLeft(Work);
+/// Stops work when the caller no longer waits for it. Stopping finished work has no effect.
+struct StopWhenLeft(Cancellation);
 
 impl Drop for StopWhenLeft {
     fn drop(&mut self) {
@@ -100,14 +99,14 @@ impl Drop for StopWhenLeft {
 fn wait<T: Send + 'static>(
     py: Python<'_>,
     work: impl FnOnce() -> pprofdiff::Result<T> + Send + 'static,
-    start: impl FnOnce(Job) -> PyResult<()>,
+    start: impl FnOnce(PoolJob) -> PyResult<()>,
 ) -> PyResult<T> {
     let (sender, mut receiver) = sync_channel(1);
-    let stopping = StopWhenLeft(Work::new());
+    let stopping = StopWhenLeft(Cancellation::new());
     let handle = stopping.0.clone();
     start(Box::new(move || {
         let run = || handle.run(work).and_then(|result| result);
-        // Nobody listens any more if the caller was interrupted.
+        // The receiver is gone if the caller was interrupted.
         let _ = sender.send(catch_unwind(AssertUnwindSafe(run)));
     }))?;
     loop {
@@ -122,13 +121,14 @@ fn wait<T: Send + 'static>(
     }
 }
 
-/// How many small Python objects are made between two looks at signals: some ten milliseconds' worth. More than the five
-/// (`sys.getswitchinterval`) after which a waiting thread asks for the GIL: who gives it up sooner wakes that thread before
-/// it has asked, takes the GIL back, and starves it.
+/// The number of small Python objects to create between two checks for signals, which takes about ten milliseconds.
+/// This is longer than the five milliseconds (`sys.getswitchinterval`) after which a waiting thread requests the GIL.
+/// If the GIL were released earlier, the waiting thread would wake up before its request, lose the GIL again, and
+/// starve.
 pub const OBJECTS_PER_YIELD: usize = 1 << 17;
 
-/// For loops that make Python objects, or read them: lets other threads of the interpreter run and looks for signals, once
-/// `made` has come to [`OBJECTS_PER_YIELD`].
+/// Lets other threads run and checks for signals once `made` reaches [`OBJECTS_PER_YIELD`]. Loops that create or read
+/// Python objects call it.
 pub fn yield_gil(py: Python<'_>, made: &mut usize) -> PyResult<()> {
     if *made >= OBJECTS_PER_YIELD {
         *made = 0;
@@ -138,8 +138,8 @@ pub fn yield_gil(py: Python<'_>, made: &mut usize) -> PyResult<()> {
     Ok(())
 }
 
-/// A panic of the engine as an exception. There should be none; the traceback is for the report.
+/// Converts a panic of the engine to an exception, which asks the user to report it.
 pub fn bug(panic: &(dyn Any + Send)) -> PyErr {
     let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
-    PyRuntimeError::new_err(format!("a bug in pprofdiff: {}", text.unwrap_or("a panic without words")))
+    PyRuntimeError::new_err(format!("a bug in pprofdiff: {}", text.unwrap_or("a panic without a message")))
 }

@@ -16,25 +16,25 @@ use std::sync::Arc;
 
 use crate::explain::Explanation;
 use crate::flamegraph::save;
-use crate::listed::Listed;
+use crate::listed::ListedUrls;
 use crate::options::{check_one_type, loading, parse_sort, take_loading, view_query, without_base};
 use crate::profile::{Pickled, Profile, pickled};
 use crate::table::{ROWS_SHOWN, Table, chart, text};
 use crate::{error, explain, runtime, source};
 
-/// Many builds, frame by frame: made by series().
+/// Many builds, frame by frame; returned by series().
 ///
-/// Read by polars, pandas, DuckDB and others as values(). A notebook shows what changed for good, or the frames that
-/// moved most of fewer than six builds and against a base.
+/// Polars, pandas, DuckDB and others read it as values(). A notebook shows the lasting changes. For fewer than six
+/// builds, or with a base, it shows the frames with the largest steps instead.
 #[pyclass(frozen, module = "pprofdiff")]
 pub struct Series {
     series: Arc<pprofdiff::series::Series>,
-    /// How its profiles were loaded, and are again where causes are asked for. A pickle does not keep it.
+    /// The options that loaded the profiles. They are used again to determine causes. A pickle does not contain them.
     load: LoadOptions,
 }
 
 impl Series {
-    /// Works on the series with the GIL released.
+    /// Runs `f` on the series with the GIL released.
     fn run<T: Send + 'static>(
         &self,
         py: Python<'_>,
@@ -59,15 +59,15 @@ impl Series {
 
 #[pymethods]
 impl Series {
-    /// The builds in their order, each a dict: key, path, and either error (why it has no values), or stacks,
-    /// duration_nanos, time_nanos, total (before filters, and normalized) and factor (what its values were
-    /// multiplied by).
+    /// The builds in order, as a list of dicts. Keys: key, path, and either error (the reason why the build failed), or
+    /// stacks, duration_nanos, time_nanos, total (before filters, normalized) and factor (by which its values were
+    /// multiplied).
     #[getter]
     fn builds<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         py.import("json")?.call_method1("loads", (builds_json(&self.series.builds),))
     }
 
-    /// The builds that have no values: their keys, and why.
+    /// The failed builds: their keys, with the reasons.
     #[getter]
     fn errors<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let errors = PyDict::new(py);
@@ -75,11 +75,12 @@ impl Series {
         Ok(errors)
     }
 
-    /// The table itself: one row a build and frame that it has, build after build, each as top() of its profile.
+    /// Return the values as a Table: one row per build and frame, build after build, with the values of top() of the
+    /// build's profile.
     ///
-    /// `dense` has a row for each build and frame, with 0 where a build does not have the frame: at most 20 million
-    /// rows. Columns: build (its key), build_number (its index in `builds`), name, file, line, mapping (None where
-    /// the granularity has none), flat, cum.
+    /// With `dense`, builds that lack a frame have rows with 0, up to 20 million rows. Columns: build (its key),
+    /// build_number (its index in `builds`), name, file, line, mapping (None at granularities without them), flat and
+    /// cum.
     #[pyo3(signature = (*, dense = false))]
     fn values(&self, py: Python<'_>, dense: bool) -> PyResult<Table> {
         let make = move |series: &pprofdiff::series::Series| match dense {
@@ -90,29 +91,31 @@ impl Series {
         Ok(Table::new(runtime::run(py, move || make(&series))?))
     }
 
-    /// The frames, ordered by the largest step of each: by how much it changed from one build to another.
+    /// Return the frames as a Table, ordered by the largest step of each frame: its change from one build to the next.
     ///
-    /// `sort` is what steps are of: "flat" (own cost) or "cum" (with what is called). Columns: name, file, line,
-    /// mapping, first_seen and last_seen (the keys of the first and last build that have the frame, with their
-    /// numbers), builds (how many have it), and of its largest step those of steps(). `n` rows, or all.
+    /// `sort` is the cost that counts: "flat" (own cost) or "cum" (cost with callees). Columns: name, file, line,
+    /// mapping, first_seen and last_seen (the keys of the first and last build with the frame, with their numbers),
+    /// builds (the number of builds with the frame), and the columns of steps() for the largest step. `n` limits the
+    /// rows.
     #[pyo3(signature = (n = None, *, sort = "flat"))]
     fn movers(&self, py: Python<'_>, n: Option<usize>, sort: &str) -> PyResult<Table> {
         let sort = parse_sort(py, sort)?;
         self.table(py, move |series| EngineTable::movers(&series.movers(sort), n.unwrap_or(usize::MAX)))
     }
 
-    /// From which build on a frame costs something else, beyond what builds differ by anyway: the first bad one.
+    /// Return the lasting changes as a Table, largest first: for each, the build since which a frame costs more or
+    /// less, beyond the usual variation between builds. The build in `since` is the first bad build.
     ///
-    /// `sort` is the cost: "flat" (own) or "cum" (with what is called). Columns: name, file, line, mapping, kind
-    /// ("step": it stays; "passed": it went away again; "drift": it came bit by bit), since (the key of the first
-    /// build that has it), earliest and latest (the builds that it may as well have come with), until (the first build
-    /// that it is gone from; of a drift the last), before, after and delta (of the mean), delta_low and delta_high
-    /// (where the delta lies at 95 %), q (the part of false ones among what is as clear, to be 0.05 at most),
-    /// total_before, and cause. A build's number is beside its key, such as since_number. The largest first; `n` rows,
-    /// or all. None of fewer than six builds, or against a base.
+    /// `sort` is the cost that counts: "flat" (own cost) or "cum" (cost with callees). Columns: name, file, line,
+    /// mapping, kind ("step": the change stays; "passed": it went away again; "drift": it came gradually), since (the
+    /// key of the first build with the change), earliest and latest (the range of builds that may have introduced it),
+    /// until (the first build without the change; for a drift the last build), before, after and delta (means),
+    /// delta_low and delta_high (the 95 % interval of the delta), q (the share of false positives among changes that
+    /// are at least as clear, at most 0.05), total_before and cause. The number of a build is in an additional column,
+    /// such as since_number. `n` limits the rows. With fewer than six builds, or with a base, the table is empty.
     ///
-    /// With `explain` causes are looked for, between at most five builds before a change and five after: their
-    /// profiles are read again from their paths; of others (bytes, objects) it raises PprofError.
+    /// With `explain`, the cause is determined from at most five builds before a change and five after it. Their
+    /// profiles are read again from their paths, so bytes and objects raise PprofError.
     #[pyo3(signature = (n = None, *, sort = "flat", explain = false))]
     fn shifts(&self, py: Python<'_>, n: Option<usize>, sort: &str, explain: bool) -> PyResult<Table> {
         let (sort, series, load) = (parse_sort(py, sort)?, self.series.clone(), self.load.clone());
@@ -120,29 +123,31 @@ impl Series {
         let answer = move || Request::default().asking(view).answer_series(&series, &load);
         match runtime::run(py, answer)? {
             Report::Table(table) => Ok(Table::new(table)),
-            _ => Err(error::message(py, "lasting changes are no table")),
+            _ => Err(error::message(py, "lasting changes are not a table")),
         }
     }
 
-    /// All steps that change something, the largest first: how a frame changed from one build to the next, or from
-    /// the base to one of the others.
+    /// Return all steps as a Table, largest first: the changes of a frame from one build to the next, or from the base
+    /// to another build.
     ///
-    /// Columns: name, file, line, mapping, from and to (the builds' keys, with from_number and to_number), status,
-    /// flat_from, flat_to, flat_delta, cum_from, cum_to, cum_delta, and total_from, the earlier build's total, of
-    /// which percentages are. `n` rows, or all.
+    /// Columns: name, file, line, mapping, from and to (the keys of the builds, with from_number and to_number),
+    /// status, flat_from, flat_to, flat_delta, cum_from, cum_to, cum_delta and total_from (the total of the earlier
+    /// build, which percentages refer to). `n` limits the rows.
     #[pyo3(signature = (n = None, *, sort = "flat"))]
     fn steps(&self, py: Python<'_>, n: Option<usize>, sort: &str) -> PyResult<Table> {
         let sort = parse_sort(py, sort)?;
         self.table(py, move |series| EngineTable::steps(&series.steps(sort), n.unwrap_or(usize::MAX)))
     }
 
-    /// Why a build differs: of a history from those before it, at most `runs` of them, which are taken for runs
-    /// of one program, as are it and those after it; of builds against a base from the base. Several runs show how
-    /// much builds differ anyway. `build` is its key; unless given, that of the largest lasting change, between
-    /// which and others no build is taken, or else of the largest step. See Diff.explain().
+    /// Explain why a build differs from the builds before it, or from the base. See Diff.explain().
     ///
-    /// The profiles are read again from their paths: of others (bytes, objects) it raises PprofError, as for the
-    /// first build and one without values.
+    /// `build` is the key of the build. It defaults to the build of the largest lasting change, and if there is none,
+    /// to the build of the largest step. In a history, at most `runs` builds before it are treated as runs of one
+    /// program, and so are the build and those after it. Builds beyond another lasting change are not used. Several
+    /// runs show how much builds vary anyway.
+    ///
+    /// The profiles are read again from their paths. Bytes and objects raise PprofError, and so do the first build and
+    /// failed builds.
     #[pyo3(signature = (
         build = None, *, runs = 5, min_effect = 0.002, **options
     ))]
@@ -156,7 +161,7 @@ impl Series {
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Py<Explanation>> {
         let builds = &self.series.builds.all;
-        let missing = |key| error::message(py, &format!("there is no build {key:?}"));
+        let missing = |key| error::message(py, &format!("unknown build {key:?}"));
         let index =
             build.map(|key| builds.iter().position(|b| b.key == key).ok_or_else(|| missing(key))).transpose()?;
         let load = match options.is_some_and(|options| !options.is_empty()) {
@@ -169,7 +174,7 @@ impl Series {
                 Some(index) => series.change_point(index, runs)?,
                 None => series
                     .largest_change(Sort::Flat, runs)
-                    .ok_or_else(|| pprofdiff::Error::query("nothing ever changed"))?,
+                    .ok_or_else(|| pprofdiff::Error::query("no build changed anything"))?,
             };
             let explanation = series.explain(&point, &load, &explain::options(None, min_effect))?;
             Explanation::new(&Report::Explain(Box::new(explanation)))
@@ -177,12 +182,12 @@ impl Series {
         Py::new(py, explanation)
     }
 
-    /// The page for a browser, one file that needs nothing else: the course of each frame, and for the build of each
-    /// change flame graphs and tables of before and after.
+    /// Return a self-contained HTML page: charts of each frame over the builds, and for each change, flame graphs and
+    /// tables of the builds before and after it.
     ///
-    /// Of the first `n` of shifts() (movers() of fewer than six builds, or against a base), 500 at most; the twelve
-    /// largest changes have graphs. The builds around them are read again from their paths: of others (bytes,
-    /// objects) it raises PprofError.
+    /// The page has the first `n` rows of shifts(), at most 500; for fewer than six builds or with a base, it has rows
+    /// of movers(). The twelve largest changes have flame graphs. The builds around them are read again from their
+    /// paths, so bytes and objects raise PprofError.
     #[pyo3(signature = (*, n = None, sort = "flat"))]
     fn to_html(&self, py: Python<'_>, n: Option<usize>, sort: &str) -> PyResult<String> {
         let (sort, series, load) = (parse_sort(py, sort)?, self.series.clone(), self.load.clone());
@@ -194,34 +199,34 @@ impl Series {
         }
     }
 
-    /// Writes to_html() to a path.
+    /// Write to_html() to a path.
     #[pyo3(signature = (path, *, n = None, sort = "flat"))]
     fn save_html(&self, py: Python<'_>, path: PathBuf, n: Option<usize>, sort: &str) -> PyResult<()> {
         save(py, path, self.to_html(py, n, sort)?)
     }
 
-    /// The courses of at most `n` frames over the builds, as lines with a rule at each lasting change: of the first
-    /// rows of shifts(), or of movers() where there are none. `sort` is what is drawn: "flat" (own cost) or "cum" (with
-    /// what is called). The result is that of Table.plot().
+    /// Draw at most `n` frames over the builds as a line chart, with a rule at each lasting change. The frames are the
+    /// first rows of shifts(), or of movers() if there are no shifts. `sort` is the cost to draw: "flat" (own cost) or
+    /// "cum" (cost with callees). Returns the same kind of object as Table.plot().
     #[pyo3(signature = (n = 8, *, sort = "flat"))]
     fn plot<'py>(&self, py: Python<'py>, n: usize, sort: &str) -> PyResult<Bound<'py, PyAny>> {
         let sort = parse_sort(py, sort)?;
         chart(py, &self.run(py, move |series| series_chart(series, sort, n))?)
     }
 
-    /// values() as a polars.DataFrame, see Table.to_polars(); `dense` as in values().
+    /// Return values() as a polars.DataFrame, see Table.to_polars(); `dense` as in values().
     #[pyo3(signature = (*, dense = false))]
     fn to_polars<'py>(&self, py: Python<'py>, dense: bool) -> PyResult<Bound<'py, PyAny>> {
         self.all_values(py, dense)?.call_method0("to_polars")
     }
 
-    /// values() as a pandas.DataFrame, see Table.to_pandas(); `dense` as in values().
+    /// Return values() as a pandas.DataFrame, see Table.to_pandas(); `dense` as in values().
     #[pyo3(signature = (*, dense = false))]
     fn to_pandas<'py>(&self, py: Python<'py>, dense: bool) -> PyResult<Bound<'py, PyAny>> {
         self.all_values(py, dense)?.call_method0("to_pandas")
     }
 
-    /// values() as an Arrow stream, see Table.__arrow_c_stream__().
+    /// Return values() as an Arrow stream, see Table.__arrow_c_stream__().
     #[pyo3(signature = (requested_schema = None))]
     fn __arrow_c_stream__<'py>(
         &self,
@@ -257,17 +262,18 @@ pub fn rebuild_series(bytes: &[u8]) -> PyResult<Series> {
     Ok(Series { series, load: LoadOptions::default() })
 }
 
-/// What is asked of each build.
-struct Question {
+/// The question to answer for each build.
+struct SeriesQuestion {
     query: Query,
     options: SeriesOptions,
     raise: bool,
 }
 
-/// A build's source, or what the caller's own reading of it said.
+/// The key of a build, with its source or the error message of the caller's own reader.
 type Item = (String, Result<Source, String>);
 
-/// Reads one profile. What is no profile at all is the caller's mistake; what can't be read is that build's.
+/// Converts one profile. An object of a wrong type is the caller's mistake, and raises. A profile that can't be read
+/// becomes a failed build.
 fn item(key: String, object: &Bound<'_, PyAny>) -> PyResult<Item> {
     match source::source(object) {
         Ok(source) => Ok((key, Ok(source))),
@@ -280,7 +286,7 @@ fn is_mistake(py: Python<'_>, e: &PyErr) -> bool {
     !e.is_instance_of::<PyException>(py) || e.is_instance_of::<PyTypeError>(py) || e.is_instance_of::<PyImportError>(py)
 }
 
-/// The text of a path or URL.
+/// Returns the path or URL, if the object is one.
 fn path(object: &Bound<'_, PyAny>) -> PyResult<Option<PathBuf>> {
     match object.is_instance_of::<PyString>() || object.hasattr("__fspath__")? {
         true => Ok(Some(object.extract()?)),
@@ -288,7 +294,8 @@ fn path(object: &Bound<'_, PyAny>) -> PyResult<Option<PathBuf>> {
     }
 }
 
-/// The keys of a list of paths; of other things none, since a key of theirs does not depend on the others.
+/// Returns the keys of a list of paths, which depend on the whole list. Returns `None` for other iterables, whose keys
+/// do not.
 fn path_keys(profiles: &Bound<'_, PyAny>) -> PyResult<Option<Vec<String>>> {
     if !profiles.is_instance_of::<PyList>() && !profiles.is_instance_of::<PyTuple>() {
         return Ok(None);
@@ -301,7 +308,8 @@ fn path_keys(profiles: &Bound<'_, PyAny>) -> PyResult<Option<Vec<String>>> {
     Ok(Some(pprofdiff::input::file_builds(&paths).into_iter().map(|(key, _)| key).collect()))
 }
 
-/// What the caller calls a profile; otherwise the path, the Profile's name, or its number from 0.
+/// Returns the key of a profile: from the caller's function, or else the path, the Profile's name, or the number from
+/// 0.
 fn key_of(object: &Bound<'_, PyAny>, key: Option<&Bound<'_, PyAny>>, number: usize) -> PyResult<String> {
     if let Some(key) = key {
         return Ok(key.call1((object,))?.str()?.to_string());
@@ -313,9 +321,9 @@ fn key_of(object: &Bound<'_, PyAny>, key: Option<&Bound<'_, PyAny>>, number: usi
         .map_or_else(|| number.to_string(), |p| pprofdiff::text::redacted(&p.to_string_lossy()).into_owned()))
 }
 
-/// The builds of a store, in the order of their keys: what was read of them before is kept there.
-fn of_store(py: Python<'_>, base: Option<Item>, stored: Selection, question: Question) -> PyResult<Series> {
-    let Question { query, mut options, raise } = question;
+/// Loads the builds of a store, ordered by key. The store caches what was read of them before.
+fn from_store(py: Python<'_>, base: Option<Item>, stored: Selection, question: SeriesQuestion) -> PyResult<Series> {
+    let SeriesQuestion { query, mut options, raise } = question;
     options.order = Order::Key;
     let load = options.load.clone();
     let base = base.and_then(|(key, source)| Some((key, source.ok()?)));
@@ -332,27 +340,27 @@ fn finished(py: Python<'_>, series: pprofdiff::series::Series, raise: bool, load
     }
 }
 
-/// Loads builds a window at a time, so that an iterable is read no further ahead, and brings them together.
+/// Loads the builds in windows, so that an iterable is read only a little ahead, and combines them.
 fn gather(
     py: Python<'_>,
     base: Option<Item>,
     profiles: &Bound<'_, PyAny>,
     key: Option<&Bound<'_, PyAny>>,
-    mut question: Question,
+    mut question: SeriesQuestion,
 ) -> PyResult<Series> {
     let engine = |e| error::from_engine(py, &e);
-    if let Some(of) = path(profiles)?
-        && let Some(stored) = Selection::named(&of).map_err(engine)?
+    if let Some(store_path) = path(profiles)?
+        && let Some(stored) = Selection::named(&store_path).map_err(engine)?
     {
         return match key {
-            None => of_store(py, base, stored, question),
-            Some(_) => Err(error::message(py, "the builds of a store have keys, so it takes no key")),
+            None => from_store(py, base, stored, question),
+            Some(_) => Err(error::message(py, "the builds of a store already have keys, so key= is not supported")),
         };
     }
     let load = question.options.load.clone();
     let mut items: Box<dyn Iterator<Item = PyResult<Item>>> = if let Ok(pattern) = profiles.extract::<String>() {
         question.options.order = Order::Key;
-        let listed = Listed::new(py, &[pattern.as_ref()])?;
+        let listed = ListedUrls::new(py, &[pattern.as_ref()])?;
         let mut builds = Finder::with_objects(&listed).builds(&pattern).map_err(engine)?;
         if let Some(key) = key {
             for (name, source) in &mut builds {
@@ -367,12 +375,12 @@ fn gather(
             _ => Ok((key, Ok(source))),
         }))
     } else if profiles.is_instance_of::<PyBytes>() || profiles.cast::<Profile>().is_ok() || path(profiles)?.is_some() {
-        return Err(PyTypeError::new_err("profiles are given as an iterable, a pattern, or a part of a store"));
+        return Err(PyTypeError::new_err("profiles must be an iterable, a pattern, or a selection of a store"));
     } else {
-        let known = if key.is_none() { path_keys(profiles)? } else { None };
+        let keys = if key.is_none() { path_keys(profiles)? } else { None };
         Box::new(profiles.try_iter()?.enumerate().map(move |(i, object)| {
             let object = object?;
-            let key = match known.as_ref().and_then(|keys| keys.get(i)) {
+            let key = match keys.as_ref().and_then(|keys| keys.get(i)) {
                 Some(key) => key.clone(),
                 None => key_of(&object, key, i)?,
             };
@@ -384,7 +392,7 @@ fn gather(
     let mut base = base;
     loop {
         let mut next: Vec<Item> = base.take().into_iter().collect();
-        // Not collected: see `source::sources`.
+        // Does not use `collect`, see `source::sources`.
         for item in items.by_ref().take(window) {
             next.push(item?);
         }
@@ -419,22 +427,22 @@ fn gather(
 
 /// Follow frames along a history of builds, or compare many builds with one base.
 ///
-/// `profiles` is an iterable of whatever load() takes, oldest first, or a pattern: of "builds/*/cpu.pb.gz" what *
-/// stands for is the build's key, and keys order the builds (numbers in them count as numbers); or a part of a store,
-/// "fleet/service=api", with the values of the key that is left. `key` gives a
-/// build's key, from an item of `profiles` or, for a pattern, from a path; unless given it is what tells paths
-/// from each other, or the item's number. Loaded profiles do not stay in memory, and an iterable is read a few
-/// items ahead.
+/// `profiles` is an iterable of anything that load() accepts, oldest first, or a pattern, or a selection of a store.
+/// For a pattern such as "builds/*/cpu.pb.gz", the text that * matches is the key of a build, and builds are sorted by
+/// key (numbers in keys compare as numbers). For a selection of a store such as "fleet/service=api", the builds are the
+/// values of the remaining key. `key` is a function that returns a build's key for an item of `profiles` or, for a
+/// pattern, for a path. By default the key is the differing part of the paths, or the item's number. Loaded profiles
+/// are not kept in memory, and an iterable is read a few items ahead.
 ///
-/// Each build is compared with the one before it; given `base`, which is whatever load() takes and has the key "base",
-/// with that one, whose error is raised.
+/// Each build is compared with the previous build, or with `base` if it is given. `base` is anything that load()
+/// accepts. Its key is "base", and an error in it is raised.
 ///
-/// A build that can't be loaded, or does not have the sample type, is in `errors` with its reason and stops
-/// nothing; with on_error="raise" its error is raised. The other keywords are those of load() and of Views:
-/// `sample_type` (one) is unless given the default one of the first build that loads, and units are converted to the
-/// finest; `normalize` scales all builds to the first, by "total" or "duration".
+/// A build that can't be loaded, or that lacks the sample type, is listed in `errors` with the reason, and does not
+/// affect the other builds. With on_error="raise" its error is raised. For the other keywords see load() and Views.
+/// `sample_type` (a single one) defaults to the default type of the first build that loads, and units are converted to
+/// the finest. `normalize` scales all builds to the first build, by "total" or "duration".
 ///
-/// Raises PprofError for a question that can't be answered, and the error of the first build if none loads.
+/// Raises PprofError for a question that can't be answered, and the error of the first build if all builds fail.
 #[pyfunction]
 #[pyo3(signature = (
     profiles, key = None, *, base = None, on_error = "collect", **options
@@ -454,10 +462,10 @@ pub fn series(
     let raise = match on_error {
         "collect" => false,
         "raise" => true,
-        _ => return Err(error::message(py, &format!("on_error is 'collect' or 'raise', not {on_error:?}"))),
+        _ => return Err(error::message(py, &format!("on_error must be 'collect' or 'raise', not {on_error:?}"))),
     };
     let against = if base.is_some() { Against::First } else { Against::Previous };
     let options = SeriesOptions::default().with_load(load).with_against(against).with_order(Order::Given);
     let base = base.map(|base| Ok::<_, PyErr>(("base".to_owned(), Ok(source::source(base)?)))).transpose()?;
-    gather(py, base, profiles, key, Question { query, options, raise })
+    gather(py, base, profiles, key, SeriesQuestion { query, options, raise })
 }

@@ -1,4 +1,4 @@
-//! What a profile is loaded from: Python's objects as the engine's sources.
+//! Converts Python objects to sources of profiles.
 
 use std::path::{Path, PathBuf};
 
@@ -14,14 +14,14 @@ use crate::error;
 use crate::profile::Profile;
 use crate::runtime;
 
-/// One source. Bytes are copied: packed ones are small beside what they inflate to, and a pool's
-/// thread must not hold a Python object, see [`crate::runtime`].
+/// Converts one object to a source. Bytes are copied, because a thread of the pool must not hold a Python object, see
+/// [`crate::runtime`]. Compressed bytes are small compared with their inflated size.
 pub fn source(object: &Bound<'_, PyAny>) -> PyResult<Source> {
     if let Ok(profile) = object.cast::<Profile>() {
         return Ok(Source::Profile(profile.get().profile.clone()));
     }
     if let Some(url) = url(object) {
-        // Without the GIL, when it is loaded.
+        // The query runs without the GIL when the source is loaded.
         if let Some(source) = pprofdiff_cli::server_source(&url) {
             return source.map_err(|e| error::from_engine(object.py(), &e));
         }
@@ -50,10 +50,12 @@ pub fn source(object: &Bound<'_, PyAny>) -> PyResult<Source> {
         };
     }
     let type_name = object.get_type().name()?;
-    Err(PyTypeError::new_err(format!("a profile is a path, a URL, bytes, a file object or a Profile, not {type_name}")))
+    Err(PyTypeError::new_err(format!(
+        "a profile must be a path, a URL, bytes, a file object or a Profile, not {type_name}"
+    )))
 }
 
-/// The text of an object that is a URL: a scheme (letters first) before `://`.
+/// Returns the text of an object that is a URL, which starts with a scheme and `://`.
 pub fn url(object: &Bound<'_, PyAny>) -> Option<String> {
     let text = object.cast::<PyString>().ok()?.to_str().ok()?;
     let (scheme, _) = text.split_once("://")?;
@@ -61,29 +63,29 @@ pub fn url(object: &Bound<'_, PyAny>) -> Option<String> {
     (scheme.starts_with(|c: char| c.is_ascii_alphabetic()) && scheme.chars().all(legal)).then(|| text.to_owned())
 }
 
-/// Fetches a URL through fsspec, which knows the schemes. Errors of fsspec pass through unchanged, unless the URL has a
-/// secret that they may repeat.
+/// Fetches a URL through fsspec, which supports many schemes. Errors of fsspec are passed on unchanged, unless the URL
+/// has a secret that they could repeat.
 fn fetch(py: Python<'_>, url: &str) -> PyResult<Vec<u8>> {
     let shown = redacted(url);
     fetch_as(py, url, &shown).map_err(|e| as_shown(py, url, e))
 }
 
-/// The URLs of all files below one that ends in a slash, through fsspec; its errors as those of a fetch.
+/// Lists the URLs of all files below a URL that ends in a slash, through fsspec. Errors are handled as in [`fetch`].
 pub fn list(py: Python<'_>, folder: &str) -> PyResult<Vec<String>> {
-    let found = || -> PyResult<Vec<String>> {
+    let files = || -> PyResult<Vec<String>> {
         let (filesystem, path) = filesystem(py, folder)?;
-        // Paths are what fsspec makes of URLs; what stands behind the folder's is the same in both.
+        // fsspec returns paths without the scheme. The part after the folder is the same in paths and URLs.
         let path = path.trim_end_matches('/');
-        let url = |found: Bound<'_, PyAny>| {
-            let found: String = found.extract()?;
-            Ok(format!("{folder}{}", found.strip_prefix(path).unwrap_or(&found).trim_start_matches('/')))
+        let url = |entry: Bound<'_, PyAny>| {
+            let entry: String = entry.extract()?;
+            Ok(format!("{folder}{}", entry.strip_prefix(path).unwrap_or(&entry).trim_start_matches('/')))
         };
-        filesystem.call_method1("find", (path,))?.try_iter()?.map(|found| url(found?)).collect()
+        filesystem.call_method1("find", (path,))?.try_iter()?.map(|entry| url(entry?)).collect()
     };
-    found().map_err(|e| as_shown(py, folder, e))
+    files().map_err(|e| as_shown(py, folder, e))
 }
 
-/// An error about a URL.
+/// Hides the secrets of the URL in an error.
 fn as_shown(py: Python<'_>, url: &str, e: PyErr) -> PyErr {
     if redacted(url) == url { e } else { without_secrets(py, url, &e) }
 }
@@ -97,18 +99,18 @@ fn without_secrets(py: Python<'_>, url: &str, e: &PyErr) -> PyErr {
         let class = e.get_type(py).mro().iter().find(|class| is_builtin(class).unwrap_or(false))?;
         class.call1((&text,)).ok()
     };
-    // Some kinds are not made of a text alone.
+    // Some exception classes need more arguments than a text.
     builtin().map_or_else(|| PyOSError::new_err(text.clone()), PyErr::from_value)
 }
 
-/// What fsspec makes of a URL: a file system, and a path there.
+/// Returns fsspec's file system and path for a URL.
 fn filesystem<'py>(py: Python<'py>, url: &str) -> PyResult<(Bound<'py, PyAny>, String)> {
     let fsspec = py.import("fsspec.core").map_err(|e| {
         if !e.is_instance_of::<PyModuleNotFoundError>(py) {
             return e;
         }
         let shown = redacted(url);
-        PyModuleNotFoundError::new_err(format!("{shown}: to load from a URL takes fsspec: pip install fsspec"))
+        PyModuleNotFoundError::new_err(format!("{shown}: loading from a URL needs fsspec: pip install fsspec"))
     })?;
     fsspec.call_method1("url_to_fs", (url,))?.extract()
 }
@@ -119,7 +121,7 @@ fn fetch_as(py: Python<'_>, url: &str, shown: &str) -> PyResult<Vec<u8>> {
     bytes(&content)?.ok_or_else(|| PyTypeError::new_err(format!("{shown}: fsspec gave something other than bytes")))
 }
 
-/// The content of bytes, or of another object that shows its bytes; `None` if it is neither.
+/// Returns the content of bytes or of an object with the buffer protocol; `None` for other objects.
 fn bytes(object: &Bound<'_, PyAny>) -> PyResult<Option<Vec<u8>>> {
     if let Ok(bytes) = object.cast::<PyBytes>() {
         return Ok(Some(bytes.as_bytes().to_vec()));
@@ -128,16 +130,17 @@ fn bytes(object: &Bound<'_, PyAny>) -> PyResult<Option<Vec<u8>>> {
     Ok(Some(view.call_method0("tobytes")?.cast::<PyBytes>()?.as_bytes().to_vec()))
 }
 
-/// The sources of an iterable.
+/// Converts an iterable of objects to sources.
 pub fn sources(objects: &Bound<'_, PyAny>) -> PyResult<Vec<Source>> {
     if objects.is_instance_of::<PyString>() || objects.is_instance_of::<PyBytes>() {
-        return Err(PyTypeError::new_err("profiles are given as a list"));
+        return Err(PyTypeError::new_err("profiles must be a list"));
     }
     let (mut all, mut made) = (Vec::new(), 0);
-    // Not collected: that asks Python how many there are, and a Ctrl-C that comes meanwhile is printed there and lost.
+    // Does not use `collect`, because that calls `__length_hint__`, and Python would print and discard a Ctrl-C during
+    // that call.
     for object in objects.try_iter()? {
         let source = source(&object?)?;
-        // As much work as so many small objects: it is asked what is at a path.
+        // The weights reflect the work per object: a path requires file system calls.
         made += if source.path().is_some() { 100 } else { 10 };
         runtime::yield_gil(objects.py(), &mut made)?;
         all.push(source);
@@ -146,24 +149,24 @@ pub fn sources(objects: &Bound<'_, PyAny>) -> PyResult<Vec<Source>> {
 }
 
 /// One side of a comparison.
-pub struct Side {
+pub struct SideSources {
     pub sources: Vec<Source>,
-    /// For each source: the Profile that it is, if it is one; so that `diff.base[0] is profile`.
+    /// The Profile object of each source that is one, so that `diff.base[0] is profile`.
     pub given: Vec<Option<Py<Profile>>>,
 }
 
-/// A text that is a pattern, and not the name of a file that has such characters in it.
+/// Returns a text that is a pattern, unless a file has exactly that name.
 fn pattern(object: &Bound<'_, PyAny>) -> Option<String> {
     let text = object.cast::<PyString>().ok()?.to_str().ok()?;
     let is_pattern = text.contains(['*', '?', '[']) && url(object).is_none() && !Path::new(text).exists();
     is_pattern.then(|| text.to_owned())
 }
 
-impl Side {
-    /// One source, or a list or tuple of them; a pattern is all files that match it.
-    pub fn new(object: &Bound<'_, PyAny>) -> PyResult<Side> {
+impl SideSources {
+    /// Converts one object, or a list or tuple of objects. A pattern stands for all files that match it.
+    pub fn new(object: &Bound<'_, PyAny>) -> PyResult<SideSources> {
         let py = object.py();
-        let mut side = Side { sources: Vec::new(), given: Vec::new() };
+        let mut side = SideSources { sources: Vec::new(), given: Vec::new() };
         let mut add = |object: &Bound<'_, PyAny>| {
             if let Some(pattern) = pattern(object) {
                 let files = Finder::default().builds(&pattern).map_err(|e| error::from_engine(py, &e))?;
@@ -171,7 +174,7 @@ impl Side {
                 side.sources.extend(files.into_iter().map(|(_, source)| source));
                 return Ok(());
             }
-            // A side of a folder of runs is its runs.
+            // The side of a folder of runs stands for its runs.
             if let Ok(path) = object.extract::<PathBuf>()
                 && let Some(runs) = RecordedSide::named(&path).map_err(|e| error::from_engine(py, &e))?
             {

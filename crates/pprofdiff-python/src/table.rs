@@ -1,4 +1,4 @@
-//! Table: the rows of any view, and everything that can be made of them.
+//! `Table`: the rows of a view, and their conversion to other formats.
 
 use std::io;
 use std::sync::Arc;
@@ -13,47 +13,48 @@ use pyo3::types::{PyBytes, PyCapsule, PyDict, PyList, PySlice, PyString};
 use crate::profile::{Pickled, pickled};
 use crate::{arrow, error, runtime};
 
-/// Rows that a repr shows, as the command does.
+/// The number of rows in a repr, as in the output of the command.
 pub const ROWS_SHOWN: usize = 20;
 
-/// The rows of a view, as columns, under a summary.
+/// The rows of a view as columns, with a summary.
 ///
-/// A sequence of dicts with the columns' names for keys: table[0] is a row, table[:3] a Table, and table["name"] a
-/// column, as a list of str, int, float, list of str, or None where there is none. Polars, pandas, pyarrow, DuckDB and
-/// others read it through the Arrow C stream interface.
+/// A table is a sequence of dicts whose keys are the column names. table[0] is a row, table[:3] is a Table, and
+/// table["name"] is a column: a list of str, int, float or list of str, with None for missing values. Polars, pandas,
+/// pyarrow, DuckDB and others read a table through the Arrow C stream interface.
 #[pyclass(frozen, module = "pprofdiff")]
 pub struct Table {
     pub table: Arc<EngineTable>,
 }
 
-/// Writes text to memory, which does not fail.
+/// Writes text to memory, which can't fail.
 pub fn text(write: impl FnOnce(&mut dyn io::Write) -> io::Result<()>) -> String {
     let mut out = Vec::new();
-    let written = write(&mut pprofdiff::work::PolledWrite::new(&mut out));
+    let written = write(&mut pprofdiff::cancellation::CheckpointedWrite::new(&mut out));
     debug_assert!(written.is_ok());
     String::from_utf8(out).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned())
 }
 
-/// The values of one column as Python's objects.
+/// Converts the values of one column to Python objects.
 ///
-/// The strings of lists are made once each and shared, as their dictionary is: stacks have ten or a hundred times as many
-/// frames as there are different ones.
-struct Values {
+/// The strings in lists are created once and shared, like the strings in the column's dictionary: stacks contain ten to
+/// a hundred times as many frames as there are distinct frames.
+struct ColumnValues {
     column: usize,
-    /// Of the dictionary, by their numbers; `None` for a single row, as long as that would not pay for them.
+    /// The strings of the dictionary, by id. `None` for a single row until a list is long enough for sharing to save
+    /// work.
     strings: Option<Vec<Option<Py<PyString>>>>,
 }
 
-impl Values {
-    fn of_all_rows(column: usize) -> Values {
-        Values { column, strings: Some(Vec::new()) }
+impl ColumnValues {
+    fn of_all_rows(column: usize) -> ColumnValues {
+        ColumnValues { column, strings: Some(Vec::new()) }
     }
 
-    fn of_one_row(column: usize) -> Values {
-        Values { column, strings: None }
+    fn of_one_row(column: usize) -> ColumnValues {
+        ColumnValues { column, strings: None }
     }
 
-    /// A row's value. Adds to `made` what it costs.
+    /// Returns the value in a row, and adds its cost to `made`.
     fn value<'py>(
         &mut self,
         py: Python<'py>,
@@ -85,7 +86,7 @@ impl Values {
                 let list = PyList::empty(py);
                 for part in numbers.chunks(runtime::OBJECTS_PER_YIELD) {
                     part.iter().try_for_each(|id| list.append(string(id)))?;
-                    // Lets no other thread in, which might want what is borrowed here.
+                    // Only checks signals, because another thread could need the data that is borrowed here.
                     runtime::check_signals(py)?;
                 }
                 Ok(list.into_any())
@@ -94,21 +95,21 @@ impl Values {
     }
 }
 
-/// Row after row, as dicts. As a generator, it can be asked by one thread at a time.
+/// An iterator of rows as dicts. Like a generator, only one thread can use it at a time.
 #[pyclass(name = "_Rows", module = "pprofdiff._native")]
-pub struct Rows {
+pub struct TableRows {
     table: Arc<EngineTable>,
-    columns: Vec<(Py<PyString>, Values)>,
+    columns: Vec<(Py<PyString>, ColumnValues)>,
     next: usize,
-    /// Since the last look at signals.
+    /// The number of objects created since the last check for signals.
     made: usize,
 }
 
-impl Rows {
-    fn new(py: Python<'_>, table: &Arc<EngineTable>, values: fn(usize) -> Values) -> Rows {
+impl TableRows {
+    fn new(py: Python<'_>, table: &Arc<EngineTable>, values: fn(usize) -> ColumnValues) -> TableRows {
         let columns = table.columns.iter().enumerate();
         let columns = columns.map(|(i, c)| (PyString::intern(py, &c.name).unbind(), values(i))).collect();
-        Rows { table: table.clone(), columns, next: 0, made: 0 }
+        TableRows { table: table.clone(), columns, next: 0, made: 0 }
     }
 
     fn row<'py>(&mut self, py: Python<'py>, row: usize) -> PyResult<Bound<'py, PyDict>> {
@@ -121,13 +122,14 @@ impl Rows {
 }
 
 #[pymethods]
-impl Rows {
+impl TableRows {
     fn __iter__(slf: Py<Self>) -> Py<Self> {
         slf
     }
 
     fn __next__<'py>(slf: &Bound<'py, Self>) -> PyResult<Option<Bound<'py, PyDict>>> {
-        // list() does not by itself. While nothing is borrowed, since another thread may want this iterator then.
+        // list() does not check signals by itself. Nothing is borrowed here, because another thread may use this
+        // iterator meanwhile.
         let mut made = slf.try_borrow()?.made;
         runtime::yield_gil(slf.py(), &mut made)?;
         let mut rows = slf.try_borrow_mut()?;
@@ -150,12 +152,12 @@ impl Table {
         Table { table: Arc::new(table) }
     }
 
-    /// The first rows as the command prints them.
+    /// Returns the first rows as the command prints them.
     pub fn to_text(table: &EngineTable) -> String {
         text(|out| table.head(ROWS_SHOWN).write_text(out, TextOptions::default())).trim_end().to_owned()
     }
 
-    /// Works on the table with the GIL released.
+    /// Runs `f` on the table with the GIL released.
     fn run<T: Send + 'static>(
         &self,
         py: Python<'_>,
@@ -165,16 +167,16 @@ impl Table {
         runtime::run(py, move || Ok(f(&table)))
     }
 
-    /// The number of the column of a name.
+    /// Returns the index of the column called `name`.
     fn find(&self, py: Python<'_>, name: &str) -> PyResult<usize> {
         self.table.columns.iter().position(|c| c.name == name).ok_or_else(|| {
             let names: Vec<&str> = self.table.columns.iter().map(|c| &*c.name).collect();
-            error::message(py, &format!("there is no column {name:?}; there are {}", names.join(", ")))
+            error::message(py, &format!("unknown column {name:?}; the columns are {}", names.join(", ")))
         })
     }
 
     fn values<'py>(&self, py: Python<'py>, column: usize) -> PyResult<Bound<'py, PyList>> {
-        let (mut values, mut made) = (Values::of_all_rows(column), 0);
+        let (mut values, mut made) = (ColumnValues::of_all_rows(column), 0);
         let list = PyList::empty(py);
         for row in 0..self.table.len() {
             list.append(values.value(py, &self.table, row, &mut made)?)?;
@@ -184,12 +186,12 @@ impl Table {
     }
 }
 
-/// What plot() returns of a specification in Vega-Lite.
+/// Returns the result of plot() for a Vega-Lite specification.
 pub fn chart<'py>(py: Python<'py>, specification: &str) -> PyResult<Bound<'py, PyAny>> {
     py.import("pprofdiff._plot")?.call_method1("chart", (specification,))
 }
 
-/// Numbers as a numpy array, from their bytes.
+/// Converts numbers to a numpy array.
 fn numpy<'py, T: arrow_buffer::ArrowNativeType>(
     py: Python<'py>,
     values: Vec<T>,
@@ -199,7 +201,7 @@ fn numpy<'py, T: arrow_buffer::ArrowNativeType>(
     py.import("numpy")?.call_method1("frombuffer", (PyBytes::new(py, buffer.as_slice()), dtype))?.call_method0("copy")
 }
 
-/// Numbers that may be missing, as one of pandas' nullable arrays.
+/// Converts numbers that can be missing to a nullable pandas array.
 fn nullable<'py, T: arrow_buffer::ArrowNativeType>(
     py: Python<'py>,
     values: &[Option<T>],
@@ -213,8 +215,8 @@ fn nullable<'py, T: arrow_buffer::ArrowNativeType>(
 
 #[pymethods]
 impl Table {
-    /// What the rows are: "top", "diff", "peek", "tree", "stacks" or "labels"; of a series "values", "movers"
-    /// or "steps".
+    /// The kind of the rows: "top", "diff", "peek", "tree", "stacks" or "labels"; for a series "values", "movers" or
+    /// "steps".
     #[getter]
     fn kind(&self) -> &'static str {
         self.table.kind.name
@@ -226,20 +228,20 @@ impl Table {
         self.table.columns.iter().map(|c| &*c.name).collect()
     }
 
-    /// What the table is of, as the header of to_json(): the sides, sample_type, unit, granularity,
-    /// filters, normalize, warnings and totals; of a series the builds in place of sides and totals.
+    /// The header of to_json() as a dict: the sides, sample_type, unit, granularity, filters, normalize, warnings and
+    /// totals. For a series, it has the builds instead of sides and totals.
     #[getter]
     fn summary<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         py.import("json")?.call_method1("loads", (self.table.summary_json(),))
     }
 
-    /// Number of rows before any were cut off.
+    /// The number of rows before the limit was applied.
     #[getter]
     fn rows_total(&self) -> usize {
         self.table.rows_total
     }
 
-    /// Ordered by one column; rows that are equal in it keep their order.
+    /// Return the table sorted by one column. Rows with equal values keep their order.
     #[pyo3(signature = (by, descending = true))]
     fn sort(&self, py: Python<'_>, by: String, descending: bool) -> PyResult<Table> {
         self.find(py, &by)?;
@@ -248,15 +250,15 @@ impl Table {
             .map_or_else(|| Table { table: self.table.clone() }, Table::new))
     }
 
-    /// The first `n` rows; of peek and tree, the rows of the first `n` nodes.
+    /// Return the first `n` rows. For peek and tree, return the rows of the first `n` nodes.
     #[pyo3(signature = (n = 20))]
     fn head(&self, py: Python<'_>, n: usize) -> PyResult<Table> {
         self.run(py, move |table| table.head(n)).map(Table::new)
     }
 
-    /// All rows as dicts.
+    /// Return all rows as dicts.
     fn to_dicts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        let mut rows = Rows::new(py, &self.table, Values::of_all_rows);
+        let mut rows = TableRows::new(py, &self.table, ColumnValues::of_all_rows);
         let list = PyList::empty(py);
         for row in 0..self.table.len() {
             list.append(rows.row(py, row)?)?;
@@ -265,42 +267,43 @@ impl Table {
         Ok(list)
     }
 
-    /// The table as JSON, schema pprofdiff/1.
+    /// Return the table as JSON, schema pprofdiff/1.
     fn to_json(&self, py: Python<'_>) -> PyResult<String> {
         self.run(py, |table| text(|out| table.write_json(out)))
     }
 
-    /// The table as CSV: a line of column names, then the rows; lists are joined with ";". Texts are exact, and a
-    /// spreadsheet runs those that begin with = + - @ as formulas; quote_formulas puts a ' before them.
+    /// Return the table as CSV, with a header line of column names. Lists are joined with ";". Text is written
+    /// unchanged, but a spreadsheet runs text that begins with = + - @ as a formula; quote_formulas puts a ' before
+    /// such text.
     #[pyo3(signature = (*, quote_formulas = false))]
     fn to_csv(&self, py: Python<'_>, quote_formulas: bool) -> PyResult<String> {
         let options = CsvOptions { quote_formulas };
         self.run(py, move |table| text(|out| table.write_csv(out, options)))
     }
 
-    /// The table as Markdown, for pull requests: units scaled, with a summary.
+    /// Return the table as Markdown for pull requests, with scaled units and a summary.
     fn to_markdown(&self, py: Python<'_>) -> PyResult<String> {
         self.run(py, |table| text(|out| table.write_markdown(out)))
     }
 
-    /// The first `n` rows as a bar chart, in the order of the table: of two sides how much each changed, with
-    /// whiskers where runs say how much that varies; of one profile what it costs.
+    /// Draw the first `n` rows as a bar chart, in the order of the table. For two sides, bars show the changes, with
+    /// whiskers for the variation between runs. For one profile, bars show the costs.
     ///
-    /// An altair.Chart (or one of altair's compound charts) where altair is installed, else an object with the
-    /// Vega-Lite specification (to_dict(), to_json()), which JupyterLab and VS Code draw as well. Values are in the
-    /// axis's unit. Raises PprofError for Series.values(): Series.plot() draws those.
+    /// Returns an altair.Chart (or a compound chart) if altair is installed, and otherwise an object with the Vega-Lite
+    /// specification (to_dict(), to_json()), which JupyterLab and VS Code can draw too. Values are in the axis's unit.
+    /// Raises PprofError for Series.values(); use Series.plot() instead.
     #[pyo3(signature = (n = 20))]
     fn plot<'py>(&self, py: Python<'py>, n: usize) -> PyResult<Bound<'py, PyAny>> {
         chart(py, &self.run(py, move |table| table.to_chart(n))?.map_err(|e| error::from_engine(py, &e))?)
     }
 
-    /// The table as a polars.DataFrame; lists are List(Categorical). Needs polars.
+    /// Return the table as a polars.DataFrame, with lists as List(Categorical). Needs polars.
     fn to_polars<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         slf.py().import("polars")?.call_method1("DataFrame", (slf,))
     }
 
-    /// The table as a pandas.DataFrame: values int64, ratios float64, line Int64, address UInt64, text string, lists
-    /// object. Needs pandas, but not pyarrow.
+    /// Return the table as a pandas.DataFrame, with values as int64, ratios as float64, line as Int64, address as
+    /// UInt64, text as string and lists as object. Needs pandas, but not pyarrow.
     fn to_pandas<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let pandas = py.import("pandas")?;
         let columns = PyDict::new(py);
@@ -320,13 +323,13 @@ impl Table {
         pandas.call_method1("DataFrame", (columns,))
     }
 
-    /// The table as a pyarrow.Table. Needs pyarrow.
+    /// Return the table as a pyarrow.Table. Needs pyarrow.
     fn to_arrow<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         slf.py().import("pyarrow")?.call_method1("table", (slf,))
     }
 
-    /// The Arrow PyCapsule interface: text utf8, values and line int64, address uint64, lists
-    /// list<dictionary<int32, utf8>>. A requested schema is not looked at.
+    /// Implements the Arrow PyCapsule interface: text as utf8, values and line as int64, address as uint64, lists as
+    /// list<dictionary<int32, utf8>>. A requested schema is ignored.
     #[pyo3(signature = (requested_schema = None))]
     fn __arrow_c_stream__<'py>(
         &self,
@@ -361,14 +364,14 @@ impl Table {
         let row: isize = index.extract()?;
         let row = if row < 0 { row + len } else { row };
         if !(0..len).contains(&row) {
-            return Err(PyIndexError::new_err(format!("there are {len} rows")));
+            return Err(PyIndexError::new_err(format!("row index out of range; the table has {len} rows")));
         }
-        Ok(Rows::new(py, &self.table, Values::of_one_row).row(py, row as usize)?.into_any())
+        Ok(TableRows::new(py, &self.table, ColumnValues::of_one_row).row(py, row as usize)?.into_any())
     }
 
-    /// Row after row, as dicts.
-    fn __iter__(&self, py: Python<'_>) -> Rows {
-        Rows::new(py, &self.table, Values::of_all_rows)
+    /// Iterate over the rows as dicts.
+    fn __iter__(&self, py: Python<'_>) -> TableRows {
+        TableRows::new(py, &self.table, ColumnValues::of_all_rows)
     }
 
     fn _repr_html_(&self, py: Python<'_>) -> PyResult<String> {

@@ -1,8 +1,8 @@
-//! What a call graph looks like, whoever draws it: the words, sizes and colours of nodes and calls.
+//! The look of a call graph, shared by all formats that draw it: the texts, sizes and colours of nodes and calls.
 //!
-//! As people know it from pprof: a node's letters grow with its own cost, its colour with its cum, a call's line
-//! with its weight. Of a diff all three stand for the change, red for more and blue for less (which colour-blind
-//! people tell apart); what is only in the new side has a thick border, what is gone a dashed one.
+//! The look follows pprof: the font of a node grows with its flat cost, its colour shows its cum cost, and the width of
+//! a call's line shows its weight. For a diff, all three show the change, red for more and blue for less (a pair that
+//! colour-blind people can distinguish). Added nodes have a thick border, removed nodes a dashed one.
 
 use super::names::{self, shorten};
 use super::numbers::{self, CostFormat, counted, counted_of, growth, share, share_text, whole};
@@ -15,28 +15,28 @@ use pprofdiff::{Normalize, Pair, Status, TopRow};
 /// A colour, as both Graphviz and SVG read it.
 pub(super) type Color = String;
 
-/// Of what did not change: boxes, and lines.
+/// The colours for no change: boxes and lines.
 const SAME: [Rgb; 2] = [[243, 243, 241], [140, 140, 138]];
-/// How much of a tone's colour a box has at most: letters on it stay readable.
+/// The maximum share of a tone's colour in a box. Text on the box stays readable.
 const TINT: f64 = 0.5;
 
-/// A node, ready to be drawn; Graphviz has no use for all of it.
+/// A node, ready to be drawn. Graphviz output does not use all fields.
 #[cfg_attr(not(feature = "svg"), allow(dead_code))]
 pub(super) struct NodeLook {
-    /// The name, whole.
+    /// The full name.
     pub full_name: String,
-    /// The name, in lines.
+    /// The name, broken into lines.
     pub name: Vec<String>,
-    /// flat, and cum where it differs.
+    /// The flat cost, and the cum cost if it differs.
     pub values: Vec<String>,
     pub tooltip: String,
-    /// In points.
+    /// The font size in points.
     pub font: f64,
     pub fill: Color,
     pub line: Color,
-    /// How much of the total its cum changed by, from -1 to 1.
+    /// The change of the cum cost as a share of the total, from -1 to 1.
     pub share: f64,
-    /// What to mark; nothing changes in a single profile.
+    /// The status to mark; `None` for a single profile.
     pub status: Option<Status>,
 }
 
@@ -44,30 +44,30 @@ pub(super) struct NodeLook {
 pub(super) struct CallLook {
     pub label: String,
     pub tooltip: String,
-    /// In points.
+    /// The line width in points.
     pub width: f64,
     pub line: Color,
-    /// How much of the total it changed by, from -1 to 1: heavy calls are kept straight.
+    /// The change as a share of the total, from -1 to 1. The layout keeps heavy calls straight.
     pub share: f64,
 }
 
-/// Longest names, in characters: in a node, and in a tooltip.
+/// The maximum lengths of names in characters: in a node, and in a tooltip.
 const IN_NODE: usize = 84;
 const IN_TOOLTIP: usize = 300;
-/// Of a name that is given whole, in bytes: a graph has a hundred of them.
+/// The maximum length in bytes of a full name. A graph contains about a hundred of them.
 const LONGEST: usize = 16 << 10;
-/// Where the lines of a name are broken, if they can be.
+/// The line length for breaking names, if they contain a separator.
 const LINE: usize = 26;
-/// The letters of the smallest and of the largest node.
+/// The font sizes of the smallest and the largest node.
 const FONT: std::ops::RangeInclusive<f64> = 9.0..=20.0;
 
-/// A graph with what its looks depend on.
+/// A graph with the values that determine its look.
 pub(super) struct Look<'a> {
     graph: &'a Graph,
     cost: CostFormat,
-    /// What a whole red or blue stands for.
+    /// The cost that gets the full red or blue.
     total: f64,
-    /// The largest own cost, or change of it.
+    /// The largest flat cost, or the largest change of one.
     largest: f64,
 }
 
@@ -86,12 +86,12 @@ impl<'a> Look<'a> {
         self.graph.summary.base.is_some()
     }
 
-    /// How much of the total a change is; with its sign, from -1 to 1.
+    /// Returns a change as a share of the total, from -1 to 1.
     pub(super) fn share(&self, p: Pair) -> f64 {
         (p.delta() as f64 / self.total).clamp(-1.0, 1.0)
     }
 
-    /// `0.17s → 0.25s  +0.08s  +47.1%  +4.21% of total`, or of one profile `0.25s (8.53%)`.
+    /// Formats `0.17s → 0.25s  +0.08s  +47.1%  +4.21% of total`, or for a single profile `0.25s (8.53%)`.
     fn value(&self, p: Pair) -> String {
         if !self.two_sided() && p.new == 0 {
             return self.cost.sides.format(0);
@@ -99,10 +99,10 @@ impl<'a> Look<'a> {
         self.cost.words(p, whole(&self.graph.summary), "→")
     }
 
-    /// In a node, which is narrow: both sides and growth on one line, the share on the next.
-    fn lines(&self, what: &str, p: Pair) -> Vec<String> {
+    /// Formats a change for a node, which is narrow: both sides and growth on one line, the share on the next.
+    fn lines(&self, prefix: &str, p: Pair) -> Vec<String> {
         let (base, new) = (self.cost.sides.format(p.base), self.cost.sides.format(p.new));
-        let first = format!("{what}{base} → {new}  {}", growth(p));
+        let first = format!("{prefix}{base} → {new}  {}", growth(p));
         let share = share(p.delta(), whole(&self.graph.summary));
         let second = share.map(|share| format!("{} of total", share_text(Some(share), true)));
         std::iter::once(first).chain(second).collect()
@@ -122,7 +122,7 @@ impl<'a> Look<'a> {
         let values = match (row.flat == nothing, row.flat == row.cum) {
             (false, true) if self.two_sided() => self.lines("", row.flat),
             (false, true) => vec![self.value(row.flat)],
-            // pprof's words would read `0 of 0 → 5s` in a diff.
+            // In a diff, the wording of pprof would read `0 of 0 → 5s`.
             (false, false) if self.two_sided() => [self.lines("", row.flat), self.lines("cum ", row.cum)].concat(),
             (true, _) if self.two_sided() => self.lines("cum ", row.cum),
             (false, false) => vec![self.value(row.flat), format!("of {}", self.value(row.cum))],
@@ -135,8 +135,9 @@ impl<'a> Look<'a> {
             self.value(row.flat),
             self.value(row.cum)
         );
-        let (from, to) = (FONT.start(), FONT.end());
-        let font = from + (to - from) * (row.flat.delta() as f64 / self.largest).abs().sqrt();
+        let (smallest_font, largest_font) = (FONT.start(), FONT.end());
+        let font =
+            smallest_font + (largest_font - smallest_font) * (row.flat.delta() as f64 / self.largest).abs().sqrt();
         let share = self.share(row.cum);
         let (fill, line) = (fill(share), line(share));
         NodeLook {
@@ -176,7 +177,8 @@ impl<'a> Look<'a> {
         }
     }
 
-    /// The lines above the graph: each side's inputs, the total, and then what is of the graph alone.
+    /// Returns the lines above the graph: each side's inputs, the total, settings, and the numbers of nodes and calls
+    /// shown.
     pub(super) fn legend(&self) -> Vec<String> {
         let (g, s) = (self.graph, &*self.graph.summary);
         let number = |v: i64| units::show(v, &s.unit);
@@ -215,10 +217,10 @@ fn shorten_long(name: String) -> String {
     if name.len() <= LONGEST { name } else { shorten(&name, LONGEST) }
 }
 
-/// Between grey and a tone, of which even a small change has some: the square root spreads the small ones.
-fn tinted(grey: Rgb, share: f64, most: f64) -> Color {
+/// Mixes grey with a tone. The square root makes even small changes visible and distinguishes them from each other.
+fn tinted(grey: Rgb, share: f64, max_part: f64) -> Color {
     let tone = if share < 0.0 { &LESS } else { &MORE };
-    hex(mix(grey, tone.area.light, most * share.abs().sqrt()))
+    hex(mix(grey, tone.area.light, max_part * share.abs().sqrt()))
 }
 
 fn fill(share: f64) -> Color {

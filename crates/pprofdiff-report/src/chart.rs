@@ -1,10 +1,10 @@
-//! Charts for notebooks, in Vega-Lite 6: the rows of a table as bars, a series as the timelines of its frames.
+//! Charts for notebooks in Vega-Lite 6: the rows of a table as bars, and a series as the timelines of its frames.
 //!
-//! A chart is a JSON object that says what to draw, with the data in it. Values are in the axis's unit; names are data
-//! only, never part of an expression, and harmless.
+//! A chart is a JSON specification that contains its data. Values are in the axis's unit. Names are sanitized and only
+//! used as data, never in an expression.
 //!
-//! Charts are made here and drawn elsewhere: a specification has our units, order and words, and whoever has altair
-//! changes it.
+//! pprofdiff only writes the specification, with its units, order and wording. The notebook draws it, and altair can
+//! modify it.
 
 use serde_json::{Map, Value, json};
 
@@ -25,32 +25,32 @@ use pprofdiff::{Error, Result, Sort};
 
 const SCHEMA: &str = "https://vega.github.io/schema/vega-lite/v6.json";
 
-/// What is no more than chance, and the bars of one profile, which neither grow nor shrink.
+/// The colours of changes within chance, and of bars of a single profile, which neither grow nor shrink.
 const GREY: &str = "#9aa1ab";
 const ONE: &str = "#c99a4e";
 const CHANCE: &str = "no more than chance";
 
-/// Characters of a name on an axis or in a legend, and in a tooltip.
+/// The maximum length of a name in characters, on an axis or in a legend, and in a tooltip.
 const ON_AXIS: usize = 48;
 const IN_TOOLTIP: usize = 400;
-/// Pixels.
+/// The height of a bar and the size of a line chart in pixels.
 const BAR_STEP: u32 = 20;
 const LINES: [u32; 2] = [640, 280];
-/// From so many builds on their points would run together.
+/// The maximum number of builds for line charts with point marks. With more builds, the marks would overlap.
 const FEW_BUILDS: usize = 60;
 
-/// A value in the unit of an axis.
+/// Returns a value in the unit of an axis.
 fn scaled(value: f64, unit: ColumnUnit) -> Value {
-    unit.scale().map_or(value, |(_, of)| value / of).into()
+    unit.scale().map_or(value, |(_, scale)| value / scale).into()
 }
 
-/// `flat (s)`; what no unit is known of has the name that the profile gives it.
-fn axis_title(what: &str, unit: ColumnUnit, own: &str) -> String {
-    let unit = unit.scale().map_or_else(|| sanitize(own).into_owned(), |(symbol, _)| symbol.to_owned());
-    if unit.is_empty() { what.to_owned() } else { format!("{what} ({unit})") }
+/// Formats the title of an axis, such as `flat (s)`. An unknown unit keeps its name from the profile.
+fn axis_title(name: &str, unit: ColumnUnit, profile_unit: &str) -> String {
+    let unit = unit.scale().map_or_else(|| sanitize(profile_unit).into_owned(), |(symbol, _)| symbol.to_owned());
+    if unit.is_empty() { name.to_owned() } else { format!("{name} ({unit})") }
 }
 
-/// Names for an axis: short, and no two the same, so that each stands for itself.
+/// Returns short labels for an axis. They are unique, because the chart identifies rows by their labels.
 fn labels(names: impl Iterator<Item = String>) -> Vec<String> {
     let mut taken: HashSet<_> = HashSet::default();
     let label = |name: String| {
@@ -66,30 +66,30 @@ fn labels(names: impl Iterator<Item = String>) -> Vec<String> {
     names.map(label).collect()
 }
 
-/// The chart's title, and small lines below it.
+/// Returns the chart's title with small lines below it.
 fn title(text: &str, below: Vec<String>) -> Value {
     let line = |text: &str| sanitize(text).into_owned();
     let below: Vec<String> = below.iter().map(|text| line(text)).collect();
     json!({"text": line(text), "subtitle": below, "anchor": "start", "limit": LINES[0]})
 }
 
-/// What a series is of, in lines, and the last of them.
+/// Splits a series header into lines and appends another line.
 fn lines_of(header: &str, last: String) -> Vec<String> {
     header.split("; ").map(str::to_owned).chain([last]).collect()
 }
 
 impl Table {
-    /// The first `n` rows as a bar chart, in the order of the table: of two sides how much each changed, of one profile what
-    /// it costs. Of several sample types, beside each other. As JSON; the data are in it.
+    /// Returns the first `n` rows as a bar chart, in the order of the table: the changes of a diff, or the costs of a
+    /// single profile. Several sample types become panels side by side. The result is JSON and contains the data.
     ///
     /// # Errors
-    /// The values of a series, which are no bars: [`series_chart`] shows their timelines.
+    /// Fails for the values of a series. [`series_chart`] shows their timelines instead.
     pub fn to_chart(&self, n: usize) -> Result<String> {
         if self.builds.is_some() && self.costs().iter().all(|costs| costs.delta.is_none()) {
-            return Err(Error::query("the values of a series are drawn by the plot() of the series, as courses"));
+            return Err(Error::query("values of a series cannot be drawn as bars; use plot() of the series"));
         }
         let shown = self.take(&(0..n.min(self.len())).collect::<Vec<_>>());
-        let lead = shown.led().first().map(|costs| costs.cost.measured);
+        let lead = shown.lead_costs().first().map(|costs| costs.cost.measured);
         let labels = labels((0..shown.len()).map(|row| (shown.kind.chart_label)(&shown, row, short)));
         let costs = shown.costs().into_iter().filter(|costs| Some(costs.cost.measured) == lead);
         let mut panels: Vec<Value> = costs.enumerate().map(|(i, costs)| shown.bars(&costs, &labels, i == 0)).collect();
@@ -105,7 +105,7 @@ impl Table {
     fn chart_title(&self, shown: usize) -> Value {
         let mut rows = counted_of(shown, self.rows_total, "row");
         if self.ends().next().is_some() {
-            rows += "; whiskers: where 95 of 100 such changes lie";
+            rows += "; whiskers: the 95% interval of each change";
         } else if self.in_role(Role::Chance(RunStatistic::Q)).is_some() {
             rows += "; whiskers: the standard deviation of the difference of two runs";
         }
@@ -125,7 +125,7 @@ impl Table {
         title(&totals.join("; "), below)
     }
 
-    /// The bars of one cost.
+    /// Returns the bars of one cost.
     fn bars(&self, costs: &CostColumns<'_>, labels: &[String], is_first: bool) -> Value {
         let (format, two_sided) = (self.format(costs), costs.delta.is_some());
         let s = self.sample_type(costs.cost.sample_type);
@@ -159,20 +159,20 @@ impl Table {
                 set("high", scaled(high, unit));
             }
             if has_whiskers {
-                // Where what is written beside a bar is not crossed out.
+                // The end of the bar or whisker, so that the text next to it does not overlap the whisker.
                 let value = p.delta() as f64;
                 let [low, high] = whiskers[row].unwrap_or([value; 2]);
                 set("end", scaled(if value < 0.0 { low.min(value) } else { high.max(value) }, unit));
             }
             Value::from(values)
         };
-        let (value, said) = if two_sided { ("delta", "growth") } else { ("value", "share") };
-        let mut what = word(costs.cost.measured).to_owned();
+        let (value, text_field) = if two_sided { ("delta", "growth") } else { ("value", "share") };
+        let mut axis_name = word(costs.cost.measured).to_owned();
         if !self.beside.is_empty() {
-            what = format!("{} {what}", sanitize(&s.sample_type));
+            axis_name = format!("{} {axis_name}", sanitize(&s.sample_type));
         }
         if two_sided {
-            what += ": change";
+            axis_name += ": change";
         }
         let mut tips = vec![json!({"field": "name", "type": "nominal", "title": "name"})];
         tips.extend(same_type.iter().map(|costs| {
@@ -181,11 +181,11 @@ impl Table {
         }));
         let axis = if is_first { json!({"title": null, "labelLimit": 420, "ticks": false}) } else { Value::Null };
         let y = json!({"field": "label", "type": "nominal", "sort": null, "axis": axis});
-        // Room for what stands at the ends of bars, which may go either way.
+        // Leave room for the text at the ends of bars, on either side.
         let scale = if two_sided { json!({"padding": 44}) } else { json!({}) };
         let x = json!({
             "field": value, "type": "quantitative", "scale": scale,
-            "title": axis_title(&what, unit, &s.unit),
+            "title": axis_title(&axis_name, unit, &s.unit),
             "axis": {"gridColor": {"condition": {"test": "datum.value === 0", "value": "#808080"}, "value": "#80808040"}},
         });
         let has_chance = two_sided && self.in_role(Role::Chance(RunStatistic::Q)).is_some();
@@ -207,19 +207,19 @@ impl Table {
         }
         let side = |either: &str| format!("datum.{value} < 0 ? {either}");
         let end = if has_whiskers { "end" } else { value };
-        // In the colour of labels, which follows the notebook's theme.
+        // The style of labels follows the notebook's theme, including its colour.
         layers.push(json!({
             "mark": {
                 "type": "text", "style": "guide-label", "baseline": "middle",
                 "align": {"expr": side("'right' : 'left'")}, "dx": {"expr": side("-4 : 4")},
             },
-            "encoding": {"x": {"field": end, "type": "quantitative"}, "y": y, "text": {"field": said, "type": "nominal"}},
+            "encoding": {"x": {"field": end, "type": "quantitative"}, "y": y, "text": {"field": text_field, "type": "nominal"}},
         }));
         let rows: Vec<Value> = (0..self.len()).map(row_of).collect();
         json!({"data": {"values": rows}, "width": 420, "height": {"step": BAR_STEP}, "layer": layers})
     }
 
-    /// True of a row that runs do not tell from noise.
+    /// Returns true if runs cannot distinguish the row's change from noise.
     fn is_chance(&self, row: usize) -> bool {
         match self.in_role(Role::Chance(RunStatistic::Q)).map(|c| c.cell(row)) {
             Some(Cell::Ratio(q)) => q > SIGNIFICANT,
@@ -228,7 +228,7 @@ impl Table {
         }
     }
 
-    /// The ends of the intervals in which deltas lie.
+    /// Returns the columns with the ends of the deltas' confidence intervals.
     fn ends(&self) -> impl Iterator<Item = &[i64]> {
         self.columns.iter().filter_map(|column| match (column.role, &column.data) {
             (Role::DeltaEnd(_), Data::Value(ends)) => Some(ends.as_slice()),
@@ -236,8 +236,8 @@ impl Table {
         })
     }
 
-    /// Where a delta lies: of a lasting change at 95 %, of runs by how much that of two of them varies (its standard
-    /// deviation). `None` where nothing says so.
+    /// Returns the ends of a row's whisker: the 95% interval of a lasting change, or, for runs, one standard deviation
+    /// of the difference of two runs. Returns `None` without such data.
     fn whisker(&self, costs: &CostColumns<'_>, row: usize) -> Option<[f64; 2]> {
         if let [Some(low), Some(high)] = [self.ends().next(), self.ends().nth(1)] {
             return Some([low, high].map(|end| end[row] as f64));
@@ -251,7 +251,7 @@ impl Table {
     }
 }
 
-/// The leaf and its callers, as many as there is room for.
+/// Returns the name of a stack: the leaf, preceded by its nearest callers until the name is full.
 pub(crate) fn stack_name(table: &Table, row: usize, name: fn(&str) -> &str) -> String {
     let Some(Data::Lists(lists)) = table.column("frames").map(|c| &c.data) else { return String::new() };
     let (mut stack, mut rest) = (String::new(), lists.numbers(row).len());
@@ -270,8 +270,9 @@ fn change(delta: i64) -> &'static str {
     if delta < 0 { "less" } else { "more" }
 }
 
-/// The timelines of at most `n` frames over the builds, as lines, with a rule at each lasting change: of the largest lasting
-/// changes, or of the frames that moved most where there are none. As JSON; the data are in it.
+/// Returns a line chart of up to `n` frames over the builds, with a rule at each lasting change. It shows the frames
+/// with the largest lasting changes, or, if nothing changed lastingly, the frames that moved most. The result is JSON
+/// and contains the data.
 pub fn series_chart(series: &Series, sort: Sort, n: usize) -> String {
     let mut timelines = Timelines::new(series, series.is_history(), sort, n);
     if timelines.rows.is_empty() {
@@ -282,7 +283,7 @@ pub fn series_chart(series: &Series, sort: Sort, n: usize) -> String {
     let deltas = ColumnUnit::for_values(&s.unit, timelines.rows.iter().map(|row| row.value.delta()));
     let builds: Vec<usize> = series.values().map(|(build, _)| build).collect();
     let keys = labels(series.builds.loaded().map(|b| b.key.clone()));
-    // A frame may have changed more than once; its timeline is the same in all its rows.
+    // A frame can have several changes, but its timeline is drawn once.
     let (mut place, mut lines) = (HashMap::<_, _>::default(), Vec::new());
     for row in &timelines.rows {
         place.entry(row.frame).or_insert_with(|| {
@@ -303,18 +304,18 @@ pub fn series_chart(series: &Series, sort: Sort, n: usize) -> String {
     }
     let column_of = |build: usize| builds.iter().position(|&b| b == build);
     for row in &timelines.rows {
-        let (Some(kind), Some(at), i) = (row.kind, column_of(row.to), place[&row.frame]) else { continue };
+        let (Some(kind), Some(column), i) = (row.kind, column_of(row.to), place[&row.frame]) else { continue };
         let (base, new) = (unit.format(row.value.base), unit.format(row.value.new));
         let delta = signed(row.value.delta(), deltas);
-        let mut said = json!({
-            "build": keys[at], "frame": legend[i], "name": shorten(&names[i], IN_TOOLTIP), "kind": kind.name(),
+        let mut change = json!({
+            "build": keys[column], "frame": legend[i], "name": shorten(&names[i], IN_TOOLTIP), "kind": kind.name(),
             "cost": format!("{base} → {new}  {delta}  {}", growth(row.value)),
         });
         if kind != ShiftKind::Drift && row.between[0] != row.between[1] {
             let ends = row.between.map(|build| column_of(build).map_or("", |column| keys[column].as_str()));
-            said["between"] = format!("{} to {}", ends[0], ends[1]).into();
+            change["between"] = format!("{} to {}", ends[0], ends[1]).into();
         }
-        changes.push(said);
+        changes.push(change);
     }
     let tips = |fields: &[&str]| -> Vec<Value> {
         fields.iter().map(|field| json!({"field": field, "type": "nominal"})).collect()
@@ -328,15 +329,15 @@ pub fn series_chart(series: &Series, sort: Sort, n: usize) -> String {
         "field": "frame", "type": "nominal", "title": null, "sort": null, "scale": {"domain": legend},
         "legend": {"orient": "bottom", "direction": "vertical", "labelLimit": LINES[0], "symbolType": "stroke"},
     });
-    let what = match timelines.what {
+    let subject = match timelines.row_noun {
         LASTING => "the largest lasting changes",
         _ => "the frames that moved most",
     };
     json!({
         "$schema": SCHEMA,
         "title": title(
-            &format!("{what}, by {cost}"),
-            lines_of(&header(s, &series.builds), counted_of(timelines.rows.len(), timelines.of, timelines.what)),
+            &format!("{subject}, by {cost}"),
+            lines_of(&header(s, &series.builds), counted_of(timelines.rows.len(), timelines.rows_total, timelines.row_noun)),
         ),
         "width": LINES[0],
         "height": LINES[1],

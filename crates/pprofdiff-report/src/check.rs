@@ -1,5 +1,5 @@
-//! What a check found: for people, as JSON (schema `pprofdiff/1`, kind `check`), as Markdown for a pull request
-//! and as annotations for GitHub.
+//! The findings of a check as text, as JSON (schema `pprofdiff/1`, kind `check`) and as Markdown for a pull request,
+//! and the parts that other formats of checks share.
 
 use std::io::{self, Write};
 
@@ -19,28 +19,28 @@ use pprofdiff::text::sanitize;
 use pprofdiff::units::{self, ColumnUnit};
 use pprofdiff::{Normalize, Pair};
 
-/// GitHub takes 65,536 characters; this leaves room for what a bot puts around it.
+/// The maximum length of Markdown. GitHub accepts 65,536 characters; the difference is room for a bot's own text.
 const MARKDOWN_LIMIT: usize = 64_000;
 
-/// How the values of a finding are shown: all in one unit, so that they compare at a glance.
-struct Values {
+/// Formats the values of a finding in one common unit.
+struct FindingValues {
     cost: CostFormat,
     is_known: bool,
 }
 
-impl Values {
-    fn from_finding(f: &Finding, unit: &str) -> Values {
+impl FindingValues {
+    fn from_finding(f: &Finding, unit: &str) -> FindingValues {
         let medians = Pair { base: f.base.median.round(), new: f.new.median.round() };
         let cost = CostFormat::in_unit(unit, true, std::iter::once(medians));
-        Values { cost, is_known: units::find(unit).is_some() }
+        FindingValues { cost, is_known: units::find(unit).is_some() }
     }
 
-    /// In digits, all of them, where the unit is not known.
+    /// Formats a value. A value in an unknown unit keeps all its digits.
     fn value(&self, v: Halves, unit: ColumnUnit) -> String {
         if self.is_known { unit.format(v.round()) } else { v.to_string() }
     }
 
-    /// `1.90s`, or of several runs `1.90s (1.85s to 2.01s, 5 runs)`.
+    /// Formats one run as `1.90s`, and several as `1.90s (1.85s to 2.01s, 5 runs)`.
     fn runs(&self, runs: &Runs) -> String {
         let unit = self.cost.sides;
         let median = self.value(runs.median, unit);
@@ -64,16 +64,17 @@ fn growth(f: &Finding) -> String {
     }
 }
 
-/// `+15.77s  x5.06  +147.8% of total`; of the total itself its growth says both.
+/// Formats a change: `+15.77s  x5.06  +147.8% of total`. The share is omitted for the total itself, because it equals
+/// the growth.
 fn change(f: &Finding, rule: &RuleCheck) -> String {
-    let change = format!("{}  {}", Values::from_finding(f, &rule.unit).delta(f.delta), growth(f));
+    let change = format!("{}  {}", FindingValues::from_finding(f, &rule.unit).delta(f.delta), growth(f));
     match f.share {
         Some(_) => format!("{change}  {} of total", share_text(f.share, true)),
         None => change,
     }
 }
 
-/// `p 0.003`, or what it would take to know.
+/// Formats the significance: `p 0.003`, or the reason for an inconclusive outcome.
 fn chance(f: &Finding, rule: &RuleCheck) -> Option<String> {
     let p = f.p_adjusted.map(p_words);
     if f.outcome != Outcome::Inconclusive {
@@ -83,94 +84,97 @@ fn chance(f: &Finding, rule: &RuleCheck) -> Option<String> {
         return Some(format!("too few events to be sure ({})", p?));
     }
     if f.p.is_none() && rule.sampling.iter().any(|side| side.model == Model::Unknown) {
-        return Some("the number of samples is not known".to_owned());
+        return Some("the number of samples is unknown".to_owned());
     }
     if f.p.is_none() {
-        return Some("shown on one side by inlining, which is chance".to_owned());
+        return Some("on one side only because of inlining, which varies by chance".to_owned());
     }
-    let runs = f.runs_needed.map_or_else(String::new, |runs| format!(", about {runs} runs a side would tell"));
+    let runs = f.runs_needed.map_or_else(String::new, |runs| format!(", about {runs} runs per side would be enough"));
     Some(format!("within chance ({}){runs}", p?))
 }
 
-/// A finding in one line: `main.parse: 100ms -> 150ms  +50ms  +50%  p 0.003`.
+/// Formats a finding in one line: `main.parse: 100ms -> 150ms  +50ms  +50%  p 0.003`.
 pub(crate) fn finding(f: &Finding, rule: &RuleCheck) -> String {
-    let what = f.frame.as_deref().unwrap_or(&rule.sample_type);
-    let values = Values::from_finding(f, &rule.unit);
+    let subject = f.frame.as_deref().unwrap_or(&rule.sample_type);
+    let values = FindingValues::from_finding(f, &rule.unit);
     let (base, new) = (values.runs(&f.base), values.runs(&f.new));
     let chance = chance(f, rule).map_or_else(String::new, |chance| format!("  {chance}"));
     let reason = f.reason.as_deref().map_or_else(String::new, |r| format!(" (allowed: {r})"));
-    format!("{what}: {base} -> {new}  {}{chance}{reason}", change(f, rule))
+    format!("{subject}: {base} -> {new}  {}{chance}{reason}", change(f, rule))
 }
 
-/// What was compared, where that is not said by the finding itself.
+/// Describes the compared frames of a rule, and the frames that were skipped.
 fn extent(rule: &RuleCheck) -> String {
     let mut text = format!("{} compared", rule.compared);
     if rule.below_floor > 0 {
         text += &format!(", {} below the floor of {}%", rule.below_floor, rule.floor);
     }
     if rule.left_out > 0 {
-        text += &format!(", {} there by chance", rule.left_out);
+        text += &format!(", {} skipped as present by chance", rule.left_out);
     }
     if rule.too_small > 0 {
-        text += &format!(", {} vary by chance by more than the limit", rule.too_small);
+        text += &format!(", {} with noise above the limit", rule.too_small);
     }
     text
 }
 
-/// What silence is worth, by this rule: `+31% would have failed`.
+/// Describes the smallest change that the rule would have detected: `+31% would have failed`.
 fn detectable(rule: &RuleCheck) -> Option<String> {
     let least = rule.detectable.filter(|_| rule.outcome != Outcome::Fail)?;
-    let of = if rule.is_of_each { " of a typical frame with 10% of the total" } else { "" };
-    Some(format!("{}{of} would have failed", least_growth(least / 100.0)))
+    let target = if rule.is_of_each { " of a typical frame with 10% of the total" } else { "" };
+    Some(format!("{}{target} would have failed", least_growth(least / 100.0)))
 }
 
 pub(crate) fn verdict(outcome: Outcome) -> &'static str {
     match outcome {
         Outcome::Pass | Outcome::Allowed => "pass: within all limits",
-        Outcome::Inconclusive => "inconclusive: these profiles can't tell a change from chance",
+        Outcome::Inconclusive => "inconclusive: these profiles cannot distinguish a change from noise",
         Outcome::Fail => "fail: a limit is exceeded",
     }
 }
 
-/// Where values are not what was measured, how they were scaled.
+/// Describes the scaling of normalized values, or returns `None` without normalization.
 pub(crate) fn normalized(check: &Check) -> Option<String> {
-    let by = match check.summary.query.normalize {
+    let scaling = match check.summary.query.normalize {
         Normalize::None => return None,
         Normalize::Factor(_) => "by it",
         _ => "to the base's median",
     };
-    Some(format!("normalized by {}: each run of the new side is scaled {by}", check.summary.query.normalize.mode()))
+    Some(format!(
+        "normalized by {}: each run of the new side is scaled {scaling}",
+        check.summary.query.normalize.mode()
+    ))
 }
 
-/// How many findings of a rule people are told one by one, of each outcome.
+/// The maximum number of findings shown one by one, for each rule and outcome.
 const MAX_FINDINGS: usize = 5;
 
 /// Selects the findings to show one by one, and a sentence about the rest. A rule on any frame may report every frame
-/// on the way to the decisive frame, and every frame below it. So the selection for each outcome starts with the finding
-/// that exceeds the limit most, followed by the findings that lie within no other finding.
+/// on the way to the decisive frame, and every frame below it. The selection for each outcome therefore starts with
+/// the finding that exceeds the limit most, followed by the findings that lie within no other finding.
 pub(crate) fn select_findings(rule: &RuleCheck) -> (Vec<&Finding>, Vec<String>) {
     let (mut shown, mut rest) = (Vec::new(), Vec::new());
     for outcome in [Outcome::Fail, Outcome::Inconclusive, Outcome::Allowed, Outcome::Pass] {
         let all = || rule.findings.iter().filter(|f| f.outcome == outcome);
         let mut first: Vec<&Finding> = all().filter(|f| f.within.is_none()).take(MAX_FINDINGS).collect();
         // Callers with equal cost tie with the innermost frame, which represents them all.
-        if let Some(most) = all().next().filter(|most| first.first().is_some_and(|f| f.excess < most.excess)) {
-            first.insert(0, most);
+        if let Some(largest) = all().next().filter(|largest| first.first().is_some_and(|f| f.excess < largest.excess)) {
+            first.insert(0, largest);
             first.truncate(MAX_FINDINGS);
         }
         let others = all().count() - first.len();
         if others > 0 {
             let is_first = |name: &str| first.iter().any(|f| f.frame.as_deref() == Some(name));
             let within = all().filter(|f| f.within.as_deref().is_some_and(is_first)).count();
-            let of = match first.as_slice() {
-                [one] => one.frame.as_deref().map_or("this".into(), sanitize),
+            let stacks_owner = match first.as_slice() {
+                [single] => single.frame.as_deref().map_or("this".into(), sanitize),
                 _ => "these".into(),
             };
             let more = format!("{others} more {}", outcome.name());
             rest.push(match within {
                 0 => more,
-                n if n == others => format!("{more}, all in stacks of {of}"),
-                n => format!("{more}, {n} of them in stacks of {of}"),
+                n if n == others => format!("{more}, all in stacks of {stacks_owner}"),
+                n => format!("{more}, {n} of them in stacks of {stacks_owner}"),
             });
         }
         shown.extend(first);
@@ -178,17 +182,17 @@ pub(crate) fn select_findings(rule: &RuleCheck) -> (Vec<&Finding>, Vec<String>) 
     (shown, rest)
 }
 
-/// The causes of each rule, each in a line and said once.
+/// Returns the causes of each rule, one per line. A cause that several rules share appears once per sample type.
 pub(crate) fn whys(check: &Check, causes: fn(&Explanation) -> Vec<String>) -> Vec<Vec<String>> {
-    let mut said = HashSet::new();
-    let mut of_rule = |rule: &RuleCheck| {
+    let mut seen = HashSet::new();
+    let mut new_causes = |rule: &RuleCheck| {
         let lines = rule.why.iter().flat_map(|why| causes(why));
-        lines.filter(|line| said.insert((rule.sample_type.clone(), line.clone()))).collect()
+        lines.filter(|line| seen.insert((rule.sample_type.clone(), line.clone()))).collect()
     };
-    check.rules.iter().map(&mut of_rule).collect()
+    check.rules.iter().map(&mut new_causes).collect()
 }
 
-/// The commit of each cause of a rule that reaches it most directly.
+/// Returns the most directly related commit of each cause of a rule.
 pub(crate) fn commits(rule: &RuleCheck) -> impl Iterator<Item = &RankedCommit> {
     let causes = rule.why.iter().flat_map(|why| &why.causes);
     causes.filter_map(|cause| cause.commits.as_ref()?.first())
@@ -197,7 +201,7 @@ pub(crate) fn commits(rule: &RuleCheck) -> impl Iterator<Item = &RankedCommit> {
 /// Writes the findings for people.
 ///
 /// # Errors
-/// The writer's.
+/// Fails if `out` fails.
 pub(crate) fn check_text(check: &Check, out: &mut dyn Write, options: TextOptions) -> io::Result<()> {
     let painted = |outcome: Outcome| match outcome {
         Outcome::Fail if options.color => format!("\x1b[31m{:<12}\x1b[0m", outcome.name()),
@@ -211,7 +215,7 @@ pub(crate) fn check_text(check: &Check, out: &mut dyn Write, options: TextOption
         writeln!(out, "{}  {name}  {kind}, {}", painted(rule.outcome), extent(rule))?;
         let (shown, rest) = select_findings(rule);
         for f in shown {
-            let values = Values::from_finding(f, &rule.unit);
+            let values = FindingValues::from_finding(f, &rule.unit);
             let (base, new) = (values.runs(&f.base), values.runs(&f.new));
             write!(out, "  {}  {base} -> {new}  {}", painted(f.outcome), change(f, rule))?;
             chance(f, rule).map_or(Ok(()), |p| write!(out, "  {p}"))?;
@@ -228,7 +232,7 @@ pub(crate) fn check_text(check: &Check, out: &mut dyn Write, options: TextOption
     writeln!(out, "{}", verdict(check.verdict))
 }
 
-/// What a process ends with that ends on a verdict: 0, 1 for a regression, 3 for inconclusive (2 is for errors).
+/// Returns the exit code for a verdict: 0 for a pass, 1 for a failure, 3 for inconclusive. 2 is reserved for errors.
 pub fn exit_code(verdict: Outcome) -> u8 {
     match verdict {
         Outcome::Pass | Outcome::Allowed => 0,
@@ -240,27 +244,28 @@ pub fn exit_code(verdict: Outcome) -> u8 {
 /// Writes the findings as one JSON object.
 ///
 /// # Errors
-/// The writer's.
+/// Fails if `out` fails.
 pub(crate) fn check_json(check: &Check, out: &mut dyn Write) -> io::Result<()> {
     let mut object = object("check", header_of_check(&check.summary));
     object.insert("exit_code".to_owned(), json!(exit_code(check.verdict)));
-    if let Value::Object(own) = serde_json::to_value(check)? {
-        object.extend(own);
+    if let Value::Object(fields) = serde_json::to_value(check)? {
+        object.extend(fields);
     }
     let rules = object.get_mut("rules").and_then(Value::as_array_mut).into_iter().flatten();
-    for (found, rule) in rules.zip(&check.rules) {
+    for (rule_json, rule) in rules.zip(&check.rules) {
         if let Some(why) = &rule.why {
-            found["why"] = explain_object(why)?;
+            rule_json["why"] = explain_object(why)?;
         }
     }
     serde_json::to_writer_pretty(&mut *out, &object)?;
     writeln!(out)
 }
 
-/// Writes the findings as Markdown, of fewer than 65,000 characters: of many rules the last are left out, which is said.
+/// Writes the findings as Markdown with fewer than 65,000 characters. If all rules do not fit, the last rules are
+/// omitted and a line states their number.
 ///
 /// # Errors
-/// The writer's.
+/// Fails if `out` fails.
 pub(crate) fn check_markdown(check: &Check, out: &mut dyn Write) -> io::Result<()> {
     let mut rules = check.rules.len();
     let mut text = markdown(check, rules);
@@ -271,7 +276,7 @@ pub(crate) fn check_markdown(check: &Check, out: &mut dyn Write) -> io::Result<(
     out.write_all(text.as_bytes())
 }
 
-/// With at most so many rules.
+/// Formats the first `rules` rules as Markdown.
 fn markdown(check: &Check, rules: usize) -> String {
     let mark = |o: Outcome| match o {
         Outcome::Pass => "✅ pass",
@@ -279,9 +284,9 @@ fn markdown(check: &Check, rules: usize) -> String {
         Outcome::Inconclusive => "❔ inconclusive",
         Outcome::Fail => "❌ fail",
     };
-    // What a file or a rule is called may be of any length; what is said here must not be.
+    // Names of files and rules can have any length, so shorten them.
     let short = |text: &str| match text.char_indices().nth(300) {
-        Some((at, _)) => format!("{}…", &text[..at]),
+        Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
     };
     let mut text = format!("### pprofdiff: {}\n\n", verdict(check.verdict));
@@ -298,7 +303,7 @@ fn markdown(check: &Check, rules: usize) -> String {
         for f in shown {
             let frame = f.frame.as_deref().map_or_else(|| "all".to_owned(), |f| code(&short(f)));
             let reason = f.reason.as_deref().map_or_else(String::new, |r| format!(": {}", escape(&short(r))));
-            let values = Values::from_finding(f, &rule.unit);
+            let values = FindingValues::from_finding(f, &rule.unit);
             let (base, new) = (values.runs(&f.base), values.runs(&f.new));
             text += &format!("| {}{reason} | {frame} | {base} | {new} ", mark(f.outcome));
             let share = share_text(f.share, true);

@@ -1,5 +1,5 @@
-//! The formats: a module and a row here, and one file each. A format knows reports and nothing else; nothing else knows a
-//! format.
+//! The table of output formats. Each format is one file with its `FORMAT`, plus a module and a row here. Formats depend
+//! only on reports, and no other code depends on a particular format.
 
 mod callgrind;
 pub(crate) mod csv;
@@ -33,62 +33,62 @@ use crate::view::{ShownBy, View};
 use pprofdiff::check::Check;
 use pprofdiff::{Error, Result};
 
-/// A way to write reports.
+/// An output format for reports.
 #[derive(Debug)]
 pub struct Format {
-    /// The name that users give it.
+    /// The name as users type it.
     pub name: &'static str,
-    /// What names of its files end in, without the dot; the first is the usual one.
+    /// The file extensions without the leading dot. The first is the usual one.
     pub extensions: &'static [&'static str],
-    /// What it is, in a few words.
+    /// A description of a few words.
     pub about: &'static str,
-    /// True if a terminal can't show it.
+    /// True for binary output, which a terminal cannot show.
     pub binary: bool,
-    /// The most rows unless told otherwise, of formats that people read.
+    /// The default maximum number of rows, for formats that people read.
     pub limit: Option<usize>,
-    /// True if it has room for the warnings of a report; elsewhere they are for the face to say.
+    /// True if the output contains the report's warnings. Otherwise the caller has to show them.
     pub warns: bool,
-    /// What of a report it has no place for, as warnings for the face to say.
+    /// Returns warnings about the parts of a report that the format cannot represent. The caller shows them.
     pub leaves_out: fn(&Report) -> Vec<String>,
-    /// The request whose answer it writes when this one is asked: usually the same, or another view of the same question,
-    /// or at another granularity. `None` if it can't show it.
+    /// Returns the request that the format answers instead of a given one: usually the same request, sometimes another
+    /// view or granularity of the same query. `None` if the format cannot show it.
     pub shows: fn(&Request) -> Option<Request>,
-    /// Writes a report of a view that it shows.
+    /// Writes a report of a view that the format supports.
     pub write: fn(&Report, &mut dyn Write, Style) -> io::Result<()>,
-    /// How it writes the tables of many pairs, if it does.
+    /// The writer for tables of many pairs, if the format supports them.
     pub each: Option<Each>,
 }
 
-/// How a format writes the tables of many pairs, one after the other.
+/// The part of a format that writes the tables of many pairs one after another.
 #[derive(Debug)]
 pub struct Each {
-    /// The most rows a pair unless told otherwise.
+    /// The default maximum number of rows per pair.
     pub limit: Option<usize>,
-    /// Writes one of them.
+    /// Writes one pair.
     pub write: fn(&Item<'_>, &mut dyn Write, Style) -> io::Result<()>,
 }
 
-/// What became of one of many pairs.
+/// The result of one of many pairs.
 #[derive(Debug)]
 pub struct Item<'a> {
     /// The pair's name.
     pub name: &'a str,
-    /// Its table, or why there is none.
+    /// The pair's table, or the error that prevented it.
     pub result: Result<&'a Table, &'a Error>,
-    /// True of the first that has a table.
+    /// True for the first pair that has a table.
     pub first: bool,
 }
 
-/// How a format writes, where it has a choice.
+/// Options that some formats support.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Style {
-    /// Text has colours, for a terminal.
+    /// Colours text for a terminal.
     pub color: bool,
-    /// CSV has a `'` before what a spreadsheet would run as a formula.
+    /// CSV puts a `'` before texts that a spreadsheet would run as a formula.
     pub quote_formulas: bool,
-    /// An explanation for people or for a language model has about so many tokens; the least important goes first.
+    /// The approximate number of tokens of an explanation. The least important parts are left out first.
     pub budget: Option<usize>,
-    /// Text is about rows: its header does not name the inputs, nor say what columns are.
+    /// Shortens the header of text: it names neither the inputs nor the meaning of the columns.
     pub brief: bool,
 }
 
@@ -111,30 +111,30 @@ pub struct EachWriter {
 }
 
 impl EachWriter {
-    /// A writer that has written nothing.
+    /// Creates a writer.
     ///
     /// # Errors
-    /// A format that has no room for many pairs; the error names those that have.
+    /// Fails if the format does not support many pairs. The error lists the formats that do.
     pub fn new(format: &'static Format, style: Style) -> Result<EachWriter> {
         match &format.each {
             Some(each) => Ok(EachWriter { each, style, begun: false }),
             None => {
                 let can = Format::all().iter().filter(|f| f.each.is_some()).map(|f| f.name);
                 let can = can.collect::<Vec<_>>().join(", ");
-                Err(Error::query(format!("many pairs can't be written as {}; they can as {can}", format.name)))
+                Err(Error::query(format!("many pairs can't be written as {}; supported formats: {can}", format.name)))
             }
         }
     }
 
-    /// The most rows a pair unless told otherwise.
+    /// Returns the default maximum number of rows per pair.
     pub fn limit(&self) -> Option<usize> {
         self.each.limit
     }
 
-    /// Writes what became of a pair.
+    /// Writes the result of one pair.
     ///
     /// # Errors
-    /// The writer's.
+    /// Fails if `out` fails.
     pub fn write(&mut self, name: &str, result: Result<&Table, &Error>, out: &mut dyn Write) -> io::Result<()> {
         let first = !self.begun && result.is_ok();
         self.begun |= first;
@@ -142,7 +142,7 @@ impl EachWriter {
     }
 }
 
-/// All formats, in the order in which help lists them.
+/// All formats, in the order of help.
 static FORMATS: &[&Format] = &[
     &text::FORMAT,
     &json::FORMAT,
@@ -167,34 +167,34 @@ static FORMATS: &[&Format] = &[
 ];
 
 impl Format {
-    /// All formats.
+    /// Returns all formats.
     pub fn all() -> &'static [&'static Format] {
         FORMATS
     }
 
-    /// True if it writes all stacks, whatever the number of rows.
+    /// Returns true if the format always writes all stacks and does not support a row limit.
     pub fn writes_whole(&self) -> bool {
         let shows =
             |limit| (self.shows)(&Request::default().asking(View::default().ordered(Default::default(), limit)));
         shows(Some(1)).is_none() && shows(None).is_some()
     }
 
-    /// The format of a name.
+    /// Returns the format with this name.
     ///
     /// # Errors
-    /// There is none; the error names all.
+    /// Fails on an unknown name. The error lists all names.
     pub fn named(name: &str) -> Result<&'static Format> {
         Format::all().iter().copied().find(|f| f.name == name).ok_or_else(|| {
             let names: Vec<&str> = Format::all().iter().map(|f| f.name).collect();
-            Error::query(format!("there is no format {name:?}; there are {}", names.join(", ")))
+            Error::query(format!("unknown format {name:?}; expected one of {}", names.join(", ")))
         })
     }
 
-    /// The format that a file's name asks for by its ending; the longest ending counts. A name without an ending asks for
-    /// text.
+    /// Returns the format for a file's extension. The longest matching extension counts. A name without an extension
+    /// means text.
     ///
     /// # Errors
-    /// An ending of no format; the error names all.
+    /// Fails on an unknown extension. The error lists all extensions.
     pub fn of_path(path: &Path) -> Result<&'static Format> {
         let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
         let all = Format::all().iter().flat_map(|&f| f.extensions.iter().map(move |&e| (e, f)));
@@ -207,12 +207,12 @@ impl Format {
         }
         let endings: Vec<String> = Format::all().iter().map(|f| format!(".{} ({})", f.extensions[0], f.name)).collect();
         let path = path.display().to_string();
-        Err(Error::query(format!("no format is known by this ending; name one, or end in {}", endings.join(", ")))
+        Err(Error::query(format!("unknown file extension; name a format, or use one of {}", endings.join(", ")))
             .in_input(&path))
     }
 }
 
-/// What most formats have in common: text, all rows and warnings of a report, one at a time. It shows nothing by itself.
+/// The defaults of a format: text that contains warnings, for one report at a time. It supports no view.
 pub(crate) const BASE: Format = Format {
     name: "",
     extensions: &[],
@@ -226,12 +226,12 @@ pub(crate) const BASE: Format = Format {
     each: None,
 };
 
-/// Of formats that write all of a report.
+/// Returns no warnings, for formats that represent all of a report.
 pub(crate) fn nothing(_: &Report) -> Vec<String> {
     Vec::new()
 }
 
-/// A format of what a check found.
+/// Creates a format for the findings of a check.
 #[cfg(feature = "check")]
 pub(crate) const fn of_checks(
     name: &'static str,
@@ -243,7 +243,7 @@ pub(crate) const fn of_checks(
     Format { name, extensions, about, shows, write, ..BASE }
 }
 
-/// What a check found, of its report.
+/// Returns the check in a report.
 #[cfg(feature = "check")]
 pub(crate) fn check_of(report: &Report) -> io::Result<&Check> {
     match report {
@@ -252,12 +252,12 @@ pub(crate) fn check_of(report: &Report) -> io::Result<&Check> {
     }
 }
 
-/// What formats of rows show.
+/// Returns the request that formats of rows answer.
 pub(crate) fn rows(request: &Request) -> Option<Request> {
     (request.view.spec().shown_by == ShownBy::Rows).then(|| request.clone())
 }
 
-/// What formats of whole stacks show.
+/// Returns the request that formats of whole stacks answer.
 pub(crate) fn all_stacks(request: &Request) -> Option<Request> {
     match request.view {
         _ if !request.query.extra_sample_types.is_empty() => None,
@@ -268,7 +268,7 @@ pub(crate) fn all_stacks(request: &Request) -> Option<Request> {
     }
 }
 
-/// What pictures of the call graph show.
+/// Returns the request that pictures of the call graph answer.
 pub(crate) fn graph(request: &Request) -> Option<Request> {
     match request.view {
         _ if !request.query.extra_sample_types.is_empty() => None,
@@ -280,7 +280,7 @@ pub(crate) fn graph(request: &Request) -> Option<Request> {
     }
 }
 
-/// A report of a view that the format does not show: nothing that a request leads to.
+/// Returns the error for a report that the format does not support. [`Request::for_format`] prevents this case.
 pub(crate) fn unsupported() -> io::Error {
     io::Error::new(io::ErrorKind::Unsupported, "this format can't show that view")
 }
@@ -294,14 +294,15 @@ pub(crate) mod tests {
 
     use super::Format;
 
-    /// What was written, and in how many pieces: each is a call through a pointer, and what formats spend most on.
+    /// Records the written bytes and the number of write calls. Each call goes through a pointer and is the main cost
+    /// of formats.
     #[derive(Default)]
-    pub(crate) struct Calls {
+    pub(crate) struct WriteCounter {
         pub calls: usize,
         pub written: Vec<u8>,
     }
 
-    impl Write for Calls {
+    impl Write for WriteCounter {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             self.write_all(bytes).map(|()| bytes.len())
         }
@@ -319,7 +320,7 @@ pub(crate) mod tests {
 
     #[test]
     fn formats_are_found_by_name_and_by_the_longest_ending() {
-        let of = |path: &str| Format::of_path(Path::new(path)).map(|f| f.name);
+        let name_for_path = |path: &str| Format::of_path(Path::new(path)).map(|f| f.name);
         for (path, name) in [
             ("a.json", "json"),
             ("a.speedscope.json", "speedscope"),
@@ -328,13 +329,13 @@ pub(crate) mod tests {
             ("A.HTML", "html"),
             ("a.b.csv", "csv"),
         ] {
-            assert_eq!(of(path).unwrap(), name, "{path}");
+            assert_eq!(name_for_path(path).unwrap(), name, "{path}");
         }
-        let error = of("report.xyz").unwrap_err().to_string();
+        let error = name_for_path("report.xyz").unwrap_err().to_string();
         assert!(error.contains("report.xyz") && error.contains(".svg (svg)"), "{error}");
         for format in Format::all() {
             assert_eq!(Format::named(format.name).unwrap().name, format.name);
-            assert_eq!(of(&format!("x.{}", format.extensions[0])).unwrap(), format.name);
+            assert_eq!(name_for_path(&format!("x.{}", format.extensions[0])).unwrap(), format.name);
         }
         assert!(Format::named("xml").unwrap_err().to_string().contains("speedscope"));
     }

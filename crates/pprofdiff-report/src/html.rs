@@ -1,4 +1,4 @@
-//! A table as an HTML fragment for notebooks: readable without JavaScript, in light and in dark.
+//! A table as an HTML fragment for notebooks. It works without JavaScript, in light and in dark mode.
 
 use std::fmt::Write;
 use std::sync::{Arc, LazyLock};
@@ -12,10 +12,11 @@ use super::text::inputs;
 use pprofdiff::text::sanitize;
 use pprofdiff::{Normalize, Side, Summary};
 
-/// Colours come from the notebook (`currentColor`), so dark mode needs only a lighter red and blue: where
-/// the notebook says that it is dark, or where it says nothing and the system does.
+/// The style sheet. Colours come from the notebook (`currentColor`), so dark mode only replaces red and blue by lighter
+/// shades. Dark mode applies if the notebook declares it, or else if the system does.
 ///
-/// Names wrap (`t`), but not to slivers; words of ours and numbers do not; what is too wide still scrolls.
+/// Columns of names (`t`) wrap but keep a minimum width. Columns of words and numbers do not wrap. A table that is
+/// still too wide scrolls.
 const STYLE: &str = "<style>
 .pprofdiff{{light};overflow-x:auto}
 @media (prefers-color-scheme:dark){.pprofdiff{{dark}}}
@@ -28,7 +29,7 @@ const STYLE: &str = "<style>
 .pprofdiff .more{color:var(--more)}.pprofdiff .less{color:var(--less)}.pprofdiff .note{opacity:.75;margin:2px 0}
 </style>";
 
-/// The style of fragments, with the palette's colours.
+/// Returns the style sheet of fragments with the palette's colours.
 pub(super) fn style() -> &'static str {
     static FILLED: LazyLock<String> = LazyLock::new(|| {
         let tones = |less, more| format!("--less:{};--more:{}", hex(less), hex(more));
@@ -39,7 +40,7 @@ pub(super) fn style() -> &'static str {
     &FILLED
 }
 
-/// How a column is set: `t` names, `w` words, or numbers.
+/// Returns the class attribute of a column: `t` for names, `w` for words, none for numbers.
 fn class(column: &Column) -> &'static str {
     match (&column.data, column.role) {
         (Data::Text(_), Role::Key | Role::Status) | (Data::Address(_), _) => " class=\"w\"",
@@ -48,7 +49,7 @@ fn class(column: &Column) -> &'static str {
     }
 }
 
-/// More frames of a stack, and bytes of a name, than anybody reads in a cell.
+/// The maximum number of a stack's frames, and of a name's bytes, in a cell.
 const MAX_IN_CELL: usize = 1000;
 
 fn cell(text: &str) -> String {
@@ -56,9 +57,9 @@ fn cell(text: &str) -> String {
 }
 
 impl Table {
-    /// The first `most` rows as an HTML fragment, under a summary. Everything from the input is escaped.
-    pub fn to_html(&self, most: usize) -> String {
-        let cut = (self.len() > most).then(|| self.head(most));
+    /// Returns the first `most` rows as an HTML fragment below a summary. All text from the input is escaped.
+    pub fn to_html(&self, max_rows: usize) -> String {
+        let cut = (self.len() > max_rows).then(|| self.head(max_rows));
         let shown = cut.as_ref().unwrap_or(self);
         let s = &self.summary;
         let header =
@@ -104,7 +105,7 @@ impl Table {
     }
 }
 
-/// What a table or a listing is of; several sample types have a line each.
+/// Returns the summary of a table or a listing as HTML, with one line per sample type.
 pub(super) fn summary(types: &[Arc<Summary>]) -> String {
     let Some(s) = types.first() else { return String::new() };
     let side = |side: &Side| format!("{} ({})", escape(&inputs(side, s.sum)), extent(side));
@@ -129,7 +130,7 @@ pub(super) fn summary(types: &[Arc<Summary>]) -> String {
     html
 }
 
-/// What else is to be known of a table: what was asked, normalization, warnings.
+/// Returns the notes about a table: settings, normalization and warnings.
 pub(super) fn notes(s: &Summary) -> Vec<String> {
     let mut notes = s.query.settings();
     if s.query.normalize != Normalize::None {
@@ -139,12 +140,13 @@ pub(super) fn notes(s: &Summary) -> Vec<String> {
     notes
 }
 
-/// Text from the input as the content of an element or of a quoted attribute, in HTML and in XML.
+/// Sanitizes and escapes text from the input, for the content of an element or a quoted attribute in HTML and XML.
 pub(super) fn escape(text: &str) -> String {
     escape_ours(&sanitize(text))
 }
 
-/// As [`escape`], for text of ours that may have lines; what is in it from the input is harmless.
+/// Escapes text that pprofdiff composed. Unlike [`escape`] it keeps line breaks; parts from the input must already be
+/// sanitized.
 pub(super) fn escape_ours(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,12 +1,14 @@
-//! Where the nodes and calls of a call graph's picture lie: levels here, then the order on them (`order`) and coordinates
-//! (`position`). What these cost follows from the levels; so it is known, and bounded, before anything is laid out.
+//! Lays out the nodes and calls of a call graph's picture. This file assigns levels, `order` orders the points of each
+//! level, and `position` assigns coordinates. The levels determine the cost of both later steps, so the cost is known
+//! and limited before they run.
 //!
-//! A call has a point on each level that it passes, and between two levels one more for its label: of a hundred nodes
-//! that all call each other half a million points. Nobody follows so many lines; calls are therefore laid out as long as
-//! there is room, the heaviest first.
+//! A call has a point on each level that it passes, plus one for its label between two levels. A hundred nodes that all
+//! call each other would have half a million points, and nobody can follow so many lines. Calls are therefore laid out,
+//! heaviest first, until the budget is used up.
 //!
-//! Points are numbers and their lines lie in arrays. It is what the crate dagre draws, which was asked once and which a
-//! test still asks: it knows points by text, and took half the time of a small profile's page.
+//! Points are numbered and lines are stored in arrays. The result equals the layout of the crate dagre. Earlier
+//! versions used dagre, and a test still compares with it. Dagre identifies points by strings and took half the time of
+//! a small profile's page.
 
 mod layers;
 mod order;
@@ -15,70 +17,73 @@ mod position;
 use layers::Layered;
 use order::order;
 use position::position;
-use pprofdiff::work;
+use pprofdiff::cancellation;
 
-pub(super) type Point = (f64, f64);
+pub(super) type LayoutPoint = (f64, f64);
 
 /// A call from one node to another.
-pub(super) struct Edge {
+pub(super) struct LayoutEdge {
     pub from: usize,
     pub to: usize,
-    /// Heavy calls are kept short and straight.
+    /// The weight. Heavy calls are kept short and straight.
     pub weight: u32,
 }
 
-/// The points of a call's line, from caller to callee, and the middle of its label.
+/// The points of a call's line, from caller to callee, and the centre of its label.
 pub(super) struct EdgeRoute {
-    pub points: Vec<Point>,
-    pub label: Point,
+    pub points: Vec<LayoutPoint>,
+    pub label: LayoutPoint,
 }
 
-/// What is left of the bounds on laying out.
+/// The remaining budget for layouts.
 pub(super) struct LayoutBudget {
     points: i64,
     squares: i64,
 }
 
-/// Most points that calls may have in all; a real profile's graph of 80 nodes has some hundred.
+/// The maximum number of points of all calls in one picture. A real profile's graph of 80 nodes has a few hundred.
 const MAX_POINTS: i64 = 4000;
-/// Most that the squares of the levels' numbers of points may add up to.
+/// The maximum sum of the squared numbers of points per level in one picture.
 const MAX_SQUARES: i64 = 400_000;
-/// Points of a call's line that are nearer than this are one.
+/// Neighbouring points of a call's line are merged if they are closer than this distance.
 const SAME_POINT: f64 = 1e-4;
-/// Steps towards shorter calls, for each node. Each costs a pass over the graph; real graphs take less than one.
+/// The maximum number of steps per node towards shorter calls. Each step costs a pass over the graph; real graphs need
+/// less than one step per node.
 const STEPS: usize = 4;
 
-/// The calls that there is room for, and the levels of the nodes with them.
+/// The calls that fit into the budget, with the resulting levels of the nodes.
 pub(super) struct Chosen {
-    /// Their numbers, ascending.
+    /// The indices of the calls, ascending.
     pub calls: Vec<usize>,
-    levels: Levels,
+    levels: NodeLevels,
 }
 
 impl LayoutBudget {
-    /// For so many pictures, however large they are.
+    /// Creates the budget for this number of pictures.
     pub(super) fn for_pictures(pictures: i64) -> LayoutBudget {
         LayoutBudget { points: MAX_POINTS * pictures, squares: MAX_SQUARES * pictures }
     }
 
-    /// True if what is left is too little for a picture worth looking at.
+    /// Returns true if the rest of the budget is too small for a useful picture.
     #[cfg(feature = "html")]
     pub(super) fn is_used_up(&self) -> bool {
         self.points < MAX_POINTS / 4 || self.squares < MAX_SQUARES / 4
     }
 
-    /// Takes what a layout of these levels costs, if there is as much; one never has more than a picture's.
-    fn takes(&self, levels: &Levels) -> Option<LayoutBudget> {
+    /// Returns the budget that remains after a layout of these levels, or `None` if the layout does not fit. A single
+    /// layout never gets more than the budget of one picture.
+    fn remaining_after(&self, levels: &NodeLevels) -> Option<LayoutBudget> {
         let (points, squares) = levels.cost();
         let fits = points <= MAX_POINTS.min(self.points) && squares <= MAX_SQUARES.min(self.squares);
         fits.then(|| LayoutBudget { points: self.points - points, squares: self.squares - squares })
     }
 }
 
-/// Of calls (the heaviest first, none from a node to itself) those that are laid out: the heaviest to each node, and then
-/// as many more as there is room for. What it does is bounded for any number of calls among some hundred nodes.
-pub(super) fn choose(n_nodes: usize, edges: &[Edge], budget: &mut LayoutBudget) -> Chosen {
-    // What leads to a node comes first, so that few nodes are cut off from their callers.
+/// Chooses the calls to lay out: first the heaviest call to each node, then further calls while they fit into the
+/// budget. `edges` must be sorted by descending weight and must not contain calls from a node to itself. The work is
+/// bounded for any number of calls among a few hundred nodes.
+pub(super) fn choose(n_nodes: usize, edges: &[LayoutEdge], budget: &mut LayoutBudget) -> Chosen {
+    // The first call to each node comes first, so that few nodes are cut off from their callers.
     let mut reached = vec![false; n_nodes];
     let (mut order, more): (Vec<usize>, Vec<usize>) =
         (0..edges.len()).partition(|&i| !std::mem::replace(&mut reached[edges[i].to], true));
@@ -86,19 +91,19 @@ pub(super) fn choose(n_nodes: usize, edges: &[Edge], budget: &mut LayoutBudget) 
     let first = |n: usize| {
         let mut calls = order[..n].to_vec();
         calls.sort_unstable();
-        let levels = Levels::new(n_nodes, calls.iter().map(|&i| &edges[i]));
+        let levels = NodeLevels::new(n_nodes, calls.iter().map(|&i| &edges[i]));
         Chosen { calls, levels }
     };
-    // More calls have more points, but for rare cases; so by halving what is left.
+    // More calls have more points, except in rare cases, so search for the largest number of calls by bisection.
     let mut unfit = order.len().min(MAX_POINTS as usize) + 1;
     let mut chosen = first(unfit - 1);
-    let mut left = budget.takes(&chosen.levels);
+    let mut left = budget.remaining_after(&chosen.levels);
     if left.is_none() {
         chosen = first(0);
         unfit -= 1;
         while chosen.calls.len() + 1 < unfit {
             let more = first(chosen.calls.len().midpoint(unfit));
-            match budget.takes(&more.levels) {
+            match budget.remaining_after(&more.levels) {
                 Some(rest) => (chosen, left) = (more, Some(rest)),
                 None => unfit = more.calls.len(),
             }
@@ -110,7 +115,7 @@ pub(super) fn choose(n_nodes: usize, edges: &[Edge], budget: &mut LayoutBudget) 
     chosen
 }
 
-/// A call that leads down: upwards calls, which close a cycle, are turned around.
+/// A call that leads down. Calls that close a cycle would lead up and are reversed.
 #[derive(Clone, Copy)]
 struct Down {
     upper: usize,
@@ -119,37 +124,37 @@ struct Down {
     turned: bool,
 }
 
-/// The level of each node, 0 at the top, and the calls as they lead down from one to a deeper one.
-struct Levels {
-    of: Vec<usize>,
+/// The level of each node, 0 at the top, and the calls, each from one level to a deeper one.
+struct NodeLevels {
+    of_node: Vec<usize>,
     calls: Vec<Down>,
 }
 
-impl Levels {
-    fn new<'a>(n: usize, edges: impl Iterator<Item = &'a Edge>) -> Levels {
+impl NodeLevels {
+    fn new<'a>(n: usize, edges: impl Iterator<Item = &'a LayoutEdge>) -> NodeLevels {
         let (calls, topological) = without_cycles(n, edges);
-        let mut tree = Tree::new(n, &calls, &topological);
+        let mut tree = SimplexTree::new(n, &calls, &topological);
         for _ in 0..STEPS * n {
-            work::poll();
+            cancellation::checkpoint();
             if !tree.step(&calls) {
                 break;
             }
         }
         let top = tree.level[1..].iter().min().copied().unwrap_or(0);
-        Levels { of: tree.level[1..].iter().map(|l| (l - top) as usize).collect(), calls }
+        NodeLevels { of_node: tree.level[1..].iter().map(|l| (l - top) as usize).collect(), calls }
     }
 
-    /// What a layout costs: points, and the squares of each level's.
+    /// Returns the cost of a layout: the number of points, and the sum of the squared numbers of points per level.
     fn cost(&self) -> (i64, i64) {
-        let deepest = self.of.iter().max().copied().unwrap_or(0);
-        // Between two levels there is one for labels. As differences from the one above.
+        let deepest = self.of_node.iter().max().copied().unwrap_or(0);
+        // A level for labels lies between two levels of nodes. The counts are differences from the level above.
         let mut changes = vec![0i64; 2 * deepest + 2];
         for c in &self.calls {
-            changes[2 * self.of[c.upper] + 1] += 1;
-            changes[2 * self.of[c.lower]] -= 1;
+            changes[2 * self.of_node[c.upper] + 1] += 1;
+            changes[2 * self.of_node[c.lower]] -= 1;
         }
         let mut nodes = vec![0i64; changes.len()];
-        self.of.iter().for_each(|&level| nodes[2 * level] += 1);
+        self.of_node.iter().for_each(|&level| nodes[2 * level] += 1);
         let (mut points, mut squares, mut passing) = (0i64, 0i64, 0i64);
         for (change, nodes) in changes.iter().zip(&nodes) {
             passing += change;
@@ -160,16 +165,16 @@ impl Levels {
     }
 }
 
-/// Turns those calls around that lead back to where the search came from, which starts at nodes that nobody calls. Also
-/// gives the nodes in an order in which no call leads back.
-fn without_cycles<'a>(n: usize, edges: impl Iterator<Item = &'a Edge>) -> (Vec<Down>, Vec<usize>) {
+/// Reverses the calls that close a cycle: those that lead back to an open node of a depth-first search, which starts at
+/// nodes without callers. Also returns the nodes in topological order.
+fn without_cycles<'a>(n: usize, edges: impl Iterator<Item = &'a LayoutEdge>) -> (Vec<Down>, Vec<usize>) {
     #[derive(Clone, Copy, PartialEq)]
-    enum State {
+    enum VisitState {
         New,
         Open,
         Done,
     }
-    let down = |l: &Edge| Down { upper: l.from, lower: l.to, weight: l.weight, turned: false };
+    let down = |l: &LayoutEdge| Down { upper: l.from, lower: l.to, weight: l.weight, turned: false };
     let mut calls: Vec<Down> = edges.map(down).collect();
     let mut out: Vec<Vec<usize>> = vec![Vec::new(); n];
     let mut called = vec![false; n];
@@ -177,17 +182,17 @@ fn without_cycles<'a>(n: usize, edges: impl Iterator<Item = &'a Edge>) -> (Vec<D
         out[c.upper].push(i);
         called[c.lower] = true;
     }
-    let mut state = vec![State::New; n];
+    let mut state = vec![VisitState::New; n];
     let mut finished = Vec::with_capacity(n);
     for start in (0..n).filter(|&v| !called[v]).chain(0..n) {
-        if state[start] != State::New {
+        if state[start] != VisitState::New {
             continue;
         }
-        state[start] = State::Open;
+        state[start] = VisitState::Open;
         let mut open = vec![(start, 0)];
         while let Some((v, next)) = open.last_mut() {
             let Some(&i) = out[*v].get(*next) else {
-                state[*v] = State::Done;
+                state[*v] = VisitState::Done;
                 finished.push(*v);
                 open.pop();
                 continue;
@@ -195,12 +200,12 @@ fn without_cycles<'a>(n: usize, edges: impl Iterator<Item = &'a Edge>) -> (Vec<D
             *next += 1;
             let c = &mut calls[i];
             match state[c.lower] {
-                State::New => {
-                    state[c.lower] = State::Open;
+                VisitState::New => {
+                    state[c.lower] = VisitState::Open;
                     open.push((c.lower, 0));
                 }
-                State::Open => (c.upper, c.lower, c.turned) = (c.lower, c.upper, true),
-                State::Done => {}
+                VisitState::Open => (c.upper, c.lower, c.turned) = (c.lower, c.upper, true),
+                VisitState::Done => {}
             }
         }
     }
@@ -208,25 +213,27 @@ fn without_cycles<'a>(n: usize, edges: impl Iterator<Item = &'a Edge>) -> (Vec<D
     (calls, finished)
 }
 
-/// The network simplex method for levels (Gansner and others, "A Technique for Drawing Directed Graphs"): a tree of calls
-/// that span one level each; taking a call out of it and putting another one in moves all nodes below the first, if that
-/// makes calls shorter. Nodes count from 1 here: 0 is above all others, and calls each with no weight.
-struct Tree {
+/// The network simplex method for levels (Gansner and others, "A Technique for Drawing Directed Graphs"). The tree
+/// consists of calls that span exactly one level. Replacing a call of the tree with another call moves all nodes below
+/// it, which is done if it makes calls shorter. Nodes are numbered from 1. Node 0 is an artificial root above all
+/// others; its calls have no weight.
+struct SimplexTree {
     level: Vec<i64>,
-    /// The other end of each node's call towards the root.
+    /// The other end of the tree call that connects each node towards the root.
     parent: Vec<usize>,
-    /// True if that is the upper end.
+    /// True if that other end is above the node.
     parent_above: Vec<bool>,
-    /// The weight of the calls from each node, less that of those to it.
+    /// The weight of the outgoing calls of each node minus the weight of its incoming calls.
     pull: Vec<i64>,
 }
 
-impl Tree {
-    /// Each node as far up as it can be.
-    fn new(n: usize, calls: &[Down], topological: &[usize]) -> Tree {
+impl SimplexTree {
+    /// Creates a tree with each node on the highest level possible.
+    fn new(n: usize, calls: &[Down], topological: &[usize]) -> SimplexTree {
         let mut level = vec![1; n + 1];
         level[0] = 0;
-        let mut tree = Tree { level, parent: vec![0; n + 1], parent_above: vec![true; n + 1], pull: vec![0; n + 1] };
+        let mut tree =
+            SimplexTree { level, parent: vec![0; n + 1], parent_above: vec![true; n + 1], pull: vec![0; n + 1] };
         let mut from: Vec<Vec<usize>> = vec![Vec::new(); n];
         for c in calls {
             from[c.upper].push(c.lower);
@@ -244,7 +251,7 @@ impl Tree {
         tree
     }
 
-    /// Moves the nodes that gain most by it. False if none does.
+    /// Moves the subtree with the largest gain. Returns false if no move makes calls shorter.
     fn step(&mut self, calls: &[Down]) -> bool {
         let n = self.level.len();
         let mut children: Vec<Vec<usize>> = vec![Vec::new(); n];
@@ -255,12 +262,12 @@ impl Tree {
             below.extend(&children[v]);
             next += 1;
         }
-        // All calls inside of a subtree cancel.
+        // Calls within a subtree cancel out.
         let mut pull = self.pull.clone();
         for &v in below.iter().skip(1).rev() {
             pull[self.parent[v]] += pull[v];
         }
-        // A call in the tree holds back what would go nearer to its other end.
+        // A tree call already has the minimum length, so a node can only move away from the call's other end.
         let free = |v: &usize| if self.parent_above[*v] { pull[*v] > 0 } else { pull[*v] < 0 };
         let Some(leaving) = (1..n).filter(free).max_by_key(|&v| (pull[v].abs(), std::cmp::Reverse(v))) else {
             return false;
@@ -272,7 +279,7 @@ impl Tree {
             moved[v] = true;
             open.extend(&children[v]);
         }
-        // The first call that stands in the way: its end that moves, its other end, and how far it lets them.
+        // The call that limits the move: its moving end, its other end, and the distance that it permits.
         let ends = calls.iter().map(|c| (c.upper + 1, c.lower + 1)).chain((1..n).map(|v| (0, v)));
         let in_the_way = ends.filter(|&(upper, lower)| match down {
             true => moved[upper] && !moved[lower],
@@ -280,9 +287,9 @@ impl Tree {
         });
         let room = |&(upper, lower): &(usize, usize)| self.level[lower] - self.level[upper] - 1;
         let Some(entering) = in_the_way.min_by_key(room) else { return false };
-        let by = room(&entering) * if down { 1 } else { -1 };
-        (1..n).filter(|&v| moved[v]).for_each(|v| self.level[v] += by);
-        // What was below the call that left hangs on the one that came.
+        let shift = room(&entering) * if down { 1 } else { -1 };
+        (1..n).filter(|&v| moved[v]).for_each(|v| self.level[v] += shift);
+        // The nodes below the removed call now hang on the inserted call. Reverse the parents on the path between both.
         let (mut v, mut parent) = if down { entering } else { (entering.1, entering.0) };
         let mut above = !down;
         loop {
@@ -296,25 +303,31 @@ impl Tree {
     }
 }
 
-/// Lays out nodes and calls, whose labels are given, of these sizes. Gives the middle of each node, and the route of
-/// each call.
-pub(super) fn place(sizes: &[Point], labels: &[Point], chosen: &Chosen) -> (Vec<Point>, Vec<EdgeRoute>) {
-    work::begin_phase("drawing");
-    let Levels { of: levels, calls } = &chosen.levels;
+/// Lays out nodes of these sizes and the chosen calls with labels of these sizes. Returns the centre of each node and
+/// the route of each call.
+pub(super) fn place(
+    sizes: &[LayoutPoint],
+    labels: &[LayoutPoint],
+    chosen: &Chosen,
+) -> (Vec<LayoutPoint>, Vec<EdgeRoute>) {
+    cancellation::begin_phase("drawing");
+    let NodeLevels { of_node: levels, calls } = &chosen.levels;
     let graph = Layered::new(levels, sizes, calls, labels);
     let layers = order(&graph);
-    work::poll();
+    cancellation::checkpoint();
     let middles = position(&graph, &layers);
-    // From the corner of all nodes and labels.
+    // The upper left corner of all nodes and labels is the origin.
     let boxes = (0..=graph.bottom).chain(graph.labels.iter().copied());
     let (left, top) = boxes.fold((f64::INFINITY, f64::INFINITY), |(left, top), point| {
         let ((x, y), (width, height)) = (middles[point], graph.size[point]);
         (left.min(x - width / 2.0), top.min(y - height / 2.0))
     });
-    let at = |point: usize| (middles[point].0 + (0.0 - left), middles[point].1 + (0.0 - top));
+    let position_of = |point: usize| (middles[point].0 + (0.0 - left), middles[point].1 + (0.0 - top));
     let route = |((call, bends), &label): ((&Down, &std::ops::Range<usize>), &usize)| {
-        let bends: Vec<Point> = bends.clone().map(at).collect();
-        let end = |node: usize, next: Option<&Point>| border(at(node), sizes[node], *next.unwrap_or(&at(node)));
+        let bends: Vec<LayoutPoint> = bends.clone().map(position_of).collect();
+        let end = |node: usize, next: Option<&LayoutPoint>| {
+            border(position_of(node), sizes[node], *next.unwrap_or(&position_of(node)))
+        };
         let mut points = vec![end(call.upper, bends.first())];
         points.extend(&bends);
         points.push(end(call.lower, bends.last()));
@@ -322,20 +335,20 @@ pub(super) fn place(sizes: &[Point], labels: &[Point], chosen: &Chosen) -> (Vec<
         if call.turned {
             points.reverse();
         }
-        EdgeRoute { points, label: at(label) }
+        EdgeRoute { points, label: position_of(label) }
     };
     let routes = calls.iter().zip(&graph.bends).zip(&graph.labels).map(route).collect();
-    ((0..sizes.len()).map(at).collect(), routes)
+    ((0..sizes.len()).map(position_of).collect(), routes)
 }
 
-/// Where the line from a box's middle to a point leaves the box.
-fn border(middle: Point, size: Point, to: Point) -> Point {
+/// Returns the point where the line from a box's centre to `to` leaves the box.
+fn border(middle: LayoutPoint, size: LayoutPoint, to: LayoutPoint) -> LayoutPoint {
     let (dx, dy) = (to.0 - middle.0, to.1 - middle.1);
     let (x, y) = (size.0 / 2.0, size.1 / 2.0);
     if (dx, dy) == (0.0, 0.0) {
         return middle;
     }
-    // Above or below, or else at a side.
+    // The line leaves through the top or bottom, or else through a side.
     let (x, y) = if dy.abs() * x > dx.abs() * y {
         let y = y.copysign(dy);
         (y * dx / dy, y)
@@ -357,56 +370,60 @@ mod tests {
         (*seed % below) as usize
     }
 
-    /// The least sum of weight x length that any levels of five nodes have.
+    /// Returns the minimum sum of weight x length over all possible levels of five nodes.
     fn shortest(calls: &[Down]) -> i64 {
         let levels = (0..5_usize.pow(5)).map(|all| std::array::from_fn::<_, 5, _>(|i| all / 5_usize.pow(i as u32) % 5));
         levels.filter_map(|levels| sum(calls, &levels)).min().unwrap_or(i64::MAX)
     }
 
-    /// The sum of weight x length; `None` if a call does not lead down.
+    /// Returns the sum of weight x length, or `None` if a call does not lead down.
     fn sum(calls: &[Down], levels: &[usize]) -> Option<i64> {
         let length = |c: &Down| levels[c.lower].checked_sub(levels[c.upper]).filter(|&l| l > 0);
         calls.iter().map(|c| Some(length(c)? as i64 * i64::from(c.weight))).sum()
     }
 
     #[test]
-    fn calls_lead_down_and_are_as_short_as_can_be() {
+    fn calls_lead_down_and_have_minimal_length() {
         let mut seed = 20;
         for _ in 0..300 {
-            let edges: Vec<Edge> = (0..2 + random(&mut seed, 7))
+            let edges: Vec<LayoutEdge> = (0..2 + random(&mut seed, 7))
                 .map(|_| (random(&mut seed, 5), random(&mut seed, 4), 1 + random(&mut seed, 9) as u32))
-                .map(|(from, other, weight)| Edge { from, to: (from + 1 + other) % 5, weight })
+                .map(|(from, other, weight)| LayoutEdge { from, to: (from + 1 + other) % 5, weight })
                 .collect();
-            let levels = Levels::new(5, edges.iter());
+            let levels = NodeLevels::new(5, edges.iter());
             for (call, edge) in levels.calls.iter().zip(&edges) {
                 let (from, to) = if call.turned { (call.lower, call.upper) } else { (call.upper, call.lower) };
                 assert_eq!((from, to), (edge.from, edge.to));
             }
-            assert_eq!(sum(&levels.calls, &levels.of), Some(shortest(&levels.calls)));
-            assert!(LayoutBudget::for_pictures(1).takes(&levels).is_some());
+            assert_eq!(sum(&levels.calls, &levels.of_node), Some(shortest(&levels.calls)));
+            assert!(LayoutBudget::for_pictures(1).remaining_after(&levels).is_some());
         }
     }
 
     #[test]
-    fn only_what_closes_a_cycle_is_turned_around() {
-        let edge = |(from, to)| Edge { from, to, weight: 1 };
-        // Recursion between 1 and 2, below 0, whoever comes first.
+    fn only_calls_that_close_a_cycle_are_reversed() {
+        let edge = |(from, to)| LayoutEdge { from, to, weight: 1 };
+        // Recursion between 1 and 2 below 0, with either order of the calls.
         for ends in [[(0, 1), (1, 2), (2, 1)], [(2, 1), (1, 2), (0, 1)]] {
             let edges = ends.map(edge);
-            let levels = Levels::new(3, edges.iter());
-            assert_eq!(levels.of, [0, 1, 2]);
+            let levels = NodeLevels::new(3, edges.iter());
+            assert_eq!(levels.of_node, [0, 1, 2]);
             let turned = levels.calls.iter().zip(ends).filter(|(c, _)| c.turned).map(|(_, ends)| ends);
             assert_eq!(turned.collect::<Vec<_>>(), [(2, 1)]);
         }
     }
 
-    /// What dagre makes of the same nodes, calls and levels.
+    /// Returns dagre's layout of the same nodes, calls and levels.
     #[allow(clippy::unwrap_used)]
-    fn by_dagre(sizes: &[Point], labels: &[Point], levels: &Levels) -> (Vec<Point>, Vec<EdgeRoute>) {
+    fn by_dagre(
+        sizes: &[LayoutPoint],
+        labels: &[LayoutPoint],
+        levels: &NodeLevels,
+    ) -> (Vec<LayoutPoint>, Vec<EdgeRoute>) {
         use dagre::graph::{Graph, GraphOptions};
         use dagre::layout::types::{LabelPos, Ranker};
         use dagre::{EdgeLabel, LayoutOptions, NodeLabel};
-        // Two calls may run from one node to the other once one is turned around.
+        // Two calls may lead from one node to another after one was reversed.
         let options = GraphOptions { directed: true, multigraph: true, compound: false };
         let mut graph: Graph<NodeLabel, EdgeLabel> = Graph::with_options(options);
         for (i, &(width, height)) in sizes.iter().enumerate() {
@@ -417,14 +434,15 @@ mod tests {
             let label = EdgeLabel { width, height, labelpos, weight, ..EdgeLabel::default() };
             graph.set_edge(call.upper.to_string(), call.lower.to_string(), Some(label), Some(&i.to_string()));
         }
-        // It takes our levels where each node hangs so far above one at the bottom.
+        // Force our levels, which dagre does not accept as input: connect each node to a common node at the bottom by a
+        // call of the matching length.
         const BOTTOM: &str = "bottom";
         graph.set_node(BOTTOM.to_owned(), Some(NodeLabel::default()));
-        let deepest = levels.of.iter().max().copied().unwrap_or(0);
-        for (i, level) in levels.of.iter().enumerate() {
+        let deepest = levels.of_node.iter().max().copied().unwrap_or(0);
+        for (i, level) in levels.of_node.iter().enumerate() {
             let minlen = (deepest - level) as i32;
-            let hangs = EdgeLabel { minlen, weight: 0, nesting_edge: true, ..EdgeLabel::default() };
-            graph.set_edge(i.to_string(), BOTTOM.to_owned(), Some(hangs), None);
+            let hanging_edge = EdgeLabel { minlen, weight: 0, nesting_edge: true, ..EdgeLabel::default() };
+            graph.set_edge(i.to_string(), BOTTOM.to_owned(), Some(hanging_edge), None);
         }
         let (nodesep, edgesep, ranksep, ranker) = (22.0, 10.0, 34.0, Ranker::LongestPath);
         let options = LayoutOptions { nodesep, edgesep, ranksep, ranker, ..LayoutOptions::default() };
@@ -432,7 +450,7 @@ mod tests {
         let node = |i: usize| graph.node(&i.to_string()).and_then(|n| Some((n.x?, n.y?))).unwrap();
         let route = |(i, call): (usize, &Down)| {
             let e = graph.edge(&call.upper.to_string(), &call.lower.to_string(), Some(&i.to_string())).unwrap();
-            let mut points: Vec<Point> = e.points.iter().map(|p| (p.x, p.y)).collect();
+            let mut points: Vec<LayoutPoint> = e.points.iter().map(|p| (p.x, p.y)).collect();
             if call.turned {
                 points.reverse();
             }
@@ -442,7 +460,7 @@ mod tests {
     }
 
     #[test]
-    fn pictures_are_those_of_dagre() {
+    fn layouts_match_dagre() {
         let mut seed = 33;
         for i in 0..60 {
             let n = 1 + random(&mut seed, 2 + i / 2);
@@ -454,17 +472,20 @@ mod tests {
                     ends.push(call);
                 }
             }
-            let edges: Vec<Edge> =
-                ends.iter().map(|&(from, to)| Edge { from, to, weight: 1 + random(&mut seed, 20) as u32 }).collect();
+            let edges: Vec<LayoutEdge> = ends
+                .iter()
+                .map(|&(from, to)| LayoutEdge { from, to, weight: 1 + random(&mut seed, 20) as u32 })
+                .collect();
             let mut size = |_| (20.0 + random(&mut seed, 900) as f64 / 7.0, 12.0 + random(&mut seed, 300) as f64 / 9.0);
-            let sizes: Vec<Point> = (0..n).map(&mut size).collect();
+            let sizes: Vec<LayoutPoint> = (0..n).map(&mut size).collect();
             let chosen = choose(n, &edges, &mut LayoutBudget::for_pictures(1));
-            let labels: Vec<Point> = chosen.calls.iter().map(|&call| (size(call).0, 12.6)).collect();
+            let labels: Vec<LayoutPoint> = chosen.calls.iter().map(|&call| (size(call).0, 12.6)).collect();
             let (nodes, routes) = place(&sizes, &labels, &chosen);
-            let (wanted_nodes, wanted_routes) = by_dagre(&sizes, &labels, &chosen.levels);
-            assert_eq!(nodes, wanted_nodes, "picture {i}");
-            let of = |routes: Vec<EdgeRoute>| routes.into_iter().map(|r| (r.points, r.label)).collect::<Vec<_>>();
-            assert_eq!(of(routes), of(wanted_routes), "picture {i}");
+            let (dagre_nodes, dagre_routes) = by_dagre(&sizes, &labels, &chosen.levels);
+            assert_eq!(nodes, dagre_nodes, "picture {i}");
+            let route_parts =
+                |routes: Vec<EdgeRoute>| routes.into_iter().map(|r| (r.points, r.label)).collect::<Vec<_>>();
+            assert_eq!(route_parts(routes), route_parts(dagre_routes), "picture {i}");
         }
     }
 }

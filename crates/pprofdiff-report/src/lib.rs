@@ -1,8 +1,8 @@
-//! Requests, reports, and the formats that write them.
+//! The report layer: [`Request`]s for diffs and profiles, the [`Report`]s that answer them, and the formats that write
+//! reports.
 //!
-//! A [`Request`] is answered with a [`Report`]; most are a [`Table`], which is columns under a header ([`Summary`](pprofdiff::Summary)).
-//! Every [`Format`] is one file that walks a report and changes nothing. The page (`page/`) is the one that people
-//! click in.
+//! Most reports are a [`Table`]: columns below a header ([`Summary`](pprofdiff::Summary)). Each [`Format`] is one file
+//! that reads a report and does not change it. The interactive HTML page is in `page/`.
 
 mod callgraph;
 mod chart;
@@ -59,9 +59,9 @@ pub use table::{Cell, Column, Cost, Data, Kind, Lists, Measured, Role, RunStatis
 pub use text::{TextOptions, info};
 pub use timelines::series_html;
 pub use tokens::{text_head, tokens};
-pub use view::{Matched, Of, ShownBy, Takes, View, ViewOptions, ViewSpec};
+pub use view::{MatchTarget, ShownBy, Takes, View, ViewInput, ViewOptions, ViewSpec};
 
-/// The examples of the documents, which are compiled with the tests.
+/// Compiles the code examples of the README and of docs/rust.md together with the tests.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 #[doc = include_str!("../../../docs/rust.md")]

@@ -1,5 +1,5 @@
-//! A listing of source lines or instructions with their costs: for people, as JSON (schema `pprofdiff/1`) and as HTML,
-//! where lines open to their instructions.
+//! A listing of source lines or instructions with their costs: as text, as JSON (schema `pprofdiff/1`) and as HTML, in
+//! which lines expand to their instructions.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::html::{self, escape};
 use super::json::header as json_header;
 use super::numbers::{CostFormat, whole};
-use super::text::{self, Shown, TextOptions, grid, header};
+use super::text::{self, TextCell, TextOptions, grid, header};
 use pprofdiff::Pair;
 use pprofdiff::list::{Instruction, Line, LineChange, Listed, Listing, Place, Routine};
 use pprofdiff::text::sanitize;
@@ -33,20 +33,20 @@ fn two_sided(listing: &Listing) -> bool {
     listing.summary.base.is_some()
 }
 
-/// How the own costs of lines and instructions and their cum are formatted.
+/// Returns the formats of the flat costs and of the cum costs of lines and instructions.
 fn costs(listing: &Listing) -> [CostFormat; 2] {
-    let of = |line: fn(&Line) -> Pair, instruction: fn(&Instruction) -> Pair| {
+    let format_for = |line: fn(&Line) -> Pair, instruction: fn(&Instruction) -> Pair| {
         let pairs = listing.routines.iter().flat_map(move |r| {
             let under = r.lines.iter().flat_map(|l| &l.instructions).chain(&r.instructions);
             r.lines.iter().map(line).chain(under.map(instruction))
         });
         CostFormat::new(&listing.summary, pairs)
     };
-    [of(|l| l.flat, |i| i.flat), of(|l| l.cum, |i| i.cum)]
+    [format_for(|l| l.flat, |i| i.flat), format_for(|l| l.cum, |i| i.cum)]
 }
 
-/// For which sides sources are missing, and which option names their folder: `options` are those for the base's
-/// sources, for the new side's and for both (or for a single profile's), as the caller's users write them.
+/// Returns a hint if sources are missing, with the option that sets their folder. `options` are the caller's options
+/// for the base's sources, for the new side's sources, and for both (or for a single profile's).
 pub fn missing_sources(listing: &Listing, options: [&str; 3]) -> Option<String> {
     if listing.of == Listed::Instructions {
         return None;
@@ -55,7 +55,7 @@ pub fn missing_sources(listing: &Listing, options: [&str; 3]) -> Option<String> 
     let without = |has: fn(&Routine) -> bool| listing.routines.iter().filter(|r| !has(r)).count();
     let without_base = if two_sided(listing) { without(|r| r.places.0.is_some()) } else { 0 };
     let without_new = without(|r| r.places.1.is_some());
-    let of = |n: usize| match (n, listing.routines.len()) {
+    let scope = |n: usize| match (n, listing.routines.len()) {
         (_, 1) => String::new(),
         (n, all) if n == all => " for any of the functions".to_owned(),
         (n, all) => format!(" for {n} of {all} functions"),
@@ -63,27 +63,29 @@ pub fn missing_sources(listing: &Listing, options: [&str; 3]) -> Option<String> 
     Some(match (without_base, without_new) {
         (0, 0) => return None,
         (0, n) if two_sided(listing) => {
-            format!("no source of the new side was found{}: name its folder with {new}", of(n))
+            format!("no source of the new side was found{}: set its folder with {new}", scope(n))
         }
-        (0, n) => format!("no source was found{}: name its folder with {both}", of(n)),
-        (n, 0) => format!("no source of the base was found{}: name its folder with {base}", of(n)),
+        (0, n) => format!("no source was found{}: set its folder with {both}", scope(n)),
+        (n, 0) => format!("no source of the base was found{}: set its folder with {base}", scope(n)),
         (b, n) => format!(
-            "no source was found{}: name the folders with {base} and {new}, or one for both with {both}",
-            of(b.max(n))
+            "no source was found{}: set the folders with {base} and {new}, or one for both with {both}",
+            scope(b.max(n))
         ),
     })
 }
 
-/// `flat 0.17s -> 0.25s  +0.08s  +47.1%  +4.21% of total`, or of one profile `flat 0.25s (8.53%)`; the same of cum.
+/// Formats flat and cum as `flat 0.17s -> 0.25s  +0.08s  +47.1%  +4.21% of total`, or for a single profile as
+/// `flat 0.25s (8.53%)`.
 fn in_words(listing: &Listing, r: &Routine, arrow: &str) -> [String; 2] {
-    let words = |what: &str, p: Pair| {
+    let words = |name: &str, p: Pair| {
         let cost = CostFormat::new(&listing.summary, std::iter::once(p));
-        format!("{what} {}", cost.words(p, whole(&listing.summary), arrow))
+        format!("{name} {}", cost.words(p, whole(&listing.summary), arrow))
     };
     [words("flat", r.flat), words("cum", r.cum)]
 }
 
-/// The heads of the columns. Cum has growth and share: what a line calls is most of what it costs.
+/// Returns the heads of the columns. Growth and share belong to the cum cost, because most of a line's cost is in its
+/// calls.
 fn heads(listing: &Listing) -> Vec<String> {
     let (number, text) = match listing.of {
         Listed::Lines => ("line", "source"),
@@ -102,7 +104,7 @@ fn heads(listing: &Listing) -> Vec<String> {
 /// Writes the listing for people.
 ///
 /// # Errors
-/// The writer's.
+/// Fails if `out` fails.
 pub fn listing_text(listing: &Listing, out: &mut dyn Write, options: TextOptions) -> io::Result<()> {
     header(out, &listing.summary, options)?;
     let costs = costs(listing);
@@ -129,7 +131,7 @@ pub fn listing_text(listing: &Listing, out: &mut dyn Write, options: TextOptions
         }
         shorten(&mut head, listing, options);
         grid(out, options, &head, |push| {
-            let mut push = |mut cells: Vec<Shown>| {
+            let mut push = |mut cells: Vec<TextCell>| {
                 shorten(&mut cells, listing, options);
                 push(cells)
             };
@@ -140,15 +142,15 @@ pub fn listing_text(listing: &Listing, out: &mut dyn Write, options: TextOptions
     Ok(())
 }
 
-/// Takes growth and share out of a row, or out of the heads, where the text is brief: they stand behind both costs.
+/// Removes growth and share from a row or from the heads if the text is brief. They follow the columns of both costs.
 fn shorten<T>(row: &mut Vec<T>, listing: &Listing, options: TextOptions) {
     if options.brief && two_sided(listing) {
         row.drain(6..8);
     }
 }
 
-/// Instructions, each with what it was made of where that is not what the one before was made of: the line, and the
-/// function if it was inlined. Under a line, that line need not be said.
+/// Returns each instruction with its origin: the source line, and the function if it was inlined. The origin is empty
+/// if it equals the previous instruction's, or if it is the line `under` which the instructions are shown.
 fn with_places<'a>(
     r: &'a Routine,
     under: Option<&'a Line>,
@@ -162,24 +164,24 @@ fn with_places<'a>(
     instructions.iter().map(move |i| {
         let place = i.place.as_ref().filter(|place| last != Some(*place) && !is_under(place));
         last = i.place.as_ref();
-        let said = |place: &Place| {
+        let place_text = |place: &Place| {
             let file = place.file.rsplit(['/', '\\']).next().unwrap_or_default();
             let function = if place.is_of(&r.name) { String::new() } else { format!("{} ", place.function) };
             format!("  ; {function}{file}:{}", place.line)
         };
-        (i, place.map_or_else(String::new, said))
+        (i, place.map_or_else(String::new, place_text))
     })
 }
 
-fn cells(listing: &Listing, l: &Line, costs: [CostFormat; 2]) -> Vec<Shown> {
+fn cells(listing: &Listing, l: &Line, costs: [CostFormat; 2]) -> Vec<TextCell> {
     let number = |n: Option<i64>| n.map_or_else(String::new, |n| n.to_string());
-    // A tab is as wide as four spaces; no other control character reaches a terminal.
+    // A tab is shown as four spaces. Other control characters are sanitized later.
     let text = l.text.as_deref().unwrap_or_default().replace('\t', "    ");
     row(listing, [l.flat, l.cum], [number(l.base), number(l.new)], l.change, &text, costs)
 }
 
-/// An instruction's cells, in the columns of the lines.
-fn code_cells(listing: &Listing, i: &Instruction, place: String, costs: [CostFormat; 2]) -> Vec<Shown> {
+/// Returns an instruction's cells, in the same columns as a line's cells.
+fn code_cells(listing: &Listing, i: &Instruction, place: String, costs: [CostFormat; 2]) -> Vec<TextCell> {
     let number = |n: Option<u64>| n.map_or_else(String::new, |n| format!("{n:x}"));
     row(listing, [i.flat, i.cum], [number(i.base), number(i.new)], i.change, &format!("{}{place}", i.text), costs)
 }
@@ -191,7 +193,7 @@ fn row(
     change: LineChange,
     text: &str,
     costs: [CostFormat; 2],
-) -> Vec<Shown> {
+) -> Vec<TextCell> {
     let mark = match change {
         LineChange::Same => ' ',
         LineChange::Inserted => '+',
@@ -203,19 +205,19 @@ fn row(
         (false, true) => text::change_cells(cost, p, full.then(|| whole(&listing.summary))),
         (false, false) => vec![cost.sides.format(p.new).into()],
     };
-    let mut cells: Vec<Shown> = pair(flat, costs[0], false);
+    let mut cells: Vec<TextCell> = pair(flat, costs[0], false);
     cells.extend(pair(cum, costs[1], true));
     if two_sided(listing) {
-        cells.push(Shown::from(base));
+        cells.push(TextCell::from(base));
     }
-    cells.extend([Shown::from(new), Shown::from(format!("{mark} {text}").trim_end().to_owned())]);
+    cells.extend([TextCell::from(new), TextCell::from(format!("{mark} {text}").trim_end().to_owned())]);
     cells
 }
 
-/// Writes the listing as JSON: the header, then one object a routine with an object a line or instruction.
+/// Writes the listing as JSON: the header, then one object per routine, with one object per line or instruction.
 ///
 /// # Errors
-/// The writer's.
+/// Fails if `out` fails.
 pub fn listing_json(listing: &Listing, out: &mut dyn Write) -> io::Result<()> {
     let kind = match listing.of {
         Listed::Lines => "list",
@@ -227,7 +229,7 @@ pub fn listing_json(listing: &Listing, out: &mut dyn Write) -> io::Result<()> {
     }
     write!(out, ",\n \"routines\": [")?;
     for (i, r) in listing.routines.iter().enumerate() {
-        // The object is left open for its lines, which are written one by one.
+        // Leave the object open and stream its lines.
         let routine = routine_json(listing, r).to_string();
         let routine = routine.strip_suffix('}').unwrap_or(&routine);
         write!(out, "{}\n  {routine}", if i == 0 { "" } else { "," })?;
@@ -248,7 +250,7 @@ fn write_array(out: &mut dyn Write, name: &str, all: impl Iterator<Item = Value>
     write!(out, "]")
 }
 
-/// A routine without its lines.
+/// Returns a routine without its lines.
 fn routine_json(listing: &Listing, r: &Routine) -> Value {
     let mut routine = json!({"name": r.name, "file": r.file});
     let places = places_are(listing);
@@ -301,15 +303,15 @@ fn costs_json(listing: &Listing, to: &mut Value, flat: Pair, cum: Pair) {
     }
 }
 
-/// The listing as an HTML fragment under a summary, for notebooks. Needs no JavaScript; everything from the input is
-/// escaped.
+/// Returns the listing as an HTML fragment below a summary, for notebooks. It works without JavaScript. All text from
+/// the input is escaped.
 pub fn listing_html(listing: &Listing) -> String {
     let mut html = String::new();
     push_html(listing, &mut html);
     html
 }
 
-/// The listing as a page of its own, which asks for nothing and runs nothing.
+/// Returns the listing as a complete HTML page that loads nothing and runs no script.
 pub fn to_html_page(listing: &Listing) -> String {
     let policy = "default-src 'none'; style-src 'unsafe-inline'";
     let mut html = format!(
@@ -329,11 +331,11 @@ fn push_html(listing: &Listing, html: &mut String) {
     html.push_str("</div>");
 }
 
-/// The routines alone, without style and summary.
+/// Appends the routines alone, without style and summary.
 pub(super) fn push_routines(listing: &Listing, html: &mut String) {
     let costs = costs(listing);
     let heads = heads(listing);
-    // The last column is the text of the source.
+    // The last column holds the source text.
     let text = |column: usize| if column + 1 == heads.len() { "text" } else { "" };
     let in_class = |class: &str| if class.is_empty() { String::new() } else { format!(" class=\"{class}\"") };
     let head = heads.iter().enumerate().map(|(i, head)| format!("<th{}>{head}</th>", in_class(text(i))));
@@ -341,7 +343,7 @@ pub(super) fn push_routines(listing: &Listing, html: &mut String) {
     if listing.routines.is_empty() {
         let _ = write!(html, "<div class=\"note\">{}</div>", nothing(listing));
     }
-    // Writing to a String does not fail.
+    // Writing to a String cannot fail.
     for r in &listing.routines {
         let status = if two_sided(listing) { format!(" ({})", r.status.name()) } else { String::new() };
         let file = r.file.as_deref().map_or_else(String::new, |f| format!(" in {}", escape(f)));
@@ -355,7 +357,7 @@ pub(super) fn push_routines(listing: &Listing, html: &mut String) {
             let _ = write!(html, "<div class=\"note\">{}</div>", escape(note));
         }
         let _ = write!(html, "<table class=\"list\"><thead><tr>{head}</tr></thead><tbody>");
-        let push = |html: &mut String, class: &str, opens: bool, cells: Vec<Shown>| {
+        let push = |html: &mut String, class: &str, opens: bool, cells: Vec<TextCell>| {
             let _ = write!(html, "<tr class=\"{class}\">");
             for (i, cell) in cells.into_iter().enumerate() {
                 let class = ["less", text(i), "more"][(cell.sign + 1) as usize];
@@ -368,15 +370,15 @@ pub(super) fn push_routines(listing: &Listing, html: &mut String) {
             html.push_str("</tr>");
         };
         for l in &r.lines {
-            // What opens together is a body of its own.
+            // A line and its instructions form a table body, which expands as a unit.
             let opens = !l.instructions.is_empty();
-            let parted = if opens { "</tbody><tbody>" } else { "" };
-            html.push_str(parted);
+            let body_break = if opens { "</tbody><tbody>" } else { "" };
+            html.push_str(body_break);
             push(html, l.change.name(), opens, cells(listing, l, costs));
             for (i, place) in with_places(r, Some(l), &l.instructions) {
                 push(html, &format!("code {}", i.change.name()), false, code_cells(listing, i, place, costs));
             }
-            html.push_str(parted);
+            html.push_str(body_break);
         }
         for (i, place) in with_places(r, None, &r.instructions) {
             push(html, i.change.name(), false, code_cells(listing, i, place, costs));
@@ -385,7 +387,7 @@ pub(super) fn push_routines(listing: &Listing, html: &mut String) {
     }
 }
 
-/// What is shown where there is no routine.
+/// Returns the text for a listing without routines.
 fn nothing(listing: &Listing) -> &'static str {
     match listing.of {
         Listed::Lines => "no function matches",
@@ -393,7 +395,7 @@ fn nothing(listing: &Listing) -> &'static str {
     }
 }
 
-/// What the places of a listing are.
+/// Returns the noun for the places of a listing.
 fn places_are(listing: &Listing) -> &'static str {
     match listing.of {
         Listed::Lines => "source",
@@ -401,12 +403,12 @@ fn places_are(listing: &Listing) -> &'static str {
     }
 }
 
-/// Where the texts come from, or the instructions, if there are some.
+/// Returns the files that the source lines or instructions come from, if known.
 fn places(listing: &Listing, r: &Routine) -> Option<String> {
-    let what = places_are(listing);
+    let noun = places_are(listing);
     let (base, new) = (r.places.0.as_ref(), r.places.1.as_ref());
     match (base, new) {
-        (Some(base), Some(new)) if base != new => Some(format!("{what} {base} -> {new}")),
-        _ => new.or(base).map(|place| format!("{what} {place}")),
+        (Some(base), Some(new)) if base != new => Some(format!("{noun} {base} -> {new}")),
+        _ => new.or(base).map(|place| format!("{noun} {place}")),
     }
 }

@@ -1,26 +1,26 @@
-//! Names in pictures: harmless, short, and broken into lines.
+//! Prepares names for pictures: replaces harmful characters, shortens, and breaks into lines.
 
 use pprofdiff::text::sanitize;
 
-/// At most so many characters, none of them harmful: of a longer text the beginning and the end.
-pub(super) fn shorten(text: &str, most: usize) -> String {
+/// Sanitizes `text` and shortens it to `max_chars` characters. A longer text keeps its beginning and its end.
+pub(super) fn shorten(text: &str, max_chars: usize) -> String {
     let text = sanitize(text);
-    let Some((cut, _)) = text.char_indices().nth(most) else { return text.into_owned() };
-    let ends = most.saturating_sub(1);
+    let Some((cut, _)) = text.char_indices().nth(max_chars) else { return text.into_owned() };
+    let ends = max_chars.saturating_sub(1);
     let head = text[..cut].char_indices().nth(ends / 2).map_or(cut, |(i, _)| i);
     let last = (ends - ends / 2).checked_sub(1).and_then(|n| text.char_indices().rev().nth(n));
     let tail = last.map_or(text.len(), |(i, _)| i);
     format!("{}…{}", &text[..head], &text[tail..])
 }
 
-/// A function's name without the path before its package, a file's without its folders.
+/// Removes the path before a function's package, and the folders before a file's name.
 pub(super) fn short(name: &str) -> &str {
-    // A slash may also stand in what follows the name: type parameters, arguments.
+    // Type parameters and arguments, which follow the name, may also contain slashes.
     let end = name.find(['(', '[', '<', ' ']).filter(|&i| i > 0).unwrap_or(name.len());
     name[..end].rfind('/').map_or(name, |slash| &name[slash + 1..])
 }
 
-/// Breaks a name into lines of about `width` characters, behind its dots and colons if it has some.
+/// Breaks a name into lines of about `width` characters, after dots, colons and similar separators where possible.
 pub(super) fn lines(name: &str, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
     let (mut line, mut length) = (String::new(), 0);
@@ -54,8 +54,8 @@ mod tests {
         assert_eq!(shorten("abcdefghij", 10), "abcdefghij");
         assert_eq!(shorten("abcdefghijk", 10), "abcd…ghijk");
         assert_eq!(shorten("äöüäöüäöü", 4), "ä…öü");
-        for most in 1..12 {
-            assert_eq!(shorten("abcdefghijklmnop", most).chars().count(), most);
+        for max_chars in 1..12 {
+            assert_eq!(shorten("abcdefghijklmnop", max_chars).chars().count(), max_chars);
         }
         assert_eq!(shorten("a\u{0}b\u{202e}c", 10), "a\u{fffd}b\u{fffd}c");
     }

@@ -1,18 +1,19 @@
-//! Numbers as people read them: how much a row grew by itself, its change's share of the total, and one unit a column.
+//! Formats numbers for people: a row's relative growth, the share of the total that its change has, and costs with one
+//! unit per column.
 //!
-//! Growth and share are different questions of one change, so each has its own column or words, and one function
-//! for all formats (the page's script has the same rules in `data.js`).
+//! Growth and share answer different questions about the same change, so each has its own column or words. All formats
+//! use the functions here; the page's script repeats the rules in `data.js`.
 
 use std::io::{self, Write};
 
 use pprofdiff::units::{self, ColumnUnit};
 use pprofdiff::{Pair, Side, Summary};
 
-/// How many times as large something must be for its growth to be a factor.
+/// The minimum ratio of new to base for showing growth as a factor instead of a percentage.
 const FACTOR_FROM: f64 = 2.0;
 
-/// A row's own growth: `x5.06` from twice the base on, below that `+12.3%` or `-30%`, `new` and `gone` where one side
-/// is zero, and `0%` for what did not change. `-` where there is nothing, or where a value is negative.
+/// Formats a row's growth relative to its own base: `x5.06` from twice the base on, otherwise `+12.3%` or `-30%`; `new`
+/// or `gone` if one side is zero; `0%` without a change. Returns `-` if both sides are zero or a value is negative.
 pub(crate) fn growth(p: Pair) -> String {
     match (p.base, p.new) {
         (0, 0) => "-".to_owned(),
@@ -23,7 +24,7 @@ pub(crate) fn growth(p: Pair) -> String {
     }
 }
 
-/// As [`growth`], for numbers that need not be whole: of two positive ones.
+/// Formats growth like [`growth`] for real numbers. Base and new must be positive.
 pub(crate) fn growth_of(base: f64, delta: f64) -> String {
     let times = 1.0 + delta / base;
     if times >= FACTOR_FROM {
@@ -32,19 +33,19 @@ pub(crate) fn growth_of(base: f64, delta: f64) -> String {
     let percent = 100.0 * delta / base;
     match percent {
         0.0 => "0%".to_owned(),
-        _ if percent.abs() < 0.005 => least(percent),
-        // What is left of it must not look like nothing.
+        _ if percent.abs() < 0.005 => below_smallest(percent),
+        // Cap at 99.99%: a remainder above zero must not be rounded to zero.
         _ if percent < -99.0 => format!("-{}%", two_decimals(percent.abs().min(99.99))),
         _ => format!("{}{}%", if percent > 0.0 { "+" } else { "-" }, three_digits(percent.abs())),
     }
 }
 
-/// A value in percent of a total; `None` of a total of 0.
+/// Returns a value in percent of a total, or `None` if the total is 0.
 pub(crate) fn share(value: i64, total: i64) -> Option<f64> {
     (total != 0).then(|| 100.0 * value as f64 / total as f64)
 }
 
-/// A share as text: `+4.21%`, `+147.8%`, or unsigned `8.53%`; `-` if there is none.
+/// Formats a share: `+4.21%`, `+147.8%`, or unsigned `8.53%`. Returns `-` for `None`.
 pub(crate) fn share_text(share: Option<f64>, signed: bool) -> String {
     let Some(percent) = share else { return "-".to_owned() };
     let sign = match percent {
@@ -54,7 +55,7 @@ pub(crate) fn share_text(share: Option<f64>, signed: bool) -> String {
         _ => "",
     };
     match percent.abs() {
-        p if p < 0.005 && signed => least(percent),
+        p if p < 0.005 && signed => below_smallest(percent),
         p if p < 0.005 => "<0.01%".to_owned(),
         p if p < 99.995 => format!("{sign}{p:.2}%"),
         p if p < 999.95 => format!("{sign}{p:.1}%"),
@@ -62,12 +63,12 @@ pub(crate) fn share_text(share: Option<f64>, signed: bool) -> String {
     }
 }
 
-/// What is not zero does not read as zero.
-fn least(percent: f64) -> String {
+/// Formats a percentage that would round to zero, so that it does not read as zero.
+fn below_smallest(percent: f64) -> String {
     format!("{}<0.01%", if percent > 0.0 { "+" } else { "-" })
 }
 
-/// Three significant digits, but whole numbers are whole; zeros at the end are cut.
+/// Formats three significant digits without trailing zeros. Whole numbers keep all their digits.
 fn three_digits(v: f64) -> String {
     match v {
         v if v < 9.995 => two_decimals(v),
@@ -81,17 +82,17 @@ fn two_decimals(v: f64) -> String {
     digits.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// `1 frame`, `2 frames`.
-pub(crate) fn counted(n: usize, what: &str) -> String {
-    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
+/// Formats a count with its noun: `1 frame`, `2 frames`.
+pub(crate) fn counted(n: usize, noun: &str) -> String {
+    format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
 }
 
-/// `3 of 29 frames`, or `29 frames`.
-pub(crate) fn counted_of(shown: usize, all: usize, what: &str) -> String {
-    if shown < all { format!("{shown} of {}", counted(all, what)) } else { counted(all, what) }
+/// Formats a truncated count, `3 of 29 frames`, or a complete one, `29 frames`.
+pub(crate) fn counted_of(shown: usize, all: usize, noun: &str) -> String {
+    if shown < all { format!("{shown} of {}", counted(all, noun)) } else { counted(all, noun) }
 }
 
-/// How much a side consists of: its records, and what they count where a sample type says it.
+/// Describes the size of a side: its number of stacks, and the number of samples if a sample type counts them.
 pub(crate) fn extent(side: &Side) -> String {
     let stacks = counted(side.samples, "stack");
     match side.counted {
@@ -101,7 +102,7 @@ pub(crate) fn extent(side: &Side) -> String {
     }
 }
 
-/// How much runs differ, as a part of their mean: `3%`.
+/// Formats the standard deviation of runs relative to their mean, such as `3%`.
 pub(crate) fn spread_text(deviation: Option<f64>, mean: i64) -> String {
     match deviation {
         Some(deviation) if mean != 0 => match 100.0 * deviation / (mean as f64).abs() {
@@ -112,7 +113,7 @@ pub(crate) fn spread_text(deviation: Option<f64>, mean: i64) -> String {
     }
 }
 
-/// A growth that would have been noticed, of a factor less one: `+4.2%`, `+31%`, `x12`.
+/// Formats the smallest growth that would have been detected: `+4.2%`, `+31%`, `x12`. `factor` is the ratio minus one.
 pub(crate) fn least_growth(factor: f64) -> String {
     match 100.0 * factor {
         percent if percent < 9.95 => format!("+{percent:.1}%"),
@@ -126,13 +127,13 @@ pub(crate) fn p_words(p: f64) -> String {
     if p < 0.001 { "p < 0.001".to_owned() } else { format!("p = {p:.3}") }
 }
 
-/// A p-value in a column: `0.003`.
+/// Formats a p-value in a column: `0.003`.
 pub(crate) fn p_text(p: f64) -> String {
     if p < 0.001 { "<0.001".to_owned() } else { format!("{p:.3}") }
 }
 
-/// Writes all digits of a number, in one piece: tables are numbers for the most part. Nearly all fit 64 bits, whose
-/// digits are found in a third of the time.
+/// Writes all digits of a number in one call, because tables consist mostly of numbers. Almost all numbers fit into 64
+/// bits, and formatting those takes a third of the time.
 pub(crate) fn write_integer(out: &mut dyn Write, value: i128) -> io::Result<()> {
     match i64::try_from(value) {
         Ok(value) => Ok(serde_json::to_writer(out, &value)?),
@@ -140,22 +141,22 @@ pub(crate) fn write_integer(out: &mut dyn Write, value: i128) -> io::Result<()> 
     }
 }
 
-/// What shares are of: the base's total, or that of a single profile.
+/// Returns the total that shares refer to: the base's total, or the total of a single profile.
 pub(crate) fn whole(s: &Summary) -> i64 {
     if s.base.is_some() { s.total.base } else { s.total.new }
 }
 
-/// The sign of a positive number, and the number.
+/// Formats a number, with a plus sign if it is positive.
 pub(crate) fn signed(value: i64, unit: ColumnUnit) -> String {
     format!("{}{}", if value > 0 { "+" } else { "" }, unit.format(value))
 }
 
-/// Deltas that are less than this, in the unit of the sides, have one of their own.
+/// Deltas get a smaller unit of their own if all are below this value in the unit of the sides.
 const SMALL: f64 = 0.1;
 
-/// Formats costs: both sides and the delta in one unit, which suits the largest of what is shown, so that they compare at a
-/// glance and what is equal reads the same. Deltas have one of their own where all are much smaller than what changed, and
-/// none is as large as a side of it.
+/// Formats costs. Both sides and the delta share one unit, chosen for the largest value shown, so that equal values
+/// read the same. Deltas get a smaller unit if all of them are below [`SMALL`] in that unit, unless a delta equals a
+/// side (as for added and removed rows).
 #[derive(Clone, Copy)]
 pub(crate) struct CostFormat {
     pub(crate) sides: ColumnUnit,
@@ -168,7 +169,7 @@ impl CostFormat {
         CostFormat::for_values(s, s.base.is_some(), shown)
     }
 
-    /// As [`CostFormat::new`], of a table that has other sides than its summary.
+    /// Creates a format for a table that may be two-sided although its summary is not, or the reverse.
     pub(crate) fn for_values(s: &Summary, two_sided: bool, shown: impl Iterator<Item = Pair> + Clone) -> CostFormat {
         match s.query.unit.as_deref().and_then(|to| ColumnUnit::asked(&s.unit, to)) {
             Some(unit) => CostFormat { sides: unit, delta: unit, two_sided },
@@ -185,14 +186,14 @@ impl CostFormat {
         CostFormat { sides, delta: if are_small { ColumnUnit::for_values(unit, deltas) } else { sides }, two_sided }
     }
 
-    /// `3.88s -> 19.65s  +15.77s  x5.06`.
+    /// Formats a change: `3.88s -> 19.65s  +15.77s  x5.06`.
     pub(crate) fn change(self, p: Pair, arrow: &str) -> String {
         let (base, new) = (self.sides.format(p.base), self.sides.format(p.new));
         format!("{base} {arrow} {new}  {}  {}", signed(p.delta(), self.delta), growth(p))
     }
 
-    /// `3.88s -> 19.65s  +15.77s  x5.06  +147.8% of total`, or of one profile `0.25s (8.53%)`; `0` where nothing was
-    /// and nothing is.
+    /// Formats a change with its share, `3.88s -> 19.65s  +15.77s  x5.06  +147.8% of total`, or the cost of a single
+    /// profile, `0.25s (8.53%)`. Returns `0` if both sides of a diff are zero.
     pub(crate) fn words(self, p: Pair, total: i64, arrow: &str) -> String {
         match (self.two_sided, share(p.delta(), total)) {
             (true, _) if p == Pair::default() => "0".to_owned(),
@@ -203,12 +204,12 @@ impl CostFormat {
     }
 }
 
-/// A ratio of two sample types, in the unit of the first; `-` where there is none.
+/// Formats a ratio of two sample types in the unit of the first. Returns `-` for `None`.
 pub(crate) fn ratio_text(ratio: Option<f64>, unit: &str) -> String {
     ratio.map_or_else(|| "-".to_owned(), |ratio| units::show_real(ratio, unit))
 }
 
-/// A number without a unit, in two or three digits.
+/// Formats a number without a unit, in two or three digits.
 pub(crate) fn figure(x: f64) -> String {
     match x.abs() {
         a if a >= 9.95 => format!("{x:.0}"),
@@ -217,7 +218,7 @@ pub(crate) fn figure(x: f64) -> String {
     }
 }
 
-/// The total of both sides with its growth, or of a single profile.
+/// Formats the total of a single profile, or both totals with their growth and significance.
 pub(crate) fn total(s: &Summary, arrow: &str) -> String {
     let cost = CostFormat::new(s, std::iter::once(s.total));
     if s.base.is_none() {
@@ -234,12 +235,12 @@ pub(crate) fn total(s: &Summary, arrow: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::tests::Calls;
+    use crate::format::tests::WriteCounter;
 
     #[test]
-    fn integers_are_exact_and_in_one_piece() {
+    fn integers_are_exact_and_written_in_one_call() {
         for value in [0, -1, 1965, i64::MIN.into(), i64::MAX.into(), u64::MAX.into(), i128::MIN, i128::MAX] {
-            let mut out = Calls::default();
+            let mut out = WriteCounter::default();
             assert!(write_integer(&mut out, value).is_ok());
             assert_eq!((out.calls, String::from_utf8(out.written)), (1, Ok(value.to_string())));
         }
@@ -251,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn growth_is_a_rows_own() {
+    fn growth_is_relative_to_the_rows_own_base() {
         let max = i64::MAX / 2;
         for (base, new, expected) in [
             (388, 1965, "x5.06"),
@@ -281,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_share_is_of_the_total() {
+    fn shares_are_relative_to_the_total() {
         for (value, total, signed, expected) in [
             (1577, 1067, true, "+147.8%"),
             (8, 190, true, "+4.21%"),
@@ -301,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn one_is_singular() {
+    fn a_count_of_one_is_singular() {
         assert_eq!((counted(1, "frame"), counted(2, "frame")), ("1 frame".into(), "2 frames".into()));
         assert_eq!(counted_of(1, 1, "stack"), "1 stack");
         assert_eq!(counted_of(1, 2, "stack"), "1 of 2 stacks");

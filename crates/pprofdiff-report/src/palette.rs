@@ -1,11 +1,12 @@
-//! What less and more look like, wherever they are shown: the page, notebooks, call graphs and terminals.
+//! The colours for less and more, shared by the page, notebooks, call graphs and terminals.
 //!
-//! Blue and red of equal strength on grey are told apart by people who don't see red or green.
+//! Both are equally strong and differ as blue and red on grey, so people with a red-green colour deficiency can tell
+//! them apart.
 
-/// Red, green and blue.
+/// A colour: red, green and blue.
 pub(super) type Rgb = [u8; 3];
 
-/// A colour on light and on dark paper.
+/// The variants of a colour for a light and for a dark background.
 pub(super) struct Shades {
     pub light: Rgb,
     pub dark: Rgb,
@@ -13,12 +14,12 @@ pub(super) struct Shades {
 
 /// The colours of one direction.
 pub(super) struct Tone {
-    /// Boxes and lines.
+    /// The colour of boxes and lines.
     pub area: Shades,
-    /// Letters: readable on paper (a contrast of at least 4.5, which tests/python/test_page.py computes).
+    /// The colour of text. Its contrast to the background is at least 4.5; tests/python/test_page.py computes it.
     pub text: Shades,
-    /// What is nearest of the sixteen colours that each terminal defines for itself (a parameter of SGR). Of the two
-    /// blues it is the bright one: the other can't be read on black in most terminals.
+    /// The nearest of the sixteen colours that each terminal defines for itself (a parameter of SGR). Blue is the
+    /// bright blue, because the dark blue is unreadable on black in most terminals.
     pub ansi: u8,
 }
 
@@ -34,17 +35,17 @@ pub(super) const MORE: Tone = Tone {
     ansi: 31,
 };
 
-/// As HTML, SVG and Graphviz read it.
+/// Formats a colour for HTML, SVG and Graphviz.
 pub(super) fn hex([r, g, b]: Rgb) -> String {
     format!("#{r:02x}{g:02x}{b:02x}")
 }
 
-/// From one colour (0) to another (1).
+/// Interpolates between two colours; `part` is 0 for `from` and 1 for `to`.
 pub(super) fn mix(from: Rgb, to: Rgb, part: f64) -> Rgb {
     std::array::from_fn(|i| (f64::from(from[i]) + (f64::from(to[i]) - f64::from(from[i])) * part).round() as u8)
 }
 
-/// Text for a terminal, in the colour of a change with this sign; as it is where there was none.
+/// Colours terminal text by the sign of a change. Text of a zero change stays as it is.
 pub(super) fn paint(text: &str, sign: i64) -> String {
     match sign {
         0 => text.to_owned(),

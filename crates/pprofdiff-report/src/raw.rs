@@ -1,10 +1,11 @@
-//! All that a profile has, as text: what `go tool pprof -raw` prints, line for line, so that what reads it there reads it
-//! here. What was merged, such as a diff, has locations and mappings numbered in the order of their first use, as pprof numbers
-//! it; a profile of its own has all that the file has, numbered from 1 in the file's order.
+//! The complete content of a profile as text, line for line as `go tool pprof -raw` prints it, so that tools which read
+//! that output can read this one. Locations and mappings of a merged profile, such as a diff, are numbered in the order
+//! of their first use, like in pprof. A single profile keeps everything in the file, numbered from 1 in the file's
+//! order.
 //!
-//! The duration is cut after four letters as pprof cuts it (`12.3456s` reads `12.3`). What differs: times are UTC and not
-//! local; a profile of its own still has the frames that its `drop_frames` names; the duration of a diff is that of the new
-//! side and not the sum of both.
+//! The duration is truncated to four characters, like in pprof (`12.3456s` becomes `12.3`). There are three differences
+//! to pprof. Times are in UTC instead of local time. A single profile still contains the frames that its `drop_frames`
+//! names. The duration of a diff is the new side's duration instead of the sum of both.
 
 use std::cmp::Ordering;
 use std::fmt::Write as _;
@@ -15,24 +16,24 @@ use pprofdiff::columns::NONE;
 use pprofdiff::samples::{Label, LabelValue, Sample};
 use pprofdiff::text::sanitize;
 
-/// Numbers from 1, in the order in which things are first met.
-struct Numbers {
-    of: Vec<u32>,
+/// Assigns numbers from 1 in the order of first use.
+struct RawIds {
+    of_index: Vec<u32>,
     met: Vec<u32>,
 }
 
-impl Numbers {
-    /// `all`: each has its number already.
-    fn new(n: usize, all: bool) -> Numbers {
+impl RawIds {
+    /// Creates the numbering of `n` items. If `all`, every item has its number from the start.
+    fn new(n: usize, all: bool) -> RawIds {
         let n = n as u32;
         match all {
-            true => Numbers { of: (1..=n).collect(), met: (0..n).collect() },
-            false => Numbers { of: vec![0; n as usize], met: Vec::new() },
+            true => RawIds { of_index: (1..=n).collect(), met: (0..n).collect() },
+            false => RawIds { of_index: vec![0; n as usize], met: Vec::new() },
         }
     }
 
     fn number(&mut self, index: u32) -> u32 {
-        let number = &mut self.of[index as usize];
+        let number = &mut self.of_index[index as usize];
         if *number == 0 {
             self.met.push(index);
             *number = self.met.len() as u32;
@@ -41,17 +42,17 @@ impl Numbers {
     }
 }
 
-/// Writes the profile; `merged`: with what is used, numbered anew.
+/// Writes the profile. If `merged`, only the items in use are written, and they are renumbered.
 ///
 /// # Errors
-/// The writer's.
+/// Fails if `out` fails.
 pub(crate) fn raw(p: &Profile, merged: bool, out: &mut dyn Write) -> io::Result<()> {
     header(p, out)?;
-    let mut locations = Numbers::new(p.n_locations(), !merged);
+    let mut locations = RawIds::new(p.n_locations(), !merged);
     let mut line = String::new();
     for sample in p.samples() {
         line.clear();
-        // Writing to a String does not fail.
+        // Writing to a String cannot fail.
         sample.for_each_value(|v| {
             let _ = write!(line, " {v:>10}");
         });
@@ -63,20 +64,20 @@ pub(crate) fn raw(p: &Profile, merged: bool, out: &mut dyn Write) -> io::Result<
         labels(p, &sample, out)?;
     }
     writeln!(out, "Locations")?;
-    let mut mappings = Numbers::new(p.mappings().len(), !merged);
+    let mut mappings = RawIds::new(p.mappings().len(), !merged);
     if !p.mappings().is_empty() {
-        // The first is the main binary, used or not.
+        // The first mapping is the main binary. It is listed even if no location uses it.
         mappings.number(0);
     }
     let (columns, functions) = (p.locations(), p.functions());
     let text = |id| p.text(id);
     for (i, &l) in locations.met.iter().enumerate() {
-        let at = l as usize;
-        let mut start = format!("{:>6}: {:#x} ", i + 1, columns.address[at]);
-        if columns.mapping[at] != NONE {
-            let _ = write!(start, "M={} ", mappings.number(columns.mapping[at]));
+        let location = l as usize;
+        let mut start = format!("{:>6}: {:#x} ", i + 1, columns.address[location]);
+        if columns.mapping[location] != NONE {
+            let _ = write!(start, "M={} ", mappings.number(columns.mapping[location]));
         }
-        if columns.folded[at] {
+        if columns.folded[location] {
             start.push_str("[F] ");
         }
         if columns.lines(l).is_empty() {
@@ -127,11 +128,11 @@ fn header(p: &Profile, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{}", sanitize(types.collect::<Vec<_>>().join(" ").trim()))
 }
 
-/// A duration as Go prints it: `350ms`, `1.5s`, `1h2m3.5s`.
+/// Formats a duration like Go: `350ms`, `1.5s`, `1h2m3.5s`.
 fn duration(nanos: i64) -> String {
     let (sign, n) = (if nanos < 0 { "-" } else { "" }, nanos.unsigned_abs());
     let second = 1_000_000_000;
-    // Exact, without zeros at the end.
+    // Exact decimals without trailing zeros.
     let decimal = |value: u64, unit: u64| {
         let digits = format!("{}.{:09}", value / unit, value % unit * (second / unit));
         digits.trim_end_matches('0').trim_end_matches('.').to_owned()
@@ -152,13 +153,13 @@ fn duration(nanos: i64) -> String {
     format!("{sign}{text}")
 }
 
-/// The labels of a sample: a line of texts and a line of numbers, each by the words it makes.
+/// Writes the labels of a sample: one line of texts and one line of numbers, each sorted.
 fn labels(p: &Profile, sample: &Sample<'_>, out: &mut dyn Write) -> io::Result<()> {
     let mut all: Vec<Label> = sample.all_labels().collect();
     let is_number = |label: &Label| matches!(label.value, LabelValue::Number(..));
-    // Words are in order with what stands behind a key: `a b:[` before `a:[`.
+    // The sort order includes the text after a key, as in pprof: `a b:[` sorts before `a:[`.
     let word = |label: &Label| p.string(label.key).iter().chain(b":[");
-    // A key may be long, so one is not compared with itself.
+    // Skip comparing a key with itself, because keys can be long.
     let order = |a: &Label, b: &Label| if a.key == b.key { Ordering::Equal } else { word(a).cmp(word(b)) };
     all.sort_by(|a, b| is_number(a).cmp(&is_number(b)).then_with(|| order(a, b)));
     for line in all.chunk_by(|a, b| is_number(a) == is_number(b)) {
@@ -188,7 +189,7 @@ mod tests {
     use super::duration;
 
     #[test]
-    fn durations_are_gos() {
+    fn durations_match_gos_format() {
         let second = 1_000_000_000;
         for (nanos, text) in [
             (1, "1ns"),

@@ -1,11 +1,11 @@
-//! What a request is answered with, and all that formats know.
+//! Defines [`Report`], the answer to a request and the only input of a format.
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
 #[cfg(feature = "html")]
 use crate::page::Page;
-use crate::table::{Counted, Table};
+use crate::table::{LimitUnit, Table};
 #[cfg(feature = "check")]
 use pprofdiff::check::Check;
 use pprofdiff::explain::Explanation;
@@ -15,42 +15,42 @@ use pprofdiff::list::Listing;
 use pprofdiff::stacks::Stacks;
 use pprofdiff::{Diff, Profile, Summary};
 
-/// An answer. Formats write it, each what it can show.
+/// The answer to a request. Each format writes the variants that it supports.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Report {
-    /// Rows: frames, callers and callees, labels, builds.
+    /// Rows: frames, edges between callers and callees, label values, or builds.
     Table(Table),
-    /// Whole stacks, of which tables show the first so many.
+    /// Whole stacks, and the maximum number of stacks that a table shows.
     Stacks(Stacks, usize),
-    /// Whole stacks with their labels: a table of stacks that people read from the leaf.
+    /// Whole stacks with their labels. Text shows each stack from the leaf.
     Traces(Table),
-    /// Source lines, or instructions.
+    /// Source lines or instructions.
     Listing(Listing),
     /// The call graph.
     Graph(Graph),
-    /// A page for a browser.
+    /// The HTML page.
     #[cfg(feature = "html")]
     Page(Page),
-    /// A profile's bytes.
+    /// An encoded profile.
     Profile(Vec<u8>),
-    /// What is in the files.
+    /// The metadata of the input files.
     Info(Diff),
-    /// All of a profile; true if it was merged.
+    /// The complete content of a profile, and whether it was merged from a diff.
     Raw(Arc<Profile>, bool),
-    /// The comments of the profiles.
+    /// The comments that the profiles contain.
     Comments(Vec<String>),
-    /// What became of the rules of a check.
+    /// The outcome of each rule of a check.
     #[cfg(feature = "check")]
     Check(Check),
-    /// Why the sides differ.
+    /// The explanation of the difference between both sides.
     Explain(Box<Explanation>),
-    /// What many pairs come to.
+    /// The ranking of many pairs.
     Ranking(Box<Ranking>),
 }
 
 impl Report {
-    /// What it is of, where it is of one sample type.
+    /// Returns the summary of reports that show a single sample type.
     pub fn summary(&self) -> Option<&Arc<Summary>> {
         match self {
             Report::Table(table) | Report::Traces(table) => Some(&table.summary),
@@ -67,21 +67,21 @@ impl Report {
         }
     }
 
-    /// True if an expression was given, and no frame or function matches it.
+    /// Returns true if the view has an expression and no frame or function matches it.
     pub fn matches_nothing(&self) -> bool {
         match self {
-            Report::Table(table) if table.kind.counted == Counted::Nodes => table.nodes.shown.is_empty(),
+            Report::Table(table) if table.kind.limit_unit == LimitUnit::Nodes => table.nodes.shown.is_empty(),
             Report::Table(table) => table.is_empty(),
             Report::Listing(listing) => listing.routines.is_empty(),
             _ => false,
         }
     }
 
-    /// As a table, where it is one.
+    /// Returns the report as a table, or `None` if it cannot be shown as one.
     pub fn table(&self) -> Option<Cow<'_, Table>> {
         match self {
             Report::Table(table) | Report::Traces(table) => Some(Cow::Borrowed(table)),
-            Report::Stacks(stacks, most) => Some(Cow::Owned(Table::stacks(stacks, *most))),
+            Report::Stacks(stacks, max_rows) => Some(Cow::Owned(Table::stacks(stacks, *max_rows))),
             Report::Explain(explanation) => Some(Cow::Owned(Table::causes(explanation))),
             Report::Ranking(ranking) => {
                 Some(Cow::Owned(Table::ranked_pairs(ranking).head(ranking.rows.unwrap_or(usize::MAX))))

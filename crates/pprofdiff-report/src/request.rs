@@ -1,7 +1,7 @@
-//! A request says everything that is asked of a diff or a profile; its answer is a [`Report`].
+//! A [`Request`] describes a question about a diff or a profile: a query and a view. Its answer is a [`Report`].
 //!
-//! A request can be stored and sent: it is what a verb of the command parses to, what a method in Python builds, what a
-//! task of an executor carries and what a batch repeats. The inputs are no part of it.
+//! Requests can be serialized. The command parses its arguments into a request, methods of the Python package build
+//! one, tasks of an executor carry one, and a batch repeats one for each pair. A request does not contain the inputs.
 
 use std::cmp::Reverse;
 
@@ -9,45 +9,45 @@ use serde::{Deserialize, Serialize};
 
 use crate::format::Format;
 use crate::report::Report;
-use crate::view::{self, Matched, Of, Question, View};
+use crate::view::{self, MatchTarget, View, ViewContext, ViewInput};
 #[cfg(feature = "check")]
-use pprofdiff::check::{How, Rules};
+use pprofdiff::check::{CheckPolicy, Rules};
 use pprofdiff::random::HashSet;
 
 use pprofdiff::series::Series;
-use pprofdiff::{Diff, Error, Granularity, LoadOptions, Query, Result, Selection, work};
+use pprofdiff::{Diff, Error, Granularity, LoadOptions, Query, Result, Selection, cancellation};
 
-/// What is asked: of what (filters, granularity, sample type, normalization), and which view.
+/// A query (filters, granularity, sample type, normalization) together with the view to compute.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Request {
-    /// What to look at, and how.
+    /// The data to look at: filters, granularity, sample type and normalization.
     pub query: Query,
-    /// Which view of it.
+    /// The view to compute.
     pub view: View,
 }
 
-/// The limits of a check, as users write them; see [`Rules`].
+/// The limits of a check as users write them. [`Rules`] is the parsed form.
 #[cfg(feature = "check")]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct CheckOptions {
     /// The text of a `pprofdiff.toml`.
     pub config: Option<String>,
-    /// Rules besides those of the configuration.
+    /// Rules in addition to the configuration's.
     pub fail_on: Vec<String>,
-    /// The part of the total below which frames are ignored, such as `0.5%`.
+    /// The share of the total below which frames are ignored, such as `0.5%`.
     pub floor: Option<String>,
     /// How limits are applied.
     #[serde(default)]
-    pub how: How,
+    pub how: CheckPolicy,
 }
 
 #[cfg(feature = "check")]
 impl CheckOptions {
-    /// The rules that they stand for.
+    /// Parses the options into rules.
     ///
     /// # Errors
-    /// An invalid configuration or rule.
+    /// Fails on an invalid configuration or rule.
     pub fn rules(&self) -> Result<Rules> {
         let mut rules = self.config.as_deref().map_or_else(|| Ok(Rules::default()), Rules::from_toml)?;
         self.fail_on.iter().try_for_each(|rule| rules.fail_on(rule))?;
@@ -57,7 +57,8 @@ impl CheckOptions {
     }
 }
 
-/// The names, of three at most, that have most of a text's pairs of letters, and at least two of three.
+/// Returns up to three names that resemble `text`, best first. A name must contain two thirds of the distinct letter
+/// pairs of `text`. Names above 200 bytes are ignored.
 fn nearest(text: &str, names: impl Iterator<Item = String>) -> Vec<String> {
     const MAX_NAMES: usize = 3;
     const MAX_BYTES: usize = 200;
@@ -65,11 +66,11 @@ fn nearest(text: &str, names: impl Iterator<Item = String>) -> Vec<String> {
         let letters: Vec<u8> = text.bytes().filter(u8::is_ascii_alphanumeric).map(|b| b.to_ascii_lowercase()).collect();
         letters.windows(2).map(|pair| [pair[0], pair[1]]).collect()
     };
-    let wanted = pairs(text);
+    let text_pairs = pairs(text);
     let near = names.filter(|name| name.len() <= MAX_BYTES).filter_map(|name| {
-        let own = pairs(&name);
-        let shared = wanted.intersection(&own).count();
-        (shared > 0 && 3 * shared >= 2 * wanted.len()).then_some((Reverse(shared), own.len(), name))
+        let name_pairs = pairs(&name);
+        let shared = text_pairs.intersection(&name_pairs).count();
+        (shared > 0 && 3 * shared >= 2 * text_pairs.len()).then_some((Reverse(shared), name_pairs.len(), name))
     });
     let mut near: Vec<_> = near.collect();
     near.sort_unstable();
@@ -77,17 +78,18 @@ fn nearest(text: &str, names: impl Iterator<Item = String>) -> Vec<String> {
 }
 
 impl Request {
-    /// Another view of the same question.
+    /// Returns the same query with another view.
     pub fn asking(&self, view: View) -> Request {
         Request { view, ..self.clone() }
     }
 
-    /// What to say where the expression of a view matches nothing, most likely by mistake: with the names most like it.
+    /// Returns a warning if the view's expression matches nothing, which is most likely a typo. The warning suggests
+    /// similar names.
     ///
     /// # Errors
-    /// Those of the answer.
+    /// Fails where computing the answer fails.
     pub fn unmatched(&self, report: &Report, diff: &Diff) -> Result<Option<String>> {
-        let (Some(regex), Some(Matched { what, .. })) = (self.view.regex(), &self.view.spec().matched) else {
+        let (Some(regex), Some(MatchTarget { noun, .. })) = (self.view.regex(), &self.view.spec().matched) else {
             return Ok(None);
         };
         if !report.matches_nothing() {
@@ -101,24 +103,24 @@ impl Request {
         let measure = diff.measure(&self.query.clone().with_granularity(Granularity::Functions))?;
         let frames = measure.frames();
         let near = nearest(regex, (0..frames.len() as u32).map(|frame| frames.name(frame)));
-        let near = if near.is_empty() { String::new() } else { format!("; like it are {}", near.join(", ")) };
-        Ok(Some(format!("no {what} matches {regex:?}{near}")))
+        let near = if near.is_empty() { String::new() } else { format!("; did you mean {}?", near.join(" or ")) };
+        Ok(Some(format!("no {noun} matches {regex:?}{near}")))
     }
 
-    /// Which view is asked for, as errors say it.
-    fn asked(&self) -> String {
-        let of = match &self.view {
+    /// Returns the description of the requested view for error messages.
+    fn describe_view(&self) -> String {
+        let suffix = match &self.view {
             View::Top { significant: true, .. } => " of significant rows",
             _ if self.query.extra_sample_types.is_empty() => "",
             _ => " of several sample types",
         };
-        format!("{}{of}", self.view.name())
+        format!("{}{suffix}", self.view.name())
     }
 
-    /// The query of what is asked of one sample type.
+    /// Returns the query of a view that supports a single sample type only.
     ///
     /// # Errors
-    /// Several sample types.
+    /// Fails if the query has several sample types.
     pub fn of_one_type(&self) -> Result<&Query> {
         match self.query.extra_sample_types.is_empty() {
             true => Ok(&self.query),
@@ -126,49 +128,50 @@ impl Request {
         }
     }
 
-    /// The request whose answer a format writes: where it shows another view of the same question (a call graph for the
-    /// table of frames), that one.
+    /// Returns the request that `format` answers. Some formats show another view of the same query: a format of call
+    /// graphs shows the graph instead of the table of frames.
     ///
     /// # Errors
-    /// A format that can't show what is asked; the error names those that can.
+    /// Fails if the format cannot show this view. The error lists the formats that can.
     pub fn for_format(&self, format: &Format) -> Result<Request> {
         match (format.shows)(self) {
             Some(request) => Ok(request),
             None => {
                 let can = Format::all().iter().filter(|f| (f.shows)(self).is_some());
                 let can: Vec<&str> = can.map(|f| f.name).collect();
-                let (format, asked) = (format.name, self.asked());
-                Err(Error::query(format!("{asked} can't be written as {format}; it can as {}", can.join(", "))))
+                let (format, view) = (format.name, self.describe_view());
+                Err(Error::query(format!("{view} can't be written as {format}; supported formats: {}", can.join(", "))))
             }
         }
     }
 
-    /// The answer.
+    /// Computes the answer.
     ///
     /// # Errors
-    /// A question that has no answer: an unknown sample type, a bad regular expression, a normalization by zero.
+    /// Fails on an unknown sample type, an invalid regular expression, and on normalization by a total of zero.
     pub fn answer(&self, diff: &Diff) -> Result<Report> {
         self.answer_with(diff, |query| diff.select(query))
     }
 
-    /// As [`Request::answer`], with a selection that the caller may have kept.
+    /// Computes the answer like [`Request::answer`], with a `select` function that may return a cached selection.
     ///
     /// # Errors
-    /// As [`Request::answer`].
+    /// Fails like [`Request::answer`].
     pub fn answer_with(&self, diff: &Diff, select: impl Fn(&Query) -> Result<Selection>) -> Result<Report> {
         let spec = self.view.spec();
         self.query.check_scope(spec.name, spec.scope)?;
-        work::begin_phase("comparing");
-        if spec.of == Of::OneType {
+        cancellation::begin_phase("comparing");
+        if spec.input == ViewInput::OneType {
             self.of_one_type()?;
         }
-        self.view.answer(&Question { query: &self.query, diff, select: &select })
+        self.view.answer(&ViewContext { query: &self.query, diff, select: &select })
     }
 
-    /// The answer of many builds, which were loaded by this request's query, and are loaded again so where that is needed.
+    /// Computes the answer for many builds. The builds must have been loaded with this request's query. Shifts with
+    /// explanations load the builds around each shift again.
     ///
     /// # Errors
-    /// A view of a diff; as [`Series::explain`].
+    /// Fails if the view is a view of a diff, and like [`Series::explain`].
     pub fn answer_series(&self, series: &Series, load: &LoadOptions) -> Result<Report> {
         self.view.answer_series(series, load)
     }

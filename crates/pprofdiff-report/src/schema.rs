@@ -1,5 +1,6 @@
-//! What JSON holds, as a JSON Schema: made from the descriptors of views, from the table of options, and of explanations
-//! and checks from their types, so that it says what is written. Of listings it says the kind and the header.
+//! The JSON Schema of all JSON output. It is generated from the descriptors of views, from the table of options, and
+//! from the types of explanations and checks, so it matches the output. For listings it describes the kind and the
+//! header only.
 
 use schemars::Schema;
 use schemars::generate::SchemaSettings;
@@ -7,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use crate::format::json::SCHEMA;
 use crate::table::Kind;
-use crate::table::schema::{Holds, Shape};
+use crate::table::schema::{Holds, TableShape};
 use crate::view::ViewSpec;
 use pprofdiff::Query;
 #[cfg(feature = "check")]
@@ -16,10 +17,10 @@ use pprofdiff::explain::Explanation;
 use pprofdiff::fleet::Ranking;
 use pprofdiff::options::{Heading, OptionKind, Reported};
 
-/// What stands for the names of two sample types side by side, of which the second counts the first.
+/// Placeholder names for two sample types side by side, the second with the unit `count`.
 const TYPES: [(&str, &str); 2] = [("TYPE", ""), ("TYPE", "count")];
 
-/// The schema `pprofdiff/1`: of every object that the formats json and jsonl write.
+/// Returns the schema `pprofdiff/1`, which describes every object that the formats json and jsonl write.
 pub fn json_schema() -> Value {
     let all = ViewSpec::all();
     let tables = all.iter().flat_map(|view| view.kinds).map(|kind| table(kind));
@@ -38,13 +39,13 @@ pub fn json_schema() -> Value {
         of_type("check", &types.subschema_for::<Check>(), of_check()),
     ];
     let mut defs = types.take_definitions(true);
-    // These are parts of an object that says more.
-    let parts = defs.iter_mut().filter(|(name, of)| {
-        of.get("properties").is_some() && !["Check", "Explanation", "Ranking"].contains(&name.as_str())
+    // The other types are complete objects inside of an answer, so they permit no further properties.
+    let parts = defs.iter_mut().filter(|(name, definition)| {
+        definition.get("properties").is_some() && !["Check", "Explanation", "Ranking"].contains(&name.as_str())
     });
-    parts.for_each(|(_, of)| of["additionalProperties"] = false.into());
+    parts.for_each(|(_, definition)| definition["additionalProperties"] = false.into());
     if let Some(evidence) = defs.get_mut("Evidence") {
-        let command = "The command that shows its stacks, quoted for a shell";
+        let command = "The shell command that shows the stacks, with quoted arguments";
         evidence["properties"]["command"] = json!({"type": "string", "description": command});
     }
     for cause in ["Candidate", "Cause"] {
@@ -53,7 +54,7 @@ pub fn json_schema() -> Value {
             |kind: &str| json!({"type": "object", "properties": {kind: {"type": "string"}}, "required": [kind]});
         let items = json!({"oneOf": (["name", "amount", "text"].map(piece))});
         cause["properties"]["sentence"] = json!({
-            "type": "array", "items": items, "description": "What it says, in pieces that follow one another",
+            "type": "array", "items": items, "description": "The sentence, split into consecutive pieces",
         });
     }
     let mut failed = object("failed", json!({"error": {"type": "string"}}), &["pair", "error"]);
@@ -61,19 +62,19 @@ pub fn json_schema() -> Value {
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": SCHEMA,
-        "description": "What pprofdiff writes as json, and as a line of jsonl. Sums are integers in the sample type's own unit.",
+        "description": "The output of the formats json and jsonl. Sums are integers in the sample type's own unit.",
         "anyOf": tables.chain(others).chain(typed).chain([failed]).collect::<Vec<_>>(),
         "$defs": defs,
     })
 }
 
-/// The header of many pairs, which names no files.
+/// Returns a header without files, for many pairs.
 fn without_sides(mut header: Map<String, Value>) -> Map<String, Value> {
     header.retain(|name, _| !["base", "new"].contains(&name.as_str()));
     header
 }
 
-/// The header of a check, which has sample types and totals by rule.
+/// Returns the header of a check, whose sample types and totals are part of its rules.
 #[cfg(feature = "check")]
 fn of_check() -> Value {
     let mut fields = header(&[true]);
@@ -83,11 +84,11 @@ fn of_check() -> Value {
     Value::Object(fields)
 }
 
-/// An object of a kind that is written from a type, with what the report adds to it.
-fn of_type(kind: &str, of: &Schema, own: Value) -> Value {
-    let mut object = object(kind, own, &[]);
-    object["allOf"] = json!([of]);
-    // The type's own properties are no others.
+/// Returns the object for a kind that is written from a type, with the properties that the report adds to the type's.
+fn of_type(kind: &str, type_schema: &Schema, properties: Value) -> Value {
+    let mut object = object(kind, properties, &[]);
+    object["allOf"] = json!([type_schema]);
+    // Permits the properties here and those of the type, and no others.
     object["unevaluatedProperties"] = false.into();
     if let Some(object) = object.as_object_mut() {
         object.remove("additionalProperties");
@@ -95,11 +96,11 @@ fn of_type(kind: &str, of: &Schema, own: Value) -> Value {
     object
 }
 
-/// An object of a kind, with these properties besides what all have.
-fn object(kind: &str, own: Value, required: &[&str]) -> Value {
+/// Returns the object for a kind, with these properties in addition to the common ones.
+fn object(kind: &str, kind_properties: Value, required: &[&str]) -> Value {
     let mut properties = json!({"schema": {"const": SCHEMA}, "kind": {"const": kind}, "pair": {"type": "string"}});
-    if let (Value::Object(all), Value::Object(own)) = (&mut properties, own) {
-        all.extend(own);
+    if let (Value::Object(all), Value::Object(kind_properties)) = (&mut properties, kind_properties) {
+        all.extend(kind_properties);
     }
     let required: Vec<&str> = ["schema", "kind"].iter().chain(required).copied().collect();
     json!({
@@ -113,7 +114,7 @@ fn listing() -> Value {
     Value::Object(properties)
 }
 
-/// The object of a table.
+/// Returns the object for a kind of table.
 fn table(kind: &Kind) -> Value {
     let sides: Vec<bool> = [false, true].into_iter().filter(|&two_sided| (kind.has_sides)(two_sided)).collect();
     let mut properties = if kind.of_builds { header_of_builds() } else { header(&sides) };
@@ -127,12 +128,12 @@ fn table(kind: &Kind) -> Value {
     object(kind.name, Value::Object(properties), &required)
 }
 
-/// A row of a table. What not all tables of the kind have is not required.
+/// Returns the object for a row of a table. Columns that only some tables of the kind have are optional.
 fn row(kind: &Kind, sides: &[bool]) -> Value {
     let (mut columns, mut patterns) = (Map::new(), Map::new());
     let mut required: Option<Vec<String>> = None;
     for (&two_sided, i) in sides.iter().flat_map(|side| (0..4).map(move |i| (side, i))) {
-        let shape = Shape { two_sided, by_labels: i & 1 != 0, of_runs: i & 2 != 0, types: TYPES[..1].to_vec() };
+        let shape = TableShape { two_sided, by_labels: i & 1 != 0, of_runs: i & 2 != 0, types: TYPES[..1].to_vec() };
         let specs = (kind.columns)(&shape);
         let has = |name: &String| specs.iter().any(|spec| spec.name == name.as_str());
         required = Some(match required {
@@ -142,16 +143,16 @@ fn row(kind: &Kind, sides: &[bool]) -> Value {
         columns.extend(specs.iter().map(|spec| (spec.name.to_string(), holds(spec.holds))));
     }
     for &two_sided in sides.iter().filter(|_| kind.several_types) {
-        let shape = Shape { two_sided, by_labels: false, of_runs: false, types: TYPES.to_vec() };
+        let shape = TableShape { two_sided, by_labels: false, of_runs: false, types: TYPES.to_vec() };
         for spec in (kind.columns)(&shape) {
             match spec.name.strip_prefix(TYPES[0].0) {
-                // Ratios are of both, and named after neither.
+                // Ratios combine both types and carry the name of neither.
                 Some(rest) => drop(patterns.insert(format!("^(?!(flat_|cum_)?ratio_).+{rest}$"), holds(spec.holds))),
                 None => drop(columns.insert(spec.name.to_string(), holds(spec.holds))),
             }
         }
     }
-    // Of several sample types, costs have other names.
+    // With several sample types, columns of costs have other names, so these names are optional.
     let is_cost = |name: &String| patterns.keys().any(|pattern| pattern.ends_with(&format!("_{name}$")));
     let required: Vec<String> = required.unwrap_or_default().into_iter().filter(|name| !is_cost(name)).collect();
     json!({
@@ -160,9 +161,9 @@ fn row(kind: &Kind, sides: &[bool]) -> Value {
     })
 }
 
-/// What a column's values are in JSON.
-fn holds(what: Holds) -> Value {
-    match what {
+/// Returns the JSON type of a column's values.
+fn holds(column_type: Holds) -> Value {
+    match column_type {
         Holds::Text => json!({"type": ["string", "null"]}),
         Holds::Value => json!({"type": "integer"}),
         Holds::Line | Holds::Address => json!({"type": ["integer", "null"]}),
@@ -171,7 +172,7 @@ fn holds(what: Holds) -> Value {
     }
 }
 
-/// What a header says: the sides, the question, and the totals.
+/// Returns the properties of a header: the sides, the query and the totals.
 fn header(sides: &[bool]) -> Map<String, Value> {
     let integer = || json!({"type": "integer"});
     let side = json!({
@@ -182,7 +183,7 @@ fn header(sides: &[bool]) -> Map<String, Value> {
         },
         "required": ["paths", "stacks", "duration_nanos", "time_nanos"],
     });
-    let mut fields = asked();
+    let mut fields = query_fields();
     for two_sided in sides {
         let (sides, totals): (&[&str], &[&str]) = match two_sided {
             true => (&["base", "new"], &["total_base", "total_new", "total_delta"]),
@@ -200,7 +201,7 @@ fn header(sides: &[bool]) -> Map<String, Value> {
     fields
 }
 
-/// How many samples stand behind the values of a side.
+/// Returns the object that describes the number of samples behind a side's values.
 fn sampling() -> Value {
     json!({
         "type": "object",
@@ -213,15 +214,15 @@ fn sampling() -> Value {
 }
 
 fn header_of_builds() -> Map<String, Value> {
-    let mut fields = asked();
+    let mut fields = query_fields();
     fields.insert("builds".to_owned(), json!({"type": "array", "items": {"type": "object"}}));
     fields.insert("order".to_owned(), json!({"enum": ["key", "given"]}));
     fields.insert("against".to_owned(), json!({"enum": ["previous", "first"]}));
     fields
 }
 
-/// What was asked.
-fn asked() -> Map<String, Value> {
+/// Returns the properties that describe the query.
+fn query_fields() -> Map<String, Value> {
     let text = || json!({"type": "string"});
     let mut fields = Map::from_iter(["sample_type", "unit"].map(|name| (name.to_owned(), text())));
     let reported = Query::options().filter(|o| o.reported != Reported::Elsewhere && o.heading != Heading::Filters);

@@ -1,4 +1,4 @@
-//! What the tables of many builds have in common: columns of frames, builds and steps, and the header.
+//! The common parts of tables of many builds: the columns of frames and builds, and the header.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -15,10 +15,11 @@ use pprofdiff::series::{Against, Build, Builds, Order, Ranked};
 use pprofdiff::text::sanitize;
 use pprofdiff::{Frames, Normalize, Summary};
 
-/// Builds on each side of a change that are taken for runs of one program: enough to tell what builds differ by anyway.
+/// The number of builds on each side of a change that are treated as runs of one program. It is large enough to
+/// estimate the noise between builds.
 pub const RUNS: usize = 5;
 
-/// The columns that say which frame a row is of: name, file, line, mapping.
+/// Returns the columns that identify a frame: name, file, line, mapping.
 pub(crate) fn frame_columns(frames: &Frames, rows: impl Iterator<Item = u32> + Clone) -> Vec<Data> {
     let all = || 0..frames.len() as u32;
     let text = |f: &dyn Fn(u32) -> Option<String>| {
@@ -28,16 +29,16 @@ pub(crate) fn frame_columns(frames: &Frames, rows: impl Iterator<Item = u32> + C
     vec![text(&|f| Some(frames.name(f))), text(&|f| frames.file(f)), line, text(&|f| frames.mapping(f))]
 }
 
-/// Columns of builds: their keys, and their numbers. Of rows without a build both are missing.
+/// Returns the columns of builds: keys and numbers. Both are missing for rows without a build.
 pub(crate) fn build_columns(builds: &Builds, rows: impl Iterator<Item = Option<usize>> + Clone) -> [Data; 2] {
-    // The key behind all others is that of no build.
+    // An additional missing key at the end stands for rows without a build.
     let keys: Texts = builds.all.iter().map(|b| Some(&b.key)).chain([None]).collect();
     let keys = keys.shared(rows.clone().map(|build| build.unwrap_or(builds.all.len())));
     [Data::Text(keys), Data::Line(rows.map(|build| build.map(|build| build as i64)).collect())]
 }
 
 impl Table {
-    /// A build with its number, for people.
+    /// Formats a build with its number for people.
     pub(crate) fn build(&self, name: &str, row: usize) -> String {
         let number = match self.column(&format!("{name}_number")).map(|c| c.cell(row)) {
             Some(Cell::Int(number)) => number,
@@ -47,7 +48,7 @@ impl Table {
         format!("{key} #{number}")
     }
 
-    /// A frame and a build, for a chart.
+    /// Formats a frame and a build for a chart.
     pub(crate) fn name_with_build(&self, row: usize, build: &str, name: fn(&str) -> &str) -> String {
         format!("{} · {}", name(&self.label(row)), self.text_of(build, row))
     }
@@ -65,7 +66,7 @@ impl Table {
     }
 }
 
-/// `12 builds by key, 01 to 12; each is compared with the one before`.
+/// Describes the builds: `12 builds by key, 01 to 12`, with the number of failed builds.
 pub(super) fn extent(builds: &Builds) -> String {
     let good = builds.loaded();
     let ends = [good.clone().next(), good.clone().next_back()].map(|b| b.map_or("", |b| &b.key));
@@ -84,23 +85,23 @@ pub(super) fn extent(builds: &Builds) -> String {
 fn compared(builds: &Builds) -> String {
     match (builds.against, builds.all.first()) {
         (Against::First, Some(first)) => format!("each is compared with {}", first.key),
-        _ => "each is compared with the one before".to_owned(),
+        _ => "each is compared with the previous build".to_owned(),
     }
 }
 
-/// The totals of the first and of the last build that have values.
+/// Returns the change of the total from the first to the last build with values, and its delta.
 fn totals(s: &Summary) -> (String, i64) {
     let cost = CostFormat::in_unit(&s.unit, true, std::iter::once(s.total));
     (format!("{} from the first to the last", cost.change(s.total, "->")), s.total.delta())
 }
 
-/// What is said of a normalized series.
+/// Describes the normalization of a series, if any.
 fn normalized(s: &Summary, builds: &Builds) -> Option<String> {
-    let to = builds.loaded().next().map_or("", |b| &b.key);
-    (s.query.normalize != Normalize::None).then(|| format!("normalized by {} to {to}", s.query.normalize.mode()))
+    let first_key = builds.loaded().next().map_or("", |b| &b.key);
+    (s.query.normalize != Normalize::None).then(|| format!("normalized by {} to {first_key}", s.query.normalize.mode()))
 }
 
-/// Builds and totals in one line.
+/// Describes the totals and the builds in one line.
 pub(super) fn header(s: &Summary, builds: &Builds) -> String {
     let totals = totals(s).0.replace("->", "→");
     format!("{} ({}): {totals}; {}, {}", s.sample_type, s.unit, extent(builds), compared(builds))
@@ -128,7 +129,7 @@ pub fn failed_builds(builds: &Builds) -> Vec<String> {
     let mut reasons: Vec<(String, Vec<&Build>)> = Vec::new();
     for build in builds.failed() {
         let reason = reason(build);
-        match reasons.iter_mut().find(|(known, _)| *known == reason) {
+        match reasons.iter_mut().find(|(other, _)| *other == reason) {
             Some((_, failed)) => failed.push(build),
             None => reasons.push((reason, vec![build])),
         }
@@ -146,7 +147,7 @@ pub fn failed_builds(builds: &Builds) -> Vec<String> {
     reasons.into_iter().flat_map(describe).collect()
 }
 
-/// A build that failed, and why.
+/// Describes a failed build with the reason.
 fn failure(build: &Build) -> String {
     let error = build.error.as_deref().unwrap_or_default();
     if error.contains(&build.key) { error.to_owned() } else { format!("{}: {error}", build.key) }
@@ -173,7 +174,7 @@ pub(super) fn html_header(s: &Summary, builds: &Builds) -> String {
     html
 }
 
-/// A build, as JSON has it.
+/// Returns a build as JSON.
 fn build_json(b: &Build) -> Value {
     match &b.error {
         Some(error) => json!({"key": b.key, "path": b.path, "error": error}),
@@ -189,13 +190,13 @@ fn build_json(b: &Build) -> Value {
     }
 }
 
-/// The builds as a JSON list: each an object with key, path and either error, or stacks, duration_nanos, time_nanos,
-/// total and factor.
+/// Returns the builds as a JSON list. Each build is an object with key and path, and either error or stacks,
+/// duration_nanos, time_nanos, total and factor.
 pub fn builds_json(builds: &Builds) -> String {
     Value::from(builds.all.iter().map(build_json).collect::<Vec<_>>()).to_string()
 }
 
-/// The fields of a JSON header that say which builds a table is of, in place of its sides.
+/// Returns the header fields that identify the builds of a table. They replace the fields of the sides.
 pub(super) fn builds_header(builds: &Builds) -> Vec<(&'static str, Value)> {
     let order = match builds.order {
         Order::Key => "key",

@@ -1,73 +1,78 @@
-//! The columns of a table as Markdown and HTML show them, and text of several sample types: those of the data, and beside
-//! the delta that leads what a row grew by itself and its delta's share of the total.
+//! The columns that Markdown, HTML and text of several sample types show: the columns of the data, plus a row's growth
+//! and its delta's share of the total, which follow the delta of the leading cost.
 
 use super::numbers::{CostFormat, figure, growth, p_text, ratio_text, share, share_text, signed, spread_text, whole};
 use super::table::{Cell, Column, Cost, CostColumns, Data, Measured, Role, RunStatistic, Table, ratio};
 use super::text::{GROWTH, OF_TOTAL};
 use pprofdiff::top::SIGNIFICANT;
 
-/// One column of what is shown.
+/// One column to show.
 pub(crate) struct ShownColumn<'a> {
-    /// Its heading.
+    /// The head.
     pub head: String,
-    /// The data that it is, or is made of.
+    /// The column of the data. The shown column is this column, or is computed from it.
     pub column: &'a Column,
-    what: What<'a>,
+    content: ColumnContent<'a>,
 }
 
 #[derive(Clone, Copy)]
-enum What<'a> {
-    /// As it is.
+enum ColumnContent<'a> {
+    /// The data as it is.
     Data,
     Side(CostFormat),
     Delta(CostFormat),
     Growth(CostColumns<'a>),
     Share(Cost),
-    /// In the unit of a sample type.
+    /// A ratio in the unit of this sample type.
     Ratio(usize),
-    /// Without a unit.
+    /// A number without a unit.
     Figure,
-    /// What runs say of the row.
+    /// A statistic of the runs.
     Chance(RunStatistic),
 }
 
 impl ShownColumn<'_> {
-    /// True if it is numbers with a unit or in percent.
+    /// Returns true if the column shows numbers with a unit or percentages.
     pub(crate) fn is_number(&self) -> bool {
-        !matches!(self.what, What::Data)
+        !matches!(self.content, ColumnContent::Data)
     }
 
-    /// True if it is no column of the data: growth, and a share of the total.
+    /// Returns true if the column is computed: growth or a share of the total.
     pub(crate) fn is_made(&self) -> bool {
-        matches!(self.what, What::Growth(_) | What::Share(_))
+        matches!(self.content, ColumnContent::Growth(_) | ColumnContent::Share(_))
     }
 }
 
 impl Table {
-    /// The columns to show. Growth and share stand beside one delta, that of the cost which the rows are ordered by. Of
-    /// several sample types, only that cost is shown.
+    /// Returns the columns to show. Growth and share follow a single delta, the delta of the cost that the rows are
+    /// ordered by. With several sample types, only that cost is shown.
     pub(crate) fn shown_columns(&self) -> Vec<ShownColumn<'_>> {
-        let lead = self.led().first().map(|c| c.cost.measured);
+        let lead = self.lead_costs().first().map(|c| c.cost.measured);
         let several = !self.beside.is_empty();
         let is_shown = |measured: Measured| !several || Some(measured) == lead;
         let costs: Vec<(CostColumns<'_>, CostFormat)> =
             self.costs().into_iter().map(|costs| (costs, self.format(&costs))).collect();
-        let of = |cost: Cost| costs.iter().find(|(costs, _)| costs.cost == cost);
+        let cost_format = |cost: Cost| costs.iter().find(|(costs, _)| costs.cost == cost);
         let mut shown = Vec::new();
         for column in self.columns.iter().filter(|c| !is_left_out(c)) {
-            let mut push = |head: String, what| shown.push(ShownColumn { head, column, what });
+            let mut push = |head: String, content| shown.push(ShownColumn { head, column, content });
             match column.role {
                 Role::Base(cost) | Role::New(cost) | Role::Delta(cost) => {
-                    let Some(&(columns, format)) = of(cost).filter(|_| is_shown(cost.measured)) else { continue };
+                    let Some(&(columns, format)) = cost_format(cost).filter(|_| is_shown(cost.measured)) else {
+                        continue;
+                    };
                     let is_delta = matches!(column.role, Role::Delta(_));
-                    push(self.heading(column, cost), if is_delta { What::Delta(format) } else { What::Side(format) });
+                    push(
+                        self.heading(column, cost),
+                        if is_delta { ColumnContent::Delta(format) } else { ColumnContent::Side(format) },
+                    );
                     if is_delta && Some(cost.measured) == lead {
-                        push(GROWTH.to_owned(), What::Growth(columns));
-                        push(OF_TOTAL.to_owned(), What::Share(cost));
+                        push(GROWTH.to_owned(), ColumnContent::Growth(columns));
+                        push(OF_TOTAL.to_owned(), ColumnContent::Share(cost));
                     }
                 }
                 Role::RatioBase(measured) | Role::RatioNew(measured) if is_shown(measured) => {
-                    let (Some([of, _]), Some(name)) = (ratio(&self.sample_types()), self.ratio_name()) else {
+                    let (Some([numerator, _]), Some(name)) = (ratio(&self.sample_types()), self.ratio_name()) else {
                         continue;
                     };
                     let side = match column.role {
@@ -75,22 +80,22 @@ impl Table {
                         _ if self.summary.base.is_some() => ": new",
                         _ => "",
                     };
-                    push(format!("{name}{side}"), What::Ratio(of));
+                    push(format!("{name}{side}"), ColumnContent::Ratio(numerator));
                 }
                 Role::RatioBase(_) | Role::RatioNew(_) => {}
                 Role::DeltaEnd(cost) => {
-                    let Some(&(_, format)) = of(cost) else { continue };
-                    push(column.name.replace('_', " "), What::Delta(format));
+                    let Some(&(_, format)) = cost_format(cost) else { continue };
+                    push(column.name.replace('_', " "), ColumnContent::Delta(format));
                 }
-                Role::Figure => push(column.name.replace('_', " "), What::Figure),
-                Role::Chance(statistic) => push(statistic.head().to_owned(), What::Chance(statistic)),
-                _ => push(column.name.replace('_', " "), What::Data),
+                Role::Figure => push(column.name.replace('_', " "), ColumnContent::Figure),
+                Role::Chance(statistic) => push(statistic.head().to_owned(), ColumnContent::Chance(statistic)),
+                _ => push(column.name.replace('_', " "), ColumnContent::Data),
             }
         }
         shown
     }
 
-    /// The heading of a column of costs; of several sample types with that of the column.
+    /// Returns the head of a column of costs. With several sample types it starts with the column's sample type.
     fn heading(&self, column: &Column, cost: Cost) -> String {
         let kind = &self.sample_type(cost.sample_type).sample_type;
         match column.name.strip_prefix(kind.as_str()).and_then(|rest| rest.strip_prefix('_')) {
@@ -99,36 +104,39 @@ impl Table {
         }
     }
 
-    /// The number of a row, and the sign of what it says; `None` for columns that are no such numbers.
+    /// Returns the number of a row and its sign, or `None` if the column does not contain such numbers.
     pub(crate) fn number(&self, shown: &ShownColumn<'_>, row: usize) -> Option<(String, i64)> {
-        if let (What::Ratio(of), Data::Ratio(ratios)) = (shown.what, &shown.column.data) {
-            return Some((ratio_text(ratios[row], &self.sample_type(of).unit), 0));
+        if let (ColumnContent::Ratio(numerator), Data::Ratio(ratios)) = (shown.content, &shown.column.data) {
+            return Some((ratio_text(ratios[row], &self.sample_type(numerator).unit), 0));
         }
-        if let (What::Figure, Data::Ratio(figures)) = (shown.what, &shown.column.data) {
+        if let (ColumnContent::Figure, Data::Ratio(figures)) = (shown.content, &shown.column.data) {
             return Some((figures[row].map_or_else(|| "-".to_owned(), figure), 0));
         }
-        if let What::Chance(statistic) = shown.what {
+        if let ColumnContent::Chance(statistic) = shown.content {
             return Some((self.format_statistic(statistic, row), 0));
         }
         let Data::Value(values) = &shown.column.data else { return None };
         let v = values[row];
-        Some(match shown.what {
-            What::Data | What::Ratio(_) | What::Figure | What::Chance(_) => (v.to_string(), 0),
-            What::Side(format) => (format.sides.format(v), 0),
-            What::Delta(format) => (signed(v, format.delta), v.signum()),
-            What::Growth(costs) => (growth(costs.pair(row)), v.signum()),
-            What::Share(cost) => (share_text(share(v, self.total_of(cost, row)), true), v.signum()),
+        Some(match shown.content {
+            ColumnContent::Data | ColumnContent::Ratio(_) | ColumnContent::Figure | ColumnContent::Chance(_) => {
+                (v.to_string(), 0)
+            }
+            ColumnContent::Side(format) => (format.sides.format(v), 0),
+            ColumnContent::Delta(format) => (signed(v, format.delta), v.signum()),
+            ColumnContent::Growth(costs) => (growth(costs.pair(row)), v.signum()),
+            ColumnContent::Share(cost) => (share_text(share(v, self.total_of(cost, row)), true), v.signum()),
         })
     }
 
-    /// What runs say of a row: how much they differ as a part of their mean, and the p-value, or `~` where the row is not
-    /// told from noise; of one that is left out why.
+    /// Formats a statistic of the runs: a standard deviation relative to the mean, or the p-value. `~` replaces the
+    /// p-value if the row cannot be distinguished from noise, and a reason replaces it if the row was excluded from the
+    /// tests.
     pub(crate) fn format_statistic(&self, statistic: RunStatistic, row: usize) -> String {
         let figure = |statistic: RunStatistic| match self.in_role(Role::Chance(statistic)).map(|c| c.cell(row)) {
             Some(Cell::Ratio(figure)) => Some(figure),
             _ => None,
         };
-        let mean = self.led().first().map_or(Default::default(), |costs| costs.pair(row));
+        let mean = self.lead_costs().first().map_or(Default::default(), |costs| costs.pair(row));
         let left_out = || self.in_role(Role::LeftOut).map(|c| c.cell(row));
         match statistic {
             RunStatistic::BaseSd => spread_text(figure(statistic), mean.base),
@@ -143,23 +151,23 @@ impl Table {
         }
     }
 
-    /// `alloc_space/alloc_objects`, where there are ratios.
+    /// Returns the name of the ratio, such as `alloc_space/alloc_objects`, if the table has ratios.
     pub(crate) fn ratio_name(&self) -> Option<String> {
         let names = ratio(&self.sample_types())?.map(|i| self.sample_type(i).sample_type.as_str());
         Some(names.join("/"))
     }
 
-    /// `ratio 512B -> 1kB`, where there are ratios of whole rows.
+    /// Formats the ratios of a row, such as `ratio 512B -> 1kB`, for tables with ratios of whole rows.
     pub(crate) fn ratio_words(&self, row: usize) -> Option<String> {
-        let [of, _] = ratio(&self.sample_types())?;
+        let [numerator, _] = ratio(&self.sample_types())?;
         let ratios = self.columns.iter().filter_map(|c| match &c.data {
-            Data::Ratio(ratios) => Some(ratio_text(ratios[row], &self.sample_type(of).unit)),
+            Data::Ratio(ratios) => Some(ratio_text(ratios[row], &self.sample_type(numerator).unit)),
             _ => None,
         });
         Some(format!("ratio {}", ratios.collect::<Vec<_>>().join(" -> ")))
     }
 
-    /// What the shares of a row are of: the base's total, or that of the build which a step began from.
+    /// Returns the total for the shares of a row: the base's total, or for a step the total of the earlier build.
     pub(crate) fn total_of(&self, cost: Cost, row: usize) -> i64 {
         match self.in_role(Role::Total).map(|c| &c.data) {
             Some(Data::Value(totals)) => totals.get(row).copied().unwrap_or(0),
@@ -168,11 +176,11 @@ impl Table {
     }
 }
 
-/// True for columns that only take room: empty throughout (no file at granularity functions), what the percentages beside
-/// them are of, or the numbers of builds whose keys are beside them.
+/// Returns true for columns that are not shown: columns without any value (such as files at granularity functions),
+/// totals behind percentages, numbers of builds (whose keys are shown), and details of statistics.
 fn is_left_out(column: &Column) -> bool {
     match &column.data {
-        // What is not told from noise is marked, so the rate by which it is is not shown.
+        // Rows within noise are marked with `~`, so the false discovery rate is redundant.
         _ if matches!(column.role, Role::Total | Role::Number | Role::Chance(RunStatistic::Q) | Role::LeftOut) => true,
         Data::Text(t) => t.iter().all(|t| t.is_none()),
         Data::Line(v) => v.iter().all(Option::is_none),

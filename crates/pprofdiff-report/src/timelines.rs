@@ -1,4 +1,4 @@
-//! What notebooks and the page show of a series: the frames that changed, each with its timeline over the builds.
+//! The frames that changed in a series, each with its timeline over the builds, for notebooks and the page.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -14,51 +14,51 @@ use pprofdiff::series::ChangePoint;
 use pprofdiff::series::{Series, ShiftKind};
 use pprofdiff::{Pair, Sort, Summary};
 
-/// What a row is where rows are lasting changes.
+/// The noun for a row that is a lasting change.
 pub(crate) const LASTING: &str = "lasting change";
 
-/// A frame's change, and its timeline.
-pub(crate) struct Timeline {
+/// A frame's change and its timeline.
+pub(crate) struct FrameTimeline {
     /// Index in [`Series::frames`].
     pub frame: u32,
-    /// What the change was; `None` of a step that may as well be noise.
+    /// The kind of change; `None` for a step that may be noise.
     pub kind: Option<ShiftKind>,
-    /// The build that it is seen against, and the first that has it; of a drift the first that has more, and the last of
-    /// all. If nothing changed, both are the same.
+    /// The last build before the change, and the first build with it. For a drift, the first build that costs more, and
+    /// the last build. Both are equal if nothing changed.
     pub from: usize,
     pub to: usize,
-    /// The builds that it may as well have come with.
+    /// The range of builds that may have introduced the change.
     pub between: [usize; 2],
-    /// Of what passed the first build without it.
+    /// For a change that passed, the first build without it.
     pub until: Option<usize>,
     /// The cost before and after.
     pub value: Pair,
-    /// Where the change lies with a probability of 95 %.
+    /// The 95% confidence interval of the change.
     pub interval: Option<[f64; 2]>,
-    /// The cost in each build that has values; 0 where the frame does not occur.
+    /// The cost in each build that has values; 0 where the build does not contain the frame.
     pub values: Vec<i64>,
 }
 
 /// The frames that changed most.
 pub(crate) struct Timelines {
-    pub rows: Vec<Timeline>,
-    /// How many there are, beyond those rows.
-    pub of: usize,
-    /// The builds at which they changed.
+    pub rows: Vec<FrameTimeline>,
+    /// The number of rows before truncation.
+    pub rows_total: usize,
+    /// The builds with changes.
     #[cfg(feature = "html")]
     pub points: Vec<ChangePoint>,
-    /// What a row is.
-    pub what: &'static str,
-    /// What the series is of, with what was left out.
+    /// The noun for a row.
+    pub row_noun: &'static str,
+    /// The summary of the series, with warnings about omitted data.
     pub summary: Arc<Summary>,
 }
 
 impl Timelines {
-    /// The first `n` lasting changes, or the first `n` frames by their largest step.
+    /// Returns the first `n` lasting changes, or the first `n` frames by their largest step.
     pub fn new(series: &Series, lasting: bool, sort: Sort, n: usize) -> Timelines {
         if lasting {
             let shifts = series.shifts(sort);
-            let timeline = |s: &pprofdiff::series::Shift| Timeline {
+            let timeline = |s: &pprofdiff::series::Shift| FrameTimeline {
                 frame: s.frame,
                 kind: Some(s.kind),
                 from: if s.kind == ShiftKind::Drift { s.build } else { series.builds.loaded_before(s.build) },
@@ -72,16 +72,16 @@ impl Timelines {
             let rows = shifts.rows.iter().take(n).map(timeline).collect();
             let timelines = Timelines {
                 rows,
-                of: shifts.rows.len(),
+                rows_total: shifts.rows.len(),
                 #[cfg(feature = "html")]
                 points: series.change_points(&shifts, RUNS),
-                what: LASTING,
+                row_noun: LASTING,
                 summary: shifts.summary.clone(),
             };
             return timelines.with_values(series, sort);
         }
         let movers = series.movers(sort);
-        let timeline = |m: &pprofdiff::series::Mover| Timeline {
+        let timeline = |m: &pprofdiff::series::Mover| FrameTimeline {
             frame: m.frame,
             kind: None,
             from: m.step.from,
@@ -92,20 +92,20 @@ impl Timelines {
             interval: None,
             values: Vec::new(),
         };
-        let rows: Vec<Timeline> = movers.rows.iter().take(n).map(timeline).collect();
+        let rows: Vec<FrameTimeline> = movers.rows.iter().take(n).map(timeline).collect();
         let timelines = Timelines {
             #[cfg(feature = "html")]
             points: points_of(series, &rows),
             rows,
-            of: movers.rows.len(),
-            what: "frame",
+            rows_total: movers.rows.len(),
+            row_noun: "frame",
             summary: series.summary.clone(),
         };
         timelines.with_values(series, sort)
     }
 
     fn with_values(mut self, series: &Series, sort: Sort) -> Timelines {
-        // A frame may have changed more than once.
+        // A frame may have several changes.
         let mut frames: Vec<u32> = self.rows.iter().map(|row| row.frame).collect();
         frames.sort_unstable();
         frames.dedup();
@@ -117,9 +117,9 @@ impl Timelines {
     }
 }
 
-/// The builds to which the largest steps lead.
+/// Returns the builds that the largest steps lead to.
 #[cfg(feature = "html")]
-fn points_of(series: &Series, rows: &[Timeline]) -> Vec<ChangePoint> {
+fn points_of(series: &Series, rows: &[FrameTimeline]) -> Vec<ChangePoint> {
     let mut points: Vec<ChangePoint> = Vec::new();
     for (i, row) in rows.iter().enumerate().filter(|(_, row)| row.from != row.to) {
         match points.iter_mut().find(|point| point.build == row.to) {
@@ -130,8 +130,8 @@ fn points_of(series: &Series, rows: &[Timeline]) -> Vec<ChangePoint> {
     points
 }
 
-/// The first `n` lasting changes of a history, or the frames that moved most of other builds, as an HTML fragment: each
-/// with a picture of its timeline. Everything from the input is escaped.
+/// Returns the first `n` lasting changes as an HTML fragment with a picture of each timeline. A series that is not a
+/// history shows the frames that moved most instead. All text from the input is escaped.
 pub fn series_html(series: &Series, sort: Sort, n: usize) -> String {
     let lasting = series.is_history();
     let timelines = Timelines::new(series, lasting, sort, n);
@@ -162,15 +162,15 @@ pub fn series_html(series: &Series, sort: Sort, n: usize) -> String {
             _ if row.between[0] == row.between[1] => key(row.to),
             _ => format!("{} ({}..{})", key(row.to), key(row.between[0]), key(row.between[1])),
         };
-        let sure = row.interval.map_or_else(String::new, |interval| {
+        let interval_title = row.interval.map_or_else(String::new, |interval| {
             let [low, high] = interval.map(|end| signed(end.round() as i64, cost.delta));
-            format!(" title=\"{low} to {high} at 95 %\"")
+            format!(" title=\"95% interval: {low} to {high}\"")
         });
         let column = series.builds.loaded().position(|b| std::ptr::eq(b, &series.builds.all[row.to]));
         let _ = write!(
             html,
             "<tr><td class=\"t\">{}</td><td class=\"w\">{}</td><td class=\"w\">{since}</td><td>{}</td><td>{}</td>\
-             <td class=\"{class}\"{sure}>{}</td><td class=\"{class}\">{}</td><td class=\"{class}\">{}</td>",
+             <td class=\"{class}\"{interval_title}>{}</td><td class=\"{class}\">{}</td><td class=\"{class}\">{}</td>",
             escape(&series.frames.label(row.frame)),
             picture(&row.values, column.unwrap_or(0), class),
             cost.sides.format(row.value.base),
@@ -188,23 +188,24 @@ pub fn series_html(series: &Series, sort: Sort, n: usize) -> String {
     if !timelines.rows.is_empty() {
         html.push_str("</tbody></table>");
     }
-    if timelines.rows.len() < timelines.of || timelines.of == 0 {
-        let order = if lasting { "by their size" } else { "by their largest step" };
-        let shown = counted_of(timelines.rows.len(), timelines.of, timelines.what);
+    if timelines.rows.len() < timelines.rows_total || timelines.rows_total == 0 {
+        let order = if lasting { "by size" } else { "by largest step" };
+        let shown = counted_of(timelines.rows.len(), timelines.rows_total, timelines.row_noun);
         let _ = write!(html, "<div class=\"note\">{shown}, {order} in {flat_or_cum}</div>");
     }
     html.push_str("</div>");
     html
 }
 
-/// Above this many builds a picture shows the largest value of several that follow each other.
+/// The maximum number of points in a picture. With more builds, each point shows the largest value of several
+/// consecutive builds.
 const POINTS: usize = 120;
 
-/// The values of a frame as a line, from zero up (or down), with a dot at its change.
-fn picture(course: &[i64], step: usize, class: &str) -> String {
-    let of_point = course.len().div_ceil(POINTS).max(1);
-    let values: Vec<f64> = course
-        .chunks(of_point)
+/// Draws the values of a frame as a line from zero, with a dot at its change.
+fn picture(values_by_build: &[i64], step: usize, class: &str) -> String {
+    let builds_per_point = values_by_build.len().div_ceil(POINTS).max(1);
+    let values: Vec<f64> = values_by_build
+        .chunks(builds_per_point)
         .map(|chunk| chunk.iter().copied().max_by_key(|v| v.unsigned_abs()).unwrap_or(0) as f64)
         .collect();
     let (low, high) = values.iter().fold((0.0, 0.0), |(low, high): (f64, f64), &v| (low.min(v), high.max(v)));
@@ -213,7 +214,7 @@ fn picture(course: &[i64], step: usize, class: &str) -> String {
     let y = |v: f64| if high == low { height - 2.0 } else { 2.0 + (height - 4.0) * (high - v) / (high - low) };
     let line =
         values.iter().enumerate().map(|(i, &v)| format!("{:.1},{:.1}", x(i), y(v))).collect::<Vec<_>>().join(" ");
-    let i = (step / of_point).min(values.len().saturating_sub(1));
+    let i = (step / builds_per_point).min(values.len().saturating_sub(1));
     let dot = values.get(i).map_or_else(String::new, |&v| {
         format!("<circle class=\"{class}\" cx=\"{:.1}\" cy=\"{:.1}\" r=\"2\" fill=\"currentColor\"/>", x(i), y(v))
     });

@@ -1,4 +1,4 @@
-//! Text for language models: what it costs them, and reports that are shortened until they fit.
+//! Texts for language models: estimates their number of tokens, and shortens reports to a token budget.
 
 use std::cmp::Reverse;
 use std::io;
@@ -8,15 +8,15 @@ use crate::format::Style;
 use crate::format::text::FORMAT;
 use crate::numbers::counted;
 use crate::report::Report;
-use crate::table::{Counted, Table};
+use crate::table::{LimitUnit, Table};
 use pprofdiff::Pair;
 use pprofdiff::list::Listing;
 use pprofdiff::random::{HashMap, HashSet};
 
-/// How many tokens of a language model a text is: more than any common one counts in tables, names and commands, and
-/// without its vocabulary. Each digit, capital, sign and byte that is not ASCII is a token, and so are two small
-/// letters, since names are not the words that vocabularies are made of: that holds for letters at random, too.
-/// `tests/python/test_mcp.py` compares it with some.
+/// Returns an upper estimate of the tokens of a text, without a vocabulary. For tables, names and commands it exceeds
+/// the count of every common model; `tests/python/test_mcp.py` compares it with some. Each digit, capital, sign and
+/// non-ASCII byte counts as a token. Two lowercase letters also count as a token, because names are not made of the
+/// words in vocabularies; this also covers random letters.
 pub fn tokens(text: &str) -> usize {
     let (mut rest, mut tokens) = (text.as_bytes(), 0);
     while let Some(&first) = rest.first() {
@@ -26,7 +26,7 @@ pub fn tokens(text: &str) -> usize {
                 let letters = run(u8::is_ascii_lowercase);
                 (letters, letters.div_ceil(2))
             }
-            // Blanks are few tokens; the last one often goes by itself.
+            // A run of blanks is few tokens, but the last blank is often a separate token.
             b' ' | b'\t' | b'\n' => {
                 let blanks = run(|b| matches!(b, b' ' | b'\t' | b'\n'));
                 (blanks, blanks.div_ceil(32) + usize::from(blanks > 1))
@@ -39,8 +39,8 @@ pub fn tokens(text: &str) -> usize {
     tokens
 }
 
-/// The beginning of a text, of so many tokens at most: whole lines, after which it says how many there are more. Of a
-/// first line that is too long the beginning.
+/// Returns the beginning of a text within a token budget: whole lines, followed by the number of omitted lines. If even
+/// the first line is too long, returns its beginning.
 pub fn text_head(text: &str, budget: usize) -> String {
     if tokens(text) <= budget {
         return text.to_owned();
@@ -55,25 +55,26 @@ fn head_of(text: &str, all: usize, budget: usize) -> String {
         let kept: String = lines[..n].iter().flat_map(|line| [line, "\n"]).collect();
         kept + &left_out(all.saturating_sub(n), "line")
     };
-    let whole = most(lines.len().saturating_sub(1), |n| tokens(&head(n)) <= budget);
+    let whole = largest_fitting(lines.len().saturating_sub(1), |n| tokens(&head(n)) <= budget);
     if whole > 0 {
         return head(whole);
     }
     let line: Vec<char> = lines.first().map_or_else(Vec::new, |line| line.chars().collect());
-    let of = |n: usize| line[..n].iter().collect::<String>() + "...\n";
-    // A name may be a megabyte; no token is longer than some bytes.
-    let part = most(line.len().min(budget.saturating_mul(64)), |n| tokens(&of(n)) <= budget);
-    if part > 0 { of(part) } else { String::new() }
+    let line_head = |n: usize| line[..n].iter().collect::<String>() + "...\n";
+    // A name can be a megabyte, so limit the search: a token never has more than 64 characters.
+    let part = largest_fitting(line.len().min(budget.saturating_mul(64)), |n| tokens(&line_head(n)) <= budget);
+    if part > 0 { line_head(part) } else { String::new() }
 }
 
 /// Reports the number of omitted parts, if any.
-fn left_out(n: usize, what: &str) -> String {
-    if n == 0 { String::new() } else { format!("{} more: ask with a larger budget\n", counted(n, what)) }
+fn left_out(n: usize, noun: &str) -> String {
+    if n == 0 { String::new() } else { format!("{} more: ask with a larger budget\n", counted(n, noun)) }
 }
 
-/// The largest number up to `most` that fits, if all smaller ones do; 0 if none does.
-fn most(most: usize, fits: impl Fn(usize) -> bool) -> usize {
-    let (mut low, mut high) = (0, most);
+/// Returns the largest number up to `limit` for which `fits` is true, or 0. `fits` must be true for all smaller
+/// numbers.
+fn largest_fitting(limit: usize, fits: impl Fn(usize) -> bool) -> usize {
+    let (mut low, mut high) = (0, limit);
     while low < high {
         let middle = high - (high - low) / 2;
         if fits(middle) { low = middle } else { high = middle - 1 }
@@ -82,7 +83,7 @@ fn most(most: usize, fits: impl Fn(usize) -> bool) -> usize {
 }
 
 /// A report that can be cut to a number of parts (rows, lines or findings), the most important first.
-struct Cut<'a> {
+struct ReportParts<'a> {
     /// The number of parts in the full report.
     parts: usize,
     /// The minimum number of parts that justifies a header with the names of the inputs.
@@ -94,8 +95,8 @@ struct Cut<'a> {
 /// All texts of a report, from the shortest to the full text. Each step adds one thing: a part, a longer ending, or the
 /// header with the names of the inputs. The order of the steps depends only on the report. A larger budget therefore
 /// reaches the same step or a later step, whose text has no fewer lines.
-struct Steps<'a> {
-    cut: Cut<'a>,
+struct TruncationSteps<'a> {
+    cut: ReportParts<'a>,
     endings: &'a [String],
     /// Additions other than parts, each with the number of parts that precede it, in ascending order.
     additions: Vec<(usize, Addition)>,
@@ -112,8 +113,8 @@ enum Addition {
 /// An ending takes at most one third of a truncated answer.
 const ENDING_SHARE: usize = 3;
 
-impl<'a> Steps<'a> {
-    fn new(cut: Cut<'a>, endings: &'a [String]) -> io::Result<Steps<'a>> {
+impl<'a> TruncationSteps<'a> {
+    fn new(cut: ReportParts<'a>, endings: &'a [String]) -> io::Result<TruncationSteps<'a>> {
         let brief = |parts: usize| Ok::<_, io::Error>(tokens(&(cut.text)(parts, BRIEF)?));
         let mut additions = Vec::new();
         let mut after = 0;
@@ -127,7 +128,7 @@ impl<'a> Steps<'a> {
         after = first_from(cut.worth.min(cut.parts), cut.parts, is_worth)?;
         additions.push((after, Addition::Header));
         additions.sort_by_key(|(after, _)| *after);
-        Ok(Steps { cut, endings, additions })
+        Ok(TruncationSteps { cut, endings, additions })
     }
 
     /// Returns the number of steps after the first text.
@@ -201,14 +202,15 @@ impl Report {
         if tokens(&whole) + tokens(longest) <= budget {
             return Ok(whole + longest);
         }
-        let steps = Steps::new(self.cut(&whole)?, endings)?;
+        let steps = TruncationSteps::new(self.cut(&whole)?, endings)?;
         if let Some(text) = steps.within(budget)? {
             return Ok(text);
         }
         // Not even the lines above the first row fit. The fallback has fewer lines than they have.
         let lines = |ending: &String| ending.lines().count();
-        let same = endings.iter().take_while(|ending| lines(ending) == endings.first().map_or(0, lines));
-        let ending = same.filter(|ending| tokens(ending) <= budget / ENDING_SHARE).last().map_or("", String::as_str);
+        let fallback_endings = endings.iter().take_while(|ending| lines(ending) == endings.first().map_or(0, lines));
+        let ending =
+            fallback_endings.filter(|ending| tokens(ending) <= budget / ENDING_SHARE).last().map_or("", String::as_str);
         let first = (steps.cut.text)(0, BRIEF)?;
         #[cfg(feature = "check")]
         let first = match (self, first.trim_end().rsplit_once('\n')) {
@@ -220,13 +222,13 @@ impl Report {
     }
 
     /// Prepares the report for truncation. More parts never have fewer lines.
-    fn cut(&self, whole: &str) -> io::Result<Cut<'_>> {
-        let parts_of = |report: Report, style: Style, left: usize, what: &str| {
-            Ok::<_, io::Error>(report.text(style)? + &left_out(left, what))
+    fn cut(&self, whole: &str) -> io::Result<ReportParts<'_>> {
+        let parts_of = |report: Report, style: Style, left: usize, noun: &str| {
+            Ok::<_, io::Error>(report.text(style)? + &left_out(left, noun))
         };
         Ok(match self {
             // The callers and callees of the first frame, then whole frames.
-            Report::Table(table) if table.kind.counted == Counted::Nodes => {
+            Report::Table(table) if table.kind.limit_unit == LimitUnit::Nodes => {
                 let (nodes, first) = (table.nodes.shown.len(), table.head(1));
                 let edges = first.most_edges();
                 let text = move |parts: usize, style: Style| match parts.checked_sub(edges) {
@@ -240,7 +242,7 @@ impl Report {
                         parts_of(Report::Table(table.head(more + 1)), style, left, "frame")
                     }
                 };
-                Cut { parts: edges + nodes.saturating_sub(1), worth: 1, text: Box::new(text) }
+                ReportParts { parts: edges + nodes.saturating_sub(1), worth: 1, text: Box::new(text) }
             }
             Report::Table(table) => {
                 let all = table.len();
@@ -249,7 +251,7 @@ impl Report {
                     let left = if shorter.len() < all { table.rows_total - shorter.len() } else { 0 };
                     parts_of(Report::Table(shorter), style, left, table.kind.row)
                 };
-                Cut { parts: all, worth: 4, text: Box::new(text) }
+                ReportParts { parts: all, worth: 4, text: Box::new(text) }
             }
             // The lines of the first function, then whole functions.
             Report::Listing(listing) => {
@@ -266,7 +268,7 @@ impl Report {
                         parts_of(Report::Listing(listing.clone().head(more + 1)), style, left, "function")
                     }
                 };
-                Cut { parts: lines + functions.saturating_sub(1), worth: 3, text: Box::new(text) }
+                ReportParts { parts: lines + functions.saturating_sub(1), worth: 3, text: Box::new(text) }
             }
             #[cfg(feature = "check")]
             Report::Check(check) => {
@@ -278,12 +280,12 @@ impl Report {
                     }
                     (Report::Check(shorter), left)
                 };
-                // The text for people lists few findings, and summarizes the others in one line. With a further line for
-                // omitted findings, a truncated text could have more lines than the full text.
+                // The text for people lists few findings, and summarizes the others in one line. With a further line
+                // for omitted findings, a truncated text could have more lines than the full text.
                 let (findings, all) = (check.rules.iter().map(|rule| rule.findings.len()).max(), whole.lines().count());
                 let lacks_lines =
                     |n| shortened(n).0.text(Style::default()).is_ok_and(|text| text.lines().count() < all);
-                let parts = if lacks_lines(0) { most(findings.unwrap_or(0), lacks_lines) + 1 } else { 0 };
+                let parts = if lacks_lines(0) { largest_fitting(findings.unwrap_or(0), lacks_lines) + 1 } else { 0 };
                 let text = move |findings: usize, style: Style| match findings < parts {
                     true => {
                         let (shorter, left) = shortened(findings);
@@ -291,7 +293,7 @@ impl Report {
                     }
                     false => self.text(style),
                 };
-                Cut { parts, worth: 0, text: Box::new(text) }
+                ReportParts { parts, worth: 0, text: Box::new(text) }
             }
             Report::Explain(explanation) => {
                 let all = whole.lines().count();
@@ -300,7 +302,7 @@ impl Report {
                     let left = all.saturating_sub(text.lines().count());
                     Ok(text + &left_out(left, "line"))
                 };
-                Cut { parts: lines_to_cut(explanation), worth: 0, text: Box::new(text) }
+                ReportParts { parts: lines_to_cut(explanation), worth: 0, text: Box::new(text) }
             }
             _ => {
                 let lines: Vec<String> = whole.lines().map(|line| format!("{line}\n")).collect();
@@ -309,7 +311,7 @@ impl Report {
                     let shown = (parts + 1).min(lines.len());
                     Ok(lines[..shown].concat() + &left_out(lines.len() - shown, "line"))
                 };
-                Cut { parts: last, worth: 0, text: Box::new(text) }
+                ReportParts { parts: last, worth: 0, text: Box::new(text) }
             }
         })
     }
@@ -330,7 +332,7 @@ impl Table {
         callers.max(self.len() - callers)
     }
 
-    /// Of one node's callers and callees the first `n` each, which are the ones that changed or cost most.
+    /// Returns the first `n` callers and the first `n` callees of one node. These have the largest changes or costs.
     fn strongest_edges(&self, n: usize) -> Table {
         let relations = self.texts("relation");
         let mut counts: HashMap<Option<&str>, usize> = HashMap::default();
@@ -346,7 +348,7 @@ impl Table {
     }
 }
 
-/// Of the first function the `n` lines or instructions that changed or cost most, in their order.
+/// Returns the first function with the `n` lines or instructions that changed or cost most, in source order.
 fn dearest_lines(listing: &Listing, n: usize) -> Listing {
     let mut shorter = listing.clone().head(1);
     let weight = |p: Pair| if listing.summary.base.is_some() { p.delta().unsigned_abs() } else { p.new.unsigned_abs() };
@@ -357,7 +359,7 @@ fn dearest_lines(listing: &Listing, n: usize) -> Listing {
     shorter
 }
 
-/// Leaves the `n` of the most weight.
+/// Keeps the `n` items with the largest weight, in order.
 fn dearest<T>(all: &mut Vec<T>, n: usize, weight: impl Fn(&T) -> (u64, u64)) {
     let mut order: Vec<usize> = (0..all.len()).collect();
     order.sort_by_key(|&i| (Reverse(weight(&all[i])), i));

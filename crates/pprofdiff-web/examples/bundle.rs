@@ -7,7 +7,7 @@ use std::error::Error;
 use std::fs;
 use std::path::PathBuf;
 
-use pprofdiff_web::{ASSETS, Engine, WORKER, index, style};
+use pprofdiff_web::{ASSETS, PageEngine, WORKER, index, style};
 use wasm_bindgen_cli_support::Bindgen;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -25,7 +25,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         .generate(dir)?;
     let [worker, service_worker] = WORKER;
     let mut files: Vec<(&str, Vec<u8>)> = ASSETS.iter().map(|asset| (asset.name, asset.content.to_vec())).collect();
-    files.push(("index.html", index(Engine::Worker).into_bytes()));
+    files.push(("index.html", index(PageEngine::Worker).into_bytes()));
     files.push(("style.css", style().into_bytes()));
     files.push(("worker.js", worker.as_bytes().to_vec()));
     for (name, content) in &files {

@@ -32,7 +32,7 @@ pub const WORKER: [&str; 2] = [include_str!("page/worker.js"), include_str!("pag
 
 /// The engine that answers the page's questions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Engine {
+pub enum PageEngine {
     /// The WebAssembly module in a web worker.
     Worker,
     /// The server that sent the page.
@@ -46,11 +46,13 @@ pub fn style() -> String {
 
 /// Returns the page itself. Its content security policy allows the page's own files and the framed report with its
 /// single script. Everything else is neither loaded nor sent.
-pub fn index(engine: Engine) -> String {
+pub fn index(engine: PageEngine) -> String {
     let [script, style] = page_hashes();
     let (name, compiles, promise) = match engine {
-        Engine::Worker => ("worker", " 'wasm-unsafe-eval'", "Nothing is uploaded: the profiles stay in this browser."),
-        Engine::Server => ("server", "", "The profiles stay on this machine: pprofdiff serve reads them."),
+        PageEngine::Worker => {
+            ("worker", " 'wasm-unsafe-eval'", "Nothing is uploaded: the profiles stay in this browser.")
+        }
+        PageEngine::Server => ("server", "", "The profiles stay on this machine: pprofdiff serve reads them."),
     };
     let policy = format!(
         "default-src 'none'; script-src 'self' '{script}'{compiles}; style-src 'self' '{style}'; img-src data:; \

@@ -15,5 +15,5 @@ mod session;
 #[cfg(all(target_arch = "wasm32", target_os = "unknown"))]
 mod wasm;
 
-pub use assets::{ASSETS, Asset, Engine, WORKER, index, style};
-pub use session::{Question, Session, Sides, choices};
+pub use assets::{ASSETS, Asset, PageEngine, WORKER, index, style};
+pub use session::{Question, Session, SessionSides, choices};

@@ -59,7 +59,7 @@ fn options() -> impl Iterator<Item = OptionRow<Query>> {
 /// The files to compare, by their numbers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Sides {
+pub enum SessionSides {
     /// Two sides of one file or several runs each. With an empty base, a single profile is shown.
     Diff {
         /// The base side.
@@ -138,7 +138,7 @@ enum OpenComparison {
 pub struct Session {
     files: Vec<Arc<SessionFile>>,
     /// The current or planned sides.
-    sides: Option<Sides>,
+    sides: Option<SessionSides>,
     open: Option<OpenComparison>,
     load: LoadOptions,
 }
@@ -186,12 +186,12 @@ impl Session {
     }
 
     /// Returns the current or planned sides.
-    pub fn sides(&self) -> Option<&Sides> {
+    pub fn sides(&self) -> Option<&SessionSides> {
         self.sides.as_ref()
     }
 
     /// Sets the planned sides without reading any file.
-    pub fn plan(&mut self, sides: Sides) {
+    pub fn plan(&mut self, sides: SessionSides) {
         self.sides = Some(sides);
     }
 
@@ -217,8 +217,8 @@ impl Session {
     /// # Errors
     /// Fails if a side has no files, if a file cannot be read, or if the sides cannot be compared. The previous
     /// comparison then stays open.
-    pub fn compare(&mut self, sides: &Sides) -> Result<Value> {
-        if let Sides::Series(files) = sides {
+    pub fn compare(&mut self, sides: &SessionSides) -> Result<Value> {
+        if let SessionSides::Series(files) = sides {
             let mut builds = self.builds(files)?;
             sort_builds(&mut builds);
             if let Some(names) = two_names(builds.iter().map(|(key, _)| key.as_str())) {
@@ -251,9 +251,9 @@ impl Session {
     }
 
     /// Reads the files of the sides and opens the comparison.
-    fn open_sides(&self, sides: &Sides) -> Result<OpenComparison> {
+    fn open_sides(&self, sides: &SessionSides) -> Result<OpenComparison> {
         Ok(match sides {
-            Sides::Diff { base, new } => {
+            SessionSides::Diff { base, new } => {
                 let side = |files: &[usize]| files.iter().map(|&file| self.profile(file)).collect::<Result<Vec<_>>>();
                 let (base, new) = (side(base)?, side(new)?);
                 OpenComparison::Diff(match (base.as_slice(), new.as_slice()) {
@@ -263,9 +263,9 @@ impl Session {
                     (base, new) => Diff::new(base, new)?,
                 })
             }
-            Sides::Series(files) | Sides::Given(files) => {
+            SessionSides::Series(files) | SessionSides::Given(files) => {
                 let mut builds = self.builds(files)?;
-                let order = if let Sides::Given(_) = sides { Order::Given } else { Order::Key };
+                let order = if let SessionSides::Given(_) = sides { Order::Given } else { Order::Key };
                 if order == Order::Key {
                     sort_builds(&mut builds);
                 }

@@ -1,12 +1,12 @@
-//! A batch, which is many pairs of profiles: the only place that works on more than one pair at a time.
+//! A batch of many pairs of profiles. Only this module works on more than one pair at a time.
 //!
 //! ```text
-//! push -> at most `capacity` pairs, being worked on or finished -> pop, in the order of push
+//! push -> at most `capacity` pairs, in progress or finished -> pop, in the order of push
 //! ```
 //!
-//! The pool is the caller's, and so is the pace: a caller that pushes only while there is room holds a
-//! bounded number of profiles in memory, however many pairs there are. A pair that fails is an `Err` in its
-//! place and stops nothing else. A batch that is dropped, or whose caller's work is stopped, ends its pairs.
+//! The caller provides the pool and controls the pace. A caller that pushes only while the batch has room keeps a
+//! bounded number of profiles in memory, however many pairs there are. A failed pair yields an `Err` in its place and
+//! does not stop other pairs. Dropping a batch cancels its pairs, as does cancelling the caller's own work.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -22,78 +22,79 @@ use crate::Result;
 use crate::diff::Diff;
 #[cfg(feature = "files")]
 use pprofdiff_profile::input::BatchItem;
-use pprofdiff_profile::{LoadOptions, Source, Work, work};
+use pprofdiff_profile::{Cancellation, LoadOptions, Source, cancellation};
 
-/// How often a thread that waits for a pair asks whether it is still to.
+/// The interval at which a thread that waits for a pair checks for cancellation.
 const TICK: Duration = Duration::from_millis(50);
 
-/// What a pair became. A panic is kept, to be resumed on the thread that asks.
-type Outcome<T> = std::thread::Result<Result<T>>;
+/// The result of a pair. A panic is stored, and resumes on the thread that pops the pair.
+type PairOutcome<T> = std::thread::Result<Result<T>>;
 
-/// A queue of pairs that a pool works on; see the module. For a plain loop there is [`batch()`]. What is kept of a
-/// pair is its diff, or whatever [`Batch::push_as`] makes of it: a table takes less memory, and is made on the pool.
+/// A queue of pairs that a pool works on; see the module. [`batch()`] is simpler for a plain loop. The queue keeps the
+/// diff of each pair, or the result of the closure passed to [`Batch::push_as`]. A table takes less memory than a diff,
+/// and the closure runs on the pool.
 pub struct Batch<T = Diff> {
     pool: Arc<ThreadPool>,
     options: LoadOptions,
-    pending: VecDeque<Receiver<Outcome<T>>>,
-    /// That of all pairs.
-    work: Work,
+    pending: VecDeque<Receiver<PairOutcome<T>>>,
+    /// The cancellation token of all pairs.
+    work: Cancellation,
 }
 
 impl Batch {
-    /// Hands a pair to the pool. Never waits.
+    /// Submits a pair to the pool. Never blocks.
     pub fn push(&mut self, base: Vec<Source>, new: Vec<Source>) {
         self.push_as(base, new, Ok);
     }
 }
 
 impl<T: Send + 'static> Batch<T> {
-    /// An empty batch.
+    /// Creates an empty batch.
     pub fn new(pool: Arc<ThreadPool>, options: LoadOptions) -> Batch<T> {
-        Batch { pool, options, pending: VecDeque::new(), work: Work::new() }
+        Batch { pool, options, pending: VecDeque::new(), work: Cancellation::new() }
     }
 
-    /// The most pairs that are held at once: two for each thread, so that no thread waits for the consumer.
+    /// Returns the maximum number of pairs to hold at once: two per thread, so that no thread waits for the consumer.
     pub fn capacity(&self) -> usize {
         2 * self.pool.current_num_threads()
     }
 
-    /// Number of pairs that were pushed and not yet popped.
+    /// Returns the number of pairs that were pushed and not yet popped.
     pub fn len(&self) -> usize {
         self.pending.len()
     }
 
-    /// True if there is nothing to pop.
+    /// Returns true if all pairs were popped.
     pub fn is_empty(&self) -> bool {
         self.pending.is_empty()
     }
 
-    /// True if there is room for another pair.
+    /// Returns true if the batch has room for another pair.
     pub fn has_room(&self) -> bool {
         self.len() < self.capacity()
     }
 
-    /// Hands a pair to the pool, which also makes something of its diff. Never waits.
+    /// Submits a pair to the pool, and converts its diff there with `make`. Never blocks.
     pub fn push_as(
         &mut self,
         base: Vec<Source>,
         new: Vec<Source>,
         make: impl FnOnce(Diff) -> Result<T> + Send + 'static,
     ) {
-        // One slot, so that a worker never waits for the consumer.
+        // The channel has one slot, so a worker never waits for the consumer.
         let (sender, receiver) = sync_channel(1);
         let (options, work) = (self.options.clone(), self.work.clone());
         self.pool.spawn(move || {
             let pair = || work.run(|| make(Diff::load(&base, &new, &options)?)).and_then(|result| result);
             let outcome = catch_unwind(AssertUnwindSafe(pair));
-            // The receiver is gone if the batch was dropped meanwhile.
+            // Sending fails if the batch was dropped in the meantime.
             let _ = sender.send(outcome);
         });
         self.pending.push_back(receiver);
     }
 
-    /// Waits for the oldest pair; `None` if there is none, or if it took longer than `timeout`. Must
-    /// not be called on one of the pool's own threads, which would wait for itself.
+    /// Waits for the oldest pair. Returns `None` for an empty batch, or after `timeout`. Must not be called on a thread
+    /// of the pool, because that thread would wait for itself.
     pub fn pop(&mut self, timeout: Duration) -> Option<Result<T>> {
         let outcome = match self.pending.front()?.recv_timeout(timeout) {
             Ok(outcome) => outcome,
@@ -106,10 +107,11 @@ impl<T: Send + 'static> Batch<T> {
 }
 
 impl<T: Send + 'static> Batch<T> {
-    /// Waits for the oldest pair, however long it takes, unless the caller's own work is stopped; `None` if there is none.
+    /// Waits for the oldest pair without a timeout, unless the caller's work is cancelled. Returns `None` for an empty
+    /// batch.
     fn next(&mut self) -> Option<Result<T>> {
         while !self.is_empty() {
-            work::poll();
+            cancellation::checkpoint();
             if let Some(result) = self.pop(TICK) {
                 return Some(result);
             }
@@ -124,7 +126,7 @@ impl<T> Drop for Batch<T> {
     }
 }
 
-/// Compares many pairs (base, new) over a pool: the results in the order of the pairs.
+/// Compares many pairs (base, new) on a pool. The results are in the order of the pairs.
 ///
 /// ```no_run
 /// use std::sync::Arc;
@@ -160,8 +162,8 @@ pub fn batch(
     })
 }
 
-/// What `make` makes of the diffs of many named pairs, on the pool: by name, in the order of the pairs. As
-/// [`batch()`], but a table or a summary takes less memory than a diff, and is made on all cores.
+/// Converts the diffs of many named pairs with `make`, and returns names and results in the order of the pairs. Like
+/// [`batch()`], but a table or a summary takes less memory than a diff, and `make` runs on all cores.
 #[cfg(feature = "files")]
 pub fn map<T: Send + 'static>(
     pool: Arc<ThreadPool>,
@@ -172,10 +174,10 @@ pub fn map<T: Send + 'static>(
     let mut batch = Batch::new(pool, options);
     let mut pairs = pairs.into_iter().fuse();
     let make = Arc::new(make);
-    // The pairs that were taken: by name, with the error of those that the pool never sees.
-    let mut taken: VecDeque<(String, Option<Error>)> = VecDeque::new();
+    // The names of the submitted pairs, with the errors of pairs that never reached the pool.
+    let mut submitted: VecDeque<(String, Option<Error>)> = VecDeque::new();
     std::iter::from_fn(move || {
-        while taken.len() < batch.capacity()
+        while submitted.len() < batch.capacity()
             && let Some(BatchItem { name, sides, .. }) = pairs.next()
         {
             let error = match sides {
@@ -186,9 +188,9 @@ pub fn map<T: Send + 'static>(
                 }
                 Err(e) => Some(e),
             };
-            taken.push_back((name, error));
+            submitted.push_back((name, error));
         }
-        let (name, error) = taken.pop_front()?;
+        let (name, error) = submitted.pop_front()?;
         let result = match error {
             Some(e) => Err(e),
             None => batch.next()?,
@@ -216,9 +218,9 @@ mod tests {
     }
 
     #[test]
-    fn results_come_in_the_order_of_the_pairs_and_a_bad_pair_stops_nothing() {
+    fn results_are_in_the_order_of_the_pairs_and_a_bad_pair_stops_no_other_pair() {
         let pairs = (0..40).map(|i| match i % 4 {
-            // Large and small ones in turn, so that they do not finish in order.
+            // Large and small pairs alternate, so that they do not finish in order.
             0 => (corpus("story-cpu.base.pb.gz"), corpus("story-cpu.new.pb.gz")),
             1 => (vec![Source::Bytes(format!("bad {i}"), vec![0xff])], corpus("go-heap.new.pb.gz")),
             2 => (corpus("go-heap.base.pb.gz"), Vec::new()),
@@ -239,9 +241,9 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_ends_with_the_work_that_it_is_part_of() {
+    fn cancelling_the_callers_work_ends_the_batch() {
         let pair = || (corpus("go-mutex.base.pb.gz"), corpus("go-mutex.new.pb.gz"));
-        let outer = Work::new();
+        let outer = Cancellation::new();
         let mut done = 0;
         let ended = outer.run(|| {
             for result in batch(pool(), std::iter::repeat_with(pair), LoadOptions::default()) {
@@ -256,24 +258,24 @@ mod tests {
     }
 
     #[test]
-    fn pairs_of_a_batch_that_is_dropped_end() {
+    fn dropping_a_batch_ends_its_pairs() {
         let pool = pool();
         let mut batch: Batch<()> = Batch::new(pool.clone(), LoadOptions::default());
         for _ in 0..3 {
             let without_end = |_| -> Result<()> {
                 loop {
-                    work::poll();
+                    cancellation::checkpoint();
                 }
             };
             batch.push_as(corpus("go-mutex.base.pb.gz"), corpus("go-mutex.new.pb.gz"), without_end);
         }
         drop(batch);
-        // No thread would be left to do it.
+        // A pair that did not end would block all threads of the pool.
         pool.install(|| ());
     }
 
     #[test]
-    fn no_more_pairs_are_taken_than_there_is_room_for() {
+    fn a_batch_takes_only_the_pairs_that_it_has_room_for() {
         let taken = std::cell::Cell::new(0);
         let pairs = std::iter::from_fn(|| {
             taken.set(taken.get() + 1);

@@ -1,4 +1,4 @@
-//! Compares pprof profiles: what changed between two of them, with both sides of every number.
+//! Compares pprof profiles: reports the changes between two profiles, with both sides of every number.
 //!
 //! ```no_run
 //! use pprofdiff::{Diff, LoadOptions, Query, Sort};
@@ -13,18 +13,23 @@
 //! # }
 //! ```
 //!
-//! A [`Diff`] is two sides, a [`Selection`] what filters leave of them, a [`Measure`] one sample type of that, from
-//! which tables, graphs and listings are made. What most callers need is at the root; the rest is in modules:
+//! A [`Diff`] holds the profiles of two sides. A [`Selection`] is the part that remains after filters. A [`Measure`] is
+//! one sample type of a selection, and produces tables, graphs and listings. The root exports the types that most
+//! callers need, and modules contain the rest:
 //!
-//! - of a measure: [`top`] (the table of frames), [`edges`] (callers and callees), [`stacks`], [`labels`], [`graph`]
-//!   and [`flame`]; of a diff: `list` (source lines with their costs);
-//! - `check`: whether a change is within limits, for CI; [`mod@explain`]: which causes explain it;
-//! - [`series`]: many builds, frame by frame; [`mod@batch`]: many pairs of profiles on a pool; [`fleet`]: what these have in common;
-//! - of `pprofdiff-profile`, which reads and writes profiles: [`input`], `output`, [`builder`], [`samples`],
+//! - views of a measure: [`top`] (the table of frames), [`edges`] (callers and callees), [`stacks`], [`labels`],
+//!   [`graph`] and [`flame`];
+//! - views of a diff: `list` (source lines with their costs);
+//! - `check`: tests whether a change is within limits, for CI;
+//! - [`mod@explain`]: finds the causes of a change;
+//! - [`series`]: compares many builds, frame by frame;
+//! - [`mod@batch`]: compares many pairs of profiles on a pool;
+//! - [`fleet`]: finds the changes that many pairs share;
+//! - modules of `pprofdiff-profile`, which reads and writes profiles: [`input`], `output`, [`builder`], [`samples`],
 //!   [`columns`], `proto`, [`mod@delta`], [`units`] and [`text`].
 //!
-//! Reports and their formats are in `pprofdiff-report`. The crate starts no thread: inside a rayon pool of the caller's
-//! (`pool.install(|| ...)`) it uses that pool, elsewhere it works on the calling thread.
+//! The crate `pprofdiff-report` contains reports and their formats. This crate starts no thread. It uses a rayon pool
+//! if the caller runs it inside one (`pool.install(|| ...)`), and otherwise works on the calling thread.
 
 pub mod batch;
 #[cfg(feature = "check")]
@@ -61,7 +66,7 @@ pub use pprofdiff_profile::output;
 #[cfg(feature = "proto")]
 pub use pprofdiff_profile::proto;
 pub use pprofdiff_profile::{
-    Compression, Demangle, Error, ErrorKind, LoadOptions, Profile, Result, Source, TimeSplit, TimeWindow, Work,
+    Cancellation, Compression, Demangle, Error, ErrorKind, LoadOptions, Profile, Result, Source, TimeSplit, TimeWindow,
     WriteOptions, delta, merge, merge_weighted,
 };
 pub use pprofdiff_profile::{builder, columns, input, samples, text, units};
@@ -69,4 +74,4 @@ pub use runtimes::are_system;
 pub use statistics::sequential;
 
 #[doc(hidden)]
-pub use pprofdiff_profile::{advice, interner, parallel, random, shared::FoldedHeader, work};
+pub use pprofdiff_profile::{advice, cancellation, interner, parallel, random, shared::FoldedHeader};

@@ -1,5 +1,5 @@
-//! How profiles are loaded, as users say it: the table of those options, and the policy of command and binding, which asks
-//! the environment for what is not given. The rest of this crate asks no environment.
+//! The options of loading profiles, as rows of a table, and the environment variables that the command and the Python
+//! binding use as defaults. The rest of this crate does not read the environment.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -8,15 +8,15 @@ use crate::input::InputFormat;
 use crate::options::{OptionRow, options};
 use crate::{Demangle, Error, LoadOptions, Result, TimeSplit, TimeWindow};
 
-/// The variable of the environment that says the most bytes that a profile may inflate to.
+/// The environment variable with the maximum number of bytes that a profile may inflate to.
 const LIMIT_VARIABLE: &str = "PPROFDIFF_MAX_INFLATED";
 
-/// The variable that says in which folders binaries are searched; pprof's.
+/// The environment variable with the folders of binaries, named as in pprof.
 #[cfg(feature = "binary")]
 const BINARY_VARIABLE: &str = "PPROF_BINARY_PATH";
 
 options! {
-    /// How profiles are loaded, as users say it. Its options are [`Loading::options`].
+    /// The options of loading profiles. Their rows are in [`Loading::options`].
     #[derive(Debug, Clone, Default)]
     #[non_exhaustive]
     pub struct Loading, docs loading_docs loading_keywords, others {}
@@ -24,34 +24,34 @@ options! {
     Loading {
         input_format: Option<&'static InputFormat> = "input_format" {
             about: "The format of all profiles",
-            notes: " Unless given, each is recognised by its content.",
+            notes: " Detected from the content of each profile by default.",
             value: "FORMAT",
             annotation: "str | None",
             is: Always Everything Elsewhere,
         }
         input_type: Option<String> = "input_type" {
-            about: "What profiles count that don't say it, such as folded stacks",
-            notes: " Written as cpu/nanoseconds;\n  samples/count unless given.",
+            about: "Sample type of profiles that don't state it, such as folded stacks",
+            notes: " Written as\n  cpu/nanoseconds; defaults to samples/count.",
             value: "TYPE/UNIT",
             annotation: "str | None",
             is: Rarely Everything Elsewhere,
         }
         binary: Vec<PathBuf> = "binary" {
-            about: "Where names and instructions of addresses are looked up",
-            notes: " A binary, or a folder that is\n  searched as pprof searches those of PPROF_BINARY_PATH, which come after it. Of several builds the one with the\n  profile's build id is taken.",
+            about: "Binary or folder for names and instructions of addresses",
+            notes: " Folders are searched\n  like those in PPROF_BINARY_PATH, which are searched last. If several builds match, the binary with the profile's\n  build id is used.",
             value: "PATH",
             annotation: "str | PathLike[str] | Sequence[str | PathLike[str]] | None",
             is: Rarely Everything Elsewhere,
         }
         base_binary: Vec<PathBuf> = "base_binary" {
-            about: "The same for the base alone",
+            about: "Binary or folder for the base only",
             notes: "",
             value: "PATH",
             annotation: "str | PathLike[str] | Sequence[str | PathLike[str]] | None",
             is: Rarely Everything Elsewhere,
         }
         new_binary: Vec<PathBuf> = "new_binary" {
-            about: "The same for the new side alone",
+            about: "Binary or folder for the new side only",
             notes: "",
             value: "PATH",
             annotation: "str | PathLike[str] | Sequence[str | PathLike[str]] | None",
@@ -59,41 +59,41 @@ options! {
         }
         demangle: Demangle = "demangle" {
             about: "How names are demangled: default, templates, full, none, off",
-            notes: " As pprof's\n  -symbolize=demangle=HOW: by default without parameters and template arguments. off keeps the names that the\n  profile has.",
+            notes: " Like pprof's\n  -symbolize=demangle=HOW: the default omits parameters and template arguments. off keeps the names in the profile.",
             value: "HOW",
             annotation: "Literal[\"default\", \"templates\", \"full\", \"none\", \"off\"] | None",
             is: Rarely Everything Elsewhere,
         }
         time: Option<TimeWindow> = "time" {
-            about: "The time inside each recording that is read, such as 10s..25s",
-            notes: " Either end may be missing. Times\n  count from the recording's beginning, or are moments (2026-11-25T10:00:00Z) or names of events, the first\n  of which counts (..GarbageCollection), where its format has them.",
+            about: "Part of each recording to read, such as 10s..25s",
+            notes: " Either end may be missing. Times count from\n  the start of the recording. If the format has them, an end may also be a moment (2026-11-25T10:00:00Z) or the\n  name of an event (..GarbageCollection); the first event of that name counts.",
             value: "FROM..UNTIL",
             annotation: "str | None",
             is: Always Everything Elsewhere,
         }
         base_time: Option<TimeWindow> = "base_time" {
-            about: "The same for the base alone",
-            notes: " One recording may be both sides.",
+            about: "Part of each recording to read, for the base only",
+            notes: " One recording may serve as both sides.",
             value: "FROM..UNTIL",
             annotation: "str | None",
             is: Always Everything Elsewhere,
         }
         new_time: Option<TimeWindow> = "new_time" {
-            about: "The same for the new side alone",
+            about: "Part of each recording to read, for the new side only",
             notes: "",
             value: "FROM..UNTIL",
             annotation: "str | None",
             is: Always Everything Elsewhere,
         }
         split_at: Option<TimeSplit> = "split_at" {
-            about: "Compare each recording before a time or event with what comes after it",
-            notes: " The same as\n  base_time=..AT and new_time=AT.. together. One recording may be both sides.",
+            about: "Compare the part before a time or event with the part after it",
+            notes: " Short for\n  base_time=..AT and new_time=AT.. together. One recording may serve as both sides.",
             value: "AT",
             annotation: "str | None",
             is: Always Everything Elsewhere,
         }
         any_build: bool = "any_build" {
-            about: "Use given binaries even if their build ids are not the profiles'",
+            about: "Use binaries even if their build ids differ from the profiles'",
             notes: "",
             value: "",
             annotation: "bool",
@@ -104,7 +104,7 @@ options! {
     Limits {
         inflated_limit: Option<u64> = "inflated_limit" {
             about: "Maximum bytes that a profile may inflate to",
-            notes: " Unless given that of PPROFDIFF_MAX_INFLATED in\n  the environment, or 2 GiB; 4 GiB minus one at most. A URL's answer may be as long.",
+            notes: " Defaults to the environment variable\n  PPROFDIFF_MAX_INFLATED, or 2 GiB; at most 4 GiB minus one. Also limits the size of a URL's answer.",
             value: "BYTES",
             annotation: "int | None",
             is: Rarely Everything Elsewhere,
@@ -113,28 +113,32 @@ options! {
 }
 
 impl Loading {
-    /// All options, in the order of help.
+    /// Returns all options, in the order of the help text.
     pub fn options() -> impl Iterator<Item = OptionRow<Loading>> {
         Loading::FIELDS.iter().copied()
     }
 
-    /// The option of a name.
+    /// Returns the option with a name.
     pub fn option(name: &str) -> Option<OptionRow<Loading>> {
         Loading::options().find(|option| option.name == name)
     }
 
-    /// How to load: what is not given is as the environment says it, or as [`LoadOptions`] has it.
+    /// Converts to the options of the loader. Missing values come from the environment, or from the defaults of
+    /// [`LoadOptions`].
     ///
     /// # Errors
-    /// A variable that is no number; more than 4 GiB minus one; an unknown format, or a type without a unit.
+    /// Returns an error for a variable that is not a number, a limit above 4 GiB minus one, an unknown format, or a
+    /// type without a unit.
     pub fn to_options(&self) -> Result<LoadOptions> {
-        let of_variable = |text: OsString| {
+        let parse_limit = |text: OsString| {
             let number = text.to_str().and_then(|text| text.trim().parse().ok());
             number.ok_or_else(|| {
-                Error::query(format!("{LIMIT_VARIABLE} is the most bytes that a profile may inflate to, not {text:?}"))
+                Error::query(format!(
+                    "{LIMIT_VARIABLE} must be a whole number of bytes such as 1000000000, not {text:?}"
+                ))
             })
         };
-        let variable = || std::env::var_os(LIMIT_VARIABLE).filter(|text| !text.is_empty()).map(of_variable).transpose();
+        let variable = || std::env::var_os(LIMIT_VARIABLE).filter(|text| !text.is_empty()).map(parse_limit).transpose();
         let mut options = LoadOptions::default();
         #[cfg(feature = "binary")]
         {
@@ -151,41 +155,40 @@ impl Loading {
         }
     }
 
-    /// The parts that are read of the base and of the new side.
+    /// Returns the parts of recordings to read, for the base and for the new side.
     fn times(&self) -> Result<(Option<TimeWindow>, Option<TimeWindow>)> {
         let given = [&self.time, &self.base_time, &self.new_time];
         match &self.split_at {
             Some(_) if given.iter().any(|window| window.is_some()) => {
-                Err(Error::query("split_at says which times both sides have; time, base_time or new_time are too many"))
+                Err(Error::query("split_at sets the times of both sides; remove time, base_time and new_time"))
             }
             Some(split) => Ok((Some(split.before.clone()), Some(split.after.clone()))),
             None => {
-                let of_side = |own: &Option<TimeWindow>| own.as_ref().or(self.time.as_ref()).cloned();
-                Ok((of_side(&self.base_time), of_side(&self.new_time)))
+                let time_of = |side_time: &Option<TimeWindow>| side_time.as_ref().or(self.time.as_ref()).cloned();
+                Ok((time_of(&self.base_time), time_of(&self.new_time)))
             }
         }
     }
 
-    /// As [`Loading::to_options`], where no profile is loaded as a base: binaries and times of the base would be ignored.
+    /// Converts like [`Loading::to_options`], for uses that load no base. Binaries and times of the base are errors
+    /// there, because they would be ignored.
     ///
     /// # Errors
-    /// Such; as [`Loading::to_options`].
+    /// Returns an error for an option of the base, and the errors of [`Loading::to_options`].
     pub fn to_options_without_base(&self) -> Result<LoadOptions> {
         if !self.base_binary.is_empty() {
-            return Err(Error::query("base_binary is for a comparison of two sides; here name the binary with binary"));
+            return Err(Error::query("base_binary is for a comparison of two sides; for one profile use binary"));
         }
         if self.split_at.is_some() {
-            return Err(Error::query(
-                "split_at is for a comparison of two sides; of one profile name a part with time",
-            ));
+            return Err(Error::query("split_at is for a comparison of two sides; for a part of one profile use time"));
         }
         if self.base_time.is_some() {
-            return Err(Error::query("base_time is for a comparison of two sides; of one profile it is time"));
+            return Err(Error::query("base_time is for a comparison of two sides; for one profile use time"));
         }
         self.to_options()
     }
 
-    /// True if each side is a part of a recording of its own, which may be the same recording.
+    /// Returns true if each side is a part of a recording. Both sides may be parts of one recording.
     pub fn has_both_times(&self) -> bool {
         self.split_at.is_some() || self.base_time.is_some() && self.new_time.is_some()
     }
@@ -194,8 +197,8 @@ impl Loading {
     fn binaries(&self) -> crate::binary::Binaries {
         let folders = std::env::var_os(BINARY_VARIABLE).unwrap_or_default();
         let folders = std::env::split_paths(&folders).filter(|folder| !folder.as_os_str().is_empty()).collect();
-        let of_side = |own: &[PathBuf]| [own, &self.binary].concat();
-        let binaries = crate::binary::Binaries::new(of_side(&self.base_binary), of_side(&self.new_binary));
+        let binaries_of = |side_binaries: &[PathBuf]| [side_binaries, &self.binary].concat();
+        let binaries = crate::binary::Binaries::new(binaries_of(&self.base_binary), binaries_of(&self.new_binary));
         binaries.with_folders(folders).with_any_build(self.any_build)
     }
 }

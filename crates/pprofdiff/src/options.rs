@@ -1,6 +1,6 @@
-//! Options as rows of a table: one row is an option on every face. From the rows of a [`Query`](crate::Query) and of a
-//! [`Loading`](crate::loading::Loading) come clap's arguments, Python's keywords with their types and docstrings, the
-//! questions of the page and of agents, and what a report says of itself.
+//! Options as rows of tables, so that every interface offers the same options. The rows of [`Query`](crate::Query) and
+//! [`Loading`](crate::loading::Loading) produce clap's arguments, Python's keywords with their types and docstrings,
+//! the options of the page and of agents, and the settings in a report.
 
 use std::path::PathBuf;
 
@@ -13,25 +13,25 @@ use pprofdiff_profile::input::InputFormat;
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct OptionRow<T: 'static> {
-    /// Its name in Python, JSON and on the page; the command has it with hyphens.
+    /// The name in Python, JSON and on the page. The command line uses hyphens instead of underscores.
     pub name: &'static str,
-    /// What it does, in a line.
+    /// A one-line description.
     pub about: &'static str,
-    /// What else is to be known of it, for long help and docstrings; may be empty.
+    /// Additional sentences for long help and docstrings; may be empty.
     pub notes: &'static str,
-    /// What stands for its value in help.
+    /// The placeholder for the value in help.
     pub value_name: &'static str,
-    /// Its type in Python's annotations.
+    /// The type in Python annotations.
     pub annotation: &'static str,
-    /// Under which heading it stands in help.
+    /// The heading in help.
     pub heading: Heading,
-    /// Who is offered it, besides those who ask for all options.
+    /// The audience of the option, besides readers of complete lists.
     pub offered: Offered,
-    /// Which views take it.
+    /// The views that support the option.
     pub scope: Scope,
-    /// How a report says that it was set.
+    /// How a report mentions that the option was set.
     pub reported: Reported,
-    /// What values it takes.
+    /// The kind of values that the option accepts.
     pub kind: fn() -> OptionKind,
     pub(crate) get: fn(&'static str, &T) -> OptionValue,
     pub(crate) set: fn(&'static str, &mut T, OptionValue) -> Result<()>,
@@ -45,24 +45,24 @@ impl<T> Clone for OptionRow<T> {
 
 impl<T> Copy for OptionRow<T> {}
 
-/// Headings of help, in their order.
+/// Headings in help, in their order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Heading {
-    /// What is looked at.
+    /// The values and rows to show.
     Selection,
-    /// Which samples and frames take part.
+    /// The samples and frames to include.
     Filters,
-    /// How rows are counted and shown.
+    /// How rows are counted and displayed.
     Display,
-    /// How profiles are read.
+    /// How profiles are loaded.
     Loading,
-    /// How much an input may take.
+    /// Limits on the size of an input.
     Limits,
 }
 
 impl Heading {
-    /// The heading's words.
+    /// Returns the text of the heading.
     pub fn name(self) -> &'static str {
         match self {
             Heading::Selection => "Selection",
@@ -74,27 +74,27 @@ impl Heading {
     }
 }
 
-/// Who is offered an option.
+/// The audience of an option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Offered {
     /// Readers of long help.
     Rarely,
-    /// Readers of short help as well.
+    /// Readers of long and short help.
     Usually,
-    /// Agents too, who pay for each option that they read.
+    /// Agents too, which pay for each option that they read.
     Always,
 }
 
-/// Which views take an option: each view takes those up to its own scope.
+/// The views that support an option. A view supports the options up to its own scope.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Scope {
     /// All views.
     Everything,
-    /// Views that show values in rows: stacks, labels, source lines, and those below.
+    /// Views with values in rows: stacks, labels, source lines, and the views of later scopes.
     Rows,
-    /// Views of frames: the call graph, and those below.
+    /// Views of frames: the call graph, and the views of later scopes.
     Frames,
     /// Views of frames with their sums: callers and callees, and the table of frames.
     Sums,
@@ -102,31 +102,31 @@ pub enum Scope {
     Table,
 }
 
-/// How a report says what an option was set to.
+/// How a report mentions the value of an option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reported {
-    /// For machines always, for people where it is set.
+    /// Always in machine-readable reports; in reports for people only if it is set.
     Always,
-    /// Where it is set.
+    /// Only if it is set.
     WhenSet,
-    /// By other means: in a field or a line of its own, or by the values.
+    /// Through a field or line of its own, or through the values.
     Elsewhere,
 }
 
-/// What values an option takes.
+/// The kind of values that an option accepts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OptionKind {
-    /// It is on or off.
+    /// A flag that is on or off.
     Flag,
     /// Any text.
     Text,
     /// A whole number.
     Count,
-    /// A number, or a text that stands for one.
+    /// A number, or a text that stands for a number.
     Number,
-    /// Texts, which the command has with this character between them.
+    /// Several texts, which the command line separates by this character.
     Texts(char),
     /// Paths of files and folders.
     Paths,
@@ -134,13 +134,13 @@ pub enum OptionKind {
     Choice(Vec<&'static str>),
 }
 
-/// A value of an option, as it is given and as it is read back.
+/// A value of an option, for setting it and for reading it back.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OptionValue {
     /// On or off.
     Flag(bool),
-    /// Texts; of what takes one text, that one or none.
+    /// Texts. An option with a single text has zero or one.
     Texts(Vec<String>),
     /// Paths.
     Paths(Vec<PathBuf>),
@@ -150,16 +150,16 @@ impl OptionValue {
     pub(crate) fn one(self) -> Result<Option<String>> {
         match self {
             OptionValue::Texts(mut texts) if texts.len() <= 1 => Ok(texts.pop()),
-            _ => Err(Error::query("it takes one text")),
+            _ => Err(Error::query("must be a single text")),
         }
     }
 
-    /// The value in a line, with a list's own character between its texts.
+    /// Formats the value in one line, with the separator of its kind between several texts.
     pub fn text(&self, kind: &OptionKind) -> String {
-        let between = if let OptionKind::Texts(between) = kind { *between } else { ',' };
+        let separator = if let OptionKind::Texts(separator) = kind { *separator } else { ',' };
         match self {
             OptionValue::Flag(on) => on.to_string(),
-            OptionValue::Texts(texts) => texts.join(&between.to_string()),
+            OptionValue::Texts(texts) => texts.join(&separator.to_string()),
             OptionValue::Paths(paths) => {
                 paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(":")
             }
@@ -168,44 +168,43 @@ impl OptionValue {
 }
 
 impl<T> OptionRow<T> {
-    /// Its value.
-    pub fn get(&self, of: &T) -> OptionValue {
-        (self.get)(self.name, of)
+    /// Returns the value.
+    pub fn get(&self, target: &T) -> OptionValue {
+        (self.get)(self.name, target)
     }
 
-    /// True if another value than the usual one is set.
-    pub fn is_set(&self, of: &T) -> bool
+    /// Returns true if the value differs from the default.
+    pub fn is_set(&self, target: &T) -> bool
     where
         T: Default,
     {
-        self.get(of) != self.get(&T::default())
+        self.get(target) != self.get(&T::default())
     }
 
-    /// Sets it.
+    /// Sets the value.
     ///
-    /// # Errors
-    /// A value that the option does not take.
-    pub fn set(&self, of: &mut T, value: OptionValue) -> Result<()> {
-        (self.set)(self.name, of, value)
+    /// # Errors Fails if the option does not accept the value.
+    pub fn set(&self, target: &mut T, value: OptionValue) -> Result<()> {
+        (self.set)(self.name, target, value)
     }
 
-    /// `name=value`, or the name alone of what is on.
-    pub fn setting(&self, of: &T) -> String {
-        match self.get(of) {
+    /// Returns `name=value`, or only the name of a flag.
+    pub fn setting(&self, target: &T) -> String {
+        match self.get(target) {
             OptionValue::Flag(_) => self.name.to_owned(),
             value => format!("{}={}", self.name, value.text(&(self.kind)())),
         }
     }
 }
 
-/// The type of a field that an option sets.
-pub(crate) trait Field: Sized {
+/// The type of a struct field that an option sets.
+pub(crate) trait OptionField: Sized {
     fn kind() -> OptionKind;
     fn from_value(value: OptionValue) -> Result<Self>;
     fn to_value(&self) -> OptionValue;
 }
 
-impl Field for bool {
+impl OptionField for bool {
     fn kind() -> OptionKind {
         OptionKind::Flag
     }
@@ -213,7 +212,7 @@ impl Field for bool {
     fn from_value(value: OptionValue) -> Result<bool> {
         match value {
             OptionValue::Flag(on) => Ok(on),
-            _ => Err(Error::query("it is on or off")),
+            _ => Err(Error::query("must be on or off")),
         }
     }
 
@@ -222,7 +221,7 @@ impl Field for bool {
     }
 }
 
-impl Field for Option<String> {
+impl OptionField for Option<String> {
     fn kind() -> OptionKind {
         OptionKind::Text
     }
@@ -236,7 +235,7 @@ impl Field for Option<String> {
     }
 }
 
-impl Field for Option<TimeWindow> {
+impl OptionField for Option<TimeWindow> {
     fn kind() -> OptionKind {
         OptionKind::Text
     }
@@ -250,7 +249,7 @@ impl Field for Option<TimeWindow> {
     }
 }
 
-impl Field for Option<TimeSplit> {
+impl OptionField for Option<TimeSplit> {
     fn kind() -> OptionKind {
         OptionKind::Text
     }
@@ -264,13 +263,13 @@ impl Field for Option<TimeSplit> {
     }
 }
 
-impl Field for Option<u64> {
+impl OptionField for Option<u64> {
     fn kind() -> OptionKind {
         OptionKind::Count
     }
 
     fn from_value(value: OptionValue) -> Result<Option<u64>> {
-        let number = |text: String| text.parse().map_err(|_| Error::query(format!("{text:?} is no whole number")));
+        let number = |text: String| text.parse().map_err(|_| Error::query(format!("{text:?} is not a whole number")));
         value.one()?.map(number).transpose()
     }
 
@@ -279,7 +278,7 @@ impl Field for Option<u64> {
     }
 }
 
-impl Field for Option<&'static InputFormat> {
+impl OptionField for Option<&'static InputFormat> {
     fn kind() -> OptionKind {
         OptionKind::Choice(InputFormat::all().map(|format| format.name).collect())
     }
@@ -293,16 +292,16 @@ impl Field for Option<&'static InputFormat> {
     }
 }
 
-impl Field for Vec<String> {
+impl OptionField for Vec<String> {
     fn kind() -> OptionKind {
         OptionKind::Texts(':')
     }
 
-    /// An empty text is none: scripts pass variables that are not set.
+    /// Ignores empty texts, because scripts pass unset variables as empty arguments.
     fn from_value(value: OptionValue) -> Result<Vec<String>> {
         match value {
             OptionValue::Texts(texts) => Ok(texts.into_iter().filter(|text| !text.is_empty()).collect()),
-            _ => Err(Error::query("it takes texts")),
+            _ => Err(Error::query("must be texts")),
         }
     }
 
@@ -311,7 +310,7 @@ impl Field for Vec<String> {
     }
 }
 
-impl Field for Vec<PathBuf> {
+impl OptionField for Vec<PathBuf> {
     fn kind() -> OptionKind {
         OptionKind::Paths
     }
@@ -319,7 +318,7 @@ impl Field for Vec<PathBuf> {
     fn from_value(value: OptionValue) -> Result<Vec<PathBuf>> {
         match value {
             OptionValue::Paths(paths) => Ok(paths),
-            _ => Err(Error::query("it takes paths")),
+            _ => Err(Error::query("must be paths")),
         }
     }
 
@@ -328,7 +327,7 @@ impl Field for Vec<PathBuf> {
     }
 }
 
-/// A part of the whole in percent, written as `0.5` or `0.5%`.
+/// A percentage, written as `0.5` or `0.5%`.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Percent(pub f64);
 
@@ -338,15 +337,14 @@ impl std::str::FromStr for Percent {
     fn from_str(text: &str) -> Result<Percent> {
         let number = text.trim().strip_suffix('%').unwrap_or(text).trim().parse().ok();
         let percent = number.filter(|percent| (0.0..=100.0).contains(percent)).map(Percent);
-        percent
-            .ok_or_else(|| Error::query(format!("a part of the whole is 0 to 100 percent, such as 0.5, not {text:?}")))
+        percent.ok_or_else(|| Error::query(format!("must be a percentage from 0 to 100, such as 0.5, not {text:?}")))
     }
 }
 
-/// The type has a text for each value.
+/// Implements [`Field`] for types that convert to and from a text.
 macro_rules! by_text {
     ($($type:ty: $kind:expr, $text:expr;)*) => {$(
-        impl Field for $type {
+        impl OptionField for $type {
             fn kind() -> OptionKind {
                 $kind
             }
@@ -377,9 +375,9 @@ by_text! {
     };
 }
 
-/// Describes the options of a struct once: each row becomes a field of it and a row of its `FIELDS`. `$docs` is a macro
-/// of the rows as lines of a docstring, `$keywords` one of them as Python's signatures have them; `$others` are fields that
-/// are no options.
+/// Declares the options of a struct: each row becomes a field of the struct and a row of its `FIELDS`. `$docs` is the
+/// name of a macro that expands to the rows as lines of a docstring, and `$keywords` of a macro that expands to the
+/// rows as keywords of a Python signature. `$others` are fields that are not options.
 macro_rules! options {
     (
         $(#[$attribute:meta])*
@@ -401,7 +399,7 @@ macro_rules! options {
         }
 
         impl $target {
-            /// The options that are fields.
+            /// The options that are fields of the struct.
             pub(crate) const FIELDS: &'static [$crate::options::OptionRow<$target>] = &[$($($crate::options::OptionRow {
                 name: $name,
                 about: $about,
@@ -412,10 +410,10 @@ macro_rules! options {
                 offered: $crate::options::Offered::$offered,
                 scope: $crate::options::Scope::$scope,
                 reported: $crate::options::Reported::$reported,
-                kind: <$type as $crate::options::Field>::kind,
-                get: |_, of| $crate::options::Field::to_value(&of.$field),
-                set: |_, of, value| {
-                    of.$field = $crate::options::Field::from_value(value)?;
+                kind: <$type as $crate::options::OptionField>::kind,
+                get: |_, target| $crate::options::OptionField::to_value(&target.$field),
+                set: |_, target, value| {
+                    target.$field = $crate::options::OptionField::from_value(value)?;
                     Ok(())
                 },
             },)*)*];
@@ -428,7 +426,7 @@ macro_rules! options {
             () => { concat!($($("\n- `", $name, "`: ", $about, ".", $notes),*),*) };
         }
 
-        /// The options as keywords of a signature.
+        /// The options as keywords of a Python signature.
         #[doc(hidden)]
         #[macro_export]
         macro_rules! $keywords {

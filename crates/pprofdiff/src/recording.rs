@@ -1,4 +1,5 @@
-//! A folder of runs that `pprofdiff bench` took, as `runs.toml` in it describes them. docs/bench.md has the schema.
+//! A folder of runs that `pprofdiff bench` recorded, as described by its `runs.toml`. docs/bench.md documents the
+//! schema.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -8,49 +9,50 @@ use serde::{Deserialize, Serialize};
 use crate::loading::Loading;
 use crate::{Error, Result, Source};
 
-/// The file that describes the folder.
+/// The name of the file that describes the folder.
 pub const RUNS_FILE: &str = "runs.toml";
 const SCHEMA: &str = "pprofdiff-runs/1";
-/// What the sides are called.
+/// The names of the sides.
 pub const SIDES: [&str; 2] = ["base", "new"];
 
-/// The runs of two sides, and how they were taken.
+/// The runs of two sides, and the settings of the recording.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Recording {
-    /// The version of this description.
+    /// The schema version of this description.
     pub schema: String,
-    /// What was run.
+    /// The command that was run.
     pub command: Vec<String>,
-    /// What was run of the new side, if it was not the same.
+    /// The command of the new side; empty if both sides ran the same command.
     #[serde(default)]
     pub new_command: Vec<String>,
-    /// What was compared: `BASE..NEW` of a repository, or empty of two folders.
+    /// The compared range, `BASE..NEW` of a repository; empty for a comparison of two folders.
     #[serde(default)]
     pub range: String,
-    /// The folders that were compared, if no repository was.
+    /// The compared folders; empty for a repository.
     #[serde(default)]
     pub dirs: Vec<String>,
-    /// What builds a side.
+    /// The build command of a side.
     #[serde(default)]
     pub build: String,
-    /// Which side began, and how sides took turns.
+    /// The seed that decides which side starts, and in which order the sides alternate.
     pub seed: u64,
-    /// The change that matters, as a part.
+    /// The smallest change that matters, as a part.
     pub effect: f64,
-    /// The operations that each run is asked to do, where that can be said.
+    /// The number of operations that each run performs, if it is fixed.
     #[serde(default)]
     pub fixed_operations: Option<u64>,
-    /// After how many pairs runs ended as planned for the first time: then the one last look was taken.
+    /// The number of pairs after which the planned runs ended for the first time. The single last look happened then.
     #[serde(default)]
     pub last_look: Option<usize>,
-    /// What is known of the machine: names and values.
+    /// Facts about the machine: names and values.
     #[serde(default)]
     pub machine: Vec<(String, String)>,
-    /// What each side runs on: a name (of a compiler, say), and what the base and the new side have.
+    /// The software versions of both sides: a name (such as the compiler), the base's version and the new side's
+    /// version.
     #[serde(default)]
     pub versions: Vec<(String, String, String)>,
-    /// The runs, in the order in which they were taken.
+    /// The runs, in recording order.
     #[serde(default, rename = "run")]
     pub runs: Vec<RecordedRun>,
 }
@@ -61,50 +63,50 @@ pub struct Recording {
 pub struct RecordedRun {
     /// `base` or `new`.
     pub side: String,
-    /// Runs of the two sides with one number are a pair.
+    /// The number of the pair. Runs of both sides with equal numbers are a pair.
     pub pair: u64,
-    /// The commit; empty of a folder or a working tree.
+    /// The commit; empty for a folder or a working tree.
     #[serde(default)]
     pub commit: String,
-    /// The profiles below the folder; the first one is compared.
+    /// The profiles, relative to the folder. The first profile is compared.
     pub profiles: Vec<String>,
-    /// The total of that by operation, in its unit.
+    /// The total of the first profile per operation, in the profile's unit.
     pub total: f64,
-    /// Operations that were done.
+    /// The number of completed operations.
     #[serde(default)]
     pub operations: Option<f64>,
-    /// When it began, in seconds since 1970.
+    /// The start time in seconds since 1970.
     pub began: u64,
-    /// How long it took.
+    /// The duration in seconds.
     pub seconds: f64,
-    /// What the machine did meanwhile: names and numbers.
+    /// The state of the machine during the run: names and numbers.
     #[serde(default)]
     pub machine: Vec<(String, f64)>,
-    /// Why it is not like the other runs of its side; empty if it is.
+    /// The reason that the run differs from the other runs of its side; empty without a disturbance.
     #[serde(default)]
     pub disturbed: String,
 }
 
-/// A side of a folder of runs, which stands where a profile is wanted: `RUNS/base`, `RUNS/new`; or the profiles of a store
-/// that have some keys, `STORE/service=api/build=123`.
+/// A side of a folder of runs, used in place of a profile: `RUNS/base` or `RUNS/new`. It may also be the profiles of a
+/// store that match some keys: `STORE/service=api/build=123`.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct RecordedSide {
-    /// How it was named.
+    /// The path as it was typed.
     pub name: String,
     /// The profiles of its runs.
     pub runs: Vec<Source>,
-    /// Where the sources that these name are kept.
+    /// The folder with the sources that the profiles name.
     pub sources: PathBuf,
-    /// Where its binaries are kept.
+    /// The folder with the binaries.
     pub binaries: PathBuf,
 }
 
 impl RecordedSide {
-    /// The side that a path names; `None` of what is there, or lies in no folder of runs.
+    /// Returns the side that a path names. Returns `None` if the path exists, or lies in no folder of runs.
     ///
     /// # Errors
-    /// As [`Recording::read_sides`].
+    /// Returns the errors of [`Recording::read_sides`].
     pub fn named(path: &Path) -> Result<Option<RecordedSide>> {
         #[cfg(feature = "store")]
         if let Some(selection) = crate::store::Selection::named(path)? {
@@ -128,15 +130,15 @@ impl RecordedSide {
         Ok(Some(RecordedSide { name, runs, sources: sources[side].clone(), binaries: binaries[side].clone() }))
     }
 
-    /// Its runs, as a side of a diff.
+    /// Returns the runs, as a side of a diff.
     pub fn to_sources(&self) -> Vec<Source> {
         self.runs.clone()
     }
 
-    /// Its profiles as builds by their keys: of a store those of the key that is left open.
+    /// Returns the profiles of a side as builds by their keys. For a store, the builds are the values of the open key.
     ///
     /// # Errors
-    /// More than one key is open.
+    /// Returns an error if more than one key is open.
     pub fn builds(path: &Path) -> Result<Option<Vec<(String, Source)>>> {
         #[cfg(feature = "store")]
         if let Some(selection) = crate::store::Selection::named(path)? {
@@ -146,7 +148,7 @@ impl RecordedSide {
         Ok(RecordedSide::named(path)?.map(files).map(|files: Vec<PathBuf>| crate::input::file_builds(&files)))
     }
 
-    /// The sum of its runs.
+    /// Returns the sum of the runs.
     pub fn to_source(&self) -> Source {
         match &self.runs[..] {
             [one] if one.path().is_none() => one.clone(),
@@ -154,23 +156,23 @@ impl RecordedSide {
         }
     }
 
-    /// What a path stands for where one profile is wanted: a file, or the sum of a side's runs.
+    /// Resolves a path to a single profile: a file, or the sum of a side's runs.
     ///
     /// # Errors
-    /// A folder of runs, which has two sides; as [`RecordedSide::named`].
+    /// Returns an error for a folder of runs, because it has two sides, and the errors of [`RecordedSide::named`].
     pub fn source_of(path: &Path) -> Result<Source> {
         if Recording::is_in(path) {
             let sides = SIDES.map(|side| path.join(side).display().to_string()).join(" or ");
-            let why = format!("these are runs of two sides; for one of them name {sides}");
+            let why = format!("these are runs of two sides; for one side name {sides}");
             return Err(Error::query(why).in_input(&path.display().to_string()));
         }
         Ok(RecordedSide::named(path)?.map_or_else(|| Source::Path(path.to_owned()), |side| side.to_source()))
     }
 
-    /// What a path stands for on a side of a diff: a file, or a side's runs.
+    /// Resolves a path to a side of a diff: a file, or a side's runs.
     ///
     /// # Errors
-    /// As [`RecordedSide::source_of`].
+    /// Returns the errors of [`RecordedSide::source_of`].
     pub fn sources_of(path: &Path) -> Result<Vec<Source>> {
         match RecordedSide::named(path)? {
             Some(side) => Ok(side.to_sources()),
@@ -180,27 +182,27 @@ impl RecordedSide {
 }
 
 impl Recording {
-    /// One without runs.
+    /// Creates a recording without runs.
     pub fn new(command: &[String]) -> Recording {
         Recording { schema: SCHEMA.to_owned(), command: command.to_vec(), ..Recording::default() }
     }
 
-    /// What a side runs: 0 the base, 1 the new side.
+    /// Returns the command of a side: 0 for the base, 1 for the new side.
     pub fn command_of(&self, side: usize) -> &[String] {
         if side == 1 && !self.new_command.is_empty() { &self.new_command } else { &self.command }
     }
 
-    /// Where the sources that the sides' profiles name are kept, of the base and of the new side.
+    /// Returns the folders with the sources that the profiles name, for the base and for the new side.
     pub fn sources(dir: &Path) -> [PathBuf; 2] {
         SIDES.map(|side| dir.join("sources").join(side))
     }
 
-    /// Where their binaries are kept.
+    /// Returns the folders with the binaries of both sides.
     pub fn binaries(dir: &Path) -> [PathBuf; 2] {
         SIDES.map(|side| dir.join("binaries").join(side))
     }
 
-    /// True if the folder has such a description.
+    /// Returns true if the folder contains a description of runs.
     pub fn is_in(dir: &Path) -> bool {
         dir.join(RUNS_FILE).is_file()
     }
@@ -208,7 +210,8 @@ impl Recording {
     /// Reads the description of a folder.
     ///
     /// # Errors
-    /// There is none, it is no such TOML, or of another version; a profile that is not below the folder.
+    /// Returns an error for a missing file, invalid TOML, a different schema version, or a profile outside of the
+    /// folder.
     pub fn read(dir: &Path) -> Result<Recording> {
         let path = dir.join(RUNS_FILE);
         let name = path.display().to_string();
@@ -217,7 +220,7 @@ impl Recording {
         let first = |e: toml::de::Error| e.message().lines().next().unwrap_or_default().to_owned();
         let recording: Recording = toml::from_str(&text).map_err(|e| wrong(first(e)))?;
         if recording.schema != SCHEMA {
-            return Err(wrong(format!("its schema is {:?}; wanted is {SCHEMA:?}", recording.schema)));
+            return Err(wrong(format!("its schema is {:?}; expected {SCHEMA:?}", recording.schema)));
         }
         for run in &recording.runs {
             let is_below = |profile: &String| {
@@ -233,7 +236,7 @@ impl Recording {
         Ok(recording)
     }
 
-    /// The profiles that are compared, of the base and of the new side.
+    /// Returns the compared profiles of the base and of the new side.
     pub fn sides(&self, dir: &Path) -> [Vec<PathBuf>; 2] {
         SIDES.map(|side| {
             let runs = self.runs.iter().filter(|run| run.side == side);
@@ -241,19 +244,19 @@ impl Recording {
         })
     }
 
-    /// The profiles of a folder that are compared, of the base and of the new side.
+    /// Returns the compared profiles of a folder, for the base and for the new side.
     ///
     /// # Errors
-    /// As [`Recording::read`]; a side without a run.
+    /// Returns the errors of [`Recording::read`], and an error for a side without runs.
     pub fn read_sides(dir: &Path) -> Result<[Vec<PathBuf>; 2]> {
         let sides = Recording::read(dir)?.sides(dir);
         if sides.iter().any(Vec::is_empty) {
-            return Err(Error::query("a side has no run").in_input(&dir.display().to_string()));
+            return Err(Error::query("it needs at least one run per side").in_input(&dir.display().to_string()));
         }
         Ok(sides)
     }
 
-    /// Adds the binaries that a folder of runs keeps to how profiles are loaded, behind those that are named.
+    /// Adds the binaries in a folder of runs to the loading options, after explicitly named binaries.
     pub fn add_binaries(dir: &Path, loading: &mut Loading) {
         let [base, new] = Recording::binaries(dir);
         for (side, kept) in [(&mut loading.base_binary, base), (&mut loading.new_binary, new)] {
@@ -261,17 +264,19 @@ impl Recording {
         }
     }
 
-    /// The operations of a run of either side, if all runs know theirs.
+    /// Returns the mean number of operations per run on each side; `None` if some run lacks the number.
     pub fn operations(&self) -> Option<(f64, f64)> {
         let mean = |side: &str| {
             let runs = self.runs.iter().filter(|run| run.side == side);
-            let known: Option<Vec<f64>> = runs.map(|run| run.operations).collect();
-            known.filter(|known| !known.is_empty()).map(|known| known.iter().sum::<f64>() / known.len() as f64)
+            let operations: Option<Vec<f64>> = runs.map(|run| run.operations).collect();
+            operations
+                .filter(|operations| !operations.is_empty())
+                .map(|operations| operations.iter().sum::<f64>() / operations.len() as f64)
         };
         Some((mean("base")?, mean("new")?))
     }
 
-    /// The description as a file has it.
+    /// Formats the description as TOML.
     pub fn to_toml(&self) -> String {
         let mut text = String::new();
         let list = |all: &[String]| all.iter().map(|one| quoted(one)).collect::<Vec<_>>().join(", ");
@@ -315,7 +320,7 @@ impl Recording {
     }
 }
 
-/// A text as TOML has it between quotes.
+/// Quotes a text for TOML.
 fn quoted(text: &str) -> String {
     let mut quoted = String::from("\"");
     for c in text.chars() {
@@ -338,7 +343,7 @@ mod tests {
     use super::{RUNS_FILE, RecordedRun, RecordedSide, Recording, Source};
 
     #[test]
-    fn what_is_written_is_read_again() {
+    fn a_written_recording_is_read_back_unchanged() {
         let dir = std::env::temp_dir().join(format!("pprofdiff-recording-{}", std::process::id()));
         std::fs::create_dir_all(&dir).unwrap();
         let mut recording = Recording::new(&["a \"b\"\n\u{7f}".to_owned(), "c\\d".to_owned()]);
@@ -366,7 +371,7 @@ mod tests {
         assert_eq!(read, recording);
         assert_eq!(read.operations(), Some((10.0, 20.0)));
         assert_eq!(read.sides(&dir).map(|side| side.len()), [1, 2]);
-        // A side in place of a profile.
+        // A side replaces a profile.
         let new = RecordedSide::named(&dir.join("new")).unwrap().unwrap();
         let files: Vec<_> = new.runs.iter().filter_map(Source::path).collect();
         assert_eq!(files, [dir.join("new/cpu.pb.gz"), dir.join("new/cpu.pb.gz")]);
@@ -383,17 +388,17 @@ mod tests {
             let path = dir.join(other);
             assert!(matches!(RecordedSide::source_of(&path), Ok(Source::Path(kept)) if kept == path));
         }
-        // What is there is itself.
+        // An existing path refers to itself.
         std::fs::create_dir(dir.join("base")).unwrap();
         assert!(RecordedSide::named(&dir.join("base")).unwrap().is_none());
-        let said = |text: &str| {
+        let error = |text: &str| {
             write(text);
             Recording::read(&dir).unwrap_err().to_string()
         };
-        assert!(said(&recording.to_toml().replace("runs/1", "runs/2")).ends_with("wanted is \"pprofdiff-runs/1\""));
-        assert!(said(&recording.to_toml().replace("base/cpu", "../cpu")).ends_with("is not below the folder"));
-        assert!(said(&recording.to_toml().replace("side = \"base\"", "side = \"x\"")).contains("needs a side"));
-        assert!(said("x").starts_with(&dir.display().to_string()));
+        assert!(error(&recording.to_toml().replace("runs/1", "runs/2")).ends_with("expected \"pprofdiff-runs/1\""));
+        assert!(error(&recording.to_toml().replace("base/cpu", "../cpu")).ends_with("is not below the folder"));
+        assert!(error(&recording.to_toml().replace("side = \"base\"", "side = \"x\"")).contains("needs a side"));
+        assert!(error("x").starts_with(&dir.display().to_string()));
         std::fs::remove_dir_all(dir).unwrap();
     }
 }

@@ -1,7 +1,8 @@
-//! What is known of runtimes, as data: a row a language. Which frames are the system's and not the program's, which of
-//! them only answer to causes elsewhere (garbage collection, scheduling, locks), and which are artefacts of profiling.
+//! Knowledge about language runtimes, as data: one row per language. A row tells which frames belong to the system
+//! instead of the program, which of these react to causes elsewhere (garbage collection, scheduling, locks), and which
+//! are artefacts of profiling.
 //!
-//! Nothing else knows a language: `explain`, `check` and `runs` ask here.
+//! No other module knows languages: `explain`, `check` and `runs` use this table.
 
 use std::sync::OnceLock;
 
@@ -10,44 +11,47 @@ use regex::{Regex, bytes};
 use crate::Result;
 use crate::diff::compile;
 
-/// What is known of one language's runtime. Expressions match anywhere in a frame's name.
+/// The frames of one language's runtime. The regular expressions match anywhere in a frame's name.
 pub(crate) struct Runtime {
-    /// What it is called in results.
+    /// The name in results.
     pub name: &'static str,
-    /// Names that only it has, and the least share of the distinct names that they make up in its profiles.
+    /// A regular expression of names that only this runtime has, and the minimum fraction of distinct names that match
+    /// it in its profiles.
     detect: (&'static str, f64),
-    /// Frames that are no candidates for a cause: what the program does is done by its caller.
+    /// Frames that are no candidates for a cause: their caller represents the program's action.
     system: &'static str,
-    /// Frames whose cost answers to causes elsewhere, and differs most between equal runs.
+    /// Frames whose cost reacts to causes elsewhere, and varies most between equal runs.
     background: &'static str,
-    /// Leaf frames that profiling itself puts there: its caller was running.
+    /// Leaf frames that the profiler itself adds, while their caller was running.
     artefact: Option<&'static str>,
-    /// Frames that collect garbage, and frames that allocate what it is made of: both are known, or neither.
+    /// Frames that collect garbage, and frames that allocate memory. A row has both or neither.
     garbage: Option<(&'static str, &'static str)>,
-    /// Leaf frames of waits that are for the runtime's own locks.
+    /// Leaf frames that wait for the runtime's own locks.
     own_waits: Option<&'static str>,
-    /// Frames of the standard library and of what runs programs: no code of the reader's.
+    /// Frames of the standard library and of program runners, without code of the reader.
     standard: Option<&'static str>,
-    /// Frames of what runs benchmarks: it chooses how often, so the amount of work may be any.
+    /// Frames of benchmark runners. A runner chooses the number of iterations, so the amount of work varies.
     benchmark: Option<&'static str>,
-    /// Stacks end at the program's last frame: which of several inlined library frames a sample hits is chance.
+    /// True if stacks end at the program's last frame, because chance decides which of several inlined library frames a
+    /// sample hits.
     pub trim_library_leaves: bool,
-    /// Which of several inlined frames a profile shows differs even between runs of one binary.
+    /// True if profiles of one binary show different inlined frames, even between runs.
     pub unstable_inlining: bool,
-    /// A compiler decides while the program runs what it inlines, so runs of one build show different frames at the leaf.
+    /// True if a compiler decides about inlining while the program runs, so runs of one build show different leaf
+    /// frames.
     pub jit_inlining: bool,
-    /// Where what the row says is from, and whether profiles of ours were compared with it.
+    /// The origin of the row, and whether it was compared with profiles of our own.
     pub source: &'static str,
 }
 
-/// The first whose names are there counts; the last has no names of its own.
+/// The first row with enough matching names applies. The last row is the fallback, without names of its own.
 static RUNTIMES: [Runtime; 7] = [
     Runtime {
         name: "go",
         detect: (r"^(runtime|main|internal|sync)[./]", 0.05),
         system: r"^(runtime[./]|internal/(runtime|abi|cpu|bytealg|sync|race)\b|sync\.|sync/atomic|type:|memeqbody$|cmpbody$|aeshashbody$|memclr\w*$|memmove$|gcWriteBarrier\d?$|indexbytebody$|countbody$|callRet$|_rt0|_cgo)",
         background: r"^(runtime\.(gcAssistAlloc\d?|gcBgMarkWorker|gcStart|gcMarkDone|bgsweep|bgscavenge|wbBufFlush\d?|gcWriteBarrier\d?|gcmarknewobject|bulkBarrierPreWrite|deductAssistCredit|deductSweepCredit|futex\w*|lock2|unlock2|procyield\w*|osyield\w*|usleep\w*|findRunnable|schedule|park_m|mcall|semasleep|notesleep|semacquire1?|semrelease1?|madvise|sysUnused\w*)|(internal/)?sync\.\(\*Mutex\)\.(lockSlow|unlockSlow)|gcWriteBarrier\d?)$",
-        // A signal that asks a goroutine to yield; on a loaded machine up to a third of all samples end there.
+        // A signal that asks a goroutine to yield. On a loaded machine, up to a third of all samples end there.
         artefact: Some(r"^runtime\.asyncPreempt2?$"),
         garbage: Some((
             r"^(runtime\.(gc[A-Z]\w*|bgsweep|bgscavenge|wbBufFlush\d?|bulkBarrierPreWrite|deduct\w+Credit)|gcWriteBarrier\d?)$",
@@ -162,61 +166,62 @@ static RUNTIMES: [Runtime; 7] = [
     },
 ];
 
-/// An expression of the table. One that is invalid matches nothing, which a test sees. Names of runtimes are ASCII, and the
-/// letters of all scripts take most of the time to compile.
+/// Compiles an expression of the table. An invalid expression matches nothing, and a test detects it. Names of runtimes
+/// are ASCII, so the expression is restricted to ASCII: Unicode classes take most of the compile time.
 fn compiled(expression: &str) -> Option<Regex> {
     let ascii = expression.replace(r"\w", "[0-9A-Za-z_]").replace(r"\d", "[0-9]").replace(r"\b", r"(?-u:\b)");
     Regex::new(&ascii).ok()
 }
 
-/// The expressions by which runtimes are told apart, each once it is needed; those of a whole row take longer to compile.
+/// The expressions that detect a runtime, each compiled at its first use. Compiling a whole row takes longer.
 static DETECT: [OnceLock<Option<Regex>>; RUNTIMES.len()] = [const { OnceLock::new() }; RUNTIMES.len()];
 
-/// The other expressions of each row, each once it is needed: compiling them costs more than to look at a small profile.
+/// The other expressions of each row, each compiled at its first use: compiling them costs more than reading a small
+/// profile.
 static OTHERS: [[OnceLock<Option<Regex>>; 8]; RUNTIMES.len()] =
     [const { [const { OnceLock::new() }; 8] }; RUNTIMES.len()];
 
-/// What is asked of names.
+/// The properties of frames that a caller needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Asked {
-    /// Which are the system's, or artefacts: what views leave out.
+    /// System frames and artefacts, which views leave out.
     LeftOut,
-    /// All that is known.
+    /// All properties.
     All,
 }
 
-/// Where libraries lie: files of package managers and of installed languages.
+/// The paths of libraries: files of package managers and of installed languages.
 const LIBRARIES: &str = r"(^|/)(site-packages|dist-packages|node_modules|vendor|pkg/mod|\.cargo/registry|rustc)/|@v\d|^node:|^<frozen |/lib/python3\.\d+/|/usr/(include|lib|share)/|/go/src/";
 
 static IN_LIBRARIES: OnceLock<Option<Regex>> = OnceLock::new();
 
-/// True of a file that is of a library.
+/// Returns true if the file belongs to a library.
 pub(crate) fn is_library(file: &str) -> bool {
     IN_LIBRARIES.get_or_init(|| compiled(LIBRARIES)).as_ref().is_some_and(|libraries| libraries.is_match(file))
 }
 
-/// What a frame is.
+/// The properties of a frame.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Class {
-    /// The system's and not the program's.
+    /// The frame belongs to the system, not to the program.
     pub system: bool,
-    /// Its cost answers to causes elsewhere.
+    /// The cost of the frame reacts to causes elsewhere.
     pub background: bool,
-    /// As a leaf it is an artefact of profiling.
+    /// The frame, as a leaf, is an artefact of profiling.
     pub artefact: bool,
-    /// As a leaf it waits for a lock of the runtime's own.
+    /// The frame, as a leaf, waits for a lock of the runtime.
     pub own_waits: bool,
-    /// It runs a benchmark.
+    /// The frame runs a benchmark.
     pub benchmark: bool,
-    /// It collects garbage.
+    /// The frame collects garbage.
     pub collects: bool,
-    /// It allocates what becomes garbage.
+    /// The frame allocates memory that becomes garbage.
     pub allocates: bool,
-    /// It may be the program's own code: it is neither the system's nor of the standard library.
+    /// The frame may be the program's own code: it belongs neither to the system nor to the standard library.
     pub program: bool,
 }
 
-/// What a user says of the program's own runtime, besides the table.
+/// The user's additions to the table, for the program's own runtime.
 #[derive(Default)]
 pub(crate) struct UserRules {
     system: Vec<bytes::Regex>,
@@ -230,7 +235,7 @@ impl UserRules {
     }
 }
 
-/// The table `explain` of a `pprofdiff.toml`. Other tables are for others.
+/// The `explain` table of a `pprofdiff.toml`. Other tables are read elsewhere.
 #[cfg(feature = "check")]
 #[derive(Default, serde::Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -243,31 +248,31 @@ pub(crate) struct Settings {
 impl Settings {
     pub(crate) fn from_toml(text: &str) -> Result<Settings> {
         #[derive(serde::Deserialize)]
-        struct File {
+        struct ExplainConfig {
             #[serde(default)]
             explain: Settings,
         }
-        crate::check::toml::<File>(text).map(|file| file.explain)
+        crate::check::toml::<ExplainConfig>(text).map(|file| file.explain)
     }
 }
 
-/// The runtime that names belong to, and what each of them is.
+/// Detects the runtime of the names, and returns it with the properties of each name.
 pub(crate) fn classify<S: AsRef<str> + Sync>(
     names: &[S],
-    own: &UserRules,
+    user: &UserRules,
     asked: Asked,
 ) -> (&'static Runtime, Vec<Class>) {
-    let is_of = |(runtime, detect): (&Runtime, &OnceLock<Option<Regex>>)| {
+    let is_detected = |(runtime, detect): (&Runtime, &OnceLock<Option<Regex>>)| {
         let Some(detect) = detect.get_or_init(|| compiled(runtime.detect.0)) else { return false };
-        let found = names.iter().filter(|name| detect.is_match(name.as_ref())).count();
-        found > 0 && found as f64 > runtime.detect.1 * names.len() as f64
+        let matches = names.iter().filter(|name| detect.is_match(name.as_ref())).count();
+        matches > 0 && matches as f64 > runtime.detect.1 * names.len() as f64
     };
-    let of = RUNTIMES.iter().zip(DETECT.iter()).position(is_of).unwrap_or(RUNTIMES.len() - 1);
-    let runtime = &RUNTIMES[of];
-    let compile = |at: usize, expression: Option<&str>| {
-        let of_row = || expression.and_then(compiled);
-        let is_asked = asked == Asked::All || at < 2;
-        if is_asked { OTHERS[of][at].get_or_init(of_row) } else { &None }
+    let row = RUNTIMES.iter().zip(DETECT.iter()).position(is_detected).unwrap_or(RUNTIMES.len() - 1);
+    let runtime = &RUNTIMES[row];
+    let compile = |column: usize, expression: Option<&str>| {
+        let compile_expression = || expression.and_then(compiled);
+        let is_needed = asked == Asked::All || column < 2;
+        if is_needed { OTHERS[row][column].get_or_init(compile_expression) } else { &None }
     };
     let (collects, allocates) = runtime.garbage.unzip();
     let (system, artefact) = (compile(0, Some(runtime.system)), compile(1, runtime.artefact));
@@ -275,11 +280,11 @@ pub(crate) fn classify<S: AsRef<str> + Sync>(
     let (standard, own_waits) = (compile(4, runtime.standard), compile(5, runtime.own_waits));
     let (collects, allocates) = (compile(6, collects), compile(7, allocates));
     let is = |regex: &Option<Regex>, name: &str| regex.as_ref().is_some_and(|regex| regex.is_match(name));
-    let any = |own: &[bytes::Regex], name: &str| own.iter().any(|regex| regex.is_match(name.as_bytes()));
-    let is_system = |name: &str| is(system, name) || any(&own.system, name);
+    let any = |user: &[bytes::Regex], name: &str| user.iter().any(|regex| regex.is_match(name.as_bytes()));
+    let is_system = |name: &str| is(system, name) || any(&user.system, name);
     let class = |name: &str| Class {
         system: is_system(name),
-        background: is(background, name) || any(&own.background, name),
+        background: is(background, name) || any(&user.background, name),
         artefact: is(artefact, name),
         own_waits: is(own_waits, name),
         benchmark: is(benchmark, name),
@@ -290,7 +295,7 @@ pub(crate) fn classify<S: AsRef<str> + Sync>(
     (runtime, names.iter().map(|name| class(name.as_ref())).collect())
 }
 
-/// Of each name, whether it is of the language's runtime and not the program's.
+/// Returns, for each name, whether it belongs to the language's runtime and not to the program.
 pub fn are_system(names: &[String]) -> Vec<bool> {
     classify(names, &UserRules::default(), Asked::LeftOut).1.iter().map(|class| class.system).collect()
 }
@@ -300,7 +305,7 @@ mod tests {
     use super::{Asked, RUNTIMES, UserRules, classify, compiled};
 
     #[test]
-    fn every_row_is_valid_and_says_its_source() {
+    fn every_row_compiles_and_states_its_source() {
         for row in &RUNTIMES {
             let expressions = [
                 Some(row.detect.0),
@@ -309,8 +314,8 @@ mod tests {
                 row.artefact,
                 row.benchmark,
                 row.standard,
-                row.garbage.map(|of| of.0),
-                row.garbage.map(|of| of.1),
+                row.garbage.map(|pair| pair.0),
+                row.garbage.map(|pair| pair.1),
             ];
             assert!(expressions.into_iter().flatten().all(|expression| compiled(expression).is_some()));
             assert!(row.source.contains("untested") || row.source.contains("compared") || row.name == "other");
@@ -318,17 +323,17 @@ mod tests {
     }
 
     #[test]
-    fn names_tell_the_language_and_what_a_frame_is() {
+    fn names_determine_the_runtime_and_the_class_of_a_frame() {
         let classes = |names: &[&str]| {
             let (runtime, classes) =
                 classify(&names.iter().map(|n| (*n).to_owned()).collect::<Vec<_>>(), &UserRules::default(), Asked::All);
-            let of = |c: &super::Class| match (c.artefact, c.background, c.system) {
+            let letter = |c: &super::Class| match (c.artefact, c.background, c.system) {
                 (true, ..) => 'a',
                 (_, true, _) => 'b',
                 (_, _, true) => 's',
                 _ => '.',
             };
-            (runtime.name, classes.iter().map(of).collect::<String>())
+            (runtime.name, classes.iter().map(letter).collect::<String>())
         };
         let go =
             ["main.main", "runtime.mallocgc", "runtime.gcBgMarkWorker", "runtime.asyncPreempt", "memeqbody", "x/y.F"];

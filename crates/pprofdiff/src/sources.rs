@@ -1,12 +1,12 @@
-//! Source files on this machine, for listings: apart from loading profiles, the only place that reads files.
+//! Source files on this machine, for source listings. Only this module and the loading of profiles read files.
 //!
-//! Paths in a profile are untrusted, so a file is read only below the folders that the user named: a
-//! profile can't make a listing show another file. Unlike pprof we therefore neither open absolute paths as they
-//! are nor climb to parent folders. Instead the end of a path is enough: `/build/7/src/app/names.go` is found as
-//! `app/names.go` below a checkout.
+//! Paths in a profile are untrusted, so files are read only below the folders that the user named. A profile cannot
+//! make a listing show any other file. Unlike pprof, this module neither opens absolute paths as they are, nor follows
+//! `..` to parent folders. The end of a path suffices instead: `/build/7/src/app/names.go` is found as `app/names.go`
+//! below a checkout.
 //!
-//! The content of a folder may be untrusted too, and hold links (`env.go -> /proc/self/environ`). A link is
-//! followed where it leads to a regular file below the same folder, and nothing else is read.
+//! The content of a folder may also be untrusted, and contain links (`env.go -> /proc/self/environ`). A link is
+//! followed only if it leads to a regular file below the same folder.
 
 use std::cell::RefCell;
 use std::fs::{self, File};
@@ -19,39 +19,39 @@ use serde::{Deserialize, Serialize};
 use crate::diff::list::{SourceCode, SourceText};
 use pprofdiff_profile::random::HashMap;
 
-/// Longer files are not source files.
+/// The maximum size of a source file. Larger files are no source files.
 const MAX_BYTES: u64 = 16 << 20;
 
-/// Folders with the sources of both builds.
+/// The source folders of both builds.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SourceDirs {
     base: Vec<PathBuf>,
     new: Vec<PathBuf>,
 }
 
-/// The sources below [`SourceDirs`]; each path is looked for once, and each file read once, whatever paths and links
-/// lead to it.
+/// The source files below [`SourceDirs`]. Each path is searched once, and each file is read once, whatever paths and
+/// links lead to it.
 #[derive(Debug)]
 pub struct SourceFiles<'d> {
     dirs: &'d SourceDirs,
-    found: RefCell<HashMap<(bool, String), Option<SourceText>>>,
-    /// By their real paths.
+    texts_by_path: RefCell<HashMap<(bool, String), Option<SourceText>>>,
+    /// The contents of files by their real paths.
     texts: RefCell<HashMap<PathBuf, Arc<str>>>,
 }
 
 impl SourceDirs {
-    /// Looks below `base` for the base's files and below `new` for the new side's; of several folders the first that
-    /// has the file is used.
+    /// Searches the base's files below `base`, and the new side's files below `new`. The first folder with the file is
+    /// used.
     ///
-    /// Below a folder, a path is looked for whole, then without its first part, and so on. Its last part alone is
-    /// enough only if the part before it is the folder's name: else any `main.go` would do.
+    /// Below a folder, the whole path is tried first, then the path without its first part, and so on. The last part
+    /// alone suffices only if the part before it is the folder's name. Otherwise any `main.go` would match.
     pub fn new(base: Vec<PathBuf>, new: Vec<PathBuf>) -> SourceDirs {
         SourceDirs { base, new }
     }
 
-    /// The files below them.
+    /// Returns the files below the folders.
     pub fn files(&self) -> SourceFiles<'_> {
-        SourceFiles { dirs: self, found: RefCell::default(), texts: RefCell::default() }
+        SourceFiles { dirs: self, texts_by_path: RefCell::default(), texts: RefCell::default() }
     }
 }
 
@@ -62,7 +62,7 @@ impl SourceFiles<'_> {
         if parts.contains(&"..") {
             return None;
         }
-        // What is before a drive's letter or with it would lead out of the folder on Windows.
+        // On Windows, a path from a drive letter on would lead out of the folder.
         let drive = parts.iter().rposition(|p| p.ends_with(':')).map_or(0, |i| i + 1);
         for dir in if base { &self.dirs.base } else { &self.dirs.new } {
             for first in drive..parts.len() {
@@ -79,7 +79,7 @@ impl SourceFiles<'_> {
         None
     }
 
-    /// What a regular file below a folder says; invalid UTF-8 is replaced.
+    /// Returns the content of a regular file below a folder. Invalid UTF-8 is replaced.
     fn read(&self, dir: &Path, file: &Path) -> Option<Arc<str>> {
         let dir = fs::canonicalize(dir).ok()?;
         let real = fs::canonicalize(dir.join(file)).ok()?;
@@ -101,37 +101,37 @@ impl SourceFiles<'_> {
 impl SourceCode for SourceFiles<'_> {
     fn find(&self, base: bool, path: &str) -> Option<SourceText> {
         let key = (base, path.to_owned());
-        if let Some(found) = self.found.borrow().get(&key) {
-            return found.clone();
+        if let Some(text) = self.texts_by_path.borrow().get(&key) {
+            return text.clone();
         }
-        let found = self.look(base, path);
-        self.found.borrow_mut().insert(key, found.clone());
-        found
+        let text = self.look(base, path);
+        self.texts_by_path.borrow_mut().insert(key, text.clone());
+        text
     }
 }
 
-/// True if this is the folder's name, also where the folder is given as `.`.
+/// Returns true if `name` is the folder's name, even if the folder was given as `.`.
 fn is_named(dir: &Path, name: &str) -> bool {
     let full = fs::canonicalize(dir);
     full.as_deref().unwrap_or(dir).file_name().is_some_and(|n| n == name)
 }
 
-/// Opens what lies below a folder, step by step and through no link, so that a link created meanwhile can't lead
-/// out of it. Opening a pipe does not block.
+/// Opens a file below a folder step by step, and follows no link, so a link that is created in the meantime cannot lead
+/// out of the folder. Opening a pipe does not block.
 #[cfg(unix)]
 fn open(dir: &Path, below: &Path) -> io::Result<File> {
     use rustix::fs::{Mode, OFlags};
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let mut at = rustix::fs::open(dir, flags | OFlags::DIRECTORY, Mode::empty())?;
+    let mut handle = rustix::fs::open(dir, flags | OFlags::DIRECTORY, Mode::empty())?;
     let mut parts = below.components().peekable();
     while let Some(part) = parts.next() {
         let flags = if parts.peek().is_some() { flags | OFlags::DIRECTORY } else { flags };
-        at = rustix::fs::openat(&at, part.as_os_str(), flags, Mode::empty())?;
+        handle = rustix::fs::openat(&handle, part.as_os_str(), flags, Mode::empty())?;
     }
-    Ok(at.into())
+    Ok(handle.into())
 }
 
-/// Opens what lies below a folder. Not safe against a link that is created at this moment.
+/// Opens a file below a folder. A link that is created at this moment can still lead out of it.
 #[cfg(not(unix))]
 fn open(dir: &Path, below: &Path) -> io::Result<File> {
     File::open(dir.join(below))
@@ -159,7 +159,7 @@ mod tests {
         for path in ["names/names.go", "app/names/names.go", "/build/7/names/names.go", r"C:\src\names\names.go"] {
             assert_eq!(find(path), names, "{path}");
         }
-        // The last part alone could be any program's.
+        // The last part alone could belong to any program.
         assert_eq!(find("/src/app/main.go").as_deref(), Some("main"));
         assert_eq!(find("main.go").as_deref(), Some("main"));
         let secret = root.join("secret").display().to_string();
@@ -198,7 +198,7 @@ mod tests {
             symlink(to, app.join(link)).unwrap();
         }
         assert!(std::process::Command::new("mkfifo").arg(app.join("pipe.go")).status().unwrap().success());
-        // The folder itself may be reached through a link: it is the user's.
+        // The folder itself may be reached through a link, because the user named it.
         symlink("app", root.join("link")).unwrap();
         for folder in [app.clone(), root.join("link"), root.join("apple/../app")] {
             let sources = SourceDirs::new(vec![folder.clone()], vec![]);

@@ -1,5 +1,5 @@
-//! Stores of profiles, and what their functions cost: computed once, when a profile is added, so that a history is made of
-//! columns that are there already.
+//! Stores of profiles, with the costs of their functions. The costs are computed once, when a profile is added, so that
+//! a history only reads existing columns.
 
 use std::sync::Arc;
 
@@ -9,16 +9,16 @@ pub use pprofdiff_profile::store::{
     Added, Compaction, Costs, FunctionCost, Partition, Selection, Store, StoredProfile, TypeCosts, store_pairs,
 };
 
-/// Adds a profile to a store, with what its functions cost.
+/// Adds a profile to a store, together with the costs of its functions.
 ///
 /// # Errors
-/// As [`Store::add`]; a written diff, which is no profile of one build.
+/// Returns the errors of [`Store::add`], and an error for a written diff, because it is not the profile of one build.
 pub fn add(store: &Store, profile: &Arc<Profile>, keys: &[(String, String)]) -> Result<Added> {
     profile.one_sided()?;
     store.add(profile, keys, &costs(profile)?)
 }
 
-/// What the functions of a profile cost, in all sample types.
+/// Returns the costs of a profile's functions, in all sample types.
 fn costs(profile: &Arc<Profile>) -> Result<Costs> {
     let diff = Diff::of_profile(profile)?;
     let selection = diff.select(&Query::default())?;
@@ -29,7 +29,8 @@ fn costs(profile: &Arc<Profile>) -> Result<Costs> {
         let measure = selection.measure_type(index, Normalize::None)?;
         let event = explain::sampling(&measure)?.0.first().copied().unwrap_or(0.0);
         let top = measure.top(Sort::Flat);
-        // What is warned of names the profile, or asks for a binary.
+        // A warning names the profile or asks for a binary, so a profile with warnings cannot be reduced to plain
+        // costs.
         costs.is_plain &= top.summary.warnings.is_empty();
         let function = |row: &crate::TopRow| {
             let [function, binary] = top.frames.function(row.frame).map(|t| String::from_utf8_lossy(t).into_owned());

@@ -1,4 +1,4 @@
-//! What bench takes.
+//! The arguments of `bench`.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use clap::Args;
 
 use super::gates::{BaselineArgs, ExplainArgs, GitArgs, percentage};
 use super::jobs::duration;
-use super::sides::Sides;
+use super::sides::SideArgs;
 use super::table::{LoadArgs, QueryArgs};
 use super::views::OutputArgs;
 
@@ -18,34 +18,34 @@ pub struct BenchArgs {
     /// BASE..NEW, BASE...NEW (from the merge base), or BASE against the working tree
     #[arg(value_name = "BASE..NEW", conflicts_with_all = ["base_dir", "new_dir", "more"])]
     pub range: Option<String>,
-    /// The base's folder, without git
+    /// Directory of the base, instead of a commit
     #[arg(long, value_name = "DIR", requires = "new_dir", conflicts_with = "more", hide_short_help = true)]
     pub base_dir: Option<PathBuf>,
-    /// The new side's folder
+    /// Directory of the new side
     #[arg(long, value_name = "DIR", requires = "base_dir", hide_short_help = true)]
     pub new_dir: Option<PathBuf>,
-    /// What the base runs, in place of CMD: words with quotes; NAME=value before them sets a variable
+    /// Command for the base instead of CMD, as one quoted string; NAME=value before it sets a variable
     #[arg(long, value_name = "CMD", conflicts_with = "more", hide_short_help = true)]
     pub base_cmd: Option<String>,
-    /// What the new side runs, in place of CMD
+    /// Command for the new side instead of CMD
     #[arg(long, value_name = "CMD", conflicts_with = "more", hide_short_help = true)]
     pub new_cmd: Option<String>,
-    /// Run this in a shell on each side first
+    /// Shell command to run on each side before the runs
     #[arg(long, value_name = "CMD")]
     pub build: Option<String>,
-    /// End when a change larger than this is ruled out [default: 2%]
+    /// Stop once any change larger than this is ruled out [default: 2%]
     #[arg(long, value_name = "PERCENT", value_parser = percentage)]
     pub effect: Option<f64>,
-    /// The most runs of a side [default: 20]
+    /// Maximum number of runs per side [default: 20]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(2..=1000))]
     pub runs: Option<u64>,
     /// Stop after this time, even during a checkout, a build or a run (5m)
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub max_time: Option<Duration>,
-    /// Which side begins, and how they take turns
+    /// Seed for the order of the two sides
     #[arg(long, value_name = "N", default_value_t = 1, hide_short_help = true)]
     pub seed: u64,
-    /// The folder that profiles and runs.toml go to
+    /// Directory for the profiles and runs.toml
     #[arg(
         long,
         value_name = "RUNS",
@@ -54,31 +54,31 @@ pub struct BenchArgs {
         hide_short_help = true
     )]
     pub into: PathBuf,
-    /// Go on with the runs of this folder
+    /// Continue the runs in this directory
     #[arg(long, value_name = "RUNS")]
     pub more: Option<PathBuf>,
-    /// Run the commands in the --more folder without asking
+    /// Run the commands in the --more directory without asking
     #[arg(long, requires = "more", hide_short_help = true)]
     pub yes: bool,
-    /// Measure commits between, to find the one that made a change
+    /// Measure commits in between, to find the commit that made the change
     #[arg(long)]
     pub bisect: bool,
-    /// End as check does: a limit such as 'total>+5%'
+    /// Exit like `check`: fail if a limit such as 'total>+5%' is exceeded
     #[arg(long, value_name = "RULE")]
     pub fail_on: Vec<String>,
-    /// The same with the limits of this file
+    /// Exit like `check`, with the limits in this file
     #[arg(long, value_name = "FILE", hide_short_help = true)]
     pub config: Option<PathBuf>,
-    /// The same against a branch's last profiles in this folder, as check --baseline
+    /// Exit like `check --baseline`: compare with a branch's last profiles in this directory
     #[arg(long, value_name = "DIR", hide_short_help = true)]
     pub baseline: Option<PathBuf>,
-    /// Store the new side's profiles there, unless they exceed a limit
+    /// Store the new side's profiles in the baseline, unless they exceed a limit
     #[arg(long, requires = "baseline", hide_short_help = true)]
     pub store: bool,
-    /// The branch that is compared with, and under which profiles are stored
+    /// Branch to compare with, and to store profiles under
     #[arg(long, value_name = "NAME", default_value = "main", requires = "baseline", hide_short_help = true)]
     pub branch: String,
-    /// Write to this file as well: a page (.html), the findings (.md), a diff (.pb.gz)
+    /// Also write this file: a page (.html), the findings (.md) or a diff (.pb.gz)
     #[arg(long, value_name = "FILE", hide_short_help = true)]
     pub report: Vec<PathBuf>,
     #[command(flatten)]
@@ -87,13 +87,13 @@ pub struct BenchArgs {
     pub output: OutputArgs,
     #[command(flatten)]
     pub load: LoadArgs,
-    /// The benchmark: go test -bench, node, py-spy, perf, or any with {profile} in it
+    /// The benchmark: go test -bench, node, py-spy, perf, or any command with {profile}
     #[arg(last = true, value_name = "CMD", num_args = 1..)]
     pub command: Vec<OsString>,
 }
 
 impl BenchArgs {
-    /// What check is to know of the store.
+    /// Returns the baseline arguments of `check` that correspond to the arguments of `bench`.
     pub fn baseline(&self, commit: Option<String>) -> BaselineArgs {
         BaselineArgs {
             dir: self.baseline.clone(),
@@ -109,8 +109,8 @@ impl BenchArgs {
 }
 
 impl ExplainArgs {
-    /// What bench explains: a folder of runs.
-    pub fn of(input: Sides, git: GitArgs, args: &BenchArgs) -> ExplainArgs {
+    /// Returns the arguments for explaining a directory of runs.
+    pub fn for_runs(input: SideArgs, git: GitArgs, args: &BenchArgs) -> ExplainArgs {
         ExplainArgs {
             input,
             ops: None,
@@ -133,15 +133,15 @@ impl ExplainArgs {
 const BENCH_HELP: &str = "\
 Examples:
   pprofdiff bench main..branch -- go test -bench Parse ./parser
-  pprofdiff bench HEAD --build 'npm ci' -- node bench.js         HEAD against what is not committed
+  pprofdiff bench HEAD --build 'npm ci' -- node bench.js         HEAD against uncommitted changes
   pprofdiff bench v1.4..v1.5 --build make -- perf record -g ./app input
-  pprofdiff bench main..branch -- ./run --cpuprofile {profile}   or the file of $PPROFDIFF_PROFILE
+  pprofdiff bench main..branch -- ./run --cpuprofile {profile}   or write the file $PPROFDIFF_PROFILE
   pprofdiff bench --base-dir old --new-dir new --effect 1% --max-time 10m -- py-spy record -- python3 app.py
-  pprofdiff bench --base-cmd './app -old {profile}' --new-cmd 'GOGC=50 ./app {profile}'   two commands, here
+  pprofdiff bench --base-cmd './app -old {profile}' --new-cmd 'GOGC=50 ./app {profile}'   two commands
   pprofdiff bench main..branch --fail-on 'total>+5%' --bisect -o report.html -- node bench.js
-  pprofdiff bench --more pprofdiff-runs --runs 40                go on
-  pprofdiff explain pprofdiff-runs                               say it again
+  pprofdiff bench --more pprofdiff-runs --runs 40                continue these runs
+  pprofdiff explain pprofdiff-runs                               explain them again
 
-Runs are taken in turns until a change of the total or of a function is certain, or one larger than --effect is ruled out.
-Ctrl-C ends with what is measured. Exit codes: 0 done, 2 usage or input error, 130 if too little was measured before
-Ctrl-C; with limits those of check.";
+The sides run in turns until a change of the total or of a function is certain, or one larger than --effect is ruled
+out. Ctrl-C stops and reports the runs so far. Exit codes: 0 done, 2 usage or input error, 130 if Ctrl-C came before the
+first pair of runs; with limits those of `check`.";

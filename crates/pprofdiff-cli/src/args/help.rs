@@ -1,5 +1,7 @@
-//! Short help: one screen a verb. What is rarely used is named at its end and described by `--help`; formats have a verb of
-//! their own.
+//! Help: the verbs of `pprofdiff -h` under four headings, and short help that fits one screen for each verb.
+//!
+//! Short help describes the common options and only names rare options at its end; `--help` describes all of them.
+//! The formats have a verb of their own, because their list would fill the screen.
 
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
 use pprofdiff::Query;
@@ -7,17 +9,34 @@ use pprofdiff::input::InputFormat;
 use pprofdiff::options::{Heading, Scope};
 use pprofdiff_report::{Format, Takes, ViewSpec};
 
-/// Columns of the names that stand at the end of short help.
+/// The width of the list of rare options at the end of short help.
 const COLUMNS: usize = 98;
 
-/// The options of a verb, listed only when that verb is asked: listing those of all verbs takes longer than a small table.
-/// What looks at other verbs builds the command first, see [`whole`](super::whole).
+/// The headings of the verbs, in their order, each with its verbs. [`TOOLS`] has all other verbs.
+const GROUPS: [(&str, &[&str]); 3] = [
+    ("Compare", &["diff", "explain", "batch", "series"]),
+    (
+        "Look at one profile, or compare two",
+        &[
+            "top", "tree", "peek", "roots", "list", "disasm", "stacks", "traces", "labels", "info", "raw", "comments",
+            "serve",
+        ],
+    ),
+    ("Automate", &["check", "bench", "mcp"]),
+];
+
+/// The heading of the verbs that are in none of the [`GROUPS`].
+const TOOLS: &str = "Tools";
+
+/// Defers the options of a verb until the command line names that verb, because building the options of all verbs takes
+/// longer than printing a small table. Code that inspects other verbs must build the command first, see
+/// [`whole`](super::whole).
 pub struct Later<T>(pub T);
 
 impl<T: Args> Args for Later<T> {
     fn augment_args(command: Command) -> Command {
-        // What the verb is about stands at the verb, and not at the options that verbs share.
         command.defer(|command| {
+            // The verb's own help line, not the doc comment of the argument struct, which several verbs may share.
             let about = command.get_about().cloned().unwrap_or_default();
             fit(without_unfit(T::augment_args(command).about(about).long_about(None)))
         })
@@ -38,13 +57,17 @@ impl<T: FromArgMatches> FromArgMatches for Later<T> {
     }
 }
 
-/// The options of the verb that need not be named: short help of the command has room for the verbs.
+/// The options of the verb that the command line may omit. The help of the command lists the verbs instead of these
+/// options; `pprofdiff diff --help` describes them.
 pub struct Unnamed<T>(pub T);
 
 impl<T: Args> Args for Unnamed<T> {
     fn augment_args(command: Command) -> Command {
-        let options = "Options: pprofdiff VERB -h, of pprofdiff BASE NEW: pprofdiff diff -h; with examples: --help";
-        T::augment_args(command).mut_args(|arg| arg.hide_short_help(true)).after_help(options)
+        let options = "Common options of a verb: pprofdiff VERB -h. All options and examples: pprofdiff VERB --help.\n\
+                       `pprofdiff BASE NEW` takes the options of `pprofdiff diff`; `pprofdiff -V` prints the version.";
+        let template =
+            format!("{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{}{{after-help}}", verbs(&command));
+        T::augment_args(command).help_template(template).after_help(options)
     }
 
     fn augment_args_for_update(command: Command) -> Command {
@@ -62,24 +85,42 @@ impl<T: FromArgMatches> FromArgMatches for Unnamed<T> {
     }
 }
 
-/// What some verbs would refuse that share their options with others, besides what is beyond their view's scope.
+/// Lists the verbs of `command` under their headings, each with its help line.
+fn verbs(command: &Command) -> String {
+    let verbs: Vec<&Command> = command.get_subcommands().filter(|verb| !verb.is_hide_set()).collect();
+    let is_grouped = |name: &str| GROUPS.iter().any(|(_, names)| names.contains(&name));
+    let tools = verbs.iter().map(|verb| verb.get_name()).filter(|name| !is_grouped(name)).collect::<Vec<_>>();
+    let header = command.get_styles().get_header();
+    let mut lines = Vec::new();
+    for (heading, names) in GROUPS.iter().copied().chain([(TOOLS, &tools[..])]) {
+        lines.push(format!("{header}{heading}:{header:#}"));
+        for verb in names.iter().filter_map(|name| verbs.iter().find(|verb| verb.get_name() == *name)) {
+            let about = verb.get_about().map(ToString::to_string).unwrap_or_default();
+            lines.push(format!("  {:<12} {about}", verb.get_name()));
+        }
+    }
+    lines.join("\n")
+}
+
+/// Pairs of a verb and an option that the verb rejects, although it shares the option's struct with other verbs.
+/// Options beyond the scope of a verb's view are found by their scope, and are not listed here.
 const UNFIT: [(&str, &str); 3] = [("explain", "granularity"), ("explain", "normalize"), ("batch", "mean")];
 
-/// Leaves out of help what the verb's view does not take; who gives it all the same is told so.
+/// Hides the options that the verb's view does not support. They still parse, so that the error can name the option.
 fn without_unfit(command: Command) -> Command {
     let verb = command.get_name().to_owned();
     let spec = ViewSpec::all().iter().find(|spec| spec.name == verb);
     let scope = spec.map_or(Scope::Table, |spec| spec.scope);
     let is_ordered = spec.is_none_or(|spec| spec.view.is_none() || spec.takes.contains(&Takes::Sort));
     let beyond = Query::options().filter(|option| option.scope > scope).map(|option| option.name);
-    let unfit = UNFIT.iter().filter(|(of, _)| *of == verb).map(|(_, name)| *name);
+    let unfit = UNFIT.iter().filter(|(name, _)| *name == verb).map(|(_, name)| *name);
     let unfit: Vec<&str> = beyond.chain(unfit).chain((!is_ordered).then_some("sort")).collect();
     command.mut_args(|arg| if unfit.contains(&arg.get_id().as_str()) { arg.hide(true) } else { arg })
 }
 
-/// Moves to long help what follows the options, and names at the end of short help those that it hides.
+/// Moves the text below the options to long help, and ends short help with the names of the options that it hides.
 fn fit(command: Command) -> Command {
-    let below = command.get_after_help().cloned().unwrap_or_default();
+    let long_help = command.get_after_help().cloned().unwrap_or_default();
     let hidden = |arg: &&Arg| arg.is_hide_short_help_set() && !arg.is_hide_set();
     let mut groups = [("More:", String::new()), ("Loading:", String::new()), ("Limits:", String::new())];
     for arg in command.get_arguments().filter(hidden) {
@@ -91,26 +132,26 @@ fn fit(command: Command) -> Command {
         };
         let names = &mut groups[group].1;
         let last = names.rsplit('\n').next().unwrap_or_default();
-        // What is behind the heading is on its line.
+        // The first line starts with the heading.
         let width = last.len() + if names.contains('\n') { 0 } else { groups[group].0.len() };
-        let between = if width + name.len() + 3 > COLUMNS { "\n " } else { "" };
-        groups[group].1.push_str(&format!("{between} --{name}"));
+        let separator = if width + name.len() + 3 > COLUMNS { "\n " } else { "" };
+        groups[group].1.push_str(&format!("{separator} --{name}"));
     }
     let lines =
         groups.iter().filter(|(_, names)| !names.is_empty()).map(|(heading, names)| format!("{heading}{names}"));
     let short = lines.collect::<Vec<_>>().join("\n");
-    command.after_help(short).after_long_help(below)
+    command.after_help(short).after_long_help(long_help)
 }
 
-/// The formats, as the verb `formats` lists them.
+/// Lists the output and input formats, for the verb `formats`.
 pub fn formats() -> String {
-    let mut text = "Output (--format, or by the ending of --output):\n".to_owned();
+    let mut text = "Output (--format, or the file extension of --output):\n".to_owned();
     for format in Format::all() {
         let endings: Vec<String> = format.extensions.iter().map(|ending| format!(".{ending}")).collect();
         let endings = if endings.is_empty() { String::new() } else { format!(" ({})", endings.join(", ")) };
         text.push_str(&format!("  {:<14} {}{endings}\n", format.name, format.about));
     }
-    text.push_str("\nInput (recognised by content, or named by --input-format):\n");
+    text.push_str("\nInput (detected by content, or set with --input-format):\n");
     for format in InputFormat::all() {
         text.push_str(&format!("  {:<14} {}\n", format.name, format.about));
     }

@@ -1,5 +1,10 @@
-//! The command line: verbs, and what each takes. The options of the engine's tables are in `table`, what verbs of two
-//! sides or of rows share in `sides`, the options of views in `views`, of bench in `bench`, of checks and explanations in `gates`, of other verbs in `jobs`; `help` makes short help fit a screen.
+//! The command line: one `Verb` per subcommand, and the arguments of each verb.
+//!
+//! - `table` turns the engine's option tables into clap arguments.
+//! - `sides` has the arguments of verbs that compare two sides or show rows.
+//! - `views`, `gates`, `bench`, `store` and `jobs` have the arguments of the views, of `check` and `explain`, of
+//!   `bench`, of `store`, and of all other verbs.
+//! - `help` groups the verbs and keeps short help within one screen.
 
 mod bench;
 mod gates;
@@ -20,10 +25,10 @@ pub use bench::BenchArgs;
 pub use gates::{BaselineArgs, CheckArgs, ExplainArgs, GitArgs};
 pub use help::{Later, formats};
 pub use jobs::{
-    BatchArgs, CONVERTED, ConvertArgs, DeltaArgs, McpArgs, MergeArgs, Schedule, SeriesArgs, SeriesOrder, SeriesRows,
-    ServeArgs,
+    BatchArgs, CONVERTED, ConvertArgs, DeltaArgs, McpArgs, MergeArgs, SeriesArgs, SeriesOrder, SeriesRows, ServeArgs,
+    SnapshotSchedule,
 };
-pub use sides::Sides;
+pub use sides::SideArgs;
 #[cfg(feature = "store")]
 pub use store::{StoreAddArgs, StoreArgs, StoreVerb};
 pub use table::{LoadArgs, QueryArgs};
@@ -31,35 +36,25 @@ pub use views::{InfoArgs, RawArgs, SourceArgs, TopArgs, ViewArgs, ViewVerb};
 
 use help::Unnamed;
 
+/// The end of long help.
 const EXAMPLES: &str = "\
 Examples:
-  pprofdiff main.pb.gz branch.pb.gz                    what changed, by each function's own cost
-  pprofdiff main.pb.gz branch.pb.gz --sort cum         with what it calls
-  pprofdiff peek tableInsensitive main.pb.gz branch.pb.gz   its callers and callees, both sides
-  pprofdiff list names.compare main.pb.gz branch.pb.gz --base-source main/ --new-source branch/
-  pprofdiff disasm names.compare main.pb.gz branch.pb.gz --base-binary main/app --new-binary branch/app
-  pprofdiff main.pb.gz branch.pb.gz --format svg -o callgraph.svg
-  pprofdiff old.pb.gz new.pb.gz --sample-type alloc_space --normalize 1000/3000
-  pprofdiff --base a1.pb.gz a2.pb.gz --new b1.pb.gz b2.pb.gz  several runs a side: means, and what is more than chance
-  pprofdiff old.pb.gz new.pb.gz --format json | jq '.rows[0]'
-  pprofdiff old.pb.gz new.pb.gz --format pprof -o diff.pb.gz && go tool pprof -top diff.pb.gz
-  pprofdiff old.pb.gz new.pb.gz --format html -o report.html --open   flame graph and table in a browser
-  pprofdiff top heap.pb.gz                             one profile
-  pprofdiff top http://localhost:6060/debug/pprof/heap   files may be URLs
-  pprofdiff labels pyroscope://localhost:4040          or queries of a continuous profiler (docs/sources.md)
-  pprofdiff delta heap1.pb.gz heap2.pb.gz -o delta.pb.gz   what happened between two snapshots of a growing profile
-  pprofdiff delta http://localhost:6060/debug/pprof/heap --seconds 30 -o delta.pb.gz
-  pprofdiff check main.pb.gz branch.pb.gz --fail-on 'total>+5%'   for CI
-  pprofdiff explain main.pb.gz branch.pb.gz            the causes, and what is noise
-  pprofdiff batch main/ branch/                        many pairs, over all cores
-  pprofdiff series 'builds/*/cpu.pb.gz'                which frames moved most along a history, and when
+  pprofdiff main.pb.gz branch.pb.gz                            changed functions, largest change first
+  pprofdiff --base a1.pb.gz a2.pb.gz --new b1.pb.gz b2.pb.gz   several runs per side separate changes from noise
+  pprofdiff main.pb.gz branch.pb.gz --format html -o report.html --open   flame graph and tables in the browser
+  pprofdiff explain main.pb.gz branch.pb.gz                    the causes of the difference
+  pprofdiff check main.pb.gz branch.pb.gz --fail-on 'total>+5%'   fail a CI job
+  pprofdiff top http://localhost:6060/debug/pprof/heap         one profile, from a URL
+  pprofdiff batch main/ branch/                                many pairs, on all cores
 
-A file that is named like a verb is written ./top. Exit codes: 0 done, 2 usage or input error; of check, and of explain --exit-code, also 1 and 3.";
+To read a file that has the name of a verb, write ./top.
+Exit codes: 0 done, 2 usage or input error; `check` and `explain --exit-code` also use 1 and 3.
+Options and examples of a verb: pprofdiff VERB --help. `pprofdiff BASE NEW` takes the options of `pprofdiff diff`.";
 
-/// Compare pprof profiles: what changed, with both sides of every number
+/// Compare pprof profiles and see what changed, with both sides of every number
 #[derive(Parser)]
 #[command(name = "pprofdiff", version, after_long_help = EXAMPLES, max_term_width = 110)]
-#[command(args_conflicts_with_subcommands = true, subcommand_value_name = "VERB", subcommand_help_heading = "Verbs")]
+#[command(args_conflicts_with_subcommands = true, subcommand_value_name = "VERB")]
 #[command(override_usage = "pprofdiff BASE NEW [OPTIONS]\n       pprofdiff VERB ... [OPTIONS]")]
 pub struct Cli {
     #[command(subcommand)]
@@ -70,7 +65,7 @@ pub struct Cli {
 
 #[derive(Subcommand)]
 pub enum Verb {
-    /// Show what changed, frame by frame (the default verb)
+    /// Compare two profiles frame by frame (the default verb)
     Diff(Later<TopArgs>),
     #[command(about = about("top"))]
     Top(Later<TopArgs>),
@@ -84,53 +79,53 @@ pub enum Verb {
     Comments(Later<RawArgs>),
     /// Merge profiles into one
     Merge(Later<MergeArgs>),
-    /// Write a profile in another format: pprof, folded stacks or speedscope
+    /// Convert a profile to pprof, folded stacks or speedscope
     Convert(Later<ConvertArgs>),
-    /// Subtract snapshots of a growing profile (heap, mutex, block)
+    /// Subtract two snapshots of a cumulative profile (heap, mutex, block)
     Delta(Later<DeltaArgs>),
     #[command(about = about("explain"))]
     Explain(Later<ExplainArgs>),
     #[command(about = about("check"))]
     Check(Later<CheckArgs>),
-    /// Run a benchmark of two commits in turns until it is decided, and explain
+    /// Benchmark two commits in alternating runs until the result is clear, and explain it
     Bench(Later<BenchArgs>),
-    /// Compare many pairs: two directories, two patterns, or a manifest
+    /// Compare many pairs: two directories, two patterns or a manifest
     Batch(Later<BatchArgs>),
-    /// Follow frames along a history of builds, or compare many builds with one base
+    /// Find the builds at which frames changed, or compare many builds with one base
     Series(Later<SeriesArgs>),
-    /// Keep profiles by keys in Parquet files, which polars, DuckDB and Spark read
+    /// Store profiles by key in Parquet files that polars, DuckDB and Spark can read
     #[cfg(feature = "store")]
     Store(Later<StoreArgs>),
-    /// Show profiles in the browser, served to this machine alone
+    /// Show profiles in the browser; the server accepts local connections only
     #[cfg_attr(not(feature = "serve"), command(hide = true))]
     Serve(Later<ServeArgs>),
-    /// Run an MCP server on stdio: verbs as tools for agents
+    /// Run an MCP server on stdio that offers the verbs as tools to agents
     #[cfg_attr(not(feature = "mcp"), command(hide = true))]
     Mcp(Later<McpArgs>),
-    /// List the formats of answers and of profiles
+    /// List the output and input formats
     Formats {
-        /// Print the JSON Schema of what the formats json and jsonl write
+        /// Print the JSON Schema of the json and jsonl formats
         #[arg(long)]
         schema: bool,
     },
-    /// Print a script that completes pprofdiff's words in a shell
+    /// Print a shell completion script
     Completions {
         #[arg(value_name = "SHELL")]
         shell: clap_complete::Shell,
     },
-    /// Write manual pages into a folder: one of the command, and one of each verb
+    /// Write man pages to a folder
     Man {
         #[arg(value_name = "DIR")]
         dir: PathBuf,
     },
 }
 
-/// What the verb of a view does that has options of its own.
+/// Returns the help line of the view called `view`. Only views whose verb has its own arguments need it.
 fn about(view: &str) -> &'static str {
-    ViewSpec::all().iter().find(|known| known.name == view).map_or("", |view| view.about)
+    ViewSpec::all().iter().find(|spec| spec.name == view).map_or("", |spec| spec.about)
 }
 
-/// The command with the options of all verbs.
+/// Builds the command with the options of all verbs. Parsing avoids that cost, see [`Later`].
 pub fn whole() -> Command {
     let mut command = Cli::command();
     command.build();

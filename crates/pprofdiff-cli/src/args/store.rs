@@ -1,4 +1,4 @@
-//! What the verb of stores takes.
+//! The arguments of `store`.
 
 use std::path::PathBuf;
 
@@ -15,15 +15,15 @@ pub struct StoreArgs {
 
 #[derive(Subcommand)]
 pub enum StoreVerb {
-    /// Add profiles; one that is there already changes nothing
+    /// Add profiles; adding a stored profile again changes nothing
     Add(Box<StoreAddArgs>),
-    /// List the keys of the profiles that there are
+    /// List the keys of the stored profiles
     List {
-        /// The store, or some of its keys: STORE/service=api
+        /// Store, or a selection of its keys: STORE/service=api
         #[arg(value_name = "STORE")]
         store: PathBuf,
     },
-    /// Make few files of many, and remove what was never finished
+    /// Merge many small files into few, and remove leftovers of interrupted writes
     Compact {
         #[arg(value_name = "STORE")]
         store: PathBuf,
@@ -32,13 +32,14 @@ pub enum StoreVerb {
 
 #[derive(Args)]
 pub struct StoreAddArgs {
-    /// The folder; it is made if there is none
+    /// Directory of the store; created if it does not exist
     #[arg(value_name = "STORE")]
     pub store: PathBuf,
     /// Profiles: files and URLs, or one pattern (quoted)
     #[arg(value_name = "PROFILE", required = true)]
     pub profiles: Vec<PathBuf>,
-    /// A key of the profiles; in VALUE, {1} is what the first * of a pattern stands for, {service} what that label says
+    /// Key of the profiles; in VALUE, {1} is the text that the first * of the pattern matched, and {service} the value
+    /// of the label "service"
     #[arg(long, value_name = "NAME=VALUE", value_parser = key, required = true)]
     pub key: Vec<(String, String)>,
     #[command(flatten)]
@@ -55,6 +56,6 @@ Examples:
   pprofdiff store add fleet cpu.pb.gz --key service=api --key build=123
   pprofdiff store add fleet 'prof/*/*/cpu.pb.gz' --key service={1} --key build={2}
   pprofdiff store list fleet/service=api
-  pprofdiff fleet/service=api/build=122 fleet/service=api/build=123     keys stand where profiles do
+  pprofdiff fleet/service=api/build=122 fleet/service=api/build=123     keys select profiles, as file names do
   pprofdiff batch fleet/build=122 fleet/build=123 --rank                all services of two builds
-  pprofdiff series fleet/service=api                                    by the key that is left open";
+  pprofdiff series fleet/service=api                                    the builds of one service, in order";

@@ -1,4 +1,4 @@
-//! The options of the engine's tables as clap's arguments: how profiles are loaded, and what is asked of them.
+//! The engine's option tables as clap arguments: loading options and query options.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use pprofdiff_report::{Request, View};
 
 use super::jobs::duration;
 
-/// An option as clap has it.
+/// Converts a row of an option table to a clap argument.
 fn arg<T>(option: &OptionRow<T>) -> Arg {
     let notes = option.notes.replace("\n ", "");
     let arg = Arg::new(option.name)
@@ -33,7 +33,7 @@ fn arg<T>(option: &OptionRow<T>) -> Arg {
     .value_name(option.value_name)
 }
 
-/// Sets an option to what was typed, if it was.
+/// Sets an option to its value on the command line, if it is given.
 fn set<T>(
     option: OptionRow<T>,
     matches: &ArgMatches,
@@ -59,7 +59,7 @@ fn set<T>(
     })
 }
 
-/// What is asked: all options of a query, or those that a verb takes which shows no rows of frames.
+/// The query options of a verb: all of them, or without `ROWS` only the options that do not need rows of frames.
 #[derive(Clone)]
 pub struct QueryArgs<const ROWS: bool>(Query);
 
@@ -70,7 +70,7 @@ impl<const ROWS: bool> QueryArgs<ROWS> {
         options
     }
 
-    /// The request of a view.
+    /// Returns the request for `view` with these options.
     pub fn request(&self, view: View) -> Request {
         Request { query: self.0.clone(), view }
     }
@@ -98,7 +98,7 @@ impl<const ROWS: bool> FromArgMatches for QueryArgs<ROWS> {
     }
 }
 
-/// How profiles are loaded, without what is the command's own.
+/// The engine's loading options.
 #[derive(Clone)]
 pub struct LoadingArgs(pub Loading);
 
@@ -124,12 +124,12 @@ impl FromArgMatches for LoadingArgs {
     }
 }
 
-/// How profiles are loaded: the same for all verbs.
+/// The loading options of every verb: the engine's, and the command's own.
 #[derive(Clone, Args)]
 pub struct LoadArgs {
     #[command(flatten)]
     pub profiles: LoadingArgs,
-    /// Maximum time that a profile may take to arrive from a URL
+    /// Maximum time to fetch a profile from a URL
     #[arg(long, value_name = "TIME", default_value = "1m", value_parser = duration, hide_short_help = true)]
     #[arg(help_heading = Heading::Limits.name())]
     pub timeout: Duration,

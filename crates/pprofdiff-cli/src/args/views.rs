@@ -1,4 +1,4 @@
-//! What views take besides the options of the engine's table: sources, and where the answer goes.
+//! The arguments of views apart from the engine's option tables: sources, output and the call graph.
 
 use std::path::{Path, PathBuf};
 
@@ -11,17 +11,45 @@ use pprofdiff::options::Heading;
 use pprofdiff_report::{Format, PageOptions, Style, Takes, View, ViewOptions, ViewSpec};
 
 use super::help::Later;
-use super::sides::{Rows, Sides, SortBy};
+use super::sides::{RowArgs, SideArgs, SortBy};
 use super::table::{LoadArgs, QueryArgs};
 use crate::{color_wanted, is_stdin};
 
-/// A table of frames, or a page, which may have source lines.
+const TOP_EXAMPLES: &str = "\
+Examples:
+  pprofdiff main.pb.gz branch.pb.gz --sort cum             order by cost with callees
+  pprofdiff top heap.pb.gz                                 one profile
+  pprofdiff old.pb.gz new.pb.gz --sample-type alloc_space --normalize 1000/3000
+  pprofdiff main.pb.gz branch.pb.gz --format svg -o callgraph.svg
+  pprofdiff old.pb.gz new.pb.gz --format json | jq '.rows[0]'
+  pprofdiff old.pb.gz new.pb.gz --format pprof -o diff.pb.gz && go tool pprof -top diff.pb.gz";
+
+/// The end of long help of some views.
+const VIEW_EXAMPLES: [(&str, &str); 4] = [
+    ("peek", "Example:\n  pprofdiff peek tableInsensitive main.pb.gz branch.pb.gz"),
+    (
+        "list",
+        "Example:\n  pprofdiff list names.compare main.pb.gz branch.pb.gz --base-source main/ --new-source branch/",
+    ),
+    (
+        "disasm",
+        "Example:\n  pprofdiff disasm names.compare main.pb.gz branch.pb.gz --base-binary main/app \
+         --new-binary branch/app",
+    ),
+    (
+        "labels",
+        "Example:\n  pprofdiff labels pyroscope://localhost:4040      a continuous profiler, see docs/sources.md",
+    ),
+];
+
+/// The arguments of `diff` and `top`: a table of frames, or a page, which can show source lines.
 #[derive(Args)]
+#[command(after_help = TOP_EXAMPLES)]
 pub struct TopArgs {
     /// Show only significant rows (FDR 5 %)
     #[arg(long)]
     pub significant: bool,
-    /// Close with what explain says, in a line; on a terminal that is so anyway
+    /// End with a one-line explanation; a terminal always shows it
     #[arg(long, hide_short_help = true)]
     pub explain: bool,
     #[command(flatten)]
@@ -34,58 +62,58 @@ const SOURCES: &str = "Sources (for list and --format html; files are read only 
 
 #[derive(Args)]
 pub struct SourceArgs {
-    /// Where the base's sources are
+    /// Source directory of the base
     #[arg(help_heading = SOURCES, long, value_name = "DIR", hide_short_help = true)]
     pub base_source: Vec<PathBuf>,
-    /// Where the new side's sources are [default: of list on a terminal, the working directory]
+    /// Source directory of the new side [default: the working directory, for `list` on a terminal]
     #[arg(help_heading = SOURCES, long, value_name = "DIR", hide_short_help = true)]
     pub new_source: Vec<PathBuf>,
-    /// Where the sources of both sides, or of one profile, are
+    /// Source directories of both sides, or of a single profile
     #[arg(help_heading = SOURCES, long, value_name = "DIR:...", hide_short_help = true)]
     pub source_path: Option<std::ffi::OsString>,
 }
 
 impl SourceArgs {
-    /// True if nothing is given.
+    /// Returns true if no source directory is given.
     pub fn is_empty(&self) -> bool {
         self.base_source.is_empty() && self.new_source.is_empty() && self.source_path.is_none()
     }
 
     pub fn dirs(&self) -> SourceDirs {
         let both: Vec<PathBuf> = self.source_path.iter().flat_map(std::env::split_paths).collect();
-        let with = |own: &[PathBuf]| own.iter().chain(&both).cloned().collect();
-        SourceDirs::new(with(&self.base_source), with(&self.new_source))
+        let with_both = |dirs: &[PathBuf]| dirs.iter().chain(&both).cloned().collect();
+        SourceDirs::new(with_both(&self.base_source), with_both(&self.new_source))
     }
 }
 
 const OUTPUT: &str = "Output";
 
-/// Where an answer goes, and how it is written: the same for all verbs that answer something.
+/// The output options that all verbs with results share.
 #[derive(Clone, Args)]
 pub struct OutputArgs {
-    /// Format, see `pprofdiff formats` [default: by the file, else text]
+    /// Format, see `pprofdiff formats` [default: by extension, else text]
     #[arg(help_heading = OUTPUT, long, value_parser = formats(), hide_possible_values = true)]
     pub(super) format: Option<String>,
-    /// File to write [default: standard output]
+    /// Output file [default: standard output]
     #[arg(help_heading = OUTPUT, short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// In CSV, put a ' before texts that a spreadsheet would run as formulas: those that begin with = + - @
+    /// In CSV, put ' before text that a spreadsheet would run as a formula (text that starts with = + - @)
     #[arg(help_heading = OUTPUT, long, hide_short_help = true)]
     quote_formulas: bool,
 }
 
 impl OutputArgs {
-    /// The file; none if it is standard output.
+    /// Returns the output file, or `None` for standard output.
     pub fn path(&self) -> Option<&Path> {
         self.output.as_deref().filter(|path| !is_stdin(path))
     }
 
-    /// The same to standard output as text.
+    /// Returns the same options with text on standard output.
     pub fn without_path(&self) -> OutputArgs {
         OutputArgs { format: None, output: None, ..self.clone() }
     }
 
-    /// The format that is named, or that the output's name asks for.
+    /// Returns the format of `--format`, or else the format of the file extension.
     pub fn format(&self) -> pprofdiff::Result<&'static Format> {
         match (&self.format, &self.output) {
             (Some(name), _) => Format::named(name),
@@ -100,7 +128,7 @@ impl OutputArgs {
     }
 }
 
-/// The formats of answers, as clap completes them.
+/// Returns the output formats as possible values, so that shells can complete them.
 fn formats() -> PossibleValuesParser {
     let formats = Format::all().iter().map(|f| PossibleValue::new(f.name).help(f.about));
     PossibleValuesParser::new(formats.collect::<Vec<_>>())
@@ -109,45 +137,45 @@ fn formats() -> PossibleValuesParser {
 #[derive(Args)]
 pub struct ViewArgs {
     #[command(flatten)]
-    pub input: Sides,
+    pub input: SideArgs,
     #[command(flatten)]
-    pub rows: Rows,
-    /// Add up the files of a side [default: they are runs, and values are their means]
+    pub rows: RowArgs,
+    /// Add up the files of a side [default: treat them as runs and show their means]
     #[arg(long, hide_short_help = true)]
     pub sum: bool,
     #[command(flatten)]
     pub query: QueryArgs<true>,
     #[command(flatten)]
     pub output: OutputArgs,
-    /// Write a page and show it in the browser
+    /// Write a page and open it in the browser
     #[arg(long, help_heading = OUTPUT)]
     pub open: bool,
     #[command(flatten)]
     pub graph: GraphArgs,
     #[command(flatten)]
     pub load: LoadArgs,
-    /// In a page, the part of the whole below which a box of the flame graph is not drawn; 0 draws what there is room for
-    #[arg(long, value_name = "PART", value_parser = part, default_value_t = PageOptions::default().min_width)]
+    /// In a page, omit flame graph boxes below this fraction of the total; 0 draws every box that has room
+    #[arg(long, value_name = "PART", value_parser = fraction, default_value_t = PageOptions::default().min_width)]
     #[arg(help_heading = Heading::Limits.name(), hide_short_help = true)]
     pub min_width: f64,
-    /// In a page, the maximum number of boxes of all its flame graphs
+    /// In a page, the maximum number of boxes in all its flame graphs
     #[arg(long, value_name = "N", default_value_t = PageOptions::default().max_frames)]
     #[arg(help_heading = Heading::Limits.name(), hide_short_help = true)]
     pub max_frames: usize,
 }
 
-/// The verb of a view that is asked by its name alone: all but those that have options of their own.
+/// The verb of a view whose arguments all follow from its descriptor. `top` and `explain` have additional arguments.
 pub struct ViewVerb {
     pub view: View,
-    /// Where the sources are, of a view that shows them.
+    /// The source directories, if the view shows sources.
     pub sources: Option<SourceArgs>,
     pub args: ViewArgs,
 }
 
 impl ViewVerb {
     fn views() -> impl Iterator<Item = &'static ViewSpec> {
-        let own = ["top", "explain"];
-        ViewSpec::all().iter().copied().filter(move |spec| spec.view.is_some() && !own.contains(&spec.name))
+        let excluded = ["top", "explain"];
+        ViewSpec::all().iter().copied().filter(move |spec| spec.view.is_some() && !excluded.contains(&spec.name))
     }
 
     fn command(spec: &'static ViewSpec) -> Command {
@@ -156,11 +184,14 @@ impl ViewVerb {
             command = command.arg(Arg::new("regex").value_name("REGEX").required(true).help(matched.about));
         }
         if spec.takes.contains(&Takes::Labels) {
-            let about = "Also tell apart stacks whose samples have different labels, and show those";
+            let about = "Separate stacks by the labels of their samples, and show the labels";
             command = command.arg(Arg::new("labels").long("labels").action(ArgAction::SetTrue).help(about));
         }
         if spec.takes.contains(&Takes::Sources) {
             command = SourceArgs::augment_args(command);
+        }
+        if let Some((_, examples)) = VIEW_EXAMPLES.iter().find(|(name, _)| *name == spec.name) {
+            command = command.after_help(*examples);
         }
         Later::<ViewArgs>::augment_args(command)
     }
@@ -182,13 +213,13 @@ impl Subcommand for ViewVerb {
 
 impl FromArgMatches for ViewVerb {
     fn from_arg_matches(matches: &ArgMatches) -> Result<ViewVerb, clap::Error> {
-        let asked = matches.subcommand().and_then(|(name, matches)| {
+        let selected = matches.subcommand().and_then(|(name, matches)| {
             let spec = ViewVerb::views().find(|spec| spec.name == name)?;
             Some((spec, spec.view?, matches))
         });
-        let Some((spec, view, matches)) = asked else { return Err(clap::Error::new(ErrorKind::MissingSubcommand)) };
+        let Some((spec, view, matches)) = selected else { return Err(clap::Error::new(ErrorKind::MissingSubcommand)) };
         let args = ViewArgs::from_arg_matches(matches)?;
-        let takes = |what| spec.takes.contains(&what);
+        let takes = |option| spec.takes.contains(&option);
         let sources = takes(Takes::Sources).then(|| SourceArgs::from_arg_matches(matches)).transpose()?;
         let mut options = ViewOptions { sort: args.rows.sort(), ..ViewOptions::default() };
         if spec.matched.is_some() {
@@ -205,22 +236,22 @@ impl FromArgMatches for ViewVerb {
     }
 }
 
-fn part(text: &str) -> Result<f64, String> {
-    let part = text.parse().ok().filter(|part| (0.0..=1.0).contains(part));
-    part.ok_or_else(|| "a part of the whole is a number from 0 to 1".to_owned())
+fn fraction(text: &str) -> Result<f64, String> {
+    let fraction = text.parse().ok().filter(|fraction| (0.0..=1.0).contains(fraction));
+    fraction.ok_or_else(|| "must be a number from 0 to 1".to_owned())
 }
 
 const GRAPH: &str = "Call graph (--format dot and svg)";
 
 #[derive(Args)]
 pub struct GraphArgs {
-    /// Leave out nodes whose cum is less than this part of the total
+    /// Omit nodes whose cum is below this fraction of the total
     #[arg(help_heading = GRAPH, long, value_name = "F", default_value_t = GraphOptions::default().node_fraction, hide_short_help = true)]
     node_fraction: f64,
-    /// Leave out calls that are less than this part of the total
+    /// Omit calls below this fraction of the total
     #[arg(help_heading = GRAPH, long, value_name = "F", default_value_t = GraphOptions::default().edge_fraction, hide_short_help = true)]
     edge_fraction: f64,
-    /// Draw a box for each way to a frame; also of callgrind
+    /// Draw a box for each path to a frame; also applies to callgrind
     #[arg(help_heading = GRAPH, long, hide_short_help = true)]
     pub call_tree: bool,
 }
@@ -228,7 +259,7 @@ pub struct GraphArgs {
 #[derive(Args)]
 pub struct InfoArgs {
     #[command(flatten)]
-    pub input: Sides,
+    pub input: SideArgs,
     #[command(flatten)]
     pub output: OutputArgs,
     #[command(flatten)]
@@ -238,8 +269,8 @@ pub struct InfoArgs {
 #[derive(Args)]
 pub struct RawArgs {
     #[command(flatten)]
-    pub input: Sides,
-    /// File to write [default: standard output]
+    pub input: SideArgs,
+    /// Output file [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     #[command(flatten)]
@@ -247,7 +278,8 @@ pub struct RawArgs {
 }
 
 impl ViewArgs {
-    /// The format that is named, or that the output's name asks for; to be opened, it is a page.
+    /// Returns the format of `--format`, or else the format of the file extension. `--open` without `--format` writes a
+    /// page.
     pub fn format(&self) -> pprofdiff::Result<&'static Format> {
         if self.open && self.output.format.is_none() { Format::named("html") } else { self.output.format() }
     }

@@ -1,4 +1,4 @@
-//! What bench makes of the runs: what `explain` says of their folder, or `check` where there are rules, and files besides.
+//! The end of `bench`: explains the runs, or checks them if there are limits, and writes the report files.
 
 use std::path::Path;
 
@@ -6,12 +6,12 @@ use pprofdiff::explain::Explanation;
 use pprofdiff::recording::Recording;
 use pprofdiff_report::{Format, Report, View};
 
-use crate::args::{BenchArgs, CheckArgs, ExplainArgs, GitArgs, Sides};
+use crate::args::{BenchArgs, CheckArgs, ExplainArgs, GitArgs, SideArgs};
 use crate::git::Commits;
 use crate::input::recorded_sources;
 use crate::{Failure, Result, check, explain, say, write_to};
 
-/// What can't be written is said before a run is taken.
+/// Rejects formats and rules that can't work before the first run is measured.
 pub fn check_args(args: &BenchArgs) -> Result<()> {
     let format = args.output.format()?;
     let request = pprofdiff_report::Request::default();
@@ -25,15 +25,15 @@ pub fn check_args(args: &BenchArgs) -> Result<()> {
         }
         return args.fail_on.iter().try_for_each(|rule| Ok(pprofdiff::check::Rules::default().fail_on(rule)?));
     }
-    Err(Failure::Message(format!("{} needs a file: name one with -o", format.name)))
+    Err(Failure::Message(format!("{} needs a file; set one with -o", format.name)))
 }
 
-/// True if it ends as check does.
+/// Returns true if `bench` ends like `check`.
 fn has_limits(args: &BenchArgs) -> bool {
     !args.fail_on.is_empty() || args.config.is_some() || args.baseline.is_some()
 }
 
-/// True of formats that say causes or findings; others show what was compared.
+/// Returns true if the format can write causes or findings. Other formats write the comparison itself.
 fn answers(format: &Format) -> bool {
     let request = pprofdiff_report::Request::default();
     request.asking(View::Explain(Default::default())).for_format(format).is_ok()
@@ -47,12 +47,12 @@ pub fn answer(
     recording: &Recording,
     has_total_changed: bool,
 ) -> Result<(u8, Vec<String>)> {
-    let input = || Sides { files: vec![dir.to_owned()], base: Vec::new(), new: Vec::new() };
+    let input = || SideArgs { files: vec![dir.to_owned()], base: Vec::new(), new: Vec::new() };
     let range = match recording.range.as_str() {
         "" => None,
-        range => match Commits::of_range(Path::new("."), range) {
+        range => match Commits::from_range(Path::new("."), range) {
             Ok(_) => Some(range.to_owned()),
-            // A working tree without a change, say.
+            // The range may have no commits, for example if the working tree is unchanged.
             Err(Failure::Message(message)) => {
                 say(&message);
                 None
@@ -61,14 +61,14 @@ pub fn answer(
         },
     };
     let git = || GitArgs { range: range.clone() };
-    // A page, say: it is a file besides, and causes go to standard output.
+    // A format without causes, such as a page, becomes a report file, and the causes go to standard output.
     let mut files = std::mem::take(&mut args.report);
     if let (false, Some(path)) = (answers(args.output.format()?), args.output.path()) {
         files.push(path.to_owned());
         args.output = args.output.without_path();
     }
     let undecided_total = !has_total_changed;
-    let explained = ExplainArgs { undecided_total, ..ExplainArgs::of(input(), git(), &args) };
+    let explained = ExplainArgs { undecided_total, ..ExplainArgs::for_runs(input(), git(), &args) };
     let (code, candidates) = if !has_limits(&args) {
         let (report, diff, format) = explain::answer(&explained)?;
         write_to(args.output.path(), |out| (format.write)(&report, out, args.output.style()))?;
@@ -82,7 +82,7 @@ pub fn answer(
         (0, candidates)
     } else {
         let candidates = if args.bisect {
-            // Its format is that of findings, perhaps.
+            // The output format may be specific to findings.
             let explained = ExplainArgs { output: args.output.without_path(), ..explained };
             match explain::answer(&explained)?.0 {
                 Report::Explain(explanation) => direct(&explanation),
@@ -98,7 +98,7 @@ pub fn answer(
             fail_on: args.fail_on,
             config: args.config,
             floor: None,
-            // With a baseline, the base is not ours.
+            // With a baseline, the base is not from the same pairs of runs.
             paired: baseline.dir.is_none(),
             baseline,
             strict: false,
@@ -115,25 +115,25 @@ pub fn answer(
     Ok((code, candidates))
 }
 
-/// The commits that reach a cause directly, each once.
+/// Returns the commits that reach a cause directly, without duplicates.
 fn direct(explanation: &Explanation) -> Vec<String> {
     let ranked = explanation.causes.iter().filter_map(|cause| cause.commits.as_ref()).flat_map(|all| &all.ranked);
-    let mut found: Vec<String> = Vec::new();
+    let mut commits: Vec<String> = Vec::new();
     for commit in ranked.filter(|commit| commit.direct) {
-        if !found.contains(&commit.commit) {
-            found.push(commit.commit.clone());
+        if !commits.contains(&commit.commit) {
+            commits.push(commit.commit.clone());
         }
     }
-    found
+    commits
 }
 
-/// Writes what was compared in the format of the file's ending, or the explanation, if that has one.
+/// Writes the explanation in the format of the file extension, or the comparison if the format has no explanations.
 fn write_file(path: &Path, diff: &pprofdiff::Diff, explained: &ExplainArgs) -> Result<()> {
     let format = Format::of_path(path)?;
-    let asked = |view| explained.query.request(view).for_format(format);
-    let mut request = match asked(View::Explain(explain::options(explained)?)) {
+    let request_in_format = |view| explained.query.request(view).for_format(format);
+    let mut request = match request_in_format(View::Explain(explain::options(explained)?)) {
         Ok(request) => request,
-        Err(_) => asked(View::default())?,
+        Err(_) => request_in_format(View::default())?,
     };
     match &mut request.view {
         View::Page { options, sources } => {

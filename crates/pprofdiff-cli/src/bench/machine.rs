@@ -1,4 +1,5 @@
-//! What is known of the machine, and what it did during each run: recorded, and said where sides or times differ.
+//! Facts about the machine, and its activity during each run. They are recorded, and differences between sides or
+//! between earlier and later runs are reported.
 
 use std::fs::read_to_string;
 use std::path::Path;
@@ -6,28 +7,30 @@ use std::time::Instant;
 
 use pprofdiff::recording::{RecordedRun, Recording, SIDES};
 
-use super::process::{Job, OutputKind, Runner, lines};
+use super::process::{CommandJob, OutputKind, Runner, lines};
 use crate::{Failure, Result};
 
-/// A clock that is slower by this is another machine.
+/// The ratio of the clock rates in the last and the first runs below which a note is written.
 const SLOWER: f64 = 0.9;
-/// Sides whose machines had such a different load were not run alike.
+/// The difference in load between the sides that is reported.
 const LOADED: f64 = 0.5;
-/// A run that took so much longer than its side's median was disturbed.
+/// A run is disturbed if it took longer than this multiple of its side's median.
 const DISTURBED: f64 = 1.5;
-/// So were runs beside which others used so many more processors than beside its side's median.
+/// A run is disturbed if other processes used this many more processors than during the median run of its side.
 const BUSY: f64 = 0.5;
-/// In less time, in seconds, ticks say nothing of processors, and a file that no cache has is half a run.
+/// The duration in seconds below which CPU ticks are too coarse, and below which a file missing from the cache can
+/// dominate a run.
 const SHORT: f64 = 0.1;
-/// Processes that used less of a processor are not named.
+/// The minimum use of a processor for a process to be named.
 const NAMED: f64 = 0.2;
-/// Ticks of a second in /proc, on all systems that we know.
+/// Clock ticks per second in /proc. All known systems use this value.
 const TICKS: f64 = 100.0;
-/// The name of what others used, in the facts of a run, and how the busiest of them is named there.
+/// The names of two facts of a run: the processors that other processes used, and the prefix for the busiest process.
 const OTHERS: &str = "others";
 const BUSIEST: &str = "busy ";
 
-/// Variables that change what programs do, of which the values are recorded: no others, for some are secrets.
+/// Environment variables that change how programs behave. Other variables are not recorded, because they can be
+/// secrets.
 const VARIABLES: [&str; 27] = [
     "CFLAGS",
     "CXXFLAGS",
@@ -58,7 +61,8 @@ const VARIABLES: [&str; 27] = [
     "UV_THREADPOOL_SIZE",
 ];
 
-/// What is asked for its version: a name, the command, and the file that says that a project is made with it.
+/// Tools whose version is recorded: the name, the command that prints the version, and a file that shows that a project
+/// uses the tool.
 const VERSIONS: [(&str, &[&str], &str); 5] = [
     ("go", &["go", "version"], "go.mod"),
     ("rustc", &["rustc", "--version"], "Cargo.toml"),
@@ -71,7 +75,7 @@ fn first_line(path: &str) -> Option<String> {
     Some(read_to_string(path).ok()?.lines().next()?.trim().to_owned()).filter(|line| !line.is_empty())
 }
 
-/// The values of a field of /proc/cpuinfo.
+/// Returns the values of a field in /proc/cpuinfo.
 fn cpu_info(field: &str) -> Vec<String> {
     let text = read_to_string("/proc/cpuinfo").unwrap_or_default();
     let of_line = |line: &str| {
@@ -81,7 +85,7 @@ fn cpu_info(field: &str) -> Vec<String> {
     text.lines().filter_map(of_line).collect()
 }
 
-/// What does not change between runs, as far as the system says it.
+/// Returns the facts that stay the same between runs, if the system provides them.
 pub fn facts() -> Vec<(String, String)> {
     let cores = std::thread::available_parallelism().map(|n| n.to_string()).ok();
     let all = [
@@ -101,7 +105,7 @@ pub fn facts() -> Vec<(String, String)> {
     all.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).chain(variables).collect()
 }
 
-/// What the machine does now, as far as the system says it.
+/// Returns the current state of the machine, if the system provides it.
 fn now() -> Vec<(String, f64)> {
     let number = |text: &str| text.split_whitespace().next()?.parse::<f64>().ok();
     let clocks: Vec<f64> = cpu_info("cpu MHz").iter().filter_map(|text| number(text)).collect();
@@ -116,8 +120,8 @@ fn now() -> Vec<(String, f64)> {
     all.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
 }
 
-/// What a side runs on: the versions of compilers and runtimes that its command names or its folder is made with, and the
-/// variables that it sets.
+/// Returns the versions of the compilers and runtimes that a side's command names or its folder uses, and the variables
+/// that the side sets.
 pub fn versions(
     dir: &Path,
     variables: &[(String, String)],
@@ -125,7 +129,7 @@ pub fn versions(
     build: &str,
     runner: &Runner<'_>,
 ) -> Result<Vec<(String, String)>> {
-    let mut found: Vec<(String, String)> =
+    let mut versions: Vec<(String, String)> =
         variables.iter().map(|(name, value)| (format!("${name}"), value.clone())).collect();
     for (name, version, made_with) in VERSIONS {
         let is_word = |text: &str| text.split(|c: char| !c.is_alphanumeric()).any(|word| word == name);
@@ -135,38 +139,38 @@ pub fn versions(
         let version: Vec<String> = version.iter().map(|&word| word.to_owned()).collect();
         let file = tempfile::NamedTempFile::new()?;
         let (output, kind) = (file.path(), OutputKind::Log);
-        match runner.run(&Job { command: &version, dir, variables, output, kind, patience: None }) {
+        match runner.run(&CommandJob { command: &version, dir, variables, output, kind, patience: None }) {
             Ok(ended) if ended.status.success() => {
                 let line = lines(output).next().map_or_else(String::new, |line| line.trim().to_owned());
-                found.push((name.to_owned(), line));
+                versions.push((name.to_owned(), line));
             }
             Err(Failure::Interrupted) => return Err(Failure::Interrupted),
             _ => {}
         }
     }
-    Ok(found)
+    Ok(versions)
 }
 
-/// What both sides run on, side by side.
+/// Merges the facts of both sides into rows of name, base value and new value.
 pub fn beside(base: Vec<(String, String)>, new: Vec<(String, String)>) -> Vec<(String, String, String)> {
-    let of = |all: &[(String, String)], name: &str| {
-        all.iter().find(|(known, _)| known == name).map_or_else(String::new, |(_, value)| value.clone())
+    let value_of = |all: &[(String, String)], name: &str| {
+        all.iter().find(|(fact_name, _)| fact_name == name).map_or_else(String::new, |(_, value)| value.clone())
     };
     let mut all: Vec<(String, String, String)> =
-        base.iter().map(|(name, value)| (name.clone(), value.clone(), of(&new, name))).collect();
-    let only_new = new.iter().filter(|(name, _)| !base.iter().any(|(known, _)| known == name));
+        base.iter().map(|(name, value)| (name.clone(), value.clone(), value_of(&new, name))).collect();
+    let only_new = new.iter().filter(|(name, _)| !base.iter().any(|(fact_name, _)| fact_name == name));
     all.extend(only_new.map(|(name, value)| (name.clone(), String::new(), value.clone())));
     all
 }
 
-/// What all processors did so far, and which processes: ticks.
+/// CPU ticks since boot, of the whole machine and of each process.
 #[derive(Default)]
 struct Ticks {
     busy: f64,
     stolen: f64,
-    own: f64,
+    own_process: f64,
     throttled: f64,
-    /// By their ids, in order.
+    /// Id, name and ticks of each process, sorted by id.
     processes: Vec<(u32, String, f64)>,
 }
 
@@ -174,37 +178,37 @@ impl Ticks {
     fn read() -> Ticks {
         let numbers = |line: &str| line.split_whitespace().filter_map(|word| word.parse().ok()).collect::<Vec<f64>>();
         let all = numbers(&first_line("/proc/stat").unwrap_or_default());
-        // User, nice, system, idle, iowait, irq, softirq, steal.
-        let at = |i: usize| all.get(i).copied().unwrap_or(0.0);
-        let busy = at(0) + at(1) + at(2) + at(5) + at(6);
-        // Ours, with those of children that ended.
-        let own = process_ticks("/proc/self/stat").map_or(0.0, |(_, own, children)| own + children);
+        // The order of the fields: user, nice, system, idle, iowait, irq, softirq, steal.
+        let field = |i: usize| all.get(i).copied().unwrap_or(0.0);
+        let busy = field(0) + field(1) + field(2) + field(5) + field(6);
+        // Includes children that have ended.
+        let own_process = process_ticks("/proc/self/stat").map_or(0.0, |(_, own_ticks, children)| own_ticks + children);
         let limits = read_to_string("/sys/fs/cgroup/cpu.stat").unwrap_or_default();
         let throttled = limits.lines().find_map(|line| line.strip_prefix("nr_throttled ")?.trim().parse().ok());
         let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
         let process = |entry: std::fs::DirEntry| {
             let id: u32 = entry.file_name().to_str()?.parse().ok()?;
-            let (name, own, _) = process_ticks(&format!("/proc/{id}/stat"))?;
-            Some((id, name, own))
+            let (name, ticks, _) = process_ticks(&format!("/proc/{id}/stat"))?;
+            Some((id, name, ticks))
         };
         let mut processes: Vec<(u32, String, f64)> = entries.filter_map(process).collect();
         processes.retain(|(id, ..)| *id != std::process::id());
         processes.sort_by_key(|(id, ..)| *id);
-        Ticks { busy, stolen: at(7), own, throttled: throttled.unwrap_or(0.0), processes }
+        Ticks { busy, stolen: field(7), own_process, throttled: throttled.unwrap_or(0.0), processes }
     }
 }
 
-/// A process's name, its ticks, and those of its children that ended.
+/// Reads the name of a process, its ticks, and the ticks of its children that have ended.
 fn process_ticks(path: &str) -> Option<(String, f64, f64)> {
     let text = read_to_string(path).ok()?;
-    // Names have blanks and brackets.
+    // The name can contain blanks and parentheses.
     let (name, rest) = (text.get(text.find('(')? + 1..text.rfind(')')?)?, text.get(text.rfind(')')? + 1..)?);
     let fields: Vec<&str> = rest.split_whitespace().collect();
-    let at = |i: usize| fields.get(i).and_then(|field| field.parse::<f64>().ok());
-    Some((name.to_owned(), at(11)? + at(12)?, at(13)? + at(14)?))
+    let field = |i: usize| fields.get(i).and_then(|field| field.parse::<f64>().ok());
+    Some((name.to_owned(), field(11)? + field(12)?, field(13)? + field(14)?))
 }
 
-/// Watches what the machine does besides while a run is made.
+/// Measures the activity of the machine during a run.
 pub struct Watch {
     now: Vec<(String, f64)>,
     begun: Instant,
@@ -216,8 +220,8 @@ impl Watch {
         Watch { now: now(), begun: Instant::now(), ticks: Ticks::read() }
     }
 
-    /// What it did since: processors that others used, and that the host took, how often a limit was reached,
-    /// and the process that used most.
+    /// Returns the state at the start of the run and the activity since then: processors used by other processes,
+    /// processor time taken by the host, how often a CPU limit was hit, and the busiest process.
     pub fn end(self) -> Vec<(String, f64)> {
         let mut facts = self.now;
         let (before, after) = (self.ticks, Ticks::read());
@@ -226,12 +230,13 @@ impl Watch {
             return facts;
         }
         let processors = |ticks: f64| (100.0 * ticks.max(0.0) / TICKS / seconds).round() / 100.0;
-        facts.push((OTHERS.to_owned(), processors(after.busy - before.busy - (after.own - before.own))));
+        facts
+            .push((OTHERS.to_owned(), processors(after.busy - before.busy - (after.own_process - before.own_process))));
         facts.push(("stolen".to_owned(), processors(after.stolen - before.stolen)));
         facts.push(("throttled".to_owned(), after.throttled - before.throttled));
         let used = after.processes.into_iter().filter_map(|(id, name, ticks)| {
-            let at = before.processes.binary_search_by_key(&id, |(id, ..)| *id).ok()?;
-            Some((name, processors(ticks - before.processes[at].2)))
+            let index = before.processes.binary_search_by_key(&id, |(id, ..)| *id).ok()?;
+            Some((name, processors(ticks - before.processes[index].2)))
         });
         let busiest = used.max_by(|a, b| a.1.total_cmp(&b.1)).filter(|(_, used)| *used >= NAMED);
         facts.extend(busiest.map(|(name, used)| (format!("{BUSIEST}{name}"), used)));
@@ -240,7 +245,7 @@ impl Watch {
 }
 
 fn fact(run: &RecordedRun, name: &str) -> Option<f64> {
-    run.machine.iter().find(|(known, _)| known == name).map(|(_, value)| *value)
+    run.machine.iter().find(|(fact_name, _)| fact_name == name).map(|(_, value)| *value)
 }
 
 fn median(mut values: Vec<f64>) -> Option<f64> {
@@ -248,7 +253,7 @@ fn median(mut values: Vec<f64>) -> Option<f64> {
     values.get(values.len() / 2).copied()
 }
 
-/// Says of each run why it is not like the others of its side.
+/// Records for each run why it differs from the other runs of its side, if it does.
 pub fn mark_disturbed(runs: &mut [RecordedRun]) {
     for side in SIDES {
         let of_side = || runs.iter().filter(|run| run.side == side);
@@ -259,21 +264,23 @@ pub fn mark_disturbed(runs: &mut [RecordedRun]) {
         let usual = |name| median(of_side().filter_map(|run| fact(run, name)).collect());
         let (others, throttled) = (usual(OTHERS), usual("throttled"));
         for run in runs.iter_mut().filter(|run| run.side == side) {
-            let mut why = Vec::new();
+            let mut reasons = Vec::new();
             if run.seconds > DISTURBED * seconds && run.seconds > seconds + SHORT {
-                why.push(format!("it took {:.1} times the median's time", run.seconds / seconds));
+                reasons.push(format!("it took {:.1} times as long as the median run", run.seconds / seconds));
             }
             if let (Some(usual), Some(others)) =
                 (others, fact(run, OTHERS).filter(|o| others.is_some_and(|u| *o > u + BUSY)))
             {
                 let busiest = run.machine.iter().find_map(|(name, _)| name.strip_prefix(BUSIEST));
                 let who = busiest.map_or_else(String::new, |name| format!(", most of them {name}"));
-                why.push(format!("others used {others:.1} processors{who}, and {usual:.1} beside the median"));
+                reasons.push(format!(
+                    "other processes used {others:.1} processors{who}, and {usual:.1} during the median run"
+                ));
             }
             if throttled == Some(0.0) && fact(run, "throttled").is_some_and(|times| times > 0.0) {
-                why.push("the container's limit stopped it".to_owned());
+                reasons.push("the container's CPU limit throttled it".to_owned());
             }
-            run.disturbed = why.join("; ");
+            run.disturbed = reasons.join("; ");
         }
     }
 }
@@ -283,17 +290,18 @@ fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
     (count > 0).then(|| sum / f64::from(count))
 }
 
-fn of<'a>(runs: impl Iterator<Item = &'a RecordedRun>, name: &str) -> Option<f64> {
+fn mean_fact<'a>(runs: impl Iterator<Item = &'a RecordedRun>, name: &str) -> Option<f64> {
     mean(runs.filter_map(|run| fact(run, name)))
 }
 
-/// What a reader should know: where the machine was not the same for both sides, or for the first and the last runs, and
-/// which runs were disturbed. `before` are the facts of runs that were gone on with.
+/// Returns notes for the user: differences of the machine between the sides or between the first and last runs, and
+/// disturbed runs. `before` has the facts of earlier runs that `--more` continues.
 pub fn notes(before: &[(String, String)], recording: &Recording) -> Vec<String> {
     let (now, runs) = (&recording.machine, &recording.runs);
     let mut notes = Vec::new();
-    let value =
-        |all: &[(String, String)], name: &str| all.iter().find(|(known, _)| known == name).map(|(_, v)| v.clone());
+    let value = |all: &[(String, String)], name: &str| {
+        all.iter().find(|(fact_name, _)| fact_name == name).map(|(_, v)| v.clone())
+    };
     let mut names: Vec<&String> = before.iter().chain(now).map(|(name, _)| name).collect();
     names.sort();
     names.dedup();
@@ -310,26 +318,29 @@ pub fn notes(before: &[(String, String)], recording: &Recording) -> Vec<String> 
         notes.push(format!("the base has {name} {}, the new side {}", or_none(base), or_none(new)));
     }
     let side = |name: &'static str| runs.iter().filter(move |run| run.side == name);
-    for (name, words) in [("load", "the machine's load was"), (OTHERS, "others used, in processors,")] {
-        if let (Some(base), Some(new)) = (of(side("base"), name), of(side("new"), name))
+    for (name, words) in
+        [("load", "the machine's load was"), (OTHERS, "the number of processors that other processes used was")]
+    {
+        if let (Some(base), Some(new)) = (mean_fact(side("base"), name), mean_fact(side("new"), name))
             && (base - new).abs() > LOADED
         {
-            notes.push(format!("{words} {base:.1} in runs of the base, and {new:.1} in those of the new side"));
+            notes.push(format!("{words} {base:.1} in runs of the base, and {new:.1} in runs of the new side"));
         }
     }
     let part = runs.len().min(4);
-    if let (Some(first), Some(last)) = (of(runs[..part].iter(), "mhz"), of(runs[runs.len() - part..].iter(), "mhz"))
+    if let (Some(first), Some(last)) =
+        (mean_fact(runs[..part].iter(), "mhz"), mean_fact(runs[runs.len() - part..].iter(), "mhz"))
         && runs.len() > part
         && last < SLOWER * first
     {
-        notes.push(format!("the last {part} runs had {:.0} % of the clock of the first", 100.0 * last / first));
+        notes.push(format!("the last {part} runs had {:.0} % of the clock rate of the first", 100.0 * last / first));
     }
     for name in SIDES {
         let disturbed: Vec<&RecordedRun> = side(name).filter(|run| !run.disturbed.is_empty()).collect();
         if let Some(first) = disturbed.first() {
             let pairs: Vec<String> = disturbed.iter().map(|run| run.pair.to_string()).collect();
             notes.push(format!(
-                "disturbed of the {name} side, and counted: {} (run {}: {})",
+                "disturbed runs of the {name} side, which still count: {} (run {}: {})",
                 pairs.join(", "),
                 first.pair,
                 first.disturbed
@@ -350,7 +361,7 @@ mod tests {
         run
     }
 
-    fn said(before: &[(String, String)], now: &[(String, String)], runs: Vec<RecordedRun>) -> String {
+    fn notes_text(before: &[(String, String)], now: &[(String, String)], runs: Vec<RecordedRun>) -> String {
         let mut recording = Recording::new(&[]);
         (recording.machine, recording.runs) = (now.to_vec(), runs);
         let pair = |name: &str, value: &str| vec![(name.to_owned(), value.to_owned())];
@@ -363,31 +374,32 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_that_changes_is_said() {
+    fn changes_of_the_machine_are_reported() {
         let alike: Vec<_> = (0..8).map(|i| run(["base", "new"][i % 2], 1.0, 2000.0, 1.0)).collect();
-        assert_eq!(said(&facts(), &facts(), alike), "");
+        assert_eq!(notes_text(&facts(), &facts(), alike), "");
         let mut other: Vec<_> =
             (0..8).map(|i| run(["base", "new"][i % 2], (i % 2) as f64, 2000.0 - 100.0 * i as f64, 1.0)).collect();
         other[3].seconds = 9.0;
         other[4].machine[2].1 = 1.4;
         other[4].machine.push((format!("{BUSIEST}make"), 1.2));
         let fact = |name: &str, value: &str| (name.to_owned(), value.to_owned());
-        let said = said(&[fact("cpu", "a"), fact("$GOGC", "off")], &[fact("cpu", "b"), fact("go", "1.24")], other);
-        for wanted in [
+        let text =
+            notes_text(&[fact("cpu", "a"), fact("$GOGC", "off")], &[fact("cpu", "b"), fact("go", "1.24")], other);
+        for fragment in [
             "had cpu a, these b",
             "had $GOGC off, these none",
             "the base has go 1.23, the new side 1.24",
             "load was 0.0",
             "the last 4 runs had 78 %",
-            "of the new side, and counted: 0 (run 0: it took 9.0 times",
-            "others used 1.4 processors, most of them make, and 0.1 beside the median",
+            "of the new side, which still count: 0 (run 0: it took 9.0 times",
+            "other processes used 1.4 processors, most of them make, and 0.1 during the median run",
         ] {
-            assert!(said.contains(wanted), "{wanted}: {said}");
+            assert!(text.contains(fragment), "{fragment}: {text}");
         }
     }
 
     #[test]
-    fn what_others_do_is_seen_while_a_run_is_made() {
+    fn the_activity_of_other_processes_during_a_run_is_measured() {
         let mut watch = Watch::begin();
         watch.begun -= std::time::Duration::from_secs(1);
         let facts = watch.end();

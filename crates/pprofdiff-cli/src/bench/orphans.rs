@@ -7,14 +7,14 @@ use std::fmt;
 /// A running process that a command left behind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(not(target_os = "linux"), allow(dead_code))]
-pub struct Process {
+pub struct OrphanProcess {
     id: i32,
     /// The start time, which distinguishes processes that had the same id.
     start: u64,
     name: String,
 }
 
-impl fmt::Display for Process {
+impl fmt::Display for OrphanProcess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ({})", self.id, self.name)
     }
@@ -38,7 +38,7 @@ impl Orphans {
 
     pub fn reap(&self, _: &std::process::Child) {}
 
-    pub fn left(&self) -> Vec<Process> {
+    pub fn left(&self) -> Vec<OrphanProcess> {
         Vec::new()
     }
 }
@@ -54,7 +54,7 @@ mod linux {
     use nix::unistd::Pid;
     use pprofdiff::random::HashSet;
 
-    use super::{Orphans, Process};
+    use super::{OrphanProcess, Orphans};
 
     /// Descendants that are older than the benchmark, such as background jobs of a shell that started pprofdiff with `exec`,
     /// and their descendants. The set holds ids with start times and never shrinks, because a process that was missing from
@@ -63,27 +63,28 @@ mod linux {
     pub struct Others(HashSet<(i32, u64)>);
 
     /// A process as `/proc` lists it.
-    struct Entry {
+    struct ProcEntry {
         parent: i32,
         group: i32,
-        process: Process,
+        process: OrphanProcess,
         /// False for a zombie.
         is_running: bool,
     }
 
     impl Others {
-        /// Adds the descendants of the set. When their parent ends, the process `own` adopts them like those of a command.
-        /// A process can lose its parent before any reading of `/proc`. Its process group still identifies it, because
-        /// each command has a new group.
-        fn grow(&mut self, own: i32, entries: &[Entry]) {
-            let is_other = |entry: &&Entry| entry.process.id == own || self.0.contains(&entry.process.key());
+        /// Adds the descendants of the set. When their parent ends, the process `own_process` adopts them, as it adopts
+        /// the descendants of a command. A process can lose its parent before any reading of `/proc`. Its process group
+        /// still identifies it, because each command has a new group.
+        fn grow(&mut self, own_process: i32, entries: &[ProcEntry]) {
+            let is_other =
+                |entry: &&ProcEntry| entry.process.id == own_process || self.0.contains(&entry.process.key());
             let groups: HashSet<i32> = entries.iter().filter(is_other).map(|entry| entry.group).collect();
-            let adopted = entries.iter().filter(|entry| entry.parent == own && groups.contains(&entry.group));
+            let adopted = entries.iter().filter(|entry| entry.parent == own_process && groups.contains(&entry.group));
             self.0.extend(adopted.map(|entry| entry.process.key()));
-            let is_known = |entry: &&Entry| self.0.contains(&entry.process.key());
+            let is_known = |entry: &&ProcEntry| self.0.contains(&entry.process.key());
             let mut parents: Vec<i32> = entries.iter().filter(is_known).map(|entry| entry.process.id).collect();
             while let Some(parent) = parents.pop() {
-                for Entry { process, .. } in entries.iter().filter(|entry| entry.parent == parent) {
+                for ProcEntry { process, .. } in entries.iter().filter(|entry| entry.parent == parent) {
                     if self.0.insert(process.key()) {
                         parents.push(process.id);
                     }
@@ -92,11 +93,11 @@ mod linux {
         }
 
         /// Returns the running descendants of a process that are not in the set.
-        fn descendants_of(&self, ancestor: i32, entries: &[Entry]) -> Vec<Process> {
+        fn descendants_of(&self, ancestor: i32, entries: &[ProcEntry]) -> Vec<OrphanProcess> {
             let mut descendants = Vec::new();
             let mut parents = vec![ancestor];
             while let Some(parent) = parents.pop() {
-                for Entry { process, is_running, .. } in entries.iter().filter(|entry| entry.parent == parent) {
+                for ProcEntry { process, is_running, .. } in entries.iter().filter(|entry| entry.parent == parent) {
                     if !self.0.contains(&process.key()) {
                         parents.push(process.id);
                         descendants.extend(is_running.then(|| process.clone()));
@@ -107,7 +108,7 @@ mod linux {
         }
     }
 
-    impl Process {
+    impl OrphanProcess {
         fn key(&self) -> (i32, u64) {
             (self.id, self.start)
         }
@@ -117,7 +118,7 @@ mod linux {
         /// Starts to adopt orphans and records the descendants that already exist.
         pub fn adopt() -> Orphans {
             let older = Others::default().descendants_of(own_id(), &entries());
-            let others = RefCell::new(Others(older.iter().map(Process::key).collect()));
+            let others = RefCell::new(Others(older.iter().map(OrphanProcess::key).collect()));
             // Linux before 3.4 refuses this call. There, init adopts the orphans.
             let _ = nix::sys::prctl::set_child_subreaper(true);
             Orphans { others }
@@ -146,7 +147,7 @@ mod linux {
         }
 
         /// Returns the running processes that belong to commands.
-        pub fn left(&self) -> Vec<Process> {
+        pub fn left(&self) -> Vec<OrphanProcess> {
             let entries = entries();
             let mut others = self.others.borrow_mut();
             others.grow(own_id(), &entries);
@@ -160,9 +161,9 @@ mod linux {
 
     /// Reads all processes. Returns none if `/proc` belongs to another pid namespace, where the ids are those of other
     /// processes.
-    fn entries() -> Vec<Entry> {
-        let own = std::fs::read_link("/proc/self");
-        if own.ok().as_deref() != Some(Path::new(&own_id().to_string())) {
+    fn entries() -> Vec<ProcEntry> {
+        let link = std::fs::read_link("/proc/self");
+        if link.ok().as_deref() != Some(Path::new(&own_id().to_string())) {
             return Vec::new();
         }
         let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
@@ -170,7 +171,7 @@ mod linux {
     }
 
     /// Reads a process from `/proc`.
-    fn read(id: i32) -> Option<Entry> {
+    fn read(id: i32) -> Option<ProcEntry> {
         let text = std::fs::read(format!("/proc/{id}/stat")).ok()?;
         let text = String::from_utf8_lossy(&text);
         // The name is in parentheses, and can itself contain blanks and parentheses.
@@ -180,23 +181,28 @@ mod linux {
         // The start time is field 22 of the line.
         let start = fields.nth(16)?.parse().ok()?;
         let name = text.get(open + 1..close)?.to_owned();
-        Some(Entry { parent, group, process: Process { id, start, name }, is_running: !matches!(state, "Z" | "X") })
+        Some(ProcEntry {
+            parent,
+            group,
+            process: OrphanProcess { id, start, name },
+            is_running: !matches!(state, "Z" | "X"),
+        })
     }
 
     #[cfg(test)]
     mod tests {
-        use super::{Entry, Others, Process};
+        use super::{OrphanProcess, Others, ProcEntry};
 
-        fn entry(parent: i32, id: i32, start: u64) -> Entry {
+        fn entry(parent: i32, id: i32, start: u64) -> ProcEntry {
             // Each command has its own group. The other processes are in group 1.
             let group = if id < 20 { 1 } else { 20 };
-            Entry { parent, group, process: Process { id, start, name: String::new() }, is_running: true }
+            ProcEntry { parent, group, process: OrphanProcess { id, start, name: String::new() }, is_running: true }
         }
 
         #[test]
         fn processes_born_to_an_older_job_are_not_orphans_of_a_command() {
             let mut others = Others([(10, 1)].into());
-            let ids = |others: &Others, entries: &[Entry]| -> Vec<i32> {
+            let ids = |others: &Others, entries: &[ProcEntry]| -> Vec<i32> {
                 others.descendants_of(1, entries).iter().map(|process| process.id).collect()
             };
             let before = [entry(1, 10, 1), entry(10, 11, 2), entry(11, 12, 3), entry(1, 20, 4)];

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use pprofdiff::Work;
+use pprofdiff::Cancellation;
 
 use super::orphans::Orphans;
 use crate::git::leave_repository;
@@ -26,7 +26,7 @@ const CUT: &str = "[pprofdiff: earlier output was dropped]";
 const MAX_LINE_BYTES: u64 = 4096;
 
 /// A command to run.
-pub struct Job<'a> {
+pub struct CommandJob<'a> {
     pub command: &'a [String],
     pub dir: &'a Path,
     pub variables: &'a [(String, String)],
@@ -57,14 +57,14 @@ pub struct Ended {
 
 /// A runner of commands that stops when the work is cancelled or `max_time` is over.
 pub struct Runner<'a> {
-    pub work: &'a Work,
+    pub work: &'a Cancellation,
     begun: Instant,
     max_time: Option<Duration>,
     orphans: Orphans,
 }
 
 impl<'a> Runner<'a> {
-    pub fn new(work: &'a Work, max_time: Option<Duration>) -> Runner<'a> {
+    pub fn new(work: &'a Cancellation, max_time: Option<Duration>) -> Runner<'a> {
         Runner { work, begun: Instant::now(), max_time, orphans: Orphans::adopt() }
     }
 
@@ -83,7 +83,7 @@ impl<'a> Runner<'a> {
     /// # Errors
     /// Fails if the command can't be started, takes longer than its `patience`, is cancelled, or exceeds `max_time`. Each
     /// failure also stops the processes that the command started.
-    pub fn run(&self, job: &Job<'_>) -> Result<Ended> {
+    pub fn run(&self, job: &CommandJob<'_>) -> Result<Ended> {
         let [program, args @ ..] = job.command else { return Err(Failure::Message("no command is given".to_owned())) };
         self.check(program)?;
         let wrong = |e: std::io::Error| Failure::Message(format!("{}: {e}", job.output.display()));
@@ -104,7 +104,7 @@ impl<'a> Runner<'a> {
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
         let begun = Instant::now();
         let child = command.spawn().map_err(|e| Failure::Message(format!("{program} can't be started: {e}")))?;
-        let mut group = Group { child, orphans: &self.orphans };
+        let mut group = ProcessGroup { child, orphans: &self.orphans };
         let mut is_cut = false;
         loop {
             self.orphans.reap(&group.child);
@@ -181,13 +181,13 @@ pub fn tail(output: &Path) -> String {
     String::from_utf8_lossy(&read().unwrap_or_default()).into_owned()
 }
 
-/// A child with what it started.
-struct Group<'a> {
+/// A child process, with all processes that it started.
+struct ProcessGroup<'a> {
     child: Child,
     orphans: &'a Orphans,
 }
 
-impl Group<'_> {
+impl ProcessGroup<'_> {
     #[cfg(unix)]
     fn signal(&self, signal: nix::sys::signal::Signal) {
         if let Ok(id) = i32::try_from(self.child.id()) {
@@ -217,7 +217,7 @@ impl Group<'_> {
     }
 }
 
-impl Drop for Group<'_> {
+impl Drop for ProcessGroup<'_> {
     fn drop(&mut self) {
         #[cfg(unix)]
         {

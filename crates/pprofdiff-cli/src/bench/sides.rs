@@ -5,19 +5,19 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-use super::process::{Job, OutputKind, Runner, lines};
+use super::process::{CommandJob, OutputKind, Runner, lines};
 use super::submodules;
 use crate::args::BenchArgs;
 use crate::git::{CommitRange, git};
 use crate::{Failure, Result};
 
-/// A side's sources.
+/// The sources of a side.
 pub struct Checkout {
-    /// Where commands run.
+    /// The folder in which commands run.
     pub dir: PathBuf,
-    /// All that belongs to the side: the worktree, or the folder.
+    /// The folder that contains all files of the side: the worktree, or the folder that the user gave.
     pub root: PathBuf,
-    /// The commit; empty where there is none.
+    /// The commit id, or an empty text if the side is not a commit.
     pub commit: String,
     /// The worktrees, which are removed when the checkout is dropped.
     _worktrees: Option<Worktrees>,
@@ -86,7 +86,7 @@ impl Worktrees {
         ]
         .map(|(name, value)| (name.to_owned(), value.to_owned()));
         let (dir, output) = (self.folder.path(), self.folder.path().join("git.txt"));
-        let job = Job {
+        let job = CommandJob {
             command: &command,
             dir,
             variables: &variables,
@@ -141,32 +141,32 @@ impl Worktree {
         // canonicalised, because a damaged worktree may lack `.git`.
         let link = admin.join(text.trim());
         let dir = std::fs::canonicalize(link.parent()?).ok()?;
-        let is_own = link.ends_with(".git") && std::fs::canonicalize(&self.dir).is_ok_and(|own| own == dir);
+        let is_own = link.ends_with(".git") && std::fs::canonicalize(&self.dir).is_ok_and(|path| path == dir);
         is_own.then_some(admin)
     }
 }
 
 impl Checkout {
-    fn of_dir(dir: &Path) -> Result<Checkout> {
-        let wrong = |what: String| Failure::Message(format!("{}: {what}", dir.display()));
+    fn from_dir(dir: &Path) -> Result<Checkout> {
+        let wrong = |reason: String| Failure::Message(format!("{}: {reason}", dir.display()));
         let full = std::fs::canonicalize(dir).map_err(|e| wrong(e.to_string()))?;
         if !full.is_dir() {
-            return Err(wrong("it is no folder".to_owned()));
+            return Err(wrong("not a folder".to_owned()));
         }
         Ok(Checkout { root: full.clone(), dir: full, commit: String::new(), _worktrees: None })
     }
 
     /// Checks out a commit with its submodules. Commands run in the same subfolder as this process.
-    fn of_commit(runner: &Runner<'_>, root: &Path, here: &Path, commit: &str, name: &str) -> Result<Checkout> {
+    fn from_commit(runner: &Runner<'_>, root: &Path, subfolder: &Path, commit: &str, name: &str) -> Result<Checkout> {
         let mut worktrees = Worktrees::new()?;
         let dir = worktrees.folder().join(name);
         worktrees.add(runner, vec!["-C".to_owned(), root.display().to_string()], &dir, commit)?;
         submodules::check_out(runner, &mut worktrees, &dir, root)?;
-        let inside = dir.join(here);
+        let inside = dir.join(subfolder);
         if !inside.is_dir() {
             return Err(Failure::Message(format!(
                 "commit {commit} does not have the current folder, {}",
-                here.display()
+                subfolder.display()
             )));
         }
         Ok(Checkout { dir: inside, root: dir, commit: commit.to_owned(), _worktrees: Some(worktrees) })
@@ -176,15 +176,15 @@ impl Checkout {
 /// Checks out both sides of `range`, or opens the two folders in `dirs`.
 pub fn checkouts(runner: &Runner<'_>, range: &str, dirs: &[PathBuf]) -> Result<[Checkout; 2]> {
     if let [base, new] = dirs {
-        return Ok([Checkout::of_dir(base)?, Checkout::of_dir(new)?]);
+        return Ok([Checkout::from_dir(base)?, Checkout::from_dir(new)?]);
     }
     let root = PathBuf::from(git(Path::new("."), ["rev-parse", "--show-toplevel"])?.trim_end());
-    let here = PathBuf::from(git(Path::new("."), ["rev-parse", "--show-prefix"])?.trim_end());
+    let subfolder = PathBuf::from(git(Path::new("."), ["rev-parse", "--show-prefix"])?.trim_end());
     let CommitRange { base, tip } = CommitRange::resolve(&root, range)?;
-    let base = Checkout::of_commit(runner, &root, &here, &base, "base")?;
+    let base = Checkout::from_commit(runner, &root, &subfolder, &base, "base")?;
     let new = match tip {
-        Some(tip) => Checkout::of_commit(runner, &root, &here, &tip, "new")?,
-        None => Checkout { root, ..Checkout::of_dir(Path::new("."))? },
+        Some(tip) => Checkout::from_commit(runner, &root, &subfolder, &tip, "new")?,
+        None => Checkout { root, ..Checkout::from_dir(Path::new("."))? },
     };
     Ok([base, new])
 }

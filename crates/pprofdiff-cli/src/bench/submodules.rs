@@ -46,7 +46,7 @@ fn check_out_below(
     let paths = paths.unwrap_or_default();
     for Submodule { path, commit } in gitlinks(&git(dir, ["ls-tree", "-r", "-z", "--full-tree", "HEAD"])?) {
         let shown = prefix.join(&path).display().to_string();
-        let name = name_of(&paths, &path);
+        let name = submodule_name(&paths, &path);
         let Some(module) = find(parent, &path, name)? else {
             if name.is_some_and(|name| is_wanted(parent, name)) {
                 return Err(Failure::Message(format!(
@@ -89,7 +89,7 @@ fn gitlinks(tree: &str) -> Vec<Submodule> {
 
 /// Finds the name of the submodule at `path` in the output of `git config -z`. Ignores a name with `..`, because it would
 /// lead out of git's `modules` folder.
-fn name_of<'a>(paths: &'a str, path: &str) -> Option<&'a str> {
+fn submodule_name<'a>(paths: &'a str, path: &str) -> Option<&'a str> {
     let name = paths.split('\0').find_map(|entry| {
         let (key, value) = entry.split_once('\n')?;
         (value.trim_end_matches('/') == path).then(|| key.strip_prefix("submodule.")?.strip_suffix(".path")).flatten()
@@ -115,14 +115,14 @@ fn is_wanted(parent: &Parent, name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Submodule, gitlinks, name_of};
+    use super::{Submodule, gitlinks, submodule_name};
 
     #[test]
     fn submodules_and_names_are_parsed_and_names_outside_the_modules_folder_are_ignored() {
         let tree = "100644 blob 12\trun.sh\x00160000 commit 34\tlib/a b\x00";
         assert_eq!(gitlinks(tree), [Submodule { path: "lib/a b".to_owned(), commit: "34".to_owned() }]);
         let paths = "submodule.x.y.path\nlib/a b\x00submodule.../../z.path\nz\x00";
-        assert_eq!(name_of(paths, "lib/a b"), Some("x.y"));
-        assert_eq!(name_of(paths, "z"), None);
+        assert_eq!(submodule_name(paths, "lib/a b"), Some("x.y"));
+        assert_eq!(submodule_name(paths, "z"), None);
     }
 }

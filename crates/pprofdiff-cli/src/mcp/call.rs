@@ -1,4 +1,4 @@
-//! A call of a tool as the words that would be typed, and the next step that an answer names.
+//! Converts a tool call to command-line words, and determines the next step that an answer suggests.
 
 use clap::{Arg, Command, Parser};
 use pprofdiff::advice::{exactly, typed, word};
@@ -13,21 +13,21 @@ use super::tool::{TOOL_SPECS, ToolSpec, property};
 use crate::args::{self, Cli, Verb};
 use crate::{Failure, Result, usage};
 
-/// A call without what is the server's own.
-pub struct Call {
+/// A tool call without the server's own arguments (`diff` and `budget`).
+pub struct ToolCall {
     pub spec: &'static ToolSpec,
     pub arguments: JsonObject,
 }
 
-impl Call {
-    pub fn new(tool: &str, arguments: impl IntoIterator<Item = (&'static str, Value)>) -> Option<Call> {
+impl ToolCall {
+    pub fn new(tool: &str, arguments: impl IntoIterator<Item = (&'static str, Value)>) -> Option<ToolCall> {
         let spec = TOOL_SPECS.iter().find(|spec| spec.tool == tool)?;
         let arguments = arguments.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
-        Some(Call { spec, arguments })
+        Some(ToolCall { spec, arguments })
     }
 
-    /// With what another call asks of the same question, where this one has no answer of its own.
-    pub fn asking_as(mut self, other: &Call) -> Call {
+    /// Copies the arguments of `other` that this tool supports and that are not set yet.
+    pub fn asking_as(mut self, other: &ToolCall) -> ToolCall {
         for (name, value) in &other.arguments {
             if self.spec.names().contains(&name.as_str()) && !self.arguments.contains_key(name) {
                 self.arguments.insert(name.clone(), value.clone());
@@ -36,42 +36,43 @@ impl Call {
         self
     }
 
-    /// Refuses names and types that the tool does not take.
+    /// Checks that the tool supports the arguments and their types.
     pub fn check(&self) -> Result<(), String> {
         let (cli, tool) = (args::whole(), self.spec.tool);
         let verb = cli.find_subcommand(self.spec.verb);
         for (name, value) in &self.arguments {
             let Some(arg) = self.argument(verb, name) else {
-                let has = self.spec.names().join(", ");
-                let diff = if self.spec.is_of_diff() { "diff, " } else { "" };
-                return Err(format!("{tool} takes no {name:?}; it takes {diff}budget, {has}"));
+                let supported = self.spec.names().join(", ");
+                let diff = if self.spec.needs_diff() { "diff, " } else { "" };
+                return Err(format!("{tool} does not support {name:?}; it supports {diff}budget, {supported}"));
             };
-            let wanted = property(arg);
-            let fits = match (wanted["type"].as_str(), value) {
+            let schema = property(arg);
+            let fits = match (schema["type"].as_str(), value) {
                 (_, Value::Null) => true,
                 (Some("boolean"), value) => value.is_boolean(),
-                // A list of one may be written as that one.
+                // A list with one element may be written as the element.
                 (Some("array"), Value::Array(values)) => values.iter().all(|value| text(value).is_some()),
                 (_, value) => text(value).is_some(),
             };
             if !fits {
-                let wanted = wanted["type"].as_str().unwrap_or_default();
-                return Err(format!("{name} is {value}, which it can't be; it is of type {wanted}"));
+                let schema = schema["type"].as_str().unwrap_or_default();
+                return Err(format!("{name} must be of type {schema}, not {value}"));
             }
         }
         Ok(())
     }
 
-    /// The verb's option of a name, if the tool has it.
+    /// Returns the verb's option with this name, if the tool offers it.
     fn argument<'a>(&'a self, verb: Option<&'a Command>, name: &str) -> Option<&'a Arg> {
         self.spec.arguments(verb?).find(|arg| arg.get_id() == name)
     }
 
-    /// The verb and its options, each a word; what stands for itself comes last. What does not fit is left out.
+    /// Returns the verb and its options as words. Positional arguments come last. Arguments that do not fit are
+    /// dropped.
     pub fn words(&self) -> Vec<String> {
         let cli = args::whole();
         let verb = cli.find_subcommand(self.spec.verb);
-        let (mut words, mut last) = (vec![self.spec.verb.to_owned()], Vec::new());
+        let (mut words, mut positional) = (vec![self.spec.verb.to_owned()], Vec::new());
         for (name, value) in &self.arguments {
             let Some(arg) = self.argument(verb, name) else { continue };
             let texts = match value {
@@ -85,24 +86,24 @@ impl Call {
             for text in texts {
                 match arg.get_long() {
                     Some(long) => words.push(format!("--{long}={text}")),
-                    // An expression that begins with a dash is no option.
-                    None if text.starts_with('-') => last.push(format!("\\{text}")),
-                    None => last.push(text),
+                    // Escapes the dash, because an expression that begins with a dash looks like an option.
+                    None if text.starts_with('-') => positional.push(format!("\\{text}")),
+                    None => positional.push(text),
                 }
             }
         }
-        words.append(&mut last);
+        words.append(&mut positional);
         words
     }
 
-    /// What the words mean.
+    /// Parses the words.
     pub fn verb(&self) -> Result<Verb> {
         let words = std::iter::once("pprofdiff".to_owned()).chain(self.words());
         let cli = Cli::try_parse_from(words).map_err(|e| Failure::Message(usage(&e)))?;
-        cli.verb.ok_or_else(|| Failure::Message("nothing is asked".to_owned()))
+        cli.verb.ok_or_else(|| Failure::Message("the call names no verb".to_owned()))
     }
 
-    /// The command for a shell, of these inputs.
+    /// Returns the shell command for these inputs.
     pub fn command(&self, inputs: &str) -> String {
         let quoted = |text: &String| match text.split_once('=') {
             Some((option, value)) if option.starts_with("--") => format!("{option}={}", word(value)),
@@ -125,7 +126,7 @@ impl Call {
     }
 }
 
-/// A value as it would be typed.
+/// Returns a value as it would be typed.
 fn text(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
@@ -134,8 +135,9 @@ fn text(value: &Value) -> Option<String> {
     }
 }
 
-/// What to ask after an answer: from the causes to their stacks, from rows to their callers, from those to the source.
-pub fn next(call: &Call, report: &Report) -> Option<Call> {
+/// Returns the next step after an answer: from causes to their stacks, from rows to their callers, and from callers to
+/// the source.
+pub fn next(call: &ToolCall, report: &Report) -> Option<ToolCall> {
     let two_sided = report.summary().is_some_and(|s| s.base.is_some());
     match (call.spec.tool, report) {
         ("explain", Report::Explain(e)) => {
@@ -145,23 +147,23 @@ pub fn next(call: &Call, report: &Report) -> Option<Call> {
             let label = label.map(|label| ("tagfocus", json!(format!("{}={}", label.key, label.value))));
             match cause.and_then(|cause| cause.evidence.pattern.as_deref()) {
                 Some(pattern) => {
-                    Call::new("peek", [("regex", json!(typed(pattern))), sample_type].into_iter().chain(label))
+                    ToolCall::new("peek", [("regex", json!(typed(pattern))), sample_type].into_iter().chain(label))
                 }
-                None => Call::new("top", std::iter::once(sample_type).chain(label)),
+                None => ToolCall::new("top", std::iter::once(sample_type).chain(label)),
             }
         }
         ("top", Report::Table(table)) if !table.is_empty() => {
-            Call::new("peek", [("regex", json!(typed(&exactly(&table.label(0)))))])
+            ToolCall::new("peek", [("regex", json!(typed(&exactly(&table.label(0)))))])
         }
-        ("peek", _) => Call::new("list", []),
+        ("peek", _) => ToolCall::new("list", []),
         ("list", Report::Listing(listing))
             if listing.routines.iter().any(has_no_source) && !call.arguments.contains_key("new_source") =>
         {
-            Call::new("list", [("new_source", json!(["."]))])
+            ToolCall::new("list", [("new_source", json!(["."]))])
         }
-        ("list", _) if two_sided => Call::new("check", [("fail_on", json!(["total>+5%"]))]),
-        ("check", Report::Check(check)) if check.verdict != Outcome::Pass => Call::new("explain", []),
-        _ => Call::new("top", [("sort", json!("cum"))]),
+        ("list", _) if two_sided => ToolCall::new("check", [("fail_on", json!(["total>+5%"]))]),
+        ("check", Report::Check(check)) if check.verdict != Outcome::Pass => ToolCall::new("explain", []),
+        _ => ToolCall::new("top", [("sort", json!("cum"))]),
     }
     .map(|step| step.asking_as(call))
 }

@@ -1,5 +1,5 @@
-//! Messages as lines of standard input and output. The transport of rmcp leaves a line that is no JSON without an answer,
-//! for which a client may wait for ever; this one answers it as JSON-RPC says.
+//! A transport that reads and writes messages as lines. The transport of rmcp does not answer a line that is not JSON,
+//! so a client could wait forever. This transport answers it as JSON-RPC requires.
 
 use std::io::{self, BufRead, Read, Write};
 
@@ -10,18 +10,19 @@ use rmcp::transport::Transport;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-/// The longest line that is read into memory.
+/// The maximum length of a line in bytes.
 const MAX_LINE_BYTES: usize = 16 << 20;
 
-type Message = RxJsonRpcMessage<RoleServer>;
+type ClientMessage = RxJsonRpcMessage<RoleServer>;
 
-/// The lines of standard input that are messages.
-pub struct Stdio(mpsc::Receiver<Message>);
+/// The messages on standard input.
+pub struct Stdio(mpsc::Receiver<ClientMessage>);
 
 impl Stdio {
     pub fn new() -> Stdio {
         let (sender, receiver) = mpsc::channel(1);
-        // A thread of its own, since a read of standard input can't be cancelled; it ends with the process.
+        // Uses a separate thread, because a read of standard input can't be cancelled. The thread ends with the
+        // process.
         std::thread::spawn(move || read_messages(&sender));
         Stdio(receiver)
     }
@@ -38,7 +39,7 @@ impl Transport<RoleServer> for Stdio {
         }
     }
 
-    async fn receive(&mut self) -> Option<Message> {
+    async fn receive(&mut self) -> Option<ClientMessage> {
         self.0.recv().await
     }
 
@@ -48,8 +49,8 @@ impl Transport<RoleServer> for Stdio {
     }
 }
 
-/// Hands on what is a message, and answers what is none, until the client or the server has gone.
-fn read_messages(sender: &mpsc::Sender<Message>) {
+/// Forwards messages, and answers invalid lines, until the client or the server has gone.
+fn read_messages(sender: &mpsc::Sender<ClientMessage>) {
     let mut input = io::stdin().lock();
     loop {
         let mut line = Vec::new();
@@ -64,7 +65,7 @@ fn read_messages(sender: &mpsc::Sender<Message>) {
             if input.skip_until(b'\n').is_err() {
                 return;
             }
-            let why = format!("a message has at most {MAX_LINE_BYTES} bytes");
+            let why = format!("a message can have at most {MAX_LINE_BYTES} bytes");
             Err(refusal(ErrorCode::INVALID_REQUEST, &why, None))
         };
         let goes_on = match parsed {
@@ -78,14 +79,14 @@ fn read_messages(sender: &mpsc::Sender<Message>) {
     }
 }
 
-/// The message of a line, if it has one that this server can know; or the answer to what is none.
-fn parse(line: &[u8]) -> Result<Option<Message>, Value> {
+/// Returns the message of a line, `None` if the line needs no answer, or an error response for an invalid line.
+fn parse(line: &[u8]) -> Result<Option<ClientMessage>, Value> {
     let line = line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line).trim_ascii();
     if line.is_empty() {
         return Ok(None);
     }
     let value: Value = serde_json::from_slice(line).map_err(|e| {
-        let why = format!("this line is no JSON ({e}); a message is a line of JSON");
+        let why = format!("this line is not JSON ({e}); a message is a line of JSON");
         refusal(ErrorCode::PARSE_ERROR, &why, None)
     })?;
     let e = match serde_json::from_slice(line) {
@@ -94,12 +95,12 @@ fn parse(line: &[u8]) -> Result<Option<Message>, Value> {
     };
     let id = value.get("id").and_then(|id| serde_json::from_value::<RequestId>(id.clone()).ok());
     match (value.get("method").and_then(Value::as_str), id, value.get("id")) {
-        // A notification has no answer, and other protocols' are none of ours.
+        // Notifications need no response, and messages of other protocols are ignored.
         (Some(_), None, None) => Ok(None),
         (Some(method), Some(id), _) if value["jsonrpc"] == "2.0" => {
             Err(refusal(ErrorCode::INVALID_PARAMS, &format!("the parameters of {method} are wrong: {e}"), Some(id)))
         }
-        _ => Err(refusal(ErrorCode::INVALID_REQUEST, &format!("this is no message of JSON-RPC 2.0: {e}"), None)),
+        _ => Err(refusal(ErrorCode::INVALID_REQUEST, &format!("this is not a message of JSON-RPC 2.0: {e}"), None)),
     }
 }
 
@@ -107,7 +108,7 @@ fn refusal(code: ErrorCode, message: &str, id: Option<RequestId>) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}})
 }
 
-/// A line as a whole: several threads write.
+/// Writes a line at once, because several threads write.
 fn write_line(mut line: Vec<u8>) -> io::Result<()> {
     line.push(b'\n');
     let mut out = io::stdout().lock();

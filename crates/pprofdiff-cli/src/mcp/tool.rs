@@ -1,4 +1,4 @@
-//! The verbs that agents can call, and how each is described to them.
+//! The tools that agents can call, and their descriptions.
 
 use clap::{Arg, ArgAction, Command};
 use pprofdiff::Query;
@@ -7,7 +7,7 @@ use pprofdiff::options::{Offered, Scope};
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use serde_json::{Value, json};
 
-/// Tokens of an answer, where none are given, and the fewest, in which a verdict and the next step have room.
+/// The default token budget, and the smallest budget, which has room for a verdict and the next step.
 pub const BUDGET: u64 = 2000;
 pub const LEAST_BUDGET: u64 = 100;
 
@@ -15,33 +15,32 @@ pub const LEAST_BUDGET: u64 = 100;
 pub struct ToolSpec {
     pub tool: &'static str,
     pub verb: &'static str,
-    /// What it does, if it is not what the verb's help says.
+    /// The description, if it differs from the verb's help.
     about: Option<&'static str>,
-    /// What it takes besides a diff and a budget, by the names that clap knows them by.
+    /// The options of the tool besides `diff` and `budget`, by their clap ids.
     options: &'static [&'static str],
-    /// Whose options it takes as well, of those that agents are offered: an agent pays for each.
+    /// The option table whose options the tool also offers. Only options marked for agents are included, because an
+    /// agent pays for each option it reads.
     table: Options,
 }
 
-/// A table of options.
+/// The option table of a tool.
 pub enum Options {
-    /// Of what is rarely asked, the few options that matter are named.
+    /// None, because the few useful options of the tool are listed explicitly.
     None,
     Loading,
-    /// Those that a view of this scope takes.
+    /// The query options that a view of this scope supports.
     Query(Scope),
 }
 
-/// The most values of an option that its schema lists.
+/// The maximum number of values that an option's schema lists.
 const MAX_VALUES: usize = 8;
 
 pub const TOOL_SPECS: [ToolSpec; 8] = [
     ToolSpec {
         tool: "load",
         verb: "info",
-        about: Some(
-            "Load two sides, or one profile as new: what is in the files, and the name that other tools take as diff",
-        ),
+        about: Some("Load two sides, or one profile as new. Lists contents, and names the diff for other tools"),
         options: &["base", "new"],
         table: Options::Loading,
     },
@@ -70,7 +69,7 @@ pub const TOOL_SPECS: [ToolSpec; 8] = [
     ToolSpec {
         tool: "check",
         verb: "check",
-        about: Some("Is what changed within limits?"),
+        about: Some("Check changes against limits."),
         options: &["fail_on", "floor", "strict"],
         table: Options::Query(Scope::Everything),
     },
@@ -91,7 +90,7 @@ pub const TOOL_SPECS: [ToolSpec; 8] = [
 ];
 
 impl ToolSpec {
-    /// The names of what it takes, besides a diff and a budget.
+    /// Returns the names of the tool's options, without `diff` and `budget`.
     pub fn names(&self) -> Vec<&'static str> {
         let mut names = self.options.to_vec();
         match self.table {
@@ -107,18 +106,18 @@ impl ToolSpec {
         names
     }
 
-    /// True of what is asked of a loaded diff.
-    pub fn is_of_diff(&self) -> bool {
+    /// Returns true if the tool works on a loaded diff.
+    pub fn needs_diff(&self) -> bool {
         !["load", "series", "batch"].contains(&self.tool)
     }
 
-    /// The tool as agents see it: help and values of the verb's own options. An agent has all tools before it, and pays for
-    /// each word, so that what an option is stands at the first tool that has it.
-    pub fn described(&self, cli: &Command, known: &mut Vec<String>) -> Option<Tool> {
+    /// Returns the tool's description for agents, with the help and the values of the verb's options. An agent reads
+    /// all tools and pays for each word, so an option that several tools share is described only in the first tool.
+    pub fn described(&self, cli: &Command, described: &mut Vec<String>) -> Option<Tool> {
         let verb = cli.find_subcommand(self.verb)?;
         let mut properties = JsonObject::new();
-        if self.is_of_diff() {
-            properties.insert("diff".to_owned(), json!({"type": "string", "description": "What load called it"}));
+        if self.needs_diff() {
+            properties.insert("diff".to_owned(), json!({"type": "string", "description": "Name that load returned"}));
         }
         properties.extend(self.arguments(verb).map(|arg| (arg.get_id().to_string(), property(arg))));
         let about = format!("Maximum tokens of the answer, from {LEAST_BUDGET} [default: {BUDGET}]");
@@ -127,8 +126,8 @@ impl ToolSpec {
         for (name, property) in &mut properties {
             let option = format!("{name}: {}", property["type"]);
             match property {
-                Value::Object(property) if known.contains(&option) => drop(property.remove("description")),
-                _ => known.push(option),
+                Value::Object(property) if described.contains(&option) => drop(property.remove("description")),
+                _ => described.push(option),
             }
         }
         let needed = ["diff", "new", "regex", "builds", "pairs"].into_iter();
@@ -137,31 +136,30 @@ impl ToolSpec {
         let Value::Object(schema) = schema else { return None };
         let about = self.about.map(str::to_owned).or_else(|| verb.get_about().map(ToString::to_string));
         let mut about = about.unwrap_or_default();
-        // How rules are written stands below the options of check, before its examples.
+        // The syntax of rules is in the first paragraph below the options of `check`.
         let below = verb.get_after_long_help().map(ToString::to_string).unwrap_or_default();
-        if let Some(more) = below.split("\n\n").next().filter(|more| !more.is_empty() && !more.starts_with("Examples"))
-        {
+        if let Some(more) = below.split("\n\n").next().filter(|more| !more.is_empty() && !more.starts_with("Example")) {
             about = format!("{about} {}", more.replace('\n', " "));
         }
         let tool = Tool::new(self.tool, about, schema);
         Some(tool.with_annotations(ToolAnnotations::new().read_only(true)))
     }
 
-    /// The verb's options that the tool has, in the tool's order.
+    /// Returns the verb's options that the tool offers, in the tool's order.
     pub fn arguments<'a>(&'a self, verb: &'a Command) -> impl Iterator<Item = &'a Arg> {
         self.names().into_iter().filter_map(|name| verb.get_arguments().find(|arg| arg.get_id() == name))
     }
 }
 
-/// An option as JSON Schema has it.
+/// Returns the JSON Schema of an option.
 pub fn property(arg: &Arg) -> Value {
     let about = arg.get_help().map(ToString::to_string).unwrap_or_default();
-    // Defaults and what follows from them are for who reads the help.
+    // Drops defaults and details, which are for readers of the help.
     let about = about.split([';', '[']).next().unwrap_or_default().trim_end();
     let values: Vec<String> = arg.get_possible_values().iter().map(|value| value.get_name().to_owned()).collect();
-    // A wrong name of a format is answered with all of them.
+    // Omits long lists of values. The error for a wrong format lists all formats anyway.
     let values = if values.len() > MAX_VALUES { Vec::new() } else { values };
-    // Help has them after a colon.
+    // Help lists the values after a colon.
     let about = if values.is_empty() { about } else { about.split(':').next().unwrap_or_default() };
     let mut property = match arg.get_action() {
         ArgAction::SetTrue => json!({"type": "boolean"}),

@@ -22,8 +22,8 @@ use object::{CompressedData, CompressionFormat, Object, ObjectSection};
 use typed_arena::Arena;
 
 use super::file::{FoundFrame, build_id, hex, parse, read};
+use crate::cancellation;
 use crate::random::HashMap;
-use crate::work;
 
 /// The number of bytes that may be read per byte of debug information. For compilers' output, looking up all addresses
 /// takes 1 to 6.
@@ -267,7 +267,7 @@ pub(super) fn look_up<'a>(
     let mut frames_found = Vec::new();
     let mut start_lines = StartLines::default();
     for &address in addresses {
-        work::poll();
+        cancellation::checkpoint();
         frames_found.clear();
         match split.frames(&context, address) {
             Ok(mut frames) => loop {

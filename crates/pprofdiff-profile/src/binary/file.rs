@@ -13,11 +13,11 @@ use object::{BinaryFormat, Object, ObjectSegment, ObjectSymbol, SymbolKind};
 use super::demangled;
 use super::dwarf::{self, DebugFiles, Memory};
 use super::{go, kallsyms};
+use crate::cancellation::checkpointed;
 use crate::error::{Error, Result};
 use crate::interner::Sequences;
 use crate::profile::{FoundLine, Mapping, Text};
 use crate::random::{HashMap, RandomState};
-use crate::work::paced;
 
 /// The maximum size of a binary. It is read completely, because a memory map would not be safe against other processes.
 const MAX_BYTES: u64 = 8 << 30;
@@ -70,7 +70,7 @@ struct BinaryFrame {
 
 /// The numbers of texts, by the texts' location in memory while their source is loaded. Each shared name is hashed only
 /// once, however many addresses use it.
-type TextNumbers = HashMap<(*const u8, usize), u32>;
+type SymbolTexts = HashMap<(*const u8, usize), u32>;
 
 /// A frame from debug information or symbols.
 #[derive(Default)]
@@ -210,7 +210,7 @@ impl Binary {
         }
         let bytes = read(&self.path)?;
         if self.is_of_kernel() {
-            let (symbols, mut numbers) = (kallsyms::functions(&bytes), TextNumbers::default());
+            let (symbols, mut numbers) = (kallsyms::functions(&bytes), SymbolTexts::default());
             new.iter().for_each(|&address| cache.add(address, &[], &symbols, &mut numbers));
             return Ok(Vec::new());
         }
@@ -220,7 +220,7 @@ impl Binary {
         let symbols = Symbols::new([Some(&object), separate.as_ref().map(|(_, object)| object)]);
         let (path, debug) = separate.as_ref().map_or((&self.path, &object), |(path, object)| (path, object));
         let mut without_lines = Vec::new();
-        let mut numbers = TextNumbers::default();
+        let mut numbers = SymbolTexts::default();
         let dwarf_warning = dwarf::look_up(path, debug, &memory, &new, |address, frames| {
             cache.add(address, frames, &symbols, &mut numbers);
             if frames.is_empty() {
@@ -251,7 +251,7 @@ impl Binary {
 }
 
 impl KnownFrames {
-    fn add(&mut self, address: u64, frames: &[FoundFrame<'_>], symbols: &Symbols<'_>, numbers: &mut TextNumbers) {
+    fn add(&mut self, address: u64, frames: &[FoundFrame<'_>], symbols: &Symbols<'_>, numbers: &mut SymbolTexts) {
         let from = self.frames.len() as u32;
         let symbol = symbols.at(address);
         let outermost = frames.len().wrapping_sub(1);
@@ -267,7 +267,7 @@ impl KnownFrames {
         self.addresses.insert(address, (from, self.frames.len() as u32));
     }
 
-    fn push(&mut self, name: &[u8], frame: &FoundFrame<'_>, numbers: &mut TextNumbers) {
+    fn push(&mut self, name: &[u8], frame: &FoundFrame<'_>, numbers: &mut SymbolTexts) {
         let number = self.number(name, numbers);
         if !self.demangled.contains_key(&number) {
             let demangled = demangled(name);
@@ -280,7 +280,7 @@ impl KnownFrames {
         self.frames.push(BinaryFrame { name: number, file, line, column, start_line });
     }
 
-    fn number(&mut self, text: &[u8], numbers: &mut TextNumbers) -> u32 {
+    fn number(&mut self, text: &[u8], numbers: &mut SymbolTexts) -> u32 {
         *numbers.entry((text.as_ptr(), text.len())).or_insert_with(|| self.strings.number(text))
     }
 }
@@ -317,7 +317,7 @@ impl<'a> Symbols<'a> {
     fn add(&mut self, object: &object::File<'a>) {
         let mut file: &[u8] = b"";
         let mut left = MORE_NAME_BYTES;
-        for s in paced(object.symbols().chain(object.dynamic_symbols())) {
+        for s in checkpointed(object.symbols().chain(object.dynamic_symbols())) {
             let Ok(name) = s.name_bytes() else { continue };
             match (left + NAME_BYTES).checked_sub(name.len()) {
                 Some(rest) => left = rest,

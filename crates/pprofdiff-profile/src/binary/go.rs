@@ -23,7 +23,7 @@ use super::dwarf::Memory;
 use super::file::FoundFrame;
 #[cfg(feature = "disasm")]
 use super::file::Symbol;
-use crate::work;
+use crate::cancellation;
 
 /// The first four bytes of a header, from Go 1.18 and from Go 1.20 on.
 const MAGICS: [u32; 2] = [0xffff_fff0, 0xffff_fff1];
@@ -63,7 +63,7 @@ pub(super) fn look_up(
     let (mut failed, mut frames) = (None, Vec::new());
     let mut current: Option<(usize, Option<GoFunction>)> = None;
     for &address in addresses {
-        work::poll();
+        cancellation::checkpoint();
         let Some(number) = tables.number(address) else { continue };
         if current.as_ref().is_none_or(|&(current, _)| current != number) {
             // Decoded values take more memory than their tables, so only one function's values are kept.

@@ -7,7 +7,7 @@
 //! ```
 
 use super::file::{Symbol, Symbols};
-use crate::work::paced;
+use crate::cancellation::checkpointed;
 
 /// Parses a line into its address, type and name.
 fn parts(line: &[u8]) -> Option<(u64, u8, &[u8])> {
@@ -29,7 +29,7 @@ pub(super) fn recognises(bytes: &[u8]) -> bool {
 
 /// Returns the functions, ordered by address.
 pub(super) fn functions(bytes: &[u8]) -> Symbols<'_> {
-    let lines = paced(bytes.split(|&b| b == b'\n')).filter_map(parts);
+    let lines = checkpointed(bytes.split(|&b| b == b'\n')).filter_map(parts);
     let functions = lines.filter(|(address, kind, _)| *address != 0 && b"tTwW".contains(kind));
     let mut symbols: Vec<Symbol<'_>> =
         functions.map(|(address, _, name)| Symbol { address, size: 0, name, file: b"" }).collect();

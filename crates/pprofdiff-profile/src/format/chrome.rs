@@ -1,26 +1,29 @@
-//! What V8's profilers write, as Chrome's DevTools save it and `node --cpu-prof` and `--heap-prof`: `.cpuprofile` and
-//! `.heapprofile`, the types `Profiler.Profile` and `HeapProfiler.SamplingHeapProfile` of the DevTools protocol
-//! (<https://chromedevtools.github.io/devtools-protocol/v8/>) as JSON.
+//! Profiles of V8, as Chrome's DevTools and `node --cpu-prof` and `--heap-prof` save them: `.cpuprofile` and
+//! `.heapprofile`. They are the types `Profiler.Profile` and `HeapProfiler.SamplingHeapProfile` of the DevTools
+//! protocol (<https://chromedevtools.github.io/devtools-protocol/v8/>) as JSON.
 //!
-//! Both are trees of calls. A node's call frame is a function: its name, its script, and the line and column that it
-//! begins at, counted from 0 (they are counted from 1 here; -1 is unknown). The node `(root)` is no frame.
+//! Both are call trees. The call frame of a node is a function: its name, its script, and the line and column where it
+//! begins. The file counts them from 0, and -1 means unknown; the profile counts them from 1. The node `(root)` is not
+//! a frame.
 //!
-//! **CPU.** `samples` names a node for each tick of the profiler's clock, and `timeDeltas` the microseconds from the tick
-//! before to it, the first one from `startTime`. So what a sample stands for is the time until the next one, as
-//! DevTools reckons (`CPUProfileDataModel`): it puts samples in the order of their times first, since ticks of other
-//! threads may be late, and the last sample ends with the recording (without a usable `endTime`, it gets the mean of all others). The time
-//! before the first sample is nobody's. At the end of a part of a recording it is cut.
+//! **CPU.** `samples` has a node for each tick of the profiler's clock. `timeDeltas` has the microseconds from the
+//! previous tick to this one; the first counts from `startTime`. A sample therefore stands for the time until the next
+//! sample, as in DevTools (`CPUProfileDataModel`). DevTools first sorts samples by time, because ticks of other threads
+//! may be late. The last sample ends with the recording; without a usable `endTime`, it gets the mean of all other
+//! samples. The time before the first sample is not counted. A time window cuts samples at its ends.
+//!
 //! The sample types are
 //!
 //! - `wall/nanoseconds`, all of that time;
-//! - `cpu/nanoseconds`, the same without the node `(idle)`, in which the thread waits for work. V8's clock is no CPU
-//!   clock: `(program)` is native code, at work or not;
-//! - `samples/count`, the samples that are in `cpu`.
+//! - `cpu/nanoseconds`, the same without the node `(idle)`, in which the thread waits for work. V8's clock is not a CPU
+//!   clock: `(program)` is native code, whether it works or waits;
+//! - `samples/count`, the number of samples in `cpu`.
 //!
-//! Lost: the order of samples, and which lines of a function had them (`positionTicks`).
+//! Not read: the order of samples, and the lines inside a function (`positionTicks`).
 //!
-//! **Heap.** `selfSize` is what a node's function allocated and is still in use, estimated from samples:
-//! `inuse_space/bytes`. The number of objects is not told; `samples` has it for samples only, and is lost.
+//! **Heap.** `selfSize` is the memory that a node's function allocated and that is still in use, estimated from
+//! samples: `inuse_space/bytes`. The file does not have the number of objects; the list `samples` has it only for the
+//! samples, and is not read.
 
 mod cpu;
 mod heap;
@@ -68,26 +71,26 @@ fn read(name: &str, text: Vec<u8>, fill: impl FnOnce(&[u8], &mut ProfileBuilder)
     builder.build(name)
 }
 
-/// No node.
+/// A missing node.
 const NONE: u32 = u32::MAX;
 
-/// What the name of a node says of it.
+/// The role of a node, determined by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Role {
+enum NodeRole {
     Root,
     Idle,
     Function,
 }
 
-/// The tree, a number a node in each.
+/// A call tree, with one element per node in each list.
 #[derive(Default)]
-struct Nodes {
+struct CallNodes {
     parents: Vec<u32>,
     /// `None` until the call frame is read.
-    frames: Vec<Option<(LocationId, Role)>>,
+    frames: Vec<Option<(LocationId, NodeRole)>>,
 }
 
-impl Nodes {
+impl CallNodes {
     fn open(&mut self, parent: u32) -> Result<u32> {
         let number = u32::try_from(self.parents.len()).ok().filter(|&n| n != NONE);
         let number = number.ok_or_else(|| Error::malformed("it has more than 4 billion nodes"))?;
@@ -96,14 +99,14 @@ impl Nodes {
         Ok(number)
     }
 
-    /// An error if a node calls itself over others. Every node is passed twice at most.
+    /// Checks that no node is its own ancestor. Visits each node at most twice.
     fn check_ends(&self) -> Result<()> {
         let mut ends = vec![false; self.parents.len()];
         for start in 0..self.parents.len() as u32 {
             let (mut node, mut steps) = (start, 0);
             while node != NONE && !ends[node as usize] {
                 if steps == self.parents.len() {
-                    return Err(Error::malformed("it is below itself").in_record(|| format!("node {start}")));
+                    return Err(Error::malformed("it is its own ancestor").in_record(|| format!("node {start}")));
                 }
                 (node, steps) = (self.parents[node as usize], steps + 1);
             }
@@ -116,12 +119,12 @@ impl Nodes {
         Ok(())
     }
 
-    /// The stack of a node. Nothing is above the root, so it is shown only by itself.
+    /// Sets `leaf_first` to the stack of a node. The root is included only in its own stack.
     fn stack(&self, mut node: u32, leaf_first: &mut Vec<LocationId>) {
         leaf_first.clear();
         while node != NONE {
             if let Some((location, role)) = self.frames[node as usize]
-                && (role != Role::Root || leaf_first.is_empty())
+                && (role != NodeRole::Root || leaf_first.is_empty())
             {
                 leaf_first.push(location);
             }
@@ -130,8 +133,8 @@ impl Nodes {
     }
 }
 
-/// Reads the object of a call frame.
-fn call_frame(json: &mut Json<'_>, builder: &mut ProfileBuilder) -> Result<(LocationId, Role)> {
+/// Reads a call frame.
+fn call_frame(json: &mut Json<'_>, builder: &mut ProfileBuilder) -> Result<(LocationId, NodeRole)> {
     let begin = *json;
     let (mut name, mut url, mut line, mut column) = (None, None, 0, 0);
     let mut object = json.object()?;
@@ -146,17 +149,17 @@ fn call_frame(json: &mut Json<'_>, builder: &mut ProfileBuilder) -> Result<(Loca
     let name = name.ok_or_else(|| missing("its call frame has no functionName", begin))?;
     let url = with_slashes(url.unwrap_or_default());
     let role = match &*name {
-        b"(root)" if url.is_empty() => Role::Root,
-        b"(idle)" if url.is_empty() => Role::Idle,
-        _ => Role::Function,
+        b"(root)" if url.is_empty() => NodeRole::Root,
+        b"(idle)" if url.is_empty() => NodeRole::Idle,
+        _ => NodeRole::Function,
     };
     let name = if name.is_empty() { Cow::Owned(unnamed(&url, line, column)) } else { name };
     let function = builder.function(&name, url, line);
-    let at = builder.line(function, line).with_column(column);
-    Ok((builder.location(None, 0, &[at])?, role))
+    let line_and_column = builder.line(function, line).with_column(column);
+    Ok((builder.location(None, 0, &[line_and_column])?, role))
 }
 
-/// Returns a Windows path as its URL has it, with a capital drive letter and slashes: recorders spell it in both ways.
+/// Converts a Windows path to the form of its URL: a capital drive letter and slashes. Recorders use both forms.
 fn with_slashes(url: Cow<'_, [u8]>) -> Cow<'_, [u8]> {
     match *url {
         [drive, b':', b'\\' | b'/', ..] if drive.is_ascii_alphabetic() => {
@@ -169,8 +172,8 @@ fn with_slashes(url: Cow<'_, [u8]>) -> Cow<'_, [u8]> {
     }
 }
 
-/// What a function without a name is called: by its place, as in V8's own traces, since a program has many. The file is said
-/// as its package knows it, wherever that is installed.
+/// Returns the name for a function without a name. A program has many, so the name contains the place, as in V8's own
+/// traces. The file is relative to its package, so that the name does not depend on the installation path.
 fn unnamed(url: &[u8], line: i64, column: i64) -> Vec<u8> {
     let mut name = b"(anonymous)".to_vec();
     if url.is_empty() {
@@ -178,7 +181,7 @@ fn unnamed(url: &[u8], line: i64, column: i64) -> Vec<u8> {
     }
     const PACKAGES: &[u8] = b"/node_modules/";
     let file = match url.windows(PACKAGES.len()).rposition(|part| part == PACKAGES) {
-        Some(at) => &url[at + PACKAGES.len()..],
+        Some(start) => &url[start + PACKAGES.len()..],
         None if url.starts_with(b"node:") => url,
         None => url.rsplit(|&byte| byte == b'/').next().unwrap_or(url),
     };
@@ -190,13 +193,13 @@ fn unnamed(url: &[u8], line: i64, column: i64) -> Vec<u8> {
     name
 }
 
-/// A line or column, which is counted from 0, and is -1 if there is none.
+/// Converts a line or column from counting from 0 to counting from 1. An unknown place, -1, becomes 0.
 fn place(number: Number<'_>) -> Result<i64> {
     Ok(number.whole()?.saturating_add(1).max(0))
 }
 
-fn missing(what: &str, place: Json<'_>) -> Error {
-    Error::malformed(what).at(place.offset())
+fn missing(detail: &str, place: Json<'_>) -> Error {
+    Error::malformed(detail).at(place.offset())
 }
 
 #[cfg(test)]
@@ -216,7 +219,7 @@ mod tests {
         format!(r#""callFrame":{{"functionName":"{name}","scriptId":"7","url":"","lineNumber":{line}}}"#)
     }
 
-    /// A profile of a root with `(idle)` (2), `f` (3) and, below that, `g` (4); `rest` is what comes behind the nodes.
+    /// Writes a profile of a root with `(idle)` (2), `f` (3) and its callee `g` (4). `rest` follows the nodes.
     fn cpu(rest: &str) -> String {
         let [root, idle, f] = [("(root)", -1), ("(idle)", -1), ("f", 0)].map(|(name, line)| frame(name, line));
         let g = r#""callFrame":{"functionName":"g","url":"a.js","lineNumber":4,"columnNumber":0}"#;
@@ -228,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn functions_without_a_name_are_called_by_their_place() {
+    fn functions_without_a_name_are_named_by_their_place() {
         for (url, line, expected) in [
             ("", 3, "(anonymous)"),
             ("file:///srv/app/main.js", 0, "(anonymous) main.js:1:8"),
@@ -247,7 +250,7 @@ mod tests {
     #[test]
     fn a_sample_lasts_until_the_next_one_and_the_last_one_until_the_end() {
         for (rest, expected) in [
-            // 3 for 20, 2 for 6, 4 for 4, and the last for 7, until the end; the first 1000 are nobody's.
+            // 3 for 20, 2 for 6, 4 for 4, and the last for 7, until the end. The first 1000 are not counted.
             (
                 r#""startTime":5,"endTime":1042,"samples":[3,2,4,3],"timeDeltas":[1000,20,6,4]"#,
                 vec!["(idle): 0 6000 0", "f :1: 2 27000 27000", "f :1|g a.js:5:1: 1 4000 4000"],
@@ -257,28 +260,28 @@ mod tests {
                 r#""startTime":5,"endTime":40,"samples":[3,4,3],"timeDeltas":[10,20,5]"#,
                 vec!["f :1: 2 20000 20000", "f :1|g a.js:5:1: 1 5000 5000"],
             ),
-            // If it ends before its last sample, that one lasts for the mean, 10.
+            // If it ends before its last sample, this sample gets the mean, 10.
             (
                 r#""startTime":0,"endTime":12,"samples":[3,2,4,3],"timeDeltas":[1000,20,6,4]"#,
                 vec!["(idle): 0 6000 0", "f :1: 2 30000 30000", "f :1|g a.js:5:1: 1 4000 4000"],
             ),
-            // In the order of their times: 3 at 10, 4 at 15, 2 at 20.
+            // Sorted by time: 3 at 10, 4 at 15, 2 at 20.
             (
                 r#""timeDeltas":[10,10,-5],"samples":[3,2,4]"#,
                 vec!["(idle): 0 5000 0", "f :1: 1 5000 5000", "f :1|g a.js:5:1: 1 5000 5000"],
             ),
-            // Times below zero are before those above.
+            // Negative times come first.
             (
                 r#""timeDeltas":[0,-10,20],"samples":[3,4,3]"#,
                 vec!["f :1: 2 20000 20000", "f :1|g a.js:5:1: 1 10000 10000"],
             ),
-            // A single one lasts until the end.
+            // A single sample lasts until the end.
             (
                 r#""startTime":100,"endTime":130,"samples":[4],"timeDeltas":[10]"#,
                 vec!["f :1|g a.js:5:1: 1 20000 20000"],
             ),
             (r#""samples":[1,1],"timeDeltas":[0,0.5]"#, vec!["(root): 2 1000 1000"]),
-            // Without times of each, the time of all is shared out.
+            // Without times of samples, the total time is distributed evenly.
             (r#""startTime":0,"endTime":9,"samples":[3,3,2]"#, vec!["(idle): 0 3000 0", "f :1: 2 6000 6000"]),
             (
                 r#""startTime":0,"endTime":14"#,
@@ -295,12 +298,12 @@ mod tests {
             [("wall", "nanoseconds"), ("cpu", "nanoseconds")].map(|(k, u)| (k.into(), u.into()))
         );
         assert_eq!(p.header().duration_nanos, 14_000);
-        // It is named, so that it is the default beside profiles of other types too.
+        // The default type is set, so that it also holds when profiles of other types are merged.
         assert_eq!(p.text(p.header().default_sample_type), "cpu");
     }
 
     #[test]
-    fn nodes_know_their_parents_or_their_children() {
+    fn nodes_are_linked_by_parents_or_children() {
         let nodes = [frame("(root)", -1), frame("", 2), frame("b\\u0041\\\"", 3)];
         let text = format!(
             r#" {{"timeDeltas":[1,2],"samples":[30,20],"nodes":[{{{},"id":30,"parent":20,"children":null}},
@@ -313,36 +316,39 @@ mod tests {
     #[test]
     fn errors_of_cpu_profiles_name_the_record() {
         let node = |id: i64, more: &str| format!("{{\"id\":{id},{}{more}}}", frame("f", 0));
-        let of = |nodes: &[String], rest: &str| format!("{{\"nodes\":[{}]{rest}}}", nodes.join(","));
-        let one = |rest: &str| of(&[node(1, "")], rest);
+        let profile = |nodes: &[String], rest: &str| format!("{{\"nodes\":[{}]{rest}}}", nodes.join(","));
+        let single_node = |rest: &str| profile(&[node(1, "")], rest);
         for (text, words) in [
-            (one(r#","samples":[1,9],"timeDeltas":[0,0]"#), "sample 1: there is no node of id 9"),
-            (one(r#","samples":[1,1],"timeDeltas":[0]"#), "sample 1: `timeDeltas` has no time for it"),
-            (one(r#","samples":[1],"timeDeltas":[0,1]"#), "`timeDeltas` has more times"),
-            (one(r#","samples":["1"],"timeDeltas":[0]"#), "sample 0: '\"' stands where a number should be"),
-            (one(r#","samples":[1],"timeDeltas":[1e300]"#), "1e300 is more than an int64 holds"),
-            (one(r#","samples":[1,1,1],"timeDeltas":[0,9e15,9e15]"#), "add up to more than an int64 holds"),
-            (one(r#","samples":[1.5],"timeDeltas":[0]"#), "1.5 has a fraction"),
-            (one(r#","startTime":-9e15,"endTime":9e15"#), "add up to more than an int64 holds"),
-            (one(r#","samples":{},"timeDeltas":[0]"#), "'{' stands where an array should be"),
-            (of(&[node(1, ""), node(1, "")], ""), "node 1: its id 1 is that of node 0"),
-            (of(&[node(1, ",\"children\":[3]")], ""), "node 0: there is no node of id 3"),
-            (of(&[node(1, ",\"children\":[2]"), node(2, ",\"children\":[1]")], ""), "node 0: it is below itself"),
-            (of(&[node(1, ",\"parent\":1")], ""), "node 0: it is below itself"),
+            (single_node(r#","samples":[1,9],"timeDeltas":[0,0]"#), "sample 1: unknown node id 9"),
+            (single_node(r#","samples":[1,1],"timeDeltas":[0]"#), "sample 1: `timeDeltas` has no time for this sample"),
+            (single_node(r#","samples":[1],"timeDeltas":[0,1]"#), "`timeDeltas` has more elements than `samples`"),
+            (single_node(r#","samples":["1"],"timeDeltas":[0]"#), "sample 0: expected a number, not '\"'"),
+            (single_node(r#","samples":[1],"timeDeltas":[1e300]"#), "1e300 is more than an int64 holds"),
+            (single_node(r#","samples":[1,1,1],"timeDeltas":[0,9e15,9e15]"#), "add up to more than an int64 holds"),
+            (single_node(r#","samples":[1.5],"timeDeltas":[0]"#), "1.5 has a fraction"),
+            (single_node(r#","startTime":-9e15,"endTime":9e15"#), "add up to more than an int64 holds"),
+            (single_node(r#","samples":{},"timeDeltas":[0]"#), "expected an array, not '{'"),
+            (profile(&[node(1, ""), node(1, "")], ""), "node 1: node 0 has the same id 1"),
+            (profile(&[node(1, ",\"children\":[3]")], ""), "node 0: unknown node id 3"),
             (
-                of(&[node(1, ",\"children\":[3]"), node(2, ",\"children\":[3]"), node(3, "")], ""),
-                "node 1: node 2 is a child of this one and of node 0",
+                profile(&[node(1, ",\"children\":[2]"), node(2, ",\"children\":[1]")], ""),
+                "node 0: it is its own ancestor",
             ),
-            (of(&[node(1, ",\"hitCount\":-1")], ""), "node 0: its hitCount -1 is negative"),
-            (of(&[format!("{{{}}}", frame("f", 0))], ""), "node 0: it has no id"),
-            (of(&["{\"id\":1}".into()], ",\"x\":{\"callFrame\":1}"), "node 0: it has no callFrame"),
+            (profile(&[node(1, ",\"parent\":1")], ""), "node 0: it is its own ancestor"),
             (
-                of(&["{\"id\":1,\"callFrame\":{\"url\":\"x\"}}".into()], ""),
+                profile(&[node(1, ",\"children\":[3]"), node(2, ",\"children\":[3]"), node(3, "")], ""),
+                "node 1: node 2 is a child of this node and of node 0",
+            ),
+            (profile(&[node(1, ",\"hitCount\":-1")], ""), "node 0: its hitCount -1 is negative"),
+            (profile(&[format!("{{{}}}", frame("f", 0))], ""), "node 0: it has no id"),
+            (profile(&["{\"id\":1}".into()], ",\"x\":{\"callFrame\":1}"), "node 0: it has no callFrame"),
+            (
+                profile(&["{\"id\":1,\"callFrame\":{\"url\":\"x\"}}".into()], ""),
                 "node 0: its call frame has no functionName",
             ),
             ("{\"timeDeltas\":[]}".into(), "it has no `nodes`"),
-            ("{\"timeDeltas\":[],\"head\":{}}".into(), "its nodes are in `head`"),
-            (one(",") + "x", "'}' stands where a string should be"),
+            ("{\"timeDeltas\":[],\"head\":{}}".into(), "it is in the format that Chrome wrote until 2016"),
+            (single_node(",") + "x", "expected a string, not '}'"),
         ] {
             let error = load(&text).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Malformed, "{text}: {error}");
@@ -352,12 +358,12 @@ mod tests {
         let options = LoadOptions::default().with_input_format("cpuprofile").unwrap();
         for end in 1..whole.len() {
             let error = Profile::from_bytes("in", &whole.as_bytes()[..end], &options).unwrap_err();
-            assert!(error.offset().is_some_and(|at| at <= end as u64), "{end}: {error}");
+            assert!(error.offset().is_some_and(|offset| offset <= end as u64), "{end}: {error}");
         }
     }
 
     #[test]
-    fn heaps_are_trees_whose_members_come_in_any_order() {
+    fn heap_profiles_are_trees_with_members_in_any_order() {
         let [root, f, g] = ["(root)", "f", "g"].map(|name| frame(name, 0));
         let leaf = format!(r#"{{"selfSize":5,{g},"children":[]}}"#);
         let text = format!(
@@ -371,13 +377,16 @@ mod tests {
         let options = LoadOptions::default().with_input_format("heapprofile").unwrap();
         for end in 1..text.len() {
             let error = Profile::from_bytes("in", &text.as_bytes()[..end], &options).unwrap_err();
-            assert!(error.offset().is_some_and(|at| at <= end as u64), "{end}: {error}");
+            assert!(error.offset().is_some_and(|offset| offset <= end as u64), "{end}: {error}");
         }
         for (text, words) in [
             ("{}", "it has no `head`"),
             ("{\"head\":{\"selfSize\":1}}", "node 0: it has no callFrame"),
-            (&*format!("{{\"head\":{{{f},\"children\":[{{{f},\"selfSize\":\"1\"}}]}}}}"), "node 1: '\"' stands where"),
-            (&*format!("{{\"head\":{{{f},\"children\":[1]}}}}"), "node 1: '1' stands where an object should be"),
+            (
+                &*format!("{{\"head\":{{{f},\"children\":[{{{f},\"selfSize\":\"1\"}}]}}}}"),
+                "node 1: expected a number, not '\"'",
+            ),
+            (&*format!("{{\"head\":{{{f},\"children\":[1]}}}}"), "node 1: expected an object, not '1'"),
         ] {
             let error = Profile::from_bytes("in", text.as_bytes(), &options).unwrap_err();
             assert!(error.to_string().contains(words), "{text}: {error}");
@@ -385,13 +394,13 @@ mod tests {
     }
 
     #[test]
-    fn stacks_may_be_deep_but_not_too_large_altogether() {
+    fn stacks_may_be_deep_but_their_total_size_is_limited() {
         let frame = frame("f", 0);
         let chain = |depth: usize, size: i64| {
             let open = format!("{{{frame},\"selfSize\":{size},\"children\":[");
             format!("{{\"head\":{}{}}}", open.repeat(depth), "]}".repeat(depth))
         };
-        // A chain of 2,000 is 2 million frames, one of 200,000 would be 20 billion.
+        // A chain of 2,000 nodes means 2 million frames; a chain of 200,000 would mean 20 billion.
         assert_eq!(load(&chain(2000, 1)).unwrap().total(0), Some(2000));
         assert_eq!(load(&chain(200_000, 0)).unwrap().n_samples(), 0);
         let error = load(&chain(200_000, 1)).unwrap_err();
@@ -399,13 +408,13 @@ mod tests {
     }
 
     #[test]
-    fn they_are_recognised_by_their_members() {
+    fn v8_profiles_are_recognised_by_their_members() {
         let node = format!("{{\"id\":1,{}}}", frame("f", 0));
         for (text, cpu, heap) in [
             (format!("{{\"nodes\":[{node}"), true, false),
             ("{\"startTime\":1,\"timeDeltas\":[1".to_owned(), true, false),
             (format!("{{\"head\":{{{},\"selfSize\":0", frame("f", 0)), false, true),
-            // A heap snapshot, a graph, and what is only said.
+            // A heap snapshot, a graph, and a key inside another object.
             ("{\"snapshot\":{\"meta\":{}},\"nodes\":[9,1,1]}".to_owned(), false, false),
             ("{\"nodes\":[{\"id\":1}],\"edges\":[]}".to_owned(), false, false),
             ("{\"x\":{\"timeDeltas\":[]}}".to_owned(), false, false),

@@ -1,4 +1,4 @@
-//! Folded stacks as certain profilers write them: their frames say more than a name, and some stand for a thread.
+//! Folded stacks in the dialects of certain profilers: frames contain more than a name, and some stand for a thread.
 //!
 //! ```text
 //! process 21:"python t.py";thread (22): worker;<module> (t.py:10);work (t.py:8) 6        py-spy
@@ -7,11 +7,11 @@
 //! comm-21/22;start_thread_[k];main;work_[j] 6                                            perf
 //! ```
 //!
-//! Frames become functions with file and line; processes and threads become the labels `process`, `pid`, `thread` and
-//! `tid` (`comm` of perf) and are no frames. Sources: what py-spy 0.4, Austin 3.7 and FlameGraph's stackcollapse-perf.pl
-//! write, and CPython's `profiling.sampling`.
+//! Frames become functions with file and line. Processes and threads become the labels `process`, `pid`, `thread` and
+//! `tid` (and `comm` for perf) instead of frames. Sources: the output of py-spy 0.4, Austin 3.7, FlameGraph's
+//! stackcollapse-perf.pl, and CPython's `profiling.sampling`.
 
-use super::folded::{self, Added, Header, add_lines, lines, split_number, value};
+use super::folded::{self, AddedLine, Header, add_lines, lines, split_number, value};
 use super::{InputFormat, is_text, quoted};
 use crate::builder::{LocationId, MappingId, ProfileBuilder};
 use crate::error::{Error, Result};
@@ -24,11 +24,16 @@ pub(super) const PY_SPY: InputFormat = InputFormat {
     has_times: false,
     has_events: false,
     recognises: |head| {
-        mostly(head, |stack| stack.rsplit(|&b| b == b';').next().is_some_and(|leaf| parens(leaf).line > 0))
+        mostly(head, |stack| stack.rsplit(|&b| b == b';').next().is_some_and(|leaf| parse_parens(leaf).line > 0))
     },
     read: |name, text, options| {
         let (kind, unit) = &options.input_type;
-        read(name, &text, &[(kind, unit)], &Dialect { labels: of_py_spy, frame: parens, values: one })
+        read(
+            name,
+            &text,
+            &[(kind, unit)],
+            &Dialect { labels: py_spy_labels, frame: parse_parens, values: single_value },
+        )
     },
 };
 
@@ -42,20 +47,20 @@ pub(super) const AUSTIN: InputFormat = InputFormat {
             && (head.starts_with(b"# austin:")
                 || mostly(head, |stack| {
                     let mut frames = stack.split(|&b| b == b';');
-                    frames.next().is_some_and(|f| of_austin(f).len() == 1)
-                        && frames.next().is_some_and(|f| of_austin(f).len() == 1)
+                    frames.next().is_some_and(|f| austin_labels(f).len() == 1)
+                        && frames.next().is_some_and(|f| austin_labels(f).len() == 1)
                 }))
     },
     read: |name, text, _| {
         const TIME: [(&str, &str); 2] = [("cpu", "microseconds"), ("wall", "microseconds")];
         const MEMORY: [(&str, &str); 2] = [("alloc_space", "bytes"), ("dealloc_space", "bytes")];
-        let (types, values): (&[_], _) = match mode(&text) {
-            Some(b"cpu") => (&TIME[..1], one as Values),
-            Some(b"memory") => (&MEMORY, memory as Values),
-            Some(b"full") => (&[TIME[0], TIME[1], MEMORY[0], MEMORY[1]], all as Values),
-            _ => (&TIME[1..], one as Values),
+        let (types, values): (&[_], _) = match austin_mode(&text) {
+            Some(b"cpu") => (&TIME[..1], single_value as ParseValues),
+            Some(b"memory") => (&MEMORY, memory_values as ParseValues),
+            Some(b"full") => (&[TIME[0], TIME[1], MEMORY[0], MEMORY[1]], full_values as ParseValues),
+            _ => (&TIME[1..], single_value as ParseValues),
         };
-        read(name, &text, types, &Dialect { labels: of_austin, frame: colons, values })
+        read(name, &text, types, &Dialect { labels: austin_labels, frame: parse_colons, values })
     },
 };
 
@@ -65,11 +70,16 @@ pub(super) const CPYTHON: InputFormat = InputFormat {
     has_times: false,
     has_events: false,
     recognises: |head| {
-        mostly(head, |stack| !of_cpython(stack.split(|&b| b == b';').next().unwrap_or_default()).is_empty())
+        mostly(head, |stack| !cpython_labels(stack.split(|&b| b == b';').next().unwrap_or_default()).is_empty())
     },
     read: |name, text, options| {
         let (kind, unit) = &options.input_type;
-        read(name, &text, &[(kind, unit)], &Dialect { labels: of_cpython, frame: colons, values: one })
+        read(
+            name,
+            &text,
+            &[(kind, unit)],
+            &Dialect { labels: cpython_labels, frame: parse_colons, values: single_value },
+        )
     },
 };
 
@@ -79,150 +89,156 @@ pub(super) const PERF_FOLDED: InputFormat = InputFormat {
     has_times: false,
     has_events: false,
     recognises: |head| {
-        mostly(head, |stack| !of_perf(stack.split(|&b| b == b';').next().unwrap_or_default()).is_empty())
+        mostly(head, |stack| !perf_labels(stack.split(|&b| b == b';').next().unwrap_or_default()).is_empty())
     },
     read: |name, text, options| {
         let (kind, unit) = &options.input_type;
-        read(name, &text, &[(kind, unit)], &Dialect { labels: of_perf, frame: annotated, values: one })
+        read(
+            name,
+            &text,
+            &[(kind, unit)],
+            &Dialect { labels: perf_labels, frame: parse_annotated, values: single_value },
+        )
     },
 };
 
-/// What a tool's lines say.
+/// The parsers for the lines of a tool.
 struct Dialect {
-    /// The labels that a frame at the root stands for; none of a frame that is one.
-    labels: fn(&[u8]) -> Labels<'_>,
-    frame: fn(&[u8]) -> Frame<'_>,
-    values: Values,
+    /// Returns the labels for a frame at the root. Returns no labels for an ordinary frame.
+    labels: fn(&[u8]) -> RootLabels<'_>,
+    frame: fn(&[u8]) -> DialectFrame<'_>,
+    values: ParseValues,
 }
 
-/// Keys and texts.
-type Labels<'t> = Vec<(&'static str, &'t [u8])>;
+/// Labels as pairs of key and text.
+type RootLabels<'t> = Vec<(&'static str, &'t [u8])>;
 
-/// The values of a line by its last word; `None` if it is nothing of the kind.
-type Values = fn(&[u8]) -> Option<Result<Vec<i64>>>;
+/// A function that returns the values of a line from its last word, or `None` if the word is not a value.
+type ParseValues = fn(&[u8]) -> Option<Result<Vec<i64>>>;
 
-/// A frame taken apart.
+/// The parts of a frame.
 #[derive(Debug, PartialEq, Eq, Default)]
-struct Frame<'t> {
+struct DialectFrame<'t> {
     name: &'t [u8],
     file: &'t [u8],
     line: i64,
-    /// What the code is mapped from, if that is said.
+    /// The name of the mapping, if the frame has it.
     binary: &'static str,
 }
 
-fn one(word: &[u8]) -> Option<Result<Vec<i64>>> {
+fn single_value(word: &[u8]) -> Option<Result<Vec<i64>>> {
     split_number(&[b" ", word].concat()).map(|_| value(word).map(|v| vec![v]))
 }
 
-/// What was allocated, and what was freed.
-fn memory(word: &[u8]) -> Option<Result<Vec<i64>>> {
-    one(word).map(|v| v.and_then(|v| changed(v[0], word)))
+/// Parses a signed number of bytes into bytes allocated and bytes freed.
+fn memory_values(word: &[u8]) -> Option<Result<Vec<i64>>> {
+    single_value(word).map(|v| v.and_then(|v| allocated_and_freed(v[0], word)))
 }
 
-fn changed(bytes: i64, word: &[u8]) -> Result<Vec<i64>> {
+fn allocated_and_freed(bytes: i64, word: &[u8]) -> Result<Vec<i64>> {
     let freed = bytes.checked_neg().ok_or_else(|| Error::malformed(format!("{} is too small", quoted(word))))?;
     Ok(vec![bytes.max(0), freed.max(0)])
 }
 
-/// Time, whether the thread was idle, and bytes: `2185,0,65536`.
-fn all(word: &[u8]) -> Option<Result<Vec<i64>>> {
+/// Parses time, whether the thread was idle, and bytes: `2185,0,65536`.
+fn full_values(word: &[u8]) -> Option<Result<Vec<i64>>> {
     let parts: Vec<&[u8]> = word.split(|&b| b == b',').collect();
     let [time, idle, bytes] = parts[..] else { return None };
-    let (time, bytes) = (one(time)?, one(bytes)?);
+    let (time, bytes) = (single_value(time)?, single_value(bytes)?);
     let is_idle = match idle {
         b"0" => false,
         b"1" => true,
         _ => return None,
     };
     Some(time.and_then(|time| {
-        let memory = changed(bytes?[0], word)?;
+        let memory = allocated_and_freed(bytes?[0], word)?;
         Ok(vec![if is_idle { 0 } else { time[0] }, time[0], memory[0], memory[1]])
     }))
 }
 
-/// What Austin says that its numbers are, in a comment: wall, cpu, memory or full.
-fn mode(text: &[u8]) -> Option<&[u8]> {
+/// Returns Austin's mode from a comment: wall, cpu, memory or full. It determines the meaning of the values.
+fn austin_mode(text: &[u8]) -> Option<&[u8]> {
     let comments = lines(text).map(|(_, line)| line).take_while(|line| line.is_empty() || line.starts_with(b"#"));
     comments.into_iter().find_map(|line| line.strip_prefix(b"# mode: "))
 }
 
-fn digits(text: &[u8]) -> bool {
+fn is_number(text: &[u8]) -> bool {
     !text.is_empty() && text.iter().all(u8::is_ascii_digit)
 }
 
-fn split_last(text: &[u8], at: u8) -> Option<(&[u8], &[u8])> {
-    let i = text.iter().rposition(|&b| b == at)?;
+fn split_last(text: &[u8], separator: u8) -> Option<(&[u8], &[u8])> {
+    let i = text.iter().rposition(|&b| b == separator)?;
     Some((&text[..i], &text[i + 1..]))
 }
 
 fn number(text: &[u8]) -> Option<i64> {
-    std::str::from_utf8(text).ok().filter(|t| digits(t.as_bytes()))?.parse().ok()
+    std::str::from_utf8(text).ok().filter(|t| is_number(t.as_bytes()))?.parse().ok()
 }
 
-/// `name (file:line)`, and `name (file)`.
-fn parens(frame: &[u8]) -> Frame<'_> {
-    let whole = Frame { name: frame, ..Frame::default() };
+/// Parses `name (file:line)`, and `name (file)`.
+fn parse_parens(frame: &[u8]) -> DialectFrame<'_> {
+    let whole = DialectFrame { name: frame, ..DialectFrame::default() };
     let Some(inner) = frame.strip_suffix(b")") else { return whole };
-    let Some(at) = inner.windows(2).rposition(|w| w == b" (") else { return whole };
-    let (name, place) = (&inner[..at], &inner[at + 2..]);
+    let Some(open) = inner.windows(2).rposition(|w| w == b" (") else { return whole };
+    let (name, place) = (&inner[..open], &inner[open + 2..]);
     match split_last(place, b':').and_then(|(file, line)| Some((file, number(line)?))) {
-        Some((file, line)) => Frame { name, file, line, ..whole },
-        // Arguments of a C++ function look the same, so a file has to look like one.
-        None if place.contains(&b'.') && !place.contains(&b',') => Frame { name, file: place, ..whole },
+        Some((file, line)) => DialectFrame { name, file, line, ..whole },
+        // The arguments of a C++ function look similar, so the file must contain a dot and no comma.
+        None if place.contains(&b'.') && !place.contains(&b',') => DialectFrame { name, file: place, ..whole },
         None => whole,
     }
 }
 
-/// `file:function:line`.
-fn colons(frame: &[u8]) -> Frame<'_> {
+/// Parses `file:function:line`.
+fn parse_colons(frame: &[u8]) -> DialectFrame<'_> {
     let parts = split_last(frame, b':').and_then(|(rest, line)| Some((split_last(rest, b':')?, number(line)?)));
     match parts {
-        Some(((file, name), line)) if !name.is_empty() => Frame { name, file, line, ..Frame::default() },
-        // What is no code: `:GC:`.
-        _ => Frame { name: frame, ..Frame::default() },
+        Some(((file, name), line)) if !name.is_empty() => DialectFrame { name, file, line, ..DialectFrame::default() },
+        // Not a function, such as `:GC:`.
+        _ => DialectFrame { name: frame, ..DialectFrame::default() },
     }
 }
 
-/// `name_[k]`: of the kernel; `[j]` compiled at run time, `[i]` inlined, `[0]` and `[1]` interpreted or compiled by the
-/// first compiler.
-fn annotated(frame: &[u8]) -> Frame<'_> {
-    let Some((name, mark)) = frame.len().checked_sub(4).map(|at| frame.split_at(at)) else {
-        return Frame { name: frame, ..Frame::default() };
+/// Parses `name_[k]`, which marks kernel code. `[j]` marks code compiled at run time, `[i]` inlined code, and `[0]` and
+/// `[1]` code that is interpreted or compiled by the first compiler.
+fn parse_annotated(frame: &[u8]) -> DialectFrame<'_> {
+    let Some((name, mark)) = frame.len().checked_sub(4).map(|mark_start| frame.split_at(mark_start)) else {
+        return DialectFrame { name: frame, ..DialectFrame::default() };
     };
     match mark {
-        b"_[k]" => Frame { name, binary: "[kernel]", ..Frame::default() },
-        b"_[j]" => Frame { name, binary: "[jit]", ..Frame::default() },
-        b"_[i]" | b"_[0]" | b"_[1]" => Frame { name, ..Frame::default() },
-        _ => Frame { name: frame, ..Frame::default() },
+        b"_[k]" => DialectFrame { name, binary: "[kernel]", ..DialectFrame::default() },
+        b"_[j]" => DialectFrame { name, binary: "[jit]", ..DialectFrame::default() },
+        b"_[i]" | b"_[0]" | b"_[1]" => DialectFrame { name, ..DialectFrame::default() },
+        _ => DialectFrame { name: frame, ..DialectFrame::default() },
     }
 }
 
-/// `process 21:"python t.py"`, `thread (22)`, `thread (22): name`.
-fn of_py_spy(frame: &[u8]) -> Labels<'_> {
+/// Parses `process 21:"python t.py"`, `thread (22)` and `thread (22): name`.
+fn py_spy_labels(frame: &[u8]) -> RootLabels<'_> {
     if let Some(rest) = frame.strip_prefix(b"process ")
-        && let Some(at) = rest.iter().position(|&b| b == b':')
-        && digits(&rest[..at])
+        && let Some(colon) = rest.iter().position(|&b| b == b':')
+        && is_number(&rest[..colon])
     {
-        let command = rest[at + 1..].strip_prefix(b"\"").and_then(|c| c.strip_suffix(b"\"")).unwrap_or(&rest[at + 1..]);
-        return vec![("pid", &rest[..at]), ("process", command)];
+        let command =
+            rest[colon + 1..].strip_prefix(b"\"").and_then(|c| c.strip_suffix(b"\"")).unwrap_or(&rest[colon + 1..]);
+        return vec![("pid", &rest[..colon]), ("process", command)];
     }
     let Some(rest) = frame.strip_prefix(b"thread (") else { return Vec::new() };
-    let Some(at) = rest.iter().position(|&b| b == b')') else { return Vec::new() };
-    match (&rest[..at], &rest[at + 1..]) {
+    let Some(close) = rest.iter().position(|&b| b == b')') else { return Vec::new() };
+    match (&rest[..close], &rest[close + 1..]) {
         (tid, b"") => vec![("tid", tid)],
         (tid, name) if name.starts_with(b": ") => vec![("tid", tid), ("thread", &name[2..])],
         _ => Vec::new(),
     }
 }
 
-/// `P21`, and `T0:22`: an interpreter and a thread.
-fn of_austin(frame: &[u8]) -> Labels<'_> {
+/// Parses `P21`, a process, and `T0:22`, an interpreter and a thread.
+fn austin_labels(frame: &[u8]) -> RootLabels<'_> {
     let is_id = |text: &[u8]| !text.is_empty() && text.iter().all(|b| b.is_ascii_hexdigit() || *b == b'x');
     match frame {
-        [b'P', pid @ ..] if digits(pid) => vec![("pid", pid)],
+        [b'P', pid @ ..] if is_number(pid) => vec![("pid", pid)],
         [b'T', id @ ..] => match split_last(id, b':') {
-            Some((interpreter, tid)) if digits(interpreter) && is_id(tid) => vec![("tid", tid)],
+            Some((interpreter, tid)) if is_number(interpreter) && is_id(tid) => vec![("tid", tid)],
             None if is_id(id) => vec![("tid", id)],
             _ => Vec::new(),
         },
@@ -230,64 +246,64 @@ fn of_austin(frame: &[u8]) -> Labels<'_> {
     }
 }
 
-fn of_cpython(frame: &[u8]) -> Labels<'_> {
-    frame.strip_prefix(b"tid:").filter(|tid| digits(tid)).map_or(Vec::new(), |tid| vec![("tid", tid)])
+fn cpython_labels(frame: &[u8]) -> RootLabels<'_> {
+    frame.strip_prefix(b"tid:").filter(|tid| is_number(tid)).map_or(Vec::new(), |tid| vec![("tid", tid)])
 }
 
-/// `comm-21/22`: what `--tid` adds. What `--pid` adds can't be told from a name.
-fn of_perf(frame: &[u8]) -> Labels<'_> {
+/// Parses `comm-21/22`, which `--tid` adds. The form that `--pid` adds cannot be distinguished from a name.
+fn perf_labels(frame: &[u8]) -> RootLabels<'_> {
     let parts = split_last(frame, b'/').and_then(|(rest, tid)| Some((split_last(rest, b'-')?, tid)));
     match parts {
-        Some(((comm, pid), tid)) if !comm.is_empty() && digits(tid) && (digits(pid) || pid == b"?") => {
+        Some(((comm, pid), tid)) if !comm.is_empty() && is_number(tid) && (is_number(pid) || pid == b"?") => {
             vec![("comm", comm), ("pid", pid), ("tid", tid)]
         }
         _ => Vec::new(),
     }
 }
 
-/// True if the stacks of most lines are the tool's, and no header of our own is there.
-fn mostly(head: &[u8], is_of_the_tool: fn(&[u8]) -> bool) -> bool {
+/// Returns true if most lines have stacks of this tool, and the text does not begin with our own header.
+fn mostly(head: &[u8], is_tool_stack: fn(&[u8]) -> bool) -> bool {
     let fits = |line: &[u8]| match split_last(line, b' ') {
         Some((stack, word)) if !line.starts_with(b"#") => {
-            one(word).or_else(|| all(word)).is_some() && is_of_the_tool(stack)
+            single_value(word).or_else(|| full_values(word)).is_some() && is_tool_stack(stack)
         }
         _ => false,
     };
-    is_text(head) && Header::find(head).is_none() && folded::mostly(head, fits)
+    is_text(head) && Header::find(head).is_none() && folded::most_lines_fit(head, fits)
 }
 
 fn read(name: &str, text: &[u8], types: &[(&str, &str)], dialect: &Dialect) -> Result<Profile> {
-    let mut stacks = Stacks { builder: ProfileBuilder::new(), ..Stacks::default() };
+    let mut stacks = DialectStacks { builder: ProfileBuilder::new(), ..DialectStacks::default() };
     types.iter().for_each(|(kind, unit)| stacks.builder.sample_type(kind, unit));
-    // Of several, time is what is asked for first.
+    // The first type, time, is the default if there are several.
     if let [(first, _), _, ..] = types {
         let first = stacks.builder.string(first);
         stacks.builder.header().default_sample_type = first;
     }
     let stackless = add_lines(text, |line| stacks.add(line, dialect))?;
-    let Stacks { builder, locations, .. } = stacks;
+    let DialectStacks { builder, locations, .. } = stacks;
     drop(locations);
-    Ok(stackless.noted(builder.build(name)?))
+    Ok(stackless.with_warning(builder.build(name)?))
 }
 
 #[derive(Default)]
-struct Stacks<'t> {
+struct DialectStacks<'t> {
     builder: ProfileBuilder,
-    /// By frame.
+    /// The locations of frames, by their text.
     locations: HashMap<&'t [u8], LocationId>,
     binaries: HashMap<&'static str, MappingId>,
     leaf_first: Vec<LocationId>,
     labels: Vec<Label>,
 }
 
-impl<'t> Stacks<'t> {
-    fn add(&mut self, line: &'t [u8], dialect: &Dialect) -> Result<Added> {
+impl<'t> DialectStacks<'t> {
+    fn add(&mut self, line: &'t [u8], dialect: &Dialect) -> Result<AddedLine> {
         if line.is_empty() || line.trim_ascii_start().starts_with(b"#") {
-            return Ok(Added::Usual);
+            return Ok(AddedLine::Usual);
         }
-        // Before the blank of ` 1` is a stack without frames.
-        let found = split_last(line, b' ').and_then(|(stack, word)| Some((stack, (dialect.values)(word)?)));
-        let Some((stack, values)) = found else {
+        // A line such as ` 1` has a stack without frames before the blank.
+        let parts = split_last(line, b' ').and_then(|(stack, word)| Some((stack, (dialect.values)(word)?)));
+        let Some((stack, values)) = parts else {
             return Err(folded::without_number(line.trim_ascii_start()));
         };
         let (stack, values) = (stack.trim_ascii_start(), values?);
@@ -308,14 +324,14 @@ impl<'t> Stacks<'t> {
         }
         self.leaf_first.reverse();
         self.builder.sample(&self.leaf_first, &values, &self.labels)?;
-        Ok(Added::from_sample(&self.leaf_first, &values))
+        Ok(AddedLine::from_sample(&self.leaf_first, &values))
     }
 
     fn location(&mut self, frame: &'t [u8], dialect: &Dialect) -> Result<LocationId> {
-        if let Some(&known) = self.locations.get(frame) {
-            return Ok(known);
+        if let Some(&location) = self.locations.get(frame) {
+            return Ok(location);
         }
-        let Frame { name, file, line, binary } = (dialect.frame)(frame);
+        let DialectFrame { name, file, line, binary } = (dialect.frame)(frame);
         let builder = &mut self.builder;
         let mapping = (!binary.is_empty()).then(|| {
             *self.binaries.entry(binary).or_insert_with(|| {
@@ -343,7 +359,7 @@ mod tests {
         Profile::from_bytes("in", text.as_bytes(), &options)
     }
 
-    /// Each sample: `name file line` of its frames from the root, its values, and its labels.
+    /// Formats each sample: `name file line` of its frames from the root, its values, and its labels.
     fn samples(p: &Profile) -> Vec<String> {
         let frame = |l: u32| {
             let line = p.locations().first_line[l as usize] as usize;
@@ -367,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn each_tool_is_recognised_and_taken_apart() {
+    fn each_tool_is_recognised_and_its_frames_are_parsed() {
         for (format, text, expected) in [
             ("py-spy", "<module> (t.py:10);work (a b.py:8) 6\n", vec!["<module> t.py 10|work a b.py 8 [6]"]),
             (
@@ -417,14 +433,14 @@ mod tests {
     }
 
     #[test]
-    fn kernel_and_compiled_code_are_mapped_from_what_they_are() {
+    fn kernel_and_jit_frames_get_a_mapping() {
         let p = load("a-1/2;b_[k];c_[j];d_[k] 1\n", None).unwrap();
         let files: Vec<String> = p.mappings().iter().map(|m| p.text(m.file)).collect();
         assert_eq!(files, ["[kernel]", "[jit]"]);
     }
 
     #[test]
-    fn other_folded_stacks_stay_what_they_are() {
+    fn other_folded_stacks_are_not_taken_for_a_dialect() {
         for text in [
             "main;operator()(int, char) 3\n",
             "main;run (fast) 3\nmain;a (b.c:1) 2\nmain;c 2\n",
@@ -439,7 +455,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_name_the_line_and_what_was_read() {
+    fn errors_name_the_line_and_quote_it() {
         for (text, format, words) in [
             ("f (t.py:1) 3\nf (t.py:1) x\n", "py-spy", "line 2: \"f (t.py:1) x\" does not end in a number"),
             ("f (t.py:1) 9223372036854775808\n", "py-spy", "more than an int64 holds"),

@@ -1,34 +1,37 @@
-//! Profiles of the Firefox profiler, as it saves them and as samply and other tools write for it: its "processed" format. The
-//! types are described in `src/types/profile.ts` of <https://github.com/firefox-devtools/profiler>.
+//! Profiles of the Firefox Profiler in its "processed" format, as the profiler saves them and as samply and other tools
+//! write them. `src/types/profile.ts` of <https://github.com/firefox-devtools/profiler> describes the types.
 //!
-//! A profile is threads, each with samples, and tables that refer to one another by number: stacks are a frame and the stack
-//! that calls it, frames are of functions, all names are in one list of strings. The tables belong to each thread, or, since
-//! version 60, all threads share them (`shared`); the strings came first (56), so each table is looked for in both places.
-//! Files have a table since 58, missing numbers may be -1 since 65, stacks say how far before them their callers are since
-//! 66, and frames have a library since 70.
+//! A profile has threads with samples, and tables that refer to each other by index: a stack is a frame and a caller
+//! stack, a frame refers to a function, and all names are in one list of strings. Each thread has its own tables, or,
+//! since version 60, all threads share them (`shared`). Strings were shared earlier (since 56), so the reader looks for
+//! each table in both places. Later versions made more changes: files have a table since 58, missing numbers may be -1
+//! since 65, stacks store the distance to their caller since 66, and frames refer to a library since 70.
 //!
-//! - A sample counts 1, or its weight: `samples`, `time/nanoseconds` or `space/bytes`, as the thread says.
-//! - What CPU time the thread had since the sample before is `cpu/nanoseconds`, where it is recorded in units of time.
-//! - Of a part of a recording, samples are read that were taken within it (`time`, or `timeDeltas`), with the CPU time up to
-//!   them. It may begin or end with a marker (`markers.rs`).
-//! - `thread`, `process`, `pid` and `tid` are labels.
-//! - A frame has its function's file, its own line and column, and the library as its mapping. One without a symbol has an
-//!   address for a name: it keeps the address, counted from the library's beginning, so that binaries can name it.
+//! - A sample counts 1, or its weight: `samples`, `time/nanoseconds` or `space/bytes`, depending on the thread.
+//! - The CPU time of the thread since the previous sample becomes `cpu/nanoseconds`, if it is recorded in units of
+//!   time.
+//! - A time window selects the samples by their times (`time`, or `timeDeltas`), with the CPU time before each of them.
+//!   It may begin or end with a marker (`markers.rs`).
+//! - `thread`, `process`, `pid` and `tid` become labels.
+//! - A frame gets its function's file, its own line and column, and its library as the mapping. A frame without a
+//!   symbol has an address as its name. It keeps the address relative to the library's beginning, so that binaries can
+//!   name it.
 //!
-//! Lost: other markers, counters, times, samples without a stack (nothing ran), addresses of what has a name, recorded allocations.
+//! Not read: other markers, counters, times, samples without a stack (nothing ran), addresses of frames with a name,
+//! and recorded allocations.
 
 mod markers;
 mod tables;
 
 use super::InputFormat;
-use super::json::{self, Json, Kind};
-use super::tree::{Node, StackBudget, TextBudget, Tree, too_large};
+use super::json::{self, Json, JsonKind};
+use super::tree::{StackBudget, StackTree, TextBudget, TreeNode, too_large};
 use crate::builder::{LocationId, ProfileBuilder};
 use crate::error::{Error, ErrorKind, Result};
 use crate::profile::{Label, LabelValue, LoadOptions, Profile, Sampled, StringId};
 use crate::random::HashMap;
 use crate::window::{TimeWindow, Timeline};
-use tables::{Libraries, NONE, Places, Stacks};
+use tables::{FirefoxStacks, Libraries, NONE, TablePositions};
 
 pub(super) const FIREFOX: InputFormat = InputFormat {
     name: "firefox",
@@ -48,7 +51,7 @@ pub(super) const FIREFOX: InputFormat = InputFormat {
 const MILLISECONDS: i64 = 6;
 const MICROSECONDS: i64 = 3;
 
-/// Sample types, in the order in which they are shown; the thread's weights are of one of the first three.
+/// Sample types, in the order of the profile. The weights of a thread have one of the first three types.
 const COLUMNS: [(&str, &str); 4] =
     [("samples", "count"), ("time", "nanoseconds"), ("space", "bytes"), ("cpu", "nanoseconds")];
 const SAMPLES: usize = 0;
@@ -56,17 +59,17 @@ const TIME: usize = 1;
 const SPACE: usize = 2;
 const CPU: usize = 3;
 
-/// What samples are added up under: a sample type and the number of a thread.
+/// The key of a sum of samples: a sample type and the index of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct Root {
+struct FirefoxRoot {
     column: u32,
     thread: u32,
 }
 
 fn read(name: &str, text: Vec<u8>, options: &LoadOptions) -> Result<Profile> {
-    let mut file = File {
+    let mut file = FirefoxFile {
         builder: ProfileBuilder::new(),
-        tree: Tree::new(),
+        tree: StackTree::new(),
         threads: Vec::new(),
         used: [false; COLUMNS.len()],
         sampled: [Sampled::default(); COLUMNS.len()],
@@ -82,32 +85,32 @@ fn read(name: &str, text: Vec<u8>, options: &LoadOptions) -> Result<Profile> {
     builder.build(name)
 }
 
-struct File {
+struct FirefoxFile {
     builder: ProfileBuilder,
-    tree: Tree<Root>,
+    tree: StackTree<FirefoxRoot>,
     threads: Vec<Thread>,
     used: [bool; COLUMNS.len()],
-    /// By column.
+    /// The statistics of each column.
     sampled: [Sampled; COLUMNS.len()],
-    /// The unit of CPU times in nanoseconds, as a power of ten, if it is one of time.
+    /// The unit of CPU times in nanoseconds, as a power of ten, or `None` for CPU cycles.
     cpu_power: Option<i64>,
-    /// When the recording began, as times of samples have it, if it says so.
+    /// The time when the recording began, on the clock of the samples, if the file has it.
     start: Option<i64>,
-    /// What is read of it, if that is a part.
+    /// The time window to read, if the caller set one.
     timeline: Option<Timeline>,
-    /// For stacks that threads share, each of which is gone over for each thread.
+    /// The limit for stacks that threads share, because each thread walks them again.
     budget: StackBudget,
     texts: TextBudget,
 }
 
-/// The labels of a thread, none of which has to be there.
+/// The labels of a thread. Each of them may be missing.
 struct Thread {
     name: StringId,
     process: StringId,
     ids: [Option<LabelValue>; 2],
 }
 
-impl File {
+impl FirefoxFile {
     fn read(&mut self, text: &[u8], window: Option<&TimeWindow>) -> Result<()> {
         let mut json = Json::new(text);
         let [meta, libs, shared, threads] = json.members(["meta", "libs", "shared", "threads"])?;
@@ -115,7 +118,7 @@ impl File {
         let Some(mut meta) = meta else { return Err(Error::malformed("it has no `meta`")) };
         self.read_meta(&mut meta)?;
         let libraries = Libraries::read(libs, &mut self.builder)?;
-        let shared = Places::read(shared)?;
+        let shared = TablePositions::read(shared)?;
         let mut shared_stacks = None;
         let Some(mut threads) = threads else { return Err(Error::malformed("it has no `threads`")) };
         if let Some(window) = window {
@@ -124,39 +127,41 @@ impl File {
         let mut array = threads.array()?;
         while threads.element(&mut array)? {
             let number = self.threads.len();
-            let mut one = || {
-                let own = Places::read(Some(threads))?;
-                if own.has_stacks() {
-                    let stacks = Stacks::read(&own.or(&shared), &libraries, &mut self.builder, &mut self.texts)?;
+            let mut read_next = || {
+                let tables = TablePositions::read(Some(threads))?;
+                if tables.has_stacks() {
+                    let stacks =
+                        FirefoxStacks::read(&tables.or(&shared), &libraries, &mut self.builder, &mut self.texts)?;
                     return self.read_thread(&mut threads, &stacks);
                 }
                 if shared_stacks.is_none() {
-                    shared_stacks = Some(Stacks::read(&shared, &libraries, &mut self.builder, &mut self.texts)?);
+                    shared_stacks = Some(FirefoxStacks::read(&shared, &libraries, &mut self.builder, &mut self.texts)?);
                 }
                 shared_stacks.as_ref().map_or(Ok(()), |stacks| self.read_thread(&mut threads, stacks))
             };
-            one().map_err(|e| e.in_record(|| format!("thread {number}")))?;
+            read_next().map_err(|e| e.in_record(|| format!("thread {number}")))?;
         }
         Ok(())
     }
 
-    /// Where a recording does not say when it began, that is when its first sample was taken.
-    fn begin_timeline(&mut self, window: &TimeWindow, all: Json<'_>, shared: &Places<'_>) -> Result<()> {
+    /// Sets the time window. Without a start time in the file, the recording begins with the first sample.
+    fn begin_timeline(&mut self, window: &TimeWindow, all: Json<'_>, shared: &TablePositions<'_>) -> Result<()> {
         let mut threads = all;
         let (mut array, mut first) = (threads.array()?, None);
         while self.start.is_none() && threads.element(&mut array)? {
             let [samples] = threads.members(["samples"])?;
-            let Some(mut times) = samples.map(Times::begin).transpose()? else { continue };
+            let Some(mut times) = samples.map(SampleTimes::begin).transpose()? else { continue };
             while let Some(time) = times.next()? {
                 first = Some(first.map_or(time, |first: i64| first.min(time)));
             }
         }
         let began = self.builder.header().time_nanos;
-        // Without a start of the whole, times are of no day; it says when it is that times are 0, or when it began.
+        // Without `startTime` of the recording, times of day are unknown. `startTime` is the time of day when sample
+        // times are 0, so it is moved to the start of the recording.
         let began = (began != 0).then(|| began.saturating_add(first.unwrap_or(0)));
         self.start = self.start.or(first);
         let start = self.start.unwrap_or(0);
-        self.timeline = Some(Timeline::with_events(window, began, || markers::events_of(all, shared, start))?);
+        self.timeline = Some(Timeline::with_events(window, began, || markers::first_events(all, shared, start))?);
         Ok(())
     }
 
@@ -166,7 +171,8 @@ impl File {
             ["preprocessedProfileVersion", "startTime", "profilingStartTime", "profilingEndTime", "sampleUnits"];
         let [version, start, from, until, units] = meta.members(names)?;
         if version.is_none() {
-            let detail = "it is as Firefox records it, not as its profiler saves it; open it at profiler.firefox.com and save it";
+            let detail = "it is Firefox's raw format, not the format of the Firefox Profiler; open it at \
+                          profiler.firefox.com and save it";
             return Err(Error::new(ErrorKind::OtherFormat, detail).at(begin));
         }
         let time = |place: Option<Json<'_>>| {
@@ -193,7 +199,7 @@ impl File {
         Ok(())
     }
 
-    fn read_thread(&mut self, json: &mut Json<'_>, stacks: &Stacks) -> Result<()> {
+    fn read_thread(&mut self, json: &mut Json<'_>, stacks: &FirefoxStacks) -> Result<()> {
         let [name, process, pid, tid, samples] = json.members(["name", "processName", "pid", "tid", "samples"])?;
         let mut text = |place: Option<Json<'_>>| match place {
             Some(mut json) => Ok::<_, Error>(self.builder.string(json.string()?.bytes())),
@@ -209,10 +215,10 @@ impl File {
         }
     }
 
-    /// A number, or a text that may be one.
+    /// Reads a number, or a string that may be a number.
     fn id(&mut self, place: Option<Json<'_>>) -> Result<Option<LabelValue>> {
         let Some(mut json) = place else { return Ok(None) };
-        if json.kind()? == Kind::Number {
+        if json.kind()? == JsonKind::Number {
             return Ok(Some(LabelValue::Number(json.number()?.whole()?, StringId::EMPTY)));
         }
         let text = json.string()?.bytes();
@@ -223,23 +229,23 @@ impl File {
         }))
     }
 
-    fn read_samples(&mut self, mut samples: Json<'_>, thread: u32, stacks: &Stacks) -> Result<()> {
+    fn read_samples(&mut self, mut samples: Json<'_>, thread: u32, stacks: &FirefoxStacks) -> Result<()> {
         let begin = samples.offset();
-        let mut times = self.timeline.as_ref().map(|_| Times::begin(samples)).transpose()?;
+        let mut times = self.timeline.as_ref().map(|_| SampleTimes::begin(samples)).transpose()?;
         let [stack, weights, kind, cpu] = samples.members(["stack", "weight", "weightType", "threadCPUDelta"])?;
-        let Some(mut stack) = stack else { return Err(Error::malformed("its samples have no stacks").at(begin)) };
+        let Some(mut stack) = stack else { return Err(Error::malformed("its samples have no `stack`").at(begin)) };
         let column = match kind.map(|mut kind| Ok::<_, Error>(kind.string()?.bytes())).transpose()?.as_deref() {
             None | Some(b"samples") => SAMPLES,
             Some(b"tracing-ms") => TIME,
             Some(b"bytes") => SPACE,
-            Some(_) => return Err(Error::malformed("the type of its weights is not known").at(begin)),
+            Some(_) => return Err(Error::malformed("`weightType` has an unknown value").at(begin)),
         };
-        let mut weights = weights.map(Column::begin).transpose()?;
-        let mut cpu = cpu.filter(|_| self.cpu_power.is_some()).map(Column::begin).transpose()?;
+        let mut weights = weights.map(NumberColumn::begin).transpose()?;
+        let mut cpu = cpu.filter(|_| self.cpu_power.is_some()).map(NumberColumn::begin).transpose()?;
         let (mut nodes, mut number) = (HashMap::default(), 0u64);
         let mut array = stack.array()?;
         while stack.element(&mut array)? {
-            let mut one = || -> Result<()> {
+            let mut read_next = || -> Result<()> {
                 let place = stack.offset();
                 let weight = match &mut weights {
                     Some(weights) => weights.next(if column == TIME { MILLISECONDS } else { 0 })?,
@@ -249,7 +255,7 @@ impl File {
                     (Some(cpu), Some(power)) => cpu.next(power)?,
                     _ => 0,
                 };
-                let at = times.as_mut().map(Times::next).transpose()?;
+                let taken = times.as_mut().map(SampleTimes::next).transpose()?;
                 if stack.null() {
                     return Ok(());
                 }
@@ -257,24 +263,24 @@ impl File {
                 if stack == -1 {
                     return Ok(());
                 }
-                // What the thread had before the first sample is not known.
+                // The CPU time before the first sample is unknown.
                 let has_cpu = cpu.is_some() && number > 0;
-                if let (Some(at), Some(timeline)) = (at, &mut self.timeline) {
+                if let (Some(taken), Some(timeline)) = (taken, &mut self.timeline) {
                     self.used[column] = true;
                     self.used[CPU] |= has_cpu;
-                    let at = at.ok_or_else(|| Error::malformed("it has no time").at(place))?;
-                    if !timeline.contains(at.checked_sub(self.start.unwrap_or(0)).ok_or_else(too_large)?) {
+                    let taken = taken.ok_or_else(|| Error::malformed("it has no time").at(place))?;
+                    if !timeline.contains(taken.checked_sub(self.start.unwrap_or(0)).ok_or_else(too_large)?) {
                         return Ok(());
                     }
                 }
-                self.add(Root { column: column as u32, thread }, stack, weight, stacks, &mut nodes)
+                self.add(FirefoxRoot { column: column as u32, thread }, stack, weight, stacks, &mut nodes)
                     .map_err(|e| e.at(place))?;
                 if has_cpu {
-                    self.add(Root { column: CPU as u32, thread }, stack, time, stacks, &mut nodes)?;
+                    self.add(FirefoxRoot { column: CPU as u32, thread }, stack, time, stacks, &mut nodes)?;
                 }
                 Ok(())
             };
-            one().map_err(|e| e.prefixed(&format!("sample {number}: ")))?;
+            read_next().map_err(|e| e.prefixed(&format!("sample {number}: ")))?;
             number += 1;
         }
         Ok(())
@@ -282,40 +288,40 @@ impl File {
 
     fn add(
         &mut self,
-        root: Root,
+        root: FirefoxRoot,
         stack: i64,
         value: i64,
-        stacks: &Stacks,
-        nodes: &mut HashMap<(u32, u32), Node>,
+        stacks: &FirefoxStacks,
+        nodes: &mut HashMap<(u32, u32), TreeNode>,
     ) -> Result<()> {
         let stack = stacks.check(stack)?;
         self.used[root.column as usize] = true;
         self.sampled[root.column as usize].add(value);
-        // Up to what is known of this thread, and down again.
-        let (mut path, mut at): (Vec<(u32, LocationId)>, u32) = (Vec::new(), stack);
+        // Walks up to the first caller with a node of this thread, and creates the nodes below it on the way back.
+        let (mut path, mut current): (Vec<(u32, LocationId)>, u32) = (Vec::new(), stack);
         let mut node = loop {
-            if at == NONE {
+            if current == NONE {
                 break self.tree.root(root);
             }
-            if let Some(&node) = nodes.get(&(root.column, at)) {
+            if let Some(&node) = nodes.get(&(root.column, current)) {
                 break node;
             }
-            let (location, caller) = stacks.get(at);
-            path.push((at, location));
-            at = caller;
+            let (location, caller) = stacks.get(current);
+            path.push((current, location));
+            current = caller;
         };
-        // Twice, as a node takes much more than a frame.
+        // A node takes much more memory than a frame, so each frame counts twice.
         self.budget.take(2 * path.len(), 0)?;
-        for &(at, location) in path.iter().rev() {
+        for &(stack, location) in path.iter().rev() {
             node = self.tree.child(node, location);
-            nodes.insert((root.column, at), node);
+            nodes.insert((root.column, stack), node);
         }
         self.tree.add(node, value)
     }
 
     fn finish(self, size: usize) -> Result<ProfileBuilder> {
-        let File { mut builder, tree, threads, mut used, sampled, timeline, .. } = self;
-        // A profile in which nothing ran has a type nevertheless.
+        let FirefoxFile { mut builder, tree, threads, mut used, sampled, timeline, .. } = self;
+        // A profile without samples still gets a sample type.
         used[SAMPLES] |= !used.contains(&true);
         let mut places = [0; COLUMNS.len()];
         let mut n_types = 0;
@@ -350,23 +356,23 @@ impl File {
     }
 }
 
-/// When samples were taken: in a column of times, or of those from one to the next.
-struct Times<'t> {
-    column: Option<Column<'t>>,
-    /// The last time, of those.
+/// The times of samples, from a column of times or of time differences.
+struct SampleTimes<'t> {
+    column: Option<NumberColumn<'t>>,
+    /// The last time, for a column of differences.
     sum: Option<i64>,
 }
 
-impl<'t> Times<'t> {
-    fn begin(mut samples: Json<'t>) -> Result<Times<'t>> {
+impl<'t> SampleTimes<'t> {
+    fn begin(mut samples: Json<'t>) -> Result<SampleTimes<'t>> {
         let [times, deltas] = samples.members(["time", "timeDeltas"])?;
         let sum = deltas.filter(|_| times.is_none()).map(|_| 0);
-        Ok(Times { column: times.or(deltas).map(Column::begin).transpose()?, sum })
+        Ok(SampleTimes { column: times.or(deltas).map(NumberColumn::begin).transpose()?, sum })
     }
 
-    /// The time of the next sample, if there is one.
+    /// Returns the time of the next sample, or `None` after the last time.
     fn next(&mut self) -> Result<Option<i64>> {
-        let Some(Column { json, array }) = &mut self.column else { return Ok(None) };
+        let Some(NumberColumn { json, array }) = &mut self.column else { return Ok(None) };
         if !json.element(array)? {
             return Ok(None);
         }
@@ -381,24 +387,22 @@ impl<'t> Times<'t> {
     }
 }
 
-/// A column of numbers that is read beside another.
-struct Column<'t> {
+/// A column of numbers that is read in step with another.
+struct NumberColumn<'t> {
     json: Json<'t>,
-    array: json::Opened,
+    array: json::JsonScope,
 }
 
-impl<'t> Column<'t> {
-    fn begin(mut json: Json<'t>) -> Result<Column<'t>> {
+impl<'t> NumberColumn<'t> {
+    fn begin(mut json: Json<'t>) -> Result<NumberColumn<'t>> {
         let array = json.array()?;
-        Ok(Column { json, array })
+        Ok(NumberColumn { json, array })
     }
 
-    /// The next number times a power of ten; `null` is 0.
+    /// Returns the next number times a power of ten; `null` counts as 0.
     fn next(&mut self, power: i64) -> Result<i64> {
         if !self.json.element(&mut self.array)? {
-            return Err(
-                Error::malformed("a column of its samples is shorter than that of stacks").at(self.json.offset())
-            );
+            return Err(Error::malformed("a column of its samples is shorter than `stack`").at(self.json.offset()));
         }
         if self.json.null() { Ok(0) } else { Ok(self.json.number()?.scaled(power)?.0) }
     }
@@ -416,7 +420,7 @@ mod tests {
     }
 
     const STRINGS: &str = r#""stringArray":["main","a.c","0x1f","libx.so","draw","b.js"]"#;
-    /// `main` calls an unnamed function of a library and `draw`.
+    /// `main` calls an unnamed function of a library, and `draw`.
     const FUNCTIONS: &str = r#""funcTable":{"length":3,"name":[0,2,4],"resource":[-1,0,-1],FILES,"lineNumber":[null,null,7]},
         "resourceTable":{"lib":[0],"name":[3],"type":[1],"length":1}"#;
     const STACKS: &str = r#""frameTable":{"func":[0,1,2],"line":[3,null,9],"column":[null,null,5],"address":[-1,31,-1]},
@@ -436,30 +440,30 @@ mod tests {
         )
     }
 
-    /// The layouts: all tables in the thread; the strings shared; all shared, with files in a table; the same as today, with
-    /// libraries of frames, offsets in place of callers, and -1 where nothing is.
+    /// Returns the same profile in four layouts: all tables in the thread; shared strings; all tables shared, and files
+    /// in a table; the newest layout, with libraries of frames, distances to callers, and -1 for missing numbers.
     fn layouts(units: &str, pid: &str, samples: &str) -> [String; 4] {
         let files = FUNCTIONS.replace("FILES", r#""fileName":[1,null,5]"#);
         let sources = FUNCTIONS.replace("FILES", r#""source":[0,null,1]"#);
-        let own = format!(",{STRINGS},{files},{STACKS}");
+        let thread_tables = format!(",{STRINGS},{files},{STACKS}");
         let tables = format!(",{files},{STACKS}");
         let shared =
             format!(r#","shared":{{{STRINGS},{sources},{STACKS},"sources":{{"filename":[1,5],"uuid":[null,null]}}}}"#);
-        let today = shared
+        let newest = shared
             .replace(r#""prefix":[null,0,0]"#, r#""prefixOffset":[0,1,2]"#)
             .replace(r#""resource":[-1,0,-1]"#, r#""resource":[-1,-1,-1]"#)
             .replace(r#""func":[0,1,2]"#, r#""lib":[-1,0,-1],"func":[0,1,2]"#)
             .replace("null", "-1");
         [
-            profile(units, "", &[thread(&own, pid, samples)]),
+            profile(units, "", &[thread(&thread_tables, pid, samples)]),
             profile(units, &format!(r#","shared":{{{STRINGS}}}"#), &[thread(&tables, pid, samples)]),
             profile(units, &shared, &[thread("", pid, samples)]),
-            profile(units, &today, &[thread("", pid, &samples.replace("2,null", "2,-1"))]),
+            profile(units, &newest, &[thread("", pid, &samples.replace("2,null", "2,-1"))]),
         ]
     }
 
     #[test]
-    fn all_layouts_are_read_alike() {
+    fn all_layouts_give_the_same_profile() {
         let samples = r#""stack":[1,2,null,1,0],"time":[1,2,3,4,5],"weight":null,"weightType":"samples""#;
         for text in layouts("", "\"12\"", samples) {
             let p = load(&text).unwrap();
@@ -507,11 +511,11 @@ mod tests {
                 format!(r#""stack":[0,2,null],"weight":{weights},"weightType":"{kind}","threadCPUDelta":[70,20,5]"#);
             for text in layouts(units, "\"a-1\"", &samples) {
                 let p = load(&text).unwrap();
-                let found: Vec<String> =
+                let actual: Vec<String> =
                     rows(&p).iter().map(|row| row.replace("thread=T process=web pid=a-1 tid=7", "L")).collect();
-                // A value of each type is a sample of its own.
+                // Samples with values of one type each are separate samples, so they are added up here.
                 let mut sums = std::collections::BTreeMap::<&str, Vec<i64>>::new();
-                for row in &found {
+                for row in &actual {
                     let (key, values) = row.rsplit_once(": ").unwrap();
                     let values = values.split(' ').map(|v| v.parse::<i64>().unwrap());
                     let sum = sums.entry(key).or_insert_with(|| vec![0; p.sample_types().len()]);
@@ -530,26 +534,26 @@ mod tests {
     fn errors_name_the_record() {
         let good = &layouts("", "1", r#""stack":[1],"weight":[1],"weightType":"samples""#)[0];
         for (from, to, words) in [
-            ("\"stack\":[1]", "\"stack\":[3]", "thread 0: sample 0: there is no stack 3: there are 3"),
+            ("\"stack\":[1]", "\"stack\":[3]", "thread 0: sample 0: unknown stack 3: there are 3"),
             ("\"stack\":[1]", "\"stack\":[1,1]", "thread 0: sample 1: a column of its samples is shorter"),
-            ("\"stack\":[1]", "\"x\":[1]", "thread 0: its samples have no stacks"),
-            ("\"weightType\":\"samples\"", "\"weightType\":\"x\"", "the type of its weights is not known"),
+            ("\"stack\":[1]", "\"x\":[1]", "thread 0: its samples have no `stack`"),
+            ("\"weightType\":\"samples\"", "\"weightType\":\"x\"", "`weightType` has an unknown value"),
             (
                 "\"prefix\":[null,0,0]",
                 "\"prefix\":[null,1,0]",
-                "thread 0: `stackTable`: stack 1 is called by stack 1, which does not come before it",
+                "thread 0: `stackTable`: stack 1 is called by stack 1, but callers must come first",
             ),
             (
                 "\"prefix\":[null,0,0]",
                 "\"prefix\":[null,0]",
                 "thread 0: `stackTable` has 3 numbers in `frame` and 2 in `prefix`",
             ),
-            ("\"prefix\":[null,0,0]", "\"prefixOffset\":[0,2,0]", "stack 1 is called by stack 1, which"),
-            ("\"prefix\":[null,0,0]", "\"x\":[null,0,0]", "`stackTable` does not say which stack calls which"),
-            ("\"frame\":[0,1,2]", "\"frame\":[0,1,3]", "thread 0: `stackTable`: there is no frame 3: there are 3"),
-            ("\"func\":[0,1,2]", "\"func\":[0,1,9]", "thread 0: `frameTable`: there is no function 9: there are 3"),
-            ("\"name\":[0,2,4]", "\"name\":[0,2,6]", "thread 0: `funcTable`: there is no string 6: there are 6"),
-            ("\"preprocessedProfileVersion\":57", "\"stackwalk\":1", "it is as Firefox records it"),
+            ("\"prefix\":[null,0,0]", "\"prefixOffset\":[0,2,0]", "stack 1 is called by stack 1, but"),
+            ("\"prefix\":[null,0,0]", "\"x\":[null,0,0]", "`stackTable` has neither `prefix` nor `prefixOffset`"),
+            ("\"frame\":[0,1,2]", "\"frame\":[0,1,3]", "thread 0: `stackTable`: unknown frame 3: there are 3"),
+            ("\"func\":[0,1,2]", "\"func\":[0,1,9]", "thread 0: `frameTable`: unknown function 9: there are 3"),
+            ("\"name\":[0,2,4]", "\"name\":[0,2,6]", "thread 0: `funcTable`: unknown string 6: there are 6"),
+            ("\"preprocessedProfileVersion\":57", "\"stackwalk\":1", "it is Firefox's raw format"),
             ("\"stackTable\"", "\"x\"", "thread 0: it has no `stackTable`"),
             ("\"threads\"", "\"x\"", "it has no `threads`"),
         ] {
@@ -559,22 +563,23 @@ mod tests {
         }
     }
 
-    /// A long stack that many threads share is not gone over for each of them without end.
+    /// Walking a long stack that many threads share is limited, and so are long names that many functions share.
     #[test]
     fn shared_stacks_are_bounded() {
         let n = 200_000;
-        let list = |one: &dyn Fn(usize) -> String| (0..n).map(one).collect::<Vec<_>>().join(",");
+        let list = |element: &dyn Fn(usize) -> String| (0..n).map(element).collect::<Vec<_>>().join(",");
         let stacks = format!(
             r#"{STRINGS},"funcTable":{{"name":[0]}},"frameTable":{{"func":[0]}},"stackTable":{{"frame":[{}],"prefix":[null,{}]}}"#,
             list(&|_| "0".into()),
             (0..n - 1).map(|i| i.to_string()).collect::<Vec<_>>().join(","),
         );
-        let one = format!(r#"{{"samples":{{"stack":[{}]}}}}"#, n - 1);
-        let file = |threads: usize| profile("", &format!(r#","shared":{{{stacks}}}"#), &vec![one.clone(); threads]);
+        let thread_text = format!(r#"{{"samples":{{"stack":[{}]}}}}"#, n - 1);
+        let file =
+            |threads: usize| profile("", &format!(r#","shared":{{{stacks}}}"#), &vec![thread_text.clone(); threads]);
         assert_eq!(load(&file(3)).unwrap().n_samples(), 3);
-        // Nor is a name of a megabyte, for each of a thousand functions.
+        // A name of a megabyte, shared by a thousand functions.
         let named = |file: &dyn Fn(usize) -> usize| {
-            let list = |one: &dyn Fn(usize) -> String| (0..1000).map(one).collect::<Vec<_>>().join(",");
+            let list = |element: &dyn Fn(usize) -> String| (0..1000).map(element).collect::<Vec<_>>().join(",");
             let (long, files) = ("x".repeat(1 << 20), list(&|i| format!("\"{i}\"")));
             let functions =
                 format!(r#""name":[{}],"fileName":[{}]"#, list(&|_| "0".into()), list(&|i| file(i).to_string()));
@@ -584,7 +589,7 @@ mod tests {
         };
         assert_eq!(named(&|_| 1).unwrap().n_samples(), 1);
         let error = named(&|i| 1 + i).unwrap_err();
-        assert!(error.kind() == ErrorKind::Limit && error.to_string().contains("names are longer"), "{error}");
+        assert!(error.kind() == ErrorKind::Limit && error.to_string().contains("names are too long"), "{error}");
         let error = load(&file(100)).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Limit, "{error}");
     }

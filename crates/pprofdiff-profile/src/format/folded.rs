@@ -1,9 +1,11 @@
-//! Folded stacks, the text of flame graph tools: `root;caller;leaf 12`, a line a stack. With two numbers a line,
-//! `root;leaf BASE NEW`, as `difffolded.pl` and our own writer make of two profiles.
+//! Folded stacks, the text format of flame graph tools: one stack per line, as in `root;caller;leaf 12`. The two-sided
+//! variant has two numbers per line, `root;leaf BASE NEW`. `difffolded.pl` and our own writer produce it from two
+//! profiles.
 //!
-//! A line does not show how many of its words at the end are numbers of the format: `a;b 7 12` is 12 of `b 7`, or 7 and
-//! 12 of `b`. So there are two formats, and content is taken for the second only under a [`Header`], which our writer
-//! puts first. Without one, a text in which each line ends in two numbers may still be a diff; a warning says so.
+//! A line does not show how many of its last words are values: `a;b 7 12` may be 12 samples of `b 7`, or 7 and 12
+//! samples of `b`. These are therefore two formats. Content is read as two-sided only if it begins with a [`Header`],
+//! which our writer adds. Text without a header whose lines all end in two numbers may still be a diff; a warning says
+//! so.
 //!
 //! ```text
 //! # pprofdiff-folded cpu/nanoseconds base new
@@ -11,18 +13,19 @@
 //! main;parse;allocate 0 8
 //! ```
 //!
-//! The numbers are whole: what a fraction is rounded to would be an error in each line. Lines that begin with `#` and
-//! do not end in a number are comments, as they are for flame graph tools, which pass over what has no number.
+//! Values are whole numbers, because rounding fractions would add an error to each line. Lines that begin with `#` and
+//! do not end in a number are comments. Flame graph tools treat them the same way: they skip every line without a
+//! number.
 
 use std::fmt;
 
 use super::{InputFormat, quoted};
 use crate::builder::{LocationId, ProfileBuilder};
+use crate::cancellation::ByteCheckpointer;
 use crate::error::{Error, Result};
 use crate::profile::{BASE_LABEL, Label, LabelValue, LoadOptions, Profile};
 use crate::random::HashMap;
 use crate::sanitize::sanitize;
-use crate::work::BytePace;
 
 pub(super) const FOLDED: InputFormat = InputFormat {
     name: "folded",
@@ -42,23 +45,24 @@ pub(super) const FOLDED2: InputFormat = InputFormat {
     read: |name, data, options| read(name, data, options, true),
 };
 
-/// The line that says what the numbers of folded stacks are. Flame graph tools pass over it, since it ends in no number.
+/// The header line, which names the sample type and the columns of folded stacks. It does not end in a number, so flame
+/// graph tools skip it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Header {
     /// The sample type.
     pub kind: String,
     /// Its unit.
     pub unit: String,
-    /// Two numbers a line, the base's and the new side's.
+    /// True if each line has two numbers, first the base's and then the new side's.
     pub two_sided: bool,
 }
 
-/// What a header begins with, and what it ends in.
+/// The beginning of a header, and its possible ends.
 const BEGIN: &str = "# pprofdiff-folded ";
 const COLUMNS: [&str; 2] = [" value", " base new"];
 
 impl fmt::Display for Header {
-    /// The line, without its end. A slash in the type is a colon, since the first one ends it.
+    /// Writes the header without a line end. The first slash ends the type, so a slash inside the type becomes a colon.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (kind, unit, columns) = (self.kind.replace('/', ":"), &self.unit, COLUMNS[usize::from(self.two_sided)]);
         write!(f, "{BEGIN}{}/{}{columns}", sanitize(&kind), sanitize(unit))
@@ -73,63 +77,64 @@ impl Header {
         Some(Header { kind: kind.to_owned(), unit: unit.to_owned(), two_sided: column == 1 })
     }
 
-    /// That of a text, if it is the first line that is not blank.
+    /// Returns the header of a text, if its first line that is not blank is a header.
     pub(super) fn find(text: &[u8]) -> Option<Header> {
         lines(text).find(|(_, line)| !line.is_empty()).and_then(|(_, line)| Header::parse(line))
     }
 }
 
-/// True if more than half of the lines fit, apart from comments that do not: then a line that does not fit is an error
-/// that names it, and prose in which some lines end in a number is no profile.
-pub(super) fn mostly(head: &[u8], fits: impl Fn(&[u8]) -> bool) -> bool {
-    // The last line may be cut off.
-    let whole = if head.len() < super::HEAD { head.len() } else { head.iter().rposition(|&b| b == b'\n').unwrap_or(0) };
-    let (mut fit, mut others) = (0, 0);
-    for (_, line) in lines(&head[..whole]).filter(|(_, line)| !line.is_empty()) {
+/// Returns true if more than half of the lines fit. Comments that do not fit are not counted. A majority is enough so
+/// that a single bad line leads to an error that quotes it, while prose with some lines that end in a number is
+/// rejected.
+pub(super) fn most_lines_fit(head: &[u8], fits: impl Fn(&[u8]) -> bool) -> bool {
+    // The last line of a longer text may be cut off.
+    let end = if head.len() < super::HEAD { head.len() } else { head.iter().rposition(|&b| b == b'\n').unwrap_or(0) };
+    let (mut fit, mut misfits) = (0, 0);
+    for (_, line) in lines(&head[..end]).filter(|(_, line)| !line.is_empty()) {
         match fits(line) {
             true => fit += 1,
             false if line.starts_with(b"#") => {}
-            false => others += 1,
+            false => misfits += 1,
         }
     }
-    fit > others
+    fit > misfits
 }
 
 fn recognises(head: &[u8], two_sided: bool) -> bool {
-    if !super::is_text(head) || super::others::are(head) {
+    if !super::is_text(head) || super::unsupported::recognises(head) {
         return false;
     }
     if let Some(header) = Header::find(head) {
         return header.two_sided == two_sided;
     }
-    !two_sided && mostly(head, |line| split_number(line).is_some())
+    !two_sided && most_lines_fit(head, |line| split_number(line).is_some())
 }
 
-/// The lines without blanks at their ends, and where each begins.
+/// Returns the lines with white space trimmed at their ends, each with its offset.
 pub(super) fn lines(text: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
-    let (mut at, mut pace) = (0, BytePace::default());
+    let (mut offset, mut pace) = (0, ByteCheckpointer::default());
     let lines = text.split_inclusive(|&b| b == b'\n').map(move |line| {
-        at += line.len();
-        pace.left(text.len() - at);
-        (at - line.len(), line.trim_ascii_end())
+        offset += line.len();
+        pace.left(text.len() - offset);
+        (offset - line.len(), line.trim_ascii_end())
     });
-    // Editors of some systems put a mark of the encoding first.
-    lines.map(|(at, line)| (at, line.strip_prefix(b"\xef\xbb\xbf").filter(|_| at == 0).unwrap_or(line)))
+    // Some editors write a byte order mark first.
+    lines.map(|(offset, line)| (offset, line.strip_prefix(b"\xef\xbb\xbf").filter(|_| offset == 0).unwrap_or(line)))
 }
 
-/// Calls `f` with the number and the text of each line. Its errors name the line and say where it begins.
+/// Calls `f` with the number and the text of each line. Its errors get the line number and the offset of the line.
 pub(super) fn each_line<'t>(text: &'t [u8], mut f: impl FnMut(u64, &'t [u8]) -> Result<()>) -> Result<()> {
-    for (number, (at, line)) in (1u64..).zip(lines(text)) {
-        f(number, line).map_err(|e| e.in_record(|| format!("line {number}")).at(at))?;
+    for (number, (offset, line)) in (1u64..).zip(lines(text)) {
+        f(number, line).map_err(|e| e.in_record(|| format!("line {number}")).at(offset))?;
     }
     Ok(())
 }
 
-/// Adds each line as a sample, and notes those without a stack.
-pub(super) fn add_lines<'t>(text: &'t [u8], mut add: impl FnMut(&'t [u8]) -> Result<Added>) -> Result<Stackless> {
+/// Adds each line as a sample, and records lines that have a value and no stack.
+pub(super) fn add_lines<'t>(text: &'t [u8], mut add: impl FnMut(&'t [u8]) -> Result<AddedLine>) -> Result<Stackless> {
     let mut stackless = Stackless::default();
     each_line(text, |number, line| {
-        if add(line)? == Added::WithoutStack {
+        if add(line)? == AddedLine::WithoutStack {
             stackless.add(number);
         }
         Ok(())
@@ -137,10 +142,10 @@ pub(super) fn add_lines<'t>(text: &'t [u8], mut add: impl FnMut(&'t [u8]) -> Res
     Ok(stackless)
 }
 
-/// A line without its last word, and that word, if it is a number.
+/// Splits a line into its last word, if that is a number, and the text before it.
 pub(super) fn split_number(line: &[u8]) -> Option<(&[u8], &[u8])> {
-    let at = line.iter().rposition(|&b| b == b' ' || b == b'\t')?;
-    let (rest, word) = (line[..at].trim_ascii_end(), &line[at + 1..]);
+    let blank = line.iter().rposition(|&b| b == b' ' || b == b'\t')?;
+    let (rest, word) = (line[..blank].trim_ascii_end(), &line[blank + 1..]);
     let digits = word.strip_prefix(b"-").unwrap_or(word);
     let is_number = digits.first().is_some_and(u8::is_ascii_digit)
         && digits.iter().all(|&b| b.is_ascii_digit() || b == b'.')
@@ -150,48 +155,48 @@ pub(super) fn split_number(line: &[u8]) -> Option<(&[u8], &[u8])> {
 
 fn read(name: &str, text: Vec<u8>, options: &LoadOptions, two_sided: bool) -> Result<Profile> {
     let (kind, unit) = options.input_type.clone();
-    // One of other columns is refused where it stands.
+    // A header with the wrong number of columns is reported below, at its own line.
     let header = Header::find(&text).filter(|header| header.two_sided == two_sided);
     let header = header.unwrap_or(Header { kind, unit, two_sided });
-    let mut stacks = Stacks::new(&header);
+    let mut stacks = FoldedStacks::new(&header);
     let stackless = add_lines(&text, |line| match Header::parse(line) {
-        Some(other) if other != header => Err(unlike(&other, &header)),
-        // A header ends in no number; a stack may begin as one does.
-        None if line.starts_with(BEGIN.as_bytes()) && split_number(line).is_none() => Err(unlike_any(line)),
+        Some(other) if other != header => Err(header_mismatch(&other, &header)),
+        // A header never ends in a number. A line that does is a stack, even if it begins like a header.
+        None if line.starts_with(BEGIN.as_bytes()) && split_number(line).is_none() => Err(invalid_header(line)),
         _ => stacks.add(line, two_sided),
     })?;
-    // Users who name the format know what the numbers are.
+    // A user who names the format has already decided what the numbers mean.
     let may_be_diff =
         !two_sided && options.input_format.is_none() && Header::find(&text).is_none() && has_two_numbers(&text);
     let builder = stacks.finish(two_sided)?;
     drop(text);
-    let profile = stackless.noted(builder.build(name)?);
+    let profile = stackless.with_warning(builder.build(name)?);
     Ok(if may_be_diff { profile.with_doubtful_sides() } else { profile })
 }
 
-/// Returns true if there are stacks and each line of one ends in two numbers.
+/// Returns true if there are stacks, and each line with a stack ends in two numbers.
 fn has_two_numbers(text: &[u8]) -> bool {
     let mut stacks = lines(text).filter_map(|(_, line)| split_number(line)).peekable();
     stacks.peek().is_some() && stacks.all(|(stack, _)| split_number(stack).is_some())
 }
 
-/// What became of a line.
+/// The result of adding a line.
 #[derive(PartialEq, Eq)]
-pub(super) enum Added {
-    /// A sample of a stack, or nothing.
+pub(super) enum AddedLine {
+    /// A sample with a stack, or a line without a sample.
     Usual,
-    /// A value of no stack, which views count in the total and show in no row.
+    /// A value without a stack. Views count it in the total, but in no row.
     WithoutStack,
 }
 
-impl Added {
-    pub(super) fn from_sample(stack: &[LocationId], values: &[i64]) -> Added {
+impl AddedLine {
+    pub(super) fn from_sample(stack: &[LocationId], values: &[i64]) -> AddedLine {
         let is_lost = stack.is_empty() && values.iter().any(|&v| v != 0);
-        if is_lost { Added::WithoutStack } else { Added::Usual }
+        if is_lost { AddedLine::WithoutStack } else { AddedLine::Usual }
     }
 }
 
-/// Lines of values without a stack: profilers write them for threads whose frames they could not read.
+/// The lines that have a value and no stack. Profilers write them for threads whose frames they could not read.
 #[derive(Default)]
 pub(super) struct Stackless {
     count: u64,
@@ -206,49 +211,49 @@ impl Stackless {
         self.count += 1;
     }
 
-    /// The profile, with a warning if there were any.
-    pub(super) fn noted(&self, profile: Profile) -> Profile {
+    /// Returns the profile, with a warning if there are lines without a stack.
+    pub(super) fn with_warning(&self, profile: Profile) -> Profile {
         let first = self.first;
         let note = match self.count {
             0 => return profile,
-            1 => format!("line {first} has no stack; its value counts in the total alone"),
+            1 => format!("line {first} has no stack; its value counts only in the total"),
             count => {
-                format!("{count} lines have no stack, the first is line {first}; their values count in the total alone")
+                format!("{count} lines have no stack, first at line {first}; their values count only in the total")
             }
         };
         profile.with_notes(vec![note])
     }
 }
 
-/// What lines add up to.
-struct Stacks<'t> {
+/// The samples of the lines that were read.
+struct FoldedStacks<'t> {
     builder: ProfileBuilder,
     base_label: Label,
     has_base: bool,
-    /// Where each name stands: known by name alone, so that a frame costs one look.
+    /// The location of each frame. The key is the name alone, so that a frame costs a single lookup.
     locations: HashMap<&'t [u8], LocationId>,
     leaf_first: Vec<LocationId>,
 }
 
-impl<'t> Stacks<'t> {
-    fn new(header: &Header) -> Stacks<'t> {
+impl<'t> FoldedStacks<'t> {
+    fn new(header: &Header) -> FoldedStacks<'t> {
         let mut builder = ProfileBuilder::new();
         builder.sample_type(&header.kind, &header.unit);
         let base_label =
             Label { key: builder.string(BASE_LABEL.0), value: LabelValue::Text(builder.string(BASE_LABEL.1)) };
-        Stacks { builder, base_label, has_base: false, locations: HashMap::default(), leaf_first: Vec::new() }
+        FoldedStacks { builder, base_label, has_base: false, locations: HashMap::default(), leaf_first: Vec::new() }
     }
 
-    fn add(&mut self, line: &'t [u8], two_sided: bool) -> Result<Added> {
+    fn add(&mut self, line: &'t [u8], two_sided: bool) -> Result<AddedLine> {
         let Some((stack, last)) = split_number(line) else {
-            let is_passed_over = line.is_empty() || line.starts_with(b"#");
-            return if is_passed_over { Ok(Added::Usual) } else { Err(without_number(line)) };
+            let is_skipped = line.is_empty() || line.starts_with(b"#");
+            return if is_skipped { Ok(AddedLine::Usual) } else { Err(without_number(line)) };
         };
         let new = value(last)?;
         if !two_sided {
             self.locate(stack)?;
             self.builder.sample(&self.leaf_first, &[new], &[])?;
-            return Ok(Added::from_sample(&self.leaf_first, &[new]));
+            return Ok(AddedLine::from_sample(&self.leaf_first, &[new]));
         }
         let Some((stack, first)) = split_number(stack) else { return Err(without_base(line)) };
         let base = value(first)?;
@@ -259,10 +264,10 @@ impl<'t> Stacks<'t> {
         if base != 0 {
             self.add_base(base)?;
         }
-        Ok(Added::from_sample(&self.leaf_first, &[base, new]))
+        Ok(AddedLine::from_sample(&self.leaf_first, &[base, new]))
     }
 
-    /// Finds the locations of a stack.
+    /// Sets `leaf_first` to the locations of a stack.
     fn locate(&mut self, stack: &'t [u8]) -> Result<()> {
         self.leaf_first.clear();
         let stack = stack.trim_ascii_start();
@@ -271,7 +276,7 @@ impl<'t> Stacks<'t> {
         }
         for frame in stack.rsplit(|&b| b == b';') {
             let location = match self.locations.get(frame) {
-                Some(&known) => known,
+                Some(&existing) => existing,
                 None => {
                     let function = self.builder.function(frame, "", 0);
                     let new = self.builder.location(None, 0, &[self.builder.line(function, 0)])?;
@@ -284,7 +289,7 @@ impl<'t> Stacks<'t> {
         Ok(())
     }
 
-    /// Adds the base's sample as a written diff has it.
+    /// Adds a base sample in the form of a written diff: with a negated value and the base label.
     fn add_base(&mut self, value: i64) -> Result<()> {
         self.has_base = true;
         let negative = value.checked_neg().ok_or_else(|| too_large(value.to_string().as_bytes()))?;
@@ -293,7 +298,7 @@ impl<'t> Stacks<'t> {
 
     fn finish(mut self, two_sided: bool) -> Result<ProfileBuilder> {
         if two_sided && !self.has_base {
-            // A profile is a diff by its labels, so there must be one even if the base has no values.
+            // Labels make a profile a diff, so a base without values still needs one labelled sample.
             self.leaf_first.clear();
             self.add_base(0)?;
         }
@@ -305,7 +310,7 @@ pub(super) fn value(word: &[u8]) -> Result<i64> {
     let mut parts = word.splitn(2, |&b| b == b'.');
     let whole = parts.next().unwrap_or_default();
     if parts.next().is_some_and(|fraction| fraction.iter().any(|&b| b != b'0')) {
-        let detail = "has a fraction, and values are whole numbers; give all values in a smaller unit";
+        let detail = "has a fraction, and values must be whole numbers; write all values in a smaller unit";
         return Err(Error::malformed(format!("{} {detail}", quoted(word))));
     }
     std::str::from_utf8(whole).ok().and_then(|digits| digits.parse().ok()).ok_or_else(|| too_large(word))
@@ -317,8 +322,8 @@ fn too_large(word: &[u8]) -> Error {
 
 pub(super) fn without_number(line: &[u8]) -> Error {
     Error::malformed(format!(
-        "{} does not end in a number; a line of folded stacks is frames from the root, with semicolons between them, a \
-         blank, and a number",
+        "{} does not end in a number; a line of folded stacks is frames from the root, separated by semicolons, then a \
+         blank and a number",
         quoted(line)
     ))
 }
@@ -327,20 +332,20 @@ fn without_base(line: &[u8]) -> Error {
     Error::malformed(format!("{} does not end in two numbers, BASE and NEW, as lines of folded2 do", quoted(line)))
 }
 
-fn unlike_any(line: &[u8]) -> Error {
+fn invalid_header(line: &[u8]) -> Error {
     Error::malformed(format!(
-        "{} is no header of folded stacks, which is {BEGIN}TYPE/UNIT, then \"value\" or \"base new\"",
+        "{} is not a valid header of folded stacks; it must be {BEGIN}TYPE/UNIT, then \"value\" or \"base new\"",
         quoted(line)
     ))
 }
 
-fn unlike(found: &Header, read: &Header) -> Error {
-    let said = |header: &Header| header.to_string().replacen(BEGIN, "", 1);
+fn header_mismatch(actual: &Header, expected: &Header) -> Error {
+    let columns = |header: &Header| header.to_string().replacen(BEGIN, "", 1);
     Error::malformed(format!(
-        "the header says {:?}, but what is read is {:?}; do not name another format, and give files of different headers \
-         one by one",
-        said(found),
-        said(read)
+        "the header is {:?}, but {:?} is expected; do not name another format with --input-format, and pass files with \
+         different headers separately",
+        columns(actual),
+        columns(expected)
     ))
 }
 
@@ -356,7 +361,7 @@ mod tests {
         Profile::from_bytes("in", text, &options)
     }
 
-    /// The stacks from the root, with values and whether they are of the base.
+    /// Returns the stacks from the root, with their values and whether they belong to the base.
     fn samples(p: &Profile) -> Vec<(String, i64, bool)> {
         let name = |l: u32| {
             let lines = p.locations().line_function[l as usize];
@@ -400,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_name_the_line_and_what_was_read() {
+    fn errors_name_the_line_and_quote_it() {
         for (text, format, words) in [
             ("a 1\nb;c x\n", "folded", "line 2: \"b;c x\" does not end in a number"),
             ("a 1\n\n12\n", "folded", "line 3: \"12\" does not end in a number"),
@@ -412,13 +417,13 @@ mod tests {
             ("a 5", "folded2", "line 1: \"a 5\" does not end in two numbers"),
             ("a x 5", "folded2", "\"a x 5\" does not end in two numbers"),
             ("a -9223372036854775808 5", "folded2", "\"-9223372036854775808\" is more than"),
-            ("# pprofdiff-folded c/n base new\na 1 2\n", "folded", "line 1: the header says \"c/n base new\""),
-            ("# pprofdiff-folded c/n value\na 1 2\n", "folded2", "but what is read is \"samples/count base new\""),
-            ("a 1\n# pprofdiff-folded c/n value\n", "folded", "line 2: the header says"),
+            ("# pprofdiff-folded c/n base new\na 1 2\n", "folded", "line 1: the header is \"c/n base new\""),
+            ("# pprofdiff-folded c/n value\na 1 2\n", "folded2", "but \"samples/count base new\" is expected"),
+            ("a 1\n# pprofdiff-folded c/n value\n", "folded", "line 2: the header is"),
             (
                 "# pprofdiff-folded c base new\na 1 2\n",
                 "folded",
-                "line 1: \"# pprofdiff-folded c base new\" is no header",
+                "line 1: \"# pprofdiff-folded c base new\" is not a valid header",
             ),
         ] {
             let error = load_as(text.as_bytes(), Some(format)).unwrap_err();
@@ -429,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn the_header_says_type_unit_and_columns() {
+    fn the_header_sets_type_unit_and_columns() {
         for two_sided in [false, true] {
             let header = Header { kind: "wall time".to_owned(), unit: "units/s".to_owned(), two_sided };
             assert_eq!(Header::parse(header.to_string().as_bytes()), Some(header.clone()));
@@ -448,7 +453,7 @@ mod tests {
     }
 
     #[test]
-    fn a_diff_is_one_even_if_its_base_is_empty() {
+    fn a_two_sided_file_is_a_diff_even_if_its_base_is_empty() {
         for rows in ["", "a;b 0 3\n", "a 0 0\n"] {
             let p = load_as(format!("# pprofdiff-folded cpu/nanoseconds base new\n{rows}").as_bytes(), None).unwrap();
             assert!(p.is_diff(), "{rows:?}");
@@ -457,27 +462,27 @@ mod tests {
     }
 
     #[test]
-    fn two_numbers_in_each_line_may_be_two_sides() {
-        for (text, is) in [
+    fn two_numbers_on_each_line_without_a_header_warn_that_it_may_be_a_diff() {
+        for (text, may_be_diff) in [
             ("app;parse 40 30\n# a comment\n\napp;render 10 60\n", true),
             ("app;parse 40 30\napp;wait 5\n", false),
             ("app;parse 40\n", false),
             ("# pprofdiff-folded cpu/nanoseconds value\napp;parse 40 30\n", false),
         ] {
             let p = load_as(text.as_bytes(), None).unwrap();
-            assert_eq!((p.may_be_diff(), p.is_diff()), (is, false), "{text}");
-            assert_eq!(p.warnings().iter().any(|w| w.contains("--input-format folded2")), is, "{text}");
+            assert_eq!((p.may_be_diff(), p.is_diff()), (may_be_diff, false), "{text}");
+            assert_eq!(p.warnings().iter().any(|w| w.contains("--input-format folded2")), may_be_diff, "{text}");
             let merged = crate::profile::merge(&[&p]);
-            assert_eq!(merged.is_err_and(|e| e.to_string().contains("--input-format folded2")), is, "{text}");
-            // The format by its name answers the question.
-            for format in ["folded", "folded2"].iter().take(if is { 2 } else { 1 }) {
+            assert_eq!(merged.is_err_and(|e| e.to_string().contains("--input-format folded2")), may_be_diff, "{text}");
+            // Naming the format settles the question.
+            for format in ["folded", "folded2"].iter().take(if may_be_diff { 2 } else { 1 }) {
                 assert!(load_as(text.as_bytes(), Some(format)).unwrap().warnings().is_empty(), "{text} {format}");
             }
         }
     }
 
     #[test]
-    fn it_is_recognised_by_most_of_its_lines() {
+    fn folded_stacks_are_recognised_if_most_lines_fit() {
         let long = "main;".repeat(20_000) + "leaf 1\n";
         for text in ["a;b 1", "a;b 1\nc;d 2\ne;f x\n", "# by a tool\na 1\n", &("a 1\n".repeat(5) + &long)] {
             assert!(recognises(text.as_bytes(), false), "{text:.40}");

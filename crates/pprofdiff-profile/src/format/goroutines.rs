@@ -1,4 +1,5 @@
-//! Go's goroutines in words: `debug=2` of net/http/pprof, what a program prints on SIGQUIT, and the output of a crash.
+//! Go's goroutine dumps as text: `debug=2` of net/http/pprof, the output of a program on SIGQUIT, and the output of a
+//! crash.
 //!
 //! ```text
 //! goroutine 18 [chan receive, 12 minutes, locked to thread]:
@@ -10,24 +11,23 @@
 //!         /src/main.go:81 +0x333
 //! ```
 //!
-//! Each goroutine is a sample of `goroutine/count`, as in Go's goroutine profile, and these are its labels: `state`
-//! (`chan receive`), `minutes` (a number), `locked` (`to thread`), `bubble` (a number), `leaked` (`true`), `created by` (a
-//! function), and the program's own labels where Go prints them. The creator is a label because Go's profile has it in
-//! no stack either.
+//! Each goroutine becomes a sample of `goroutine/count`, as in Go's goroutine profile, with these labels: `state`
+//! (`chan receive`), `minutes` (a number), `locked` (`to thread`), `bubble` (a number), `leaked` (`true`), `created by`
+//! (a function), and the program's own labels if Go prints them. The creator is a label because the stacks of Go's
+//! profile do not contain it either.
 //!
 //! Text outside of goroutines is skipped: logs, the panic's message, registers. As in Go's profile, goroutines of the
-//! runtime itself are not counted. A goroutine that is printed twice counts once: `GOTRACEBACK=crash` prints those that
-//! run again from each thread.
+//! runtime itself are not counted. A goroutine that is printed twice counts once: `GOTRACEBACK=crash` prints running
+//! goroutines again from their own threads.
 //!
-//! Leak detection (`/debug/pprof/goroutineleak`) prints all goroutines and marks the leaked ones. Such a dump has a second
-//! sample type, `goroutineleak/count`, which Go's profile of leaks has.
+//! Leak detection (`/debug/pprof/goroutineleak`) prints all goroutines and marks leaked goroutines. Such a dump has a
+//! second sample type, `goroutineleak/count`, as in Go's profile of leaks.
 //!
-//! Lost: arguments and offsets in functions. `debug=2` has no frames of the
-//! runtime, and no dump has type arguments (`[...]`). The
-//! source is Go's `runtime/traceback.go`.
+//! Arguments and offsets in functions are not read. `debug=2` omits frames of the runtime, and all dumps omit type
+//! arguments (`[...]`). The source is Go's `runtime/traceback.go`.
 
 use super::InputFormat;
-use super::legacy::{Lines, Pattern, decimal, group};
+use super::legacy::{Pattern, TextLines, decimal, group};
 use crate::builder::{BuilderLine, LocationId, ProfileBuilder};
 use crate::error::{Error, Result};
 use crate::profile::{Label, LabelValue, Profile, StringId};
@@ -45,27 +45,27 @@ pub(super) const GOROUTINES: InputFormat = InputFormat {
 static HEADER: Pattern = Pattern::new(r"(?-u)\A\s*goroutine ([0-9]+)(?: gp=\S+ m=\S+(?: mp=\S+)?)? \[(.+)\]:\s*\z");
 static CREATED_BY: Pattern = Pattern::new(r"(?-u)\A\s*created by (.+?)(?: in goroutine [0-9]+)?\s*\z");
 static ELIDED: Pattern = Pattern::new(r"(?-u)\A\.\.\.(?:additional|[0-9]+) frames elided\.\.\.\s*\z");
-/// Signal handlers and crashes add registers behind the offset in the function.
+/// The place of a frame. Signal handlers and crashes add registers after the offset in the function.
 static PLACE: Pattern = Pattern::new(r"(?-u)\A\s+(.+?):([0-9]+)(?: (?:\+0x|fp=|pc=).*)?\s*\z");
-/// The functions that the compiler makes of `go f(x)` and `defer f(x)`.
+/// The functions that the compiler generates for `go f(x)` and `defer f(x)`.
 static WRAPPER: Pattern = Pattern::new(r"(?-u)\.(?:gowrap|deferwrap)[0-9]+\z");
-/// Leaked goroutines, and the function that writes the dump of a leak detection.
+/// A leaked goroutine, and the function that writes the dump of a leak detection.
 static LEAKED: Pattern = Pattern::new(r"(?m-u)^\s*goroutine [0-9].*\(leaked\)");
 static LEAK_WRITER: Pattern = Pattern::new(r"(?m-u)^\s*runtime/pprof\.writeGoroutineLeak\(");
 
-/// How the frames of C begin that have no name.
+/// The beginning of C frames without a name.
 const FOREIGN: &[u8] = b"non-Go function";
 
-/// Frames that stand for what Go did not print.
+/// Frames for parts of a stack that Go did not print.
 const FRAMES_ELIDED: &str = "[frames elided]";
 const STACK_UNAVAILABLE: &str = "[stack unavailable]";
 
-/// Returns true if a goroutine's line is followed by a frame. The text of a log or of a panic may precede it.
+/// Returns true if a goroutine's line is followed by a frame. The text of a log or a panic may come before it.
 fn recognises(head: &[u8]) -> bool {
     if head.contains(&0) {
         return false;
     }
-    let mut lines = Lines::new(head);
+    let mut lines = TextLines::new(head);
     while let Some(line) = lines.next() {
         if HEADER.is_match(line) {
             let mut rest = lines.clone();
@@ -81,13 +81,13 @@ fn recognises(head: &[u8]) -> bool {
 
 fn read(name: &str, text: Vec<u8>) -> Result<Profile> {
     let mut dump = Dump::new(&text);
-    let mut lines = Lines::new(&text);
+    let mut lines = TextLines::new(&text);
     while let Some(line) = lines.next() {
         dump.line(line, &lines).map_err(|e| lines.place(e))?;
     }
     dump.finish().map_err(|e| lines.place(e))?;
     if dump.seen.is_empty() {
-        let detail = "it has no goroutine, such as goroutine 1 [running]:";
+        let detail = "it has no goroutine; a goroutine begins with a line such as goroutine 1 [running]:";
         return Err(Error::malformed(detail.to_owned()).at(text.len()));
     }
     let Dump { builder, repeated, .. } = dump;
@@ -97,7 +97,8 @@ fn read(name: &str, text: Vec<u8>) -> Result<Profile> {
         return Ok(profile);
     }
     let note = format!(
-        "{repeated} goroutines are printed more than once and count once; if this is more than one dump, give each its own file"
+        "{repeated} goroutines are printed more than once and count once; if these are several dumps, give each its own \
+         file"
     );
     Ok(profile.with_notes(vec![note]))
 }
@@ -109,7 +110,7 @@ struct Goroutine<'t> {
     created_by: &'t [u8],
     /// Locations from the leaf.
     stack: Vec<LocationId>,
-    /// Inlined functions whose caller is still to come.
+    /// Inlined functions whose caller was not read yet.
     inlined: Vec<BuilderLine>,
     /// The function whose file and line come next, and whether it is inlined.
     function: Option<(&'t [u8], bool)>,
@@ -121,8 +122,8 @@ struct Dump<'t> {
     builder: ProfileBuilder,
     current: Option<Goroutine<'t>>,
     has_leaks: bool,
-    /// Goroutines that run on another thread than the one that prints. With `GOTRACEBACK=crash` their own threads print them
-    /// later.
+    /// Goroutines without a stack, because they were running on a different thread from the printing thread. With
+    /// `GOTRACEBACK=crash`, their own threads print them later.
     without_stack: Vec<Goroutine<'t>>,
     /// The numbers of the goroutines that were added.
     seen: HashSet<u64>,
@@ -133,24 +134,24 @@ impl<'t> Dump<'t> {
     fn new(text: &[u8]) -> Dump<'t> {
         let mut builder = ProfileBuilder::new();
         builder.sample_type("goroutine", "count");
-        let is_of_leaks = LEAK_WRITER.is_match(text);
-        let has_leaks = is_of_leaks || LEAKED.is_match(text);
+        let is_leak_dump = LEAK_WRITER.is_match(text);
+        let has_leaks = is_leak_dump || LEAKED.is_match(text);
         if has_leaks {
             builder.sample_type("goroutineleak", "count");
         }
-        let default = if is_of_leaks { "goroutineleak" } else { "goroutine" };
+        let default = if is_leak_dump { "goroutineleak" } else { "goroutine" };
         builder.period(default, "count", 1);
         builder.header().default_sample_type = builder.string(default);
         Dump { builder, current: None, has_leaks, without_stack: Vec::new(), seen: HashSet::default(), repeated: 0 }
     }
 
-    /// Reads a line. `lines` has the lines that follow.
-    fn line(&mut self, line: &'t [u8], lines: &Lines<'t>) -> Result<()> {
-        if let Some(found) = HEADER.captures(line) {
+    /// Reads a line. `lines` holds the following lines.
+    fn line(&mut self, line: &'t [u8], lines: &TextLines<'t>) -> Result<()> {
+        if let Some(header) = HEADER.captures(line) {
             self.end_goroutine()?;
-            // Numbers that do not fit into 64 bits do not occur.
-            let id = std::str::from_utf8(group(&found, 1)).ok().and_then(|id| id.parse().ok());
-            let range = found.get(2).map_or(0..0, |status| status.range());
+            // Ids that do not fit into 64 bits do not occur.
+            let id = std::str::from_utf8(group(&header, 1)).ok().and_then(|id| id.parse().ok());
+            let range = header.get(2).map_or(0..0, |status| status.range());
             self.current = id.map(|id| Goroutine {
                 id,
                 status: &line[range],
@@ -185,7 +186,7 @@ impl<'t> Dump<'t> {
         }
     }
 
-    /// Ends the last goroutine, and adds the goroutines that were printed without a stack alone.
+    /// Ends the last goroutine. Adds the goroutines that were only printed without a stack.
     fn finish(&mut self) -> Result<()> {
         self.end_goroutine()?;
         for mut goroutine in std::mem::take(&mut self.without_stack) {
@@ -202,13 +203,13 @@ impl<'t> Dump<'t> {
             self.repeated += 1;
             return Ok(());
         }
-        let status = Status::parse(goroutine.status);
+        let status = GoroutineStatus::parse(goroutine.status);
         let labels = self.labels(&status, goroutine.created_by);
         let values = [1, i64::from(status.is_leaked)];
         self.builder.sample(&goroutine.stack, &values[..1 + usize::from(self.has_leaks)], &labels)
     }
 
-    fn labels(&mut self, status: &Status<'_>, created_by: &[u8]) -> Vec<Label> {
+    fn labels(&mut self, status: &GoroutineStatus<'_>, created_by: &[u8]) -> Vec<Label> {
         let mut labels = Vec::new();
         let mut text = |key: &[u8], value: &[u8]| {
             if !value.is_empty() {
@@ -235,13 +236,13 @@ impl<'t> Dump<'t> {
 
 impl<'t> Goroutine<'t> {
     /// Reads a line of this goroutine. Returns false if the line does not belong to it.
-    fn line(&mut self, line: &'t [u8], lines: &Lines<'t>, builder: &mut ProfileBuilder) -> Result<bool> {
+    fn line(&mut self, line: &'t [u8], lines: &TextLines<'t>, builder: &mut ProfileBuilder) -> Result<bool> {
         if line.first().is_some_and(u8::is_ascii_whitespace) && !line.trim_ascii().is_empty() {
             self.place(line, builder)?;
             return Ok(true);
         }
-        if let Some(found) = CREATED_BY.captures(line) {
-            self.created_by = &line[found.get(1).map_or(0..0, |name| name.range())];
+        if let Some(creator) = CREATED_BY.captures(line) {
+            self.created_by = &line[creator.get(1).map_or(0..0, |name| name.range())];
             return Ok(true);
         }
         if ELIDED.is_match(line) {
@@ -249,7 +250,7 @@ impl<'t> Goroutine<'t> {
             self.stack.push(special(FRAMES_ELIDED, builder)?);
             return Ok(true);
         }
-        // The stacks of a goroutine's ancestors are those of the goroutines' past.
+        // The stacks of a goroutine's ancestors were recorded when the goroutines were created, so they are skipped.
         if line.starts_with(b"[originating from goroutine ") {
             return Ok(false);
         }
@@ -267,15 +268,15 @@ impl<'t> Goroutine<'t> {
         Ok(true)
     }
 
-    /// Reads the file and line of the function before.
+    /// Reads the file and line of the previous function.
     fn place(&mut self, line: &[u8], builder: &mut ProfileBuilder) -> Result<()> {
         let Some((function, is_inlined)) = self.function.take() else {
             self.has_stack &= !line.ends_with(b"stack unavailable");
             return Ok(());
         };
-        let found = PLACE.captures(line);
+        let place = PLACE.captures(line);
         let (file, number) =
-            found.as_ref().map_or((&[][..], 0), |found| (group(found, 1), decimal(group(found, 2)).unwrap_or(0)));
+            place.as_ref().map_or((&[][..], 0), |place| (group(place, 1), decimal(group(place, 2)).unwrap_or(0)));
         self.frame(function, file, number, is_inlined, builder)
     }
 
@@ -288,7 +289,7 @@ impl<'t> Goroutine<'t> {
         builder: &mut ProfileBuilder,
     ) -> Result<()> {
         self.is_in_runtime &= function.starts_with(b"runtime.");
-        // Go's profile has neither wrappers nor the function below all others. Only a crash prints them.
+        // Go's profile contains neither wrappers nor the function at the root of all stacks. Only a crash prints them.
         if function != b"runtime.goexit" && file != b"<autogenerated>" && !WRAPPER.is_match(function) {
             let function = builder.function(function, file, 0);
             self.inlined.push(builder.line(function, line));
@@ -299,7 +300,7 @@ impl<'t> Goroutine<'t> {
         Ok(())
     }
 
-    /// Adds the functions that were inlined into the last one, and this function, as one location.
+    /// Adds one location for the functions that were inlined into the last function, and this function.
     fn end_inlined(&mut self, builder: &mut ProfileBuilder) -> Result<()> {
         if !self.inlined.is_empty() {
             self.stack.push(builder.location(None, 0, &self.inlined)?);
@@ -308,35 +309,35 @@ impl<'t> Goroutine<'t> {
         Ok(())
     }
 
-    /// Returns true if Go's goroutine profile leaves this goroutine out. Finalizers and cleanups run in the runtime's
-    /// goroutines, and are counted when they run functions of the program. Goroutine 0 is a thread's own stack.
+    /// Returns true if Go's goroutine profile leaves this goroutine out. Finalizers and cleanups run in goroutines of
+    /// the runtime, and are counted while they run functions of the program. Goroutine 0 is the stack of a thread.
     fn is_of_runtime(&self) -> bool {
         self.id == 0 || self.is_in_runtime && self.created_by.starts_with(b"runtime.")
     }
 }
 
-/// Adds a location that stands for what Go did not print.
+/// Adds a location for a part of a stack that Go did not print.
 fn special(name: &str, builder: &mut ProfileBuilder) -> Result<LocationId> {
     let function = builder.function(name, "", 0);
     builder.location(None, 0, &[builder.line(function, 0)])
 }
 
-/// Returns the name of a function that is printed with its arguments, and true if it is inlined: Go prints its arguments
-/// as `...`. Arguments are numbers and braces.
+/// Splits a printed function from its arguments, which are numbers and braces. Returns the name, and true if the
+/// function is inlined: Go then prints its arguments as `...`.
 fn function(line: &[u8]) -> (&[u8], bool) {
     let line = line.trim_ascii();
     let name = match line.iter().rposition(|&b| b == b'(') {
-        Some(at) if line.ends_with(b")") && at > 0 => &line[..at],
+        Some(open) if line.ends_with(b")") && open > 0 => &line[..open],
         _ => line,
     };
-    // The only function that Go prints under another name.
+    // Go prints only this function under another name.
     let name = if name == b"panic" { b"runtime.gopanic" } else { name };
     (name, line.ends_with(b"(...)"))
 }
 
-/// What stands in the brackets of a goroutine's line.
+/// The status in the brackets of a goroutine's line.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Status<'t> {
+struct GoroutineStatus<'t> {
     state: &'t [u8],
     is_leaked: bool,
     is_locked: bool,
@@ -345,17 +346,17 @@ struct Status<'t> {
     labels: Vec<(String, String)>,
 }
 
-impl<'t> Status<'t> {
-    fn parse(text: &'t [u8]) -> Status<'t> {
+impl<'t> GoroutineStatus<'t> {
+    fn parse(text: &'t [u8]) -> GoroutineStatus<'t> {
         const LABELS: &[u8] = b" labels:{";
         let (text, labels) = match text.windows(LABELS.len()).position(|w| w == LABELS) {
-            Some(at) => (&text[..at], own_labels(&String::from_utf8_lossy(&text[at + LABELS.len()..]))),
+            Some(start) => (&text[..start], parse_labels(&String::from_utf8_lossy(&text[start + LABELS.len()..]))),
             None => (text, Vec::new()),
         };
-        let mut status = Status { labels, ..Status::default() };
+        let mut status = GoroutineStatus { labels, ..GoroutineStatus::default() };
         let mut parts = text.split(|&b| b == b',').map(<[u8]>::trim_ascii);
         status.state = parts.next().unwrap_or_default();
-        // The collector looks at this goroutine at the moment, which says nothing about the goroutine.
+        // The garbage collector was scanning this goroutine, which is not a property of the goroutine.
         status.state = status.state.strip_suffix(b" (scan)").unwrap_or(status.state);
         if let Some(state) = status.state.strip_suffix(b" (leaked)") {
             (status.state, status.is_leaked) = (state, true);
@@ -373,8 +374,8 @@ impl<'t> Status<'t> {
     }
 }
 
-/// Parses the program's labels, which Go prints with `GODEBUG=tracebacklabels=1`: `"key": "value", "key": "value"}`.
-fn own_labels(text: &str) -> Vec<(String, String)> {
+/// Parses the program's labels, which Go prints with `GODEBUG=tracebacklabels=1` as `"key": "value", "key": "value"}`.
+fn parse_labels(text: &str) -> Vec<(String, String)> {
     let (mut labels, mut rest) = (Vec::new(), text);
     while let Some((key, value)) = quoted(&mut rest).zip(quoted(&mut rest)) {
         labels.push((key, value));
@@ -382,7 +383,7 @@ fn own_labels(text: &str) -> Vec<(String, String)> {
     labels
 }
 
-/// Takes the next text in quotes out of `rest`, with the escapes that Go's `printquoted` writes undone.
+/// Removes the next quoted text from `rest`, and reverts the escapes of Go's `printquoted`.
 fn quoted(rest: &mut &str) -> Option<String> {
     let mut chars = rest.get(rest.find('"')? + 1..)?.chars();
     let mut text = String::new();

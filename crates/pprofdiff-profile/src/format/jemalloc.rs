@@ -1,4 +1,4 @@
-//! Heap profiles of jemalloc (`prof.dump`, `MALLOC_CONF=prof:true`), which its own `jeprof` reads:
+//! Heap profiles of jemalloc (`prof.dump`, `MALLOC_CONF=prof:true`), the format that `jeprof` reads:
 //!
 //! ```text
 //! heap_v2/524288
@@ -9,14 +9,16 @@
 //! MAPPED_LIBRARIES:
 //! ```
 //!
-//! The rate, then the sums of all and of each thread; a stack of addresses from the leaf, and the same of it: objects
-//! and bytes in use, and those that were ever allocated if jemalloc counts them (`prof_accum`). They become
-//! `inuse_objects/count` and `inuse_space/bytes`, and with the others `alloc_objects` and `alloc_space`; sampling is
-//! undone as `jeprof` does. Mapped libraries become mappings. Lost: threads. The source is jemalloc, `src/prof_data.c`
-//! and `bin/jeprof.in`.
+//! First comes the rate, then the sums of all threads and of each thread. Then each stack has its addresses from the
+//! leaf, and its sums in the same form: objects and bytes in use, and all allocated objects and bytes, if jemalloc
+//! counts them (`prof_accum`). They become `inuse_objects/count` and `inuse_space/bytes`, and optionally
+//! `alloc_objects` and `alloc_space`. Sampled values are scaled up as `jeprof` does. Mapped libraries become mappings.
+//! The sums of single threads are not read. The source is jemalloc, `src/prof_data.c` and `bin/jeprof.in`.
 
 use super::InputFormat;
-use super::legacy::{self, Head, Lines, Pattern, Sink, Stack, address_part, addresses, decimal, group, unsample};
+use super::legacy::{
+    self, AddressStack, LegacyHead, Pattern, Sink, TextLines, address_part, addresses, decimal, group, unsample,
+};
 use crate::error::{Error, Result};
 
 pub(super) const JEMALLOC: InputFormat = InputFormat {
@@ -24,9 +26,9 @@ pub(super) const JEMALLOC: InputFormat = InputFormat {
     about: "a heap profile of jemalloc: heap_v2/RATE",
     has_times: false,
     has_events: false,
-    recognises: |head| HEADER.is_match(Lines::new(head).next().unwrap_or_default()),
+    recognises: |head| HEADER.is_match(TextLines::new(head).next().unwrap_or_default()),
     read: |name, text, _| {
-        let mut lines = Lines::new(&text);
+        let mut lines = TextLines::new(&text);
         let (head, kind) = header(&mut lines)?;
         legacy::read(name, &head, lines, |lines, sink| stacks(lines, &kind, sink))
     },
@@ -35,51 +37,51 @@ pub(super) const JEMALLOC: InputFormat = InputFormat {
 static HEADER: Pattern = Pattern::new(r"(?-u)^heap_v2/([0-9]+)$");
 static SUMS: Pattern = Pattern::new(r"(?-u)^\s*t(?:\*|[0-9]+): *([0-9]+): *([0-9]+) *\[ *([0-9]+): *([0-9]+) *\]\s*$");
 
-/// How the samples are to be read.
-struct Kind {
+/// The properties of the file that are needed to read its samples.
+struct JemallocHeader {
     rate: i64,
     has_allocated: bool,
 }
 
-/// Reads up to the sums of all threads, which say whether there is more than what is in use.
-fn header(lines: &mut Lines<'_>) -> Result<(Head, Kind)> {
+/// Reads the header up to the sums of all threads, which show whether the file has all allocated objects and bytes.
+fn header(lines: &mut TextLines<'_>) -> Result<(LegacyHead, JemallocHeader)> {
     let first = lines.next().unwrap_or_default();
-    let found = HEADER.captures(first).ok_or_else(|| lines.error("is no header of jemalloc, heap_v2/RATE"))?;
-    let rate = decimal(group(&found, 1)).ok_or_else(|| lines.error("has a rate that is more than an int64 holds"))?;
+    let header = HEADER.captures(first).ok_or_else(|| lines.error("is not a header of jemalloc, heap_v2/RATE"))?;
+    let rate = decimal(group(&header, 1)).ok_or_else(|| lines.error("has a rate that is more than an int64 holds"))?;
     let mut has_allocated = false;
     let mut ahead = lines.clone();
     while let Some(line) = ahead.next_content().filter(|line| SUMS.is_match(line)) {
-        if is_of_all(line) {
+        if is_total(line) {
             let [_, _, objects, bytes] = sums(&ahead)?;
             has_allocated = objects != 0 || bytes != 0;
         }
     }
     const TYPES: [(&str, &str); 4] =
         [("alloc_objects", "count"), ("alloc_space", "bytes"), ("inuse_objects", "count"), ("inuse_space", "bytes")];
-    let head = Head::new(if has_allocated { &TYPES } else { &TYPES[2..] }, ("space", "bytes"), rate);
-    Ok((head, Kind { rate, has_allocated }))
+    let head = LegacyHead::new(if has_allocated { &TYPES } else { &TYPES[2..] }, ("space", "bytes"), rate);
+    Ok((head, JemallocHeader { rate, has_allocated }))
 }
 
-fn is_of_all(line: &[u8]) -> bool {
+fn is_total(line: &[u8]) -> bool {
     line.trim_ascii_start().starts_with(b"t*")
 }
 
-/// The numbers of the current line.
-fn sums(lines: &Lines<'_>) -> Result<[i64; 4]> {
-    let what = "is neither a stack (@ 0x5 0x6) nor its sums (t*: 1: 2 [3: 4])";
-    let found = SUMS.captures(lines.line).ok_or_else(|| lines.error(what))?;
+/// Parses the four numbers of the current line.
+fn sums(lines: &TextLines<'_>) -> Result<[i64; 4]> {
+    let problem = "is neither a stack (@ 0x5 0x6) nor its sums (t*: 1: 2 [3: 4])";
+    let numbers_of_line = SUMS.captures(lines.line).ok_or_else(|| lines.error(problem))?;
     let mut numbers = [0; 4];
     for (i, number) in numbers.iter_mut().enumerate() {
-        *number = decimal(group(&found, i + 1)).ok_or_else(|| too_large(lines))?;
+        *number = decimal(group(&numbers_of_line, i + 1)).ok_or_else(|| too_large(lines))?;
     }
     Ok(numbers)
 }
 
-fn too_large(lines: &Lines<'_>) -> Error {
+fn too_large(lines: &TextLines<'_>) -> Error {
     lines.error("has a number that is more than an int64 holds")
 }
 
-fn stacks(lines: &mut Lines<'_>, kind: &Kind, sink: &mut Sink<'_>) -> Result<()> {
+fn stacks(lines: &mut TextLines<'_>, kind: &JemallocHeader, sink: &mut Sink<'_>) -> Result<()> {
     let (mut stack, mut in_stack) = (Vec::new(), false);
     while let Some(line) = lines.next_content() {
         if legacy::maps::begin_after(line) {
@@ -89,7 +91,7 @@ fn stacks(lines: &mut Lines<'_>, kind: &Kind, sink: &mut Sink<'_>) -> Result<()>
             stack.clear();
             in_stack = true;
             if address_part(text) != text.trim_ascii_end() && !text.trim_ascii().is_empty() {
-                return Err(lines.error("is no stack of addresses, such as @ 0x5 0x6"));
+                return Err(lines.error("is not a stack of addresses, such as @ 0x5 0x6"));
             }
             if !addresses(text, 1, &mut stack) {
                 return Err(lines.error("has an address of more than 64 bits"));
@@ -97,14 +99,14 @@ fn stacks(lines: &mut Lines<'_>, kind: &Kind, sink: &mut Sink<'_>) -> Result<()>
             continue;
         }
         let [objects, bytes, all_objects, all_bytes] = sums(lines)?;
-        if !in_stack || !is_of_all(line) {
+        if !in_stack || !is_total(line) {
             continue;
         }
         let pair = |count, size| unsample(count, size, kind.rate).ok_or_else(|| too_large(lines));
         let (used, allocated) = (pair(objects, bytes)?, pair(all_objects, all_bytes)?);
         let values = [allocated.0, allocated.1, used.0, used.1];
         let values = if kind.has_allocated { &values[..] } else { &values[2..] };
-        sink(Stack { addresses: &stack, values, ..Stack::default() }).map_err(|e| lines.place(e))?;
+        sink(AddressStack { addresses: &stack, values, ..AddressStack::default() }).map_err(|e| lines.place(e))?;
     }
     Ok(())
 }
@@ -120,7 +122,7 @@ mod tests {
         Profile::from_bytes("in", text.as_bytes(), &LoadOptions::default())
     }
 
-    /// Addresses from the leaf with their binaries, and values.
+    /// Formats each sample: addresses from the leaf with their binaries, and values.
     fn rows(p: &Profile) -> Vec<String> {
         let locations = p.locations();
         let sample = |s: crate::samples::Sample<'_>| {
@@ -140,8 +142,9 @@ mod tests {
         "\nMAPPED_LIBRARIES:\n00400000-00500000 r-xp 00001000 fd:01 12 /a\n00600000-00700000 r-xp 0 fd:01 13 /b.so\n";
 
     #[test]
-    fn stacks_have_what_the_sampled_stand_for() {
-        // Of 1,000 bytes each at a rate of 1,000, one in 1.582 is sampled; of 1,000,000, all are.
+    fn sampled_values_are_scaled_up() {
+        // At a rate of 1,000, one in 1.582 allocations of 1,000 bytes is sampled, and every allocation of 1,000,000
+        // bytes.
         let text = format!(
             "heap_v2/1000\n  t*: 14: 3010000 [0: 0]\n  t0: 14: 3010000 [0: 0]\n@ 0x400010 0x600020\n  t*: 10: 10000 [0: 0]\n  \
              t0: 10: 10000 [0: 0]\n@ 0x600020\n  t*: 3: 3000000 [0: 0]\n@\n  t*: 1: 1000000 [0: 0]\n@ 0x1\n  t*: 0: 0 [0: 0]\n{MAPS}"
@@ -149,8 +152,8 @@ mod tests {
         let p = load(&text).unwrap();
         let expected =
             ["0x40000f /a 0x60001f /b.so: 15 15819", "0x60001f /b.so: 3 3000000", ": 1 1000000", "0x0 : 0 0"];
-        let found = rows(&p);
-        assert_eq!(found[..3], expected[..3]);
+        let actual = rows(&p);
+        assert_eq!(actual[..3], expected[..3]);
         let types: Vec<String> = p.sample_types().into_iter().map(|t| t.0).collect();
         assert_eq!(types, ["inuse_objects", "inuse_space"]);
         let all = text
@@ -165,7 +168,7 @@ mod tests {
     fn errors_name_the_line() {
         for (rest, words) in [
             ("@ 0x1\n  t*: 1: 2\n", "line 3: \"  t*: 1: 2\" is neither a stack"),
-            ("@ 0x1 main\n", "line 2: \"@ 0x1 main\" is no stack of addresses"),
+            ("@ 0x1 main\n", "line 2: \"@ 0x1 main\" is not a stack of addresses"),
             ("@ 0x1ffffffffffffffff\n", "line 2: \"@ 0x1ffffffffffffffff\" has an address of more than 64 bits"),
             ("@ 0x1\n t*: 9223372036854775808: 1 [0: 0]\n", "more than an int64 holds"),
             ("@ 0x1\n t*: 9223372036854775807: 1 [0: 0]\n", "more than an int64 holds"),

@@ -1,28 +1,29 @@
-//! JSON as a sequence of tokens, for the formats that are made of it.
+//! A JSON reader that yields tokens, for the profile formats that are JSON.
 //!
-//! A profile in JSON is mostly numbers in long arrays, or a tree with a frame a level. As a tree of values it would take
-//! many times the memory of its text, and a parser that calls itself would have to refuse stacks of some forty frames
-//! (three levels of JSON each) or end at the stack's guard page. So a reader walks the text with a [`Json`], which is a
-//! place in it and may be copied: members are found in whatever order they come, and two arrays are read in step.
+//! A profile in JSON is mostly long arrays of numbers, or a tree with one frame per level. A tree of JSON values would
+//! take many times the memory of the text. A recursive parser would have to refuse stacks of more than some forty
+//! frames (each frame is three levels of JSON), or it would overflow the call stack. A [`Json`] avoids both: it is a
+//! position in the text that can be copied. Readers use copies to find members in any order and to read two arrays in
+//! step.
 //!
-//! What is read is checked, what is skipped too. Strings may hold bytes that are no UTF-8, as names of pprof may.
+//! Skipped values are validated like values that are read. Strings may hold invalid UTF-8, as names in pprof may.
 
 use std::borrow::Cow;
 
+use crate::cancellation::ByteCheckpointer;
 use crate::error::{Error, Result};
-use crate::work::BytePace;
 
-/// A place in a text of JSON.
+/// A position in a JSON text.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Json<'t> {
     text: &'t [u8],
-    at: usize,
-    pace: BytePace,
+    offset: usize,
+    pace: ByteCheckpointer,
 }
 
-/// What a value is, as its first byte shows.
+/// The kind of a value, determined by its first byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum JsonKind {
     Object,
     Array,
     String,
@@ -31,23 +32,23 @@ pub(super) enum Kind {
     Word,
 }
 
-/// A string as it is written, whose escapes are valid.
+/// A string as written in the JSON text. Its escapes have been validated.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Text<'t> {
+pub(super) struct JsonText<'t> {
     raw: &'t [u8],
     escaped: bool,
 }
 
-/// A number as it is written.
+/// A number as written in the JSON text.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Number<'t> {
     raw: &'t [u8],
-    at: usize,
+    offset: usize,
 }
 
-/// The state of an object or array that is being read.
+/// The state of an object or array while its members are read.
 #[derive(Debug)]
-pub(super) struct Opened {
+pub(super) struct JsonScope {
     /// True before the first member.
     is_first: bool,
     /// One bit per name that [`Json::member`] has returned.
@@ -55,124 +56,124 @@ pub(super) struct Opened {
 }
 
 impl<'t> Json<'t> {
-    /// The beginning of a text; a mark of the encoding is passed over.
+    /// Returns the position at the beginning of a text. A byte order mark is skipped.
     pub fn new(text: &'t [u8]) -> Json<'t> {
-        Json { text, at: if text.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 }, pace: BytePace::default() }
+        Json { text, offset: if text.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 }, pace: ByteCheckpointer::default() }
     }
 
-    /// Where it is, in bytes.
+    /// Returns the offset of this position in bytes.
     pub fn offset(&self) -> usize {
-        self.at
+        self.offset
     }
 
     fn byte(&self) -> Option<u8> {
-        self.text.get(self.at).copied()
+        self.text.get(self.offset).copied()
     }
 
     fn skip_blanks(&mut self) {
         while matches!(self.byte(), Some(b' ' | b'\n' | b'\r' | b'\t')) {
-            self.at += 1;
+            self.offset += 1;
         }
     }
 
-    /// What stands here is not what had to stand here.
-    fn unlike(&self, expected: &str) -> Error {
-        let found = match self.byte() {
-            None => return Error::malformed(format!("it ends where {expected} should be: it was cut off")).at(self.at),
+    /// Returns the error for unexpected text at this position.
+    fn unexpected(&self, expected: &str) -> Error {
+        let actual = match self.byte() {
+            None => return Error::malformed(format!("expected {expected}, but it was cut off")).at(self.offset),
             Some(b @ b' '..=b'~') => format!("'{}'", char::from(b)),
             Some(b) => format!("byte {b:#04x}"),
         };
-        Error::malformed(format!("{found} stands where {expected} should be")).at(self.at)
+        Error::malformed(format!("expected {expected}, not {actual}")).at(self.offset)
     }
 
-    /// The kind of the value that comes.
-    pub fn kind(&mut self) -> Result<Kind> {
+    /// Returns the kind of the next value, without reading it.
+    pub fn kind(&mut self) -> Result<JsonKind> {
         self.skip_blanks();
         Ok(match self.byte() {
-            Some(b'{') => Kind::Object,
-            Some(b'[') => Kind::Array,
-            Some(b'"') => Kind::String,
-            Some(b'-' | b'0'..=b'9') => Kind::Number,
-            Some(b't' | b'f' | b'n') => Kind::Word,
-            _ => return Err(self.unlike("a value")),
+            Some(b'{') => JsonKind::Object,
+            Some(b'[') => JsonKind::Array,
+            Some(b'"') => JsonKind::String,
+            Some(b'-' | b'0'..=b'9') => JsonKind::Number,
+            Some(b't' | b'f' | b'n') => JsonKind::Word,
+            _ => return Err(self.unexpected("a value")),
         })
     }
 
-    fn open(&mut self, bracket: u8, expected: &str) -> Result<Opened> {
+    fn open(&mut self, bracket: u8, expected: &str) -> Result<JsonScope> {
         self.skip_blanks();
         if self.byte() != Some(bracket) {
-            return Err(self.unlike(expected));
+            return Err(self.unexpected(expected));
         }
-        self.at += 1;
-        Ok(Opened { is_first: true, seen: 0 })
+        self.offset += 1;
+        Ok(JsonScope { is_first: true, seen: 0 })
     }
 
-    /// Begins an object.
-    pub fn object(&mut self) -> Result<Opened> {
+    /// Reads the opening bracket of an object.
+    pub fn object(&mut self) -> Result<JsonScope> {
         self.open(b'{', "an object")
     }
 
-    /// Begins an array.
-    pub fn array(&mut self) -> Result<Opened> {
+    /// Reads the opening bracket of an array.
+    pub fn array(&mut self) -> Result<JsonScope> {
         self.open(b'[', "an array")
     }
 
-    /// True if there is one more; else what was opened is closed.
-    fn more(&mut self, opened: &mut Opened, close: u8, expected: &str) -> Result<bool> {
+    /// Moves to the next member and returns true, or reads the closing bracket and returns false.
+    fn next_member(&mut self, opened: &mut JsonScope, close: u8, expected: &str) -> Result<bool> {
         self.skip_blanks();
-        self.pace.left(self.text.len() - self.at);
+        self.pace.left(self.text.len() - self.offset);
         let first = std::mem::replace(&mut opened.is_first, false);
         match self.byte() {
             Some(b) if b == close => {
-                self.at += 1;
+                self.offset += 1;
                 Ok(false)
             }
             Some(_) if first => Ok(true),
             Some(b',') => {
-                self.at += 1;
+                self.offset += 1;
                 Ok(true)
             }
-            _ => Err(self.unlike(expected)),
+            _ => Err(self.unexpected(expected)),
         }
     }
 
     /// Reads the next key of an object and stops before its value. Returns `None` at the end. [`Json::member`] also
     /// rejects duplicate keys.
-    fn key(&mut self, object: &mut Opened) -> Result<Option<Text<'t>>> {
+    fn key(&mut self, object: &mut JsonScope) -> Result<Option<JsonText<'t>>> {
         Ok(self.key_with_place(object)?.map(|(_, key)| key))
     }
 
     /// Reads the next key of an object and returns it with its offset.
-    pub fn key_with_place(&mut self, object: &mut Opened) -> Result<Option<(usize, Text<'t>)>> {
-        if !self.more(object, b'}', "',' or '}'")? {
+    pub fn key_with_place(&mut self, object: &mut JsonScope) -> Result<Option<(usize, JsonText<'t>)>> {
+        if !self.next_member(object, b'}', "',' or '}'")? {
             return Ok(None);
         }
         self.skip_blanks();
-        let at = self.at;
+        let offset = self.offset;
         let key = self.string()?;
         self.skip_blanks();
         if self.byte() != Some(b':') {
-            return Err(self.unlike("':'"));
+            return Err(self.unexpected("':'"));
         }
-        self.at += 1;
-        Ok(Some((at, key)))
+        self.offset += 1;
+        Ok(Some((offset, key)))
     }
 
-    /// True if an array has one more element, which comes then.
-    pub fn element(&mut self, array: &mut Opened) -> Result<bool> {
-        self.more(array, b']', "',' or ']'")
+    /// Moves to the next element of an array. Returns false after the last one, when the array is closed.
+    pub fn element(&mut self, array: &mut JsonScope) -> Result<bool> {
+        self.next_member(array, b']', "',' or ']'")
     }
 
     /// Skips to the next member with one of these names and stops before its value. Returns `None` at the end.
     ///
     /// # Errors
     /// A name occurs twice in one object. Parsers disagree about which value counts, so the object is rejected.
-    pub fn member<'n>(&mut self, object: &mut Opened, names: &[&'n str]) -> Result<Option<&'n str>> {
-        while let Some((at, key)) = self.key_with_place(object)? {
+    pub fn member<'n>(&mut self, object: &mut JsonScope, names: &[&'n str]) -> Result<Option<&'n str>> {
+        while let Some((offset, key)) = self.key_with_place(object)? {
             let key = key.bytes();
             match names.iter().position(|name| *name.as_bytes() == *key) {
                 Some(i) => {
-                    object.mark(i, names[i]).map_err(|e| e.at(at))?;
+                    object.mark(i, names[i]).map_err(|e| e.at(offset))?;
                     return Ok(Some(names[i]));
                 }
                 None => self.skip()?,
@@ -181,92 +182,92 @@ impl<'t> Json<'t> {
         Ok(None)
     }
 
-    /// Goes on in an object or array that has members before this place.
-    pub fn within() -> Opened {
-        Opened { is_first: false, seen: 0 }
+    /// Returns the state for a position after the first member of an object or array.
+    pub fn within() -> JsonScope {
+        JsonScope { is_first: false, seen: 0 }
     }
 
     /// Reads a string.
-    pub fn string(&mut self) -> Result<Text<'t>> {
+    pub fn string(&mut self) -> Result<JsonText<'t>> {
         self.skip_blanks();
         if self.byte() != Some(b'"') {
-            return Err(self.unlike("a string"));
+            return Err(self.unexpected("a string"));
         }
-        self.at += 1;
-        let (begin, mut escaped) = (self.at, false);
+        self.offset += 1;
+        let (begin, mut escaped) = (self.offset, false);
         loop {
             match self.byte() {
                 Some(b'"') => break,
                 Some(b'\\') => {
                     escaped = true;
-                    self.at += 1;
+                    self.offset += 1;
                     match self.byte() {
-                        Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => self.at += 1,
+                        Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => self.offset += 1,
                         Some(b'u') => {
                             for _ in 0..4 {
-                                self.at += 1;
+                                self.offset += 1;
                                 if !self.byte().is_some_and(|b| b.is_ascii_hexdigit()) {
-                                    return Err(self.unlike("a hexadecimal digit"));
+                                    return Err(self.unexpected("a hexadecimal digit"));
                                 }
                             }
-                            self.at += 1;
+                            self.offset += 1;
                         }
-                        _ => return Err(self.unlike("the rest of an escape")),
+                        _ => return Err(self.unexpected("the rest of an escape")),
                     }
                 }
-                Some(b' '..) => self.at += 1,
-                _ => return Err(self.unlike("the rest of a string")),
+                Some(b' '..) => self.offset += 1,
+                _ => return Err(self.unexpected("the rest of a string")),
             }
         }
-        let raw = &self.text[begin..self.at];
-        self.at += 1;
-        Ok(Text { raw, escaped })
+        let raw = &self.text[begin..self.offset];
+        self.offset += 1;
+        Ok(JsonText { raw, escaped })
     }
 
     /// Reads a number.
     pub fn number(&mut self) -> Result<Number<'t>> {
         self.skip_blanks();
-        let begin = self.at;
+        let begin = self.offset;
         if self.byte() == Some(b'-') {
-            self.at += 1;
+            self.offset += 1;
         }
         match self.byte() {
-            Some(b'0') => self.at += 1,
-            _ => self.digits(if begin == self.at { "a number" } else { "a digit" })?,
+            Some(b'0') => self.offset += 1,
+            _ => self.digits(if begin == self.offset { "a number" } else { "a digit" })?,
         }
         if self.byte() == Some(b'.') {
-            self.at += 1;
+            self.offset += 1;
             self.digits("a digit")?;
         }
         if matches!(self.byte(), Some(b'e' | b'E')) {
-            self.at += 1;
+            self.offset += 1;
             if matches!(self.byte(), Some(b'+' | b'-')) {
-                self.at += 1;
+                self.offset += 1;
             }
             self.digits("a digit")?;
         }
-        Ok(Number { raw: &self.text[begin..self.at], at: begin })
+        Ok(Number { raw: &self.text[begin..self.offset], offset: begin })
     }
 
     fn digits(&mut self, expected: &str) -> Result<()> {
         if !self.byte().is_some_and(|b| b.is_ascii_digit()) {
-            return Err(self.unlike(expected));
+            return Err(self.unexpected(expected));
         }
         while self.byte().is_some_and(|b| b.is_ascii_digit()) {
-            self.at += 1;
+            self.offset += 1;
         }
         Ok(())
     }
 
-    /// Passes over a word, if it is the next.
+    /// Skips `word` and returns true if it comes next.
     fn word(&mut self, word: &str) -> bool {
         self.skip_blanks();
-        let found = self.text[self.at..].starts_with(word.as_bytes());
-        self.at += if found { word.len() } else { 0 };
-        found
+        let is_next = self.text[self.offset..].starts_with(word.as_bytes());
+        self.offset += if is_next { word.len() } else { 0 };
+        is_next
     }
 
-    /// Passes over `null`.
+    /// Skips `null` and returns true if it comes next.
     pub fn null(&mut self) -> bool {
         self.word("null")
     }
@@ -274,29 +275,29 @@ impl<'t> Json<'t> {
     /// Reads `true` or `false`.
     pub fn flag(&mut self) -> Result<bool> {
         let flag = self.word("true");
-        if flag || self.word("false") { Ok(flag) } else { Err(self.unlike("true or false")) }
+        if flag || self.word("false") { Ok(flag) } else { Err(self.unexpected("true or false")) }
     }
 
-    /// Passes over a value. It keeps a byte for each level that is open.
+    /// Skips a value. Memory use is one byte per open level, because nesting may be deep.
     pub fn skip(&mut self) -> Result<()> {
-        let mut open: Vec<Kind> = Vec::new();
+        let mut open: Vec<JsonKind> = Vec::new();
         loop {
             // A value begins here.
             let kind = self.kind()?;
             let mut opened = Json::within();
             match kind {
-                Kind::Object => (opened, _) = (self.object()?, open.push(kind)),
-                Kind::Array => (opened, _) = (self.array()?, open.push(kind)),
-                Kind::String => _ = self.string()?,
-                Kind::Number => _ = self.number()?,
-                Kind::Word if self.null() => {}
-                Kind::Word => _ = self.flag()?,
+                JsonKind::Object => (opened, _) = (self.object()?, open.push(kind)),
+                JsonKind::Array => (opened, _) = (self.array()?, open.push(kind)),
+                JsonKind::String => _ = self.string()?,
+                JsonKind::Number => _ = self.number()?,
+                JsonKind::Word if self.null() => {}
+                JsonKind::Word => _ = self.flag()?,
             }
-            // Up to the next value: out of all that ends here.
+            // Closes every object and array that ends here, up to the next value.
             loop {
                 let more = match open.last() {
                     None => return Ok(()),
-                    Some(Kind::Object) => self.key(&mut opened)?.is_some(),
+                    Some(JsonKind::Object) => self.key(&mut opened)?.is_some(),
                     Some(_) => self.element(&mut opened)?,
                 };
                 if more {
@@ -312,26 +313,26 @@ impl<'t> Json<'t> {
     /// # Errors
     /// The errors of [`Json::member`].
     pub fn members<const N: usize>(&mut self, names: [&str; N]) -> Result<[Option<Json<'t>>; N]> {
-        let mut found = [None; N];
+        let mut values = [None; N];
         let mut object = self.object()?;
         while let Some(name) = self.member(&mut object, &names)? {
             let kind = self.kind()?;
-            for (place, _) in found.iter_mut().zip(names).filter(|(_, other)| *other == name) {
-                *place = Some(*self).filter(|_| kind != Kind::Word);
+            for (value, _) in values.iter_mut().zip(names).filter(|(_, other)| *other == name) {
+                *value = Some(*self).filter(|_| kind != JsonKind::Word);
             }
             self.skip()?;
         }
-        Ok(found)
+        Ok(values)
     }
 
-    /// Nothing but blanks may follow the one value of a text.
+    /// Checks that only white space follows the value of the whole text.
     pub fn end(&mut self) -> Result<()> {
         self.skip_blanks();
-        if self.byte().is_some() { Err(self.unlike("the end")) } else { Ok(()) }
+        if self.byte().is_some() { Err(self.unexpected("the end")) } else { Ok(()) }
     }
 }
 
-impl Opened {
+impl JsonScope {
     /// Marks the name with this number as read.
     ///
     /// # Errors
@@ -346,7 +347,7 @@ impl Opened {
     }
 }
 
-/// The keys of the object that a text begins with, as far as it goes: it may be cut off.
+/// Returns the keys of the object that a text begins with. If the text is cut off, returns the keys before the cut.
 pub(super) fn keys(head: &[u8]) -> Vec<Cow<'_, [u8]>> {
     let mut json = Json::new(head);
     let mut keys = Vec::new();
@@ -360,13 +361,13 @@ pub(super) fn keys(head: &[u8]) -> Vec<Cow<'_, [u8]>> {
     keys
 }
 
-/// True if the bytes occur.
+/// Returns true if `text` contains `word`.
 pub(super) fn contains(text: &[u8], word: &str) -> bool {
     text.windows(word.len()).any(|w| w == word.as_bytes())
 }
 
-impl<'t> Text<'t> {
-    /// The bytes that it stands for. Half of a pair of surrogates is what a character is that is not known.
+impl<'t> JsonText<'t> {
+    /// Returns the unescaped bytes. Half of a surrogate pair becomes U+FFFD, the replacement character.
     pub fn bytes(self) -> Cow<'t, [u8]> {
         if !self.escaped {
             return Cow::Borrowed(self.raw);
@@ -411,65 +412,65 @@ fn hex(text: &[u8]) -> u32 {
 }
 
 impl<'t> Number<'t> {
-    /// The number times a power of ten, rounded to the nearest (a half away from zero), and whether that is exact.
-    /// Decimals are decimals: nothing passes through binary fractions.
+    /// Returns the number times `10^power`, rounded to the nearest integer (halves away from zero), and whether the
+    /// result is exact. The computation is decimal: it never converts to binary floating point.
     ///
     /// # Errors
-    /// It does not fit.
+    /// The result does not fit in an int64.
     pub fn scaled(self, power: i64) -> Result<(i64, bool)> {
         let too_large = || {
             let shown = String::from_utf8_lossy(&self.raw[..self.raw.len().min(40)]);
-            Error::malformed(format!("{shown} is more than an int64 holds")).at(self.at)
+            Error::malformed(format!("{shown} is more than an int64 holds")).at(self.offset)
         };
         let (negative, raw) = self.raw.strip_prefix(b"-").map_or((false, self.raw), |rest| (true, rest));
         let (mantissa, exponent) = match raw.iter().position(|b| matches!(b, b'e' | b'E')) {
-            Some(at) => (&raw[..at], exponent(&raw[at + 1..])),
+            Some(offset) => (&raw[..offset], exponent(&raw[offset + 1..])),
             None => (raw, 0),
         };
         let point = mantissa.iter().position(|&b| b == b'.').unwrap_or(mantissa.len());
-        // How many digits stand before the point, once it is moved.
+        // The number of digits before the decimal point, after it was moved.
         let whole = (point as i64).saturating_add(exponent).saturating_add(power);
-        let (mut value, mut exact, mut half, mut place) = (0u64, true, false, 0i64);
+        let (mut value, mut exact, mut half, mut digits_read) = (0u64, true, false, 0i64);
         let mut digits = mantissa.iter().filter(|&&b| b != b'.').map(|b| u64::from(b - b'0'));
         for digit in digits.by_ref() {
-            if place < whole {
+            if digits_read < whole {
                 value = value.checked_mul(10).and_then(|v| v.checked_add(digit)).ok_or_else(too_large)?;
             } else {
-                half |= place == whole && digit >= 5;
+                half |= digits_read == whole && digit >= 5;
                 exact &= digit == 0;
             }
-            place += 1;
+            digits_read += 1;
         }
-        while place < whole && value > 0 {
+        while digits_read < whole && value > 0 {
             value = value.checked_mul(10).ok_or_else(too_large)?;
-            place += 1;
+            digits_read += 1;
         }
         let rounded = i128::from(value) + i128::from(half);
         let signed = if negative { -rounded } else { rounded };
         i64::try_from(signed).map(|v| (v, exact)).map_err(|_| too_large())
     }
 
-    /// As it is written.
+    /// Returns the number as written.
     pub fn text(self) -> &'t [u8] {
         self.raw
     }
 
-    /// The number, if it is whole.
+    /// Returns the number as an integer.
     ///
     /// # Errors
-    /// It has a fraction, or does not fit.
+    /// The number has a fraction or does not fit in an int64.
     pub fn whole(self) -> Result<i64> {
         match self.scaled(0)? {
             (value, true) => Ok(value),
             _ => {
                 let shown = String::from_utf8_lossy(&self.raw[..self.raw.len().min(40)]);
-                Err(Error::malformed(format!("{shown} has a fraction, and must be a whole number")).at(self.at))
+                Err(Error::malformed(format!("{shown} has a fraction; it must be a whole number")).at(self.offset))
             }
         }
     }
 }
 
-/// An exponent; one that is too large for any number is as good as another.
+/// Parses an exponent. The result is clamped to 2^40, which is already out of range for any number.
 fn exponent(text: &[u8]) -> i64 {
     let (negative, digits) = match text {
         [b'-', rest @ ..] => (true, rest),
@@ -487,14 +488,14 @@ mod tests {
 
     use super::*;
 
-    /// What a text is as a whole.
+    /// Validates a text as one JSON value.
     fn check(text: &[u8]) -> Result<()> {
         let mut json = Json::new(text);
         json.skip()?;
         json.end()
     }
 
-    /// Texts of the words of JSON in any order, some of them valid.
+    /// Returns random sequences of JSON tokens. Some of them are valid.
     #[cfg(feature = "files")]
     fn texts() -> impl Iterator<Item = String> {
         const WORDS: [&str; 22] = [
@@ -537,7 +538,7 @@ mod tests {
 
     #[cfg(feature = "files")]
     #[test]
-    fn it_takes_what_another_parser_takes() {
+    fn accepts_exactly_the_texts_that_serde_json_accepts() {
         let mut valid = 0;
         for text in texts() {
             let other = serde_json::from_str::<serde::de::IgnoredAny>(&text);
@@ -549,13 +550,13 @@ mod tests {
 
     #[cfg(feature = "files")]
     #[test]
-    fn strings_and_numbers_are_those_of_another_parser() {
+    fn strings_and_escapes_match_serde_json() {
         for text in [r#""""#, r#""a\"b\\c\/d\b\f\n\r\t""#, r#""\u0041\u00e9\u20ac\ud83d\ude00é""#, r#""\u0000\u001f""#]
         {
             let expected: String = serde_json::from_str(text).unwrap();
             assert_eq!(Json::new(text.as_bytes()).string().unwrap().bytes(), expected.as_bytes(), "{text}");
         }
-        // Half of a pair is no character.
+        // Half of a surrogate pair is not a character.
         for text in [r#""\ud83d""#, r#""\ude00""#, r#""\ud83dx""#] {
             let read = Json::new(text.as_bytes()).string().unwrap().bytes().into_owned();
             assert!(read.starts_with("\u{fffd}".as_bytes()), "{text}");
@@ -599,20 +600,20 @@ mod tests {
     }
 
     #[test]
-    fn errors_say_what_stands_where() {
+    fn errors_name_the_expected_and_the_actual_text() {
         for (text, words, offset) in [
-            (&b"{\"a\":1"[..], "it ends where ',' or '}' should be: it was cut off", 6),
-            (b"[1 2]", "'2' stands where ',' or ']' should be", 3),
-            (b"{\"a\" 1}", "'1' stands where ':' should be", 5),
-            (b"{1:2}", "'1' stands where a string should be", 1),
-            (b"[1,]", "']' stands where a value should be", 3),
-            (b"[01]", "'1' stands where ',' or ']' should be", 2),
-            (b"\"\\x\"", "'x' stands where the rest of an escape should be", 2),
-            (b"\"\\u00g0\"", "'g' stands where a hexadecimal digit should be", 5),
-            (b"\"a\nb\"", "byte 0x0a stands where the rest of a string should be", 2),
-            (b"[] []", "'[' stands where the end should be", 3),
-            (b"", "it ends where a value should be", 0),
-            (b"[nul]", "'n' stands where true or false should be", 1),
+            (&b"{\"a\":1"[..], "expected ',' or '}', but it was cut off", 6),
+            (b"[1 2]", "expected ',' or ']', not '2'", 3),
+            (b"{\"a\" 1}", "expected ':', not '1'", 5),
+            (b"{1:2}", "expected a string, not '1'", 1),
+            (b"[1,]", "expected a value, not ']'", 3),
+            (b"[01]", "expected ',' or ']', not '1'", 2),
+            (b"\"\\x\"", "expected the rest of an escape, not 'x'", 2),
+            (b"\"\\u00g0\"", "expected a hexadecimal digit, not 'g'", 5),
+            (b"\"a\nb\"", "expected the rest of a string, not byte 0x0a", 2),
+            (b"[] []", "expected the end, not '['", 3),
+            (b"", "expected a value, but it was cut off", 0),
+            (b"[nul]", "expected true or false, not 'n'", 1),
         ] {
             let error = check(text).unwrap_err();
             assert!(error.to_string().contains(words) && error.offset() == Some(offset), "{error}");
@@ -620,7 +621,7 @@ mod tests {
     }
 
     #[test]
-    fn a_duplicate_key_is_an_error_if_it_is_read() {
+    fn a_duplicate_key_is_an_error_only_where_members_are_read() {
         for (text, error) in [
             (r#"{"a":1,"b":2,"a":1}"#, Some(13)),
             (r#"{"a":null,"x":0, "\u0061":1}"#, Some(17)),
@@ -628,13 +629,13 @@ mod tests {
         ] {
             let members = Json::new(text.as_bytes()).members(["a", "b"]);
             assert_eq!(members.as_ref().err().map(Error::offset), error.map(Some), "{text}");
-            let said = members.err().map(|e| e.to_string()).unwrap_or_default();
-            assert!(error.is_none() || said.contains(r#"the key "a" occurs twice in one object"#), "{said}");
+            let message = members.err().map(|e| e.to_string()).unwrap_or_default();
+            assert!(error.is_none() || message.contains(r#"the key "a" occurs twice in one object"#), "{message}");
         }
     }
 
     #[test]
-    fn levels_are_no_calls() {
+    fn a_million_nested_levels_do_not_overflow_the_call_stack() {
         let n = 1_000_000;
         for (open, close) in [("[", "]"), ("{\"a\":", "}")] {
             assert!(check((open.repeat(n) + "1" + &close.repeat(n)).as_bytes()).is_ok());
@@ -644,7 +645,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_those_before_a_text_is_cut() {
+    fn keys_returns_the_keys_before_the_text_is_cut_off() {
         let text = b" {\"a\": {\"x\": [1]}, \"b\\u0041\" :[{\"y\":1}], \"c\": 12}";
         assert_eq!(keys(text), [&b"a"[..], b"bA", b"c"]);
         assert_eq!(keys(&text[..text.len() - 12]), [&b"a"[..], b"bA"]);

@@ -1,14 +1,15 @@
-//! OpenTelemetry profiles: a `ProfilesData` message (or `ExportProfilesServiceRequest`, whose fields are the same), as the
-//! OpenTelemetry eBPF profiler, its collector and async-profiler write it in protobuf; or several, and JSON (`combine.rs`).
+//! OpenTelemetry profiles: a `ProfilesData` message (or `ExportProfilesServiceRequest`, which has the same fields), as
+//! the OpenTelemetry eBPF profiler, its collector and async-profiler write it in protobuf. `combine.rs` reads files
+//! with several messages, and JSON.
 //!
 //! ```text
 //! ProfilesData: ResourceProfiles (a resource: attributes) > ScopeProfiles > Profile (one sample type) > Sample
 //!               ProfilesDictionary: tables of mappings, locations, functions, strings, attributes, stacks
 //! ```
 //!
-//! Everything refers to the dictionary by index. Index 0 means "none", and entry 0 of each table is the zero value.
+//! All references are indexes into the dictionary. Index 0 means "none", and entry 0 of each table is the zero value.
 //!
-//! **Numberings.** Protocol 1.10 renumbered the fields of `Sample`, and a message does not say which it is in:
+//! **Numberings.** Protocol 1.10 renumbered the fields of `Sample`, and a message does not record its protocol version:
 //!
 //! | field | 1.8, 1.9 | 1.10 |
 //! |---|---|---|
@@ -18,44 +19,56 @@
 //! | `link_index`, number | 4 | 3 |
 //! | `timestamps_unix_nano`, packed, 64 bits each | 5 | 5 |
 //!
-//! A sample fits a numbering if its fields have the types that this says, its attributes and its link are in the
-//! tables, its repeated numbers are all packed or all not (async-profiler packs none), and it has values or timestamps,
-//! and as many of one as of the other if it has both. The first sample that fits only one numbering decides. If all fit
-//! both and mean something else in each, the caller has to name one: that happens to samples that have timestamps, and
-//! in field 2 as many small numbers. 1.10 also lets attributes refer to strings of the dictionary (`key_strindex`,
-//! `string_value_strindex`), which are read in both. 1.9 left `comment_strindices` out of `Profile`, which moved the
-//! fields behind it, and their types tell: without any of them its comments are not found. Releases before 1.8 have no
-//! table of stacks, and are not read.
+//! The reader infers the numbering. A sample fits a numbering if all of these are true:
 //!
-//! **What becomes what.** A profile has one sample type, and a sample a value, or one for each timestamp, or timestamps
-//! that count 1 each: their sum is the value. The types of all profiles stand side by side. Samples of one stack, with
-//! the same attributes and the same resource, are one sample, with a value of each type, 0 where there is none: so the
-//! collector's own conversion of `profile.proto`, a profile for each type, is undone. It refuses more than one
-//! resource; here the attributes of resources are labels, since the profiler of a host writes a resource for each
-//! container, and what is wanted of it is the host, or by `service.name` one service. They are labels even if there is
-//! only one resource, so that a filter by them does the same to each of several files. Only a type that is there in two
-//! units can't stand beside itself, and has to be chosen by `--input-type`.
+//! - its fields have the types in the table above;
+//! - its attributes and its link exist in the dictionary;
+//! - its repeated numbers are all packed or all unpacked (async-profiler packs none of them);
+//! - it has values or timestamps; with both, it has the same number of each.
 //!
-//! Of a part of a recording, timestamps within it are read, each with its value; all samples must have some. The recording
-//! begins with the first profile, or with the first timestamp if no profile says when it began.
+//! The first sample that fits only one numbering decides. If all samples fit both, but with different meanings, the
+//! caller has to name the format. This happens if samples have timestamps, and field 2 has the same number of small
+//! numbers.
 //!
-//! Attributes of samples, profiles and resources become labels: numeric ones if they are integers, with their unit,
-//! else text: bytes in hex, lists and maps as in JSON. Attributes of mappings give the build id
-//! (`process.executable.build_id.gnu`, else `.go`, else `.htlhash`) and, like `pprof.location.is_folded` of locations
-//! and `pprof.profile.*` of profiles, what the conversion of `profile.proto` put there.
+//! Protocol 1.10 also lets attributes refer to strings of the dictionary (`key_strindex`, `string_value_strindex`). The
+//! reader accepts these in both numberings. Protocol 1.9 removed `comment_strindices` from `Profile`, which renumbered
+//! the fields after it; the types of these fields show which version a message has. In a 1.8 message without any of
+//! these fields, the comments are not found. Releases before 1.8 lack a table of stacks and are not supported.
 //!
-//! **What is lost:** when each sample was taken; links to spans, whose ids occur in no other profile; scopes; other
-//! attributes of mappings and locations, such as `profile.frame.type`; the temporality of types; the original payload.
-//! Attributes without a value, and integers that are 0 without a unit, since `profile.proto` has no labels of them.
+//! **Conversion.** A profile has one sample type. A sample has one value, or a value for each timestamp, or timestamps
+//! that count 1 each; the sum becomes the value. The sample types of all profiles become the sample types of one
+//! profile. Samples with the same stack, attributes and resource are merged into one sample with a value for each type,
+//! or 0 where there is none. This undoes the collector's own conversion of `profile.proto`, which writes one profile
+//! per type.
 //!
-//! Facts: <https://github.com/open-telemetry/opentelemetry-proto>, `profiles/v1development/profiles.proto` of v1.8.0,
-//! v1.9.0, v1.10.0 and v1.11.0, which has the fields of v1.10.0; <https://opentelemetry.io/docs/specs/semconv/general/profiles/>; the collector's conversions,
+//! The collector's converter refuses more than one resource. Here the attributes of resources become labels: the
+//! profiler of a host writes a resource for each container, and users want to see the whole host, or a single service
+//! by `service.name`. The labels are added even if there is only one resource, so that a filter has the same effect on
+//! each of several files. If a sample type occurs in two units, the user has to choose one with `--input-type`.
+//!
+//! A time window selects timestamps and their values; every sample must have timestamps. The recording begins with the
+//! first profile, or with the first timestamp if no profile has a start time.
+//!
+//! Attributes of samples, profiles and resources become labels. Integers become numeric labels with their unit. All
+//! other values become text: bytes in hex, lists and maps as in JSON. Attributes of mappings supply the build id
+//! (`process.executable.build_id.gnu`, else `.go`, else `.htlhash`). The attributes that the collector's conversion of
+//! `profile.proto` adds, such as `pprof.location.is_folded` of locations and `pprof.profile.*` of profiles, are
+//! converted back.
+//!
+//! **Not read:** the time of each sample; links to spans, whose ids occur in no other profile; scopes; other attributes
+//! of mappings and locations, such as `profile.frame.type`; the temporality of types; the original payload. Attributes
+//! without a value, and integers that are 0 without a unit, are dropped because `profile.proto` cannot represent them
+//! as labels.
+//!
+//! Sources: <https://github.com/open-telemetry/opentelemetry-proto>, `profiles/v1development/profiles.proto` of v1.8.0,
+//! v1.9.0, v1.10.0 and v1.11.0, which has the fields of v1.10.0;
+//! <https://opentelemetry.io/docs/specs/semconv/general/profiles/>; the collector's conversions,
 //! `pkg/translator/pprof` of opentelemetry-collector-contrib.
 //!
-//! Cost: the tables are offsets into the message, and a sample's key is a few numbers, so memory is in proportion to
-//! the message, except that `profile.proto` has no table of stacks: what is made is as large as its stacks are when
-//! they are written out for each sample, and at most [`LoadOptions::inflated_limit`]. It is written without a builder,
-//! whose records would be larger than those of the message, and loaded as any other, which checks it.
+//! **Cost.** The tables are offsets into the message, and a sample's key is a few numbers, so memory is proportional to
+//! the message. The exception is the output: `profile.proto` has no table of stacks, so each sample repeats its stack.
+//! The output is limited to [`LoadOptions::inflated_limit`]. It is written directly, because the records of a builder
+//! would be larger than the records of the message. It is then loaded like any other profile, which validates it.
 
 mod attributes;
 mod combine;
@@ -75,7 +88,7 @@ use crate::interner::{Interner, Sequences};
 use crate::profile::wire::{Fields, for_each_int};
 use crate::profile::{Label, LabelValue, LoadOptions, Profile, StringId};
 use crate::random::{HashMap, RandomState};
-use attributes::Role;
+use attributes::AttributeRole;
 use combine::combine;
 use recognise::recognises;
 
@@ -93,12 +106,12 @@ pub(super) const OTLP_1_9: InputFormat = InputFormat {
     about: "OpenTelemetry profiles, protocol 1.8 and 1.9",
     has_times: true,
     has_events: false,
-    // `otlp` is recognised, and then looks which of them it is.
+    // `otlp` recognises both formats, and then infers which one it is.
     recognises: |_| false,
     read: |name, data, options| read(name, data, options, BEFORE),
 };
 
-/// The numbers of those fields of a sample that changed.
+/// The field numbers of a sample that changed in protocol 1.10.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Numbering {
     values: u64,
@@ -113,57 +126,57 @@ fn read(name: &str, mut data: Vec<u8>, options: &LoadOptions, named: Numbering) 
     let mut named = options.input_format.map(|_| named);
     let combined = combine(&data, named, options.inflated_limit)?;
     let is_combined = combined.is_some();
-    if let Some(made) = combined {
-        (data, named) = (made, Some(CURRENT));
+    if let Some(message) = combined {
+        (data, named) = (message, Some(CURRENT));
     }
     if data.len() > u32::MAX as usize {
-        return Err(Error::new(
-            ErrorKind::Limit,
-            "the message is larger than 4 GiB, which offsets of 32 bits can't reach",
-        ));
+        return Err(Error::new(ErrorKind::Limit, "the message is larger than 4 GiB, the limit for offsets of 32 bits"));
     }
-    let mut message = Message::scan(&data)?;
+    let mut message = OtlpMessage::scan(&data)?;
     let numbering = if named.is_some() { named } else { message.numbering()? };
-    // Places in what was made of several are not those of the file.
-    let made = message.convert(numbering, options).map_err(|e| if is_combined { e.of_part(None, None) } else { e })?;
+    // Offsets in a combined message are not offsets in the file, so errors must not report them.
+    let converted =
+        message.convert(numbering, options).map_err(|e| if is_combined { e.of_part(None, None) } else { e })?;
     drop(message);
     drop(data);
-    Profile::decode(name, made)
+    Profile::decode(name, converted)
 }
 
-/// The message: where its records are, and what its attributes say. Records of tables are read again when they are
-/// wanted; they were all checked once.
-struct Message<'a> {
+/// An OTLP message: the positions of its records, and its decoded attributes. All records are validated once, and are
+/// decoded again when they are needed.
+struct OtlpMessage<'a> {
     data: &'a [u8],
-    /// Where the field of each record begins, by table.
+    /// The offset of each record's field, by table.
     tables: [Vec<u32>; 8],
     n_links: u64,
-    /// Where the field of each profile begins, and the number of its resource.
+    /// The offset of each profile's field, and the index of its resource.
     profiles: Vec<(u32, u32)>,
     resources: Sequences<Label, RandomState>,
-    /// The number of what each attribute says, and what that is: a label, and what else it is for. 0 is for nothing.
-    said: Vec<u32>,
-    attributes: Interner<(Label, Role), RandomState>,
-    /// Strings that are not of the dictionary. Their ids follow those of the dictionary's.
+    /// For each attribute of the dictionary, the index in `attributes` of its label and role. 0 means that the attribute
+    /// is ignored.
+    attribute_ids: Vec<u32>,
+    attributes: Interner<(Label, AttributeRole), RandomState>,
+    /// Strings that were not in the dictionary. Their ids follow the ids of the dictionary's strings.
     texts: Sequences<u8, RandomState>,
-    /// Those that stand for strings of the dictionary: a text of a label or of a type has one id, wherever it is from.
+    /// Maps strings of the dictionary to their ids in `texts`. Each text of a label or type then has a single id.
     canonical: HashMap<u32, StringId>,
-    /// How much more text may be made of values that are none: they may refer to long strings again and again.
+    /// The bytes of text that may still be made from attribute values such as lists. Values may refer to long strings
+    /// again and again.
     room: usize,
 }
 
 const NOTHING: Label = Label { key: StringId::EMPTY, value: LabelValue::Text(StringId::EMPTY) };
 
-impl<'a> Message<'a> {
-    /// Finds all records, and checks those of the dictionary.
-    fn scan(data: &'a [u8]) -> Result<Message<'a>> {
-        let mut message = Message {
+impl<'a> OtlpMessage<'a> {
+    /// Finds all records, and validates the records of the dictionary.
+    fn scan(data: &'a [u8]) -> Result<OtlpMessage<'a>> {
+        let mut message = OtlpMessage {
             data,
             tables: Default::default(),
             n_links: 0,
             profiles: Vec::new(),
             resources: Sequences::default(),
-            said: Vec::new(),
+            attribute_ids: Vec::new(),
             attributes: Interner::default(),
             texts: Sequences::default(),
             canonical: HashMap::default(),
@@ -172,12 +185,13 @@ impl<'a> Message<'a> {
         let (mut fields, mut dictionary) = (Fields::new(data, 0), None);
         let mut begun = false;
         loop {
-            let next = fields.next().map_err(|e| if begun { e } else { e.prefixed("this is no OTLP message: ") })?;
+            let next =
+                fields.next().map_err(|e| if begun { e } else { e.prefixed("this is not an OTLP message: ") })?;
             let Some((field, value)) = next else { break };
             if field == 2 {
                 let content = fields.message(value).map_err(|e| e.in_record(|| "dictionary".into()))?;
                 if dictionary.replace(content).is_some() {
-                    let detail = "two messages are concatenated here; separate them, and give them as two files";
+                    let detail = "the file contains two concatenated messages; split it into two files";
                     return Err(Error::malformed(detail).at(fields.offset()));
                 }
             }
@@ -244,7 +258,7 @@ fn each_number(mut fields: Fields<'_>, field: u64, mut f: impl FnMut(u64) -> Res
     Ok(())
 }
 
-/// The number in a field of 64 bits that begins and ends at these offsets.
+/// Returns the 64-bit number in the field between these offsets, if the field has that wire type.
 fn fixed64(data: &[u8], start: usize, end: usize) -> Option<u64> {
     let bytes = data.get(start..end)?;
     let is_64 = bytes.first()? & 7 == 1;

@@ -1,32 +1,34 @@
-//! perf.data: what Linux's perf records, without perf.
+//! Reads `perf.data` files of Linux's perf, without perf.
 //!
-//! A file is events, records in the order in which buffers were emptied, and sections about them (`file.rs`); a record is
-//! a sample (`event.rs`), or says what a process is called and which files it has mapped (`processes.rs`). The format is
-//! described in the kernel's sources: <https://github.com/torvalds/linux/blob/master/tools/perf/Documentation/perf.data-file-format.txt>,
-//! records in `include/uapi/linux/perf_event.h`.
+//! A file has event definitions, records, and sections that describe them (`file.rs`). Records are not sorted by time,
+//! because perf empties one buffer after the other. A record is a sample (`event.rs`), or it names a process or maps a
+//! file into a process (`processes.rs`). The kernel's sources describe the format:
+//! <https://github.com/torvalds/linux/blob/master/tools/perf/Documentation/perf.data-file-format.txt>, and
+//! `include/uapi/linux/perf_event.h` for the records.
 //!
-//! - Sample types and labels are those of `perf script`'s text (`perf_script.rs`), so either way has the same tables:
-//!   an event by its period, or by its samples; `comm`, `pid`, `tid`, and `cpu` where perf recorded it.
-//! - A frame is an address in a mapping, with the build id where it is known, so `--binary` names it. Processes have
-//!   files at different addresses: addresses are those of the first that had the file. What is in no file is `[unknown]`.
-//! - Callers have the address before the one that is returned to, which is that of the call.
-//! - Events without samples are left out, and the first one that has some is the default.
-//! - Packed records (`perf record -z`) and what was written into a pipe are read alike.
+//! - Sample types and labels match the text of `perf script` (`perf_script.rs`), so both formats lead to the same
+//!   tables: an event by its periods or by its samples; `comm`, `pid`, `tid`, and `cpu` if perf recorded it.
+//! - A frame is an address in a mapping, with the build id if it is known, so that `--binary` can name it. Processes
+//!   map a file at different addresses; the profile uses the address where the file was mapped first. A frame outside
+//!   all mapped files is `[unknown]`.
+//! - The address of a caller is the return address minus one, which is inside the call instruction.
+//! - Events without samples are left out, and the first event with samples is the default.
+//! - Compressed records (`perf record -z`) and output that was written into a pipe are supported.
 //!
-//! Refused, with the command that has perf write it as text: stacks that perf must make first (`--call-graph dwarf`,
-//! `lbr`), traces of processors, files of a machine with the other order of bytes (`others.rs`).
+//! Some recordings are refused, with the `perf` command that converts them to text: stacks that perf must unwind first
+//! (`--call-graph dwarf`, `lbr`), processor traces, and files of a machine with the other byte order (`unsupported.rs`).
 //!
-//! Not by the crate `linux-perf-data` 0.13: it allocates what a section says that it has, and has no bounds on what is
-//! unpacked.
+//! The crate `linux-perf-data` 0.13 is not used: it allocates as many bytes as a section claims to have, and does not
+//! limit the size of decompressed data.
 //!
-//! Of a part of a recording, times count from the first sample.
+//! The times of a time window count from the first sample.
 //!
-//! Lost: times, fields of tracepoints, branches, registers.
+//! Times, fields of tracepoints, branches and registers are not read.
 
 mod event;
 mod file;
 #[cfg(all(test, feature = "binary"))]
-mod judged;
+mod oracle;
 mod processes;
 #[cfg(test)]
 mod tests;
@@ -35,15 +37,15 @@ use super::InputFormat;
 use super::perf_script::event_type;
 use super::tree::{StackBudget, too_large};
 use crate::builder::{LocationId, ProfileBuilder};
+use crate::cancellation::Checkpointer;
 use crate::error::{Error, Result};
 use crate::interner::{Interner, Sequences};
 use crate::profile::{Label, LabelValue, LoadOptions, Mapping, NONE, Profile, Sampled, StringId};
 use crate::random::{HashMap, RandomState};
 use crate::window::{Events, Timeline};
-use crate::work::Pace;
-use event::Sample;
-use file::{File, Record};
-use processes::{Mapped, Mode, Processes};
+use event::PerfSample;
+use file::{PerfFile, PerfRecord};
+use processes::{MappedFile, Mode, PerfProcesses};
 
 pub(super) const PERF_DATA: InputFormat = InputFormat {
     name: "perf-data",
@@ -54,7 +56,7 @@ pub(super) const PERF_DATA: InputFormat = InputFormat {
     read,
 };
 
-/// The kinds of records that are looked at.
+/// The types of records that are used.
 mod kinds {
     pub const MMAP: u32 = 1;
     pub const LOST: u32 = 2;
@@ -63,7 +65,7 @@ mod kinds {
     pub const SAMPLE: u32 = 9;
     pub const MMAP2: u32 = 10;
     pub const LOST_SAMPLES: u32 = 13;
-    /// Those of the kernel, which are read in the order of their times.
+    /// Records of the kernel, which are processed in the order of their times.
     pub const IS_READ: [u32; 7] = [MMAP, LOST, COMM, FORK, SAMPLE, MMAP2, LOST_SAMPLES];
     pub const ATTRIBUTES: u32 = 64;
     pub const TRACING_DATA: u32 = 66;
@@ -75,27 +77,26 @@ mod kinds {
     pub const COMPRESSED2: u32 = 83;
 }
 
-/// A place in a file, and how far what is read there goes. Numbers are little-endian.
+/// A position in a file, and the end of the part that is being read. Numbers are little-endian.
 #[derive(Debug, Clone, Copy)]
-struct Cursor<'t> {
-    /// The file up to the end of what is read here.
+struct PerfCursor<'t> {
+    /// The file, up to the end of the part that is being read.
     data: &'t [u8],
-    at: usize,
+    pos: usize,
 }
 
-impl<'t> Cursor<'t> {
-    fn new(data: &'t [u8], at: usize) -> Cursor<'t> {
-        Cursor { data, at: at.min(data.len()) }
+impl<'t> PerfCursor<'t> {
+    fn new(data: &'t [u8], pos: usize) -> PerfCursor<'t> {
+        PerfCursor { data, pos: pos.min(data.len()) }
     }
 
-    /// A section that the file says it has.
-    fn section(data: &'t [u8], from: u64, size: u64) -> Result<Cursor<'t>> {
+    /// Returns the section at a range that the file specifies.
+    fn section(data: &'t [u8], from: u64, size: u64) -> Result<PerfCursor<'t>> {
         match from.checked_add(size) {
-            Some(end) if end <= data.len() as u64 => Ok(Cursor { data: &data[..end as usize], at: from as usize }),
+            Some(end) if end <= data.len() as u64 => Ok(PerfCursor { data: &data[..end as usize], pos: from as usize }),
             _ => {
                 let has = data.len();
-                let detail =
-                    format!("a section of {size} bytes should be at byte {from}, and the file has {has} bytes");
+                let detail = format!("a section should have {size} bytes at byte {from}, but the file has {has} bytes");
                 Err(Error::malformed(detail))
             }
         }
@@ -106,7 +107,7 @@ impl<'t> Cursor<'t> {
     }
 
     fn offset(&self) -> usize {
-        self.at
+        self.pos
     }
 
     fn end(&self) -> usize {
@@ -114,32 +115,32 @@ impl<'t> Cursor<'t> {
     }
 
     fn left(&self) -> usize {
-        self.data.len() - self.at
+        self.data.len() - self.pos
     }
 
-    /// The same, from where another one ends.
-    fn after(self, other: &Cursor<'_>) -> Cursor<'t> {
-        Cursor::new(self.data, other.end())
+    /// Returns a cursor from the end of `other` to the end of this one.
+    fn after(self, other: &PerfCursor<'_>) -> PerfCursor<'t> {
+        PerfCursor::new(self.data, other.end())
     }
 
-    /// The part of so many bytes, which is then behind.
-    fn part(&mut self, size: usize) -> Result<Cursor<'t>> {
+    /// Returns the next `size` bytes as a part, and moves past them.
+    fn part(&mut self, size: usize) -> Result<PerfCursor<'t>> {
         if size > self.left() {
-            let detail = format!("{size} bytes should be here, and {} are left", self.left());
-            return Err(Error::malformed(detail).at(self.at));
+            let detail = format!("expected {size} bytes, but only {} are left", self.left());
+            return Err(Error::malformed(detail).at(self.pos));
         }
-        let part = Cursor { data: &self.data[..self.at + size], at: self.at };
-        self.at += size;
+        let part = PerfCursor { data: &self.data[..self.pos + size], pos: self.pos };
+        self.pos += size;
         Ok(part)
     }
 
-    fn sized(&mut self, size: u64) -> Result<Cursor<'t>> {
+    fn sized(&mut self, size: u64) -> Result<PerfCursor<'t>> {
         self.part(usize::try_from(size).unwrap_or(usize::MAX))
     }
 
-    /// All that is left.
+    /// Returns all bytes left.
     fn rest(&self) -> &'t [u8] {
-        &self.data[self.at..]
+        &self.data[self.pos..]
     }
 
     fn bytes(&mut self, size: usize) -> Result<&'t [u8]> {
@@ -163,21 +164,24 @@ impl<'t> Cursor<'t> {
         self.array().map(u64::from_le_bytes)
     }
 
-    /// The word that so many words from the end begin with.
+    /// Returns the first of the last `words` words.
     fn word_from_end(&self, words: usize) -> Result<u64> {
-        let at = self.left().checked_sub(8 * words).map(|skipped| self.at + skipped);
-        at.map_or_else(|| Cursor::new(self.data, self.end()).u64(), |at| Cursor::new(self.data, at).u64())
+        let position = self.left().checked_sub(8 * words).map(|skipped| self.pos + skipped);
+        position.map_or_else(
+            || PerfCursor::new(self.data, self.end()).u64(),
+            |position| PerfCursor::new(self.data, position).u64(),
+        )
     }
 
-    /// The text up to its zero.
+    /// Returns the text up to the first zero byte.
     fn text(&self) -> &'t [u8] {
         self.rest().split(|&b| b == 0).next().unwrap_or_default()
     }
 }
 
-/// What samples are added up under.
+/// The key of a sum of samples, in addition to their stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct Root {
+struct PerfRoot {
     event: u32,
     comm: StringId,
     pid: i32,
@@ -187,9 +191,9 @@ struct Root {
 
 fn read(name: &str, data: Vec<u8>, options: &LoadOptions) -> Result<Profile> {
     let inflated = file::inflate(&data, options.inflated_limit)?;
-    let file = File::read(name, &data, &inflated)?;
+    let file = PerfFile::read(name, &data, &inflated)?;
     let size = data.len() + inflated.len();
-    let mut recording = Recording::new(&file, size, options)?;
+    let mut recording = PerfRecording::new(&file, size, options)?;
     for record in file.records() {
         let record = record?;
         recording.record(&record).map_err(|e| e.at(record.body.offset()))?;
@@ -200,9 +204,9 @@ fn read(name: &str, data: Vec<u8>, options: &LoadOptions) -> Result<Profile> {
     Ok(builder.build(name)?.with_notes(notes))
 }
 
-/// When the first sample of each event was taken, from the first of all.
-fn events_of(file: &File<'_>) -> Result<Events> {
-    let (mut events, mut first, mut pace) = (Events::default(), None, Pace::default());
+/// Returns the time of the first sample of each event, counted from the first sample of all.
+fn first_events(file: &PerfFile<'_>) -> Result<Events> {
+    let (mut events, mut first, mut pace) = (Events::default(), None, Checkpointer::default());
     let names: Vec<String> = file.events.all.iter().map(|event| event.name()).collect();
     for record in file.records() {
         let record = record?;
@@ -211,7 +215,7 @@ fn events_of(file: &File<'_>) -> Result<Events> {
             continue;
         }
         if let Some((number, sample)) = file.events.sample(record.body).map_err(|e| e.at(record.body.offset()))? {
-            // They come in the order of their times.
+            // Records are sorted by time.
             let since_first = sample.time.saturating_sub(*first.get_or_insert(sample.time));
             events.see(names[number as usize].as_bytes(), i64::try_from(since_first).map_err(|_| too_large())?);
         }
@@ -219,40 +223,42 @@ fn events_of(file: &File<'_>) -> Result<Events> {
     Ok(events)
 }
 
-/// What the records add up to.
-struct Recording<'f, 't> {
-    file: &'f File<'t>,
+/// The contents of the records that were read.
+struct PerfRecording<'f, 't> {
+    file: &'f PerfFile<'t>,
     builder: ProfileBuilder,
-    processes: Processes<'t>,
-    /// Where frames are: the number of what is mapped there, [`NONE`] of nothing, and how far into it.
+    processes: PerfProcesses<'t>,
+    /// The places of frames: the index of the mapped file, or [`NONE`], and the offset in it.
     places: Interner<(u32, u64), RandomState>,
     /// Distinct stacks of places, from the leaf.
     stacks: Sequences<u32, RandomState>,
-    sums: Interner<(Root, u32), RandomState>,
+    /// Keys of the sums: a root and the index of a stack.
+    sums: Interner<(PerfRoot, u32), RandomState>,
+    /// The value of each sum.
     values: Vec<i64>,
-    /// By event.
+    /// The statistics of each event.
     sampled: Vec<Sampled>,
-    /// The stack that is being read.
+    /// The stack that is being read, from the leaf.
     stack: Vec<u32>,
     lost: u64,
     without_event: u64,
-    /// When the first sample was taken, and the last.
+    /// The times of the first and the last sample.
     span: Option<(u64, u64)>,
-    /// What is read of it, if that is a part.
+    /// The time window to read, if the caller set one.
     timeline: Option<Timeline>,
-    /// By event: true if it has samples, within that part or not.
+    /// True for each event with samples, inside or outside the time window.
     is_used: Vec<bool>,
-    pace: Pace,
+    pace: Checkpointer,
 }
 
-impl<'f, 't> Recording<'f, 't> {
-    fn new(file: &'f File<'t>, size: usize, options: &LoadOptions) -> Result<Recording<'f, 't>> {
+impl<'f, 't> PerfRecording<'f, 't> {
+    fn new(file: &'f PerfFile<'t>, size: usize, options: &LoadOptions) -> Result<PerfRecording<'f, 't>> {
         let timeline = options.time.as_ref();
-        let timeline = timeline.map(|window| Timeline::with_events(window, None, || events_of(file))).transpose()?;
-        Ok(Recording {
+        let timeline = timeline.map(|window| Timeline::with_events(window, None, || first_events(file))).transpose()?;
+        Ok(PerfRecording {
             file,
             builder: ProfileBuilder::new(),
-            processes: Processes::for_input(size),
+            processes: PerfProcesses::for_input(size),
             places: Interner::default(),
             stacks: Sequences::default(),
             sums: Interner::default(),
@@ -264,11 +270,11 @@ impl<'f, 't> Recording<'f, 't> {
             span: None,
             timeline,
             is_used: vec![false; file.events.all.len()],
-            pace: Pace::default(),
+            pace: Checkpointer::default(),
         })
     }
 
-    fn record(&mut self, record: &Record<'t>) -> Result<()> {
+    fn record(&mut self, record: &PerfRecord<'t>) -> Result<()> {
         self.pace.step(1);
         match record.kind {
             kinds::SAMPLE => match self.file.events.sample(record.body)? {
@@ -290,11 +296,11 @@ impl<'f, 't> Recording<'f, 't> {
         }
     }
 
-    fn sample(&mut self, number: u32, sample: &Sample<'t>, misc: u16) -> Result<()> {
+    fn sample(&mut self, number: u32, sample: &PerfSample<'t>, misc: u16) -> Result<()> {
         let (first, last) = self.span.unwrap_or((sample.time, sample.time));
         self.span = Some((first.min(sample.time), last.max(sample.time)));
         self.is_used[number as usize] = true;
-        // They come in the order of their times.
+        // Records are sorted by time.
         let since_first = i64::try_from(sample.time - first.min(sample.time)).map_err(|_| too_large())?;
         if self.timeline.as_mut().is_some_and(|timeline| !timeline.contains(since_first)) {
             return Ok(());
@@ -303,10 +309,10 @@ impl<'f, 't> Recording<'f, 't> {
         let value = if by_period { i64::try_from(sample.period).map_err(|_| too_large())? } else { 1 };
         let comm = match self.processes.name(sample.tid as u32) {
             Some(name) => self.builder.string(name),
-            // As perf calls it.
+            // perf prints an unknown thread in this way.
             None => self.builder.string(format!(":{}", sample.tid)),
         };
-        let root = Root { event: number, comm, pid: sample.pid, tid: sample.tid, cpu: sample.cpu };
+        let root = PerfRoot { event: number, comm, pid: sample.pid, tid: sample.tid, cpu: sample.cpu };
         self.read_stack(sample, processes::mode_of_record(misc))?;
         let stack = self.stacks.number(&self.stack);
         let sum = self.sums.number((root, stack)) as usize;
@@ -318,11 +324,11 @@ impl<'f, 't> Recording<'f, 't> {
         Ok(())
     }
 
-    fn read_stack(&mut self, sample: &Sample<'t>, mut mode: Mode) -> Result<()> {
+    fn read_stack(&mut self, sample: &PerfSample<'t>, mut mode: Mode) -> Result<()> {
         self.stack.clear();
         let mut chain = sample.chain;
         self.pace.step(chain.left() / 64);
-        // What comes behind a mark is where the processor was then, and no address to return to.
+        // The first address after a mark is the address where the processor was, not a return address.
         let mut is_return = false;
         while chain.left() > 0 {
             let address = chain.u64()?;
@@ -340,21 +346,30 @@ impl<'f, 't> Recording<'f, 't> {
     }
 
     fn push_frame(&mut self, mode: Mode, pid: i32, address: u64) {
-        let found = self.processes.find(mode, pid as u32, address);
-        self.stack.push(self.places.number(found.unwrap_or((NONE, 0))));
+        let place = self.processes.find(mode, pid as u32, address);
+        self.stack.push(self.places.number(place.unwrap_or((NONE, 0))));
     }
 
     fn finish(mut self, size: usize) -> Result<(ProfileBuilder, Vec<String>)> {
         let (notes, locations) = (self.notes(), self.locations()?);
-        let Recording {
-            file, mut builder, stacks, sums, values: sums_of, sampled, span, timeline, mut is_used, ..
+        let PerfRecording {
+            file,
+            mut builder,
+            stacks,
+            sums,
+            values: sum_values,
+            sampled,
+            span,
+            timeline,
+            mut is_used,
+            ..
         } = self;
         let events = &file.events.all;
-        // A recording of nothing has its types, too.
+        // A recording without samples keeps its sample types.
         if !is_used.contains(&true) {
             is_used = events.iter().map(|event| !event.is_dummy()).collect();
         }
-        // Two events may have one name, as those of a processor with two kinds of cores.
+        // Events may share a name, as on a processor with two kinds of cores.
         let mut by_name: HashMap<String, usize> = HashMap::default();
         let mut columns = vec![0; events.len()];
         for (number, event) in events.iter().enumerate().filter(|(number, _)| is_used[*number]) {
@@ -369,11 +384,11 @@ impl<'f, 't> Recording<'f, 't> {
             });
         }
         let n_types = by_name.len();
-        let mut of_types = vec![Sampled::default(); n_types];
-        for (number, of_event) in sampled.iter().enumerate().filter(|(number, _)| is_used[*number]) {
-            of_types[columns[number]].merge(of_event, 1.0);
+        let mut type_samples = vec![Sampled::default(); n_types];
+        for (number, event_samples) in sampled.iter().enumerate().filter(|(number, _)| is_used[*number]) {
+            type_samples[columns[number]].merge(event_samples, 1.0);
         }
-        of_types.into_iter().enumerate().for_each(|(column, sampled)| builder.sampled(column, sampled));
+        type_samples.into_iter().enumerate().for_each(|(column, sampled)| builder.sampled(column, sampled));
         if let Some((first, last)) = span {
             builder.header().duration_nanos = i64::try_from(last - first).map_err(|_| too_large())?;
         }
@@ -383,13 +398,13 @@ impl<'f, 't> Recording<'f, 't> {
         let [comm, pid, tid, cpu] = ["comm", "pid", "tid", "cpu"].map(|key| builder.string(key));
         let number = |key, value| Label { key, value: LabelValue::Number(value, StringId::EMPTY) };
         let (mut budget, mut leaf_first, mut values) = (StackBudget::for_input(size), Vec::new(), vec![0; n_types]);
-        for (&(root, stack), &sum) in sums.values.iter().zip(&sums_of).filter(|(_, sum)| **sum != 0) {
+        for (&(root, stack), &sum) in sums.values.iter().zip(&sum_values).filter(|(_, sum)| **sum != 0) {
             let stack = stacks.get(stack);
             budget.take(stack.len(), n_types)?;
             leaf_first.clear();
             leaf_first.extend(stack.iter().map(|&place| locations[place as usize]));
             let mut labels = vec![number(pid, i64::from(root.pid)), number(tid, i64::from(root.tid))];
-            // As a text: a number of 0 is no label, and there is a CPU 0.
+            // The CPU is a text label, because a number label of 0 means no label, and CPU 0 exists.
             let text = |n: u32| Label { key: cpu, value: LabelValue::Text(builder.string(n.to_string())) };
             labels.extend(root.cpu.map(text));
             if root.comm != StringId::EMPTY {
@@ -402,18 +417,22 @@ impl<'f, 't> Recording<'f, 't> {
         Ok((builder, notes))
     }
 
-    /// The locations of all places. Mappings are those that have some, the program's before others.
+    /// Creates the locations of all places. Only mappings with locations are kept; the program's mapping comes first.
     fn locations(&mut self) -> Result<Vec<LocationId>> {
-        let Recording { builder, processes, places, .. } = self;
+        let PerfRecording { builder, processes, places, .. } = self;
         let mapped = &processes.mapped.values;
         let mut is_used = vec![false; mapped.len()];
-        places.values.iter().filter(|(number, _)| *number != NONE).for_each(|(n, _)| is_used[*n as usize] = true);
+        places
+            .values
+            .iter()
+            .filter(|(number, _)| *number != NONE)
+            .for_each(|(number, _)| is_used[*number as usize] = true);
         let used = || (0..mapped.len()).filter(|&number| is_used[number]);
         let program = used().find(|&number| processes.first[number].1);
         let mut mappings = vec![None; mapped.len()];
         for number in program.into_iter().chain(used()) {
             if mappings[number].is_none() {
-                let Mapped { file, build_id, offset, size } = mapped[number];
+                let MappedFile { file, build_id, offset, size } = mapped[number];
                 let id: String = build_id.iter().map(|b| format!("{b:02x}")).collect();
                 let (file, build_id) = (builder.string(file), builder.string(id));
                 let start = if size == 0 { 0 } else { processes.first[number].0 };
@@ -435,17 +454,17 @@ impl<'f, 't> Recording<'f, 't> {
         places.values.iter().map(&mut location).collect()
     }
 
-    /// What a user should know.
+    /// Returns the warnings for the user.
     fn notes(&self) -> Vec<String> {
         let mut notes = self.file.notes.clone();
         if self.lost > 0 {
             notes.push(format!(
-                "perf lost {} records, so some of its samples are missing; record with a larger buffer (-m) or less often (-F)",
+                "perf lost {} records, so some samples are missing; record with a larger buffer (-m) or less often (-F)",
                 self.lost
             ));
         }
         if self.without_event > 0 {
-            notes.push(format!("{} samples are of no event that it has, and are left out", self.without_event));
+            notes.push(format!("{} samples belong to no event of the file and are left out", self.without_event));
         }
         notes
     }

@@ -1,4 +1,4 @@
-//! The text of `perf script`: what Linux's perf recorded, as it prints it for other tools.
+//! The text output of `perf script`, which prints the samples that Linux's perf recorded.
 //!
 //! ```text
 //! comm  pid/tid [cpu] time:  period event:
@@ -6,27 +6,31 @@
 //!         address symbol (inlined)
 //! ```
 //!
-//! A line a sample, of which `-F` chooses the parts, then its frames from the leaf, then a blank line; without call
-//! graphs the one frame is on the sample's own line. The form is that of perf's `builtin-script.c`; its manual:
+//! A sample is a header line, whose fields `-F` selects, then its frames from the leaf, then a blank line. Without call
+//! graphs, the single frame is on the header line. The form is that of perf's `builtin-script.c`; its manual:
 //! <https://man7.org/linux/man-pages/man1/perf-script.1.html>.
 //!
-//! - An event is a sample type, under its name with modifiers (`cycles:u/count`; the clocks, `cpu-clock` and
-//!   `task-clock`, count `nanoseconds`), and its value the period. Where perf does not print periods each sample counts
-//!   1, as `cycles:u samples/count`; where it does not print events either, the type is that of `--input-type`.
-//! - Sample types are ordered by name, with clocks, cycles and instructions first; the first one is the default.
-//! - `comm`, `pid` and `tid` are labels, the last two numbers. Only the thread is shown unless perf was asked for more.
-//! - A frame is a function, in a mapping that is the binary; after `-F +srcline` it has its file and line. One without a
-//!   symbol has the name of its binary, `[libc.so.6]`. Inlined frames share a location with the frame they are inlined
-//!   into, which has the same address.
+//! - An event becomes a sample type with the event's name and modifiers, such as `cycles:u/count`. The clocks
+//!   `cpu-clock` and `task-clock` count `nanoseconds`. The value of a sample is its period. If perf does not print
+//!   periods, each sample counts 1, as in `cycles:u samples/count`. If perf does not print events either,
+//!   `--input-type` sets the type.
+//! - Clocks, cycles and instructions come first among the sample types. The others follow by name. The first type is
+//!   the default.
+//! - `comm`, `pid` and `tid` become labels; `pid` and `tid` are numbers. perf prints the process only if it is
+//!   selected.
+//! - A frame becomes a function in the mapping of its binary, with file and line after `-F +srcline`. A frame without a
+//!   symbol gets the name of its binary, `[libc.so.6]`. Inlined frames have the address of the frame that contains
+//!   them, and share its location.
 //!
-//! Of a part of a recording, times count from the first sample, and a part may begin or end with the first one of an event.
+//! The times of a time window count from the first sample. A window may begin or end with the first sample of an event.
 //!
-//! Lost: addresses and offsets in functions, which differ from run to run, times, CPUs, and the fields of tracepoints.
+//! These fields are not read: addresses, offsets in functions (they differ from run to run), times, CPUs, and the
+//! fields of tracepoints.
 
 mod parse;
 
 use super::folded::{each_line, lines};
-use super::tree::{StackBudget, Tree};
+use super::tree::{StackBudget, StackTree};
 use super::{InputFormat, is_text, quoted};
 use crate::builder::{BuilderLine, LocationId, MappingId, ProfileBuilder};
 use crate::error::{Error, Result};
@@ -34,7 +38,7 @@ use crate::profile::Sampled;
 use crate::profile::{Label, LabelValue, LoadOptions, Mapping, Profile, StringId};
 use crate::random::HashMap;
 use crate::window::{Events, Timeline, decimal};
-use parse::{Frame, Header, is_comment, is_indented, is_record, number, source_line};
+use parse::{SampleHeader, ScriptFrame, is_comment, is_indented, is_record, number, source_line};
 
 pub(super) const PERF_SCRIPT: InputFormat = InputFormat {
     name: "perf-script",
@@ -45,30 +49,31 @@ pub(super) const PERF_SCRIPT: InputFormat = InputFormat {
     read,
 };
 
-/// A sample's line is followed by a frame, or ends in one; or there is another such line, and nothing else.
+/// Recognises a sample that is followed by a frame, ends in a frame, or is followed by another sample or nothing.
 fn recognises(head: &[u8]) -> bool {
     if !is_text(head) {
         return false;
     }
     let mut lines = lines(head).filter(|(_, line)| !line.is_empty() && !is_comment(line)).map(|(_, line)| line);
-    let Some(header) = lines.by_ref().take(1000).find(|line| !is_record(line)).and_then(Header::parse) else {
+    let Some(header) = lines.by_ref().take(1000).find(|line| !is_record(line)).and_then(SampleHeader::parse) else {
         return false;
     };
     let next = lines.find(|line| !is_record(line));
-    let is_frame = |line: &[u8]| is_indented(line) && Frame::parse(line).is_some();
-    Frame::parse_own(header.rest).is_some()
+    let is_frame = |line: &[u8]| is_indented(line) && ScriptFrame::parse(line).is_some();
+    ScriptFrame::parse_on_header(header.rest).is_some()
         || next.is_some_and(is_frame)
-        || header.event.is_some() && next.is_none_or(|next| Header::parse(next).is_some_and(|h| h.event.is_some()))
+        || header.event.is_some()
+            && next.is_none_or(|next| SampleHeader::parse(next).is_some_and(|h| h.event.is_some()))
 }
 
 fn read(name: &str, text: Vec<u8>, options: &LoadOptions) -> Result<Profile> {
     let mut script = Script::new(options);
     if let Some(window) = &options.time {
-        script.timeline = Some(Timeline::with_events(window, None, || events_of(&text, options))?);
+        script.timeline = Some(Timeline::with_events(window, None, || first_events(&text, options))?);
     }
     script.read(&text)?;
     if script.has_samples && !script.names_something {
-        let none = "no sample has an event or a frame up to the end; is this the text of perf script?";
+        let none = "no sample has an event or a frame; is this the text output of perf script?";
         return Err(Error::malformed(none).at(text.len()));
     }
     let builder = script.finish(text.len())?;
@@ -76,23 +81,23 @@ fn read(name: &str, text: Vec<u8>, options: &LoadOptions) -> Result<Profile> {
     builder.build(name)
 }
 
-/// When the first sample of each event was: known once all samples were read, of whatever part.
-fn events_of(text: &[u8], options: &LoadOptions) -> Result<Events> {
+/// Returns the time of the first sample of each event. The whole recording is read to find it.
+fn first_events(text: &[u8], options: &LoadOptions) -> Result<Events> {
     let mut script = Script { events: Some(Events::default()), ..Script::new(options) };
     script.read(text)?;
     Ok(script.events.unwrap_or_default())
 }
 
-/// What samples are added up under.
+/// The key of a sum of samples, in addition to their stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct Root {
+struct ScriptRoot {
     column: u32,
     comm: StringId,
     pid: Option<i64>,
     tid: i64,
 }
 
-/// The sample type and the unit of an event, by its periods or by its samples.
+/// Returns the sample type and the unit of an event, by its periods or by its samples.
 pub(super) fn event_type(event: &str, by_period: bool) -> (String, &'static str) {
     let is_clock = ["cpu-clock", "task-clock"].contains(&event.split(':').next().unwrap_or_default());
     match by_period {
@@ -101,27 +106,27 @@ pub(super) fn event_type(event: &str, by_period: bool) -> (String, &'static str)
     }
 }
 
-/// Events that measure time or work, from the one that a comparison is most likely to be about.
+/// Events that measure time or work. The event that is most useful for a comparison comes first.
 const MAIN_EVENTS: [&str; 5] = ["cpu-clock", "task-clock", "cycles", "cpu-cycles", "instructions"];
 
-/// Returns the numbers of columns in an order that does not depend on the order of samples: perf prints samples by time
-/// and does not say which event came first in `-e`. The default type would otherwise be the event that a recording
-/// happened to sample first, and two recordings of one program would be compared by different events.
-fn stable_order(columns: &[Column<'_>]) -> Vec<usize> {
-    let rank = |column: &Column<'_>| {
+/// Returns the columns in an order that does not depend on the order of samples: perf prints samples by time and does
+/// not record which event came first in `-e`. Otherwise the default type would be the event that a recording happened
+/// to sample first, and two recordings of one program would be compared by different events.
+fn stable_order(columns: &[ScriptColumn<'_>]) -> Vec<usize> {
+    let rank = |column: &ScriptColumn<'_>| {
         let event = String::from_utf8_lossy(column.event.unwrap_or_default());
-        // `cpu_core/cycles/u` is an event of one kind of cores.
+        // Hybrid CPUs name an event after the kind of core: `cpu_core/cycles/u`.
         let main = event.split([':', '/']).filter_map(|part| MAIN_EVENTS.iter().position(|main| *main == part)).min();
         main.unwrap_or(MAIN_EVENTS.len())
     };
     let mut order: Vec<usize> = (0..columns.len()).collect();
-    order.sort_by_key(|&at| (rank(&columns[at]), columns[at].event, !columns[at].by_period));
+    order.sort_by_key(|&column| (rank(&columns[column]), columns[column].event, !columns[column].by_period));
     order
 }
 
-/// What a column counts: an event, by its periods or by its samples.
+/// The meaning of a column: an event, counted by its periods or by its samples.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-struct Column<'t> {
+struct ScriptColumn<'t> {
     event: Option<&'t [u8]>,
     by_period: bool,
 }
@@ -129,27 +134,28 @@ struct Column<'t> {
 struct Script<'t> {
     builder: ProfileBuilder,
     input_type: (String, String),
-    tree: Tree<Root>,
-    columns: Vec<Column<'t>>,
-    /// By column.
+    tree: StackTree<ScriptRoot>,
+    columns: Vec<ScriptColumn<'t>>,
+    /// The statistics of each column.
     sampled: Vec<Sampled>,
-    by_column: HashMap<Column<'t>, u32>,
+    by_column: HashMap<ScriptColumn<'t>, u32>,
     mappings: HashMap<&'t [u8], MappingId>,
-    /// Where frames stand that nothing is inlined into.
+    /// The locations of frames without inlined frames, by symbol, binary and source line.
     locations: HashMap<[&'t [u8]; 3], LocationId>,
-    /// The sample that is being read, and its frames from the leaf.
-    sample: Option<Header<'t>>,
+    /// The sample that is being read.
+    sample: Option<SampleHeader<'t>>,
     value: i64,
-    frames: Vec<Frame<'t>>,
+    /// The frames of this sample, from the leaf.
+    frames: Vec<ScriptFrame<'t>>,
     root_first: Vec<LocationId>,
-    /// What is read, if that is a part of the recording.
+    /// The time window to read, if the caller set one.
     timeline: Option<Timeline>,
-    /// When the first sample was, if that is asked.
+    /// The time of the first sample, if times are read.
     first: Option<i64>,
-    /// When those of each event were, if that is asked; nothing else is read then.
+    /// The time of the first sample of each event, if only these times are read.
     events: Option<Events>,
     has_samples: bool,
-    /// Some sample has an event or a frame.
+    /// True if some sample has an event or a frame.
     names_something: bool,
 }
 
@@ -158,7 +164,7 @@ impl<'t> Script<'t> {
         Script {
             builder: ProfileBuilder::new(),
             input_type: options.input_type.clone(),
-            tree: Tree::new(),
+            tree: StackTree::new(),
             columns: Vec::new(),
             sampled: Vec::new(),
             by_column: HashMap::default(),
@@ -188,7 +194,7 @@ impl<'t> Script<'t> {
         if is_comment(line) {
             return Ok(());
         }
-        // perf puts a tab before frames; blanks before a name make it as wide as others.
+        // perf puts a tab before frames. It puts blanks before short thread names to align them.
         let may_be_frame = self.sample.is_some() && is_indented(line);
         if may_be_frame && line[0] == b'\t' {
             return self.frame(line);
@@ -196,13 +202,13 @@ impl<'t> Script<'t> {
         if is_record(line) {
             return self.end_sample();
         }
-        if may_be_frame && Header::parse(line).is_none_or(|header| header.event.is_none()) {
+        if may_be_frame && SampleHeader::parse(line).is_none_or(|header| header.event.is_none()) {
             return self.frame(line);
         }
         self.end_sample()?;
-        let Some(header) = Header::parse(line) else {
+        let Some(header) = SampleHeader::parse(line) else {
             return Err(Error::malformed(format!(
-                "{} is neither a sample of perf script (comm pid/tid time: event:) nor a frame of one; print it with \
+                "{} is neither a sample of perf script (comm pid/tid time: event:) nor a frame; print it with \
                  perf script -F comm,pid,tid,time,period,event,ip,sym,dso",
                 quoted(line.trim_ascii())
             )));
@@ -220,12 +226,12 @@ impl<'t> Script<'t> {
 
     fn frame(&mut self, line: &'t [u8]) -> Result<()> {
         self.names_something = true;
-        if let Some(frame) = Frame::parse(line) {
+        if let Some(frame) = ScriptFrame::parse(line) {
             self.frames.push(frame);
             return Ok(());
         }
-        // After a frame, its source line, which then has what else would end the frame's.
-        self.own_frame();
+        // The source line is on a line of its own after the frame. The frame may be on the header line.
+        self.frame_on_header();
         let source = line.trim_ascii();
         match self.frames.last_mut() {
             Some(frame) if frame.source.is_empty() => {
@@ -235,23 +241,23 @@ impl<'t> Script<'t> {
                 Ok(())
             }
             _ => Err(Error::malformed(format!(
-                "{} is no frame of perf script: address symbol (binary)",
+                "{} is not a frame of perf script (address symbol (binary))",
                 quoted(line.trim_ascii())
             ))),
         }
     }
 
-    /// Without a call graph, the frame is on the sample's line.
-    fn own_frame(&mut self) {
+    /// Adds the frame on the header line. perf prints it there for recordings without call graphs.
+    fn frame_on_header(&mut self) {
         let rest = self.sample.as_ref().map(|header| header.rest).filter(|_| self.frames.is_empty());
-        self.frames.extend(rest.and_then(Frame::parse_own));
+        self.frames.extend(rest.and_then(ScriptFrame::parse_on_header));
     }
 
-    /// Adds the sample that was read up to here.
+    /// Adds the sample that is being read to the tree.
     fn end_sample(&mut self) -> Result<()> {
-        self.own_frame();
+        self.frame_on_header();
         let Some(header) = self.sample.take() else { return Ok(()) };
-        let column = Column { event: header.event, by_period: header.period.is_some() };
+        let column = ScriptColumn { event: header.event, by_period: header.period.is_some() };
         let next = self.columns.len() as u32;
         let column = *self.by_column.entry(column).or_insert_with(|| {
             self.columns.push(column);
@@ -263,11 +269,11 @@ impl<'t> Script<'t> {
             return Ok(());
         }
         self.root_first.clear();
-        // Outermost first: the innermost frame of a location comes last, and completes it.
+        // Goes from the outermost frame inwards. Inlined frames come before the frame that contains them.
         let mut end = self.frames.len();
         while end > 0 {
             let outer = self.frames[end - 1];
-            let is_inside = |f: &Frame<'_>| f.inlined && f.address == outer.address && !outer.inlined;
+            let is_inside = |f: &ScriptFrame<'_>| f.inlined && f.address == outer.address && !outer.inlined;
             let inlined = self.frames[..end - 1].iter().rev().take_while(|f| is_inside(f)).count();
             let location = self.location(end - 1 - inlined, end)?;
             self.root_first.push(location);
@@ -275,7 +281,7 @@ impl<'t> Script<'t> {
         }
         self.frames.clear();
         let comm = self.builder.string(header.comm);
-        let mut node = self.tree.root(Root { column, comm, pid: header.pid, tid: header.tid });
+        let mut node = self.tree.root(ScriptRoot { column, comm, pid: header.pid, tid: header.tid });
         for &location in &self.root_first {
             node = self.tree.child(node, location);
         }
@@ -283,18 +289,19 @@ impl<'t> Script<'t> {
         self.tree.add(node, self.value)
     }
 
-    /// True of a sample of the part that is read. The recording begins with its first sample: perf prints them in their order.
-    fn is_within(&mut self, header: &Header<'_>) -> Result<bool> {
+    /// Returns true if the sample is in the time window. perf prints samples by time, so the first one begins the
+    /// recording.
+    fn is_within(&mut self, header: &SampleHeader<'_>) -> Result<bool> {
         if self.timeline.is_none() && self.events.is_none() {
             return Ok(true);
         }
         let seconds = header.time.and_then(|time| std::str::from_utf8(time).ok());
         let time = seconds.and_then(|seconds| decimal(seconds, 1_000_000_000)).ok_or_else(|| {
             Error::query(
-                "perf script was not asked for times; print them with -F comm,pid,tid,time,period,event,ip,sym,dso",
+                "the text has no times; print them with perf script -F comm,pid,tid,time,period,event,ip,sym,dso",
             )
         })?;
-        // Neither is negative.
+        // Neither time is negative, so the difference does not overflow.
         let since_first = time - *self.first.get_or_insert(time);
         if let Some(events) = &mut self.events {
             header.event.into_iter().for_each(|event| events.see(event, since_first));
@@ -302,12 +309,12 @@ impl<'t> Script<'t> {
         Ok(self.timeline.as_mut().is_some_and(|timeline| timeline.contains(since_first)))
     }
 
-    /// The location of a frame and of those that are inlined into it.
+    /// Returns the location of a frame and the frames that are inlined into it.
     fn location(&mut self, begin: usize, end: usize) -> Result<LocationId> {
         let outer = self.frames[end - 1];
         let key = [outer.symbol, outer.binary, outer.source];
-        if let (true, Some(&known)) = (end - begin == 1, self.locations.get(&key)) {
-            return Ok(known);
+        if let (true, Some(&location)) = (end - begin == 1, self.locations.get(&key)) {
+            return Ok(location);
         }
         let mapping = if outer.binary.is_empty() { None } else { Some(self.mapping(outer.binary)) };
         let lines: Vec<BuilderLine> = (begin..end).map(|i| self.function_line(self.frames[i], outer.binary)).collect();
@@ -326,7 +333,7 @@ impl<'t> Script<'t> {
         })
     }
 
-    fn function_line(&mut self, frame: Frame<'t>, binary: &[u8]) -> BuilderLine {
+    fn function_line(&mut self, frame: ScriptFrame<'t>, binary: &[u8]) -> BuilderLine {
         let (file, line) = source_line(frame.source);
         let function = match (frame.symbol, binary) {
             (b"", b"") => self.builder.function("[unknown]", file, 0),
@@ -348,7 +355,7 @@ impl<'t> Script<'t> {
         let order = stable_order(&columns);
         for (place, &column) in order.iter().enumerate() {
             builder.sampled(place, sampled[column]);
-            let Column { event, by_period } = columns[column];
+            let ScriptColumn { event, by_period } = columns[column];
             let Some(event) = event else {
                 builder.sample_type(&input_type.0, &input_type.1);
                 continue;
@@ -419,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_looks_like_it_is_not_taken_for_it() {
+    fn folded_stacks_and_heap_profiles_are_not_taken_for_perf_script() {
         for text in ["3: 4 [5: 6] @ 0x1\n3: 4 [5: 6] @ 0x1\n", "a;b 10\na;c 5\n"] {
             assert!(!recognises(text.as_bytes()), "{text}");
         }
@@ -463,7 +470,7 @@ x 71/72 2.0: 3 cycles:u:
     }
 
     #[test]
-    fn inlined_frames_share_the_location_of_their_function() {
+    fn inlined_frames_share_the_location_of_the_function_that_contains_them() {
         let text = "a 1/1 1.0: 1 cycles:\n\t10 in1 (inlined)\n\t10 in2+0x4 (inlined)\n\t10 f+0x2 (/a)\n\t9 other (inlined)\n\
                     \t20 main (/a)\n\n\
                     a 1/1 1.0: 1 cycles:\n\t10 in1\n  in.c:7 (inlined)\n\t10 in2\n  in.c:9 (discriminator 3) (inlined)\n\
@@ -487,7 +494,7 @@ x 71/72 2.0: 3 cycles:u:
     }
 
     #[test]
-    fn parts_that_are_not_printed_are_not_needed() {
+    fn fields_that_perf_does_not_print_are_optional() {
         for (text, kind, row) in [
             ("a 5 1.5: cycles:\n\tff f (/a)\n", "cycles samples/count", "f comm=a tid=5: 1"),
             ("a 5 1.5:\n\tff f (/a)\n", "samples/count", "f comm=a tid=5: 1"),
@@ -515,7 +522,7 @@ x 71/72 2.0: 3 cycles:u:
         for (text, words) in [
             (format!("{good}what is this\n"), "line 4: \"what is this\" is neither a sample of perf script"),
             (format!("{good}\tff f (/a)\n"), "line 4: \"ff f (/a)\" is neither"),
-            (format!("{good}a 5 1.5: 1 cycles:\n\tsource.c:5\n"), "line 5: \"source.c:5\" is no frame"),
+            (format!("{good}a 5 1.5: 1 cycles:\n\tsource.c:5\n"), "line 5: \"source.c:5\" is not a frame"),
             (
                 format!("{good}a 5 1.5: 99999999999999999999 cycles:\n\tff f (/a)\n"),
                 "line 4: \"99999999999999999999\" is more than",
@@ -530,9 +537,9 @@ x 71/72 2.0: 3 cycles:u:
         }
     }
 
-    /// As of a text without events that is cut behind its first header.
+    /// Such an error occurs if a text without events is cut off after its first header.
     #[test]
-    fn the_error_about_samples_without_frames_says_where_the_text_ends() {
+    fn the_error_about_samples_without_frames_has_the_offset_of_the_end() {
         let text = b"a 5 1.5:\n";
         let error = read("in", text.to_vec(), &LoadOptions::default()).unwrap_err();
         assert!(error.to_string().contains("no sample has an event or a frame"), "{error}");
@@ -540,7 +547,7 @@ x 71/72 2.0: 3 cycles:u:
     }
 
     #[test]
-    fn it_is_recognised_by_a_sample_and_a_frame() {
+    fn perf_script_is_recognised_by_a_sample_and_a_frame() {
         let lines = "a 5 1.5: 1 cycles:\n\tff f (/a)\n\n".repeat(5000);
         for text in [
             &lines[..super::super::HEAD],

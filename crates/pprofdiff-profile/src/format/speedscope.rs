@@ -1,33 +1,34 @@
-//! What speedscope.app opens: a table of frames, and profiles that are sampled (stacks from the root, and a weight
-//! each) or evented (frames that open and close, and when). Written by py-spy, rbspy, pyinstrument, dotnet-trace and
-//! many others, by speedscope itself, and by our own writer. The format:
+//! Files of speedscope.app: a table of frames, and profiles. A profile is sampled (stacks from the root, with a weight
+//! each) or evented (frames that open and close at given times). py-spy, rbspy, pyinstrument, dotnet-trace, many other
+//! tools, speedscope itself and our own writer produce such files. The format:
 //! <https://www.speedscope.app/file-format-schema.json>.
 //!
-//! A frame is a function by its name and file, and a line. Of evented profiles, the time between two events is what the
-//! stack costs that is open meanwhile; frames that are still open at the end are until `endValue`. Profiles of one unit
-//! add up, with a label `profile` if there are several, which is the profile's name (often a thread); profiles of
-//! another unit are another sample type. The unit tells little of what is counted: times become `time/nanoseconds`,
-//! bytes `space/bytes`, and what has no unit is of `--input-type`, which also renames the others if its unit is theirs.
+//! A frame becomes a function, identified by its name and file, and a line. In an evented profile, the time between two
+//! events is the cost of the stack that is open between them. Frames that are still open at the end last until
+//! `endValue`. Profiles with the same unit are added up. If a file has several profiles, each gets a label `profile`
+//! with its name (often a thread). Profiles with another unit become another sample type. The file does not say what
+//! the unit counts: times become `time/nanoseconds`, and bytes become `space/bytes`. Values without a unit get the type
+//! of `--input-type`, which also renames another type if it has the same unit.
 //!
-//! Of a part of a recording, times are those of the axis that speedscope draws: events have theirs, samples are laid end to
-//! end by their weights. Both are cut where the part ends. It begins with the profile whose `startValue` is the least. Idle
-//! time that a sampler leaves out is missing on that axis.
+//! The times of a time window refer to the axis that speedscope draws: events have times, and the weights of samples
+//! follow one another without gaps. Costs that cross the window's ends are split. The recording begins with the smallest
+//! `startValue` of a profile. Idle time that a sampler leaves out is missing on that axis.
 //!
-//! dotnet-trace closes a caller before the frame above it now and then (4 of 22,118 events of a public file). What is above is
-//! closed with it, and its own event, which follows, is ignored; a warning says how many such events there are. Frames of
-//! dotnet-trace that are no functions become labels and sample types (`dotnet.rs`).
+//! dotnet-trace sometimes closes a caller before the frame that it calls (4 of 22,118 events of a public file). The
+//! reader closes the called frames too, and ignores their own close events, which follow. A warning counts such events.
+//! Some frames of dotnet-trace are not functions; they become labels and sample types (`dotnet.rs`).
 //!
-//! Our writer says of its file what it counts, and whether the two profiles are the sides of a diff, in a member
-//! `pprofdiff` that speedscope passes over: `{"sample_type": "cpu", "unit": "nanoseconds", "two_sided": true}`.
+//! Our writer adds a member `pprofdiff`, which speedscope ignores. It holds the sample type, and whether the two
+//! profiles are the sides of a diff: `{"sample_type": "cpu", "unit": "nanoseconds", "two_sided": true}`.
 //!
-//! Lost: the order of samples, the name of the file, and weights below a nanosecond.
+//! Not read: the order of samples, the name of the file, and weights below a nanosecond.
 
 mod dotnet;
 #[cfg(test)]
 mod tests;
 
-use super::json::{self, Json, Kind};
-use super::tree::{StackBudget, Tree, too_large};
+use super::json::{self, Json, JsonKind};
+use super::tree::{StackBudget, StackTree, too_large};
 use super::{InputFormat, quoted};
 use crate::builder::{LocationId, ProfileBuilder};
 use crate::error::{Error, Result};
@@ -44,7 +45,7 @@ pub(super) const SPEEDSCOPE: InputFormat = InputFormat {
     recognises: |head| {
         let keys = json::keys(head);
         let has = |key: &str| keys.iter().any(|k| **k == *key.as_bytes());
-        // Some writers put backslashes before slashes.
+        // Some writers escape slashes with backslashes.
         has("$schema") && json::contains(head, "www.speedscope.app")
             || has("shared") && json::contains(head, "\"frames\"")
     },
@@ -52,7 +53,7 @@ pub(super) const SPEEDSCOPE: InputFormat = InputFormat {
 };
 
 fn read(name: &str, text: Vec<u8>, options: &LoadOptions) -> Result<Profile> {
-    let mut file = File::new();
+    let mut file = SpeedscopeFile::new();
     file.read(&text, options)?;
     let size = text.len();
     drop(text);
@@ -60,72 +61,72 @@ fn read(name: &str, text: Vec<u8>, options: &LoadOptions) -> Result<Profile> {
     Ok(file.finish(size)?.build(name)?.with_notes(notes))
 }
 
-/// What a value is added up under.
+/// The key of a sum of values, in addition to their stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct Root {
+struct SpeedscopeRoot {
     column: u32,
     profile: StringId,
     is_base: bool,
 }
 
-struct File {
+struct SpeedscopeFile {
     builder: ProfileBuilder,
     frames: Vec<LocationId>,
-    columns: Vec<Column>,
-    /// By column: the samples of sampled profiles; of evented ones the intervals between events, each one sample or more.
+    columns: Vec<SpeedscopeColumn>,
+    /// The statistics of each column. An interval between events of an evented profile counts as one sample.
     sampled: Vec<Sampled>,
-    tree: Tree<Root>,
+    tree: StackTree<SpeedscopeRoot>,
     n_profiles: usize,
-    /// When the recording began, and what is read of it, if that is a part.
+    /// The start of the recording, and the time window to read, if the caller set one.
     timeline: Option<(i64, Timeline)>,
     two_sided: bool,
     dotnet: Dotnet,
     n_events: u64,
-    /// The number of events that close a frame which is not the innermost one.
+    /// The number of events that close a frame other than the innermost one.
     n_unnested: u64,
 }
 
-/// A sample type, and the first profile that is of it.
-struct Column {
+/// A sample type, and the first profile with this type.
+struct SpeedscopeColumn {
     kind: String,
     unit: String,
     first: String,
-    /// The unit that this profile says.
-    said: &'static str,
+    /// The unit of this profile in the file.
+    first_unit: &'static str,
 }
 
-/// What our writer says of its file.
-struct Written {
+/// The member `pprofdiff`, which our writer adds.
+struct WriterNote {
     kind: String,
     unit: String,
     two_sided: bool,
 }
 
-/// A unit of speedscope: what it becomes, and as which power of ten of that. Times may be rounded.
-struct Unit {
-    /// As the file says it.
+/// A unit of speedscope, and its conversion: the sample type, and the factor as a power of ten. Times may be rounded.
+struct SpeedscopeUnit {
+    /// The name in the file.
     name: &'static str,
     kind: &'static str,
     unit: &'static str,
     power: i64,
 }
 
-impl Unit {
-    fn from_name(name: &[u8]) -> Option<Unit> {
-        let time = |name, power| Unit { name, kind: "time", unit: "nanoseconds", power };
+impl SpeedscopeUnit {
+    fn from_name(name: &[u8]) -> Option<SpeedscopeUnit> {
+        let time = |name, power| SpeedscopeUnit { name, kind: "time", unit: "nanoseconds", power };
         Some(match name {
             b"seconds" => time("seconds", 9),
             b"milliseconds" => time("milliseconds", 6),
             b"microseconds" => time("microseconds", 3),
             b"nanoseconds" => time("nanoseconds", 0),
-            b"bytes" => Unit { name: "bytes", kind: "space", unit: "bytes", power: 0 },
-            b"none" => Unit { name: "none", kind: "", unit: "", power: 0 },
+            b"bytes" => SpeedscopeUnit { name: "bytes", kind: "space", unit: "bytes", power: 0 },
+            b"none" => SpeedscopeUnit { name: "none", kind: "", unit: "", power: 0 },
             _ => return None,
         })
     }
 }
 
-/// Reads a member's string, or nothing of `null`.
+/// Reads a string; `null` counts as empty.
 fn optional_text(json: &mut Json<'_>) -> Result<Vec<u8>> {
     if json.null() { Ok(Vec::new()) } else { Ok(json.string()?.bytes().into_owned()) }
 }
@@ -134,14 +135,14 @@ fn optional_number(json: &mut Json<'_>) -> Result<i64> {
     if json.null() { Ok(0) } else { Ok(json.number()?.scaled(0)?.0.max(0)) }
 }
 
-impl File {
-    fn new() -> File {
-        File {
+impl SpeedscopeFile {
+    fn new() -> SpeedscopeFile {
+        SpeedscopeFile {
             builder: ProfileBuilder::new(),
             frames: Vec::new(),
             columns: Vec::new(),
             sampled: Vec::new(),
-            tree: Tree::new(),
+            tree: StackTree::new(),
             n_profiles: 0,
             timeline: None,
             two_sided: false,
@@ -151,11 +152,11 @@ impl File {
         }
     }
 
-    /// Lists what a user should know about the events.
+    /// Returns the warnings about events.
     fn notes(&self) -> Vec<String> {
         let unnested = (self.n_unnested > 0).then(|| {
             format!(
-                "{} of {} events close a frame before the frames that it calls; these were closed with it",
+                "{} of {} events close a frame before the frames that it calls; those frames were closed with it",
                 self.n_unnested, self.n_events
             )
         });
@@ -164,13 +165,13 @@ impl File {
 
     fn read(&mut self, text: &[u8], options: &LoadOptions) -> Result<()> {
         let mut json = Json::new(text);
-        let (mut shared, mut profiles, mut written) = (None, None, None);
+        let (mut shared, mut profiles, mut note) = (None, None, None);
         let mut object = json.object()?;
         while let Some(key) = json.member(&mut object, &["shared", "profiles", "pprofdiff"])? {
             match key {
                 "shared" => shared = Some(json),
                 "profiles" => profiles = Some(json),
-                _ => written = Some(json),
+                _ => note = Some(json),
             }
             json.skip()?;
         }
@@ -181,31 +182,31 @@ impl File {
         while shared.member(&mut object, &["frames"])?.is_some() {
             self.read_frames(&mut shared)?;
         }
-        let written = written.map(written_by_us).transpose()?;
-        // A name is a label only if there are others.
-        let mut counted = profiles;
-        let mut array = counted.array()?;
-        while counted.element(&mut array)? {
-            counted.skip()?;
+        let note = note.map(read_writer_note).transpose()?;
+        // The name of a profile becomes a label only if there are several profiles.
+        let mut profiles_to_count = profiles;
+        let mut array = profiles_to_count.array()?;
+        while profiles_to_count.element(&mut array)? {
+            profiles_to_count.skip()?;
             self.n_profiles += 1;
         }
-        if let Some(written) = &written {
-            self.two_sided = written.two_sided;
-            if written.two_sided && self.n_profiles != 2 {
-                let detail = format!("it says that it has two sides, but there are {} profiles", self.n_profiles);
+        if let Some(note) = &note {
+            self.two_sided = note.two_sided;
+            if note.two_sided && self.n_profiles != 2 {
+                let detail = format!("it should have two sides, but there are {} profiles", self.n_profiles);
                 return Err(Error::malformed(detail).at(profiles.offset()));
             }
         }
         if let Some(window) = &options.time {
-            if written.is_some() {
-                return Err(Error::query("its samples are sums, without times"));
+            if note.is_some() {
+                return Err(Error::query("no time window can be selected: its samples are sums without times"));
             }
-            self.timeline = Some((start_of(profiles)?, Timeline::new(window, None)?));
+            self.timeline = Some((recording_start(profiles)?, Timeline::new(window, None)?));
         }
         let mut array = profiles.array()?;
         let mut number = 0;
         while profiles.element(&mut array)? {
-            self.read_profile(&mut profiles, number, written.as_ref(), options)
+            self.read_profile(&mut profiles, number, note.as_ref(), options)
                 .map_err(|e| e.in_record(|| format!("profile {number}")))?;
             number += 1;
         }
@@ -242,12 +243,12 @@ impl File {
         Ok(location)
     }
 
-    /// Reads one profile: its members may come in any order, so where they are comes first.
+    /// Reads a profile. Its members may come in any order, so their positions are found first.
     fn read_profile(
         &mut self,
         json: &mut Json<'_>,
         number: usize,
-        written: Option<&Written>,
+        note: Option<&WriterNote>,
         options: &LoadOptions,
     ) -> Result<()> {
         const MEMBERS: [&str; 8] = ["type", "name", "unit", "startValue", "endValue", "samples", "weights", "events"];
@@ -264,16 +265,16 @@ impl File {
                     let read = json.string()?.bytes();
                     let detail = || {
                         let shown = String::from_utf8_lossy(&read[..read.len().min(40)]);
-                        Error::malformed(format!("{shown:?} is no unit of speedscope")).at(place)
+                        Error::malformed(format!("{shown:?} is not a unit of speedscope")).at(place)
                     };
-                    unit = Some(Unit::from_name(&read).ok_or_else(detail)?);
+                    unit = Some(SpeedscopeUnit::from_name(&read).ok_or_else(detail)?);
                 }
                 key => {
                     let kind = json.kind()?;
                     let place = *json;
                     match key {
-                        "startValue" => start = Some(place).filter(|_| kind == Kind::Number),
-                        "endValue" => end = Some(place).filter(|_| kind == Kind::Number),
+                        "startValue" => start = Some(place).filter(|_| kind == JsonKind::Number),
+                        "endValue" => end = Some(place).filter(|_| kind == JsonKind::Number),
                         "samples" => samples = Some(place),
                         "weights" => weights = Some(place),
                         _ => events = Some(place),
@@ -282,16 +283,16 @@ impl File {
                 }
             }
         }
-        let missing = |what: &str| Error::malformed(format!("it has no {what}")).at(begin);
+        let missing = |member: &str| Error::malformed(format!("it has no {member}")).at(begin);
         let unit = unit.ok_or_else(|| missing("unit"))?;
         if self.timeline.is_some() && unit.kind != "time" {
-            return Err(Error::query(format!("its unit is {}, so there are no times in it", unit.name)).at(begin));
+            return Err(Error::query(format!("its unit is {}, so no time window can be selected", unit.name)).at(begin));
         }
-        // Ours are whole numbers of the unit that is said.
-        let unit = if written.is_some() { Unit { kind: "", unit: "", power: 0, ..unit } } else { unit };
-        let column = self.column(&unit, written, options, &name, number).map_err(|e| e.at(begin))?;
+        // Our writer's values are whole numbers in the unit of its note.
+        let unit = if note.is_some() { SpeedscopeUnit { kind: "", unit: "", power: 0, ..unit } } else { unit };
+        let column = self.column(&unit, note, options, &name, number).map_err(|e| e.at(begin))?;
         let profile = if self.n_profiles > 1 && !self.two_sided { self.builder.string(&name) } else { StringId::EMPTY };
-        let root = Root { column, profile, is_base: self.two_sided && number == 0 };
+        let root = SpeedscopeRoot { column, profile, is_base: self.two_sided && number == 0 };
         match kind.as_deref() {
             Some(b"sampled") => {
                 let samples = samples.ok_or_else(|| missing("samples"))?;
@@ -304,56 +305,56 @@ impl File {
         }
     }
 
-    /// The sample type of a unit: a new one, if no profile before had it. Values without a unit are not added to
-    /// others, even if the input type makes both the same.
+    /// Returns the column for a unit, and creates it if no earlier profile had this type. Values without a unit are not
+    /// added to other values, even if the input type gives both the same sample type.
     fn column(
         &mut self,
-        unit: &Unit,
-        written: Option<&Written>,
+        unit: &SpeedscopeUnit,
+        note: Option<&WriterNote>,
         options: &LoadOptions,
         name: &[u8],
         number: usize,
     ) -> Result<u32> {
-        let (kind, named) = &options.input_type;
-        let (kind, unit_of_type) = match written {
-            Some(written) => (&*written.kind, &*written.unit),
-            None if unit.kind.is_empty() || named == unit.unit => (&**kind, &**named),
+        let (kind, input_unit) = &options.input_type;
+        let (kind, unit_of_type) = match note {
+            Some(note) => (&*note.kind, &*note.unit),
+            None if unit.kind.is_empty() || input_unit == unit.unit => (&**kind, &**input_unit),
             None => (unit.kind, unit.unit),
         };
-        if let Some(at) = self.columns.iter().position(|c| c.kind == kind && c.unit == unit_of_type) {
-            let Column { first, said, .. } = &self.columns[at];
-            if written.is_none() && (*said == "none") != (unit.name == "none") {
+        if let Some(index) = self.columns.iter().position(|c| c.kind == kind && c.unit == unit_of_type) {
+            let SpeedscopeColumn { first, first_unit, .. } = &self.columns[index];
+            if note.is_none() && (*first_unit == "none") != (unit.name == "none") {
                 return Err(Error::malformed(format!(
-                    "the unit of {} is {} and that of {first} {said}, so the input type {kind}/{unit_of_type} can't be \
-                     that of both; give one of another unit, such as samples/count",
+                    "{} has the unit {} and {first} has the unit {first_unit}, so the input type {kind}/{unit_of_type} \
+                     cannot apply to both; give an input type with another unit, such as samples/count",
                     quoted(name),
                     unit.name
                 )));
             }
-            return Ok(at as u32);
+            return Ok(index as u32);
         }
         let (kind, unit_of_type) = (kind.to_owned(), unit_of_type.to_owned());
         let first = format!("{} (profile {number})", quoted(name));
         self.sampled.push(Sampled::default());
-        self.columns.push(Column { kind, unit: unit_of_type, first, said: unit.name });
+        self.columns.push(SpeedscopeColumn { kind, unit: unit_of_type, first, first_unit: unit.name });
         Ok(self.columns.len() as u32 - 1)
     }
 
-    /// Reads the number of a frame.
+    /// Reads the index of a frame, and returns its location.
     fn frame(&self, json: &mut Json<'_>) -> Result<LocationId> {
         let place = json.offset();
         let number = json.number()?.whole()?;
         let frame = usize::try_from(number).ok().and_then(|number| self.frames.get(number));
         frame.copied().ok_or_else(|| {
-            Error::malformed(format!("there is no frame {number}: there are {}", self.frames.len())).at(place)
+            Error::malformed(format!("unknown frame {number}: there are {}", self.frames.len())).at(place)
         })
     }
 
-    /// What is read of a cost from one time to another.
+    /// Returns the part of a cost between two times that is inside the time window.
     fn part(&mut self, begin: i64, end: i64) -> Result<i64> {
         let cost = end.checked_sub(begin).ok_or_else(too_large)?;
         let Some((start, timeline)) = &mut self.timeline else { return Ok(cost) };
-        let since = |at: i64| at.checked_sub(*start).ok_or_else(too_large);
+        let since = |time: i64| time.checked_sub(*start).ok_or_else(too_large);
         Ok(timeline.part(since(begin)?, since(end)?))
     }
 
@@ -362,8 +363,8 @@ impl File {
         mut samples: Json<'_>,
         mut weights: Json<'_>,
         start: Option<Json<'_>>,
-        root: Root,
-        unit: &Unit,
+        root: SpeedscopeRoot,
+        unit: &SpeedscopeUnit,
     ) -> Result<()> {
         let mut now = start.map_or(Ok(0), |mut start| time(&mut start, unit))?;
         let column = root.column as usize;
@@ -371,14 +372,14 @@ impl File {
         let (mut stacks, mut values) = (samples.array()?, weights.array()?);
         let mut number = 0u64;
         while samples.element(&mut stacks)? {
-            let mut one = || -> Result<()> {
+            let mut read_next = || -> Result<()> {
                 if !weights.element(&mut values)? {
-                    return Err(Error::malformed("`weights` has no weight for it").at(weights.offset()));
+                    return Err(Error::malformed("`weights` has no weight for this sample").at(weights.offset()));
                 }
                 let mut weight = value(&mut weights, unit)?;
                 if self.timeline.is_some() {
                     if weight < 0 {
-                        return Err(Error::query("its weight is negative, so it is no time").at(weights.offset()));
+                        return Err(Error::query("a negative weight has no time").at(weights.offset()));
                     }
                     let begin = now;
                     now = now.checked_add(weight).ok_or_else(too_large)?;
@@ -393,56 +394,62 @@ impl File {
                 self.sampled[column].add(weight);
                 self.tree.add(node, weight)
             };
-            one().map_err(|e| prefixed(e, "sample", number))?;
+            read_next().map_err(|e| prefixed(e, "sample", number))?;
             number += 1;
         }
         if weights.element(&mut values)? {
-            return Err(Error::malformed("`weights` has more weights than there are samples").at(weights.offset()));
+            return Err(Error::malformed("`weights` has more elements than `samples`").at(weights.offset()));
         }
         Ok(())
     }
 
-    fn read_events(&mut self, mut json: Json<'_>, end: Option<Json<'_>>, root: Root, unit: &Unit) -> Result<()> {
+    fn read_events(
+        &mut self,
+        mut json: Json<'_>,
+        end: Option<Json<'_>>,
+        root: SpeedscopeRoot,
+        unit: &SpeedscopeUnit,
+    ) -> Result<()> {
         let column = root.column as usize;
         let root = self.tree.root(root);
-        let (mut node, mut before) = (root, None);
+        let (mut node, mut previous) = (root, None);
         let mut closed = ClosedEarly::default();
         let mut array = json.array()?;
         let mut number = 0u64;
         while json.element(&mut array)? {
-            let mut one = || -> Result<()> {
+            let mut read_next = || -> Result<()> {
                 let begin = json.offset();
-                let (mut kind, mut at, mut frame) = (None, None, None);
+                let (mut kind, mut event_time, mut frame) = (None, None, None);
                 let mut object = json.object()?;
                 while let Some(key) = json.member(&mut object, &["type", "at", "frame"])? {
                     match key {
                         "type" => kind = Some(json.string()?.bytes()),
-                        "at" => at = Some(time(&mut json, unit)?),
+                        "at" => event_time = Some(time(&mut json, unit)?),
                         _ => frame = Some(self.frame(&mut json)?),
                     }
                 }
-                let wrong = |what: &str| Error::malformed(what).at(begin);
-                let at = at.ok_or_else(|| wrong("it has no time `at`"))?;
+                let wrong = |problem: &str| Error::malformed(problem).at(begin);
+                let event_time = event_time.ok_or_else(|| wrong("it has no time `at`"))?;
                 let frame = frame.ok_or_else(|| wrong("it has no frame"))?;
-                let begin = before.replace(at).unwrap_or(at);
-                if begin > at {
-                    return Err(wrong("it is before the event that precedes it"));
+                let begin = previous.replace(event_time).unwrap_or(event_time);
+                if begin > event_time {
+                    return Err(wrong("it is earlier than the previous event"));
                 }
                 if node != root {
-                    let cost = self.part(begin, at)?;
+                    let cost = self.part(begin, event_time)?;
                     self.sampled[column].add(cost);
                     self.dotnet.count(self.tree.location(node), cost);
                     self.tree.add(node, cost)?;
                 }
                 match kind.as_deref() {
                     Some(b"O") => node = self.tree.child(node, frame),
-                    Some(b"C") if closed.has(frame, at) => closed.remove(frame),
+                    Some(b"C") if closed.has(frame, event_time) => closed.remove(frame),
                     Some(b"C") if self.tree.location(node) == Some(frame) => node = self.tree.parent(node),
                     Some(b"C") if closed.frames.contains_key(&frame) => closed.remove(frame),
                     Some(b"C") => {
                         self.n_unnested += 1;
                         while let Some(inner) = self.tree.location(node).filter(|inner| *inner != frame) {
-                            closed.add(inner, at);
+                            closed.add(inner, event_time);
                             node = self.tree.parent(node);
                         }
                         if node == root {
@@ -454,12 +461,12 @@ impl File {
                 }
                 Ok(())
             };
-            one().map_err(|e| prefixed(e, "event", number))?;
+            read_next().map_err(|e| prefixed(e, "event", number))?;
             number += 1;
         }
         self.n_events += number;
-        if let (true, Some(mut end), Some(before)) = (node != root, end, before) {
-            let cost = self.part(before, time(&mut end, unit)?.max(before))?;
+        if let (true, Some(mut end), Some(previous)) = (node != root, end, previous) {
+            let cost = self.part(previous, time(&mut end, unit)?.max(previous))?;
             self.sampled[column].add(cost);
             self.dotnet.count(self.tree.location(node), cost);
             self.tree.add(node, cost)?;
@@ -468,11 +475,11 @@ impl File {
     }
 
     fn finish(self, size: usize) -> Result<ProfileBuilder> {
-        let is_time = |column: &Column| column.kind == "time" && column.unit == "nanoseconds";
+        let is_time = |column: &SpeedscopeColumn| column.kind == "time" && column.unit == "nanoseconds";
         if self.dotnet.is_written() && self.columns.iter().all(is_time) {
             return self.finish_dotnet(size);
         }
-        let File { mut builder, columns, sampled, tree, n_profiles, timeline, two_sided, .. } = self;
+        let SpeedscopeFile { mut builder, columns, sampled, tree, n_profiles, timeline, two_sided, .. } = self;
         if !two_sided {
             sampled.into_iter().enumerate().for_each(|(column, sampled)| builder.sampled(column, sampled));
         }
@@ -485,7 +492,7 @@ impl File {
         let base = Label { key: builder.string(BASE_LABEL.0), value: LabelValue::Text(builder.string(BASE_LABEL.1)) };
         let key = builder.string("profile");
         if two_sided {
-            // A profile is a diff by its labels, so there must be one even if the base has no values.
+            // Labels make a profile a diff, so a base without values still needs one labelled sample.
             builder.sample(&[], &vec![0; columns.len()], &[base])?;
         }
         tree.write(&mut builder, columns.len(), &mut StackBudget::for_input(size), |root, labels| {
@@ -499,9 +506,9 @@ impl File {
         Ok(builder)
     }
 
-    /// Like `finish`, for a file of dotnet-trace.
+    /// Builds the profile of a dotnet-trace file.
     fn finish_dotnet(self, size: usize) -> Result<ProfileBuilder> {
-        let File { mut builder, tree, sampled, timeline, mut dotnet, .. } = self;
+        let SpeedscopeFile { mut builder, tree, sampled, timeline, mut dotnet, .. } = self;
         if let Some((_, timeline)) = timeline {
             timeline.finish(builder.header())?;
         }
@@ -520,22 +527,23 @@ impl File {
     }
 }
 
-/// Frames that were closed before their own event came, and when the last one was.
+/// The frames that were closed before their own close events, and the time when this happened last.
 #[derive(Default)]
 struct ClosedEarly {
     frames: HashMap<LocationId, u32>,
-    at: i64,
+    last_time: i64,
 }
 
 impl ClosedEarly {
-    fn add(&mut self, frame: LocationId, at: i64) {
+    fn add(&mut self, frame: LocationId, time: i64) {
         *self.frames.entry(frame).or_default() += 1;
-        self.at = at;
+        self.last_time = time;
     }
 
-    /// Returns true if the frame was closed early at this time: then its own event may not close a caller of its name.
-    fn has(&self, frame: LocationId, at: i64) -> bool {
-        self.at == at && self.frames.contains_key(&frame)
+    /// Returns true if the frame was closed early at this time. Its own close event must then not close a caller of the
+    /// same name.
+    fn has(&self, frame: LocationId, time: i64) -> bool {
+        self.last_time == time && self.frames.contains_key(&frame)
     }
 
     fn remove(&mut self, frame: LocationId) {
@@ -548,31 +556,31 @@ impl ClosedEarly {
     }
 }
 
-/// Reads a time, which may be rounded.
-fn time(json: &mut Json<'_>, unit: &Unit) -> Result<i64> {
+/// Reads a time, and rounds it to nanoseconds.
+fn time(json: &mut Json<'_>, unit: &SpeedscopeUnit) -> Result<i64> {
     Ok(json.number()?.scaled(unit.power)?.0)
 }
 
-/// Reads a weight. Times may be rounded to nanoseconds; of what else is counted, a fraction would be lost.
-fn value(json: &mut Json<'_>, unit: &Unit) -> Result<i64> {
+/// Reads a weight. Times are rounded to nanoseconds. Other values must be whole, because rounding would change them.
+fn value(json: &mut Json<'_>, unit: &SpeedscopeUnit) -> Result<i64> {
     if unit.unit == "nanoseconds" { time(json, unit) } else { json.number()?.whole() }
 }
 
-/// The profile is the record of an error; this says which part of it.
-fn prefixed(error: Error, what: &str, number: u64) -> Error {
-    error.prefixed(&format!("{what} {number}: "))
+/// Adds the part of a profile to an error. The profile itself is the record of the error.
+fn prefixed(error: Error, part: &str, number: u64) -> Error {
+    error.prefixed(&format!("{part} {number}: "))
 }
 
-/// When the first of all profiles begins; those without a `startValue` at 0.
-fn start_of(mut profiles: Json<'_>) -> Result<i64> {
+/// Returns the smallest start of all profiles. A profile without `startValue` starts at 0.
+fn recording_start(mut profiles: Json<'_>) -> Result<i64> {
     let (mut first, mut array) = (None, profiles.array()?);
     while profiles.element(&mut array)? {
         let [unit, start] = profiles.members(["unit", "startValue"])?;
         let unit = unit.map(|mut unit| Ok::<_, Error>(unit.string()?.bytes())).transpose()?;
-        let unit = unit.and_then(|unit| Unit::from_name(&unit)).filter(|unit| unit.kind == "time");
+        let unit = unit.and_then(|unit| SpeedscopeUnit::from_name(&unit)).filter(|unit| unit.kind == "time");
         let begin = match (start, unit) {
             (Some(mut start), Some(unit)) => match start.kind()? {
-                Kind::Number => time(&mut start, &unit)?,
+                JsonKind::Number => time(&mut start, &unit)?,
                 _ => 0,
             },
             _ => 0,
@@ -582,17 +590,17 @@ fn start_of(mut profiles: Json<'_>) -> Result<i64> {
     Ok(first.unwrap_or(0))
 }
 
-/// Reads what our writer says of its file.
-fn written_by_us(mut json: Json<'_>) -> Result<Written> {
-    let mut written = Written { kind: String::new(), unit: String::new(), two_sided: false };
+/// Reads the member `pprofdiff`, which our writer adds.
+fn read_writer_note(mut json: Json<'_>) -> Result<WriterNote> {
+    let mut note = WriterNote { kind: String::new(), unit: String::new(), two_sided: false };
     let text = |json: &mut Json<'_>| Ok(String::from_utf8_lossy(&json.string()?.bytes()).into_owned());
     let mut object = json.object()?;
     while let Some(key) = json.member(&mut object, &["sample_type", "unit", "two_sided"])? {
         match key {
-            "sample_type" => written.kind = text(&mut json)?,
-            "unit" => written.unit = text(&mut json)?,
-            _ => written.two_sided = json.flag()?,
+            "sample_type" => note.kind = text(&mut json)?,
+            "unit" => note.unit = text(&mut json)?,
+            _ => note.two_sided = json.flag()?,
         }
     }
-    Ok(written)
+    Ok(note)
 }

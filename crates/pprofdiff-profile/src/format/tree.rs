@@ -1,8 +1,10 @@
-//! Calls as a tree, for formats that have one or that repeat their stacks: a node stands for the stack from the root to
-//! it, stacks that are equal are one node, and values are added up there before they become samples.
+//! A call tree, for formats that store one and for formats that repeat their stacks.
 //!
-//! Stacks of a tree may be far larger than the tree: a chain of a million calls stands for half a trillion frames. A
-//! [`StackBudget`] bounds them by the size of what is read.
+//! A node stands for the stack from the root to that node, so equal stacks share a node. Values are summed in the nodes
+//! before they become samples.
+//!
+//! The stacks of a tree can be far larger than the tree: a chain of a million calls stands for half a trillion frames.
+//! A [`StackBudget`] limits the stacks in proportion to the size of the input.
 
 use std::hash::Hash;
 
@@ -12,34 +14,34 @@ use crate::interner::Interner;
 use crate::profile::Label;
 use crate::random::RandomState;
 
-/// How many frames and values the samples of an input may have altogether: in any input of less than some MB so many,
-/// and in a larger one so many for each byte. Text in which each stack is spelled out has fewer.
+/// The number of frames and values that the samples of any input may have altogether. Larger inputs may have one more
+/// for every [`BYTES_A_FRAME`] bytes. Text formats that write each stack in full stay below this limit.
 const FRAMES: usize = 4 << 20;
 const BYTES_A_FRAME: usize = 2;
 
-/// What is left of what the samples of an input may have.
+/// The number of frames and values that the samples of an input may still have.
 #[derive(Debug)]
 pub(super) struct StackBudget {
-    most: usize,
+    limit: usize,
     left: usize,
 }
 
 impl StackBudget {
-    /// For an input of so many bytes.
+    /// Returns the budget for an input of `size` bytes.
     pub fn for_input(size: usize) -> StackBudget {
-        let most = FRAMES + size / BYTES_A_FRAME;
-        StackBudget { most, left: most }
+        let limit = FRAMES + size / BYTES_A_FRAME;
+        StackBudget { limit, left: limit }
     }
 
-    /// Takes what a sample needs.
+    /// Subtracts the frames and values of a sample.
     pub fn take(&mut self, frames: usize, values: usize) -> Result<()> {
         match self.left.checked_sub(frames.saturating_add(values)) {
             Some(left) => self.left = left,
             None => {
                 let detail = format!(
-                    "its stacks have more than {} frames and values altogether, the most that are read of a profile of \
-                     this size; take a profile of less depth",
-                    self.most
+                    "its stacks have more than {} frames and values altogether, the limit for a profile of this size; \
+                     record a profile with a smaller stack depth",
+                    self.limit
                 );
                 return Err(Error::new(ErrorKind::Limit, detail));
             }
@@ -48,8 +50,9 @@ impl StackBudget {
     }
 }
 
-/// What is left of what names may take that are written once and stand in many records: each time they are looked up or put
-/// together anew. In any input so many bytes, and in a large one so many for each of its own.
+/// The number of bytes that names may still take. Formats may write a name once and use it in many records; each use
+/// that looks the name up or builds it again is counted. Any input may use [`TEXT`] bytes, and [`TEXT_A_BYTE`] more for
+/// each byte of the input.
 #[derive(Debug)]
 pub(super) struct TextBudget(usize);
 
@@ -57,65 +60,66 @@ const TEXT: usize = 16 << 20;
 const TEXT_A_BYTE: usize = 2;
 
 impl TextBudget {
-    /// For an input of so many bytes.
+    /// Returns the budget for an input of `size` bytes.
     pub fn for_input(size: usize) -> TextBudget {
         TextBudget(TEXT.saturating_add(size.saturating_mul(TEXT_A_BYTE)))
     }
 
-    /// Takes what a name needs.
+    /// Subtracts the bytes of a name.
     pub fn take(&mut self, bytes: usize) -> Result<()> {
         match self.0.checked_sub(bytes) {
             Some(left) => self.0 = left,
             None => {
-                return Err(Error::new(ErrorKind::Limit, "its names are longer than is read of an input of its size"));
+                return Err(Error::new(ErrorKind::Limit, "its names are too long altogether for an input of its size"));
             }
         }
         Ok(())
     }
 }
 
-/// A tree with a value for each node. Its roots are told apart by an `R`: what is counted, and labels.
+/// A call tree with a value in each node. The key `R` of a root holds the sample type and the labels of its samples.
 #[derive(Debug)]
-pub(super) struct Tree<R> {
+pub(super) struct StackTree<R> {
     roots: Interner<R, RandomState>,
-    /// Parent and location of each node; the parent of a root is [`ROOT`], its other number that of its `R`.
+    /// The parent and the location of each node. The parent of a root is [`ROOT`], and its second number is the index
+    /// of its key in `roots`.
     nodes: Interner<(u32, u32), RandomState>,
     values: Vec<i64>,
 }
 
 const ROOT: u32 = u32::MAX;
 
-/// A node of a [`Tree`].
+/// A node of a [`StackTree`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Node(u32);
+pub(super) struct TreeNode(u32);
 
-impl<R: Copy + Eq + Hash> Tree<R> {
-    /// Without nodes.
-    pub fn new() -> Tree<R> {
-        Tree { roots: Interner::default(), nodes: Interner::default(), values: Vec::new() }
+impl<R: Copy + Eq + Hash> StackTree<R> {
+    /// Returns a tree without nodes.
+    pub fn new() -> StackTree<R> {
+        StackTree { roots: Interner::default(), nodes: Interner::default(), values: Vec::new() }
     }
 
-    /// A root, which stands for a stack without frames.
-    pub fn root(&mut self, root: R) -> Node {
+    /// Returns the root with this key. It stands for a stack without frames.
+    pub fn root(&mut self, root: R) -> TreeNode {
         let number = self.roots.number(root);
-        Node(self.nodes.number((ROOT, number)))
+        TreeNode(self.nodes.number((ROOT, number)))
     }
 
-    /// What a node calls at a location.
-    pub fn child(&mut self, parent: Node, location: LocationId) -> Node {
-        Node(self.nodes.number((parent.0, location.0)))
+    /// Returns the child of `parent` at `location`, and creates it if necessary.
+    pub fn child(&mut self, parent: TreeNode, location: LocationId) -> TreeNode {
+        TreeNode(self.nodes.number((parent.0, location.0)))
     }
 
-    /// What calls a node; a root itself.
-    pub fn parent(&self, node: Node) -> Node {
+    /// Returns the parent of a node; the parent of a root is the root itself.
+    pub fn parent(&self, node: TreeNode) -> TreeNode {
         match self.nodes.values[node.0 as usize].0 {
             ROOT => node,
-            parent => Node(parent),
+            parent => TreeNode(parent),
         }
     }
 
-    /// The location of a node; a root has none.
-    pub fn location(&self, node: Node) -> Option<LocationId> {
+    /// Returns the location of a node, or `None` for a root.
+    pub fn location(&self, node: TreeNode) -> Option<LocationId> {
         let (parent, location) = self.nodes.values[node.0 as usize];
         (parent != ROOT).then_some(LocationId(location))
     }
@@ -123,21 +127,21 @@ impl<R: Copy + Eq + Hash> Tree<R> {
     /// Adds to the value of a node.
     ///
     /// # Errors
-    /// The sum does not fit.
-    pub fn add(&mut self, node: Node, value: i64) -> Result<()> {
-        let at = node.0 as usize;
-        if self.values.len() <= at {
+    /// The sum does not fit in an int64.
+    pub fn add(&mut self, node: TreeNode, value: i64) -> Result<()> {
+        let index = node.0 as usize;
+        if self.values.len() <= index {
             self.values.resize(self.nodes.values.len(), 0);
         }
-        self.values[at] = self.values[at].checked_add(value).ok_or_else(too_large)?;
+        self.values[index] = self.values[index].checked_add(value).ok_or_else(too_large)?;
         Ok(())
     }
 
-    /// Calls `f` for each node that has a value, with its root, its stack from the leaf, and the value. `f` may change the
-    /// stack.
+    /// Calls `f` for each node with a value other than zero. The arguments are the key of the root, the stack from the
+    /// leaf, and the value. `f` may change the stack.
     ///
     /// # Errors
-    /// Those of `f`; there is no [`StackBudget`] for stacks with `n_types` values.
+    /// The stacks with `n_types` values each exceed the budget, or `f` fails.
     pub fn each_stack(
         &self,
         n_types: usize,
@@ -147,22 +151,22 @@ impl<R: Copy + Eq + Hash> Tree<R> {
         let mut leaf_first = Vec::new();
         for (node, &value) in (0u32..).zip(&self.values).filter(|(_, value)| **value != 0) {
             leaf_first.clear();
-            let (mut parent, mut what) = self.nodes.values[node as usize];
+            let (mut parent, mut location) = self.nodes.values[node as usize];
             while parent != ROOT {
-                leaf_first.push(LocationId(what));
-                (parent, what) = self.nodes.values[parent as usize];
+                leaf_first.push(LocationId(location));
+                (parent, location) = self.nodes.values[parent as usize];
             }
             budget.take(leaf_first.len(), n_types)?;
-            f(self.roots.values[what as usize], &mut leaf_first, value)?;
+            f(self.roots.values[location as usize], &mut leaf_first, value)?;
         }
         Ok(())
     }
 
-    /// Adds a sample for each node that has a value, among `n_types` of the builder. `sample` says of a root which of
-    /// them that is, by what its values are multiplied (1 or -1), and with which labels.
+    /// Adds a sample to the builder, with `n_types` values, for each node with a value. `sample` maps the key of a root
+    /// to the index of its sample type and to the sign of its values (1 or -1), and adds the labels.
     ///
     /// # Errors
-    /// There is no [`StackBudget`]; a value does not fit; the builder's.
+    /// The stacks exceed the budget, a value does not fit in an int64, or the builder refuses a sample.
     pub fn write(
         &self,
         builder: &mut ProfileBuilder,
@@ -182,19 +186,20 @@ impl<R: Copy + Eq + Hash> Tree<R> {
     }
 }
 
-/// The error of sums.
+/// Returns the error for a sum that does not fit in an int64.
 pub(super) fn too_large() -> Error {
     Error::malformed("its values add up to more than an int64 holds")
 }
 
-/// What tests compare: each sample as its stack from the root with lines and columns that are known, labels, and values.
+/// Formats each sample for comparison in tests: its stack from the root, with known lines and columns, then its labels
+/// and values.
 #[cfg(test)]
 pub(super) fn rows(p: &crate::profile::Profile) -> Vec<String> {
     let (functions, locations) = (p.functions(), p.locations());
     let sample = |s: crate::samples::Sample<'_>| {
         let mut frames = Vec::new();
         s.for_each_location(|l| {
-            // As views call it.
+            // Views name a frame without a symbol after its mapping in the same way.
             if let (0, Some(mapping)) =
                 (locations.lines(l).len(), p.mappings().get(locations.mapping[l as usize] as usize))
             {
@@ -235,7 +240,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn equal_stacks_are_one_sample_and_roots_are_apart() {
+    fn equal_stacks_are_one_sample_and_roots_stay_separate() {
         let mut b = ProfileBuilder::new();
         b.sample_type("a", "count");
         b.sample_type("b", "count");
@@ -244,7 +249,7 @@ mod tests {
             let line = b.line(function, 0);
             b.location(None, 0, &[line]).unwrap()
         });
-        let mut tree = Tree::new();
+        let mut tree = StackTree::new();
         for (root, path, value) in [(0, "xy", 3), (1, "xy", 5), (0, "xy", 4), (0, "", 1), (0, "yx", 0), (1, "x", -2)] {
             let mut node = tree.root(root);
             for name in path.chars() {
@@ -268,7 +273,7 @@ mod tests {
     #[test]
     fn sums_and_frames_are_bounded() {
         let mut b = ProfileBuilder::new();
-        let mut tree = Tree::new();
+        let mut tree = StackTree::new();
         let mut node = tree.root(0usize);
         tree.add(node, i64::MAX).unwrap();
         assert!(tree.add(node, 1).unwrap_err().to_string().contains("more than an int64 holds"));
@@ -278,7 +283,7 @@ mod tests {
             node = tree.child(node, location);
             tree.add(node, 1).unwrap();
         }
-        // 4.5 million frames.
+        // The tree has 4.5 million frames.
         let error = tree.write(&mut b, 1, &mut StackBudget::for_input(0), |root, _| (root, 1)).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Limit, "{error}");
         assert!(tree.write(&mut b, 1, &mut StackBudget::for_input(1 << 20), |root, _| (root, 1)).is_ok());

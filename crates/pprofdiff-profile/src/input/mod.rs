@@ -21,7 +21,7 @@ pub use groups::{Groups, ListedFile, listed_files};
 pub use pairs::{BatchItem, manifest_pairs};
 #[cfg(feature = "files")]
 pub use patterns::{Finder, Objects, SIGNS};
-pub use server::{Answer, Credentials, Request, ServerQuery, Token, is_loopback};
+pub use server::{Answer, Credentials, ServerQuery, ServerRequest, Token, is_loopback};
 
 pub use crate::format::InputFormat;
 

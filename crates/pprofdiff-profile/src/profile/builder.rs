@@ -7,10 +7,10 @@
 
 use super::message::{About, MessageWriter, Tables};
 use super::{Header, Label, Mapping, NONE, Profile, Sampled, StringId, ValueType};
+use crate::cancellation::Checkpointer;
 use crate::error::{Error, Result};
 use crate::interner::{Interner, Sequences};
 use crate::random::RandomState;
-use crate::work::Pace;
 
 /// The ID of a function in one [`ProfileBuilder`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -92,7 +92,7 @@ pub struct ProfileBuilder {
     values: Vec<i64>,
     labels: Vec<Label>,
     sampled: Vec<Sampled>,
-    pace: Pace,
+    pace: Checkpointer,
 }
 
 /// The ends of a sample's parts in the builder's arrays.
@@ -121,7 +121,7 @@ impl Default for ProfileBuilder {
             values: Vec::new(),
             labels: Vec::new(),
             sampled: Vec::new(),
-            pace: Pace::default(),
+            pace: Checkpointer::default(),
         }
     }
 }

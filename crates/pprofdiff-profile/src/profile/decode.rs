@@ -18,9 +18,9 @@ use super::ids::Ids;
 use super::samples::split;
 use super::wire::{Fields, SampleParts, Value, for_each_int, varint, word};
 use super::{BASE_LABEL, Functions, Header, Locations, Mapping, NONE, Profile, StringId, Total, ValueType};
+use crate::cancellation::ByteCheckpointer;
 use crate::error::{Error, ErrorKind, Result};
 use crate::parallel;
-use crate::work::BytePace;
 
 /// A top-level table: the number of its records, and the part of the buffer from the first record to the last.
 #[derive(Default, Clone)]
@@ -204,7 +204,7 @@ fn for_each_record<'a>(
     mut f: impl FnMut(&TableRecord<'a>) -> Result<()>,
 ) -> Result<()> {
     let mut fields = Fields::new(&data[part.clone()], part.start);
-    let (mut index, mut pace) = (0, BytePace::default());
+    let (mut index, mut pace) = (0, ByteCheckpointer::default());
     loop {
         let offset = fields.offset();
         pace.left(part.end - offset);

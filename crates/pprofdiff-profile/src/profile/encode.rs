@@ -15,10 +15,10 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::Profile;
+#[cfg(feature = "zstd")]
+use crate::cancellation::CheckpointedRead;
 use crate::error::{Error, Result};
 use crate::parallel;
-#[cfg(feature = "zstd")]
-use crate::work::PolledRead;
 
 /// The compression of a written profile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -166,7 +166,7 @@ fn gzip_member(part: &[u8], level: u32) -> Result<Vec<u8>> {
 
 #[cfg(feature = "zstd")]
 fn zstd(message: &[u8], level: u32) -> Result<Vec<u8>> {
-    zstd::encode_all(PolledRead(message), level as i32).map_err(Error::io)
+    zstd::encode_all(CheckpointedRead(message), level as i32).map_err(Error::io)
 }
 
 #[cfg(not(feature = "zstd"))]

@@ -17,9 +17,9 @@ use flate2::{Decompress, FlushDecompress, Status};
 
 #[cfg(feature = "libdeflate")]
 use super::libdeflate::gunzip_member;
+use crate::cancellation;
+use crate::cancellation::CheckpointedRead;
 use crate::error::{Error, ErrorKind, Result};
-use crate::work;
-use crate::work::PolledRead;
 
 /// The maximum expansion of deflate is 1032:1 (258 bytes from two bits), so no valid size exceeds it.
 const MAX_DEFLATE_RATIO: u64 = 1032;
@@ -106,7 +106,7 @@ fn gunzip_whole(bytes: &[u8], limit: u64) -> Option<Vec<u8>> {
     let mut out = zeroed(claimed as usize)?;
     let (mut read, mut written, mut largest) = (0, 0, 0);
     loop {
-        work::poll();
+        cancellation::checkpoint();
         let member = &bytes[read..];
         // libdeflate does not check the header's own checksum, which is very rare.
         if member.get(3).is_some_and(|flags| flags & FHCRC != 0) {
@@ -201,7 +201,7 @@ fn unreadable_zstd(is_window_too_large: bool) -> Error {
 
 /// Appends at most `limit` + 1 bytes of the input. The additional byte shows that the limit is exceeded.
 fn read_limited(input: &mut dyn Read, out: &mut Vec<u8>, limit: u64) -> io::Result<()> {
-    PolledRead(input).take(limit.saturating_add(1)).read_to_end(out).map(|_| ())
+    CheckpointedRead(input).take(limit.saturating_add(1)).read_to_end(out).map(|_| ())
 }
 
 fn check_limit(len: usize, limit: u64) -> Result<()> {
@@ -288,7 +288,7 @@ fn member(input: &mut dyn BufRead, out: &mut Output) -> Result<()> {
     let mut crc = crc32fast::Hasher::new();
     let mut inflater = Decompress::new(false);
     loop {
-        work::poll();
+        cancellation::checkpoint();
         let chunk = input.fill_buf().map_err(Error::io)?;
         if chunk.is_empty() {
             return Err(cut_off());

@@ -15,12 +15,12 @@ use super::Profile;
 use super::inflate::{inflate, inflate_file, inflate_slice};
 #[cfg(feature = "binary")]
 use crate::binary::Binaries;
+use crate::cancellation::{self, CheckpointedRead};
 use crate::demangle::Demangle;
 use crate::error::{Error, Result};
 use crate::format::{self, InputFormat};
 use crate::redact::redacted;
 use crate::window::TimeWindow;
-use crate::work::{self, PolledRead};
 
 /// Options for loading a profile.
 #[derive(Debug, Clone)]
@@ -150,7 +150,7 @@ const PART: u64 = 16 << 20;
 pub(super) fn open(path: &Path, options: &LoadOptions) -> Result<Profile> {
     let name = path.display().to_string();
     let name = redacted(&name);
-    work::begin_phase("reading");
+    cancellation::begin_phase("reading");
     let load_file = || {
         let mut file = File::open(path).map_err(Error::io)?;
         let metadata = file.metadata().map_err(Error::io)?;
@@ -161,7 +161,7 @@ pub(super) fn open(path: &Path, options: &LoadOptions) -> Result<Profile> {
         if !metadata.is_file() || metadata.len() > limit {
             return format::read(
                 &name,
-                inflate(&mut BufReader::with_capacity(BLOCK, PolledRead(file)), None, limit)?,
+                inflate(&mut BufReader::with_capacity(BLOCK, CheckpointedRead(file)), None, limit)?,
                 options,
             );
         }
@@ -171,7 +171,7 @@ pub(super) fn open(path: &Path, options: &LoadOptions) -> Result<Profile> {
         let _ = usize::try_from(metadata.len() + 1).map(|size| bytes.try_reserve_exact(size));
         // Read in parts instead of through a reader that polls, because such a reader would clear the buffer first.
         loop {
-            work::poll();
+            cancellation::checkpoint();
             let part = PART.min(limit + 1 - bytes.len() as u64);
             let read = (&mut file).take(part).read_to_end(&mut bytes).map_err(Error::io)?;
             if (read as u64) < part || bytes.len() as u64 > limit {
@@ -185,7 +185,7 @@ pub(super) fn open(path: &Path, options: &LoadOptions) -> Result<Profile> {
 
 pub(super) fn from_bytes(name: &str, bytes: &[u8], options: &LoadOptions) -> Result<Profile> {
     let name = &redacted(name);
-    work::begin_phase("reading");
+    cancellation::begin_phase("reading");
     let inflated = options.limit().and_then(|limit| inflate_slice(bytes, limit));
     let profile = inflated.and_then(|data| format::read(name, data, options));
     profile.and_then(|p| options.finish(p)).map_err(|e| e.in_input(name))
@@ -193,8 +193,8 @@ pub(super) fn from_bytes(name: &str, bytes: &[u8], options: &LoadOptions) -> Res
 
 pub(super) fn from_reader(name: &str, reader: impl Read, options: &LoadOptions) -> Result<Profile> {
     let name = &redacted(name);
-    work::begin_phase("reading");
-    let mut reader = BufReader::with_capacity(BLOCK, PolledRead(reader));
+    cancellation::begin_phase("reading");
+    let mut reader = BufReader::with_capacity(BLOCK, CheckpointedRead(reader));
     let inflated = options.limit().and_then(|limit| inflate(&mut reader, None, limit));
     let profile = inflated.and_then(|data| format::read(name, data, options));
     profile.and_then(|p| options.finish(p)).map_err(|e| e.in_input(name))

@@ -70,7 +70,7 @@ impl Selection for Everything<'_> {
 }
 
 /// One profile's part in a merge.
-pub struct Part<'p, S> {
+pub struct MergePart<'p, S> {
     /// The profile.
     pub profile: &'p Profile,
     /// Index of the profile in [`CommonType::columns`].
@@ -243,7 +243,7 @@ impl<'p> Merger<'p> {
     }
 
     /// Adds the selected samples of one profile.
-    pub fn add<S: Selection>(&mut self, part: Part<'p, S>) {
+    pub fn add<S: Selection>(&mut self, part: MergePart<'p, S>) {
         let p = part.profile;
         let mut memo = IndexTranslation::new(p);
         if self.mappings.is_empty() && !p.mappings().is_empty() {

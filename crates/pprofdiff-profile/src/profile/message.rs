@@ -9,7 +9,7 @@
 
 use super::wire::put;
 use super::{Header, Label, LabelValue, Mapping, NONE, Numbers, Profile, StringId};
-use crate::work::Pace;
+use crate::cancellation::Checkpointer;
 
 /// Tables of the records that samples refer to, addressed by dense indexes.
 pub trait Tables {
@@ -129,7 +129,7 @@ pub struct MessageWriter {
     functions: Numbers,
     mappings: Numbers,
     locations: LocationIds,
-    pace: Pace,
+    pace: Checkpointer,
 }
 
 impl MessageWriter {

@@ -5,11 +5,11 @@
 
 use super::wire::{Fields, put};
 use super::{Memo, NONE, Profile};
+use crate::cancellation::checkpointed;
 use crate::demangle::{Demangle, symbol};
 use crate::error::Result;
 use crate::interner::Sequences;
 use crate::random::RandomState;
-use crate::work::paced;
 
 /// A marker for renaming a function to its linker name.
 const LINKER_NAME: u32 = 0;
@@ -57,7 +57,8 @@ impl FunctionRenames {
         let mut renamed = FunctionRenames::default();
         // Keyed by the string of the linker name, so that a name is demangled once, however many functions share it.
         let mut names_by_system = Memo::new(if functions.name.is_empty() { 0 } else { profile.n_strings() });
-        for (function, (&name, &system)) in paced(functions.name.iter().zip(&functions.system_name).enumerate()) {
+        for (function, (&name, &system)) in checkpointed(functions.name.iter().zip(&functions.system_name).enumerate())
+        {
             let [name, linker_name] = [name, system].map(|id| profile.string(id));
             let has_own_name = !name.is_empty() && name != linker_name;
             let is_replaced = mode.is_forced() && !linker_name.is_empty();

@@ -9,8 +9,8 @@ use std::ops::Range;
 use super::ids::Ids;
 use super::wire::{self, Fields, SampleParts};
 use super::{BASE_LABEL, Profile, StringId};
+use crate::cancellation::ByteCheckpointer;
 use crate::parallel;
-use crate::work::BytePace;
 
 /// One sample of a profile.
 #[derive(Clone, Copy)]
@@ -52,7 +52,7 @@ impl Profile {
     /// Iterates over the samples in the file's order.
     pub fn samples(&self) -> impl Iterator<Item = Sample<'_>> {
         let mut rest = &self.data[self.samples.clone()];
-        let mut pace = BytePace::default();
+        let mut pace = ByteCheckpointer::default();
         std::iter::from_fn(move || {
             pace.left(rest.len());
             self.next_sample(&mut rest)
@@ -75,7 +75,7 @@ impl Profile {
     #[inline(always)]
     pub fn for_each_sample<'p>(&'p self, range: &SampleRange, mut f: impl FnMut(Sample<'p>)) {
         let mut rest = self.data.get(range.0.clone()).unwrap_or_default();
-        let mut pace = BytePace::default();
+        let mut pace = ByteCheckpointer::default();
         while let Some(sample) = self.next_sample(&mut rest) {
             pace.left(rest.len());
             f(sample);

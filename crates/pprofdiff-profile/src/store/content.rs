@@ -18,10 +18,10 @@ use serde::{Deserialize, Deserializer, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::table::{ColumnKind, ColumnLists, StoreColumn, StoreTable};
+use crate::cancellation::Checkpointer;
 use crate::error::{Error, Result};
 use crate::profile::builder::ProfileBuilder;
 use crate::profile::{Label, LabelValue, Mapping, NONE, Profile, StringId, ValueType};
-use crate::work::Pace;
 
 pub static SAMPLES: StoreTable = StoreTable {
     name: "samples",
@@ -221,7 +221,7 @@ impl StoredContent {
         let names = self.names_of_locations();
         let (mut hashes, mut functions) = (Vec::with_capacity(n), ColumnLists { values: Vec::new(), ends: Vec::new() });
         let mut locations = ColumnLists { values: Vec::new(), ends: Vec::new() };
-        let mut pace = Pace::default();
+        let mut pace = Checkpointer::default();
         for stack in self.stacks.iter() {
             let frames = || stack.iter().flat_map(|&location| &names[location as usize]);
             let mut hash = Sha256::new();

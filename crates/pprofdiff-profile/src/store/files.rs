@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
+use crate::cancellation;
 use crate::error::{Error, ErrorKind, Result};
-use crate::work;
 
 /// The pause between two attempts to take a lock. It is short compared with a commit.
 const RETRY_PAUSE: Duration = Duration::from_millis(2);
@@ -121,7 +121,7 @@ impl Lock {
             return Err(Error::malformed(detail).in_input(&path.display().to_string()));
         }
         loop {
-            work::poll();
+            cancellation::checkpoint();
             match try_lock(path) {
                 Ok(file) => return Ok(Lock { _file: file }),
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => thread::sleep(RETRY_PAUSE),

@@ -16,8 +16,8 @@ use parquet::file::writer::{SerializedPageWriter, TrackedWrite};
 use parquet::schema::types::ColumnDescPtr;
 
 use super::table::ColumnLists;
+use crate::cancellation;
 use crate::random::HashMap;
-use crate::work;
 
 /// The maximum number of values in a page, except that a page always ends after a whole list.
 const PAGE_VALUES: usize = 1 << 18;
@@ -44,7 +44,7 @@ pub fn pack(
     let mut pages = SerializedPageWriter::new(&mut sink);
     let (mut packed, mut unpacked, mut first, mut levels) = (0, 0, 0, 0);
     let mut put = |page: Page, size: usize| -> Result<usize, ParquetError> {
-        work::poll();
+        cancellation::checkpoint();
         let written = pages.write_page(CompressedPage::new(page, size))?;
         (packed, unpacked) = (packed + written.compressed_size, unpacked + written.uncompressed_size);
         Ok(written.compressed_size)

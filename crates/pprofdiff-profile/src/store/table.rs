@@ -23,8 +23,8 @@ use parquet::schema::parser::parse_message_type;
 use parquet::schema::types::SchemaDescriptor;
 
 use super::{lists, thrift};
+use crate::cancellation;
 use crate::error::{Error, ErrorKind, Result};
-use crate::work;
 
 /// The metadata key that marks a file as part of a store and holds its description.
 const MARKER: &str = "pprofdiff.store";
@@ -155,7 +155,7 @@ impl StoreTable {
         let schema = SchemaDescriptor::new(self.schema()?);
         let mut group = writer.next_row_group().map_err(write_error)?;
         for (index, column) in columns.iter().enumerate() {
-            work::poll();
+            cancellation::checkpoint();
             let written = match column {
                 StoreColumn::Int(values) => write_column::<Int64Type>(&mut group, values, None),
                 StoreColumn::Bytes(values) => write_column::<ByteArrayType>(&mut group, values, None),
@@ -177,7 +177,7 @@ impl StoreTable {
         // The files may be damaged, and the library allocates the sizes that they announce.
         catch_panics(|| {
             for (file, group) in groups {
-                work::poll();
+                cancellation::checkpoint();
                 let group = file.reader.metadata().row_group(*group);
                 let mut copy = writer.next_row_group()?;
                 for chunk in group.columns() {
@@ -320,7 +320,7 @@ impl TableFile {
             let group = self.reader.get_row_group(group)?;
             let mut columns = Vec::with_capacity(N);
             for (name, step) in names {
-                work::poll();
+                cancellation::checkpoint();
                 columns.push(self.column(&*group, index(name), step)?);
             }
             Ok(columns)
@@ -407,7 +407,7 @@ fn load<T: DataType>(
     let (mut definition, mut repetition, mut values) = (Vec::new(), Vec::new(), Vec::new());
     let mut read = 0;
     while read < rows {
-        work::poll();
+        cancellation::checkpoint();
         definition.clear();
         repetition.clear();
         let batch_rows = BATCH_ROWS.min(rows - read);

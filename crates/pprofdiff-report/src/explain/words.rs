@@ -5,7 +5,9 @@ use super::command_of;
 use super::markup::Markup;
 use crate::numbers::{counted, figure as factor, least_growth, p_words};
 use crate::tokens::tokens;
-use pprofdiff::explain::{Cause, CauseKind, Explanation, How, Moved, Part, Rewrite, ScaleRule, Verdict, Within};
+use pprofdiff::explain::{
+    Cause, CauseKind, CausePart, Explanation, MoveKind, Moved, ProgramShare, Rewrite, ScaleRule, Verdict,
+};
 use pprofdiff::sampling::{Model, Sampling};
 use pprofdiff::units::{self, ColumnUnit};
 
@@ -33,7 +35,7 @@ const NAMED: f64 = 0.005;
 /// Returns true if the function calls one function instead of another; the cause's parts are these two calls.
 pub(super) fn is_replaced(cause: &Cause) -> bool {
     let kinds: Vec<CauseKind> = cause.parts.iter().map(|part| part.kind).collect();
-    let is_called = |part: &Part| part.caller.is_some() && part.caller == cause.function;
+    let is_called = |part: &CausePart| part.caller.is_some() && part.caller == cause.function;
     kinds == [CauseKind::Added, CauseKind::Removed] && cause.parts.iter().all(is_called)
 }
 
@@ -111,7 +113,7 @@ pub(super) enum Remainder {
 }
 
 /// One line of the explanation.
-pub(super) struct Line {
+pub(super) struct TextLine {
     pub about: Priority,
     pub text: String,
 }
@@ -276,7 +278,8 @@ impl ExplanationText<'_> {
             }
             more => &more[..more.len().min(MAX_PARTS)],
         };
-        let one = |within: &Within| format!("{} ({})", self.markup.name(&within.function), self.amount(within.delta));
+        let one =
+            |within: &ProgramShare| format!("{} ({})", self.markup.name(&within.function), self.amount(within.delta));
         format!(", for {}", shown.iter().map(one).collect::<Vec<_>>().join(", "))
     }
 
@@ -343,9 +346,9 @@ impl ExplanationText<'_> {
         format!("{}{}: {change}{times}{split}{garbage}", self.sentence(cause), self.program(cause))
     }
 
-    pub(super) fn parts(&self, parts: &[Part]) -> String {
-        let name = |p: &Part| p.function.as_deref().map_or_else(String::new, |f| self.markup.name(f));
-        let one = |p: &Part| format!("{} {}", name(p), self.amount(p.delta));
+    pub(super) fn parts(&self, parts: &[CausePart]) -> String {
+        let name = |p: &CausePart| p.function.as_deref().map_or_else(String::new, |f| self.markup.name(f));
+        let one = |p: &CausePart| format!("{} {}", name(p), self.amount(p.delta));
         let shown: Vec<String> = parts.iter().take(MAX_PARTS).map(one).collect();
         format!("including {}", shown.join(", "))
     }
@@ -356,23 +359,23 @@ impl ExplanationText<'_> {
         let inside = m.inside.as_deref().map_or_else(String::new, |f| format!(" inside {}", self.markup.name(f)));
         let sum = if m.even { ", the sum is unchanged" } else { "" };
         match (m.how, m.cost) {
-            (How::Renamed, Some((base, new))) => {
+            (MoveKind::Renamed, Some((base, new))) => {
                 let (base, new) = (self.total(base), self.total(new));
                 format!("{from} is now called {function}: {base} {} {new}{sum}", self.markup.arrow())
             }
-            (How::Replaced, _) => {
+            (MoveKind::Replaced, _) => {
                 let size = if total > 0.0 { format!(": {}", percent(m.delta / total)) } else { String::new() };
                 format!("{function} replaces {from}{inside}{size}{sum}")
             }
             // The cost moved to or from several functions, so only one side has a name.
-            (How::Shift, _) if m.inside.as_ref() == Some(&m.from) => {
+            (MoveKind::Shift, _) if m.inside.as_ref() == Some(&m.from) => {
                 format!("{function} costs more{inside}: {}{sum}", percent(m.delta / total))
             }
-            (How::Shift, _) if m.inside.as_ref() == Some(&m.function) => {
+            (MoveKind::Shift, _) if m.inside.as_ref() == Some(&m.function) => {
                 format!("{from} costs less{inside}: {}{sum}", percent(m.delta / total))
             }
             (how, _) => {
-                let total = if how == How::Outlined { self.e.total.1 } else { total };
+                let total = if how == MoveKind::Outlined { self.e.total.1 } else { total };
                 let size = if total > 0.0 { format!(": {}", percent(m.delta / total)) } else { String::new() };
                 format!("the cost of {from} is now in {function} ({}){inside}{size}{sum}", how.name())
             }
@@ -385,7 +388,7 @@ impl ExplanationText<'_> {
         for m in &self.e.moved {
             let paths = match &m.packages {
                 Some((from, to)) => Some((from.as_str(), to.as_str())),
-                None if m.how == How::Renamed => owners(&m.from, &m.function),
+                None if m.how == MoveKind::Renamed => owners(&m.from, &m.function),
                 None => None,
             };
             let package = paths.and_then(|paths| packages.iter_mut().find(|(other, _)| *other == paths));
@@ -407,7 +410,7 @@ impl ExplanationText<'_> {
         }
         packages.retain(|(_, functions)| !functions.is_empty());
         let line = |((from, to), functions): &((&str, &str), Vec<&Moved>)| match functions.as_slice() {
-            [m] if m.how == How::Replaced => self.moved(m),
+            [m] if m.how == MoveKind::Replaced => self.moved(m),
             [m] => format!("Moved: {}", self.moved(m)),
             functions => {
                 let functions = counted(functions.len(), "function");
@@ -444,7 +447,7 @@ impl ExplanationText<'_> {
             Verdict::Change => None,
             Verdict::None if e.moved.is_empty() && e.rewrite.is_none() => Some(format!("No change detected.{limit}")),
             Verdict::None => {
-                let is_replaced = e.moved.iter().any(|moved| moved.how == How::Replaced);
+                let is_replaced = e.moved.iter().any(|moved| moved.how == MoveKind::Replaced);
                 let verdict = match is_replaced {
                     true => "The total is unchanged, but its cost is now in other functions.",
                     false => "Cost only moved between functions; the total is unchanged.",
@@ -548,7 +551,9 @@ impl ExplanationText<'_> {
                 )
             }
             ScaleRule::Agree => {
-                format!("The new side did {times} times as much work: its number of operations differs{agree}.{unchanged}")
+                format!(
+                    "The new side did {times} times as much work: its number of operations differs{agree}.{unchanged}"
+                )
             }
             ScaleRule::Unknown => {
                 let assumed = if (scale.factor - 1.0).abs() < 1e-6 {
@@ -559,7 +564,9 @@ impl ExplanationText<'_> {
                 format!("The amount of work is unknown and assumed to be {assumed}{agree}. {OPS}.")
             }
             ScaleRule::Level => format!("{} is compared as measured, without scaling.", self.state()),
-            ScaleRule::Given => format!("The new side did {times} times as many operations, as given{agree}.{unchanged}"),
+            ScaleRule::Given => {
+                format!("The new side did {times} times as many operations, as given{agree}.{unchanged}")
+            }
         }
     }
 
@@ -688,10 +695,10 @@ impl ExplanationText<'_> {
     }
 
     /// All lines in reading order: warning, verdict, causes, account, moves, scale, noise.
-    pub(super) fn lines(&self) -> Vec<Line> {
+    pub(super) fn lines(&self) -> Vec<TextLine> {
         let e = self.e;
         let mut lines = Vec::new();
-        let mut add = |about: Priority, text: String| lines.push(Line { about, text });
+        let mut add = |about: Priority, text: String| lines.push(TextLine { about, text });
         e.summary
             .warnings
             .iter()
@@ -744,9 +751,9 @@ impl ExplanationText<'_> {
 
 /// Drops the least important lines, and the last of equally important lines first, until the text fits the budget of tokens.
 /// The answer remains, whatever its length.
-pub(super) fn within(mut lines: Vec<Line>, head: &str, budget: Option<usize>) -> Vec<Line> {
+pub(super) fn within(mut lines: Vec<TextLine>, head: &str, budget: Option<usize>) -> Vec<TextLine> {
     let Some(budget) = budget else { return lines };
-    let size = |lines: &[Line]| tokens(head) + lines.iter().map(|l| tokens(&l.text) + 1).sum::<usize>();
+    let size = |lines: &[TextLine]| tokens(head) + lines.iter().map(|l| tokens(&l.text) + 1).sum::<usize>();
     while lines.len() > 1 && size(&lines) > budget {
         remove_least(&mut lines);
     }
@@ -754,14 +761,14 @@ pub(super) fn within(mut lines: Vec<Line>, head: &str, budget: Option<usize>) ->
 }
 
 /// Keeps at most `count` lines in their order, and drops the least important lines first, like [`within`].
-pub(super) fn most_important(mut lines: Vec<Line>, count: usize) -> Vec<Line> {
+pub(super) fn most_important(mut lines: Vec<TextLine>, count: usize) -> Vec<TextLine> {
     while lines.len() > count.max(1) {
         remove_least(&mut lines);
     }
     lines
 }
 
-fn remove_least(lines: &mut Vec<Line>) {
+fn remove_least(lines: &mut Vec<TextLine>) {
     let least = (0..lines.len()).max_by_key(|&i| (lines[i].about, i)).unwrap_or(0);
     lines.remove(least);
 }

@@ -1,8 +1,9 @@
-//! The call graph in the format of KCachegrind and QCachegrind, as `go tool pprof -callgrind` writes it: every address with
-//! what it cost, and what it calls.
+//! The format of KCachegrind and QCachegrind, as `go tool pprof -callgrind` writes it: the cost of each address and of
+//! the calls from it.
 //!
-//! Of a diff, base and new are two events, between which the viewers switch: they know no negative costs, which deltas
-//! have. Costs are in the sample type's own unit. There are no numbers of calls in a profile, so they are 0.
+//! A diff is written as two events, base and new, and the viewer switches between them. Deltas are impossible because
+//! the viewers do not support negative costs. Costs are in the sample type's own unit. The numbers of calls are 0
+//! because profiles do not contain them.
 
 use std::io::{self, Write};
 
@@ -40,15 +41,15 @@ pub(crate) const FORMAT: Format = Format {
     ..BASE
 };
 
-/// Texts that the format has once: `(1) main` the first time, then `(1)`.
+/// A table that writes each text once: `(1) main` the first time, then `(1)`.
 #[derive(Default)]
-struct Names {
+struct CallgrindNames {
     numbers: HashMap<String, usize>,
     texts: Vec<Option<String>>,
 }
 
-impl Names {
-    /// The number of a text. An empty one has none.
+impl CallgrindNames {
+    /// Returns the number of a text, or `None` if the text is empty.
     fn number(&mut self, text: Option<String>) -> Option<usize> {
         let text = text.filter(|t| !t.is_empty())?;
         let next = self.texts.len();
@@ -68,13 +69,13 @@ impl Names {
     }
 }
 
-/// Binary, file and function of a node, by number.
-type Place = (Option<usize>, Option<usize>, Option<usize>);
+/// The numbers of a node's binary, file and function.
+type NodePlace = (Option<usize>, Option<usize>, Option<usize>);
 
 fn callgrind(graph: &Graph, out: &mut dyn Write) -> io::Result<()> {
     let (s, frames) = (&graph.summary, &graph.frames);
     let two_sided = s.base.is_some();
-    // Words are separated by spaces.
+    // Spaces separate the names of events.
     let event = |side: &str| sanitize(&format!("{}{side}({})", s.sample_type, s.unit)).replace(' ', "_");
     let costs = |p: Pair| if two_sided { format!("{} {}", p.base, p.new) } else { p.new.to_string() };
     writeln!(out, "# callgrind format\npositions: instr line")?;
@@ -82,18 +83,19 @@ fn callgrind(graph: &Graph, out: &mut dyn Write) -> io::Result<()> {
         true => writeln!(out, "events: {} {}", event("_base"), event("_new"))?,
         false => writeln!(out, "events: {}", event(""))?,
     }
-    let (mut binaries, mut files, mut names) = (Names::default(), Names::default(), Names::default());
-    let mut place = |frame: u32| -> Place {
+    let (mut binaries, mut files, mut names) =
+        (CallgrindNames::default(), CallgrindNames::default(), CallgrindNames::default());
+    let mut place = |frame: u32| -> NodePlace {
         let name = Some(frames.name(frame));
         (binaries.number(frames.mapping(frame)), files.number(frames.file(frame)), names.number(name))
     };
-    let places: Vec<Place> = graph.nodes.iter().map(|row| place(row.frame)).collect();
+    let places: Vec<NodePlace> = graph.nodes.iter().map(|row| place(row.frame)).collect();
     let position = |node: usize| {
         let frame = graph.nodes[node].frame;
         format!("{:#x} {}", frames.address(frame).unwrap_or(0), frames.line(frame).unwrap_or(0))
     };
     let mut calls: Vec<_> = graph.calls.iter().collect();
-    // By caller; the heaviest stay first, since the sort is stable.
+    // Group the calls by caller. The sort is stable, so the heaviest calls stay first.
     calls.sort_by_key(|call| call.caller);
     let mut calls = calls.into_iter().peekable();
     for (i, row) in graph.nodes.iter().enumerate() {
@@ -107,14 +109,14 @@ fn callgrind(graph: &Graph, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "{} {}", position(i), costs(row.flat))?;
         while let Some(call) = calls.next_if(|call| call.caller as usize == i) {
             let (callees, file, name) = places[call.callee as usize];
-            // Without it, the callee is in the caller's binary.
+            // Without `cob`, viewers assume that the callee is in the caller's binary.
             if callees != binary {
                 binaries.write("cob", callees, out)?;
             }
             files.write("cfl", file, out)?;
             names.write("cfn", name, out)?;
             writeln!(out, "calls=0 {}", position(call.callee as usize))?;
-            // At the caller's own position.
+            // The position of the caller.
             writeln!(out, "* * {}", costs(call.weight))?;
         }
     }

@@ -1,9 +1,10 @@
-//! CSV (RFC 4180): a line of column names, then one line a row. Lists are joined with `;`, root first.
+//! CSV (RFC 4180): a header line, then one line per row. Lists are joined with `;`, root first.
 //!
-//! Texts are exact, unless they are for a spreadsheet: those run a cell that begins with `=`, `+`, `-` or `@` as a
-//! formula.
+//! Texts are exact by default. For spreadsheets, an option protects texts that begin with `=`, `+`, `-` or `@`, which a
+//! spreadsheet would run as a formula.
 //!
-//! Quoting is done by hand: the csv crate takes a field as a whole, and a stack may be ten million names.
+//! Quoting is implemented here because the csv crate needs each field as one string, and a stack can have ten million
+//! names.
 
 use std::io::{self, Write};
 
@@ -14,7 +15,7 @@ use crate::table::{Cell, Lists, Table};
 pub(crate) const FORMAT: Format = Format {
     name: "csv",
     extensions: &["csv"],
-    about: "a line a row, below the columns' names",
+    about: "one line per row, below a header line",
     warns: false,
     shows: format::rows,
     write: |report, out, style| report.table().ok_or_else(unsupported)?.write_csv(out, style.csv()),
@@ -28,44 +29,45 @@ pub(crate) const FORMAT: Format = Format {
     ..BASE
 };
 
-/// How CSV is written.
+/// Options of CSV.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CsvOptions {
-    /// Put a `'` before texts (each of a list) that begin with `=`, `+`, `-`, `@`, a tab or a line break: a spreadsheet
-    /// then shows them, and runs no formula. Numbers stay as they are.
+    /// Puts a `'` before texts (each text of a list) that begin with `=`, `+`, `-`, `@`, a tab or a line break, so that
+    /// a spreadsheet shows them and runs no formula. Numbers stay unchanged.
     pub quote_formulas: bool,
 }
 
 impl Table {
-    /// Writes the table as CSV. Numbers are whole and in the profile's unit; what is missing is empty.
+    /// Writes the table as CSV. Numbers are integers in the profile's unit. Missing values are empty.
     ///
     /// # Errors
-    /// The writer's.
+    /// Fails if `out` fails.
     pub fn write_csv(&self, out: &mut dyn Write, options: CsvOptions) -> io::Result<()> {
         rows(self, None, true, options, out)
     }
 }
 
-/// Writes the rows, each after a field of its own (its column's name and its value), with or without the line of names.
+/// Writes the rows, optionally after an extra first field (its column's name and its value), and optionally below a
+/// header line.
 pub(crate) fn rows(
     table: &Table,
-    own: Option<(&str, &str)>,
+    extra_field: Option<(&str, &str)>,
     names: bool,
     options: CsvOptions,
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let texts = options.quote_formulas;
     if names {
-        let own = own.iter().map(|(name, _)| *name);
-        for (i, name) in own.chain(table.columns.iter().map(|c| &*c.name)).enumerate() {
+        let extra_field = extra_field.iter().map(|(name, _)| *name);
+        for (i, name) in extra_field.chain(table.columns.iter().map(|c| &*c.name)).enumerate() {
             field(out, i > 0, texts, [name])?;
         }
         writeln!(out)?;
     }
     for row in 0..table.len() {
-        own.map_or(Ok(()), |(_, value)| field(out, false, texts, [value]))?;
+        extra_field.map_or(Ok(()), |(_, value)| field(out, false, texts, [value]))?;
         for (i, column) in table.columns.iter().enumerate() {
-            let behind = i > 0 || own.is_some();
+            let behind = i > 0 || extra_field.is_some();
             match column.cell(row) {
                 Cell::Missing => field(out, behind, texts, [])?,
                 Cell::Text(text) => field(out, behind, texts, [text])?,
@@ -74,7 +76,7 @@ pub(crate) fn rows(
                     write_integer(out, v)?;
                 }
                 Cell::Ratio(v) => field(out, behind, false, [v.to_string().as_str()])?,
-                Cell::List(lists, row) => field(out, behind, texts, Strings(lists, row))?,
+                Cell::List(lists, row) => field(out, behind, texts, RowStrings(lists, row))?,
             }
         }
         out.write_all(b"\n")?;
@@ -82,11 +84,11 @@ pub(crate) fn rows(
     Ok(())
 }
 
-/// A row's list, which can be walked twice.
+/// The strings of a row's list, which can be iterated twice.
 #[derive(Clone, Copy)]
-struct Strings<'a>(&'a Lists, usize);
+struct RowStrings<'a>(&'a Lists, usize);
 
-impl<'a> IntoIterator for Strings<'a> {
+impl<'a> IntoIterator for RowStrings<'a> {
     type Item = &'a str;
     type IntoIter = Box<dyn Iterator<Item = &'a str> + 'a>;
 
@@ -95,19 +97,20 @@ impl<'a> IntoIterator for Strings<'a> {
     }
 }
 
-/// What stands between a field and the one before it.
+/// Writes the comma before a field, unless the field is the first.
 fn separate(out: &mut dyn Write, behind_another: bool) -> io::Result<()> {
     if behind_another { out.write_all(b",") } else { Ok(()) }
 }
 
-/// True if a field with this string must be quoted. Looks at all bytes whatever they are, which is many at a time.
+/// Returns true if a field with this string must be quoted. Checks all bytes without an early exit, so that the
+/// compiler can vectorize the loop.
 fn needs_quotes(string: &str) -> bool {
     string.bytes().fold(false, |any, b| any | (b == b',') | (b == b'"') | (b == b'\r') | (b == b'\n'))
 }
 
-/// A field, of strings with `;` between them. The csv crate wants a field as a whole, and a stack can be ten million
-/// names; so quoting, which is all there is to writing CSV, is done here. A table has many times as many fields as
-/// rows, so nothing empty is written, and what needs no quotes at once.
+/// Writes a field whose strings are joined with `;`. Quoting is done here and not by the csv crate, which needs each
+/// field as one string; a stack can have ten million names. A table has many more fields than rows, so empty strings
+/// are not written and a string without quotes is written in one call.
 fn field<'a>(
     out: &mut dyn Write,
     behind_another: bool,
@@ -141,17 +144,17 @@ fn field<'a>(
 #[cfg(test)]
 mod tests {
     use super::field;
-    use crate::format::tests::Calls;
+    use crate::format::tests::WriteCounter;
 
     #[test]
-    fn a_plain_field_is_written_at_once() {
-        let mut out = Calls::default();
+    fn a_plain_field_is_written_in_one_call() {
+        let mut out = WriteCounter::default();
         assert!(field(&mut out, true, false, ["github.com/example/parse.(*Tokens).Next"]).is_ok());
         assert_eq!((out.calls, &*out.written), (2, &b",github.com/example/parse.(*Tokens).Next"[..]));
     }
 
     #[test]
-    fn fields_are_read_again_as_they_were() {
+    fn fields_survive_a_round_trip() {
         let rows = [["a", "b,c"], ["say \"x\"", ""], ["two\nlines", "\r"], ["\"", ";"], ["", " "]];
         let mut out = Vec::new();
         for row in rows {
@@ -165,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn formulas_are_quoted_where_that_is_wanted() {
+    fn formulas_are_quoted_only_on_request() {
         for (strings, exact, quoted) in [
             (&["=1+1"][..], "=1+1", "'=1+1"),
             (&["main", "@a", "-b", "+c"], "main;@a;-b;+c", "main;'@a;'-b;'+c"),

@@ -1,4 +1,4 @@
-//! A call graph in Graphviz's language.
+//! The call graph in Graphviz's DOT language.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -21,16 +21,16 @@ pub(crate) const FORMAT: Format = Format {
     ..BASE
 };
 
-/// Writes the graph for Graphviz.
+/// Writes the graph in DOT.
 ///
 /// # Errors
-/// The writer's.
+/// Fails if `out` fails.
 pub fn dot(graph: &Graph, out: &mut dyn Write) -> io::Result<()> {
     let look = Look::new(graph);
     writeln!(out, "digraph pprofdiff {{")?;
     writeln!(out, "node [shape=box style=filled fontname=\"Verdana,DejaVu Sans,sans-serif\" fillcolor=\"#f8f8f8\"]")?;
     writeln!(out, "edge [fontname=\"Verdana,DejaVu Sans,sans-serif\" fontsize=9]")?;
-    // Left-aligned lines end in \l.
+    // Graphviz aligns a line to the left if it ends in \l.
     let legend = look.legend().iter().fold(String::new(), |all, line| all + &escape(line) + "\\l");
     writeln!(out, "subgraph cluster_legend {{ style=invis; legend [fontsize=12 label=\"{legend}\"] }}")?;
     for (i, row) in graph.nodes.iter().enumerate() {
@@ -75,7 +75,7 @@ pub fn dot(graph: &Graph, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "}}")
 }
 
-/// The inside of a quoted string. Graphviz also reads HTML's entities, and backslashes of its own.
+/// Escapes the inside of a quoted string. Graphviz interprets HTML entities and backslashes in it.
 fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

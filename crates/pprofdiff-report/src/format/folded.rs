@@ -1,10 +1,12 @@
-//! Folded stacks, the format of flame graph tools: `root;caller;leaf BASE NEW`, a line a stack.
+//! Folded stacks, the format of flame graph tools: one line per stack, `root;caller;leaf BASE NEW`.
 //!
-//! Two columns for a diff, as `difffolded.pl` writes and inferno reads; one for a single profile. A header says so, and
-//! what is counted, so that it opens as the same again; only samples of one profile, which readers expect, have none. A
-//! semicolon in a frame's name would split it, so it becomes a colon; line breaks and what else is harmful
-//! become U+FFFD; and a name that ends in a number of its own (`goroutine 7`), which readers would take for a
-//! column, has its last space filled in.
+//! A diff has two columns, which `difffolded.pl` writes and inferno reads; a single profile has one. A header line
+//! stores the number of sides and the sample type, so that pprofdiff reads the file back unchanged. The header is
+//! omitted for sample counts of a single profile, because other readers expect files without a header.
+//!
+//! Names are changed where a reader would misread them. A semicolon would split a frame, so it becomes a colon. Line
+//! breaks and other harmful characters become U+FFFD. The last space of a name that ends in a number (`goroutine 7`)
+//! becomes an underscore, because readers would take the number for a column.
 
 use std::io::{self, Write};
 
@@ -17,7 +19,7 @@ use pprofdiff::text::sanitize;
 pub(crate) const FORMAT: Format = Format {
     name: "folded",
     extensions: &["folded"],
-    about: "stacks for flame graph tools, with a column a side",
+    about: "stacks for flame graph tools, one column per side",
     warns: false,
     shows: all_stacks,
     write: |report, out, _| match report {
@@ -30,7 +32,7 @@ pub(crate) const FORMAT: Format = Format {
 /// Writes the stacks in folded form.
 ///
 /// # Errors
-/// The writer's.
+/// Fails if `out` fails.
 pub fn folded(stacks: &Stacks, out: &mut dyn Write) -> io::Result<()> {
     let names: Vec<String> = (0..stacks.frames.len() as u32).map(|f| name(&stacks.frames.label(f))).collect();
     let summary = &stacks.summary;
@@ -54,7 +56,7 @@ pub fn folded(stacks: &Stacks, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// A frame's name as a reader of the format understands it.
+/// Returns a frame's name in a form that readers of the format do not misread.
 fn name(label: &str) -> String {
     let name = label.replace(';', ":");
     let name = sanitize(name.trim());

@@ -1,6 +1,6 @@
-//! JSON, schema `pprofdiff/1`: a header, then one object a row with the table's columns for keys.
+//! JSON, schema `pprofdiff/1`: a header, then one object per row whose keys are the table's columns.
 //!
-//! Written as a stream, a row a line, so that large tables need no second copy and diff well.
+//! Output is streamed, one row per line, so that large tables need no second copy in memory and line-based diffs work.
 
 use std::io::{self, Write};
 
@@ -40,7 +40,7 @@ pub(crate) const FORMAT: Format = Format {
     ..BASE
 };
 
-/// Which schema all JSON is of.
+/// The schema of all JSON output.
 pub(crate) const SCHEMA: &str = "pprofdiff/1";
 
 fn side(side: &Side) -> Value {
@@ -56,7 +56,7 @@ fn side(side: &Side) -> Value {
     value
 }
 
-/// One of several sample types side by side.
+/// Returns the header of one of several sample types side by side.
 fn sample_type(s: &Summary) -> Value {
     let mut value = json!({"sample_type": s.sample_type, "unit": s.unit, "factor": s.factor});
     match s.base {
@@ -70,7 +70,7 @@ fn sample_type(s: &Summary) -> Value {
     value
 }
 
-/// The value of an option.
+/// Returns the value of an option as JSON.
 fn json_value(value: OptionValue, kind: &OptionKind) -> Value {
     match value {
         OptionValue::Flag(on) => json!(on),
@@ -82,28 +82,29 @@ fn json_value(value: OptionValue, kind: &OptionKind) -> Value {
     }
 }
 
-/// Fields of an object, in their order.
-pub(crate) type Fields = Vec<(&'static str, Value)>;
+/// The fields of an object, in order.
+pub(crate) type JsonFields = Vec<(&'static str, Value)>;
 
-/// An object of a kind, beginning with a header.
-pub(crate) fn object(kind: &str, header: Fields) -> Map<String, Value> {
+/// Creates an object of this kind that starts with a header.
+pub(crate) fn object(kind: &str, header: JsonFields) -> Map<String, Value> {
     let first = [("schema", json!(SCHEMA)), ("kind", json!(kind))];
     first.into_iter().chain(header).map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-/// The header of what has several sample types, whose totals are elsewhere, and whose runs are each scaled by itself.
+/// Returns the header of a check. A check has several sample types, whose totals are elsewhere, and scales each run by
+/// its own factor, so the header contains neither totals nor a factor.
 #[cfg(feature = "check")]
-pub(crate) fn header_of_check(summary: &Summary) -> Fields {
-    let mut fields = asked(summary);
+pub(crate) fn header_of_check(summary: &Summary) -> JsonFields {
+    let mut fields = query_fields(summary);
     let scaled = fields.iter_mut().filter(|(name, _)| *name == "normalize");
     scaled.for_each(|(_, value)| *value = json!({"mode": summary.query.normalize.mode()}));
     fields
 }
 
-/// A table's header: the sides, what was asked, the totals.
-pub(crate) fn header(summary: &Summary) -> Fields {
-    let mut fields = asked(summary);
-    // After the sides.
+/// Returns a table's header: the sides, the query and the totals.
+pub(crate) fn header(summary: &Summary) -> JsonFields {
+    let mut fields = query_fields(summary);
+    // Insert the sample type after the sides.
     let types = [("sample_type", json!(summary.sample_type)), ("unit", json!(summary.unit))];
     let sides = if summary.base.is_some() { 2 } else { 1 };
     fields.splice(sides..sides, types);
@@ -130,8 +131,8 @@ pub(crate) fn header(summary: &Summary) -> Fields {
     fields
 }
 
-/// The sides, and what was asked of them.
-fn asked(summary: &Summary) -> Fields {
+/// Returns the sides and the query.
+fn query_fields(summary: &Summary) -> JsonFields {
     let mut fields = Vec::new();
     match &summary.base {
         Some(base) => fields.extend([("base", side(base)), ("new", side(&summary.new))]),
@@ -157,8 +158,8 @@ fn asked(summary: &Summary) -> Fields {
 }
 
 impl Table {
-    /// The header's fields in their order.
-    pub(crate) fn header(&self) -> Fields {
+    /// Returns the fields of the table's header, in order.
+    pub(crate) fn header(&self) -> JsonFields {
         let mut fields = header(&self.summary);
         if !self.beside.is_empty() {
             let types = self.sample_types().iter().map(|s| sample_type(s)).collect();
@@ -172,7 +173,7 @@ impl Table {
         fields
     }
 
-    /// The header alone, as one object of JSON.
+    /// Returns the header as one JSON object.
     pub fn summary_json(&self) -> String {
         Value::Object(self.header().into_iter().map(|(k, v)| (k.to_owned(), v)).collect()).to_string()
     }
@@ -180,7 +181,7 @@ impl Table {
     /// Writes the table as JSON.
     ///
     /// # Errors
-    /// The writer's.
+    /// Fails if `out` fails.
     pub fn write_json(&self, out: &mut dyn Write) -> io::Result<()> {
         write!(out, "{{\"schema\": \"{SCHEMA}\", \"kind\": \"{}\"", self.kind.name)?;
         for (name, value) in self.header() {
@@ -192,9 +193,10 @@ impl Table {
     }
 }
 
-/// Writes the rows as objects, with what stands between them and before the first.
+/// Writes the rows as objects, with `before` ahead of the first row and `between` ahead of all further rows.
 pub(crate) fn write_rows(table: &Table, between: &str, before: &str, out: &mut dyn Write) -> io::Result<()> {
-    // A sample type is part of a name where there are several. What stands before a value is the same in all rows.
+    // The text before each value is the same in all rows, so build it once. With several sample types, the names of
+    // columns contain the sample type and may need escaping.
     let key = |(i, name): (usize, &str)| format!("{}{}: ", if i == 0 { "{" } else { ", " }, json!(name));
     let keys: Vec<String> = table.columns.iter().map(|column| &*column.name).enumerate().map(key).collect();
     for row in 0..table.len() {
@@ -227,7 +229,7 @@ fn cell(out: &mut dyn Write, cell: &Cell<'_>) -> io::Result<()> {
     }
 }
 
-/// What the profiles of a diff, or a single one, consist of.
+/// Returns the metadata of the profiles of a diff, or of a single profile, as JSON.
 pub fn info_json(diff: &Diff) -> String {
     let profile = |side: &str, p: &Profile| {
         let default = p.default_sample_type();

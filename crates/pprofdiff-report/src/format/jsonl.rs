@@ -1,4 +1,4 @@
-//! JSON lines, of many pairs: an object a line. The pair, the header of its table and its rows; or the pair and its error.
+//! JSON lines for many pairs, one object per line: the pair's name, its table's header and its rows, or its error.
 
 use std::io::{self, Write};
 
@@ -10,7 +10,7 @@ use crate::format::{BASE, Each, Format, Item, Style};
 pub(crate) const FORMAT: Format = Format {
     name: "jsonl",
     extensions: &["jsonl", "ndjson"],
-    about: "of many pairs, an object a line",
+    about: "one object per line, for many pairs",
     each: Some(Each { limit: Some(100), write }),
     ..BASE
 };

@@ -1,6 +1,6 @@
-//! The findings of a check as JUnit's XML, which CI systems show as tests: a test case a rule.
+//! The findings of a check as JUnit XML, which CI systems show as tests. Each rule is a test case.
 //!
-//! There is no standard of it; what is written here is what Jenkins, GitLab, Azure and Buildkite have in common.
+//! JUnit XML is not standardized; this file writes the subset that Jenkins, GitLab, Azure and Buildkite share.
 
 use std::io::{self, Write};
 
@@ -10,13 +10,14 @@ use crate::html::escape;
 use pprofdiff::check::{Check, Outcome};
 
 pub(crate) const FORMAT: Format =
-    of_checks("junit", &["xml"], "what a check found, as JUnit's XML: a test case a rule", |report, out, _| {
+    of_checks("junit", &["xml"], "check findings as JUnit XML, one test case per rule", |report, out, _| {
         check_junit(check_of(report)?, out)
     });
 
-/// Writes a suite of the rules: what fails is a failure, and what is inconclusive was skipped, which blocks nothing.
+/// Writes a test suite with one test case per rule. A failed rule is a failure. An inconclusive rule is a skipped test,
+/// which does not block a pipeline.
 fn check_junit(check: &Check, out: &mut dyn Write) -> io::Result<()> {
-    let count = |of: Outcome| check.rules.iter().filter(|rule| rule.outcome == of).count();
+    let count = |outcome: Outcome| check.rules.iter().filter(|rule| rule.outcome == outcome).count();
     let (tests, failures, skipped) = (check.rules.len(), count(Outcome::Fail), count(Outcome::Inconclusive));
     let counts = format!("tests=\"{tests}\" failures=\"{failures}\" errors=\"0\" skipped=\"{skipped}\"");
     writeln!(out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites {counts}>")?;

@@ -1,4 +1,4 @@
-//! A table in GitHub's Markdown, for pull requests and notes: numbers scaled as in text.
+//! Tables in GitHub's Markdown, for pull requests and notes. Numbers are scaled as in text.
 
 use std::io::{self, Write};
 
@@ -39,7 +39,7 @@ impl Table {
     /// Writes the table as Markdown: a line with the totals, then the rows.
     ///
     /// # Errors
-    /// The writer's.
+    /// Fails if `out` fails.
     pub fn write_markdown(&self, out: &mut dyn Write) -> io::Result<()> {
         let s = &self.summary;
         if let Some(builds) = &self.builds {
@@ -48,12 +48,12 @@ impl Table {
         }
         if self.builds.is_none() {
             for s in self.sample_types() {
-                let of = match (s.is_of_runs(), s.sum) {
+                let suffix = match (s.is_of_runs(), s.sum) {
                     (true, _) => " (means of runs)",
                     (false, true) => " (sums)",
                     _ => "",
                 };
-                writeln!(out, "**{}**{of}: {}\n", escape(&s.sample_type), escape(&total(&s, "→")))?;
+                writeln!(out, "**{}**{suffix}: {}\n", escape(&s.sample_type), escape(&total(&s, "→")))?;
             }
         }
         s.warnings.iter().try_for_each(|w| writeln!(out, "> {}\n", escape(w)))?;
@@ -106,22 +106,22 @@ pub(crate) fn escape(text: &str) -> String {
 /// commits, but it still links addresses in a `<code>` tag.
 fn unlinked(text: &str, has_references: bool) -> String {
     let bytes = text.as_bytes();
-    let is_word = |at: usize| bytes.get(at).is_some_and(|b| b.is_ascii_alphanumeric() || *b == b'_');
-    let starts = |at: usize, sign: &str| {
-        bytes.get(at..at + sign.len()).is_some_and(|part| part.eq_ignore_ascii_case(sign.as_bytes()))
+    let is_word = |offset: usize| bytes.get(offset).is_some_and(|b| b.is_ascii_alphanumeric() || *b == b'_');
+    let starts = |offset: usize, sign: &str| {
+        bytes.get(offset..offset + sign.len()).is_some_and(|part| part.eq_ignore_ascii_case(sign.as_bytes()))
     };
     let mut out = String::with_capacity(text.len());
     let mut commit = 0..0;
-    for (at, c) in text.char_indices() {
-        if c.is_ascii_hexdigit() && (at == 0 || !is_word(at - 1)) {
-            let digits = bytes[at..].iter().take_while(|b| b.is_ascii_hexdigit()).count();
-            let has_letter = bytes[at..at + digits].iter().any(u8::is_ascii_alphabetic);
+    for (offset, c) in text.char_indices() {
+        if c.is_ascii_hexdigit() && (offset == 0 || !is_word(offset - 1)) {
+            let digits = bytes[offset..].iter().take_while(|b| b.is_ascii_hexdigit()).count();
+            let has_letter = bytes[offset..offset + digits].iter().any(u8::is_ascii_alphabetic);
             let is_commit = (COMMIT_DIGITS..=40).contains(&digits) && (has_letter || digits == 40);
-            commit = at..if is_commit && !is_word(at + digits) { at + digits } else { at };
+            commit = offset..if is_commit && !is_word(offset + digits) { offset + digits } else { offset };
         }
-        let is_address = c == '@' || starts(at, "://") || at >= 2 && starts(at - 2, "www.");
-        let is_reference = c == '#' || at >= 2 && starts(at - 2, "gh-");
-        let is_long = commit.contains(&(at + 1)) && (at + 1 - commit.start) % (COMMIT_DIGITS - 1) == 0;
+        let is_address = c == '@' || starts(offset, "://") || offset >= 2 && starts(offset - 2, "www.");
+        let is_reference = c == '#' || offset >= 2 && starts(offset - 2, "gh-");
+        let is_long = commit.contains(&(offset + 1)) && (offset + 1 - commit.start) % (COMMIT_DIGITS - 1) == 0;
         out.push(c);
         if is_address || has_references && (is_reference || is_long) {
             out.push_str("&#8203;");

@@ -1,4 +1,5 @@
-//! A profile that `go tool pprof` opens as a diff, and we as the diff it was. What is in it is written by the engine.
+//! The pprof format: a profile that `go tool pprof` opens as a diff, and that pprofdiff reads back as the original
+//! diff. The engine encodes the profile; this file only writes its bytes.
 
 use crate::format::{BASE, Format, all_stacks, unsupported};
 use crate::report::Report;

@@ -1,7 +1,8 @@
-//! The findings of a check as SARIF 2.1.0, which code scanning shows: a result for each finding that fails.
+//! The findings of a check as SARIF 2.1.0 (OASIS, Static Analysis Results Interchange Format), which code scanning
+//! shows. Each failing finding is a result.
 //!
-//! OASIS, Static Analysis Results Interchange Format 2.1.0. It has kinds for what passes and what is open, and suppressions
-//! for what is allowed; code scanning shows such results as alerts like all others, so they are not written.
+//! SARIF also has result kinds for passing and open findings, and suppressions for allowed findings. They are not
+//! written, because code scanning would show them as alerts like all others.
 
 use std::io::{self, Write};
 
@@ -13,7 +14,7 @@ use pprofdiff::check::{Check, Finding, Outcome, RuleCheck};
 use pprofdiff::text::sanitize;
 
 pub(crate) const FORMAT: Format =
-    of_checks("sarif", &["sarif"], "what a check found, for code scanning", |report, out, _| {
+    of_checks("sarif", &["sarif"], "check findings for code scanning", |report, out, _| {
         check_sarif(check_of(report)?, out)
     });
 
@@ -22,7 +23,7 @@ fn check_sarif(check: &Check, out: &mut dyn Write) -> io::Result<()> {
     let mut results = Vec::new();
     for rule in &check.rules {
         let id = sanitize(&rule.rule).into_owned();
-        let index = ids.iter().position(|known| *known == id).unwrap_or(ids.len());
+        let index = ids.iter().position(|other| *other == id).unwrap_or(ids.len());
         if index == ids.len() {
             ids.push(id);
         }
@@ -53,7 +54,7 @@ fn check_sarif(check: &Check, out: &mut dyn Write) -> io::Result<()> {
 fn result(check: &Check, rule: &RuleCheck, index: usize, f: &Finding) -> Value {
     let subject = sanitize(f.frame.as_deref().unwrap_or(&rule.sample_type));
     let mut location = json!({"logicalLocations": [{"fullyQualifiedName": subject}]});
-    // Code scanning wants a file: what a commit changed that reaches the cause, else what was looked at.
+    // Code scanning requires a file: the changed lines of a commit that reaches the cause, or else the new profile.
     if let Some(commit) = commits(rule).next() {
         let (first, last) = commit.lines;
         let region = json!({"startLine": first.max(1), "endLine": last.max(first).max(1)});
@@ -72,7 +73,7 @@ fn result(check: &Check, rule: &RuleCheck, index: usize, f: &Finding) -> Value {
     })
 }
 
-/// A path as a relative reference (RFC 3986): what stands for something else there is escaped.
+/// Returns a path as a relative URI reference (RFC 3986). Characters with a special meaning in URIs are escaped.
 fn uri(path: &str) -> String {
     let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"-._~/".contains(&b);
     path.bytes().map(|b| if is_plain(b) { char::from(b).to_string() } else { format!("%{b:02X}") }).collect()

@@ -1,11 +1,12 @@
-//! Stacks as a file for speedscope.app: one "sampled" profile, or of a diff one a side, between which its viewer
-//! switches.
+//! Stacks as a file for speedscope.app: a single "sampled" profile, or one per side of a diff. The viewer switches
+//! between profiles.
 //!
-//! The viewer has no negative weights: such stacks are left out, with a warning. So are, without one, those that a side
-//! does not have. Stacks that begin alike lie side by side, so that its "time order" is readable too.
+//! The viewer does not support negative weights. Stacks with negative weights are omitted with a warning; stacks that
+//! are absent on a side are omitted silently. Stacks are sorted so that stacks with a common beginning are adjacent,
+//! which keeps the viewer's "time order" readable.
 //!
-//! It has few units and no sample types, so a member `pprofdiff`, which it passes over, says what is counted and that
-//! the profiles are two sides. Our own reader goes by that.
+//! The format supports few units and no sample types. The additional member `pprofdiff`, which the viewer ignores,
+//! stores the sample type and the number of sides. Pprofdiff's own reader uses it.
 
 use std::io::{self, Write};
 
@@ -32,7 +33,7 @@ pub(crate) const FORMAT: Format = Format {
     ..BASE
 };
 
-/// How much of each side is left out since it is negative.
+/// Returns a warning for each side that has negative stacks, with their share of the side.
 fn negative_stacks(report: &Report) -> Vec<String> {
     let Report::Stacks(stacks, _) = report else { return Vec::new() };
     let summary = &stacks.summary;
@@ -46,7 +47,7 @@ fn negative_stacks(report: &Report) -> Vec<String> {
         (negative < 0).then(|| {
             let value = units::show(negative, &summary.unit);
             let part = share_text(share(negative.saturating_abs(), magnitude), false);
-            format!("speedscope has no negative values: stacks of {value} are left out, {part} of {side} by magnitude")
+            format!("speedscope can't show negative values: omitted stacks of {value}, {part} of {side} by magnitude")
         })
     };
     match summary.base {
@@ -58,7 +59,7 @@ fn negative_stacks(report: &Report) -> Vec<String> {
 /// Writes the stacks in speedscope's format.
 ///
 /// # Errors
-/// The writer's.
+/// Fails if `out` fails.
 pub fn speedscope(stacks: &Stacks, out: &mut dyn Write) -> io::Result<()> {
     let s = &stacks.summary;
     let mut rows: Vec<&StackRow> = stacks.rows.iter().collect();
@@ -88,7 +89,7 @@ pub fn speedscope(stacks: &Stacks, out: &mut dyn Write) -> io::Result<()> {
         }
         None => profile(stacks, &rows, &s.sample_type, value, out)?,
     }
-    // The new side is what opens.
+    // The viewer opens the new side first.
     let name = match s.base {
         Some(_) => format!("{} of base and new", s.sample_type),
         None => s.new.paths.join(" + "),
@@ -104,7 +105,7 @@ fn profile(
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let unit = match stacks.summary.unit.as_str() {
-        known @ ("nanoseconds" | "microseconds" | "milliseconds" | "seconds" | "bytes") => known,
+        supported @ ("nanoseconds" | "microseconds" | "milliseconds" | "seconds" | "bytes") => supported,
         _ => "none",
     };
     let shown = || rows.iter().map(|r| (*r, value(r.weight))).filter(|(_, v)| *v > 0);

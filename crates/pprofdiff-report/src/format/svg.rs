@@ -1,16 +1,17 @@
-//! A call graph as a picture, drawn without Graphviz: `layout` places nodes and calls on levels.
+//! The call graph as an SVG picture, drawn without Graphviz: `layout` places nodes and calls on levels.
 //!
-//! The picture has no script, no style sheet and no link, only presentation attributes, so that the strictest
-//! content security policy lets it be; and no ids, so that several fit into one page. It brings its own paper,
-//! which keeps it readable on dark pages. A page whose style knows better finds in `data-share` how much of the total a
-//! node or a call changed by, from -1 to 1.
+//! The picture contains no script, style sheet, link or id, only presentation attributes. It therefore works under the
+//! strictest content security policy, and several pictures fit into one page. It draws its own background to stay
+//! readable on dark pages. A page with its own style can use `data-share`, the change of a node or call as a share of
+//! the total, from
+//! -1 to 1.
 
 use std::fmt::Write as _;
 
 use crate::callgraph::{CallLook, Look, NodeLook};
 use crate::format::{BASE, Format, graph, unsupported};
 use crate::html::{escape, escape_ours};
-use crate::layout::{self, Edge, EdgeRoute, LayoutBudget, Point};
+use crate::layout::{self, EdgeRoute, LayoutBudget, LayoutEdge, LayoutPoint};
 use crate::names::shorten;
 use crate::report::Report;
 use pprofdiff::Status;
@@ -29,7 +30,7 @@ pub(crate) const FORMAT: Format = Format {
     ..BASE
 };
 
-/// More nodes are neither laid out in reasonable time nor looked at.
+/// The maximum number of nodes. More nodes take too long to lay out and are unreadable.
 const MAX_NODES: usize = 400;
 
 const PAPER: &str = "#ffffff";
@@ -38,20 +39,20 @@ const FONT: &str = "Verdana, 'DejaVu Sans', sans-serif";
 const LEGEND_FONT: f64 = 11.0;
 const CALL_FONT: f64 = 9.0;
 const MARGIN: f64 = 12.0;
-/// Between the border of a node and its letters.
+/// The space between the border of a node and its text.
 const PADDING: f64 = 6.0;
 const ARROW: f64 = 7.0;
 
-/// A node and where its middle is.
+/// A node with its size and the position of its centre.
 struct Placed {
     look: NodeLook,
     lines: Vec<(String, f64)>,
     width: f64,
     height: f64,
-    middle: Point,
+    middle: LayoutPoint,
 }
 
-/// A call and its route.
+/// A call with its route.
 struct Routed {
     look: CallLook,
     residual: bool,
@@ -59,20 +60,21 @@ struct Routed {
     route: EdgeRoute,
 }
 
-/// The graph as a picture: one `<svg>` element, without an XML declaration. Where there is no room for all calls it has
-/// the heaviest to each frame and the heaviest of the others, and says how many.
+/// Draws the graph as one `<svg>` element without an XML declaration. If the layout budget does not permit all calls,
+/// the picture contains the heaviest call to each frame and the heaviest of the remaining calls, and its legend states
+/// the number of drawn calls.
 ///
 /// # Errors
-/// More nodes than can be laid out (400): keep fewer, or write it for Graphviz.
+/// Fails if the graph has more than 400 nodes. Reduce the number of nodes, or write the dot format.
 pub fn svg(graph: &Graph) -> Result<String> {
     svg_within(graph, &mut LayoutBudget::for_pictures(1))
 }
 
-/// As [`svg`], with the budget that several pictures share.
+/// Draws the graph like [`svg`], with a layout budget that several pictures share.
 pub(crate) fn svg_within(graph: &Graph, budget: &mut LayoutBudget) -> Result<String> {
     if graph.nodes.len() > MAX_NODES {
         return Err(Error::query(format!(
-            "{} nodes are too many for a picture; keep fewer (a node count of at most {MAX_NODES}), or write dot",
+            "{} nodes are too many for a picture; lower the node count to at most {MAX_NODES}, or use the dot format",
             graph.nodes.len()
         )));
     }
@@ -81,7 +83,7 @@ pub(crate) fn svg_within(graph: &Graph, budget: &mut LayoutBudget) -> Result<Str
     let mut legend = look.legend();
     if calls.len() < graph.calls.len() {
         legend.push(format!(
-            "{} of {} calls are drawn, the heaviest first; the others are in the dot format",
+            "{} of {} calls are drawn, heaviest first; the dot format contains all of them",
             calls.len(),
             graph.calls.len()
         ));
@@ -89,17 +91,18 @@ pub(crate) fn svg_within(graph: &Graph, budget: &mut LayoutBudget) -> Result<Str
     Ok(draw(&legend, &nodes, &calls))
 }
 
-/// Lays the graph out: its nodes, and the calls that there is room for.
+/// Lays out all nodes, and the calls that fit into the budget.
 fn place(graph: &Graph, look: &Look<'_>, budget: &mut LayoutBudget) -> (Vec<Placed>, Vec<Routed>) {
     let edge = |c: &Call| {
         let weight = 1 + (look.share(c.weight).abs() * 20.0) as u32;
-        Edge { from: c.caller as usize, to: c.callee as usize, weight }
+        LayoutEdge { from: c.caller as usize, to: c.callee as usize, weight }
     };
     let chosen = layout::choose(graph.nodes.len(), &graph.calls.iter().map(edge).collect::<Vec<_>>(), budget);
     let mut nodes: Vec<Placed> = graph.nodes.iter().map(|row| sized(look.node(row))).collect();
     let looks: Vec<CallLook> = chosen.calls.iter().map(|&i| look.call(&graph.calls[i])).collect();
-    let sizes: Vec<Point> = nodes.iter().map(|n| (n.width, n.height)).collect();
-    let labels: Vec<Point> = looks.iter().map(|l| (text_width(&l.label, CALL_FONT) + 4.0, CALL_FONT * 1.4)).collect();
+    let sizes: Vec<LayoutPoint> = nodes.iter().map(|n| (n.width, n.height)).collect();
+    let labels: Vec<LayoutPoint> =
+        looks.iter().map(|l| (text_width(&l.label, CALL_FONT) + 4.0, CALL_FONT * 1.4)).collect();
     let (middles, routes) = layout::place(&sizes, &labels, &chosen);
     nodes.iter_mut().zip(middles).for_each(|(n, middle)| n.middle = middle);
     let routed = chosen.calls.iter().zip(looks).zip(labels.iter().zip(routes));
@@ -110,7 +113,7 @@ fn place(graph: &Graph, look: &Look<'_>, budget: &mut LayoutBudget) -> (Vec<Plac
     (nodes, routed.collect())
 }
 
-/// A node as large as its words are.
+/// Computes the size of a node from its text.
 fn sized(look: NodeLook) -> Placed {
     let value_font = (look.font * 0.85).max(9.0);
     let named = look.name.iter().map(|l| (l.clone(), look.font));
@@ -121,9 +124,9 @@ fn sized(look: NodeLook) -> Placed {
 }
 
 fn draw(legend: &[String], nodes: &[Placed], calls: &[Routed]) -> String {
-    // What is drawn may reach beyond what is laid out: curves stay inside the hull of their points, labels may not.
+    // The drawing can exceed the layout. Curves stay inside the hull of their points, but labels may not.
     let (mut left, mut top, mut right, mut bottom) = (0.0f64, 0.0f64, 0.0f64, 0.0f64);
-    let mut reach = |(x, y): Point, width: f64, height: f64| {
+    let mut reach = |(x, y): LayoutPoint, width: f64, height: f64| {
         (left, right) = (left.min(x - width / 2.0), right.max(x + width / 2.0));
         (top, bottom) = (top.min(y - height / 2.0), bottom.max(y + height / 2.0));
     };
@@ -137,7 +140,7 @@ fn draw(legend: &[String], nodes: &[Placed], calls: &[Routed]) -> String {
     let width = (right - left).max(legend_width) + 2.0 * MARGIN;
     let height = bottom - top + legend_height + 2.0 * MARGIN;
     let mut svg = String::new();
-    // Writing to a String does not fail.
+    // Writing to a String cannot fail.
     let _ = write!(
         svg,
         "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"pprofdiff-callgraph\" role=\"img\" \
@@ -159,7 +162,7 @@ fn draw(legend: &[String], nodes: &[Placed], calls: &[Routed]) -> String {
 fn draw_call(svg: &mut String, c: &Routed) {
     let [.., before, end] = c.route.points[..] else { return };
     let line = &c.look.line;
-    // The line ends where the arrow's head begins.
+    // The line ends at the base of the arrowhead.
     let length = ((end.0 - before.0).powi(2) + (end.1 - before.1).powi(2)).sqrt().max(0.01);
     let (ux, uy) = ((end.0 - before.0) / length, (end.1 - before.1) / length);
     let size = ARROW + c.look.width;
@@ -237,33 +240,37 @@ fn draw_node(svg: &mut String, n: &Placed) {
     svg.push_str("</g>\n");
 }
 
-/// A smooth line along some points: a uniform cubic B-spline, which stays inside their hull and begins and ends
-/// where they do.
-fn spline(points: &[Point]) -> String {
+/// Returns a smooth path along the points: a uniform cubic B-spline, which stays inside their hull and starts and ends
+/// at the first and the last point.
+fn spline(points: &[LayoutPoint]) -> String {
     let mut path = String::new();
     let (Some(&first), Some(&last)) = (points.first(), points.last()) else { return path };
     let _ = write!(path, "M{:.1} {:.1}", first.0, first.1);
     if points.len() > 2 {
-        // The ends count three times, so that the line reaches them.
-        let at = |i: usize| points[i.saturating_sub(2).min(points.len() - 1)];
-        let mix = |a: Point, b: Point, t: f64| (a.0 + (b.0 - a.0) * t, a.1 + (b.1 - a.1) * t);
+        // The end points count three times, so that the curve reaches them.
+        let point_at = |i: usize| points[i.saturating_sub(2).min(points.len() - 1)];
+        let mix = |a: LayoutPoint, b: LayoutPoint, t: f64| (a.0 + (b.0 - a.0) * t, a.1 + (b.1 - a.1) * t);
         for i in 1..=points.len() + 1 {
-            let (p, q, r) = (at(i), at(i + 1), at(i + 2));
-            let (one, two) = (mix(p, q, 1.0 / 3.0), mix(p, q, 2.0 / 3.0));
-            let end = mix(two, mix(q, r, 1.0 / 3.0), 0.5);
-            let _ = write!(path, "C{:.1} {:.1} {:.1} {:.1} {:.1} {:.1}", one.0, one.1, two.0, two.1, end.0, end.1);
+            let (p, q, r) = (point_at(i), point_at(i + 1), point_at(i + 2));
+            let (first_control, second_control) = (mix(p, q, 1.0 / 3.0), mix(p, q, 2.0 / 3.0));
+            let end = mix(second_control, mix(q, r, 1.0 / 3.0), 0.5);
+            let _ = write!(
+                path,
+                "C{:.1} {:.1} {:.1} {:.1} {:.1} {:.1}",
+                first_control.0, first_control.1, second_control.0, second_control.1, end.0, end.1
+            );
         }
     }
     let _ = write!(path, "L{:.1} {:.1}", last.0, last.1);
     path
 }
 
-/// How wide a text is: that of Verdana and DejaVu Sans, which differ by little; other fonts are narrower.
+/// Returns the width of a text in Verdana or DejaVu Sans, whose widths are similar. Other fonts are narrower.
 fn text_width(text: &str, size: f64) -> f64 {
     text.chars().map(|c| f64::from(char_width(c))).sum::<f64>() * size / 100.0
 }
 
-/// Of a hundredth of the font's size.
+/// Returns the width of a character in hundredths of the font size.
 fn char_width(c: char) -> u8 {
     match c {
         'i' | 'j' | 'l' | '\'' => 29,

@@ -1,6 +1,7 @@
-//! Tables for people: one unit a column; a row's own growth beside its change's share of the total.
+//! Tables as text for people. Each column has one unit, and a row's growth stands next to its change's share of the
+//! total.
 //!
-//! Colour (`palette`) is the caller's decision; only a terminal should get it.
+//! The caller decides about colour (`palette`), which only terminals should get.
 
 use std::io::{self, Write};
 
@@ -30,7 +31,7 @@ use pprofdiff::{Diff, Normalize, Pair, Side, Summary};
 pub(crate) const FORMAT: Format = Format {
     name: "text",
     extensions: &["txt"],
-    about: "for people",
+    about: "readable text",
     binary: false,
     limit: Some(20),
     warns: true,
@@ -51,64 +52,65 @@ pub(crate) const FORMAT: Format = Format {
     each: Some(Each { limit: Some(3), write: write_pair }),
 };
 
-/// The heads of columns that are not in the data: what a row grew by itself, and its delta's share of the total.
+/// The heads of two computed columns: a row's growth, and its delta's share of the total.
 pub(crate) const GROWTH: &str = "growth";
 pub(crate) const OF_TOTAL: &str = "of total";
 
-/// What is said above a table of both sides.
-pub(crate) const WHAT_IS_WHICH: &str = "; growth is a row's own, \"of total\" its delta in the base's total";
+/// The note above a two-sided table that explains growth and share.
+pub(crate) const GROWTH_LEGEND: &str = "; growth is relative to the row's base, \"of total\" to the base's total";
 
-/// What is said besides where runs say something of the rows.
-const WHAT_P_IS: &str = "p is how probable such a change is by chance, ~ where chance explains it";
+/// The note about p-values, for tables with runs.
+const P_LEGEND: &str = "p is the probability of such a change by chance, ~ marks changes within chance";
 
-/// The same where words stand in place of it.
-const WHAT_IS_LEFT_OUT: &str = ", profiling or inlining where that decides by chance whether the frame is there";
-const WHAT_SPREAD_IS: &str = "± is what runs differ by (standard deviation), ";
+/// The note about the words that replace a p-value.
+const LEFT_OUT_LEGEND: &str = "; profiling or inlining: the frame's presence is itself random";
+const SPREAD_LEGEND: &str = "± is the standard deviation of the runs; ";
 
-/// How text is written.
+/// Options of text.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct TextOptions {
     /// Colour deltas with ANSI escapes.
     pub color: bool,
-    /// Without what a reader knows who has seen the inputs (their names, and what columns are), and of frames without growth
-    /// and share, which follow from the rest.
+    /// Omits the names of the inputs and the legend of the columns, which the reader already knows. Also omits growth
+    /// and share of frames, which follow from the other columns.
     pub brief: bool,
 }
 
-/// A text cell that may be coloured by the sign of what it shows.
-pub(crate) struct Shown {
+/// A cell of text, coloured by the sign of the value that it shows.
+pub(crate) struct TextCell {
     pub text: String,
     pub sign: i64,
 }
 
-impl From<String> for Shown {
-    fn from(text: String) -> Shown {
-        Shown { text, sign: 0 }
+impl From<String> for TextCell {
+    fn from(text: String) -> TextCell {
+        TextCell { text, sign: 0 }
     }
 }
 
-impl From<&str> for Shown {
-    fn from(text: &str) -> Shown {
+impl From<&str> for TextCell {
+    fn from(text: &str) -> TextCell {
         text.to_owned().into()
     }
 }
 
-/// The cells of one cost and the heads of their columns, of both sides or of one profile.
+/// Formats the cells of one cost and the heads of their columns, for a diff or for a single profile.
 pub(crate) struct Cells<'a> {
     pub cost: CostFormat,
     pub summary: &'a Summary,
-    /// With growth and share?
+    /// True if growth and share are included.
     pub full: bool,
 }
 
 impl Cells<'_> {
-    /// `name: base`, `new`, `delta`, `growth`, `of total`; of one profile the cost's name and `of total`.
+    /// Returns the heads `name: base`, `new`, `delta`, `growth`, `of total`, or, for a single profile, the cost's name
+    /// and `of total`.
     pub fn head(&self, name: &str) -> Vec<String> {
         let (both, full) = (self.summary.base.is_some(), self.full);
         heads(name, both, ["base", "new", "delta"], full)
     }
 
-    pub fn format(&self, p: Pair) -> Vec<Shown> {
+    pub fn format(&self, p: Pair) -> Vec<TextCell> {
         if self.summary.base.is_none() {
             let share = share_text(share(p.new, whole(self.summary)), false);
             return vec![self.cost.sides.format(p.new).into(), share.into()];
@@ -117,7 +119,7 @@ impl Cells<'_> {
     }
 }
 
-/// The heads of the columns that [`change_cells`] fills.
+/// Returns the heads of the columns that [`change_cells`] fills.
 pub(crate) fn heads(name: &str, two_sided: bool, sides: [&str; 3], full: bool) -> Vec<String> {
     if !two_sided {
         return vec![if name.is_empty() { "weight" } else { name }.to_owned(), OF_TOTAL.to_owned()];
@@ -132,31 +134,31 @@ pub(crate) fn heads(name: &str, two_sided: bool, sides: [&str; 3], full: bool) -
     heads
 }
 
-/// Both sides, the delta and, given the total, growth and share.
-pub(crate) fn change_cells(cost: CostFormat, p: Pair, total: Option<i64>) -> Vec<Shown> {
+/// Returns the cells for both sides and the delta, and for growth and share if the total is given.
+pub(crate) fn change_cells(cost: CostFormat, p: Pair, total: Option<i64>) -> Vec<TextCell> {
     let (delta, sign) = (p.delta(), p.delta().signum());
-    let mut cells: Vec<Shown> = vec![cost.sides.format(p.base).into(), cost.sides.format(p.new).into()];
-    cells.push(Shown { text: signed(delta, cost.delta), sign });
+    let mut cells: Vec<TextCell> = vec![cost.sides.format(p.base).into(), cost.sides.format(p.new).into()];
+    cells.push(TextCell { text: signed(delta, cost.delta), sign });
     if let Some(total) = total {
         let shown = [growth(p), share_text(share(delta, total), true)];
-        cells.extend(shown.map(|text| Shown { text, sign }));
+        cells.extend(shown.map(|text| TextCell { text, sign }));
     }
     cells
 }
 
 impl Table {
-    /// Writes the table for people: header, then the rows in columns.
+    /// Writes the table for people: a header, then the rows in columns.
     ///
     /// # Errors
-    /// The writer's.
+    /// Fails if `out` fails.
     pub fn write_text(&self, out: &mut dyn Write, options: TextOptions) -> io::Result<()> {
         if let Some(builds) = &self.builds {
             text_header(out, &self.summary, builds)?;
             return self.write_rows(out, options);
         }
         self.write_header(out, options)?;
-        let of = if self.summary.base.is_some() && !options.brief { WHAT_IS_WHICH } else { "" };
-        let cost = match (&self.beside[..], self.led().first()) {
+        let growth_legend = if self.summary.base.is_some() && !options.brief { GROWTH_LEGEND } else { "" };
+        let cost = match (&self.beside[..], self.lead_costs().first()) {
             ([_, ..], Some(lead)) if !lead.cost.measured.name().is_empty() => {
                 format!(" by {}", lead.cost.measured.name())
             }
@@ -166,19 +168,23 @@ impl Table {
         let runs = match &self.chance_columns()[..] {
             _ if options.brief => String::new(),
             [] => String::new(),
-            [_] => format!("\n{WHAT_P_IS}"),
-            _ => format!("\n{WHAT_SPREAD_IS}{WHAT_P_IS}"),
+            [_] => format!("\n{P_LEGEND}"),
+            _ => format!("\n{SPREAD_LEGEND}{P_LEGEND}"),
         };
         let has_left_out = !options.brief
             && self
                 .in_role(Role::LeftOut)
                 .is_some_and(|c| matches!(&c.data, Data::Text(t) if t.iter().any(|t| t.is_some())));
-        let left_out = if has_left_out { WHAT_IS_LEFT_OUT } else { "" };
-        writeln!(out, "{}{cost}{of}{ratio}{runs}{left_out}\n", counted_of(self.len(), self.rows_total, self.kind.row))?;
+        let left_out = if has_left_out { LEFT_OUT_LEGEND } else { "" };
+        writeln!(
+            out,
+            "{}{cost}{growth_legend}{ratio}{runs}{left_out}\n",
+            counted_of(self.len(), self.rows_total, self.kind.row)
+        )?;
         self.write_rows(out, options)
     }
 
-    /// The lines above the rows.
+    /// Writes the lines above the rows.
     pub(crate) fn write_header(&self, out: &mut dyn Write, options: TextOptions) -> io::Result<()> {
         if !options.brief {
             sides(out, &self.summary)?;
@@ -187,14 +193,14 @@ impl Table {
         settings(out, &self.summary)
     }
 
-    /// The rows alone.
+    /// Writes the rows alone.
     pub(crate) fn write_rows(&self, out: &mut dyn Write, options: TextOptions) -> io::Result<()> {
         (self.kind.text)(self, out, options)
     }
 
-    /// The costs of the first sample type: first the one that the rows are ordered by. Both with growth and share
-    /// would be wider than a terminal, so only the first has them.
-    pub(crate) fn led(&self) -> Vec<CostColumns<'_>> {
+    /// Returns the costs of the first sample type, starting with the cost that the rows are ordered by. Only the first
+    /// cost is shown with growth and share, because a terminal is too narrow for both.
+    pub(crate) fn lead_costs(&self) -> Vec<CostColumns<'_>> {
         let mut costs: Vec<_> = self.costs().into_iter().filter(|c| c.cost.sample_type == 0).collect();
         if self.sort == Sort::Cum {
             costs.reverse();
@@ -202,7 +208,7 @@ impl Table {
         costs
     }
 
-    /// How a cost of the rows is formatted: what costs itself and with what it calls in one unit.
+    /// Returns the format of a cost of the rows. Flat and cum share one unit.
     pub(crate) fn format(&self, costs: &CostColumns<'_>) -> CostFormat {
         let summary = self.sample_type(costs.cost.sample_type);
         let all: Vec<_> = self.costs().into_iter().filter(|c| c.cost.sample_type == costs.cost.sample_type).collect();
@@ -210,7 +216,7 @@ impl Table {
         CostFormat::for_values(summary, costs.delta.is_some(), pairs)
     }
 
-    /// A row of the table of frames in one line: `name file:line`, as pprof.
+    /// Returns a row of the table of frames in one line, like pprof: `name file:line`.
     pub fn label(&self, row: usize) -> String {
         let number = |name: &str| match self.column(name).map(|c| c.cell(row)) {
             Some(Cell::Int(v)) => Some(v),
@@ -232,7 +238,7 @@ impl Table {
         Cells { cost: self.format(costs), summary: &self.summary, full }
     }
 
-    /// What runs say of rows that is shown: how much they differ, unless there is one a side, and the p-value.
+    /// Returns the run statistics to show: the p-value, and the standard deviations if a side has several runs.
     pub(crate) fn chance_columns(&self) -> Vec<RunStatistic> {
         let all = [RunStatistic::BaseSd, RunStatistic::NewSd, RunStatistic::P].into_iter();
         all.filter(|&statistic| {
@@ -242,29 +248,29 @@ impl Table {
         .collect()
     }
 
-    /// Several sample types side by side: of each the cost that the rows are ordered by, then the ratio.
+    /// Writes several sample types side by side: for each, the cost that the rows are ordered by, then the ratio.
     pub(crate) fn write_beside(&self, out: &mut dyn Write, options: TextOptions) -> io::Result<()> {
         let columns: Vec<_> = self.shown_columns().into_iter().filter(ShownColumn::is_number).collect();
         let mut head: Vec<String> = columns.iter().map(|c| self.short_head(c)).collect();
         head.push(self.kind.row.to_owned());
         grid(out, options, &head, |push| {
             (0..self.len()).try_for_each(|row| {
-                let number = |c| self.number(c, row).map_or_else(|| "".into(), |(text, sign)| Shown { text, sign });
-                let mut cells: Vec<Shown> = columns.iter().map(number).collect();
+                let number = |c| self.number(c, row).map_or_else(|| "".into(), |(text, sign)| TextCell { text, sign });
+                let mut cells: Vec<TextCell> = columns.iter().map(number).collect();
                 cells.push((self.kind.row_label)(self, row).into());
                 push(cells)
             })
         })
     }
 
-    /// A heading as [`heads`] has them: what it is of stands over the first of its columns.
+    /// Returns the head of a column like [`heads`]: the sample type stands above the first of its columns only.
     fn short_head(&self, column: &ShownColumn<'_>) -> String {
         let two_sided = self.summary.base.is_some();
-        let of = |cost: Cost| self.sample_type(cost.sample_type).sample_type.as_str();
+        let sample_type = |cost: Cost| self.sample_type(cost.sample_type).sample_type.as_str();
         match column.column.role {
             _ if column.is_made() => column.head.clone(),
-            Role::Base(cost) => format!("{}: base", of(cost)),
-            Role::New(cost) if !two_sided => of(cost).to_owned(),
+            Role::Base(cost) => format!("{}: base", sample_type(cost)),
+            Role::New(cost) if !two_sided => sample_type(cost).to_owned(),
             Role::Figure => column.head.clone(),
             Role::RatioBase(_) => "ratio: base".to_owned(),
             Role::RatioNew(_) if !two_sided => "ratio".to_owned(),
@@ -274,7 +280,7 @@ impl Table {
     }
 }
 
-/// Writes one of many pairs: a line, and below it what moved most.
+/// Writes one of many pairs: a line with the total, and below it the rows with the largest changes.
 fn write_pair(item: &Item<'_>, out: &mut dyn Write, style: Style) -> io::Result<()> {
     let Ok(table) = item.result else { return writeln!(out, "{}  failed", sanitize(item.name)) };
     let s = &table.summary;
@@ -283,19 +289,19 @@ fn write_pair(item: &Item<'_>, out: &mut dyn Write, style: Style) -> io::Result<
     if *table.kind != DIFF || !table.beside.is_empty() {
         return table.write_rows(out, style.text());
     }
-    let costs = table.led();
+    let costs = table.lead_costs();
     let [lead, other] = &costs[..] else { return Ok(()) };
-    let (by, beside) = (table.format(lead), table.format(other));
+    let (lead_format, other_format) = (table.format(lead), table.format(other));
     let names = [lead, other].map(|c| c.cost.measured.name());
     for row in 0..table.len() {
-        let words = by.words(lead.pair(row), whole(s), "->");
-        let rest = signed(other.pair(row).delta(), beside.delta);
+        let words = lead_format.words(lead.pair(row), whole(s), "->");
+        let rest = signed(other.pair(row).delta(), other_format.delta);
         writeln!(out, "    {} {words}  {} {rest}  {}", names[0], names[1], sanitize(&table.label(row)))?;
     }
     Ok(())
 }
 
-/// The lines above the source lines and tables of one sample type.
+/// Writes the header of source lines and of other reports with one sample type.
 pub(crate) fn header(out: &mut dyn Write, s: &Summary, options: TextOptions) -> io::Result<()> {
     if !options.brief {
         sides(out, s)?;
@@ -322,7 +328,7 @@ fn sample_type(out: &mut dyn Write, s: &Summary) -> io::Result<()> {
     Ok(())
 }
 
-/// The lines of a header that say what a user set, and should know.
+/// Writes the lines of a header about the user's settings and about warnings.
 pub(crate) fn settings(out: &mut dyn Write, s: &Summary) -> io::Result<()> {
     let settings = s.query.settings();
     if !settings.is_empty() {
@@ -343,12 +349,13 @@ fn side(s: &Side, sum: bool) -> String {
     text
 }
 
-/// The names of a side's inputs, cut short where there are many; what several of them are, and which part was read.
+/// Returns the names of a side's inputs, abbreviated if there are more than three, with their combination (sum or mean)
+/// and the time window that was read.
 pub(crate) fn inputs(side: &Side, sum: bool) -> String {
     let paths = &side.paths;
     let between = if sum { " + " } else { ", " };
     let list = match &paths[..] {
-        [one] => one.clone(),
+        [single] => single.clone(),
         [first, .., last] if paths.len() > 3 => format!("{first} ... {last}"),
         _ => paths.join(between),
     };
@@ -369,23 +376,24 @@ pub(crate) fn paint(text: &str, sign: i64, options: TextOptions) -> String {
     if options.color { palette::paint(&text, sign) } else { text.into_owned() }
 }
 
-/// Writes cells in columns, all right-aligned but the last. `rows` makes all rows and is asked twice, for their widths and
-/// to be written, so that none is held: a row of text can be a hundred times what it is made of.
+/// Writes cells in columns, all right-aligned except the last. `rows` produces all rows and is called twice, first to
+/// measure widths and then to write. That way no row is stored: the text of a row can be a hundred times larger than
+/// its data.
 pub(crate) fn grid(
     out: &mut dyn Write,
     options: TextOptions,
     head: &[impl AsRef<str>],
-    mut rows: impl FnMut(&mut dyn FnMut(Vec<Shown>) -> io::Result<()>) -> io::Result<()>,
+    mut rows: impl FnMut(&mut dyn FnMut(Vec<TextCell>) -> io::Result<()>) -> io::Result<()>,
 ) -> io::Result<()> {
-    let width = |cell: &Shown| cell.text.chars().count();
-    let head = || head.iter().map(|h| Shown::from(h.as_ref())).collect::<Vec<_>>();
+    let width = |cell: &TextCell| cell.text.chars().count();
+    let head = || head.iter().map(|h| TextCell::from(h.as_ref())).collect::<Vec<_>>();
     let mut widths: Vec<usize> = head().iter().map(width).collect();
     widths.pop();
     rows(&mut |row| {
         widths.iter_mut().zip(&row).for_each(|(widest, cell)| *widest = width(cell).max(*widest));
         Ok(())
     })?;
-    let mut line = |row: Vec<Shown>| {
+    let mut line = |row: Vec<TextCell>| {
         for (i, cell) in row.iter().enumerate() {
             let pad = widths.get(i).map_or(0, |w| w - width(cell));
             let gap = if i == 0 { "" } else { "  " };
@@ -397,13 +405,13 @@ pub(crate) fn grid(
     rows(&mut line)
 }
 
-/// The maximum number of sample types whose sampling is shown: each is compared with all others.
+/// The maximum number of sample types whose sampling is shown. The cost is quadratic: each is compared with all others.
 pub(crate) const MAX_SAMPLING: usize = 100;
 
-/// What a profile, or each profile of a diff, consists of; for people.
+/// Writes the metadata of a profile, or of each profile of a diff, for people.
 ///
 /// # Errors
-/// The writer's.
+/// Fails if `out` fails.
 pub fn info(diff: &Diff, out: &mut dyn Write) -> io::Result<()> {
     for (i, (side, p)) in diff.profiles().enumerate() {
         if i > 0 {
@@ -416,7 +424,7 @@ pub fn info(diff: &Diff, out: &mut dyn Write) -> io::Result<()> {
 
 fn profile_info(side: &str, p: &Profile, out: &mut dyn Write) -> io::Result<()> {
     let duration = |nanos: i64| units::show(nanos, "nanoseconds");
-    let note = if p.is_diff() { "  (a written diff: totals are of both sides)" } else { "" };
+    let note = if p.is_diff() { "  (a written diff; totals include both sides)" } else { "" };
     writeln!(
         out,
         "{}{}{note}",

@@ -1,31 +1,31 @@
-//! A graph on layers, in which each line leads from one layer to the next: calls that pass layers have a bend on each.
+//! A graph on layers whose lines connect neighbouring layers only. Calls that pass layers get a bend on each.
 
-use super::{Down, Point};
+use super::{Down, LayoutPoint};
 
-/// A line to a point of a neighbouring layer, and what it weighs.
-pub(super) type Line = (usize, u32);
+/// A line: the point on the neighbouring layer and the weight.
+pub(super) type LayerLine = (usize, u32);
 
-/// What lies on layers: a node, or a bend of a call. Points count through nodes, then [`Layered::bottom`], then the bends
-/// of each call from the top.
+/// A graph on layers. A point is a node or a bend of a call. Points are numbered: first the nodes, then
+/// [`Layered::bottom`], then the bends of each call from top to bottom.
 pub(super) struct Layered {
     pub layers: usize,
-    /// By point.
+    /// The layer of each point.
     pub layer: Vec<usize>,
-    pub size: Vec<Point>,
+    pub size: Vec<LayoutPoint>,
     pub is_bend: Vec<bool>,
-    /// The lines to the layer above, and below.
-    pub above: Vec<Vec<Line>>,
-    pub below: Vec<Vec<Line>>,
-    /// A point without lines on the lowest layer, which keeps a place free there: pictures have always had it.
+    /// The lines of each point to the layer above, and to the layer below.
+    pub above: Vec<Vec<LayerLine>>,
+    pub below: Vec<Vec<LayerLine>>,
+    /// A point without lines on the lowest layer. It reserves a place there, as in all earlier pictures.
     pub bottom: usize,
-    /// By call: its first bend, and that which has its label.
+    /// The bends of each call, and the bend that carries its label.
     pub bends: Vec<std::ops::Range<usize>>,
     pub labels: Vec<usize>,
 }
 
 impl Layered {
-    /// Nodes on every second layer, so that there is one between two of them for labels.
-    pub fn new(levels: &[usize], sizes: &[Point], calls: &[Down], labels: &[Point]) -> Layered {
+    /// Creates the graph with nodes on every second layer. The layers between them hold labels.
+    pub fn new(levels: &[usize], sizes: &[LayoutPoint], calls: &[Down], labels: &[LayoutPoint]) -> Layered {
         let lowest = 2 * levels.iter().max().copied().unwrap_or(0);
         let mut graph = Layered {
             layers: lowest + 1,
@@ -59,7 +59,7 @@ impl Layered {
         graph
     }
 
-    fn push(&mut self, layer: usize, size: Point, is_bend: bool) -> usize {
+    fn push(&mut self, layer: usize, size: LayoutPoint, is_bend: bool) -> usize {
         self.layer.push(layer);
         self.size.push(size);
         self.is_bend.push(is_bend);
@@ -73,7 +73,7 @@ impl Layered {
         self.above[lower].push((upper, weight));
     }
 
-    /// The points of each layer, in the order of their numbers.
+    /// Returns the points of each layer, in ascending order.
     pub fn members(&self) -> Vec<Vec<usize>> {
         let mut members = vec![Vec::new(); self.layers];
         self.layer.iter().enumerate().for_each(|(point, &layer)| members[layer].push(point));

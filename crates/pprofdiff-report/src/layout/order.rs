@@ -1,13 +1,13 @@
-//! In which order points lie on their layers: so that few lines cross (Sugiyama and others, "Methods for Visual Understanding
-//! of Hierarchical System Structures"). Sweeps up and down put each point at the mean of its neighbours on the layer before,
-//! until nothing gets better.
+//! Orders the points of each layer so that few lines cross (Sugiyama and others, "Methods for Visual Understanding of
+//! Hierarchical System Structures"). Sweeps up and down move each point to the mean position of its neighbours on the
+//! previous layer, until the number of crossings stops falling.
 
-use super::layers::{Layered, Line};
+use super::layers::{LayerLine, Layered};
 
-/// So many sweeps without fewer crossings end it.
+/// The number of sweeps without fewer crossings after which the search stops.
 const PATIENCE: usize = 4;
 
-/// The points of each layer, from the left.
+/// Returns the points of each layer from left to right.
 pub(super) fn order(graph: &Layered) -> Vec<Vec<usize>> {
     let members = graph.members();
     let mut layers = first_order(graph, &members);
@@ -18,7 +18,7 @@ pub(super) fn order(graph: &Layered) -> Vec<Vec<usize>> {
     while in_vain < PATIENCE {
         in_vain += 1;
         let is_biased = sweep % 4 >= 2;
-        let mut arrange_layer = |layer: usize, lines: &[Vec<Line>]| {
+        let mut arrange_layer = |layer: usize, lines: &[Vec<LayerLine>]| {
             layers[layer] = arrange(&members[layer], lines, &place, is_biased);
             number(&layers[layer], &mut place);
         };
@@ -27,12 +27,12 @@ pub(super) fn order(graph: &Layered) -> Vec<Vec<usize>> {
             _ => (1..graph.layers).for_each(|layer| arrange_layer(layer, &graph.above)),
         }
         let crossings = layers.windows(2).map(|pair| crossings(graph, &pair[0], pair[1].len(), &place)).sum();
-        let known = best.as_ref().map_or(u64::MAX, |(known, _)| *known);
-        if crossings < known {
+        let best_crossings = best.as_ref().map_or(u64::MAX, |(best_crossings, _)| *best_crossings);
+        if crossings < best_crossings {
             in_vain = 1;
         }
-        // Of equals the last.
-        if crossings <= known {
+        // A later order replaces an equally good one.
+        if crossings <= best_crossings {
             best = Some((crossings, layers.clone()));
         }
         sweep += 1;
@@ -40,12 +40,13 @@ pub(super) fn order(graph: &Layered) -> Vec<Vec<usize>> {
     best.map_or(layers, |(_, layers)| layers)
 }
 
-/// Notes the place of each point of a layer.
+/// Stores the position of each point of a layer in `place`.
 fn number(layer: &[usize], place: &mut [usize]) {
     layer.iter().enumerate().for_each(|(i, &point)| place[point] = i);
 }
 
-/// As a search comes to them that goes down from each point of the first layer, then of the next.
+/// Returns the initial order of all layers: the order in which a depth-first search reaches the points. The search runs
+/// downwards from each point of the first layer, then from the unreached points of the second layer, and so on.
 fn first_order(graph: &Layered, members: &[Vec<usize>]) -> Vec<Vec<usize>> {
     let mut layers = vec![Vec::new(); graph.layers];
     let mut is_known = vec![false; graph.layer.len()];
@@ -62,15 +63,15 @@ fn first_order(graph: &Layered, members: &[Vec<usize>]) -> Vec<Vec<usize>> {
     layers
 }
 
-/// Orders a layer by the weighted means of its points' neighbours, equals by number, or against it where it `is_biased`.
-/// Points without neighbours stay about where their number puts them.
-fn arrange(members: &[usize], lines: &[Vec<Line>], place: &[usize], is_biased: bool) -> Vec<usize> {
+/// Orders a layer by the weighted mean position of each point's neighbours. Ties are broken by point number, in
+/// descending order if `is_biased`. Points without neighbours keep about the position of their number.
+fn arrange(members: &[usize], lines: &[Vec<LayerLine>], place: &[usize], is_biased: bool) -> Vec<usize> {
     let (mut pulled, mut free) = (Vec::with_capacity(members.len()), Vec::new());
     for (i, &point) in members.iter().enumerate() {
         let (mut sum, mut weight) = (0.0, 0u32);
-        for &(other, of_line) in &lines[point] {
-            sum += f64::from(of_line) * place[other] as f64;
-            weight += of_line;
+        for &(other, line_weight) in &lines[point] {
+            sum += f64::from(line_weight) * place[other] as f64;
+            weight += line_weight;
         }
         match weight {
             0 => free.push((i, point)),
@@ -96,10 +97,11 @@ fn arrange(members: &[usize], lines: &[Vec<Line>], place: &[usize], is_biased: b
     ordered
 }
 
-/// The crossings between a layer and the one below, which has so many points: of two lines the product of their weights. Sums
-/// over places are kept in a tree (Barth and others, "Simple and Efficient Bilayer Cross Counting").
+/// Returns the weighted number of crossings between a layer and the layer below, which has `n_lower` points. Each
+/// crossing counts the product of both lines' weights. A tree holds prefix sums over positions (Barth and others,
+/// "Simple and Efficient Bilayer Cross Counting").
 fn crossings(graph: &Layered, upper: &[usize], n_lower: usize, place: &[usize]) -> u64 {
-    // Binary indexed: the weight of lines so far, from the right.
+    // A binary indexed tree of the line weights seen so far, counted from the right.
     let mut sums = vec![0u64; n_lower + 1];
     let mut crossings = 0;
     let mut lines: Vec<(usize, u64)> = Vec::new();
@@ -107,8 +109,8 @@ fn crossings(graph: &Layered, upper: &[usize], n_lower: usize, place: &[usize]) 
         lines.clear();
         lines.extend(graph.below[point].iter().map(|&(lower, weight)| (place[lower], u64::from(weight))));
         lines.sort_unstable();
-        for &(at, weight) in &lines {
-            let from_right = n_lower - at;
+        for &(lower_place, weight) in &lines {
+            let from_right = n_lower - lower_place;
             let mut i = from_right - 1;
             while i > 0 {
                 crossings += weight * sums[i];

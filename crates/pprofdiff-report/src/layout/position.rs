@@ -1,17 +1,19 @@
-//! Where points lie on their layers (Brandes and Köpf, "Fast and Simple Horizontal Coordinate Assignment"): points in one
-//! line with the middle of their neighbours make blocks, which are put side by side as near as their sizes let them. That is
-//! done from either end and from either side; a point has the mean of the two middle ones of the four.
+//! Assigns coordinates to points on layers (Brandes and Köpf, "Fast and Simple Horizontal Coordinate Assignment"). A
+//! point is aligned with the median of its neighbours, and aligned points form vertical blocks. Blocks are placed side
+//! by side as close as their sizes permit. This is done four times, from the top and the bottom and from the left and
+//! the right; each point gets the mean of the two middle results.
 
-use super::Point;
+use super::LayoutPoint;
 use super::layers::Layered;
 
 const NODE_GAP: f64 = 22.0;
 const BEND_GAP: f64 = 10.0;
-/// Two of them are between nodes.
+/// The vertical gap between neighbouring layers. Two nodes on consecutive levels are two gaps apart, because a layer
+/// for labels lies between them.
 const LAYER_GAP: f64 = 17.0;
 
-/// The middle of each point. `layers` are its order.
-pub(super) fn position(graph: &Layered, layers: &[Vec<usize>]) -> Vec<Point> {
+/// Returns the centre of each point. `layers` holds the points of each layer in order.
+pub(super) fn position(graph: &Layered, layers: &[Vec<usize>]) -> Vec<LayoutPoint> {
     horizontal(graph, layers).into_iter().zip(vertical(graph, layers)).collect()
 }
 
@@ -46,7 +48,7 @@ fn horizontal(graph: &Layered, layers: &[Vec<usize>]) -> Vec<f64> {
             ways.push(xs);
         }
     }
-    // All are moved to the narrowest: those from the left to its left end, the others to its right end.
+    // Align all four results with the narrowest: left-aligned results at its left end, right-aligned at its right end.
     let mut narrowest = (f64::INFINITY, 0);
     for (way, xs) in ways.iter().enumerate() {
         let half = |point: usize| graph.size[point].0 / 2.0;
@@ -60,24 +62,24 @@ fn horizontal(graph: &Layered, layers: &[Vec<usize>]) -> Vec<f64> {
         let fold = |first, f: fn(f64, f64) -> f64| xs.iter().copied().fold(first, f);
         [fold(f64::INFINITY, f64::min), fold(f64::NEG_INFINITY, f64::max)]
     };
-    let to = ends(&ways[narrowest.1]);
+    let target = ends(&ways[narrowest.1]);
     for (way, xs) in ways.iter_mut().enumerate().filter(|(way, _)| *way != narrowest.1) {
-        let by = to[way % 2] - ends(xs)[way % 2];
-        // What is no more than rounding is left as it is.
-        if by.abs() > f64::EPSILON {
-            xs.iter_mut().for_each(|x| *x += by);
+        let shift = target[way % 2] - ends(xs)[way % 2];
+        // Skip shifts within rounding error, so that exact positions stay exact.
+        if shift.abs() > f64::EPSILON {
+            xs.iter_mut().for_each(|x| *x += shift);
         }
     }
     let middle = |point: usize| {
-        let mut of_ways = [0, 1, 2, 3].map(|way: usize| ways[way][point]);
-        of_ways.sort_unstable_by(f64::total_cmp);
-        f64::midpoint(of_ways[1], of_ways[2])
+        let mut sorted_xs = [0, 1, 2, 3].map(|way: usize| ways[way][point]);
+        sorted_xs.sort_unstable_by(f64::total_cmp);
+        f64::midpoint(sorted_xs[1], sorted_xs[2])
     };
     (0..graph.layer.len()).map(middle).collect()
 }
 
-/// Lines, as (upper, lower), that cross one between two bends: long calls are to be straight, so these make no blocks.
-/// In ascending order.
+/// Returns the lines, as (upper, lower), that cross a line between two bends. Such lines form no blocks, because long
+/// calls have to stay straight. The result is sorted.
 fn lines_across(graph: &Layered, layers: &[Vec<usize>]) -> Vec<(usize, usize)> {
     let mut crossing = Vec::new();
     let mut place = vec![0; graph.layer.len()];
@@ -86,7 +88,7 @@ fn lines_across(graph: &Layered, layers: &[Vec<usize>]) -> Vec<(usize, usize)> {
     }
     for pair in layers.windows(2) {
         let (upper, lower) = (&pair[0], &pair[1]);
-        // The last line between bends, at its upper end, and the first point that was not looked at yet.
+        // The upper end of the last line between bends, and the first lower point that was not examined yet.
         let (mut left, mut start) = (0, 0);
         for (i, &point) in lower.iter().enumerate() {
             let bend = graph.above[point].first().filter(|line| graph.is_bend[point] && graph.is_bend[line.0]);
@@ -109,7 +111,7 @@ fn lines_across(graph: &Layered, layers: &[Vec<usize>]) -> Vec<(usize, usize)> {
     crossing
 }
 
-/// The first point of each point's block.
+/// Returns the first point of each point's block.
 fn blocks(graph: &Layered, layers: &[Vec<usize>], from_bottom: bool, crossing: &[(usize, usize)]) -> Vec<usize> {
     let lines = if from_bottom { &graph.below } else { &graph.above };
     let mut root: Vec<usize> = (0..graph.layer.len()).collect();
@@ -117,7 +119,7 @@ fn blocks(graph: &Layered, layers: &[Vec<usize>], from_bottom: bool, crossing: &
     let mut neighbours: Vec<(usize, usize)> = Vec::new();
     for layer in layers {
         layer.iter().enumerate().for_each(|(i, &point)| place[point] = i);
-        // Blocks do not cross.
+        // Blocks must not cross, so the next one starts to the right of this position.
         let mut first_free = 0;
         for &point in layer {
             neighbours.clear();
@@ -125,10 +127,10 @@ fn blocks(graph: &Layered, layers: &[Vec<usize>], from_bottom: bool, crossing: &
             neighbours.sort_unstable();
             let n = neighbours.len();
             let middle = if n == 0 { 0..0 } else { (n - 1) / 2..n / 2 + 1 };
-            for &(at, other) in &neighbours[middle] {
+            for &(neighbour_place, other) in &neighbours[middle] {
                 let line = if from_bottom { (point, other) } else { (other, point) };
-                if root[point] == point && at >= first_free && crossing.binary_search(&line).is_err() {
-                    (root[point], first_free) = (root[other], at + 1);
+                if root[point] == point && neighbour_place >= first_free && crossing.binary_search(&line).is_err() {
+                    (root[point], first_free) = (root[other], neighbour_place + 1);
                 }
             }
         }
@@ -136,11 +138,11 @@ fn blocks(graph: &Layered, layers: &[Vec<usize>], from_bottom: bool, crossing: &
     root
 }
 
-/// Blocks as near to each other as they may be: each as far to the left as can be, and then to the right as far as what is
-/// beside it leaves room.
+/// Places blocks as close together as possible. First each block moves as far left as its left neighbours permit, then
+/// as far right as its right neighbours permit.
 fn compact(graph: &Layered, layers: &[Vec<usize>], root: &[usize]) -> Vec<f64> {
     let n = graph.layer.len();
-    // Of each block those at its left and at its right, and how far apart their middles are at least.
+    // The left and the right neighbours of each block, with the minimum distance between the centres.
     let (mut left, mut right) = (vec![Vec::<(usize, f64)>::new(); n], vec![Vec::<(usize, f64)>::new(); n]);
     let gap = |point: usize| if graph.is_bend[point] { BEND_GAP } else { NODE_GAP };
     for layer in layers {

@@ -1,16 +1,16 @@
-// What people choose: one selection for all views, what brings it into sight in each of them, and the way back.
+// The selection: one selection for all views, scrolling it into sight in each view, and the way back.
 
 // ---------------------------------------------------------------- the way back
 
-/** The address of its own that the page has in a window; in a notebook's or another page's frame it has none. */
+/** True if the page owns its window and therefore the address. False in the frame of a notebook or of another page. */
 const isWindow = window === parent;
-/** The fragments that Back goes to. A window has them in its history, where only their number counts. */
+/** The fragments that Back returns to. In a window they are in its history, and only their number matters here. */
 const trail = [];
 let written = "", typed = "";
 
 /**
- * Writes the view to the fragment. Each choice is a step that Back undoes; what is typed into one field is one choice, and
- * so are the stacks that the keyboard walks along.
+ * Writes the view to the fragment. Each choice is a step that Back undoes. Everything typed into one field counts as
+ * one choice, and so does a walk along stacks with the keyboard.
  */
 function keepInFragment(field = "") {
   clearTimeout(settling);
@@ -20,27 +20,29 @@ function keepInFragment(field = "") {
   typed = field;
   if (isStep) trail.push(written);
   written = fragment;
-  // For what frames the page, if it listens.
+  // For a page that embeds this one and listens.
   dispatchEvent(new CustomEvent("view", { detail: fragment }));
   write(isStep && isWindow ? "pushState" : "replaceState", trail.length, fragment);
   $("back").disabled = trail.length === 0;
 }
 let begun = false;
 
-/** While the window's history goes back, which takes it a moment: how much farther it has to, and what to write then. */
+/**
+ * State while the window's history goes back, which is asynchronous: the remaining steps, and what to write afterwards.
+ */
 let going = false, farther = 0;
 const later = [];
 
 function write(how, steps, fragment) {
   if (going) { later.push([how, steps, fragment]); return; }
-  // Not every place that shows the page lets it touch its address: a notebook's frame, for one.
-  try { history[how]({ steps }, "", "#" + fragment); } catch { /* the view is just not kept */ }
+  // Some environments, such as a notebook's frame, do not let the page change its address.
+  try { history[how]({ steps }, "", "#" + fragment); } catch { /* the view is not stored */ }
 }
 
 function back() {
   if (settling) keepInFragment("span");
   if (trail.length === 0) return;
-  // What is as before a reload, or was gone forward to, has no text here: only the history has it.
+  // Steps from before a reload, or reached by going forward, have no text here. Only the history has it.
   const fragment = trail.pop();
   if (fragment !== undefined) restore(fragment);
   if (!isWindow || !(going || history.state?.steps)) return;
@@ -55,13 +57,13 @@ addEventListener("popstate", () => {
   for (const entry of later.splice(0)) write(...entry);
 });
 
-/** Brings a view back, without a step of its own. */
+/** Restores a view without adding a step. */
 function restore(fragment) {
   fromFragment(fragment);
   written = fragment;
   typed = "";
   begun = false;
-  tabled = "";
+  tableKey = "";
   repaint();
   begun = true;
   follow();
@@ -76,7 +78,7 @@ addEventListener("hashchange", () => {
 
 // ---------------------------------------------------------------- tabs
 
-/** The views: on a phone one at a time. */
+/** The views. A phone shows one at a time. */
 const TABS = [["flame", "Flame graph"], ["functions", "Table"], ["neighbours", "Callers"], ["callgraph", "Call graph"], ["source", "Source"]];
 
 function makeTabs() {
@@ -99,7 +101,7 @@ function showTabs() {
 
 // ---------------------------------------------------------------- the selection
 
-/** Brings what is chosen into sight in its places, each of which scrolls by itself. */
+/** Scrolls the selection into sight in each view. Each view scrolls independently. */
 function follow() {
   const within = (place, spot) => {
     const outer = place.getBoundingClientRect(), inner = spot.getBoundingClientRect();
@@ -107,8 +109,8 @@ function follow() {
     if (inner.left < outer.left || inner.right > outer.right) place.scrollLeft += (inner.left + inner.right - outer.left - outer.right) / 2;
   };
   if (view.fn < 0) return;
-  const at = order.findIndex((i) => type().table.frame[i] === view.fn);
-  if (at >= rowsShown) moreRows(at + 1 - rowsShown);
+  const position = order.findIndex((i) => type().table.frame[i] === view.fn);
+  if (position >= rowsShown) moreRows(position + 1 - rowsShown);
   const row = $("table").querySelector(`tr[data-frame="${view.fn}"]`);
   if (row) within(row.closest(".scroll"), row);
   const node = $("callgraph").querySelector(`g.node[data-frame="${view.fn}"]`);
@@ -119,26 +121,26 @@ function follow() {
 
 const nameOfListing = (listing) => listing.querySelector("b").textContent;
 
-/** The source lines of a function, if they are here. */
+/** Returns the listing of a function, if the page has one. */
 const listingOf = (frame) => [...$("source").querySelectorAll("details")].find((listing) => nameOfListing(listing) === data.names[frame]);
 
-/** What is chosen, at the lower edge of a desk's window, and its source lines alone. */
+/** Shows the selection in the pane at the lower edge of a desktop window, with its source lines only. */
 function showPane() {
   const b = type().table, row = b?.rowOf.get(view.fn), all = printing || narrow.matches;
   $("pane").hidden = !b;
   $("pane").classList.toggle("open", view.pane);
   $("open").setAttribute("aria-expanded", String(view.pane));
-  const listings = [...$("source").querySelectorAll("details")], own = view.fn < 0 ? undefined : listingOf(view.fn);
+  const listings = [...$("source").querySelectorAll("details")], ownListing = view.fn < 0 ? undefined : listingOf(view.fn);
   $("source").hidden = listings.length === 0;
   $("open").textContent = listings.length > 0 ? "Callers, callees, source" : "Callers, callees";
-  $("chosen").replaceChildren(element("span", view.fn < 0 ? "No function is chosen." : data.names[view.fn], view.fn < 0 ? "note" : "name"));
+  $("chosen").replaceChildren(element("span", view.fn < 0 ? "No function selected." : data.names[view.fn], view.fn < 0 ? "note" : "name"));
   if (row !== undefined) $("chosen").append(pairElement(b.cum_base[row], b.cum_new[row], b.cum_chance[row]));
-  for (const listing of listings) listing.hidden = !all && view.fn >= 0 && listing !== own;
+  for (const listing of listings) listing.hidden = !all && view.fn >= 0 && listing !== ownListing;
   if (all || view.pane) orderLines();
-  if (own && view.pane) own.open = true;
+  if (ownListing && view.pane) ownListing.open = true;
   $("source").querySelector(".others")?.remove();
-  if (all || view.fn < 0 || own || listings.length === 0) return;
-  const note = element("p", "This page has no source lines of it, but of these: ", "others note");
+  if (all || view.fn < 0 || ownListing || listings.length === 0) return;
+  const note = element("p", "This page has no source lines for this function, but for these: ", "others note");
   for (const listing of listings) {
     const button = element("button", nameOfListing(listing));
     button.type = "button";
@@ -148,7 +150,7 @@ function showPane() {
   $("source").lastElementChild.append(note);
 }
 
-/** Scrolls what was clicked out from behind the pane that this has opened. */
+/** Scrolls a clicked element out from behind the pane, which the click may have opened. */
 function keepAbovePane(clicked) {
   const pane = $("pane").getBoundingClientRect(), spot = clicked.getBoundingClientRect();
   const isPinned = !narrow.matches && pane.bottom >= innerHeight - 1;
@@ -156,7 +158,9 @@ function keepAbovePane(clicked) {
   if (isPinned && isHidden && !$("pane").contains(clicked)) scrollBy(0, spot.bottom - pane.top + 12);
 }
 
-/** Points out the stacks of a cause in the graph, and its function everywhere; or all again. */
+/**
+ * Highlights the stacks of a cause in the graph, and its function in all views. A negative cause clears the highlight.
+ */
 function choose(cause) {
   view.cause = cause;
   view.search = "";
@@ -169,8 +173,8 @@ function choose(cause) {
   }
   show();
   if (cause < 0) return;
-  const t = tree(), of = boxesOf(t, setOf(type().raw.causes[cause].functions));
-  const widest = widestOf(t, (i) => of[i] && pointed[i]);
+  const t = tree(), boxes = boxesOf(t, setOf(type().raw.causes[cause].functions));
+  const widest = widestOf(t, (i) => boxes[i] && pointed[i]);
   if (widest >= 0) reveal(widest);
   follow();
 }
@@ -190,7 +194,7 @@ function select(node) {
   view.find = false;
 }
 
-/** Changes the tree that is looked at, and stays at the same stack if it has it. */
+/** Switches to another tree and keeps the current stack if the tree contains it. */
 function changeTree(change, keep) {
   const before = tree(), zoom = view.zoom, chosen = selected;
   change();
@@ -201,7 +205,7 @@ function changeTree(change, keep) {
   show();
 }
 
-/** Shows where a function is: points its boxes out, and goes to the widest. */
+/** Shows the boxes of a function: highlights them and zooms to the widest. */
 function find(frame) {
   view.fn = frame;
   view.search = "";
@@ -211,34 +215,34 @@ function find(frame) {
   if (view.fold && !tree().kind.includes(frame + FIRST_FRAME)) view.fold = false;
   const t = tree(), width = t.width[view.width];
   const widest = widestOf(t, (i) => frameOf(t, i) === frame);
-  let where = 0;
+  let zoomNode = 0;
   selected = widest;
   if (widest >= 0) {
     if (!isInSight(widest)) view.span = "";
     const spot = spotOf(widest);
-    // A graph that a phone does not show now has no width.
+    // On a phone, a graph in a hidden tab has width 0.
     if (canvas.clientWidth > 0 && (!spot || spot.w < 12)) {
-      // As near as it takes to be seen, and no nearer.
+      // Zoom only as far as needed to make the box visible.
       const across = canvas.clientWidth, wide = (in_) => width[widest] / width[in_] * across;
-      where = widest;
-      while (where > 0 && wide(t.parent[where]) >= 200) where = t.parent[where];
-      if (width[where] > 0) view.zoom = where;
+      zoomNode = widest;
+      while (zoomNode > 0 && wide(t.parent[zoomNode]) >= 200) zoomNode = t.parent[zoomNode];
+      if (width[zoomNode] > 0) view.zoom = zoomNode;
     }
   }
   show();
   follow();
   if (widest >= 0) reveal(widest);
   else $("details").replaceChildren(element("div", data.names[frame], "name"),
-    element("div", "Only in stacks that are too thin to be drawn.", "note"));
+    element("div", "Only in stacks that are too thin to draw.", "note"));
 }
 
-/** Whether some of a box is to be seen, as far as the width is concerned. */
+/** Returns true if part of a box is horizontally in sight. */
 function isInSight(node) {
   const spot = spotOf(node);
   return Boolean(spot) && Math.min(spot.x + spot.w, canvas.clientWidth) - Math.max(spot.x, 0) > 2;
 }
 
-/** Scrolls the picture so that a node is in sight. */
+/** Scrolls the picture vertically to a node. */
 function reveal(node) {
   const spot = spotOf(node), v = $("view");
   if (!spot) return;
@@ -246,50 +250,51 @@ function reveal(node) {
   else if (spot.y + ROW > v.scrollTop + v.clientHeight) v.scrollTop = spot.y + 2 * ROW - v.clientHeight;
 }
 
-/** The names down to a node, root first. */
+/** Returns the names on the stack of a node, root first. */
 function stackOf(node) {
   const t = tree(), names = pathTo(t, node).map((i) => nameOf(t, i));
   return view.inverted ? names.reverse() : names;
 }
 
-/** True in a notebook's frame, whose document was written by what is around it. */
+/** True in a notebook's frame, whose document has no URL of its own. */
 const inNotebook = location.protocol === "about:";
 
-/** Says to a notebook, which knows what is in its frame, what was chosen in it. A page from elsewhere tells nobody. */
-let told = "";
+/** Posts the selection to the notebook, which knows the content of its frame. A page from elsewhere posts nothing. */
+let lastSelection = "";
 function tell() {
   if (!inNotebook) return;
   const t = tree(), chosen = selected > 0 && t.kind[selected] >= FIRST_FRAME;
   const choice = chosen ? { frame: nameOf(t, selected), stack: stackOf(selected) } : { frame: null, stack: [] };
   const text = JSON.stringify(choice);
-  if (text !== told && (told || chosen)) parent.postMessage(choice, "*");
-  told = text;
+  if (text !== lastSelection && (lastSelection || chosen)) parent.postMessage(choice, "*");
+  lastSelection = text;
 }
 
-/** Copies a text, and says so in a place. */
-async function copyText(text, what, place) {
+/** Copies a text to the clipboard and reports the result in `place`. */
+async function copyText(text, description, place) {
   let done = false;
-  // A notebook's frame has no right to the clipboard (and asking is noted as a fault), but may copy what is selected in it.
-  const asked = inNotebook ? Promise.reject() : navigator.clipboard.writeText(text);
-  try { await asked; done = true; } catch {
+  // A notebook's frame has no access to the clipboard (and an attempt is logged as an error), but can copy its
+  // selection.
+  const writing = inNotebook ? Promise.reject() : navigator.clipboard.writeText(text);
+  try { await writing; done = true; } catch {
     const area = element("textarea", text, "aside");
     document.body.append(area);
     area.select();
     done = document.execCommand("copy");
     area.remove();
   }
-  place.append(element("div", done ? `Copied: ${what}.` : "The browser does not let this page copy.", "note"));
+  place.append(element("div", done ? `Copied: ${description}.` : "The browser does not allow this page to copy.", "note"));
 }
 
 const counted = (n, what) => `${n} ${what}${n === 1 ? "" : "s"}`;
 
-/** The selected stack, a frame a line. */
+/** Copies the selected stack, one frame per line. */
 function copyStack() {
   const names = stackOf(selected >= 0 ? selected : view.zoom);
   return copyText(names.join("\n"), counted(names.length, "frame"), $("details"));
 }
 
-/** Arrow keys: along the stack, and to its neighbours. */
+/** Handles arrow keys: moves along the stack and to neighbouring boxes. */
 function walk(key) {
   const t = tree(), width = t.width[view.width];
   const deeper = view.upward ? "ArrowUp" : "ArrowDown", shallower = view.upward ? "ArrowDown" : "ArrowUp";
@@ -307,7 +312,7 @@ function walk(key) {
   if (node < 0) return;
   select(node);
   const z = view.zoom;
-  // Whoever walks out of what is zoomed in on takes the zoom along.
+  // Walking out of the zoomed box moves the zoom, too.
   if (node < z || node >= t.end[z]) view.zoom = node < z && t.end[node] > z ? node : t.parent[node];
   if (!isInSight(node)) view.span = "";
   show("walk");

@@ -1,18 +1,19 @@
-//! Numbers on the page: columns of varints in base64, a quarter of the size of the same numbers in JSON.
+//! Columns of numbers on the page: varints in base64, a quarter of the size of the same numbers in JSON.
 //!
-//! Signed values are zigzag, as in protobuf. A tree's values are written as what a node lacks of its
-//! parent's, since most nodes have nearly all of it: a byte instead of six.
+//! Signed values use zigzag encoding, as in protobuf. A tree stores the difference between the parent's value and the
+//! node's value. Most nodes have nearly all of their parent's value, so the difference usually takes one byte instead
+//! of six.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-/// A column while it is written.
+/// A column under construction.
 #[derive(Default)]
-pub(super) struct Numbers {
+pub(super) struct PageNumbers {
     bytes: Vec<u8>,
 }
 
-impl Numbers {
+impl PageNumbers {
     pub(super) fn push(&mut self, mut value: u64) {
         while value > 0x7f {
             self.bytes.push(value as u8 | 0x80);
@@ -21,7 +22,7 @@ impl Numbers {
         self.bytes.push(value as u8);
     }
 
-    /// Any int64; wraps where a difference of two overflowed, and so does the page when it adds it again.
+    /// Appends an int64. A difference that overflowed wraps around; the page's addition wraps back.
     pub(super) fn push_signed(&mut self, value: i64) {
         self.push((value << 1 ^ value >> 63) as u64);
     }
@@ -31,17 +32,17 @@ impl Numbers {
     }
 }
 
-impl FromIterator<u64> for Numbers {
-    fn from_iter<I: IntoIterator<Item = u64>>(values: I) -> Numbers {
-        let mut numbers = Numbers::default();
+impl FromIterator<u64> for PageNumbers {
+    fn from_iter<I: IntoIterator<Item = u64>>(values: I) -> PageNumbers {
+        let mut numbers = PageNumbers::default();
         values.into_iter().for_each(|v| numbers.push(v));
         numbers
     }
 }
 
-impl FromIterator<i64> for Numbers {
-    fn from_iter<I: IntoIterator<Item = i64>>(values: I) -> Numbers {
-        let mut numbers = Numbers::default();
+impl FromIterator<i64> for PageNumbers {
+    fn from_iter<I: IntoIterator<Item = i64>>(values: I) -> PageNumbers {
+        let mut numbers = PageNumbers::default();
         values.into_iter().for_each(|v| numbers.push_signed(v));
         numbers
     }

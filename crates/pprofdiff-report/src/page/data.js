@@ -1,74 +1,74 @@
-// What the page is of: reads the data block into types, each with its trees and its table as typed arrays.
+// The data of the page: reads the data block into types, each with its trees and its table as typed arrays.
 //
-// The page's script is data.js, names.js, flame.js, zoom.js, courses.js, view.js, choose.js, table.js, summary.js and page.js, one
-// after the other in one function.
+// The page's script is one function. It consists of data.js, names.js, flame.js, zoom.js, timelines.js, view.js,
+// choose.js, table.js, summary.js and page.js, in this order.
 
 const $ = (id) => document.getElementById(id);
 const data = JSON.parse($("data").textContent);
 const twoSided = data.base !== null;
 const BASE = 1, NEW = 2;                       // bits of a node's sides
-const ROOT = 0, PRUNED = 1, FIRST_FRAME = 2;   // what a node is
+const ROOT = 0, PRUNED = 1, FIRST_FRAME = 2;   // kinds of nodes
 const ROW = 20;                                // pixels of a box's height, with the gap below it
 const THIN = 0.5;                              // pixels below which boxes are drawn as one strip
 const STATUSES = ["added", "removed", "changed", "same"];
 
 // ---------------------------------------------------------------- reading
 
-/** Bytes of a base64 column. */
+/** Decodes a base64 column into bytes. */
 function bytesOf(text) {
   const binary = atob(text), bytes = new Uint8Array(binary.length);
   for (let i = 0; i < binary.length; i++) bytes[i] = binary.charCodeAt(i);
   return bytes;
 }
 
-/** A column of small numbers (ids, depths, counts). */
+/** Reads a column of small unsigned numbers (ids, depths, counts). */
 function readNumbers(text, count) {
   const bytes = bytesOf(text), out = new Float64Array(count);
-  for (let i = 0, at = 0; i < count; i++) {
+  for (let i = 0, offset = 0; i < count; i++) {
     let value = 0, factor = 1, byte;
-    do { byte = bytes[at++]; value += (byte & 127) * factor; factor *= 128; } while (byte > 127);
+    do { byte = bytes[offset++]; value += (byte & 127) * factor; factor *= 128; } while (byte > 127);
     out[i] = value;
   }
   return out;
 }
 
-/** A column of int64. BigInts are slow to make, so they are made of as few parts as will do. */
+/** Reads a column of int64. Creating BigInts is slow, so up to 49 bits are summed as ordinary numbers first. */
 function readValues(text, count) {
   const bytes = bytesOf(text), out = new BigInt64Array(count);
-  for (let i = 0, at = 0; i < count; i++) {
+  for (let i = 0, offset = 0; i < count; i++) {
     let low = 0, factor = 1, n = 0, byte;
-    do { byte = bytes[at++]; low += (byte & 127) * factor; factor *= 128; } while (byte > 127 && ++n < 7);
+    do { byte = bytes[offset++]; low += (byte & 127) * factor; factor *= 128; } while (byte > 127 && ++n < 7);
     if (byte <= 127) {
       out[i] = BigInt(low % 2 ? -(low + 1) / 2 : low / 2);
       continue;
     }
     let whole = BigInt(low), shift = 49n;
-    do { byte = bytes[at++]; whole |= BigInt(byte & 127) << shift; shift += 7n; } while (byte > 127);
+    do { byte = bytes[offset++]; whole |= BigInt(byte & 127) << shift; shift += 7n; } while (byte > 127);
     out[i] = (whole >> 1n) ^ -(whole & 1n);
   }
   return out;
 }
 
-/** A column of bits, eight in a byte; all 0 if there is none. */
+/** Reads a column of bits, eight per byte. A missing column is all 0. */
 function readBits(text, count) {
   const bytes = text ? bytesOf(text) : [];
   return Uint8Array.from({ length: count }, (_, i) => bytes[i >> 3] >> (i & 7) & 1);
 }
 
-/** A tree, depth first: for each node its parent, the end of its subtree, both values, and all widths. */
+/** Reads a tree in depth-first order: for each node its parent, the end of its subtree, both values, and all widths. */
 function readTree(raw) {
-  const n = raw.nodes, depth = Uint32Array.from(readNumbers(raw.depth, n)), what = readNumbers(raw.what, n);
+  const n = raw.nodes, depth = Uint32Array.from(readNumbers(raw.depth, n)), codes = readNumbers(raw.what, n);
   const kind = new Uint32Array(n), sides = new Uint8Array(n), parent = new Int32Array(n), end = new Int32Array(n);
   const path = [];
   for (let i = 0; i < n; i++) {
-    kind[i] = Math.floor(what[i] / 4);
-    sides[i] = what[i] % 4;
+    kind[i] = Math.floor(codes[i] / 4);
+    sides[i] = codes[i] % 4;
     while (path.length > depth[i]) end[path.pop()] = i;
     parent[i] = path.length ? path[path.length - 1] : -1;
     path.push(i);
   }
   while (path.length) end[path.pop()] = n;
-  // A value is written as what it lacks of its parent's.
+  // Values are stored as the difference from the parent's value.
   const values = (text) => {
     const out = readValues(text, n);
     for (let i = 0; i < n; i++) out[i] = (parent[i] < 0 ? 0n : out[parent[i]]) - out[i];
@@ -82,14 +82,14 @@ function readTree(raw) {
   } else {
     width.base = float(base);
     width.new = float(fresh);
-    // Of two values that aren't negative, the larger is half of their sum and their difference together.
+    // For non-negative values, the larger is half of the sum of both plus half of their absolute difference.
     width.delta = Float64Array.from(max, (m, i) => Number(2n * m - base[i] - fresh[i]));
   }
   const chance = readBits(raw.chance, n);
   return { n, depth, kind, sides, parent, end, base, new: fresh, width, chance, left: {}, pruned: raw.pruned };
 }
 
-/** Where each node begins, in the units of a width. Worked out once for each way of drawing. */
+/** Returns the left edge of each node in the units of a width. Computed once for each mode. */
 function leftOf(tree, mode) {
   if (tree.left[mode]) return tree.left[mode];
   const width = tree.width[mode], left = new Float64Array(tree.n), next = new Float64Array(tree.n);
@@ -103,23 +103,23 @@ function leftOf(tree, mode) {
 }
 
 /**
- * A tree in which all that a user's frame calls of the runtime is one box without children, of the frame RUNTIME. Frames of
- * the runtime above the first user's frame stay: they started the program.
+ * Returns a tree in which all runtime functions that a user's frame calls are one box without children, of the frame
+ * RUNTIME. Runtime frames above the first user's frame stay, because they started the program.
  */
 function foldTree(t) {
   const isSystem = (i) => Boolean(system[t.kind[i] - FIRST_FRAME]);
-  const kind = [], depth = [], boxes = [];       // of each new node; boxes: which old ones it is
-  const todo = [{ of: ROOT, at: 0, parts: [0], inUser: false }];
+  const kind = [], depth = [], boxes = [];       // for each new node; boxes: the old nodes that it replaces
+  const todo = [{ nodeKind: ROOT, nodeDepth: 0, parts: [0], inUser: false }];
   while (todo.length > 0) {
-    const { of, at, parts, inUser } = todo.pop(), isUser = inUser || (of >= FIRST_FRAME && !system[of - FIRST_FRAME]);
-    kind.push(of);
-    depth.push(at);
+    const { nodeKind, nodeDepth, parts, inUser } = todo.pop(), isUser = inUser || (nodeKind >= FIRST_FRAME && !system[nodeKind - FIRST_FRAME]);
+    kind.push(nodeKind);
+    depth.push(nodeDepth);
     boxes.push(parts);
-    if (of === RUNTIME + FIRST_FRAME) continue;
+    if (nodeKind === RUNTIME + FIRST_FRAME) continue;
     const children = [...childrenOf(t, parts[0])], runtime = isUser ? children.filter(isSystem) : [];
-    if (runtime.length > 0) todo.push({ of: RUNTIME + FIRST_FRAME, at: at + 1, parts: runtime });
+    if (runtime.length > 0) todo.push({ nodeKind: RUNTIME + FIRST_FRAME, nodeDepth: nodeDepth + 1, parts: runtime });
     for (const child of children.reverse()) {
-      if (!isUser || !isSystem(child)) todo.push({ of: t.kind[child], at: at + 1, parts: [child], inUser: isUser });
+      if (!isUser || !isSystem(child)) todo.push({ nodeKind: t.kind[child], nodeDepth: nodeDepth + 1, parts: [child], inUser: isUser });
     }
   }
   const n = kind.length, sum = (column) => boxes.map((parts) => parts.map((i) => column[i]).reduce((a, b) => a + b));
@@ -160,8 +160,8 @@ function readTable(raw) {
 }
 
 /**
- * What something grew by itself: `x5.06` from twice the base on, below that `+12.3%` or `-30%`; `new` and `gone` where one
- * side is zero, and nothing to say of negative values. As the other formats have it (numbers.rs).
+ * Formats growth relative to the base: `x5.06` from twice the base on, otherwise `+12.3%` or `-30%`; `new` or `gone` if
+ * one side is zero; "–" for negative values. The rules equal those of other formats (numbers.rs).
  */
 function growth(base, fresh) {
   if (base < 0n || fresh < 0n || (base === 0n && fresh === 0n)) return "–";
@@ -177,33 +177,33 @@ function growth(base, fresh) {
   return sign + (percent < -99 ? cut(Math.min(size, 99.99).toFixed(2)) : threeDigits(size)) + "%";
 }
 
-/** A sample type. Its trees and its table are read when they are first looked at. */
+/** A sample type. Its trees and its table are read on first use. */
 class Type {
   constructor(raw) {
     this.raw = raw;
     this.total = raw.total ? raw.total.map(BigInt) : [0n, 0n];
-    /** What filters leave of it. */
+    /** The total after filters. */
     this.kept = raw.kept ? raw.kept.map(BigInt) : this.total;
     this.trees = {};
     this.scale = this.scaleOf(this.total);
   }
   tree(direction) { return this.trees[direction] ??= readTree(this.raw[direction]); }
-  /** That from the root, with what user frames call of the runtime as one box of each. */
+  /** The tree from the root, with all runtime calls of each user frame as one box. */
   get folded() { return this.trees.folded ??= foldTree(this.tree("down")); }
   get table() { return this.raw.table ? this.rows ??= readTable(this.raw.table) : null; }
 
-  /** The unit that suits a value: the largest in which it is at least 1. */
+  /** Returns the unit for a value: the largest unit in which the value is at least 1. */
   suited(value) {
     const [units, smallest] = this.raw.units;
     return units.findLast(([, factor]) => value / factor >= 1) ?? units[smallest];
   }
-  /** The unit of a column: it suits the largest of its values, which so has at least three significant digits. */
+  /** Returns the unit of a column. It fits the largest value, which then has at least three significant digits. */
   scaleOf(values) {
     let largest = 0;
     for (const v of values) largest = Math.max(largest, Math.abs(Number(v)));
     return this.raw.units ? this.suited(largest) : null;
   }
-  /** The units of the table: of its sides and of its deltas, as text has them (`CostFormat`). */
+  /** The units of the table, for its sides and its deltas. Text uses the same rules (`CostFormat`). */
   get scales() {
     const b = this.table, of = (name) => [...b["flat_" + name], ...b["cum_" + name]];
     return this.ofTable ??= this.scalesOf(of("base"), of("new"));
@@ -213,7 +213,7 @@ class Type {
     const own = sides && deltas.every((d, i) => Math.abs(Number(d)) / sides[1] < 0.1 && (d === 0n || ![bases[i], news[i]].some((v) => v === d || v === -d)));
     return { sides, delta: own ? this.scaleOf(deltas) : sides };
   }
-  /** A value in a column's unit (else in that which suits the total), or in its own where it would read as zero. */
+  /** Formats a value in a column's unit (by default the total's), or in a smaller unit if it would read as zero. */
   show(value, scale = this.scale) {
     if (!scale) return value.toString();
     const number = Number(value);
@@ -225,7 +225,7 @@ class Type {
     return digits.replace(/\.00$|(?<=\.\d\d\d*)0+$/, "") + symbol;
   }
   delta(value, scale = this.scale) { return (value > 0n ? "+" : "") + this.show(value, scale); }
-  /** A change's share of the base's total, signed; of one profile, a value's of its total. As the other formats have it. */
+  /** Formats a change's signed share of the base's total, or a value's share of a single profile's total. */
   share(value, whole = twoSided ? this.total[0] : this.total[1]) {
     if (whole === 0n) return "–";
     const percent = 100 * Number(value) / Number(whole), size = Math.abs(percent);
@@ -233,32 +233,35 @@ class Type {
     const sign = percent < 0 ? "-" : twoSided ? "+" : "";
     return sign + (size < 0.005 ? "<0.01" : size.toFixed(size < 99.995 ? 2 : size < 999.95 ? 1 : 0)) + "%";
   }
-  /** A change in words, with its growth and its share: [what both sides are, what changed]. */
+  /** Returns a change in words: [both sides, the change with growth and share]. */
   change(base, fresh) {
     const delta = fresh - base, share = this.total[0] === 0n ? "" : `, ${this.share(delta)} of total`;
     const scales = this.scalesOf([base], [fresh]);
     return [`${this.show(base, scales.sides)} → ${this.show(fresh, scales.sides)}`, `${this.delta(delta, scales.delta)}, ${growth(base, fresh)}${share}`];
   }
-  /** Why a change is no more than chance, by the size of what changed: its value in the base, else on the new side. */
+  /**
+   * Explains why a change is within noise, by the size of the frame: its value in the base, or else on the new side.
+   */
   chance(base, fresh) {
     const { event, least, work } = this.raw.chance;
     const size = base > 0n ? Number(base) : Number(fresh) / (this.raw.factor * work);
     const factor = least[Math.max(0, Math.min(least.length - 1, Math.floor(Math.log2(size / event))))];
-    // Where the base has less than an event there are no thresholds, and where no growth would do, null.
-    if (!factor) return `${this.delta(fresh - base)}: these samples can't tell it from chance`;
+    // Without thresholds, the base has less than one event. A threshold of null means that no growth would be
+    // significant.
+    if (!factor) return `${this.delta(fresh - base)}: these samples cannot distinguish it from noise`;
     const figure = (v) => String(Number(v.toPrecision(2)));
-    const where = Math.abs(work - 1) < 1e-6 ? "here" : `where the work is x${Number(work.toPrecision(3))}, and besides that`;
-    const more = factor < 2 ? `change by ±${figure(100 * (factor - 1))}%` : `grow to x${figure(factor)}`;
-    return `${this.delta(fresh - base)}: no more than chance ${where}; a frame of this size would have to ${more}`;
+    const where = Math.abs(work - 1) < 1e-6 ? "" : `, given that the work is x${Number(work.toPrecision(3))}`;
+    const more = factor < 2 ? `a change by more than ±${figure(100 * (factor - 1))}%` : `growth beyond x${figure(factor)}`;
+    return `${this.delta(fresh - base)}: within noise${where}; for a frame of this size, only ${more} is significant`;
   }
-  /** Both sides of a value in words. */
+  /** Formats both sides of a value in words. */
   pair(base, fresh) {
     if (twoSided && base === 0n && fresh === 0n) return "0";
     return twoSided ? this.change(base, fresh).join(", ") : `${this.show(fresh)} (${this.share(fresh)})`;
   }
 }
 
-/** Which names are the runtime's, and the name of what is folded of it. */
+/** Marks the names of the runtime, and the name of a folded runtime box. */
 const system = readBits(data.system, data.names.length);
 const RUNTIME = data.names.push("(runtime)") - 1;
 const types = data.types.map((raw) => new Type(raw));
@@ -272,7 +275,7 @@ function nameOf(t, node) {
 }
 const frameOf = (t, node) => t.kind[node] - FIRST_FRAME;
 
-/** From the root's child down to a node. */
+/** Returns the nodes from the root's child down to a node. */
 function pathTo(t, node) {
   const path = [];
   for (let i = node; i > 0; i = t.parent[i]) path.push(i);
@@ -283,7 +286,7 @@ function* childrenOf(t, node) {
   for (let i = node + 1; i < t.end[node]; i = t.end[i]) yield i;
 }
 
-/** What the stacks that end at a node cost: its value without its children's. */
+/** Returns the cost of the stacks that end at a node: its value minus its children's values. */
 function flatOf(t, node) {
   let base = t.base[node], fresh = t.new[node];
   if (t.kind[node] === PRUNED) return [0n, 0n];
@@ -291,16 +294,16 @@ function flatOf(t, node) {
   return [base, fresh];
 }
 
-/** The node of one tree at the end of another's path, or as near to it as there is one. */
+/** Returns the node of another tree with the same path, or with the longest common part of it. */
 function sameNode(from, node, to) {
-  let at = 0;
+  let current = 0;
   for (const step of pathTo(from, node)) {
     let next = -1;
-    for (const child of childrenOf(to, at)) if (to.kind[child] === from.kind[step]) next = child;
+    for (const child of childrenOf(to, current)) if (to.kind[child] === from.kind[step]) next = child;
     if (next < 0) break;
-    at = next;
+    current = next;
   }
-  return at;
+  return current;
 }
 
 const vanished = (t, node) => twoSided && t.sides[node] === BASE;

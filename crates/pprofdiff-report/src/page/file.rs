@@ -1,4 +1,4 @@
-//! The file around a page's data: template, style and script, and the policy that names the last two.
+//! Assembles the HTML file of a page: template, style, script, data, and the content security policy.
 
 use std::fmt::Write;
 use std::io;
@@ -16,7 +16,7 @@ use crate::palette::{LESS, MORE, Shades, hex};
 
 const TEMPLATE: &str = include_str!("page.html");
 const DATA: &str = "{data}";
-/// What the page looks like, with less and more as variables of the palette.
+/// The style sheet of pages, with the palette's colours for less and more as variables.
 static STYLE: LazyLock<String> = LazyLock::new(|| {
     let mut style = ":root {\n".to_owned();
     for (name, tone) in [("less", LESS), ("more", MORE)] {
@@ -26,7 +26,8 @@ static STYLE: LazyLock<String> = LazyLock::new(|| {
     }
     style + "}\n" + include_str!("account.css") + include_str!("page.css")
 });
-/// One function, so that no name of it is a window's. Its comments are for who reads the source.
+/// The script of pages. It is one function, so that its names do not become properties of `window`. Comments are
+/// removed.
 static SCRIPT: LazyLock<String> = LazyLock::new(|| {
     without_comments(concat!(
         "\"use strict\";\n(() => {\n",
@@ -34,7 +35,7 @@ static SCRIPT: LazyLock<String> = LazyLock::new(|| {
         include_str!("names.js"),
         include_str!("flame.js"),
         include_str!("zoom.js"),
-        include_str!("courses.js"),
+        include_str!("timelines.js"),
         include_str!("view.js"),
         include_str!("choose.js"),
         include_str!("table.js"),
@@ -44,7 +45,7 @@ static SCRIPT: LazyLock<String> = LazyLock::new(|| {
     ))
 });
 
-/// Our script without the lines that hold nothing but a comment. No text in it goes over several lines.
+/// Removes blank lines and lines that contain only a comment from the script. The script has no multi-line strings.
 fn without_comments(script: &str) -> String {
     let mut is_comment = false;
     let code = script.split_inclusive('\n').filter(|line| {
@@ -57,24 +58,25 @@ fn without_comments(script: &str) -> String {
     code.collect()
 }
 
-/// Script and style of all pages, as a policy (CSP) names them: what shows pages in a frame of its own has to allow both.
+/// Returns the hashes of the script and the style of all pages for a content security policy. A site that embeds pages
+/// has to allow both.
 pub fn page_hashes() -> [String; 2] {
     [&SCRIPT, &STYLE].map(|text| format!("sha256-{}", STANDARD.encode(Sha256::digest(text.as_bytes()))))
 }
 
-/// The style of all pages, for what is shown around one.
+/// Returns the style sheet of all pages, for use around an embedded page.
 pub fn page_style() -> &'static str {
     &STYLE
 }
 
-/// Puts the page together. Each mark of the template is looked for after the one before it, so nothing that is
-/// put in is ever read as a mark. `panels` and `source` are HTML: explanations and a listing, escaped by who made them.
+/// Fills the template. Each placeholder is searched after the previous one, so inserted text is never taken for a
+/// placeholder. `panels` and `source` are HTML (explanations and a listing) whose creators escaped all text.
 pub(super) fn fill(title: &str, panels: &str, source: &str, data: &Value) -> String {
     let [script, style] = page_hashes();
     let policy =
         format!("default-src 'none'; script-src '{script}'; style-src '{style}'; base-uri 'none'; form-action 'none'");
     let title = escape(title);
-    let mut out = Page(String::with_capacity(TEMPLATE.len() + STYLE.len() + SCRIPT.len() + 1024));
+    let mut out = PageWriter(String::with_capacity(TEMPLATE.len() + STYLE.len() + SCRIPT.len() + 1024));
     let mut rest = TEMPLATE;
     for (mark, text) in [
         ("{policy}", policy.as_str()),
@@ -89,7 +91,7 @@ pub(super) fn fill(title: &str, panels: &str, source: &str, data: &Value) -> Str
         out.0.push_str(before);
         out.0.push_str(text);
         if mark == DATA {
-            // Into a text, which takes all of it.
+            // Writing to a String cannot fail.
             let _ = data.serialize(&mut Serializer::with_formatter(&mut out, WithoutTags));
         }
         rest = after;
@@ -98,10 +100,10 @@ pub(super) fn fill(title: &str, panels: &str, source: &str, data: &Value) -> Str
     out.0
 }
 
-/// The page while it is written.
-struct Page(String);
+/// Collects the page while it is written.
+struct PageWriter(String);
 
-impl io::Write for Page {
+impl io::Write for PageWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.push_str(std::str::from_utf8(bytes).map_err(io::Error::other)?);
         Ok(bytes.len())
@@ -112,7 +114,7 @@ impl io::Write for Page {
     }
 }
 
-/// JSON in which no tag begins. Outside of texts it has no `<`.
+/// Formats JSON without any `<`, so that the data cannot contain an HTML tag. JSON has `<` in strings only.
 struct WithoutTags;
 
 impl Formatter for WithoutTags {

@@ -1,24 +1,24 @@
-// The flame graph: its colours, how it is drawn on the canvas, and which node is where.
+// The flame graph: colours, drawing on the canvas, and the positions of nodes.
 
 // ---------------------------------------------------------------- colours
 
 const MODES = [
-  ["max", "larger side", "Width: the larger side of each stack, so that what vanished is as wide as it was (1)"],
+  ["max", "larger side", "Width: the larger side of each stack; vanished stacks keep their width (1)"],
   ["base", "base", "Width: the base (2)"],
   ["new", "new", "Width: the new side (3)"],
-  ["delta", "change", "Width: how much each stack changed, either way (4)"],
+  ["delta", "change", "Width: the change of each stack in either direction (4)"],
 ];
 const WIDTHS = {
   max: "the larger side of each stack", base: "base", new: "new",
-  delta: "the change of each stack, either way; colour: which way they went together",
+  delta: "the change of each stack in either direction; colour: the net direction",
 };
 const STEPS = 32;
-const LETTER = 7;                              // pixels of a letter: boxes side by side that are narrower look like one
-const FADED = 0.6, DIM = 0.25;                 // of a box's colour: callers of what is zoomed in on; what is not pointed out
-const READABLE = 4.5;                          // the least contrast of letters (WCAG 1.4.3)
+const LETTER = 7;                              // width of a letter in pixels: narrower adjacent boxes look like one box
+const FADED = 0.6, DIM = 0.25;                 // opacity of the zoomed box's callers, and of boxes that are not highlighted
+const READABLE = 4.5;                          // minimum contrast of text (WCAG 1.4.3)
 let palette;
 
-/** The colours of the swatches, which the style sheet gives: mixed for each step from less to more. */
+/** Reads the colours of the swatches, which the style sheet defines, and mixes the steps from less to more. */
 function readPalette() {
   const colour = (name) => {
     const [r, g, b] = getComputedStyle(document.querySelector(".s-" + name)).backgroundColor.match(/[\d.]+/g).map(Number);
@@ -36,7 +36,7 @@ function readPalette() {
     }
     return { strong: css(strong), quiet: css(quiet) };
   };
-  // A box that lets the page through is on the page's paper.
+  // A translucent box lets the page's background through.
   const on = (c, part) => inks(mix(card, c, part));
   const box = (c) => ({ fill: css(c), ink: { 1: on(c, 1), [FADED]: on(c, FADED), [DIM]: on(c, DIM) } });
   const [oneA, oneB] = ["one-a", "one-b"].map(colour);
@@ -54,12 +54,12 @@ function readPalette() {
   palette = {
     change, one, card: css(card), text: css(colour("text")), accent: css(colour("accent")), less: css(less),
     root: box(same), pruned: box(mix(card, same, 0.55)),
-    // Its letters stand on a plate of paper.
+    // Text on hatching gets a plate in the colour of the background.
     gone: { ...box(card), fill: context.createPattern(hatch, "repeat") },
   };
 }
 
-/** How far two colours are from each other in lightness: from 1 to 21 (WCAG 2.2, "contrast ratio"). */
+/** Returns the contrast ratio of two colours, from 1 to 21 (WCAG 2.2, "contrast ratio"). */
 function contrast(a, b) {
   const linear = (v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
   const luminance = ([r, g, b]) => 0.2126 * linear(r / 255) + 0.7152 * linear(g / 255) + 0.0722 * linear(b / 255);
@@ -68,8 +68,9 @@ function contrast(a, b) {
 }
 
 /**
- * From -1 (vanished) to 1 (appeared): the change as a part of the larger side. Where the width is what changed either
- * way, it is a part of that: 1 if all stacks of a box rose, and even what nearly cancels shows its direction.
+ * Returns the change relative to the larger side, from -1 (vanished) to 1 (appeared). If the width shows change in
+ * either direction, returns the net change relative to the width: 1 if all stacks of a box rose. A nearly cancelled
+ * change still shows its direction.
  */
 function relative(t, node) {
   if (view.width === "delta") {
@@ -81,7 +82,7 @@ function relative(t, node) {
   return larger === 0 ? 0 : Math.max(-1, Math.min(1, (fresh - base) / larger));
 }
 
-/** One profile has no change to show: the colour tells packages apart. */
+/** A single profile has no change to show, so colours distinguish packages. */
 const packageShade = new Map();
 function shadeOf(name) {
   let shade = packageShade.get(name);
@@ -108,11 +109,11 @@ function boxOf(t, node) {
 
 const canvas = $("canvas"), context = canvas.getContext("2d");
 const FONT = "12px system-ui, 'Segoe UI', 'Liberation Sans', sans-serif";
-const PRINTED = 4000;                          // pixels of height that are printed at most
+const PRINTED = 4000;                          // maximum height of a printed graph in pixels
 let rows = 1, drawing = 0, painted = false, laidOut = "", printing = false;
-let pointer = null, hovered = -1;              // where the mouse is in the window, and on which node
+let pointer = null, hovered = -1;              // the mouse position in the window, and the node under it
 
-/** How a node is placed now: zoomed nodes' callers take the whole width. */
+/** Returns the current placement of nodes. Callers of the zoomed node take the whole width. */
 function place() {
   const t = tree(), width = t.width[view.width], left = leftOf(t, view.width), [begin, end] = span();
   const across = canvas.clientWidth, whole = width[view.zoom];
@@ -120,17 +121,17 @@ function place() {
   return { t, width, left, across, scale, from: left[view.zoom] + begin * whole };
 }
 
-/** The y of a depth, in the whole picture. */
+/** Returns the y coordinate of a depth in the whole picture. */
 const top = (depth) => (view.upward ? rows - 1 - depth : depth) * ROW;
 
-/** The room there is for the picture: most of the window, or what a frame has left. */
+/** Returns the maximum height of the picture: most of the window, or the free space in a frame. */
 function mostHeight() {
   if (printing) return PRINTED;
   if (hasTable) return Math.max(300, innerHeight * 0.62);
   return Math.max(6 * ROW, innerHeight - (document.body.offsetHeight - $("view").offsetHeight));
 }
 
-/** Gives the picture its height: the deepest box that is at least a pixel wide. */
+/** Sets the height of the picture, down to the deepest box that is wide enough to draw. */
 function layout() {
   const { t, width, scale } = place();
   let deepest = t.depth[view.zoom];
@@ -154,12 +155,12 @@ function layout() {
   laidOut = `${canvas.clientWidth} ${innerHeight}`;
 }
 
-/** Pixels of the canvas for one of the page. */
+/** Returns the number of canvas pixels per page pixel. */
 const sharpness = () => (printing ? 2 : devicePixelRatio || 1);
 
 function draw() {
   drawing = 0;
-  // A frame may have had no size yet when the page was laid out, and may get one without a word.
+  // A frame can be laid out before it has a size, and can get one without an event.
   if (laidOut !== `${canvas.clientWidth} ${innerHeight}`) layout();
   const { t, width, left, across, scale, from } = place();
   const ratio = sharpness(), height = canvas.height / ratio, scrolled = $("view").scrollTop;
@@ -174,7 +175,7 @@ function draw() {
     return;
   }
   const edges = new Path2D();
-  const strips = [];                    // of each depth: where a strip of thin boxes began and ended
+  const strips = [];                    // for each depth: where a strip of thin boxes begins and ends
   const zoomDepth = t.depth[view.zoom];
   const strip = (depth) => {
     const s = strips[depth];
@@ -188,7 +189,7 @@ function draw() {
   const box = (node, x, w, faded) => {
     const y = top(t.depth[node]) - scrolled;
     if (y > height || y + ROW < 0) return;
-    // Of what goes on beyond an edge, what is in sight has the name.
+    // If a box extends beyond an edge, the visible part gets the name.
     if (x < 0) { w += x; x = 0; }
     w = Math.min(w, across - x + 1);
     const { fill, ink } = boxOf(t, node);
@@ -248,7 +249,7 @@ function outline(node, thick) {
   context.lineWidth = 1;
 }
 
-/** Where a node is drawn, in the whole picture; null if it is not in what is zoomed in on. */
+/** Returns where a node is drawn in the whole picture, or null if it is outside of the zoomed box. */
 function spotOf(node) {
   const { t, width, left, across, scale, from } = place();
   const z = view.zoom;
@@ -258,7 +259,7 @@ function spotOf(node) {
 }
 
 const measured = new Map();
-/** The start of a text that fits. Texts are measured once; one that is far too long is not measured whole. */
+/** Returns the beginning of a text that fits. Measures each text once, and only the beginning of a very long text. */
 function fit(text, room) {
   const head = text.length > 400 ? text.slice(0, 400) : text;
   let width = measured.get(head);
@@ -269,7 +270,7 @@ function fit(text, room) {
   return n > 1 ? [head.slice(0, n) + "…", room] : ["", 0];
 }
 
-/** A box's text: the name, marked if it vanished or appeared, and both values where there is room. */
+/** Draws a box's text: the name, marked if it vanished or appeared, and both values if there is room. */
 function label(t, node, x, y, room, strong, quiet) {
   const name = nameOf(t, node);
   const mark = t.kind[node] === ROOT ? "" : vanished(t, node) ? "− " : appeared(t, node) ? "+ " : "";
@@ -281,7 +282,7 @@ function label(t, node, x, y, room, strong, quiet) {
   if (!text) return;
   const values = valuesIn(t, node, room - used - 14);
   if (boxOf(t, node) === palette.gone) {
-    // Letters on hatching are hard to read.
+    // Text is hard to read on hatching.
     context.fillStyle = palette.card;
     context.fillRect(x - 2, y - 8, used + 4 + (values ? 10 + context.measureText(values).width : 0), 15);
   }
@@ -291,7 +292,7 @@ function label(t, node, x, y, room, strong, quiet) {
   if (values) context.fillText(values, x + used + 10, y);
 }
 
-/** As much as fits of both values and the growth; "" if that is nothing. */
+/** Returns as much of both values and the growth as fits, or "". */
 function valuesIn(t, node, room) {
   if (room < 40) return "";
   const base = t.base[node], fresh = t.new[node];
@@ -302,8 +303,8 @@ function valuesIn(t, node, room) {
 }
 
 /**
- * Finds what is under the mouse now, and says it beside the mouse. Whatever is drawn anew, moved or covered comes
- * through here, so a tooltip can't outlive what it describes.
+ * Finds the node under the mouse and shows its tooltip. Every redraw, scroll and overlap goes through this function, so
+ * a tooltip cannot outlive its node.
  */
 function hover() {
   hovered = -1;
@@ -317,7 +318,7 @@ function hover() {
 
 function redraw() { if (!drawing) drawing = requestAnimationFrame(draw); }
 
-/** The node under a point of the canvas, or -1. */
+/** Returns the node at a point of the canvas, or -1. */
 function nodeAt(px, py) {
   const { t, width, left, across, scale, from } = place();
   const row = Math.floor((py + $("view").scrollTop) / ROW), depth = view.upward ? rows - 1 - row : row;
@@ -327,10 +328,10 @@ function nodeAt(px, py) {
     while (t.depth[node] > depth) node = t.parent[node];
     return node;
   }
-  const at = from + px / scale;
+  const position = from + px / scale;
   while (t.depth[node] < depth) {
     let next = -1;
-    for (const child of childrenOf(t, node)) if (left[child] <= at && at < left[child] + width[child]) { next = child; break; }
+    for (const child of childrenOf(t, node)) if (left[child] <= position && position < left[child] + width[child]) { next = child; break; }
     if (next < 0) return -1;
     node = next;
   }

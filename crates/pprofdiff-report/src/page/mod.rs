@@ -1,15 +1,18 @@
-//! The page: one HTML file with summary, explanation, flame graph, table, callers and callees, call graph, and source
-//! lines if there are sources. It asks nobody for anything. `series` makes that of many builds of the same parts.
+//! The interactive page: one HTML file with a summary, the explanation, flame graph, table, callers and callees, call
+//! graph, and source lines if sources are available. It makes no requests. `series` builds the page of many builds from
+//! the same parts.
 //!
-//! The assets beside this file are what a browser runs; the profile is data in a block of JSON that no browser
-//! executes. Names are from strangers: here every `<` becomes `\u003c`, so that nothing can end the block, and
-//! the page sets them as text only. Should both fail, the page's policy (CSP) allows no script and no
-//! style but the page's own, by their hashes, and no request at all.
+//! The assets in this folder run in the browser. The profile is data in a block of JSON that browsers do not execute.
+//! Names in profiles are untrusted: `<` is written as `\u003c`, so that no name can end the block, and the script
+//! inserts names as text only. If both protections fail, the page's content security policy still permits no script and
+//! style except the page's own (identified by hash), and no requests.
 //!
-//! What moved most, beside the total, is by flat: by cum, the first five would be callers of each other. Source lines
-//! are made with the page, of a few functions: whole trees of sources have no place in a file that is mailed.
+//! The frames that moved most, next to the total, are ranked by flat cost. By cum cost, the first five would be callers
+//! of each other. The page contains source lines of a few functions only, because complete source trees do not belong
+//! in a file that is sent by mail.
 //!
-//! The flame graph is a canvas and not SVG: measured with 50,000 frames. The table says the same to a screen reader.
+//! The flame graph is a canvas instead of SVG, a choice based on measurements with 50,000 frames. Screen readers get the
+//! same information from the table.
 
 mod columns;
 mod file;
@@ -36,23 +39,23 @@ use crate::svg::svg_within;
 use crate::view::View;
 use file::fill;
 pub use file::{page_hashes, page_style};
-use names::{Names, visible};
+use names::{PageNames, visible};
+use pprofdiff::cancellation;
 use pprofdiff::explain::{CauseKind, Evidence, ExplainOptions, Explanation, FEW_SAMPLES};
 use pprofdiff::flame::{Flame, FlameOptions};
 use pprofdiff::graph::{Graph, GraphOptions};
 use pprofdiff::list::SourceCode;
 use pprofdiff::random::HashMap;
 use pprofdiff::units;
-use pprofdiff::work;
 use pprofdiff::{Diff, Measure, Normalize, Pair, Query, Side, Sort, Summary, TopRow, are_system};
 use pprofdiff::{Error, Result, parallel};
 pub(crate) use series::series_page;
-use views::{Chance, Table, bits, drawn_frames, flame, mover_rows, movers, pair};
+use views::{ChanceMarker, PageFrames, bits, drawn_frames, flame, mover_rows, movers, pair};
 
 pub(crate) const FORMAT: Format = Format {
     name: "html",
     extensions: &["html", "htm"],
-    about: "one page for a browser: flame graph, table, call graph, source lines, every sample type",
+    about: "an interactive page: flame graph, table, call graph, source lines, every sample type",
     shows: |request| match request.view {
         _ if !request.query.extra_sample_types.is_empty() => None,
         View::Top { significant: false, .. } => {
@@ -66,7 +69,7 @@ pub(crate) const FORMAT: Format = Format {
     write: |report, out, _| match report {
         Report::Page(page) => out.write_all(page.html.as_bytes()),
         Report::Listing(listing) => out.write_all(to_html_page(listing).as_bytes()),
-        Report::Ranking(of) => out.write_all(ranking::ranking_page(of).as_bytes()),
+        Report::Ranking(ranking) => out.write_all(ranking::ranking_page(ranking).as_bytes()),
         _ => Err(unsupported()),
     },
     ..BASE
@@ -76,22 +79,22 @@ fn timelines(lasting: bool, sort: Sort, limit: Option<usize>) -> View {
     View::Timelines { lasting, sort, limit, options: PageOptions::default() }
 }
 
-/// What a page holds.
+/// Options of a page.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PageOptions {
-    /// As [`FlameOptions::min_width`].
+    /// The minimum width of a frame; see [`FlameOptions::min_width`].
     pub min_width: f64,
-    /// The most frames that all flame graphs of the page keep together: each sample type has two, one from the
-    /// root and one from the leaf.
+    /// The maximum number of frames in all flame graphs of the page together. Each sample type has two graphs, one from
+    /// the root and one from the leaf.
     pub max_frames: usize,
-    /// Only the flame graph, of the query's sample type; no table.
+    /// Only shows the flame graph of the query's sample type, without a table.
     pub only_flame: bool,
-    /// How causes are looked for.
+    /// Options of the explanation.
     pub explain: ExplainOptions,
 }
 
 impl Default for PageOptions {
-    /// 50,000 frames, which makes pages of at most a few MB.
+    /// Returns options with 50,000 frames, which limits pages to a few MB.
     fn default() -> PageOptions {
         PageOptions {
             min_width: FlameOptions::default().min_width,
@@ -101,40 +104,41 @@ impl Default for PageOptions {
         }
     }
 }
-/// Sample types that a page has at most. Programs have some ten; each has its graphs and its table.
+/// The maximum number of sample types on a page. Programs have about ten. Each has its own graphs and table.
 const MAX_TYPES: usize = 100;
-/// Sample types that are worked out at the same time, of few samples and of many: each takes memory by the number of stacks.
+/// The number of sample types that are computed concurrently, for few samples and for many. Each needs memory in
+/// proportion to the number of stacks.
 const TYPES_AT_A_TIME: [usize; 2] = [4, 2];
-/// Sample types that are explained: the query's, and of the others the first; of profiles with more samples than
-/// `MANY_SAMPLES` only the query's.
+/// The maximum number of explained sample types: the query's, then the first of the others. Profiles with more than
+/// [`MANY_SAMPLES`] samples only explain the query's.
 const MAX_EXPLAINED: usize = 4;
 const MANY_SAMPLES: usize = 50_000;
-/// The budget of all call graphs but that of the query's sample type, which has its own: for so many dense profiles, or
-/// ten times as many real ones.
+/// The layout budget that all sample types except the query's share, as a number of dense call graphs. A real call graph
+/// needs about a tenth of a dense one. The query's sample type has a budget of its own.
 const PICTURES: i64 = 3;
-/// Functions that the page lists the source lines of.
+/// The number of functions whose source lines the page contains.
 const LISTED: usize = 20;
 
-/// A page for a browser.
+/// An interactive HTML page.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Page {
-    /// The whole file.
+    /// The complete HTML file.
     pub html: String,
-    /// What it is of: "main.pb.gz → branch.pb.gz".
+    /// The title, such as "main.pb.gz → branch.pb.gz".
     pub title: String,
-    /// Boxes on top of each other, in the flame graph that is shown first.
+    /// The number of rows in the flame graph that is shown first.
     rows: u32,
-    /// Whether the account stands above it.
+    /// True if an explanation is shown above the flame graph.
     #[serde(default)]
     explained: bool,
 }
 
 impl Page {
-    /// The page in a frame, for notebooks: what is in it can run, but has no rights to what is around it.
+    /// Returns the page in an iframe for notebooks. Its scripts run, but the sandbox denies access to the notebook.
     pub fn framed(&self) -> String {
-        // The rows, and what is above and below them; no more than fits on a screen.
-        let (around, most) = if self.explained { (630, 1000) } else { (330, 720) };
-        let height = (self.rows.saturating_mul(20)).saturating_add(around).min(most);
+        // The height of the rows and of the content above and below, limited to the height of a screen.
+        let (around, max_height) = if self.explained { (630, 1000) } else { (330, 720) };
+        let height = (self.rows.saturating_mul(20)).saturating_add(around).min(max_height);
         format!(
             "<iframe sandbox=\"allow-scripts\" title=\"{}\" style=\"width:100%;height:{height}px;border:0\" \
              srcdoc=\"{}\"></iframe>",
@@ -144,35 +148,37 @@ impl Page {
     }
 }
 
-/// The page of a diff or of a single profile. Every sample type of the first hundred can be chosen in it; the query's,
-/// which it has in any case, comes first. What is left out is said.
+/// Builds the page of a diff or of a single profile. The reader can switch between the first hundred sample types. The
+/// query's sample type is always included and is shown first. Warnings on the page state what was omitted.
 ///
-/// Given `sources`, it also lists the source lines of the functions whose cum changed most, of those that have sources,
-/// with the costs of the query's sample type.
+/// With `sources`, the page also contains the source lines of the functions with the largest change in cum cost among
+/// the functions with sources, for the query's sample type.
 ///
 /// # Errors
-/// As [`Diff::measure`].
+/// Fails like [`Diff::measure`].
 pub fn page(diff: &Diff, query: &Query, options: &PageOptions, sources: Option<&dyn SourceCode>) -> Result<Page> {
     let selection = diff.select(query)?;
-    let wanted = diff.find_sample_type(query.sample_type.as_deref())?;
+    let selected_type = diff.find_sample_type(query.sample_type.as_deref())?;
     let all = diff.sample_types();
     let types: Vec<usize> = match options.only_flame {
-        true => vec![wanted],
-        // The one that is asked for takes the last place, should it have none.
-        false => (0..all.len()).filter(|&i| i < MAX_TYPES - usize::from(wanted >= MAX_TYPES) || i == wanted).collect(),
+        true => vec![selected_type],
+        // The query's sample type replaces the last one if it is beyond the limit.
+        false => (0..all.len())
+            .filter(|&i| i < MAX_TYPES - usize::from(selected_type >= MAX_TYPES) || i == selected_type)
+            .collect(),
     };
     let share = options.max_frames / (2 * types.len().max(1));
-    let mut names = Names::default();
+    let mut names = PageNames::default();
     let mut parts = Vec::with_capacity(types.len());
     let mut shown = None;
     let mut rows = 0;
     let mut pictures = Pictures {
-        of_wanted: LayoutBudget::for_pictures(1),
-        of_others: LayoutBudget::for_pictures(PICTURES),
+        selected_budget: LayoutBudget::for_pictures(1),
+        other_budget: LayoutBudget::for_pictures(PICTURES),
         without: 0,
     };
     let most_explained = if diff.n_samples() > MANY_SAMPLES { 1 } else { MAX_EXPLAINED };
-    let measure = |i: usize| match i == wanted {
+    let measure = |i: usize| match i == selected_type {
         true => selection.measure(query.sample_type.as_deref(), query.normalize),
         false => selection.measure_type(i, query.normalize),
     };
@@ -180,41 +186,41 @@ pub fn page(diff: &Diff, query: &Query, options: &PageOptions, sources: Option<&
     for (part, &i) in types.iter().enumerate() {
         match measure(i) {
             Ok(view) => {
-                if i == wanted {
+                if i == selected_type {
                     shown = Some((part, view.summary().clone()));
                 }
                 parts.push(Value::Null);
                 measured.push((part, view));
             }
-            // One type can't be normalized, perhaps; the others can.
-            Err(e) if i != wanted => {
+            // This type cannot be normalized, but others may be.
+            Err(e) if i != selected_type => {
                 parts.push(json!({"type": visible(&all[i].0), "error": visible(&e.to_string())}));
             }
             Err(e) => return Err(e),
         }
     }
     let why = || {
-        // The query's first, so that it has a place. Of two types with one name only the first can be asked for.
+        // The query's type comes first. If two types have the same name, only the first can be selected by name.
         let is_found = |part: usize| diff.find_sample_type(Some(&all[types[part]].0)).ok() == Some(types[part]);
         let mut candidates: Vec<usize> =
             measured.iter().map(|(part, _)| *part).filter(|&part| is_found(part)).collect();
-        candidates.sort_by_key(|&part| types[part] != wanted);
+        candidates.sort_by_key(|&part| types[part] != selected_type);
         let numbers: Vec<usize> = candidates.iter().map(|&part| types[part]).collect();
-        let found = selection.explain_types(&numbers, most_explained, &options.explain);
-        let part_of = |number: usize| types.iter().position(|&of| of == number).unwrap_or(0);
+        let explanations = selection.explain_types(&numbers, most_explained, &options.explain);
+        let part_of = |number: usize| types.iter().position(|&other| other == number).unwrap_or(0);
         let mut explained: Vec<(usize, Explanation)> =
-            found.into_iter().map(|(number, e)| (part_of(number), e)).collect();
+            explanations.into_iter().map(|(number, e)| (part_of(number), e)).collect();
         explained.sort_by_key(|(part, _)| *part);
         explained
     };
-    // Both take memory, so of many samples one after the other.
+    // Explaining and drawing both need memory, so run them one after another if there are many samples.
     let few = diff.n_samples() <= FEW_SAMPLES;
     let at_a_time = if few { TYPES_AT_A_TIME[0] } else { parallel::threads().min(TYPES_AT_A_TIME[1]) };
-    let draw = |some: &[(usize, Measure)], pictures: &mut Pictures, names: &mut Names| {
-        let mut views = parallel::map(some, |(_, view)| Views::from_measure(view, share, options));
-        let wanted = some.iter().position(|(part, _)| types[*part] == wanted);
-        pictures.draw(&mut views, wanted);
-        let part = |((_, view), views): (&(usize, Measure), Views)| (sample_type(view, &views, names), views);
+    let draw = |some: &[(usize, Measure)], pictures: &mut Pictures, names: &mut PageNames| {
+        let mut views = parallel::map(some, |(_, view)| PageViews::from_measure(view, share, options));
+        let selected_type = some.iter().position(|(part, _)| types[*part] == selected_type);
+        pictures.draw(&mut views, selected_type);
+        let part = |((_, view), views): (&(usize, Measure), PageViews)| (sample_type(view, &views, names), views);
         some.iter().zip(views).map(part).collect::<Vec<_>>()
     };
     let mut begin = || {
@@ -227,41 +233,41 @@ pub fn page(diff: &Diff, query: &Query, options: &PageOptions, sources: Option<&
         parallel::join(why, begin)
     } else {
         let explained = why();
-        work::begin_phase("drawing");
+        cancellation::begin_phase("drawing");
         (explained, begin())
     };
     let mut first = Some(first);
-    work::begin_phase("drawing");
+    cancellation::begin_phase("drawing");
     for some in measured.chunks(at_a_time) {
         let drawn = first.take().unwrap_or_else(|| draw(some, &mut pictures, &mut names));
-        for ((at, view), (mut part, views)) in some.iter().zip(drawn) {
-            if let Some((_, explanation)) = explained.iter().find(|(explained, _)| explained == at) {
+        for ((part_index, view), (mut part, views)) in some.iter().zip(drawn) {
+            if let Some((_, explanation)) = explained.iter().find(|(explained, _)| explained == part_index) {
                 mark_chance(&mut part, view, &views, explanation);
             }
-            parts[*at] = part;
-            if types[*at] == wanted {
+            parts[*part_index] = part;
+            if types[*part_index] == selected_type {
                 rows = views.depth() + 1;
             }
         }
     }
     let left_out = all.len() - types.len();
-    let Some((shown, summary)) = shown else { return Err(Error::query("there is no sample type to show")) };
+    let Some((shown, summary)) = shown else { return Err(Error::query("no sample type to show")) };
     let mut warnings: Vec<String> = summary.warnings.iter().map(|w| visible(w).into_owned()).collect();
     if !options.only_flame && left_out > 0 {
         warnings.push(format!(
-            "the page has {} of {} sample types; make another page of one that is missing",
+            "the page has {} of {} sample types; create another page for a missing one",
             types.len(),
             all.len()
         ));
     }
     if !options.only_flame && pictures.without > 0 {
         warnings.push(format!(
-            "the page has call graphs of {} of {} sample types; make another page of one that is missing",
+            "the page has call graphs of {} of {} sample types; create another page for a missing one",
             types.len() - pictures.without,
             types.len()
         ));
     }
-    say_left_out(&explained, &mut warnings);
+    add_omissions(&explained, &mut warnings);
     let data = json!({
         "base": summary.base.as_ref().map(|base| side(base, summary.sum)),
         "new": side(&summary.new, summary.sum),
@@ -273,23 +279,24 @@ pub fn page(diff: &Diff, query: &Query, options: &PageOptions, sources: Option<&
     Ok(assemble(title(&summary), data, parts, &explained, names, &source, rows))
 }
 
-/// The page of its parts, of which some are explained; `data` has what is not of a part, and which is shown first.
+/// Assembles the page from the parts of its sample types. `data` holds everything that does not belong to a part,
+/// including the index of the part to show first.
 fn assemble(
     title: String,
     mut data: Value,
     mut parts: Vec<Value>,
     explained: &[(usize, Explanation)],
-    names: Names,
+    names: PageNames,
     source: &str,
     rows: u32,
 ) -> Page {
-    for (at, explanation) in explained {
-        parts[*at]["causes"] = causes(explanation, &names);
+    for (part_index, explanation) in explained {
+        parts[*part_index]["causes"] = causes(explanation, &names);
     }
     let shown = data["shown"].as_u64().map_or(0, |shown| shown as usize);
     let panels = panels(explained, shown);
     data["generator"] = concat!("pprofdiff ", env!("CARGO_PKG_VERSION")).into();
-    // Which of them are the runtime's: those fold.
+    // Marks the runtime's frames, which the flame graph can fold.
     data["system"] = bits(are_system(&names.texts).into_iter()).into();
     data["names"] = names.texts.into();
     data["types"] = parts.into();
@@ -297,8 +304,8 @@ fn assemble(
     Page { html: fill(&format!("{title} · pprofdiff"), &panels, source, &data), title, rows, explained }
 }
 
-/// What explanations had no room for, each once.
-fn say_left_out(explained: &[(usize, Explanation)], warnings: &mut Vec<String>) {
+/// Adds warnings about everything that explanations omitted, without duplicates.
+fn add_omissions(explained: &[(usize, Explanation)], warnings: &mut Vec<String>) {
     for note in explained.iter().flat_map(|(_, e)| &e.left_out).map(|note| visible(note).into_owned()) {
         if !warnings.contains(&note) {
             warnings.push(note);
@@ -306,89 +313,92 @@ fn say_left_out(explained: &[(usize, Explanation)], warnings: &mut Vec<String>) 
     }
 }
 
-/// What the page opens with, a block for each sample type that is explained; that of the type `shown` is in sight.
+/// Returns the explanations at the top of the page, one block per explained sample type. Only the block of the type
+/// `shown` is visible.
 fn panels(explained: &[(usize, Explanation)], shown: usize) -> String {
     let mut html = String::new();
-    for (at, e) in explained {
-        let hidden = if *at == shown { "" } else { " hidden" };
-        let _ = write!(html, "<div data-type=\"{at}\"{hidden}>{}</div>", explain_panel(e));
+    for (part_index, e) in explained {
+        let hidden = if *part_index == shown { "" } else { " hidden" };
+        let _ = write!(html, "<div data-type=\"{part_index}\"{hidden}>{}</div>", explain_panel(e));
     }
     html
 }
 
-/// For each cause of an explanation, and for what is nearest to one, which frames of the page's are its function and the
-/// caller, and whether only the function itself costs more.
-fn causes(e: &Explanation, names: &Names) -> Value {
+/// Returns, for each cause of an explanation and for the best candidate, the page's frames of its functions and
+/// callers, and whether only the function's own cost changed.
+fn causes(e: &Explanation, names: &PageNames) -> Value {
     let mut ids: HashMap<Cow<str>, Vec<usize>> = HashMap::default();
     let causes = || e.causes.iter().chain(nearest_cause(e));
     let evidence = causes().map(|c| &c.evidence);
-    let spelled = evidence.flat_map(|of| of.functions.iter().chain(&of.callers).chain(&of.callees));
-    spelled.for_each(|name| drop(ids.insert(visible(name), Vec::new())));
+    let spellings =
+        evidence.flat_map(|frame_ids| frame_ids.functions.iter().chain(&frame_ids.callers).chain(&frame_ids.callees));
+    spellings.for_each(|name| drop(ids.insert(visible(name), Vec::new())));
     for (id, name) in names.texts.iter().enumerate() {
         if let Some(ids) = ids.get_mut(name.as_str()) {
             ids.push(id);
         }
     }
-    let of = |names: &[String]| names.iter().flat_map(|n| ids[&visible(n)].iter().copied()).collect::<Vec<_>>();
+    let frame_ids = |names: &[String]| names.iter().flat_map(|n| ids[&visible(n)].iter().copied()).collect::<Vec<_>>();
     let cause = |c: &pprofdiff::explain::Cause| {
         let Evidence { functions, callers, callees, .. } = &c.evidence;
-        // What it calls is pointed out where that is what changed.
+        // If the cause is a call, highlight the callee.
         let (functions, callers) = match callees.is_empty() {
-            true => (of(functions), of(callers)),
-            false => (of(callees), of(functions)),
+            true => (frame_ids(functions), frame_ids(callers)),
+            false => (frame_ids(callees), frame_ids(functions)),
         };
         json!({"functions": functions, "callers": callers, "own": c.kind == CauseKind::Own})
     };
     causes().map(cause).collect()
 }
 
-/// What a sample type's part of the page is made of.
-struct Views {
+/// The data of a sample type's part of the page.
+struct PageViews {
     down: Flame,
     up: Flame,
-    /// The total of what filters leave, if there are any.
+    /// The total after filters, if filters are set.
     kept: Option<Pair>,
-    /// Nothing of pages of a flame graph only.
+    /// `None` if the page only shows a flame graph.
     frames: Option<FrameViews>,
 }
 
-/// Of frames: which rose and fell most, the graph of them, and the table.
+/// The frames that rose and fell most, the call graph and the table.
 struct FrameViews {
     rose: Vec<TopRow>,
     fell: Vec<TopRow>,
     graph: Graph,
-    /// The graph's, once it is drawn; nothing where there was no room, or is nothing to draw.
+    /// The picture of the graph. `None` before drawing, for an empty graph, and if the budget is used up.
     picture: Option<String>,
-    table: Table,
+    table: PageFrames,
 }
 
-/// What the call graphs of a page may cost to lay out: that of the sample type that was asked for, and all others together.
+/// The layout budgets of a page's call graphs: one for the query's sample type, and one for all others together.
 struct Pictures {
-    of_wanted: LayoutBudget,
-    of_others: LayoutBudget,
-    /// How many sample types have none for want of room.
+    selected_budget: LayoutBudget,
+    other_budget: LayoutBudget,
+    /// The number of sample types without a call graph because the budget was used up.
     without: usize,
 }
 
 impl Pictures {
-    /// Draws the call graphs of some sample types, of which one may be that which was asked for.
-    fn draw(&mut self, views: &mut [Views], wanted: Option<usize>) {
-        let (before, behind) = views.split_at_mut(wanted.unwrap_or(views.len()));
-        let (of_wanted, behind) = behind.split_at_mut(behind.len().min(1));
-        let draw = |views: &mut dyn Iterator<Item = &mut Views>, budget: &mut LayoutBudget| {
+    /// Draws the call graphs of some sample types. `selected` is the index of the query's sample type, if it is one of
+    /// them.
+    fn draw(&mut self, views: &mut [PageViews], selected_index: Option<usize>) {
+        let (before, behind) = views.split_at_mut(selected_index.unwrap_or(views.len()));
+        let (selected, behind) = behind.split_at_mut(behind.len().min(1));
+        let draw = |views: &mut dyn Iterator<Item = &mut PageViews>, budget: &mut LayoutBudget| {
             views.map(|views| usize::from(!views.draw(budget))).sum::<usize>()
         };
-        // What one leaves to the next follows from their order.
+        // The graphs of one budget are drawn in order, so the result is deterministic.
         let without = parallel::join(
-            || draw(&mut of_wanted.iter_mut(), &mut self.of_wanted),
-            || draw(&mut before.iter_mut().chain(behind), &mut self.of_others),
+            || draw(&mut selected.iter_mut(), &mut self.selected_budget),
+            || draw(&mut before.iter_mut().chain(behind), &mut self.other_budget),
         );
         self.without += without.0 + without.1;
     }
 }
 
-impl Views {
-    fn from_measure(view: &Measure, max_frames: usize, options: &PageOptions) -> Views {
+impl PageViews {
+    fn from_measure(view: &Measure, max_frames: usize, options: &PageOptions) -> PageViews {
         let flames = || {
             let stacks = view.matched_stacks();
             let grow = |inverted| {
@@ -415,30 +425,30 @@ impl Views {
             fell: movers(&top, |delta| delta < 0),
             graph,
             picture: None,
-            table: Table::new(view, top, &[&down, &up], max_frames / 4),
+            table: PageFrames::new(view, top, &[&down, &up], max_frames / 4),
         });
-        Views { down, up, kept, frames }
+        PageViews { down, up, kept, frames }
     }
 
-    /// How deep the graph is that is shown first.
+    /// Returns the depth of the graph that is shown first.
     fn depth(&self) -> u32 {
         self.down.nodes.iter().map(|n| n.depth).max().unwrap_or(0)
     }
 
-    /// Draws the call graph. False if there was no room for it.
+    /// Draws the call graph. Returns false if the budget is used up.
     fn draw(&mut self, budget: &mut LayoutBudget) -> bool {
         let is_used_up = budget.is_used_up();
-        if let Some(frames) = self.frames.as_mut().filter(|of| !is_used_up && !of.graph.nodes.is_empty()) {
+        if let Some(frames) = self.frames.as_mut().filter(|frames| !is_used_up && !frames.graph.nodes.is_empty()) {
             frames.picture = svg_within(&frames.graph, budget).ok();
         }
         !is_used_up
     }
 }
 
-/// One sample type: its totals, both flame graphs, the table, and the call graph that was drawn.
-fn sample_type(view: &Measure, views: &Views, names: &mut Names) -> Value {
+/// Returns the part of a sample type: its totals, both flame graphs, the table, and the call graph.
+fn sample_type(view: &Measure, views: &PageViews, names: &mut PageNames) -> Value {
     let s = view.summary();
-    let Views { down, up, kept, frames } = views;
+    let PageViews { down, up, kept, frames } = views;
     let mut part = json!({
         "type": visible(&s.sample_type),
         "unit": visible(&s.unit),
@@ -462,11 +472,11 @@ fn sample_type(view: &Measure, views: &Views, names: &mut Names) -> Value {
     part
 }
 
-/// Says of one sample type what is no more than chance.
-fn mark_chance(part: &mut Value, view: &Measure, views: &Views, e: &Explanation) {
+/// Marks the values of a sample type that are within chance.
+fn mark_chance(part: &mut Value, view: &Measure, views: &PageViews, e: &Explanation) {
     let s = view.summary();
     let (m0, m1) = if s.sum { e.noise.runs } else { (1, 1) };
-    let chance = Chance {
+    let chance = ChanceMarker {
         e,
         factor: s.factor,
         runs: [m0 as f64, m1 as f64],
@@ -481,16 +491,17 @@ fn mark_chance(part: &mut Value, view: &Measure, views: &Views, e: &Explanation)
     }
 }
 
-/// The listing, as HTML; nothing if no function has sources.
+/// Returns the listing as HTML, or an empty string if no function has sources.
 fn source(diff: &Diff, query: &Query, sources: &dyn SourceCode) -> Result<String> {
     let listing = diff.list_with_sources(query, LISTED, sources)?;
     if listing.routines.is_empty() {
         return Ok(String::new());
     }
     let (s, n) = (&listing.summary, listing.routines.len());
-    let of = escape(&visible(&format!("{} ({})", s.sample_type, s.unit)));
-    let what = if s.base.is_some() { "whose cum changed most" } else { "with the largest cum" };
-    let mut html = format!("<div class=\"note\">{of}: the {n} functions {what}, of those that have sources</div>");
+    let sample_type = escape(&visible(&format!("{} ({})", s.sample_type, s.unit)));
+    let order = if s.base.is_some() { "with the largest change in cum" } else { "with the largest cum" };
+    let mut html =
+        format!("<div class=\"note\">{sample_type}: the {n} functions {order} among those with sources</div>");
     push_routines(&listing, &mut html);
     Ok(html)
 }
@@ -505,7 +516,7 @@ fn side(s: &Side, sum: bool) -> Value {
     })
 }
 
-/// What the question was, besides the sample type.
+/// Returns the settings of the query, except its sample type.
 fn settings(s: &Summary) -> Vec<String> {
     let mut settings: Vec<String> = s.query.settings().iter().map(|text| visible(text).into_owned()).collect();
     if s.query.normalize != Normalize::None {

@@ -1,13 +1,13 @@
-// Names that fit: what is left out first is what tells least, as pprof does it.
+// Shortens names to fit. Like pprof, it omits the least informative part first.
 
-/** A name without its path: where the whole does not fit, its end says more than its beginning (`headers.Classify`). */
+/** Removes the path. The end of a name is more informative than its beginning (`headers.Classify`). */
 const shortName = (name) => name.replace(/^[^\s<([]*\//, "");
 
-/** What stands in brackets, and arguments: `slices.Sort[go.shape.int]`, `std::sort<int*>(int*, int*)`. */
+/** Removes type parameters and arguments: `slices.Sort[go.shape.int]`, `std::sort<int*>(int*, int*)`. */
 function withoutBrackets(name) {
   let depth = 0, out = "";
   for (const c of name) {
-    // A name that begins with one, as `<T as Trait>::f` or `(*Reader).Next`, says something in it.
+    // A leading bracket is part of the name, as in `<T as Trait>::f` or `(*Reader).Next`.
     if ("<[(".includes(c) && (depth > 0 || (out && !/[.:]$/.test(out)))) depth++;
     else if (depth > 0) depth -= +">])".includes(c);
     else out += c;
@@ -15,12 +15,14 @@ function withoutBrackets(name) {
   return out || name;
 }
 
-/** Without its packages or namespaces: `Classify`, `(*Reader).Next`, `push_back`; a closure with whose it is: `run.func1`. */
+/**
+ * Removes packages and namespaces: `Classify`, `(*Reader).Next`, `push_back`. A closure keeps its owner: `run.func1`.
+ */
 const NAME = String.raw`[^.:()<>[\]{}]+`, CLOSURE = String.raw`func\d+|\{\{?[^{}]*\}?\}`;
 const LAST = new RegExp(String.raw`(?:^|[.:])((?:\(\*?[^()]*\)[.:]+)?(?:${NAME}(?:\{\{[^{}]*\}\})?|(?:${NAME}[.:]+)?(?:${CLOSURE})))$`);
 const lastName = (name) => LAST.exec(name)?.[1] ?? name;
 
-/** A name in all its lengths, the whole first. */
+/** Returns a name in all its lengths, the full name first. */
 const shorterNames = new Map();
 function lengthsOf(name) {
   let lengths = shorterNames.get(name);

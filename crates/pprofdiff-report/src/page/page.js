@@ -1,32 +1,32 @@
-// Draws everything as `view` says, and sets up what people do with it: buttons, keys, the pointer.
+// Draws everything from `view`, and sets up the controls: buttons, keys, the pointer.
 //
-//     data block -> types (trees and table as typed arrays) -> view (what is looked at) -> drawn
+//     data block -> types (trees and table as typed arrays) -> view (the reader's choices) -> drawing
 
-/** What the tables were last made for: they are made anew only if that changed. */
-let tabled = "", graphed = "";
+/** The state for which the tables and the call graph were last built. They are rebuilt only if it changes. */
+let tableKey = "", graphKey = "";
 
-/** Draws everything as `view` says; `field` is what is typed into, if it is that. */
+/** Draws everything from `view`. `field` is the field that the reader is typing into, if any. */
 function show(field = "") {
   document.documentElement.dataset.theme = printing ? "light" : view.theme;
   document.documentElement.classList.toggle("printing", printing);
   if (!palette) readPalette();
-  const of = `${view.type} ${view.sort} ${view.descending} ${view.filter} ${view.grey} ${view.columns}`;
+  const newTableKey = `${view.type} ${view.sort} ${view.descending} ${view.filter} ${view.grey} ${view.columns}`;
   if ($("search").value !== view.search) $("search").value = view.search;
-  if (tabled !== of) {
+  if (tableKey !== newTableKey) {
     if ($("filter").value !== view.filter) $("filter").value = view.filter;
     showSummary();
     showWhy();
     showMovers();
     showTable();
-    tabled = of;
+    tableKey = newTableKey;
   }
   if (courses) showCourses();
   point();
   showControls();
   showTabs();
-  // What a phone does not show has no size to be laid out by.
-  const graph = `${view.type} ${narrow.matches && view.tab === "callgraph"}`;
-  if (graphed !== graph) { showCallGraph(); showControls(); graphed = graph; }
+  // On a phone, a hidden call graph has no size for its layout.
+  const newGraphKey = `${view.type} ${narrow.matches && view.tab === "callgraph"}`;
+  if (graphKey !== newGraphKey) { showCallGraph(); showControls(); graphKey = newGraphKey; }
   showPruned();
   showEdges();
   showPane();
@@ -40,26 +40,26 @@ function show(field = "") {
   tell();
 }
 
-/** [key, what it does, how]; without `how` the canvas knows it. */
+/** [key, description, action]. Keys without an action are handled by the canvas. */
 const KEYS = [
   ["/", "search", () => $("search").focus()],
   ...(twoSided ? MODES.map(([mode], i) => [String(i + 1), `width: ${WIDTHS[mode]}`, () => setWidth(mode)]) : []),
   ["i", "by callee: from the leaf to its callers, or back", () => $("inverted").click()],
   ["f", "root at the bottom, or at the top", () => $("upward").click()],
-  ["r", "what calls of the runtime cost is one box, or all of them", () => $("fold").click()],
-  ["g", "what is no more than chance is grey, or not", () => $("grey").click()],
-  ["Arrows", "walk the stacks, once the graph was clicked; with Shift, move along"],
+  ["r", "fold or unfold runtime calls", () => $("fold").click()],
+  ["g", "grey out changes within noise, or not", () => $("grey").click()],
+  ["Arrows", "walk the stacks after a click on the graph; with Shift, move sideways"],
   ["Enter", "zoom in on the selected box"],
-  ["Wheel", "with Ctrl, or a pinch: zoom in or out there; a drag moves"],
-  ["+", "zoom in; in the call graph, that", () => zoomFocused(1.5)],
+  ["Wheel", "with Ctrl, or pinch: zoom at the pointer; drag to move"],
+  ["+", "zoom in: the call graph if it has the focus, otherwise the flame graph", () => zoomFocused(1.5)],
   ["-", "zoom out", () => zoomFocused(1 / 1.5)],
-  ["Backspace", "back: undo what was chosen last", back],
+  ["Backspace", "back: undo the last choice", back],
   ["0", "show all", reset],
   ["Esc", "show all; in the search, clear it"],
   ["c", "copy the selected stack", copyStack],
-  ["e", "callers, callees and source lines of the chosen function", () => $("open").click()],
-  ["t", "theme: dark, light or as the system", () => $("theme").click()],
-  ["?", "these keys", () => $("help").click()],
+  ["e", "callers, callees and source lines of the selected function", () => $("open").click()],
+  ["t", "theme: dark, light or system", () => $("theme").click()],
+  ["?", "show these keys", () => $("help").click()],
 ];
 
 function controls() {
@@ -77,7 +77,7 @@ function controls() {
   $("type").onchange = () => changeTree(() => {
     view.type = Number($("type").value);
     view.cause = -1;
-    // Of a series: the largest course of that change.
+    // For a series: the largest timeline of this change.
     const course = courses ? courses.rows.findIndex((row) => row.part === view.type) : -1;
     if (course >= 0) [view.course, view.fn, view.find] = [course, courses.rows[course].frame, true];
   }, true);
@@ -145,7 +145,7 @@ function controls() {
     hover();
     if (hovered !== before) redraw();
   };
-  // A finger points at nothing once it is lifted: what it touched is told below the graph.
+  // Touch has no hovering. The details of a touched box are shown below the graph.
   canvas.onpointermove = (e) => { if (e.pointerType !== "touch") follow({ x: e.clientX, y: e.clientY }); };
   canvas.onpointerleave = () => follow(null);
   zoomFlame();
@@ -167,7 +167,7 @@ function controls() {
     if ($("keys").open) return;
     if (e.key === "Escape") {
       follow(null);
-      // What was clicked in the pane may be gone from it.
+      // The clicked element may no longer be in the pane.
       if (view.pane && (e.target === document.body || $("pane").contains(e.target))) { $("open").click(); $("open").focus(); } else if (view.cause >= 0) choose(-1);
     }
     if (e.target.closest("input, select") || e.ctrlKey || e.metaKey || e.altKey) {
@@ -179,7 +179,7 @@ function controls() {
   });
   addEventListener("resize", () => { showControls(); if (courses) showCourse(); redraw(); });
   new ResizeObserver(redraw).observe(document.body);
-  narrow.addEventListener("change", () => { tabled = ""; show(); });
+  narrow.addEventListener("change", () => { tableKey = ""; show(); });
   for (const [event, on] of [["beforeprint", true], ["afterprint", false]]) {
     addEventListener(event, () => {
       const folds = document.querySelectorAll("#about > details, #why details");
@@ -203,7 +203,7 @@ function setWidth(mode) {
   show();
 }
 
-/** Of what the keyboard is in: the call graph or, as everywhere else, the flame graph. */
+/** Zooms the call graph if it has the keyboard focus, otherwise the flame graph. */
 const zoomFocused = (factor) => ($("callgraph").contains(document.activeElement) ? zoomGraphBy : zoomByKey)(factor);
 
 function reset() {
@@ -216,7 +216,7 @@ function reset() {
   show();
 }
 
-/** The theme changed, and with it all colours. */
+/** Redraws everything after a change of theme. */
 function repaint() {
   palette = null;
   show();
@@ -226,8 +226,8 @@ for (const name of ["less", "same", "more", "one-a", "one-b", "card", "text", "a
 if (twoSided) {
   const key = (className, text) => [element("i", undefined, className), element("span", text)];
   $("legend").append(element("span", "less"), element("i", undefined, "ramp"), element("span", "more"),
-    ...key("gone", "vanished (−)"), ...key("came", "appeared (+)"), ...key("chance", "no more than chance"), element("span", "", "width"));
-} else $("legend").textContent = "Colours tell packages apart.";
+    ...key("gone", "vanished (−)"), ...key("came", "appeared (+)"), ...key("chance", "within noise"), element("span", "", "width"));
+} else $("legend").textContent = "Colours distinguish packages.";
 document.body.classList.toggle("bare", !hasTable);
 $("source").hidden = !$("source").querySelector("table");
 if (courses) {

@@ -1,5 +1,5 @@
-//! The page of a ranking: the causes that several pairs share, then the pairs; each opens, with all that is said of it. It can be
-//! read without a script, and has none.
+//! The page of a ranking: the causes that several pairs share, then the pairs. Each can be expanded to show all
+//! details. The page contains no script.
 
 use std::fmt::Write;
 
@@ -15,16 +15,16 @@ use pprofdiff::Pair;
 use pprofdiff::explain::Verdict;
 use pprofdiff::fleet::{RankedPair, Ranking, SharedCause};
 
-/// Pairs of the page. Those that changed come first.
+/// The maximum number of pairs on the page. Changed pairs come first.
 const MAX_PAIRS: usize = 2000;
-/// Causes that pairs share: more than anybody reads.
+/// The maximum number of shared causes on the page.
 const MAX_SHARED: usize = 100;
 
-/// The whole page. Everything from the input is escaped.
-pub(super) fn ranking_page(of: &Ranking) -> String {
+/// Returns the complete page. All text from the input is escaped.
+pub(super) fn ranking_page(ranking: &Ranking) -> String {
     let style = format!("{}{}", page_style(), include_str!("ranking.css"));
     let hash = STANDARD.encode(Sha256::digest(style.as_bytes()));
-    let title = escape(&head(of));
+    let title = escape(&head(ranking));
     let mut html = format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'sha256-{hash}'; \
@@ -32,30 +32,30 @@ pub(super) fn ranking_page(of: &Ranking) -> String {
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n<title>{title}</title>\n<style>{style}</style>\n</head>\n\
          <body class=\"ranking\">\n<header><h1>{title}</h1><p><b>{}</b> of all: {}</p></header>\n<main>\n",
-        escape(&of.summary.sample_type),
-        escape_ours(&total(&of.summary, "→"))
+        escape(&ranking.summary.sample_type),
+        escape_ours(&total(&ranking.summary, "→"))
     );
-    let most = of.rows.unwrap_or(usize::MAX);
-    let shared = &of.shared[..of.shared.len().min(MAX_SHARED).min(most)];
+    let max_rows = ranking.rows.unwrap_or(usize::MAX);
+    let shared = &ranking.shared[..ranking.shared.len().min(MAX_SHARED).min(max_rows)];
     if !shared.is_empty() {
         let _ = writeln!(
             html,
             "<section aria-labelledby=\"shared\"><h2 id=\"shared\">Causes that several pairs share{}</h2>",
-            left_out(shared.len(), of.shared.len(), "cause")
+            left_out(shared.len(), ranking.shared.len(), "cause")
         );
-        let cost = cost(of, shared.iter().map(|cause| sides(cause.base, cause.new)));
-        shared.iter().for_each(|cause| push_shared(of, cause, cost, &mut html));
+        let cost = cost(ranking, shared.iter().map(|cause| sides(cause.base, cause.new)));
+        shared.iter().for_each(|cause| push_shared(ranking, cause, cost, &mut html));
         html.push_str("</section>\n");
     }
-    let common = &of.common[..of.common.len().min(MAX_SHARED).min(most)];
+    let common = &ranking.common[..ranking.common.len().min(MAX_SHARED).min(max_rows)];
     if !common.is_empty() {
         let _ = writeln!(
             html,
             "<section aria-labelledby=\"common\"><h2 id=\"common\">Small changes that many pairs share, each within chance by \
              itself{}</h2>",
-            left_out(common.len(), of.common.len(), "function")
+            left_out(common.len(), ranking.common.len(), "function")
         );
-        let cost = cost(of, common.iter().map(|change| sides(change.base, change.new)));
+        let cost = cost(ranking, common.iter().map(|change| sides(change.base, change.new)));
         for change in common {
             let _ = writeln!(
                 html,
@@ -70,16 +70,16 @@ pub(super) fn ranking_page(of: &Ranking) -> String {
         }
         html.push_str("</section>\n");
     }
-    let pairs = &of.pairs[..of.pairs.len().min(MAX_PAIRS).min(most)];
-    let (changed, others) = pairs.split_at(of.changed.min(pairs.len()));
+    let pairs = &ranking.pairs[..ranking.pairs.len().min(MAX_PAIRS).min(max_rows)];
+    let (changed, others) = pairs.split_at(ranking.changed.min(pairs.len()));
     let _ = writeln!(
         html,
-        "<section aria-labelledby=\"pairs\"><h2 id=\"pairs\">Pairs, by what changed{}</h2>",
-        left_out(pairs.len(), of.pairs.len(), "pair")
+        "<section aria-labelledby=\"pairs\"><h2 id=\"pairs\">Pairs, ranked by change{}</h2>",
+        left_out(pairs.len(), ranking.pairs.len(), "pair")
     );
-    let cost = cost(of, pairs.iter().map(|pair| Pair { base: pair.total_base, new: pair.total_new }));
-    for (at, pair) in (0..).zip(changed) {
-        push_changed(at, pair, cost, &mut html);
+    let cost = cost(ranking, pairs.iter().map(|pair| Pair { base: pair.total_base, new: pair.total_new }));
+    for (pair_index, pair) in (0..).zip(changed) {
+        push_changed(pair_index, pair, cost, &mut html);
     }
     for pair in others {
         let _ = writeln!(
@@ -88,18 +88,18 @@ pub(super) fn ranking_page(of: &Ranking) -> String {
             escape(&pair.pair),
             escape_ours(&signed(pair.total_delta, cost.delta)),
             escape_ours(&growth(Pair { base: pair.total_base, new: pair.total_new })),
-            if pair.verdict == Verdict::Change { "Not sure enough, of so many: " } else { "" },
+            if pair.verdict == Verdict::Change { "Not significant among this many pairs: " } else { "" },
             escape(&pair.sentence),
         );
     }
     html.push_str("</section>\n");
-    if !of.failed.is_empty() {
+    if !ranking.failed.is_empty() {
         let _ = writeln!(
             html,
             "<section aria-labelledby=\"failed\"><h2 id=\"failed\">Could not be compared{}</h2><ul>",
-            left_out(of.failed.len().min(MAX_PAIRS), of.failed.len(), "pair")
+            left_out(ranking.failed.len().min(MAX_PAIRS), ranking.failed.len(), "pair")
         );
-        for failed in of.failed.iter().take(MAX_PAIRS) {
+        for failed in ranking.failed.iter().take(MAX_PAIRS) {
             let _ = writeln!(html, "<li>{}</li>", escape(&failed.error));
         }
         html.push_str("</ul></section>\n");
@@ -107,13 +107,13 @@ pub(super) fn ranking_page(of: &Ranking) -> String {
     html + "</main>\n</body>\n</html>\n"
 }
 
-/// How many there are, where not all are shown.
-fn left_out(shown: usize, all: usize, what: &str) -> String {
-    if shown == all { String::new() } else { format!(" <span class=\"note\">{}</span>", counted_of(shown, all, what)) }
+/// Returns a note with the number of all items if only some are shown.
+fn left_out(shown: usize, all: usize, noun: &str) -> String {
+    if shown == all { String::new() } else { format!(" <span class=\"note\">{}</span>", counted_of(shown, all, noun)) }
 }
 
-fn cost(of: &Ranking, shown: impl Iterator<Item = Pair> + Clone) -> CostFormat {
-    CostFormat::for_values(&of.summary, true, shown)
+fn cost(ranking: &Ranking, shown: impl Iterator<Item = Pair> + Clone) -> CostFormat {
+    CostFormat::for_values(&ranking.summary, true, shown)
 }
 
 fn sides(base: f64, new: f64) -> Pair {
@@ -124,8 +124,8 @@ fn class(delta: f64) -> &'static str {
     if delta < 0.0 { "less" } else { "more" }
 }
 
-/// A cause, with links to its pairs.
-fn push_shared(of: &Ranking, cause: &SharedCause, cost: CostFormat, html: &mut String) {
+/// Writes a shared cause with links to its pairs.
+fn push_shared(ranking: &Ranking, cause: &SharedCause, cost: CostFormat, html: &mut String) {
     let _ = write!(
         html,
         "<details><summary><span class=\"of\">{}</span><span class=\"size {}\">{} of all</span>\
@@ -140,10 +140,10 @@ fn push_shared(of: &Ranking, cause: &SharedCause, cost: CostFormat, html: &mut S
         escape_ours(&cost.change(sides(cause.base, cause.new), "→")),
     );
     for name in &cause.named {
-        let at = of.pairs[..of.changed].iter().position(|pair| pair.pair == *name);
+        let pair_index = ranking.pairs[..ranking.changed].iter().position(|pair| pair.pair == *name);
         let name = escape(name);
-        let _ = match at.filter(|at| *at < MAX_PAIRS) {
-            Some(at) => write!(html, "<li><a href=\"#pair-{at}\">{name}</a></li>"),
+        let _ = match pair_index.filter(|pair_index| *pair_index < MAX_PAIRS) {
+            Some(pair_index) => write!(html, "<li><a href=\"#pair-{pair_index}\">{name}</a></li>"),
             None => write!(html, "<li>{name}</li>"),
         };
     }
@@ -154,13 +154,14 @@ fn push_shared(of: &Ranking, cause: &SharedCause, cost: CostFormat, html: &mut S
     html.push_str("</ul></div></details>\n");
 }
 
-/// A pair that changed: its account, or of a small one, whose account is not kept, its causes.
-fn push_changed(at: usize, pair: &RankedPair, cost: CostFormat, html: &mut String) {
+/// Writes a changed pair with its account. Accounts of small changes are not stored; these pairs list their causes
+/// instead.
+fn push_changed(pair_index: usize, pair: &RankedPair, cost: CostFormat, html: &mut String) {
     let total = Pair { base: pair.total_base, new: pair.total_new };
     let _ = write!(
         html,
         "<details><summary><span class=\"of\">{}</span><span class=\"size {}\">{} ({})</span>\
-         <span class=\"says\">{}</span></summary><div class=\"open\" id=\"pair-{at}\">",
+         <span class=\"says\">{}</span></summary><div class=\"open\" id=\"pair-{pair_index}\">",
         escape(&pair.pair),
         class(total.delta() as f64),
         escape_ours(&signed(total.delta(), cost.delta)),

@@ -1,31 +1,31 @@
-//! The page of a series: the timeline of each frame that changed, and, for the builds at which they did, the graphs and
-//! tables of what is before and after. A change point takes the place that a sample type has on the page of a diff.
+//! The page of a series: the timeline of each frame that changed, and for each change point the graphs and tables of
+//! the builds before and after. A change point takes the place of a sample type on the page of a diff.
 
 use serde_json::{Value, json};
 
-use super::columns::Numbers;
+use super::columns::PageNumbers;
 use super::{
-    MANY_SAMPLES, MAX_EXPLAINED, Names, PICTURES, Page, PageOptions, Views, assemble, mark_chance, pair, sample_type,
-    say_left_out, settings, side, visible,
+    MANY_SAMPLES, MAX_EXPLAINED, PICTURES, Page, PageNames, PageOptions, PageViews, add_omissions, assemble,
+    mark_chance, pair, sample_type, settings, side, visible,
 };
 use crate::layout::LayoutBudget;
 use crate::numbers::counted;
 use crate::series::{extent, failed_builds};
-use crate::timelines::{LASTING, Timeline, Timelines};
+use crate::timelines::{FrameTimeline, LASTING, Timelines};
 use pprofdiff::explain::Explanation;
 use pprofdiff::series::{Builds, ChangePoint, Series};
-use pprofdiff::{LoadOptions, Result, Sort, units, work};
+use pprofdiff::{LoadOptions, Result, Sort, cancellation, units};
 
-/// Change points that a page has graphs of: those of the largest changes.
+/// The maximum number of change points with graphs. The largest changes are kept.
 const MAX_POINTS: usize = 12;
-/// Rows of a page, and all values of their timelines.
+/// The maximum number of rows on a page, and of values in all of their timelines.
 const MAX_ROWS: usize = 500;
 const MAX_VALUES: usize = 2_000_000;
 
-/// The page of a series. The builds around each change are read again from their paths.
+/// Builds the page of a series. Loads the builds around each change point again from their paths.
 ///
 /// # Errors
-/// As [`Series::diff`], of the first change that the page would have; a series of one build.
+/// Fails like [`Series::diff`] for a change point of the page, and if the series has a single build.
 pub(crate) fn series_page(
     series: &Series,
     timelines: &Timelines,
@@ -35,13 +35,13 @@ pub(crate) fn series_page(
 ) -> Result<Page> {
     let builds = &series.builds;
     let n = builds.loaded().count();
-    let most = MAX_ROWS.min(MAX_VALUES / n.max(1)).max(1);
-    let rows = &timelines.rows[..timelines.rows.len().min(most)];
-    // The points of the largest changes, by size; where nothing changed, the first builds and the last.
+    let max_rows = MAX_ROWS.min(MAX_VALUES / n.max(1)).max(1);
+    let rows = &timelines.rows[..timelines.rows.len().min(max_rows)];
+    // The change points of the largest changes, or the first and last builds if nothing changed.
     let mut points: Vec<&ChangePoint> =
         timelines.points.iter().filter(|p| p.rows.first() < Some(&rows.len())).collect();
     points.sort_by_key(|point| point.rows.first().copied());
-    let without = points.len().saturating_sub(MAX_POINTS);
+    let omitted = points.len().saturating_sub(MAX_POINTS);
     points.truncate(MAX_POINTS);
     let ends = if points.is_empty() { Some(series.ends(crate::series::RUNS)?) } else { None };
     points.extend(&ends);
@@ -50,7 +50,7 @@ pub(crate) fn series_page(
 
     let query = series.summary.query.clone();
     let share = options.max_frames / (2 * points.len().max(1));
-    let (mut names, mut parts, mut explained) = (Names::default(), Vec::new(), Vec::<(usize, Explanation)>::new());
+    let (mut names, mut parts, mut explained) = (PageNames::default(), Vec::new(), Vec::<(usize, Explanation)>::new());
     let (mut budget, mut depth, mut shown, mut sides) = (LayoutBudget::for_pictures(PICTURES), 0, 0, Value::Null);
     let frames: Vec<u64> = rows.iter().map(|row| names.id(&series.frames, row.frame)).collect();
     for (i, point) in points.iter().enumerate() {
@@ -63,11 +63,11 @@ pub(crate) fn series_page(
         let number = diff.find_sample_type(query.sample_type.as_deref())?;
         let explanation = is_explained.then(|| selection.explain_types(&[number], 1, &options.explain).pop()).flatten();
         let explanation = explanation.map(|(_, explanation)| explanation);
-        work::begin_phase("drawing");
+        cancellation::begin_phase("drawing");
         if !options.only_flame {
             selection.build_tree();
         }
-        let mut views = Views::from_measure(&view, share, options);
+        let mut views = PageViews::from_measure(&view, share, options);
         views.draw(&mut budget);
         let mut part = sample_type(&view, &views, &mut names);
         if let Some(explanation) = &explanation {
@@ -88,18 +88,18 @@ pub(crate) fn series_page(
     let summary = &timelines.summary;
     let mut warnings: Vec<String> = summary.warnings.iter().map(|w| visible(w).into_owned()).collect();
     warnings.extend(failed_builds(builds).iter().map(|line| visible(&format!("failed: {line}")).into_owned()));
-    if without > 0 {
-        let all = points.len() + without;
-        warnings.push(format!("the page has graphs of {} of {all} changes, the largest", points.len()));
+    if omitted > 0 {
+        let all = points.len() + omitted;
+        warnings.push(format!("the page has graphs of the {} largest of {all} changes", points.len()));
     }
-    if rows.len() < timelines.of {
-        let what = counted(timelines.of, timelines.what);
-        warnings.push(format!("the page has {} of {what}, the largest", rows.len()));
+    if rows.len() < timelines.rows_total {
+        let all_rows = counted(timelines.rows_total, timelines.row_noun);
+        warnings.push(format!("the page has the {} largest of {all_rows}", rows.len()));
     }
-    say_left_out(&explained, &mut warnings);
+    add_omissions(&explained, &mut warnings);
     let column_of = |build: usize| builds.all[..build].iter().filter(|b| b.error.is_none()).count();
     let part_of = |row: usize| points.iter().position(|point| point.rows.contains(&row));
-    let row = |(i, (row, frame)): (usize, (&Timeline, &u64))| {
+    let row = |(i, (row, frame)): (usize, (&FrameTimeline, &u64))| {
         json!({
             "frame": frame,
             "kind": row.kind.map(|kind| kind.name()),
@@ -109,7 +109,7 @@ pub(crate) fn series_page(
             "until": row.until.map(column_of),
             "value": pair(row.value),
             "interval": row.interval,
-            "values": row.values.iter().copied().collect::<Numbers>().base64(),
+            "values": row.values.iter().copied().collect::<PageNumbers>().base64(),
             "part": part_of(i),
         })
     };
@@ -121,14 +121,14 @@ pub(crate) fn series_page(
         "shown": shown,
         "courses": {
             "extent": visible(&extent(builds)),
-            "of": timelines.of,
+            "of": timelines.rows_total,
             "cost": if sort == Sort::Flat { "flat" } else { "cum" },
-            "lasting": timelines.what == LASTING,
+            "lasting": timelines.row_noun == LASTING,
             "type": visible(&summary.sample_type),
             "units": units::family(&summary.unit),
             "keys": builds.loaded().map(|b| visible(&b.key)).collect::<Vec<_>>(),
             "numbers": series.values().map(|(build, _)| build).collect::<Vec<_>>(),
-            "totals": builds.loaded().map(|b| b.total).collect::<Numbers>().base64(),
+            "totals": builds.loaded().map(|b| b.total).collect::<PageNumbers>().base64(),
             "rows": rows.iter().zip(&frames).enumerate().map(row).collect::<Vec<_>>(),
         },
     });
@@ -136,7 +136,8 @@ pub(crate) fn series_page(
     Ok(assemble(title, data, parts, &explained, names, "", depth))
 }
 
-/// The build of a change point; where other builds lie between its sides, as of a drift, the first and the last.
+/// Returns the name of a change point's build. If further builds lie between its sides, as for a drift, returns the
+/// first and the last.
 fn place(builds: &Builds, point: &ChangePoint) -> String {
     let name = |build: usize| format!("{} #{build}", visible(&builds.all[build].key));
     match (point.sides[0].first(), point.sides[1].first()) {
@@ -145,7 +146,7 @@ fn place(builds: &Builds, point: &ChangePoint) -> String {
     }
 }
 
-/// A change point in the list of them: `b25 #25, 3 changes`.
+/// Returns the name of a change point in the list: `b25 #25, 3 changes`.
 fn label(builds: &Builds, point: &ChangePoint) -> String {
     let changes = match point.rows.len() {
         0 => "first and last builds".to_owned(),

@@ -1,12 +1,12 @@
-// What stands around graph and table: summary, causes, what moved most, the state of the controls, the call graph.
+// Everything around graph and table: summary, causes, largest changes, the state of the controls, the call graph.
 
 // ---------------------------------------------------------------- summary and controls
 
 function showSummary() {
   const sides = [];
-  for (const [what, side] of twoSided ? ["base", "new"].map((what) => [what, type().raw[what] ?? data[what]]) : [["", data.new]]) {
+  for (const [sideName, side] of twoSided ? ["base", "new"].map((sideName) => [sideName, type().raw[sideName] ?? data[sideName]]) : [["", data.new]]) {
     const div = element("div", undefined, "side");
-    if (what) div.append(element("b", what));
+    if (sideName) div.append(element("b", sideName));
     const when = [side.extent];
     if (side.duration) when.push(`in ${side.duration}`);
     if (side.time) when.push(`on ${new Date(side.time).toISOString().replace("T", " ").slice(0, 16)} UTC`);
@@ -17,11 +17,11 @@ function showSummary() {
   const notes = data.settings.map((text) => element("li", text));
   if (type().raw.factor !== 1) notes.push(element("li", `new × ${type().raw.factor}`));
   $("notes").replaceChildren(...notes, ...data.warnings.map((text) => element("li", "Warning: " + text, "warning")));
-  $("about").querySelector("p").textContent = (twoSided ? "Growth is a row's own, “of total” its delta in the base's total. " : "") + data.generator;
-  // The folder that both are in says nothing here.
+  $("about").querySelector("p").textContent = (twoSided ? "Growth is relative to the row's base, “of total” to the base's total. " : "") + data.generator;
+  // Omit the folder that both paths share.
   const paths = sides.map((side) => side.querySelector(".path").textContent), folder = /^.*\//.exec(paths[0])?.[0] ?? "";
   const inside = (path) => {
-    // Of several runs, each one's; where all are called the same, with the folders that tell them apart.
+    // For several runs, shorten each path. If all files have the same name, keep the folders that distinguish them.
     if (/^\w+ of \d+ \w+: /.test(path)) {
       const folders = path.match(/[^\s,:]*\//g) ?? [""], bare = path.replace(/[^\s,:]*\//g, "");
       if (new Set(bare.replace(/^.*?: /, "").split(/, | \.\.\. | \+ /)).size > 1) return bare;
@@ -47,27 +47,27 @@ function showSummary() {
   }
 }
 
-/** Why the sides differ, where that is explained. */
+/** Shows the explanation of the current sample type, if there is one. */
 function showWhy() {
   const panels = [...$("why").querySelectorAll("[data-type]")];
   for (const panel of panels) panel.hidden = Number(panel.dataset.type) !== view.type;
   $("why").hidden = panels.length === 0;
-  // Nothing is before it then.
+  // Without explanations this section comes first, so open it.
   if (panels.length === 0) $("about").firstElementChild.open = true;
   $("unexplained").hidden = panels.some((panel) => !panel.hidden);
 }
 
-/** What rose and what fell most, beside the total. */
+/** Shows the frames that rose and fell most, next to the total. */
 function showMovers() {
   const { rose, fell } = type().raw;
   const lists = [[twoSided ? "rose most" : "cost most", rose], ["fell most", fell]].filter(([, rows]) => rows?.length);
   $("movers").hidden = lists.length === 0;
   $("movers").replaceChildren(...lists.map(([title, rows]) => {
-    const table = element("table"), head = element("tr"), what = element("th", title, "t");
-    what.append(element("span", "flat", "caption"));
-    what.colSpan = twoSided ? 2 : 3;
-    what.title = COSTS.flat;
-    head.append(what);
+    const table = element("table"), head = element("tr"), titleCell = element("th", title, "t");
+    titleCell.append(element("span", "flat", "caption"));
+    titleCell.colSpan = twoSided ? 2 : 3;
+    titleCell.title = COSTS.flat;
+    head.append(titleCell);
     if (twoSided) head.append(element("th", "growth", "caption"), element("th", "of total", "caption"));
     table.append(element("thead"), element("tbody"));
     table.tHead.append(head);
@@ -92,7 +92,7 @@ function showPruned() {
   const { stacks, of, share, widest } = tree().pruned;
   const percent = (part) => Number((100 * part).toPrecision(2)) + "%";
   $("pruned").textContent = stacks === 0 ? `All ${of} stacks are drawn.`
-    : `${stacks} of ${of} stacks (${percent(share)} of the width) are in (pruned) boxes: what has less than ${percent(widest)} of the whole is not drawn by itself.`;
+    : `${stacks} of ${of} stacks (${percent(share)} of the width) are in (pruned) boxes: stacks below ${percent(widest)} of the whole are not drawn individually.`;
 }
 
 function showControls() {
@@ -121,17 +121,17 @@ function showControls() {
   theme.textContent = { "": "Theme: system", dark: "Theme: dark", light: "Theme: light" }[view.theme];
 }
 
-/** The sample type's call graph. An SVG is parsed as XML, in which nothing runs. */
+/** Shows the sample type's call graph. Its SVG is parsed as XML, so scripts in it cannot run. */
 function showCallGraph() {
   const graph = type().raw.callgraph;
   $("callgraph").hidden = !graph;
-  // It has no size before a phone shows it.
+  // On a phone, the graph has no size until its tab is shown.
   showTabs();
   if (!graph) return;
   const parsed = new DOMParser().parseFromString(graph.svg, "image/svg+xml").documentElement;
   const drawn = document.importNode(parsed, true);
   for (const [i, node] of drawn.querySelectorAll("g.node").entries()) node.dataset.frame = graph.frames[i];
-  // Its colours are the page's, which knows light and dark.
+  // Use the page's colours, which support light and dark themes.
   for (const part of drawn.querySelectorAll("[data-share]")) {
     const share = Number(part.dataset.share);
     part.style.setProperty("--tone", share < 0 ? "var(--less)" : "var(--more)");
@@ -139,15 +139,15 @@ function showCallGraph() {
   }
   const scroll = $("callgraph").lastElementChild;
   scroll.replaceChildren(drawn);
-  // Its legend becomes text of the page, which stays readable however small the graph gets. Sides and total, its first
-  // lines, have been said.
-  const legend = [...drawn.children].filter((e) => e.tagName === "text"), said = twoSided ? 3 : 2;
-  $("callgraph").querySelector(".note").textContent = legend.slice(said).map((e) => e.textContent).join(" · ");
-  const paper = drawn.querySelector(":scope > rect"), graphed = drawn.querySelector(":scope > g"), margin = 8;
-  const { x, y, width, height } = graphed?.getBBox() ?? { width: 0 };
+  // Move the legend into the page, where it stays readable if the graph is small. Skip its first lines (sides and
+  // total), which the page already shows.
+  const legend = [...drawn.children].filter((e) => e.tagName === "text"), skippedLines = twoSided ? 3 : 2;
+  $("callgraph").querySelector(".note").textContent = legend.slice(skippedLines).map((e) => e.textContent).join(" · ");
+  const paper = drawn.querySelector(":scope > rect"), content = drawn.querySelector(":scope > g"), margin = 8;
+  const { x, y, width, height } = content?.getBBox() ?? { width: 0 };
   if (width > 0 && paper) {
     for (const e of legend) e.remove();
-    graphed.removeAttribute("transform");
+    content.removeAttribute("transform");
     const box = [x - margin, y - margin, width + 2 * margin, height + 2 * margin].map(Math.round);
     drawn.setAttribute("viewBox", box.join(" "));
     for (const [i, name] of ["x", "y", "width", "height"].entries()) {
@@ -159,10 +159,10 @@ function showCallGraph() {
   seekChange();
 }
 
-/** How wide the call graph is in itself. */
+/** Returns the natural width of the call graph. */
 const graphWidth = () => Number($("callgraph").querySelector("svg")?.getAttribute("width"));
 
-/** Whether the call graph is as wide as the page: where nobody decided, on a phone, and where it stays readable. */
+/** Returns true if the call graph fits the page width: by choice, or else on a phone and if it stays readable. */
 function fitted() {
   if (view.scale) return false;
   if (view.fit !== "") return view.fit === "1";
@@ -170,8 +170,8 @@ function fitted() {
 }
 
 /**
- * The heaviest changed path: from the root to that callee whose stacks changed most, and so on, until a change is spread
- * over several. Of one profile: what costs most.
+ * Returns the heaviest changed path: from the root to the callee whose stacks changed most, and so on, until no callee
+ * has a third of the change. For a single profile, follows cost instead of change.
  */
 function heaviestPath() {
   const t = type().tree("down"), path = [];
@@ -185,7 +185,7 @@ function heaviestPath() {
   }
 }
 
-/** Marks the heaviest changed path in the graph, and has it as a list, which a phone has room for. */
+/** Marks the heaviest changed path in the graph, and shows it as a list, which fits on a phone. */
 function showPath() {
   const t = type().tree("down"), path = heaviestPath();
   const frames = new Set(path.map((i) => frameOf(t, i)));
@@ -200,7 +200,7 @@ function showPath() {
   return path.map((i) => frameOf(t, i));
 }
 
-/** Brings the heaviest changed path into sight, of a call graph that is larger than its place: its end, and what fits above. */
+/** Scrolls a large call graph to the end of the heaviest changed path and as much above it as fits. */
 function seekChange() {
   const path = showPath(), scroll = $("callgraph").lastElementChild;
   const nodes = path.map((frame) => $("callgraph").querySelector(`g.node[data-frame="${frame}"]`)).filter(Boolean);

@@ -1,26 +1,26 @@
-// The table of functions, that of source lines, and the callers and callees of one function.
+// The table of functions, the table of source lines, and the callers and callees of one function.
 
 // ---------------------------------------------------------------- table
 
-// A phone has room for three columns only: the rest of a row comes when it is touched.
+// A phone has room for three columns only. The other columns of a row appear when it is selected.
 const narrow = matchMedia("screen and (max-width: 640px)");
 
-/** The columns besides the name: those that were chosen, else all that there is room for. */
+/** Returns the columns besides the name: the chosen columns, or else all columns that fit. */
 function columnsShown() {
   if (view.columns) return COLUMNS.filter((column) => view.columns.split(".").includes(column));
   return COLUMNS.filter((column) => !narrow.matches || column.endsWith(twoSided ? "_delta" : "_new"));
 }
 
-/** The columns from left to right, in groups: [flat or cum, which of its values]. */
+/** Returns the columns from left to right in groups: [flat or cum, its values]. */
 function groupsOf(shown) {
   const groups = ["flat", "cum"].map((cost) => [cost, VALUES.filter((value) => shown.includes(`${cost}_${value}`))]);
   return groups.filter(([, values]) => values.length > 0);
 }
 
-/** What a value is called over its column. */
+/** Returns the head of a value's column. */
 const headOf = (value, cost) => (value === "share" ? "of total" : twoSided ? value : cost);
 
-/** What people choose columns with. */
+/** Creates the menu of columns. */
 function makeChoice() {
   const place = $("choice").lastElementChild;
   place.style.gridTemplateRows = `repeat(${VALUES.length}, auto)`;
@@ -31,12 +31,12 @@ function makeChoice() {
     label.append(box, value ? `${cost}: ${headOf(value, "cost")}` : column);
     place.append(label);
   }
-  const usual = element("button", "As at first");
+  const usual = element("button", "Default columns");
   usual.type = "button";
   place.append(usual);
   const choose = (columns) => {
     view.columns = "";
-    // A table of names alone is a choice, too.
+    // A table with names only is a valid choice, too.
     if (columns && columns !== columnsShown().join(".")) view.columns = columns;
     showTable();
     showControls();
@@ -60,19 +60,19 @@ const columnOf = {
   cum_base: (b, i) => b.cum_base[i], cum_new: (b, i) => b.cum_new[i], cum_delta: (b, i) => b.cum_new[i] - b.cum_base[i],
   flat_growth: (b, i) => timesOf(b.flat_base[i], b.flat_new[i]), cum_growth: (b, i) => timesOf(b.cum_base[i], b.cum_new[i]),
 };
-// Of the same base.
+// Shares have the order of deltas, because all rows have the same total.
 columnOf.flat_share = columnOf.flat_delta;
 columnOf.cum_share = columnOf.cum_delta;
 
-/** How often a row has its base, to sort by: what is new first, and last what has no growth. */
+/** Returns the ratio of new to base for sorting: added rows first, rows without growth last. */
 const timesOf = (base, fresh) => (base < 0n || fresh < 0n || (base === 0n && fresh === 0n) ? -1 : base === 0n ? Infinity : Number(fresh) / Number(base));
 
-/** Where the columns of source lines go, and what they are called there: what changed first, then the line. */
+/** The order and the heads of the columns of source lines: changes first, then the line. */
 const LINES = [[2, "flat: delta"], [5, "cum: delta"], [9, "line"], [10, "source"], [0, "flat: base"], [1, "new"],
   [3, "cum: base"], [4, "new"], [6, "growth"], [7, "of total"], [8, "line: base"]];
 let linesAreOrdered = !twoSided;
 
-/** Orders them when they are first looked at. */
+/** Reorders the columns when source lines are shown for the first time. */
 function orderLines() {
   if (linesAreOrdered) return;
   linesAreOrdered = true;
@@ -83,9 +83,9 @@ function orderLines() {
   }
 }
 
-const COSTS = { flat: "what a function costs itself", cum: "with all that it calls" };
+const COSTS = { flat: "cost of the function itself", cum: "cost including everything that the function calls" };
 
-/** The columns that the table has, and their groups. */
+/** The columns that the table currently has, and their groups. */
 let headed = null, shown = [], groupsShown = [];
 
 function headOfTable() {
@@ -123,7 +123,7 @@ function headOfTable() {
   $("table").tHead.replaceChildren(...(twoSided ? [groups] : []), columns);
 }
 
-/** Largest change first where that is asked for: a delta is sorted by its magnitude. */
+/** Shows the table. Deltas are sorted by magnitude. */
 function showTable() {
   const b = type().table;
   $("functions").hidden = $("neighbours").hidden = !b;
@@ -134,7 +134,7 @@ function showTable() {
   for (let i = 0; i < b.n; i++) if (!regex || regex.test(data.names[b.frame[i]])) order.push(i);
   const value = columnOf[view.sort], magnitude = /_(delta|share)$/.test(view.sort), up = view.descending ? -1 : 1;
   const abs = (v) => (v < 0n ? -v : v);
-  // As everywhere: rows that are equal in flat are ordered by cum, or the other way round, then by name.
+  // Like all formats, order rows with equal flat by cum and the reverse, then by name.
   const other = view.sort.startsWith("flat") ? columnOf.cum_delta : columnOf.flat_delta;
   const keys = new Map(order.map((i) => [i, magnitude ? abs(value(b, i)) : value(b, i)]));
   order.sort((i, j) => {
@@ -151,7 +151,7 @@ function showTable() {
   }
   const left = b.of - b.n;
   $("rows").textContent = (regex ? `${order.length} of ${b.n}` : `${b.n}`) + (b.n === 1 ? " function" : " functions")
-    + (left > 0 ? `; ${left} of little cost are not in this page` : "");
+    + (left > 0 ? `; ${left} with little cost are not on this page` : "");
   rowsShown = 0;
   $("table").tBodies[0].replaceChildren();
   moreRows(100);
@@ -181,8 +181,8 @@ function rowElement(b, i) {
   for (const [cost, values] of groupsShown) {
     const base = b[cost + "_base"][i], fresh = b[cost + "_new"][i], delta = fresh - base;
     const chance = b[cost + "_chance"][i] && delta !== 0n, why = chance ? t.chance(base, fresh) : "", tone = toneOf(delta, chance);
-    for (const [at, value] of values.entries()) {
-      const className = twoSided && at === 0 ? "group-start " : "";
+    for (const [position, value] of values.entries()) {
+      const className = twoSided && position === 0 ? "group-start " : "";
       if (value === "base") cell(t.show(base, scales.sides), className);
       else if (value === "new") cell(t.show(fresh, scales.sides), className);
       else if (value === "delta") cell(t.delta(delta, scales.delta), className + tone, why);
@@ -194,7 +194,7 @@ function rowElement(b, i) {
   return tr;
 }
 
-/** The rest of the row that is chosen, below it, where there is no room for its columns. */
+/** Shows the remaining columns of the selected row below it, if the screen is too narrow. */
 function showRest() {
   const b = type().table, body = $("table").tBodies[0], row = b?.rowOf.get(view.fn);
   body.querySelector(".rest")?.remove();
@@ -212,7 +212,7 @@ function showRest() {
   above.after(tr);
 }
 
-/** The rows of the filter as CSV, with the columns and the numbers that the command writes. */
+/** Copies the filtered rows as CSV, with the same columns and numbers as the command. */
 function copyTable() {
   const b = type().table, cell = (text) => (/[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
   const costs = ["flat", "cum"], sides = twoSided ? ["base", "new"] : ["new"];
@@ -233,8 +233,8 @@ function showEdges() {
   place.replaceChildren();
   const row = b.rowOf.get(view.fn);
   if (row === undefined) {
-    place.append(element("div", view.fn < 0 ? "Choose a function in the graph or in the table."
-      : "This sample type has nothing of this function, or too little to be in this page.", "note"));
+    place.append(element("div", view.fn < 0 ? "Select a function in the graph or in the table."
+      : "In this sample type, this function has no cost or too little to be on this page.", "note"));
     return;
   }
   const list = (edges, title) => {
@@ -263,8 +263,8 @@ function showEdges() {
       table.tBodies[0].append(tr);
     }
     const more = Number(edges.all[row]) - shown.length;
-    if (shown.length === 0) return element("div", title === "callers" ? "No callers: it is a root." : "It calls nothing.", "note");
-    if (more > 0) table.tBodies[0].append(element("tr")), table.tBodies[0].lastChild.append(element("td", `and ${more} of less cost`, "t note"));
+    if (shown.length === 0) return element("div", title === "callers" ? "No callers: it is a root." : "No callees.", "note");
+    if (more > 0) table.tBodies[0].append(element("tr")), table.tBodies[0].lastChild.append(element("td", `and ${more} with less cost`, "t note"));
     return table;
   };
   const self = element("div", undefined, "edge-self");

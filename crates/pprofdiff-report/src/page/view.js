@@ -1,12 +1,13 @@
-// What is looked at: the view and its URL fragment, search, the stacks of a cause, words about a node.
+// The state of the page: the view and its URL fragment, search, the stacks of a cause, and descriptions of nodes.
 //
-// Everything that is looked at is in `view`; whoever changes it calls `show`, which draws all of it anew and
-// writes it to the fragment, so that going back undoes it. Names are data from strangers: they go through textContent and fillText only.
+// All choices of the reader are in `view`. Code that changes it calls `show`, which redraws everything and writes the
+// view to the fragment, so that Back undoes the change. Names are untrusted data: they only go through textContent and
+// fillText.
 
 // ---------------------------------------------------------------- view
 
 const VALUES = twoSided ? ["base", "new", "delta", "growth", "share"] : ["new", "share"];
-/** All columns of the table but the first, the name. */
+/** All columns of the table except the name, which comes first. */
 const COLUMNS = [...["flat", "cum"].flatMap((cost) => VALUES.map((value) => `${cost}_${value}`)), ...twoSided ? ["status"] : []];
 const start = {
   type: data.shown, width: twoSided ? "max" : "new", inverted: false, upward: false, zoom: 0,
@@ -14,13 +15,13 @@ const start = {
   columns: "", pane: false, fold: false, tab: "flame", fit: "", scale: "", grey: true, cause: -1, course: courses?.rows.length ? 0 : -1,
 };
 const view = { ...start };
-let selected = -1;            // the node that the keyboard walks from
+let selected = -1;            // the node where keyboard navigation starts
 let rowsShown = 0;
 
 const type = () => types[view.type];
 const tree = () => (view.inverted ? type().tree("up") : view.fold ? type().folded : type().tree("down"));
 
-/** The fragment that brings this view back; what is as at the start is left out. */
+/** Returns the fragment of this view. Defaults are omitted. */
 function toFragment() {
   const parts = new URLSearchParams();
   for (const key of Object.keys(start)) {
@@ -30,7 +31,7 @@ function toFragment() {
   return parts.toString();
 }
 
-/** The view that a fragment asks for; what it says wrong is as at the start. */
+/** Restores the view of a fragment. Invalid values become defaults. */
 function fromFragment(text) {
   const parts = new URLSearchParams(text);
   Object.assign(view, start);
@@ -59,7 +60,10 @@ function fromFragment(text) {
 
 // ---------------------------------------------------------------- search
 
-/** A regular expression as people mean it: without capitals it ignores case. Null if there is none. */
+/**
+ * Compiles a regular expression that ignores case unless it contains capitals. Returns null for an empty input and
+ * undefined for an invalid expression.
+ */
 function compile(input) {
   const text = input.value;
   input.removeAttribute("aria-invalid");
@@ -75,8 +79,8 @@ function compile(input) {
 }
 
 /**
- * Which boxes the graph points out: those whose names the search matches, those of the function that was asked for, or
- * the stacks of a cause. Null if nothing is looked for.
+ * Computes the highlighted boxes: names that match the search, boxes of the selected function, or the stacks of a
+ * cause. Null if there is nothing to highlight.
  */
 let pointed = null;
 function point() {
@@ -84,15 +88,15 @@ function point() {
   const output = $("matched");
   output.replaceChildren();
   pointed = null;
-  if (regex === undefined) output.textContent = "not a regular expression";
+  if (regex === undefined) output.textContent = "invalid regular expression";
   else if (regex) pointed = boxesOf(t, Uint8Array.from(data.names, (name) => +regex.test(name)));
   else if (view.find && view.fn >= 0) pointed = boxesOf(t, setOf([view.fn]));
   else if (cause) {
     pointed = stacksOf(t, cause);
-    if (!pointed.includes(1)) output.textContent = `cause ${view.cause + 1} is too thin to be drawn`;
+    if (!pointed.includes(1)) output.textContent = `the stacks of cause ${view.cause + 1} are too thin to draw`;
   }
   if (!regex) return;
-  // A stack counts once, however often it matches: by its first match.
+  // Count each stack once, at its first match.
   let base = 0n, fresh = 0n, skipped = 0;
   const functions = new Set();
   for (let i = 1; i < t.n; i++) {
@@ -105,30 +109,30 @@ function point() {
   }
   const count = document.createElement("b");
   count.textContent = `${functions.size} function${functions.size === 1 ? "" : "s"}`;
-  const least = t.pruned.stacks > 0 ? ", without what is pruned" : "";
-  output.append(count, functions.size ? `: ${type().pair(base, fresh)}${least}` : "");
+  const note = t.pruned.stacks > 0 ? ", without pruned stacks" : "";
+  output.append(count, functions.size ? `: ${type().pair(base, fresh)}${note}` : "");
 }
 
-/** Frames, as what `boxesOf` takes. */
+/** Returns a set of frames for `boxesOf`. */
 function setOf(frames) {
   const set = new Uint8Array(data.names.length);
   for (const frame of frames) set[frame] = 1;
   return set;
 }
 
-/** The boxes of a set of frames. */
+/** Returns the boxes of a set of frames. */
 const boxesOf = (t, set) => Uint8Array.from(t.kind, (_, i) => set[frameOf(t, i)] ?? 0);
 
 /**
- * The stacks of a cause: what is above and below each box of its function, of those that the caller calls. If only the
- * function itself costs more, what it calls is no part of that.
+ * Returns the stacks of a cause: everything above and below the boxes of its function that the given caller calls. If
+ * only the function's own cost changed, everything below is omitted.
  */
 function stacksOf(t, { functions, callers, own }) {
-  const of = boxesOf(t, setOf(functions)), above = boxesOf(t, setOf(callers));
+  const functionBoxes = boxesOf(t, setOf(functions)), above = boxesOf(t, setOf(callers));
   const called = (i) => view.inverted ? [...childrenOf(t, i)].some((c) => above[c]) : above[t.parent[i]];
-  let hits = of.map((hit, i) => +(hit && called(i)));
-  // Where a frame between them is no part of what was explained, all of the function is shown.
-  if (!hits.includes(1)) hits = of;
+  let hits = functionBoxes.map((hit, i) => +(hit && called(i)));
+  // The explanation may have ignored a frame between caller and function. Then show all boxes of the function.
+  if (!hits.includes(1)) hits = functionBoxes;
   const shown = new Uint8Array(t.n);
   for (let i = 1; i < t.n; i++) {
     if (!hits[i]) continue;
@@ -139,7 +143,7 @@ function stacksOf(t, { functions, callers, own }) {
   return shown;
 }
 
-/** The widest of some boxes, or -1. */
+/** Returns the widest of some boxes, or -1. */
 function widestOf(t, isOne) {
   const width = t.width[view.width];
   let widest = -1;
@@ -147,7 +151,7 @@ function widestOf(t, isOne) {
   return widest;
 }
 
-/** Whether what is no more than chance is grey: a bit of the data's. */
+/** Returns true if a change within noise is grey. `bit` comes from the data. */
 const isGrey = (bit) => Boolean(bit && view.grey);
 
 // ---------------------------------------------------------------- words about a node
@@ -162,7 +166,7 @@ function element(tag, text, className) {
 const sign = (delta) => (delta > 0n ? "more" : delta < 0n ? "less" : "");
 const toneOf = (delta, chance) => (isGrey(chance) ? "chance" : sign(delta));
 
-/** "0.20s → 1.68s, +1.48s, x8.4, +77.89% of total" with the change coloured, unless it is chance. */
+/** Formats "0.20s → 1.68s, +1.48s, x8.4, +77.89% of total". The change is coloured unless it is within noise. */
 function pairElement(base, fresh, chance) {
   const span = element("span");
   if (!twoSided || (base === 0n && fresh === 0n)) { span.textContent = type().pair(base, fresh); return span; }
@@ -180,14 +184,14 @@ function describe(t, node) {
   if (appeared(t, node)) values.append(element("span", "appeared", `mark ${toneOf(1n, chance)}`));
   parts.push(values);
   if (t.kind[node] === PRUNED) {
-    parts.push(element("div", "Stacks that are each too thin to be seen, together.", "note"));
+    parts.push(element("div", "The sum of stacks that are too thin to draw individually.", "note"));
   } else {
     const [base, fresh] = flatOf(t, node);
     if (base !== 0n || fresh !== 0n) {
-      const own = element("div", view.inverted ? "stacks that begin here: " : "of which itself: ", "note");
-      // Whether this is chance is not in the data: no colour says so where that of boxes does.
-      own.append(pairElement(base, fresh, Boolean(type().raw.chance)));
-      parts.push(own);
+      const ownCost = element("div", view.inverted ? "stacks that begin here: " : "itself: ", "note");
+      // The data does not say whether this value is within noise, so it has no colour if the graph marks noise.
+      ownCost.append(pairElement(base, fresh, Boolean(type().raw.chance)));
+      parts.push(ownCost);
     }
   }
   if (chance) parts.push(element("div", type().chance(t.base[node], t.new[node]), "note"));
@@ -199,7 +203,7 @@ function showDetails() {
   $("details").replaceChildren(...describe(t, node));
 }
 
-/** What `hover` found, beside the mouse. */
+/** Shows the node under the mouse in a tooltip. */
 function showTip() {
   const tip = $("tip");
   tip.hidden = hovered < 0;

@@ -1,39 +1,39 @@
-//! What the page shows of one sample type, as columns that its script reads: both flame graphs, the table with callers
-//! and callees, the call graph.
+//! The data of one sample type on the page, as columns for its script: both flame graphs, the table with callers and
+//! callees, and the call graph.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use super::columns::Numbers;
-use super::names::Names;
+use super::columns::PageNumbers;
+use super::names::PageNames;
+use pprofdiff::cancellation::checkpointed;
 use pprofdiff::edges::{Edge, Edges, Relation};
 use pprofdiff::explain::Explanation;
 use pprofdiff::flame::{Flame, FlameFrame, FlameNode};
 use pprofdiff::graph::Graph;
 use pprofdiff::random::HashMap;
-use pprofdiff::work::paced;
 use pprofdiff::{Frames, Measure, Pair, Sort, Top, TopRow};
 
-/// Callers, and callees, of one function that the page has at most: of the thousand costliest, and of the others.
-/// Edges are most of a large page, and few of them are ever looked at.
+/// The maximum number of callers and of callees per function: for the costliest thousand functions, and for the others.
+/// Edges are the largest part of a large page, and readers look at few of them.
 const MAX_EDGES: [usize; 2] = [12, 2];
 const COSTLIEST: usize = 1000;
-/// Frames beside the total: how many rose, and how many fell.
+/// The number of frames next to the total that rose most, and that fell most.
 const MOVERS: usize = 5;
 
-/// What of a view is no more than chance, if that is known.
-pub(super) struct Chance<'a> {
+/// Decides which values of a view are within chance.
+pub(super) struct ChanceMarker<'a> {
     pub(super) e: &'a Explanation,
-    /// By what the view's new values are multiplied.
+    /// The factor that the view's new values were multiplied by.
     pub(super) factor: f64,
-    /// How many runs the values of each side are sums of.
+    /// The number of runs that the values of each side are sums of.
     pub(super) runs: [f64; 2],
-    /// How much the total changed, where that is certain: a frame that has most of it changed, too.
+    /// The change of the total, if it is certain. A frame that makes up most of it changed, too.
     pub(super) whole: Option<i64>,
 }
 
-impl Chance<'_> {
+impl ChanceMarker<'_> {
     fn is_chance(&self, p: Pair) -> bool {
         let [base, new] = self.runs;
         if self.whole.is_some_and(|whole| p.delta() as f64 / whole as f64 > 0.5) {
@@ -42,12 +42,12 @@ impl Chance<'_> {
         self.e.is_chance(p.base as f64 / base, p.new as f64 / self.factor / new)
     }
 
-    /// Which nodes of a flame graph are, as [`bits`].
+    /// Returns the nodes of a flame graph that are within chance, as [`bits`].
     pub(super) fn of_flame(&self, flame: &Flame) -> String {
-        // Many frames have all that their caller has, which comes before them.
+        // Many frames have the same value as their caller, which precedes them, so reuse the last result.
         let mut last: Option<(Pair, bool)> = None;
         let mut is_chance = |p: Pair| match last {
-            Some((known, is_chance)) if known == p => is_chance,
+            Some((last_value, is_chance)) if last_value == p => is_chance,
             _ => {
                 let is_chance = self.is_chance(p);
                 last = Some((p, is_chance));
@@ -58,8 +58,8 @@ impl Chance<'_> {
         bits(flame.nodes.iter().map(|n| is_frame(n) && is_chance(n.cum)))
     }
 
-    /// How much of a frame is chance, by its size: the least growth of one with 1, 2, 4, 8 ... events, and how much
-    /// growth is that of the work.
+    /// Returns the noise of frames by size: the smallest growth beyond chance of a frame with 1, 2, 4, 8 ... events,
+    /// and the growth of the amount of work.
     pub(super) fn sizes(&self, total: Pair) -> Value {
         let event = self.e.noise.event;
         let sizes =
@@ -70,7 +70,7 @@ impl Chance<'_> {
     }
 }
 
-/// A bit for each of some values, in base64: a byte for eight, the first of them the lowest bit.
+/// Packs booleans into bits in base64, eight per byte, starting with the lowest bit.
 pub(super) fn bits(values: impl Iterator<Item = bool>) -> String {
     let mut bytes = Vec::new();
     for (i, value) in values.enumerate() {
@@ -82,43 +82,44 @@ pub(super) fn bits(values: impl Iterator<Item = bool>) -> String {
     STANDARD.encode(bytes)
 }
 
-/// The frames whose own cost changed most in one direction; of one profile, those that cost most. Own cost, since these
-/// changes add up to that of the total; by cum, the first would be callers of each other.
+/// Returns the frames whose own cost changed most in one direction, or for a single profile the costliest. Changes of
+/// own costs add up to the change of the total. By cum cost, the first frames would be callers of each other.
 ///
-/// `top` is by flat, largest change first.
-pub(super) fn movers(top: &Top, which: fn(i64) -> bool) -> Vec<TopRow> {
-    top.rows.iter().filter(|r| which(r.flat.delta())).take(MOVERS).copied().collect()
+/// `top` must be sorted by flat, largest change first.
+pub(super) fn movers(top: &Top, is_direction: fn(i64) -> bool) -> Vec<TopRow> {
+    top.rows.iter().filter(|r| is_direction(r.flat.delta())).take(MOVERS).copied().collect()
 }
 
-/// These frames with both values.
-pub(super) fn mover_rows(rows: &[TopRow], frames: &Frames, names: &mut Names) -> Value {
+/// Returns frames with the values of both sides.
+pub(super) fn mover_rows(rows: &[TopRow], frames: &Frames, names: &mut PageNames) -> Value {
     rows.iter().map(|r| json!([names.id(frames, r.frame), r.flat.base.to_string(), r.flat.new.to_string()])).collect()
 }
 
-/// int64 as text: JavaScript's numbers end at 2^53.
+/// Returns int64 values as text, because JavaScript's numbers are exact up to 2^53 only.
 pub(super) fn pair(p: Pair) -> Value {
     json!([p.base.to_string(), p.new.to_string()])
 }
 
-/// A flame graph as columns, a node a row, depth first.
+/// Returns a flame graph as columns, one node per row, depth first.
 ///
-/// What a node is: 0 the root, 1 `(pruned)`, else its frame + 2; times four, plus 1 if the base has it, plus 2 if
-/// the new side has it. Values lack of the parent's. Widths that follow from the two values are left out,
-/// which is all of them unless there are negative values or scaled ones.
-pub(super) fn flame(flame: &Flame, names: &mut Names) -> Value {
+/// The column `what` identifies a node: 0 for the root, 1 for `(pruned)`, otherwise its frame + 2; times four, plus 1
+/// if the base contains it, plus 2 if the new side contains it. Values are stored as differences from the parent's
+/// value. Widths are omitted if they follow from the values of both sides; they do unless there are negative or scaled
+/// values.
+pub(super) fn flame(flame: &Flame, names: &mut PageNames) -> Value {
     let mut ids = vec![None; flame.frames.len()];
     let mut id = |frame: u32| *ids[frame as usize].get_or_insert_with(|| names.id(&flame.frames, frame));
-    let what = |n: &FlameNode| {
-        let what = match n.frame {
+    let node_code = |n: &FlameNode| {
+        let node_code = match n.frame {
             FlameFrame::Root => 0,
             FlameFrame::Pruned => 1,
             FlameFrame::Frame(f) => id(f) + 2,
         };
-        what * 4 + u64::from(n.sides.0) + 2 * u64::from(n.sides.1)
+        node_code * 4 + u64::from(n.sides.0) + 2 * u64::from(n.sides.1)
     };
     let nodes = &flame.nodes;
-    let what: Numbers = nodes.iter().map(what).collect();
-    let depth: Numbers = nodes.iter().map(|n| u64::from(n.depth)).collect();
+    let node_code: PageNumbers = nodes.iter().map(node_code).collect();
+    let depth: PageNumbers = nodes.iter().map(|n| u64::from(n.depth)).collect();
     let mut parents = Vec::with_capacity(nodes.len());
     let mut path: Vec<usize> = Vec::new();
     for (i, n) in nodes.iter().enumerate() {
@@ -126,17 +127,18 @@ pub(super) fn flame(flame: &Flame, names: &mut Names) -> Value {
         parents.push(path.last().copied());
         path.push(i);
     }
-    let lacking = |value: &dyn Fn(&FlameNode) -> i64| {
-        let lacks = nodes.iter().zip(&parents).map(|(n, p)| p.map_or(0, |p| value(&nodes[p])).wrapping_sub(value(n)));
-        lacks.collect::<Numbers>().base64()
+    let differences_from_parent = |value: &dyn Fn(&FlameNode) -> i64| {
+        let differences =
+            nodes.iter().zip(&parents).map(|(n, p)| p.map_or(0, |p| value(&nodes[p])).wrapping_sub(value(n)));
+        differences.collect::<PageNumbers>().base64()
     };
     let mut columns = json!({
         "nodes": nodes.len(),
-        "what": what.base64(),
+        "what": node_code.base64(),
         "depth": depth.base64(),
-        "base": lacking(&|n| n.cum.base),
-        "new": lacking(&|n| n.cum.new),
-        "max": lacking(&|n| n.width.max),
+        "base": differences_from_parent(&|n| n.cum.base),
+        "new": differences_from_parent(&|n| n.cum.new),
+        "max": differences_from_parent(&|n| n.width.max),
         "pruned": {
             "stacks": flame.pruned.stacks,
             "of": flame.pruned.of_stacks,
@@ -150,29 +152,29 @@ pub(super) fn flame(flame: &Flame, names: &mut Names) -> Value {
             && i128::from(w.base) + i128::from(w.new) + i128::from(w.delta) == double(w.max)
     };
     if !nodes.iter().all(follows) {
-        columns["base_width"] = lacking(&|n| n.width.base).into();
-        columns["new_width"] = lacking(&|n| n.width.new).into();
-        columns["delta_width"] = lacking(&|n| n.width.delta).into();
+        columns["base_width"] = differences_from_parent(&|n| n.width.base).into();
+        columns["new_width"] = differences_from_parent(&|n| n.width.new).into();
+        columns["delta_width"] = differences_from_parent(&|n| n.width.delta).into();
     }
     columns
 }
 
-/// What the table shows: the frames that the graphs show, and then the others as far as there is room, by their cost. With
-/// each come its costliest callers and callees, out of those that the table has.
-pub(super) struct Table {
+/// The data of the table: all frames that the graphs show, then further frames by cost, up to a limit. Each row has its
+/// costliest callers and callees among the frames in the table.
+pub(super) struct PageFrames {
     rows: Vec<TopRow>,
-    /// How many rows there are without those that it has no room for.
+    /// The number of rows before truncation.
     all_rows: usize,
     in_table: Vec<bool>,
     edges: Edges,
 }
 
-impl Table {
-    /// Of a table by flat.
-    pub(super) fn new(view: &Measure, mut top: Top, graphs: &[&Flame], most: usize) -> Table {
+impl PageFrames {
+    /// Builds the table from a table that is sorted by flat.
+    pub(super) fn new(view: &Measure, mut top: Top, graphs: &[&Flame], max_rows: usize) -> PageFrames {
         top.sort(Sort::Cum);
         let mut drawn = vec![false; top.frames.len()];
-        // All graphs are of one view, so their frames have the same numbers as the table's.
+        // All graphs belong to the same view, so their frames have the same numbers as those of the table.
         for node in graphs.iter().flat_map(|g| &g.nodes) {
             if let FlameFrame::Frame(f) = node.frame {
                 drawn[f as usize] = true;
@@ -181,38 +183,38 @@ impl Table {
         let mut rows: Vec<&TopRow> = top.rows.iter().collect();
         rows.sort_by_key(|r| std::cmp::Reverse((drawn[r.frame as usize], magnitude(r.cum))));
         let n_drawn = rows.iter().filter(|r| drawn[r.frame as usize]).count();
-        rows.truncate(most.max(n_drawn));
+        rows.truncate(max_rows.max(n_drawn));
         rows.sort_by_key(|r| std::cmp::Reverse(magnitude(r.cum)));
         let mut in_table = vec![false; top.frames.len()];
         rows.iter().for_each(|r| in_table[r.frame as usize] = true);
 
-        // Of what is left out, no edges are put in order.
+        // Only compute and sort the edges of frames in the table.
         let all_rows = top.rows.len();
         let nodes: Vec<TopRow> = top.rows.iter().filter(|r| in_table[r.frame as usize]).copied().collect();
         let rows: Vec<TopRow> = rows.into_iter().copied().collect();
         top.rows = nodes;
-        Table { rows, all_rows, in_table, edges: view.edges_of(top) }
+        PageFrames { rows, all_rows, in_table, edges: view.edges_of(top) }
     }
 
-    /// Which rows are chance by one of their values, as [`bits`].
-    pub(super) fn chance(&self, chance: &Chance, value: impl Fn(&TopRow) -> Pair) -> String {
+    /// Returns the rows that are within chance by one of their values, as [`bits`].
+    pub(super) fn chance(&self, chance: &ChanceMarker, value: impl Fn(&TopRow) -> Pair) -> String {
         bits(self.rows.iter().map(|row| chance.is_chance(value(row))))
     }
 
-    /// As columns; what is chance is not known yet.
-    pub(super) fn columns(&self, names: &mut Names) -> Value {
-        let Table { rows, all_rows, in_table, edges } = self;
+    /// Returns the columns, without the marks for chance.
+    pub(super) fn columns(&self, names: &mut PageNames) -> Value {
+        let PageFrames { rows, all_rows, in_table, edges } = self;
         let frames = &edges.frames;
         // Edges are grouped by node, in the order of the nodes.
-        let mut of_frame: HashMap<u32, &[Edge]> = HashMap::default();
+        let mut edges_by_frame: HashMap<u32, &[Edge]> = HashMap::default();
         for group in edges.edges.chunk_by(|a, b| a.node == b.node) {
-            of_frame.insert(group[0].node, group);
+            edges_by_frame.insert(group[0].node, group);
         }
-        let relation = |which: Relation, names: &mut Names| {
+        let relation = |wanted_relation: Relation, names: &mut PageNames| {
             let [mut shown, mut all, mut other, mut base, mut new] = [const { Vec::<i64>::new() }; 5];
-            for (i, row) in paced(rows.iter().enumerate()) {
-                let group = of_frame.get(&row.frame).copied().unwrap_or_default();
-                let mut group: Vec<_> = group.iter().filter(|e| e.relation == which).collect();
+            for (i, row) in checkpointed(rows.iter().enumerate()) {
+                let group = edges_by_frame.get(&row.frame).copied().unwrap_or_default();
+                let mut group: Vec<_> = group.iter().filter(|e| e.relation == wanted_relation).collect();
                 all.push(group.len() as i64);
                 group.retain(|e| in_table[e.other as usize]);
                 group.sort_by_key(|e| std::cmp::Reverse(magnitude(e.weight)));
@@ -222,16 +224,16 @@ impl Table {
                 base.extend(group.iter().map(|e| e.weight.base));
                 new.extend(group.iter().map(|e| e.weight.new));
             }
-            let column = |v: Vec<i64>| v.into_iter().collect::<Numbers>().base64();
+            let column = |v: Vec<i64>| v.into_iter().collect::<PageNumbers>().base64();
             json!({"shown": column(shown), "all": column(all), "other": column(other), "base": column(base), "new": column(new)})
         };
-        let column = |value: &dyn Fn(&TopRow) -> i64| rows.iter().map(value).collect::<Numbers>().base64();
+        let column = |value: &dyn Fn(&TopRow) -> i64| rows.iter().map(value).collect::<PageNumbers>().base64();
         let frame: Vec<u64> = rows.iter().map(|r| names.id(frames, r.frame)).collect();
         let statuses = |r: &TopRow| r.status as i64;
         json!({
             "rows": rows.len(),
             "of": all_rows,
-            "frame": frame.into_iter().collect::<Numbers>().base64(),
+            "frame": frame.into_iter().collect::<PageNumbers>().base64(),
             "status": column(&statuses),
             "flat_base": column(&|r| r.flat.base),
             "flat_new": column(&|r| r.flat.new),
@@ -247,7 +249,7 @@ fn magnitude(p: Pair) -> u64 {
     p.base.unsigned_abs().max(p.new.unsigned_abs())
 }
 
-/// The frames that the nodes of a call graph's picture are, in the order in which they are drawn.
-pub(super) fn drawn_frames(graph: &Graph, names: &mut Names) -> Vec<u64> {
+/// Returns the frames of the call graph's nodes, in drawing order.
+pub(super) fn drawn_frames(graph: &Graph, names: &mut PageNames) -> Vec<u64> {
     graph.nodes.iter().map(|n| names.id(&graph.frames, n.frame)).collect()
 }

@@ -1,10 +1,11 @@
-// Zooming and moving, by wheel, pinch, drag and keys: the part of the flame graph that is in sight, the map that shows where
-// it is, and the call graph.
+// Zooming and moving by wheel, pinch, drag and keys: the visible part of the flame graph, the map that shows its
+// position, and the call graph.
 
 /**
- * Tells of what is done on a place: zoom(factor, x, y) around a point of the window, and move(dx, dy, how) in pixels by "wheel",
- * "mouse", "touch" or "pinch", which answers whether anything moved. A wheel alone scrolls the page, as everywhere; with Ctrl, which is also
- * how browsers tell of a pinch on a pad, it zooms. A drag that moved something is no click.
+ * Reports gestures on an element: zoom(factor, x, y) around a point of the window, and move(dx, dy, how) in pixels,
+ * where `how` is "wheel", "mouse", "touch" or "pinch". `move` returns true if something moved. A wheel alone scrolls
+ * the page as usual. With Ctrl it zooms; browsers also report a pinch on a touchpad that way. A drag that moved
+ * something is not a click.
  */
 function gestures(place, zoom, move) {
   const down = new Map();
@@ -24,13 +25,13 @@ function gestures(place, zoom, move) {
     const last = down.get(e.pointerId), now = { x: e.clientX, y: e.clientY };
     if (!last) return;
     const far = (a, b) => Math.hypot(a.x - b.x, a.y - b.y);
-    // A hand is never quite still.
+    // Ignore the tremor of a hand.
     if (!dragged && down.size === 1 && far(last, now) < 5) return;
     down.set(e.pointerId, now);
     if (down.size === 1) dragged = move(now.x - last.x, now.y - last.y, e.pointerType === "touch" ? "touch" : "mouse") || dragged;
     else {
       const other = [...down].find(([id]) => id !== e.pointerId)[1];
-      // What is below the fingers stays there.
+      // Keep the content below the fingers in place.
       if (far(last, other) > 0) zoom(far(now, other) / far(last, other), (last.x + other.x) / 2, (last.y + other.y) / 2);
       move((now.x - last.x) / 2, (now.y - last.y) / 2, "pinch");
       dragged = true;
@@ -41,24 +42,24 @@ function gestures(place, zoom, move) {
   place.addEventListener("click", (e) => { if (dragged) e.stopImmediatePropagation(); dragged = false; }, true);
 }
 
-/** Says to the address where somebody has moved to, once that is over: browsers refuse to write it sixty times a second. */
+/** Writes the position to the address once movement ends, because browsers reject 60 changes per second. */
 let settling = 0;
-function settleAt(what) {
+function settleAt(field) {
   clearTimeout(settling);
-  settling = setTimeout(() => { settling = 0; keepInFragment(what); }, 60);
+  settling = setTimeout(() => { settling = 0; keepInFragment(field); }, 60);
 }
 
 // ---------------------------------------------------------------- the flame graph
 
-const CLOSEST = 1e-6;                          // the least part of a box that fills the width
+const CLOSEST = 1e-6;                          // minimum part of a box that can fill the width
 
-/** Which part of the box that is zoomed in on is in sight: where it begins and ends, as parts of its width. */
+/** Returns the visible part of the zoomed box: its begin and end as fractions of the box's width. */
 function span() {
   const [from, to] = view.span.split("_").map(Number);
   return from >= 0 && from < to && to <= 1 ? [from, to] : [0, 1];
 }
 
-/** Brings a part into sight; what it had to be is cut to what there is. True if that is another one. */
+/** Shows another part of the zoomed box, clamped to the box. Returns true if the part changed. */
 function setSpan(from, size) {
   const before = view.span;
   size = Math.max(CLOSEST, Math.min(1, size));
@@ -72,7 +73,7 @@ function setSpan(from, size) {
   return true;
 }
 
-/** Makes what is in sight a part of the whole, and no longer of a box, so that it can be left. */
+/** Expresses the visible part relative to the whole graph instead of the zoomed box, so that it can leave the box. */
 function leaveBox() {
   if (view.zoom === 0) return;
   const { width, left } = place(), [from, to] = span();
@@ -85,17 +86,17 @@ function leaveBox() {
 function zoomAt(factor, x) {
   if (tree().width[view.width][view.zoom] <= 0) return;
   if ((span()[1] - span()[0]) / factor > 1) leaveBox();
-  const [from, to] = span(), at = x / canvas.clientWidth, size = Math.max(CLOSEST, Math.min(1, (to - from) / factor));
-  setSpan(from + at * (to - from - size), size);
+  const [from, to] = span(), fraction = x / canvas.clientWidth, size = Math.max(CLOSEST, Math.min(1, (to - from) / factor));
+  setSpan(from + fraction * (to - from - size), size);
 }
 
-/** Moves along by a part of what is in sight. */
+/** Moves sideways by a fraction of the visible part. */
 function moveAlong(part) {
   const [from, to] = span();
   return setSpan(from + part * (to - from), to - from);
 }
 
-/** By keys: around the selected box if that is in sight, else the middle. */
+/** Zooms by keyboard: around the selected box if it is in sight, otherwise around the middle. */
 function zoomByKey(factor) {
   const spot = selected > 0 && spotOf(selected), middle = spot ? spot.x + spot.w / 2 : -1, across = canvas.clientWidth;
   zoomAt(factor, middle >= 0 && middle <= across ? middle : across / 2);
@@ -121,22 +122,22 @@ function zoomFlame() {
 
 // ---------------------------------------------------------------- its map
 
-const MAPPED = 1.5;                            // pixels below which the map leaves a box out
-let mapped = "", mapDepth = 0;
+const MAPPED = 1.5;                            // width in pixels below which the map omits a box
+let mapKey = "", mapDepth = 0;
 
-/** The whole graph in small, where not all of it is in sight, with a frame around what is. */
+/** Shows the whole graph in small with a frame around the visible part, unless everything is visible. */
 function showMap() {
   const map = $("map"), v = $("view"), whole = tree().width[view.width][0];
   const isPart = view.zoom > 0 || view.span !== "", isTall = v.scrollHeight > v.clientHeight + ROW;
   const wasHidden = map.hidden;
   map.hidden = printing || !(isPart || isTall) || whole <= 0;
-  // It takes its room from the graph where that takes all there is.
+  // Without a table, the map takes its room from the graph.
   if (map.hidden !== wasHidden && !hasTable) { layout(); redraw(); }
   if (map.hidden) return;
-  const of = [view.type, view.width, view.inverted, view.fold, view.upward, view.grey, palette.text, map.clientWidth, sharpness()].join();
-  // The graph is seen before it.
-  if (mapped === of) frameMap(); else setTimeout(() => { drawMap(); frameMap(); });
-  mapped = of;
+  const newMapKey = [view.type, view.width, view.inverted, view.fold, view.upward, view.grey, palette.text, map.clientWidth, sharpness()].join();
+  // Draw the graph first and the map afterwards.
+  if (mapKey === newMapKey) frameMap(); else setTimeout(() => { drawMap(); frameMap(); });
+  mapKey = newMapKey;
 }
 
 function drawMap() {
@@ -154,7 +155,7 @@ function drawMap() {
   }
 }
 
-/** Around what is in sight, of the rows that the graph has now. */
+/** Places the frame around the visible part. */
 function frameMap() {
   const { width, scale, from, across } = place(), v = $("view"), h = $("map").clientHeight, row = h / (mapDepth + 1);
   const first = v.scrollTop / ROW - (view.upward ? rows - 1 - mapDepth : 0), top = Math.max(0, Math.min(h - 4, first * row));
@@ -168,13 +169,13 @@ function frameMap() {
 
 // ---------------------------------------------------------------- the call graph
 
-/** How large the call graph is drawn, 1 being its own size. */
+/** Returns the scale of the call graph; 1 is its natural size. */
 function graphScale() {
   const svg = $("callgraph").querySelector("svg");
   return svg ? svg.getBoundingClientRect().width / graphWidth() : 1;
 }
 
-/** As large as the view says: fitted, or by a factor. */
+/** Sets the size of the call graph: fitted to the page, or by the view's scale. */
 function sizeGraph() {
   const svg = $("callgraph").querySelector("svg");
   $("callgraph").classList.toggle("fitted", fitted());
@@ -183,7 +184,7 @@ function sizeGraph() {
   svg.style.height = view.scale && "auto";
 }
 
-/** Zooms around a point of the window, which stays where it is. */
+/** Zooms around a point of the window, which keeps its position. */
 function zoomGraph(factor, x, y) {
   const svg = $("callgraph").querySelector("svg"), scroll = $("callgraph").lastElementChild;
   if (!svg) return;
@@ -197,7 +198,7 @@ function zoomGraph(factor, x, y) {
   settleAt("scale");
 }
 
-/** Around the middle of what is in sight. */
+/** Zooms around the middle of the visible part. */
 function zoomGraphBy(factor) {
   const { left, top, width, height } = $("callgraph").lastElementChild.getBoundingClientRect();
   zoomGraph(factor, left + width / 2, top + height / 2);
@@ -205,7 +206,7 @@ function zoomGraphBy(factor) {
 
 function zoomCallGraph() {
   const scroll = $("callgraph").lastElementChild;
-  // A finger and a wheel scroll it already.
+  // Touch and the wheel already scroll the element.
   gestures(scroll, zoomGraph, (dx, dy, how) => {
     if (how !== "mouse" && how !== "pinch") return false;
     const { scrollLeft, scrollTop } = scroll;

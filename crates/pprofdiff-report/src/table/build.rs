@@ -1,18 +1,18 @@
-//! What makes tables, and their columns, of what the engine found.
+//! Builds tables and their columns from the results of the engine.
 
 use std::hash::BuildHasher;
 use std::sync::Arc;
 
-use super::data::Distinct;
-use super::schema::Shape;
-use super::{Column, Data, Kind, Nodes, Table, Texts};
+use super::data::DistinctTexts;
+use super::schema::TableShape;
+use super::{Column, Data, Kind, Table, TableNodes, Texts};
+use pprofdiff::cancellation::checkpointed;
 use pprofdiff::interner::{Found, Index};
 use pprofdiff::random::RandomState;
-use pprofdiff::work::paced;
 use pprofdiff::{Frames, Pair, Sort, Status, Summary};
 
 impl Table {
-    /// A table of the columns that its kind has: their data in the same order.
+    /// Builds a table from its columns' data, in the order that its kind defines.
     pub(crate) fn from_columns(
         kind: &'static Kind,
         types: &[Arc<Summary>],
@@ -20,22 +20,22 @@ impl Table {
         data: impl IntoIterator<Item = Data>,
     ) -> Table {
         let summary = types[0].clone();
-        let specs = (kind.columns)(&Shape::new(types, by_labels));
+        let specs = (kind.columns)(&TableShape::new(types, by_labels));
         let columns = specs.into_iter().zip(data);
         let columns: Vec<Column> =
             columns.map(|(spec, data)| Column { name: spec.name, role: spec.role, data }).collect();
         let len = columns.first().map_or(0, |c| c.data.len());
-        let (beside, builds, nodes) = (types[1..].to_vec(), None, Nodes::default());
+        let (beside, builds, nodes) = (types[1..].to_vec(), None, TableNodes::default());
         Table { kind, summary, beside, columns, rows_total: len, sort: Sort::default(), builds, nodes, len }
     }
 
-    /// A table of one sample type.
+    /// Builds a table of one sample type.
     pub(crate) fn new(kind: &'static Kind, summary: &Arc<Summary>, data: Vec<Data>) -> Table {
         Table::from_columns(kind, std::slice::from_ref(summary), false, data)
     }
 }
 
-/// One cost of both sides and its delta, or of a single profile.
+/// Returns the columns of one cost: both sides and the delta, or the value of a single profile.
 pub(crate) fn costs(two_sided: bool, pairs: impl Iterator<Item = Pair> + Clone) -> Vec<Data> {
     let column = |f: fn(Pair) -> i64| Data::Value(pairs.clone().map(f).collect());
     match two_sided {
@@ -44,7 +44,7 @@ pub(crate) fn costs(two_sided: bool, pairs: impl Iterator<Item = Pair> + Clone) 
     }
 }
 
-/// What happened to each row.
+/// Returns the column of statuses.
 pub(crate) fn statuses(statuses: impl Iterator<Item = Status>) -> Data {
     const ALL: [Status; 4] = [Status::Added, Status::Removed, Status::Changed, Status::Same];
     let names: Texts = ALL.iter().map(|s| Some(s.name())).collect();
@@ -52,24 +52,24 @@ pub(crate) fn statuses(statuses: impl Iterator<Item = Status>) -> Data {
     Data::Text(names.shared(statuses.map(number)))
 }
 
-/// The labels of frames as a dictionary: distinct strings, and each frame's number.
+/// Returns the labels of frames as a dictionary: the distinct strings, and the number of each frame's string.
 pub(crate) fn dictionary(frames: &Frames, used: impl Iterator<Item = u32>) -> (Texts, Vec<u32>) {
     let mut numbers = vec![u32::MAX; frames.len()];
-    let mut distinct = Distinct::default();
-    let mut known = Index::default();
+    let mut distinct = DistinctTexts::default();
+    let mut index = Index::default();
     let state = RandomState::new();
-    for f in paced(used) {
+    for f in checkpointed(used) {
         if numbers[f as usize] != u32::MAX {
             continue;
         }
         let label = frames.label(f);
         let text = |n: u32| distinct.get(n).unwrap_or_default();
         let hash = state.hash_one(&*label);
-        let found = known.find_or_insert(hash, distinct.ends.len(), |n| text(n) == label, |n| state.hash_one(text(n)));
-        if let Found::New(_) = found {
+        let entry = index.find_or_insert(hash, distinct.ends.len(), |n| text(n) == label, |n| state.hash_one(text(n)));
+        if let Found::New(_) = entry {
             distinct.push(&label);
         }
-        numbers[f as usize] = found.number();
+        numbers[f as usize] = entry.number();
     }
     let all = (0..distinct.ends.len() as u32).collect();
     (Texts { distinct: Arc::new(distinct), numbers: all }, numbers)

@@ -1,4 +1,4 @@
-//! What columns hold: strings that are kept once, numbers, lists of strings.
+//! The data of columns: numbers, strings that are stored once, and lists of strings.
 
 use std::hash::BuildHasher;
 use std::sync::Arc;
@@ -8,26 +8,27 @@ use serde::{Deserialize, Serialize};
 use super::stored;
 use pprofdiff::random::{HashMap, RandomState};
 
-/// Strings by their numbers among distinct ones, which columns may share; each may be missing.
+/// A column of strings, stored as numbers of distinct strings. Several columns may share the distinct strings. A row's
+/// string may be missing.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "stored::Texts")]
+#[serde(try_from = "stored::StoredTexts")]
 pub struct Texts {
-    pub(super) distinct: Arc<Distinct>,
-    /// The number of each string; [`MISSING`] if there is none.
+    pub(super) distinct: Arc<DistinctTexts>,
+    /// The number of each row's string, or [`MISSING`].
     pub(super) numbers: Vec<u32>,
 }
 
 pub(super) const MISSING: u32 = u32::MAX;
 
-/// Strings in one buffer, by number.
+/// Distinct strings in one buffer, identified by number.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Distinct {
+pub(super) struct DistinctTexts {
     pub bytes: String,
-    /// Where each ends in `bytes`.
+    /// The end of each string in `bytes`.
     pub ends: Vec<usize>,
 }
 
-impl Distinct {
+impl DistinctTexts {
     pub fn get(&self, number: u32) -> Option<&str> {
         let i = number as usize;
         let start = i.checked_sub(1).map_or(Some(0), |before| self.ends.get(before).copied())?;
@@ -41,33 +42,33 @@ impl Distinct {
     }
 }
 
-/// Strings from this length on are kept once, however many rows have them: a profile has each of its strings once, and
-/// must not grow without bound by becoming a table. Looking up shorter ones would cost more than their copies, unless it
-/// is the row before that has the same.
+/// The minimum length in bytes from which strings are stored once, independent of the number of rows. A profile stores
+/// each string once, and without this limit a table could be much larger than its profile. For shorter strings a lookup
+/// would cost more than a copy, so they are only shared with the previous row.
 const LONG: usize = 256;
 
 impl Texts {
-    /// The string at `index`; `None` if it is missing.
+    /// Returns the string at `index`, or `None` if it is missing.
     pub fn get(&self, index: usize) -> Option<&str> {
         self.distinct.get(self.numbers[index])
     }
 
-    /// Number of strings.
+    /// Returns the number of strings.
     pub fn len(&self) -> usize {
         self.numbers.len()
     }
 
-    /// True if there are none.
+    /// Returns true if the column is empty.
     pub fn is_empty(&self) -> bool {
         self.numbers.is_empty()
     }
 
-    /// All strings in order.
+    /// Returns all strings in order.
     pub fn iter(&self) -> impl Iterator<Item = Option<&str>> {
         (0..self.len()).map(|i| self.get(i))
     }
 
-    /// The strings of the given rows, without a copy of their bytes.
+    /// Returns a column with the strings of these rows, without copying their bytes.
     pub(crate) fn shared(&self, rows: impl Iterator<Item = usize>) -> Texts {
         Texts { distinct: self.distinct.clone(), numbers: rows.map(|i| self.numbers[i]).collect() }
     }
@@ -76,7 +77,7 @@ impl Texts {
 impl<S: AsRef<str>> FromIterator<Option<S>> for Texts {
     fn from_iter<I: IntoIterator<Item = Option<S>>>(items: I) -> Texts {
         let items = items.into_iter();
-        let mut distinct = Distinct::default();
+        let mut distinct = DistinctTexts::default();
         let mut numbers = Vec::with_capacity(items.size_hint().0);
         let mut long: HashMap<u64, Vec<u32>> = HashMap::default();
         let state = RandomState::new();
@@ -88,8 +89,8 @@ impl<S: AsRef<str>> FromIterator<Option<S>> for Texts {
             };
             if distinct.get(last) != Some(text) {
                 let mut alike = (text.len() >= LONG).then(|| long.entry(state.hash_one(text)).or_default());
-                let known = alike.iter().flat_map(|alike| alike.iter()).find(|&&n| distinct.get(n) == Some(text));
-                last = known.copied().unwrap_or_else(|| {
+                let existing = alike.iter().flat_map(|alike| alike.iter()).find(|&&n| distinct.get(n) == Some(text));
+                last = existing.copied().unwrap_or_else(|| {
                     let number = distinct.push(text);
                     alike.iter_mut().for_each(|alike| alike.push(number));
                     number
@@ -101,9 +102,9 @@ impl<S: AsRef<str>> FromIterator<Option<S>> for Texts {
     }
 }
 
-/// A list of strings in each row, by their numbers in a dictionary of distinct strings.
+/// A column of lists of strings, stored as indexes into a dictionary of distinct strings.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "stored::Lists")]
+#[serde(try_from = "stored::StoredLists")]
 pub struct Lists {
     /// Row `i` is `ids[ends[i - 1]..ends[i]]`.
     pub ends: Vec<usize>,
@@ -114,12 +115,12 @@ pub struct Lists {
 }
 
 impl Lists {
-    /// The strings of one row.
+    /// Returns the strings of a row.
     pub fn get(&self, row: usize) -> impl DoubleEndedIterator<Item = &str> {
         self.numbers(row).iter().map(|&id| self.dictionary.get(id as usize).unwrap_or_default())
     }
 
-    /// The strings of one row, by their indexes in `dictionary`.
+    /// Returns the strings of a row as indexes into `dictionary`.
     pub fn numbers(&self, row: usize) -> &[u32] {
         let start = row.checked_sub(1).map_or(0, |i| self.ends[i]);
         &self.ids[start..self.ends[row]]
@@ -139,12 +140,12 @@ pub enum Data {
     Address(Vec<Option<u64>>),
     /// Lists of strings.
     Lists(Lists),
-    /// Values of one sample type by those of another; `None` where the other is 0.
+    /// Ratios of two sample types; `None` where the divisor is 0.
     Ratio(Vec<Option<f64>>),
 }
 
 impl Data {
-    /// Number of rows.
+    /// Returns the number of rows.
     pub(super) fn len(&self) -> usize {
         match self {
             Data::Text(texts) => texts.len(),
@@ -159,14 +160,14 @@ impl Data {
 
 /// One value of a table.
 pub enum Cell<'a> {
-    /// Nothing.
+    /// A missing value.
     Missing,
     /// A string.
     Text(&'a str),
-    /// A whole number.
+    /// An integer.
     Int(i128),
     /// A ratio.
     Ratio(f64),
-    /// A row's list of strings: the column, and the row.
+    /// A list of strings: the column and the row.
     List(&'a Lists, usize),
 }

@@ -1,8 +1,8 @@
-//! A view's rows as columns: what every output format, and every data frame, is made from.
+//! Tables: the rows of a view as columns. All output formats and data frames are made from tables.
 
-pub(crate) mod beside;
 pub(crate) mod build;
 mod data;
+pub(crate) mod multi_type;
 pub(crate) mod schema;
 mod stored;
 
@@ -19,70 +19,70 @@ use crate::view::ViewSpec;
 pub use data::{Cell, Data, Lists, Texts};
 pub(crate) use schema::ratio;
 pub use schema::{Cost, Measured, Role, RunStatistic};
-use schema::{Shape, Spec};
+use schema::{Spec, TableShape};
 
 use pprofdiff::Sort;
 use pprofdiff::random::{HashMap, HashSet};
 use pprofdiff::series::Builds;
 use pprofdiff::{Pair, Summary};
 
-/// What the rows of a table are: what formats and stored tables know of them. It stands in the file of the view that shows
-/// them.
+/// A kind of table: the properties of tables that formats and the validation of stored tables need. It is defined in
+/// the file of its view.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Kind {
     /// The name in JSON.
     pub name: &'static str,
-    /// What a row is.
+    /// The noun for a row, such as `frame`.
     pub row: &'static str,
-    /// True if its tables are of these sides: both, or one.
+    /// Returns true if tables of this kind can have two sides (for `true`) or one (for `false`).
     pub(crate) has_sides: fn(bool) -> bool,
-    /// True if a table may be of several sample types side by side.
+    /// True if a table can show several sample types side by side.
     pub(crate) several_types: bool,
-    /// True if it is of many builds.
+    /// True for tables of many builds.
     pub(crate) of_builds: bool,
-    /// What the first so many are counted of.
-    pub(crate) counted: Counted,
-    /// The columns, in their order.
-    pub(crate) columns: fn(&Shape<'_>) -> Vec<Spec>,
+    /// The unit that a maximum number of rows counts.
+    pub(crate) limit_unit: LimitUnit,
+    /// Returns the columns, in order.
+    pub(crate) columns: fn(&TableShape<'_>) -> Vec<Spec>,
     /// Writes the rows for people.
     pub(crate) text: fn(&Table, &mut dyn Write, TextOptions) -> io::Result<()>,
-    /// A row in one line.
+    /// Formats a row in one line.
     pub(crate) row_label: fn(&Table, usize) -> String,
-    /// A row on the axis of a chart, its frames written by a function.
+    /// Formats a row for the axis of a chart. The function formats the names of frames.
     pub(crate) chart_label: fn(&Table, usize, fn(&str) -> &str) -> String,
 }
 
-/// What the first so many rows of a table are counted of.
+/// The unit that a maximum number of rows counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Counted {
+pub(crate) enum LimitUnit {
     Rows,
-    /// Nodes, each with its callers and callees.
+    /// Nodes. All callers and callees of a node are kept.
     Nodes,
-    /// The rows that have the same text in this column.
+    /// Rows with the same text in this column. The limit applies to each group.
     RowsOfEach(&'static str),
 }
 
 impl Kind {
-    /// What most kinds have in common: rows of one profile or of two, of frames.
+    /// The defaults of a kind: rows of frames, for one profile or a diff.
     pub(crate) const BASE: Kind = Kind {
         name: "",
         row: "row",
         has_sides: |_| true,
         several_types: true,
         of_builds: false,
-        counted: Counted::Rows,
+        limit_unit: LimitUnit::Rows,
         columns: |_| Vec::new(),
         text: Table::write_beside,
         row_label: Table::label,
         chart_label: |table, row, name| name(&table.label(row)).to_owned(),
     };
 
-    /// What kinds of many builds have in common.
+    /// The defaults of kinds for many builds.
     pub(crate) const OF_BUILDS: Kind =
         Kind { has_sides: |two_sided| !two_sided, several_types: false, of_builds: true, ..Kind::BASE };
 
-    /// The kind of a name in JSON.
+    /// Returns the kind with this name in JSON.
     pub fn named(name: &str) -> Option<&'static Kind> {
         ViewSpec::all().iter().flat_map(|view| view.kinds).copied().find(|kind| kind.name == name)
     }
@@ -104,17 +104,17 @@ impl Serialize for Kind {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Column {
-    /// As in JSON: `flat_base`.
+    /// The name in JSON, such as `flat_base`.
     pub name: Cow<'static, str>,
-    /// What it is for. Follows from the table's kind, so it is not stored.
+    /// The role. It follows from the table's kind, so it is not stored.
     #[serde(skip)]
     pub role: Role,
-    /// One value a row.
+    /// The values, one per row.
     pub data: Data,
 }
 
 impl Column {
-    /// The value of a row.
+    /// Returns the value of a row.
     pub fn cell(&self, row: usize) -> Cell<'_> {
         match &self.data {
             Data::Text(t) => t.get(row).map_or(Cell::Missing, Cell::Text),
@@ -127,45 +127,46 @@ impl Column {
     }
 }
 
-/// Columns of equal length under a header. What was stored as one and is deserialized is checked like any input, so that a
-/// table is one wherever it came from.
+/// Columns of equal length under a header. Deserializing a table validates it like any other input, so every table is
+/// valid.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(try_from = "stored::Table")]
+#[serde(try_from = "stored::StoredTable")]
 #[non_exhaustive]
 pub struct Table {
-    /// What the rows are.
+    /// The kind of the rows.
     pub kind: &'static Kind,
-    /// What the table is of; of several sample types side by side, the first, which rows are ordered by.
+    /// The summary of the sample type. With several sample types side by side, it belongs to the first, which orders
+    /// the rows.
     pub summary: Arc<Summary>,
-    /// The other sample types.
+    /// The summaries of the other sample types.
     pub beside: Vec<Arc<Summary>>,
     /// The columns, in the order of the JSON schema.
     pub columns: Vec<Column>,
-    /// Number of rows before any were cut off.
+    /// The number of rows before truncation.
     pub rows_total: usize,
-    /// Which of flat and cum the rows are ordered by; of tables that have neither, nothing.
+    /// The cost (flat or cum) that rows are ordered by. Meaningless for tables without both.
     pub(crate) sort: Sort,
-    /// Of many builds: which they are. `None` in other tables.
+    /// The builds, for tables of many builds; `None` for other tables.
     pub builds: Option<Arc<Builds>>,
-    /// Of callers and callees: the nodes, for people. Empty in other tables.
-    pub(crate) nodes: Nodes,
+    /// The nodes of tables of callers and callees, for people. Empty in other tables.
+    pub(crate) nodes: TableNodes,
     pub(crate) len: usize,
 }
 
-/// The nodes of callers and callees. Two nodes may have the same label, so rows refer to them by number.
+/// The nodes of callers and callees. Rows refer to nodes by number, because two nodes can have the same label.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(crate) struct Nodes {
-    pub all: Arc<Vec<Node>>,
+pub(crate) struct TableNodes {
+    pub all: Arc<Vec<NodeCost>>,
     pub labels: Texts,
-    /// The nodes to show, in order. One without callers and callees has no rows.
+    /// The nodes to show, in order. A node without callers and callees has no rows.
     pub shown: Vec<u32>,
     /// The node of each row.
     pub of_row: Vec<u32>,
 }
 
-/// What a node of a call graph costs.
+/// The costs of a node of a call graph.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-pub(crate) struct Node {
+pub(crate) struct NodeCost {
     pub flat: Pair,
     pub cum: Pair,
 }
@@ -180,24 +181,24 @@ pub(crate) struct CostColumns<'a> {
 }
 
 impl CostColumns<'_> {
-    /// A row's cost on both sides; of one profile it is on the new one.
+    /// Returns a row's cost on both sides. A single profile is the new side.
     pub fn pair(&self, row: usize) -> Pair {
         Pair { base: self.base.map_or(0, |base| base[row]), new: self.new[row] }
     }
 }
 
 impl Table {
-    /// The sample types: that of the summary, and those beside it.
+    /// Returns the summaries of all sample types.
     pub fn sample_types(&self) -> Vec<Arc<Summary>> {
         std::iter::once(&self.summary).chain(&self.beside).cloned().collect()
     }
 
-    /// The sample type of a number in [`Cost::sample_type`].
+    /// Returns the summary for the value of a [`Cost::sample_type`].
     pub(crate) fn sample_type(&self, number: usize) -> &Arc<Summary> {
         number.checked_sub(1).and_then(|i| self.beside.get(i)).unwrap_or(&self.summary)
     }
 
-    /// The costs of the rows in the order of their columns: all of a sample type, then those of the next.
+    /// Returns the costs of the rows in the order of their columns, grouped by sample type.
     pub(crate) fn costs(&self) -> Vec<CostColumns<'_>> {
         let mut costs: Vec<CostColumns<'_>> = Vec::new();
         let mut base = None;
@@ -213,27 +214,27 @@ impl Table {
         costs
     }
 
-    /// The column of a role.
+    /// Returns the column with this role.
     pub(crate) fn in_role(&self, role: Role) -> Option<&Column> {
         self.columns.iter().find(|c| c.role == role)
     }
 
-    /// Number of rows.
+    /// Returns the number of rows.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// True if there are no rows.
+    /// Returns true if the table has zero rows.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The column of a name.
+    /// Returns the column with this name.
     pub fn column(&self, name: &str) -> Option<&Column> {
         self.columns.iter().find(|c| c.name == name)
     }
 
-    /// The values of a column of values; empty if it is none.
+    /// Returns the values of a column of values, or an empty slice for other columns.
     pub fn values(&self, name: &str) -> &[i64] {
         match self.column(name).map(|c| &c.data) {
             Some(Data::Value(v)) => v,
@@ -241,7 +242,7 @@ impl Table {
         }
     }
 
-    /// The strings of a column of strings.
+    /// Returns the strings of a column of strings.
     pub(crate) fn texts(&self, name: &str) -> Option<&Texts> {
         match self.column(name).map(|c| &c.data) {
             Some(Data::Text(t)) => Some(t),
@@ -249,25 +250,25 @@ impl Table {
         }
     }
 
-    /// The string of a row in a column of strings; empty if there is none.
+    /// Returns the string of a row in a column of strings, or an empty string if it is missing.
     pub(crate) fn text_of(&self, name: &str, row: usize) -> &str {
         self.texts(name).and_then(|texts| texts.get(row)).unwrap_or_default()
     }
 
-    /// The first `n` rows; of callers and callees the rows of the first `n` nodes, of labels the first `n` of each
-    /// key.
+    /// Returns the first `n` rows. For callers and callees it returns the rows of the first `n` nodes, and for labels
+    /// the first `n` rows of each key.
     #[must_use]
     pub fn head(&self, n: usize) -> Table {
-        let rows: Vec<usize> = match self.kind.counted {
-            Counted::Nodes => {
+        let rows: Vec<usize> = match self.kind.limit_unit {
+            LimitUnit::Nodes => {
                 let shown = &self.nodes.shown[..n.min(self.nodes.shown.len())];
-                let wanted: HashSet<u32> = shown.iter().copied().collect();
-                let rows: Vec<usize> = (0..self.len).filter(|&r| wanted.contains(&self.nodes.of_row[r])).collect();
+                let shown_nodes: HashSet<u32> = shown.iter().copied().collect();
+                let rows: Vec<usize> = (0..self.len).filter(|&r| shown_nodes.contains(&self.nodes.of_row[r])).collect();
                 let mut head = self.take(&rows);
                 head.nodes.shown = shown.to_vec();
                 return head;
             }
-            Counted::RowsOfEach(column) => {
+            LimitUnit::RowsOfEach(column) => {
                 let mut counts: HashMap<Option<&str>, usize> = HashMap::default();
                 let keys = self.texts(column);
                 let mut within = |row: usize| {
@@ -277,18 +278,18 @@ impl Table {
                 };
                 (0..self.len).filter(|&r| within(r)).collect()
             }
-            Counted::Rows => (0..n.min(self.len)).collect(),
+            LimitUnit::Rows => (0..n.min(self.len)).collect(),
         };
         if rows.len() == self.len { self.clone() } else { self.take(&rows) }
     }
 
-    /// The same table without columns.
+    /// Copies the table without its columns.
     fn shallow(&self) -> Table {
         let (summary, beside, builds) = (self.summary.clone(), self.beside.clone(), self.builds.clone());
-        Table { columns: Vec::new(), summary, beside, builds, nodes: Nodes::default(), ..*self }
+        Table { columns: Vec::new(), summary, beside, builds, nodes: TableNodes::default(), ..*self }
     }
 
-    /// The given rows, in the given order.
+    /// Returns these rows, in this order.
     #[must_use]
     pub fn take(&self, rows: &[usize]) -> Table {
         let columns = self.columns.iter().map(|c| {
@@ -314,11 +315,11 @@ impl Table {
         let of_row: Vec<u32> = rows.iter().filter_map(|&r| self.nodes.of_row.get(r).copied()).collect();
         let mut seen: HashSet<_> = HashSet::default();
         let shown = of_row.iter().copied().filter(|&node| seen.insert(node)).collect();
-        let nodes = Nodes { all: self.nodes.all.clone(), labels: self.nodes.labels.clone(), shown, of_row };
+        let nodes = TableNodes { all: self.nodes.all.clone(), labels: self.nodes.labels.clone(), shown, of_row };
         Table { columns: columns.collect(), len: rows.len(), nodes, ..self.shallow() }
     }
 
-    /// Ordered by one column; rows that are equal in it keep their order. `None` if there is no such column.
+    /// Sorts the rows by one column. The sort is stable. Returns `None` if the column does not exist.
     pub fn sort(&self, column: &str, descending: bool) -> Option<Table> {
         let data = &self.column(column)?.data;
         let mut rows: Vec<usize> = (0..self.len).collect();
@@ -328,7 +329,7 @@ impl Table {
             Data::Line(v) => v[a].cmp(&v[b]),
             Data::Address(v) => v[a].cmp(&v[b]),
             Data::Lists(l) => l.get(a).cmp(l.get(b)),
-            // No ratio is NaN, and where there is none it comes before all others.
+            // A ratio is never NaN. Missing ratios sort before all others.
             Data::Ratio(v) => v[a].partial_cmp(&v[b]).unwrap_or(Ordering::Equal),
         };
         rows.sort_by(|a, b| if descending { compare(b, a) } else { compare(a, b) });

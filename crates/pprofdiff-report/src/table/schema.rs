@@ -1,5 +1,5 @@
-//! What columns are made of: names, roles, and what they hold. Which of them a table has stands in its view's file; tables
-//! are made by it, and stored ones checked.
+//! The schema of columns: names, roles and types of values. The file of each view lists its columns; this schema builds
+//! tables and validates stored ones.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -7,42 +7,42 @@ use std::sync::Arc;
 use super::Data;
 use pprofdiff::Summary;
 
-/// What a column is for, by which formats decide how to show it.
+/// The role of a column, which determines how formats show it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Role {
-    /// Names that say what a row is: functions, files, stacks, labels. Of any length.
+    /// Names that identify a row: functions, files, stacks, labels. Names can be long.
     Label,
-    /// A word or a number that says which: a relation, a unit, a build, a line.
+    /// A short word or a number that identifies a row: a relation, a unit, a build, a line.
     Key,
-    /// The number of the build whose key stands before it.
+    /// The number of the build whose key is in the previous column.
     Number,
-    /// What happened to the row.
+    /// The status of the row: added, removed, changed or same.
     Status,
-    /// A cost on the base, in the unit of its sample type.
+    /// A cost of the base, in the unit of its sample type.
     Base(Cost),
-    /// A cost on the new side, or of the one profile.
+    /// A cost of the new side or of a single profile.
     New(Cost),
-    /// A cost of the new side minus that of the base.
+    /// A cost of the new side minus the cost of the base.
     Delta(Cost),
-    /// The costs of two sample types by each other on the base, such as bytes an object.
+    /// The ratio of two sample types' costs on the base, such as bytes per object.
     RatioBase(Measured),
-    /// The same on the new side, or of the one profile.
+    /// The ratio of two sample types' costs on the new side or in a single profile.
     RatioNew(Measured),
-    /// An end of the interval in which a delta lies.
+    /// An end of a delta's confidence interval.
     DeltaEnd(Cost),
-    /// What the shares of the row are of.
+    /// The total that the row's shares refer to.
     Total,
     /// A number without a unit.
     Figure,
-    /// What the runs say of the cost that the rows are ordered by.
+    /// A statistic of the runs, for the cost that the rows are ordered by.
     Chance(RunStatistic),
-    /// Why they are not asked of the row.
+    /// The reason for excluding the row from statistical tests.
     LeftOut,
 }
 
 impl Role {
-    /// The cost that a column of values has.
+    /// Returns the cost in a column of values.
     pub(super) fn cost(self) -> Option<Cost> {
         match self {
             Role::Base(cost) | Role::New(cost) | Role::Delta(cost) => Some(cost),
@@ -51,12 +51,12 @@ impl Role {
     }
 }
 
-/// What runs say, as [`pprofdiff::top::Chance`] has it.
+/// A statistic of the runs; see [`pprofdiff::top::Chance`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RunStatistic {
     /// The standard deviation of the base's runs.
     BaseSd,
-    /// That of the new side's.
+    /// The standard deviation of the new side's runs.
     NewSd,
     /// The p-value.
     P,
@@ -64,28 +64,28 @@ pub enum RunStatistic {
     Q,
 }
 
-/// A cost that rows have.
+/// A cost of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Cost {
-    /// Which cost.
+    /// The kind of cost.
     pub measured: Measured,
-    /// Of which sample type, by its index among those of the table.
+    /// The index of the sample type in the table.
     pub sample_type: usize,
 }
 
-/// Which cost of a row.
+/// The kind of a row's cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Measured {
-    /// A frame's own.
+    /// The cost of a frame itself.
     Flat,
-    /// A frame's with all that it called.
+    /// The cost of a frame and of everything that it calls.
     Cum,
-    /// The only one that there is.
+    /// The cost of a row that has a single cost.
     Weight,
 }
 
 impl Measured {
-    /// The name in columns and headings; empty for the only one.
+    /// Returns the name in columns and heads. Empty for [`Measured::Weight`].
     pub(crate) fn name(self) -> &'static str {
         match self {
             Measured::Flat => "flat",
@@ -95,7 +95,7 @@ impl Measured {
     }
 }
 
-/// What the values of a column are.
+/// The type of a column's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Holds {
     Text,
@@ -120,7 +120,7 @@ impl Holds {
 }
 
 impl RunStatistic {
-    /// The heading for people.
+    /// Returns the head for people.
     pub(crate) fn head(self) -> &'static str {
         match self {
             RunStatistic::BaseSd => "±base",
@@ -131,7 +131,7 @@ impl RunStatistic {
     }
 }
 
-/// What a column is to be.
+/// The specification of a column.
 pub(crate) struct Spec {
     pub name: Cow<'static, str>,
     pub role: Role,
@@ -150,17 +150,18 @@ pub(crate) fn key(name: &'static str) -> Spec {
     spec(name, Role::Key, Holds::Text)
 }
 
-/// Which frame a row is of.
+/// Returns the columns that identify a frame.
 pub(crate) fn frame() -> [Spec; 3] {
     [label("name"), label("file"), spec("line", Role::Key, Holds::Line)]
 }
 
-/// A build's key, and its number.
+/// Returns the columns of a build: its key and its number.
 pub(crate) fn build(name: &'static str) -> [Spec; 2] {
     [key(name), Spec { name: format!("{name}_number").into(), role: Role::Number, holds: Holds::Line }]
 }
 
-/// Of two sample types of which one counts: the other, and the one that counts. A ratio is of the first by the second.
+/// Returns the indexes of the numerator and the denominator of a ratio. A ratio requires two sample types, exactly one
+/// of them with the unit `count`; the count is the denominator.
 pub(crate) fn ratio(types: &[Arc<Summary>]) -> Option<[usize; 2]> {
     ratio_of(types.iter().map(|s| s.unit.as_str()))
 }
@@ -176,38 +177,38 @@ fn ratio_of<'a>(units: impl Iterator<Item = &'a str>) -> Option<[usize; 2]> {
     }
 }
 
-/// What decides which columns a table of a kind has.
-pub(crate) struct Shape<'a> {
+/// The properties of a table that determine its columns, in addition to its kind.
+pub(crate) struct TableShape<'a> {
     pub two_sided: bool,
-    /// Of stacks: told apart by their labels.
+    /// True for stacks that are distinguished by their labels.
     pub by_labels: bool,
-    /// Of frames: with what runs say of them.
+    /// True for frames with statistics of runs.
     pub of_runs: bool,
-    /// The sample types side by side, with their units: of several, each column of costs is named after its own first
-    /// (`alloc_space_flat_base`), and ratios follow the costs.
+    /// The names and units of the sample types side by side. With several, the name of each column of costs starts with
+    /// the name of its sample type (`alloc_space_flat_base`), and ratios follow the costs.
     pub types: Vec<(&'a str, &'a str)>,
 }
 
-impl<'a> Shape<'a> {
-    /// That of a table of these sample types.
-    pub fn new(types: &'a [Arc<Summary>], by_labels: bool) -> Shape<'a> {
+impl<'a> TableShape<'a> {
+    /// Returns the shape of a table of these sample types.
+    pub fn new(types: &'a [Arc<Summary>], by_labels: bool) -> TableShape<'a> {
         let of_runs = types.len() == 1 && types[0].chance.is_some();
         let names = types.iter().map(|s| (s.sample_type.as_str(), s.unit.as_str()));
-        Shape { two_sided: types[0].base.is_some(), by_labels, of_runs, types: names.collect() }
+        TableShape { two_sided: types[0].base.is_some(), by_labels, of_runs, types: names.collect() }
     }
 
-    /// The columns of these costs, then those of ratios.
+    /// Returns the columns of these costs, followed by the columns of ratios.
     pub fn costs(&self, measured: &[Measured]) -> Vec<Spec> {
         costs(measured, self.two_sided, &self.types)
     }
 
-    /// What happened to a row, of two sides.
+    /// Returns the column of statuses, for two sides.
     pub fn status(&self) -> Option<Spec> {
         self.two_sided.then(|| spec("status", Role::Status, Holds::Text))
     }
 }
 
-/// The columns of costs, then those of ratios.
+/// Returns the columns of costs, followed by the columns of ratios.
 fn costs(measured: &[Measured], two_sided: bool, types: &[(&str, &str)]) -> Vec<Spec> {
     let mut all = Vec::new();
     for (sample_type, (name_of_type, _)) in types.iter().enumerate() {
@@ -239,7 +240,7 @@ fn costs(measured: &[Measured], two_sided: bool, types: &[(&str, &str)]) -> Vec<
     all
 }
 
-/// The parts that are not empty, with `_` between them.
+/// Joins the non-empty parts with `_`.
 fn joined(parts: &[&str]) -> String {
     parts.iter().filter(|part| !part.is_empty()).copied().collect::<Vec<_>>().join("_")
 }

@@ -33,9 +33,9 @@ fn a_head_has_whole_lines_and_counts_the_missing_lines() {
 }
 
 /// A deterministic pseudorandom generator.
-struct Numbers(u64);
+struct RandomNumbers(u64);
 
-impl Numbers {
+impl RandomNumbers {
     fn below(&mut self, limit: u64) -> u64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % limit
@@ -50,8 +50,8 @@ impl Numbers {
         let letters = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
         let parts = 1 + self.below(5);
         let part = |_| {
-            let most = [3, 12, 40, 120][self.below(4) as usize];
-            let length = 1 + self.below(most);
+            let max_length = [3, 12, 40, 120][self.below(4) as usize];
+            let length = 1 + self.below(max_length);
             format!("/{}", self.text(letters, length))
         };
         (0..parts).map(part).collect()
@@ -60,7 +60,7 @@ impl Numbers {
     /// Builds a profile of some functions, with costs of many magnitudes. The new side has other costs and one more
     /// function.
     fn profile(&mut self, name: &str, seed: u64, is_new: bool) -> Profile {
-        let mut shared = Numbers(seed);
+        let mut shared = RandomNumbers(seed);
         let functions: Vec<String> = (0..3 + shared.below(20))
             .map(|i| {
                 let length = 1 + shared.below(40);
@@ -86,7 +86,7 @@ const BUDGETS: [usize; 14] = [100, 125, 150, 180, 220, 270, 330, 400, 500, 700, 
 #[test]
 fn a_larger_budget_never_shows_fewer_lines_for_any_folder_name() {
     let text = Format::named("text").unwrap();
-    let mut numbers = Numbers(1);
+    let mut numbers = RandomNumbers(1);
     let mut cut = 0;
     for folder in 0..200 {
         let dir = numbers.folder();
@@ -108,7 +108,7 @@ fn a_larger_budget_never_shows_fewer_lines_for_any_folder_name() {
             let report = request.for_format(text).unwrap().answer(&diff).unwrap();
             let call = format!("Next: tool {{\"diff\":\"d1\",\"regex\":\"{}\"}}", numbers.text(b"a.^$", 20));
             let shell = format!("{call} or in a shell: pprofdiff tool {base} {new}");
-            let hint = "no source was found: name the folders with base_source and new_source";
+            let hint = "no source was found: set the folders with base_source and new_source";
             let endings = [
                 "\nNext: tool\n".to_owned(),
                 format!("\n{call}\n"),

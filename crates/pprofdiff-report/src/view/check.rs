@@ -1,6 +1,6 @@
-//! Check changes against limits, for CI; the exit code is the outcome.
+//! The view `check`: changes checked against limits, for CI.
 
-use super::{Question, ShownBy, ViewSpec};
+use super::{ShownBy, ViewContext, ViewSpec};
 use crate::report::Report;
 use crate::request::CheckOptions;
 use pprofdiff::Result;
@@ -12,6 +12,6 @@ pub(crate) const VIEW: ViewSpec = ViewSpec {
     ..ViewSpec::BASE
 };
 
-pub(crate) fn answer(asked: &Question<'_>, options: &CheckOptions) -> Result<Report> {
-    Ok(Report::Check(options.rules()?.check(asked.diff, asked.query)?))
+pub(crate) fn answer(context: &ViewContext<'_>, options: &CheckOptions) -> Result<Report> {
+    Ok(Report::Check(options.rules()?.check(context.diff, context.query)?))
 }

@@ -1,17 +1,17 @@
-//! Print the profile's comments.
+//! The view `comments`: the comments that producers stored in profiles.
 
-use super::{Question, ShownBy, ViewSpec};
+use super::{ShownBy, ViewContext, ViewSpec};
 use crate::report::Report;
 use pprofdiff::random::HashSet;
 
 pub(crate) const VIEW: ViewSpec =
     ViewSpec { name: "comments", about: "Print the profile's comments", shown_by: ShownBy::Text, ..ViewSpec::BASE };
 
-pub(crate) fn answer(asked: &Question<'_>) -> Report {
-    let diff = asked.diff;
-    // Those of one profile are all shown, of several each once.
-    let (own, mut known) = (diff.profiles().count() == 1, HashSet::<_>::default());
-    let profiles = diff.new_side().chain(diff.base().filter(|_| !own));
+pub(crate) fn answer(context: &ViewContext<'_>) -> Report {
+    let diff = context.diff;
+    // Show all comments of a single profile, but each distinct comment of several profiles once.
+    let (is_single, mut seen) = (diff.profiles().count() == 1, HashSet::<_>::default());
+    let profiles = diff.new_side().chain(diff.base().filter(|_| !is_single));
     let comments = profiles.flat_map(|profile| profile.comments());
-    Report::Comments(comments.filter(|comment| own || known.insert(comment.clone())).collect())
+    Report::Comments(comments.filter(|comment| is_single || seen.insert(comment.clone())).collect())
 }

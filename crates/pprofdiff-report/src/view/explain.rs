@@ -1,6 +1,6 @@
-//! Explain why two sides differ: the few causes, what only moved, and what is noise.
+//! The view `explain`: the causes of the difference between two sides, moved cost, and noise.
 
-use super::{Of, Question, ShownBy, View, ViewSpec};
+use super::{ShownBy, View, ViewContext, ViewInput, ViewSpec};
 use crate::report::Report;
 use crate::table::schema::{Holds, key, label, spec};
 use crate::table::{Data, Kind, Measured, Role, Table};
@@ -9,8 +9,8 @@ use pprofdiff::explain::{Cause, ExplainOptions, Explanation};
 
 pub(crate) const VIEW: ViewSpec = ViewSpec {
     name: "explain",
-    about: "Explain why two sides differ: the few causes, what only moved, and what is noise",
-    of: Of::SeveralTypes,
+    about: "Explain why two sides differ: the main causes, moved cost, and noise",
+    input: ViewInput::SeveralTypes,
     shown_by: ShownBy::Rows,
     kinds: &[&CAUSES],
     view: Some(|_| View::Explain(ExplainOptions::default())),
@@ -18,7 +18,7 @@ pub(crate) const VIEW: ViewSpec = ViewSpec {
     ..ViewSpec::BASE
 };
 
-/// Causes of a difference.
+/// The kind of tables with one cause per row.
 pub(crate) static CAUSES: Kind = Kind {
     name: "causes",
     row: "cause",
@@ -34,29 +34,31 @@ pub(crate) static CAUSES: Kind = Kind {
         let words = ["kind", "label", "function"].map(|name| table.text_of(name, row).to_owned());
         let ends = [("from", "caller"), ("to", "callee")].map(|(word, name)| match table.text_of(name, row) {
             "" => String::new(),
-            of => format!("{word} {of}"),
+            name => format!("{word} {name}"),
         });
         words.into_iter().chain(ends).filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
     },
     chart_label: |table, row, name| {
-        let of = ["caller", "function", "callee"].map(|name| table.text_of(name, row));
-        let of = of.into_iter().filter(|of| !of.is_empty()).map(name).collect::<Vec<_>>();
-        if of.is_empty() { table.text_of("label", row).to_owned() } else { of.join(" → ") }
+        let names = ["caller", "function", "callee"].map(|name| table.text_of(name, row));
+        let names = names.into_iter().filter(|name| !name.is_empty()).map(name).collect::<Vec<_>>();
+        if names.is_empty() { table.text_of("label", row).to_owned() } else { names.join(" → ") }
     },
     ..Kind::BASE
 };
 
-pub(crate) fn answer(asked: &Question<'_>, options: &ExplainOptions) -> Result<Report> {
-    let query = asked.query;
-    Ok(Report::Explain(Box::new(asked.diff.explain(query, &query.extra_sample_types, options)?)))
+pub(crate) fn answer(context: &ViewContext<'_>, options: &ExplainOptions) -> Result<Report> {
+    let query = context.query;
+    Ok(Report::Explain(Box::new(context.diff.explain(query, &query.extra_sample_types, options)?)))
 }
 
 impl Table {
-    /// One cause a row, the largest change first. Columns: function, caller, callee, label (`key=value`), kind; `base, new`
-    /// (of a run), `delta` (what a run of the new side has more than the base at its amount of work), factor (none if there was nothing before), score.
-    pub fn causes(of: &Explanation) -> Table {
-        let text = |f: &dyn Fn(&Cause) -> Option<String>| Data::Text(of.causes.iter().map(f).collect());
-        let value = |f: &dyn Fn(&Cause) -> f64| Data::Value(of.causes.iter().map(|c| f(c).round() as i64).collect());
+    /// Builds a table with one cause per row, largest change first. Columns: function, caller, callee, label
+    /// (`key=value`), kind; `base` and `new` (per run), `delta` (the increase per run compared with the base at the new
+    /// side's amount of work), factor (missing if the base is zero), score.
+    pub fn causes(explanation: &Explanation) -> Table {
+        let text = |f: &dyn Fn(&Cause) -> Option<String>| Data::Text(explanation.causes.iter().map(f).collect());
+        let value =
+            |f: &dyn Fn(&Cause) -> f64| Data::Value(explanation.causes.iter().map(|c| f(c).round() as i64).collect());
         let data = vec![
             text(&|c| c.function.clone()),
             text(&|c| c.caller.clone()),
@@ -66,9 +68,9 @@ impl Table {
             value(&|c| c.evidence.base.value),
             value(&|c| c.evidence.new.value),
             value(&|c| c.delta),
-            Data::Ratio(of.causes.iter().map(|c| c.factor).collect()),
-            Data::Ratio(of.causes.iter().map(|c| Some(c.score)).collect()),
+            Data::Ratio(explanation.causes.iter().map(|c| c.factor).collect()),
+            Data::Ratio(explanation.causes.iter().map(|c| Some(c.score)).collect()),
         ];
-        Table::new(&CAUSES, &of.summary, data)
+        Table::new(&CAUSES, &explanation.summary, data)
     }
 }

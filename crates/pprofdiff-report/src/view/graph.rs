@@ -1,6 +1,6 @@
-//! Draw the call graph.
+//! The view `graph`: the call graph.
 
-use super::{Question, ViewSpec};
+use super::{ViewContext, ViewSpec};
 use crate::report::Report;
 use pprofdiff::Result;
 use pprofdiff::graph::GraphOptions;
@@ -9,6 +9,6 @@ use pprofdiff::options::Scope;
 pub(crate) const VIEW: ViewSpec =
     ViewSpec { name: "graph", about: "Draw the call graph", scope: Scope::Frames, ..ViewSpec::BASE };
 
-pub(crate) fn answer(asked: &Question<'_>, options: &GraphOptions) -> Result<Report> {
-    Ok(Report::Graph(asked.one()?.graph(options)?))
+pub(crate) fn answer(context: &ViewContext<'_>, options: &GraphOptions) -> Result<Report> {
+    Ok(Report::Graph(context.single_measure()?.graph(options)?))
 }

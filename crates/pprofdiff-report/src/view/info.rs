@@ -1,15 +1,15 @@
-//! Show what is in the files: sample types, totals, times, mappings.
+//! The view `info`: the metadata of the input files.
 
-use super::{Question, ShownBy, ViewSpec};
+use super::{ShownBy, ViewContext, ViewSpec};
 use crate::report::Report;
 
 pub(crate) const VIEW: ViewSpec = ViewSpec {
     name: "info",
-    about: "Show what is in the files: sample types, totals, times, mappings",
+    about: "Show the contents of the files: sample types, totals, times, mappings",
     shown_by: ShownBy::Json,
     ..ViewSpec::BASE
 };
 
-pub(crate) fn answer(asked: &Question<'_>) -> Report {
-    Report::Info(asked.diff.clone())
+pub(crate) fn answer(context: &ViewContext<'_>) -> Report {
+    Report::Info(context.diff.clone())
 }

@@ -1,13 +1,13 @@
-//! Show what each label's values cost.
+//! The view `labels`: the cost of each label value.
 
 use std::io::{self, Write};
 
-use super::{Of, Question, ShownBy, View, ViewSpec};
+use super::{ShownBy, View, ViewContext, ViewInput, ViewSpec};
 use crate::report::Report;
-use crate::table::beside::{Numbers, Part, join};
 use crate::table::build::{costs, statuses};
+use crate::table::multi_type::{TextNumbers, TypePart, join};
 use crate::table::schema::{key, label};
-use crate::table::{Counted, Data, Kind, Measured, Table};
+use crate::table::{Data, Kind, LimitUnit, Measured, Table};
 use crate::text::{TextOptions, grid};
 use pprofdiff::labels::Labels;
 use pprofdiff::options::Scope;
@@ -15,9 +15,9 @@ use pprofdiff::{Result, units};
 
 pub(crate) const VIEW: ViewSpec = ViewSpec {
     name: "labels",
-    about: "Show what each label's values cost",
+    about: "Show the cost of each label value",
     scope: Scope::Rows,
-    of: Of::SeveralTypes,
+    input: ViewInput::SeveralTypes,
     shown_by: ShownBy::Rows,
     kinds: &[&LABELS],
     view: Some(|_| View::Labels { limit: None }),
@@ -25,11 +25,11 @@ pub(crate) const VIEW: ViewSpec = ViewSpec {
     ..ViewSpec::BASE
 };
 
-/// Label values.
+/// The kind of tables with one label value per row.
 pub(crate) static LABELS: Kind = Kind {
     name: "labels",
     row: "label value",
-    counted: Counted::RowsOfEach("key"),
+    limit_unit: LimitUnit::RowsOfEach("key"),
     columns: |shape| {
         let mut all = vec![key("key"), label("value"), key("unit")];
         all.extend(shape.costs(&[Measured::Weight]));
@@ -42,14 +42,14 @@ pub(crate) static LABELS: Kind = Kind {
     ..Kind::BASE
 };
 
-pub(crate) fn answer(asked: &Question<'_>, limit: usize) -> Result<Report> {
-    let labels = asked.each(|measure| Ok(measure.labels()))?;
+pub(crate) fn answer(context: &ViewContext<'_>, limit: usize) -> Result<Report> {
+    let labels = context.per_sample_type(|measure| Ok(measure.labels()))?;
     Ok(Report::Table(Table::all_labels(&labels).head(limit)))
 }
 
 impl Table {
-    /// One label value a row. Columns: key, value, unit (of numbers only); for two sides
-    /// `base, new, delta, status`, else `weight`.
+    /// Builds a table with one label value per row. Columns: key, value, unit (numbers only); then
+    /// `base, new, delta, status` for two sides, or `weight` for one.
     pub fn labels(labels: &Labels) -> Table {
         let two_sided = labels.summary.base.is_some();
         let rows = &labels.rows;
@@ -65,25 +65,25 @@ impl Table {
         Table::new(&LABELS, &labels.summary, data)
     }
 
-    /// What label values cost, by the sample types of one selection.
+    /// Builds one table of label values with the costs of several sample types, which share a selection.
     pub(crate) fn all_labels(labels: &[Labels]) -> Table {
-        if let [one] = labels {
-            return Table::labels(one);
+        if let [single] = labels {
+            return Table::labels(single);
         }
-        let mut texts = Numbers::default();
-        let parts = labels.iter().map(|of| {
-            let keys = of.rows.iter().map(|row| {
-                let unit = of.unit(row).map_or(u32::MAX, |unit| texts.number(&unit));
-                [texts.number(&of.key(row)), texts.number(&of.value(row)), unit].into()
+        let mut texts = TextNumbers::default();
+        let parts = labels.iter().map(|type_labels| {
+            let keys = type_labels.rows.iter().map(|row| {
+                let unit = type_labels.unit(row).map_or(u32::MAX, |unit| texts.number(&unit));
+                [texts.number(&type_labels.key(row)), texts.number(&type_labels.value(row)), unit].into()
             });
             let keys = keys.collect();
-            Part { table: Table::labels(of), keys, nodes: Vec::new() }
+            TypePart { table: Table::labels(type_labels), keys, nodes: Vec::new() }
         });
         join(parts.collect(), true)
     }
 }
 
-/// `key = value`.
+/// Formats a label value as `key = value`, with the unit of numbers.
 fn label_value(table: &Table, row: usize) -> String {
     let value = table.text_of("value", row);
     let value = match (value.parse(), table.texts("unit").and_then(|units| units.get(row))) {

@@ -1,6 +1,6 @@
-//! Show source lines with their costs, of functions that match.
+//! The view `list`: source lines of matching functions with their costs.
 
-use super::{Matched, Question, ShownBy, Takes, View, ViewOptions, ViewSpec};
+use super::{MatchTarget, ShownBy, Takes, View, ViewContext, ViewOptions, ViewSpec};
 use crate::report::Report;
 use pprofdiff::Result;
 use pprofdiff::list::SourceDirs;
@@ -8,15 +8,15 @@ use pprofdiff::options::Scope;
 
 pub(crate) const VIEW: ViewSpec = ViewSpec {
     name: "list",
-    about: "Show source lines with their costs, of functions that match",
+    about: "Show the source lines of matching functions with their costs",
     scope: Scope::Rows,
-    matched: Some(Matched { what: "function", about: "Matched against each function's name" }),
+    matched: Some(MatchTarget { noun: "function", about: "Matched against each function's name" }),
     shown_by: ShownBy::Json,
     view: Some(|ViewOptions { regex, sources, .. }| View::List { regex, sources, limit: None }),
     takes: &[Takes::Sources],
     ..ViewSpec::BASE
 };
 
-pub(crate) fn answer(asked: &Question<'_>, regex: &str, sources: &SourceDirs, limit: usize) -> Result<Report> {
-    Ok(Report::Listing(asked.diff.list(asked.query, regex, &sources.files())?.head(limit)))
+pub(crate) fn answer(context: &ViewContext<'_>, regex: &str, sources: &SourceDirs, limit: usize) -> Result<Report> {
+    Ok(Report::Listing(context.diff.list(context.query, regex, &sources.files())?.head(limit)))
 }

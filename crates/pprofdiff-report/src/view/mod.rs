@@ -1,5 +1,5 @@
-//! Views: a file each, with its descriptor, its rows (columns, text) and its answer. Which view is asked, with its options,
-//! is an [`View`].
+//! The views: one file each with its descriptor, its columns, its text and its answer. A [`View`] selects a view and
+//! its options.
 
 #[cfg(feature = "check")]
 pub(crate) mod check;
@@ -43,81 +43,81 @@ use pprofdiff::options::Scope;
 use pprofdiff::series::Series;
 use pprofdiff::{Diff, Error, LoadOptions, Measure, Query, Result, Selection, Sort, WriteOptions};
 
-/// What is said of a view anywhere: a row of the table of views.
+/// The descriptor of a view, which help, errors and formats use.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct ViewSpec {
-    /// Its name, which is that of its verb if it has one.
+    /// The name of the view, and of its verb if it has one.
     pub name: &'static str,
-    /// What it does, in a line.
+    /// One line of help.
     pub about: &'static str,
-    /// Which options of a query it takes.
+    /// The query options that the view supports.
     pub scope: Scope,
-    /// What it is of.
-    pub of: Of,
-    /// What its regular expression is matched against, if it has one.
-    pub matched: Option<Matched>,
-    /// Which formats show it.
+    /// The kind of input.
+    pub input: ViewInput,
+    /// The text that the view's regular expression is matched against, if the view has an expression.
+    pub matched: Option<MatchTarget>,
+    /// The formats that show the view.
     pub shown_by: ShownBy,
-    /// What its tables have for rows; none if it has no tables of its own.
+    /// The kinds of its tables; empty for a view that is not a table or shares the tables of another view.
     pub(crate) kinds: &'static [&'static Kind],
-    /// The question that is asked by the view's name alone: by its verb, and of many pairs.
+    /// Builds the view from its name and common options, for verbs and for batches.
     pub view: Option<fn(ViewOptions) -> View>,
-    /// True if many pairs are asked for it by name.
+    /// True if a batch of many pairs accepts this view by name.
     pub(crate) of_pairs: bool,
-    /// What it takes of [`ViewOptions`], besides the expression.
+    /// The fields of [`ViewOptions`] that the view uses, in addition to the expression.
     pub takes: &'static [Takes],
 }
 
-/// What views take that are asked by name alone.
+/// The options of views that can be selected by name alone.
 #[derive(Debug, Clone, Default)]
 pub struct ViewOptions {
-    /// The regular expression, of a view that has one.
+    /// The regular expression; unused by views without one.
     pub regex: String,
-    /// What rows are ordered by.
+    /// The order of rows.
     pub sort: Sort,
-    /// Whether samples with different labels are told apart.
+    /// Keeps samples with different labels separate.
     pub by_labels: bool,
-    /// Where the sources are.
+    /// The folders of the sources.
     pub sources: SourceDirs,
 }
 
-/// An option of [`ViewOptions`] that not all views take.
+/// An option of [`ViewOptions`] that only some views use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Takes {
-    /// An order.
+    /// The order of rows.
     Sort,
-    /// Labels.
+    /// Separate rows for different labels.
     Labels,
-    /// Folders of sources.
+    /// Source folders.
     Sources,
 }
 
-/// What a view's regular expression is matched against.
+/// The target of a view's regular expression.
 #[derive(Debug)]
-pub struct Matched {
-    /// What matches.
-    pub what: &'static str,
-    /// What of it is searched.
+pub struct MatchTarget {
+    /// The noun for a match, such as `frame`.
+    pub noun: &'static str,
+    /// One sentence of help about the searched text.
     pub about: &'static str,
 }
 
-impl Matched {
-    /// Frames by their labels.
-    pub(crate) const FRAMES: Option<Matched> = Some(Matched {
-        what: "frame",
-        about: "Matched against each frame's name, with its file and line at such granularities",
+impl MatchTarget {
+    /// Frames, matched by their labels.
+    pub(crate) const FRAMES: Option<MatchTarget> = Some(MatchTarget {
+        noun: "frame",
+        about: "Matched against each frame's name, plus file and line if the granularity includes them",
     });
 }
 
-/// What a view is of.
+/// The input of a view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Of {
-    /// A diff or a profile, by one sample type.
+pub enum ViewInput {
+    /// A diff or a profile, with one sample type.
     OneType,
-    /// A diff or a profile, by several sample types side by side.
+    /// A diff or a profile, with several sample types side by side.
     SeveralTypes,
     /// Many builds.
     Builds,
@@ -125,13 +125,14 @@ pub enum Of {
     ManyPairs,
 }
 
-/// Which formats show a view, besides those that make another view of its question.
+/// The formats that show a view. Formats that show another view of the same query (a call graph for a table) are not
+/// included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum ShownBy {
-    /// Formats that are made for it: pictures, pages, profiles.
+    /// Only formats specific to the view: pictures, pages, profiles.
     OwnFormats,
-    /// Text.
+    /// Text only.
     Text,
     /// Text and JSON.
     Json,
@@ -139,7 +140,7 @@ pub enum ShownBy {
     Rows,
 }
 
-/// All views.
+/// All views in the order that help lists them.
 static VIEWS: &[&ViewSpec] = &[
     &top::VIEW,
     &tree::VIEW,
@@ -170,13 +171,13 @@ static VIEWS: &[&ViewSpec] = &[
 ];
 
 impl ViewSpec {
-    /// What most views have in common: they are asked by what has options of its own, of one sample type, and shown by
-    /// formats that are made for them.
+    /// The defaults of a descriptor: one sample type, formats specific to the view, and options of its own instead of
+    /// selection by name.
     pub(crate) const BASE: ViewSpec = ViewSpec {
         name: "",
         about: "",
         scope: Scope::Everything,
-        of: Of::OneType,
+        input: ViewInput::OneType,
         matched: None,
         shown_by: ShownBy::OwnFormats,
         kinds: &[],
@@ -185,26 +186,26 @@ impl ViewSpec {
         takes: &[],
     };
 
-    /// What tables of many builds have in common.
-    const OF_BUILDS: ViewSpec = ViewSpec { of: Of::Builds, shown_by: ShownBy::Rows, ..ViewSpec::BASE };
+    /// The defaults of views whose input is many builds and whose output is a table.
+    const OF_BUILDS: ViewSpec = ViewSpec { input: ViewInput::Builds, shown_by: ShownBy::Rows, ..ViewSpec::BASE };
 
-    /// All views.
+    /// Returns all views.
     pub fn all() -> &'static [&'static ViewSpec] {
         VIEWS
     }
 
-    /// The view of a name, as many pairs are asked for it: `top`, or `peek=RE` of one with an expression.
+    /// Parses a view of a batch: a name such as `top`, or `peek=RE` for a view with an expression.
     pub(crate) fn of_pairs(text: &str) -> Result<View> {
         let (name, regex) = text.split_once('=').unwrap_or((text, ""));
-        let named =
+        let is_named =
             |spec: &&&ViewSpec| spec.of_pairs && spec.name == name && spec.matched.is_some() != regex.is_empty();
-        match ViewSpec::all().iter().find(named).and_then(|spec| spec.view) {
+        match ViewSpec::all().iter().find(is_named).and_then(|spec| spec.view) {
             Some(view) => Ok(view(ViewOptions { regex: regex.to_owned(), ..ViewOptions::default() })),
-            None => Err(Error::query(format!("a view is {}, not {text:?}", ViewSpec::names_of_pairs()))),
+            None => Err(Error::query(format!("unknown view {text:?}; expected one of {}", ViewSpec::names_of_pairs()))),
         }
     }
 
-    /// The names of views that many pairs are asked for.
+    /// Returns the names of the views that a batch accepts, separated by commas.
     pub fn names_of_pairs() -> String {
         let views = ViewSpec::all().iter().filter(|spec| spec.of_pairs);
         let name =
@@ -213,139 +214,139 @@ impl ViewSpec {
     }
 }
 
-/// The views, each with its own options. `limit` is the most rows; all if not given.
+/// A view with its options. `limit` is the maximum number of rows; `None` shows all.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum View {
     /// The table of frames.
     Top {
-        /// What rows are ordered by.
+        /// The order of rows.
         sort: Sort,
-        /// The most rows.
+        /// The maximum number of rows.
         limit: Option<usize>,
-        /// Only rows that more than chance explains, of one sample type.
+        /// Only rows whose change is significant. Supports one sample type only.
         #[serde(default)]
         significant: bool,
     },
-    /// The callers and callees of the frames that match.
+    /// The callers and callees of matching frames.
     Peek {
-        /// Matched against each frame's label.
+        /// The expression for frame labels.
         regex: String,
-        /// What nodes are ordered by.
+        /// The order of nodes.
         sort: Sort,
-        /// The most nodes.
+        /// The maximum number of nodes.
         limit: Option<usize>,
     },
-    /// The callers of the frames that match, as whole chains from the root.
+    /// The callers of matching frames, as whole chains from the root.
     Roots {
-        /// Matched against each frame's label.
+        /// The expression for frame labels.
         regex: String,
-        /// The most rows.
+        /// The maximum number of rows.
         limit: Option<usize>,
     },
     /// The callers and callees of all frames.
     Tree {
-        /// What nodes are ordered by.
+        /// The order of nodes.
         sort: Sort,
-        /// The most nodes.
+        /// The maximum number of nodes.
         limit: Option<usize>,
     },
     /// Whole stacks.
     Stacks {
-        /// Tell apart stacks whose samples have different labels.
+        /// Keeps stacks apart whose samples have different labels.
         by_labels: bool,
-        /// The most rows.
+        /// The maximum number of rows.
         limit: Option<usize>,
     },
-    /// Whole stacks with their labels, each from the leaf, as pprof's traces.
+    /// Whole stacks with their labels, each from the leaf, like `-traces` of pprof.
     Traces {
-        /// The most rows.
+        /// The maximum number of rows.
         limit: Option<usize>,
     },
-    /// What each label's values cost.
+    /// The cost of each label value.
     Labels {
-        /// The most rows of each key.
+        /// The maximum number of rows per key.
         limit: Option<usize>,
     },
-    /// Source lines of the functions that match.
+    /// Source lines of matching functions.
     List {
-        /// Matched against each function's name.
+        /// The expression for function names.
         regex: String,
-        /// Where the sources are.
+        /// The folders of the sources.
         sources: SourceDirs,
-        /// The most functions.
+        /// The maximum number of functions.
         limit: Option<usize>,
     },
-    /// Instructions of the functions that match, of profiles that were loaded with binaries.
+    /// Instructions of matching functions, for profiles that were loaded with binaries.
     Disasm {
-        /// Matched against each function's name in its binary.
+        /// The expression for function names as they appear in the binary.
         regex: String,
-        /// The most functions.
+        /// The maximum number of functions.
         limit: Option<usize>,
     },
     /// The call graph.
     Graph(GraphOptions),
-    /// The page for a browser.
+    /// The HTML page.
     #[cfg(feature = "html")]
     Page {
-        /// What it holds.
+        /// The content of the page.
         options: PageOptions,
-        /// Where the sources are; without them the page has no source lines.
+        /// The folders of the sources. Without them, the page has no source lines.
         sources: Option<SourceDirs>,
     },
     /// The diff written as one profile.
     Profile(WriteOptions),
-    /// What is in the files.
+    /// The metadata of the input files.
     Info,
-    /// All that a profile, or the diff written as one, has: its samples and tables as they are numbered.
+    /// All samples and tables of a profile, or of the diff merged into one profile, with their numbers.
     Raw,
-    /// What producers left as comments.
+    /// The comments that producers stored.
     Comments,
-    /// Whether what changed is within limits; the profiles of a side are its runs.
+    /// A check of all changes against limits. The profiles of a side are its runs.
     #[cfg(feature = "check")]
     Check(CheckOptions),
-    /// Why the sides differ; the profiles of a side are its runs.
+    /// The causes of the difference between both sides. The profiles of a side are its runs.
     Explain(ExplainOptions),
-    /// Of many builds: the frames by their largest steps.
+    /// The frames of many builds, ranked by their largest step.
     Movers {
-        /// What steps are of.
+        /// The cost (flat or cum) that defines the steps.
         sort: Sort,
-        /// The most rows.
+        /// The maximum number of rows.
         limit: Option<usize>,
     },
-    /// Of many builds: all steps from one to another.
+    /// All steps between consecutive builds.
     Steps {
-        /// What steps are of.
+        /// The cost (flat or cum) that defines the steps.
         sort: Sort,
-        /// The most rows.
+        /// The maximum number of rows.
         limit: Option<usize>,
     },
-    /// Of many builds: from which on a frame costs something else.
+    /// The builds where a frame's cost changes lastingly.
     Shifts {
-        /// Of which cost.
+        /// The cost that is searched for changes.
         sort: Sort,
-        /// The most rows.
+        /// The maximum number of rows.
         limit: Option<usize>,
-        /// Find the cause of each: reads the builds around it again.
+        /// Explains each shift. This loads the builds around each shift again.
         explain: Option<ExplainOptions>,
     },
-    /// Of many builds: the page for a browser, with the course of each frame, and flame graphs of before and after.
+    /// The HTML page of many builds, with the cost of each frame over time and flame graphs of before and after.
     #[cfg(feature = "html")]
     Timelines {
-        /// Frames by their lasting changes; otherwise by their largest steps.
+        /// Selects frames by their lasting changes instead of their largest steps.
         lasting: bool,
-        /// Of which cost.
+        /// The cost that ranks frames.
         sort: Sort,
-        /// The most rows.
+        /// The maximum number of rows.
         limit: Option<usize>,
-        /// What it holds.
+        /// The content of the page.
         options: PageOptions,
     },
-    /// Of many builds: what each frame costs in each.
+    /// The cost of each frame in each build.
     Values {
-        /// A row for each build and frame, also where a build does not have the frame.
+        /// Adds a row for each build and frame, even where the build does not contain the frame.
         dense: bool,
-        /// The most rows.
+        /// The maximum number of rows.
         limit: Option<usize>,
     },
 }
@@ -359,26 +360,26 @@ impl Default for View {
 impl std::str::FromStr for View {
     type Err = Error;
 
-    /// A view of rows by its name, as many pairs are asked for it: `top`, or `peek=RE` of one with an expression.
+    /// Parses a view of rows: a name such as `top`, or `peek=RE` for a view with an expression.
     fn from_str(text: &str) -> Result<View> {
         ViewSpec::of_pairs(text)
     }
 }
 
 impl View {
-    /// The same view in this order, where it has a choice, with this many rows at most.
+    /// Returns the view with this order, if its order can be chosen, and with at most `max_rows` rows.
     #[must_use]
-    pub fn ordered(mut self, by: Sort, most: Option<usize>) -> View {
+    pub fn ordered(mut self, new_sort: Sort, max_rows: Option<usize>) -> View {
         if let View::Top { sort, .. } | View::Tree { sort, .. } | View::Peek { sort, .. } = &mut self {
-            *sort = by;
+            *sort = new_sort;
         }
         if let Some(limit) = self.limit_mut() {
-            *limit = most;
+            *limit = max_rows;
         }
         self
     }
 
-    /// What is said of it anywhere.
+    /// Returns the descriptor of the view.
     pub fn spec(&self) -> &'static ViewSpec {
         match self {
             View::Top { .. } => &top::VIEW,
@@ -409,12 +410,12 @@ impl View {
         }
     }
 
-    /// The view's name.
+    /// Returns the name of the view.
     pub fn name(&self) -> &'static str {
         self.spec().name
     }
 
-    /// The regular expression, of a view that has one.
+    /// Returns the regular expression, for views that have one.
     pub fn regex(&self) -> Option<&str> {
         match self {
             View::Peek { regex, .. }
@@ -425,7 +426,7 @@ impl View {
         }
     }
 
-    /// The most rows, where the view has rows.
+    /// Returns the maximum number of rows for modification, for views that have rows.
     pub fn limit_mut(&mut self) -> Option<&mut Option<usize>> {
         match self {
             View::Top { limit, .. }
@@ -447,79 +448,79 @@ impl View {
         }
     }
 
-    /// The answer of a diff or a profile.
-    pub(crate) fn answer(&self, asked: &Question<'_>) -> Result<Report> {
-        let most = |limit: &Option<usize>| limit.unwrap_or(usize::MAX);
-        let of_many = || Error::query(format!("{} are of many builds", self.name()));
+    /// Computes the answer for a diff or a profile.
+    pub(crate) fn answer(&self, context: &ViewContext<'_>) -> Result<Report> {
+        let max_rows = |limit: &Option<usize>| limit.unwrap_or(usize::MAX);
+        let needs_builds = || Error::query(format!("{} is a view of many builds, not of a diff", self.name()));
         match self {
-            View::Top { sort, limit, significant } => top::answer(asked, *sort, most(limit), *significant),
-            View::Peek { regex, sort, limit } => peek::answer(asked, regex, *sort, most(limit)),
-            View::Roots { regex, limit } => roots::answer(asked, regex, most(limit)),
-            View::Tree { sort, limit } => tree::answer(asked, *sort, most(limit)),
-            View::Stacks { by_labels, limit } => stacks::answer(asked, *by_labels, most(limit)),
-            View::Traces { limit } => traces::answer(asked, most(limit)),
-            View::Labels { limit } => labels::answer(asked, most(limit)),
-            View::List { regex, sources, limit } => list::answer(asked, regex, sources, most(limit)),
-            View::Disasm { regex, limit } => disasm::answer(asked, regex, most(limit)),
-            View::Graph(options) => graph::answer(asked, options),
+            View::Top { sort, limit, significant } => top::answer(context, *sort, max_rows(limit), *significant),
+            View::Peek { regex, sort, limit } => peek::answer(context, regex, *sort, max_rows(limit)),
+            View::Roots { regex, limit } => roots::answer(context, regex, max_rows(limit)),
+            View::Tree { sort, limit } => tree::answer(context, *sort, max_rows(limit)),
+            View::Stacks { by_labels, limit } => stacks::answer(context, *by_labels, max_rows(limit)),
+            View::Traces { limit } => traces::answer(context, max_rows(limit)),
+            View::Labels { limit } => labels::answer(context, max_rows(limit)),
+            View::List { regex, sources, limit } => list::answer(context, regex, sources, max_rows(limit)),
+            View::Disasm { regex, limit } => disasm::answer(context, regex, max_rows(limit)),
+            View::Graph(options) => graph::answer(context, options),
             #[cfg(feature = "html")]
-            View::Page { options, sources } => page::answer(asked, options, sources.as_ref()),
-            View::Profile(options) => profile::answer(asked, options),
-            View::Info => Ok(info::answer(asked)),
-            View::Raw => raw::answer(asked),
-            View::Comments => Ok(comments::answer(asked)),
+            View::Page { options, sources } => page::answer(context, options, sources.as_ref()),
+            View::Profile(options) => profile::answer(context, options),
+            View::Info => Ok(info::answer(context)),
+            View::Raw => raw::answer(context),
+            View::Comments => Ok(comments::answer(context)),
             #[cfg(feature = "check")]
-            View::Check(options) => check::answer(asked, options),
-            View::Explain(options) => explain::answer(asked, options),
+            View::Check(options) => check::answer(context, options),
+            View::Explain(options) => explain::answer(context, options),
             #[cfg(feature = "html")]
-            View::Timelines { .. } => Err(of_many()),
-            View::Movers { .. } | View::Steps { .. } | View::Shifts { .. } | View::Values { .. } => Err(of_many()),
+            View::Timelines { .. } => Err(needs_builds()),
+            View::Movers { .. } | View::Steps { .. } | View::Shifts { .. } | View::Values { .. } => Err(needs_builds()),
         }
     }
 
-    /// The answer of many builds.
+    /// Computes the answer for many builds.
     pub(crate) fn answer_series(&self, series: &Series, load: &LoadOptions) -> Result<Report> {
-        let most = |limit: &Option<usize>| limit.unwrap_or(usize::MAX);
+        let max_rows = |limit: &Option<usize>| limit.unwrap_or(usize::MAX);
         Ok(Report::Table(match self {
-            View::Movers { sort, limit } => movers::answer(series, *sort, most(limit)),
-            View::Steps { sort, limit } => steps::answer(series, *sort, most(limit)),
+            View::Movers { sort, limit } => movers::answer(series, *sort, max_rows(limit)),
+            View::Steps { sort, limit } => steps::answer(series, *sort, max_rows(limit)),
             View::Shifts { sort, limit, explain } => {
-                shifts::answer(series, *sort, most(limit), explain.as_ref(), load)?
+                shifts::answer(series, *sort, max_rows(limit), explain.as_ref(), load)?
             }
-            View::Values { dense, limit } => values::answer(series, *dense, most(limit))?,
+            View::Values { dense, limit } => values::answer(series, *dense, max_rows(limit))?,
             #[cfg(feature = "html")]
             View::Timelines { lasting, sort, limit, options } => {
-                return timelines::answer(series, *lasting, *sort, most(limit), options, load);
+                return timelines::answer(series, *lasting, *sort, max_rows(limit), options, load);
             }
             _ => return Err(Error::query(format!("{} is a view of a diff, not of many builds", self.name()))),
         }))
     }
 }
 
-/// What is asked of a diff.
-pub(crate) struct Question<'a> {
+/// The inputs for computing a view of a diff.
+pub(crate) struct ViewContext<'a> {
     pub query: &'a Query,
     pub diff: &'a Diff,
     pub select: &'a dyn Fn(&Query) -> Result<Selection>,
 }
 
-impl Question<'_> {
-    /// The one sample type that is asked for.
-    pub fn one(&self) -> Result<Measure> {
+impl ViewContext<'_> {
+    /// Computes the costs of the query's only sample type.
+    pub fn single_measure(&self) -> Result<Measure> {
         let sample_type = self.query.sample_type.as_deref();
-        // An unknown sample type costs nothing.
+        // Look the sample type up first: an unknown name then fails before the expensive selection.
         self.diff.find_sample_type(sample_type)?;
         (self.select)(self.query)?.measure(sample_type, self.query.normalize)
     }
 
-    /// Makes something of each of the sample types, which share a selection.
-    pub fn each<T>(&self, make: impl Fn(&Measure) -> Result<T>) -> Result<Vec<T>> {
+    /// Calls `make` for each sample type of the query. All share one selection.
+    pub fn per_sample_type<T>(&self, make: impl Fn(&Measure) -> Result<T>) -> Result<Vec<T>> {
         let (first, extra) = (self.query.sample_type.as_deref(), &self.query.extra_sample_types);
         let types: Vec<_> = std::iter::once(first).chain(extra.iter().map(|name| Some(name.as_str()))).collect();
-        // An unknown sample type costs nothing.
+        // Look the sample types up first: an unknown name then fails before the expensive selection.
         let numbers = types.iter().map(|name| self.diff.find_sample_type(*name)).collect::<Result<Vec<_>>>()?;
         if let Some(i) = (1..numbers.len()).find(|&i| numbers[..i].contains(&numbers[i])) {
-            return Err(Error::query(format!("the sample type {:?} is asked for twice", extra[i - 1])));
+            return Err(Error::query(format!("sample type {:?} is given twice", extra[i - 1])));
         }
         let selection = (self.select)(self.query)?;
         types.into_iter().map(|name| make(&selection.measure(name, self.query.normalize)?)).collect()

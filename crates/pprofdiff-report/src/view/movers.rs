@@ -1,4 +1,4 @@
-//! Show the frames of many builds by their largest steps.
+//! The view `movers`: the frames of many builds, ranked by their largest step.
 
 use super::ViewSpec;
 use super::steps::{columns, step_columns, write_steps};
@@ -11,12 +11,12 @@ use pprofdiff::series::{Mover, Ranked, Series};
 
 pub(crate) const VIEW: ViewSpec = ViewSpec {
     name: "movers",
-    about: "Show the frames of many builds by their largest steps",
+    about: "Rank the frames of many builds by their largest step",
     kinds: &[&MOVERS],
     ..ViewSpec::OF_BUILDS
 };
 
-/// Frames of many builds, each with its largest step.
+/// The kind of tables with one frame per row and its largest step.
 pub(crate) static MOVERS: Kind = Kind {
     name: "movers",
     columns: |_| {
@@ -43,8 +43,8 @@ pub(crate) fn answer(series: &Series, sort: Sort, limit: usize) -> Table {
 }
 
 impl Table {
-    /// The first `n` rows, one a frame. Columns: those of steps, for the frame's largest; before them first_seen and
-    /// last_seen (the builds' keys, with their numbers), and builds (how many have it).
+    /// Builds a table of the first `n` frames. Columns: the frame; first_seen and last_seen (keys and numbers of
+    /// builds); builds (the number of builds that contain the frame); and the columns of the frame's largest step.
     pub fn movers(ranked: &Ranked<Mover>, n: usize) -> Table {
         let rows = &ranked.rows[..n.min(ranked.rows.len())];
         let mut columns = frame_columns(&ranked.frames, rows.iter().map(|m| m.frame));

@@ -1,15 +1,15 @@
-//! Show the callers and callees of frames that match.
+//! The view `peek`: callers and callees of matching frames.
 
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use super::{Matched, Of, Question, ShownBy, Takes, View, ViewOptions, ViewSpec};
+use super::{MatchTarget, ShownBy, Takes, View, ViewContext, ViewInput, ViewOptions, ViewSpec};
 use crate::numbers::CostFormat;
 use crate::report::Report;
-use crate::table::beside::{Part, join};
 use crate::table::build::{costs, dictionary};
-use crate::table::schema::{Shape, Spec, key, label};
-use crate::table::{Counted, Data, Kind, Measured, Node, Nodes, Table, Texts};
+use crate::table::multi_type::{TypePart, join};
+use crate::table::schema::{Spec, TableShape, key, label};
+use crate::table::{Data, Kind, LimitUnit, Measured, NodeCost, Table, TableNodes, Texts};
 use crate::text::{Cells, TextOptions, grid};
 use pprofdiff::edges::{Edge, Edges, Relation};
 use pprofdiff::options::Scope;
@@ -18,10 +18,10 @@ use pprofdiff::{Pair, Result, Sort};
 
 pub(crate) const VIEW: ViewSpec = ViewSpec {
     name: "peek",
-    about: "Show the callers and callees of frames that match",
+    about: "Show the callers and callees of matching frames",
     scope: Scope::Sums,
-    of: Of::SeveralTypes,
-    matched: Matched::FRAMES,
+    input: ViewInput::SeveralTypes,
+    matched: MatchTarget::FRAMES,
     shown_by: ShownBy::Rows,
     kinds: &[&PEEK],
     view: Some(|ViewOptions { regex, sort, .. }| View::Peek { regex, sort, limit: None }),
@@ -30,13 +30,13 @@ pub(crate) const VIEW: ViewSpec = ViewSpec {
     ..ViewSpec::BASE
 };
 
-/// Callers and callees of some frames.
+/// The kind of tables with the edges of matching frames.
 pub(crate) static PEEK: Kind = Kind { name: "peek", ..EDGES };
 
-/// Callers and callees: one edge a row, grouped by node.
+/// The common part of tables with one edge between caller and callee per row, grouped by node.
 pub(crate) const EDGES: Kind = Kind {
     row: "edge",
-    counted: Counted::Nodes,
+    limit_unit: LimitUnit::Nodes,
     columns,
     text: write_edges,
     row_label: |table, row| {
@@ -51,28 +51,28 @@ pub(crate) const EDGES: Kind = Kind {
     ..Kind::BASE
 };
 
-fn columns(shape: &Shape<'_>) -> Vec<Spec> {
+fn columns(shape: &TableShape<'_>) -> Vec<Spec> {
     let mut all = vec![label("node"), label("other"), key("relation")];
     all.extend(shape.costs(&[Measured::Weight]));
     all
 }
 
-pub(crate) fn answer(asked: &Question<'_>, regex: &str, sort: Sort, limit: usize) -> Result<Report> {
-    let edges = asked.each(|measure| measure.edges(Some(regex), sort))?;
+pub(crate) fn answer(context: &ViewContext<'_>, regex: &str, sort: Sort, limit: usize) -> Result<Report> {
+    let edges = context.per_sample_type(|measure| measure.edges(Some(regex), sort))?;
     Ok(Report::Table(Table::all_edges(&edges, &PEEK).head(limit)))
 }
 
 impl Table {
-    /// Callers and callees of the frames that an expression matches: see [`Table::tree`].
-    pub fn peek(of: &Edges) -> Table {
-        Table::edges(of, &PEEK)
+    /// Builds a table of the callers and callees of matching frames. See [`Table::tree`] for the columns.
+    pub fn peek(source: &Edges) -> Table {
+        Table::edges(source, &PEEK)
     }
 
-    pub(super) fn edges(of: &Edges, kind: &'static Kind) -> Table {
-        let edges = &of.edges;
-        let nodes = of.nodes.iter().map(|row| row.frame);
+    pub(super) fn edges(source: &Edges, kind: &'static Kind) -> Table {
+        let edges = &source.edges;
+        let nodes = source.nodes.iter().map(|row| row.frame);
         let (labels, number) =
-            dictionary(&of.frames, nodes.clone().chain(edges.iter().flat_map(|e| [e.node, e.other])));
+            dictionary(&source.frames, nodes.clone().chain(edges.iter().flat_map(|e| [e.node, e.other])));
         let label = |f: u32| number[f as usize] as usize;
         let relations: Texts = [Relation::Caller, Relation::Callee].iter().map(|r| Some(r.name())).collect();
         let mut data = vec![
@@ -80,35 +80,35 @@ impl Table {
             Data::Text(labels.shared(edges.iter().map(|e| label(e.other)))),
             Data::Text(relations.shared(edges.iter().map(|e| usize::from(e.relation == Relation::Callee)))),
         ];
-        data.extend(costs(of.summary.base.is_some(), edges.iter().map(|e| e.weight)));
-        let mut number = vec![u32::MAX; of.frames.len()];
-        for (i, row) in of.nodes.iter().enumerate() {
+        data.extend(costs(source.summary.base.is_some(), edges.iter().map(|e| e.weight)));
+        let mut number = vec![u32::MAX; source.frames.len()];
+        for (i, row) in source.nodes.iter().enumerate() {
             number[row.frame as usize] = i as u32;
         }
-        let nodes = Nodes {
-            all: Arc::new(of.nodes.iter().map(|r| Node { flat: r.flat, cum: r.cum }).collect()),
+        let nodes = TableNodes {
+            all: Arc::new(source.nodes.iter().map(|r| NodeCost { flat: r.flat, cum: r.cum }).collect()),
             labels: labels.shared(nodes.map(label)),
-            shown: (0..of.nodes.len() as u32).collect(),
+            shown: (0..source.nodes.len() as u32).collect(),
             of_row: edges.iter().map(|e| number[e.node as usize]).collect(),
         };
-        Table { nodes, ..Table::new(kind, &of.summary, data) }
+        Table { nodes, ..Table::new(kind, &source.summary, data) }
     }
 
-    /// Callers and callees by the sample types of one selection.
+    /// Builds one table of edges with the costs of several sample types, which share a selection.
     pub(crate) fn all_edges(edges: &[Edges], kind: &'static Kind) -> Table {
-        if let [one] = edges {
-            return Table::edges(one, kind);
+        if let [single] = edges {
+            return Table::edges(single, kind);
         }
-        let parts = edges.iter().map(|of| {
+        let parts = edges.iter().map(|type_edges| {
             let key = |e: &Edge| [e.node, e.other, u32::from(e.relation == Relation::Callee)].into();
-            let nodes = of.nodes.iter().map(|row| row.frame).collect();
-            Part { table: Table::edges(of, kind), keys: of.edges.iter().map(key).collect(), nodes }
+            let nodes = type_edges.nodes.iter().map(|row| row.frame).collect();
+            TypePart { table: Table::edges(type_edges, kind), keys: type_edges.edges.iter().map(key).collect(), nodes }
         });
         join(parts.collect(), true)
     }
 }
 
-/// Blocks in pprof's manner: the callers, the node with its flat and cum, the callees.
+/// Writes blocks like pprof's `-peek`: the callers, the node with its flat and cum cost, the callees.
 fn write_edges(table: &Table, out: &mut dyn Write, options: TextOptions) -> io::Result<()> {
     let nodes = || table.nodes.shown.iter().map(|&number| &table.nodes.all[number as usize]);
     if !table.beside.is_empty() {
@@ -119,7 +119,7 @@ fn write_edges(table: &Table, out: &mut dyn Write, options: TextOptions) -> io::
     let pairs: Vec<Pair> = (0..table.len()).map(|row| weights.pair(row)).chain(nodes().map(|n| n.cum)).collect();
     let cost = CostFormat::new(&table.summary, pairs.into_iter());
     let numbers = &Cells { cost, summary: &table.summary, full: true };
-    let own = CostFormat::new(&table.summary, nodes().map(|n| n.flat));
+    let flat_cost = CostFormat::new(&table.summary, nodes().map(|n| n.flat));
     let mut rows_of: HashMap<u32, Vec<usize>> = HashMap::default();
     for (row, &node) in table.nodes.of_row.iter().enumerate() {
         rows_of.entry(node).or_default().push(row);
@@ -143,8 +143,8 @@ fn write_edges(table: &Table, out: &mut dyn Write, options: TextOptions) -> io::
             let node = &table.nodes.all[number as usize];
             let label = table.nodes.labels.get(number as usize).unwrap_or_default();
             let flat = match table.summary.base {
-                Some(_) => own.change(node.flat, "->"),
-                None => own.sides.format(node.flat.new),
+                Some(_) => flat_cost.change(node.flat, "->"),
+                None => flat_cost.sides.format(node.flat.new),
             };
             let mut cells = numbers.format(node.cum);
             cells.push(format!("  {label}   (flat {flat})").into());

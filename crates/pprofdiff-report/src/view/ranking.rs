@@ -1,10 +1,11 @@
-//! Many pairs in one answer: which changed by more than chance, and the causes that several share.
+//! The view `ranking`: many pairs in one answer, ranked by significant change, with the causes that several pairs
+//! share.
 
 use std::io::{self, Write};
 
 use serde_json::{Value, json};
 
-use super::{Of, ShownBy, ViewSpec};
+use super::{ShownBy, ViewInput, ViewSpec};
 use crate::format::Style;
 use crate::format::json::{header, object};
 use crate::numbers::total;
@@ -15,17 +16,17 @@ use pprofdiff::text::sanitize;
 
 pub(crate) const VIEW: ViewSpec = ViewSpec {
     name: "ranking",
-    about: "Rank many pairs by what changed beyond chance, with the causes that several share",
-    of: Of::ManyPairs,
+    about: "Rank many pairs by significant change, with the causes that several pairs share",
+    input: ViewInput::ManyPairs,
     shown_by: ShownBy::Rows,
     kinds: &[&PAIRS, &SHARED, &COMMON],
     ..ViewSpec::BASE
 };
 
-/// The rows that people are shown of either table unless they ask for others.
+/// The default maximum number of rows of each table in text.
 const MAX_ROWS: usize = 20;
 
-/// Pairs, those that changed first.
+/// The kind of tables with one pair per row. Changed pairs come first.
 pub(crate) static PAIRS: Kind = Kind {
     name: "pairs",
     row: "pair",
@@ -44,7 +45,7 @@ pub(crate) static PAIRS: Kind = Kind {
     ..Kind::BASE
 };
 
-/// Causes that several pairs have.
+/// The kind of tables with one shared cause per row.
 pub(crate) static SHARED: Kind = Kind {
     name: "shared_causes",
     row: "cause",
@@ -57,7 +58,7 @@ pub(crate) static SHARED: Kind = Kind {
         all.push(spec("share", Role::Figure, Holds::Ratio));
         all
     },
-    // What is said is of one of the pairs.
+    // The sentence of the cause describes one of the pairs.
     row_label: |table, row| {
         let pairs = match table.column("pairs").map(|column| column.cell(row)) {
             Some(Cell::Int(pairs)) => pairs,
@@ -68,7 +69,7 @@ pub(crate) static SHARED: Kind = Kind {
     ..Kind::BASE
 };
 
-/// Small changes that many pairs share.
+/// The kind of tables with one function per row that changed slightly in many pairs.
 pub(crate) static COMMON: Kind = Kind {
     name: "common_changes",
     row: "function",
@@ -88,51 +89,54 @@ pub(crate) static COMMON: Kind = Kind {
 };
 
 impl Table {
-    /// One pair a row, those that changed by more than chance first. Columns: pair; function and cause (the largest, in words)
-    /// of one that changed; `base, new, delta` of its totals; q.
-    pub fn ranked_pairs(of: &Ranking) -> Table {
+    /// Builds a table with one pair per row; significantly changed pairs come first. Columns: pair; function and cause
+    /// (the sentence of the largest cause, for changed pairs); `base, new, delta` of the total; q.
+    pub fn ranked_pairs(ranking: &Ranking) -> Table {
         let first = |f: fn(&FleetCause) -> Option<String>| {
-            Data::Text(of.pairs.iter().map(|pair| pair.causes.first().and_then(f)).collect())
+            Data::Text(ranking.pairs.iter().map(|pair| pair.causes.first().and_then(f)).collect())
         };
-        let value = |f: fn(&RankedPair) -> i64| Data::Value(of.pairs.iter().map(f).collect());
+        let value = |f: fn(&RankedPair) -> i64| Data::Value(ranking.pairs.iter().map(f).collect());
         let data = vec![
-            Data::Text(of.pairs.iter().map(|pair| Some(pair.pair.as_str())).collect()),
+            Data::Text(ranking.pairs.iter().map(|pair| Some(pair.pair.as_str())).collect()),
             first(|cause| cause.function.clone()),
             first(|cause| Some(cause.sentence.clone())),
             value(|pair| pair.total_base),
             value(|pair| pair.total_new),
             value(|pair| pair.total_delta),
-            Data::Ratio(of.pairs.iter().map(|pair| Some(pair.q)).collect()),
+            Data::Ratio(ranking.pairs.iter().map(|pair| Some(pair.q)).collect()),
         ];
-        Table::new(&PAIRS, &of.summary, data)
+        Table::new(&PAIRS, &ranking.summary, data)
     }
 
-    /// One cause a row that several pairs have, the largest change first. Columns: function, callee, caller_package, pair
-    /// (that with the largest change) and cause (what it says of it); pairs, how many have it; `base, new, delta` of its
-    /// stacks, summed; share, the delta as a part of all bases' totals.
-    pub fn shared_causes(of: &Ranking) -> Table {
-        let text = |f: fn(&SharedCause) -> Option<&str>| Data::Text(of.shared.iter().map(f).collect());
-        let value = |f: fn(&SharedCause) -> f64| Data::Value(of.shared.iter().map(|c| f(c).round() as i64).collect());
+    /// Builds a table with one shared cause per row, largest change first. Columns: function, callee, caller_package,
+    /// pair (the pair with the largest change), cause (the sentence for that pair); pairs (the number of pairs with the
+    /// cause); `base, new, delta` of its stacks, summed over pairs; share, the delta as a share of the sum of all base
+    /// totals.
+    pub fn shared_causes(ranking: &Ranking) -> Table {
+        let text = |f: fn(&SharedCause) -> Option<&str>| Data::Text(ranking.shared.iter().map(f).collect());
+        let value =
+            |f: fn(&SharedCause) -> f64| Data::Value(ranking.shared.iter().map(|c| f(c).round() as i64).collect());
         let data = vec![
             text(|cause| Some(&cause.function)),
             text(|cause| cause.callee.as_deref()),
             text(|cause| cause.caller_package.as_deref()),
             text(|cause| cause.named.first().map(String::as_str)),
             text(|cause| Some(&cause.sentence)),
-            Data::Line(of.shared.iter().map(|cause| Some(cause.pairs as i64)).collect()),
+            Data::Line(ranking.shared.iter().map(|cause| Some(cause.pairs as i64)).collect()),
             value(|cause| cause.base),
             value(|cause| cause.new),
             value(|cause| cause.delta),
-            Data::Ratio(of.shared.iter().map(|cause| Some(cause.share)).collect()),
+            Data::Ratio(ranking.shared.iter().map(|cause| Some(cause.share)).collect()),
         ];
-        Table::new(&SHARED, &of.summary, data)
+        Table::new(&SHARED, &ranking.summary, data)
     }
 
-    /// One function a row whose own cost changed by little in many pairs, the largest change first. Columns: function; pairs, in
-    /// how many it is no cause by itself; `base, new, delta` of its own cost, summed, the base at the new sides' amounts of
-    /// work; share, the delta as a part of all bases' totals; q.
-    pub fn common_changes(of: &Ranking) -> Table {
-        let all = &of.common;
+    /// Builds a table with one function per row whose own cost changed slightly in many pairs, largest change first.
+    /// Columns: function; pairs, the number of pairs in which it is not a cause by itself; `base, new, delta` of its
+    /// own cost, summed over pairs, with the base at the new sides' amounts of work; share, the delta as a share of the
+    /// sum of all base totals; q.
+    pub fn common_changes(ranking: &Ranking) -> Table {
+        let all = &ranking.common;
         let value = |f: fn(&CommonChange) -> f64| Data::Value(all.iter().map(|c| f(c).round() as i64).collect());
         let data = vec![
             Data::Text(all.iter().map(|change| Some(change.function.as_str())).collect()),
@@ -143,73 +147,76 @@ impl Table {
             Data::Ratio(all.iter().map(|change| Some(change.share)).collect()),
             Data::Ratio(all.iter().map(|change| Some(change.q)).collect()),
         ];
-        Table::new(&COMMON, &of.summary, data)
+        Table::new(&COMMON, &ranking.summary, data)
     }
 }
 
-/// What is said first.
-pub(crate) fn head(of: &Ranking) -> String {
-    let failed =
-        if of.failed.is_empty() { String::new() } else { format!("; {} could not be compared", of.failed.len()) };
-    let pairs = if of.pairs.len() == 1 { "pair" } else { "pairs" };
+/// Returns the first line of a ranking.
+pub(crate) fn head(ranking: &Ranking) -> String {
+    let failed = if ranking.failed.is_empty() {
+        String::new()
+    } else {
+        format!("; {} could not be compared", ranking.failed.len())
+    };
+    let pairs = if ranking.pairs.len() == 1 { "pair" } else { "pairs" };
     format!(
         "{} of {} {pairs} changed by more than chance (at most {}% of them falsely){failed}",
-        of.changed,
-        of.pairs.len(),
-        (1000.0 * of.fdr).round() / 10.0,
+        ranking.changed,
+        ranking.pairs.len(),
+        (1000.0 * ranking.fdr).round() / 10.0,
     )
 }
 
-/// The tables with what is said above each; of causes none if pairs share none.
-fn tables(of: &Ranking) -> Vec<(String, Table)> {
-    let most = of.rows.unwrap_or(MAX_ROWS);
-    let (shared, pairs) = (Table::shared_causes(of), Table::ranked_pairs(of));
-    let counted = |what: &str, table: &Table| match table.len() <= most {
-        true => what.to_owned(),
-        false => format!("{what}, {most} of {}", table.len()),
+/// Returns the non-empty tables with their headings.
+fn tables(ranking: &Ranking) -> Vec<(String, Table)> {
+    let max_rows = ranking.rows.unwrap_or(MAX_ROWS);
+    let (shared, pairs) = (Table::shared_causes(ranking), Table::ranked_pairs(ranking));
+    let counted = |heading: &str, table: &Table| match table.len() <= max_rows {
+        true => heading.to_owned(),
+        false => format!("{heading}, {max_rows} of {}", table.len()),
     };
     let all = [
         ("Causes that several pairs share", shared),
-        ("Small changes that many pairs share, each within chance by itself", Table::common_changes(of)),
-        ("Pairs, by what changed", pairs),
+        ("Small changes that many pairs share, each within chance by itself", Table::common_changes(ranking)),
+        ("Pairs, ranked by change", pairs),
     ];
     let all = all.into_iter().filter(|(_, table)| !table.is_empty());
-    all.map(|(what, table)| (counted(what, &table), table.head(most))).collect()
+    all.map(|(heading, table)| (counted(heading, &table), table.head(max_rows))).collect()
 }
 
-pub(crate) fn ranking_text(of: &Ranking, out: &mut dyn Write, style: Style) -> io::Result<()> {
-    writeln!(out, "{}", head(of))?;
-    writeln!(out, "{} of all: {}", sanitize(&of.summary.sample_type), total(&of.summary, "->"))?;
-    for (what, table) in tables(of) {
-        writeln!(out, "\n{what}:\n")?;
+pub(crate) fn ranking_text(ranking: &Ranking, out: &mut dyn Write, style: Style) -> io::Result<()> {
+    writeln!(out, "{}", head(ranking))?;
+    writeln!(out, "{} of all: {}", sanitize(&ranking.summary.sample_type), total(&ranking.summary, "->"))?;
+    for (heading, table) in tables(ranking) {
+        writeln!(out, "\n{heading}:\n")?;
         table.write_rows(out, style.text())?;
     }
-    of.failed.iter().try_for_each(|failed| writeln!(out, "failed: {}", sanitize(&failed.error)))
+    ranking.failed.iter().try_for_each(|failed| writeln!(out, "failed: {}", sanitize(&failed.error)))
 }
 
-pub(crate) fn ranking_markdown(of: &Ranking, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn ranking_markdown(ranking: &Ranking, out: &mut dyn Write) -> io::Result<()> {
     use crate::format::markdown::escape;
-    writeln!(out, "**{}**\n", escape(&head(of)))?;
-    for (what, table) in tables(of) {
-        writeln!(out, "{what}:\n")?;
+    writeln!(out, "**{}**\n", escape(&head(ranking)))?;
+    for (heading, table) in tables(ranking) {
+        writeln!(out, "{heading}:\n")?;
         table.write_markdown(out)?;
         writeln!(out)?;
     }
-    of.failed.iter().try_for_each(|failed| writeln!(out, "> failed: {}\n", escape(&failed.error)))
+    ranking.failed.iter().try_for_each(|failed| writeln!(out, "> failed: {}\n", escape(&failed.error)))
 }
 
-/// Writes the ranking as one JSON object, with all pairs unless a number of rows is given.
-pub(crate) fn ranking_json(of: &Ranking, out: &mut dyn Write) -> io::Result<()> {
-    let mut object = object("ranking", header(&of.summary));
-    // Of many pairs no files are named.
+/// Writes the ranking as one JSON object. Includes all pairs unless the number of rows is limited.
+pub(crate) fn ranking_json(ranking: &Ranking, out: &mut dyn Write) -> io::Result<()> {
+    let mut object = object("ranking", header(&ranking.summary));
+    // A ranking does not list the files of its pairs.
     object.retain(|name, _| !matches!(name.as_str(), "base" | "new"));
-    if let Value::Object(mut own) = json!(of) {
+    if let Value::Object(mut fields) = json!(ranking) {
         for name in ["pairs", "shared", "common"] {
-            if let (Some(rows), Some(Value::Array(all))) = (of.rows, own.get_mut(name)) {
+            if let (Some(rows), Some(Value::Array(all))) = (ranking.rows, fields.get_mut(name)) {
                 all.truncate(rows);
             }
         }
-        object.extend(own);
+        object.extend(fields);
     }
     serde_json::to_writer_pretty(&mut *out, &object)?;
     writeln!(out)

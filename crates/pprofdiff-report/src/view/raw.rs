@@ -1,23 +1,23 @@
-//! Print all samples, locations and mappings as text, as pprof does.
+//! The view `raw`: all samples, locations and mappings as text, like `go tool pprof -raw`.
 
 use std::sync::Arc;
 
-use super::{Question, ShownBy, ViewSpec};
+use super::{ShownBy, ViewContext, ViewSpec};
 use crate::report::Report;
 use pprofdiff::Result;
 
 pub(crate) const VIEW: ViewSpec = ViewSpec {
     name: "raw",
-    about: "Print all samples, locations and mappings as text, as pprof does",
+    about: "Print all samples, locations and mappings as text, like pprof -raw",
     shown_by: ShownBy::Text,
     ..ViewSpec::BASE
 };
 
-pub(crate) fn answer(asked: &Question<'_>) -> Result<Report> {
-    let diff = asked.diff;
-    // A file is shown as it is, also where it says which frames to drop.
+pub(crate) fn answer(context: &ViewContext<'_>) -> Result<Report> {
+    let diff = context.diff;
+    // Show a single file unchanged, including the frames that its `drop_frames` names.
     Ok(match diff.new_side().next().filter(|_| diff.profiles().count() == 1) {
-        Some(own) => Report::Raw(own.clone(), false),
-        None => Report::Raw(Arc::new(diff.to_profile_as_read(asked.query)?), true),
+        Some(single_profile) => Report::Raw(single_profile.clone(), false),
+        None => Report::Raw(Arc::new(diff.to_profile_as_read(context.query)?), true),
     })
 }

@@ -1,6 +1,6 @@
-//! Show the callers of frames that match, as whole chains from the root.
+//! The view `roots`: the callers of matching frames, as whole chains from the root.
 
-use super::{Matched, Question, ShownBy, View, ViewOptions, ViewSpec};
+use super::{MatchTarget, ShownBy, View, ViewContext, ViewOptions, ViewSpec};
 use crate::report::Report;
 use crate::table::Table;
 use pprofdiff::Result;
@@ -8,15 +8,15 @@ use pprofdiff::options::Scope;
 
 pub(crate) const VIEW: ViewSpec = ViewSpec {
     name: "roots",
-    about: "Show the callers of frames that match, as whole chains from the root",
+    about: "Show the callers of matching frames, as whole chains from the root",
     scope: Scope::Rows,
-    matched: Matched::FRAMES,
+    matched: MatchTarget::FRAMES,
     shown_by: ShownBy::Rows,
     view: Some(|ViewOptions { regex, .. }| View::Roots { regex, limit: None }),
     of_pairs: true,
     ..ViewSpec::BASE
 };
 
-pub(crate) fn answer(asked: &Question<'_>, regex: &str, limit: usize) -> Result<Report> {
-    Ok(Report::Table(Table::stacks(&asked.one()?.roots(regex)?, limit)))
+pub(crate) fn answer(context: &ViewContext<'_>, regex: &str, limit: usize) -> Result<Report> {
+    Ok(Report::Table(Table::stacks(&context.single_measure()?.roots(regex)?, limit)))
 }

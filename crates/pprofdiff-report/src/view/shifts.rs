@@ -1,4 +1,4 @@
-//! Show the builds from which on a frame costs something else.
+//! The view `shifts`: the builds that changed a frame's cost lastingly.
 
 use std::io::{self, Write};
 
@@ -9,7 +9,7 @@ use crate::series::{RUNS, build_columns, frame_columns};
 use crate::table::build::costs;
 use crate::table::schema::{Holds, build, frame, key, label, spec};
 use crate::table::{Cost, Data, Kind, Measured, Role, Table, Texts};
-use crate::text::{Shown, TextOptions, change_cells, grid, heads};
+use crate::text::{TextCell, TextOptions, change_cells, grid, heads};
 use pprofdiff::explain::{Cause, ExplainOptions};
 use pprofdiff::random::{HashMap, HashSet};
 use pprofdiff::series::{FEWEST_BUILDS, Ranked, Series, Shift, ShiftKind};
@@ -18,12 +18,12 @@ use pprofdiff::{Diff, Granularity, LoadOptions, Normalize, Query, Result, Sort, 
 
 pub(crate) const VIEW: ViewSpec = ViewSpec {
     name: "shifts",
-    about: "Show the builds from which on a frame costs something else",
+    about: "Show the builds that changed a frame's cost lastingly",
     kinds: &[&SHIFTS],
     ..ViewSpec::OF_BUILDS
 };
 
-/// Lasting changes of frames along many builds.
+/// The kind of tables with one lasting change per row.
 pub(crate) static SHIFTS: Kind = Kind {
     name: "shifts",
     row: "lasting change",
@@ -50,7 +50,7 @@ pub(crate) static SHIFTS: Kind = Kind {
     ..Kind::OF_BUILDS
 };
 
-/// Finding causes reads the builds around each shift again.
+/// Computes the lasting changes. Explaining their causes loads the builds around each shift again.
 pub(crate) fn answer(
     series: &Series,
     sort: Sort,
@@ -63,10 +63,10 @@ pub(crate) fn answer(
     Ok(Table::shifts(&shifts, limit, &causes.transpose()?.unwrap_or_default()))
 }
 
-/// The causes of the first `n` lasting changes, found between the builds before and after each.
+/// Explains the first `n` lasting changes by comparing the builds before and after each change.
 ///
 /// # Errors
-/// As [`Series::explain`].
+/// Fails like [`Series::explain`].
 fn causes_of(
     series: &Series,
     shifts: &Ranked<Shift>,
@@ -84,7 +84,7 @@ fn causes_of(
             series.summary.query.clone().with_granularity(Granularity::Functions).with_normalize(Normalize::None);
         let diff = series.diff(&point, load)?;
         let explanation = diff.explain(&query, &[], options)?;
-        // What each function costs more within the stacks of a cause, worked out where it is asked for.
+        // The change of each function within the stacks of each cause.
         let mut within: HashMap<String, HashMap<String, i64>> = HashMap::default();
         let whole = deltas(&diff, &query, shifts.sort)?;
         for cause in &explanation.causes {
@@ -99,7 +99,7 @@ fn causes_of(
             let below = |cause: &Cause| {
                 let part = cause.evidence.pattern.as_ref().and_then(|pattern| within.get(pattern)).map_or(0, delta);
                 let all = delta(&whole);
-                // Most of what it changed.
+                // At least half of the function's change.
                 all != 0 && part.signum() == all.signum() && part.unsigned_abs() >= all.unsigned_abs() / 2
             };
             causes[row] = Some(cause_of(&explanation, &name, below));
@@ -108,7 +108,7 @@ fn causes_of(
     Ok(causes)
 }
 
-/// What each function costs more or less on the new side, by name.
+/// Returns the change of each function's cost, by name.
 fn deltas(diff: &Diff, query: &Query, sort: Sort) -> Result<HashMap<String, i64>> {
     let top = diff.measure(query)?.top(sort);
     let delta = |row: &TopRow| if sort == Sort::Flat { row.flat.delta() } else { row.cum.delta() };
@@ -116,23 +116,23 @@ fn deltas(diff: &Diff, query: &Query, sort: Sort) -> Result<HashMap<String, i64>
 }
 
 impl Table {
-    /// The first `n` rows, one a lasting change. Columns: name, file, line, mapping; kind (step, passed, drift); since,
-    /// earliest, latest and until (the builds' keys, with their numbers: the first that has the change, those that it may
-    /// as well have come with, the first that it is gone from, of a drift the last); before, after, delta, delta_low and
-    /// delta_high (of the mean, and where its change lies at 95 %), q (the part of false ones among what is as clear),
-    /// total_before, and the cause that is known of each row.
+    /// Builds a table of the first `n` lasting changes. Columns: name, file, line, mapping; kind (step, passed, drift);
+    /// since, earliest, latest and until (keys and numbers of builds: the first build with the change, the range of
+    /// builds that may have introduced it, and the first build without it, or for a drift the last build); before,
+    /// after, delta, delta_low and delta_high (the means, and the 95% interval of their difference); q (the false
+    /// discovery rate); total_before; and the cause, if known.
     pub fn shifts(ranked: &Ranked<Shift>, n: usize, causes: &[Option<String>]) -> Table {
         let rows = &ranked.rows[..n.min(ranked.rows.len())];
-        let of = |build: fn(&Shift) -> Option<usize>| build_columns(&ranked.builds, rows.iter().map(build));
+        let build_column = |build: fn(&Shift) -> Option<usize>| build_columns(&ranked.builds, rows.iter().map(build));
         let kinds = [ShiftKind::Step, ShiftKind::Passed, ShiftKind::Drift];
         let names: Texts = kinds.iter().map(|kind| Some(kind.name())).collect();
         let kind = |s: &Shift| kinds.iter().position(|&k| k == s.kind).unwrap_or_default();
         let mut columns = frame_columns(&ranked.frames, rows.iter().map(|s| s.frame));
         columns.push(Data::Text(names.shared(rows.iter().map(kind))));
-        columns.extend(of(|s| Some(s.build)));
-        columns.extend(of(|s| Some(s.between[0])));
-        columns.extend(of(|s| Some(s.between[1])));
-        columns.extend(of(|s| s.until));
+        columns.extend(build_column(|s| Some(s.build)));
+        columns.extend(build_column(|s| Some(s.between[0])));
+        columns.extend(build_column(|s| Some(s.between[1])));
+        columns.extend(build_column(|s| s.until));
         columns.extend(costs(true, rows.iter().map(|s| s.value)));
         let end = |i: usize| Data::Value(rows.iter().map(|s| s.interval[i].round() as i64).collect());
         columns.extend([end(0), end(1), Data::Ratio(rows.iter().map(|s| Some(s.q)).collect())]);
@@ -148,20 +148,20 @@ fn write_shifts(table: &Table, out: &mut dyn Write, options: TextOptions) -> io:
     if table.rows_total == 0 && is_history {
         return writeln!(
             out,
-            "no lasting changes: no frame costs something else in three builds or more, beyond what builds differ by\n\
-             anyway; single builds are among the steps"
+            "no lasting changes: no frame's cost changed for three builds or more beyond the noise between builds;\n\
+             changes of single builds are among the steps"
         );
     }
     if table.rows_total == 0 {
         return Ok(());
     }
-    let found = counted_of(table.len(), table.rows_total, "lasting change");
-    writeln!(out, "{found}; growth is a row's own, \"of total\" its change in the total of the build before")?;
+    let changes = counted_of(table.len(), table.rows_total, "lasting change");
+    writeln!(out, "{changes}; growth is relative to the earlier cost, \"of total\" to the earlier build's total")?;
     writeln!(
         out,
-        "± is where 95 of 100 such changes lie; a step stays, what passed went away again, a drift came bit by bit\n"
+        "± is half of the 95% interval; a step stays, a passed change disappeared again, a drift grew gradually\n"
     )?;
-    let costs: Vec<_> = table.led().into_iter().map(|costs| (costs, table.format(&costs))).collect();
+    let costs: Vec<_> = table.lead_costs().into_iter().map(|costs| (costs, table.format(&costs))).collect();
     let [(costs, format)] = &costs[..] else { return Ok(()) };
     let mut head = heads("", true, ["before", "after", "change"], true);
     head.extend(["±", "kind", "since", "between", "until", "frame"].map(str::to_owned));
@@ -173,20 +173,20 @@ fn write_shifts(table: &Table, out: &mut dyn Write, options: TextOptions) -> io:
             let (earliest, latest) = (table.text_of("earliest", row), table.text_of("latest", row));
             let between = if earliest == latest { "-".to_owned() } else { format!("{earliest}..{latest}") };
             cells.push(table.text_of("kind", row).into());
-            cells.extend([table.build("since", row), between, table.build("until", row)].map(Shown::from));
+            cells.extend([table.build("since", row), between, table.build("until", row)].map(TextCell::from));
             cells.push(table.label(row).into());
             push(cells)
         })
     })?;
-    // Rows that came together mostly have one cause.
-    let mut said: HashSet<_> = HashSet::default();
+    // Rows that changed in the same build often share a cause, so print each cause once.
+    let mut printed: HashSet<_> = HashSet::default();
     for row in (0..table.len()).filter(|&row| !table.text_of("cause", row).is_empty()) {
         let cause = (
             table.text_of(if table.text_of("kind", row) == "drift" { "until" } else { "since" }, row),
             table.text_of("cause", row),
         );
-        if said.insert(cause) {
-            let before = if said.len() == 1 { "\n" } else { "" };
+        if printed.insert(cause) {
+            let before = if printed.len() == 1 { "\n" } else { "" };
             writeln!(out, "{before}explain: {}: {}", sanitize(cause.0), sanitize(cause.1))?;
         }
     }

@@ -1,28 +1,28 @@
-//! Show whole stacks.
+//! The view `stacks`: whole stacks.
 
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use super::{Of, Question, ShownBy, Takes, View, ViewOptions, ViewSpec};
+use super::{ShownBy, Takes, View, ViewContext, ViewInput, ViewOptions, ViewSpec};
 use crate::chart::stack_name;
 use crate::numbers::whole;
 use crate::report::Report;
-use crate::table::beside::{Numbers, Part, join};
 use crate::table::build::{costs, dictionary, statuses};
+use crate::table::multi_type::{TextNumbers, TypePart, join};
 use crate::table::schema::{Holds, spec};
 use crate::table::{Cell, Data, Kind, Lists, Measured, Role, Table};
 use crate::text::{TextOptions, paint};
 use pprofdiff::Result;
+use pprofdiff::cancellation::checkpointed;
 use pprofdiff::options::Scope;
 use pprofdiff::stacks::{StackRow, Stacks};
 use pprofdiff::text::sanitize;
-use pprofdiff::work::paced;
 
 pub(crate) const VIEW: ViewSpec = ViewSpec {
     name: "stacks",
     about: "Show whole stacks",
     scope: Scope::Rows,
-    of: Of::SeveralTypes,
+    input: ViewInput::SeveralTypes,
     shown_by: ShownBy::Rows,
     kinds: &[&STACKS],
     view: Some(|ViewOptions { by_labels, .. }| View::Stacks { by_labels, limit: None }),
@@ -31,7 +31,7 @@ pub(crate) const VIEW: ViewSpec = ViewSpec {
     ..ViewSpec::BASE
 };
 
-/// Distinct stacks.
+/// The kind of tables with one distinct stack per row.
 pub(crate) static STACKS: Kind = Kind {
     name: "stacks",
     row: "stack",
@@ -48,23 +48,24 @@ pub(crate) static STACKS: Kind = Kind {
     ..Kind::BASE
 };
 
-pub(crate) fn answer(asked: &Question<'_>, by_labels: bool, limit: usize) -> Result<Report> {
-    if asked.query.extra_sample_types.is_empty() {
-        return Ok(Report::Stacks(asked.one()?.stacks(by_labels), limit));
+pub(crate) fn answer(context: &ViewContext<'_>, by_labels: bool, limit: usize) -> Result<Report> {
+    if context.query.extra_sample_types.is_empty() {
+        return Ok(Report::Stacks(context.single_measure()?.stacks(by_labels), limit));
     }
-    let stacks = asked.each(|measure| Ok(measure.stacks(by_labels)))?;
+    let stacks = context.per_sample_type(|measure| Ok(measure.stacks(by_labels)))?;
     Ok(Report::Table(Table::all_stacks(&stacks).head(limit)))
 }
 
 impl Table {
-    /// The first `n` stacks, one a row. Columns: frames (root first, in pprof's words), with `by_labels` labels (sorted
-    /// `key=value`); for two sides `base, new, delta, status`, else `weight`.
+    /// Builds a table of the first `n` stacks. Columns: frames (root first, formatted like pprof); labels (sorted
+    /// `key=value`, only if the stacks are distinguished by labels); `base, new, delta, status` for two sides, or
+    /// `weight` for one.
     pub fn stacks(stacks: &Stacks, n: usize) -> Table {
         let two_sided = stacks.summary.base.is_some();
         let rows = &stacks.rows[..n.min(stacks.rows.len())];
         let (texts, number) = dictionary(&stacks.frames, rows.iter().flat_map(|r| stacks.frames_of(r).iter().copied()));
         let mut lists = Lists { dictionary: Arc::new(texts), ..Lists::default() };
-        for row in paced(rows) {
+        for row in checkpointed(rows) {
             lists.ids.extend(stacks.frames_of(row).iter().map(|&f| number[f as usize]));
             lists.ends.push(lists.ids.len());
         }
@@ -80,32 +81,32 @@ impl Table {
         Table { rows_total: stacks.rows.len(), ..Table::from_columns(&STACKS, types, stacks.by_labels, data) }
     }
 
-    /// Whole stacks by several sample types of one selection.
+    /// Builds one table of stacks with the costs of several sample types, which share a selection.
     pub(crate) fn all_stacks(stacks: &[Stacks]) -> Table {
-        let mut labels = Numbers::default();
-        let parts = stacks.iter().map(|of| {
-            let keys = of.rows.iter().map(|row| {
-                let mut key = of.frames_of(row).to_vec();
-                if of.by_labels {
-                    // No frame has this number.
+        let mut labels = TextNumbers::default();
+        let parts = stacks.iter().map(|type_stacks| {
+            let keys = type_stacks.rows.iter().map(|row| {
+                let mut key = type_stacks.frames_of(row).to_vec();
+                if type_stacks.by_labels {
+                    // A separator, because no frame has this number.
                     key.push(u32::MAX);
-                    key.extend(of.labels_of(row).map(|label| labels.number(label)));
+                    key.extend(type_stacks.labels_of(row).map(|label| labels.number(label)));
                 }
                 key.into()
             });
             let keys = keys.collect();
-            Part { table: Table::stacks(of, usize::MAX), keys, nodes: Vec::new() }
+            TypePart { table: Table::stacks(type_stacks, usize::MAX), keys, nodes: Vec::new() }
         });
         join(parts.collect(), false)
     }
 }
 
-/// The labels of stacks.
+/// Returns the labels of stacks.
 fn label_lists(stacks: &Stacks, rows: &[StackRow]) -> Lists {
     let mut number = vec![u32::MAX; stacks.n_labels()];
     let mut shown: Vec<u32> = Vec::new();
     let mut lists = Lists::default();
-    for row in paced(rows) {
+    for row in checkpointed(rows) {
         for &label in stacks.label_numbers_of(row) {
             let slot = &mut number[label as usize];
             if *slot == u32::MAX {

@@ -1,4 +1,4 @@
-//! Show all steps of frames from one build to another.
+//! The view `steps`: all changes of frames from one build to another.
 
 use std::io::{self, Write};
 
@@ -8,18 +8,18 @@ use crate::series::{build_columns, frame_columns};
 use crate::table::build::{costs, statuses};
 use crate::table::schema::{Holds, Spec, build, frame, label, spec};
 use crate::table::{Cost, Data, Kind, Measured, Role, Table};
-use crate::text::{Shown, TextOptions, change_cells, grid, heads};
+use crate::text::{TextCell, TextOptions, change_cells, grid, heads};
 use pprofdiff::Sort;
 use pprofdiff::series::{Builds, Ranked, Series, Step};
 
 pub(crate) const VIEW: ViewSpec = ViewSpec {
     name: "steps",
-    about: "Show all steps of frames from one build to another",
+    about: "Show all changes of frames from one build to the next",
     kinds: &[&STEPS],
     ..ViewSpec::OF_BUILDS
 };
 
-/// How frames changed from one build to another.
+/// The kind of tables with one step per row.
 pub(crate) static STEPS: Kind = Kind {
     name: "steps",
     columns: |_| frame().into_iter().chain([label("mapping")]).chain(columns()).collect(),
@@ -30,7 +30,7 @@ pub(crate) static STEPS: Kind = Kind {
     ..Kind::OF_BUILDS
 };
 
-/// The columns of a step.
+/// Returns the columns of a step.
 pub(super) fn columns() -> Vec<Spec> {
     let mut all: Vec<Spec> = ["from", "to"].into_iter().flat_map(build).collect();
     all.push(spec("status", Role::Status, Holds::Text));
@@ -49,8 +49,8 @@ pub(crate) fn answer(series: &Series, sort: Sort, limit: usize) -> Table {
     Table::steps(&series.steps(sort), limit)
 }
 
-/// What the columns of steps hold: from and to with their numbers, status, `flat_from, flat_to, flat_delta, cum_from, cum_to,
-/// cum_delta, total_from`.
+/// Returns the data of a step's columns: from and to with their numbers, status, `flat_from, flat_to, flat_delta,
+/// cum_from, cum_to, cum_delta, total_from`.
 pub(super) fn step_columns<'a>(builds: &Builds, steps: impl Iterator<Item = &'a Step> + Clone) -> Vec<Data> {
     let mut columns = Vec::new();
     columns.extend(build_columns(builds, steps.clone().map(|s| Some(s.from))));
@@ -63,9 +63,9 @@ pub(super) fn step_columns<'a>(builds: &Builds, steps: impl Iterator<Item = &'a 
 }
 
 impl Table {
-    /// The first `n` rows, one a step. Columns: name, file, line, mapping, from and to (the builds' keys; from_number and
-    /// to_number are their indexes in [`pprofdiff::series::Builds::all`]), status (added, removed or changed), `flat_from, flat_to,
-    /// flat_delta, cum_from, cum_to, cum_delta`, and `total_from`, the earlier build's total.
+    /// Builds a table of the first `n` steps. Columns: name, file, line, mapping, from and to (the builds' keys),
+    /// from_number and to_number (indexes in [`pprofdiff::series::Builds::all`]), status (added, removed or changed),
+    /// `flat_from, flat_to, flat_delta, cum_from, cum_to, cum_delta`, and `total_from`, the earlier build's total.
     pub fn steps(ranked: &Ranked<Step>, n: usize) -> Table {
         let rows = &ranked.rows[..n.min(ranked.rows.len())];
         let mut columns = frame_columns(&ranked.frames, rows.iter().map(|s| s.frame));
@@ -74,7 +74,7 @@ impl Table {
     }
 }
 
-/// Writes steps for people: how many there are, and each with some columns of texts, given by their heads and names.
+/// Writes steps for people: the number of steps, then the rows. `seen` lists additional columns with their heads.
 pub(super) fn write_steps(
     table: &Table,
     rows: &str,
@@ -82,8 +82,8 @@ pub(super) fn write_steps(
     out: &mut dyn Write,
     options: TextOptions,
 ) -> io::Result<()> {
-    writeln!(out, "{rows}; growth is a row's own, \"of total\" its step in the earlier build's total\n")?;
-    let costs: Vec<_> = table.led().into_iter().map(|costs| (costs, table.format(&costs))).collect();
+    writeln!(out, "{rows}; growth is relative to the earlier cost, \"of total\" to the earlier build's total\n")?;
+    let costs: Vec<_> = table.lead_costs().into_iter().map(|costs| (costs, table.format(&costs))).collect();
     let [first, second] = &costs[..] else { return Ok(()) };
     let sides = ["before", "after", "step"];
     let mut head = heads(first.0.cost.measured.name(), true, sides, true);
@@ -95,12 +95,12 @@ pub(super) fn write_steps(
         (0..table.len()).try_for_each(|row| {
             let mut cells = change_cells(first.1, first.0.pair(row), Some(table.total_of(first.0.cost, row)));
             cells.extend(change_cells(second.1, second.0.pair(row), None));
-            let still = table.text_of("from", row) == table.text_of("to", row);
-            cells.extend(["from", "to"].map(|name| match still {
+            let unchanged = table.text_of("from", row) == table.text_of("to", row);
+            cells.extend(["from", "to"].map(|name| match unchanged {
                 true => "-".into(),
-                false => Shown::from(table.build(name, row)),
+                false => TextCell::from(table.build(name, row)),
             }));
-            cells.extend(seen.iter().map(|(_, name)| Shown::from(table.text_of(name, row))));
+            cells.extend(seen.iter().map(|(_, name)| TextCell::from(table.text_of(name, row))));
             cells.push(table.label(row).into());
             push(cells)
         })

@@ -1,6 +1,6 @@
-//! Write a page of many builds: the course of each frame, and flame graphs of before and after.
+//! The view `courses`: the HTML page of many builds.
 
-use super::{Of, ViewSpec};
+use super::{ViewInput, ViewSpec};
 use crate::page::{PageOptions, series_page};
 use crate::report::Report;
 use crate::timelines::Timelines;
@@ -9,8 +9,8 @@ use pprofdiff::{LoadOptions, Result, Sort};
 
 pub(crate) const VIEW: ViewSpec = ViewSpec {
     name: "courses",
-    about: "Write a page of many builds: the course of each frame, and flame graphs of before and after",
-    of: Of::Builds,
+    about: "Write an HTML page of many builds, with each frame's cost over time and flame graphs of before and after",
+    input: ViewInput::Builds,
     ..ViewSpec::BASE
 };
 

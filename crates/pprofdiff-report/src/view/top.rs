@@ -1,15 +1,15 @@
-//! The table of frames.
+//! The view `top`: the table of frames.
 
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use super::{Of, Question, ShownBy, Takes, View, ViewOptions, ViewSpec};
+use super::{ShownBy, Takes, View, ViewContext, ViewInput, ViewOptions, ViewSpec};
 use crate::report::Report;
-use crate::table::beside::{Part, join};
 use crate::table::build::{costs, statuses};
-use crate::table::schema::{Holds, Shape, Spec, frame, label, spec};
+use crate::table::multi_type::{TypePart, join};
+use crate::table::schema::{Holds, Spec, TableShape, frame, label, spec};
 use crate::table::{Data, Kind, Measured, Role, RunStatistic, Table};
-use crate::text::{Shown, TextOptions, grid};
+use crate::text::{TextCell, TextOptions, grid};
 use pprofdiff::options::Scope;
 use pprofdiff::top::{Chance, LeftOut, TopRow};
 use pprofdiff::{Error, Result, Sort, Top};
@@ -18,7 +18,7 @@ pub(crate) const VIEW: ViewSpec = ViewSpec {
     name: "top",
     about: "Show the frames of one profile, or of two",
     scope: Scope::Table,
-    of: Of::SeveralTypes,
+    input: ViewInput::SeveralTypes,
     shown_by: ShownBy::Rows,
     kinds: &[&TOP, &DIFF],
     view: Some(|ViewOptions { sort, .. }| View::Top { sort, limit: None, significant: false }),
@@ -27,15 +27,15 @@ pub(crate) const VIEW: ViewSpec = ViewSpec {
     ..ViewSpec::BASE
 };
 
-/// Frames of one profile.
+/// The kind of tables with the frames of one profile.
 pub(crate) static TOP: Kind =
     Kind { name: "top", row: "frame", has_sides: |two_sided| !two_sided, columns, text: write_top, ..Kind::BASE };
 
-/// Frames of two sides.
+/// The kind of tables with the frames of a diff.
 pub(crate) static DIFF: Kind =
     Kind { name: "diff", row: "frame", has_sides: |two_sided| two_sided, columns, text: write_top, ..Kind::BASE };
 
-fn columns(shape: &Shape<'_>) -> Vec<Spec> {
+fn columns(shape: &TableShape<'_>) -> Vec<Spec> {
     let mut all = Vec::from(frame());
     all.extend([spec("address", Role::Key, Holds::Address), label("mapping")]);
     all.extend(shape.status());
@@ -53,23 +53,24 @@ fn columns(shape: &Shape<'_>) -> Vec<Spec> {
     all
 }
 
-pub(crate) fn answer(asked: &Question<'_>, sort: Sort, limit: usize, significant: bool) -> Result<Report> {
-    if !asked.query.extra_sample_types.is_empty() {
-        // A row that only one of them hides would seem to cost nothing by it.
-        if significant || asked.query.hide_below != Default::default() {
-            let what = if significant { "significant rows are those" } else { "hide_below hides rows" };
-            return Err(Error::query(format!("{what} of one sample type at a time")));
+pub(crate) fn answer(context: &ViewContext<'_>, sort: Sort, limit: usize, significant: bool) -> Result<Report> {
+    if !context.query.extra_sample_types.is_empty() {
+        // A row that is hidden for one sample type only would appear to have no cost in it.
+        if significant || context.query.hide_below != Default::default() {
+            let subject = if significant { "significant rows are available for" } else { "hide_below works with" };
+            return Err(Error::query(format!("{subject} one sample type at a time")));
         }
-        let tops = asked.each(|measure| Ok(measure.top(sort)))?;
+        let tops = context.per_sample_type(|measure| Ok(measure.top(sort)))?;
         return Ok(Report::Table(Table::tops(&tops, limit)));
     }
-    let measure = asked.one()?;
+    let measure = context.single_measure()?;
     let mut top = match (significant, measure.summary().is_of_runs()) {
         (true, _) => measure.top_of_runs(sort)?,
-        // What is asked for is the table; a run that can't be normalized by itself only hides chance.
+        // Statistics are optional here. They fail if a run cannot be normalized by itself; then show the table without
+        // them.
         (false, true) => measure.top_of_runs(sort).unwrap_or_else(|e| {
             let mut top = measure.top(sort);
-            let warning = format!("what runs say is not known: {}", e.detail());
+            let warning = format!("significance is unknown: {}", e.detail());
             Arc::make_mut(&mut top.summary).warnings.push(warning);
             top
         }),
@@ -82,9 +83,9 @@ pub(crate) fn answer(asked: &Question<'_>, sort: Sort, limit: usize, significant
 }
 
 impl Table {
-    /// The first `n` rows of the table of frames. Columns: name, file, line, address, mapping; for two sides status and
-    /// `flat_base, flat_new, flat_delta, cum_base, cum_new, cum_delta`, else `flat, cum`; where it says what runs say,
-    /// `base_sd, new_sd, p, q, left_out` of the cost that rows are ordered by.
+    /// Builds a table of the first `n` frames. Columns: name, file, line, address, mapping; status and `flat_base,
+    /// flat_new, flat_delta, cum_base, cum_new, cum_delta` for two sides, or `flat, cum` for one; and, if there are
+    /// statistics of runs, `base_sd, new_sd, p, q, left_out` for the cost that rows are ordered by.
     pub fn top(top: &Top, n: usize) -> Table {
         let two_sided = top.summary.base.is_some();
         let (frames, rows) = (&top.frames, &top.rows[..n.min(top.rows.len())]);
@@ -113,14 +114,14 @@ impl Table {
         Table { rows_total: top.rows_total, sort: top.sort, ..Table::new(kind, &top.summary, data) }
     }
 
-    /// The first `n` rows of the tables of frames of the sample types of one selection, side by side.
+    /// Builds a table of the first `n` frames with the costs of several sample types, which share a selection.
     pub(crate) fn tops(tops: &[Top], n: usize) -> Table {
-        if let [one] = tops {
-            return Table::top(one, n);
+        if let [single] = tops {
+            return Table::top(single, n);
         }
         let parts = tops.iter().map(|top| {
             let keys = top.rows.iter().map(|row| [row.frame].into()).collect();
-            Part { table: Table::top(top, usize::MAX), keys, nodes: Vec::new() }
+            TypePart { table: Table::top(top, usize::MAX), keys, nodes: Vec::new() }
         });
         Table { sort: tops[0].sort, ..join(parts.collect(), false).head(n) }
     }
@@ -130,9 +131,9 @@ fn write_top(table: &Table, out: &mut dyn Write, options: TextOptions) -> io::Re
     if !table.beside.is_empty() {
         return table.write_beside(out, options);
     }
-    let mut costs = table.led();
+    let mut costs = table.lead_costs();
     if table.summary.base.is_none() {
-        // As pprof: there is room for both as they are.
+        // Like pprof, keep the order of flat and cum. A single profile leaves room for both costs in full.
         costs.sort_by_key(|c| c.cost.measured == Measured::Cum);
     }
     let columns: Vec<_> =
@@ -146,7 +147,7 @@ fn write_top(table: &Table, out: &mut dyn Write, options: TextOptions) -> io::Re
     head.push("frame".to_owned());
     grid(out, options, &head, |push| {
         (0..table.len()).try_for_each(|row| {
-            let mut shown: Vec<Shown> = Vec::new();
+            let mut shown: Vec<TextCell> = Vec::new();
             for (i, (costs, cells)) in columns.iter().enumerate() {
                 shown.extend(cells.format(costs.pair(row)));
                 shown.extend(

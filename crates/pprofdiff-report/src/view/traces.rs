@@ -1,8 +1,8 @@
-//! Show whole stacks with their labels, from the leaf, as pprof does.
+//! The view `traces`: whole stacks with their labels from the leaf, like `-traces` of pprof.
 
 use std::io::{self, Write};
 
-use super::{Question, ShownBy, View, ViewSpec};
+use super::{ShownBy, View, ViewContext, ViewSpec};
 use crate::numbers::{counted, signed};
 use crate::report::Report;
 use crate::table::{Cell, Table};
@@ -13,7 +13,7 @@ use pprofdiff::text::sanitize;
 
 pub(crate) const VIEW: ViewSpec = ViewSpec {
     name: "traces",
-    about: "Show whole stacks with their labels, from the leaf, as pprof does",
+    about: "Show whole stacks with their labels from the leaf, like pprof -traces",
     scope: Scope::Rows,
     shown_by: ShownBy::Rows,
     view: Some(|_| View::Traces { limit: None }),
@@ -21,11 +21,11 @@ pub(crate) const VIEW: ViewSpec = ViewSpec {
     ..ViewSpec::BASE
 };
 
-pub(crate) fn answer(asked: &Question<'_>, limit: usize) -> Result<Report> {
-    Ok(Report::Traces(Table::stacks(&asked.one()?.stacks(true), limit)))
+pub(crate) fn answer(context: &ViewContext<'_>, limit: usize) -> Result<Report> {
+    Ok(Report::Traces(Table::stacks(&context.single_measure()?.stacks(true), limit)))
 }
 
-/// Blocks as pprof's: labels, then the value and the frames from the leaf.
+/// Writes blocks like pprof: the labels, then the value and the frames from the leaf.
 pub(crate) fn write_traces(table: &Table, out: &mut dyn Write, options: TextOptions) -> io::Result<()> {
     const RULER: &str = "-----------+-------------------------------------------------------";
     let costs = table.costs();
@@ -43,7 +43,7 @@ pub(crate) fn write_traces(table: &Table, out: &mut dyn Write, options: TextOpti
             _ => None,
         };
         for label in list("labels").into_iter().flatten() {
-            // As a whole: what a CI runner takes for a command may have a `=` in it.
+            // Sanitize before splitting, because commands for CI runners can contain `=`.
             let label = sanitize(label);
             let (key, value) = label.split_once('=').unwrap_or((&label, ""));
             writeln!(out, "{key:>10}:  {value}")?;
@@ -54,7 +54,7 @@ pub(crate) fn write_traces(table: &Table, out: &mut dyn Write, options: TextOpti
                 let (base, new) = (cost.sides.format(weight.base), cost.sides.format(weight.new));
                 let delta = weight.delta();
                 let text = signed(delta, cost.delta);
-                // Padded first: what colours a text has no width.
+                // Pad before colouring, because escape sequences have no width.
                 format!("{base:>10} {new:>10} {}", paint(&format!("{text:>11}"), delta.signum(), options))
             }
             false => format!("{:>10}", cost.sides.format(weight.new)),

@@ -1,7 +1,7 @@
-//! Show the callers and callees of all frames.
+//! The view `tree`: the callers and callees of all frames.
 
 use super::peek::EDGES;
-use super::{Of, Question, ShownBy, Takes, View, ViewOptions, ViewSpec};
+use super::{ShownBy, Takes, View, ViewContext, ViewInput, ViewOptions, ViewSpec};
 use crate::report::Report;
 use crate::table::{Kind, Table};
 use pprofdiff::edges::Edges;
@@ -12,7 +12,7 @@ pub(crate) const VIEW: ViewSpec = ViewSpec {
     name: "tree",
     about: "Show the callers and callees of all frames",
     scope: Scope::Sums,
-    of: Of::SeveralTypes,
+    input: ViewInput::SeveralTypes,
     shown_by: ShownBy::Rows,
     kinds: &[&TREE],
     view: Some(|ViewOptions { sort, .. }| View::Tree { sort, limit: None }),
@@ -21,18 +21,18 @@ pub(crate) const VIEW: ViewSpec = ViewSpec {
     ..ViewSpec::BASE
 };
 
-/// Callers and callees of all frames.
+/// The kind of tables with the edges of all frames.
 pub(crate) static TREE: Kind = Kind { name: "tree", ..EDGES };
 
-pub(crate) fn answer(asked: &Question<'_>, sort: Sort, limit: usize) -> Result<Report> {
-    let edges = asked.each(|measure| measure.edges(None, sort))?;
+pub(crate) fn answer(context: &ViewContext<'_>, sort: Sort, limit: usize) -> Result<Report> {
+    let edges = context.per_sample_type(|measure| measure.edges(None, sort))?;
     Ok(Report::Table(Table::all_edges(&edges, &TREE).head(limit)))
 }
 
 impl Table {
-    /// Callers and callees, one edge a row, grouped by node. Columns: node, other (in pprof's words on
-    /// one line), relation; for two sides `base, new, delta`, else `weight`.
-    pub fn tree(of: &Edges) -> Table {
-        Table::edges(of, &TREE)
+    /// Builds a table with one edge between caller and callee per row, grouped by node. Columns: node, other (frames in
+    /// one line, formatted like pprof), relation; `base, new, delta` for two sides, or `weight` for one.
+    pub fn tree(edges: &Edges) -> Table {
+        Table::edges(edges, &TREE)
     }
 }

@@ -1,4 +1,4 @@
-//! Show what each frame costs in each build.
+//! The view `values`: the cost of each frame in each build.
 
 use std::io::{self, Write};
 
@@ -7,19 +7,19 @@ use crate::numbers::{counted_of, share, share_text};
 use crate::series::{build_columns, frame_columns};
 use crate::table::schema::{build, frame, label};
 use crate::table::{Data, Kind, Measured, Table};
-use crate::text::{OF_TOTAL, Shown, TextOptions, grid};
+use crate::text::{OF_TOTAL, TextCell, TextOptions, grid};
 use pprofdiff::random::HashMap;
 use pprofdiff::series::{FrameValue, Series};
 use pprofdiff::{Error, Result};
 
 pub(crate) const VIEW: ViewSpec = ViewSpec {
     name: "values",
-    about: "Show what each frame costs in each build",
+    about: "Show the cost of each frame in each build",
     kinds: &[&VALUES],
     ..ViewSpec::OF_BUILDS
 };
 
-/// Frames of many builds, one row a build and frame.
+/// The kind of tables with one build and frame per row.
 pub(crate) static VALUES: Kind = Kind {
     name: "values",
     columns: |shape| {
@@ -33,10 +33,10 @@ pub(crate) static VALUES: Kind = Kind {
     ..Kind::OF_BUILDS
 };
 
-/// Rows of a dense table, which take some 60 bytes each.
+/// The maximum number of rows of a dense table. A row takes about 60 bytes.
 const MAX_DENSE: usize = 20_000_000;
 
-/// Where `dense`, also rows of builds that do not have the frame.
+/// Computes the values. If `dense`, also adds rows for builds that do not contain the frame.
 pub(crate) fn answer(series: &Series, dense: bool, limit: usize) -> Result<Table> {
     match dense {
         true => Ok(Table::dense_values_of(series)?.head(limit)),
@@ -45,24 +45,25 @@ pub(crate) fn answer(series: &Series, dense: bool, limit: usize) -> Result<Table
 }
 
 impl Table {
-    /// One row a build and frame that it has, build after build, each in the order of its profile's table of frames.
-    /// Columns: build and build_number (its key, and its index in [`pprofdiff::series::Builds::all`]), name, file, line, mapping, flat, cum.
+    /// Builds a table with one row per build and frame that the build contains, grouped by build, in the order of each
+    /// profile's table of frames. Columns: build and build_number (its key, and its index in
+    /// [`pprofdiff::series::Builds::all`]), name, file, line, mapping, flat, cum.
     pub fn values_of(series: &Series) -> Table {
         Table::first_values_of(series, usize::MAX)
     }
 
-    /// The first rows of it, of which mostly few are wanted.
+    /// Builds the first `n` rows of [`Table::values_of`] without the remaining rows.
     fn first_values_of(series: &Series, n: usize) -> Table {
         let all = series.values().map(|(_, values)| values.len()).sum();
         let rows = || series.values().flat_map(|(build, values)| values.iter().map(move |v| (build, *v))).take(n);
         Table::of_values(series, rows().map(|(build, _)| build).collect(), rows().map(|(_, v)| v), all)
     }
 
-    /// As [`Table::values_of`], with one row a build and frame that any build has, in the order of the frames: 0 where a
-    /// build does not have it.
+    /// Builds a table like [`Table::values_of`] with one row per build and frame of any build, in the order of the
+    /// frames. The cost is 0 if the build does not contain the frame.
     ///
     /// # Errors
-    /// More than 20 million rows.
+    /// Fails above 20 million rows.
     pub fn dense_values_of(series: &Series) -> Result<Table> {
         let (builds, n) = (series.builds.loaded().count(), series.frames.len());
         if builds.saturating_mul(n) > MAX_DENSE {
@@ -88,7 +89,7 @@ impl Table {
         rows_total: usize,
     ) -> Table {
         let mut columns = Vec::from(build_columns(&series.builds, builds.iter().map(|&build| Some(build))));
-        // Only a vector's iterator can be cloned cheaply.
+        // Collect the frames, because cloning this iterator repeats its work and only a vector's is cheap to clone.
         let frames: Vec<u32> = values.clone().map(|v| v.frame).collect();
         columns.extend(frame_columns(&series.frames, frames.iter().copied()));
         columns.push(Data::Value(values.clone().map(|v| v.flat).collect()));
@@ -99,14 +100,18 @@ impl Table {
 
 fn write_values(table: &Table, out: &mut dyn Write, options: TextOptions) -> io::Result<()> {
     let Some(builds) = &table.builds else { return Ok(()) };
-    writeln!(out, "{}; \"of total\" is of each build's\n", counted_of(table.len(), table.rows_total, "value"))?;
+    writeln!(
+        out,
+        "{}; \"of total\" is relative to each build's total\n",
+        counted_of(table.len(), table.rows_total, "value")
+    )?;
     let totals: HashMap<&str, i64> = builds.loaded().map(|b| (b.key.as_str(), b.total)).collect();
     let costs: Vec<_> = table.costs().into_iter().map(|costs| (costs, table.format(&costs))).collect();
     grid(out, options, &["flat", OF_TOTAL, "cum", OF_TOTAL, "build", "frame"], |push| {
         (0..table.len()).try_for_each(|row| {
             let key = table.text_of("build", row);
             let total = totals.get(key).copied().unwrap_or(0);
-            let mut cells: Vec<Shown> = Vec::with_capacity(6);
+            let mut cells: Vec<TextCell> = Vec::with_capacity(6);
             for (costs, format) in &costs {
                 let v = costs.new[row];
                 cells.push(format.sides.format(v).into());

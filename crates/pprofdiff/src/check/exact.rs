@@ -1,13 +1,13 @@
-//! Limits, exact: decimals, which are compared with whole numbers of halves.
+//! Exact comparisons with limits: decimal numbers against whole numbers of halves.
 //!
-//! Nothing is divided or rounded before a verdict: both sides of a comparison are multiplied out in i128. Only one of
-//! them can be too large for that (each function says which), and it saturates, which leaves it the larger one.
+//! Verdicts need no division and no rounding: both sides of a comparison are multiplied out in i128. Only one side can
+//! overflow, and each function documents which. The overflowing side saturates, and is still the larger side.
 
 use std::str::FromStr;
 
 use crate::runs::Halves;
 
-/// Most digits of a decimal, and most of them behind the point.
+/// The maximum number of digits of a decimal, and of its decimal places.
 const DIGITS: usize = 18;
 
 /// A decimal number: `digits / 10^places`.
@@ -26,40 +26,43 @@ impl Decimal {
         10_i128.pow(self.places)
     }
 
-    /// For display; verdicts do not use it.
+    /// Converts to floating point, for display only. Verdicts do not use the result.
     pub(super) fn to_f64(self) -> f64 {
         self.digits as f64 / self.scale() as f64
     }
 
-    /// Is the value more than this many percent of another (of its magnitude)? The value's side may saturate.
-    pub(super) fn is_exceeded_percentage(self, value: Halves, of: Halves) -> bool {
-        self.percentage(value) > self.digits.saturating_mul(of.twice().abs())
+    /// Returns true if `value` exceeds this percentage of the magnitude of `whole`. The product with
+    /// `value` may saturate.
+    pub(super) fn is_exceeded_percentage(self, value: Halves, whole: Halves) -> bool {
+        self.percentage(value) > self.digits.saturating_mul(whole.twice().abs())
     }
 
-    /// By how many percent of the other's magnitude the value is above this many. The sign is exact.
-    pub(super) fn excess(self, value: Halves, of: Halves) -> f64 {
-        let above = self.percentage(value).saturating_sub(self.digits.saturating_mul(of.twice().abs()));
-        match of.twice() {
-            0 if above <= 0 => -self.to_f64(), // nothing of nothing
+    /// Returns the distance of `value` above this percentage, in percent of the magnitude of `whole`. The sign
+    /// is exact.
+    pub(super) fn excess(self, value: Halves, whole: Halves) -> f64 {
+        let above = self.percentage(value).saturating_sub(self.digits.saturating_mul(whole.twice().abs()));
+        match whole.twice() {
+            0 if above <= 0 => -self.to_f64(), // 0 percent of 0
             whole => above as f64 / self.scale() as f64 / whole.abs() as f64,
         }
     }
 
-    /// Is the value's magnitude at least this many percent of another?
-    pub(super) fn is_reached_by(self, value: Halves, of: Halves) -> bool {
-        self.percentage(value.abs()) >= self.digits.saturating_mul(of.twice().abs())
+    /// Returns true if the magnitude of `value` is at least this percentage of the magnitude of `whole`.
+    pub(super) fn is_reached_by(self, value: Halves, whole: Halves) -> bool {
+        self.percentage(value.abs()) >= self.digits.saturating_mul(whole.twice().abs())
     }
 
     fn percentage(self, value: Halves) -> i128 {
         value.twice().saturating_mul(100 * self.scale())
     }
 
-    /// Is the value more than this? Each has its unit's factor, of which one divides the other; so one of them
-    /// becomes 1, and the side of the other may saturate.
-    pub(super) fn is_exceeded(self, value: Halves, (unit, own): (i128, i128)) -> bool {
-        let common = if unit < own { unit } else { own }.max(1);
-        let (unit, own) = (unit / common, own / common);
-        value.twice().saturating_mul(self.scale()).saturating_mul(unit) > (2 * self.digits).saturating_mul(own)
+    /// Returns true if `value` exceeds this decimal. The pair holds the factor of the value's unit and of the limit's
+    /// unit. The larger factor is a multiple of the smaller, so the smaller reduces to 1, and only the product with the
+    /// larger may saturate.
+    pub(super) fn is_exceeded(self, value: Halves, (unit, limit_unit): (i128, i128)) -> bool {
+        let common = if unit < limit_unit { unit } else { limit_unit }.max(1);
+        let (unit, limit_unit) = (unit / common, limit_unit / common);
+        value.twice().saturating_mul(self.scale()).saturating_mul(unit) > (2 * self.digits).saturating_mul(limit_unit)
     }
 }
 
@@ -110,17 +113,20 @@ mod tests {
         }
     }
 
-    /// What saturates is still compared rightly.
+    /// Saturated products still compare correctly.
     #[test]
-    fn the_ends_of_all_ranges_compare() {
+    fn saturated_values_compare_correctly() {
         let (largest, smallest) = (decimal("999999999999999999"), decimal("0.000000000000000001"));
-        let (most, least) = (Halves::from(i64::MAX), Halves::from(i64::MIN));
-        assert!(smallest.is_exceeded_percentage(most, most) && !smallest.is_exceeded_percentage(least, most));
-        assert!(!largest.is_exceeded_percentage(most, most) && largest.is_exceeded_percentage(most, Halves::from(1)));
-        let units = 1_000_000_000_000_000_000_000_000;
-        assert!(!largest.is_exceeded(most, (1, units)) && smallest.is_exceeded(most, (units, 1)));
+        let (highest, lowest) = (Halves::from(i64::MAX), Halves::from(i64::MIN));
+        assert!(smallest.is_exceeded_percentage(highest, highest) && !smallest.is_exceeded_percentage(lowest, highest));
         assert!(
-            !smallest.is_exceeded(least, (units, 1)) && decimal("-999999999999999999").is_exceeded(least, (1, units))
+            !largest.is_exceeded_percentage(highest, highest)
+                && largest.is_exceeded_percentage(highest, Halves::from(1))
+        );
+        let units = 1_000_000_000_000_000_000_000_000;
+        assert!(!largest.is_exceeded(highest, (1, units)) && smallest.is_exceeded(highest, (units, 1)));
+        assert!(
+            !smallest.is_exceeded(lowest, (units, 1)) && decimal("-999999999999999999").is_exceeded(lowest, (1, units))
         );
     }
 }

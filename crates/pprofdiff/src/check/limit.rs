@@ -1,15 +1,17 @@
-//! One rule against the runs: is its limit exceeded, and could that be chance?
+//! Tests one rule against the runs: is its limit exceeded, and could chance explain it?
 //!
-//! Whether it is exceeded is exact. Chance is asked about growth: two equal builds, or one that grew by a limit below
-//! 0; of a limit on the new side alone, about a build that is at the limit.
+//! The comparison with the limit is exact. The test of chance depends on the limit:
+//! - A limit on growth is tested against two equal builds. A limit below 0 is tested against a build that grew by
+//!   exactly the limit.
+//! - A limit on the new side alone is tested against a build whose cost is exactly at the limit.
 //!
-//! The limit decides, and chance may veto: the test is against no change, not against the limit. So a limit of
-//! 20 % finds a growth of 30 % as soon as the runs show that it is a growth. A veto makes an exceeded limit inconclusive
-//! and never a pass, so a stricter limit cannot pass where a looser limit does not.
+//! The limit decides, and chance has a veto: the null hypothesis is "no change", and not "a change as large as the
+//! limit". A limit of 20 % therefore reports a growth of 30 % once the runs show that it is a growth. A veto makes an
+//! exceeded limit inconclusive and never a pass, so a stricter limit cannot pass where a looser limit does not.
 
 use super::exact::Decimal;
-use super::rule::{Cost, Limit, Rule, Subject};
-use super::{ALPHA, How, Outcome};
+use super::rule::{CheckRule, Limit, RuleCost, Subject};
+use super::{ALPHA, CheckPolicy, Outcome};
 use crate::runs::{MeasuredRuns, Runs, Sides};
 use crate::sampling::Model;
 use crate::statistics::growth::Spread;
@@ -19,44 +21,46 @@ use crate::{Result, Sort};
 /// alone may exceed the limit, and the result counts such frames.
 const CLEAR: f64 = 3.0;
 
-/// How improbable the growth must be of what a frame may have been part of that is not always shown. Without it one of ten
-/// comparisons of equal builds fails, so this holds what a check may err by.
+/// The p-value above which chance explains the growth of a host. A host is a caller that may have contained an
+/// inlined frame in the base ([`Test::p_of_hosts`]). Without this test, one in ten comparisons of equal builds fails,
+/// so this threshold determines the error rate of the check.
 const ALPHA_OF_HOST: f64 = 0.02;
 
-impl Cost {
-    /// Which of a frame's two sums it is; a total is what calls all else.
+impl RuleCost {
+    /// Returns the frame sum that the rule compares. The total is the cum of the root, which calls all other frames.
     pub(super) fn sum(self) -> Sort {
-        if self == Cost::Flat { Sort::Flat } else { Sort::Cum }
+        if self == RuleCost::Flat { Sort::Flat } else { Sort::Cum }
     }
 }
 
-/// What is wanted of a rule: the limit in the unit of the values, how much runs differ, and how seldom it may err.
+/// The test of one rule: its limit in the unit of the values, the variation between runs, and the accepted error rate.
 pub(super) struct Test<'a> {
     runs: &'a MeasuredRuns,
     limit: &'a Limit,
     cost: Sort,
-    /// As [`Rule::factors`].
+    /// The factors of [`CheckRule::factors`].
     factors: (i128, i128),
     pub spread: Spread,
-    how: How,
-    /// How many things the check compares, as far as errors of this rule are concerned.
+    how: CheckPolicy,
+    /// The number of comparisons that share the error rate of the check with this rule.
     tests: f64,
-    /// Each frame is compared by itself.
+    /// True if each frame is compared separately.
     is_of_each: bool,
-    /// Frames are compared, and not the total.
+    /// True if frames are compared, false if the total is.
     is_of_frames: bool,
 }
 
 impl<'a> Test<'a> {
-    /// Of a rule that compares so many things. Each rule of a check has its part of the errors that a check may make,
-    /// and each of a rule's frames a part of that.
+    /// Prepares the test of a rule that makes `compared` comparisons in a check of `rules` rules. The rules share the
+    /// error rate of the check evenly, and each rule divides its share among its comparisons.
     ///
     /// # Errors
-    /// A limit in a unit that does not convert, or without one where the values have one.
+    /// Returns an error if the unit of the limit does not convert, or if the limit lacks a unit and the values have
+    /// one.
     pub(super) fn new(
-        rule: &'a Rule,
+        rule: &'a CheckRule,
         runs: &'a MeasuredRuns,
-        how: How,
+        how: CheckPolicy,
         rules: usize,
         compared: usize,
     ) -> Result<Test<'a>> {
@@ -79,13 +83,14 @@ impl<'a> Test<'a> {
         })
     }
 
-    /// What becomes of one thing, before the allow-list; `p` is [`Test::p`] of it, adjusted.
+    /// Returns the outcome for one subject, before the allow-list. `p` is the adjusted result of [`Test::p`].
     pub(super) fn outcome(&self, sides: &Sides, p: Option<f64>) -> Outcome {
         let is_certain = p.is_none_or(|p| p <= ALPHA);
         match self.is_exceeded(sides) {
             false => Outcome::Pass,
             true if self.how.strict => Outcome::Fail,
-            // Nothing was sampled, so runs alone differ: even the nearest two of the sides must.
+            // Complete counts have no sampling noise, so only runs differ. Even the closest runs of both sides must
+            // exceed the limit.
             true if self.runs.model == Model::Exact && self.is_exceeded(&nearest(sides)) => Outcome::Fail,
             true if self.runs.model == Model::Exact => Outcome::Inconclusive,
             true if self.is_of_frames && self.runs.model == Model::Unknown => Outcome::Inconclusive,
@@ -95,8 +100,8 @@ impl<'a> Test<'a> {
         }
     }
 
-    /// Returns true if the probability of chance can be reported. Without a known number of samples, only the runs of a total
-    /// show it; a complete count of one run has none.
+    /// Returns true if the probability of chance can be reported. If the number of samples is unknown, only
+    /// the runs of a total show it. Complete counts never show it.
     pub(super) fn reports_chance(&self) -> bool {
         match self.runs.model {
             Model::Counted => true,
@@ -147,13 +152,14 @@ impl<'a> Test<'a> {
         let delta = new.median.minus(base.median);
         match self.limit {
             Limit::Growth(percent) => percent.is_exceeded_percentage(delta, base.median),
-            Limit::Increase(most, _) => most.is_exceeded(delta, self.factors),
-            Limit::Value(most, _) => most.is_exceeded(new.median, self.factors),
+            Limit::Increase(limit, _) => limit.is_exceeded(delta, self.factors),
+            Limit::Value(limit, _) => limit.is_exceeded(new.median, self.factors),
             Limit::Share(percent) => {
                 let runs = new.values.iter().zip(&self.runs.total[1].values);
                 let mut above: Vec<f64> = runs.map(|(&v, &total)| percent.excess(v.into(), total.into())).collect();
                 above.sort_by(f64::total_cmp);
-                // The median of shares; of an even number of runs the mean of the two in the middle.
+                // The median of the shares. An even number of runs has two middle values, and the sign of their sum
+                // decides.
                 above[(above.len() - 1) / 2] + above[above.len() / 2] > 0.0
             }
         }
@@ -171,60 +177,64 @@ impl<'a> Test<'a> {
                 ratio >= 1.0 && ratio.ln() < CLEAR * self.spread.deviation(&runs.events(sides))
             }
             Limit::Increase(..) => {
-                let most = self.in_unit() / runs.event[1];
-                // If nothing changed: of nothing, at most about one event.
+                let increase = self.in_unit() / runs.event[1];
+                // The noise if the base did not change. A frame without samples in the base may still vary by about one
+                // event.
                 let events = (sides[0].median.to_f64() / runs.event[0]).max(1.0);
                 let deviation = events.sqrt().hypot(events * self.spread.tau()) * runs.between();
-                most >= 0.0 && most < CLEAR * deviation
+                increase >= 0.0 && increase < CLEAR * deviation
             }
             Limit::Value(..) | Limit::Share(_) => false,
         }
     }
 
-    /// How probable it is that chance does this or more. Against no growth at all, or the limit where that is less.
+    /// Returns the probability that chance alone produces this growth or more. The null hypothesis is no growth, or a
+    /// growth equal to the limit if that is below zero.
     pub(super) fn p(&self, sides: &Sides) -> Option<f64> {
         let events = self.runs.events(sides);
         if events.iter().flatten().all(|&e| e <= 0.0) {
             return None;
         }
-        let above = |most: f64| Some(self.spread.p_above(&events[1], most / self.runs.event[1]));
+        let above = |value: f64| Some(self.spread.p_above(&events[1], value / self.runs.event[1]));
         match self.limit {
             Limit::Value(..) => return above(self.in_unit()),
             Limit::Share(percent) => return above(percent.to_f64() / 100.0 * self.runs.total[1].mean()),
             Limit::Growth(_) | Limit::Increase(..) => {}
         }
         let ratio = self.ratio(sides);
-        // Of many frames few runs could never show by themselves that one grew.
+        // In a rule on many frames, a few runs of one frame could never show its growth by themselves.
         let p = if self.is_of_each { Spread::p_of_growth } else { Spread::p_of_one };
         Some(p(&self.spread, &events, ratio))
     }
 
-    /// Where it is chance which inlined functions a run shows: of each thing that would fail, how probable it is that chance
-    /// makes seem to grow what it may have been part of. What only came to be shown did not make that grow; what costs more
-    /// did. `None` where it was part of nothing, or that grew by more than chance.
+    /// Returns, for each subject that would fail, the probability that chance explains the growth of its host. The host
+    /// is the caller that may have contained the frame in the base. It matters if inlined functions are visible in some
+    /// runs only: a frame that merely became visible did not make its host grow, while a frame that became more
+    /// expensive did. The entry is `None` if there is no host, or if the host grew by more than chance explains.
     pub(super) fn p_of_hosts(&self, kept: &[(Option<u32>, Sides)], p: &[Option<f64>]) -> Vec<Option<f64>> {
         let grew = |[base, new]: &Sides| new.median.minus(base.median).to_f64();
         let would_fail = |i: &usize| p[*i].is_some_and(|p| self.adjusted(p) <= ALPHA) && grew(&kept[*i].1) > 0.0;
         let failing: Vec<usize> = (0..kept.len()).filter(would_fail).collect();
         let grown: Vec<(u32, f64)> = failing.iter().filter_map(|&i| Some((kept[i].0?, grew(&kept[i].1)))).collect();
-        let mut found = vec![None; kept.len()];
+        let mut p_values = vec![None; kept.len()];
         if grown.len() < failing.len() || grown.is_empty() || !self.limit.is_of_sides() {
-            return found;
+            return p_values;
         }
         for (i, host) in failing.into_iter().zip(self.runs.hosts(&grown, self.cost)) {
             let sides = host.and_then(|host| self.runs.of_frame(host, Sort::Cum));
             let p = sides.map(|sides| self.spread.p_of_growth(&self.runs.events(&sides), self.runs.per_event()));
-            found[i] = p.filter(|p| *p > ALPHA_OF_HOST);
+            p_values[i] = p.filter(|p| *p > ALPHA_OF_HOST);
         }
-        found
+        p_values
     }
 
-    /// The same for any of all that the check compares (Bonferroni).
+    /// Returns the p-value, adjusted for the number of comparisons in the check (Bonferroni).
     pub(super) fn adjusted(&self, p: f64) -> f64 {
         (p * self.tests).min(1.0)
     }
 
-    /// How many runs a side would tell it from chance; `None` of a limit on the new side alone.
+    /// Returns the number of runs per side that would distinguish this growth from chance; `None` for a limit on the
+    /// new side alone.
     pub(super) fn runs_needed(&self, sides: &Sides) -> Option<usize> {
         let (events, chance) = (self.runs.events(sides), ALPHA / self.tests);
         let needed = || self.spread.runs_needed(&events, self.ratio(sides), chance, !self.is_of_each);
@@ -248,16 +258,17 @@ impl<'a> Test<'a> {
             Limit::Increase(..) => 100.0 * self.in_unit() / value,
             Limit::Value(..) | Limit::Share(_) => return None,
         };
-        let least = match only {
+        let smallest = match only {
             Some(sides) => self.spread.detectable_alone(&runs.events(sides), runs.per_event(), chance),
             None => self.spread.detectable(value / runs.event[0], runs.per_event(), m, chance),
         };
-        let least = 100.0 * least;
-        // What is to become less is not a question of growth.
-        (least.is_finite() && percent.is_finite() && percent >= 0.0).then_some((least, percent))
+        let smallest = 100.0 * smallest;
+        // A limit below zero demands a reduction, so a detectable growth has no meaning for it.
+        (smallest.is_finite() && percent.is_finite() && percent >= 0.0).then_some((smallest, percent))
     }
 
-    /// The growth that counts as none: that of a limit below 0, else 1; in events.
+    /// Returns the growth under the null hypothesis: the limit if it is below 0, else 1. The result is a ratio of
+    /// events.
     fn ratio(&self, [base, _]: &Sides) -> f64 {
         let before = base.median.to_f64();
         let ratio = match self.limit {
@@ -269,24 +280,24 @@ impl<'a> Test<'a> {
         ratio.clamp(1e-9, 1.0) * self.runs.per_event()
     }
 
-    /// The limit in the values' own unit.
+    /// Returns the limit in the unit of the values.
     fn in_unit(&self) -> f64 {
-        let (unit, own) = self.factors;
+        let (unit, limit_unit) = self.factors;
         match self.limit {
-            Limit::Increase(most, _) | Limit::Value(most, _) => most.to_f64() * own as f64 / unit as f64,
+            Limit::Increase(limit, _) | Limit::Value(limit, _) => limit.to_f64() * limit_unit as f64 / unit as f64,
             Limit::Growth(_) | Limit::Share(_) => 0.0,
         }
     }
 }
 
 impl Limit {
-    /// True if it compares the sides; else it is one on the new side alone.
+    /// Returns true if the limit compares the sides, false if it concerns the new side alone.
     fn is_of_sides(&self) -> bool {
         matches!(self, Limit::Growth(_) | Limit::Increase(..))
     }
 }
 
-/// Returns the largest run of the base and the least of the new side, as sides of one run.
+/// Returns the largest run of the base and the smallest run of the new side, as two sides with one run each.
 fn nearest([base, new]: &Sides) -> Sides {
     [Runs::of_one(base.max), Runs::of_one(new.min)]
 }
@@ -295,7 +306,7 @@ fn growth(percent: &Decimal) -> f64 {
     1.0 + percent.to_f64() / 100.0
 }
 
-/// True if it is large enough, on one of the sides, to be looked at.
+/// Returns true if the median reaches the floor on at least one side.
 pub(super) fn reaches(floor: Decimal, sides: &Sides, total: &Sides) -> bool {
     let large = |(v, total): (&Runs, &Runs)| floor.is_reached_by(v.median, total.median);
     sides.iter().zip(total).any(large)

@@ -1,4 +1,5 @@
-//! Rules as people write them: `[TYPE:]total|flat|cum[:any|:each=RE|:regex=RE]>LIMIT`, and `pprofdiff.toml`.
+//! The syntax of rules, `[TYPE:]total|flat|cum[:any|:each=RE|:regex=RE]>LIMIT`, and the `check` table of
+//! `pprofdiff.toml`.
 
 use std::str::FromStr;
 
@@ -15,76 +16,79 @@ use pprofdiff_profile::units;
 /// The default floor, in percent of the total: a rule on each frame ignores frames below it.
 pub(super) const FLOOR: Decimal = Decimal::whole(1);
 
-/// What a rule limits.
+/// The cost that a rule limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Cost {
+pub(super) enum RuleCost {
     Total,
     Flat,
     Cum,
 }
 
-/// Which frames it is about.
+/// The frames that a rule compares.
 #[derive(Debug, Clone)]
 pub(super) enum Subject {
-    /// None: the whole profile.
+    /// The whole profile, without frames.
     Whole,
-    /// Each frame by itself; those that match, if there is an expression.
+    /// Each frame separately. With an expression, only the frames that match it.
     Each(Option<Regex>),
-    /// All that match, taken as one.
+    /// All frames that match, compared as a group.
     Together(Regex),
 }
 
-/// How much is too much. Units are as they were written, empty where there is none.
+/// The limit of a rule. Units are kept as they were typed; a bare number has an empty unit.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Limit {
-    /// Percent of the base's own value that it may grow by.
+    /// The maximum growth in percent of the base's value.
     Growth(Decimal),
-    /// How much it may grow by.
+    /// The maximum growth in a unit.
     Increase(Decimal, String),
-    /// The largest value.
+    /// The maximum value.
     Value(Decimal, String),
-    /// The largest part of the new side's total, in percent.
+    /// The maximum part of the new side's total, in percent.
     Share(Decimal),
 }
 
 /// One rule.
 #[derive(Debug, Clone)]
-pub(super) struct Rule {
-    /// As it was written.
+pub(super) struct CheckRule {
+    /// The text of the rule.
     pub text: String,
     pub sample_type: Option<String>,
-    pub cost: Cost,
+    pub cost: RuleCost,
     pub subject: Subject,
     pub limit: Limit,
-    /// Frames below this percentage of the total on both sides are ignored; the floor of [`Rules`] if not given.
+    /// The floor in percent: frames below it on both sides are ignored. `None` uses the floor of [`Rules`].
     pub floor: Option<Decimal>,
 }
 
-impl Rule {
-    /// How a limit in a unit of its own compares with values in `unit`: how many of the smallest unit of their family a
-    /// value's unit is, and the limit's.
+impl CheckRule {
+    /// Returns the factors that make the limit comparable with values in `unit`: the size of the values' unit and of
+    /// the limit's unit, in the smallest unit of their family.
     pub fn factors(&self, unit: &str) -> Result<(i128, i128)> {
-        let (Limit::Increase(_, own) | Limit::Value(_, own)) = &self.limit else { return Ok((1, 1)) };
-        let known = units::find(unit);
-        match (known, units::find(own)) {
-            (Some(_), _) if own.is_empty() => Err(self.lacks_unit(unit)),
-            _ if own.is_empty() || own == unit => Ok((1, 1)),
-            (Some(known), Some(own)) if known.same_family(own) => Ok((known.factor(), own.factor())),
-            _ => Err(Error::query(format!("the rule {:?}: a limit in {own} does not fit values in {unit}", self.text))),
+        let (Limit::Increase(_, written) | Limit::Value(_, written)) = &self.limit else { return Ok((1, 1)) };
+        let values = units::find(unit);
+        match (values, units::find(written)) {
+            (Some(_), _) if written.is_empty() => Err(self.lacks_unit(unit)),
+            _ if written.is_empty() || written == unit => Ok((1, 1)),
+            (Some(values), Some(written)) if values.same_family(written) => Ok((values.factor(), written.factor())),
+            _ => Err(Error::query(format!(
+                "the rule {:?}: a limit in {written} does not fit values in {unit}",
+                self.text
+            ))),
         }
     }
 
-    /// A bare number of nanoseconds or bytes is hardly ever what was meant.
+    /// Returns the error for a limit without a unit. A bare number of nanoseconds or bytes is rarely intended.
     fn lacks_unit(&self, unit: &str) -> Error {
         let is_like = |other: &str| units::find(unit).zip(units::find(other)).is_some_and(|(a, b)| a.same_family(b));
         let usual = ["ms", "MB"].into_iter().find(|usual| is_like(usual)).unwrap_or(unit);
-        // The total is no part of itself, so its percentage can only be one of growth.
-        let (what, limit) = self.text.rsplit_once('>').unwrap_or((&self.text, ""));
+        // A rule on the total cannot limit a part of the total, so its percentage must be a growth with a sign.
+        let (subject, limit) = self.text.rsplit_once('>').unwrap_or((&self.text, ""));
         let limit = limit.trim();
-        let plus = if self.cost == Cost::Total && !limit.starts_with(['+', '-']) { "+" } else { "" };
+        let plus = if self.cost == RuleCost::Total && !limit.starts_with(['+', '-']) { "+" } else { "" };
         Error::query(format!(
-            "the rule {:?} lacks a unit, and its values are in {unit}; write {what}>{limit}{usual} or \
-             {what}>{plus}{limit}%",
+            "the rule {:?} lacks a unit, and its values are in {unit}; write {subject}>{limit}{usual} or \
+             {subject}>{plus}{limit}%",
             self.text
         ))
     }
@@ -98,8 +102,8 @@ impl FromStr for Limit {
         let (number, unit) = (&text[..digits], text[digits..].trim());
         let value: Decimal = number.parse().map_err(|why| {
             format!(
-                "{text:?} is no limit ({why}); write +5% or +10MB for growth, 2GB for a value, 30% for a part of the \
-                 total"
+                "{text:?} is not a limit ({why}); write +5% or +10MB for growth, 2GB for a value, 30% for a part of \
+                 the total"
             )
         })?;
         let grows = number.starts_with(['+', '-']);
@@ -113,76 +117,76 @@ impl FromStr for Limit {
     }
 }
 
-impl FromStr for Rule {
+impl FromStr for CheckRule {
     type Err = Error;
 
-    fn from_str(text: &str) -> Result<Rule> {
+    fn from_str(text: &str) -> Result<CheckRule> {
         let invalid = |why: &str| Error::query(format!("the rule {text:?} is invalid: {why}"));
-        // A limit has no such sign, an expression may.
-        let (what, limit) = text.rsplit_once('>').ok_or_else(|| invalid("it has no limit, such as >+5%"))?;
+        // An expression may contain `>`, while a limit cannot, so the last `>` separates the two.
+        let (subject, limit) = text.rsplit_once('>').ok_or_else(|| invalid("it lacks a limit, such as >+5%"))?;
         let limit: Limit = limit.trim().parse().map_err(|e: String| invalid(&e))?;
         let cost = |word: &str| match word.trim() {
-            "total" => Some(Cost::Total),
-            "flat" => Some(Cost::Flat),
-            "cum" => Some(Cost::Cum),
+            "total" => Some(RuleCost::Total),
+            "flat" => Some(RuleCost::Flat),
+            "cum" => Some(RuleCost::Cum),
             _ => None,
         };
-        let (first, rest) = what.split_once(':').map_or((what, None), |(first, rest)| (first, Some(rest)));
+        let (first, rest) = subject.split_once(':').map_or((subject, None), |(first, rest)| (first, Some(rest)));
         let (sample_type, cost, frames) = match (cost(first), rest) {
             (Some(cost), frames) => (None, cost, frames),
             (None, Some(rest)) => {
                 let (word, frames) = rest.split_once(':').map_or((rest, None), |(word, frames)| (word, Some(frames)));
-                let known = cost(word).ok_or_else(|| invalid("what it limits is total, flat or cum"))?;
-                (Some(first.trim().to_owned()), known, frames)
+                let cost = cost(word).ok_or_else(|| invalid("it must limit total, flat or cum"))?;
+                (Some(first.trim().to_owned()), cost, frames)
             }
-            (None, None) => return Err(invalid("what it limits is total, flat or cum")),
+            (None, None) => return Err(invalid("it must limit total, flat or cum")),
         };
         let expression = |re: &str| compile(&format!("the rule {text:?}"), re);
         let subject = match (cost, frames.map(str::trim)) {
-            (Cost::Total, None) => Subject::Whole,
-            (Cost::Total, Some(_)) => return Err(invalid("a total has no frames; write flat or cum")),
+            (RuleCost::Total, None) => Subject::Whole,
+            (RuleCost::Total, Some(_)) => return Err(invalid("total does not take frames; write flat or cum")),
             (_, None | Some("any")) => Subject::Each(None),
             (_, Some(frames)) => match frames.split_once('=') {
                 Some(("regex", re)) => Subject::Together(expression(re)?),
                 Some(("each", re)) => Subject::Each(Some(expression(re)?)),
-                _ => return Err(invalid("frames are any, each=RE or regex=RE")),
+                _ => return Err(invalid("frames must be any, each=RE or regex=RE")),
             },
         };
-        if matches!((cost, &limit), (Cost::Total, Limit::Share(_))) {
+        if matches!((cost, &limit), (RuleCost::Total, Limit::Share(_))) {
             return Err(invalid("the total is always 100% of itself; write >+5% for growth"));
         }
-        Ok(Rule { text: text.trim().to_owned(), sample_type, cost, subject, limit, floor: None })
+        Ok(CheckRule { text: text.trim().to_owned(), sample_type, cost, subject, limit, floor: None })
     }
 }
 
-/// A part of the total, in percent: `1%`, `0.5%` or the number alone.
+/// Parses a part of the total in percent: `1%`, `0.5%` or a bare number.
 pub(super) fn percent(text: &str) -> Result<Decimal> {
     let number = text.trim().trim_end_matches('%').trim_end();
     let value = number.parse().ok().filter(|v: &Decimal| (0.0..=100.0).contains(&v.to_f64()));
-    value.ok_or_else(|| Error::query(format!("a floor is a part of the total such as 1%, not {text:?}")))
+    value.ok_or_else(|| Error::query(format!("a floor must be a percentage of the total such as 1%, not {text:?}")))
 }
 
-/// `pprofdiff.toml`. Other tables than `check` are for others.
+/// The contents of `pprofdiff.toml`. Tables other than `check` are read elsewhere.
 #[derive(Deserialize)]
-struct File {
-    check: Option<Settings>,
+struct CheckConfig {
+    check: Option<CheckSettings>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Settings {
+struct CheckSettings {
     sample_type: Option<String>,
     floor: Option<String>,
     #[serde(default)]
-    rules: Vec<Entry>,
+    rules: Vec<RuleEntry>,
     #[serde(default)]
     allow: Vec<Excuse>,
 }
 
-/// A rule by itself, or with what is said of it alone.
+/// An entry of the list of rules: a bare rule, or a table with a rule and its own options.
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Entry {
+enum RuleEntry {
     Text(String),
     Table(RuleTable),
 }
@@ -203,7 +207,7 @@ struct Excuse {
     reason: String,
 }
 
-/// Reads a `pprofdiff.toml`.
+/// Parses `pprofdiff.toml`. Errors state the line.
 pub(crate) fn toml<T: serde::de::DeserializeOwned>(text: &str) -> Result<T> {
     ::toml::from_str(text).map_err(|e| {
         let line = e.span().map_or(0, |span| text[..span.start.min(text.len())].matches('\n').count() + 1);
@@ -212,28 +216,28 @@ pub(crate) fn toml<T: serde::de::DeserializeOwned>(text: &str) -> Result<T> {
 }
 
 pub(super) fn from_toml(text: &str) -> Result<Rules> {
-    let file: File = toml(text)?;
-    // What it says of the program's own runtime, for the causes of what fails.
+    let file: CheckConfig = toml(text)?;
+    // The explanation of failed rules needs the functions that the file declares as the program's runtime.
     let explain = ExplainOptions::default().with_config(text)?;
     let mut rules = Rules { explain, ..Rules::default() };
     let Some(settings) = file.check else { return Ok(rules) };
     rules.sample_type = settings.sample_type;
     rules.floor = settings.floor.as_deref().map(percent).transpose()?;
     for entry in settings.rules {
-        let own = match entry {
-            Entry::Text(fail_on) => RuleTable { fail_on, sample_type: None, floor: None },
-            Entry::Table(own) => own,
+        let table = match entry {
+            RuleEntry::Text(fail_on) => RuleTable { fail_on, sample_type: None, floor: None },
+            RuleEntry::Table(table) => table,
         };
-        let mut rule: Rule = own.fail_on.parse()?;
-        rule.sample_type = rule.sample_type.or(own.sample_type);
-        rule.floor = own.floor.as_deref().map(percent).transpose()?;
+        let mut rule: CheckRule = table.fail_on.parse()?;
+        rule.sample_type = rule.sample_type.or(table.sample_type);
+        rule.floor = table.floor.as_deref().map(percent).transpose()?;
         rules.rules.push(rule);
     }
     for Excuse { frame, rule, reason } in settings.allow {
         if frame.is_none() && rule.is_none() || reason.trim().is_empty() {
-            return Err(Error::query("what is allowed has a frame or a rule, and a reason"));
+            return Err(Error::query("each entry of the allow-list needs a frame or a rule, and a reason"));
         }
-        let frame = frame.map(|re| Ok((compile("what is allowed", &re)?, re))).transpose()?;
+        let frame = frame.map(|re| Ok((compile("the allow-list", &re)?, re))).transpose()?;
         rules.allow.push(Allow { frame, rule, reason });
     }
     Ok(rules)

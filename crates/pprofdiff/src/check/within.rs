@@ -1,4 +1,4 @@
-//! Of many findings, which say something of their own, and where their functions stand.
+//! Finds the findings that contain other findings, and the source locations of their functions.
 
 use pprofdiff_profile::random::HashMap;
 use serde::Serialize;
@@ -7,20 +7,20 @@ use super::{Finding, Outcome};
 use crate::diff::{Sort, identity};
 use crate::runs::MeasuredRuns;
 
-/// Where a function stands, as the profiles say.
+/// The source location of a function, as recorded in the profiles.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Place {
     /// The source file.
     pub file: String,
-    /// The line that the function begins in, or the first that was measured.
+    /// The line at which the function begins, or the lowest line with samples.
     pub line: i64,
 }
 
-/// Finds for each failed or inconclusive finding the finding of the same outcome that contains it. If frames that call
-/// one another have equal cost in all runs, the innermost frame represents them, because it is the most specific.
-/// Findings on the flat cost of frames do not nest.
+/// Sets `within` of each failed or inconclusive finding to the finding with the same outcome that contains it. If
+/// frames that call one another have equal cost in all runs, the innermost frame represents them, because it is the
+/// most specific. Findings on the flat cost of frames do not nest.
 pub(super) fn nest(findings: &mut [Finding], cost: Sort, runs: &MeasuredRuns) {
     if cost == Sort::Cum {
         nest_outcome(findings, Outcome::Fail, runs);
@@ -35,45 +35,45 @@ fn nest_outcome(findings: &mut [Finding], outcome: Outcome, runs: &MeasuredRuns)
     }
     let by_name: HashMap<&str, usize> =
         chosen.iter().filter_map(|&i| Some((findings[i].frame.as_deref()?, i))).collect();
-    let of_frame: Vec<Option<usize>> =
+    let finding_of_frame: Vec<Option<usize>> =
         (0..runs.frames().len() as u32).map(|f| by_name.get(runs.frames().label(f).as_str()).copied()).collect();
     let is_chained = |a: usize, b: usize| {
         [(&findings[a].base, &findings[b].base), (&findings[a].new, &findings[b].new)].iter().all(|(a, b)| a == b)
     };
-    // What lies within a finding, by the outermost of its stacks that fails: value by outer finding. Both sides count, since
-    // what is gone had stacks on the base alone.
+    // For each finding, the value of its stacks by the outermost failed frame of the stack. Both sides count, because a
+    // frame that disappeared has stacks in the base only.
     let mut within: Vec<HashMap<usize, i128>> = vec![HashMap::default(); findings.len()];
-    let mut own = Vec::new();
+    let mut on_stack = Vec::new();
     for base in [true, false] {
         runs.measure().for_each_stack(base, |value, stack| {
-            own.clear();
-            own.extend(stack.iter().filter_map(|&frame| of_frame[frame as usize]));
-            let Some(&first) = own.first() else { return };
-            // The innermost of those that have the outermost's cost.
-            let outer = own.iter().rev().find(|&&i| is_chained(i, first)).copied().unwrap_or(first);
-            own.sort_unstable();
-            own.dedup();
-            own.iter().for_each(|&i| *within[i].entry(outer).or_default() += i128::from(value.unsigned_abs()));
+            on_stack.clear();
+            on_stack.extend(stack.iter().filter_map(|&frame| finding_of_frame[frame as usize]));
+            let Some(&first) = on_stack.first() else { return };
+            // The innermost frame with the same cost as the outermost.
+            let outer = on_stack.iter().rev().find(|&&i| is_chained(i, first)).copied().unwrap_or(first);
+            on_stack.sort_unstable();
+            on_stack.dedup();
+            on_stack.iter().for_each(|&i| *within[i].entry(outer).or_default() += i128::from(value.unsigned_abs()));
         });
     }
     for i in chosen {
-        let most = within[i].iter().max_by_key(|(outer, value)| (**value, **outer));
-        let outer = most.map(|(outer, _)| *outer).filter(|outer| *outer != i);
+        let largest = within[i].iter().max_by_key(|(outer, value)| (**value, **outer));
+        let outer = largest.map(|(outer, _)| *outer).filter(|outer| *outer != i);
         findings[i].within = outer.and_then(|outer| findings[outer].frame.clone());
     }
 }
 
-/// Says where the functions of findings stand: on the new side, or on the base if they are gone.
+/// Sets the source locations of findings. The new side takes precedence. The base supplies frames that disappeared.
 pub(super) fn locate(findings: &mut [Finding], trim: &[String], runs: &MeasuredRuns) {
-    let mut wanted: HashMap<String, usize> =
+    let mut missing: HashMap<String, usize> =
         findings.iter().enumerate().filter_map(|(i, f)| Some((f.frame.clone()?, i))).collect();
     for base in [false, true] {
-        let mut found: HashMap<String, Place> = HashMap::default();
+        let mut places: HashMap<String, Place> = HashMap::default();
         for walk in runs.measure().walks_of(base) {
             let (profile, functions, locations) =
                 (&*walk.input.profile, walk.input.profile.functions(), walk.input.profile.locations());
-            let named = |i: usize| String::from_utf8_lossy(profile.string(functions.name[i]));
-            let asked: Vec<bool> = (0..functions.name.len()).map(|i| wanted.contains_key(&*named(i))).collect();
+            let name_of = |i: usize| String::from_utf8_lossy(profile.string(functions.name[i]));
+            let is_missing: Vec<bool> = (0..functions.name.len()).map(|i| missing.contains_key(&*name_of(i))).collect();
             let mut first: Vec<i64> = functions.start_line.clone();
             for (&function, &line) in locations.line_function.iter().zip(&locations.line_number) {
                 if let Some(first) = first.get_mut(function as usize)
@@ -83,16 +83,16 @@ pub(super) fn locate(findings: &mut [Finding], trim: &[String], runs: &MeasuredR
                     *first = line;
                 }
             }
-            for i in (0..asked.len()).filter(|&i| asked[i] && first[i] > 0) {
+            for i in (0..is_missing.len()).filter(|&i| is_missing[i] && first[i] > 0) {
                 let file = identity::file_path(profile.string(functions.file[i]), trim);
                 if !file.is_empty() {
                     let place = Place { file: String::from_utf8_lossy(&file).into_owned(), line: first[i] };
-                    found.entry(named(i).into_owned()).or_insert(place);
+                    places.entry(name_of(i).into_owned()).or_insert(place);
                 }
             }
         }
-        for (name, place) in found {
-            if let Some(i) = wanted.remove(&name) {
+        for (name, place) in places {
+            if let Some(i) = missing.remove(&name) {
                 findings[i].place = Some(place);
             }
         }

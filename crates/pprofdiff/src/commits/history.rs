@@ -1,10 +1,10 @@
-//! The commits of a range with what they change, function by function, from what `git log` writes with whole files as
-//! context. What only moved, was formatted or commented is no change.
+//! Reads the commits of a range from `git log`, with their changes function by function. The log must contain whole
+//! files as diff context. Moved, reformatted or commented code is no change.
 
-use super::source::{Function, Language, Outline, Token, calls, essence, language, loops};
+use super::source::{Language, Lexeme, Outline, SourceFunction, calls, essence, language, loops};
 use pprofdiff_profile::random::{HashMap, HashSet};
 
-/// What `git` is asked, before the range: each file whole, so that functions of both versions are known.
+/// The arguments of `git`, before the range. Each file is whole, so that the functions of both versions are visible.
 pub const LOG_ARGS: [&str; 13] = [
     "-c",
     "core.quotePath=false",
@@ -21,15 +21,15 @@ pub const LOG_ARGS: [&str; 13] = [
     "--format=%x00%H%x00%h%x00%s%x00",
 ];
 
-/// The commits of a range, the newest first.
+/// The commits of a range, newest first.
 #[derive(Debug, Default)]
 pub struct History {
     pub(super) commits: Vec<CommitChanges>,
-    /// Old and new names of files, the newest first.
+    /// The old and new names of files, newest first.
     pub(super) renames: Vec<(String, String)>,
 }
 
-/// What a commit changes.
+/// The changes of a commit.
 #[derive(Debug, Default)]
 pub(super) struct CommitChanges {
     pub id: String,
@@ -38,7 +38,7 @@ pub(super) struct CommitChanges {
     pub functions: Vec<FunctionChange>,
     pub outside: Vec<OutsideChange>,
     pub dependencies: Vec<DependencyChange>,
-    /// Functions that have another file or name: both before and after.
+    /// Functions with a new file or name: path and name before and after.
     pub moves: Vec<[(String, String); 2]>,
 }
 
@@ -48,28 +48,28 @@ pub(super) struct FunctionChange {
     pub path: String,
     pub name: String,
     pub owner: Option<String>,
-    /// The lines that changed, from 1; of what was removed, those that it had.
+    /// The changed lines, starting at 1. For a removed function: its lines before the commit.
     pub lines: (u32, u32),
     pub added_calls: Vec<String>,
     pub removed_calls: Vec<String>,
-    /// A loop came or went.
+    /// True if the number of loops changed.
     pub has_loop: bool,
-    /// Only texts in quotes changed.
+    /// True if only quoted texts changed.
     pub is_text: bool,
-    /// How many tokens came and went.
+    /// The number of added and removed tokens.
     pub size: usize,
 }
 
-/// What a commit changes outside of functions.
+/// A change of a commit outside of functions.
 #[derive(Debug)]
 pub(super) struct OutsideChange {
     pub path: String,
     pub lines: (u32, u32),
-    /// What is defined there.
+    /// The names that the changed lines define.
     pub names: Vec<String>,
 }
 
-/// A dependency of which another version is required.
+/// A dependency whose required version changed.
 #[derive(Debug)]
 pub(super) struct DependencyChange {
     pub path: String,
@@ -82,12 +82,12 @@ pub(super) struct DependencyChange {
 struct Patch<'a> {
     old_path: Option<&'a str>,
     new_path: Option<&'a str>,
-    /// Lines of both sides, and whether the other has them.
+    /// The lines of both sides, each with a flag that is true if both sides have the line.
     sides: [Vec<(&'a str, bool)>; 2],
 }
 
 impl History {
-    /// Reads what `git` writes with [`LOG_ARGS`]. Another commit may stand before it, of what is not committed.
+    /// Parses the output of `git` with [`LOG_ARGS`]. Uncommitted changes may precede it as another commit.
     pub fn parse(text: &str) -> History {
         let mut history = History::default();
         let mut parts = text.split('\0').skip(1);
@@ -99,7 +99,7 @@ impl History {
         history
     }
 
-    /// Adds an older commit, by what `git diff` writes of it.
+    /// Adds an older commit from the output of `git diff`.
     pub fn push(&mut self, id: &str, short: &str, subject: &str, patch: &str) {
         let mut commit = CommitChanges {
             id: id.to_owned(),
@@ -119,17 +119,17 @@ impl History {
         self.commits.push(commit);
     }
 
-    /// True if there is none.
+    /// Returns true if the history contains zero commits.
     pub fn is_empty(&self) -> bool {
         self.commits.is_empty()
     }
 
-    /// Number of commits.
+    /// Returns the number of commits.
     pub fn len(&self) -> usize {
         self.commits.len()
     }
 
-    /// Puts commits that are newer before these.
+    /// Returns the history with newer commits before these.
     #[must_use]
     pub fn after(self, mut newer: History) -> History {
         newer.commits.extend(self.commits);
@@ -149,14 +149,14 @@ fn patches(text: &str) -> Vec<Patch<'_>> {
         }
         let Some(patch) = all.last_mut() else { continue };
         if !is_hunk {
-            let of = |side: &str, prefix: &str| line.strip_prefix(side).map(|path| path.strip_prefix(prefix));
+            let path_after = |side: &str, prefix: &str| line.strip_prefix(side).map(|path| path.strip_prefix(prefix));
             if let Some(path) = line.strip_prefix("rename from ") {
                 patch.old_path = Some(path);
             } else if let Some(path) = line.strip_prefix("rename to ") {
                 patch.new_path = Some(path);
-            } else if let Some(path) = of("--- ", "a/") {
+            } else if let Some(path) = path_after("--- ", "a/") {
                 patch.old_path = path.map(|path| path.trim_end_matches('\t'));
-            } else if let Some(path) = of("+++ ", "b/") {
+            } else if let Some(path) = path_after("+++ ", "b/") {
                 patch.new_path = path.map(|path| path.trim_end_matches('\t'));
             }
         }
@@ -175,7 +175,7 @@ fn patches(text: &str) -> Vec<Patch<'_>> {
     all
 }
 
-/// Words that are on one side more often than on the other: those that came, and those that went.
+/// Returns the words that the new side has more often, and the words that the old side has more often.
 fn differences<'a>(
     old: impl Iterator<Item = &'a str>,
     new: impl Iterator<Item = &'a str>,
@@ -184,17 +184,22 @@ fn differences<'a>(
     old.for_each(|word| *counts.entry(word).or_default() -= 1);
     new.for_each(|word| *counts.entry(word).or_default() += 1);
     let repeated = |sign: i64| {
-        let more = counts.iter().filter(move |(_, n)| **n * sign > 0);
-        let mut words: Vec<&str> = more.flat_map(|(word, n)| (0..n.abs()).map(move |_| *word)).collect();
+        let changed = counts.iter().filter(move |(_, n)| **n * sign > 0);
+        let mut words: Vec<&str> = changed.flat_map(|(word, n)| (0..n.abs()).map(move |_| *word)).collect();
         words.sort_unstable();
         words
     };
     (repeated(1), repeated(-1))
 }
 
-/// A function's tokens as they are compared: its own name does not count, nor do names that were given others, nor where
-/// what moved is now.
-fn body(function: &Function, side: usize, renamed: &HashMap<String, String>, moved: &HashSet<String>) -> Vec<String> {
+/// Returns a function's tokens for comparison. The function's own name, new names of renamed functions, and new paths
+/// of moved functions do not count.
+fn body(
+    function: &SourceFunction,
+    side: usize,
+    renamed: &HashMap<String, String>,
+    moved: &HashSet<String>,
+) -> Vec<String> {
     let tokens = essence(&function.tokens);
     let depth = tokens.first().and_then(|t| t.text.strip_prefix('\n')?.parse::<i64>().ok()).unwrap_or(0);
     let mut all: Vec<String> = Vec::with_capacity(tokens.len());
@@ -221,7 +226,7 @@ fn body(function: &Function, side: usize, renamed: &HashMap<String, String>, mov
     all
 }
 
-/// True if texts differ by names alone, each by another one and always the same, none of which is called or a member.
+/// Returns true if the texts differ only by names, consistently renamed. Called names and members may not differ.
 fn is_renaming(old: &[String], new: &[String]) -> bool {
     if old.len() != new.len() {
         return false;
@@ -242,11 +247,11 @@ fn is_renaming(old: &[String], new: &[String]) -> bool {
     })
 }
 
-/// A function of a file of one side.
-struct Known<'a> {
+/// A function in a file of one side.
+struct SideFunction<'a> {
     patch: usize,
     path: &'a str,
-    function: &'a Function,
+    function: &'a SourceFunction,
 }
 
 impl CommitChanges {
@@ -257,27 +262,31 @@ impl CommitChanges {
         let outlines: Vec<[Outline; 2]> = patches
             .iter()
             .map(|patch| {
-                let of = |side: usize, path: Option<&str>| {
+                let outline = |side: usize, path: Option<&str>| {
                     let language: Option<Language> = path.and_then(language);
                     language.map_or_else(Outline::default, |language| Outline::new(&text(patch, side), language))
                 };
-                [of(0, patch.old_path), of(1, patch.new_path)]
+                [outline(0, patch.old_path), outline(1, patch.new_path)]
             })
             .collect();
-        let known = |side: usize| -> Vec<Known<'_>> {
+        let functions_of = |side: usize| -> Vec<SideFunction<'_>> {
             let mut all = Vec::new();
             for (number, (patch, outlines)) in patches.iter().zip(&outlines).enumerate() {
                 let path = [patch.old_path, patch.new_path][side].unwrap_or_default();
-                all.extend(outlines[side].functions.iter().map(|function| Known { patch: number, path, function }));
+                all.extend(outlines[side].functions.iter().map(|function| SideFunction {
+                    patch: number,
+                    path,
+                    function,
+                }));
             }
             all
         };
-        let (old, new) = (known(0), known(1));
+        let (old, new) = (functions_of(0), functions_of(1));
         let mut pairs: Vec<(Option<usize>, Option<usize>)> = Vec::new();
         let mut is_taken = vec![false; new.len()];
         let mut gone = Vec::new();
         for (i, a) in old.iter().enumerate() {
-            let same = |(j, b): &(usize, &Known<'_>)| {
+            let same = |(j, b): &(usize, &SideFunction<'_>)| {
                 !is_taken[*j]
                     && b.patch == a.patch
                     && b.function.name == a.function.name
@@ -291,25 +300,26 @@ impl CommitChanges {
                 None => gone.push(i),
             }
         }
-        // What has the same text elsewhere moved, or has another name; what has the name elsewhere moved and changed.
+        // A function with equal text elsewhere was moved or renamed. A function with an equal name elsewhere was moved
+        // and changed.
         let nothing = (HashMap::default(), HashSet::default());
         let (mut renamed, mut moved): (HashMap<String, String>, HashSet<String>) = nothing.clone();
         for by_text in [true, false] {
             gone.retain(|&i| {
                 let a = &old[i].function;
-                let of_a = by_text.then(|| body(a, 0, &nothing.0, &nothing.1));
-                let found = (0..new.len()).filter(|&j| !is_taken[j]).find(|&j| {
+                let body_a = by_text.then(|| body(a, 0, &nothing.0, &nothing.1));
+                let candidate = (0..new.len()).filter(|&j| !is_taken[j]).find(|&j| {
                     let b = &new[j].function;
-                    match &of_a {
-                        Some(of_a) => of_a.len() > 4 && *of_a == body(b, 1, &nothing.0, &nothing.1),
+                    match &body_a {
+                        Some(body_a) => body_a.len() > 4 && *body_a == body(b, 1, &nothing.0, &nothing.1),
                         None => a.name == b.name,
                     }
                 });
-                let Some(j) = found else { return true };
+                let Some(j) = candidate else { return true };
                 is_taken[j] = true;
                 let b = &new[j].function;
-                let at = |of: &Known<'_>| (of.path.to_owned(), of.function.name.clone());
-                self.moves.push([at(&old[i]), at(&new[j])]);
+                let location = |function: &SideFunction<'_>| (function.path.to_owned(), function.function.name.clone());
+                self.moves.push([location(&old[i]), location(&new[j])]);
                 moved.insert(b.name.clone());
                 if a.name != b.name {
                     renamed.insert(a.name.clone(), b.name.clone());
@@ -322,29 +332,29 @@ impl CommitChanges {
         pairs.extend((0..new.len()).filter(|&j| !is_taken[j]).map(|j| (None, Some(j))));
         for (a, b) in pairs {
             let (a, b) = (a.map(|i| &old[i]), b.map(|j| &new[j]));
-            let of_a = a.map_or_else(Vec::new, |a| body(a.function, 0, &renamed, &moved));
-            let of_b = b.map_or_else(Vec::new, |b| body(b.function, 1, &renamed, &moved));
-            if of_a == of_b || a.is_some() && b.is_some() && is_renaming(&of_a, &of_b) {
+            let body_a = a.map_or_else(Vec::new, |a| body(a.function, 0, &renamed, &moved));
+            let body_b = b.map_or_else(Vec::new, |b| body(b.function, 1, &renamed, &moved));
+            if body_a == body_b || a.is_some() && b.is_some() && is_renaming(&body_a, &body_b) {
                 continue;
             }
             let Some(shown) = b.or(a) else { continue };
-            let tokens = |of: Option<&Known<'_>>| of.map_or(&[] as &[Token], |of| &of.function.tokens).to_vec();
+            let tokens = |f: Option<&SideFunction<'_>>| f.map_or(&[] as &[Lexeme], |f| &f.function.tokens).to_vec();
             let (tokens_a, tokens_b) = (tokens(a), tokens(b));
-            let known_as = |name: &str| renamed.get(name).cloned().unwrap_or_else(|| name.to_owned());
-            let called_a: Vec<String> = calls(&tokens_a).map(known_as).collect();
+            let current_name = |name: &str| renamed.get(name).cloned().unwrap_or_else(|| name.to_owned());
+            let called_a: Vec<String> = calls(&tokens_a).map(current_name).collect();
             let (added, removed) = differences(called_a.iter().map(String::as_str), calls(&tokens_b));
             let owned = |words: Vec<&str>| words.into_iter().map(str::to_owned).collect::<Vec<_>>();
             let (added_calls, removed_calls) = (owned(added), owned(removed));
-            let (came, went) = differences(of_a.iter().map(String::as_str), of_b.iter().map(String::as_str));
+            let (came, went) = differences(body_a.iter().map(String::as_str), body_b.iter().map(String::as_str));
             let is_text = a.is_some() && b.is_some() && came.iter().chain(&went).all(|t| t.starts_with('"'));
             let is_text = is_text && came.len() + went.len() > 0;
             let side = usize::from(b.is_some());
             let changed = &patches[shown.patch].sides[side];
             let lines = shown.function.lines.clone();
-            let own = |line: &u32| changed.get(*line as usize).is_some_and(|(_, is_same)| !is_same);
-            // Of lines that only went there is none to show; the function is.
-            let first = lines.clone().find(own).unwrap_or(lines.start);
-            let last = lines.clone().rev().find(own).unwrap_or(lines.end.saturating_sub(1));
+            let is_changed = |line: &u32| changed.get(*line as usize).is_some_and(|(_, is_same)| !is_same);
+            // If lines were only removed, the function's own lines are shown.
+            let first = lines.clone().find(is_changed).unwrap_or(lines.start);
+            let last = lines.clone().rev().find(is_changed).unwrap_or(lines.end.saturating_sub(1));
             self.functions.push(FunctionChange {
                 path: shown.path.to_owned(),
                 name: shown.function.name.clone(),
@@ -363,11 +373,11 @@ impl CommitChanges {
         }
     }
 
-    /// Constants, types and the like: lines that changed outside of functions, by what they define.
+    /// Records changed lines outside of functions, such as constants and types, by the names that they define.
     fn outside(&mut self, patch: &Patch<'_>, before: &Outline, after: &Outline) {
         let Some(path) = patch.new_path.or(patch.old_path) else { return };
         let [old, new] = [before, after].map(|outline| essence(&outline.outside));
-        let texts = |tokens: &[&Token]| tokens.iter().map(|t| t.text.clone()).collect::<Vec<_>>();
+        let texts = |tokens: &[&Lexeme]| tokens.iter().map(|t| t.text.clone()).collect::<Vec<_>>();
         if texts(&old) == texts(&new) || patch.old_path.is_none() || patch.new_path.is_none() {
             return;
         }
@@ -378,7 +388,7 @@ impl CommitChanges {
                 let Some(number) = line.first().map(|t| t.line) else { continue };
                 let is_same = patch.sides[side].get(number as usize).is_none_or(|(_, is_same)| *is_same);
                 let first = line.iter().find(|t| !t.text.starts_with('\n')).map_or("", |t| t.text.as_str());
-                // Imports, and what they are written over.
+                // Imports, including continued import lists.
                 let is_import =
                     ["import", "use", "package", "from", "require"].contains(&first) || first.starts_with('"');
                 if is_same || is_import {
@@ -386,7 +396,7 @@ impl CommitChanges {
                 }
                 let defines = |i: &usize| {
                     let next = line.get(i + 1).map_or("", |t| t.text.as_str());
-                    // What stands behind a colon is a type.
+                    // A word after a colon is a type.
                     let is_type = *i > 0 && line[i - 1].text == ":";
                     line[*i].is_name() && !is_type && (["=", ":"].contains(&next) || *i == 0)
                         || *i > 0 && ["const", "static", "define", "let", "var"].contains(&line[i - 1].text.as_str())
@@ -404,7 +414,7 @@ impl CommitChanges {
     }
 }
 
-/// The dependencies of which a manifest requires another version: lines that came, with a name that it had.
+/// Returns the dependencies of a manifest whose required version changed: changed lines with a name and a version.
 fn dependencies(patch: &Patch<'_>) -> Vec<DependencyChange> {
     let Some(path) = patch.new_path else { return Vec::new() };
     let file = path.rsplit('/').next().unwrap_or(path);
@@ -414,18 +424,18 @@ fn dependencies(patch: &Patch<'_>) -> Vec<DependencyChange> {
     {
         return Vec::new();
     }
-    let mut found = Vec::new();
+    let mut changes = Vec::new();
     let mut locked = "";
     let separators: &[char] = &[' ', '=', '"', '\'', ',', ':', '<', '>', '~', '^', '[', ']', '{', '}', ';', '!', '\t'];
     for (number, (line, is_same)) in patch.sides[1].iter().enumerate() {
         let mut words = line.split(separators).filter(|word| !word.is_empty());
         let mut name = words.next().unwrap_or_default();
         if ["require", "replace", "version", "name"].contains(&name) && file != "requirements.txt" {
-            let of_lock = file == "Cargo.lock";
+            let is_lock = file == "Cargo.lock";
             match (name, words.next()) {
-                ("name", Some(of)) if of_lock => locked = of,
-                ("version", _) if of_lock => name = locked,
-                ("require" | "replace", Some(of)) => name = of,
+                ("name", Some(value)) if is_lock => locked = value,
+                ("version", _) if is_lock => name = locked,
+                ("require" | "replace", Some(value)) => name = value,
                 _ => continue,
             }
         }
@@ -433,8 +443,8 @@ fn dependencies(patch: &Patch<'_>) -> Vec<DependencyChange> {
         let is_name = name.len() > 1
             && !["//", "#", "module", "go", "toolchain", "edition", "source", "checksum"].contains(&name);
         if !is_same && has_version && is_name {
-            found.push(DependencyChange { path: path.to_owned(), name: name.to_owned(), line: number as u32 + 1 });
+            changes.push(DependencyChange { path: path.to_owned(), name: name.to_owned(), line: number as u32 + 1 });
         }
     }
-    found
+    changes
 }

@@ -1,13 +1,13 @@
-//! Which commits reach the causes of a difference, and how directly: by the functions of a cause's stacks, with their files
-//! from the profiles, and the functions that each commit changes.
+//! Ranks the commits that reach the causes of a difference by how directly they do so. The ranking compares the
+//! functions on a cause's stacks, with their files from the profiles, with the functions that each commit changes.
 //!
 //! ```text
-//! git log with whole files -> functions of both versions (source) -> what each commit changes (history)
-//! stacks of a cause -> places (paths, rank) -> commits by how directly they reach one (rank)
+//! git log with whole files -> functions of both versions (source) -> changes of each commit (history)
+//! stacks of a cause -> places (paths, rank) -> commits ordered by how directly they reach a place (rank)
 //! ```
 //!
-//! This reads what `git` wrote and starts no process. What only moved, was formatted, commented or renamed does not count.
-//! That a commit reaches a cause is no proof that it made it: rank and reason are what can be read off the text.
+//! The module reads the output of `git` and starts no process. Moved, reformatted, commented or renamed code does not
+//! count as changed. A commit that reaches a cause need not have made it: rank and reason follow from the text alone.
 
 mod history;
 mod paths;
@@ -20,91 +20,91 @@ use crate::Result;
 use crate::diff::{Diff, Granularity, Normalize, Query};
 use crate::explain::Explanation;
 pub use history::{History, LOG_ARGS};
-use paths::Paths;
+use paths::RepositoryPaths;
 
-/// How a commit reaches a cause, the most direct first.
+/// The way in which a commit reaches a cause, most direct first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Reach {
-    /// It changes the function itself.
+    /// The commit changes the function itself.
     OwnLines,
-    /// It adds or drops a call that the cause's stacks have.
+    /// The commit adds or removes a call on the cause's stacks.
     Call,
-    /// It requires another version of what the cause lies in.
+    /// The commit requires another version of the dependency that contains the cause.
     Dependency,
-    /// It changes what the function calls, in stacks of the cause.
+    /// The commit changes a callee of the function, on stacks of the cause.
     Callee,
-    /// It changes a constant or type that the function uses.
+    /// The commit changes a constant or type that the function uses.
     Constant,
-    /// It changes what calls the function.
+    /// The commit changes a caller of the function.
     Caller,
-    /// It changes the same file.
+    /// The commit changes the same file.
     File,
-    /// It changes the same folder.
+    /// The commit changes the same folder.
     Folder,
 }
 
-/// A commit that reaches a cause, with the place where.
+/// A commit that reaches a cause, with the changed location.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct RankedCommit {
-    /// Its name in full.
+    /// The full commit hash.
     pub commit: String,
-    /// As short as `git` has it.
+    /// The commit hash as abbreviated by `git`.
     pub short: String,
-    /// The first line of what it says.
+    /// The first line of the commit message.
     pub subject: String,
-    /// The file.
+    /// The changed file.
     pub file: String,
-    /// The lines that it changes there, the first and the last, as they are after it.
+    /// The first and the last changed line, numbered as after the commit.
     pub lines: (u32, u32),
-    /// How it reaches the cause.
+    /// The way in which the commit reaches the cause.
     pub reach: Reach,
-    /// That in words.
+    /// The reach as a short sentence.
     pub why: String,
-    /// False of what lies near and touches nothing that the cause goes through.
+    /// False if the commit only changes code nearby that is on no stack of the cause.
     pub direct: bool,
 }
 
-/// What the commits of a range have to do with a cause.
+/// The commits of a range that reach a cause.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct RankedCommits {
-    /// Number of commits that were looked at.
+    /// The number of commits in the range.
     pub of: usize,
-    /// Those that reach the cause, the most direct first, and then what is near.
+    /// The commits that reach the cause, most direct first, followed by commits that change code nearby.
     pub ranked: Vec<RankedCommit>,
 }
 
 impl RankedCommits {
-    /// The commit that reaches the cause most directly.
+    /// Returns the commit that reaches the cause most directly.
     pub fn first(&self) -> Option<&RankedCommit> {
         self.ranked.first().filter(|commit| commit.direct)
     }
 }
 
-/// The files of the new side's sources, by their paths in the repository.
+/// The source files of the new side, by their paths in the repository.
 pub struct Tree<'a> {
-    /// All of them.
+    /// The paths of all files.
     pub files: Vec<String>,
-    /// The text of one.
+    /// Returns the text of a file.
     pub read: &'a dyn Fn(&str) -> Option<String>,
 }
 
 impl Diff {
-    /// Says of each cause which commits reach it. `query` is the one that was explained.
+    /// Sets the commits that reach each cause of an explanation. `query` must be the query of that explanation.
     ///
     /// # Errors
-    /// As [`Diff::explain`].
+    /// Returns the errors of [`Diff::explain`].
     pub fn rank_commits(&self, query: &Query, e: &mut Explanation, history: &History, tree: &Tree<'_>) -> Result<()> {
         let query = query.clone().with_granularity(Granularity::FileFunctions).with_normalize(Normalize::None);
         let query = query.with_sample_type(&e.summary.sample_type);
         let stacks = self.measure(&query)?.stacks_as_found(false);
-        let paths = Paths::new(&tree.files, history);
-        let ranking = rank::Ranking::new(&stacks, &paths, history, tree, e.scale.factor);
+        let paths = RepositoryPaths::new(&tree.files, history);
+        let ranking = rank::CommitRanking::new(&stacks, &paths, history, tree, e.scale.factor);
         for cause in &mut e.causes {
             cause.commits = ranking.of_cause(cause);
         }

@@ -1,10 +1,10 @@
-//! Which file of the repository a profile's file is, under all names that the file had, and what a function is called in
-//! its source.
+//! Maps a profile's file to the file of the repository, under all names that the file had, and a profile's function
+//! name to the name in its source.
 
 use super::history::History;
 use pprofdiff_profile::random::HashMap;
 
-/// Parts of paths of what is not the program's.
+/// Path fragments of files that belong to dependencies, not to the program.
 const DEPENDENCIES: [&str; 12] = [
     "/pkg/mod/",
     "/vendor/",
@@ -20,28 +20,28 @@ const DEPENDENCIES: [&str; 12] = [
     "/usr/include/",
 ];
 
-/// True if a profile's file belongs to a dependency.
+/// Returns true if a profile's file belongs to a dependency.
 pub(super) fn is_dependency(path: &str) -> bool {
     path.contains('@') || path.starts_with("node:") || DEPENDENCIES.iter().any(|part| path.contains(part))
 }
 
-/// The folder of a path.
+/// Returns the folder of a path.
 pub(super) fn folder(path: &str) -> &str {
     path.rsplit_once('/').map_or("", |(folder, _)| folder)
 }
 
-/// The files of a repository: a number for all names that one had.
-pub(super) struct Paths {
+/// The files of a repository. All names that a file had share one number.
+pub(super) struct RepositoryPaths {
     numbers: HashMap<String, usize>,
-    /// By the last part of a path, all paths that have it.
+    /// All paths that end in a file name, by that name.
     by_name: HashMap<String, Vec<String>>,
 }
 
-impl Paths {
-    pub(super) fn new(files: &[String], history: &History) -> Paths {
-        let mut paths = Paths { numbers: HashMap::default(), by_name: HashMap::default() };
+impl RepositoryPaths {
+    pub(super) fn new(files: &[String], history: &History) -> RepositoryPaths {
+        let mut paths = RepositoryPaths { numbers: HashMap::default(), by_name: HashMap::default() };
         files.iter().for_each(|path| paths.insert(path));
-        // The newest first, so that the name before has the number of the one after.
+        // Renames are in order from newest to oldest, so an old name gets the number of the name after it.
         for (old, new) in &history.renames {
             paths.insert(new);
             let number = paths.numbers[new];
@@ -49,8 +49,8 @@ impl Paths {
             paths.numbers.insert(old.clone(), number);
         }
         for commit in &history.commits {
-            let of_functions = commit.functions.iter().map(|change| &change.path);
-            of_functions.chain(commit.outside.iter().map(|change| &change.path)).for_each(|path| paths.insert(path));
+            let function_paths = commit.functions.iter().map(|change| &change.path);
+            function_paths.chain(commit.outside.iter().map(|change| &change.path)).for_each(|path| paths.insert(path));
             commit.moves.iter().flatten().for_each(|(path, _)| paths.insert(path));
         }
         paths
@@ -66,14 +66,15 @@ impl Paths {
         self.by_name.entry(name.to_owned()).or_default().push(path.to_owned());
     }
 
-    /// The number of a file of the repository.
+    /// Returns the number of a file of the repository.
     pub(super) fn number(&self, path: &str) -> Option<usize> {
         self.numbers.get(path).copied()
     }
 
-    /// The files that a profile's may be: of those that its path ends with, or that end with it, the longest.
-    pub(super) fn resolve(&self, of_profile: &str) -> Vec<&str> {
-        let path = of_profile.replace('\\', "/");
+    /// Returns the files that a profile's path may refer to: files whose path ends with the profile's path, or is its
+    /// suffix. The longest suffix wins.
+    pub(super) fn resolve(&self, profile_path: &str) -> Vec<&str> {
+        let path = profile_path.replace('\\', "/");
         let path = path.strip_prefix("file://").unwrap_or(&path).trim_start_matches("./");
         if is_dependency(path) {
             return Vec::new();
@@ -82,16 +83,16 @@ impl Paths {
         let is_end = |long: &str, short: &str| {
             long.strip_suffix(short).is_some_and(|rest| rest.is_empty() || rest.ends_with('/'))
         };
-        let fits = |known: &&String| is_end(path, known) || is_end(known, path);
-        let known = self.by_name.get(name).into_iter().flatten().filter(fits);
-        let shared = |known: &&String| known.len().min(path.len());
-        let longest = known.clone().map(|known| shared(&known)).max().unwrap_or(0);
-        known.filter(|known| shared(known) == longest).map(String::as_str).collect()
+        let fits = |candidate: &&String| is_end(path, candidate) || is_end(candidate, path);
+        let candidate = self.by_name.get(name).into_iter().flatten().filter(fits);
+        let shared = |candidate: &&String| candidate.len().min(path.len());
+        let longest = candidate.clone().map(|candidate| shared(&candidate)).max().unwrap_or(0);
+        candidate.filter(|candidate| shared(candidate) == longest).map(String::as_str).collect()
     }
 }
 
-/// The parts of a profile's name for a function, as its source has them: without packages' paths, types, arguments, and what
-/// compilers add. The last one is the function's own name.
+/// Returns the parts of a profile's function name as its source spells them: without package paths, types, arguments
+/// and compiler suffixes. The last part is the name of the function itself.
 pub(super) fn parts(name: &str) -> Vec<String> {
     let mut plain = String::with_capacity(name.len());
     let (mut angles, mut brackets) = (0i32, 0i32);
@@ -102,10 +103,10 @@ pub(super) fn parts(name: &str) -> Vec<String> {
             '>' if is_path && !plain.ends_with('-') => angles -= 1,
             '[' => brackets += 1,
             ']' => brackets -= 1,
-            // Arguments end the name, but for a receiver's parentheses.
+            // Arguments end the name. Parentheses at the start enclose a receiver.
             '(' if is_path && angles == 0 && !plain.is_empty() => break,
             '(' | ')' | '*' => {}
-            // `<T as Trait>::method`, of which the type is the owner.
+            // In `<T as Trait>::method`, the angle brackets and their contents are dropped.
             _ if angles > 0 || brackets > 0 => {}
             c => plain.push(c),
         }
@@ -119,7 +120,7 @@ pub(super) fn parts(name: &str) -> Vec<String> {
     };
     let is_hash =
         |part: &str| part.len() == 17 && part[1..].bytes().all(|b| b.is_ascii_hexdigit()) && part.starts_with('h');
-    let is_made = |part: &str| {
+    let is_generated = |part: &str| {
         let numbered = |prefix: &str| {
             part.strip_prefix(prefix).is_some_and(|n| n.bytes().all(|b| b.is_ascii_digit() || b == b'-'))
         };
@@ -130,18 +131,18 @@ pub(super) fn parts(name: &str) -> Vec<String> {
             || part == "locals"
             || is_hash(part)
     };
-    let kept = split.into_iter().filter(|part| !is_made(part));
+    let kept = split.into_iter().filter(|part| !is_generated(part));
     kept.map(|part| part.trim_end_matches("-fm").split("-range").next().unwrap_or_default().to_owned()).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::History;
-    use super::{Paths, parts};
+    use super::{RepositoryPaths, parts};
 
     #[test]
-    fn names_of_functions_are_those_of_their_sources() {
-        for (name, wanted) in [
+    fn profile_names_map_to_source_names() {
+        for (name, expected) in [
             ("logmill/names.compare", "names compare"),
             ("github.com/a/yaml.v3.(*parser).parse.func1", "yaml v3 parser parse"),
             ("main.Map[go.shape.int].func2.1", "main Map"),
@@ -153,15 +154,15 @@ mod tests {
             ("validate", "validate"),
             ("(anonymous)", ""),
         ] {
-            assert_eq!(parts(name).join(" "), wanted, "{name}");
+            assert_eq!(parts(name).join(" "), expected, "{name}");
         }
     }
 
     #[test]
-    fn files_of_profiles_are_found_by_the_end_of_their_paths() {
+    fn profile_files_are_found_by_the_end_of_their_paths() {
         let files = ["main.go", "shop/email.go", "other/email.go"].map(str::to_owned);
-        let paths = Paths::new(&files, &History::default());
-        for (of_profile, wanted) in [
+        let paths = RepositoryPaths::new(&files, &History::default());
+        for (profile_path, expected) in [
             ("/build/7/shop/email.go", &["shop/email.go"][..]),
             ("acme/shop/email.go", &["shop/email.go"]),
             ("email.go", &["shop/email.go", "other/email.go"]),
@@ -169,7 +170,7 @@ mod tests {
             ("/build/main.go", &["main.go"]),
             ("none.go", &[]),
         ] {
-            assert_eq!(paths.resolve(of_profile), wanted, "{of_profile}");
+            assert_eq!(paths.resolve(profile_path), expected, "{profile_path}");
         }
     }
 }

@@ -1,66 +1,74 @@
-//! How directly a commit reaches a cause. The weights are of this order: the function's own lines and calls that came or
-//! went first, then what it needs, then what leads to it; a place counts as far as the cause's change goes through it. They
-//! were tuned on one half of the repositories that tests/commits.rs makes up, and measured on the other.
+//! Scores how directly a commit reaches a cause. The order of the weights is: the function's own lines and added or
+//! removed calls first, then its callees, then its callers. A place counts in proportion to the part of the cause's
+//! change that goes through it.
+//!
+//! The weights were tuned on one half of the repositories that tests/commits.rs generates, and measured on the second
+//! half.
 
 use super::history::{CommitChanges, FunctionChange, History};
-use super::paths::{Paths, folder, is_dependency, parts};
+use super::paths::{RepositoryPaths, folder, is_dependency, parts};
 use super::source::{Outline, language};
 use super::{RankedCommit, RankedCommits, Reach, Tree};
 use crate::diff::stacks::Stacks;
 use crate::explain::{Cause, CauseKind};
 use pprofdiff_profile::random::{HashMap, HashSet};
 
-/// The most commits that are named for a cause.
+/// The maximum number of commits per cause.
 const MAX_RANKED: usize = 5;
-/// What less of the cause's change goes through is no place of it.
-const LEAST_PART: f64 = 0.15;
-/// From here on a commit reaches the cause; below, it is near.
+/// The minimum part of the cause's change that goes through a place.
+const MIN_PART: f64 = 0.15;
+/// The minimum score of a commit that reaches the cause. Commits below it only change code nearby.
 const DIRECT: f64 = 50.0;
-/// Frames above the function that are looked at.
+/// The maximum number of frames to examine above the function.
 const MAX_ABOVE: usize = 8;
-/// Where so much of a cause's change goes through one function below it, that one changed.
+/// The minimum part of a cause's change that goes through a single function below the cause's function, for that
+/// function to take its place.
 const NEARLY_ALL: f64 = 0.9;
-/// Of what commits renamed or moved, old and new cost are a cause if they differ by more than this part of the one.
+/// The minimum change of a cause under the current names, relative to its change under the recorded names. A cause below
+/// it is a mere renaming.
 const RENAMED: f64 = 0.1;
 
-/// A function of the profiles, as sources have it.
-struct Place {
+/// A function of the profiles, with its location in the sources.
+struct FunctionPlace {
     parts: Vec<String>,
-    /// Numbers of its files in the repository, and their folders.
+    /// The numbers of its files in the repository.
     files: Vec<usize>,
+    /// The folders of its files.
     folders: HashSet<String>,
-    /// Files and names that it had in the course of the commits.
+    /// The files and names that the function had over the range of commits.
     aliases: HashSet<(usize, String)>,
-    /// What the profile says.
+    /// The function name in the profile.
     name: String,
+    /// The file in the profile.
     path: String,
     is_dependency: bool,
 }
 
-/// What a frame is to a cause.
+/// The relation of a frame to a cause.
 #[derive(Clone, Copy)]
-struct Role {
+struct FrameRole {
     is_function: bool,
-    /// How far above the function; 0 of what is below it.
+    /// The distance above the function; 0 for frames below it.
     above: usize,
-    /// How much of the cause's change goes through it.
+    /// The part of the cause's change that goes through the frame.
     part: f64,
 }
 
-pub(super) struct Ranking<'a> {
+pub(super) struct CommitRanking<'a> {
     stacks: &'a Stacks,
-    paths: &'a Paths,
+    paths: &'a RepositoryPaths,
     history: &'a History,
     tree: &'a Tree<'a>,
     scale: f64,
-    places: Vec<Place>,
-    /// What a frame is called now: of one that the base alone has under the name, the frame of the new side.
+    places: Vec<FunctionPlace>,
+    /// The current frame of each frame: for a frame that only the base has under its name, its counterpart on the new
+    /// side.
     now: Vec<u32>,
     /// The names of a frame on both sides.
     names: Vec<Vec<String>>,
 }
 
-/// A place that a commit changes, with how directly that reaches the cause.
+/// A place that a commit changes, with a score for how directly it reaches the cause.
 struct Hit {
     score: f64,
     file: String,
@@ -69,14 +77,14 @@ struct Hit {
     why: String,
 }
 
-impl<'a> Ranking<'a> {
+impl<'a> CommitRanking<'a> {
     pub(super) fn new(
         stacks: &'a Stacks,
-        paths: &'a Paths,
+        paths: &'a RepositoryPaths,
         history: &'a History,
         tree: &'a Tree<'a>,
         scale: f64,
-    ) -> Ranking<'a> {
+    ) -> CommitRanking<'a> {
         let moves: Vec<[(usize, &str); 2]> = history
             .commits
             .iter()
@@ -90,7 +98,7 @@ impl<'a> Ranking<'a> {
             let resolved = if path.is_empty() { Vec::new() } else { paths.resolve(&path) };
             let (parts, files): (_, Vec<usize>) =
                 (parts(&name), resolved.iter().filter_map(|path| paths.number(path)).collect());
-            Place {
+            FunctionPlace {
                 aliases: aliases(&parts, &files, &moves),
                 parts,
                 files,
@@ -100,16 +108,16 @@ impl<'a> Ranking<'a> {
                 path,
             }
         };
-        let places: Vec<Place> = (0..stacks.frames.len() as u32).map(place).collect();
+        let places: Vec<FunctionPlace> = (0..stacks.frames.len() as u32).map(place).collect();
         let now = twins(stacks, &places);
         let mut names: Vec<Vec<String>> = vec![Vec::new(); places.len()];
         for (place, now) in places.iter().zip(&now) {
             names[*now as usize].push(place.name.clone());
         }
-        Ranking { stacks, paths, history, tree, scale, places, now, names }
+        CommitRanking { stacks, paths, history, tree, scale, places, now, names }
     }
 
-    /// The commits that reach a cause; `None` of one that has no function, or is only a function's other name.
+    /// Returns the commits that reach a cause; `None` for a cause without a function, or for a mere renaming.
     pub(super) fn of_cause(&self, cause: &Cause) -> Option<RankedCommits> {
         cause.function.as_ref()?;
         let (roles, calls) = self.roles(cause)?;
@@ -138,54 +146,57 @@ impl<'a> Ranking<'a> {
         Some(RankedCommits { of: self.history.len(), ranked: ranked.into_iter().map(|(.., commit)| commit).collect() })
     }
 
-    /// What frames are to the cause, and which calls its stacks have, each with the part of the change that goes through.
-    /// Frames are as they are called now. `None` if nothing remains of the change under these names.
-    fn roles(&self, cause: &Cause) -> Option<(Roles, Calls)> {
+    /// Returns the relation of each frame to the cause, and the calls on its stacks with the part of the change that
+    /// goes through each. Frames have their current names. Returns `None` if the change vanishes under these names.
+    fn roles(&self, cause: &Cause) -> Option<(FrameRoles, CallShares)> {
         let evidence = &cause.evidence;
-        let is_own = cause.kind == CauseKind::Own && cause.callee.is_none();
-        let (mut of_cause, mut named) = (Vec::new(), 0.0);
+        let is_own_cost = cause.kind == CauseKind::Own && cause.callee.is_none();
+        let (mut stacks, mut named) = (Vec::new(), 0.0);
         for row in &self.stacks.rows {
-            let found = self.stacks.frames_of(row);
-            let frames: Vec<u32> = found.iter().map(|&frame| self.now[frame as usize]).collect();
-            let is_called = |is_of: &dyn Fn(&[String], usize) -> bool, at: usize| {
-                is_of(&evidence.functions, at)
-                    && (evidence.callers.is_empty() || at > 0 && is_of(&evidence.callers, at - 1))
+            let recorded = self.stacks.frames_of(row);
+            let frames: Vec<u32> = recorded.iter().map(|&frame| self.now[frame as usize]).collect();
+            let is_called = |is_of: &dyn Fn(&[String], usize) -> bool, index: usize| {
+                is_of(&evidence.functions, index)
+                    && (evidence.callers.is_empty() || index > 0 && is_of(&evidence.callers, index - 1))
             };
             let is_now =
-                |names: &[String], at: usize| self.names[frames[at] as usize].iter().any(|n| names.contains(n));
-            let is_named = |names: &[String], at: usize| names.contains(&self.places[found[at] as usize].name);
-            let Some(at) = (0..frames.len()).rfind(|&at| is_called(&is_now, at)) else { continue };
+                |names: &[String], index: usize| self.names[frames[index] as usize].iter().any(|n| names.contains(n));
+            let is_named = |names: &[String], index: usize| names.contains(&self.places[recorded[index] as usize].name);
+            let Some(index) = (0..frames.len()).rfind(|&index| is_called(&is_now, index)) else { continue };
             let delta = row.weight.new as f64 - self.scale * row.weight.base as f64;
-            if (0..frames.len()).any(|at| is_called(&is_named, at)) {
+            if (0..frames.len()).any(|index| is_called(&is_named, index)) {
                 named += delta;
             }
-            of_cause.push((frames, at, delta));
+            stacks.push((frames, index, delta));
         }
-        let total: f64 = of_cause.iter().map(|(.., delta)| delta).sum();
+        let total: f64 = stacks.iter().map(|(.., delta)| delta).sum();
         if total * named < 0.0 || total.abs() < RENAMED * named.abs() {
             return None;
         }
-        let (roles, calls, deepest) = roles_in(&of_cause, is_own);
-        // A cause that is called by what lies far above it, since much below it has another name, say; or that itself has.
-        let is_renamed = of_cause.iter().any(|(frames, at, _)| self.names[frames[*at] as usize].len() > 1);
+        let (roles, calls, deepest) = roles_in(&stacks, is_own_cost);
+        // A `CauseKind::Calls` may name a caller far above the change, for example because many functions below were
+        // renamed. The cause itself may also be renamed. The deepest function with nearly all of the change then takes
+        // its place.
+        let is_renamed = stacks.iter().any(|(frames, index, _)| self.names[frames[*index] as usize].len() > 1);
         let Some(deepest) =
             deepest.filter(|_| (cause.kind == CauseKind::Calls || is_renamed) && cause.callee.is_none())
         else {
             return Some((roles, calls));
         };
-        for (frames, at, _) in &mut of_cause {
-            *at = frames.iter().rposition(|frame| *frame == deepest).unwrap_or(usize::MAX);
+        for (frames, index, _) in &mut stacks {
+            *index = frames.iter().rposition(|frame| *frame == deepest).unwrap_or(usize::MAX);
         }
-        of_cause.retain(|(_, at, _)| *at != usize::MAX);
-        let (roles, calls, _) = roles_in(&of_cause, is_own);
+        stacks.retain(|(_, index, _)| *index != usize::MAX);
+        let (roles, calls, _) = roles_in(&stacks, is_own_cost);
         Some((roles, calls))
     }
 
-    /// What names the function, its caller and what it calls use, as they are now: by name, the part of the change.
-    fn uses(&self, roles: &HashMap<u32, Role>) -> HashMap<String, f64> {
+    /// Returns the names that the function, its caller and its callees use in the current sources, with the part of the
+    /// change.
+    fn uses(&self, roles: &HashMap<u32, FrameRole>) -> HashMap<String, f64> {
         let mut uses: HashMap<String, f64> = HashMap::default();
         let mut outlines: HashMap<&str, Outline> = HashMap::default();
-        for (&frame, role) in roles.iter().filter(|(_, role)| role.above <= 1 && role.part >= LEAST_PART) {
+        for (&frame, role) in roles.iter().filter(|(_, role)| role.above <= 1 && role.part >= MIN_PART) {
             let place = &self.places[frame as usize];
             let now = self
                 .tree
@@ -200,8 +211,8 @@ impl<'a> Ranking<'a> {
                 let strength = role.part * if role.is_function { 1.0 } else { 0.9 };
                 for function in outline.functions.iter().filter(|f| place.parts.last() == Some(&f.name)) {
                     for token in function.tokens.iter().filter(|t| t.is_name()) {
-                        let known = uses.entry(token.text.clone()).or_default();
-                        *known = known.max(strength);
+                        let strength_of_name = uses.entry(token.text.clone()).or_default();
+                        *strength_of_name = strength_of_name.max(strength);
                     }
                 }
             }
@@ -213,8 +224,8 @@ impl<'a> Ranking<'a> {
         &self,
         commit: &CommitChanges,
         cause: &Cause,
-        roles: &Roles,
-        calls: &Calls,
+        roles: &FrameRoles,
+        calls: &CallShares,
         uses: &HashMap<String, f64>,
     ) -> Vec<Hit> {
         let mut hits = Vec::new();
@@ -226,12 +237,12 @@ impl<'a> Ranking<'a> {
                 reach,
                 why,
             };
-            for (&frame, role) in roles.iter().filter(|(_, role)| role.part >= LEAST_PART) {
+            for (&frame, role) in roles.iter().filter(|(_, role)| role.part >= MIN_PART) {
                 let place = &self.places[frame as usize];
                 if !self.is_changed(place, change) {
                     continue;
                 }
-                // A call that came or went counts as far as the cause goes through it.
+                // An added or removed call counts in proportion to the change that goes through it.
                 for (&(_, callee), &part) in calls.iter().filter(|((caller, _), _)| *caller == frame) {
                     let place = &self.places[callee as usize];
                     let Some(name) = place.parts.last() else { continue };
@@ -241,17 +252,17 @@ impl<'a> Ranking<'a> {
                     let is_cause = roles.get(&callee).is_some_and(|role| role.is_function);
                     let weight = if is_cause { 99.0 } else { 58.0 + 40.0 * part };
                     let (came, went) = (is_in(&change.added_calls), is_in(&change.removed_calls));
-                    if (came || went) && part >= LEAST_PART {
-                        let verb = if came { "adds" } else { "drops" };
+                    if (came || went) && part >= MIN_PART {
+                        let verb = if came { "adds" } else { "removes" };
                         hits.push(hit(weight, Reach::Call, format!("{verb} a call of {name}")));
                     }
                 }
                 let (score, reach) = score(role, change, cause);
                 let why = match reach {
-                    Reach::OwnLines => "its own lines".to_owned(),
-                    Reach::Callee => format!("{}, which it calls", change.name),
-                    _ if role.above > 1 => format!("{}, on the way to it", change.name),
-                    _ => format!("{}, which calls it", change.name),
+                    Reach::OwnLines => "changes the function itself".to_owned(),
+                    Reach::Callee => format!("changes {}, which it calls", change.name),
+                    _ if role.above > 1 => format!("changes {}, an indirect caller", change.name),
+                    _ => format!("changes {}, which calls it", change.name),
                 };
                 hits.push(hit(score, reach, why));
             }
@@ -266,25 +277,25 @@ impl<'a> Ranking<'a> {
                     file: change.path.clone(),
                     lines: change.lines,
                     reach: Reach::Constant,
-                    why: format!("{name}, which it uses"),
+                    why: format!("changes {name}, which it uses"),
                 });
             }
         }
         for change in &commit.dependencies {
-            let of =
-                |(frame, role): (&u32, &Role)| {
+            let score_of =
+                |(frame, role): (&u32, &FrameRole)| {
                     let place = &self.places[*frame as usize];
                     let is_inside = role.is_function || role.above == 0;
-                    (is_inside && role.part >= LEAST_PART && lies_in(place, &change.name))
+                    (is_inside && role.part >= MIN_PART && lies_in(place, &change.name))
                         .then_some(if role.is_function { 95.0 } else { 50.0 + 45.0 * role.part })
                 };
-            if let Some(score) = roles.iter().filter_map(of).max_by(f64::total_cmp) {
+            if let Some(score) = roles.iter().filter_map(score_of).max_by(f64::total_cmp) {
                 hits.push(Hit {
                     score,
                     file: change.path.clone(),
                     lines: (change.line, change.line),
                     reach: Reach::Dependency,
-                    why: format!("another version of {}, which it lies in", change.name),
+                    why: format!("requires another version of {}", change.name),
                 });
             }
         }
@@ -294,9 +305,9 @@ impl<'a> Ranking<'a> {
         hits
     }
 
-    /// What a commit changes beside the function: in its file, or in its folder.
-    fn nearest(&self, commit: &CommitChanges, roles: &HashMap<u32, Role>) -> Option<Hit> {
-        let functions: Vec<&Place> =
+    /// Returns the nearest change of a commit: in the function's file, or in its folder.
+    fn nearest(&self, commit: &CommitChanges, roles: &HashMap<u32, FrameRole>) -> Option<Hit> {
+        let functions: Vec<&FunctionPlace> =
             roles.iter().filter(|(_, role)| role.is_function).map(|(frame, _)| &self.places[*frame as usize]).collect();
         let changes = commit.functions.iter().map(|c| (&c.path, c.lines));
         let changes = changes.chain(commit.outside.iter().map(|c| (&c.path, c.lines)));
@@ -304,10 +315,10 @@ impl<'a> Ranking<'a> {
             let number = self.paths.number(path);
             let (score, reach, why) = match () {
                 () if functions.iter().any(|p| number.is_some_and(|n| p.files.contains(&n))) => {
-                    (20.0, Reach::File, "the same file")
+                    (20.0, Reach::File, "changes the same file")
                 }
                 () if functions.iter().any(|p| p.folders.contains(folder(path))) => {
-                    (10.0, Reach::Folder, "the same folder")
+                    (10.0, Reach::Folder, "changes the same folder")
                 }
                 () => return None,
             };
@@ -316,8 +327,8 @@ impl<'a> Ranking<'a> {
         near.max_by(|a, b| a.score.total_cmp(&b.score))
     }
 
-    /// True if the change is of this function.
-    fn is_changed(&self, place: &Place, change: &FunctionChange) -> bool {
+    /// Returns true if the change concerns this function.
+    fn is_changed(&self, place: &FunctionPlace, change: &FunctionChange) -> bool {
         if place.is_dependency {
             return false;
         }
@@ -332,7 +343,7 @@ impl<'a> Ranking<'a> {
             let is_alias = |n: usize| place.aliases.iter().any(|(file, name)| *file == n && *name == change.name);
             return number.is_some_and(|number| place.files.contains(&number) || is_alias(number));
         }
-        // Without a file, its path must agree with the name.
+        // Without a file, the path of the change must agree with the function's name.
         let is_named = |part: &str| place.parts.iter().any(|p| p == part) || place.name.contains(part);
         place.path.is_empty()
             && (place.parts.len() == 1
@@ -341,29 +352,29 @@ impl<'a> Ranking<'a> {
     }
 }
 
-type Roles = HashMap<u32, Role>;
-/// By caller and callee, the part of the change that goes through.
-type Calls = HashMap<(u32, u32), f64>;
+type FrameRoles = HashMap<u32, FrameRole>;
+/// The part of the change that goes through each call, by caller and callee.
+type CallShares = HashMap<(u32, u32), f64>;
 
-/// What frames are to stacks that go through a function, each with the function's place and its change; and the deepest
-/// function below that one through which nearly all of the change goes.
-fn roles_in(stacks: &[(Vec<u32>, usize, f64)], is_own: bool) -> (Roles, Calls, Option<u32>) {
+/// Returns the relations of frames to a function, given the stacks with the function's position and their change. Also
+/// returns the deepest function below it through which nearly all of the change goes.
+fn roles_in(stacks: &[(Vec<u32>, usize, f64)], is_own_cost: bool) -> (FrameRoles, CallShares, Option<u32>) {
     let mut total = 0.0;
-    // The change, how far above the function, whether it is that, and how far below.
+    // The change, the distance above the function, whether the frame is the function, and the distance below it.
     let mut through: HashMap<u32, (f64, usize, bool, usize)> = HashMap::default();
-    let mut calls: Calls = HashMap::default();
-    for (frames, at, delta) in stacks {
-        let (at, delta) = (*at, *delta);
+    let mut calls: CallShares = HashMap::default();
+    for (frames, position, delta) in stacks {
+        let (position, delta) = (*position, *delta);
         total += delta;
-        let below = if is_own { at + 1 } else { frames.len() };
-        let from = at.saturating_sub(MAX_ABOVE);
+        let below = if is_own_cost { position + 1 } else { frames.len() };
+        let from = position.saturating_sub(MAX_ABOVE);
         let mut seen: HashSet<u32> = HashSet::default();
         for (i, &frame) in frames.iter().enumerate().take(below).skip(from) {
             if seen.insert(frame) {
-                let known = through.entry(frame).or_insert((0.0, at.saturating_sub(i), i == at, 0));
-                known.0 += delta;
-                known.1 = known.1.min(at.saturating_sub(i));
-                known.3 = known.3.max(i.saturating_sub(at));
+                let entry = through.entry(frame).or_insert((0.0, position.saturating_sub(i), i == position, 0));
+                entry.0 += delta;
+                entry.1 = entry.1.min(position.saturating_sub(i));
+                entry.3 = entry.3.max(i.saturating_sub(position));
             }
             if i > from {
                 *calls.entry((frames[i - 1], frame)).or_default() += delta;
@@ -377,15 +388,15 @@ fn roles_in(stacks: &[(Vec<u32>, usize, f64)], is_own: bool) -> (Roles, Calls, O
         .max_by_key(|(frame, (.., below))| (*below, **frame));
     let deepest = deepest.map(|(frame, _)| *frame);
     let role = |(frame, (delta, above, is_function, _)): (u32, (f64, usize, bool, usize))| {
-        (frame, Role { is_function, above, part: part(delta) })
+        (frame, FrameRole { is_function, above, part: part(delta) })
     };
     let roles = through.into_iter().map(role).collect();
     (roles, calls.into_iter().map(|(call, delta)| (call, part(delta))).collect(), deepest)
 }
 
-/// What each frame is called now: itself, or of one that only the base has, the one of the new side alone that commits made
-/// of it by another name or file. Where several could be it, none is.
-fn twins(stacks: &Stacks, places: &[Place]) -> Vec<u32> {
+/// Returns the current frame of each frame. A frame of the base alone maps to the frame of the new side alone that a
+/// commit made of it by a new name or file. Ambiguous frames map to themselves.
+fn twins(stacks: &Stacks, places: &[FunctionPlace]) -> Vec<u32> {
     let mut is_on = vec![[false; 2]; places.len()];
     for row in &stacks.rows {
         for &frame in stacks.frames_of(row) {
@@ -404,62 +415,62 @@ fn twins(stacks: &Stacks, places: &[Place]) -> Vec<u32> {
             by_alias.entry(alias).or_default()[side].push(frame as u32);
         }
     }
-    let mut found: HashMap<u32, HashSet<u32>> = HashMap::default();
+    let mut twins: HashMap<u32, HashSet<u32>> = HashMap::default();
     for sides in by_alias.values() {
         if let ([old], [new]) = (sides[0].as_slice(), sides[1].as_slice()) {
-            found.entry(*old).or_default().insert(*new);
+            twins.entry(*old).or_default().insert(*new);
         }
     }
-    let twin = |frame: u32| found.get(&frame).filter(|all| all.len() == 1).and_then(|all| all.iter().next().copied());
+    let twin = |frame: u32| twins.get(&frame).filter(|all| all.len() == 1).and_then(|all| all.iter().next().copied());
     (0..places.len() as u32).map(|frame| twin(frame).unwrap_or(frame)).collect()
 }
 
-/// All files and names of a function that commits moved or renamed, by those that the profiles know.
+/// Returns the files and names of a function under which commits moved or renamed it, starting from the profile's own.
 fn aliases(parts: &[String], files: &[usize], moves: &[[(usize, &str); 2]]) -> HashSet<(usize, String)> {
-    let mut known: HashSet<(usize, String)> = HashSet::default();
-    let Some(name) = parts.last() else { return known };
-    known.extend(files.iter().map(|file| (*file, name.clone())));
-    // Each round follows at least one move, or is the last.
-    let mut is_more = !known.is_empty();
+    let mut aliases: HashSet<(usize, String)> = HashSet::default();
+    let Some(name) = parts.last() else { return aliases };
+    aliases.extend(files.iter().map(|file| (*file, name.clone())));
+    // Each round follows at least one move. The last round follows none.
+    let mut is_more = !aliases.is_empty();
     while is_more {
         is_more = false;
         for [from, to] in moves {
             let [from, to] = [from, to].map(|(file, name)| (*file, (*name).to_owned()));
-            is_more |= known.contains(&from) && known.insert(to.clone());
-            is_more |= known.contains(&to) && known.insert(from);
+            is_more |= aliases.contains(&from) && aliases.insert(to.clone());
+            is_more |= aliases.contains(&to) && aliases.insert(from);
         }
     }
-    known
+    aliases
 }
 
-/// How directly a change of this function reaches the cause.
-fn score(role: &Role, change: &FunctionChange, cause: &Cause) -> (f64, Reach) {
+/// Returns the score and the kind of reach for a change of a function with this role.
+fn score(role: &FrameRole, change: &FunctionChange, cause: &Cause) -> (f64, Reach) {
     let weak = |score: f64| if change.is_text { score.min(25.0) } else { score };
     match role {
-        Role { is_function: true, .. } => {
+        FrameRole { is_function: true, .. } => {
             let is_itself = cause.kind == CauseKind::Own || cause.callee.is_some();
             (weak(if is_itself { 100.0 } else { 90.0 }), Reach::OwnLines)
         }
-        Role { above: 0, part, .. } => (weak(40.0 + 52.0 * part), Reach::Callee),
-        // Its cause is a call by this function: what it passes on may be more.
-        Role { above: 1, part, .. } if cause.caller.is_some() => {
+        FrameRole { above: 0, part, .. } => (weak(40.0 + 52.0 * part), Reach::Callee),
+        // The cause is a call by this function, and the function may now pass on more work.
+        FrameRole { above: 1, part, .. } if cause.caller.is_some() => {
             (weak(if change.has_loop { 85.0 } else { 48.0 } * part.max(0.5)), Reach::Caller)
         }
-        Role { above, part, .. } => {
+        FrameRole { above, part, .. } => {
             let base = if change.has_loop { 62.0 } else { 42.0 };
             (weak(base * part.sqrt() - *above as f64), Reach::Caller)
         }
     }
 }
 
-/// True if a function of the profiles lies in a dependency of this name.
-fn lies_in(place: &Place, dependency: &str) -> bool {
+/// Returns true if a function of the profiles lies in a dependency of this name.
+fn lies_in(place: &FunctionPlace, dependency: &str) -> bool {
     let path = place.path.replace('\\', "/");
     let spelled = [dependency.to_owned(), dependency.replace('-', "_")];
     spelled.iter().any(|name| {
         let in_path = place.is_dependency
-            && path.match_indices(name.as_str()).any(|(at, _)| {
-                let (before, after) = (&path[..at], &path[at + name.len()..]);
+            && path.match_indices(name.as_str()).any(|(start, _)| {
+                let (before, after) = (&path[..start], &path[start + name.len()..]);
                 let is_version = |rest: &str| rest.starts_with(|c: char| c.is_ascii_digit());
                 (before.is_empty() || before.ends_with('/'))
                     && (after.starts_with(['/', '@']) || after.strip_prefix('-').is_some_and(is_version))

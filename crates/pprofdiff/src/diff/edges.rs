@@ -12,9 +12,9 @@ use super::selection::mean;
 use super::top::{Sort, Top, TopRow};
 use super::{Frames, Measure, Pair, Summary};
 use crate::Result;
+use pprofdiff_profile::cancellation::{Checkpointer, checkpointed};
 use pprofdiff_profile::interner::Interner;
 use pprofdiff_profile::random::{FastState, HashMap};
-use pprofdiff_profile::work::{Pace, paced};
 
 /// The direction of an edge, as seen from a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -150,16 +150,16 @@ impl Measure {
             })
         };
         let mut next = vec![0; 2 * nodes.len() + 1];
-        paced(&all).flat_map(|&call| ends_of(call)).for_each(|(group, _)| next[group + 1] += 1);
+        checkpointed(&all).flat_map(|&call| ends_of(call)).for_each(|(group, _)| next[group + 1] += 1);
         (1..next.len()).for_each(|group| next[group] += next[group - 1]);
         let mut edges = vec![Edge::EMPTY; next.last().copied().unwrap_or(0)];
-        for (&call, weight) in paced(all.iter().zip(weights)) {
+        for (&call, weight) in checkpointed(all.iter().zip(weights)) {
             for (group, edge) in ends_of(call) {
                 edges[next[group]] = Edge { weight, ..edge };
                 next[group] += 1;
             }
         }
-        let mut pace = Pace::default();
+        let mut pace = Checkpointer::default();
         for group in edges.chunk_by_mut(|a, b| (a.node, a.relation) == (b.node, b.relation)) {
             group.sort_unstable_by(|a, b| {
                 pace.step(1);

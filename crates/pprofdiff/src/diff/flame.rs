@@ -30,7 +30,7 @@ use super::normalize::Scales;
 use super::stacks::Stacks;
 use super::tree::TreeStacks;
 use super::{Frames, Measure, Pair, Status, Summary};
-use pprofdiff_profile::work::Pace;
+use pprofdiff_profile::cancellation::Checkpointer;
 
 /// The direction of a flame graph, and its limits.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -332,7 +332,7 @@ fn grow<S: BoxSource>(source: &mut S, options: &FlameOptions) -> Grown {
     let (mut nodes, mut places) = (vec![node(0, FlameFrame::Root, 0, all)], vec![position]);
     let mut heap = BinaryHeap::from([HeapNode { share: 1.0, node: 0 }]);
     let (mut kept, mut widest) = (0, 0.0f64);
-    let mut pace = Pace::default();
+    let mut pace = Checkpointer::default();
     // The root is not a frame, so it does not count.
     while kept <= options.max_frames
         && let Some(HeapNode { node: parent, .. }) = heap.pop()

@@ -21,10 +21,10 @@ use super::texts;
 use crate::{Error, ErrorKind, Result};
 pub(crate) use input::{Innermost, InputFrames};
 use pprofdiff_profile::Profile;
+use pprofdiff_profile::cancellation::checkpointed;
 use pprofdiff_profile::columns::{NONE, StringId};
 use pprofdiff_profile::interner::{Found, Index, Interner};
 use pprofdiff_profile::random::{FastState, HashMap, HashSet};
-use pprofdiff_profile::work::paced;
 
 /// The hasher of frames and texts. All inputs of a view share it, so that their hashes can be compared. It is seeded
 /// once per process.
@@ -329,7 +329,7 @@ impl Frames {
         let hash_of = |(m, i): (u32, u32)| inputs[m as usize].texts.texts[i as usize].hash;
         for ((m, input), input_frames) in inputs.iter().enumerate().zip(input_frames) {
             let mut common = Vec::with_capacity(input.texts.texts.len());
-            for i in paced(0..input.texts.texts.len() as u32) {
+            for i in checkpointed(0..input.texts.texts.len() as u32) {
                 let place = (m as u32, i);
                 let hash = hash_of(place);
                 let same = |n: u32| {
@@ -344,7 +344,7 @@ impl Frames {
             }
             let text = |id: u32| common[id as usize];
             let mut translation = Vec::with_capacity(input.len());
-            for f in paced(&input_frames) {
+            for f in checkpointed(&input_frames) {
                 let frame = FrameContent { name: text(f.name), file: text(f.file), mapping: text(f.mapping), ..*f };
                 translation.push(frames.number(frame));
             }
@@ -492,7 +492,7 @@ impl Frames {
             if !files.values().any(|is_library| *is_library) {
                 continue;
             }
-            for (&name, file) in paced(functions.name.iter().zip(&functions.file)) {
+            for (&name, file) in checkpointed(functions.name.iter().zip(&functions.file)) {
                 *only_libraries.entry(profile.string(name)).or_insert(true) &= files[file];
             }
         }

@@ -198,9 +198,9 @@ pub(crate) fn clean_path(path: &[u8]) -> Option<Vec<u8>> {
 /// The first input that uses a mapping determines its position. As in pprof and in a written diff, a mapping counts as
 /// used if a sample with a value refers to it. The first mapping of the first input always counts.
 pub(crate) fn address_shifts(profiles: &[&Profile]) -> Vec<Vec<u64>> {
-    type MappingKey<'p> = (u64, u64, &'p [u8]);
-    let mut starts: HashMap<MappingKey<'_>, u64, QualityState> = HashMap::default();
-    fn key(p: &Profile, mapping: u32) -> MappingKey<'_> {
+    type MappingIdentity<'p> = (u64, u64, &'p [u8]);
+    let mut starts: HashMap<MappingIdentity<'_>, u64, QualityState> = HashMap::default();
+    fn key(p: &Profile, mapping: u32) -> MappingIdentity<'_> {
         let (size, offset, name) = p.mapping_key(mapping);
         (size, offset, p.string(name))
     }

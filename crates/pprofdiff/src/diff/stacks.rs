@@ -14,10 +14,10 @@ use super::labels::KnownTexts;
 use super::texts::{self, TextInterner};
 use super::walk::{SampleLocations, SampleVisitor, Walk};
 use super::{Frames, Measure, Pair, Status, Summary};
+use pprofdiff_profile::cancellation::{Checkpointer, checkpointed};
 use pprofdiff_profile::interner::{Found, Index, Interner, Sequences};
 use pprofdiff_profile::random::{QualityState, RandomState};
 use pprofdiff_profile::samples::{LabelValue, Sample};
-use pprofdiff_profile::work::{Pace, paced};
 use pprofdiff_profile::{Profile, parallel};
 
 /// One distinct stack.
@@ -141,7 +141,7 @@ impl StackTable {
         let mut unknown = Vec::new();
         // Two snapshots of one process usually have their samples in the same order.
         let mut next = 0;
-        for (i, sample) in paced(samples.iter().enumerate()) {
+        for (i, sample) in checkpointed(samples.iter().enumerate()) {
             let stack = match hashes.get(next) {
                 Some(&hash) if hash == sample.hash => Some(next),
                 _ => index.find(sample.hash as u64, |n| hashes[n as usize] == sample.hash).map(|n| n as usize),
@@ -323,7 +323,7 @@ impl Stacks {
         chains: impl IntoIterator<Item = (Vec<u32>, (Option<i64>, Option<i64>))>,
     ) -> Stacks {
         let (mut rows, mut all) = (Vec::new(), Vec::new());
-        for (chain, (base, new)) in paced(chains) {
+        for (chain, (base, new)) in checkpointed(chains) {
             let start = all.len();
             all.extend(chain);
             let exact = Pair { base: base.unwrap_or_default(), new: new.unwrap_or_default() };
@@ -372,7 +372,7 @@ impl Stacks {
         for (i, &f) in by_name.iter().enumerate() {
             rank[f as usize] = i as u32;
         }
-        let mut pace = Pace::default();
+        let mut pace = Checkpointer::default();
         rows.sort_unstable_by(|a, b| {
             pace.step(1);
             let delta = |r: &StackRow| Reverse(r.weight.delta().unsigned_abs());

@@ -9,7 +9,7 @@ use super::filter::{Compiled, FilterKind, Filtered};
 use super::normalize::{Normalize, Scales};
 use super::{Diff, Query};
 use crate::{Error, Result};
-use pprofdiff_profile::shared::{Fields, Merger, Part, pack};
+use pprofdiff_profile::shared::{Fields, MergePart, Merger, pack};
 use pprofdiff_profile::{Profile, WriteOptions};
 
 impl Diff {
@@ -68,7 +68,7 @@ impl Diff {
         let mut merger = Merger::new(&diff.types);
         for (m, plan) in diff.inputs.iter().zip(&plans) {
             let selection = Filtered { profile: &m.profile, plan };
-            merger.add(Part {
+            merger.add(MergePart {
                 profile: &m.profile,
                 index: m.index,
                 side: m.part,

@@ -1,77 +1,84 @@
-//! From what the search found to an account: every stack belongs to one cause at most, and what is said of a cause is what
-//! its stacks measure. So with the amount of work, what answers to causes elsewhere and the rest, causes add up to the whole
-//! difference, in the sample type's unit:
+//! The account: turns the results of the search into causes whose deltas add up. Each stack belongs to at most one
+//! cause, and a cause reports only what its stacks measure. Together with the amount of work, the consequences of
+//! causes elsewhere, and the rest, the causes add up to the whole difference, in the sample type's unit:
 //!
 //! ```text
 //! new - base = (scale - 1) base  +  sum over causes of (new - scale base)  +  the same of consequences  +  of the rest
 //! ```
 //!
-//! The search decides which sets are causes, and in which order; nothing that it lacks or expects is said.
+//! The search selects the causes and their order. Its model's expected values are never reported.
 
 use std::sync::OnceLock;
 
 use super::answer::Account;
 use super::attribution::{Attribution, CauseCandidate, CauseKind, Description};
-use super::evidence::rows::{Kind, Rows, Stacks};
-use super::evidence::sets::{Key, Sets, grouped};
+use super::evidence::rows::{StackRows, Stacks, ValueKind};
+use super::evidence::sets::{SetKey, Sets, grouped};
 use super::naming::rounded;
-use super::search::{Found, known_variance, variance_of};
+use super::search::{SearchResult, known_variance, variance_of};
 use crate::statistics::counts::{LEVEL, between_run_variance, penalised};
 use crate::statistics::distributions::{normal_tail, student_tail};
+use pprofdiff_profile::cancellation::checkpointed;
 use pprofdiff_profile::columns::NONE;
 use pprofdiff_profile::random::HashMap;
-use pprofdiff_profile::work::paced;
 
-/// What a cause is named by must have changed as a whole by this part of the cause, or the name says something false.
+/// Minimum change of everything that a cause's name covers, as a fraction of the cause's change. Below it, the name
+/// would be misleading.
 pub(super) const MIN_PART_OF_WHOLE: f64 = 0.35;
-/// What the penalised deviance of something that nothing touched exceeds one time in a hundred.
+/// Penalised deviance that an unchanged set exceeds by chance one time in a hundred: the 99% quantile of chi-squared
+/// with one degree of freedom.
 const CERTAIN: f64 = 6.63;
 
-/// What is left of a difference is large from this part of the total, and more than sampling explains from this deviance.
+/// A rest is unexplained if it exceeds [`LARGE_REST`] as a fraction of the total, and [`MORE_THAN_SAMPLING`] as a
+/// deviance from sampling error alone.
 const LARGE_REST: f64 = 0.1;
 const MORE_THAN_SAMPLING: f64 = 9.0;
 
-/// Stacks with the names of the base, before calls were left out of them that one side has inlined or that changed places.
+/// The original stacks with the base's names, before the rules removed inlined calls and cost that moved.
 #[derive(Default)]
 pub(super) struct Uncut {
     pub stacks: Stacks,
     pub values: Vec<[f64; 2]>,
-    /// By frame: true if it is part of its callers on one side.
+    /// By frame: true if the frame is inlined into its callers on one side.
     pub is_folded: Vec<bool>,
-    /// By frame: the stacks that have it, once they are asked for.
-    of_frames: OnceLock<(Vec<u32>, Vec<usize>)>,
+    /// By frame: the stacks that contain it. Built on first use.
+    stacks_by_frame: OnceLock<(Vec<u32>, Vec<usize>)>,
 }
 
 impl Uncut {
-    pub(super) fn of(rows: &Rows) -> Uncut {
+    pub(super) fn of(rows: &StackRows) -> Uncut {
         let mut stacks = Stacks::with_room_for(&rows.stacks);
         (0..rows.rows.len()).for_each(|row| {
             stacks.push(rows.stack(row).iter().copied());
         });
         let values = rows.rows.iter().map(|row| row.values).collect();
-        Uncut { stacks, values, is_folded: vec![false; rows.names.len()], of_frames: OnceLock::new() }
+        Uncut { stacks, values, is_folded: vec![false; rows.names.len()], stacks_by_frame: OnceLock::new() }
     }
 
-    /// The stacks that have a function, in order, with what both sides have of each.
+    /// Returns the stacks that contain a function, in order, with the values of both sides.
     pub(super) fn stacks_of(&self, function: u32) -> impl Iterator<Item = (&[u32], [f64; 2])> {
-        let (stacks, ends) = self.of_frames.get_or_init(|| {
+        let (stacks, ends) = self.stacks_by_frame.get_or_init(|| {
             let pairs =
                 || (0..self.stacks.len() as u32).flat_map(|i| self.stacks.get(i).iter().map(move |&f| (f as usize, i)));
             grouped(self.is_folded.len(), pairs)
         });
         let stacks = &stacks[ends[function as usize]..ends[function as usize + 1]];
-        // Of recursion once.
-        paced(stacks.chunk_by(|a, b| a == b).map(|of| (self.stacks.get(of[0]), self.values[of[0] as usize])))
+        // A recursive function is listed once per stack.
+        checkpointed(
+            stacks
+                .chunk_by(|a, b| a == b)
+                .map(|same_stack| (self.stacks.get(same_stack[0]), self.values[same_stack[0] as usize])),
+        )
     }
 
-    /// What both sides have of those stacks with a function that `holds` says.
+    /// Returns the sum, by side, of a function's stacks for which `holds` returns true.
     pub(super) fn sum(&self, function: u32, holds: impl Fn(&[u32]) -> bool) -> [f64; 2] {
-        let of = self.stacks_of(function).filter(|(stack, _)| holds(stack));
-        of.fold([0.0; 2], |sum, (_, v)| [sum[0] + v[0], sum[1] + v[1]])
+        let matching = self.stacks_of(function).filter(|(stack, _)| holds(stack));
+        matching.fold([0.0; 2], |sum, (_, v)| [sum[0] + v[0], sum[1] + v[1]])
     }
 
-    /// What a plain table has of a function, or of the calls of it.
-    pub(super) fn of_function(&self, function: u32, caller: Option<u32>) -> [f64; 2] {
+    /// Returns the cost of a function, or of one caller's calls of it, as a plain table would show it.
+    pub(super) fn function_cost(&self, function: u32, caller: Option<u32>) -> [f64; 2] {
         match caller {
             Some(caller) => self.sum(function, |stack| stack.windows(2).any(|w| (w[0], w[1]) == (caller, function))),
             None => self.sum(function, |_| true),
@@ -79,52 +86,52 @@ impl Uncut {
     }
 }
 
-/// A cause as its stacks measure it.
-pub(super) struct Entry {
-    /// The set whose noise it has.
+/// A cause, as its stacks measure it.
+pub(super) struct CauseEntry {
+    /// The set that determines the noise of this cause.
     pub set: usize,
-    pub of: Description,
-    /// The stacks that no other cause has.
+    pub subject: Description,
+    /// The stacks of this cause. No other cause has them.
     pub rows: Vec<u32>,
-    /// What they have in all runs of either side.
+    /// The values of these stacks, summed over all runs of each side.
     pub values: [f64; 2],
     pub score: f64,
-    /// Functions of which the cause's own name has stacks, too, which belong to other causes.
+    /// Functions of other causes. Some stacks that match this cause's name belong to these causes.
     pub others: Vec<u32>,
-    /// The parts that it is made up of, with what they have of its stacks.
+    /// The merged parts of this cause, with their values within its stacks.
     pub parts: Vec<(Description, [f64; 2])>,
-    /// How much of the change of garbage collection is its, in all runs of the new side.
+    /// The cause's share in the change of garbage collection, summed over all runs of the new side.
     pub garbage: Option<f64>,
 }
 
-impl Entry {
-    /// Without any stacks.
-    pub(super) fn of(set: usize, of: Description) -> Entry {
+impl CauseEntry {
+    /// Creates an entry without stacks.
+    pub(super) fn of(set: usize, subject: Description) -> CauseEntry {
         let (rows, others, parts) = (Vec::new(), Vec::new(), Vec::new());
-        Entry { set, of, rows, values: [0.0; 2], score: 0.0, others, parts, garbage: None }
+        CauseEntry { set, subject, rows, values: [0.0; 2], score: 0.0, others, parts, garbage: None }
     }
 }
 
-/// What causes are measured with.
+/// The context for measuring causes: the rows, the search's results and the options.
 pub(super) struct Books<'a> {
-    pub rows: &'a Rows,
+    pub rows: &'a StackRows,
     pub sets: &'a Sets,
-    pub found: &'a Found,
+    pub search: &'a SearchResult,
     pub attribution: &'a Attribution<'a>,
     pub uncut: &'a Uncut,
-    /// What the same runs allocated, if their heap profiles were given.
-    pub heap: Option<&'a Rows>,
-    /// By frame of the base: what it is called on the new side.
+    /// The allocations of the same runs, if their heap profiles were given.
+    pub heap: Option<&'a StackRows>,
+    /// By frame of the base: the frame with its name on the new side.
     pub renamed: &'a HashMap<u32, u32>,
-    /// The least change that is a cause, as a part of the total.
+    /// Minimum change of a cause, as a fraction of the total.
     pub min_effect: f64,
-    /// What all of the new side would have to all of the base if both did the same work, or what is given.
+    /// The expected ratio of all new runs to all base runs: the ratio of the numbers of runs, times `--ops` if given.
     pub exposure: f64,
-    /// What it has more by the amount of work; the exposure where nothing is done.
+    /// The ratio at the estimated amount of work; equal to `exposure` for a level, which does not depend on work.
     pub scale: f64,
-    /// True if the amount of work is known.
+    /// True if the amount of work was given.
     pub is_given: bool,
-    /// True of what there is, and not of what is done.
+    /// True if the sample type measures a level instead of activity.
     pub is_level: bool,
     /// True if a library was rewritten.
     pub is_rewritten: bool,
@@ -132,16 +139,16 @@ pub(super) struct Books<'a> {
 
 impl Books<'_> {
     pub(super) fn sum(&self, rows: &[u32]) -> [f64; 2] {
-        let of = |side: usize| rows.iter().map(|&row| self.rows.rows[row as usize].values[side]).sum();
-        [of(0), of(1)]
+        let side_sum = |side: usize| rows.iter().map(|&row| self.rows.rows[row as usize].values[side]).sum();
+        [side_sum(0), side_sum(1)]
     }
 
-    /// The change of values beside the amount of work, in those of the new runs.
+    /// Returns the change at equal work, summed over the new runs.
     pub(super) fn delta(&self, [base, new]: [f64; 2]) -> f64 {
         new - self.scale * base
     }
 
-    /// The penalised deviance of rows of a set.
+    /// Returns the penalised deviance of some of a set's rows.
     pub(super) fn score(&self, set: usize, rows: &[u32]) -> f64 {
         let v = self.sum(rows);
         let q: f64 = rows.iter().map(|&row| self.rows.rows[row as usize].variance).sum();
@@ -150,20 +157,21 @@ impl Books<'_> {
         if b + n <= 0.0 {
             return 0.0;
         }
-        penalised(b, n, self.scale, variance_of(self.rows, self.found.tau2.of(self.sets, set), [b, n]))
+        penalised(b, n, self.scale, variance_of(self.rows, self.search.tau2.of(self.sets, set), [b, n]))
     }
 
-    /// True if rows of a set are a cause by themselves.
+    /// Returns true if some rows of a set qualify as a cause on their own.
     pub(super) fn is_cause(&self, set: usize, rows: &[u32]) -> bool {
         let total = self.rows.total();
         let floor = self.min_effect * (self.scale * total[0] + total[1]) / 2.0;
         self.delta(self.sum(rows)).abs() > floor
-            && self.score(set, rows) > self.found.threshold + self.sets.sets[set].price
+            && self.score(set, rows) > self.search.threshold + self.sets.sets[set].price
     }
 
-    /// Gives each stack to the narrowest of the causes that hold it; of equals to the first. What is no cause by the stacks
-    /// that it has then, or what a plain table contradicts, is none, and its stacks are the others'.
-    pub(super) fn settle(&self, mut candidates: Vec<CauseCandidate>) -> Vec<Entry> {
+    /// Assigns each stack to the narrowest cause that contains it; among equals, to the first. Then drops the smallest
+    /// candidate that no longer qualifies with its remaining stacks, or that a plain table contradicts, and repeats.
+    /// The stacks of a dropped candidate go to the remaining candidates.
+    pub(super) fn settle(&self, mut candidates: Vec<CauseCandidate>) -> Vec<CauseEntry> {
         loop {
             let width = |candidate: &CauseCandidate| {
                 let [base, new] = self.sum(&candidate.rows);
@@ -175,7 +183,7 @@ impl Books<'_> {
             for candidate in order {
                 candidates[candidate].rows.iter().for_each(|&row| owner[row as usize] = candidate as u32);
             }
-            let own = |candidate: usize| -> Vec<u32> {
+            let own_rows = |candidate: usize| -> Vec<u32> {
                 candidates[candidate]
                     .rows
                     .iter()
@@ -185,20 +193,22 @@ impl Books<'_> {
             };
             let others = |candidate: usize| -> Vec<u32> {
                 let owners = candidates[candidate].rows.iter().map(|&row| owner[row as usize] as usize);
-                let mut others: Vec<u32> =
-                    owners.filter(|of| *of != candidate).filter_map(|of| candidates[of].of.function).collect();
+                let mut others: Vec<u32> = owners
+                    .filter(|owner_number| *owner_number != candidate)
+                    .filter_map(|owner_number| candidates[owner_number].subject.function)
+                    .collect();
                 others.sort_unstable();
                 others.dedup();
                 others
             };
-            let entries: Vec<Option<Entry>> = (0..candidates.len())
+            let entries: Vec<Option<CauseEntry>> = (0..candidates.len())
                 .map(|candidate| {
-                    let entry = self.entry(&candidates[candidate], own(candidate))?;
-                    // To leave out a function that is in its own stacks would leave these out.
+                    let entry = self.entry(&candidates[candidate], own_rows(candidate))?;
+                    // Ignoring a function that occurs in the cause's own stacks would hide these stacks as well.
                     let is_own =
                         |frame: &u32| entry.rows.iter().any(|&row| self.rows.stack(row as usize).contains(frame));
                     let others = others(candidate).into_iter().filter(|frame| !is_own(frame)).collect();
-                    Some(Entry { others, ..entry })
+                    Some(CauseEntry { others, ..entry })
                 })
                 .collect();
             let size = |candidate: &usize| candidates[*candidate].delta.abs();
@@ -210,105 +220,116 @@ impl Books<'_> {
         }
     }
 
-    /// A cause of these stacks of a candidate, if they make one and what it would say is true.
-    fn entry(&self, candidate: &CauseCandidate, rows: Vec<u32>) -> Option<Entry> {
-        if self.is_cause(candidate.set, &rows) { self.said(candidate, rows) } else { None }
+    /// Returns the cause that a candidate makes of these stacks, if they qualify and its description is true.
+    fn entry(&self, candidate: &CauseCandidate, rows: Vec<u32>) -> Option<CauseEntry> {
+        if self.is_cause(candidate.set, &rows) { self.describe(candidate, rows) } else { None }
     }
 
-    /// What is said of these stacks of a candidate, if it is true.
-    pub(super) fn said(&self, candidate: &CauseCandidate, mut rows: Vec<u32>) -> Option<Entry> {
-        let mut of = candidate.of.clone();
-        if let (Some(function), Some(caller), None) = (of.function, of.caller, of.label)
+    /// Describes these stacks of a candidate. Returns `None` if every description would be false.
+    pub(super) fn describe(&self, candidate: &CauseCandidate, mut rows: Vec<u32>) -> Option<CauseEntry> {
+        let mut description = candidate.subject.clone();
+        if let (Some(function), Some(caller), None) = (description.function, description.caller, description.label)
             && self.rows.is_system(function)
             && !self.rows.is_system(caller)
         {
-            // What the runtime does is done by who calls it.
-            of = Description {
+            // The runtime works on behalf of its caller.
+            description = Description {
                 function: Some(caller),
                 callee: Some(function),
                 caller: None,
                 kind: CauseKind::Calls,
-                ..of
+                ..description
             };
         }
         let change = self.delta(self.sum(&rows));
         let goes_along = |whole: [f64; 2]| self.delta(whole) * change.signum() >= MIN_PART_OF_WHOLE * change.abs();
         let mut callees = Vec::new();
-        if let (CauseKind::Own, Some(function)) = (of.kind, of.function) {
-            self.name_callee(&mut of, function, candidate.set, &mut rows);
+        if let (CauseKind::Own, Some(function)) = (description.kind, description.function) {
+            self.name_callee(&mut description, function, candidate.set, &mut rows);
             let is_own =
                 |stack: &[u32]| stack.iter().rev().find(|&&frame| !self.rows.is_system(frame)) == Some(&function);
             let is_leaf = |stack: &[u32]| stack.last() == Some(&function);
-            if of.kind == CauseKind::Own
+            if description.kind == CauseKind::Own
                 && !goes_along(self.uncut.sum(function, |stack| is_own(stack) || is_leaf(stack)))
             {
-                of.kind = CauseKind::Calls;
+                description.kind = CauseKind::Calls;
             }
-            if of.kind == CauseKind::Calls && of.callee.is_none() {
+            if description.kind == CauseKind::Calls && description.callee.is_none() {
                 callees = self.callees(function, &rows);
-                of.caller = of.caller.filter(|_| callees.is_empty());
+                description.caller = description.caller.filter(|_| callees.is_empty());
             }
         }
-        if let (None, Some(function)) = (of.label, of.function) {
-            let whole = match of.callee {
-                Some(callee) => self.uncut.of_function(callee, Some(function)),
-                // What is its own, or one of its callers, says so of all calls of it.
-                None if of.kind == CauseKind::Own => self.sum(&candidate.rows),
-                None => self.uncut.of_function(function, of.caller),
+        if let (None, Some(function)) = (description.label, description.function) {
+            let whole = match description.callee {
+                Some(callee) => self.uncut.function_cost(callee, Some(function)),
+                // "self" describes all calls of the function, whoever calls it.
+                None if description.kind == CauseKind::Own => self.sum(&candidate.rows),
+                None => self.uncut.function_cost(function, description.caller),
             };
-            let other = match of.kind {
+            let opposite = match description.kind {
                 CauseKind::Added => Some(0),
                 CauseKind::Removed => Some(1),
                 _ => None,
             };
-            let one_sided = other.map(|side| whole[side]);
-            let is_cut = other.is_some_and(|side| self.rows.may_have(of.callee.unwrap_or(function), side));
-            // Where stacks end at the program's last function, not all calls of the system's are known.
+            let one_sided = opposite.map(|side| whole[side]);
+            let is_cut = opposite.is_some_and(|side| self.rows.may_have(description.callee.unwrap_or(function), side));
+            // If stacks end at the program's last function, some calls of system functions are missing.
             let is_known = !(self.rows.runtime.trim_library_leaves && self.rows.is_system(function));
-            if is_cut || one_sided.is_some_and(|other| other > 0.0 || !is_known) {
-                of.kind = CauseKind::Calls;
+            if is_cut || one_sided.is_some_and(|opposite| opposite > 0.0 || !is_known) {
+                description.kind = CauseKind::Calls;
             }
             if !goes_along(whole) {
-                // A call may go through what one side has inlined; then what is called says it.
-                let may =
-                    of.caller.is_some() && of.callee.is_none() && goes_along(self.uncut.of_function(function, None));
-                if !may {
+                // One side may have inlined part of the call. Then naming the callee alone is true.
+                let is_callee_true = description.caller.is_some()
+                    && description.callee.is_none()
+                    && goes_along(self.uncut.function_cost(function, None));
+                if !is_callee_true {
                     return None;
                 }
-                (of.caller, of.kind) = (None, CauseKind::Calls);
-                of.chain.clear();
+                (description.caller, description.kind) = (None, CauseKind::Calls);
+                description.chain.clear();
             }
         } else if !goes_along(self.sum(&candidate.rows)) {
             return None;
         }
         let v = self.sum(&rows);
-        // A label, or a chain of calls, that one side has all but nothing of came or went only if it has nothing.
-        let is_false = of.kind == CauseKind::Added && v[0] > 0.0 || of.kind == CauseKind::Removed && v[1] > 0.0;
-        of.kind = if is_false { CauseKind::Calls } else { of.kind };
-        let instead = of.function.filter(|_| of.label.is_none() && of.callee.is_none() && candidate.parts.is_empty());
-        if let Some(parts) = instead.and_then(|function| self.instead(function, self.sum(&rows))) {
-            let kind = if of.kind == CauseKind::Own { CauseKind::Calls } else { of.kind };
+        // A set counts as added or removed with up to 2% on the opposite side. Reports need exactly zero.
+        let is_false =
+            description.kind == CauseKind::Added && v[0] > 0.0 || description.kind == CauseKind::Removed && v[1] > 0.0;
+        description.kind = if is_false { CauseKind::Calls } else { description.kind };
+        let instead = description
+            .function
+            .filter(|_| description.label.is_none() && description.callee.is_none() && candidate.parts.is_empty());
+        if let Some(parts) = instead.and_then(|function| self.replacement(function, self.sum(&rows))) {
+            let kind = if description.kind == CauseKind::Own { CauseKind::Calls } else { description.kind };
             let (v, score) = (self.sum(&rows), self.score(candidate.set, &rows));
-            return Some(Entry {
+            return Some(CauseEntry {
                 values: v,
                 score,
                 parts,
                 rows,
-                ..Entry::of(candidate.set, Description { kind, ..of })
+                ..CauseEntry::of(candidate.set, Description { kind, ..description })
             });
         }
-        let parts = candidate.parts.iter().map(|(part, of_part)| {
-            let own: Vec<u32> = of_part.iter().copied().filter(|row| rows.binary_search(row).is_ok()).collect();
-            (part.clone(), self.sum(&own))
+        let parts = candidate.parts.iter().map(|(part, part_rows)| {
+            let own_rows: Vec<u32> = part_rows.iter().copied().filter(|row| rows.binary_search(row).is_ok()).collect();
+            (part.clone(), self.sum(&own_rows))
         });
         let parts = parts.filter(|(_, v)| v[0] + v[1] > 0.0).chain(callees).collect();
-        Some(Entry { values: v, score: self.score(candidate.set, &rows), parts, rows, ..Entry::of(candidate.set, of) })
+        Some(CauseEntry {
+            values: v,
+            score: self.score(candidate.set, &rows),
+            parts,
+            rows,
+            ..CauseEntry::of(candidate.set, description)
+        })
     }
 
-    /// How much of a change is that of the count, and how much that of each: logarithms of the factors, which add up
-    /// exactly (LMDI, Ang 2004). Only where count and cost are two measurements.
-    pub(super) fn split(&self, entry: &Entry) -> Option<[f64; 4]> {
-        if self.rows.kind == Kind::Sampled {
+    /// Splits a change into the shares of count and unit cost: `[count share, unit share, count factor, unit factor]`.
+    /// The logarithms of the factors add up exactly (LMDI, Ang 2004). Returns `None` if count and cost are one
+    /// measurement.
+    pub(super) fn split(&self, entry: &CauseEntry) -> Option<[f64; 4]> {
+        if self.rows.kind == ValueKind::Sampled {
             return None;
         }
         let c = [0, 1].map(|s| entry.rows.iter().map(|&r| self.rows.rows[r as usize].counts[s]).sum::<f64>());
@@ -322,8 +343,8 @@ impl Books<'_> {
         (whole.abs() > 1e-6).then(|| [count.ln() / whole, unit.ln() / whole, count, unit])
     }
 
-    /// The whole difference by where it belongs, of a mean run of the new side.
-    pub(super) fn account(&self, entries: &[Entry]) -> Account {
+    /// Returns the parts of the whole difference, for a mean run of the new side.
+    pub(super) fn account(&self, entries: &[CauseEntry]) -> Account {
         let [m0, m1] = self.rows.runs.map(|m| m as f64);
         let [base, new] = self.rows.all();
         let mut is_open: Vec<bool> = self.rows.rows.iter().map(|row| !row.background).collect();
@@ -336,7 +357,7 @@ impl Books<'_> {
         let work = (self.scale / m1 - 1.0 / m0) * base;
         let causes = entries.iter().map(|entry| self.delta(entry.values)).sum::<f64>() / m1;
         let consequences = self.delta(self.sum(&background)) / m1;
-        // Rounded as all that is said; what is left is what these leave.
+        // Rounds like all results. The rest is computed from the rounded parts, so that they add up.
         let [delta, work, causes, consequences] = [delta, work, causes, consequences].map(rounded);
         let tau2 = self.tau2_of_all();
         let rest = rounded(delta - work - causes - consequences);
@@ -347,18 +368,18 @@ impl Books<'_> {
             consequences,
             garbage: rounded(self.delta(self.garbage()) / m1),
             rest,
-            // Of negative values nobody knows.
+            // The sampling error of negative values is unknown.
             by_chance: self.deviance_of(&open, tau2) < LEVEL && self.rows.negative == [0.0; 2],
             unexplained: rest.abs() > LARGE_REST * (base / m0).max(new / m1)
                 && self.deviance_of(&open, 0.0) > MORE_THAN_SAMPLING,
-            // What answers to causes elsewhere varies as single functions do.
-            consequences_by_chance: self.deviance_of(&background, self.found.tau * self.found.tau) < CERTAIN,
+            // Consequences vary like the cost of a single function.
+            consequences_by_chance: self.deviance_of(&background, self.search.tau * self.search.tau) < CERTAIN,
             p: self.p_of_total().map(rounded),
         }
     }
 
-    /// How probable the difference of the totals is by chance, two-sided: of several runs by what these differ by (Student's),
-    /// of one pair by what is known of other programs.
+    /// Returns the two-sided p-value of the difference of the totals. Several runs per side measure the variation
+    /// (Student's t). One pair uses the known variance of other programs.
     fn p_of_total(&self) -> Option<f64> {
         let (m, total) = (self.rows.runs, self.rows.total());
         let q: f64 = self.rows.rows.iter().map(|row| row.variance).sum();
@@ -390,15 +411,16 @@ impl Books<'_> {
         Some(p.min(1.0))
     }
 
-    /// The variance between runs of the widest of the sets.
+    /// Returns the variance between runs of the widest set.
     fn tau2_of_all(&self) -> f64 {
-        let wide = (0..self.sets.len()).filter(|&set| matches!(self.sets.sets[set].key, Key::Node(_) | Key::Edge(..)));
+        let wide =
+            (0..self.sets.len()).filter(|&set| matches!(self.sets.sets[set].key, SetKey::Node(_) | SetKey::Edge(..)));
         let value = |set: &usize| self.sets.sets[*set].values[0] + self.sets.sets[*set].values[1];
         let widest = wide.max_by(|a, b| value(a).total_cmp(&value(b)).then(b.cmp(a)));
-        widest.map_or(self.found.tau * self.found.tau, |set| self.found.tau2.of(self.sets, set))
+        widest.map_or(self.search.tau * self.search.tau, |set| self.search.tau2.of(self.sets, set))
     }
 
-    /// The penalised deviance of rows together, which differ between runs by such a variance.
+    /// Returns the penalised deviance of the sum of rows whose variance between runs is `tau2`.
     pub(super) fn deviance_of(&self, rows: &[u32], tau2: f64) -> f64 {
         let v = self.sum(rows);
         let q: f64 = rows.iter().map(|&row| self.rows.rows[row as usize].variance).sum();

@@ -1,32 +1,32 @@
-//! How many functions show that both sides did the same work, each by itself: their own cost did not change, and none of
-//! them calls another. One function alone may have changed with the amount of work.
+//! Counts the functions that independently show that both sides did the same work: their own cost is unchanged, and
+//! they do not call each other. A single function may have changed together with the amount of work.
 
 use std::collections::BTreeSet;
 
-use super::evidence::rows::Rows;
+use super::evidence::rows::StackRows;
 use super::evidence::sets::Sets;
-use super::search::Found;
+use super::search::SearchResult;
 
-/// The fewest functions that show the same work.
+/// Minimum number of functions that prove the same work.
 pub(super) const ENOUGH: usize = 3;
-/// The fewest events of such a function, both sides together.
+/// Minimum number of events of such a function, on both sides together.
 const MIN_EVENTS: f64 = 20.0;
 
-/// Returns the number of functions whose own cost is the same on both sides at this amount of work, and of which none calls
-/// another.
-pub(super) fn independent_witnesses(rows: &Rows, sets: &Sets, found: &Found, scale: f64) -> usize {
-    // Where most functions changed, a few agree with any amount.
-    if 2 * found.agree < found.of {
+/// Returns the number of functions whose own cost is the same on both sides at this amount of work, counting only
+/// functions that do not call each other. Stops at [`ENOUGH`].
+pub(super) fn independent_witnesses(rows: &StackRows, sets: &Sets, search: &SearchResult, scale: f64) -> usize {
+    // If most functions changed, some agree with any amount of work by accident.
+    if 2 * search.agree < search.n_telling {
         return 0;
     }
     let is_witness = |values: [f64; 2], event: f64| {
         values.iter().all(|value| *value > 0.0)
             && values[0] + values[1] > MIN_EVENTS * event
-            && found.is_even(rows, scale, values)
+            && search.is_even(rows, scale, values)
     };
-    let own = sets.sets.iter().take(sets.telling.n_own as usize).filter(|set| is_witness(set.values, set.event));
+    let unchanged = sets.sets.iter().take(sets.telling.n_own as usize).filter(|set| is_witness(set.values, set.event));
     let mut witnesses: Vec<(f64, u32)> =
-        own.filter_map(|set| Some((set.values[0] + set.values[1], set.key.frame()?))).collect();
+        unchanged.filter_map(|set| Some((set.values[0] + set.values[1], set.key.frame()?))).collect();
     witnesses.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
     let is_witness: BTreeSet<u32> = witnesses.iter().map(|(_, frame)| *frame).collect();
     let mut calls: BTreeSet<(u32, u32)> = BTreeSet::new();

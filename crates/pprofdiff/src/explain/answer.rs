@@ -1,4 +1,4 @@
-//! What an explanation consists of, as callers and JSON see it.
+//! The parts of an [`Explanation`], as callers and JSON see them.
 
 use std::sync::Arc;
 
@@ -10,21 +10,21 @@ use crate::commits::RankedCommits;
 use crate::diff::Summary;
 use crate::statistics::counts::chance_of;
 
-/// What is said of the whole.
+/// The overall result of an explanation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
     /// Something changed, and the causes say what.
     Change,
-    /// Nothing changed that could be told from chance, and what matters would have been noticed.
+    /// No change exceeds chance, and a change that matters would have been detected.
     None,
-    /// These samples can't tell.
+    /// The samples do not decide whether anything changed.
     Inconclusive,
 }
 
 impl Verdict {
-    /// As results spell it.
+    /// Returns the name in results.
     pub fn name(self) -> &'static str {
         match self {
             Verdict::Change => "change",
@@ -34,7 +34,7 @@ impl Verdict {
     }
 }
 
-/// How the amount of work on the two sides was found.
+/// The basis of the estimate of how much work the two sides did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum ScaleRule {
@@ -47,26 +47,28 @@ pub enum ScaleRule {
     /// Frames that no cause touches grew by one factor.
     #[serde(rename = "frames agree")]
     Agree,
-    /// Functions agree on no amount, so that it is taken for the same; the number of operations would tell.
+    /// The functions do not agree on a factor, so the sides are compared as if they did the same work. The number of
+    /// operations would decide.
     #[serde(rename = "unknown")]
     Unknown,
-    /// What is in use is no work: all of it that grew by one factor is a cause.
+    /// The sample type measures what is in use, which does not depend on the amount of work. If all of it grew by one
+    /// factor, that is a cause.
     #[serde(rename = "level")]
     Level,
 }
 
-/// How much work a run of the new side did.
+/// The amount of work of a new run, compared with a base run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct WorkScale {
-    /// Work of a new run by that of a base run.
+    /// The work of a new run divided by the work of a base run.
     pub factor: f64,
-    /// How it was found.
+    /// The basis of the factor.
     pub rule: ScaleRule,
-    /// Functions whose own cost changed by no more than that and chance.
+    /// The number of functions whose own cost changed by this factor, within chance.
     pub agree: usize,
-    /// Functions that have enough events to tell.
+    /// The number of functions with enough events to estimate a factor.
     pub of: usize,
 }
 
@@ -81,360 +83,361 @@ pub struct CauseLabel {
     pub value: String,
 }
 
-/// A cause.
+/// A cause of the difference.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Cause {
-    /// The function; `None` if all that has the label changed.
+    /// The function; `None` if everything with the label changed.
     pub function: Option<String>,
-    /// What calls it, where the change is that of one call.
+    /// The caller, if only this call changed.
     pub caller: Option<String>,
-    /// Only samples with this label changed.
+    /// The label, if only samples with this label changed.
     pub label: Option<CauseLabel>,
-    /// What the function calls, if it is these calls that changed: what it is of the language's runtime or library.
+    /// The callee in the language's runtime or library, if the function's calls of it changed.
     pub callee: Option<String>,
-    /// Of a function of a library: which functions of the program come to it, those with the largest change first. Their
-    /// deltas add up to the cause's, but for stacks without a function of the program.
-    pub program: Vec<Within>,
-    /// What kind of change it is.
+    /// For a function of a library: the nearest functions of the program above it, largest change first. Their deltas
+    /// add up to the cause's delta, except for stacks without a function of the program.
+    pub program: Vec<ProgramShare>,
+    /// The kind of change.
     pub kind: CauseKind,
-    /// By how much a run of the new side has more than the base's at its work: `new - scale base` of the values in
-    /// `evidence`, in the sample type's unit. No stack belongs to two causes, so deltas add up ([`Account`]).
+    /// The change per run at equal work: `new - scale base` of the values in `evidence`, in the sample type's unit. No
+    /// stack belongs to two causes, so the deltas add up ([`Account`]).
     pub delta: f64,
-    /// The delta as a part of the base's total at the work of the new side.
+    /// The delta as a fraction of the base's total, scaled to the work of the new side.
     pub share: f64,
-    /// By what its cost was multiplied, beside the amount of work; `None` if there was none.
+    /// The factor between the costs of both sides at equal work; `None` if the base cost is zero.
     pub factor: Option<f64>,
-    /// How far it is from chance: the penalised deviance, to be compared with [`Noise::need`].
+    /// The penalised deviance, which measures the distance from chance. A cause must exceed [`Noise::need`].
     pub score: f64,
-    /// Functions that have the same stacks, from the root.
+    /// Functions with the same stacks, from the root.
     pub chain: Vec<String>,
-    /// What changed within it, if several causes were found to be this one; each of the cause's stacks alone.
-    pub parts: Vec<Part>,
-    /// How much of it is that of the count, where cost and count are both measured.
-    pub split: Option<Split>,
-    /// About how much of the change of garbage collection is this cause's, by what it allocates more or less; it is no part of
-    /// `delta`, but of the account's consequences.
+    /// The changes that were merged into this cause. Each part measures only the cause's own stacks.
+    pub parts: Vec<CausePart>,
+    /// The share of count and unit cost in the change, if the profile measures both.
+    pub split: Option<CostSplit>,
+    /// The approximate change of garbage collection that this cause's allocations explain. It is not part of `delta`:
+    /// it belongs to the account's consequences.
     pub garbage: Option<f64>,
-    /// What it was found in.
+    /// The stacks that show the cause.
     pub evidence: Evidence,
-    /// Which commits reach it, where that was asked ([`Diff::rank_commits`](crate::Diff::rank_commits)).
+    /// The commits that may have changed the function, after [`Diff::rank_commits`](crate::Diff::rank_commits).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub commits: Option<RankedCommits>,
 }
 
-/// How much of a cause is of one function of the program.
+/// The share of a function of the program in a cause.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
-pub struct Within {
+pub struct ProgramShare {
     /// The function.
     pub function: String,
-    /// As [`Cause::delta`].
+    /// The change, as in [`Cause::delta`].
     pub delta: f64,
 }
 
-/// A part of a cause.
+/// A change that is part of a cause.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
-pub struct Part {
+pub struct CausePart {
     /// The function.
     pub function: Option<String>,
-    /// What calls it.
+    /// The caller.
     pub caller: Option<String>,
-    /// What kind of change it is.
+    /// The kind of change.
     pub kind: CauseKind,
-    /// As [`Cause::delta`].
+    /// The change, as in [`Cause::delta`].
     pub delta: f64,
 }
 
-/// A change as a product of two. The parts `count` and `unit` add up to 1.
+/// A change as the product of two factors. The fractions `count` and `unit` add up to 1.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
-pub struct Split {
-    /// The part of the change that more or fewer of them make.
+pub struct CostSplit {
+    /// The fraction of the change that a different count explains.
     pub count: f64,
-    /// The part that each of them makes by costing more or less.
+    /// The fraction of the change that a different cost per unit explains.
     pub unit: f64,
-    /// So many times as many.
+    /// The new count divided by the base count, at equal work.
     pub count_factor: f64,
-    /// Each so many times as much.
+    /// The new cost per unit divided by the base cost per unit.
     pub unit_factor: f64,
 }
 
-/// The stacks of a cause, and how to look at them.
+/// The stacks of a cause, and patterns that select them in other views.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Evidence {
-    /// Of the base.
+    /// The extent on the base.
     pub base: Extent,
-    /// Of the new side.
+    /// The extent on the new side.
     pub new: Extent,
-    /// An expression that finds the function by its name, for `peek` and filters.
+    /// A regular expression that matches the function's names, for `peek` and filters.
     pub pattern: Option<String>,
-    /// One that finds the functions whose stacks are other causes'.
+    /// A regular expression for functions whose stacks belong to other causes.
     pub ignore: Option<String>,
-    /// All names that the profiles have for the function: builds may spell it differently.
+    /// All names of the function in the profiles, because builds may spell it differently.
     #[serde(skip)]
     pub functions: Vec<String>,
-    /// Those of its caller.
+    /// All names of the caller.
     #[serde(skip)]
     pub callers: Vec<String>,
-    /// Those of what it calls, where that is the cause.
+    /// All names of the callee, if the cause has one.
     #[serde(skip)]
     pub callees: Vec<String>,
 }
 
-/// How much was measured of something on one side.
+/// The amount of data behind a cause on one side.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Extent {
-    /// Distinct stacks.
+    /// The number of distinct stacks.
     pub stacks: usize,
-    /// Events that the profiler saw, about.
+    /// The approximate number of events that the profiler observed.
     pub events: f64,
-    /// Their value in a run.
+    /// The value per run.
     pub value: f64,
 }
 
-/// How cost came to another function without a change of the sum.
+/// How cost moved to another function without changing the sum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
-pub enum How {
+pub enum MoveKind {
     /// The function has another name.
     Renamed,
-    /// A part of the function has a name of its own, which the compiler gave it.
+    /// The compiler gave a part of the function a name of its own.
     Clone,
-    /// The compiler put the function into its caller.
+    /// The compiler inlined the function into its caller.
     Inlined,
-    /// The compiler put a part of the function into one of its own.
+    /// The compiler moved a part of the function into a function of its own.
     Outlined,
-    /// One function's cost became another's.
+    /// Cost moved from one function to another.
     Shift,
-    /// Two functions of which one calls the other exchanged cost.
+    /// A function and its callee exchanged cost.
     Swap,
-    /// A function came where another went, and nothing says that they are one.
+    /// One function appeared and another disappeared, without evidence that they are the same function.
     Replaced,
 }
 
-impl How {
-    /// As results spell it.
+impl MoveKind {
+    /// Returns the name in results.
     pub fn name(self) -> &'static str {
         match self {
-            How::Renamed => "renamed",
-            How::Clone => "clone",
-            How::Inlined => "inlined",
-            How::Outlined => "outlined",
-            How::Shift => "shift",
-            How::Swap => "swap",
-            How::Replaced => "replaced",
+            MoveKind::Renamed => "renamed",
+            MoveKind::Clone => "clone",
+            MoveKind::Inlined => "inlined",
+            MoveKind::Outlined => "outlined",
+            MoveKind::Shift => "shift",
+            MoveKind::Swap => "swap",
+            MoveKind::Replaced => "replaced",
         }
     }
 }
 
-/// Cost that has another name now.
+/// Cost that moved from one function to another.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Moved {
-    /// Who has it now.
+    /// The function that has the cost now.
     pub function: String,
-    /// Who had it.
+    /// The function that had the cost in the base.
     pub from: String,
-    /// How it came there.
-    pub how: How,
-    /// How much, of a run.
+    /// The kind of move.
+    pub how: MoveKind,
+    /// The amount that moved, per run.
     pub delta: f64,
-    /// Of a function with another name: what it costs with all below it, in a run of the base and of the new side.
+    /// For a renamed function: its total cost, including callees, in a run of the base and of the new side.
     pub cost: Option<(f64, f64)>,
-    /// True if it was tested that the sum did not change: by no more than chance, and by less than half of what moved.
+    /// True if a test shows that the sum did not change: it stayed within chance, and below half of `delta`.
     pub even: bool,
-    /// What both are part of.
+    /// The common caller.
     pub inside: Option<String>,
-    /// The packages of a function that has another name because its package has.
+    /// The packages of both names, if the function's name changed because its package was renamed.
     #[serde(skip)]
     pub packages: Option<(String, String)>,
 }
 
-/// A library that was rewritten. Causes are sought above it then, among what both sides have.
+/// A library that was rewritten. The search for causes then stays above it, in functions that both sides have.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Rewrite {
-    /// The package that most of what went is in.
+    /// The package with most of the cost that disappeared.
     pub from: String,
-    /// The package that most of what came is in.
+    /// The package with most of the cost that appeared.
     pub to: String,
-    /// The function that calls most of it on both sides, if there is one.
+    /// The function that calls most of the rewritten code on both sides, if one does.
     pub below: Option<String>,
-    /// What stacks with functions that the other side has not cost, in a run of the base and of the new side.
+    /// The cost of stacks with a function that only their own side has, in a run of the base and of the new side.
     pub cost: (f64, f64),
-    /// How many functions went, of those that were seen often enough to be missed.
+    /// The number of functions that disappeared. Rarely sampled functions do not count, because they may be missing by
+    /// chance.
     pub gone: usize,
-    /// How many came.
+    /// The number of functions that appeared, counted like `gone`.
     pub came: usize,
 }
 
-/// The whole difference by where it belongs, of a mean run, in the sample type's unit:
+/// The parts of the whole difference, for a mean run, in the sample type's unit:
 /// `delta = work + causes + consequences + rest`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Account {
-    /// New total less that of the base.
+    /// The new total minus the base total.
     pub delta: f64,
-    /// What the amount of work makes of it: `(scale - 1) base`.
+    /// The part that a different amount of work explains: `(scale - 1) base`.
     pub work: f64,
     /// The sum of the causes' deltas.
     pub causes: f64,
-    /// That of what answers to causes elsewhere: garbage collection, scheduling, locks.
+    /// The sum of the changes that are consequences of causes elsewhere: garbage collection, scheduling, locks.
     pub consequences: f64,
-    /// How much of that garbage collection is.
+    /// The part of the consequences that is garbage collection.
     pub garbage: f64,
-    /// What is left.
+    /// The unexplained rest.
     pub rest: f64,
-    /// True if the rest is no more than chance.
+    /// True if the rest is within chance.
     pub by_chance: bool,
-    /// True if the rest is large, and more than sampling explains. If it may still be chance, only because runs differ.
+    /// True if the rest is large and exceeds sampling error. It may still be chance, because runs differ.
     pub unexplained: bool,
-    /// True if the consequences are.
+    /// True if the consequences are within chance.
     pub consequences_by_chance: bool,
-    /// How probable such a difference of the totals is by chance where both sides do the same work, by what a side's totals
-    /// differ by, or of one pair by what those of other programs do; `None` if a side has nothing.
+    /// The p-value of the difference of the totals, if both sides do the same work. With several runs, it is based on
+    /// how the totals of a side vary. For one pair, it is based on how other programs vary. `None` if a side is empty.
     pub p: Option<f64>,
 }
 
 impl Account {
-    /// True if the whole changed by more than chance, and most of that is left when causes are taken out.
+    /// Returns true if the total changed by more than chance, and the causes leave most of the change unexplained.
     pub(super) fn is_of_rest(&self, runs: [usize; 2]) -> bool {
         let sure = if runs.iter().all(|&runs| runs > 1) { SURE_OF_RUNS } else { SURE };
         !self.by_chance && self.p.is_some_and(|p| p < sure) && self.rest.abs() > self.causes.abs()
     }
 
-    /// Returns true if each side has several runs, and they vary so much that the totals may differ by chance.
+    /// Returns true if each side has several runs, and they vary enough to explain the difference of the totals.
     pub(super) fn is_within_runs(&self, runs: [usize; 2]) -> bool {
         runs.iter().all(|&runs| runs > 1) && self.p.is_some_and(|p| p >= SURE_OF_RUNS)
     }
 }
 
-/// What comes nearest to a cause where nothing is one.
+/// The nearest candidate, if no change qualifies as a cause.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
-pub struct Candidate {
-    /// As a cause would be.
+pub struct NearestCandidate {
+    /// The candidate, in the form of a cause.
     #[serde(flatten)]
     pub cause: Cause,
-    /// About how many runs a side would tell, if it is one; `None` if that is more than 20.
+    /// The approximate number of runs per side that would decide; `None` if that is more than 20.
     pub runs: Option<usize>,
 }
 
-/// How much of a difference is chance here.
+/// The size of differences that chance explains.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Noise {
-    /// How much a function's own cost differs between equal runs: the standard deviation of its logarithm.
+    /// The standard deviation, between equal runs, of the logarithm of a function's own cost.
     pub tau: f64,
-    /// The penalised deviance that a cause must exceed.
+    /// The minimum penalised deviance of a cause.
     pub need: f64,
-    /// What chance alone makes a frame with a tenth of the total seem to grow by, counting and runs together: the standard
-    /// deviation of the logarithm.
+    /// The standard deviation, by chance, of the logarithm of the growth of a frame with a tenth of the total. It
+    /// combines sampling error and the variation between runs.
     pub deviation: f64,
-    /// The least growth of such a frame that would have been noticed nine times in ten, as a factor less one.
+    /// The minimum growth of such a frame that is detected with a probability of 90%, as a factor less one.
     pub noticed: f64,
-    /// The same as a part of the total, a tenth of that; 1 where it is more.
+    /// `noticed` as a fraction of the total, which is a tenth of it; at most 1.
     pub mde: f64,
-    /// Number of runs of the base and of the new side.
+    /// The number of runs of the base and of the new side.
     pub runs: (usize, usize),
-    /// Number of runs of equal builds from which noise was learned besides.
+    /// The number of additional A/A runs that estimate noise.
     pub learned: usize,
-    /// The value of one event that the profiler saw, about; 0 if nothing was measured.
+    /// The approximate value of one event that the profiler observed; 0 if nothing was measured.
     #[serde(skip)]
     pub event: f64,
-    /// The degrees of freedom of noise that was measured.
+    /// The degrees of freedom, if noise was measured.
     #[serde(skip)]
     pub(super) degrees: Option<u32>,
 }
 
 impl Noise {
-    /// Returns true if several runs of both sides, or of equal builds, show how much runs differ.
+    /// Returns true if several runs of both sides, or A/A runs, measure the variation between runs.
     pub fn is_replicated(&self) -> bool {
         self.runs.0.min(self.runs.1) > 1 || self.learned > 1
     }
 }
 
 impl Noise {
-    /// How probable it is that of equal sides any candidate has such a score, or a higher one.
+    /// Returns the probability that any candidate reaches this score by chance if the sides are equal.
     pub fn p_of(&self, score: f64) -> f64 {
         chance_of(score, self.need, self.degrees)
     }
 }
 
-/// The runtime whose frames are told from the program's.
+/// The runtime whose frames `explain` distinguishes from the program's.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct KnownRuntime {
     /// The language.
     pub name: String,
-    /// Where what is known of it is from.
+    /// The source of the facts about this runtime.
     pub source: String,
 }
 
-/// Why two sides differ.
+/// An explanation of why two sides differ.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Explanation {
-    /// What is compared, and its totals: without runs of equal builds, and of what filters leave.
+    /// The compared profiles and their totals, after filters and without A/A runs.
     #[serde(skip)]
     pub summary: Arc<Summary>,
-    /// The folder that has these runs and no others, where it was named in their place.
+    /// The folder that the user named instead of files, if it contains exactly these runs.
     #[serde(skip)]
     pub folder: Option<String>,
     /// The mean total of a run of the base, and of the new side.
     #[serde(skip)]
     pub total: (f64, f64),
-    /// What is said of the whole.
+    /// The overall result.
     pub verdict: Verdict,
-    /// How much work a new run did.
+    /// The amount of work of a new run.
     pub scale: WorkScale,
-    /// How the difference of the totals adds up.
+    /// The parts of the difference of the totals.
     pub account: Account,
-    /// The causes, the largest change first. Empty unless the verdict is a change.
+    /// The causes, largest change first. Empty unless the verdict is a change.
     pub causes: Vec<Cause>,
-    /// The library that was rewritten, if most of either side is in functions that the other has not.
+    /// The rewritten library, if much of both sides is in functions that the opposite side lacks.
     pub rewrite: Option<Rewrite>,
-    /// Cost that changed places.
+    /// Cost that moved between functions.
     pub moved: Vec<Moved>,
     /// Causes that more work everywhere would explain nearly as well.
     pub suspects: Vec<Cause>,
-    /// What comes nearest to a cause, if nothing else is said.
-    pub candidate: Option<Candidate>,
-    /// The change of what answers to causes elsewhere (garbage collection, scheduling, locks), as a part of the total.
+    /// The nearest candidate, if there are neither causes nor suspects.
+    pub candidate: Option<NearestCandidate>,
+    /// The change of consequences (garbage collection, scheduling, locks), as a fraction of the total.
     pub background: f64,
-    /// How much of a difference is chance.
+    /// The size of differences that chance explains.
     pub noise: Noise,
-    /// Which runtime's frames are told apart.
+    /// The runtime whose frames are distinguished from the program's.
     pub runtime: KnownRuntime,
-    /// Number of distinct stacks that were looked at only as far as heavier ones share them.
+    /// The number of distinct stacks that were truncated to a prefix they share with heavier stacks.
     pub pruned: usize,
-    /// What there was no room for, in the words of its warnings: keys of labels, comparisons of causes.
+    /// Warnings about omitted work, such as keys of labels or comparisons of causes.
     #[serde(skip)]
     pub left_out: Vec<String>,
-    /// How much was done: places of the tree of calls and ranges of candidates that were made, and places that the search
-    /// looked at.
+    /// A deterministic measure of the work: the number of call tree nodes and candidate ranges that were created, plus
+    /// the nodes that the search visited.
     #[serde(skip)]
     pub work: u64,
-    /// Why the sides differ in what belongs to it: of a heap whose sample type was not chosen, what was allocated; and the
-    /// heaps of the same runs, where they were given.
+    /// Further explanations. Memory in use as the default sample type adds the allocations. Heap profiles of the same
+    /// runs add the heaps.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub also: Vec<Explanation>,
 }

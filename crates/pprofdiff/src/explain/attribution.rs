@@ -1,37 +1,38 @@
-//! From sets to causes: cost that only changed places is told from causes, causes that are one are put together, and
-//! each is described.
+//! From sets to causes: separates cost that only moved from causes, merges causes that are one, and describes each
+//! cause.
 
-use super::answer::How;
-use super::evidence::rows::Rows;
-use super::evidence::sets::{Key, Sets};
-use super::related::{Changed, Relation, is_replaced};
-use super::search::Found;
+use super::answer::MoveKind;
+use super::evidence::rows::StackRows;
+use super::evidence::sets::{SetKey, Sets};
+use super::related::{Changed, CostRelation, is_replaced};
+use super::search::SearchResult;
 use crate::statistics::counts;
 
-/// A set with less than this on one side, compared with the other, came or went.
+/// A set counts as added or removed if one side has less than this fraction of the opposite side's value.
 const ONE_SIDED: f64 = 0.02;
-/// A set with more than this part of both sides is too wide to be the place of something.
+/// A set with more than this fraction of both sides is too wide to locate a change.
 const WIDE: f64 = 0.7;
-/// Causes are one if they make up more than this part of a set around them.
+/// Two causes are merged if they make up more than this fraction of a set around them.
 const MERGE: f64 = 0.6;
-/// Cost moved within a set if the set's own change is less than this part of it.
+/// A candidate's cost moved within a set around it if the set's change is less than this fraction of the candidate's
+/// change.
 const MOVED: f64 = 0.35;
-/// What lost the cost that another has now: how far its loss may be from the gain, and the deviance of the loss; less
-/// is
-/// needed of the caller's own cost, which is looked at first.
+/// A set is the counterpart of a gain if its loss differs from the gain by at most the fraction [`COUNTERPART`], and
+/// the loss has at least the deviance [`COUNTERPART_DEVIANCE`]. The caller's own cost is the likeliest counterpart, so
+/// [`CALLER_DEVIANCE`] is enough for it.
 const COUNTERPART: f64 = 0.4;
 const COUNTERPART_DEVIANCE: f64 = 6.0;
 const CALLER_DEVIANCE: f64 = 3.84;
-/// The same of two causes that are both certain and lie in one set.
+/// Maximum relative difference of the sizes of two opposite causes in one set, if they are to cancel out.
 const SIBLINGS: f64 = 0.15;
-/// A sum is even if it changed by less than this part of what moved within it.
+/// A sum is even if it changed by less than this fraction of the cost that moved within it.
 const EVEN: f64 = 0.5;
-/// What is around a change says something of it if it is less than this many times as large.
+/// A set around a change is informative only if it is less than this many times as large.
 const NEAR: f64 = 10.0;
-/// A swap's two changes differ by less than this part.
+/// Maximum relative difference of the sizes of a swap's two changes.
 const SWAP: f64 = 0.25;
 
-/// What kind of change a cause is.
+/// The kind of change of a cause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -39,16 +40,16 @@ pub enum CauseKind {
     /// The function's own cost: its code, or the system functions that it calls.
     #[serde(rename = "self")]
     Own,
-    /// It is called more or less often, or what it does below costs more.
+    /// The calls of the function: their number, or the cost of its callees.
     Calls,
-    /// Only the new side has it.
+    /// A function or call that only the new side has.
     Added,
-    /// Only the base has it.
+    /// A function or call that only the base has.
     Removed,
 }
 
 impl CauseKind {
-    /// As results spell it.
+    /// Returns the name in results.
     pub fn name(self) -> &'static str {
         match self {
             CauseKind::Own => "self",
@@ -59,135 +60,138 @@ impl CauseKind {
     }
 }
 
-/// What a set of stacks is called.
+/// The name of a set of stacks: function, caller, label and kind of change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Description {
     pub kind: CauseKind,
     pub function: Option<u32>,
     pub caller: Option<u32>,
     pub label: Option<u32>,
-    /// What the function calls, if it is these calls that changed.
+    /// The callee, if the function's calls of it changed.
     pub callee: Option<u32>,
     /// Called functions with the same stacks, from the root.
     pub chain: Vec<u32>,
 }
 
 impl Description {
-    /// Of all stacks.
-    pub(super) fn of_all(kind: CauseKind) -> Description {
+    /// Describes all stacks together.
+    pub(super) fn all(kind: CauseKind) -> Description {
         Description { kind, function: None, caller: None, label: None, callee: None, chain: Vec::new() }
     }
 }
 
-/// What the search found, on its way to an account of it.
+/// A result of the search that may become a cause.
 #[derive(Debug, Clone)]
 pub(super) struct CauseCandidate {
     pub set: usize,
     /// The set's rows, in order.
     pub rows: Vec<u32>,
-    pub of: Description,
-    /// What the search found that its rows lack, given the other causes; in values of the base's runs together.
+    pub subject: Description,
+    /// The change that the search attributes to this set, given the remaining causes, in values of all base
+    /// runs together.
     pub delta: f64,
-    /// The sets of which it is made up, with their rows.
+    /// The merged sets with their rows.
     pub parts: Vec<(Description, Vec<u32>)>,
 }
 
-/// Cost that changed places, with the frame at which stacks are cut to see past it.
-pub(super) struct Shift {
+/// Cost that moved within a set. Stacks are then truncated at the frame `inside`, so that the move becomes invisible.
+pub(super) struct CostShift {
     pub set: usize,
-    /// The frame that gained, the one that lost, and the one inside which both are.
+    /// The frames that gained and lost cost, and the frame that contains both.
     pub gained: u32,
     pub lost: u32,
     pub inside: u32,
     pub amount: f64,
-    /// What is said of it; nothing where inlining differs between runs of one build.
-    pub how: Option<How>,
-    /// True if what is around both did not change by more than chance.
+    /// The kind of move in reports; `None` if inlining differs between runs of one build: then the move is not
+    /// reported.
+    pub how: Option<MoveKind>,
+    /// True if the cost of the frame that contains both changed by no more than chance.
     pub even: bool,
 }
 
-/// Two changes that cancel out: what gained, what lost, how much.
+/// Two opposite changes that cancel out.
 pub(super) struct Swap {
     pub gained: u32,
     pub lost: u32,
     pub amount: f64,
-    pub how: How,
-    /// The function inside which one replaced the other.
+    pub how: MoveKind,
+    /// The function that contains both, if this is a replacement.
     pub inside: Option<u32>,
-    /// True if both together did not change by more than chance.
+    /// True if the sum of both changed by no more than chance.
     pub even: bool,
 }
 
-/// What is told of one search.
+/// The interpretation of one search.
 pub(super) struct Attribution<'a> {
-    pub rows: &'a Rows,
+    pub rows: &'a StackRows,
     pub sets: &'a Sets,
-    pub found: &'a Found,
-    /// The smallest set that is worth naming, of either side.
+    pub search: &'a SearchResult,
+    /// The total of each side.
     total: [f64; 2],
 }
 
 impl<'a> Attribution<'a> {
-    pub(super) fn new(rows: &'a Rows, sets: &'a Sets, found: &'a Found) -> Attribution<'a> {
-        Attribution { rows, sets, found, total: rows.total() }
+    pub(super) fn new(rows: &'a StackRows, sets: &'a Sets, search: &'a SearchResult) -> Attribution<'a> {
+        Attribution { rows, sets, search, total: rows.total() }
     }
 
     pub(super) fn candidates(&self) -> Vec<CauseCandidate> {
-        self.found.fits.iter().map(|fit| self.candidate(fit.set, fit.delta)).collect()
+        self.search.fits.iter().map(|fit| self.candidate(fit.set, fit.delta)).collect()
     }
 
-    /// A set as a cause, with what it lacks.
+    /// Creates a candidate from a set. `delta` is the change that the search attributes to it.
     pub(super) fn candidate(&self, set: usize, delta: f64) -> CauseCandidate {
         CauseCandidate {
             set,
             rows: self.sets.rows(set).collect(),
-            of: self.describe(set, false),
+            subject: self.describe(set, false),
             delta,
             parts: Vec::new(),
         }
     }
 
-    /// Names a set; a chain of calls by its first that has to do with the program's own code, or by its deepest.
+    /// Describes a set. A chain of calls gets the name of its first call that involves the program's own code, or of
+    /// its deepest call if `deepest` is true.
     fn describe(&self, set: usize, deepest: bool) -> Description {
-        let of = &self.sets.sets[set];
-        let [b, n] = of.values;
+        let node = &self.sets.sets[set];
+        let [b, n] = node.values;
         let sided = self.one_sided([b, n]);
         let kind = sided.unwrap_or(CauseKind::Calls);
         let plain =
             |function, kind| Description { kind, function, caller: None, label: None, callee: None, chain: Vec::new() };
-        if let Key::Label(label) | Key::LabelNode(label, _) = of.key {
-            return Description { label: Some(label), ..plain(of.key.frame(), kind) };
+        if let SetKey::Label(label) | SetKey::LabelNode(label, _) = node.key {
+            return Description { label: Some(label), ..plain(node.key.frame(), kind) };
         }
         let mut edges: Vec<(u32, u32)> = Vec::new();
         for key in self.sets.names(set) {
-            if let Key::Edge(a, b) = key {
+            if let SetKey::Edge(a, b) = key {
                 edges.push((*a, *b));
             }
         }
-        // From the root, as they come in the first of its stacks.
+        // Orders the calls from the root, as in the set's first stack.
         if let Some(row) = self.sets.rows(set).next() {
             let stack = self.rows.stack(row as usize);
             let place = |edge: &(u32, u32)| stack.windows(2).position(|w| (w[0], w[1]) == *edge);
             edges.sort_by_key(place);
         }
-        let is_own = matches!(of.key, Key::Own(_) | Key::Leaf(_));
-        let own = of.key.frame();
+        let is_own = matches!(node.key, SetKey::Own(_) | SetKey::Leaf(_));
+        let frame = node.key.frame();
         if is_own && sided.is_none() {
-            let caller = edges.iter().rev().find(|e| Some(e.1) == own).map(|e| e.0);
-            return Description { caller, ..plain(own, CauseKind::Own) };
+            let caller = edges.iter().rev().find(|e| Some(e.1) == frame).map(|e| e.0);
+            return Description { caller, ..plain(frame, CauseKind::Own) };
         }
-        // What runs benchmarks, or serves requests, may do nothing but what the program does.
+        // A benchmark or server framework may contain the whole program, so its calls make poor names.
         let is_program = |frame: u32| self.rows.names[frame as usize].class.program;
         let above = edges.iter().position(|&(caller, callee)| is_program(caller) || is_program(callee));
         edges.drain(..above.unwrap_or(0));
         let chain: Vec<u32> = edges.iter().map(|e| e.1).collect();
         match if deepest { edges.last() } else { edges.first() } {
             Some(&(caller, function)) => Description { caller: Some(caller), chain, ..plain(Some(function), kind) },
-            None => plain(own, if is_own { sided.unwrap_or(CauseKind::Own) } else { kind }),
+            None => plain(frame, if is_own { sided.unwrap_or(CauseKind::Own) } else { kind }),
         }
     }
 
-    /// Returns which side has all but nothing of these values.
+    /// Returns `Added` or `Removed` if one side has nearly none of these values.
     fn one_sided(&self, [base, new]: [f64; 2]) -> Option<CauseKind> {
         match () {
             () if base < ONE_SIDED * new => Some(CauseKind::Added),
@@ -200,26 +204,25 @@ impl<'a> Attribution<'a> {
         rows.iter().map(|&r| self.rows.rows[r as usize].values[side]).sum()
     }
 
-    /// True if a set is small enough to be the place of something.
+    /// Returns true if a set is small enough to locate a change.
     fn is_place(&self, set: usize) -> bool {
-        let of = &self.sets.sets[set];
-        !of.whole && (0..2).any(|s| of.values[s] < WIDE * self.total[s])
+        let node = &self.sets.sets[set];
+        !node.whole && (0..2).any(|s| node.values[s] < WIDE * self.total[s])
     }
 
-    /// The largest of the causes that its callers do not feel: cost that moved within the smallest set around it (a
-    /// cost
-    /// shift, as in FBDetect).
-    pub(super) fn shift(&self, candidates: &[CauseCandidate]) -> Option<Shift> {
-        let scale = self.found.scale;
+    /// Returns the largest candidate that its callers do not feel: cost that moved within the smallest set around it (a
+    /// cost shift, as in FBDetect).
+    pub(super) fn shift(&self, candidates: &[CauseCandidate]) -> Option<CostShift> {
+        let scale = self.search.scale;
         let delta = |v: [f64; 2]| v[1] / scale - v[0];
-        let known = super::search::known_variance(self.rows.kind);
-        let between = counts::between_run_variance(known, self.rows.runs);
+        let variance = super::search::known_variance(self.rows.kind);
+        let between = counts::between_run_variance(variance, self.rows.runs);
         let error = |set: usize| {
-            let of = &self.sets.sets[set];
-            let mean = (of.values[0] + of.values[1]) / 2.0;
-            (of.event * (of.values[0] + of.values[1] / scale / scale) + between * mean * mean).sqrt()
+            let node = &self.sets.sets[set];
+            let mean = (node.values[0] + node.values[1]) / 2.0;
+            (node.event * (node.values[0] + node.values[1] / scale / scale) + between * mean * mean).sqrt()
         };
-        let mut order: Vec<&CauseCandidate> = candidates.iter().filter(|d| d.of.label.is_none()).collect();
+        let mut order: Vec<&CauseCandidate> = candidates.iter().filter(|d| d.subject.label.is_none()).collect();
         order.sort_by(|a, b| b.delta.abs().total_cmp(&a.delta.abs()));
         for candidate in order {
             let all = |r: usize| self.rows.rows[r].values[0] + self.rows.rows[r].values[1];
@@ -229,137 +232,144 @@ impl<'a> Attribution<'a> {
                 continue;
             }
             let sum = |j: usize| self.sets.sets[j].values[0] + self.sets.sets[j].values[1];
-            let is_call = |j: usize| matches!(self.sets.sets[j].key, Key::Own(_) | Key::Edge(..) | Key::Node(_));
-            let around = self.sets.holding(&candidate.rows, |r| all(r as usize), 0.999).into_iter().map(|(j, _)| j);
+            let is_call =
+                |j: usize| matches!(self.sets.sets[j].key, SetKey::Own(_) | SetKey::Edge(..) | SetKey::Node(_));
+            let around = self.sets.around(&candidate.rows, |r| all(r as usize), 0.999).into_iter().map(|(j, _)| j);
             let around: Vec<usize> =
                 around.filter(|&j| is_call(j) && sum(j) > 1.02 * size && self.is_place(j)).collect();
             let change = |j: usize| delta(self.sets.sets[j].values);
             let is_still = |&j: &usize| change(j).abs() < MOVED * raw.abs() && raw.abs() > 3.0 * error(j);
             let mut within: Vec<usize> = around.iter().copied().filter(is_still).collect();
-            if within.is_empty() && matches!(candidate.of.kind, CauseKind::Added | CauseKind::Removed) {
-                // That a frame came or went is no news if its callers do not feel it.
+            if within.is_empty() && matches!(candidate.subject.kind, CauseKind::Added | CauseKind::Removed) {
+                // Appearing or disappearing frames do not matter if their callers do not feel the change.
                 let unstable_inlining = self.rows.runtime.trim_library_leaves;
                 let is_silent = |&j: &usize| {
                     change(j) * raw.signum() < MOVED * raw.abs()
                         || unstable_inlining && change(j).abs() < 2.5 * error(j)
                 };
-                let most = if unstable_inlining { 30.0 } else { NEAR };
-                within = around.iter().copied().filter(|j| is_silent(j) && sum(*j) < most * size).collect();
+                let limit = if unstable_inlining { 30.0 } else { NEAR };
+                within = around.iter().copied().filter(|j| is_silent(j) && sum(*j) < limit * size).collect();
             }
             let smallest = |sets: Vec<usize>| sets.into_iter().min_by(|&a, &b| sum(a).total_cmp(&sum(b)));
             let set = smallest(within).or_else(|| {
-                // Or if what became less is there, and is more than noise by itself.
-                let one_sided = matches!(candidate.of.kind, CauseKind::Added | CauseKind::Removed);
+                // Otherwise, a one-sided change moved if a set around it also contains the decrease, beyond noise.
+                let one_sided = matches!(candidate.subject.kind, CauseKind::Added | CauseKind::Removed);
                 let is_silent = |&j: &usize| change(j) * raw.signum() < MOVED * raw.abs();
                 let place = smallest(around.iter().copied().filter(is_silent).collect()).filter(|_| one_sided)?;
                 let partner = self.partner(candidate, place, raw);
-                partner.filter(|&p| self.is_counterpart(p, candidate.of.caller, raw)).map(|_| place)
+                partner.filter(|&p| self.is_counterpart(p, candidate.subject.caller, raw)).map(|_| place)
             });
             let Some(set) = set else { continue };
             let Some(inside) = self.sets.sets[set].key.frame() else { continue };
-            let Some(function) = candidate.of.function else { continue };
+            let Some(function) = candidate.subject.function else { continue };
             let even = self.is_even(self.sets.sets[set].values, set) && change(set).abs() < EVEN * raw.abs();
             let lost_in = self.partner(candidate, set, raw);
             let partner = lost_in.and_then(|p| self.sets.sets[p].key.frame()).filter(|&f| f != function);
             let relation = lost_in.zip(partner).map(|(set, function_of_set)| {
                 let rows: Vec<u32> = self.sets.rows(set).collect();
-                let (own, other) =
+                let (changed, opposite) =
                     (Changed { function, rows: &candidate.rows }, Changed { function: function_of_set, rows: &rows });
-                let (gained, lost) = if raw > 0.0 { (own, other) } else { (other, own) };
-                Relation::of(self.rows, gained, lost)
+                let (gained, lost) = if raw > 0.0 { (changed, opposite) } else { (opposite, changed) };
+                CostRelation::of(self.rows, gained, lost)
             });
             let how = match relation {
-                _ if partner == Some(inside) => Some(How::Shift),
-                Some(Relation::Call | Relation::Likeness) | None => Some(How::Shift),
-                Some(Relation::Replacement) => Some(How::Replaced),
-                Some(Relation::Above) => None,
-                // Which of several functions a profile shows is chance there.
-                Some(Relation::Nothing) if self.rows.runtime.unstable_inlining => None,
-                // Siblings that changed the other way are causes of their own, unless what is around both changed as well:
-                // then that says it.
-                Some(Relation::Nothing) if even || sum(set) >= NEAR * size => continue,
-                Some(Relation::Nothing) => None,
+                _ if partner == Some(inside) => Some(MoveKind::Shift),
+                Some(CostRelation::Call | CostRelation::Likeness) | None => Some(MoveKind::Shift),
+                Some(CostRelation::Replacement) => Some(MoveKind::Replaced),
+                Some(CostRelation::Above) => None,
+                // With unstable inlining, chance decides which of several functions a profile shows.
+                Some(CostRelation::Nothing) if self.rows.runtime.unstable_inlining => None,
+                // Siblings with opposite changes are separate causes, unless the set around both changed as well. Then
+                // that set describes the change.
+                Some(CostRelation::Nothing) if even || sum(set) >= NEAR * size => continue,
+                Some(CostRelation::Nothing) => None,
             };
             let partner = partner.unwrap_or(inside);
             let (gained, lost) = if raw > 0.0 { (function, partner) } else { (partner, function) };
-            return Some(Shift { set, gained, lost, inside, amount: raw.abs(), how, even });
+            return Some(CostShift { set, gained, lost, inside, amount: raw.abs(), how, even });
         }
         None
     }
 
-    /// True if these values of a set, or of a part of it, differ by no more than chance, beside the amount of work.
+    /// Returns true if the values of a set, or of a part of it, differ by no more than chance at equal work.
     fn is_even(&self, v: [f64; 2], set: usize) -> bool {
         let [b, n] = v.map(|v| v / self.sets.sets[set].event.max(1e-300));
-        let variance = counts::between_run_variance(self.found.tau2.of(self.sets, set), self.rows.runs);
-        counts::penalised(b, n, self.found.scale, variance) < counts::LEVEL
+        let variance = counts::between_run_variance(self.search.tau2.of(self.sets, set), self.rows.runs);
+        counts::penalised(b, n, self.search.scale, variance) < counts::LEVEL
     }
 
-    /// The set that changed most the other way inside a set.
+    /// Returns the set with the largest opposite change inside a set.
     fn partner(&self, candidate: &CauseCandidate, set: usize, raw: f64) -> Option<usize> {
-        let of_row = |row: u32| {
+        let change_and_value = |row: u32| {
             let [b, n] = self.rows.rows[row as usize].values;
-            (row, [n / self.found.scale - b, b + n])
+            (row, [n / self.search.scale - b, b + n])
         };
         let rest = self.sets.rows(set).filter(|row| candidate.rows.binary_search(row).is_err());
-        // Of each set the change of what it has of them, and that itself.
+        // By set: the change of its rows in `rest`, and their value.
         let mut sums = vec![[0.0; 2]; self.sets.len()];
-        self.sets.add_up(&rest.map(of_row).collect::<Vec<_>>(), |set, [change, all]| {
+        self.sets.add_up(&rest.map(change_and_value).collect::<Vec<_>>(), |set, [change, all]| {
             sums[set] = [sums[set][0] + change, sums[set][1] + all];
         });
         let mut best: Option<(f64, usize)> = None;
         for (j, &[inner, within]) in sums.iter().enumerate() {
             let key = self.sets.sets[j].key;
-            if !matches!(key, Key::Own(_) | Key::Edge(..)) || inner * -raw.signum() <= 0.5 * raw.abs() {
+            if !matches!(key, SetKey::Own(_) | SetKey::Edge(..)) || inner * -raw.signum() <= 0.5 * raw.abs() {
                 continue;
             }
             let all = self.sets.sets[j].values[0] + self.sets.sets[j].values[1];
             let off = (inner.abs() - raw.abs()).abs() / raw.abs();
-            let off = off + if matches!(key, Key::Own(_)) { 0.0 } else { 0.02 } + 0.3 * (1.0 - within / all);
-            if best.is_none_or(|(known, _)| off < known - 1e-9) {
+            let off = off + if matches!(key, SetKey::Own(_)) { 0.0 } else { 0.02 } + 0.3 * (1.0 - within / all);
+            if best.is_none_or(|(best_off, _)| off < best_off - 1e-9) {
                 best = Some((off, j));
             }
         }
         Some(best?.1)
     }
 
-    /// True if a set lost about what another gained, and by more than chance.
+    /// Returns true if a set lost about the amount that another gained, and by more than chance.
     fn is_counterpart(&self, set: usize, caller: Option<u32>, raw: f64) -> bool {
-        let of = &self.sets.sets[set];
-        let [b, n] = of.values.map(|v| v / of.event.max(1e-300));
-        let lost = -(of.values[1] / self.found.scale - of.values[0]) / raw;
-        let variance = counts::between_run_variance(self.found.tau2.of(self.sets, set), self.rows.runs);
-        let is_caller = matches!(of.key, Key::Own(f) if Some(f) == caller);
+        let node = &self.sets.sets[set];
+        let [b, n] = node.values.map(|v| v / node.event.max(1e-300));
+        let lost = -(node.values[1] / self.search.scale - node.values[0]) / raw;
+        let variance = counts::between_run_variance(self.search.tau2.of(self.sets, set), self.rows.runs);
+        let is_caller = matches!(node.key, SetKey::Own(f) if Some(f) == caller);
         let need = if is_caller { CALLER_DEVIANCE } else { COUNTERPART_DEVIANCE };
         (1.0 - COUNTERPART..1.0 + COUNTERPART).contains(&lost)
-            && counts::penalised(b, n, self.found.scale, variance) > need
+            && counts::penalised(b, n, self.search.scale, variance) > need
     }
 
-    /// Takes out pairs of causes of opposite sign and like size of functions that are related: code that moved.
+    /// Removes pairs of candidates that cancel out, have a similar size, and belong to related functions: code that
+    /// moved.
     pub(super) fn swaps(&self, candidates: &mut Vec<CauseCandidate>) -> Vec<Swap> {
         let mut swaps = Vec::new();
         'again: loop {
-            for (i, up) in candidates.iter().enumerate().filter(|(_, d)| d.delta > 0.0 && d.of.label.is_none()) {
-                for (j, down) in candidates.iter().enumerate().filter(|(_, d)| d.delta < 0.0 && d.of.label.is_none()) {
-                    let (Some(gained), Some(lost)) = (up.of.function, down.of.function) else { continue };
+            for (i, up) in candidates.iter().enumerate().filter(|(_, d)| d.delta > 0.0 && d.subject.label.is_none()) {
+                for (j, down) in
+                    candidates.iter().enumerate().filter(|(_, d)| d.delta < 0.0 && d.subject.label.is_none())
+                {
+                    let (Some(gained), Some(lost)) = (up.subject.function, down.subject.function) else { continue };
                     let left = (up.delta + down.delta).abs() / up.delta.max(-down.delta);
-                    let is_sided = |d: &CauseCandidate| matches!(d.of.kind, CauseKind::Added | CauseKind::Removed);
-                    let most = if is_sided(up) || is_sided(down) { SWAP } else { SIBLINGS };
-                    // What the search lacks given one of them is no change: the stacks themselves have to cancel.
+                    let is_sided = |d: &CauseCandidate| matches!(d.subject.kind, CauseKind::Added | CauseKind::Removed);
+                    let limit = if is_sided(up) || is_sided(down) { SWAP } else { SIBLINGS };
+                    // The search's delta is conditional on the remaining causes. A swap needs stacks that cancel out
+                    // themselves.
                     let [gain, loss] = self.changes_apart(up, down);
                     if gain <= 0.0 || loss >= 0.0 || (gain + loss).abs() > EVEN * gain.max(-loss) {
                         continue;
                     }
                     let [came, went] = [(up, gained), (down, lost)]
                         .map(|(candidate, function)| Changed { function, rows: &candidate.rows });
-                    let (how, inside) = match Relation::of(self.rows, came, went) {
-                        Relation::Call if left < SWAP => (Some(How::Swap), None),
-                        // The frame between says nothing of what is below it.
-                        Relation::Above if left < SWAP => (None, None),
-                        Relation::Likeness if left < most && self.have_place(up, down) => (Some(How::Swap), None),
-                        Relation::Likeness | Relation::Replacement
+                    let (how, inside) = match CostRelation::of(self.rows, came, went) {
+                        CostRelation::Call if left < SWAP => (Some(MoveKind::Swap), None),
+                        // The frame in between only wraps the cost below it.
+                        CostRelation::Above if left < SWAP => (None, None),
+                        CostRelation::Likeness if left < limit && self.have_place(up, down) => {
+                            (Some(MoveKind::Swap), None)
+                        }
+                        CostRelation::Likeness | CostRelation::Replacement
                             if left < SIBLINGS && is_replaced(self.rows, gained, lost) =>
                         {
-                            (Some(How::Replaced), self.narrowest_around(up, down))
+                            (Some(MoveKind::Replaced), self.narrowest_around(up, down))
                         }
                         _ => continue,
                     };
@@ -377,49 +387,50 @@ impl<'a> Attribution<'a> {
         }
     }
 
-    /// The changes of two candidates' stacks, in values of the base's runs: what both have is the narrower's.
+    /// Returns the changes of two candidates' stacks, in values of the base's runs. Common stacks count for the
+    /// narrower candidate.
     fn changes_apart(&self, a: &CauseCandidate, b: &CauseCandidate) -> [f64; 2] {
         let size = |candidate: &CauseCandidate| self.value(&candidate.rows, 0) + self.value(&candidate.rows, 1);
         let is_narrower = size(a) <= size(b);
-        let change = |of: &CauseCandidate, other: &CauseCandidate, has_all: bool| {
-            let own = of.rows.iter().copied().filter(|row| has_all || other.rows.binary_search(row).is_err());
-            let own: Vec<u32> = own.collect();
-            self.value(&own, 1) / self.found.scale - self.value(&own, 0)
+        let change = |candidate: &CauseCandidate, other: &CauseCandidate, has_all: bool| {
+            let rows = candidate.rows.iter().copied().filter(|row| has_all || other.rows.binary_search(row).is_err());
+            let rows: Vec<u32> = rows.collect();
+            self.value(&rows, 1) / self.search.scale - self.value(&rows, 0)
         };
         [change(a, b, is_narrower), change(b, a, !is_narrower)]
     }
 
-    /// Returns the function of the smallest set that holds both.
+    /// Returns the function of the smallest set that contains both candidates.
     fn narrowest_around(&self, a: &CauseCandidate, b: &CauseCandidate) -> Option<u32> {
         let all = |r: u32| self.rows.rows[r as usize].values[0] + self.rows.rows[r as usize].values[1];
         let both: Vec<u32> = a.rows.iter().chain(&b.rows).copied().collect();
-        let around = self.sets.holding(&both, all, 0.999).into_iter().map(|(set, _)| set);
+        let around = self.sets.around(&both, all, 0.999).into_iter().map(|(set, _)| set);
         let size = |set: &usize| self.sets.sets[*set].values[0] + self.sets.sets[*set].values[1];
         let smallest =
             around.filter(|set| !self.sets.sets[*set].key.is_label()).min_by(|a, b| size(a).total_cmp(&size(b)));
         smallest.and_then(|set| self.sets.sets[set].key.frame())
     }
 
-    /// True if a set that is small enough to be a place holds both.
+    /// Returns true if both candidates are in one set that is small enough to locate a change.
     fn have_place(&self, a: &CauseCandidate, b: &CauseCandidate) -> bool {
         let all = |r: u32| self.rows.rows[r as usize].values[0] + self.rows.rows[r as usize].values[1];
         let both: Vec<u32> = a.rows.iter().chain(&b.rows).copied().collect();
-        let around = self.sets.holding(&both, all, 0.999);
+        let around = self.sets.around(&both, all, 0.999);
         around.into_iter().any(|(j, _)| self.is_place(j) && !self.sets.sets[j].key.is_label())
     }
 
-    /// Several changes of one sign that make up most of a set around them are one cause: that set is run more often.
+    /// Merges changes of one sign that make up most of a set around them: that set runs more often, or less often.
     pub(super) fn merge(&self, candidates: Vec<CauseCandidate>) -> Vec<CauseCandidate> {
         let mut candidates = candidates;
         loop {
-            // The sets that hold most of a candidate, on the side that has more of it.
+            // The sets that contain most of a candidate, on the side with more of it.
             let side_of = |candidate: &CauseCandidate| usize::from(candidate.delta > 0.0);
             let around =
-                |d: &CauseCandidate| self.sets.holding(&d.rows, |r| self.rows.rows[r as usize].values[side_of(d)], 0.8);
+                |d: &CauseCandidate| self.sets.around(&d.rows, |r| self.rows.rows[r as usize].values[side_of(d)], 0.8);
             let around: Vec<Vec<(usize, f64)>> = candidates.iter().map(around).collect();
             let mut best: Option<(f64, usize, usize, usize)> = None;
-            for (i, a) in candidates.iter().enumerate().filter(|(_, d)| d.of.label.is_none()) {
-                for (j, b) in candidates.iter().enumerate().skip(i + 1).filter(|(_, d)| d.of.label.is_none()) {
+            for (i, a) in candidates.iter().enumerate().filter(|(_, d)| d.subject.label.is_none()) {
+                for (j, b) in candidates.iter().enumerate().skip(i + 1).filter(|(_, d)| d.subject.label.is_none()) {
                     if side_of(a) != side_of(b) {
                         continue;
                     }
@@ -433,14 +444,14 @@ impl<'a> Attribution<'a> {
                     for &(k, _) in &around[i] {
                         let set = &self.sets.sets[k];
                         let value = set.values[side];
-                        // What makes up a change has its sign.
-                        let has_sign = (set.values[1] / self.found.scale > set.values[0]) == (side == 1);
+                        // A merged change must have the sign of its parts.
+                        let has_sign = (set.values[1] / self.search.scale > set.values[0]) == (side == 1);
                         if has_sign
                             && around[j].binary_search_by_key(&k, |other| other.0).is_ok()
                             && !set.key.is_label()
                             && self.is_place(k)
                             && va + vb - both > MERGE * value
-                            && best.is_none_or(|(known, ..)| value < known * (1.0 - 1e-9))
+                            && best.is_none_or(|(best_value, ..)| value < best_value * (1.0 - 1e-9))
                         {
                             best = Some((value, k, i, j));
                         }
@@ -449,17 +460,17 @@ impl<'a> Attribution<'a> {
             }
             let Some((_, set, i, j)) = best else { return candidates };
             let (b, a) = (candidates.remove(j), candidates.remove(i));
-            let of = &self.sets.sets[set];
-            let (was, is) = (of.values[0], of.values[1] / self.found.scale);
+            let node = &self.sets.sets[set];
+            let (old_value, new_value) = (node.values[0], node.values[1] / self.search.scale);
             let parts = [&a, &b].into_iter().flat_map(|d| match d.parts.is_empty() {
-                true => vec![(d.of.clone(), d.rows.clone())],
+                true => vec![(d.subject.clone(), d.rows.clone())],
                 false => d.parts.clone(),
             });
             candidates.push(CauseCandidate {
                 set,
                 rows: self.sets.rows(set).collect(),
-                of: self.describe(set, true),
-                delta: is - was,
+                subject: self.describe(set, true),
+                delta: new_value - old_value,
                 parts: parts.collect(),
             });
         }

@@ -1,21 +1,21 @@
-//! From numbers to names: what was found, as an answer says it.
+//! From numbers to names: turns the engine's results into the public types of an explanation.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::account::Entry;
-use super::answer::{Cause, CauseLabel, Evidence, Extent, How, Moved, Part, Split, Within};
+use super::account::CauseEntry;
+use super::answer::{Cause, CauseLabel, CausePart, CostSplit, Evidence, Extent, MoveKind, Moved, ProgramShare};
 use super::attribution::Description;
-use super::evidence::rows::Rows;
+use super::evidence::rows::StackRows;
 use pprofdiff_profile::advice::{exactly, exactly_any};
 use pprofdiff_profile::random::HashMap;
 
-/// The most functions of the program that a cause in a library is told of.
+/// Maximum number of program functions that are listed for a cause in a library.
 const MAX_WITHIN: usize = 5;
-/// The least part of a side that is told of where cost moved by a match of names.
+/// Minimum cost of a rename or inlined function in results, as a fraction of a side.
 pub(super) const MIN_SHOWN: f64 = 0.01;
 
-/// Numbers that people and machines compare: nine digits, so that no order of additions shows.
+/// Rounds a result to nine digits, so that the order of additions does not show in comparisons.
 pub(super) fn rounded(x: f64) -> f64 {
     if x == 0.0 || !x.is_finite() {
         return if x.is_finite() { 0.0 } else { x };
@@ -24,59 +24,60 @@ pub(super) fn rounded(x: f64) -> f64 {
     if digits.is_finite() && digits > 0.0 { (x * digits).round() / digits } else { x }
 }
 
-/// The names that results show.
-pub(super) struct Shown<'a> {
-    pub rows: &'a Rows,
+/// The names of frames in results.
+pub(super) struct ShownNames<'a> {
+    pub rows: &'a StackRows,
     pub renamed: HashMap<u32, u32>,
 }
 
-impl Shown<'_> {
-    /// The costliest of the names that are called so: on the new side, or else on the base.
+impl ShownNames<'_> {
+    /// Returns the frame's costliest original name on the new side, or on the base if the new side lacks it.
     pub(super) fn name(&self, frame: u32) -> String {
-        self.of_side(self.renamed.get(&frame).copied().unwrap_or(frame), 1)
+        self.name_on(self.renamed.get(&frame).copied().unwrap_or(frame), 1)
     }
 
-    /// The name on the side that has more of it, beside the amount of work.
-    fn of_change(&self, frame: u32, delta: f64) -> String {
-        if delta < 0.0 { self.of_side(frame, 0) } else { self.name(frame) }
+    /// Returns the name on the side with more cost at equal work.
+    fn name_for(&self, frame: u32, delta: f64) -> String {
+        if delta < 0.0 { self.name_on(frame, 0) } else { self.name(frame) }
     }
 
-    pub(super) fn of_side(&self, frame: u32, first: usize) -> String {
+    /// Returns the costliest original name on side `first`, or on the opposite side if `first` lacks it.
+    pub(super) fn name_on(&self, frame: u32, first: usize) -> String {
         let name = &self.rows.names[frame as usize];
         if let [(text, _)] = &name.shown[..] {
             return text.to_string();
         }
-        let of = |side: usize| {
-            let there = name.shown.iter().filter(|(_, cost)| cost[side] > 0.0);
-            there.max_by(|a, b| a.1[side].total_cmp(&b.1[side]).then(b.0.cmp(&a.0))).map(|(text, _)| text.to_string())
+        let costliest = |side: usize| {
+            let present = name.shown.iter().filter(|(_, cost)| cost[side] > 0.0);
+            present.max_by(|a, b| a.1[side].total_cmp(&b.1[side]).then(b.0.cmp(&a.0))).map(|(text, _)| text.to_string())
         };
-        of(first).or_else(|| of(1 - first)).unwrap_or_else(|| name.text.to_string())
+        costliest(first).or_else(|| costliest(1 - first)).unwrap_or_else(|| name.text.to_string())
     }
 
-    /// All that it is called on either side.
-    fn spelled(&self, frame: u32) -> Vec<String> {
+    /// Returns all original names of a frame on both sides.
+    fn spellings(&self, frame: u32) -> Vec<String> {
         let numbers = std::iter::once(frame).chain(self.renamed.get(&frame).copied());
         let names = numbers.map(|f| &self.rows.names[f as usize]);
-        let spelled = names.flat_map(|name| match &name.shown[..] {
+        let spellings = names.flat_map(|name| match &name.shown[..] {
             [] => vec![name.text.to_string()],
             shown => shown.iter().map(|(text, _)| text.to_string()).collect(),
         });
-        spelled.collect()
+        spellings.collect()
     }
 }
 
-/// Parts of functions that a compiler gave names of their own on one side only.
-pub(super) fn clones(rows: &Rows, total: [f64; 2], of_run: impl Fn(usize, f64) -> f64) -> Vec<Moved> {
+/// Finds compiler-made clones: parts of a function with a name of their own on only one side.
+pub(super) fn clones(rows: &StackRows, total: [f64; 2], per_run: impl Fn(usize, f64) -> f64) -> Vec<Moved> {
     let mut moved = Vec::new();
     for name in rows.names.iter().filter(|name| name.shown.len() > 1) {
         for (text, cost) in &*name.shown {
             for side in [0, 1].into_iter().filter(|&s| cost[s] > MIN_SHOWN * total[s] && cost[1 - s] <= 0.0) {
                 let is_part = text.strip_prefix(&*name.text).is_some_and(|rest| rest.starts_with('.'));
-                let on_both = |other: &&(Arc<str>, [f64; 2])| other.0 != *text && other.1.iter().all(|c| *c > 0.0);
-                if let Some((other, _)) = name.shown.iter().find(on_both).filter(|_| is_part) {
-                    let (function, from) = if side == 1 { (text, other) } else { (other, text) };
-                    let (function, from, how) = (function.to_string(), from.to_string(), How::Clone);
-                    let delta = of_run(side, cost[side]);
+                let on_both = |whole: &&(Arc<str>, [f64; 2])| whole.0 != *text && whole.1.iter().all(|c| *c > 0.0);
+                if let Some((whole, _)) = name.shown.iter().find(on_both).filter(|_| is_part) {
+                    let (function, from) = if side == 1 { (text, whole) } else { (whole, text) };
+                    let (function, from, how) = (function.to_string(), from.to_string(), MoveKind::Clone);
+                    let delta = per_run(side, cost[side]);
                     moved.push(Moved {
                         function,
                         from,
@@ -94,57 +95,57 @@ pub(super) fn clones(rows: &Rows, total: [f64; 2], of_run: impl Fn(usize, f64) -
     moved
 }
 
-/// Causes with their names.
+/// Turns measured causes into results.
 pub(super) struct Naming<'a> {
-    pub rows: &'a Rows,
-    pub shown: &'a Shown<'a>,
+    pub rows: &'a StackRows,
+    pub shown: &'a ShownNames<'a>,
     pub total: [f64; 2],
-    /// Of all runs of the new side to those of the base.
+    /// The expected ratio of all new runs to all base runs.
     pub scale: f64,
 }
 
 impl Naming<'_> {
-    /// The change of a run of the new side.
+    /// Returns the change per run of the new side, at equal work.
     fn delta(&self, [base, new]: [f64; 2]) -> f64 {
         (new - self.scale * base) / self.rows.runs[1] as f64
     }
 
-    /// Of a function that is not the program's, the nearest functions of the program above it.
-    fn program(&self, entry: &Entry) -> Vec<Within> {
+    /// For a function outside the program: returns the nearest functions of the program above it.
+    fn program(&self, entry: &CauseEntry) -> Vec<ProgramShare> {
         let is_program = |frame: u32| self.rows.names[frame as usize].class.program;
-        let Some(function) = entry.of.function.filter(|&function| !is_program(function)) else { return Vec::new() };
-        let mut of: BTreeMap<u32, [f64; 2]> = BTreeMap::new();
+        let Some(function) = entry.subject.function.filter(|&frame| !is_program(frame)) else { return Vec::new() };
+        let mut by_caller: BTreeMap<u32, [f64; 2]> = BTreeMap::new();
         for &row in &entry.rows {
             let stack = self.rows.stack(row as usize);
-            let at = stack.iter().rposition(|&frame| frame == function).unwrap_or(stack.len());
-            if let Some(&caller) = stack[..at].iter().rev().find(|&&frame| is_program(frame)) {
-                let (sum, v) = (of.entry(caller).or_default(), self.rows.rows[row as usize].values);
+            let place = stack.iter().rposition(|&frame| frame == function).unwrap_or(stack.len());
+            if let Some(&caller) = stack[..place].iter().rev().find(|&&frame| is_program(frame)) {
+                let (sum, v) = (by_caller.entry(caller).or_default(), self.rows.rows[row as usize].values);
                 *sum = [sum[0] + v[0], sum[1] + v[1]];
             }
         }
         let within = |(caller, v)| {
             let delta = self.delta(v);
-            Within { function: self.shown.of_change(caller, delta), delta: rounded(delta) }
+            ProgramShare { function: self.shown.name_for(caller, delta), delta: rounded(delta) }
         };
-        let mut all: Vec<Within> = of.into_iter().map(within).collect();
+        let mut all: Vec<ProgramShare> = by_caller.into_iter().map(within).collect();
         all.sort_by(|a, b| b.delta.abs().total_cmp(&a.delta.abs()));
         all.truncate(MAX_WITHIN);
         all
     }
 
-    /// An expression that finds a function by what it is called on either side.
+    /// Returns a regular expression that matches all names of a function on both sides.
     fn pattern(&self, frame: u32, shown: &str) -> String {
         match self.shown.renamed.contains_key(&frame) {
-            true => exactly_any(&self.shown.spelled(frame)),
+            true => exactly_any(&self.shown.spellings(frame)),
             false => exactly(shown),
         }
     }
 
-    /// A cause with how its count and cost changed.
-    pub(super) fn cause(&self, entry: &Entry, split: Option<[f64; 4]>) -> Cause {
+    /// Turns a measured cause into a result. `split` is the result of [`Books::split`](super::account::Books::split).
+    pub(super) fn cause(&self, entry: &CauseEntry, split: Option<[f64; 4]>) -> Cause {
         let delta = self.delta(entry.values);
-        let name = |frame: Option<u32>| frame.map(|f| self.shown.of_change(f, delta));
-        let spelled = |frame: Option<u32>| frame.map_or_else(Vec::new, |f| self.shown.spelled(f));
+        let name = |frame: Option<u32>| frame.map(|f| self.shown.name_for(f, delta));
+        let spellings = |frame: Option<u32>| frame.map_or_else(Vec::new, |f| self.shown.spellings(f));
         let extent = |side: usize| {
             let rows = || entry.rows.iter().map(|&r| &self.rows.rows[r as usize]).filter(|r| r.values[side] > 0.0);
             Extent {
@@ -153,45 +154,54 @@ impl Naming<'_> {
                 value: rounded(entry.values[side] / self.rows.runs[side] as f64),
             }
         };
-        let label = entry.of.label.map(|label| {
+        let label = entry.subject.label.map(|label| {
             let (key, value) = self.rows.labels.get(label);
             CauseLabel { key, value }
         });
-        let part = |(of, v): &(Description, [f64; 2])| {
+        let part = |(description, v): &(Description, [f64; 2])| {
             let delta = self.delta(*v);
-            let name = |frame: Option<u32>| frame.map(|f| self.shown.of_change(f, delta));
-            Part { function: name(of.function), caller: name(of.caller), kind: of.kind, delta: rounded(delta) }
+            let name = |frame: Option<u32>| frame.map(|f| self.shown.name_for(f, delta));
+            CausePart {
+                function: name(description.function),
+                caller: name(description.caller),
+                kind: description.kind,
+                delta: rounded(delta),
+            }
         };
         let split = split.map(|s| {
             let [count, unit, count_factor, unit_factor] = s.map(rounded);
-            Split { count, unit, count_factor, unit_factor }
+            CostSplit { count, unit, count_factor, unit_factor }
         });
         let whole = self.scale * self.total[0] / self.rows.runs[1] as f64;
-        let functions = spelled(entry.of.function);
-        let others: Vec<String> = entry.others.iter().flat_map(|&frame| self.shown.spelled(frame)).collect();
-        let function = name(entry.of.function);
+        let functions = spellings(entry.subject.function);
+        let others: Vec<String> = entry.others.iter().flat_map(|&frame| self.shown.spellings(frame)).collect();
+        let function = name(entry.subject.function);
         Cause {
-            caller: name(entry.of.caller),
-            callee: name(entry.of.callee),
+            caller: name(entry.subject.caller),
+            callee: name(entry.subject.callee),
             program: self.program(entry),
             label,
-            kind: entry.of.kind,
+            kind: entry.subject.kind,
             delta: rounded(delta),
             share: if whole > 0.0 { rounded(delta / whole) } else { 0.0 },
             factor: (entry.values[0] > 0.0).then(|| rounded(entry.values[1] / (self.scale * entry.values[0]))),
             score: rounded(entry.score),
-            chain: entry.of.chain.iter().map(|&f| self.shown.of_change(f, delta)).collect(),
+            chain: entry.subject.chain.iter().map(|&f| self.shown.name_for(f, delta)).collect(),
             parts: entry.parts.iter().map(part).collect(),
             split,
             garbage: entry.garbage.map(|garbage| rounded(garbage / self.rows.runs[1] as f64)),
             evidence: Evidence {
                 base: extent(0),
                 new: extent(1),
-                pattern: entry.of.function.zip(function.as_deref()).map(|(frame, shown)| self.pattern(frame, shown)),
+                pattern: entry
+                    .subject
+                    .function
+                    .zip(function.as_deref())
+                    .map(|(frame, shown)| self.pattern(frame, shown)),
                 ignore: (!entry.others.is_empty()).then(|| exactly_any(&others)),
                 functions,
-                callers: spelled(entry.of.caller),
-                callees: spelled(entry.of.callee),
+                callers: spellings(entry.subject.caller),
+                callees: spellings(entry.subject.callee),
             },
             commits: None,
             function,

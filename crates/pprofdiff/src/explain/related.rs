@@ -1,76 +1,76 @@
-//! What speaks for the cost of one function being another's now: one calls the other, their names are alike, or both call
-//! the same functions. A caller in common and an opposite change are no evidence, because any two siblings may have them.
+//! Evidence that cost moved between two functions: there is a call between them, their names are alike, or both call
+//! the same functions. A common caller and opposite changes do not count, because any two siblings may have them.
 
 use std::collections::BTreeMap;
 
-use super::evidence::rows::{Row, Rows};
+use super::evidence::rows::{Row, StackRows};
 use super::rules::parts::Parts;
-use pprofdiff_profile::work::paced;
+use pprofdiff_profile::cancellation::checkpointed;
 
-/// Callees are the same if functions share this part of them.
+/// Minimum overlap of the callees of two functions, weighted by cost, for them to count as the same.
 const SAME_CALLEES: f64 = 0.5;
-/// Stacks have a function if it is in more than this part of their cost.
+/// Stacks have a property if stacks with more than this fraction of their cost have it.
 const MOST: f64 = 0.5;
 
-/// How a function that gained cost is related to one that lost about as much.
+/// The relation of a function that gained cost to a function that lost a similar amount.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Relation {
-    /// One calls the other: code moved between them.
+pub(super) enum CostRelation {
+    /// There is a call between the functions: code moved between them.
     Call,
-    /// One is somewhere above the other: between it and its callers, or in a recursion with it.
+    /// A function is somewhere above its counterpart: below its callers, or in a recursion with it.
     Above,
     /// Their names or their callees are alike.
     Likeness,
-    /// One came and the other went, and nothing says that they are one.
+    /// A function appeared and its counterpart disappeared, without evidence that they are the same.
     Replacement,
-    /// Nothing but a caller in common.
+    /// At most a common caller.
     Nothing,
 }
 
-/// A function with the stacks in which it gained or lost.
+/// A function and the stacks with its change of cost.
 #[derive(Clone, Copy)]
 pub(super) struct Changed<'a> {
     pub function: u32,
     pub rows: &'a [u32],
 }
 
-impl Relation {
-    pub(super) fn of(rows: &Rows, gained: Changed<'_>, lost: Changed<'_>) -> Relation {
-        let calls = |of: Changed<'_>, caller: u32, callee: u32| {
-            have_most(rows, of.rows, |stack| is_call(rows, stack, caller, callee))
+impl CostRelation {
+    pub(super) fn of(rows: &StackRows, gained: Changed<'_>, lost: Changed<'_>) -> CostRelation {
+        let calls = |func: Changed<'_>, caller: u32, callee: u32| {
+            have_most(rows, func.rows, |stack| is_call(rows, stack, caller, callee))
         };
         let wraps =
-            |of: Changed<'_>, upper: u32, lower: u32| have_most(rows, of.rows, |stack| is_above(stack, upper, lower));
+            |func: Changed<'_>, top: u32, lower: u32| have_most(rows, func.rows, |stack| is_above(stack, top, lower));
         match (gained.function, lost.function) {
-            (a, b) if calls(gained, b, a) || calls(lost, a, b) => Relation::Call,
-            (a, b) if [gained, lost].iter().any(|of| wraps(*of, a, b) || wraps(*of, b, a)) => Relation::Above,
-            (a, b) if are_alike(rows, a, b) || have_the_same_callees(rows, a, b) => Relation::Likeness,
-            (a, b) if is_replaced(rows, a, b) => Relation::Replacement,
-            _ => Relation::Nothing,
+            (a, b) if calls(gained, b, a) || calls(lost, a, b) => CostRelation::Call,
+            (a, b) if [gained, lost].iter().any(|func| wraps(*func, a, b) || wraps(*func, b, a)) => CostRelation::Above,
+            (a, b) if are_alike(rows, a, b) || have_the_same_callees(rows, a, b) => CostRelation::Likeness,
+            (a, b) if is_replaced(rows, a, b) => CostRelation::Replacement,
+            _ => CostRelation::Nothing,
         }
     }
 }
 
-/// Returns true if only the new side has the function that gained, and only the base the one that lost.
-pub(super) fn is_replaced(rows: &Rows, gained: u32, lost: u32) -> bool {
+/// Returns true if only the new side has `gained`, and only the base has `lost`.
+pub(super) fn is_replaced(rows: &StackRows, gained: u32, lost: u32) -> bool {
     let is_elsewhere = |(i, row): (usize, &Row)| {
         let has = |frame: u32| rows.stack(i).contains(&frame);
         row.values[0] > 0.0 && has(gained) || row.values[1] > 0.0 && has(lost)
     };
-    !paced(rows.rows.iter().enumerate()).any(is_elsewhere)
+    !checkpointed(rows.rows.iter().enumerate()).any(is_elsewhere)
 }
 
-/// Returns true if stacks with most of the cost of these rows have a property.
-fn have_most(rows: &Rows, of: &[u32], has: impl Fn(&[u32]) -> bool) -> bool {
+/// Returns true if stacks with most of the cost of these rows satisfy `has`.
+fn have_most(rows: &StackRows, subset: &[u32], has: impl Fn(&[u32]) -> bool) -> bool {
     let cost = |row: u32| rows.rows[row as usize].values.iter().sum::<f64>();
-    let all: f64 = of.iter().map(|&row| cost(row)).sum();
-    let have: f64 = paced(of.iter()).filter(|row| has(rows.stack(**row as usize))).map(|&row| cost(row)).sum();
+    let all: f64 = subset.iter().map(|&row| cost(row)).sum();
+    let have: f64 =
+        checkpointed(subset.iter()).filter(|row| has(rows.stack(**row as usize))).map(|&row| cost(row)).sum();
     have > MOST * all
 }
 
-/// Returns true if a stack has a call of one function by another. What the runtime does between them is no function of the
-/// program.
-fn is_call(rows: &Rows, stack: &[u32], caller: u32, callee: u32) -> bool {
+/// Returns true if a stack contains a call of `callee` by `caller`. System frames between them do not count.
+fn is_call(rows: &StackRows, stack: &[u32], caller: u32, callee: u32) -> bool {
     let mut before = None;
     stack.iter().any(|&frame| {
         let is_call = before == Some(caller) && frame == callee;
@@ -85,23 +85,23 @@ fn is_above(stack: &[u32], upper: u32, lower: u32) -> bool {
     upper.is_some_and(|upper| stack[upper + 1..].contains(&lower))
 }
 
-/// Returns true if the names of two functions are alike, and by more than the method of an interface.
-fn are_alike(rows: &Rows, a: u32, b: u32) -> bool {
+/// Returns true if two functions have similar names, beyond implementing a method of the same interface.
+fn are_alike(rows: &StackRows, a: u32, b: u32) -> bool {
     let [a, b] = [a, b].map(|frame| Parts::of(&rows.names[frame as usize].text));
     a.is_alike(&b) && !a.may_implement(&b, rows.runtime.name == "go")
 }
 
-/// Returns true if two functions call the same functions of the program, for like parts of what each calls.
-fn have_the_same_callees(rows: &Rows, a: u32, b: u32) -> bool {
+/// Returns true if two functions call the same functions of the program, with similar shares of cost.
+fn have_the_same_callees(rows: &StackRows, a: u32, b: u32) -> bool {
     let mut callees: BTreeMap<u32, [f64; 2]> = BTreeMap::new();
-    for (i, row) in paced(rows.rows.iter().enumerate()) {
+    for (i, row) in checkpointed(rows.rows.iter().enumerate()) {
         for call in rows.stack(i).windows(2).filter(|call| rows.names[call[1] as usize].class.program) {
-            if let Some(of) = [a, b].iter().position(|&frame| frame == call[0]) {
-                callees.entry(call[1]).or_default()[of] += row.values[0] + row.values[1];
+            if let Some(index) = [a, b].iter().position(|&frame| frame == call[0]) {
+                callees.entry(call[1]).or_default()[index] += row.values[0] + row.values[1];
             }
         }
     }
-    let sums = [0, 1].map(|of| callees.values().map(|v| v[of]).sum::<f64>());
+    let sums = [0, 1].map(|index| callees.values().map(|v| v[index]).sum::<f64>());
     let shares = callees.values().map(|v| (v[0] / sums[0]).min(v[1] / sums[1]));
     sums.iter().all(|sum| *sum > 0.0) && shares.sum::<f64>() > SAME_CALLEES
 }

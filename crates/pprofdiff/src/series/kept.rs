@@ -23,10 +23,10 @@ use super::stored::needs_samples;
 use crate::Result;
 use crate::diff::{Frames, Query};
 use pprofdiff_profile::LoadOptions;
+use pprofdiff_profile::cancellation;
 use pprofdiff_profile::columns::Total;
 use pprofdiff_profile::input::Source;
 use pprofdiff_profile::store::{Store, StoredProfile};
-use pprofdiff_profile::work;
 
 /// The version of the format. It must change if the meaning of columns changes.
 const SCHEMA: &str = concat!("pprofdiff-series/2 ", env!("CARGO_PKG_VERSION"));
@@ -127,7 +127,7 @@ fn names(builds: &[(String, Source)], sample_type: &str, load: &LoadOptions) -> 
 /// Reads the cached columns of `n` builds. The file is validated like untrusted input.
 fn read(store: &Store, name: &str, n: usize, sample_type: &str) -> Option<BuildGroup> {
     let bytes = store.read_derived(name)?;
-    work::poll();
+    cancellation::checkpoint();
     let ((frames, columns), rest): ((Frames, Vec<KeptColumn>), _) = postcard::take_from_bytes(&bytes).ok()?;
     if !rest.is_empty() || columns.len() != n || !frames.are_functions() {
         return None;

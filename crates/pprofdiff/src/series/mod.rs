@@ -35,8 +35,8 @@ use serde::{Deserialize, Serialize};
 use crate::diff::{Frames, Pair, Query, Sort, Status, Summary};
 use crate::{Error, Result};
 use pprofdiff_profile::LoadOptions;
+use pprofdiff_profile::cancellation::checkpointed;
 use pprofdiff_profile::input::Source;
-use pprofdiff_profile::work::paced;
 
 /// The baseline of each build.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -373,7 +373,7 @@ impl Series {
             }
         }
         let (mut start, mut points) = (0, Vec::new());
-        for (frame, &end) in paced(ends[..self.frames.len()].iter().enumerate()) {
+        for (frame, &end) in checkpointed(ends[..self.frames.len()].iter().enumerate()) {
             points.clear();
             points.extend(places[start..end].iter().map(|&(column, i)| {
                 let v = self.columns[column as usize].1[i as usize];

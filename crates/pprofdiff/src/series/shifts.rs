@@ -18,12 +18,12 @@ use crate::diff::{Pair, Sort};
 use crate::explain as causes;
 use crate::statistics::counts::median;
 use crate::statistics::distributions::student_quantile;
-use crate::statistics::lines::{Fit, Line, LinePoints};
+use crate::statistics::lines::{Fit, LineFit, LinePoints};
 use crate::statistics::noise::{Noise, OwnNoise};
 use crate::statistics::rank::false_discoveries;
 use crate::statistics::segments::{LEAST, Sums, around, cut_spikes, leveled, price};
+use pprofdiff_profile::cancellation;
 use pprofdiff_profile::parallel;
-use pprofdiff_profile::work;
 
 /// The minimum number of builds in a history for detecting lasting changes: enough for two levels.
 pub const FEWEST_BUILDS: usize = 2 * LEAST;
@@ -150,7 +150,7 @@ impl Series {
     /// Returns the changes, the number of frames skipped because there are too many builds, and the number of frames
     /// skipped because of negative values.
     fn find_shifts(&self, sort: Sort) -> (Vec<Shift>, [usize; 2]) {
-        work::begin_phase("finding changes");
+        cancellation::begin_phase("finding changes");
         let n = self.columns.len();
         let event = self.event();
         // Frames that profiling or inlining adds occur randomly, so they are skipped.
@@ -221,7 +221,7 @@ fn values_are_negative(points: &[(usize, i64)]) -> bool {
 }
 
 /// Returns the line with the smallest error. Ties go to the line that starts first.
-fn least(lines: &[(Line, f64)]) -> Option<&(Line, f64)> {
+fn least(lines: &[(LineFit, f64)]) -> Option<&(LineFit, f64)> {
     lines.iter().min_by(|a, b| a.1.total_cmp(&b.1).then(a.0.from.cmp(&b.0.from)))
 }
 
@@ -369,7 +369,7 @@ impl Course<'_> {
     }
 
     /// Returns the margin of the 95 % confidence interval of a line's slope.
-    fn slope_margin(&self, points: &LinePoints, line: &Line) -> f64 {
+    fn slope_margin(&self, points: &LinePoints, line: &LineFit) -> f64 {
         let x = |i: usize| i.saturating_sub(line.from) as f64;
         let (points, m) = (&points.points, points.points.len() as f64);
         let left = points.iter().map(|p| (p.1 - line.level - line.slope * x(p.0)).powi(2)).sum::<f64>() / (m - 2.0);

@@ -1,10 +1,10 @@
-//! The gamma function's slopes, which say what the logs of estimated variances have.
+//! Derivatives of the log gamma function, for the mean and the variance of the logs of estimated variances.
 //!
-//! Abramowitz and Stegun 6.3.18 and 6.4.11, for large arguments.
+//! Source: Abramowitz and Stegun 6.3.18 and 6.4.11, for large arguments.
 
 use super::distributions::bisect;
 
-/// The derivative of the log of the gamma function.
+/// Returns the derivative of the log of the gamma function.
 pub(crate) fn digamma(x: f64) -> f64 {
     let (mut x, mut below) = (x, 0.0);
     while x < 6.0 {
@@ -15,7 +15,7 @@ pub(crate) fn digamma(x: f64) -> f64 {
     x.ln() - 0.5 / x - y * (1.0 / 12.0 - y * (1.0 / 120.0 - y / 252.0)) - below
 }
 
-/// The derivative of [`digamma`].
+/// Returns the derivative of [`digamma`].
 pub(crate) fn trigamma(x: f64) -> f64 {
     let (mut x, mut below) = (x, 0.0);
     while x < 6.0 {
@@ -26,12 +26,12 @@ pub(crate) fn trigamma(x: f64) -> f64 {
     1.0 / x + y / 2.0 + y / x * (1.0 / 6.0 - y * (1.0 / 30.0 - y / 42.0)) + below
 }
 
-/// Where [`trigamma`] has a value.
+/// Returns the argument at which [`trigamma`] has this value.
 pub(crate) fn trigamma_inverse(value: f64) -> f64 {
     bisect(1e-6, 1e6, |x| trigamma(x) < value)
 }
 
-/// The variance of the log of an estimated variance of so many degrees of freedom.
+/// Returns the variance of the log of an estimated variance with these degrees of freedom.
 pub(crate) fn log_variance(degrees: f64) -> f64 {
     trigamma(degrees / 2.0)
 }
@@ -47,8 +47,8 @@ mod tests {
     }
 
     #[test]
-    fn the_gamma_functions_are_those_of_tables() {
-        // Abramowitz and Stegun, table 6.1; the second is half of pi squared.
+    fn the_gamma_functions_match_published_tables() {
+        // Source: Abramowitz and Stegun, table 6.1. The expected `trigamma(0.5)` is half of pi squared.
         near(digamma(1.0), -0.577_215_664_9, 1e-8);
         near(digamma(1.5), 0.036_489_973_9, 1e-8);
         near(trigamma(0.5), PI * PI / 2.0, 1e-7);

@@ -1,30 +1,31 @@
-//! Lines through a frame's course that may be a drift: a level until a build, and from there on a line. Of many that are
-//! tried few are compared with each value: a bound shows of the others that they fit worse.
+//! Lines through the history of a frame that may show a drift: a constant level until some build, then a line. Many
+//! lines are tried, and a lower bound of their squared error rejects most lines without a comparison of every value.
 
 use super::segments::{ROUNDING, leveled, leveled_slope};
 
-/// Lines that are laid at once: each is a long sum, in which an addition waits for the one before it.
+/// The number of lines that are fitted at once. Each fit is a long sum, and every addition waits for the previous
+/// addition of the same sum. Several sums run in parallel.
 const AT_ONCE: usize = 8;
-/// Builds between two at which a line's level is known for its bound.
+/// The number of builds between two builds for which the bound computes a line's level.
 const SOME: usize = 16;
 
-/// A level until a build, and from there on a line.
-pub(crate) struct Line {
+/// A constant level until the build `from`, then a line.
+pub(crate) struct LineFit {
     pub from: usize,
     pub level: f64,
     pub slope: f64,
-    /// The mean of the builds, counted from `from` on, and their squares about it.
+    /// The mean of the builds, counted from `from` on, and the sum of their squared deviations.
     pub mean_x: f64,
     pub squares: f64,
 }
 
-impl Line {
+impl LineFit {
     pub(crate) fn at(&self, i: usize) -> f64 {
         self.level + self.slope * i.saturating_sub(self.from) as f64
     }
 }
 
-/// The builds that lines are laid through, with their values.
+/// The builds, with their values, to which lines are fitted.
 pub(crate) struct LinePoints {
     pub points: Vec<(usize, f64)>,
     /// The mean of the values.
@@ -37,17 +38,16 @@ impl LinePoints {
         LinePoints { points, mean }
     }
 
-    /// The least squares of a level until a build, and a line from there on, for each of some builds. None of too few
-    /// builds.
-    pub(crate) fn lines(&self, froms: &[usize]) -> Vec<Line> {
+    /// Returns the least-squares line for each starting build. Lines with fewer than four builds are omitted.
+    pub(crate) fn lines(&self, froms: &[usize]) -> Vec<LineFit> {
         froms.chunks(AT_ONCE).flat_map(|some| self.some_lines(some)).collect()
     }
 
-    fn some_lines(&self, froms: &[usize]) -> impl Iterator<Item = Line> {
+    fn some_lines(&self, froms: &[usize]) -> impl Iterator<Item = LineFit> {
         let m = self.points.len() as f64;
         let mut from = [0.0; AT_ONCE];
-        from.iter_mut().zip(froms).for_each(|(own, &from)| *own = from as f64);
-        // The sum of whole numbers, so in any order.
+        from.iter_mut().zip(froms).for_each(|(start, &from)| *start = from as f64);
+        // A sum of whole numbers is exact in any order.
         let mut mean = [0.0; AT_ONCE];
         for &(i, _) in &self.points {
             let i = i as f64;
@@ -65,8 +65,8 @@ impl LinePoints {
         }
         let line = move |k: usize, from: usize| {
             let slope = products[k] / squares[k];
-            let is_one = m >= 4.0 && squares[k] > 0.0;
-            is_one.then_some(Line {
+            let is_defined = m >= 4.0 && squares[k] > 0.0;
+            is_defined.then_some(LineFit {
                 from,
                 level: self.mean - slope * mean[k],
                 slope,
@@ -78,7 +78,8 @@ impl LinePoints {
     }
 }
 
-/// Levels that lines are compared with: values by what an event is worth, on the scale of `tau`.
+/// The levels that lines are compared with. Values are divided by the value of an event and transformed to the scale of
+/// `tau`.
 pub(crate) struct Fit<'a> {
     pub levels: &'a [f64],
     pub event: f64,
@@ -86,25 +87,25 @@ pub(crate) struct Fit<'a> {
 }
 
 impl Fit<'_> {
-    fn value(&self, line: &Line, i: usize) -> f64 {
-        // All up to where growth begins are at one level.
+    fn value(&self, line: &LineFit, i: usize) -> f64 {
+        // All builds up to the start of the slope share one level.
         line.at(if i <= line.from { 0 } else { i }).max(0.0)
     }
 
-    fn level(&self, line: &Line, i: usize) -> f64 {
+    fn level(&self, line: &LineFit, i: usize) -> f64 {
         leveled(self.value(line, i) / self.event, self.tau)
     }
 
-    /// What the levels leave of a line, with its price; `None` if that is beyond a limit.
-    pub(crate) fn squares(&self, line: &Line, price: f64, limit: f64) -> Option<f64> {
+    /// Returns the squared error of a line plus its price; `None` if the result exceeds `limit`.
+    pub(crate) fn squares(&self, line: &LineFit, price: f64, limit: f64) -> Option<f64> {
         let level = self.level(line, 0);
         let mut squares = 0.0;
         for (some, first) in self.levels.chunks(SOME).zip((0..).step_by(SOME)) {
             for (value, i) in some.iter().zip(first..) {
-                let at = if i <= line.from { level } else { self.level(line, i) };
-                squares += (value - at).powi(2);
+                let expected = if i <= line.from { level } else { self.level(line, i) };
+                squares += (value - expected).powi(2);
             }
-            // What comes is no less than nothing.
+            // The rest of the sum is not negative.
             if squares + price > limit {
                 return None;
             }
@@ -112,24 +113,25 @@ impl Fit<'_> {
         Some(squares + price)
     }
 
-    /// No more than that. A line rises or falls, so between two builds its level is between those there; and where it is
-    /// above zero, it is beyond the chord of the two, by no more than its slopes at them differ.
-    fn bound(&self, line: &Line, price: f64) -> f64 {
-        // The level at a build, and how it rises there.
-        let known = |i: usize| {
+    /// Returns a lower bound of [`Fit::squares`]. A line is monotonic, so its level between two builds lies between
+    /// their levels. Above zero, the level is also near the chord of the two: the distance is at most an eighth of the
+    /// length times the difference of the slopes at both ends.
+    fn bound(&self, line: &LineFit, price: f64) -> f64 {
+        // Returns the build, its level, the slope of the level there, and whether the value is positive.
+        let level_at = |i: usize| {
             let value = self.value(line, i);
             let rise = leveled_slope(value / self.event, self.tau) * line.slope / self.event;
             (i, leveled(value / self.event, self.tau), rise, value > 0.0)
         };
         let mut sums = [0.0; 4];
-        let mut before = known(0);
+        let mut before = level_at(0);
         for (some, first) in self.levels.chunks(SOME).zip((0..).step_by(SOME)) {
             let end = first + some.len() - 1;
-            let after = if end <= line.from { (end, before.1, before.2, before.3) } else { known(end) };
+            let after = if end <= line.from { (end, before.1, before.2, before.3) } else { level_at(end) };
             let (low, high) = (before.1.min(after.1), before.1.max(after.1));
             let length = (end - before.0) as f64;
-            // A line in the middle of where the level may be, and half of how far apart its ends are.
-            let (at, slope, half) = if before.0 >= line.from && before.3 && after.3 && length > 0.0 {
+            // The center line of the possible levels, and half of their range.
+            let (center, slope, half) = if before.0 >= line.from && before.3 && after.3 && length > 0.0 {
                 let half = length * (before.2 - after.2).abs() / 8.0;
                 let slope = (after.1 - before.1) / length;
                 (before.1 + half + slope * (first - before.0) as f64, slope, half)
@@ -138,7 +140,7 @@ impl Fit<'_> {
             };
             for (some, place) in some.chunks(4).zip((0..).step_by(4)) {
                 for ((sum, value), k) in sums.iter_mut().zip(some).zip(place..) {
-                    let far = ((value - at - slope * f64::from(k)).abs() - half).max(0.0);
+                    let far = ((value - center - slope * f64::from(k)).abs() - half).max(0.0);
                     *sum += far * far;
                 }
             }
@@ -148,29 +150,30 @@ impl Fit<'_> {
         sum - ROUNDING * sum
     }
 
-    /// Of some lines the best, if it is better than another, and those that may be among the lines that fit as well: that
-    /// leave at most `worse` more than the best of all, if that is below a limit. Each with what it leaves.
+    /// Returns the best lines with their squared errors: the best line, if it is better than the initial `best`, and
+    /// the lines that may fit equally well. The latter exceed the smallest error by at most `worse`, if that error is
+    /// below `limit`.
     pub(crate) fn best(
         &self,
-        lines: Vec<Line>,
+        lines: Vec<LineFit>,
         price: impl Fn(usize) -> f64,
         (mut best, limit, worse): (f64, f64, f64),
-    ) -> Vec<(Line, f64)> {
-        let mut bounds: Vec<(f64, Line)> =
+    ) -> Vec<(LineFit, f64)> {
+        let mut bounds: Vec<(f64, LineFit)> =
             lines.into_iter().map(|line| (self.bound(&line, price(line.from)), line)).collect();
         bounds.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let mut found = Vec::new();
+        let mut kept = Vec::new();
         for (bound, line) in bounds {
-            let most = best.max(best.min(limit) + worse);
-            if bound > most {
+            let max_squares = best.max(best.min(limit) + worse);
+            if bound > max_squares {
                 break;
             }
-            if let Some(squares) = self.squares(&line, price(line.from), most) {
+            if let Some(squares) = self.squares(&line, price(line.from), max_squares) {
                 best = best.min(squares);
-                found.push((line, squares));
+                kept.push((line, squares));
             }
         }
-        found
+        kept
     }
 }
 
@@ -179,14 +182,14 @@ impl Fit<'_> {
 mod tests {
     use super::*;
 
-    /// Numbers that are always the same, between 0 and 1.
+    /// Returns deterministic random numbers between 0 and 1.
     fn uniform(state: &mut u64) -> f64 {
         *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (*state >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// The same one by one, each sum for itself.
-    fn plain_line(points: &[(usize, f64)], from: usize) -> Option<Line> {
+    /// Fits one line at a time, with separate sums.
+    fn plain_line(points: &[(usize, f64)], from: usize) -> Option<LineFit> {
         let x = |i: usize| i.saturating_sub(from) as f64;
         let m = points.len() as f64;
         let mean_x = points.iter().map(|p| x(p.0)).sum::<f64>() / m;
@@ -196,28 +199,28 @@ mod tests {
             return None;
         }
         let slope = points.iter().map(|p| (x(p.0) - mean_x) * (p.1 - mean_y)).sum::<f64>() / squares;
-        Some(Line { from, level: mean_y - slope * mean_x, slope, mean_x, squares })
+        Some(LineFit { from, level: mean_y - slope * mean_x, slope, mean_x, squares })
     }
 
-    /// What is left of each value, whatever comes of it.
-    fn plain_squares(fit: &Fit, line: &Line, price: f64) -> f64 {
+    /// Returns the full squared error, without a limit.
+    fn plain_squares(fit: &Fit, line: &LineFit, price: f64) -> f64 {
         let leveled = |value: f64| leveled(value / fit.event, fit.tau);
-        let at = |i: usize| leveled(line.at(if i <= line.from { 0 } else { i }).max(0.0));
-        fit.levels.iter().enumerate().map(|(i, value)| (value - at(i)).powi(2)).sum::<f64>() + price
+        let expected = |i: usize| leveled(line.at(if i <= line.from { 0 } else { i }).max(0.0));
+        fit.levels.iter().enumerate().map(|(i, value)| (value - expected(i)).powi(2)).sum::<f64>() + price
     }
 
-    fn numbers(line: &Line) -> [u64; 5] {
+    fn numbers(line: &LineFit) -> [u64; 5] {
         [line.from as u64, line.level.to_bits(), line.slope.to_bits(), line.mean_x.to_bits(), line.squares.to_bits()]
     }
 
     #[test]
-    fn lines_that_are_given_up_change_nothing() {
+    fn rejected_lines_do_not_change_the_result() {
         let mut state = 3;
         let (mut kept, mut all_lines) = (0, 0);
         for round in 0..400 {
             let n = [6, 9, 17, 40, 130, 333][round % 6];
             let (event, tau) = ([1.0, 1e7, 0.3][round % 3], [0.005, 0.05, 0.3][round / 3 % 3]);
-            let at = (uniform(&mut state) * n as f64) as usize;
+            let start = (uniform(&mut state) * n as f64) as usize;
             let mean = 10f64.powf(1.0 + 4.0 * uniform(&mut state));
             let values: Vec<f64> = (0..n)
                 .map(|i| {
@@ -226,15 +229,15 @@ mod tests {
                     let course = match round / 6 % 5 {
                         0 => 1.0,
                         1 => {
-                            if i >= at {
+                            if i >= start {
                                 2.0
                             } else {
                                 1.0
                             }
                         }
-                        2 => 1.0 + i.saturating_sub(at) as f64 / n as f64,
-                        // It falls to nothing before the end.
-                        3 => (1.0 - 1.5 * i.saturating_sub(at / 2) as f64 / n as f64).max(0.0),
+                        2 => 1.0 + i.saturating_sub(start) as f64 / n as f64,
+                        // The line falls to zero before the last build.
+                        3 => (1.0 - 1.5 * i.saturating_sub(start / 2) as f64 / n as f64).max(0.0),
                         _ => f64::from(i as u32) / n as f64,
                     };
                     mean * course * noise * event
@@ -247,7 +250,7 @@ mod tests {
             let price = |from: usize| if from == 0 { 5.0 } else { 10.0 };
             let froms: Vec<usize> = (0..n - 3).collect();
             let lines = LinePoints::new(points.clone()).lines(&froms);
-            let plain: Vec<Line> = froms.iter().filter_map(|&from| plain_line(&points, from)).collect();
+            let plain: Vec<LineFit> = froms.iter().filter_map(|&from| plain_line(&points, from)).collect();
             assert!(lines.iter().map(numbers).eq(plain.iter().map(numbers)), "{round}");
             let squares: Vec<f64> = plain.iter().map(|line| plain_squares(&fit, line, price(line.from))).collect();
             for (line, squares) in lines.iter().zip(&squares) {
@@ -259,10 +262,10 @@ mod tests {
                 let found =
                     fit.best(LinePoints::new(points.clone()).lines(&froms), price, (f64::INFINITY, limit, worse));
                 let by_from =
-                    |from: usize| found.iter().find(|(line, _)| line.from == from).map(|(_, of)| of.to_bits());
-                for (line, of) in plain.iter().zip(&squares) {
-                    if *of <= least.max(least.min(limit) + worse) {
-                        assert_eq!(by_from(line.from), Some(of.to_bits()), "{round} {}", line.from);
+                    |from: usize| found.iter().find(|(line, _)| line.from == from).map(|(_, sum)| sum.to_bits());
+                for (line, squares) in plain.iter().zip(&squares) {
+                    if *squares <= least.max(least.min(limit) + worse) {
+                        assert_eq!(by_from(line.from), Some(squares.to_bits()), "{round} {}", line.from);
                     }
                 }
                 kept += found.len();

@@ -1,9 +1,11 @@
-//! Statistics: what `explain`, `check` and views of several runs know of chance. Formulas only, without profiles.
+//! Statistics of `explain`, `check` and the views of several runs. The module contains formulas only, and works on
+//! numbers without profiles.
 //!
-//! docs/statistics.md says what is assumed, from where it is, and what was measured.
+//! docs/statistics.md documents the assumptions, the sources and the measurements.
 //!
-//! Tables bound the part of false rows (Benjamini and Hochberg, 5 %), a check the chance of any (Bonferroni, 1 %): a
-//! person reads many rows and looks on, a gate stops a build. Runs of a side are replicates everywhere.
+//! Tables bound the fraction of false rows (Benjamini and Hochberg, 5 %), while a check bounds the probability of any
+//! false failure (Bonferroni, 1 %). A person reads many rows and investigates further, while a failed check stops a
+//! build. Runs of a side are replicates everywhere.
 
 pub(crate) mod counts;
 pub(crate) mod distributions;

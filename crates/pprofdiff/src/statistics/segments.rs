@@ -1,45 +1,49 @@
-//! Where the level of a sequence changes by more than chance, and the scale on which counts of a program have one
-//! variance.
+//! Detection of level changes in a sequence that chance does not explain, and the variance-stabilizing scale for event
+//! counts of a program.
 //!
-//! Optimal partitioning: B. Jackson et al., IEEE Signal Process. Lett. 12 (2005) 105, with starts that are passed over in
-//! blocks. The scale: F. J. Anscombe, Biometrika 35 (1948) 246, for counts with the variance c + (tau c)^2.
+//! Sources: optimal partitioning by B. Jackson et al., IEEE Signal Process. Lett. 12 (2005) 105, extended by pruning of
+//! start positions in blocks. Scale by F. J. Anscombe, Biometrika 35 (1948) 246, for counts with the variance
+//! `c + (tau c)^2`.
 
 use super::distributions::student_tail;
-use super::lines::{Line, LinePoints};
+use super::lines::{LineFit, LinePoints};
 
-/// The fewest values at one level that make it one.
+/// The minimum number of values per level.
 pub(crate) const LEAST: usize = 3;
-/// A value this many standard deviations from both of its neighbours is a spike, and no level.
+/// The distance in standard deviations from both neighbours that makes a value a spike.
 const SPIKE: f64 = 4.0;
-/// Values are cut so many standard deviations from the median of the five around them.
+/// The maximum distance in standard deviations from the median of five neighbouring values. Values beyond it are
+/// clamped.
 const FAR: f64 = 3.0;
-/// Values from which on a line is compared with steps.
+/// The maximum number of lines that are compared with the steps.
 const MAX_LINES: usize = 16;
-/// The first or the last step of a course goes on as the one beside it if it is so many times as large at most.
+/// The maximum ratio of the first or last step to the step beside it. Up to this ratio, the end value continues a trend
+/// and is no spike.
 const STEEPER: f64 = 3.0;
-/// The degrees of freedom that a variance learned from many sequences counts for beside those of one.
+/// The weight, in degrees of freedom, of a variance that was learned from many sequences.
 pub(crate) const DEGREES: f64 = 20.0;
-/// From this probability down a change of level is none of chance.
+/// The maximum p-value of a significant level change.
 const SIGNIFICANT: f64 = 0.05;
 
-/// The place of a count on a scale on which it has the variance 1: twice the square root of what is only counted, the
-/// log by tau of what differs by that between builds.
+/// Transforms a count to a scale with variance 1. The scale is twice the square root for counting noise alone, and the
+/// log divided by tau for counts that vary by tau between builds.
 pub(crate) fn leveled(count: f64, tau: f64) -> f64 {
     2.0 / tau * (tau * (count.max(0.0) + 0.375).sqrt()).asinh()
 }
 
-/// How the place of a count rises with it.
+/// Returns the slope of [`leveled`] at a count.
 pub(crate) fn leveled_slope(count: f64, tau: f64) -> f64 {
     let count = count.max(0.0) + 0.375;
     1.0 / (count * (1.0 + tau * tau * count)).sqrt()
 }
 
-/// Sums by which the squares about the mean of any part are known at once.
+/// Prefix sums of values and of their squares. They give the sum of squares about the mean of any range in constant
+/// time.
 pub(crate) struct Sums(Vec<(f64, f64)>);
 
 impl Sums {
     pub(crate) fn new(values: &[f64]) -> Sums {
-        // About the first, so that squares do not cancel.
+        // Values are taken relative to the first value, so that squares do not cancel.
         let center = values.first().copied().unwrap_or(0.0);
         let mut sums = vec![(0.0, 0.0)];
         for value in values {
@@ -49,59 +53,65 @@ impl Sums {
         Sums(sums)
     }
 
-    /// The sum of the squares about the mean of `values[from..to]`.
+    /// Returns the sum of squares about the mean of `values[from..to]`.
     pub(crate) fn squares(&self, from: usize, to: usize) -> f64 {
         let (a, b) = (self.0[from], self.0[to]);
         let sum = b.0 - a.0;
         (b.1 - a.1 - sum * sum / (to - from).max(1) as f64).max(0.0)
     }
 
-    /// The mean of one part less that of another.
+    /// Returns the mean of the range `after` minus the mean of the range `before`.
     pub(crate) fn difference(&self, after: (usize, usize), before: (usize, usize)) -> f64 {
         let mean = |(from, to): (usize, usize)| (self.0[to].0 - self.0[from].0) / (to - from) as f64;
         mean(after) - mean(before)
     }
 }
 
-/// A place where the last segment may begin, with what is needed of it for each end.
+/// A possible start of the last segment, with the data that every end needs.
 #[derive(Clone, Copy)]
 struct Start {
-    at: usize,
-    /// The least cost of all before it; of a block, of what is between as well.
+    index: usize,
+    /// The minimum cost of all values before the start. For a block: up to the end of the block.
     cost: f64,
     sums: (f64, f64),
 }
 
-/// Starts of a block, and blocks of a wide one.
+/// The number of starts per block, and of blocks per wide block.
 const BLOCK: usize = 16;
-/// Ends that the same starts are looked at for.
+/// The number of consecutive ends that share one list of candidate starts.
 const ENDS: usize = 8;
-/// What sums of squares may be wrong by, by their size.
+/// The maximum relative rounding error of sums of squares.
 pub(crate) const ROUNDING: f64 = 1e-9;
 
-/// Where segments of at least `least` values begin, the first apart: those of the least squares about their means and a
-/// `price` for each.
+/// Returns the starts of segments with at least `least` values, without the start of the first segment. The segments
+/// minimize the sum of squares about their means plus a `price` per segment.
 ///
-/// Squares about the mean of a part are at least those of its own parts. So a start costs more with each end, and what
-/// costs more at the first of some ends than another start does at the last is the best of none of them. Of a block of
-/// starts none costs less than the squares from the block's end on, and the least that one of them costs up to there. Takes
-/// time with the number of values times the wide blocks of them, and with its square at most.
+/// The sum of squares about the mean of a range is at least the sum over its parts. The cost of a start therefore grows
+/// with the end, which allows two kinds of pruning:
+/// - A start can be skipped for several consecutive ends if its cost at the first end exceeds the cost of another start
+///   at the last end.
+/// - Every start of a block costs at least the minimum cost up to the block's end plus the squares from there on, so a
+///   whole block can be skipped at once.
+///
+/// The time grows with the number of values times the number of wide blocks, and at worst with the square of the number
+/// of values.
 pub(crate) fn changes(sums: &Sums, price: f64, least: usize) -> Vec<usize> {
     let n = sums.0.len() - 1;
     let parts: Vec<f64> = (0..=n).map(|length| 1.0 / length.max(1) as f64).collect();
     let cost = |start: &Start, end: usize| {
         let (to, sum) = (sums.0[end], sums.0[end].0 - start.sums.0);
-        start.cost + to.1 - start.sums.1 - sum * sum * parts[end - start.at]
+        start.cost + to.1 - start.sums.1 - sum * sum * parts[end - start.index]
     };
-    let block = |of: &[Start], at: usize| {
-        let cost = of.iter().map(|start| cost(start, at)).fold(f64::INFINITY, f64::min);
-        Start { at, cost, sums: sums.0[at] }
+    let block = |starts: &[Start], index: usize| {
+        let cost = starts.iter().map(|start| cost(start, index)).fold(f64::INFINITY, f64::min);
+        Start { index, cost, sums: sums.0[index] }
     };
-    // Where the last segment begins, by its end, and what all up to there costs with the price of the next.
+    // `last` holds the start of the last segment by end. `costs` holds the minimum cost up to the end, including the
+    // price of the next segment.
     let (mut last, mut costs) = (vec![0; n + 1], vec![0.0; n + 1]);
     let mut starts: Vec<Start> = Vec::with_capacity(n);
     let (mut blocks, mut wide): (Vec<Start>, Vec<Start>) = (Vec::new(), Vec::new());
-    let mut near = Start { at: 0, cost: 0.0, sums: sums.0[0] };
+    let mut near = Start { index: 0, cost: 0.0, sums: sums.0[0] };
     let mut live: Vec<Start> = Vec::new();
     for first in (least..=n).step_by(ENDS) {
         let until = n.min(first + ENDS - 1);
@@ -121,99 +131,101 @@ pub(crate) fn changes(sums: &Sums, price: f64, least: usize) -> Vec<usize> {
         of_blocks(&blocks[wide.len() * BLOCK..], wide.len() * BLOCK, &mut look);
         look(&starts[blocks.len() * BLOCK..]);
         for end in first..=until {
-            let at = end - least;
-            if at == 0 || at >= least {
-                let start = Start { at, cost: costs[at], sums: sums.0[at] };
+            let index = end - least;
+            if index == 0 || index >= least {
+                let start = Start { index, cost: costs[index], sums: sums.0[index] };
                 starts.push(start);
                 if start.cost <= limit {
                     live.push(start);
                 }
                 if starts.len().is_multiple_of(BLOCK) {
-                    blocks.push(block(&starts[starts.len() - BLOCK..], at));
+                    blocks.push(block(&starts[starts.len() - BLOCK..], index));
                     if blocks.len().is_multiple_of(BLOCK) {
-                        wide.push(block(&blocks[blocks.len() - BLOCK..], at));
+                        wide.push(block(&blocks[blocks.len() - BLOCK..], index));
                     }
                 }
             }
-            // Of equal ones the first counts.
+            // Ties go to the first start.
             let mut best = (cost(&near, end), near);
             for start in &live {
-                let own = cost(start, end);
-                if own.total_cmp(&best.0).then(start.at.cmp(&best.1.at)).is_lt() {
-                    best = (own, *start);
+                let start_cost = cost(start, end);
+                if start_cost.total_cmp(&best.0).then(start.index.cmp(&best.1.index)).is_lt() {
+                    best = (start_cost, *start);
                 }
             }
             near = best.1;
-            last[end] = near.at;
+            last[end] = near.index;
             costs[end] = best.0 + price;
         }
     }
     let mut changes = Vec::new();
-    let mut at = last[n];
-    while at > 0 {
-        changes.push(at);
-        at = last[at];
+    let mut index = last[n];
+    while index > 0 {
+        changes.push(index);
+        index = last[index];
     }
     changes.reverse();
     changes
 }
 
-/// The values of variance 1 without spikes, and cut where they are far from those around them; which of them were spikes.
-pub(crate) fn cut_spikes(of_all: &[f64]) -> (Vec<f64>, Vec<bool>) {
-    let mut levels = of_all.to_vec();
+/// Removes spikes from values of variance 1, and clamps values that are far from their neighbours. Also returns the
+/// flags of the removed spikes.
+pub(crate) fn cut_spikes(values: &[f64]) -> (Vec<f64>, Vec<bool>) {
+    let mut levels = values.to_vec();
     let mut is_spike = vec![false; levels.len()];
     for i in 0..levels.len() {
-        let (own, around) = (of_all[i], [i.wrapping_sub(2), i.wrapping_sub(1), i + 1, i + 2]);
-        let around = || around.iter().filter_map(|&j| of_all.get(j).copied());
+        let (value, around) = (values[i], [i.wrapping_sub(2), i.wrapping_sub(1), i + 1, i + 2]);
+        let around = || around.iter().filter_map(|&j| values.get(j).copied());
         let (low, high) = around().fold((f64::MAX, f64::MIN), |(low, high), v| (low.min(v), high.max(v)));
-        let is_far = own > high + SPIKE || own < low - SPIKE;
+        let is_far = value > high + SPIKE || value < low - SPIKE;
         if !is_far {
             continue;
         }
-        // Two of its neighbours on one side agree, and all differ from it: not so between two levels, or where all
-        // rise.
+        // A spike needs two neighbours on one side that agree, while it differs from all neighbours. A value between
+        // two levels, or on a rising trend, does not fit that description.
         let pair =
-            |a: usize, b: usize| Some((*of_all.get(a)?, *of_all.get(b)?)).filter(|(a, b)| (a - b).abs() <= SPIKE);
+            |a: usize, b: usize| Some((*values.get(a)?, *values.get(b)?)).filter(|(a, b)| (a - b).abs() <= SPIKE);
         let sides = [pair(i.wrapping_sub(1), i.wrapping_sub(2)), pair(i + 1, i + 2)];
         let level = sides.into_iter().flatten().next().map(|(a, b)| (a + b) / 2.0);
-        // At an end it may go on as the two beside it do.
+        // A value at an end may continue the trend of the two values beside it.
         let goes_on = |near: Option<&f64>, far: Option<&f64>| match (near, far) {
             (Some(near), Some(far)) => {
-                let (step, before) = (own - near, near - far);
+                let (step, before) = (value - near, near - far);
                 step * before > 0.0 && step.abs() <= STEEPER * before.abs()
             }
             _ => false,
         };
-        let is_trend = i == 0 && goes_on(of_all.get(1), of_all.get(2))
-            || i + 1 == of_all.len() && i >= 2 && goes_on(of_all.get(i - 1), of_all.get(i - 2));
+        let is_trend = i == 0 && goes_on(values.get(1), values.get(2))
+            || i + 1 == values.len() && i >= 2 && goes_on(values.get(i - 1), values.get(i - 2));
         if let Some(level) = level.filter(|_| !is_trend) {
             levels[i] = level;
             is_spike[i] = true;
         }
     }
-    // What is far from the values around it says no more than that.
+    // A value far from its neighbours only shows that it is an outlier, so its distance is limited.
     let cut = levels.clone();
-    // At the ends a trend goes on, which three values can't tell.
+    // The two values at each end are not clamped: a trend may continue there, and three values cannot rule that out.
     let ordered: Vec<i64> = cut.iter().map(|&value| to_ordered(value)).collect();
     for (five, level) in ordered.windows(5).zip(levels.iter_mut().skip(2)) {
-        let near = of_ordered(median_of_five(five));
-        *level = level.clamp(near - FAR, near + FAR);
+        let median = of_ordered(median_of_five(five));
+        *level = level.clamp(median - FAR, median + FAR);
     }
     (levels, is_spike)
 }
 
-/// A number as one that is compared as a whole one, in the order of [`f64::total_cmp`].
+/// Returns an integer whose order equals [`f64::total_cmp`].
 fn to_ordered(value: f64) -> i64 {
     let bits = value.to_bits() as i64;
     bits ^ (((bits >> 63) as u64) >> 1) as i64
 }
 
-/// The number that [`to_ordered`] made it of: the same again.
+/// Converts a result of [`to_ordered`] back to the number.
 fn of_ordered(value: i64) -> f64 {
     f64::from_bits((value ^ (((value >> 63) as u64) >> 1) as i64) as u64)
 }
 
-/// The one in the middle of the first five: what is neither least of four nor largest of them, and then of three.
+/// Returns the median of the first five values. It is the median of three: the lower bound and the upper bound that two
+/// pairs give, and the fifth value.
 fn median_of_five(five: &[i64]) -> i64 {
     let &[a, b, c, d, e] = five else { return 0 };
     let low = a.min(b).max(c.min(d));
@@ -221,60 +233,60 @@ fn median_of_five(five: &[i64]) -> i64 {
     low.min(high).max(low.max(high).min(e))
 }
 
-/// The segment before a change and the one after it: where the first begins, the change, and the end.
+/// Returns the segments before and after a change: the start of the first, the change, and the end of the second.
 pub(crate) fn around(starts: &[usize], i: usize, n: usize) -> (usize, usize, usize) {
     let from = i.checked_sub(1).map_or(0, |before| starts[before]);
     (from, starts[i], starts.get(i + 1).copied().unwrap_or(n))
 }
 
-/// The price of a level among so many values of variance 1.
+/// Returns the price of a level among `n` values of variance 1.
 pub(crate) fn price(n: usize) -> f64 {
     3.0 * (n as f64).ln()
 }
 
-/// What is left of values about the means of segments.
+/// Returns the residuals about the means of segments.
 fn about_levels(levels: &[f64], starts: &[usize]) -> Vec<f64> {
-    let mut left = levels.to_vec();
+    let mut residuals = levels.to_vec();
     let mut from = 0;
     for to in starts.iter().copied().chain([levels.len()]) {
         let mean = levels[from..to].iter().sum::<f64>() / (to - from).max(1) as f64;
-        left[from..to].iter_mut().for_each(|value| *value -= mean);
+        residuals[from..to].iter_mut().for_each(|value| *value -= mean);
         from = to;
     }
-    left
+    residuals
 }
 
-/// What is left of values about a line.
-fn about_line(levels: &[f64], mean: f64, line: &Line) -> Vec<f64> {
+/// Returns the residuals about a line.
+fn about_line(levels: &[f64], mean: f64, line: &LineFit) -> Vec<f64> {
     let x = |i: usize| i.saturating_sub(line.from) as f64;
     levels.iter().enumerate().map(|(i, y)| y - mean - line.slope * (x(i) - line.mean_x)).collect()
 }
 
-/// Correlations that are tried: 0, 0.05 and so on.
+/// The number of correlations to try: 0, 0.05 and so on.
 const CORRELATIONS: usize = 20;
 
-/// The least squares of a first-order autoregression, over its correlations, times the determinant of its
-/// transformation.
-fn autoregressive(left: &[f64]) -> f64 {
+/// Returns the minimum over all correlations of a first-order autoregression's squared error times the determinant of
+/// its transformation.
+fn autoregressive(residuals: &[f64]) -> f64 {
     let correlations: [f64; CORRELATIONS] = std::array::from_fn(|k| k as f64 / CORRELATIONS as f64);
-    // All at once: each is a long sum, in which an addition waits for the one before it.
+    // All correlations are computed together: each is a long sum, and every addition waits for the previous addition.
     let mut sums = [0.0; CORRELATIONS];
-    for two in left.windows(2) {
+    for two in residuals.windows(2) {
         for (sum, r) in sums.iter_mut().zip(&correlations) {
             let rest = two[1] - r * two[0];
             *sum += rest * rest;
         }
     }
-    let of = |(sum, r): (&f64, &f64)| {
+    let scaled = |(sum, r): (&f64, &f64)| {
         let first = 1.0 - r * r;
-        let squares = sum + first * left[0] * left[0];
-        squares.max(1e-9) / first.powf(1.0 / left.len() as f64)
+        let squares = sum + first * residuals[0] * residuals[0];
+        squares.max(1e-9) / first.powf(1.0 / residuals.len() as f64)
     };
-    sums.iter().zip(&correlations).map(of).fold(f64::INFINITY, f64::min)
+    sums.iter().zip(&correlations).map(scaled).fold(f64::INFINITY, f64::min)
 }
 
-/// Leaves the steps, or the line, that explain what an autoregression without them does not, at this level: what wanders by
-/// itself has none.
+/// Keeps the steps that explain the values better than an autoregression without steps, at the significance `level`. A
+/// sequence that wanders keeps none. If a line explains the values better than the steps, all steps stay.
 fn beyond_wandering(levels: &[f64], starts: &mut Vec<usize>, level: f64) {
     if starts.is_empty() {
         return;
@@ -303,15 +315,16 @@ fn beyond_wandering(levels: &[f64], starts: &mut Vec<usize>, level: f64) {
         };
         let p: Vec<f64> = (0..starts.len()).map(without).collect();
         match (0..p.len()).max_by(|&a, &b| p[a].total_cmp(&p[b])).filter(|&i| p[i] > level) {
-            Some(least) => _ = starts.remove(least),
+            Some(weakest) => _ = starts.remove(weakest),
             None => return,
         }
     }
 }
 
-/// Where levels begin that differ by more than chance, each with its p-value. `memory` says how many times the variance
-/// of independent values the mean of so many has. What a step does not explain better than an autoregression at the
-/// level `wandering` is none; of a sequence too short to tell it is `None`.
+/// Returns the starts of levels that differ by more than chance explains, each with its p-value. `memory(m)` is the
+/// ratio of the variance of a mean of m values to its variance under independence. A step must explain the values
+/// better than an autoregression at the level `wandering`, which is `None` for sequences that are too short for that
+/// comparison.
 pub(crate) fn steps(
     levels: &[f64],
     sums: &Sums,
@@ -323,22 +336,23 @@ pub(crate) fn steps(
     if let Some(level) = wandering {
         beyond_wandering(levels, &mut starts, level);
     }
-    // The least clear change goes first, and what is left is compared again.
+    // Removes the least significant change first, and tests the remaining changes again.
     loop {
         let p: Vec<f64> = (0..starts.len())
             .map(|i| {
-                let (from, at, to) = around(&starts, i, n);
-                let squares = sums.squares(from, at) + sums.squares(at, to);
-                let drawn = (DEGREES + squares) / (DEGREES + (to - from) as f64 - 2.0);
-                let part = |length: usize| memory(length).max(drawn) / length as f64;
-                let t = sums.difference((at, to), (from, at)).abs() / (part(at - from) + part(to - at)).sqrt();
-                // Twice the tail, of any two builds between which a level might have been found.
+                let (from, change, to) = around(&starts, i, n);
+                let squares = sums.squares(from, change) + sums.squares(change, to);
+                let shrunk = (DEGREES + squares) / (DEGREES + (to - from) as f64 - 2.0);
+                let part = |length: usize| memory(length).max(shrunk) / length as f64;
+                let t = sums.difference((change, to), (from, change)).abs()
+                    / (part(change - from) + part(to - change)).sqrt();
+                // The two-sided probability, times the number of pairs of builds that could have bounded a level.
                 let levels = (n * n) as f64 / 2.0;
                 (2.0 * student_tail(t, (n as f64 + DEGREES) as u32) * levels).min(1.0)
             })
             .collect();
         match (0..p.len()).max_by(|&a, &b| p[a].total_cmp(&p[b])).filter(|&i| p[i] > SIGNIFICANT) {
-            Some(least) => _ = starts.remove(least),
+            Some(weakest) => _ = starts.remove(weakest),
             None => return starts.into_iter().zip(p).collect(),
         }
     }
@@ -350,13 +364,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn segments_are_those_of_the_least_cost() {
+    fn segments_have_the_minimum_cost() {
         let values = [0.1, -0.2, 0.3, 0.0, 5.1, 4.8, 5.2, 5.0, 4.9, 0.2, -0.1, 0.1];
         let sums = Sums::new(&values);
         assert_eq!(changes(&sums, 3.0, 2), [4, 9]);
         assert_eq!(changes(&sums, 1e6, 2), [] as [usize; 0]);
         assert!((sums.difference((4, 9), (0, 4)) - 4.95).abs() < 1e-9);
-        // Compared with all partitions.
+        // The result is compared with all partitions.
         let mut state = 1_u64;
         for _ in 0..200 {
             let values: Vec<f64> = (0..9)
@@ -387,28 +401,28 @@ mod tests {
         }
     }
 
-    /// The same without blocks and limits: each start for each end.
+    /// Finds changes without blocks and limits: tries every start for every end.
     fn plain_changes(sums: &Sums, price: f64, least: usize) -> Vec<usize> {
         let n = sums.0.len() - 1;
         let (mut last, mut costs) = (vec![0; n + 1], vec![0.0; n + 1]);
         for end in least..=n {
-            let is_start = |&at: &usize| at == 0 || at >= least;
-            let cost = |at: usize| {
-                let (from, to) = (sums.0[at], sums.0[end]);
+            let is_start = |&index: &usize| index == 0 || index >= least;
+            let cost = |index: usize| {
+                let (from, to) = (sums.0[index], sums.0[end]);
                 let sum = to.0 - from.0;
-                costs[at] + to.1 - from.1 - sum * sum * (1.0 / (end - at) as f64)
+                costs[index] + to.1 - from.1 - sum * sum * (1.0 / (end - index) as f64)
             };
             let best = (0..=end - least).filter(is_start).min_by(|&a, &b| cost(a).total_cmp(&cost(b))).unwrap();
             (last[end], costs[end]) = (best, cost(best) + price);
         }
         let mut changes: Vec<usize> =
-            std::iter::successors(Some(last[n]), |&at| Some(last[at])).take_while(|&at| at > 0).collect();
+            std::iter::successors(Some(last[n]), |&index| Some(last[index])).take_while(|&index| index > 0).collect();
         changes.reverse();
         changes
     }
 
     #[test]
-    fn starts_that_are_passed_over_change_nothing() {
+    fn skipped_starts_do_not_change_the_result() {
         let mut state = 7_u64;
         let mut uniform = || {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -417,19 +431,19 @@ mod tests {
         let (mut walk, mut found) = (0.0, 0);
         for round in 0..700 {
             let n = [0, 1, 3, 6, 40, 97, 600][round % 7];
-            let at = (uniform() * n as f64) as usize;
+            let index = (uniform() * n as f64) as usize;
             let noise = |u: f64, v: f64| (-2.0 * (u + 1e-12).ln()).sqrt() * (std::f64::consts::TAU * v).cos();
             let mut value = |i: usize| {
                 let white = noise(uniform(), uniform());
                 walk += white;
                 match round / 7 % 7 {
                     0 => white,
-                    1 => white + if i >= at { 1.5 } else { 0.0 },
+                    1 => white + if i >= index { 1.5 } else { 0.0 },
                     2 => white + 0.02 * i as f64,
                     3 => walk,
-                    // Many costs are the same.
-                    4 => (white + if i >= at { 3.0 } else { 0.0 }).round(),
-                    5 => f64::from(u8::from(i >= at)) + (i % 40) as f64,
+                    // Many costs are equal.
+                    4 => (white + if i >= index { 3.0 } else { 0.0 }).round(),
+                    5 => f64::from(u8::from(i >= index)) + (i % 40) as f64,
                     _ => 1e6 + white * 1e-3,
                 }
             };
@@ -445,14 +459,14 @@ mod tests {
     }
 
     #[test]
-    fn correlations_at_once_are_those_one_by_one() {
+    fn all_correlations_together_equal_each_correlation_alone() {
         let plain = |left: &[f64]| {
-            let of = |r: f64| {
+            let squares_at = |r: f64| {
                 let first = 1.0 - r * r;
                 let squares = left.windows(2).map(|two| (two[1] - r * two[0]).powi(2)).sum::<f64>();
                 (squares + first * left[0] * left[0]).max(1e-9) / first.powf(1.0 / left.len() as f64)
             };
-            (0..20).map(|k| of(f64::from(k) / 20.0)).fold(f64::INFINITY, f64::min)
+            (0..20).map(|k| squares_at(f64::from(k) / 20.0)).fold(f64::INFINITY, f64::min)
         };
         let mut left = vec![0.3];
         for i in 0..500 {
@@ -463,7 +477,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_about_lines_is_that_of_each_alone() {
+    fn residuals_about_lines_equal_those_of_each_line_alone() {
         let plain = |levels: &[f64], from: usize| {
             let n = levels.len() as f64;
             let x = |i: usize| i.saturating_sub(from) as f64;
@@ -486,7 +500,7 @@ mod tests {
     }
 
     #[test]
-    fn the_median_of_five_is_that_of_all_orders() {
+    fn the_median_of_five_is_correct_for_every_order() {
         let values = [-2.5, -0.0, 0.0, 1.0, f64::INFINITY, f64::NEG_INFINITY];
         for i in 0..6_usize.pow(5) {
             let five: Vec<f64> = (0..5).map(|k| values[i / 6_usize.pow(k) % 6]).collect();
@@ -498,7 +512,7 @@ mod tests {
     }
 
     #[test]
-    fn levels_have_one_variance() {
+    fn leveled_counts_have_variance_one() {
         for (count, tau) in [(50.0, 0.001), (1000.0, 0.05), (1e6, 0.1)] {
             let deviation = f64::sqrt(count + tau * tau * count * count);
             let step = leveled(count + deviation / 2.0, tau) - leveled(count - deviation / 2.0, tau);

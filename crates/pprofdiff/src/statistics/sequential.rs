@@ -1,79 +1,81 @@
-//! When enough runs were taken: a confidence sequence for the mean of paired differences of unknown variance, which holds
-//! at all looks together, so that it may be looked at after each pair and gone on with for as long as one likes.
+//! Decides when enough runs were taken. The module keeps a confidence sequence for the mean of paired differences of
+//! unknown variance. It holds over all looks together, so a caller may look after every pair and continue for any
+//! length.
 //!
-//! The mixture of Student's t over a normal prior of the standardised mean with variance `1/c²` is a test martingale under
-//! a scale-invariant filtration (Lai 1976; Wang and Ramdas 2023, *Anytime-valid t-tests and confidence sequences for
-//! Gaussian means with unknown variance*, theorem 4.7). With `r = c²/(n + c²)` it is
-//! `sqrt(r) ((1 + t²/(n-1)) / (1 + r t²/(n-1)))^(n/2)`, and by Ville's inequality exceeds `1/alpha` once in `1/alpha`
-//! sequences at most, however long they are.
+//! The mixture of Student's t over a normal prior of the standardised mean with variance `1/c²` is a test martingale
+//! under a scale-invariant filtration (Lai 1976; Wang and Ramdas 2023, *Anytime-valid t-tests and confidence sequences
+//! for Gaussian means with unknown variance*, theorem 4.7). With `r = c²/(n + c²)` the martingale is
+//! `sqrt(r) ((1 + t²/(n-1)) / (1 + r t²/(n-1)))^(n/2)`.
+//! By Ville's inequality, at most a fraction `alpha` of sequences ever exceeds `1/alpha`, whatever their length.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::distributions::student_tail;
 use super::rank::signed_rank_test;
 
-/// `c²`: differences of about two standard deviations are found soonest.
+/// The value of `c²`. It minimizes the number of pairs for differences of about two standard deviations.
 const PRIOR: f64 = 0.25;
-/// The probability of a change that is none, over all looks and all frames. It is spent on the total and on frames, for
-/// each in part on all looks together, in part on the one last look that was planned: a test that is asked once finds what
-/// a sequence, that must hold for ever, does not find yet.
+/// The probability of a false change over all looks and all frames. It is split between the total and the frames. Each
+/// share is split again, between all looks together and a single planned last look. A test that runs once detects
+/// changes that a sequence, which must hold forever, does not detect yet.
 pub const ALARMS: f64 = 0.01;
 const TOTAL_ALARMS: f64 = 0.003;
 const TOTAL_LAST_ALARMS: f64 = 0.003;
 const FRAME_ALARMS: f64 = 0.002;
 const FRAME_LAST_ALARMS: f64 = 0.002;
-/// That of a change larger than the one that was ruled out.
+/// The probability of ruling out a true change that is larger than the effect.
 pub const MISSES: f64 = 0.05;
-/// From so many pairs on the last look ranks them, which no load that comes and goes disturbs; with fewer it asks Student's
-/// test, since ranks of few can't be as rare as is asked. With fewer than the least it asks nothing.
+/// The minimum number of pairs for a rank test at the last look. Ranks are robust against load that comes and goes.
+/// Fewer pairs use Student's test, because a few ranks cannot reach the required p-value. Below `MIN_LAST_LOOK` pairs,
+/// the last look decides nothing.
 const RANKED: usize = 20;
 const MIN_LAST_LOOK: usize = 5;
-/// Frames with less of either side's total are not asked, as `check` asks none.
+/// The minimum part of either side's total for a frame to be tested, as in `check`.
 const FLOOR: f64 = 0.01;
 
-/// What pairs of runs say so far.
+/// The conclusion from the pairs so far.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Decision {
     /// The sides differ: in total, or in a frame.
     Change,
-    /// They differ by no more than what was asked for: in total, and each frame by no more of the total.
+    /// The sides differ by no more than the effect: in total, and in each frame relative to the total.
     NoLargerChange,
-    /// Neither is known yet.
+    /// More pairs are necessary.
     Open,
 }
 
-/// What a run cost by operation.
+/// The cost of a run per operation.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct RunCost {
-    /// All of it.
+    /// The total cost.
     pub total: f64,
-    /// By function, its own cost and that with what it calls.
+    /// The costs by function: flat and cum.
     pub frames: BTreeMap<String, [f64; 2]>,
 }
 
 impl RunCost {
-    /// The cost of a run of which no frames are known.
+    /// Returns the cost of a run without known frames.
     pub fn of_total(total: f64) -> RunCost {
         RunCost { total, frames: BTreeMap::new() }
     }
 }
 
-/// A frame that changed for certain.
+/// A frame with a statistically significant change.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct FrameChange {
     /// The function.
     pub name: String,
-    /// By its own cost, or with what it calls?
+    /// True if `cum` changed, false if `flat` changed.
     pub is_cum: bool,
     /// The change, as a part of the total.
     pub of_total: f64,
-    /// The change as a part of its own cost; infinite of what is new.
+    /// The change as a part of the frame's own cost; infinite for a new frame.
     pub growth: f64,
 }
 
-/// Differences of a frame by pair, as parts of the pair's mean total, and its sums.
+/// A frame's difference in each pair, as a part of the pair's mean total, with the sums of both sides.
 #[derive(Debug, Clone, Default)]
 struct FramePairs {
     differences: Vec<f64>,
@@ -81,25 +83,25 @@ struct FramePairs {
     new: f64,
 }
 
-/// Pairs of runs, one of each side, and the change that matters.
+/// Pairs of runs, one run per side, and the smallest change that matters.
 #[derive(Debug, Clone)]
 pub struct Pairs {
     logs: Vec<f64>,
     frames: BTreeMap<(String, bool), FramePairs>,
-    /// The most frames with different values that were asked at a look so far.
-    asked: usize,
+    /// The maximum number of tested frames with distinct values over all looks so far.
+    tested: usize,
     effect: f64,
-    /// After how many pairs the one last look was taken.
+    /// The number of pairs at the last look, if it was taken.
     last_look: Option<usize>,
 }
 
 impl Pairs {
-    /// None yet. `effect` is the change that matters, as a part: 0.02.
+    /// Returns an empty sequence. `effect` is the smallest change that matters, as a part: 0.02.
     pub fn new(effect: f64) -> Pairs {
-        Pairs { logs: Vec::new(), frames: BTreeMap::new(), asked: 0, effect, last_look: None }
+        Pairs { logs: Vec::new(), frames: BTreeMap::new(), tested: 0, effect, last_look: None }
     }
 
-    /// Adds a pair. A total that is not positive says nothing, and is not counted.
+    /// Adds a pair. A pair without a positive total on both sides is ignored.
     pub fn push(&mut self, base: &RunCost, new: &RunCost) {
         let log = (new.total / base.total).ln();
         if !log.is_finite() {
@@ -112,71 +114,71 @@ impl Pairs {
             let [base, new] = [base, new].map(|side| side.frames.get(name).copied().unwrap_or_default());
             for (i, is_cum) in [false, true].into_iter().enumerate() {
                 let frame = self.frames.entry((name.clone(), is_cum)).or_default();
-                // It had none in the pairs before it came.
+                // The frame had zero cost in all earlier pairs.
                 frame.differences.resize(before, 0.0);
                 frame.differences.push((new[i] - base[i]) / mean);
                 (frame.base, frame.new) = (frame.base + base[i] / mean, frame.new + new[i] / mean);
             }
         }
         self.frames.values_mut().for_each(|frame| frame.differences.resize(before + 1, 0.0));
-        self.asked = self.asked.max(self.asked_frames().len());
+        self.tested = self.tested.max(self.tested_frames().len());
     }
 
-    /// Takes the one last look that was planned, at the end of all runs, whose number does not depend on what they say. A
-    /// later one is not taken.
+    /// Takes the single planned last look, after all runs. The number of runs must not depend on their results. A
+    /// second call has no effect.
     pub fn look_last(&mut self) {
         self.last_look.get_or_insert(self.logs.len());
     }
 
-    /// As [`Pairs::look_last`], of pairs that are read again: after how many it was.
+    /// Restores the last look when stored pairs are read again: it was taken after `pairs` pairs.
     pub fn looked_last_after(&mut self, pairs: Option<usize>) {
         self.last_look = pairs;
     }
 
-    /// After how many pairs the last look was.
+    /// Returns the number of pairs at the last look.
     pub fn last_look(&self) -> Option<usize> {
         self.last_look
     }
 
-    /// Number of pairs.
+    /// Returns the number of pairs.
     pub fn len(&self) -> usize {
         self.logs.len()
     }
 
-    /// True if there is none.
+    /// Returns true if there are zero pairs.
     pub fn is_empty(&self) -> bool {
         self.logs.is_empty()
     }
 
-    /// The mean change of the total, as a part.
+    /// Returns the mean change of the total, as a part.
     pub fn change(&self) -> Option<f64> {
         (!self.logs.is_empty()).then(|| mean(&self.logs).exp_m1())
     }
 
-    /// The changes of the total that are not ruled out, with an error of `alpha` over all looks; `None` while there are too
-    /// few pairs.
+    /// Returns the range of changes of the total that are not ruled out, with an error of `alpha` over all looks;
+    /// `None` for too few pairs.
     pub fn interval(&self, alpha: f64) -> Option<(f64, f64)> {
         interval(&self.logs, alpha).map(|(low, high)| (low.exp_m1(), high.exp_m1()))
     }
 
-    /// The same of a frame's change as a part of the total, or of the total.
+    /// Returns [`Pairs::interval`] for the change of a frame as a part of the total, or for the total without a frame.
     pub fn interval_of(&self, frame: Option<&FrameChange>, alpha: f64) -> Option<(f64, f64)> {
         let Some(frame) = frame else { return self.interval(alpha) };
         interval(&self.frames.get(&(frame.name.clone(), frame.is_cum))?.differences, alpha)
     }
 
-    /// True if the total changed for certain.
+    /// Returns true if the total certainly changed.
     pub fn has_total_changed(&self) -> bool {
         self.has_changed(&self.logs, TOTAL_ALARMS, TOTAL_LAST_ALARMS)
     }
 
-    /// The frames that changed for certain, those that moved most first.
+    /// Returns the frames that certainly changed, largest change first.
     pub fn changed_frames(&self) -> Vec<FrameChange> {
-        let asked = self.asked.max(1) as f64;
+        let count = self.tested.max(1) as f64;
         let frames = self
-            .asked_frames()
+            .tested_frames()
             .into_iter()
-            .filter(|(_, frame)| self.has_changed(&frame.differences, FRAME_ALARMS / asked, FRAME_LAST_ALARMS / asked));
+            .filter(|(_, frame)| self.has_changed(&frame.differences, FRAME_ALARMS / count, FRAME_LAST_ALARMS / count));
         let change = |((name, is_cum), frame): (&(String, bool), &FramePairs)| FrameChange {
             name: name.clone(),
             is_cum: *is_cum,
@@ -188,16 +190,16 @@ impl Pairs {
         changes
     }
 
-    /// Whether it is decided.
+    /// Returns the decision after the pairs so far.
     pub fn decision(&self) -> Decision {
         if self.has_total_changed() || !self.changed_frames().is_empty() {
             return Decision::Change;
         }
-        // All must be so, so that an error for each is one for all.
+        // All tests must agree on "no larger change", so the error of one test bounds the error of all.
         let is_within = |(low, high): (f64, f64)| low >= -self.effect && high <= self.effect;
         let is_small = |frame: &FramePairs| interval(&frame.differences, MISSES).is_some_and(is_within);
         let is_all = self.interval(MISSES).is_some_and(is_within)
-            && self.asked_frames().into_iter().all(|(_, frame)| is_small(frame));
+            && self.tested_frames().into_iter().all(|(_, frame)| is_small(frame));
         if is_all { Decision::NoLargerChange } else { Decision::Open }
     }
 
@@ -206,22 +208,23 @@ impl Pairs {
         is_clear || self.last_look.and_then(|pairs| values.get(..pairs)).is_some_and(|v| last_p(v) <= last_alarms)
     }
 
-    /// The frames that are large enough, and of those with the same values one, as a function that calls nothing and its
-    /// own cost.
-    fn asked_frames(&self) -> Vec<(&(String, bool), &FramePairs)> {
-        let least = FLOOR * self.logs.len() as f64;
-        let mut asked: Vec<(&(String, bool), &FramePairs)> = Vec::new();
-        let mut known = BTreeSet::new();
-        for (key, frame) in self.frames.iter().filter(|(_, frame)| frame.base.max(frame.new) >= least) {
-            if known.insert(frame.differences.iter().map(|value| value.to_bits()).collect::<Vec<_>>()) {
-                asked.push((key, frame));
+    /// Returns the frames that are large enough to be tested. Frames with identical values count once, such as the flat
+    /// and cum cost of a function without callees.
+    fn tested_frames(&self) -> Vec<(&(String, bool), &FramePairs)> {
+        let min_sum = FLOOR * self.logs.len() as f64;
+        let mut tested: Vec<(&(String, bool), &FramePairs)> = Vec::new();
+        let mut seen = BTreeSet::new();
+        for (key, frame) in self.frames.iter().filter(|(_, frame)| frame.base.max(frame.new) >= min_sum) {
+            if seen.insert(frame.differences.iter().map(|value| value.to_bits()).collect::<Vec<_>>()) {
+                tested.push((key, frame));
             }
         }
-        asked
+        tested
     }
 }
 
-/// The means that are not ruled out, with an error of `alpha` over all looks; `None` while there are too few values.
+/// Returns the range of means that are not ruled out, with an error of `alpha` over all looks; `None` for too few
+/// values.
 fn interval(values: &[f64], alpha: f64) -> Option<(f64, f64)> {
     let n = values.len() as f64;
     if n < 2.0 {
@@ -230,7 +233,7 @@ fn interval(values: &[f64], alpha: f64) -> Option<(f64, f64)> {
     let mean = mean(values);
     let variance = values.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / (n - 1.0);
     let r = PRIOR / (n + PRIOR);
-    // Where the martingale is 1/alpha, solved for t²/(n-1).
+    // The bound at which the martingale equals 1/alpha, solved for t²/(n-1).
     let k = (1.0 / (alpha * r.sqrt())).powf(2.0 / n);
     if r * k >= 1.0 {
         return None;
@@ -240,7 +243,7 @@ fn interval(values: &[f64], alpha: f64) -> Option<(f64, f64)> {
     Some((mean - half, mean + half))
 }
 
-/// The p-value of the last look: of the mean of differences being none.
+/// Returns the p-value of the last look, for the hypothesis that the mean difference is 0.
 fn last_p(values: &[f64]) -> f64 {
     let n = values.len();
     if n >= RANKED {
@@ -266,7 +269,7 @@ mod tests {
         pairs.push(&RunCost::of_total(base), &RunCost::of_total(new));
     }
 
-    /// SplitMix64, as a normal variable by twelve dice.
+    /// Returns a pseudorandom normal number: the sum of twelve uniform numbers from SplitMix64.
     fn normal(state: &mut u64) -> f64 {
         let mut dice = || {
             *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -277,16 +280,16 @@ mod tests {
         (0..12).map(|_| dice()).sum::<f64>() - 6.0
     }
 
-    /// How often "change" is said, and after how many pairs on average, of runs that differ by `noise`, in a load that comes
-    /// and goes: for some runs in a row all take `load` more.
-    fn simulate(change: f64, noise: f64, load: f64, most: usize) -> (usize, usize, f64) {
+    /// Returns how often a change is reported and ruled out, per thousand sequences, and the average number of pairs.
+    /// Runs vary by `noise`. Under load, which comes and goes, consecutive runs take `load` longer.
+    fn simulate(change: f64, noise: f64, load: f64, max_pairs: usize) -> (usize, usize, f64) {
         let (mut state, mut alarms, mut ruled_out, mut pairs_of_all) = (7u64, 0, 0, 0);
         let rounds = 2000;
         for round in 0..rounds {
             let (mut pairs, mut busy) = (Pairs::new(0.02), 0.0f64);
-            while pairs.len() < most && pairs.decision() == Decision::Open {
+            while pairs.len() < max_pairs && pairs.decision() == Decision::Open {
                 let mut sides = [0.0; 2];
-                // In turns: A B, B A.
+                // The sides alternate in order: A B, B A.
                 for side in if (pairs.len() + round) % 2 == 0 { [0, 1] } else { [1, 0] } {
                     busy = if normal(&mut state) > 1.0 { 1.0 - busy } else { busy };
                     let mean = (side as f64 * change).exp() * (1.0 + load * busy);
@@ -304,7 +307,7 @@ mod tests {
         (alarms * 1000 / rounds, ruled_out * 1000 / rounds, pairs_of_all as f64 / rounds as f64)
     }
 
-    /// The naive way: the medians of five runs of one side and then five of the other, at 2 %.
+    /// The naive method for comparison: the medians of five runs of one side, then five of the second side, at 2 %.
     fn naive(noise: f64, load: f64) -> usize {
         let (mut state, mut alarms, mut busy) = (7u64, 0, 0.0f64);
         for _ in 0..2000 {
@@ -323,37 +326,37 @@ mod tests {
         alarms * 1000 / 2000
     }
 
-    /// docs/bench.md has these numbers.
+    /// The numbers in docs/bench.md come from this test.
     #[test]
-    fn alarms_are_as_rare_as_promised_over_all_looks() {
-        let mut said = Vec::new();
+    fn false_alarms_stay_below_one_percent_over_all_looks() {
+        let mut lines = Vec::new();
         for (noise, load) in [(0.01, 0.0), (0.03, 0.0), (0.01, 0.1), (0.03, 0.3)] {
             let (alarms, ruled_out, pairs) = simulate(0.0, noise, load, 30);
-            said.push(format!(
+            lines.push(format!(
                 "noise {noise} load {load}: alarms {alarms} none {ruled_out} in 1000, {pairs:.1} pairs; naive {}",
                 naive(noise, load)
             ));
             assert!(alarms <= 10, "{alarms} of 1000 with {noise} and {load}");
         }
-        // Few runs, of which the last look is a test of its own.
+        // A few runs, with the last look as a separate test.
         for (noise, load) in [(0.03, 0.0), (0.03, 0.3)] {
             let (alarms, ..) = simulate(0.0, noise, load, 8);
-            said.push(format!("8 pairs, noise {noise} load {load}: alarms {alarms} in 1000"));
+            lines.push(format!("8 pairs, noise {noise} load {load}: alarms {alarms} in 1000"));
             assert!(alarms <= 10, "{alarms} of 1000 with {noise} and {load}");
         }
         let (found, ..) = simulate(0.25, 0.1, 0.0, 8);
-        said.push(format!("8 pairs, change 0.25 noise 0.1: found {found} in 1000"));
+        lines.push(format!("8 pairs, change 0.25 noise 0.1: found {found} in 1000"));
         for (change, noise) in [(0.05, 0.01), (0.02, 0.01), (0.05, 0.03), (0.02, 0.03), (0.25, 0.2)] {
             let (found, _, pairs) = simulate(change, noise, 0.0, 30);
-            said.push(format!("change {change} noise {noise}: found {found} in 1000 after {pairs:.1} pairs"));
+            lines.push(format!("change {change} noise {noise}: found {found} in 1000 after {pairs:.1} pairs"));
         }
-        eprintln!("{}", said.join("\n"));
+        eprintln!("{}", lines.join("\n"));
         let (found, _, pairs) = simulate(0.05, 0.01, 0.0, 30);
         assert!(found >= 990 && pairs < 10.0, "{found} after {pairs}");
     }
 
     #[test]
-    fn what_says_nothing_is_not_counted() {
+    fn pairs_without_a_positive_total_are_ignored() {
         let mut pairs = Pairs::new(0.02);
         push(&mut pairs, 0.0, 1.0);
         push(&mut pairs, f64::NAN, 1.0);
@@ -364,10 +367,10 @@ mod tests {
         assert_eq!(pairs.decision(), Decision::Change);
     }
 
-    /// How often a change is said of runs of 20 frames, of which the first one's cost grows by `change` of itself; frames
-    /// differ by 3 % each, and all of a run by 3 %.
+    /// Returns the number of sequences with a reported change, and with `f0` as the first changed frame. Runs have 20
+    /// frames, and the cost of `f0` grows by `change`. Each frame varies by 3 %, and each whole run by 3 %.
     fn simulate_frames(change: f64, rounds: usize) -> (usize, usize) {
-        let (mut state, mut said, mut of_first) = (11u64, 0, 0);
+        let (mut state, mut changed, mut first_is_f0) = (11u64, 0, 0);
         for round in 0..rounds {
             let mut pairs = Pairs::new(0.02);
             while pairs.len() < 20 && pairs.decision() == Decision::Open {
@@ -376,9 +379,9 @@ mod tests {
                     let mut cost = RunCost::default();
                     for frame in 0..20 {
                         let grown = if frame == 0 && is_new { 1.0 + change } else { 1.0 };
-                        let own = 5.0 * grown * machine * (0.03 * normal(&mut state)).exp();
-                        cost.total += own;
-                        cost.frames.insert(format!("f{frame}"), [own, own]);
+                        let cost_of_frame = 5.0 * grown * machine * (0.03 * normal(&mut state)).exp();
+                        cost.total += cost_of_frame;
+                        cost.frames.insert(format!("f{frame}"), [cost_of_frame, cost_of_frame]);
                     }
                     cost
                 };
@@ -389,15 +392,15 @@ mod tests {
             if pairs.decision() == Decision::Open {
                 pairs.look_last();
             }
-            said += usize::from(pairs.decision() == Decision::Change);
-            of_first += usize::from(pairs.changed_frames().first().is_some_and(|frame| frame.name == "f0"));
+            changed += usize::from(pairs.decision() == Decision::Change);
+            first_is_f0 += usize::from(pairs.changed_frames().first().is_some_and(|frame| frame.name == "f0"));
         }
-        (said, of_first)
+        (changed, first_is_f0)
     }
 
-    /// A change of 1 % of the total in runs that differ by 3 %: no total tells it.
+    /// A change of 1 % of the total in runs that vary by 3 %: the total alone cannot reveal it.
     #[test]
-    fn a_frame_is_decided_where_the_total_is_not_and_equal_frames_are_not() {
+    fn a_changed_frame_is_reported_if_the_total_is_undecided_and_equal_frames_are_not() {
         let (alarms, _) = simulate_frames(0.0, 400);
         assert!(alarms <= 8, "{alarms} of 400");
         let (_, found) = simulate_frames(0.2, 100);
@@ -405,13 +408,14 @@ mod tests {
         eprintln!("frames: {alarms} alarms of 400, {found} found of 100");
     }
 
-    /// Pairs of runs whose frames have these costs, all with what they call half as much again.
+    /// Returns pairs of runs whose frames have these flat costs. Cum costs are one and a half times the flat costs.
     fn pairs_of(runs: usize, cost: impl Fn(usize, bool) -> Vec<(&'static str, f64)>) -> Pairs {
         let mut pairs = Pairs::new(0.02);
         for i in 0..runs {
             let [base, new] = [false, true].map(|is_new| {
                 let mut run = RunCost::of_total(100.0);
-                run.frames.extend(cost(i, is_new).into_iter().map(|(name, own)| (name.to_owned(), [own, own * 1.5])));
+                run.frames
+                    .extend(cost(i, is_new).into_iter().map(|(name, flat)| (name.to_owned(), [flat, flat * 1.5])));
                 run
             });
             pairs.push(&base, &new);
@@ -420,36 +424,40 @@ mod tests {
     }
 
     #[test]
-    fn frames_are_asked_that_are_large_enough_and_named_by_how_much_they_moved() {
+    fn only_large_frames_are_tested_and_the_largest_change_comes_first() {
         let wobble = |i: usize| (i % 3) as f64 / 10.0;
         let pairs = pairs_of(20, |i, is_new| {
             let mut frames = match is_new {
                 false => vec![("less", 40.0 + wobble(i)), ("more", 20.0), ("tiny", 0.2)],
                 true => vec![("less", 34.0), ("more", 24.0 + wobble(i + 1)), ("tiny", 0.6)],
             };
-            // A frame that only some runs have.
+            // A frame that occurs in some runs only.
             frames.extend((is_new && i > 2).then_some(("fresh", 2.0 + wobble(i))));
             frames
         });
         let changes = pairs.changed_frames();
-        let said: Vec<(&str, bool)> = changes.iter().map(|frame| (frame.name.as_str(), frame.is_cum)).collect();
-        let wanted = ["less", "more", "fresh"].into_iter().flat_map(|name| [(name, true), (name, false)]);
-        let mut wanted: Vec<_> = wanted.collect();
-        wanted.swap(1, 2);
-        assert_eq!(said, wanted);
+        let names: Vec<(&str, bool)> = changes.iter().map(|frame| (frame.name.as_str(), frame.is_cum)).collect();
+        let expected = ["less", "more", "fresh"].into_iter().flat_map(|name| [(name, true), (name, false)]);
+        let mut expected: Vec<_> = expected.collect();
+        expected.swap(1, 2);
+        assert_eq!(names, expected);
         assert!(changes.windows(2).all(|two| two[0].of_total.abs() >= two[1].of_total.abs()), "{changes:?}");
         let [less, fresh] = [changes[2].clone(), changes[5].clone()];
         assert!((less.of_total + 0.061).abs() < 0.001 && (less.growth + 0.152).abs() < 0.001, "{less:?}");
         assert!((fresh.of_total - 0.0179).abs() < 0.0002 && fresh.growth.is_infinite(), "{fresh:?}");
-        let of_fresh = &pairs.frames[&("fresh".to_owned(), false)].differences;
-        assert!(of_fresh.len() == 20 && of_fresh[..3] == [0.0; 3] && of_fresh[3..].iter().all(|d| *d > 0.0));
-        // Frames with the same values are asked once.
+        let fresh_differences = &pairs.frames[&("fresh".to_owned(), false)].differences;
+        assert!(
+            fresh_differences.len() == 20
+                && fresh_differences[..3] == [0.0; 3]
+                && fresh_differences[3..].iter().all(|d| *d > 0.0)
+        );
+        // Frames with equal values are tested once.
         let alike = pairs_of(4, |i, _| vec![("a", 30.0 + wobble(i)), ("b", 30.0 + wobble(i))]);
-        assert_eq!((alike.frames.len(), alike.asked), (4, 1));
+        assert_eq!((alike.frames.len(), alike.tested), (4, 1));
     }
 
     #[test]
-    fn no_larger_change_is_none_of_a_frame_either() {
+    fn no_larger_change_also_requires_small_changes_of_all_frames() {
         let swap = |much: f64| {
             pairs_of(12, move |i, is_new| {
                 let by = if is_new { much * [1.0, -1.0, 0.5, -0.5][i % 4] } else { 0.0 };
@@ -461,9 +469,9 @@ mod tests {
     }
 
     #[test]
-    fn the_last_look_is_taken_once_and_of_the_pairs_before_it() {
+    fn the_last_look_is_taken_once_and_covers_the_pairs_before_it() {
         let mut pairs = Pairs::new(0.02);
-        // Too different for the sequence; all are larger, which is rare.
+        // The growths vary too much for the sequence, but all are positive, which is rare by chance.
         let growth = |i: usize| if i.is_multiple_of(5) { 80.0 } else { 1.0 + i as f64 / 10.0 };
         (0..20).for_each(|i| push(&mut pairs, 100.0, 100.0 + growth(i)));
         assert_eq!(pairs.decision(), Decision::Open);
@@ -473,7 +481,7 @@ mod tests {
         early.looked_last_after(Some(3));
         early.look_last();
         assert_eq!((early.decision(), early.last_look()), (Decision::Open, Some(3)));
-        // Equal to the last digit, they are decided by no fewer than five.
+        // Identical differences need at least five pairs for a decision.
         let decided = |runs: usize| {
             let mut pairs = Pairs::new(0.02);
             (0..runs).for_each(|_| push(&mut pairs, 100.0, 110.0));

@@ -1,13 +1,14 @@
-//! `go test -bench`: profiles of time and memory, the binary kept, and as many iterations on both sides as fit the time of a
-//! first run. All benchmarks do the same number, that of the slowest.
+//! The adapter for `go test -bench`. It adds CPU and memory profiles and keeps the test binary. After the first run it
+//! fixes the number of iterations to the number that fits the time of that run, so both sides do the same work. All
+//! benchmarks do the number of iterations of the slowest one.
 
-use super::{Adapter, Plan, Taken, no_advice, path, program, unfixed, written};
+use super::{Adapter, RunPlan, Taken, no_advice, path, program, unfixed, written};
 use crate::bench::process::{Ended, Runner, lines};
 use crate::{Failure, Result, operations};
 
-pub const ADAPTER: Adapter = Adapter { name: "go test -bench", is_of, command, taken, fixed, advice: no_advice };
+pub const ADAPTER: Adapter = Adapter { name: "go test -bench", handles, command, taken, fixed, advice: no_advice };
 
-fn is_of(command: &[String]) -> bool {
+fn handles(command: &[String]) -> bool {
     let has_bench = command.iter().any(|word| {
         let word = word.trim_start_matches('-');
         word == "bench" || word.starts_with("bench=")
@@ -15,7 +16,7 @@ fn is_of(command: &[String]) -> bool {
     program(command) == "go" && command.get(1).is_some_and(|word| word == "test") && has_bench
 }
 
-/// True if an option is given, as `-name value` or `-name=value`.
+/// Returns true if the command has the option, as `-name value` or `-name=value`.
 fn has(command: &[String], name: &str) -> bool {
     command.iter().any(|word| {
         let word = word.trim_start_matches('-');
@@ -23,13 +24,13 @@ fn has(command: &[String], name: &str) -> bool {
     })
 }
 
-fn command(plan: &Plan<'_>) -> Vec<String> {
+fn command(plan: &RunPlan<'_>) -> Vec<String> {
     let mut words = plan.command[..2].to_vec();
     words.extend(["-o".to_owned(), path(plan.binary)]);
     for (option, file) in [("-cpuprofile", "cpu.pb.gz"), ("-memprofile", "mem.pb.gz")] {
         words.extend([option.to_owned(), path(&plan.dir.join(file))]);
     }
-    // Tests besides take time of their own, and results are not to be remembered.
+    // Tests would add their own time, and a cached result would measure nothing.
     if !has(plan.command, "run") {
         words.push("-run=^$".to_owned());
     }
@@ -38,27 +39,27 @@ fn command(plan: &Plan<'_>) -> Vec<String> {
     }
     words.extend(plan.command[2..].iter().cloned());
     if let Some(operations) = plan.operations {
-        // The last one counts; what follows -args is the benchmark's.
+        // The last -benchtime wins. Arguments after -args belong to the benchmark.
         let end = words.iter().position(|word| word.trim_start_matches('-') == "args").unwrap_or(words.len());
         words.insert(end, format!("-benchtime={operations}x"));
     }
     words
 }
 
-fn taken(plan: &Plan<'_>, ended: &Ended, _: &Runner<'_>) -> Result<Taken> {
+fn taken(plan: &RunPlan<'_>, ended: &Ended, _: &Runner<'_>) -> Result<Taken> {
     if ended.is_cut {
         let message = "go test printed too much, so its operation counts were dropped; make the benchmark print less";
         return Err(Failure::Message(message.to_owned()));
     }
     let mut taken = written(plan.dir.join("cpu.pb.gz"), plan.command)?;
     taken.profiles.extend(Some(plan.dir.join("mem.pb.gz")).filter(|file| file.exists()));
-    taken.operations =
-        Some(operations::of_go_output(lines(&ended.output)).iter().map(|(_, count)| count).sum()).filter(|n| *n > 0.0);
+    taken.operations = Some(operations::from_go_output(lines(&ended.output)).iter().map(|(_, count)| count).sum())
+        .filter(|n| *n > 0.0);
     Ok(taken)
 }
 
 fn fixed(command: &[String], ended: &Ended) -> Option<u64> {
-    let counts = operations::of_go_output(lines(&ended.output));
-    let least = counts.iter().map(|(_, count)| *count).fold(f64::INFINITY, f64::min);
-    if !least.is_finite() { unfixed(command, ended) } else { Some((least as u64).max(1)) }
+    let counts = operations::from_go_output(lines(&ended.output));
+    let fewest = counts.iter().map(|(_, count)| *count).fold(f64::INFINITY, f64::min);
+    if !fewest.is_finite() { unfixed(command, ended) } else { Some((fewest as u64).max(1)) }
 }

@@ -1,4 +1,5 @@
-//! What is added to a command so that it writes a profile, and what its output says: a table, with a file a kind of command.
+//! Adapters: a table with one file per kind of command. An adapter adds the options that make the command write a
+//! profile, and reads the results from its output.
 
 mod any;
 mod go_test;
@@ -11,48 +12,48 @@ use std::path::{Path, PathBuf};
 use super::process::{Ended, Runner};
 use crate::{Failure, Result};
 
-/// A run that is to be made.
-pub struct Plan<'a> {
+/// A run to perform.
+pub struct RunPlan<'a> {
     pub command: &'a [String],
-    /// Where its profiles go.
+    /// The folder for the profiles of the run.
     pub dir: &'a Path,
-    /// A place of the side's that its runs share.
+    /// The path of the binary, which all runs of the side share.
     pub binary: &'a Path,
-    /// The operations that it is to do, if they are fixed.
+    /// The number of operations to perform, if it is fixed.
     pub operations: Option<u64>,
 }
 
-/// What a run left.
+/// The results of a run.
 pub struct Taken {
-    /// Its profiles; the first one is compared.
+    /// The profiles. The first one is compared.
     pub profiles: Vec<PathBuf>,
-    /// The operations that it did, if it says so.
+    /// The number of operations that the run performed, if it reports them.
     pub operations: Option<f64>,
 }
 
-/// A kind of command.
+/// A kind of command, and how to profile it.
 pub struct Adapter {
     pub name: &'static str,
-    /// True of such a command.
-    pub is_of: fn(&[String]) -> bool,
-    /// The command that writes profiles.
-    pub command: fn(&Plan<'_>) -> Vec<String>,
+    /// Returns true if the adapter handles the command.
+    pub handles: fn(&[String]) -> bool,
+    /// Returns the command with the options that make it write profiles.
+    pub command: fn(&RunPlan<'_>) -> Vec<String>,
     /// Finds the profiles that the run wrote. The runner starts the commands that convert them.
-    pub taken: fn(&Plan<'_>, &Ended, &Runner<'_>) -> Result<Taken>,
+    pub taken: fn(&RunPlan<'_>, &Ended, &Runner<'_>) -> Result<Taken>,
     /// Returns the number of operations that every run performs, from the output of the first run.
     pub fixed: fn(&[String], &Ended) -> Option<u64>,
-    /// What to do when it fails, by the line that tells why.
+    /// Returns advice for a failure, given the error line.
     pub advice: fn(&str) -> Option<&'static str>,
 }
 
-/// All kinds; the last one is any command's.
+/// All adapters. The last one handles every command.
 const ADAPTERS: [&Adapter; 5] = [&go_test::ADAPTER, &node::ADAPTER, &py_spy::ADAPTER, &perf::ADAPTER, &any::ADAPTER];
 
 pub fn find(command: &[String]) -> &'static Adapter {
-    ADAPTERS.into_iter().find(|adapter| (adapter.is_of)(command)).unwrap_or(&any::ADAPTER)
+    ADAPTERS.into_iter().find(|adapter| (adapter.handles)(command)).unwrap_or(&any::ADAPTER)
 }
 
-/// The variables before a command, as shells and `env` have them, and its own words.
+/// Splits the leading variable assignments from a command, as shells and `env` do.
 pub fn split_variables(command: &[String]) -> (Vec<(String, String)>, Vec<String>) {
     let rest = if command.first().is_some_and(|word| word == "env") { &command[1..] } else { command };
     let variable = |word: &String| {
@@ -61,12 +62,12 @@ pub fn split_variables(command: &[String]) -> (Vec<(String, String)>, Vec<String
         is_name.then(|| (name.to_owned(), value.to_owned()))
     };
     let variables: Vec<(String, String)> = rest.iter().map_while(variable).collect();
-    // Options of env are its own.
+    // The command is an option of `env`, so it stays whole.
     let is_plain = rest.get(variables.len()).is_some_and(|word| !word.starts_with('-'));
     if is_plain { (variables.clone(), rest[variables.len()..].to_vec()) } else { (Vec::new(), command.to_vec()) }
 }
 
-/// The words of a command that is one text, with the quotes that shells have.
+/// Splits a command line into words. Understands the quotes and backslashes of shells.
 pub fn split_words(text: &str) -> Result<Vec<String>> {
     let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
     let mut chars = text.chars();
@@ -91,7 +92,7 @@ pub fn split_words(text: &str) -> Result<Vec<String>> {
     }
 }
 
-/// The name of a program without its folders.
+/// Returns the name of the program without its folders.
 fn program(command: &[String]) -> &str {
     let program = command.first().map_or("", String::as_str);
     program.rsplit(['/', '\\']).next().unwrap_or(program).trim_end_matches(".exe")
@@ -101,20 +102,20 @@ fn path(path: &Path) -> String {
     path.display().to_string()
 }
 
-/// Nothing fixes how much is done.
+/// Returns `None`: the amount of work per run is not fixed.
 fn unfixed(_: &[String], _: &Ended) -> Option<u64> {
     None
 }
 
-/// What it says itself is enough.
+/// Returns `None`: the command's own error message needs no advice.
 fn no_advice(_: &str) -> Option<&'static str> {
     None
 }
 
-/// The one profile that a run must have written.
+/// Returns the single profile of a run, or an error if the run did not write it.
 fn written(file: PathBuf, command: &[String]) -> Result<Taken> {
-    let is_there = std::fs::metadata(&file).is_ok_and(|about| about.len() > 0);
-    if is_there {
+    let is_written = std::fs::metadata(&file).is_ok_and(|metadata| metadata.len() > 0);
+    if is_written {
         return Ok(Taken { profiles: vec![file], operations: None });
     }
     let program = program(command);
@@ -126,7 +127,7 @@ mod tests {
     use super::{split_variables, split_words};
 
     #[test]
-    fn a_text_is_split_as_shells_do() {
+    fn a_command_line_is_split_like_in_a_shell() {
         let split = |text: &str| split_words(text).unwrap_or_default().join("|");
         assert_eq!(
             split("  GOGC=50 go test -bench 'A B' \"c \\\" d\" e\\ f '' "),
@@ -137,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_before_a_command_are_its_sides() {
+    fn leading_assignments_are_split_from_the_command() {
         let split = |text: &str| {
             let (variables, words) = split_variables(&split_words(text).unwrap_or_default());
             format!("{variables:?} {}", words.join(" "))

@@ -1,33 +1,33 @@
-//! `node`: its own profiler of time.
+//! The adapter for `node`, which has a built-in CPU profiler.
 
-use super::{Adapter, Plan, Taken, no_advice, path, program, unfixed};
+use super::{Adapter, RunPlan, Taken, no_advice, path, program, unfixed};
 use crate::bench::process::{Ended, Runner};
 use crate::{Failure, Result};
 
-pub const ADAPTER: Adapter = Adapter { name: "node", is_of, command, taken, fixed: unfixed, advice: no_advice };
+pub const ADAPTER: Adapter = Adapter { name: "node", handles, command, taken, fixed: unfixed, advice: no_advice };
 
-fn is_of(command: &[String]) -> bool {
+fn handles(command: &[String]) -> bool {
     program(command) == "node"
 }
 
-fn command(plan: &Plan<'_>) -> Vec<String> {
+fn command(plan: &RunPlan<'_>) -> Vec<String> {
     let mut words = plan.command[..1].to_vec();
     words.extend(["--cpu-prof".to_owned(), format!("--cpu-prof-dir={}", path(plan.dir))]);
     words.extend(plan.command[1..].iter().cloned());
     words
 }
 
-/// The largest profile: workers have their own.
-fn taken(plan: &Plan<'_>, _: &Ended, _: &Runner<'_>) -> Result<Taken> {
-    let mut found = Vec::new();
+/// Returns the largest profile, because each worker thread writes its own.
+fn taken(plan: &RunPlan<'_>, _: &Ended, _: &Runner<'_>) -> Result<Taken> {
+    let mut candidates = Vec::new();
     for entry in std::fs::read_dir(plan.dir)?.flatten() {
         let file = entry.path();
         if file.extension().is_some_and(|ending| ending == "cpuprofile") {
-            found.push((entry.metadata()?.len(), file));
+            candidates.push((entry.metadata()?.len(), file));
         }
     }
-    found.sort();
-    match found.pop() {
+    candidates.sort();
+    match candidates.pop() {
         Some((_, file)) => Ok(Taken { profiles: vec![file], operations: None }),
         None => Err(Failure::Message(format!("node wrote no profile to {}", plan.dir.display()))),
     }

@@ -1,43 +1,43 @@
-//! `perf record` of any program; `perf script` makes of it what can be read.
+//! The adapter for `perf record` with any program. `perf script` converts the recording to text.
 
 use std::path::Path;
 use std::time::Duration;
 
-use super::{Adapter, Plan, Taken, path, program, unfixed, written};
-use crate::bench::process::{Ended, Job, OutputKind, Runner};
+use super::{Adapter, RunPlan, Taken, path, program, unfixed, written};
+use crate::bench::process::{CommandJob, Ended, OutputKind, Runner};
 use crate::{Failure, Result};
 
-pub const ADAPTER: Adapter = Adapter { name: "perf record", is_of, command, taken, fixed: unfixed, advice };
+pub const ADAPTER: Adapter = Adapter { name: "perf record", handles, command, taken, fixed: unfixed, advice };
 
-/// Lines of large programs may take perf minutes.
+/// The time limit for `perf script` with source lines, which can take minutes for large programs.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-fn is_of(command: &[String]) -> bool {
+fn handles(command: &[String]) -> bool {
     program(command) == "perf" && command.get(1).is_some_and(|word| word == "record")
 }
 
-fn command(plan: &Plan<'_>) -> Vec<String> {
+fn command(plan: &RunPlan<'_>) -> Vec<String> {
     let mut words = plan.command[..2].to_vec();
     words.extend(["-o".to_owned(), path(&plan.dir.join("perf.data"))]);
     words.extend(plan.command[2..].iter().cloned());
     words
 }
 
-/// With lines, so that sources can be shown, unless that takes too long or perf can't.
-fn taken(plan: &Plan<'_>, _: &Ended, runner: &Runner<'_>) -> Result<Taken> {
+/// Converts the recording, with source lines if possible. Without them if perf does not support them or takes too long.
+fn taken(plan: &RunPlan<'_>, _: &Ended, runner: &Runner<'_>) -> Result<Taken> {
     let data = plan.dir.join("perf.data");
     written(data.clone(), plan.command)?;
     let script = plan.dir.join("perf.txt");
-    for more in [&["-F", "+srcline", "--full-source-path"][..], &[]] {
+    for line_options in [&["-F", "+srcline", "--full-source-path"][..], &[]] {
         let mut command = vec![plan.command[0].clone(), "script".to_owned(), "-i".to_owned(), path(&data)];
-        command.extend(more.iter().map(|&word| word.to_owned()));
-        let patience = (!more.is_empty()).then_some(PATIENCE);
+        command.extend(line_options.iter().map(|&word| word.to_owned()));
+        let patience = (!line_options.is_empty()).then_some(PATIENCE);
         let (output, kind) = (script.as_path(), OutputKind::Data);
-        let job = Job { command: &command, dir: Path::new("."), variables: &[], output, kind, patience };
+        let job = CommandJob { command: &command, dir: Path::new("."), variables: &[], output, kind, patience };
         match runner.run(&job) {
             Ok(ended) if ended.status.success() => return written(script, plan.command),
             Err(Failure::Interrupted) => return Err(Failure::Interrupted),
-            Err(e) if more.is_empty() => return Err(e),
+            Err(e) if line_options.is_empty() => return Err(e),
             _ => {}
         }
     }

@@ -1,16 +1,16 @@
-//! `py-spy record`.
+//! The adapter for `py-spy record`.
 
-use super::{Adapter, Plan, Taken, path, program, unfixed, written};
+use super::{Adapter, RunPlan, Taken, path, program, unfixed, written};
 use crate::Result;
 use crate::bench::process::{Ended, Runner};
 
-pub const ADAPTER: Adapter = Adapter { name: "py-spy record", is_of, command, taken, fixed: unfixed, advice };
+pub const ADAPTER: Adapter = Adapter { name: "py-spy record", handles, command, taken, fixed: unfixed, advice };
 
-fn is_of(command: &[String]) -> bool {
+fn handles(command: &[String]) -> bool {
     program(command) == "py-spy" && command.get(1).is_some_and(|word| word == "record")
 }
 
-fn command(plan: &Plan<'_>) -> Vec<String> {
+fn command(plan: &RunPlan<'_>) -> Vec<String> {
     let mut words = plan.command[..2].to_vec();
     words.extend(["--format", "speedscope", "--output"].map(str::to_owned));
     words.push(path(&plan.dir.join("profile.speedscope.json")));
@@ -18,11 +18,11 @@ fn command(plan: &Plan<'_>) -> Vec<String> {
     words
 }
 
-fn taken(plan: &Plan<'_>, _: &Ended, _: &Runner<'_>) -> Result<Taken> {
+fn taken(plan: &RunPlan<'_>, _: &Ended, _: &Runner<'_>) -> Result<Taken> {
     written(plan.dir.join("profile.speedscope.json"), plan.command)
 }
 
 fn advice(line: &str) -> Option<&'static str> {
     let is_late = line.contains("Failed to get process executable name") || line.contains("No stack counts found");
-    is_late.then_some("the program ended before py-spy could look into it; let it run for a second or more")
+    is_late.then_some("the program ended before py-spy could sample it; let it run for a second or more")
 }

@@ -1,14 +1,14 @@
-//! CPU profiles: the ticks of V8's clock, and the time that each node has of them.
+//! CPU profiles of V8: the ticks of its clock, and the time that each node gets.
 
 use super::super::json::Json;
 use super::super::tree::{StackBudget, too_large};
-use super::{NONE, Nodes, Role, call_frame, missing};
+use super::{CallNodes, NONE, NodeRole, call_frame, missing};
 use crate::builder::ProfileBuilder;
 use crate::error::{Error, Result};
 use crate::random::HashMap;
 use crate::window::{TimeWindow, Timeline};
 
-/// How many nanoseconds the times' microseconds are, as a power of ten.
+/// A microsecond in nanoseconds, as a power of ten.
 const MICROSECONDS: i64 = 3;
 
 pub(super) fn read_cpu(text: &[u8], window: Option<&TimeWindow>, builder: &mut ProfileBuilder) -> Result<()> {
@@ -19,7 +19,8 @@ pub(super) fn read_cpu(text: &[u8], window: Option<&TimeWindow>, builder: &mut P
     let Some(nodes) = nodes else {
         return Err(Error::malformed(match head {
             Some(_) => {
-                "its nodes are in `head`, as Chrome wrote them until 2016; open it in a Chrome of today and save it again"
+                "it is in the format that Chrome wrote until 2016, with `head`; open it in a current Chrome and save it \
+                 again"
             }
             None => "it has no `nodes`",
         }));
@@ -35,10 +36,10 @@ pub(super) fn read_cpu(text: &[u8], window: Option<&TimeWindow>, builder: &mut P
     builder.header().duration_nanos = duration.unwrap_or(0);
     let n_nodes = nodes.parents.len();
     let timeline = window.map(|window| Timeline::new(window, None)).transpose()?;
-    let mut times = Times { ids: &ids, counts: vec![0; n_nodes], nanos: vec![0; n_nodes], timeline };
+    let mut times = NodeTimes { ids: &ids, counts: vec![0; n_nodes], nanos: vec![0; n_nodes], timeline };
     let is_timed = match (samples, deltas) {
         (Some(samples), Some(deltas)) => times.add_up(samples, deltas, duration).map(|()| true)?,
-        _ if window.is_some() => return Err(Error::query("it does not say when samples were taken (`timeDeltas`)")),
+        _ if window.is_some() => return Err(Error::query("it has no times of samples (`timeDeltas`) to select")),
         (Some(samples), None) => {
             each_sample(samples, |id| times.count(id, 0).map(|_| ()))?;
             times.share(duration)?
@@ -62,8 +63,8 @@ pub(super) fn read_cpu(text: &[u8], window: Option<&TimeWindow>, builder: &mut P
 }
 
 fn write_cpu(
-    nodes: &Nodes,
-    times: &Times<'_>,
+    nodes: &CallNodes,
+    times: &NodeTimes<'_>,
     is_timed: bool,
     size: usize,
     builder: &mut ProfileBuilder,
@@ -71,7 +72,7 @@ fn write_cpu(
     let n_types = if is_timed { 3 } else { 1 };
     let (mut leaf_first, mut budget) = (Vec::new(), StackBudget::for_input(size));
     for (node, (&count, &nanos)) in (0u32..).zip(times.counts.iter().zip(&times.nanos)) {
-        let is_idle = nodes.frames[node as usize].is_some_and(|(_, role)| role == Role::Idle);
+        let is_idle = nodes.frames[node as usize].is_some_and(|(_, role)| role == NodeRole::Idle);
         let values = if is_idle { [0, nanos, 0] } else { [count, nanos, nanos] };
         if values[..n_types].iter().all(|&v| v == 0) {
             continue;
@@ -83,15 +84,15 @@ fn write_cpu(
     Ok(())
 }
 
-/// The nodes, their numbers by id, and how often each was hit.
-fn read_nodes(place: Json<'_>, builder: &mut ProfileBuilder) -> Result<(Nodes, HashMap<i64, u32>, Vec<i64>)> {
-    let (mut nodes, mut ids, mut hits) = (Nodes::default(), HashMap::default(), Vec::new());
+/// Reads the nodes. Returns them with their indexes by id, and their hit counts.
+fn read_nodes(place: Json<'_>, builder: &mut ProfileBuilder) -> Result<(CallNodes, HashMap<i64, u32>, Vec<i64>)> {
+    let (mut nodes, mut ids, mut hits) = (CallNodes::default(), HashMap::default(), Vec::new());
     let mut json = place;
     let mut array = json.array()?;
     while json.element(&mut array)? {
         let number = nodes.open(NONE)?;
         let begin = json;
-        let mut one = || -> Result<()> {
+        let mut read_next = || -> Result<()> {
             let (mut id, mut hit) = (None, 0);
             let mut object = json.object()?;
             while let Some(key) = json.member(&mut object, &["id", "hitCount", "callFrame"])? {
@@ -113,22 +114,22 @@ fn read_nodes(place: Json<'_>, builder: &mut ProfileBuilder) -> Result<(Nodes, H
             }
             hits.push(hit);
             match ids.insert(id, number) {
-                Some(other) => Err(missing(&format!("its id {id} is that of node {other}"), begin)),
+                Some(other) => Err(missing(&format!("node {other} has the same id {id}"), begin)),
                 None => Ok(()),
             }
         };
-        one().map_err(|e| e.in_record(|| format!("node {number}")))?;
+        read_next().map_err(|e| e.in_record(|| format!("node {number}")))?;
     }
     link(place, &mut nodes, &ids)?;
     Ok((nodes, ids, hits))
 }
 
-/// Once more through the nodes, for their parents and children: all ids are known only now.
-fn link(mut json: Json<'_>, nodes: &mut Nodes, ids: &HashMap<i64, u32>) -> Result<()> {
+/// Reads the nodes a second time and links parents and children, since all ids are known now.
+fn link(mut json: Json<'_>, nodes: &mut CallNodes, ids: &HashMap<i64, u32>) -> Result<()> {
     let mut array = json.array()?;
     let mut number = 0;
     while json.element(&mut array)? {
-        let mut one = || -> Result<()> {
+        let mut read_next = || -> Result<()> {
             let mut object = json.object()?;
             while let Some(key) = json.member(&mut object, &["parent", "children"])? {
                 match key {
@@ -144,30 +145,30 @@ fn link(mut json: Json<'_>, nodes: &mut Nodes, ids: &HashMap<i64, u32>) -> Resul
             }
             Ok(())
         };
-        one().map_err(|e| e.in_record(|| format!("node {number}")))?;
+        read_next().map_err(|e| e.in_record(|| format!("node {number}")))?;
         number += 1;
     }
     nodes.check_ends()
 }
 
-fn join(nodes: &mut Nodes, child: u32, parent: u32, place: Json<'_>) -> Result<()> {
-    let known = &mut nodes.parents[child as usize];
-    if *known != NONE && *known != parent {
-        let detail = format!("node {child} is a child of this one and of node {known}");
+fn join(nodes: &mut CallNodes, child: u32, parent: u32, place: Json<'_>) -> Result<()> {
+    let current = &mut nodes.parents[child as usize];
+    if *current != NONE && *current != parent {
+        let detail = format!("node {child} is a child of this node and of node {current}");
         return Err(missing(&detail, place));
     }
-    *known = parent;
+    *current = parent;
     Ok(())
 }
 
-/// Reads an id, and finds its node.
+/// Reads an id, and returns the index of its node.
 fn find(json: &mut Json<'_>, ids: &HashMap<i64, u32>) -> Result<u32> {
     let place = *json;
     let id = json.number()?.whole()?;
-    ids.get(&id).copied().ok_or_else(|| missing(&format!("there is no node of id {id}"), place))
+    ids.get(&id).copied().ok_or_else(|| missing(&format!("unknown node id {id}"), place))
 }
 
-/// Calls `f` at each sample's id, with its place.
+/// Calls `f` at the position of each sample's id.
 fn each_sample(mut samples: Json<'_>, mut f: impl FnMut(&mut Json<'_>) -> Result<()>) -> Result<()> {
     let mut array = samples.array()?;
     let mut number = 0u64;
@@ -178,28 +179,28 @@ fn each_sample(mut samples: Json<'_>, mut f: impl FnMut(&mut Json<'_>) -> Result
     Ok(())
 }
 
-/// What samples add up to.
-struct Times<'n> {
+/// The counts and times of all nodes.
+struct NodeTimes<'n> {
     ids: &'n HashMap<i64, u32>,
     counts: Vec<i64>,
     nanos: Vec<i64>,
-    /// What is read, if that is a part. Times are those from the recording's start.
+    /// The time window to read, if the caller set one. Times count from the recording's start.
     timeline: Option<Timeline>,
 }
 
-/// A time in nanoseconds, whose sign is turned so that it is ordered as it is, as two halves, and a node. Of twelve
-/// bytes, since there is one of each sample.
+/// A time in nanoseconds, as two halves, and a node. The sign bit is inverted, so that unsigned numbers sort by time. A
+/// tick takes only twelve bytes, because there is one for each sample.
 type Tick = [u32; 3];
 
-impl Times<'_> {
-    fn count(&mut self, id: &mut Json<'_>, at: i64) -> Result<u32> {
+impl NodeTimes<'_> {
+    fn count(&mut self, id: &mut Json<'_>, nanos: i64) -> Result<u32> {
         let node = find(id, self.ids)?;
-        let is_read = self.timeline.as_mut().is_none_or(|timeline| timeline.contains(at));
+        let is_read = self.timeline.as_mut().is_none_or(|timeline| timeline.contains(nanos));
         self.counts[node as usize] += i64::from(is_read);
         Ok(node)
     }
 
-    /// Counts the time of a node from one to another.
+    /// Adds the time between two points to a node.
     fn spend(&mut self, node: u32, begin: i64, end: i64) -> Result<()> {
         let nanos = match &mut self.timeline {
             Some(timeline) => timeline.part(begin, end),
@@ -214,12 +215,12 @@ impl Times<'_> {
         let (mut first, mut last, mut now, mut n) = (0i64, None, 0i64, 0i64);
         let mut is_ordered = true;
         each_step(samples, deltas, |id, delta| {
-            let before = now;
+            let previous = now;
             now = now.checked_add(delta).ok_or_else(too_large)?;
             let node = self.count(id, now)?;
             match last {
                 None => first = now,
-                Some(last) => self.spend(last, before, now)?,
+                Some(last) => self.spend(last, previous, now)?,
             }
             is_ordered &= delta >= 0 || last.is_none();
             (last, n) = (Some(node), n + 1);
@@ -230,7 +231,8 @@ impl Times<'_> {
             (first, now, last) = self.add_up_ordered(samples, deltas, n)?;
         }
         let Some(last) = last else { return Ok(()) };
-        // The last sample ends with the recording, as in DevTools. Some writers have no end, or one before the last sample.
+        // The last sample ends with the recording, as in DevTools. Some writers have no end, or an end before the last
+        // sample.
         let end = match duration.filter(|&end| end >= now) {
             Some(end) => end,
             None if n == 1 => now,
@@ -242,8 +244,8 @@ impl Times<'_> {
         self.spend(last, now, end)
     }
 
-    /// The same, of samples that are not in the order of their times. Tells the first and the last time, and whose
-    /// that is.
+    /// Adds the times of samples that are not sorted by time. Returns the first time, the last time, and the node of
+    /// the last sample.
     fn add_up_ordered(&mut self, samples: Json<'_>, deltas: Json<'_>, n: i64) -> Result<(i64, i64, Option<u32>)> {
         const SIGN: u64 = 1 << 63;
         let mut ticks: Vec<Tick> = Vec::with_capacity(usize::try_from(n).unwrap_or(0));
@@ -263,7 +265,8 @@ impl Times<'_> {
         Ok((first, last.map_or(0, time), last.map(|tick| tick[2])))
     }
 
-    /// The time of all shared out evenly, as there are no times of each; false if that is not known either.
+    /// Distributes the total time evenly over the samples, for files without times of samples. Returns false if the
+    /// total time is unknown too.
     fn share(&mut self, duration: Option<i64>) -> Result<bool> {
         let mut total = 0i64;
         for &count in &self.counts {
@@ -277,7 +280,7 @@ impl Times<'_> {
     }
 }
 
-/// Calls `f` with each sample's id and the nanoseconds to it from the one before.
+/// Calls `f` with the position of each sample's id, and the nanoseconds since the previous sample.
 fn each_step(
     samples: Json<'_>,
     mut deltas: Json<'_>,
@@ -286,13 +289,13 @@ fn each_step(
     let mut array = deltas.array()?;
     each_sample(samples, |id| {
         if !deltas.element(&mut array)? {
-            return Err(missing("`timeDeltas` has no time for it", deltas));
+            return Err(missing("`timeDeltas` has no time for this sample", deltas));
         }
         let (delta, _) = deltas.number()?.scaled(MICROSECONDS)?;
         f(id, delta)
     })?;
     if deltas.element(&mut array)? {
-        return Err(missing("`timeDeltas` has more times than there are `samples`", deltas));
+        return Err(missing("`timeDeltas` has more elements than `samples`", deltas));
     }
     Ok(())
 }

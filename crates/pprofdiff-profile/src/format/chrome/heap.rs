@@ -1,8 +1,8 @@
-//! Heap profiles: nodes in each other, and what their functions allocated.
+//! Heap profiles of V8: nested nodes, and the memory that their functions allocated.
 
 use super::super::json::Json;
 use super::super::tree::StackBudget;
-use super::{NONE, Nodes, call_frame, missing};
+use super::{CallNodes, NONE, call_frame, missing};
 use crate::builder::ProfileBuilder;
 use crate::error::{Error, Result};
 use crate::profile::Sampled;
@@ -27,10 +27,10 @@ pub(super) fn read_heap(text: &[u8], builder: &mut ProfileBuilder) -> Result<()>
     Ok(())
 }
 
-/// V8's interval between samples, in bytes, unless a program asks for another.
+/// V8's default interval between samples, in bytes.
 const DEFAULT_INTERVAL: i64 = 512 << 10;
 
-/// Returns the samples of a profile, which its list `samples` has with their sizes; `None` without the list.
+/// Returns the statistics of the samples from the list `samples`, or `None` without such a list.
 fn sampled(samples: Option<Json<'_>>) -> Result<Option<Sampled>> {
     let mut sampled = Sampled::default();
     let Some(mut samples) = samples.filter(|samples| !{ *samples }.null()) else { return Ok(None) };
@@ -44,49 +44,49 @@ fn sampled(samples: Option<Json<'_>>) -> Result<Option<Sampled>> {
     Ok(Some(sampled))
 }
 
-/// Nodes in each other, and the size of each. The members of a node may come in any order, so that a node is complete
-/// at its end; which of them is open is all that has to be kept, since each knows its parent.
-fn read_tree(mut json: Json<'_>, builder: &mut ProfileBuilder) -> Result<(Nodes, Vec<i64>)> {
-    let (mut nodes, mut sizes) = (Nodes::default(), Vec::new());
-    let open = |nodes: &mut Nodes, sizes: &mut Vec<i64>, parent| {
+/// Reads nested nodes, and the size of each. The members of a node may come in any order, so a node is complete only at
+/// its end. Each node knows its parent, so the reader keeps only the node that is open.
+fn read_tree(mut json: Json<'_>, builder: &mut ProfileBuilder) -> Result<(CallNodes, Vec<i64>)> {
+    let (mut nodes, mut sizes) = (CallNodes::default(), Vec::new());
+    let open = |nodes: &mut CallNodes, sizes: &mut Vec<i64>, parent| {
         sizes.push(0);
         nodes.open(parent)
     };
     let mut node = open(&mut nodes, &mut sizes, NONE)?;
     let mut object = json.object()?;
-    // Ancestors of the current object. Their remaining members are read after it.
-    let mut above = Vec::new();
+    // The states of the objects around the current one. Their remaining members are read after it.
+    let mut outer_objects = Vec::new();
     loop {
-        let of_node = |e: Error| e.in_record(|| format!("node {node}"));
-        let Some(key) = json.member(&mut object, &["callFrame", "selfSize", "children"]).map_err(of_node)? else {
+        let in_node = |e: Error| e.in_record(|| format!("node {node}"));
+        let Some(key) = json.member(&mut object, &["callFrame", "selfSize", "children"]).map_err(in_node)? else {
             if nodes.frames[node as usize].is_none() {
-                return Err(of_node(missing("it has no callFrame", json)));
+                return Err(in_node(missing("it has no callFrame", json)));
             }
             let parent = nodes.parents[node as usize];
             if parent == NONE {
                 return Ok((nodes, sizes));
             }
-            if json.element(&mut Json::within()).map_err(of_node)? {
+            if json.element(&mut Json::within()).map_err(in_node)? {
                 node = open(&mut nodes, &mut sizes, parent)?;
                 object = json.object().map_err(|e| e.in_record(|| format!("node {node}")))?;
             } else {
-                (node, object) = (parent, above.pop().unwrap_or_else(Json::within));
+                (node, object) = (parent, outer_objects.pop().unwrap_or_else(Json::within));
             }
             continue;
         };
         match key {
-            "callFrame" => nodes.frames[node as usize] = Some(call_frame(&mut json, builder).map_err(of_node)?),
+            "callFrame" => nodes.frames[node as usize] = Some(call_frame(&mut json, builder).map_err(in_node)?),
             "selfSize" => {
-                let size = json.number().and_then(|number| number.scaled(0)).map_err(of_node)?;
+                let size = json.number().and_then(|number| number.scaled(0)).map_err(in_node)?;
                 sizes[node as usize] = size.0;
             }
             _ if json.null() => {}
             _ => {
-                let mut children = json.array().map_err(of_node)?;
-                if json.element(&mut children).map_err(of_node)? {
+                let mut children = json.array().map_err(in_node)?;
+                if json.element(&mut children).map_err(in_node)? {
                     node = open(&mut nodes, &mut sizes, node)?;
                     let child = json.object().map_err(|e| e.in_record(|| format!("node {node}")))?;
-                    above.push(std::mem::replace(&mut object, child));
+                    outer_objects.push(std::mem::replace(&mut object, child));
                 }
             }
         }

@@ -1,86 +1,91 @@
-//! Markers: what a browser or a program noted at a time. A part of a recording may begin or end with one.
+//! Markers: timed notes of a browser or a program. A time window may begin or end with one.
 //!
-//! Those of `performance.mark`, and of the files that samply reads marks from, are all called `UserTiming`, and have their own
-//! name in their data. They are found by either.
+//! Markers of `performance.mark`, and marks that samply reads from files, are all named `UserTiming`. Their own name is
+//! in their data. A time window may use either name.
 
-use super::super::json::{Json, Kind, Text};
+use super::super::json::{Json, JsonKind, JsonText};
 use super::super::tree::too_large;
 use super::MILLISECONDS;
-use super::tables::Places;
+use super::tables::TablePositions;
+use crate::cancellation::Checkpointer;
 use crate::error::{Error, Result};
 use crate::window::Events;
-use crate::work::Pace;
 
-/// The name of markers that have another one in their data.
+/// The name of markers that have their own name in their data.
 const BY_USERS: &[u8] = b"UserTiming";
 
-/// When the first marker of each name began, in nanoseconds from the recording's start.
-pub(super) fn events_of(mut threads: Json<'_>, shared: &Places<'_>, start: i64) -> Result<Events> {
+/// Returns the time of the first marker of each name, in nanoseconds from the recording's start.
+pub(super) fn first_events(mut threads: Json<'_>, shared: &TablePositions<'_>, start: i64) -> Result<Events> {
     let (mut events, mut shared_strings, mut number) = (Events::default(), None, 0u64);
     let mut array = threads.array()?;
     while threads.element(&mut array)? {
-        let mut one = || {
-            let own = Places::read(Some(threads))?;
+        let mut read_next = || {
+            let tables = TablePositions::read(Some(threads))?;
             let [Some(markers)] = threads.members(["markers"])? else { return Ok(()) };
-            if own.has_strings() {
-                return read(markers, &own.strings()?, start, &mut events);
+            if tables.has_strings() {
+                return read(markers, &tables.strings()?, start, &mut events);
             }
             if shared_strings.is_none() {
                 shared_strings = Some(shared.strings()?);
             }
             read(markers, shared_strings.as_deref().unwrap_or_default(), start, &mut events)
         };
-        one().map_err(|e| e.in_record(|| format!("thread {number}")))?;
+        read_next().map_err(|e| e.in_record(|| format!("thread {number}")))?;
         number += 1;
     }
     Ok(events)
 }
 
-/// The columns of a thread's markers.
-fn read(mut markers: Json<'_>, strings: &[Text<'_>], start: i64, events: &mut Events) -> Result<()> {
+/// Reads the columns of a thread's markers.
+fn read(mut markers: Json<'_>, strings: &[JsonText<'_>], start: i64, events: &mut Events) -> Result<()> {
     let [Some(mut names), Some(mut times), mut data] = markers.members(["name", "startTime", "data"])? else {
         return Ok(());
     };
-    let (mut of_names, mut of_times) = (names.array()?, times.array()?);
-    let mut of_data = data.as_mut().map(Json::array).transpose()?;
-    let mut pace = Pace::default();
-    while names.element(&mut of_names)? {
+    let (mut name_array, mut time_array) = (names.array()?, times.array()?);
+    let mut data_array = data.as_mut().map(Json::array).transpose()?;
+    let mut pace = Checkpointer::default();
+    while names.element(&mut name_array)? {
         pace.step(1);
         let name = string(&mut names, strings)?;
-        if !times.element(&mut of_times)? {
+        if !times.element(&mut time_array)? {
             return Err(Error::malformed("its markers have more names than times").at(times.offset()));
         }
-        // The end of what lasts may be a marker of its own, without a start.
+        // A marker for the end of an interval may lack a start time.
         let time = if times.null() { None } else { Some(times.number()?.scaled(MILLISECONDS)?.0) };
         let since_start = time.map(|time| time.checked_sub(start).ok_or_else(too_large)).transpose()?;
-        let mut own = None;
-        if let (Some(data), Some(array)) = (&mut data, &mut of_data)
+        let mut user_name = None;
+        if let (Some(data), Some(array)) = (&mut data, &mut data_array)
             && data.element(array)?
         {
-            own = own_name(data, name, strings)?;
+            user_name = read_user_name(data, name, strings)?;
         }
-        for name in [Some(name), own].into_iter().flatten() {
-            since_start.into_iter().for_each(|at| events.see(&name.bytes(), at));
+        for name in [Some(name), user_name].into_iter().flatten() {
+            since_start.into_iter().for_each(|nanos| events.see(&name.bytes(), nanos));
         }
     }
     Ok(())
 }
 
-/// The name that a marker's data have, if its users gave it one.
-fn own_name<'t>(data: &mut Json<'t>, name: Text<'t>, strings: &[Text<'t>]) -> Result<Option<Text<'t>>> {
-    if data.kind()? != Kind::Object || *name.bytes() != *BY_USERS {
+/// Returns the name in a marker's data, if users named it.
+fn read_user_name<'t>(
+    data: &mut Json<'t>,
+    name: JsonText<'t>,
+    strings: &[JsonText<'t>],
+) -> Result<Option<JsonText<'t>>> {
+    if data.kind()? != JsonKind::Object || *name.bytes() != *BY_USERS {
         return data.skip().map(|()| None);
     }
-    let [own] = data.members(["name"])?;
-    own.map(|mut own| if own.kind()? == Kind::String { own.string() } else { string(&mut own, strings) }).transpose()
+    let [raw] = data.members(["name"])?;
+    raw.map(|mut raw| if raw.kind()? == JsonKind::String { raw.string() } else { string(&mut raw, strings) })
+        .transpose()
 }
 
-/// A string by its number.
-fn string<'t>(number: &mut Json<'_>, strings: &[Text<'t>]) -> Result<Text<'t>> {
+/// Reads the index of a string, and returns the string.
+fn string<'t>(number: &mut Json<'_>, strings: &[JsonText<'t>]) -> Result<JsonText<'t>> {
     let begin = number.offset();
-    let found = number.number()?.whole()?;
-    let text = usize::try_from(found).ok().and_then(|found| strings.get(found)).copied();
-    text.ok_or_else(|| Error::malformed(format!("there is no string {found}: there are {}", strings.len())).at(begin))
+    let index = number.number()?.whole()?;
+    let text = usize::try_from(index).ok().and_then(|index| strings.get(index)).copied();
+    text.ok_or_else(|| Error::malformed(format!("unknown string {index}: there are {}", strings.len())).at(begin))
 }
 
 #[cfg(test)]
@@ -89,18 +94,19 @@ mod tests {
 
     use crate::profile::{LoadOptions, Profile};
 
-    /// A sample of each millisecond from 10 on, of two threads; `own` have strings of their own.
-    fn profile(markers: [&str; 2], own: bool) -> String {
+    /// Writes a profile of two threads with a sample at each millisecond from 10 on. With `has_own_tables`, threads
+    /// have their own strings.
+    fn profile(markers: [&str; 2], has_own_tables: bool) -> String {
         let strings = r#""stringArray":["f","Paint","UserTiming","de\u0070loy","late"]"#;
         let tables = r#""funcTable":{"length":1,"name":[0],"resource":[-1]},"frameTable":{"func":[0],"line":[null]},
             "stackTable":{"frame":[0],"prefix":[null]}"#;
         let thread = |markers: &str| {
             format!(
                 r#"{{"name":"t","samples":{{"stack":[0,0,0,0,0],"time":[10,11,12,13,14]}},"markers":{{{markers}}}{}}}"#,
-                if own { format!(",{strings},{tables}") } else { String::new() }
+                if has_own_tables { format!(",{strings},{tables}") } else { String::new() }
             )
         };
-        let shared = if own { String::new() } else { format!(r#""shared":{{{strings},{tables}}},"#) };
+        let shared = if has_own_tables { String::new() } else { format!(r#""shared":{{{strings},{tables}}},"#) };
         format!(
             r#"{{"meta":{{"preprocessedProfileVersion":57,"profilingStartTime":10,"profilingEndTime":15}},{shared}
             "threads":[{},{}]}}"#,
@@ -116,33 +122,34 @@ mod tests {
     }
 
     #[test]
-    fn a_part_may_end_with_a_marker() {
-        // The first thread paints at 13, and ends something at 11; the other one at 12, where a user's mark is at 13.
+    fn a_window_may_begin_and_end_with_a_marker() {
+        // The first thread paints at 13, and an interval ends at 11. The second paints at 12, and has a user's mark at
+        // 13.
         let first =
             r#""name":[1,1],"startTime":[null,13],"endTime":[11,13.5],"data":[null,{"type":"x","name":4}],"length":2"#;
         let other = r#""name":[1,2,2],"startTime":[12,13,14],"data":[null,{"name":3},{"name":"in place"}]"#;
-        for own in [false, true] {
-            let text = profile([first, other], own);
+        for has_own_tables in [false, true] {
+            let text = profile([first, other], has_own_tables);
             for (window, expected) in
                 [("..Paint", 4), ("Paint..", 6), ("Paint..UserTiming", 2), ("deploy..", 4), ("..in place", 8)]
             {
-                assert_eq!(load(&text, window), Ok(expected), "{window} {own}");
+                assert_eq!(load(&text, window), Ok(expected), "{window} {has_own_tables}");
             }
-            let said = load(&text, "..late").unwrap_err();
-            assert_eq!(said, "it has no event \"late\", but these: Paint, UserTiming, deploy, in place");
-            let said = load(&profile(["", r#""name":[],"startTime":[]"#], own), "..Paint").unwrap_err();
-            assert_eq!(said, "it has no events, and so none that is called \"Paint\"");
+            let message = load(&text, "..late").unwrap_err();
+            assert_eq!(message, "it has no event \"late\", but these: Paint, UserTiming, deploy, in place");
+            let message = load(&profile(["", r#""name":[],"startTime":[]"#], has_own_tables), "..Paint").unwrap_err();
+            assert_eq!(message, "it has no events, and so none that is called \"Paint\"");
         }
         for (markers, words) in [
-            (r#""name":[5],"startTime":[1]"#, "there is no string 5: there are 5"),
-            (r#""name":[-1],"startTime":[1]"#, "there is no string -1"),
+            (r#""name":[5],"startTime":[1]"#, "unknown string 5: there are 5"),
+            (r#""name":[-1],"startTime":[1]"#, "unknown string -1"),
             (r#""name":[1,1],"startTime":[1]"#, "its markers have more names than times"),
-            (r#""name":[2],"startTime":[1],"data":[{"name":9}]"#, "there is no string 9"),
-            (r#""name":[1],"startTime":["1"]"#, "stands where a number should be"),
+            (r#""name":[2],"startTime":[1],"data":[{"name":9}]"#, "unknown string 9"),
+            (r#""name":[1],"startTime":["1"]"#, "expected a number, not"),
         ] {
-            let said = load(&profile(["", markers], true), "..x").unwrap_err();
-            assert!(said.contains(words), "{markers}: {said}");
-            // Nobody asked for them.
+            let message = load(&profile(["", markers], true), "..x").unwrap_err();
+            assert!(message.contains(words), "{markers}: {message}");
+            // Without an event in the window, markers are not read.
             assert_eq!(load(&profile(["", markers], true), "0..9ms"), Ok(10));
         }
     }

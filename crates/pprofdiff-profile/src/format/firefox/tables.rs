@@ -1,21 +1,21 @@
-//! Tables of a profile: strings, functions, frames, stacks, libraries; those of a thread or those that all share.
+//! The tables of a profile: strings, functions, frames, stacks and libraries. Threads have their own, or share them.
 
-use super::super::json::{Json, Text};
+use super::super::json::{Json, JsonText};
 use super::super::tree::TextBudget;
 use crate::builder::{FunctionId, LocationId, MappingId, ProfileBuilder};
 use crate::error::{Error, Result};
 use crate::profile::Mapping;
 use crate::random::HashMap;
 
-/// No number.
+/// A missing number.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// Addresses of a library count from where it begins, in 32 bits.
+/// The size of a library's mapping. Addresses count from the library's beginning, and have 32 bits.
 const ADDRESSES: u64 = 1 << 32;
 
-/// Where the tables are that a thread, or all of them, have.
+/// The positions of the tables of a thread, or of the shared tables.
 #[derive(Debug, Default, Clone, Copy)]
-pub(super) struct Places<'t>([Option<Json<'t>>; NAMES.len()]);
+pub(super) struct TablePositions<'t>([Option<Json<'t>>; NAMES.len()]);
 
 const NAMES: [&str; 6] = ["stringArray", "funcTable", "frameTable", "stackTable", "resourceTable", "sources"];
 const STRINGS: usize = 0;
@@ -25,23 +25,23 @@ const STACKS: usize = 3;
 const RESOURCES: usize = 4;
 const SOURCES: usize = 5;
 
-impl<'t> Places<'t> {
-    /// Of the object of a thread, or of what is shared.
-    pub fn read(place: Option<Json<'t>>) -> Result<Places<'t>> {
-        place.map_or(Ok(Places::default()), |mut json| json.members(NAMES).map(Places))
+impl<'t> TablePositions<'t> {
+    /// Finds the tables in the object of a thread, or in the object `shared`.
+    pub fn read(place: Option<Json<'t>>) -> Result<TablePositions<'t>> {
+        place.map_or(Ok(TablePositions::default()), |mut json| json.members(NAMES).map(TablePositions))
     }
 
-    /// True if it has stacks of its own.
+    /// Returns true if it has its own stacks.
     pub fn has_stacks(&self) -> bool {
         self.0[STACKS].is_some() || self.0[FRAMES].is_some()
     }
 
-    /// True if it has strings of its own.
+    /// Returns true if it has its own strings.
     pub fn has_strings(&self) -> bool {
         self.0[STRINGS].is_some()
     }
 
-    pub fn strings(&self) -> Result<Vec<Text<'t>>> {
+    pub fn strings(&self) -> Result<Vec<JsonText<'t>>> {
         let Some(mut json) = self.0[STRINGS] else { return Err(Error::malformed("it has no `stringArray`")) };
         let mut strings = Vec::new();
         let mut array = json.array()?;
@@ -51,14 +51,14 @@ impl<'t> Places<'t> {
         Ok(strings)
     }
 
-    /// These, or else others.
-    pub fn or(&self, others: &Places<'t>) -> Places<'t> {
+    /// Returns these tables, and takes missing tables from `fallback`.
+    pub fn or(&self, fallback: &TablePositions<'t>) -> TablePositions<'t> {
         let mut places = *self;
-        places.0.iter_mut().zip(others.0).for_each(|(place, other)| *place = place.or(other));
+        places.0.iter_mut().zip(fallback.0).for_each(|(place, other)| *place = place.or(other));
         places
     }
 
-    /// The columns of a table, each with as many numbers as the first; a column may be missing, but not the first.
+    /// Reads the columns of a table. All columns must have the same length, but columns after the first may be missing.
     fn columns<const N: usize>(&self, table: usize, names: [&str; N]) -> Result<[Vec<u32>; N]> {
         let Some(mut json) = self.0[table] else {
             return Err(Error::malformed(format!("it has no `{}`", NAMES[table])));
@@ -82,7 +82,7 @@ impl<'t> Places<'t> {
     }
 }
 
-/// A column of numbers, of which some may be missing, as `null`, below zero, or as an address that is none.
+/// Reads a column of numbers. A number may be missing: `null`, negative, or an address larger than 32 bits.
 fn numbers(mut json: Json<'_>) -> Result<Vec<u32>> {
     let mut numbers = Vec::new();
     let mut array = json.array()?;
@@ -93,20 +93,20 @@ fn numbers(mut json: Json<'_>) -> Result<Vec<u32>> {
     Ok(numbers)
 }
 
-/// One of a list by its number.
-fn find<T: Copy>(list: &[T], number: u32, what: &str, table: usize) -> Result<T> {
+/// Returns the element of a list with this index.
+fn find<T: Copy>(list: &[T], number: u32, kind: &str, table: usize) -> Result<T> {
     list.get(number as usize).copied().ok_or_else(|| {
         let n = list.len();
-        Error::malformed(format!("`{}`: there is no {what} {}: there are {n}", NAMES[table], i64::from(number)))
+        Error::malformed(format!("`{}`: unknown {kind} {}: there are {n}", NAMES[table], i64::from(number)))
     })
 }
 
-/// The number in a column that may be missing altogether.
-fn number(column: &[u32], at: usize) -> Option<u32> {
-    column.get(at).copied().filter(|&number| number != NONE)
+/// Returns a number of a column, or `None` if the number or the whole column is missing.
+fn number(column: &[u32], index: usize) -> Option<u32> {
+    column.get(index).copied().filter(|&number| number != NONE)
 }
 
-/// Libraries: their mappings and short names.
+/// The libraries: their mappings and short names.
 pub(super) struct Libraries(Vec<(MappingId, Vec<u8>)>);
 
 impl Libraries {
@@ -116,7 +116,7 @@ impl Libraries {
         let mut array = json.array()?;
         while json.element(&mut array)? {
             let number = libraries.0.len();
-            let mut one = || -> Result<(MappingId, Vec<u8>)> {
+            let mut read_next = || -> Result<(MappingId, Vec<u8>)> {
                 let mut text = |place: Option<Json<'_>>| match place {
                     Some(mut json) => json.string().map(|text| text.bytes().into_owned()),
                     None => Ok(Vec::new()),
@@ -128,50 +128,51 @@ impl Libraries {
                 let mapping = Mapping { start: 0, limit: ADDRESSES, offset: 0, file, build_id, flags: 0 };
                 Ok((builder.mapping(mapping), name))
             };
-            libraries.0.push(one().map_err(|e| e.in_record(|| format!("library {number}")))?);
+            libraries.0.push(read_next().map_err(|e| e.in_record(|| format!("library {number}")))?);
         }
         Ok(libraries)
     }
 
     fn get(&self, number: u32, table: usize) -> Result<&(MappingId, Vec<u8>)> {
-        let missing = || Error::malformed(format!("`{}`: there is no library {number}", NAMES[table]));
+        let missing = || Error::malformed(format!("`{}`: unknown library {number}", NAMES[table]));
         self.0.get(number as usize).ok_or_else(missing)
     }
 }
 
 /// A function of a table.
 #[derive(Debug, Clone, Copy)]
-struct Function {
+struct FirefoxFunction {
     id: FunctionId,
-    /// The number of the library that it is in.
+    /// The index of its library.
     library: Option<u32>,
-    /// It has an address for a name.
+    /// True if the name is an address.
     is_unnamed: bool,
 }
 
-/// The stacks of a thread or of all, each as its innermost frame and the stack that calls it.
-pub(super) struct Stacks {
+/// The stacks of a thread, or the shared stacks. Each has its innermost frame and its caller stack.
+pub(super) struct FirefoxStacks {
     locations: Vec<LocationId>,
     frames: Vec<u32>,
     callers: Vec<u32>,
 }
 
-impl Stacks {
+impl FirefoxStacks {
     pub fn read(
-        places: &Places<'_>,
+        places: &TablePositions<'_>,
         libraries: &Libraries,
         builder: &mut ProfileBuilder,
         texts: &mut TextBudget,
-    ) -> Result<Stacks> {
+    ) -> Result<FirefoxStacks> {
         let strings = places.strings()?;
         let functions = read_functions(places, &strings, builder, texts)?;
-        let [of, lines, columns, of_libraries, addresses] =
+        let [frame_functions, lines, columns, frame_libraries, addresses] =
             places.columns(FRAMES, ["func", "line", "column", "lib", "address"])?;
-        let mut locations = Vec::with_capacity(of.len());
-        for (i, &function) in of.iter().enumerate() {
+        let mut locations = Vec::with_capacity(frame_functions.len());
+        for (i, &function) in frame_functions.iter().enumerate() {
             let function = find(&functions, function, "function", FRAMES)?;
-            let own = number(&of_libraries, i).map(|library| libraries.get(library, FRAMES)).transpose()?;
-            let library = own.or(function.library.and_then(|library| libraries.0.get(library as usize)));
+            let frame_library =
+                number(&frame_libraries, i).map(|library| libraries.get(library, FRAMES)).transpose()?;
+            let library = frame_library.or(function.library.and_then(|library| libraries.0.get(library as usize)));
             let mapping = library.map(|&(mapping, _)| mapping);
             let function = match (library, number(&addresses, i)) {
                 _ if !function.is_unnamed => function.id,
@@ -191,10 +192,10 @@ impl Stacks {
         }
         let [frames, mut callers, offsets] = places.columns(STACKS, ["frame", "prefix", "prefixOffset"])?;
         if callers.len() + offsets.len() < frames.len() {
-            return Err(Error::malformed("`stackTable` does not say which stack calls which"));
+            return Err(Error::malformed("`stackTable` has neither `prefix` nor `prefixOffset`"));
         }
         if callers.is_empty() {
-            // How many before it the caller is; 0 if there is none. What would be before the first is found below.
+            // The distance to the caller, or 0 for none. A caller before the first stack is reported below.
             let caller = |(i, &offset): (usize, &u32)| match offset {
                 0 => NONE,
                 _ => (i as u32).checked_sub(offset).unwrap_or(i as u32),
@@ -205,21 +206,21 @@ impl Stacks {
             find(&locations, frame, "frame", STACKS)?;
             if let Some(caller) = number(&callers, i).filter(|&caller| caller as usize >= i) {
                 let detail =
-                    format!("`stackTable`: stack {i} is called by stack {caller}, which does not come before it");
+                    format!("`stackTable`: stack {i} is called by stack {caller}, but callers must come first");
                 return Err(Error::malformed(detail));
             }
         }
-        Ok(Stacks { locations, frames, callers })
+        Ok(FirefoxStacks { locations, frames, callers })
     }
 
-    /// The number of a stack, if there is one.
+    /// Validates the index of a stack.
     pub fn check(&self, stack: i64) -> Result<u32> {
         let n = self.frames.len();
-        let found = u32::try_from(stack).ok().filter(|&stack| (stack as usize) < n);
-        found.ok_or_else(|| Error::malformed(format!("there is no stack {stack}: there are {n}")))
+        let valid = u32::try_from(stack).ok().filter(|&stack| (stack as usize) < n);
+        valid.ok_or_else(|| Error::malformed(format!("unknown stack {stack}: there are {n}")))
     }
 
-    /// The innermost frame of a stack, and the stack that calls it or [`NONE`].
+    /// Returns the innermost frame of a stack, and its caller stack or [`NONE`].
     pub fn get(&self, stack: u32) -> (LocationId, u32) {
         let caller = self.callers.get(stack as usize).copied().unwrap_or(NONE);
         (self.locations[self.frames[stack as usize] as usize], caller)
@@ -227,47 +228,47 @@ impl Stacks {
 }
 
 fn read_functions(
-    places: &Places<'_>,
-    strings: &[Text<'_>],
+    places: &TablePositions<'_>,
+    strings: &[JsonText<'_>],
     builder: &mut ProfileBuilder,
     texts: &mut TextBudget,
-) -> Result<Vec<Function>> {
+) -> Result<Vec<FirefoxFunction>> {
     let [names, resources, files, sources] = places.columns(FUNCTIONS, ["name", "resource", "fileName", "source"])?;
-    let of_resources = match places.0[RESOURCES] {
+    let resource_libraries = match places.0[RESOURCES] {
         Some(_) => places.columns(RESOURCES, ["name", "lib"])?[1].clone(),
         None => Vec::new(),
     };
-    let of_sources = match places.0[SOURCES] {
+    let source_files = match places.0[SOURCES] {
         Some(_) => places.columns(SOURCES, ["filename"])?[0].clone(),
         None => Vec::new(),
     };
-    let mut functions: Vec<Function> = Vec::with_capacity(names.len());
-    // By name and file: many may have the same ones.
-    let mut known: HashMap<(u32, u32), (FunctionId, bool)> = HashMap::default();
+    let mut functions: Vec<FirefoxFunction> = Vec::with_capacity(names.len());
+    // Functions by name and file. Many functions share both.
+    let mut created: HashMap<(u32, u32), (FunctionId, bool)> = HashMap::default();
     for (i, &name) in names.iter().enumerate() {
         let file = match number(&sources, i) {
-            Some(source) => Some(find(&of_sources, source, "source", FUNCTIONS)?),
+            Some(source) => Some(find(&source_files, source, "source", FUNCTIONS)?),
             None => number(&files, i),
         };
         let key = (name, file.unwrap_or(NONE));
-        let (id, is_unnamed) = match known.get(&key) {
-            Some(&known) => known,
+        let (id, is_unnamed) = match created.get(&key) {
+            Some(&existing) => existing,
             None => {
                 let name = find(strings, name, "string", FUNCTIONS)?.bytes();
-                let file = file.map(|file| find(strings, file, "string", FUNCTIONS)).transpose()?.map(Text::bytes);
+                let file = file.map(|file| find(strings, file, "string", FUNCTIONS)).transpose()?.map(JsonText::bytes);
                 let file = file.unwrap_or_default();
                 texts.take(name.len() + file.len())?;
                 (builder.function(&name, file, 0), is_address(&name))
             }
         };
-        known.insert(key, (id, is_unnamed));
-        let library = number(&resources, i).and_then(|resource| number(&of_resources, resource as usize));
-        functions.push(Function { id, library, is_unnamed });
+        created.insert(key, (id, is_unnamed));
+        let library = number(&resources, i).and_then(|resource| number(&resource_libraries, resource as usize));
+        functions.push(FirefoxFunction { id, library, is_unnamed });
     }
     Ok(functions)
 }
 
-/// True of what stands for a name where there is no symbol.
+/// Returns true for an address, which stands in for the name of a function without a symbol.
 fn is_address(name: &[u8]) -> bool {
     name.strip_prefix(b"0x").is_some_and(|digits| !digits.is_empty() && digits.iter().all(u8::is_ascii_hexdigit))
 }

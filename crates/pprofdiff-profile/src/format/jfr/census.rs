@@ -1,15 +1,15 @@
-//! Counts the events of each type, to name the types that are not read.
+//! Counts the events of each type, so that messages can list the types that are not read.
 
-use super::metadata::{Class, Field};
+use super::metadata::{JfrClass, JfrField};
 use crate::random::HashMap;
 use crate::sanitize::sanitize;
 
-/// The maximum number of event types that a message names.
+/// The maximum number of event types that a message lists.
 const MAX_NAMED: usize = 6;
 /// The maximum length of an event type's name in a message. Many types may share one text of megabytes.
 const MAX_NAME: usize = 80;
 
-/// The events of a recording's own settings have a field for a stack, and none in it.
+/// The event type of a recording's own settings. Its events have a field for a stack, which is always empty.
 const SETTINGS: &[u8] = b"jdk.ActiveSetting";
 
 #[derive(Debug, Default)]
@@ -25,9 +25,9 @@ struct Count {
 }
 
 impl Census {
-    pub fn add(&mut self, class: &Class<'_>, events: u64) {
+    pub fn add(&mut self, class: &JfrClass<'_>, events: u64) {
         let name = class.full_name();
-        let has_stacks = class.has(Field::StackTrace) && name != SETTINGS;
+        let has_stacks = class.has(JfrField::StackTrace) && name != SETTINGS;
         let is_read = class.event.is_some();
         let name = name[..name.len().min(MAX_NAME)].to_vec();
         let count = self.types.entry(name).or_insert(Count { events: 0, is_read, has_stacks });
@@ -52,9 +52,9 @@ impl Census {
         let describe = |(name, count): &(&Vec<u8>, &Count)| {
             format!("{} ({})", sanitize(&String::from_utf8_lossy(name)), count.events)
         };
-        let mut named: Vec<String> = types.iter().take(MAX_NAMED).map(describe).collect();
+        let mut names: Vec<String> = types.iter().take(MAX_NAMED).map(describe).collect();
         let more = types.len().saturating_sub(MAX_NAMED);
-        named.extend((more > 0).then(|| format!("{more} more types")));
-        (!named.is_empty()).then(|| named.join(", "))
+        names.extend((more > 0).then(|| format!("{more} more types")));
+        (!names.is_empty()).then(|| names.join(", "))
     }
 }

@@ -1,4 +1,4 @@
-//! A chunk's header, and the numbers and texts in it.
+//! Chunks of a recording: their headers, their events, and the encoding of numbers and texts.
 
 use std::borrow::Cow;
 
@@ -7,34 +7,34 @@ use crate::format::tree::too_large;
 
 pub(super) const MAGIC: &[u8] = b"FLR\0";
 
-/// Bytes of a header.
+/// The size of a header in bytes.
 const HEADER: usize = 68;
 
-/// A place in a chunk. It may be copied: values are found once, and read when they are needed.
+/// A position in a chunk. It is copied to remember where a value begins, so that values are decoded only when needed.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Cursor<'t> {
-    /// The file up to where what is read here ends.
+pub(super) struct JfrCursor<'t> {
+    /// The file, up to the end of the event or chunk that is being read.
     data: &'t [u8],
-    at: usize,
+    offset: usize,
     compressed: bool,
 }
 
-impl<'t> Cursor<'t> {
-    /// Where it is in the file.
+impl<'t> JfrCursor<'t> {
+    /// Returns the offset in the file.
     pub fn offset(&self) -> usize {
-        self.at
+        self.offset
     }
 
-    /// How many bytes are left.
+    /// Returns the number of bytes left.
     pub fn left(&self) -> usize {
-        self.data.len() - self.at
+        self.data.len() - self.offset
     }
 
     pub fn bytes(&mut self, n: usize) -> Result<&'t [u8]> {
-        let bytes = self.data[self.at..].get(..n).ok_or_else(|| {
-            Error::malformed(format!("{n} bytes should be here, and {} are left", self.left())).at(self.at)
+        let bytes = self.data[self.offset..].get(..n).ok_or_else(|| {
+            Error::malformed(format!("expected {n} bytes, but only {} are left", self.left())).at(self.offset)
         })?;
-        self.at += n;
+        self.offset += n;
         Ok(bytes)
     }
 
@@ -44,12 +44,12 @@ impl<'t> Cursor<'t> {
 
     fn plain<const N: usize>(&mut self) -> Result<i64> {
         let bytes = self.bytes(N)?;
-        // Of big-endian bytes, the first has the sign.
+        // The first byte has the sign, because the bytes are big-endian.
         let sign = if bytes[0] & 0x80 != 0 { -1 } else { 0 };
         Ok(bytes.iter().fold(sign, |number, &byte| number << 8 | i64::from(byte)))
     }
 
-    /// Seven bits a byte, the lowest first; the ninth byte has eight.
+    /// Reads a compressed integer: seven bits per byte, lowest bits first. The ninth byte has eight bits.
     fn packed(&mut self) -> Result<i64> {
         let mut number = 0;
         for shift in (0..56).step_by(7) {
@@ -66,7 +66,7 @@ impl<'t> Cursor<'t> {
         if self.compressed { self.packed() } else { self.plain::<2>() }
     }
 
-    /// An int. Compressed, a negative one has 32 bits.
+    /// Reads an int. A compressed negative int has 32 bits.
     pub fn int(&mut self) -> Result<i32> {
         if self.compressed { Ok(self.packed()? as i32) } else { Ok(self.plain::<4>()? as i32) }
     }
@@ -75,21 +75,21 @@ impl<'t> Cursor<'t> {
         if self.compressed { self.packed() } else { self.plain::<8>() }
     }
 
-    /// How many elements come, of which each takes a byte at least.
+    /// Reads a number of elements. It is checked against the bytes left, because each element takes at least one byte.
     pub fn count(&mut self) -> Result<usize> {
-        let at = self.at;
+        let begin = self.offset;
         let count = self.int()?;
         usize::try_from(count).ok().filter(|&count| count <= self.left()).ok_or_else(|| {
-            Error::malformed(format!("there should be {count} elements, and {} bytes are left", self.left())).at(at)
+            Error::malformed(format!("expected {count} elements, but only {} bytes are left", self.left())).at(begin)
         })
     }
 
-    /// A text, or where one is: the number of a constant.
-    pub fn text(&mut self) -> Result<Text<'t>> {
-        let at = self.at;
-        Ok(Text::Here(match self.byte()? {
+    /// Reads a text, or the key of a constant with the text.
+    pub fn text(&mut self) -> Result<JfrText<'t>> {
+        let begin = self.offset;
+        Ok(JfrText::Here(match self.byte()? {
             0 | 1 => Cow::Borrowed(&[]),
-            2 => return Ok(Text::Constant(self.long()? as u64)),
+            2 => return Ok(JfrText::Constant(self.long()? as u64)),
             3 => {
                 let n = self.count()?;
                 Cow::Borrowed(self.bytes(n)?)
@@ -107,23 +107,23 @@ impl<'t> Cursor<'t> {
                     false => Cow::Owned(latin.iter().map(|&b| char::from(b)).collect::<String>().into_bytes()),
                 }
             }
-            other => return Err(Error::malformed(format!("{other} is no encoding of a text")).at(at)),
+            other => return Err(Error::malformed(format!("unknown text encoding {other}")).at(begin)),
         }))
     }
 }
 
-/// A text of an event or of a constant.
+/// A text in an event or in a constant.
 #[derive(Debug)]
-pub(super) enum Text<'t> {
+pub(super) enum JfrText<'t> {
     Here(Cow<'t, [u8]>),
-    /// It is a constant of this key.
+    /// The key of a constant with the text.
     Constant(u64),
 }
 
 /// One chunk of a recording.
 #[derive(Debug)]
 pub(super) struct Chunk<'t> {
-    /// The file up to the chunk's end.
+    /// The file, up to the chunk's end.
     data: &'t [u8],
     begin: usize,
     pub end: usize,
@@ -137,16 +137,17 @@ pub(super) struct Chunk<'t> {
 }
 
 impl<'t> Chunk<'t> {
-    /// Reads the header of the chunk that begins at a byte of a file.
+    /// Reads the header of the chunk that begins at the offset `begin` of a file.
     pub fn read(file: &'t [u8], begin: usize) -> Result<Chunk<'t>> {
-        let mut cursor = Cursor { data: file, at: begin, compressed: false };
+        let mut cursor = JfrCursor { data: file, offset: begin, compressed: false };
         if cursor.bytes(MAGIC.len()).ok() != Some(MAGIC) {
-            return Err(Error::malformed("no chunk of a recording begins here").at(begin));
+            return Err(Error::malformed("expected the header of a chunk").at(begin));
         }
         let (major, minor) = (cursor.short()?, cursor.short()?);
         if major != 2 {
             let detail = format!(
-                "it has version {major}.{minor} of the format; version 2 is read, which JDK 11 and later write, and 8 from 8u262 on"
+                "it has version {major}.{minor} of the format; only version 2 is read, which JDK 11 and later write, and \
+                 8 from 8u262 on"
             );
             return Err(Error::new(ErrorKind::OtherFormat, detail).at(begin));
         }
@@ -156,13 +157,13 @@ impl<'t> Chunk<'t> {
         let features = cursor.int()?;
         if size == 0 || metadata == 0 {
             return Err(Error::malformed(
-                "it was not finished: the program ended before the recorder wrote what the events mean",
+                "the recording is incomplete: the program ended before the recorder wrote the types of events",
             )
             .at(begin));
         }
         let end = usize::try_from(size).ok().filter(|&size| size >= HEADER).and_then(|size| begin.checked_add(size));
         let Some(end) = end.filter(|&end| end <= file.len()) else {
-            let detail = format!("it should have {size} bytes, and {} are left: it was cut off", file.len() - begin);
+            let detail = format!("expected {size} bytes, but only {} are left: it was cut off", file.len() - begin);
             return Err(Error::malformed(detail).at(begin));
         };
         let data = &file[..end];
@@ -181,64 +182,68 @@ impl<'t> Chunk<'t> {
         })
     }
 
-    /// How many bytes it has.
+    /// Returns the size of the chunk in bytes.
     pub fn size(&self) -> usize {
         self.end - self.begin
     }
 
-    /// Where the description of types is.
-    pub fn metadata(&self) -> Result<Cursor<'t>> {
+    /// Returns the position of the description of types.
+    pub fn metadata(&self) -> Result<JfrCursor<'t>> {
         self.event_at(self.metadata, 0, "the description of types")
     }
 
-    /// Where the last constants are.
-    pub fn constants(&self) -> Result<Cursor<'t>> {
+    /// Returns the position of the last event with constants.
+    pub fn constants(&self) -> Result<JfrCursor<'t>> {
         self.event_at(self.constants, 1, "the constants")
     }
 
-    /// Where an event of a kind begins, behind that kind; what it is called in errors.
-    pub fn event_at(&self, offset: i64, kind: i64, what: &str) -> Result<Cursor<'t>> {
-        let at = usize::try_from(offset).ok().filter(|&at| at >= HEADER).and_then(|at| self.begin.checked_add(at));
-        let Some(at) = at.filter(|&at| at < self.end) else {
+    /// Returns the contents of the event at an offset from the chunk's beginning, which must have the type `kind`.
+    /// Errors call the event `event_name`.
+    pub fn event_at(&self, offset: i64, kind: i64, event_name: &str) -> Result<JfrCursor<'t>> {
+        let begin = usize::try_from(offset)
+            .ok()
+            .filter(|&begin| begin >= HEADER)
+            .and_then(|begin| self.begin.checked_add(begin));
+        let Some(begin) = begin.filter(|&begin| begin < self.end) else {
             return Err(
-                Error::malformed(format!("{what} should be at its byte {offset}, which it has not")).at(self.begin)
+                Error::malformed(format!("{event_name} should be at byte {offset}, outside the chunk")).at(self.begin)
             );
         };
-        let (found, cursor) = self.event(at)?;
-        if found != kind {
-            return Err(Error::malformed(format!("an event of type {found} is where {what} should be")).at(at));
+        let (actual, cursor) = self.event(begin)?;
+        if actual != kind {
+            return Err(Error::malformed(format!("expected {event_name}, not an event of type {actual}")).at(begin));
         }
         Ok(cursor)
     }
 
-    /// The type of the event at a byte of the file, and what is in it.
-    fn event(&self, at: usize) -> Result<(i64, Cursor<'t>)> {
-        let mut cursor = Cursor { data: self.data, at, compressed: self.compressed };
+    /// Returns the type of the event at an offset of the file, and the position of its contents.
+    fn event(&self, offset: usize) -> Result<(i64, JfrCursor<'t>)> {
+        let mut cursor = JfrCursor { data: self.data, offset, compressed: self.compressed };
         let size = cursor.int()?;
-        let end = usize::try_from(size).ok().and_then(|size| at.checked_add(size));
-        let Some(end) = end.filter(|&end| end > cursor.at && end <= self.end) else {
-            let detail = format!("an event has {size} bytes, and its chunk {} from there", self.end - at);
-            return Err(Error::malformed(detail).at(at));
+        let end = usize::try_from(size).ok().and_then(|size| offset.checked_add(size));
+        let Some(end) = end.filter(|&end| end > cursor.offset && end <= self.end) else {
+            let detail = format!("an event has {size} bytes, but its chunk has only {} left", self.end - offset);
+            return Err(Error::malformed(detail).at(offset));
         };
         cursor.data = &self.data[..end];
         Ok((cursor.long()?, cursor))
     }
 
-    /// All events with their types, but for those that tell of others.
-    pub fn events(&self) -> impl Iterator<Item = Result<(i64, Cursor<'t>)>> {
-        let mut at = Some(self.begin + HEADER);
+    /// Returns all events with their types, except the events that hold metadata and constants.
+    pub fn events(&self) -> impl Iterator<Item = Result<(i64, JfrCursor<'t>)>> {
+        let mut next = Some(self.begin + HEADER);
         std::iter::from_fn(move || {
             loop {
-                let begin = at.filter(|&at| at < self.end)?;
+                let begin = next.filter(|&next| next < self.end)?;
                 match self.event(begin) {
                     Ok((kind, cursor)) => {
-                        at = Some(cursor.data.len());
+                        next = Some(cursor.data.len());
                         if kind > 1 {
                             return Some(Ok((kind, cursor)));
                         }
                     }
                     Err(e) => {
-                        at = None;
+                        next = None;
                         return Some(Err(e));
                     }
                 }
@@ -246,38 +251,38 @@ impl<'t> Chunk<'t> {
         })
     }
 
-    /// Where the last constants begin, from the chunk's own beginning.
+    /// Returns the offset of the last event with constants from the chunk's beginning.
     pub fn constants_offset(&self) -> i64 {
         self.constants
     }
 
-    /// A place that was there before.
-    pub fn cursor_at(&self, at: usize) -> Cursor<'t> {
-        Cursor { data: self.data, at, compressed: self.compressed }
+    /// Returns the position at an offset that a cursor of this chunk had.
+    pub fn cursor_at(&self, offset: usize) -> JfrCursor<'t> {
+        JfrCursor { data: self.data, offset, compressed: self.compressed }
     }
 
-    /// Where the event ends that a cursor is in.
-    pub fn end_of(cursor: &Cursor<'t>) -> usize {
+    /// Returns the end of the event that contains the cursor.
+    pub fn end_of(cursor: &JfrCursor<'t>) -> usize {
         cursor.data.len()
     }
 
-    /// Where the chunk begins in the file.
+    /// Returns the offset of the chunk in the file.
     pub fn begin(&self) -> usize {
         self.begin
     }
 
-    /// A time in ticks as nanoseconds since 1970.
+    /// Converts a time in ticks to nanoseconds since 1970.
     pub fn time(&self, ticks: i64) -> Result<i64> {
-        let of = |ticks: i64| self.nanos(ticks.wrapping_sub(self.start_ticks));
-        of(ticks)?.checked_add(self.start_nanos).ok_or_else(too_large)
+        let nanos_since_start = |ticks: i64| self.nanos(ticks.wrapping_sub(self.start_ticks));
+        nanos_since_start(ticks)?.checked_add(self.start_nanos).ok_or_else(too_large)
     }
 
-    /// A number of ticks in nanoseconds.
+    /// Converts a number of ticks to nanoseconds.
     pub fn nanos(&self, ticks: i64) -> Result<i64> {
         let nanos = i128::from(ticks) * 1_000_000_000;
         let nanos = nanos.checked_div(i128::from(self.ticks_per_second.max(0)));
         nanos
             .and_then(|nanos| i64::try_from(nanos).ok())
-            .ok_or_else(|| Error::malformed(format!("{ticks} ticks of {} a second are no time", self.ticks_per_second)))
+            .ok_or_else(|| Error::malformed(format!("invalid time: {ticks} ticks at {}/second", self.ticks_per_second)))
     }
 }

@@ -1,20 +1,20 @@
-//! The types of a chunk, as its metadata describe them: a tree of named elements, of which classes and their fields count.
+//! The types of a chunk: reads their description, a tree of named elements, and skips or locates values of these types.
 
 use std::borrow::Cow;
 
 use super::EVENTS;
-use super::chunk::{Chunk, Cursor, Text};
+use super::chunk::{Chunk, JfrCursor, JfrText};
 use crate::error::{Error, ErrorKind, Result};
 use crate::random::HashMap;
 
-/// Declares the fields that are read, under their names in the recording.
+/// Declares the fields that are read, with their names in the recording.
 macro_rules! fields {
     ($($field:ident $name:literal,)*) => {
-        /// A field that is read, or any other.
+        /// A field that is read, or `Other` for any other field.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        pub(super) enum Field { $($field,)* Other }
+        pub(super) enum JfrField { $($field,)* Other }
 
-        const NAMES: &[(&str, Field)] = &[$(($name, Field::$field),)*];
+        const NAMES: &[(&str, JfrField)] = &[$(($name, JfrField::$field),)*];
     };
 }
 
@@ -47,17 +47,17 @@ fields! {
     OsName "osName",
 }
 
-impl Field {
-    /// Its name in the recording.
+impl JfrField {
+    /// Returns the field's name in the recording.
     pub fn name(self) -> &'static str {
         NAMES.get(self as usize).map_or("", |(name, _)| name)
     }
 }
 
-/// Where the values of an object's fields are.
-pub(super) type Places<'t> = [Option<Cursor<'t>>; NAMES.len() + 1];
+/// The positions of the values of an object's fields.
+pub(super) type FieldPositions<'t> = [Option<JfrCursor<'t>>; NAMES.len() + 1];
 
-pub(super) const NO_PLACE: Places<'static> = [None; NAMES.len() + 1];
+pub(super) const NO_PLACE: FieldPositions<'static> = [None; NAMES.len() + 1];
 
 /// A kind of constants that are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -71,7 +71,7 @@ pub(super) enum Pool {
     Text,
 }
 
-/// All kinds, and the types that they are of.
+/// The types of the constants that are read.
 pub(super) const POOLS: [(&str, Pool); 7] = [
     ("jdk.types.StackTrace", Pool::Stack),
     ("jdk.types.Method", Pool::Method),
@@ -82,9 +82,9 @@ pub(super) const POOLS: [(&str, Pool); 7] = [
     ("java.lang.String", Pool::Text),
 ];
 
-/// How a value of a type is written.
+/// The encoding of the values of a type.
 #[derive(Debug, Clone, Copy)]
-enum Shape {
+enum ValueShape {
     Bytes(usize),
     Short,
     Int,
@@ -94,11 +94,11 @@ enum Shape {
 }
 
 #[derive(Debug)]
-pub(super) struct Class<'t> {
+pub(super) struct JfrClass<'t> {
     name: Cow<'t, [u8]>,
-    shape: Shape,
+    shape: ValueShape,
     fields: Vec<Member>,
-    /// Its number in [`EVENTS`].
+    /// The index of the event type in [`EVENTS`].
     pub event: Option<usize>,
     pub pool: Option<Pool>,
 }
@@ -106,8 +106,8 @@ pub(super) struct Class<'t> {
 /// A field of a class.
 #[derive(Debug)]
 struct Member {
-    field: Field,
-    /// The id of its type.
+    field: JfrField,
+    /// The id of the field's type.
     class: i64,
     is_constant: bool,
     is_array: bool,
@@ -116,21 +116,22 @@ struct Member {
 /// The types of a chunk.
 #[derive(Debug)]
 pub(super) struct Metadata<'t> {
-    classes: Vec<Class<'t>>,
+    classes: Vec<JfrClass<'t>>,
     by_id: HashMap<i64, u32>,
-    of_pools: [Option<u32>; POOLS.len()],
+    pool_classes: [Option<u32>; POOLS.len()],
 }
 
-/// A JDK has some 300 types with 3,000 fields, 20,000 elements and 5,000 texts; and classes of programs may be events.
+/// Limits for the description of types. A JDK has some 300 types with 3,000 fields, 20,000 elements and 5,000 texts.
+/// Programs may add event types of their own.
 const MAX_TEXTS: usize = 1 << 18;
 const MAX_MEMBERS: usize = 1 << 18;
 const MAX_CLASSES: usize = 1 << 16;
-/// Elements are in one another three levels deep, and objects hardly more.
+/// The maximum depth of elements and of objects. Elements are nested three levels deep, and objects hardly deeper.
 const MAX_DEPTH: usize = 16;
 
-/// An element whose attributes are read.
-struct Open {
-    /// How many elements in it are still to come.
+/// An element whose children are being read.
+struct OpenElement {
+    /// The number of children still to read.
     children: usize,
     is_class: bool,
 }
@@ -140,14 +141,16 @@ impl<'t> Metadata<'t> {
         let mut cursor = chunk.metadata()?;
         let _times_and_number = (cursor.long()?, cursor.long()?, cursor.long()?);
         let texts = read_texts(&mut cursor)?;
-        let mut metadata = Metadata { classes: Vec::new(), by_id: HashMap::default(), of_pools: [None; POOLS.len()] };
-        let mut open: Vec<Open> = Vec::new();
+        let mut metadata =
+            Metadata { classes: Vec::new(), by_id: HashMap::default(), pool_classes: [None; POOLS.len()] };
+        let mut open: Vec<OpenElement> = Vec::new();
         let mut n_members = 0;
         loop {
             let is_in_class = open.last().is_some_and(|element| element.is_class);
             let element = metadata.read_element(&mut cursor, &texts, is_in_class, &mut n_members)?;
             if open.len() == MAX_DEPTH {
-                return Err(Error::new(ErrorKind::Limit, "its types are described too deeply").at(cursor.offset()));
+                return Err(Error::new(ErrorKind::Limit, "the description of its types is nested too deeply")
+                    .at(cursor.offset()));
             }
             open.push(element);
             while open.last().is_some_and(|element| element.children == 0) {
@@ -160,24 +163,23 @@ impl<'t> Metadata<'t> {
         }
     }
 
-    /// Reads an element up to those that are in it.
+    /// Reads an element up to its children.
     fn read_element(
         &mut self,
-        cursor: &mut Cursor<'t>,
+        cursor: &mut JfrCursor<'t>,
         texts: &[Cow<'t, [u8]>],
         is_in_class: bool,
         n_members: &mut usize,
-    ) -> Result<Open> {
+    ) -> Result<OpenElement> {
         let begin = cursor.offset();
-        let text = |cursor: &mut Cursor<'t>| {
-            let at = cursor.offset();
+        let text = |cursor: &mut JfrCursor<'t>| {
+            let begin = cursor.offset();
             let number = cursor.int()?;
-            let found = usize::try_from(number).ok().and_then(|number| texts.get(number));
-            found
-                .ok_or_else(|| Error::malformed(format!("there is no text {number}: there are {}", texts.len())).at(at))
+            let text = usize::try_from(number).ok().and_then(|number| texts.get(number));
+            text.ok_or_else(|| Error::malformed(format!("unknown text {number}: there are {}", texts.len())).at(begin))
         };
         let name = text(cursor)?;
-        let (mut id, mut class, mut own_name) = (None, None, None);
+        let (mut id, mut class, mut name_value) = (None, None, None);
         let (mut is_constant, mut is_array) = (false, false);
         for _ in 0..cursor.count()? {
             let (key, value) = (text(cursor)?, text(cursor)?);
@@ -185,25 +187,25 @@ impl<'t> Metadata<'t> {
             match &**key {
                 b"id" => id = number(),
                 b"class" => class = number(),
-                b"name" => own_name = Some(value),
+                b"name" => name_value = Some(value),
                 b"constantPool" => is_constant = **value == *b"true",
                 b"dimension" => is_array = **value != *b"0",
                 _ => {}
             }
         }
         let is_class = **name == *b"class";
-        let own_name = own_name.cloned().unwrap_or_default();
+        let name_value = name_value.cloned().unwrap_or_default();
         if is_class {
             let id = id.ok_or_else(|| Error::malformed("a type has no id").at(begin))?;
             if self.classes.len() == MAX_CLASSES {
                 return Err(Error::new(ErrorKind::Limit, format!("it has more than {MAX_CLASSES} types")).at(begin));
             }
             if self.by_id.insert(id, self.classes.len() as u32).is_some() {
-                return Err(Error::malformed(format!("there are two types of id {id}")).at(begin));
+                return Err(Error::malformed(format!("two types have the id {id}")).at(begin));
             }
-            let class = Class::named(own_name);
+            let class = JfrClass::named(name_value);
             if let Some(pool) = class.pool {
-                self.of_pools[pool as usize] = Some(self.classes.len() as u32);
+                self.pool_classes[pool as usize] = Some(self.classes.len() as u32);
             }
             self.classes.push(class);
         } else if let (true, Some(within)) = (is_in_class && **name == *b"field", self.classes.last_mut()) {
@@ -214,23 +216,28 @@ impl<'t> Metadata<'t> {
                 );
             }
             let class = class.ok_or_else(|| Error::malformed("a field has no type").at(begin))?;
-            let known = NAMES.iter().find(|(name, _)| *name.as_bytes() == *own_name);
-            let field = known.map_or(Field::Other, |&(_, field)| field);
+            let named = NAMES.iter().find(|(name, _)| *name.as_bytes() == *name_value);
+            let field = named.map_or(JfrField::Other, |&(_, field)| field);
             within.fields.push(Member { field, class, is_constant, is_array });
         }
-        Ok(Open { children: cursor.count()?, is_class })
+        Ok(OpenElement { children: cursor.count()?, is_class })
     }
 
-    pub fn class_of(&self, id: i64) -> Option<&Class<'t>> {
+    pub fn class_of(&self, id: i64) -> Option<&JfrClass<'t>> {
         self.by_id.get(&id).map(|&number| &self.classes[number as usize])
     }
 
-    fn class(&self, id: i64, cursor: &Cursor<'t>) -> Result<&Class<'t>> {
-        self.class_of(id).ok_or_else(|| Error::malformed(format!("there is no type {id}")).at(cursor.offset()))
+    fn class(&self, id: i64, cursor: &JfrCursor<'t>) -> Result<&JfrClass<'t>> {
+        self.class_of(id).ok_or_else(|| Error::malformed(format!("unknown type {id}")).at(cursor.offset()))
     }
 
-    /// Goes over an object, and notes where the fields are that are read.
-    pub fn places(&self, class: &Class<'t>, cursor: &mut Cursor<'t>, steps: &mut Steps) -> Result<Places<'t>> {
+    /// Skips an object and returns the positions of the fields that are read.
+    pub fn places(
+        &self,
+        class: &JfrClass<'t>,
+        cursor: &mut JfrCursor<'t>,
+        steps: &mut SkipBudget,
+    ) -> Result<FieldPositions<'t>> {
         let mut places = NO_PLACE;
         for member in &class.fields {
             places[member.field as usize] = Some(*cursor);
@@ -239,7 +246,13 @@ impl<'t> Metadata<'t> {
         Ok(places)
     }
 
-    fn skip_member(&self, member: &Member, cursor: &mut Cursor<'t>, steps: &mut Steps, depth: usize) -> Result<()> {
+    fn skip_member(
+        &self,
+        member: &Member,
+        cursor: &mut JfrCursor<'t>,
+        steps: &mut SkipBudget,
+        depth: usize,
+    ) -> Result<()> {
         let (count, begin) = (if member.is_array { cursor.count()? } else { 1 }, cursor.offset());
         let class = if member.is_constant { None } else { Some(self.class(member.class, cursor)?) };
         for _ in 0..count {
@@ -254,28 +267,34 @@ impl<'t> Metadata<'t> {
         steps.take(count)
     }
 
-    /// Goes over a value of a type.
-    pub fn skip(&self, class: &Class<'t>, cursor: &mut Cursor<'t>, steps: &mut Steps) -> Result<()> {
+    /// Skips a value of a type.
+    pub fn skip(&self, class: &JfrClass<'t>, cursor: &mut JfrCursor<'t>, steps: &mut SkipBudget) -> Result<()> {
         self.skip_at(class, cursor, steps, 0)
     }
 
-    fn skip_at(&self, class: &Class<'t>, cursor: &mut Cursor<'t>, steps: &mut Steps, depth: usize) -> Result<()> {
+    fn skip_at(
+        &self,
+        class: &JfrClass<'t>,
+        cursor: &mut JfrCursor<'t>,
+        steps: &mut SkipBudget,
+        depth: usize,
+    ) -> Result<()> {
         steps.take(1)?;
         match class.shape {
-            Shape::Bytes(n) => _ = cursor.bytes(n)?,
-            Shape::Short => _ = cursor.short()?,
-            Shape::Int => _ = cursor.int()?,
-            Shape::Long => _ = cursor.long()?,
-            Shape::Text => {
+            ValueShape::Bytes(n) => _ = cursor.bytes(n)?,
+            ValueShape::Short => _ = cursor.short()?,
+            ValueShape::Int => _ = cursor.int()?,
+            ValueShape::Long => _ = cursor.long()?,
+            ValueShape::Text => {
                 let begin = cursor.offset();
                 skip_text(cursor)?;
-                // Two bytes of a character may have to be looked at.
+                // Skipping a UTF-16 text takes time for each character, so eight bytes count as one step.
                 steps.take((cursor.offset() - begin) / 8)?;
             }
-            Shape::Fields if depth == MAX_DEPTH => {
-                return Err(Error::new(ErrorKind::Limit, "its types are in one another too deeply").at(cursor.offset()));
+            ValueShape::Fields if depth == MAX_DEPTH => {
+                return Err(Error::new(ErrorKind::Limit, "its types are nested too deeply").at(cursor.offset()));
             }
-            Shape::Fields => {
+            ValueShape::Fields => {
                 for member in &class.fields {
                     self.skip_member(member, cursor, steps, depth)?;
                 }
@@ -284,37 +303,38 @@ impl<'t> Metadata<'t> {
         Ok(())
     }
 
-    /// The type of the elements of an array, if that is what a field of a class is.
-    pub fn elements(&self, class: &Class<'t>, field: Field) -> Option<&Class<'t>> {
+    /// Returns the type of the elements of an array field. Returns `None` if the field is not an array, or an array of
+    /// constants.
+    pub fn elements(&self, class: &JfrClass<'t>, field: JfrField) -> Option<&JfrClass<'t>> {
         let member = class.fields.iter().find(|member| member.field == field)?;
         (member.is_array && !member.is_constant).then(|| self.class_of(member.class)).flatten()
     }
 
-    /// The type of a kind of constants.
-    pub fn class_of_pool(&self, pool: Pool) -> Option<&Class<'t>> {
-        self.of_pools[pool as usize].map(|number| &self.classes[number as usize])
+    /// Returns the type of a kind of constants.
+    pub fn class_of_pool(&self, pool: Pool) -> Option<&JfrClass<'t>> {
+        self.pool_classes[pool as usize].map(|number| &self.classes[number as usize])
     }
 }
 
-impl<'t> Class<'t> {
-    fn named(name: Cow<'t, [u8]>) -> Class<'t> {
+impl<'t> JfrClass<'t> {
+    fn named(name: Cow<'t, [u8]>) -> JfrClass<'t> {
         let shape = match &*name {
-            b"boolean" | b"byte" => Shape::Bytes(1),
-            b"char" | b"short" => Shape::Short,
-            b"int" => Shape::Int,
-            b"long" => Shape::Long,
-            b"float" => Shape::Bytes(4),
-            b"double" => Shape::Bytes(8),
-            b"java.lang.String" => Shape::Text,
-            _ => Shape::Fields,
+            b"boolean" | b"byte" => ValueShape::Bytes(1),
+            b"char" | b"short" => ValueShape::Short,
+            b"int" => ValueShape::Int,
+            b"long" => ValueShape::Long,
+            b"float" => ValueShape::Bytes(4),
+            b"double" => ValueShape::Bytes(8),
+            b"java.lang.String" => ValueShape::Text,
+            _ => ValueShape::Fields,
         };
         let event = EVENTS.iter().position(|event| *event.name.as_bytes() == *name);
-        let pool = POOLS.iter().find(|(of, _)| *of.as_bytes() == *name).map(|&(_, pool)| pool);
-        Class { name, shape, fields: Vec::new(), event, pool }
+        let pool = POOLS.iter().find(|(type_name, _)| *type_name.as_bytes() == *name).map(|&(_, pool)| pool);
+        JfrClass { name, shape, fields: Vec::new(), event, pool }
     }
 
     /// Returns true if the class has this field.
-    pub fn has(&self, field: Field) -> bool {
+    pub fn has(&self, field: JfrField) -> bool {
         self.fields.iter().any(|member| member.field == field)
     }
 
@@ -322,28 +342,28 @@ impl<'t> Class<'t> {
         &self.name
     }
 
-    /// Its name, as far as an error has room for it.
+    /// Returns its name, quoted and shortened for an error.
     pub fn name(&self) -> String {
         super::super::quoted(&self.name)
     }
 }
 
-fn read_texts<'t>(cursor: &mut Cursor<'t>) -> Result<Vec<Cow<'t, [u8]>>> {
-    let at = cursor.offset();
+fn read_texts<'t>(cursor: &mut JfrCursor<'t>) -> Result<Vec<Cow<'t, [u8]>>> {
+    let begin = cursor.offset();
     let count = cursor.count()?;
     if count > MAX_TEXTS {
-        return Err(Error::new(ErrorKind::Limit, format!("its types have more than {MAX_TEXTS} texts")).at(at));
+        return Err(Error::new(ErrorKind::Limit, format!("its types have more than {MAX_TEXTS} texts")).at(begin));
     }
     (0..count)
         .map(|_| match cursor.text()? {
-            Text::Here(text) => Ok(text),
-            Text::Constant(_) => Err(Error::malformed("a text of a type is a constant").at(at)),
+            JfrText::Here(text) => Ok(text),
+            JfrText::Constant(_) => Err(Error::malformed("a text in the types must not be a constant").at(begin)),
         })
         .collect()
 }
 
-/// Goes over a text without making one.
-fn skip_text(cursor: &mut Cursor<'_>) -> Result<()> {
+/// Skips a text without allocating it.
+fn skip_text(cursor: &mut JfrCursor<'_>) -> Result<()> {
     let mut copy = *cursor;
     if copy.byte()? == 4 {
         for _ in 0..copy.count()? {
@@ -355,25 +375,25 @@ fn skip_text(cursor: &mut Cursor<'_>) -> Result<()> {
     cursor.text().map(|_| ())
 }
 
-/// How many values may still be passed over: types may hold nothing but a hundred others in turn, and many constants may refer
-/// to a large one.
+/// The number of values that may still be skipped. A small chunk may describe a huge number of values: each type may
+/// consist of a hundred fields of the next type, and many constants may refer to a large type.
 #[derive(Debug)]
-pub(super) struct Steps(usize);
+pub(super) struct SkipBudget(usize);
 
 const STEPS: usize = 1 << 20;
 const STEPS_A_BYTE: usize = 16;
 
-impl Steps {
-    /// For a chunk of so many bytes.
-    pub fn for_chunk(size: usize) -> Steps {
-        Steps(STEPS.saturating_add(size.saturating_mul(STEPS_A_BYTE)))
+impl SkipBudget {
+    /// Returns the limit for a chunk of `size` bytes.
+    pub fn for_chunk(size: usize) -> SkipBudget {
+        SkipBudget(STEPS.saturating_add(size.saturating_mul(STEPS_A_BYTE)))
     }
 
     fn take(&mut self, n: usize) -> Result<()> {
         match self.0.checked_sub(n) {
             Some(left) => self.0 = left,
             None => {
-                let detail = "it has more values in one another than are read of a chunk of its size";
+                let detail = "it has too many nested values for a chunk of its size";
                 return Err(Error::new(ErrorKind::Limit, detail));
             }
         }

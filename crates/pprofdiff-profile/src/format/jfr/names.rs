@@ -1,10 +1,11 @@
-//! Names of classes and methods as they are in source, without what a JVM numbers anew in each run.
+//! Names of classes and methods as in source code, without the numbers that a JVM assigns anew in each run.
 
 use std::borrow::Cow;
 
 use crate::canonical;
 
-/// A class as the JVM writes it (`java/lang/String`, `[[I`) as it is in source: `java.lang.String`, `int[][]`.
+/// Converts the JVM's name of a class (`java/lang/String`, `[[I`) to the name in source code: `java.lang.String`,
+/// `int[][]`.
 pub(super) fn class(name: &[u8]) -> Vec<u8> {
     let element = name.iter().take_while(|&&b| b == b'[').count();
     if element == 0 {
@@ -26,7 +27,8 @@ pub(super) fn class(name: &[u8]) -> Vec<u8> {
     text
 }
 
-/// A method with its class, `java.lang.String.indexOf`. Native frames of async-profiler have no class.
+/// Returns the name of a method with its class, `java.lang.String.indexOf`. Native frames of async-profiler lack a
+/// class.
 pub(super) fn method(class: &[u8], method: &[u8]) -> Vec<u8> {
     let mut name = stable(class);
     if !name.is_empty() {
@@ -36,7 +38,7 @@ pub(super) fn method(class: &[u8], method: &[u8]) -> Vec<u8> {
     name
 }
 
-/// Returns the name of a class with dots, and without numbers of hidden and of generated classes.
+/// Returns the name of a class with dots, and without the numbers of hidden and generated classes.
 fn stable(class: &[u8]) -> Vec<u8> {
     let class = match str::from_utf8(class) {
         Ok(class) => match canonical::stable(class) {
@@ -53,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_those_of_source_without_numbers_of_a_run() {
+    fn names_match_source_code_and_lose_run_specific_numbers() {
         for (name, expected) in [
             ("java/lang/String", "java.lang.String"),
             ("[[I", "int[][]"),

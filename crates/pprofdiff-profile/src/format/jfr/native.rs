@@ -1,54 +1,54 @@
-//! Native memory: finds the allocations that were not freed.
+//! Native memory: finds the allocations that are in use at the end of a recording.
 //!
-//! async-profiler writes `profiler.Malloc` and `profiler.Free` with an address each. An allocation is in use at the end if
-//! no `profiler.Free` of its address follows it. Threads write events in buffers of their own, so events in a file are not
-//! ordered by time, and matching has to wait for the last one.
+//! async-profiler writes `profiler.Malloc` and `profiler.Free` events with an address each. An allocation is in use at
+//! the end if no `profiler.Free` with its address follows it. Threads write events in buffers of their own, so the
+//! events of a file are not sorted by time. Matching therefore waits until all events were read.
 
-/// Sample types count these events only as far as a part of the recording has them: what was freed before a part is not
-/// known to it, and what is freed after it is in use when the part ends.
+/// The allocations and frees of the recording, or of the time window that is read. Frees before the window are not
+/// known. Memory that is freed after the window is in use at its end.
 #[derive(Debug, Default)]
 pub(super) struct NativeMemory {
-    events: Vec<Event>,
+    events: Vec<MemoryEvent>,
     has_frees: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Event {
+struct MemoryEvent {
     address: i64,
-    /// Nanoseconds since 1970.
+    /// The time in nanoseconds since 1970.
     time: i64,
-    /// `None` if the memory was freed.
+    /// The allocation, or `None` if the memory was freed.
     allocation: Option<Allocation>,
 }
 
-/// An allocation that may be in use.
+/// An allocation that may still be in use.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Allocation {
-    /// The caller's number of the stack with its labels.
+    /// The index of the caller's sum, which holds the stack and the labels.
     pub sum: u32,
     pub bytes: i64,
 }
 
 impl NativeMemory {
     pub fn allocate(&mut self, address: i64, time: i64, allocation: Allocation) {
-        self.events.push(Event { address, time, allocation: Some(allocation) });
+        self.events.push(MemoryEvent { address, time, allocation: Some(allocation) });
     }
 
     pub fn free(&mut self, address: i64, time: i64) {
         self.has_frees = true;
-        self.events.push(Event { address, time, allocation: None });
+        self.events.push(MemoryEvent { address, time, allocation: None });
     }
 
-    /// Returns the allocations in use at the end. Returns `None` if no memory was freed: async-profiler omits all frees
-    /// with `nofree`, so allocations of such a recording may have been freed.
+    /// Returns the allocations in use at the end. Returns `None` if no memory was freed: with `nofree`, async-profiler
+    /// omits all frees, so the allocations of such a recording may have been freed.
     pub fn in_use(self) -> Option<impl Iterator<Item = Allocation>> {
         let mut events = self.events;
-        // Events of one address and time keep the order of the file, which is the order of their thread.
+        // Events with the same address and time keep the order of the file, which is the order within their thread.
         events.sort_by_key(|event| (event.address, event.time));
         let is_last =
-            |events: &[Event], i: usize| events.get(i + 1).is_none_or(|next| next.address != events[i].address);
+            |events: &[MemoryEvent], i: usize| events.get(i + 1).is_none_or(|next| next.address != events[i].address);
         self.has_frees.then(|| {
-            // An allocation whose address is allocated again was freed where the profiler did not see it.
+            // An allocation whose address is allocated again was freed, but the profiler missed the free.
             (0..events.len()).filter_map(move |i| events[i].allocation.filter(|_| is_last(&events, i)))
         })
     }
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_known_to_be_in_use_without_frees() {
+    fn memory_in_use_is_unknown_without_frees() {
         let mut memory = NativeMemory::default();
         memory.allocate(1, 10, Allocation { sum: 0, bytes: 10 });
         assert!(memory.in_use().is_none());

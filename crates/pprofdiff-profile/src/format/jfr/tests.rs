@@ -1,5 +1,5 @@
-//! Recordings that are written here, in both encodings of integers, and damaged. What a JDK wrote is in `judged.rs`.
-
+//! Tests with recordings that they write themselves, in both encodings of integers, and damage. The tests in
+//! `oracle.rs` read recordings that a JDK wrote.
 #![allow(clippy::unwrap_used)]
 
 use std::cell::Cell;
@@ -8,7 +8,7 @@ use super::super::tree::rows;
 use super::*;
 use crate::error::ErrorKind;
 
-/// A chunk that is being written.
+/// A writer of a chunk.
 struct Writer {
     compressed: bool,
     bytes: Vec<u8>,
@@ -58,7 +58,7 @@ impl Writer {
         self
     }
 
-    /// An event around what is written: its size has as many bytes as the widest number.
+    /// Writes an event around the output of `write`. Its size takes as many bytes as the widest number.
     fn event(&mut self, kind: i64, write: impl FnOnce(&mut Writer)) -> usize {
         let begin = self.bytes.len();
         self.bytes.extend([0; 4]);
@@ -72,10 +72,10 @@ impl Writer {
     }
 }
 
-/// A type: id, name, fields (name, type, is a constant, is an array).
-type Type = (i64, &'static str, &'static [(&'static str, i64, bool, bool)]);
+/// A type: its id, its name, and its fields (name, type, whether it is a constant, whether it is an array).
+type JfrType = (i64, &'static str, &'static [(&'static str, i64, bool, bool)]);
 
-const TYPES: &[Type] = &[
+const TYPES: &[JfrType] = &[
     (4, "boolean", &[]),
     (7, "char", &[]),
     (10, "int", &[]),
@@ -171,7 +171,7 @@ const TYPES: &[Type] = &[
     (110, "shop.Order", &[("startTime", 11, false, false), ("stackTrace", 25, true, false)]),
 ];
 
-fn metadata(w: &mut Writer, types: &[Type]) {
+fn metadata(w: &mut Writer, types: &[JfrType]) {
     let mut texts: Vec<String> = [
         "",
         "root",
@@ -220,10 +220,10 @@ fn metadata(w: &mut Writer, types: &[Type]) {
     begin(w, "region", &[], 0);
 }
 
-/// A chunk with the types, the pools (of a type, how many, their values with keys), and events.
+/// Writes a chunk with the types, the pools (type, number of values, the values with their keys), and the events.
 fn chunk(
     compressed: bool,
-    types: &[Type],
+    types: &[JfrType],
     pools: &[(i64, i64, &dyn Fn(&mut Writer))],
     events: &[(i64, &dyn Fn(&mut Writer))],
 ) -> Vec<u8> {
@@ -232,21 +232,21 @@ fn chunk(
     for (kind, write) in events {
         w.event(*kind, |w| write(w));
     }
-    // Each pool in constants of its own, which tell where those before are.
-    let mut before = 0;
+    // Each pool gets constants of its own, which hold the distance to the previous constants.
+    let mut previous = 0;
     for (class, n, write) in pools {
-        let at = w.bytes.len() as i64;
-        let delta = if before == 0 { 0 } else { before - at };
-        before = w.event(1, |w| {
+        let offset = w.bytes.len() as i64;
+        let delta = if previous == 0 { 0 } else { previous - offset };
+        previous = w.event(1, |w| {
             w.long(0).long(0).long(delta).byte(0).int(1).long(*class).int(*n);
             write(w);
         }) as i64;
     }
-    let at = w.event(0, |w| metadata(w, types)) as i64;
+    let offset = w.event(0, |w| metadata(w, types)) as i64;
     let mut header = Writer::new(false);
     header.bytes.extend(b"FLR\0\0\x02\0\x01");
     let size = w.bytes.len() as i64;
-    for number in [size, before, at, 5_000_000_000, 2_000_000_000, 0, 1_000_000] {
+    for number in [size, previous, offset, 5_000_000_000, 2_000_000_000, 0, 1_000_000] {
         header.long(number);
     }
     header.int(i64::from(compressed));
@@ -254,7 +254,7 @@ fn chunk(
     w.bytes
 }
 
-/// Constants: a stack `main (3) -> run (-1)` of a lambda, a thread, a state.
+/// Writes a recording with a stack `main (300) -> run (-1)` of a lambda, a thread, a state, and events that use them.
 fn recording(compressed: bool) -> Vec<u8> {
     let symbols = ["a/Main", "main", "a/Main$$Lambda$87+0x00007f2f70007a08/1572", "run", "[[I"];
     chunk(
@@ -317,7 +317,7 @@ fn both_encodings_and_several_chunks_are_read() {
 }
 
 #[test]
-fn samples_of_allocations_are_left_out_beside_all_of_them() {
+fn sampled_allocations_are_left_out_if_all_buffers_are_recorded() {
     let sampled: (i64, &dyn Fn(&mut Writer)) = (102, &|w| _ = w.long(3).long(0).long(0).long(0).long(70));
     let all: (i64, &dyn Fn(&mut Writer)) = (103, &|w| _ = w.long(1).long(0).long(0).long(3).long(500));
     let none: (i64, i64, &dyn Fn(&mut Writer)) = (22, 0, &|_| ());
@@ -327,12 +327,12 @@ fn samples_of_allocations_are_left_out_beside_all_of_them() {
         assert_eq!(rows(&p), [format!(": {expected}")]);
     }
     let error = load(&chunk(true, TYPES, &[none], &[])).unwrap_err();
-    assert!(error.to_string().contains("no event that is read"), "{error}");
+    assert!(error.to_string().contains("it has no samples, allocations or waits"), "{error}");
 }
 
 type Write<'w> = &'w dyn Fn(&mut Writer);
 
-/// A recording of these events without constants, so each stack is empty.
+/// Writes a recording of these events without constants, so all stacks are empty.
 fn recording_of(compressed: bool, events: &[(i64, Write<'_>)]) -> Vec<u8> {
     chunk(compressed, TYPES, &[(22, 0, &|_| ())], events)
 }
@@ -342,8 +342,8 @@ fn types(p: &Profile) -> Vec<String> {
 }
 
 #[test]
-fn samples_of_cpu_time_count_their_period_and_take_the_name_samples() {
-    // A tick is a microsecond.
+fn cpu_time_samples_count_their_period_and_are_called_samples() {
+    // The chunk has a tick per microsecond.
     let cpu = |period: i64, failed: u8, biased: u8| {
         move |w: &mut Writer| _ = w.long(1).long(0).byte(failed).long(period).byte(biased)
     };
@@ -365,7 +365,7 @@ fn samples_of_cpu_time_count_their_period_and_take_the_name_samples() {
 }
 
 #[test]
-fn an_event_of_the_wall_clock_stands_for_several_samples() {
+fn a_wall_clock_event_stands_for_several_samples() {
     for compressed in [false, true] {
         let wall = |samples: i64| move |w: &mut Writer| _ = w.long(1).long(0).int(samples);
         let p = load(&recording_of(compressed, &[(107, &wall(5)), (107, &wall(300))])).unwrap();
@@ -384,11 +384,11 @@ fn native_memory_is_in_use_until_it_is_freed() {
     assert_eq!(types(&p), expected.map(|name| format!("native_{name}")));
     assert_eq!(rows(&p), [": 1107 3 1007 2"]);
     let p = load(&recording_of(true, &[(108, &a), (108, &b)])).unwrap();
-    assert_eq!(rows(&p), [": 1100 2"], "without frees nobody knows what is in use");
+    assert_eq!(rows(&p), [": 1100 2"], "without frees, the memory in use is unknown");
 }
 
 #[test]
-fn event_types_with_stacks_that_are_not_read_are_named() {
+fn a_warning_lists_skipped_event_types_with_stacks() {
     let order: Write<'_> = &|w| _ = w.long(1).long(0);
     let load_of_cpu: Write<'_> = &|w| w.long(1).bytes.extend([0; 4]);
     let ticked: Write<'_> = &|w| _ = w.long(1).long(0).long(0).long(0);
@@ -399,9 +399,9 @@ fn event_types_with_stacks_that_are_not_read_are_named() {
     assert!(error.contains("async-profiler"), "{error}");
 }
 
-/// What is cut or changed is read or refused, with a place; and nothing takes long.
+/// A damaged recording is read or refused with an offset, and quickly.
 #[test]
-fn damage_is_told() {
+fn damaged_recordings_are_read_or_refused_with_an_offset() {
     for compressed in [false, true] {
         let bytes = recording(compressed);
         for end in 4..bytes.len() {
@@ -409,14 +409,14 @@ fn damage_is_told() {
             assert!(error.kind() == ErrorKind::Malformed && error.offset().is_some(), "{end}: {error}");
         }
         let refused = Cell::new(0);
-        for at in 4..bytes.len() {
+        for offset in 4..bytes.len() {
             for byte in [0, 1, 0x7f, 0x80, 0xff] {
                 let mut changed = bytes.clone();
-                changed[at] = byte;
+                changed[offset] = byte;
                 _ = load(&changed).map_err(|e| {
                     refused.set(refused.get() + 1);
                     let kinds = [ErrorKind::Malformed, ErrorKind::OtherFormat, ErrorKind::Limit];
-                    assert!(kinds.contains(&e.kind()), "{at} {byte}: {e}");
+                    assert!(kinds.contains(&e.kind()), "{offset} {byte}: {e}");
                 });
             }
         }
@@ -425,12 +425,12 @@ fn damage_is_told() {
 }
 
 #[test]
-fn what_is_larger_than_its_bytes_is_refused() {
-    // Types that hold ten of the next each, and nothing in the end.
+fn chunks_that_would_expand_beyond_their_size_are_refused() {
+    // Each type holds ten values of the next type; the last type is empty.
     let ten = |class| -> &'static [(&'static str, i64, bool, bool)] {
         Box::leak(vec![("x", class, false, false); 10].into())
     };
-    let mut laughs: Vec<Type> = TYPES.to_vec();
+    let mut laughs: Vec<JfrType> = TYPES.to_vec();
     laughs.extend((0..12).map(|i| {
         (300 + i, ["l0", "l1", "l2", "l3", "l4", "l5", "l6", "l7", "l8", "l9", "l10", "l11"][i as usize], ten(301 + i))
     }));
@@ -440,13 +440,13 @@ fn what_is_larger_than_its_bytes_is_refused() {
     let mut arrays = TYPES.to_vec();
     arrays.extend([(300, "arrays", &[("x", 301, false, true)][..]), (301, "nothing", &[])]);
     for (types, words) in
-        [(laughs, "than are read of a chunk"), (endless, "too deeply"), (arrays, "less than a byte each")]
+        [(laughs, "too many nested values"), (endless, "too deeply"), (arrays, "less than a byte each")]
     {
         let pool: (i64, i64, &dyn Fn(&mut Writer)) = (300, 1, &|w| _ = w.long(1).int(2).long(0));
         let error = load(&chunk(false, &types, &[pool], &[])).unwrap_err();
         assert!(error.to_string().contains(words), "{error}");
     }
-    // A stack of a million frames, of many threads and in many events.
+    // A stack of a million frames, used by many threads and many events.
     let deep: [(i64, i64, &dyn Fn(&mut Writer)); 2] = [
         (26, 50, &|w| (0..50).for_each(|key| w.long(key).byte(0).text(&key.to_string()).bytes.extend([0; 4]))),
         (25, 1, &|w| {
@@ -459,7 +459,7 @@ fn what_is_larger_than_its_bytes_is_refused() {
     let events: Vec<(i64, &dyn Fn(&mut Writer))> = events.iter().map(|e| (101, e as &dyn Fn(&mut Writer))).collect();
     let error = load(&chunk(true, TYPES, &deep, &events)).unwrap_err();
     assert!(error.kind() == ErrorKind::Limit && error.to_string().contains("altogether"), "{error}");
-    // A class with a name of a megabyte, in the names of a thousand methods.
+    // A class with a name of a megabyte, which a thousand method names contain.
     let long = "x".repeat(1 << 20);
     let pools: [(i64, i64, &dyn Fn(&mut Writer)); 4] = [
         (22, 1, &|w| _ = w.long(1).text(&long)),
@@ -471,28 +471,28 @@ fn what_is_larger_than_its_bytes_is_refused() {
         }),
     ];
     let error = load(&chunk(true, TYPES, &pools, &[(101, &|w| _ = w.long(0).long(0).long(1).long(0))])).unwrap_err();
-    assert!(error.kind() == ErrorKind::Limit && error.to_string().contains("names are longer"), "{error}");
+    assert!(error.kind() == ErrorKind::Limit && error.to_string().contains("names are too long"), "{error}");
 }
 
 #[test]
-fn what_is_no_finished_recording_of_this_version_says_so() {
+fn unfinished_recordings_and_other_versions_are_refused() {
     let bytes = recording(true);
-    let changed = |at: usize, to: &[u8]| {
+    let changed = |offset: usize, to: &[u8]| {
         let mut changed = bytes.clone();
-        changed[at..at + to.len()].copy_from_slice(to);
+        changed[offset..offset + to.len()].copy_from_slice(to);
         load(&changed).unwrap_err().to_string()
     };
     assert!(changed(4, &[0, 1]).contains("version 1.1 of the format"), "{}", changed(4, &[0, 1]));
-    assert!(changed(8, &[0; 8]).contains("was not finished"));
-    assert!(changed(16, &[0; 8]).contains("the constants should be at its byte 0"));
-    assert!(load(&[&bytes[..], b"x"].concat()).unwrap_err().to_string().contains("chunk 1: no chunk"));
+    assert!(changed(8, &[0; 8]).contains("is incomplete"));
+    assert!(changed(16, &[0; 8]).contains("the constants should be at byte 0"));
+    assert!(load(&[&bytes[..], b"x"].concat()).unwrap_err().to_string().contains("chunk 1: expected the header"));
 }
 
-/// The JDK's own reader takes what is written here for the same. It reads compressed integers only.
+/// The JDK's own reader agrees with the recordings that these tests write. It reads only compressed integers.
 #[test]
-fn the_jdk_reads_what_is_written_here() {
+fn the_jdk_reads_the_recordings_of_these_tests() {
     use std::process::Command;
-    if !super::super::judged::has("jfr") {
+    if !super::super::oracle::has("jfr") {
         return;
     }
     let path = std::env::temp_dir().join(format!("pprofdiff-{}.jfr", std::process::id()));
@@ -505,7 +505,7 @@ fn the_jdk_reads_what_is_written_here() {
     let all = |kind: &str| -> Vec<_> { events.iter().filter(|e| e["type"] == kind).map(|e| &e["values"]).collect() };
     let samples = all("jdk.ExecutionSample");
     assert_eq!(samples.len(), 3);
-    // It prints them in the order of time.
+    // `jfr print` sorts events by time.
     for (sample, (field, thread)) in samples.iter().zip([("osName", "a€"), ("javaName", "é"), ("javaName", "é")]) {
         assert_eq!(sample["sampledThread"][field], thread, "{sample}");
         assert_eq!(sample["state"]["name"], "STATE_RUNNABLE");

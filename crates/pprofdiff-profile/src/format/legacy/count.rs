@@ -1,5 +1,5 @@
-//! Go's counts of stacks as text (`debug=1` of net/http/pprof): goroutines, threads that were created, and any profile of
-//! a program's own.
+//! Go's text profiles that count stacks (`debug=1` of net/http/pprof): goroutines, created threads, and any custom
+//! profile of a program.
 //!
 //! ```text
 //! goroutine profile: total 3
@@ -7,10 +7,12 @@
 //! #   0x43a9c4    main.wait+0x24  /src/main.go:12
 //! ```
 //!
-//! Comments say functions, lines and labels, which pprof passes over.
+//! Comments contain functions, lines and labels. pprof ignores them; this reader uses them (`names.rs`).
 
 use super::super::InputFormat;
-use super::{Head, Lines, Pattern, Sink, Stack, addresses, decimal, group, is_blank_or_comment, names};
+use super::{
+    AddressStack, LegacyHead, Pattern, Sink, TextLines, addresses, decimal, group, is_blank_or_comment, names,
+};
 use crate::error::Result;
 
 pub(in crate::format) const GO_COUNT: InputFormat = InputFormat {
@@ -18,25 +20,25 @@ pub(in crate::format) const GO_COUNT: InputFormat = InputFormat {
     about: "a Go profile as text (debug=1): goroutine, threadcreate",
     has_times: false,
     has_events: false,
-    recognises: |head| kind(Lines::new(head).next_content()).is_some(),
+    recognises: |head| kind(TextLines::new(head).next_content()).is_some(),
     read: |name, text, _| {
-        let mut lines = Lines::new(&text);
+        let mut lines = TextLines::new(&text);
         let kind = kind(lines.next_content());
-        let kind = kind.ok_or_else(|| lines.error("is no header, such as goroutine profile: total 3"))?;
-        super::read(name, &Head::new(&[(&kind, "count")], (&kind, "count"), 1), lines, stacks)
+        let kind = kind.ok_or_else(|| lines.error("is not a header, such as goroutine profile: total 3"))?;
+        super::read(name, &LegacyHead::new(&[(&kind, "count")], (&kind, "count"), 1), lines, stacks)
     },
 };
 
 static HEADER: Pattern = Pattern::new(r"(?-u)\A(\S+) profile: total [0-9]+\z");
 static SAMPLE: Pattern = Pattern::new(r"(?-u)\A([0-9]+) @((?: 0x[0-9a-f]+)+)\z");
 
-/// What a header says is counted.
+/// Returns the name of the profile in a header.
 fn kind(line: Option<&[u8]>) -> Option<String> {
-    let found = HEADER.captures(line?)?;
-    Some(String::from_utf8_lossy(group(&found, 1)).into_owned())
+    let header = HEADER.captures(line?)?;
+    Some(String::from_utf8_lossy(group(&header, 1)).into_owned())
 }
 
-fn stacks(lines: &mut Lines<'_>, sink: &mut Sink<'_>) -> Result<()> {
+fn stacks(lines: &mut TextLines<'_>, sink: &mut Sink<'_>) -> Result<()> {
     let mut stack = Vec::new();
     while let Some(line) = lines.next() {
         if is_blank_or_comment(line) {
@@ -45,15 +47,15 @@ fn stacks(lines: &mut Lines<'_>, sink: &mut Sink<'_>) -> Result<()> {
         if line.starts_with(b"---") {
             break;
         }
-        let found = SAMPLE.captures(line).ok_or_else(|| lines.error("is no sample, such as 2 @ 0x43a9c5"))?;
+        let sample = SAMPLE.captures(line).ok_or_else(|| lines.error("is not a sample, such as 2 @ 0x43a9c5"))?;
         let count =
-            decimal(group(&found, 1)).ok_or_else(|| lines.error("has a count that is more than an int64 holds"))?;
+            decimal(group(&sample, 1)).ok_or_else(|| lines.error("has a count that is more than an int64 holds"))?;
         stack.clear();
-        if !addresses(group(&found, 2), 1, &mut stack) {
+        if !addresses(group(&sample, 2), 1, &mut stack) {
             return Err(lines.error("has an address of more than 64 bits"));
         }
         let labels = names::labels(lines.clone());
-        sink(Stack { addresses: &stack, values: &[count], labels: &labels, ..Stack::default() })
+        sink(AddressStack { addresses: &stack, values: &[count], labels: &labels, ..AddressStack::default() })
             .map_err(|e| lines.place(e))?;
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! CPU profiles of gperftools, and of Java in the same form: words of 32 or 64 bits, in either order of bytes.
+//! CPU profiles of gperftools, and of Java in the same form: words of 32 or 64 bits, in either byte order.
 //!
 //! ```text
 //! 0, 3, 0 (1: Java), microseconds between samples, 0
@@ -6,14 +6,14 @@
 //! 0, 1, 0
 //! ```
 //!
-//! Then the list of mappings as text; of Java, what each address is.
+//! The list of mappings follows as text, or for Java the description of each address.
 //!
-//! As pprof: a second frame that nearly all stacks have is the signal handler's, and goes, twice at most; all addresses
-//! but the leaf's are what calls return to. Not as pprof: a file that ends inside a stack is refused, where pprof takes
-//! zeros for what is missing of words of 64 bits.
+//! If nearly all stacks have the same second frame, it belongs to the signal handler and is dropped, at most twice, as
+//! in pprof. All addresses except the leaf are return addresses. Unlike pprof, the reader refuses a file that ends
+//! inside a stack; pprof reads missing words of 64 bits as zeros.
 
 use super::super::InputFormat;
-use super::{Addresses, Head, Lines, Sink, Stack, java};
+use super::{AddressStack, Addresses, LegacyHead, Sink, TextLines, java};
 use crate::error::{Error, Result};
 use crate::profile::Profile;
 use crate::random::HashMap;
@@ -27,7 +27,7 @@ pub(in crate::format) const GPERFTOOLS_CPU: InputFormat = InputFormat {
     read: |name, data, _| read(name, &data),
 };
 
-/// How words are written: bytes of each, and whether the lowest comes first.
+/// The encoding of words: the number of bytes, and whether the lowest byte comes first.
 #[derive(Clone, Copy)]
 struct Words {
     size: usize,
@@ -35,7 +35,7 @@ struct Words {
 }
 
 impl Words {
-    /// Takes a word off the front.
+    /// Removes a word from the front of the data.
     fn take(self, data: &mut &[u8]) -> Option<u64> {
         let (word, rest) = data.split_at_checked(self.size)?;
         *data = rest;
@@ -44,21 +44,21 @@ impl Words {
     }
 }
 
-struct Header {
+struct CpuHeader {
     words: Words,
     is_java: bool,
-    /// Between two samples.
+    /// The sampling period.
     microseconds: u64,
 }
 
-fn header(data: &[u8]) -> Option<Header> {
+fn header(data: &[u8]) -> Option<CpuHeader> {
     let forms = [(4, true), (4, false), (8, true), (8, false)].map(|(size, little)| Words { size, little });
     forms.into_iter().find_map(|words| {
         let mut rest = data;
         let head: Option<Vec<u64>> = (0..5).map(|_| words.take(&mut rest)).collect();
         match head?[..] {
             [0, 3, java @ (0 | 1), microseconds, 0] if microseconds > 0 => {
-                Some(Header { words, is_java: java == 1, microseconds })
+                Some(CpuHeader { words, is_java: java == 1, microseconds })
             }
             _ => None,
         }
@@ -67,41 +67,42 @@ fn header(data: &[u8]) -> Option<Header> {
 
 fn read(name: &str, data: &[u8]) -> Result<Profile> {
     let header = header(data).ok_or_else(|| {
-        Error::malformed("this is no CPU profile of gperftools, which begins with the words 0, 3, 0, PERIOD, 0").at(0)
+        Error::malformed("this is not a CPU profile of gperftools: it must begin with the words 0, 3, 0, PERIOD, 0")
+            .at(0)
     })?;
     let period = i64::try_from(header.microseconds).ok().and_then(|us| us.checked_mul(1000));
     let period = period.ok_or_else(|| Error::malformed("the period is more nanoseconds than an int64 holds").at(0))?;
-    let head = Head::new(&[("samples", "count"), ("cpu", "nanoseconds")], ("cpu", "nanoseconds"), period);
-    let samples = Samples { data, words: header.words, period, adjust: !header.is_java, handlers: Vec::new() };
+    let head = LegacyHead::new(&[("samples", "count"), ("cpu", "nanoseconds")], ("cpu", "nanoseconds"), period);
+    let samples = CpuSamples { data, words: header.words, period, adjust: !header.is_java, handlers: Vec::new() };
     if header.is_java {
         let end = samples.each(&mut |_| Ok(()))?;
-        return java::read(name, &head, Lines::after(data, end), |sink| samples.each(sink).map(|_| ()));
+        return java::read(name, &head, TextLines::after(data, end), |sink| samples.each(sink).map(|_| ()));
     }
     let (samples, end) = samples.without_handlers()?;
-    let mut profile = Addresses::new(&Head { leaf_may_be_twice: true, ..head }, Lines::after(data, end))?;
+    let mut profile = Addresses::new(&LegacyHead { leaf_may_be_twice: true, ..head }, TextLines::after(data, end))?;
     samples.each(&mut |stack| profile.add(&stack))?;
     profile.build(name)
 }
 
-struct Samples<'d> {
+struct CpuSamples<'d> {
     data: &'d [u8],
     words: Words,
     period: i64,
-    /// All addresses but the leaf's become one less.
+    /// True if one is subtracted from all addresses except the leaf.
     adjust: bool,
     /// Second frames to drop, one after the other.
     handlers: Vec<u64>,
 }
 
-impl Samples<'_> {
-    /// Gives all stacks, and returns where what follows them begins.
+impl CpuSamples<'_> {
+    /// Passes all stacks to the sink, and returns the offset after the last sample.
     fn each(&self, sink: &mut Sink<'_>) -> Result<usize> {
         let mut rest = &self.data[5 * self.words.size..];
         let mut stack = Vec::new();
         let mut index = 0u64;
         while !rest.is_empty() {
-            let at = self.data.len() - rest.len();
-            let place = |e: Error| e.in_record(|| format!("sample {index}")).at(at);
+            let offset = self.data.len() - rest.len();
+            let place = |e: Error| e.in_record(|| format!("sample {index}")).at(offset);
             let cut_off = || place(Error::malformed("the data ends inside a sample; is the profile truncated?"));
             let count = self.words.take(&mut rest).ok_or_else(cut_off)?;
             let depth = self.words.take(&mut rest).ok_or_else(cut_off)?;
@@ -126,13 +127,13 @@ impl Samples<'_> {
             let values = i64::try_from(count).ok().and_then(|n| Some([n, n.checked_mul(self.period)?]));
             let values =
                 values.ok_or_else(|| place(Error::malformed("its count is more nanoseconds than an int64 holds")))?;
-            sink(Stack { addresses: &stack, values: &values, ..Stack::default() }).map_err(place)?;
+            sink(AddressStack { addresses: &stack, values: &values, ..AddressStack::default() }).map_err(place)?;
             index += 1;
         }
         Ok(self.data.len() - rest.len())
     }
 
-    /// Finds the frames of the signal handler, and where the samples end.
+    /// Finds the frames of the signal handler, and the end of the samples.
     fn without_handlers(mut self) -> Result<(Self, usize)> {
         let mut end = 0;
         for _ in 0..2 {
@@ -144,7 +145,8 @@ impl Samples<'_> {
                 }
                 Ok(())
             })?;
-            // One of 32 may be another. Two of them can't be as common but where there are no stacks.
+            // One of 32 stacks may have another second frame. Two different frames can both be that common only if there
+            // are no stacks.
             let Some((&handler, _)) = seconds.iter().find(|&(_, &count)| count >= n - n / 32) else { break };
             self.handlers.push(handler);
         }

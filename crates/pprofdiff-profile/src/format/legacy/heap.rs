@@ -6,10 +6,10 @@
 //! 3: 48 [7: 112] @ 0x40c1d5 0x42fb46
 //! ```
 //!
-//! Objects and bytes in use, then those that were ever allocated, if some were freed.
+//! A line has the objects and bytes in use, then all allocated objects and bytes, which differ if some were freed.
 
 use super::super::InputFormat;
-use super::{Head, Lines, Pattern, Sink, Stack, address_part, addresses, decimal, group, unsample};
+use super::{AddressStack, LegacyHead, Pattern, Sink, TextLines, address_part, addresses, decimal, group, unsample};
 use crate::error::{Error, Result};
 
 pub(in crate::format) const HEAP: InputFormat = InputFormat {
@@ -17,9 +17,9 @@ pub(in crate::format) const HEAP: InputFormat = InputFormat {
     about: "a heap profile as text, of gperftools or Go (debug=1)",
     has_times: false,
     has_events: false,
-    recognises: |head| is_header(Lines::new(head).next().unwrap_or_default()),
+    recognises: |head| is_header(TextLines::new(head).next().unwrap_or_default()),
     read: |name, text, _| {
-        let mut lines = Lines::new(&text);
+        let mut lines = TextLines::new(&text);
         let (head, kind) = header(lines.next().unwrap_or_default()).map_err(|e| lines.place(e))?;
         super::read(name, &head, lines, |lines, sink| stacks(lines, &kind, sink))
     },
@@ -30,34 +30,35 @@ static SAMPLED: Pattern = Pattern::new(
 );
 static COUNTED: Pattern =
     Pattern::new(r"(?-u)heap profile: *[0-9]+: *[0-9]+ *\[ *[0-9]+: *[0-9]+ *\] @ (?:growthz?|fragmentationz?)");
-/// Without the addresses, which no regular expression needs to look at.
+/// The beginning of a sample, before its addresses. The addresses are parsed without a regular expression.
 static SAMPLE: Pattern = Pattern::new(r"(?-u)(-?[0-9]+): *(-?[0-9]+) *\[ *([0-9]+): *([0-9]+) *\] @");
 
 fn is_header(line: &[u8]) -> bool {
     SAMPLED.is_match(line) || COUNTED.is_match(line)
 }
 
-/// How the samples are to be read.
-struct Kind {
+/// The properties of the header that are needed to read the samples.
+struct HeapHeader {
     has_allocated: bool,
-    /// The mean of bytes between two samples; `None` if there is nothing to undo.
+    /// The mean number of bytes between two samples, or `None` if the values are not sampled.
     rate: Option<i64>,
 }
 
-fn header(line: &[u8]) -> Result<(Head, Kind)> {
-    let (mut kind, mut period) = (Kind { has_allocated: false, rate: None }, 1);
-    if let Some(found) = SAMPLED.captures(line) {
-        let [objects, bytes, all_objects, all_bytes, what, rate] = [1, 2, 3, 4, 5, 6].map(|i| group(&found, i));
+fn header(line: &[u8]) -> Result<(LegacyHead, HeapHeader)> {
+    let (mut kind, mut period) = (HeapHeader { has_allocated: false, rate: None }, 1);
+    if let Some(header) = SAMPLED.captures(line) {
+        let [objects, bytes, all_objects, all_bytes, name, rate] = [1, 2, 3, 4, 5, 6].map(|i| group(&header, i));
         let rate = if rate.is_empty() { Some(0) } else { decimal(rate) };
         let rate = rate.ok_or_else(|| Error::malformed("the sampling rate is more than an int64 holds"))?;
-        (period, kind.rate) = match what {
+        (period, kind.rate) = match name {
             b"heapz_v2" | b"heap_v2" => (rate, Some(rate)),
             b"heapprofile" => (1, None),
-            // Go writes twice the rate, as gperftools did of old.
+            // Go writes twice the rate, as older versions of gperftools did.
             b"heap" => (rate / 2, Some(rate / 2)),
             _ => {
-                let what = String::from_utf8_lossy(what);
-                let detail = format!("a heap profile {what} is not known; there are heap_v2, heapprofile and heap");
+                let name = String::from_utf8_lossy(name);
+                let detail =
+                    format!("unknown kind of heap profile {name}; the kinds are heap_v2, heapprofile and heap");
                 return Err(Error::malformed(detail));
             }
         };
@@ -65,31 +66,31 @@ fn header(line: &[u8]) -> Result<(Head, Kind)> {
             (all_objects != objects && all_objects != b"0") || (all_bytes != bytes && all_bytes != b"0");
     } else if !COUNTED.is_match(line) {
         return Err(Error::malformed(
-            "this is no header of a heap profile, such as heap profile: 1: 2 [3: 4] @ heap_v2/5",
+            "this is not a header of a heap profile, such as heap profile: 1: 2 [3: 4] @ heap_v2/5",
         ));
     }
-    // The last is the default.
+    // The last type is the default.
     const TYPES: [(&str, &str); 4] =
         [("alloc_objects", "count"), ("alloc_space", "bytes"), ("inuse_objects", "count"), ("inuse_space", "bytes")];
     let types: &[_] = if kind.has_allocated { &TYPES } else { &[("objects", "count"), ("space", "bytes")] };
-    Ok((Head::new(types, ("space", "bytes"), period), kind))
+    Ok((LegacyHead::new(types, ("space", "bytes"), period), kind))
 }
 
-fn stacks(lines: &mut Lines<'_>, kind: &Kind, sink: &mut Sink<'_>) -> Result<()> {
+fn stacks(lines: &mut TextLines<'_>, kind: &HeapHeader, sink: &mut Sink<'_>) -> Result<()> {
     let mut stack = Vec::new();
     while let Some(line) = lines.next_content() {
         if super::maps::begin_after(line) {
             break;
         }
-        let sample = "is no sample of a heap profile, such as 1: 2 [3: 4] @ 0x5";
-        let found = SAMPLE.captures(line).ok_or_else(|| lines.error(sample))?;
+        let sample = "is not a sample of a heap profile, such as 1: 2 [3: 4] @ 0x5";
+        let captures = SAMPLE.captures(line).ok_or_else(|| lines.error(sample))?;
         let too_large = || lines.error("has a number that is more than an int64 holds");
-        let [objects, bytes, all_objects, all_bytes] = [1, 2, 3, 4].map(|i| decimal(group(&found, i)));
+        let [objects, bytes, all_objects, all_bytes] = [1, 2, 3, 4].map(|i| decimal(group(&captures, i)));
         let mut block = 0;
         let mut pair = |count: Option<i64>, size: Option<i64>| {
             let (count, size) = count.zip(size).ok_or_else(too_large)?;
             if count == 0 {
-                return if size == 0 { Ok([0, 0]) } else { Err(lines.error("has bytes of no object")) };
+                return if size == 0 { Ok([0, 0]) } else { Err(lines.error("has bytes without objects")) };
             }
             block = size.checked_div(count).ok_or_else(too_large)?;
             let values = kind.rate.map_or(Some((count, size)), |rate| unsample(count, size, rate));
@@ -99,12 +100,12 @@ fn stacks(lines: &mut Lines<'_>, kind: &Kind, sink: &mut Sink<'_>) -> Result<()>
         let used = pair(objects, bytes)?;
         let values = [allocated[0], allocated[1], used[0], used[1]];
         stack.clear();
-        let end = found.get(0).map_or(0, |m| m.end());
+        let end = captures.get(0).map_or(0, |m| m.end());
         if !addresses(address_part(&line[end..]), 1, &mut stack) {
             return Err(lines.error("has an address of more than 64 bits"));
         }
         let values = if kind.has_allocated { &values[..] } else { &values[2..] };
-        sink(Stack { addresses: &stack, values, block: Some(block), ..Stack::default() })
+        sink(AddressStack { addresses: &stack, values, block: Some(block), ..AddressStack::default() })
             .map_err(|e| lines.place(e))?;
     }
     Ok(())

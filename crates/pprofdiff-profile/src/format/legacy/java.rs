@@ -1,4 +1,4 @@
-//! Heap and contention profiles of Java as text, and what is common to all of Java's: a list of what each address is.
+//! Heap and contention profiles of Java as text, and the list that describes each address, common to all Java profiles.
 //!
 //! ```text
 //! --- heapz 1 ---
@@ -9,11 +9,11 @@
 //!      0x00000004 com.example.Main.run (Main.java:17)
 //! ```
 //!
-//! Here the bytes or the time come before the count. An address is only a number of the list, so it is not kept; where it
-//! is not in the list, the frame has no name.
+//! The bytes or the time come before the count here. An address is only an index into the list, so it is not kept. A
+//! frame without an entry in the list stays unnamed.
 
 use super::super::InputFormat;
-use super::{Head, Lines, Pattern, Sink, Stack, addresses, decimal, group, literal, trim, unsample};
+use super::{AddressStack, LegacyHead, Pattern, Sink, TextLines, addresses, decimal, group, literal, trim, unsample};
 use crate::builder::{FunctionId, LocationId, MappingId, ProfileBuilder};
 use crate::error::Result;
 use crate::profile::{Label, LabelValue, Mapping, Profile, StringId};
@@ -26,11 +26,11 @@ pub(in crate::format) const JAVA: InputFormat = InputFormat {
     has_events: false,
     recognises: |head| is_heap(head) || is_contention(head),
     read: |name, text, _| {
-        let mut lines = Lines::new(&text);
+        let mut lines = TextLines::new(&text);
         let is_heap = match trim(lines.next().unwrap_or_default()) {
             HEAP => true,
             CONTENTION => false,
-            _ => return Err(lines.error("is no header, such as --- heapz 1 ---")),
+            _ => return Err(lines.error("is not a header, such as --- heapz 1 ---")),
         };
         let head = attributes(&mut lines, is_heap)?;
         let mut rest = lines.clone();
@@ -41,7 +41,7 @@ pub(in crate::format) const JAVA: InputFormat = InputFormat {
 
 const HEAP: &[u8] = b"--- heapz 1 ---";
 const CONTENTION: &[u8] = b"--- contentionz 1 ---";
-/// Mean bytes between two samples.
+/// The mean number of bytes between two samples.
 const RATE: i64 = 512 << 10;
 
 static ATTRIBUTE: Pattern = Pattern::new(r"(?-u)([\w ]+)=([\w ]+)");
@@ -51,18 +51,19 @@ static FILE_AND_LINE: Pattern = Pattern::new(r"(?-u)^(.*)\s+\((.+):(-?[0-9]+)\)$
 static FILE: Pattern = Pattern::new(r"(?-u)^(.*)\s+\((.*)\)$");
 
 fn is_heap(head: &[u8]) -> bool {
-    trim(Lines::new(head).next().unwrap_or_default()) == HEAP
+    trim(TextLines::new(head).next().unwrap_or_default()) == HEAP
 }
 
-/// gperftools' contention profiles have the same first line, and neither of these attributes.
+/// Returns true for a contention profile of Java. Contention profiles of gperftools have the same first line, but not
+/// these attributes.
 pub(super) fn is_contention(head: &[u8]) -> bool {
-    let mut lines = Lines::new(head);
+    let mut lines = TextLines::new(head);
     if trim(lines.next().unwrap_or_default()) != CONTENTION {
         return false;
     }
     while let Some(line) = lines.next() {
         match ATTRIBUTE.captures(line) {
-            Some(found) if matches!(trim(group(&found, 1)), b"format" | b"resolution") => return true,
+            Some(attribute) if matches!(trim(group(&attribute, 1)), b"format" | b"resolution") => return true,
             None if !trim(line).is_empty() => return false,
             _ => {}
         }
@@ -70,82 +71,82 @@ pub(super) fn is_contention(head: &[u8]) -> bool {
     false
 }
 
-/// What is said before the samples; the current line is then the last before them.
-fn attributes(lines: &mut Lines<'_>, is_heap: bool) -> Result<Head> {
-    let mut head = Head::default();
+/// Reads the attributes before the samples. The current line is then the last attribute.
+fn attributes(lines: &mut TextLines<'_>, is_heap: bool) -> Result<LegacyHead> {
+    let mut head = LegacyHead::default();
     loop {
-        let before = lines.clone();
+        let previous = lines.clone();
         let Some(line) = lines.next() else { break };
         if trim(line).is_empty() {
             continue;
         }
-        let Some(found) = ATTRIBUTE.captures(line) else {
-            *lines = before;
+        let Some(attribute) = ATTRIBUTE.captures(line) else {
+            *lines = previous;
             break;
         };
-        let (key, value) = (trim(group(&found, 1)), trim(group(&found, 2)));
+        let (key, value) = (trim(group(&attribute, 1)), trim(group(&attribute, 2)));
         let number = || literal(value).ok_or_else(|| lines.error("is not set to a number"));
         match (key, is_heap) {
             (b"format", _) if value == b"java" => {}
             (b"resolution", _) => {
                 let unit = String::from_utf8_lossy(value);
                 let kinds = if is_heap { ["inuse_objects", "inuse_space"] } else { ["contentions", "delay"] };
-                head.types = Head::new(&[(kinds[0], "count"), (kinds[1], &unit)], ("", ""), 0).types;
+                head.types = LegacyHead::new(&[(kinds[0], "count"), (kinds[1], &unit)], ("", ""), 0).types;
             }
             (b"sampling period", false) => {
-                head = Head {
+                head = LegacyHead {
                     types: head.types,
                     duration_nanos: head.duration_nanos,
-                    ..Head::new(&[], ("contentions", "count"), number()?)
+                    ..LegacyHead::new(&[], ("contentions", "count"), number()?)
                 };
             }
             (b"ms since reset", false) => {
                 let nanos = number()?.checked_mul(1_000_000);
                 head.duration_nanos = nanos.ok_or_else(|| lines.error("is more nanoseconds than an int64 holds"))?;
             }
-            _ => return Err(lines.error("is an attribute that is not known of profiles of Java")),
+            _ => return Err(lines.error("is an unknown attribute of a Java profile")),
         }
     }
     Ok(head)
 }
 
-/// All lines that are samples, from the next on; the current line is then the last of them.
-fn stacks(lines: &mut Lines<'_>, head: &Head, is_heap: bool, sink: &mut Sink<'_>) -> Result<()> {
+/// Passes all samples after the current line to the sink. The current line is then the last sample.
+fn stacks(lines: &mut TextLines<'_>, head: &LegacyHead, is_heap: bool, sink: &mut Sink<'_>) -> Result<()> {
     let mut stack = Vec::new();
     loop {
-        let before = lines.clone();
+        let previous = lines.clone();
         let Some(line) = lines.next() else { return Ok(()) };
         if trim(line).is_empty() {
             continue;
         }
-        let Some(found) = SAMPLE.captures(line) else {
-            *lines = before;
+        let Some(sample) = SAMPLE.captures(line) else {
+            *lines = previous;
             return Ok(());
         };
         let too_large = || lines.error("has a number that is more than an int64 holds");
-        let [size, count] = [1, 2].map(|i| decimal(group(&found, i)));
+        let [size, count] = [1, 2].map(|i| decimal(group(&sample, i)));
         let (size, count) = size.zip(count).ok_or_else(too_large)?;
         stack.clear();
-        if !addresses(group(&found, 3), 0, &mut stack) {
+        if !addresses(group(&sample, 3), 0, &mut stack) {
             return Err(lines.error("has an address of more than 64 bits"));
         }
         let (values, block) = match (is_heap, head.period) {
-            (true, _) if count == 0 => return Err(lines.error("has bytes of no object")),
+            (true, _) if count == 0 => return Err(lines.error("has bytes without objects")),
             (true, _) => (unsample(count, size, RATE), Some(size / count)),
             (false, 0) => (Some((count, size)), None),
             (false, period) => (count.checked_mul(period).zip(size.checked_mul(period)), None),
         };
         let (count, size) = values.ok_or_else(too_large)?;
-        sink(Stack { addresses: &stack, values: &[count, size], block, ..Stack::default() })
+        sink(AddressStack { addresses: &stack, values: &[count, size], block, ..AddressStack::default() })
             .map_err(|e| lines.place(e))?;
     }
 }
 
-/// Reads a profile whose addresses are explained in the lines that come next.
+/// Reads a profile whose addresses are described in the next lines.
 pub(super) fn read(
     name: &str,
-    head: &Head,
-    mut lines: Lines<'_>,
+    head: &LegacyHead,
+    mut lines: TextLines<'_>,
     stacks: impl Fn(&mut Sink<'_>) -> Result<()>,
 ) -> Result<Profile> {
     let mut builder = head.builder();
@@ -156,12 +157,12 @@ pub(super) fn read(
     })?;
     let mut functions = HashMap::default();
     while let Some(line) = lines.next() {
-        let Some(found) = LOCATION.captures(trim(line)) else { continue };
-        let digits = std::str::from_utf8(group(&found, 1)).unwrap_or_default();
+        let Some(entry) = LOCATION.captures(trim(line)) else { continue };
+        let digits = std::str::from_utf8(group(&entry, 1)).unwrap_or_default();
         let address = u64::from_str_radix(digits, 16);
         let address = address.map_err(|_| lines.error("has an address of more than 64 bits"))?;
         if let Some(location) = used.get_mut(&address) {
-            let (function, line) = function(group(&found, 2), &mut functions, &mut builder);
+            let (function, line) = function(group(&entry, 2), &mut functions, &mut builder);
             *location = Some(builder.location(None, 0, &[builder.line(function, line)])?);
         }
     }
@@ -170,9 +171,9 @@ pub(super) fn read(
     stacks(&mut |stack| {
         locations.clear();
         for address in stack.addresses {
-            let known = used.get(address).copied().flatten();
-            let location = match known {
-                Some(known) => known,
+            let existing = used.get(address).copied().flatten();
+            let location = match existing {
+                Some(location) => location,
                 None if *address == 0 => builder.location(None, 0, &[])?,
                 None => {
                     let all = Mapping::of_all_addresses();
@@ -189,18 +190,19 @@ pub(super) fn read(
     builder.build(name)
 }
 
-/// The function and line that a text is about. A function is known by its name, so the first file counts, as pprof.
+/// Parses the description of an address into a function and a line. Functions are identified by name, so the first file
+/// counts, as in pprof.
 fn function<'t>(
     text: &'t [u8],
     functions: &mut HashMap<&'t [u8], FunctionId>,
     builder: &mut ProfileBuilder,
 ) -> (FunctionId, i64) {
-    let (name, file, line): (&[u8], &[u8], i64) = if let Some(found) = FILE_AND_LINE.captures(text) {
-        (group(&found, 1), group(&found, 2), decimal(group(&found, 3)).unwrap_or(0).max(0))
-    } else if let Some(found) = FILE.captures(text) {
-        // The path of a library, of which the name is enough.
-        let path = group(&found, 2);
-        (group(&found, 1), path.rsplit(|&b| b == b'/').find(|part| !part.is_empty()).unwrap_or_default(), 0)
+    let (name, file, line): (&[u8], &[u8], i64) = if let Some(captures) = FILE_AND_LINE.captures(text) {
+        (group(&captures, 1), group(&captures, 2), decimal(group(&captures, 3)).unwrap_or(0).max(0))
+    } else if let Some(captures) = FILE.captures(text) {
+        // The file name of a library is enough, without its path.
+        let path = group(&captures, 2);
+        (group(&captures, 1), path.rsplit(|&b| b == b'/').find(|part| !part.is_empty()).unwrap_or_default(), 0)
     } else if text.windows(18).any(|w| w == b"generated stub/JIT") {
         (b"STUB", b"", 0)
     } else {

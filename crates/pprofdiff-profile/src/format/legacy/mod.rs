@@ -1,9 +1,9 @@
-//! The formats that pprof read before `profile.proto` and still reads: gperftools' and Go's. A module each; here is what
-//! they share: a text by lines, addresses in it, and a profile of stacks of addresses.
+//! The formats that pprof read before `profile.proto`, and still reads: formats of gperftools and Go. Each has a
+//! module. This file has their common parts: lines of text, addresses in a text, and a profile of stacks of addresses.
 //!
-//! All are stacks of addresses, and most end in a list of mapped binaries, which locations need: so the stacks are walked
-//! twice, and nothing is kept in between. The numbers are those of `go tool pprof`, down to its corrections of what the
-//! profilers are known to write wrongly; where these are, the comments say `as pprof`. The source is google/pprof,
+//! All formats have stacks of addresses. Most end in a list of mapped binaries, which locations need, so the stacks are
+//! read twice instead of being stored. The resulting values match `go tool pprof`, including its corrections for known
+//! errors of the profilers; the comments mark these with "as in pprof". The source is google/pprof,
 //! `profile/legacy_profile.go` and `legacy_java_profile.go`.
 
 mod contention;
@@ -29,47 +29,48 @@ pub(super) use symbolized::SYMBOLIZED;
 pub(super) use threads::THREADS;
 
 use crate::builder::{LocationId, ProfileBuilder};
+use crate::cancellation::ByteCheckpointer;
 use crate::error::{Error, Result};
 use crate::profile::{Label, LabelValue, Profile, StringId};
 use crate::random::HashMap;
-use crate::work::BytePace;
 use maps::Mappings;
-use names::Names;
+use names::AddressNames;
 
 /// A stack of addresses from the leaf.
 #[derive(Default)]
-pub(super) struct Stack<'a> {
+pub(super) struct AddressStack<'a> {
     pub addresses: &'a [u64],
-    /// One for each sample type.
+    /// One value per sample type.
     pub values: &'a [i64],
     /// The size of a block of memory, for the label `bytes`.
     pub block: Option<i64>,
-    /// Keys and values.
+    /// Pairs of key and value.
     pub labels: &'a [(String, String)],
 }
 
-/// What the stacks of a file are given to.
-pub(super) type Sink<'s> = dyn FnMut(Stack<'_>) -> Result<()> + 's;
+/// A function that receives the stacks of a file.
+pub(super) type Sink<'s> = dyn FnMut(AddressStack<'_>) -> Result<()> + 's;
 
-/// What a file says beside its stacks.
+/// The properties of a file besides its stacks.
 #[derive(Default)]
-pub(super) struct Head {
+pub(super) struct LegacyHead {
     pub types: Vec<(String, String)>,
     pub period_type: (String, String),
     pub period: i64,
     pub duration_nanos: i64,
-    /// The profiler may have written the leaf twice: as it was interrupted, and as the first return address.
+    /// True if the profiler may have written the leaf twice: as the interrupted address, and as the first return
+    /// address.
     pub leaf_may_be_twice: bool,
 }
 
-impl Head {
-    pub(super) fn new(types: &[(&str, &str)], period_type: (&str, &str), period: i64) -> Head {
+impl LegacyHead {
+    pub(super) fn new(types: &[(&str, &str)], period_type: (&str, &str), period: i64) -> LegacyHead {
         let owned = |t: (&str, &str)| (t.0.to_owned(), t.1.to_owned());
         let types = types.iter().copied().map(owned).collect();
-        Head { types, period_type: owned(period_type), period, ..Head::default() }
+        LegacyHead { types, period_type: owned(period_type), period, ..LegacyHead::default() }
     }
 
-    /// A profile of this head, without samples.
+    /// Returns a profile builder with these properties and without samples.
     pub(super) fn builder(&self) -> ProfileBuilder {
         let mut builder = ProfileBuilder::new();
         self.types.iter().for_each(|(kind, unit)| builder.sample_type(kind, unit));
@@ -82,12 +83,12 @@ impl Head {
     }
 }
 
-/// Reads a text of stacks. `stacks` gives all from the current line on to a sink, and ends where they end.
+/// Reads a text of stacks. `stacks` passes all stacks from the current line on to a sink, and stops at the last stack.
 pub(super) fn read(
     name: &str,
-    head: &Head,
-    mut lines: Lines<'_>,
-    stacks: impl Fn(&mut Lines<'_>, &mut Sink<'_>) -> Result<()>,
+    head: &LegacyHead,
+    mut lines: TextLines<'_>,
+    stacks: impl Fn(&mut TextLines<'_>, &mut Sink<'_>) -> Result<()>,
 ) -> Result<Profile> {
     let mut rest = lines.clone();
     stacks(&mut rest, &mut |_| Ok(()))?;
@@ -102,7 +103,7 @@ pub(super) fn read(
 /// A profile of stacks of addresses.
 pub(super) struct Addresses<'t> {
     builder: ProfileBuilder,
-    names: Names<'t>,
+    names: AddressNames<'t>,
     mappings: Mappings,
     locations: HashMap<u64, LocationId>,
     stack: Vec<LocationId>,
@@ -112,12 +113,12 @@ pub(super) struct Addresses<'t> {
 }
 
 impl Addresses<'_> {
-    /// A profile with the mappings that the lines after the current one say.
-    pub(super) fn new(head: &Head, maps: Lines<'_>) -> Result<Self> {
+    /// Creates a profile with the mappings in the lines after the current one.
+    pub(super) fn new(head: &LegacyHead, maps: TextLines<'_>) -> Result<Self> {
         let mut builder = head.builder();
         let mappings = Mappings::read(maps, &mut builder)?;
         let bytes = builder.string("bytes");
-        let (names, locations) = (Names::default(), HashMap::default());
+        let (names, locations) = (AddressNames::default(), HashMap::default());
         let (stack, labels) = (Vec::new(), Vec::new());
         Ok(Addresses {
             builder,
@@ -131,15 +132,15 @@ impl Addresses<'_> {
         })
     }
 
-    pub(super) fn add(&mut self, stack: &Stack<'_>) -> Result<()> {
+    pub(super) fn add(&mut self, stack: &AddressStack<'_>) -> Result<()> {
         self.stack.clear();
         for (i, &address) in stack.addresses.iter().enumerate() {
             let location = match self.locations.get(&address) {
-                Some(&known) => known,
+                Some(&location) => location,
                 None => {
                     let mapping =
                         if address == 0 { None } else { Some(self.mappings.find(address, &mut self.builder)?) };
-                    let line = self.names.at(address, i + 1 == stack.addresses.len()).map(|name| {
+                    let line = self.names.find(address, i + 1 == stack.addresses.len()).map(|name| {
                         let function = self.builder.function(name.function, name.file, 0);
                         self.builder.line(function, name.line)
                     });
@@ -175,38 +176,40 @@ impl Addresses<'_> {
 
 /// A text, line by line.
 #[derive(Clone)]
-pub(super) struct Lines<'t> {
+pub(super) struct TextLines<'t> {
     /// The current line, without its end; empty before the first.
     pub line: &'t [u8],
     rest: &'t [u8],
-    pace: BytePace,
-    /// How many bytes and lines there are before the current line, and the bytes of the text.
-    at: usize,
+    pace: ByteCheckpointer,
+    /// The number of bytes before the current line.
+    offset: usize,
+    /// The number of the current line, from 1.
     number: u64,
+    /// The number of bytes of the text.
     len: usize,
 }
 
-impl<'t> Lines<'t> {
-    pub(super) fn new(text: &'t [u8]) -> Lines<'t> {
-        // Editors of some systems put a mark of the encoding first.
+impl<'t> TextLines<'t> {
+    pub(super) fn new(text: &'t [u8]) -> TextLines<'t> {
+        // Some editors write a byte order mark first.
         let rest = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
-        Lines { line: &[], rest, pace: BytePace::default(), at: 0, number: 0, len: text.len() }
+        TextLines { line: &[], rest, pace: ByteCheckpointer::default(), offset: 0, number: 0, len: text.len() }
     }
 
-    /// The rest of a binary file that is text.
-    pub(super) fn after(text: &'t [u8], at: usize) -> Lines<'t> {
-        let rest = text.get(at..).unwrap_or_default();
-        Lines { line: &[], rest, pace: BytePace::default(), at, number: 0, len: text.len() }
+    /// Returns the lines of the text that begins at an offset of a binary file.
+    pub(super) fn after(text: &'t [u8], offset: usize) -> TextLines<'t> {
+        let rest = text.get(offset..).unwrap_or_default();
+        TextLines { line: &[], rest, pace: ByteCheckpointer::default(), offset, number: 0, len: text.len() }
     }
 
-    /// Goes on to the next line, if there is one.
+    /// Moves to the next line, and returns it.
     pub(super) fn next(&mut self) -> Option<&'t [u8]> {
         if self.rest.is_empty() {
             self.line = &[];
             return None;
         }
         self.pace.left(self.rest.len());
-        self.at = self.len - self.rest.len();
+        self.offset = self.len - self.rest.len();
         self.number += 1;
         let end = self.rest.iter().position(|&b| b == b'\n');
         let (line, rest) = self.rest.split_at(end.unwrap_or(self.rest.len()));
@@ -215,7 +218,7 @@ impl<'t> Lines<'t> {
         Some(self.line)
     }
 
-    /// Goes on to the next line that is neither blank nor a comment.
+    /// Moves to the next line that is neither blank nor a comment, and returns it.
     pub(super) fn next_content(&mut self) -> Option<&'t [u8]> {
         while let Some(line) = self.next() {
             if !is_blank_or_comment(line) {
@@ -225,15 +228,15 @@ impl<'t> Lines<'t> {
         None
     }
 
-    /// An error with the place of the current line.
+    /// Adds the number and the offset of the current line to an error.
     pub(super) fn place(&self, error: Error) -> Error {
         let number = self.number;
-        error.in_record(|| format!("line {number}")).at(self.at)
+        error.in_record(|| format!("line {number}")).at(self.offset)
     }
 
-    /// An error about the current line, with what it says.
-    pub(super) fn error(&self, what: &str) -> Error {
-        self.place(Error::malformed(format!("{} {what}", super::quoted(self.line))))
+    /// Returns an error about the current line, which quotes the line.
+    pub(super) fn error(&self, problem: &str) -> Error {
+        self.place(Error::malformed(format!("{} {problem}", super::quoted(self.line))))
     }
 }
 
@@ -241,7 +244,7 @@ pub(super) fn is_blank_or_comment(line: &[u8]) -> bool {
     matches!(trim(line).first(), None | Some(b'#'))
 }
 
-/// What is left without the spaces of Unicode at both ends, as pprof trims; a byte that is no UTF-8 is none of them.
+/// Trims Unicode white space at both ends, as in pprof. A byte that is not valid UTF-8 is not white space.
 pub(super) fn trim(text: &[u8]) -> &[u8] {
     let first = text.utf8_chunks().next().map_or("", |chunk| chunk.valid());
     let text = &text[first.len() - first.trim_start().len()..];
@@ -266,17 +269,17 @@ impl Pattern {
     }
 }
 
-/// What a group matched; nothing if it did not take part.
+/// Returns the text that a group matched, or an empty text if it did not match.
 pub(super) fn group<'t>(captures: &Captures<'t>, i: usize) -> &'t [u8] {
     captures.get(i).map_or(&[], |m| m.as_bytes())
 }
 
-/// A decimal number; `None` if it does not fit or is none.
+/// Parses a decimal number. Returns `None` if it is not a number or does not fit.
 pub(super) fn decimal(text: &[u8]) -> Option<i64> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }
 
-/// A number as programming languages write it, decimal or with `0x`.
+/// Parses a decimal number, or a hexadecimal number with `0x`.
 pub(super) fn literal(text: &[u8]) -> Option<i64> {
     let text = std::str::from_utf8(text).ok()?;
     match text.strip_prefix("0x") {
@@ -285,12 +288,12 @@ pub(super) fn literal(text: &[u8]) -> Option<i64> {
     }
 }
 
-/// Appends every `0x...` of a text (digits in lower case, as the profilers write them), each less `less`, since what
-/// they write are the addresses that calls return to. False if one has more than 64 bits.
+/// Appends every `0x...` of a text, with lower-case digits as the profilers write them. Subtracts `less` from each
+/// address, because profilers write return addresses. Returns false if an address has more than 64 bits.
 pub(super) fn addresses(text: &[u8], less: u64, out: &mut Vec<u64>) -> bool {
     let mut rest = text;
-    while let Some(at) = rest.iter().position(|&b| b == b'0') {
-        rest = &rest[at + 1..];
+    while let Some(zero) = rest.iter().position(|&b| b == b'0') {
+        rest = &rest[zero + 1..];
         let Some(digits) = rest.strip_prefix(b"x") else { continue };
         let n = digits.iter().take_while(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f')).count();
         if n == 0 {
@@ -304,19 +307,19 @@ pub(super) fn addresses(text: &[u8], less: u64, out: &mut Vec<u64>) -> bool {
     true
 }
 
-/// What follows an `@`: the part that can be addresses.
+/// Returns the beginning of a text that consists of addresses. The text follows an `@`.
 pub(super) fn address_part(text: &[u8]) -> &[u8] {
     let n = text.iter().take_while(|b| matches!(b, b' ' | b'x' | b'0'..=b'9' | b'a'..=b'f')).count();
     &text[..n]
 }
 
-/// The objects and bytes that a sample of them stands for: an allocation of S bytes is sampled with the probability
-/// 1 - e^(-S/rate). `None` if that is more than an int64 holds.
+/// Scales a sampled number of objects and bytes up to the estimated total. An allocation of S bytes is sampled with the
+/// probability 1 - e^(-S/rate). Returns `None` if a result does not fit in an int64.
 pub(super) fn unsample(count: i64, size: i64, rate: i64) -> Option<(i64, i64)> {
     if count == 0 || size == 0 {
         return Some((0, 0));
     }
-    // Each was sampled, or it is not known how often.
+    // Every allocation was sampled, or the rate is unknown.
     if rate <= 1 {
         return Some((count, size));
     }
@@ -325,13 +328,13 @@ pub(super) fn unsample(count: i64, size: i64, rate: i64) -> Option<(i64, i64)> {
     Some((whole(count as f64 * scale)?, whole(size as f64 * scale)?))
 }
 
-/// A number without its fraction, if it fits.
+/// Truncates a number to an integer. Returns `None` if it does not fit.
 pub(super) fn whole(v: f64) -> Option<i64> {
-    // 2^63 itself is a float, and does not fit.
+    // 2^63 is a valid float, but does not fit in an int64.
     (v.abs() < 9_223_372_036_854_775_808.0).then_some(v as i64)
 }
 
-/// Says which frames of the profilers themselves are to be dropped once they have names, as pprof.
+/// Sets the patterns for the profilers' own frames, which are dropped once frames have names, as in pprof.
 fn set_uninteresting(builder: &mut ProfileBuilder, types: &[(String, String)]) {
     let has = |kind: &str| types.iter().any(|t| t.0 == kind);
     let (drop, keep) = match () {
@@ -343,7 +346,7 @@ fn set_uninteresting(builder: &mut ProfileBuilder, types: &[(String, String)]) {
     (builder.header().drop_frames, builder.header().keep_frames) = (drop, keep);
 }
 
-/// Functions that allocate: of POSIX, tcmalloc, macOS, Go, C++.
+/// Functions that allocate, of POSIX, tcmalloc, macOS, Go and C++.
 #[rustfmt::skip]
 const ALLOCATORS: &[&str] = &[
     "calloc", "cfree", "malloc", "free", "memalign", "do_memalign", "(__)?posix_memalign", "pvalloc", "valloc", "realloc",
@@ -359,7 +362,7 @@ const ALLOCATORS: &[&str] = &[
     r"operator new(\[\])?", "simple_alloc::allocate",
 ];
 
-/// Go's functions that may lie between others.
+/// Functions of Go's runtime that are kept although they match the pattern of dropped frames.
 const GO_ENTRIES: &[&str] = &[r"runtime\.panic", r"runtime\.reflectcall", r"runtime\.call[0-9]*"];
 
 const SIGNAL_HANDLERS: &[&str] = &[
@@ -386,9 +389,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_end_in_either_way_and_have_places() {
-        assert_eq!(Lines::new(b"\xef\xbb\xbfa\n").next(), Some(&b"a"[..]));
-        let mut lines = Lines::new(b"a\r\n\n# c\nb");
+    fn both_line_ends_work_and_errors_have_offsets() {
+        assert_eq!(TextLines::new(b"\xef\xbb\xbfa\n").next(), Some(&b"a"[..]));
+        let mut lines = TextLines::new(b"a\r\n\n# c\nb");
         assert_eq!(lines.next_content(), Some(&b"a"[..]));
         assert_eq!(lines.next_content(), Some(&b"b"[..]));
         let error = lines.error("is wrong");
@@ -397,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn spaces_of_unicode_are_trimmed() {
+    fn unicode_white_space_is_trimmed() {
         for (text, expected) in [
             (&b" \t\x0b a\x0bb \x0c\r"[..], &b"a\x0bb"[..]),
             ("\u{85}\u{a0}é\u{2003}".as_bytes(), "é".as_bytes()),
@@ -411,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_are_found_anywhere() {
+    fn addresses_are_parsed_anywhere_in_a_text() {
         let all = |text: &str, less| {
             let mut out = Vec::new();
             addresses(text.as_bytes(), less, &mut out).then_some(out)
@@ -429,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn sampling_is_undone() {
+    fn sampled_values_are_scaled_up() {
         // By hand: 1 / (1 - e^(-1024 / 524288)) is 512.5.
         assert_eq!(unsample(1, 1024, 524_288), Some((512, 524_800)));
         assert_eq!(unsample(7, 0, 524_288), Some((0, 0)));

@@ -1,4 +1,4 @@
-//! What Go writes into comments beside its stacks, and pprof passes over: names of addresses, and labels.
+//! Names of addresses, and labels, which Go writes as comments next to its stacks. pprof ignores them.
 //!
 //! ```text
 //! 2 @ 0x43a9c5 0x4e0cc5
@@ -6,15 +6,16 @@
 //! #    0x4e0cc4    main.wait+0x24    /src/main.go:12
 //! ```
 //!
-//! The addresses are those of the calls, so one less than in the stack. Go leaves out the runtime's functions at the
-//! leaf, and `runtime.goexit` at the root; what is not named is one of these. (`printStackRecord` in Go's runtime/pprof.)
+//! These addresses are addresses of calls, so they are one less than in the stack. Go omits the runtime's functions at
+//! the leaf, and `runtime.goexit` at the root, so an address without a name must be one of these. The source is
+//! `printStackRecord` in Go's runtime/pprof.
 
 use std::collections::BTreeMap;
 
-use super::{Lines, Pattern, decimal, group};
+use super::{Pattern, TextLines, decimal, group};
 use crate::random::HashMap;
 
-/// What is at an address.
+/// The function, file and line of an address.
 #[derive(Clone, Copy)]
 pub struct Name<'t> {
     pub function: &'t [u8],
@@ -29,11 +30,12 @@ const LEFT_OUT: &[u8] = b"runtime.(unnamed)";
 
 /// The names in a text.
 #[derive(Default)]
-pub struct Names<'t>(HashMap<u64, Name<'t>>);
+pub struct AddressNames<'t>(HashMap<u64, Name<'t>>);
 
-impl<'t> Names<'t> {
-    /// What is at an address, which is the root of a stack or not; `None` if there are no names, or Go had none either.
-    pub fn at(&self, address: u64, is_root: bool) -> Option<Name<'t>> {
+impl<'t> AddressNames<'t> {
+    /// Returns the name of an address, which may be the root of a stack. Returns `None` for files without names, and for
+    /// addresses that Go could not name.
+    pub fn find(&self, address: u64, is_root: bool) -> Option<Name<'t>> {
         if self.0.is_empty() {
             return None;
         }
@@ -42,34 +44,34 @@ impl<'t> Names<'t> {
     }
 }
 
-/// The names that are in the lines from the next one on.
-pub fn read(mut lines: Lines<'_>) -> Names<'_> {
+/// Reads the names in all lines after the current one.
+pub fn read(mut lines: TextLines<'_>) -> AddressNames<'_> {
     let mut names = HashMap::default();
     while let Some(line) = lines.next() {
         if !line.starts_with(b"#\t0x") {
             continue;
         }
         let hex = |text| std::str::from_utf8(text).ok().and_then(|a| u64::from_str_radix(a, 16).ok());
-        let Some(found) = NAME.captures(line) else {
-            // An address alone has no name.
+        let Some(comment) = NAME.captures(line) else {
+            // A comment with only an address means that Go had no name for it.
             if let Some(address) = hex(&line[4..]) {
                 names.entry(address).or_insert(Name { function: b"", file: b"", line: 0 });
             }
             continue;
         };
-        let address = hex(group(&found, 1));
-        if let Some((address, line)) = address.zip(decimal(group(&found, 4))) {
-            let (function, file) = (group(&found, 2), group(&found, 3));
+        let address = hex(group(&comment, 1));
+        if let Some((address, line)) = address.zip(decimal(group(&comment, 4))) {
+            let (function, file) = (group(&comment, 2), group(&comment, 3));
             names.entry(address).or_insert(Name { function, file, line });
         }
     }
-    Names(names)
+    AddressNames(names)
 }
 
-/// The labels of a sample, from the line after it.
-pub fn labels(mut lines: Lines<'_>) -> Vec<(String, String)> {
+/// Reads the labels of a sample from the line after it.
+pub fn labels(mut lines: TextLines<'_>) -> Vec<(String, String)> {
     let labels = lines.next().and_then(|line| line.strip_prefix(b"# labels: "));
-    // Go quotes as JSON does, but for what no label should have.
+    // Go's quoting matches JSON except for characters that labels should not contain.
     let labels = labels.and_then(|text| serde_json::from_slice::<BTreeMap<String, String>>(text).ok());
     labels.into_iter().flatten().collect()
 }

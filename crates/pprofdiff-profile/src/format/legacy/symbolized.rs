@@ -1,4 +1,5 @@
-//! Text profiles with the names of their addresses in front, as `pprof --raw` of gperftools and php-memprof write them:
+//! Text profiles that begin with the names of their addresses, as `pprof --raw` of gperftools and php-memprof write
+//! them:
 //!
 //! ```text
 //! --- symbol
@@ -10,16 +11,16 @@
 //! heap profile:      1:     1024 [      1:     1024] @ heapprofile
 //! ```
 //!
-//! The profile that follows is read as if it were alone, and its locations get the names. Inlined functions are separated
-//! by `--`, the caller first. gperftools names the call, one byte before the return address that the stack has, and for the
-//! leaf the address itself; php-memprof numbers functions from 1 and names these numbers. So a name may be at the
-//! address of the stack or one below it, and the former comes first.
+//! The profile after the names is read as usual, and its locations get the names. Inlined functions are separated by
+//! `--`, the caller first. gperftools names the address of a call, one byte before the return address in the stack, and
+//! for the leaf the address itself. php-memprof numbers functions from 1, and names these numbers. A name may therefore
+//! belong to the address in the stack, which is tried first, or to the address one below it.
 //!
-//! CPU profiles with names are not read. Their numbers of functions, as php-memprof once wrote them, cannot be told from the
-//! addresses of calls.
+//! CPU profiles with names are not supported. Old versions of php-memprof wrote function numbers in them, which cannot
+//! be distinguished from addresses of calls.
 
 use super::super::{HEAD, InputFormat};
-use super::{CONTENTION, HEAP, Lines};
+use super::{CONTENTION, HEAP, TextLines};
 use crate::error::{Error, ErrorKind, Result};
 use crate::profile::{FoundLine, LoadOptions, Profile, Symbolizer, Text};
 use crate::random::HashMap;
@@ -29,19 +30,19 @@ pub(in crate::format) const SYMBOLIZED: InputFormat = InputFormat {
     about: "a heap profile as text with names in front, of pprof --raw or php-memprof",
     has_times: false,
     has_events: false,
-    recognises: |head| Lines::new(head).next() == Some(BEGIN),
+    recognises: |head| TextLines::new(head).next() == Some(BEGIN),
     read,
 };
 
 const BEGIN: &[u8] = b"--- symbol";
 
-/// The formats that may follow the names.
+/// The formats of profiles that may follow the names.
 const PROFILES: [InputFormat; 2] = [HEAP, CONTENTION];
 
 fn read(name: &str, text: Vec<u8>, options: &LoadOptions) -> Result<Profile> {
-    let mut lines = Lines::new(&text);
+    let mut lines = TextLines::new(&text);
     let names = read_names(&mut lines)?;
-    // The kind of profile is in a line of its own, which some writers omit.
+    // The kind of profile is on a line of its own, which some writers omit.
     let mut rest = lines.clone();
     if rest.next().is_some_and(|line| line.starts_with(b"--- ")) {
         lines = rest;
@@ -49,20 +50,20 @@ fn read(name: &str, text: Vec<u8>, options: &LoadOptions) -> Result<Profile> {
     let profile = lines.rest;
     let head = &profile[..profile.len().min(HEAD)];
     let Some(format) = PROFILES.iter().find(|format| (format.recognises)(head)) else {
-        let detail = "the profile after its names is no heap or contention profile as text; read it without the names, and \
-                      name the program with --binary";
+        let detail = "the profile after its names is not a heap or contention profile as text; read it without the names, \
+                      and name the program with --binary";
         return Err(lines.place(Error::new(ErrorKind::OtherFormat, detail)));
     };
-    let (before, part) = (text.len() - profile.len(), format!("the profile after line {}", lines.number));
+    let (names_size, part) = (text.len() - profile.len(), format!("the profile after line {}", lines.number));
     let profile = format.read(name, profile.to_vec(), options).map_err(|e| {
-        let at = e.offset().map(|at| at as usize + before);
-        e.of_part(Some(&part), at)
+        let offset = e.offset().map(|offset| offset as usize + names_size);
+        e.of_part(Some(&part), offset)
     })?;
     add_names(profile, &names, options.inflated_limit)
 }
 
-/// Reads the addresses and their names, up to and including the line that ends them.
-fn read_names<'t>(lines: &mut Lines<'t>) -> Result<HashMap<u64, &'t [u8]>> {
+/// Reads the addresses and their names, up to and including the line after them.
+fn read_names<'t>(lines: &mut TextLines<'t>) -> Result<HashMap<u64, &'t [u8]>> {
     if lines.next() != Some(BEGIN) {
         return Err(lines.error("is not \"--- symbol\", which begins the names of addresses"));
     }
@@ -77,17 +78,17 @@ fn read_names<'t>(lines: &mut Lines<'t>) -> Result<HashMap<u64, &'t [u8]>> {
         let address = address.ok_or_else(|| lines.error("has no address of 64 bits"))?;
         names.entry(address).or_insert(named[end..].trim_ascii());
     }
-    Err(Error::malformed("the names of its addresses do not end in a line ---"))
+    Err(Error::malformed("the names of its addresses do not end with a line ---"))
 }
 
 fn add_names(profile: Profile, names: &HashMap<u64, &[u8]>, limit: u64) -> Result<Profile> {
-    // Texts are known by a number each.
+    // The symbolizer identifies texts by number.
     let mut numbers: HashMap<&[u8], u32> = HashMap::default();
     let mut symbolizer = Symbolizer::default();
     for location in 0..profile.locations().len() as u32 {
         let address = profile.locations().address[location as usize];
-        let found = address.checked_add(1).and_then(|next| names.get(&next)).or_else(|| names.get(&address));
-        let Some(functions) = found else { continue };
+        let functions = address.checked_add(1).and_then(|next| names.get(&next)).or_else(|| names.get(&address));
+        let Some(functions) = functions else { continue };
         let mut lines = Vec::new();
         let mut rest = Some(*functions);
         while let Some(text) = rest {
@@ -120,11 +121,11 @@ mod tests {
     }
 
     #[test]
-    fn addresses_have_the_names_in_front() {
+    fn locations_get_the_names_before_the_profile() {
         for (names, stack, expected) in [
-            // Numbers of functions, as php-memprof has them.
+            // php-memprof names function numbers.
             ("0x0000000000000001 main\n0x0000000000000002 load", "0x2 0x1", "main|load"),
-            // Of gperftools, the leaf's address and those of calls, with inlined functions.
+            // gperftools names the leaf's address and the addresses of calls, with inlined functions.
             (
                 "0x401000 take\n0x401fff f(int, char*)--g--\n0x402fff main",
                 "0x401000 0x402000 0x403000",
@@ -141,21 +142,21 @@ mod tests {
     }
 
     #[test]
-    fn errors_name_the_place() {
+    fn errors_have_the_line_and_the_offset() {
         let names = "--- symbol\n0x1 f\n---\n";
-        for (text, words, at) in [
+        for (text, words, offset) in [
             ("--- symbol\n0x1 f\n".to_owned(), "do not end", None),
             (
                 "--- symbol\n0x11111111111111111 f\n---\n".to_owned(),
                 "line 2: \"0x11111111111111111 f\" has no address",
                 Some(11),
             ),
-            (format!("{names}--- profile\n\0\0\0\0"), "is no heap or contention profile", Some(21)),
-            (format!("{names}{HEAP_OF_ONE} 0x1\nx\n"), "is no sample of a heap profile", Some(92)),
+            (format!("{names}--- profile\n\0\0\0\0"), "is not a heap or contention profile", Some(21)),
+            (format!("{names}{HEAP_OF_ONE} 0x1\nx\n"), "is not a sample of a heap profile", Some(92)),
         ] {
             let error = load(&text).unwrap_err();
             assert!(error.to_string().contains(words), "{text}: {error}");
-            assert_eq!(error.offset(), at, "{text}: {error}");
+            assert_eq!(error.offset(), offset, "{text}: {error}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Stacks of all threads as text, of gperftools' `threadz`:
+//! Stacks of all threads as text, from gperftools' `threadz`:
 //!
 //! ```text
 //! --- threadz 1 ---
@@ -11,7 +11,7 @@
 //! ```
 
 use super::super::InputFormat;
-use super::{Head, Lines, Pattern, Sink, Stack, addresses, maps, trim};
+use super::{AddressStack, LegacyHead, Pattern, Sink, TextLines, addresses, maps, trim};
 use crate::error::Result;
 
 pub(in crate::format) const THREADS: InputFormat = InputFormat {
@@ -20,18 +20,19 @@ pub(in crate::format) const THREADS: InputFormat = InputFormat {
     has_times: false,
     has_events: false,
     recognises: |head| {
-        let line = Lines::new(head).next_content().unwrap_or_default();
+        let line = TextLines::new(head).next_content().unwrap_or_default();
         START.is_match(line) || THREAD.is_match(line)
     },
     read: |name, text, _| {
-        let mut lines = Lines::new(&text);
+        let mut lines = TextLines::new(&text);
         let line = lines.next_content().unwrap_or_default();
         if START.is_match(line) {
             while lines.next().is_some_and(|line| !maps::begin_after(line) && !line.starts_with(b"-")) {}
         } else if !THREAD.is_match(line) {
-            return Err(lines.error("is no header, such as --- threadz 1 ---"));
+            return Err(lines.error("is not a header, such as --- threadz 1 ---"));
         }
-        let head = Head { leaf_may_be_twice: true, ..Head::new(&[("thread", "count")], ("thread", "count"), 1) };
+        let head =
+            LegacyHead { leaf_may_be_twice: true, ..LegacyHead::new(&[("thread", "count")], ("thread", "count"), 1) };
         super::read(name, &head, lines, stacks)
     },
 };
@@ -39,12 +40,12 @@ pub(in crate::format) const THREADS: InputFormat = InputFormat {
 static START: Pattern = Pattern::new(r"(?-u)--- threadz [0-9]+ ---");
 static THREAD: Pattern = Pattern::new(r"(?-u)--- Thread ([[:xdigit:]]+) \(name: (.*)/([0-9]+)\) stack: ---");
 
-/// From the current line on. A thread without addresses is one more of the stack before.
-fn stacks(lines: &mut Lines<'_>, sink: &mut Sink<'_>) -> Result<()> {
+/// Passes the stacks from the current line on to the sink. A thread without addresses counts for the previous stack.
+fn stacks(lines: &mut TextLines<'_>, sink: &mut Sink<'_>) -> Result<()> {
     let (mut last, mut stack, mut count) = (Vec::new(), Vec::new(), 0);
     while !maps::begin_after(lines.line) && !lines.line.starts_with(b"---- no stack trace for") {
         if !THREAD.is_match(lines.line) {
-            return Err(lines.error("is no thread, such as --- Thread 7f79 (name: main/12) stack: ---"));
+            return Err(lines.error("is not a thread, such as --- Thread 7f79 (name: main/12) stack: ---"));
         }
         let same = read_stack(lines, &mut stack)?;
         if same || stack.is_empty() {
@@ -52,19 +53,22 @@ fn stacks(lines: &mut Lines<'_>, sink: &mut Sink<'_>) -> Result<()> {
             continue;
         }
         if count > 0 {
-            sink(Stack { addresses: &last, values: &[count], ..Stack::default() }).map_err(|e| lines.place(e))?;
+            sink(AddressStack { addresses: &last, values: &[count], ..AddressStack::default() })
+                .map_err(|e| lines.place(e))?;
         }
         std::mem::swap(&mut last, &mut stack);
         count = 1;
     }
     if count > 0 {
-        sink(Stack { addresses: &last, values: &[count], ..Stack::default() }).map_err(|e| lines.place(e))?;
+        sink(AddressStack { addresses: &last, values: &[count], ..AddressStack::default() })
+            .map_err(|e| lines.place(e))?;
     }
     Ok(())
 }
 
-/// Reads a thread's addresses up to the line that begins the next; true if they are said to be those of the one before.
-fn read_stack(lines: &mut Lines<'_>, stack: &mut Vec<u64>) -> Result<bool> {
+/// Reads a thread's addresses up to the next thread. Returns true if the thread has the same stack as the previous
+/// thread.
+fn read_stack(lines: &mut TextLines<'_>, stack: &mut Vec<u64>) -> Result<bool> {
     stack.clear();
     let mut same = false;
     while let Some(line) = lines.next().map(trim) {
@@ -78,7 +82,7 @@ fn read_stack(lines: &mut Lines<'_>, stack: &mut Vec<u64>) -> Result<bool> {
             return Err(lines.error("has an address of more than 64 bits"));
         }
     }
-    // All but the leaf are what calls return to.
+    // All addresses except the leaf are return addresses.
     stack.iter_mut().skip(1).for_each(|address| *address = address.wrapping_sub(1));
     Ok(same)
 }

@@ -1,18 +1,18 @@
-//! Attributes: the labels that they become, and what else they say of mappings, locations and profiles.
+//! OTLP attributes: converts them to labels, and interprets attributes of mappings, locations and profiles.
 
 use super::dictionary::{ATTRIBUTES, STRINGS};
-use super::{Message, NOTHING, each_number, fixed64};
+use super::{NOTHING, OtlpMessage, each_number, fixed64};
 use crate::error::{Error, ErrorKind, Result};
 use crate::profile::wire::{Fields, Value, for_each_int};
 use crate::profile::{Label, LabelValue, StringId, Tables};
 
-/// What an attribute is for besides being a label.
+/// The role of an attribute, in addition to being a label.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) enum Role {
+pub(super) enum AttributeRole {
     Label,
-    /// Bit of a mapping's flags.
+    /// The bit that it sets in a mapping's flags.
     Flag(u8),
-    /// The lowest is taken.
+    /// A build id, with its rank. The lowest rank is used.
     BuildId(u8),
     Folded,
     Comment,
@@ -21,36 +21,39 @@ pub(super) enum Role {
     DocUrl,
 }
 
-impl Role {
-    /// True if it is said of a whole profile.
+impl AttributeRole {
+    /// Returns true if the attribute describes a whole profile.
     pub(super) fn is_of_profiles(self) -> bool {
-        matches!(self, Role::Comment | Role::DropFrames | Role::KeepFrames | Role::DocUrl)
+        matches!(
+            self,
+            AttributeRole::Comment | AttributeRole::DropFrames | AttributeRole::KeepFrames | AttributeRole::DocUrl
+        )
     }
 
-    fn from_key(key: &[u8]) -> Role {
+    fn from_key(key: &[u8]) -> AttributeRole {
         match key {
-            b"process.executable.build_id.gnu" => Role::BuildId(0),
-            b"process.executable.build_id.go" => Role::BuildId(1),
-            b"process.executable.build_id.htlhash" => Role::BuildId(2),
-            b"pprof.mapping.has_functions" => Role::Flag(0),
-            b"pprof.mapping.has_filenames" => Role::Flag(1),
-            b"pprof.mapping.has_line_numbers" => Role::Flag(2),
-            b"pprof.mapping.has_inline_frames" => Role::Flag(3),
-            b"pprof.location.is_folded" => Role::Folded,
-            b"pprof.profile.drop_frames" => Role::DropFrames,
-            b"pprof.profile.keep_frames" => Role::KeepFrames,
-            b"pprof.profile.doc_url" => Role::DocUrl,
-            // The collector numbers comments: `pprof.profile.comment.0`.
+            b"process.executable.build_id.gnu" => AttributeRole::BuildId(0),
+            b"process.executable.build_id.go" => AttributeRole::BuildId(1),
+            b"process.executable.build_id.htlhash" => AttributeRole::BuildId(2),
+            b"pprof.mapping.has_functions" => AttributeRole::Flag(0),
+            b"pprof.mapping.has_filenames" => AttributeRole::Flag(1),
+            b"pprof.mapping.has_line_numbers" => AttributeRole::Flag(2),
+            b"pprof.mapping.has_inline_frames" => AttributeRole::Flag(3),
+            b"pprof.location.is_folded" => AttributeRole::Folded,
+            b"pprof.profile.drop_frames" => AttributeRole::DropFrames,
+            b"pprof.profile.keep_frames" => AttributeRole::KeepFrames,
+            b"pprof.profile.doc_url" => AttributeRole::DocUrl,
+            // The collector adds a number to the keys of comments: `pprof.profile.comment.0`.
             _ => match key.strip_prefix(b"pprof.profile.comment") {
-                Some([] | [b'.', ..]) => Role::Comment,
-                _ => Role::Label,
+                Some([] | [b'.', ..]) => AttributeRole::Comment,
+                _ => AttributeRole::Label,
             },
         }
     }
 }
 
-impl<'a> Message<'a> {
-    /// An attribute of the dictionary: key, value and unit, where key and unit are strings of the dictionary.
+impl<'a> OtlpMessage<'a> {
+    /// Reads an attribute of the dictionary: key, value and unit. The key and the unit are strings of the dictionary.
     pub(super) fn attribute(&mut self, mut fields: Fields<'a>) -> Result<u32> {
         let (mut key, mut unit, mut content) = (0, 0, None);
         while let Some((field, value)) = fields.next()? {
@@ -63,11 +66,11 @@ impl<'a> Message<'a> {
         }
         let (key, unit) = (self.canonical(key)?, self.canonical(unit)?);
         let label = self.label(key, content, unit)?;
-        let role = Role::from_key(self.string(key));
+        let role = AttributeRole::from_key(self.string(key));
         Ok(if label == NOTHING { 0 } else { self.attributes.number((label, role)) })
     }
 
-    /// An attribute that brings its own key.
+    /// Reads an attribute that includes its own key.
     pub(super) fn key_value(&mut self, mut fields: Fields<'a>) -> Result<Label> {
         let (mut key, mut content) = (StringId::EMPTY, None);
         while let Some((field, value)) = fields.next()? {
@@ -86,12 +89,12 @@ impl<'a> Message<'a> {
             Some(content) => self.value(content, unit)?,
             None => NOTHING.value,
         };
-        // profile.proto can't tell these from a label without a value.
+        // profile.proto cannot distinguish these values from a label without a value.
         let is_nothing = [NOTHING.value, LabelValue::Number(0, StringId::EMPTY)].contains(&value);
         Ok(if is_nothing || key == StringId::EMPTY { NOTHING } else { Label { key, value } })
     }
 
-    /// A value as a label has it.
+    /// Converts a value to the value of a label.
     fn value(&mut self, content: Fields<'a>, unit: StringId) -> Result<LabelValue> {
         let Some(last) = last_value(content)? else { return Ok(NOTHING.value) };
         Ok(match last.field {
@@ -107,18 +110,18 @@ impl<'a> Message<'a> {
         })
     }
 
-    /// Writes a value as text. What is nested deeper than people read is left out, which also bounds the recursion.
-    fn show(&self, one: &AnyValue<'a>, out: &mut String, depth: u32) -> Result<()> {
+    /// Writes a value as text. Deeply nested values are shortened to `...`, which also bounds the recursion.
+    fn show(&self, any: &AnyValue<'a>, out: &mut String, depth: u32) -> Result<()> {
         const DEPTH: u32 = 8;
-        let value = one.value;
-        match one.field {
+        let value = any.value;
+        match any.field {
             1 => self.quote(value.bytes()?, out)?,
             8 => self.quote(self.bytes(STRINGS, self.string_index(value.varint()?)?.0).0, out)?,
             2 => out.push_str(if value.varint()? != 0 { "true" } else { "false" }),
             3 => out.push_str(&value.int()?.to_string()),
-            4 => match fixed64(self.data, one.start, one.fields.offset()) {
+            4 => match fixed64(self.data, any.start, any.fields.offset()) {
                 Some(bits) => out.push_str(&format!("{:?}", f64::from_bits(bits))),
-                None => return Err(Error::malformed("a fraction is not encoded as one (wrong wire type)")),
+                None => return Err(Error::malformed("a fraction has the wrong wire type")),
             },
             7 => value.bytes()?.iter().for_each(|byte| out.push_str(&format!("{byte:02x}"))),
             _ if depth == DEPTH => {
@@ -126,16 +129,16 @@ impl<'a> Message<'a> {
                 out.push_str("...");
             }
             _ => {
-                let (begin, end) = if one.field == 5 { ('[', ']') } else { ('{', '}') };
+                let (begin, end) = if any.field == 5 { ('[', ']') } else { ('{', '}') };
                 out.push(begin);
-                let (mut items, mut separator) = (one.fields.message(value)?, "");
+                let (mut items, mut separator) = (any.fields.message(value)?, "");
                 while let Some((field, value)) = items.next()? {
                     if field != 1 {
                         continue;
                     }
                     out.push_str(std::mem::replace(&mut separator, ","));
                     let item = items.message(value)?;
-                    let item = if one.field == 5 { Some(item) } else { self.show_key(item, out)? };
+                    let item = if any.field == 5 { Some(item) } else { self.show_key(item, out)? };
                     match item.map_or(Ok(None), last_value)? {
                         Some(last) => self.show(&last, out, depth + 1)?,
                         None => out.push_str("null"),
@@ -147,7 +150,7 @@ impl<'a> Message<'a> {
         Ok(())
     }
 
-    /// Writes the key of an entry of a map, and returns its value.
+    /// Writes the key of a map entry, and returns its value.
     fn show_key(&self, mut entry: Fields<'a>, out: &mut String) -> Result<Option<Fields<'a>>> {
         let (mut key, mut content) = (&b""[..], None);
         while let Some((field, value)) = entry.next()? {
@@ -165,28 +168,28 @@ impl<'a> Message<'a> {
 
     fn quote(&self, bytes: &[u8], out: &mut String) -> Result<()> {
         if out.len() + bytes.len() > self.room {
-            let detail = "the values of attributes are too large when the strings that they refer to are put in";
+            let detail = "the values of attributes are too large when the strings that they refer to are inserted";
             return Err(Error::new(ErrorKind::Limit, detail));
         }
         out.push_str(&format!("{:?}", String::from_utf8_lossy(bytes)));
         Ok(())
     }
 
-    /// What an occurrence of attribute indices says.
-    pub(super) fn said_of(&self, value: Value<'a>, attributes: &mut Vec<u32>) -> Result<()> {
+    /// Reads a field of attribute indexes, and appends the ids of attributes that have an effect.
+    pub(super) fn read_attributes(&self, value: Value<'a>, attributes: &mut Vec<u32>) -> Result<()> {
         for_each_int(value, |v| {
             let index = self.index(ATTRIBUTES, v)?;
-            attributes.extend(self.said.get(index as usize).filter(|said| **said != 0));
+            attributes.extend(self.attribute_ids.get(index as usize).filter(|id| **id != 0));
             Ok(())
         })
     }
 
-    /// Calls `f` with the role and the label of each attribute of a record that says something.
-    pub(super) fn attributes_of(&self, record: Fields<'a>, field: u64, mut f: impl FnMut(Role, LabelValue)) {
-        // The table was checked.
+    /// Calls `f` with the role and the value of each attribute of a record that has an effect.
+    pub(super) fn attributes_of(&self, record: Fields<'a>, field: u64, mut f: impl FnMut(AttributeRole, LabelValue)) {
+        // The table was validated, so errors cannot occur.
         let _ = each_number(record, field, |v| {
-            if let Some(&said) = self.said.get(v as usize).filter(|said| **said != 0) {
-                let (label, role) = self.attributes.values[said as usize];
+            if let Some(&id) = self.attribute_ids.get(v as usize).filter(|id| **id != 0) {
+                let (label, role) = self.attributes.values[id as usize];
                 f(role, label.value);
             }
             Ok(())
@@ -198,16 +201,18 @@ impl<'a> Message<'a> {
     }
 }
 
-/// A field of a value, of which there is one of several.
+/// A field of an attribute value. A value should have exactly one field.
 struct AnyValue<'a> {
     field: u64,
     value: Value<'a>,
-    /// Where the field begins, and the fields after it.
+    /// The offset of the field.
     start: usize,
+    /// The fields after this field.
     fields: Fields<'a>,
 }
 
-/// The last field counts. Others are passed over before anything is made of them, which may be large.
+/// Returns the last field of a value, which is the field that counts. The others are skipped without decoding, because
+/// they may be large.
 fn last_value(mut fields: Fields<'_>) -> Result<Option<AnyValue<'_>>> {
     let mut last = None;
     loop {

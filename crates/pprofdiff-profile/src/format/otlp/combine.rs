@@ -1,15 +1,17 @@
-//! Files of several messages, and messages in JSON, as one message in protobuf: what the collector's file exporter writes.
+//! Combines the messages of a file, in protobuf or JSON, into one protobuf message. The collector's file exporter
+//! writes such files:
 //!
-//! - JSON, a message or one after the other, as in a file of lines;
-//! - messages behind four bytes that say how long each is, the highest first: protobuf, or either packed by itself, as the
-//!   exporter does with `compression`.
+//! - JSON: one message, or several after each other, as in a file of lines;
+//! - messages after a length prefix of four bytes, big-endian. Each message is protobuf or JSON, and may be compressed
+//!   (the exporter's option `compression`).
 //!
-//! Each message has a dictionary of its own. The tables are put behind each other, and what refers to them counts from
-//! where its own are: with the tables of `schema.rs` that is the same for JSON and protobuf. Records that are there
-//! several times are one for all who look at the profile by content.
+//! Each message has its own dictionary. Its tables are appended to the combined tables, and all indexes are moved by
+//! the size of the combined tables before it. The tables of `schema.rs` drive this in the same way for JSON and
+//! protobuf. Records that occur in several messages are not deduplicated here, because later stages compare records by
+//! content.
 //!
-//! OTLP defines the JSON: names are in lowerCamelCase, 64-bit numbers may be strings, and unknown names are ignored. A
-//! name that occurs twice in an object is an error
+//! The OTLP specification defines the JSON encoding: names are in lowerCamelCase, 64-bit numbers may be strings, and
+//! unknown names are ignored. A name that occurs twice in an object is an error
 //! (<https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding>).
 
 #[cfg(test)]
@@ -17,22 +19,23 @@ mod tests;
 
 use super::dictionary::TABLES;
 use super::recognise::{is_json, length_of};
-use super::schema::{ANY_VALUE, DICTIONARY, Field, Kind, PROFILE, PROFILE_1_8, RESOURCE_PROFILES};
-use super::{BEFORE, CURRENT, Message, Numbering, fixed64};
+use super::schema::{ANY_VALUE, DICTIONARY, FieldKind, FieldSchema, PROFILE, PROFILE_1_8, RESOURCE_PROFILES};
+use super::{BEFORE, CURRENT, Numbering, OtlpMessage, fixed64};
 use crate::base64;
+use crate::cancellation::Checkpointer;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::json::{self, Json};
 use crate::profile::wire::{Fields, Value, for_each_int, put};
 use crate::profile::{inflate_slice, is_packed};
-use crate::work::Pace;
 
-/// What is nested deeper is left out, as nobody is shown it.
+/// The maximum depth of nested messages. Deeper values are left out; they would not be displayed anyway.
 const MAX_DEPTH: usize = 40;
 
-/// The one message that a file of several, or of JSON, stands for; nothing of one that is a message itself.
+/// Returns the combined message of a file that is JSON or has several messages. Returns `None` if the file is a single
+/// protobuf message.
 ///
 /// # Errors
-/// What is wrong with a message, with its number; more than `limit` bytes when they are unpacked.
+/// A message is invalid (the error has its number), or the uncompressed messages exceed `limit` bytes.
 pub(super) fn combine(data: &[u8], named: Option<Numbering>, limit: u64) -> Result<Option<Vec<u8>>> {
     let mut combined = Combined::default();
     let mut number = 0;
@@ -40,8 +43,8 @@ pub(super) fn combine(data: &[u8], named: Option<Numbering>, limit: u64) -> Resu
         let mut json = Json::new(data);
         while json.end().is_err() {
             combined.add_json(&mut json).map_err(|e| {
-                let at = e.offset().map(|at| at as usize);
-                e.of_part(Some(&format!("message {number}")), at)
+                let offset = e.offset().map(|offset| offset as usize);
+                e.of_part(Some(&format!("message {number}")), offset)
             })?;
             number += 1;
         }
@@ -52,11 +55,11 @@ pub(super) fn combine(data: &[u8], named: Option<Numbering>, limit: u64) -> Resu
     }
     let (mut rest, mut size) = (data, 0);
     while let Some((length, after)) = rest.split_first_chunk::<4>() {
-        let at = data.len() - rest.len();
-        let mut one = || {
+        let begin = data.len() - rest.len();
+        let mut add_next = || {
             let length = u32::from_be_bytes(*length) as usize;
             let Some((content, after)) = after.split_at_checked(length) else {
-                let detail = format!("it should have {length} bytes, and {} are left: it was cut off", after.len());
+                let detail = format!("expected {length} bytes, but only {} are left: it was cut off", after.len());
                 return Err(Error::malformed(detail));
             };
             rest = after;
@@ -66,7 +69,7 @@ pub(super) fn combine(data: &[u8], named: Option<Numbering>, limit: u64) -> Resu
             if size > limit {
                 return Err(Error::new(
                     ErrorKind::Limit,
-                    format!("the messages are more than the limit of {limit} bytes"),
+                    format!("the messages exceed the limit of {limit} bytes in total"),
                 ));
             }
             match is_json(content) {
@@ -78,32 +81,32 @@ pub(super) fn combine(data: &[u8], named: Option<Numbering>, limit: u64) -> Resu
                 false => combined.add_message(content, named),
             }
         };
-        one().map_err(|e| e.of_part(Some(&format!("message {number}")), Some(at)))?;
+        add_next().map_err(|e| e.of_part(Some(&format!("message {number}")), Some(begin)))?;
         number += 1;
     }
     match rest {
         [] => Ok(Some(combined.finish())),
-        _ => Err(Error::malformed("it ends within the length of a message: it was cut off").at(data.len())),
+        _ => Err(Error::malformed("it ends inside the length of a message: it was cut off").at(data.len())),
     }
 }
 
-/// The records of all messages so far. Entry 0 of each table, which stands for none, is written at the end.
+/// The combined records of all messages so far. Entry 0 of each table, which means "none", is added at the end.
 #[derive(Default)]
 struct Combined {
     resources: Vec<u8>,
     tables: [Vec<u8>; TABLES.len()],
     counts: [u64; TABLES.len()],
-    pace: Pace,
+    pace: Checkpointer,
 }
 
 impl Combined {
     fn add_message(&mut self, data: &[u8], named: Option<Numbering>) -> Result<()> {
-        let message = Message::scan(data)?;
+        let message = OtlpMessage::scan(data)?;
         let numbering = if named.is_some() { named } else { message.numbering()? };
-        let own = message.tables.each_ref().map(|table| table.len() as u64);
+        let counts = message.tables.each_ref().map(|table| table.len() as u64);
         drop(message);
         let numbering = numbering.unwrap_or(CURRENT);
-        let mut moving = Moving { data, numbering, own, before: self.counts, pace: &mut self.pace };
+        let mut moving = Moving { data, numbering, counts, before: self.counts, pace: &mut self.pace };
         let mut fields = Fields::new(data, 0);
         while let Some((field, value)) = fields.next()? {
             match field {
@@ -119,7 +122,7 @@ impl Combined {
                         let Some(field) = DICTIONARY.iter().find(|field| u64::from(field.number) == number) else {
                             continue;
                         };
-                        // Entry 0 is none.
+                        // Entry 0 means "none", and is skipped.
                         let place = &mut places[number as usize];
                         if std::mem::replace(place, 1) == 1 {
                             let end = dictionary.offset();
@@ -137,24 +140,24 @@ impl Combined {
                 _ => {}
             }
         }
-        self.count(own);
+        self.count(counts);
         Ok(())
     }
 
     fn add_json(&mut self, json: &mut Json<'_>) -> Result<()> {
         let [resources, dictionary] = json.members(["resourceProfiles", "dictionary"])?;
-        let mut own = [0; TABLES.len()];
+        let mut counts = [0; TABLES.len()];
         if let Some(mut dictionary) = dictionary {
             let mut object = dictionary.object()?;
             while let Some(field) = next_field(&mut dictionary, &mut object, &DICTIONARY)? {
                 let mut array = dictionary.array()?;
                 while dictionary.element(&mut array)? {
                     dictionary.skip()?;
-                    own[field.number as usize] += 1;
+                    counts[field.number as usize] += 1;
                 }
             }
         }
-        let mut moving = Moving { data: &[], numbering: CURRENT, own, before: self.counts, pace: &mut self.pace };
+        let mut moving = Moving { data: &[], numbering: CURRENT, counts, before: self.counts, pace: &mut self.pace };
         if let Some(mut dictionary) = dictionary {
             let mut object = dictionary.object()?;
             while let Some(field) = next_field(&mut dictionary, &mut object, &DICTIONARY)? {
@@ -178,13 +181,13 @@ impl Combined {
                 nested(&mut self.resources, 1, |out| moving.object(&mut resources, &RESOURCE_PROFILES, 0, out))?;
             }
         }
-        self.count(own);
+        self.count(counts);
         Ok(())
     }
 
-    fn count(&mut self, own: [u64; TABLES.len()]) {
-        for (count, own) in self.counts.iter_mut().zip(own) {
-            *count += own.saturating_sub(1);
+    fn count(&mut self, counts: [u64; TABLES.len()]) {
+        for (count, added) in self.counts.iter_mut().zip(counts) {
+            *count += added.saturating_sub(1);
         }
     }
 
@@ -196,27 +199,27 @@ impl Combined {
                 dictionary.extend_from_slice(&table);
             }
         }
-        let mut made = self.resources;
-        put::bytes(&mut made, 2, &dictionary);
-        made
+        let mut message = self.resources;
+        put::bytes(&mut message, 2, &dictionary);
+        message
     }
 }
 
-/// Reads the name of the next known field that is not `null`, and stops before its value. A field may use either of its
-/// two names, but only once, as in protobuf's JSON mapping.
+/// Reads the name of the next known field with a value other than `null`, and stops before its value. A field may use
+/// either of its two names, but only once, as in protobuf's JSON mapping.
 fn next_field(
     json: &mut Json<'_>,
-    object: &mut json::Opened,
-    schema: &'static [Field],
-) -> Result<Option<&'static Field>> {
-    while let Some((at, key)) = json.key_with_place(object)? {
+    object: &mut json::JsonScope,
+    schema: &'static [FieldSchema],
+) -> Result<Option<&'static FieldSchema>> {
+    while let Some((offset, key)) = json.key_with_place(object)? {
         let key = key.bytes();
-        let is_named = |field: &Field| [field.name, field.old_name].iter().any(|name| *name.as_bytes() == *key);
+        let is_named = |field: &FieldSchema| [field.name, field.old_name].iter().any(|name| *name.as_bytes() == *key);
         let Some(number) = schema.iter().position(is_named) else {
             json.skip()?;
             continue;
         };
-        object.mark(number, schema[number].name).map_err(|e| e.at(at))?;
+        object.mark(number, schema[number].name).map_err(|e| e.at(offset))?;
         if !json.null() {
             return Ok(Some(&schema[number]));
         }
@@ -224,7 +227,7 @@ fn next_field(
     Ok(None)
 }
 
-/// Writes a field of which the length is known afterwards.
+/// Writes a field with the output of `write`, and inserts its length afterwards.
 fn nested(out: &mut Vec<u8>, number: u32, write: impl FnOnce(&mut Vec<u8>) -> Result<()>) -> Result<()> {
     put::varint(out, u64::from(number << 3 | 2));
     let begin = out.len();
@@ -245,35 +248,43 @@ fn put_fixed(out: &mut Vec<u8>, number: u32, value: u64) {
     out.extend_from_slice(&value.to_le_bytes());
 }
 
-/// A message on its way into the one of all.
+/// A message that is being added to the combined message.
 struct Moving<'a> {
-    /// In protobuf.
+    /// The message in protobuf. Empty for JSON.
     data: &'a [u8],
     numbering: Numbering,
-    /// How many records its tables have, entry 0 with them, and those of the messages before without.
-    own: [u64; TABLES.len()],
+    /// The number of records in each of its tables, including entry 0.
+    counts: [u64; TABLES.len()],
+    /// The number of records in each combined table before this message, without entry 0.
     before: [u64; TABLES.len()],
-    pace: &'a mut Pace,
+    pace: &'a mut Checkpointer,
 }
 
 impl Moving<'_> {
     fn index(&self, table: usize, index: u64) -> Result<u64> {
         match index {
             0 => Ok(0),
-            index if index < self.own[table] => Ok(self.before[table] + index),
+            index if index < self.counts[table] => Ok(self.before[table] + index),
             index => {
-                let (what, n) = (TABLES[table], self.own[table]);
-                Err(Error::malformed(format!("it refers to {what} {}, and there are {n}", index as i64)))
+                let (table_name, n) = (TABLES[table], self.counts[table]);
+                Err(Error::malformed(format!("it refers to {table_name} {}, but there are {n}", index as i64)))
             }
         }
     }
 
-    fn message(&mut self, mut fields: Fields<'_>, schema: &[Field], depth: usize, out: &mut Vec<u8>) -> Result<()> {
+    fn message(
+        &mut self,
+        mut fields: Fields<'_>,
+        schema: &[FieldSchema],
+        depth: usize,
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
         self.pace.step(1);
         loop {
             let start = fields.offset();
             let Some((number, value)) = fields.next()? else { return Ok(()) };
-            let number_of = |field: &Field| if self.numbering == BEFORE { field.before } else { field.number };
+            let number_of =
+                |field: &FieldSchema| if self.numbering == BEFORE { field.old_number } else { field.number };
             if let Some(field) = schema.iter().find(|field| u64::from(number_of(field)) == number) {
                 let end = fields.offset();
                 self.field(field, value, &fields, start..end, depth, out)?;
@@ -281,10 +292,10 @@ impl Moving<'_> {
         }
     }
 
-    /// Writes a field's value, which is there from one byte to another.
+    /// Writes the value of a field. `bytes` is the range of the field in the message.
     fn field(
         &mut self,
-        field: &Field,
+        field: &FieldSchema,
         value: Value<'_>,
         fields: &Fields<'_>,
         bytes: std::ops::Range<usize>,
@@ -293,26 +304,26 @@ impl Moving<'_> {
     ) -> Result<()> {
         let number = field.number;
         match field.kind {
-            Kind::Index(table) => for_each_int(value, |index| {
+            FieldKind::Index(table) => for_each_int(value, |index| {
                 put_int(out, number, self.index(table, index)?);
                 Ok(())
             })?,
-            Kind::Int | Kind::Flag => for_each_int(value, |v| {
+            FieldKind::Int | FieldKind::Flag => for_each_int(value, |v| {
                 put_int(out, number, v);
                 Ok(())
             })?,
-            Kind::Fixed | Kind::Double => match (value, fixed64(self.data, bytes.start, bytes.end)) {
+            FieldKind::Fixed | FieldKind::Double => match (value, fixed64(self.data, bytes.start, bytes.end)) {
                 (Value::Bytes(packed), _) if packed.len() % 8 == 0 => put::bytes(out, number, packed),
                 (_, Some(v)) => put_fixed(out, number, v),
-                _ => return Err(Error::malformed("it is no number of 64 bits").at(bytes.start)),
+                _ => return Err(Error::malformed("expected a number of 64 bits").at(bytes.start)),
             },
-            Kind::Text | Kind::Bytes => put::bytes(out, number, value.bytes()?),
-            Kind::Message(_) | Kind::Profile if depth == MAX_DEPTH => {}
-            Kind::Message(schema) => {
+            FieldKind::Text | FieldKind::Bytes => put::bytes(out, number, value.bytes()?),
+            FieldKind::Message(_) | FieldKind::Profile if depth == MAX_DEPTH => {}
+            FieldKind::Message(schema) => {
                 let content = fields.message(value)?;
                 nested(out, number, |out| self.message(content, schema, depth + 1, out))?;
             }
-            Kind::Profile => {
+            FieldKind::Profile => {
                 let content = fields.message(value)?;
                 let is_1_8 = self.numbering == BEFORE && is_1_8(content.clone())?;
                 let schema = if is_1_8 { &PROFILE_1_8 } else { &PROFILE };
@@ -322,13 +333,19 @@ impl Moving<'_> {
         Ok(())
     }
 
-    fn object(&mut self, json: &mut Json<'_>, schema: &'static [Field], depth: usize, out: &mut Vec<u8>) -> Result<()> {
+    fn object(
+        &mut self,
+        json: &mut Json<'_>,
+        schema: &'static [FieldSchema],
+        depth: usize,
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
         self.pace.step(1);
         let (begin, mut n_fields) = (json.offset(), 0);
         let mut object = json.object()?;
         while let Some(field) = next_field(json, &mut object, schema)? {
             n_fields += 1;
-            if json.kind()? == json::Kind::Array {
+            if json.kind()? == json::JsonKind::Array {
                 let mut array = json.array()?;
                 while json.element(&mut array)? {
                     self.json(field, json, depth, out)?;
@@ -338,43 +355,43 @@ impl Moving<'_> {
             }
         }
         if n_fields > 1 && std::ptr::eq(schema, &raw const ANY_VALUE) {
-            return Err(Error::malformed("a value has several types; keep one").at(begin));
+            return Err(Error::malformed("a value has several types; keep only one").at(begin));
         }
         Ok(())
     }
 
-    /// Writes a value of JSON as a field.
-    fn json(&mut self, field: &Field, json: &mut Json<'_>, depth: usize, out: &mut Vec<u8>) -> Result<()> {
+    /// Writes a JSON value as a field.
+    fn json(&mut self, field: &FieldSchema, json: &mut Json<'_>, depth: usize, out: &mut Vec<u8>) -> Result<()> {
         let number = field.number;
         match field.kind {
-            Kind::Index(table) => {
-                let at = json.offset();
+            FieldKind::Index(table) => {
+                let begin = json.offset();
                 let index = integer(json)?;
-                put_int(out, number, self.index(table, index).map_err(|e| e.at(at))?);
+                put_int(out, number, self.index(table, index).map_err(|e| e.at(begin))?);
             }
-            Kind::Int => put_int(out, number, integer(json)?),
-            Kind::Flag => put_int(out, number, u64::from(json.flag()?)),
-            Kind::Fixed => put_fixed(out, number, integer(json)?),
-            Kind::Double => put_fixed(out, number, double(json)?.to_bits()),
-            Kind::Text => put::bytes(out, number, &json.string()?.bytes()),
-            Kind::Bytes => {
-                let at = json.offset();
+            FieldKind::Int => put_int(out, number, integer(json)?),
+            FieldKind::Flag => put_int(out, number, u64::from(json.flag()?)),
+            FieldKind::Fixed => put_fixed(out, number, integer(json)?),
+            FieldKind::Double => put_fixed(out, number, double(json)?.to_bits()),
+            FieldKind::Text => put::bytes(out, number, &json.string()?.bytes()),
+            FieldKind::Bytes => {
+                let begin = json.offset();
                 let bytes = base64::decode(&json.string()?.bytes());
                 put::bytes(
                     out,
                     number,
-                    &bytes.ok_or_else(|| Error::malformed("these bytes are not in base64").at(at))?,
+                    &bytes.ok_or_else(|| Error::malformed("these bytes are not in base64").at(begin))?,
                 );
             }
-            Kind::Message(_) | Kind::Profile if depth == MAX_DEPTH => json.skip()?,
-            Kind::Message(schema) => nested(out, number, |out| self.object(json, schema, depth + 1, out))?,
-            Kind::Profile => nested(out, number, |out| self.object(json, &PROFILE, depth + 1, out))?,
+            FieldKind::Message(_) | FieldKind::Profile if depth == MAX_DEPTH => json.skip()?,
+            FieldKind::Message(schema) => nested(out, number, |out| self.object(json, schema, depth + 1, out))?,
+            FieldKind::Profile => nested(out, number, |out| self.object(json, &PROFILE, depth + 1, out))?,
         }
         Ok(())
     }
 }
 
-/// True of a profile of protocol 1.8, whose fields behind 6 are one further: their types tell.
+/// Returns true for a profile of protocol 1.8. Its field numbers after 6 are one higher, which shows in their types.
 pub(super) fn is_1_8(mut profile: Fields<'_>) -> Result<bool> {
     while let Some((field, value)) = profile.next()? {
         if let (8 | 12, Value::Bytes(_)) | (9, Value::Varint(_)) = (field, value) {
@@ -384,10 +401,10 @@ pub(super) fn is_1_8(mut profile: Fields<'_>) -> Result<bool> {
     Ok(false)
 }
 
-/// A whole number, or a string of one; negative ones as protobuf has them.
+/// Reads a whole number, or a string with a whole number. Negative numbers are encoded as in protobuf.
 fn integer(json: &mut Json<'_>) -> Result<u64> {
-    let at = json.offset();
-    if json.kind()? == json::Kind::Number {
+    let begin = json.offset();
+    if json.kind()? == json::JsonKind::Number {
         let number = json.number()?;
         return match parse(number.text()) {
             Some(number) => Ok(number),
@@ -395,7 +412,7 @@ fn integer(json: &mut Json<'_>) -> Result<u64> {
         };
     }
     let text = json.string()?.bytes();
-    parse(&text).ok_or_else(|| Error::malformed("this is no whole number").at(at))
+    parse(&text).ok_or_else(|| Error::malformed("expected a whole number").at(begin))
 }
 
 fn parse(text: &[u8]) -> Option<u64> {
@@ -403,13 +420,13 @@ fn parse(text: &[u8]) -> Option<u64> {
     text.parse::<u64>().ok().or_else(|| text.parse::<i64>().ok().map(|number| number as u64))
 }
 
-/// A number, or one of the strings `NaN`, `Infinity` and `-Infinity`.
+/// Reads a number, or one of the strings `NaN`, `Infinity` and `-Infinity`.
 fn double(json: &mut Json<'_>) -> Result<f64> {
-    let at = json.offset();
+    let begin = json.offset();
     let text = match json.kind()? {
-        json::Kind::Number => json.number()?.text().to_vec(),
+        json::JsonKind::Number => json.number()?.text().to_vec(),
         _ => json.string()?.bytes().into_owned(),
     };
     let number = std::str::from_utf8(&text).ok().and_then(|text| text.parse().ok());
-    number.ok_or_else(|| Error::malformed("this is no number").at(at))
+    number.ok_or_else(|| Error::malformed("expected a number").at(begin))
 }

@@ -1,67 +1,69 @@
-//! A message as `profile.proto`: one header and one list of sample types, of what each profile says of itself.
+//! Converts an OTLP message to `profile.proto`: merges the headers and the sample types of its profiles.
 
-use super::attributes::Role;
+use super::attributes::AttributeRole;
 use super::combine::is_1_8;
 use super::dictionary::STACKS;
-use super::samples::{Cut, Samples};
-use super::{CURRENT, Message, Numbering, each_number, fixed64};
+use super::samples::{OtlpSamples, OtlpWindow};
+use super::{CURRENT, Numbering, OtlpMessage, each_number, fixed64};
 use crate::error::{Error, ErrorKind, Result};
 use crate::profile::wire::{Value, for_each_int};
 use crate::profile::{About, Header, LabelValue, LoadOptions, MessageWriter, StringId, Tables, ValueType};
 use crate::random::{HashMap, HashSet};
 
-/// Most sample types of a message: each sample has a number of each, so they cost as much as samples times types.
+/// The maximum number of sample types in a message. Each sample has a value for each type, so the output size is
+/// samples times types.
 const MAX_TYPES: usize = 64;
 
-/// A type and its unit.
-type Kind = (StringId, StringId);
+/// A sample type and its unit.
+type TypeAndUnit = (StringId, StringId);
 
-/// A profile without its samples.
+/// The fields of a profile, except its samples.
 #[derive(Default)]
-struct Head {
-    kind: Option<Kind>,
+struct ProfileHead {
+    kind: Option<TypeAndUnit>,
     time: u64,
     duration: u64,
-    period_type: Option<Kind>,
+    period_type: Option<TypeAndUnit>,
     period: i64,
     comments: Vec<StringId>,
     attributes: Vec<u32>,
 }
 
-impl Message<'_> {
-    /// The message as `profile.proto`.
+impl OtlpMessage<'_> {
+    /// Converts the message to `profile.proto`.
     pub(super) fn convert(&mut self, numbering: Option<Numbering>, options: &LoadOptions) -> Result<Vec<u8>> {
-        let given = (self.text(options.input_type.0.as_bytes()), self.text(options.input_type.1.as_bytes()));
-        let (mut types, mut about, mut samples) = (Types::default(), Abouts::default(), Samples::default());
-        let mut of_profile = Vec::with_capacity(self.profiles.len());
+        let input_type = (self.text(options.input_type.0.as_bytes()), self.text(options.input_type.1.as_bytes()));
+        let (mut types, mut about, mut samples) =
+            (OtlpTypes::default(), MergedHeader::default(), OtlpSamples::default());
+        let mut profiles = Vec::with_capacity(self.profiles.len());
         for number in 0..self.profiles.len() {
-            let record = || format!("profile {number}");
+            let name = || format!("profile {number}");
             let head =
-                self.head(number, numbering).map_err(|e| e.in_record(record).at(self.profiles[number].0 as usize))?;
+                self.head(number, numbering).map_err(|e| e.in_record(name).at(self.profiles[number].0 as usize))?;
             about.add(self, &head);
-            let said = &self.attributes.values;
-            let attributes = head.attributes.iter().filter(|&&a| !said[a as usize].1.is_of_profiles());
+            let values = &self.attributes.values;
+            let attributes = head.attributes.iter().filter(|&&a| !values[a as usize].1.is_of_profiles());
             let context: Vec<u32> = std::iter::once(self.profiles[number].1).chain(attributes.copied()).collect();
-            of_profile.push((types.number(head.kind.unwrap_or(given))?, samples.contexts.number(&context)));
+            profiles.push((types.number(head.kind.unwrap_or(input_type))?, samples.contexts.number(&context)));
         }
-        let (columns, mut header) = (types.columns(self, given)?, about.finish());
-        let mut cut = options.time.as_ref().map(|window| Cut::new(self, window, &header)).transpose()?;
-        for (number, (kind, context)) in of_profile.into_iter().enumerate() {
-            if let Some(column) = columns.of_type[kind as usize] {
-                self.add_samples(number, numbering.unwrap_or(CURRENT), column, context, cut.as_mut(), &mut samples)?;
+        let (columns, mut header) = (types.columns(self, input_type)?, about.finish());
+        let mut window = options.time.as_ref().map(|time| OtlpWindow::new(self, time, &header)).transpose()?;
+        for (number, (kind, context)) in profiles.into_iter().enumerate() {
+            if let Some(column) = columns.by_type[kind as usize] {
+                self.add_samples(number, numbering.unwrap_or(CURRENT), column, context, window.as_mut(), &mut samples)?;
             }
         }
-        if let Some(cut) = cut {
-            cut.timeline.finish(&mut header)?;
+        if let Some(window) = window {
+            window.timeline.finish(&mut header)?;
         }
         self.write(&columns.types, &header, &samples, options)
     }
 
-    /// Everything of a profile but its samples.
-    fn head(&mut self, number: usize, numbering: Option<Numbering>) -> Result<Head> {
+    /// Reads the fields of a profile, except its samples.
+    fn head(&mut self, number: usize, numbering: Option<Numbering>) -> Result<ProfileHead> {
         let mut fields = self.profile(number);
-        let mut head = Head::default();
-        // Protocol 1.8 has comments in field 7, and the fields behind them one further, where they are of other types.
+        let mut head = ProfileHead::default();
+        // Protocol 1.8 has comments in field 7. The later fields have numbers one higher, and different types.
         let is_1_8 = numbering != Some(CURRENT) && is_1_8(fields.clone())?;
         let (mut field_7, mut field_11, mut field_12) = (Vec::new(), Vec::new(), Vec::new());
         loop {
@@ -85,7 +87,7 @@ impl Message<'_> {
             }
         }
         for value in if is_1_8 { field_12 } else { field_11 } {
-            self.said_of(value, &mut head.attributes)?;
+            self.read_attributes(value, &mut head.attributes)?;
         }
         for value in field_7.into_iter().filter(|_| is_1_8) {
             for_each_int(value, |v| {
@@ -102,7 +104,7 @@ impl Message<'_> {
         &self,
         types: &[(StringId, StringId)],
         header: &Header,
-        samples: &Samples,
+        samples: &OtlpSamples,
         options: &LoadOptions,
     ) -> Result<Vec<u8>> {
         let mut writer = MessageWriter::default();
@@ -125,8 +127,8 @@ impl Message<'_> {
             writer.sample(&values, attributes.chain(resource));
             if writer.ended().len() as u64 > options.inflated_limit {
                 let detail = format!(
-                    "the samples are more than the limit of {} bytes when the stacks that they share are written out \
-                     for each; set a higher limit",
+                    "the profile exceeds the limit of {} bytes, because each sample repeats its stack; set a \
+                     higher limit",
                     options.inflated_limit
                 );
                 return Err(Error::new(ErrorKind::Limit, detail));
@@ -138,25 +140,25 @@ impl Message<'_> {
 }
 
 fn not_a_time() -> Error {
-    Error::malformed("field 3 is not a time; is this of a release of the protocol before 1.8? Those are not read")
+    Error::malformed("field 3 is not a time; releases of the protocol before 1.8 are not supported")
 }
 
-/// The distinct sample types, in the order in which they come.
+/// The distinct sample types, in the order of their first occurrence.
 #[derive(Default)]
-struct Types {
-    numbers: HashMap<Kind, u32>,
-    types: Vec<Kind>,
+struct OtlpTypes {
+    numbers: HashMap<TypeAndUnit, u32>,
+    types: Vec<TypeAndUnit>,
 }
 
-/// Those that are read.
-struct Columns {
-    types: Vec<Kind>,
-    /// By number of all types; none of one that was not chosen.
-    of_type: Vec<Option<u32>>,
+/// The sample types that are read.
+struct OtlpColumns {
+    types: Vec<TypeAndUnit>,
+    /// The column of each sample type in `OtlpTypes::types`, or `None` if the type was not chosen.
+    by_type: Vec<Option<u32>>,
 }
 
-impl Types {
-    fn number(&mut self, kind: Kind) -> Result<u32> {
+impl OtlpTypes {
+    fn number(&mut self, kind: TypeAndUnit) -> Result<u32> {
         let next = self.types.len();
         let number = *self.numbers.entry(kind).or_insert(next as u32);
         if number as usize == next {
@@ -168,42 +170,42 @@ impl Types {
         Ok(number)
     }
 
-    /// All, but of a type that is there in several units only the given one.
-    fn columns(&self, message: &Message<'_>, given: Kind) -> Result<Columns> {
-        let mut columns = Columns { types: Vec::new(), of_type: Vec::new() };
+    /// Returns the columns of all types. If a type occurs in several units, only the input type with its unit is kept.
+    fn columns(&self, message: &OtlpMessage<'_>, input_type: TypeAndUnit) -> Result<OtlpColumns> {
+        let mut columns = OtlpColumns { types: Vec::new(), by_type: Vec::new() };
         for &kind in &self.types {
-            let alike: Vec<Kind> = self.types.iter().copied().filter(|other| other.0 == kind.0).collect();
-            let is_read = alike.len() == 1 || kind == given;
-            if !is_read && !alike.contains(&given) {
+            let alike: Vec<TypeAndUnit> = self.types.iter().copied().filter(|other| other.0 == kind.0).collect();
+            let is_read = alike.len() == 1 || kind == input_type;
+            if !is_read && !alike.contains(&input_type) {
                 return Err(ambiguous(message, &alike));
             }
-            columns.of_type.push(is_read.then_some(columns.types.len() as u32));
+            columns.by_type.push(is_read.then_some(columns.types.len() as u32));
             columns.types.extend(is_read.then_some(kind));
         }
         Ok(columns)
     }
 }
 
-fn ambiguous(message: &Message<'_>, types: &[Kind]) -> Error {
+fn ambiguous(message: &OtlpMessage<'_>, types: &[TypeAndUnit]) -> Error {
     let text = |id| String::from_utf8_lossy(message.string(id));
     let types: Vec<String> = types.iter().map(|t| format!("{}/{}", text(t.0), text(t.1))).collect();
-    let detail = "which can't stand side by side; choose one: --input-type";
+    let detail = "which cannot be read together; choose one with --input-type";
     Error::malformed(format!("there are profiles of {}, {detail} {}", types.join(" and of "), types[0]))
 }
 
-/// What the profiles say of themselves, as one. Times span all of them; a period stands only if all that have one have
-/// the same.
+/// The merged headers of the profiles. The time span covers all profiles. The period is kept only if all profiles that
+/// have a period agree.
 #[derive(Default)]
-struct Abouts {
+struct MergedHeader {
     header: Header,
     start: u64,
     end: u64,
     longest: u64,
-    periods: Vec<(Option<Kind>, i64)>,
+    periods: Vec<(Option<TypeAndUnit>, i64)>,
 }
 
-impl Abouts {
-    fn add(&mut self, message: &Message<'_>, head: &Head) {
+impl MergedHeader {
+    fn add(&mut self, message: &OtlpMessage<'_>, head: &ProfileHead) {
         if head.time != 0 {
             let end = head.time.saturating_add(head.duration);
             self.start = if self.start == 0 { head.time } else { self.start.min(head.time) };
@@ -220,10 +222,10 @@ impl Abouts {
             let LabelValue::Text(text) = label.value else { continue };
             let h = &mut self.header;
             match role {
-                Role::Comment => h.comments.push(text),
-                Role::DropFrames => h.drop_frames = text,
-                Role::KeepFrames => h.keep_frames = text,
-                Role::DocUrl => h.doc_url = text,
+                AttributeRole::Comment => h.comments.push(text),
+                AttributeRole::DropFrames => h.drop_frames = text,
+                AttributeRole::KeepFrames => h.keep_frames = text,
+                AttributeRole::DocUrl => h.doc_url = text,
                 _ => {}
             }
         }

@@ -1,8 +1,8 @@
-//! The dictionary: where the records of its tables are, that they are right, and what the writer of `profile.proto`
-//! takes from them.
+//! The dictionary of an OTLP message: finds and validates the records of its tables, and supplies them to the writer of
+//! `profile.proto`.
 
-use super::attributes::Role;
-use super::{Message, NOTHING, each_number};
+use super::attributes::AttributeRole;
+use super::{NOTHING, OtlpMessage, each_number};
 use crate::error::{Error, Result};
 use crate::profile::wire::{Fields, Value};
 use crate::profile::{LabelValue, Mapping, NONE, StringId, Tables};
@@ -16,7 +16,7 @@ pub(super) const ATTRIBUTES: usize = 6;
 pub(super) const STACKS: usize = 7;
 pub(super) const TABLES: [&str; 8] = ["", "mapping", "location", "function", "link", "string", "attribute", "stack"];
 
-impl<'a> Message<'a> {
+impl<'a> OtlpMessage<'a> {
     pub(super) fn find_records(&mut self, dictionary: Fields<'a>) -> Result<()> {
         let mut counts = [0usize; 8];
         let mut fields = dictionary.clone();
@@ -26,7 +26,7 @@ impl<'a> Message<'a> {
                 counts[field as usize] += 1;
             }
         }
-        // Links are not read.
+        // Links are counted, but not read.
         self.n_links = std::mem::take(&mut counts[4]) as u64;
         self.tables = counts.map(Vec::with_capacity);
         let mut fields = dictionary;
@@ -39,7 +39,7 @@ impl<'a> Message<'a> {
         }
     }
 
-    /// A record's content; none of an index that stands for nothing in an empty table.
+    /// Returns a record's content and its offset. An index 0 into an empty table returns an empty record.
     pub(super) fn bytes(&self, table: usize, index: u32) -> (&'a [u8], usize) {
         let Some(&start) = self.tables[table].get(index as usize) else { return (&[], 0) };
         let start = start as usize;
@@ -55,21 +55,21 @@ impl<'a> Message<'a> {
         Fields::new(bytes, origin)
     }
 
-    /// An index that was read: 0 is always one.
+    /// Validates an index that was read. Index 0 is always valid.
     pub(super) fn index(&self, table: usize, v: u64) -> Result<u32> {
         let n = self.tables[table].len();
         if v < n as u64 || v == 0 {
             return Ok(v as u32);
         }
-        let what = TABLES[table];
-        Err(Error::malformed(format!("it refers to {what} {}, and there are {n}", v as i64)))
+        let table_name = TABLES[table];
+        Err(Error::malformed(format!("it refers to {table_name} {}, but there are {n}", v as i64)))
     }
 
     pub(super) fn string_index(&self, v: u64) -> Result<StringId> {
         self.index(STRINGS, v).map(StringId)
     }
 
-    /// The string that was made or found outside the dictionary.
+    /// Returns the id of a text that is not necessarily in the dictionary.
     pub(super) fn text(&mut self, bytes: &[u8]) -> StringId {
         if bytes.is_empty() {
             return StringId::EMPTY;
@@ -77,11 +77,11 @@ impl<'a> Message<'a> {
         StringId(self.n_strings() as u32 + self.texts.number(bytes))
     }
 
-    /// The id of a label's or a type's text that is a string of the dictionary. Each is looked at once.
+    /// Returns the id of a label's or type's text, given the index of a string in the dictionary.
     pub(super) fn canonical(&mut self, v: u64) -> Result<StringId> {
         let id = self.string_index(v)?;
-        if let Some(&known) = self.canonical.get(&id.0) {
-            return Ok(known);
+        if let Some(&text) = self.canonical.get(&id.0) {
+            return Ok(text);
         }
         let text = self.text(self.bytes(STRINGS, id.0).0);
         self.canonical.insert(id.0, text);
@@ -96,25 +96,25 @@ impl<'a> Message<'a> {
         if !self.bytes(STRINGS, 0).0.is_empty() {
             return Err(Error::malformed("string 0 is not empty").at(self.bytes(STRINGS, 0).1));
         }
-        self.attributes.number((NOTHING, Role::Label));
-        self.said = Vec::with_capacity(self.tables[ATTRIBUTES].len());
+        self.attributes.number((NOTHING, AttributeRole::Label));
+        self.attribute_ids = Vec::with_capacity(self.tables[ATTRIBUTES].len());
         for index in 0..self.tables[ATTRIBUTES].len() as u32 {
             let record = self.record(ATTRIBUTES, index);
-            let at = record.offset();
-            let said = self.attribute(record);
-            self.said.push(said.map_err(|e| e.in_record(|| format!("attribute {index}")).at(at))?);
+            let offset = record.offset();
+            let id = self.attribute(record);
+            self.attribute_ids.push(id.map_err(|e| e.in_record(|| format!("attribute {index}")).at(offset))?);
         }
         for table in [MAPPINGS, LOCATIONS, FUNCTIONS, STACKS] {
             for index in 0..self.tables[table].len() as u32 {
                 let record = self.record(table, index);
-                let at = record.offset();
+                let offset = record.offset();
                 let check = match table {
                     MAPPINGS => self.check_mapping(record),
                     LOCATIONS => self.check_location(record),
                     FUNCTIONS => self.check_function(record),
                     _ => each_number(record, 1, |v| self.index(LOCATIONS, v).map(|_| ())),
                 };
-                check.map_err(|e| e.in_record(|| format!("{} {index}", TABLES[table])).at(at))?;
+                check.map_err(|e| e.in_record(|| format!("{} {index}", TABLES[table])).at(offset))?;
             }
         }
         Ok(())
@@ -145,9 +145,9 @@ impl<'a> Message<'a> {
     }
 }
 
-/// The dictionary as the writer of `profile.proto` wants it. Indexes are those of the dictionary, but of mappings,
-/// which have no entry for none there.
-impl Tables for Message<'_> {
+/// The dictionary in the form that the writer of `profile.proto` needs. Indexes are the dictionary's, except that
+/// mappings start at 0: the dictionary's entry 0, "none", is left out.
+impl Tables for OtlpMessage<'_> {
     fn sizes(&self) -> [usize; 4] {
         let n = |table: usize| self.tables[table].len();
         [self.n_strings() + self.texts.len(), n(FUNCTIONS).max(1), n(MAPPINGS).saturating_sub(1), n(LOCATIONS).max(1)]
@@ -170,8 +170,8 @@ impl Tables for Message<'_> {
         let [start, limit, offset, file] = record.clone().numbers().unwrap_or_default();
         let (mut flags, mut build_id, mut best) = (0, StringId::EMPTY, u8::MAX);
         self.attributes_of(record, 5, |role, value| match (role, value) {
-            (Role::Flag(bit), _) => flags |= u8::from(self.is_true(value)) << bit,
-            (Role::BuildId(rank), LabelValue::Text(text)) if rank < best => (best, build_id) = (rank, text),
+            (AttributeRole::Flag(bit), _) => flags |= u8::from(self.is_true(value)) << bit,
+            (AttributeRole::BuildId(rank), LabelValue::Text(text)) if rank < best => (best, build_id) = (rank, text),
             _ => {}
         });
         Mapping { start, limit, offset, file: StringId(file as u32), build_id, flags }
@@ -181,7 +181,7 @@ impl Tables for Message<'_> {
         let record = self.record(LOCATIONS, index);
         let [mapping, address] = record.clone().numbers().unwrap_or_default();
         let mut folded = false;
-        self.attributes_of(record, 4, |role, value| folded |= role == Role::Folded && self.is_true(value));
+        self.attributes_of(record, 4, |role, value| folded |= role == AttributeRole::Folded && self.is_true(value));
         (if mapping == 0 { NONE } else { mapping as u32 - 1 }, address, folded)
     }
 

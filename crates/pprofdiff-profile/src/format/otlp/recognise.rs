@@ -1,15 +1,15 @@
-//! Whether content begins as an OTLP message does, or as several do.
+//! Recognises content that begins with one or several OTLP messages.
 
 use crate::format::{HEAD, json};
 use crate::profile::is_packed;
 use crate::profile::wire::varint;
 
-/// Content is in protobuf or JSON, one message or several ([`combine`](super::combine)).
+/// Returns true for protobuf or JSON, with one message or several ([`combine`](super::combine)).
 pub(super) fn recognises(head: &[u8]) -> bool {
     is_json(head) || length_of(head).is_some() || is_message(head)
 }
 
-/// JSON that has what a message has on top. A message may be large, so its end is not needed.
+/// Returns true for JSON with the top-level keys of a message. A message may be large, so its end is not needed.
 pub(super) fn is_json(head: &[u8]) -> bool {
     let head = &head[..head.len().min(HEAD)];
     let keys = json::keys(head);
@@ -17,8 +17,9 @@ pub(super) fn is_json(head: &[u8]) -> bool {
     has("resourceProfiles") || has("dictionary") && json::contains(head, "\"stringTable\"")
 }
 
-/// How long the first of several messages is, if that is what content begins with. A message itself begins with a byte
-/// of 8 or more, the first field's, so the first of several has to be smaller than 128 MiB.
+/// Returns the length of the first message, if the content begins with the length prefix of several messages. A plain
+/// message begins with a byte of 8 or more, its first field. To be distinguished from it, the first of several messages
+/// must be smaller than 128 MiB.
 pub(super) fn length_of(head: &[u8]) -> Option<usize> {
     let (length, content) = head.split_first_chunk::<4>()?;
     let length = u32::from_be_bytes(*length) as usize;
@@ -27,8 +28,8 @@ pub(super) fn length_of(head: &[u8]) -> Option<usize> {
     is_first.then_some(length)
 }
 
-/// The beginning must have the outer levels of the message, and either a profile's first field, which is a type made of
-/// two numbers, or a dictionary's table of strings or of stacks. Traces, metrics and logs have the same outer levels.
+/// Returns true if the beginning has the outer levels of the message, and either the first field of a profile (a type
+/// of two numbers) or a table of strings or stacks. Traces, metrics and logs have the same outer levels.
 fn is_message(head: &[u8]) -> bool {
     let (mut profiles, mut dictionary) = (false, false);
     let fits = each_field(head, |field, kind, content| match (field, kind) {
@@ -50,7 +51,8 @@ fn is_message(head: &[u8]) -> bool {
     fits && (profiles || dictionary)
 }
 
-/// Of any release, so that older ones can be told what is the matter with them.
+/// Returns true for a profile of any release. Releases before 1.8 are included, so that the reader can explain the
+/// error.
 fn is_profile(content: &[u8], seen: &mut bool) -> bool {
     each_field(content, |field, kind, content| match (field, kind) {
         (1, 2) => {
@@ -63,8 +65,8 @@ fn is_profile(content: &[u8], seen: &mut bool) -> bool {
     })
 }
 
-/// Calls `f` with the number, the wire type and the content of each field of a message that may be cut off. False if it
-/// is no message, or `f` is false.
+/// Calls `f` with the number, the wire type and the content of each field of a message that may be cut off. Returns
+/// false if the content is not a message or `f` returns false.
 fn each_field(mut rest: &[u8], mut f: impl FnMut(u64, u64, &[u8]) -> bool) -> bool {
     let cut_off = |rest: &[u8]| rest.len() < 10;
     while !rest.is_empty() {

@@ -1,7 +1,7 @@
-//! Samples: which numbering they are in, what each says, and their sums.
+//! OTLP samples: infers their numbering, decodes them, and sums equal samples.
 
 use super::dictionary::STACKS;
-use super::{BEFORE, CURRENT, Message, Numbering, each_number, fixed64, too_large};
+use super::{BEFORE, CURRENT, Numbering, OtlpMessage, each_number, fixed64, too_large};
 use crate::error::{Error, Result};
 use crate::interner::Sequences;
 use crate::profile::wire::{Fields, Value, for_each_int};
@@ -9,8 +9,8 @@ use crate::profile::{Header, NONE};
 use crate::random::RandomState;
 use crate::window::{TimeWindow, Timeline};
 
-impl<'a> Message<'a> {
-    /// Which numbering the samples are in; none if they are the same in both.
+impl<'a> OtlpMessage<'a> {
+    /// Infers the numbering of the samples. Returns `None` if the samples mean the same in both numberings.
     pub(super) fn numbering(&self) -> Result<Option<Numbering>> {
         let (mut scratch, mut differ) = (Vec::new(), false);
         for profile in 0..self.profiles.len() {
@@ -29,8 +29,8 @@ impl<'a> Message<'a> {
                     (Err(_), Ok(_)) => return Ok(Some(BEFORE)),
                     (Err(current), Err(before)) => {
                         let detail = format!(
-                            "it fits no numbering of OTLP profiles: not that of protocol 1.10 ({}), nor the one before \
-                             it ({}); to insist on one, name it: --input-format otlp or --input-format otlp-1.9",
+                            "it fits no numbering of OTLP profiles: not 1.10 and later ({}), not 1.8 and 1.9 ({}); to \
+                             choose one anyway, name it: --input-format otlp or --input-format otlp-1.9",
                             current.detail(),
                             before.detail(),
                         );
@@ -48,9 +48,8 @@ impl<'a> Message<'a> {
             }
         }
         if differ {
-            let detail = "the samples fit two numberings of OTLP profiles, and mean something else in each; name the \
-                          one that they were written in: --input-format otlp (protocol 1.10 and later) or \
-                          --input-format otlp-1.9 (1.8 and 1.9)";
+            let detail = "the samples fit two numberings of OTLP profiles, with different meanings; name the right one: \
+                          --input-format otlp (protocol 1.10 and later) or --input-format otlp-1.9 (1.8 and 1.9)";
             return Err(Error::malformed(detail));
         }
         Ok(None)
@@ -63,8 +62,9 @@ impl<'a> Message<'a> {
         message.unwrap_or(Fields::new(&[], start))
     }
 
-    /// A sample's stack and value; what its attributes say goes to `attributes`. `strict` is for telling numberings
-    /// apart: a writer packs all repeated numbers, as most do, or none, as async-profiler, and links are in the table.
+    /// Returns a sample's stack and value, and sets `attributes` to its attributes. With `strict`, which is used to
+    /// infer the numbering, it also requires that the writer packs all repeated numbers (most writers) or none
+    /// (async-profiler), and that links exist in the dictionary.
     fn sample(
         &self,
         mut fields: Fields<'a>,
@@ -80,7 +80,7 @@ impl<'a> Message<'a> {
             let is_repeated = field == 5 || field == numbering.values || field == numbering.attributes;
             if strict && is_repeated {
                 let is_packed = matches!(value, Value::Bytes(_));
-                if packed.replace(is_packed).is_some_and(|before| before != is_packed) {
+                if packed.replace(is_packed).is_some_and(|previous| previous != is_packed) {
                     return Err(Error::malformed("some of its numbers are packed and some are not"));
                 }
             }
@@ -99,11 +99,11 @@ impl<'a> Message<'a> {
                     Ok(())
                 })?;
             } else if field == numbering.attributes {
-                self.said_of(value, attributes)?;
+                self.read_attributes(value, attributes)?;
             } else if field == numbering.link {
                 let link = value.varint()?;
                 if strict && link != 0 && link >= self.n_links {
-                    return Err(Error::malformed(format!("it refers to link {link}, and there are {}", self.n_links)));
+                    return Err(Error::malformed(format!("it refers to link {link}, but there are {}", self.n_links)));
                 }
             }
         }
@@ -113,13 +113,13 @@ impl<'a> Message<'a> {
             (_, 0) => Ok((stack, sum)),
             _ if n_values == n_times => Ok((stack, sum)),
             _ => Err(Error::malformed(format!(
-                "it has {n_values} values and {n_times} timestamps, which must be as many, unless there are only \
-                 values or only timestamps"
+                "it has {n_values} values and {n_times} timestamps; a sample with both must have the same number of \
+                 each"
             ))),
         }
     }
 
-    /// Calls `f` with each of a sample's timestamps.
+    /// Calls `f` with each timestamp of a sample.
     fn each_time(&self, mut sample: Fields<'_>, mut f: impl FnMut(i64)) -> Result<()> {
         loop {
             let start = sample.offset();
@@ -140,8 +140,8 @@ impl<'a> Message<'a> {
         numbering: Numbering,
         column: u32,
         context: u32,
-        mut cut: Option<&mut Cut>,
-        samples: &mut Samples,
+        mut window: Option<&mut OtlpWindow>,
+        samples: &mut OtlpSamples,
     ) -> Result<()> {
         let (mut attributes, mut key) = (Vec::new(), Vec::new());
         let mut fields = self.profile(profile);
@@ -155,8 +155,8 @@ impl<'a> Message<'a> {
                 let start = sample.offset();
                 let read = self.sample(sample.clone(), numbering, false, &mut attributes);
                 let (stack, mut value) = read.map_err(|e| e.at(start))?;
-                if let Some(cut) = &mut cut {
-                    match cut.value(self, sample, numbering).map_err(|e| e.at(start))? {
+                if let Some(window) = &mut window {
+                    match window.value(self, sample, numbering).map_err(|e| e.at(start))? {
                         Some(part) => value = part,
                         None => return Ok(()),
                     }
@@ -175,17 +175,17 @@ impl<'a> Message<'a> {
     }
 }
 
-/// A part of a recording: which timestamps are read.
-pub(super) struct Cut {
-    /// When the recording began, in nanoseconds since 1970.
+/// A time window of a recording, which selects the timestamps to read.
+pub(super) struct OtlpWindow {
+    /// The time when the recording began, in nanoseconds since 1970.
     began: i64,
     pub(super) timeline: Timeline,
     times: Vec<i64>,
     values: Vec<i64>,
 }
 
-impl Cut {
-    pub(super) fn new(message: &Message<'_>, window: &TimeWindow, header: &Header) -> Result<Cut> {
+impl OtlpWindow {
+    pub(super) fn new(message: &OtlpMessage<'_>, window: &TimeWindow, header: &Header) -> Result<OtlpWindow> {
         let mut began = header.time_nanos;
         if began == 0 {
             began = i64::MAX;
@@ -198,16 +198,17 @@ impl Cut {
                 }
             }
         }
-        Ok(Cut { began, timeline: Timeline::new(window, Some(began))?, times: Vec::new(), values: Vec::new() })
+        Ok(OtlpWindow { began, timeline: Timeline::new(window, Some(began))?, times: Vec::new(), values: Vec::new() })
     }
 
-    /// What a sample, which was checked, has within; nothing if it was not taken there.
-    fn value(&mut self, message: &Message<'_>, sample: Fields<'_>, numbering: Numbering) -> Result<Option<i64>> {
+    /// Returns the value of a sample inside the window, or `None` if all its timestamps are outside. The sample must
+    /// have been validated.
+    fn value(&mut self, message: &OtlpMessage<'_>, sample: Fields<'_>, numbering: Numbering) -> Result<Option<i64>> {
         self.times.clear();
         self.values.clear();
         message.each_time(sample.clone(), |time| self.times.push(time))?;
         if self.times.is_empty() {
-            return Err(Error::query("it has no timestamps, so no time inside of the recording can be chosen"));
+            return Err(Error::query("it has no timestamps, so a time window cannot be selected"));
         }
         each_number(sample, numbering.values, |value| {
             self.values.push(value as i64);
@@ -217,7 +218,8 @@ impl Cut {
         for (i, time) in self.times.iter().enumerate() {
             let since = time.checked_sub(self.began).ok_or_else(too_large)?;
             if self.timeline.contains(since) {
-                // Without values each timestamp counts 1. A part may overflow where the whole does not.
+                // Without values, each timestamp counts 1. The sum of a part may overflow where the whole sum does not,
+                // because values may be negative.
                 let value = self.values.get(i).copied().unwrap_or(1);
                 sum = Some(sum.unwrap_or(0i64).checked_add(value).ok_or_else(too_large)?);
             }
@@ -226,14 +228,14 @@ impl Cut {
     }
 }
 
-/// The samples, added up where they are the same. Flat arrays: samples may be as short as five bytes.
+/// The summed samples. Flat arrays save memory: samples may be as short as five bytes.
 #[derive(Default)]
-pub(super) struct Samples {
-    /// A resource, and the attributes of a profile.
+pub(super) struct OtlpSamples {
+    /// Contexts of samples: the index of a resource, and the attributes of a profile.
     pub(super) contexts: Sequences<u32, RandomState>,
-    /// A context, a stack, and attributes.
+    /// Keys of samples: a context, a stack, and attributes.
     pub(super) keys: Sequences<u32, RandomState>,
-    /// The first value of each key, as a place in `values`.
+    /// The index in `values` of each key's first value.
     first: Vec<u32>,
     values: Vec<SampleValue>,
 }
@@ -241,42 +243,42 @@ pub(super) struct Samples {
 struct SampleValue {
     value: i64,
     column: u32,
-    /// Where the key's next value is: there is one of each type at most.
+    /// The index of the key's next value. A key has at most one value of each type.
     next: u32,
 }
 
-impl Samples {
+impl OtlpSamples {
     fn add(&mut self, key: &[u32], column: u32, value: i64) -> Result<()> {
         let number = self.keys.number(key) as usize;
         if number == self.first.len() {
             self.first.push(NONE);
         }
-        let mut at = self.first[number];
-        while at != NONE {
-            let known = &mut self.values[at as usize];
-            if known.column == column {
-                known.value = known.value.checked_add(value).ok_or_else(too_large)?;
+        let mut place = self.first[number];
+        while place != NONE {
+            let existing = &mut self.values[place as usize];
+            if existing.column == column {
+                existing.value = existing.value.checked_add(value).ok_or_else(too_large)?;
                 return Ok(());
             }
-            at = known.next;
+            place = existing.next;
         }
         self.values.push(SampleValue { value, column, next: self.first[number] });
         self.first[number] = self.values.len() as u32 - 1;
         Ok(())
     }
 
-    /// A sample's key, and its context.
+    /// Returns a sample's key and its context.
     pub(super) fn key(&self, number: u32) -> (&[u32], &[u32]) {
         let key = self.keys.get(number);
         (key, self.contexts.get(key[0]))
     }
 
     pub(super) fn values(&self, number: u32, mut f: impl FnMut(u32, i64)) {
-        let mut at = self.first[number as usize];
-        while at != NONE {
-            let value = &self.values[at as usize];
+        let mut place = self.first[number as usize];
+        while place != NONE {
+            let value = &self.values[place as usize];
             f(value.column, value.value);
-            at = value.next;
+            place = value.next;
         }
     }
 }

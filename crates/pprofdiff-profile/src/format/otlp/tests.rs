@@ -1,11 +1,11 @@
-//! Messages made by hand, and what they are read as.
+//! Tests with OTLP messages made by hand.
 
 #![allow(clippy::unwrap_used)]
 
 use super::*;
 use crate::profile::wire::put;
 
-// Messages by hand: fields, with the least that makes them.
+// Writers of single fields.
 
 pub(super) fn int(field: u32, v: u64) -> Vec<u8> {
     let mut out = Vec::new();
@@ -37,13 +37,13 @@ pub(super) fn times(n: u64) -> Vec<u8> {
     bytes(5, (1..=n).flat_map(u64::to_le_bytes).collect::<Vec<u8>>())
 }
 
-/// A message of its resources and its dictionary's fields.
+/// Builds a message from its resources and the fields of its dictionary.
 pub(super) fn message(resources: &[Vec<u8>], dictionary: &[Vec<u8>]) -> Vec<u8> {
     let resources: Vec<u8> = resources.iter().flat_map(|r| bytes(1, r)).collect();
     [resources, bytes(2, dictionary.concat())].concat()
 }
 
-/// A resource of profiles in one scope.
+/// Builds a resource with its profiles in one scope.
 pub(super) fn resource(attributes: &[Vec<u8>], profiles: &[Vec<u8>]) -> Vec<u8> {
     let attributes: Vec<u8> = attributes.iter().flat_map(|a| bytes(1, a)).collect();
     let profiles: Vec<u8> = profiles.iter().flat_map(|p| bytes(2, p)).collect();
@@ -55,8 +55,8 @@ pub(super) fn profile(kind: u64, unit: u64, samples: &[Vec<u8>]) -> Vec<u8> {
     [bytes(1, [int(1, kind), int(2, unit)].concat()), samples].concat()
 }
 
-/// Strings: 1 cpu, 2 ns, 3 count, 4 main, 5 leaf, 6 thread, 7 depth, 8 binary, 9 the key of a build id. Stacks: 1
-/// leaf < main, 2 main. Attributes: 1 thread=a, 2 depth=7 count.
+/// Builds a dictionary. Strings: 1 cpu, 2 ns, 3 count, 4 main, 5 leaf, 6 thread, 7 depth, 8 binary, 9 the key of a
+/// build id. Stacks: 1 leaf < main, 2 main. Attributes: 1 thread=a, 2 depth=7 count.
 pub(super) fn dictionary() -> Vec<Vec<u8>> {
     let strings =
         ["", "cpu", "ns", "count", "main", "leaf", "thread", "depth", "binary", "process.executable.build_id.go"];
@@ -73,7 +73,7 @@ pub(super) fn dictionary() -> Vec<Vec<u8>> {
     all
 }
 
-pub(super) fn one(samples: &[Vec<u8>]) -> Vec<u8> {
+pub(super) fn with_samples(samples: &[Vec<u8>]) -> Vec<u8> {
     message(&[resource(&[], &[profile(1, 2, samples)])], &dictionary())
 }
 
@@ -83,13 +83,13 @@ fn load_as(data: &[u8], format: Option<&str>) -> Result<Profile> {
     Profile::from_bytes("in", data, &options)
 }
 
-/// A line for each sample: names from the leaf, values, and labels.
+/// Returns a line for each sample: names from the leaf, values, and labels.
 pub(super) fn lines(p: &Profile) -> Vec<String> {
     let sample = |s: crate::samples::Sample<'_>| {
         let mut names = Vec::new();
         s.for_each_location(|l| {
-            let of = p.locations().lines(l).map(|i| p.locations().line_function[i as usize]);
-            names.extend(of.map(|f| p.text(p.functions().name[f as usize])));
+            let functions = p.locations().lines(l).map(|i| p.locations().line_function[i as usize]);
+            names.extend(functions.map(|f| p.text(p.functions().name[f as usize])));
         });
         let values: Vec<i64> = (0..p.sample_types().len()).map(|t| s.value(t)).collect();
         let labels = s.labels().map(|l| match l.value {
@@ -109,15 +109,15 @@ fn samples_have_stacks_values_and_labels_in_both_numberings() {
         [int(1, 1), packed(2, &[2, 1]), times(3)].concat(),
         packed(4, &[-4]),
     ];
-    let before = [
+    let old = [
         [int(1, 1), packed(2, &[5]), packed(3, &[1, 2]), int(4, 0)].concat(),
         [int(1, 2), packed(2, &[2, 3]), times(2)].concat(),
         [int(1, 1), packed(3, &[2, 1]), times(3)].concat(),
         packed(2, &[-4]),
     ];
-    for (samples, name) in [(current, "otlp"), (before, "otlp-1.9")] {
+    for (samples, name) in [(current, "otlp"), (old, "otlp-1.9")] {
         for format in [None, Some(name)] {
-            let p = load_as(&one(&samples), format).unwrap();
+            let p = load_as(&with_samples(&samples), format).unwrap();
             assert_eq!(p.sample_types(), [("cpu".to_owned(), "ns".to_owned())]);
             let expected = ["leaf<main [8] thread=a depth=7count", "main [5]", " [-4]"];
             assert_eq!(lines(&p), expected, "{name} {format:?}");
@@ -129,26 +129,26 @@ fn samples_have_stacks_values_and_labels_in_both_numberings() {
     }
 }
 
-/// The numbering that samples are read in, or the error.
+/// Returns the inferred numbering of the samples.
 fn numbering(samples: &[Vec<u8>]) -> Result<Option<Numbering>> {
-    Message::scan(&one(samples))?.numbering()
+    OtlpMessage::scan(&with_samples(samples))?.numbering()
 }
 
 #[test]
-fn the_numbering_is_told_by_the_types_of_fields() {
+fn the_numbering_is_inferred_from_the_types_of_fields() {
     let s = |fields: &[Vec<u8>]| fields.concat();
     for (samples, expected) in [
         (vec![packed(4, &[5])], Some(CURRENT)),
         (vec![packed(2, &[5])], Some(BEFORE)),
         (vec![s(&[packed(2, &[1]), packed(4, &[5])])], Some(CURRENT)),
         (vec![s(&[packed(2, &[1]), packed(3, &[1])])], Some(BEFORE)),
-        // Attributes of 1.10 or values of 1.9, as many as timestamps; the link tells, wherever it is.
+        // Attributes of 1.10, or values of 1.9, and the same number of timestamps. The link of any sample decides.
         (vec![s(&[packed(2, &[1]), times(1)]), s(&[int(3, 1), packed(2, &[1]), times(1)])], Some(CURRENT)),
         (vec![s(&[packed(2, &[1]), times(1)]), s(&[int(4, 1), packed(2, &[1]), times(1)])], Some(BEFORE)),
-        // Not as many: these are attributes. No such attribute: these are values.
+        // With a different count, these numbers are attributes. Without such an attribute, they are values.
         (vec![s(&[packed(2, &[1, 2]), times(1)])], Some(CURRENT)),
         (vec![s(&[packed(2, &[1, 4]), times(2)])], Some(BEFORE)),
-        // The same in both.
+        // Both numberings give the same result.
         (vec![times(3)], None),
         (vec![], None),
     ] {
@@ -160,30 +160,35 @@ fn the_numbering_is_told_by_the_types_of_fields() {
         (&[int(1, 1)], "sample 0: it fits no numbering of OTLP profiles"),
         (&[s(&[packed(3, &[1]), packed(4, &[1])])], "name it: --input-format otlp or --input-format otlp-1.9"),
     ] {
-        let error = load_as(&one(samples), None).unwrap_err().to_string();
+        let error = load_as(&with_samples(samples), None).unwrap_err().to_string();
         assert!(error.contains(words), "{error}");
     }
-    assert_eq!(lines(&load_as(&one(&both), Some("otlp")).unwrap()), ["leaf<main [1] thread=a"]);
-    assert_eq!(lines(&load_as(&one(&both), Some("otlp-1.9")).unwrap()), ["leaf<main [1]"]);
-    // Numbers that are not packed, as async-profiler writes them.
+    assert_eq!(lines(&load_as(&with_samples(&both), Some("otlp")).unwrap()), ["leaf<main [1] thread=a"]);
+    assert_eq!(lines(&load_as(&with_samples(&both), Some("otlp-1.9")).unwrap()), ["leaf<main [1]"]);
+    // Unpacked numbers, as async-profiler writes them.
     let unpacked = [s(&[int(1, 1), int(2, 1), int(2, 2), int(4, 5)])];
-    assert_eq!(lines(&load_as(&one(&unpacked), None).unwrap()), ["leaf<main [5] thread=a depth=7count"]);
+    assert_eq!(lines(&load_as(&with_samples(&unpacked), None).unwrap()), ["leaf<main [5] thread=a depth=7count"]);
     let unpacked = [s(&[int(1, 1), int(2, 1), int(3, 2), fixed(5, 1)])];
-    assert_eq!(lines(&load_as(&one(&unpacked), None).unwrap()), ["leaf<main [1] depth=7count"]);
+    assert_eq!(lines(&load_as(&with_samples(&unpacked), None).unwrap()), ["leaf<main [1] depth=7count"]);
 }
 
 #[test]
-fn profiles_of_one_message_stand_side_by_side() {
+fn profiles_of_one_message_become_sample_types_of_one_profile() {
     let sample =
         |stack, attributes: &[i64], value| [int(1, stack), packed(2, attributes), packed(4, &[value])].concat();
     let attribute = |key: &str, value: &str| [bytes(1, key), bytes(2, bytes(1, value))].concat();
-    let of = |service: &str, profiles: &[Vec<u8>]| resource(&[attribute("service.name", service)], profiles);
+    let service_profiles =
+        |service: &str, profiles: &[Vec<u8>]| resource(&[attribute("service.name", service)], profiles);
     let cpu = profile(1, 2, &[sample(1, &[1], 10), sample(2, &[], 20), sample(1, &[1], 1)]);
     let count = profile(1, 3, &[sample(2, &[], 3)]);
     let data = |resources: &[Vec<u8>]| message(resources, &dictionary());
-    // Another name for the second type: thread/count.
+    // A second sample type with another name: thread/count.
     let threads = profile(6, 3, &[sample(2, &[], 2), sample(1, &[2], 4)]);
-    let p = load_as(&data(&[of("a", &[cpu.clone(), threads.clone()]), of("b", &[threads])]), None).unwrap();
+    let p = load_as(
+        &data(&[service_profiles("a", &[cpu.clone(), threads.clone()]), service_profiles("b", &[threads])]),
+        None,
+    )
+    .unwrap();
     assert_eq!(p.sample_types(), [("cpu".into(), "ns".into()), ("thread".into(), "count".into())]);
     assert_eq!(
         lines(&p),
@@ -195,11 +200,15 @@ fn profiles_of_one_message_stand_side_by_side() {
             "leaf<main [0, 4] depth=7count service.name=b",
         ]
     );
-    // The same resource again is the same resource.
-    let p = load_as(&data(&[of("a", std::slice::from_ref(&cpu)), of("a", std::slice::from_ref(&cpu))]), None).unwrap();
+    // Equal resources are merged.
+    let p = load_as(
+        &data(&[service_profiles("a", std::slice::from_ref(&cpu)), service_profiles("a", std::slice::from_ref(&cpu))]),
+        None,
+    )
+    .unwrap();
     assert_eq!(lines(&p), ["leaf<main [22] thread=a service.name=a", "main [40] service.name=a"]);
-    // One type in two units is a choice.
-    let both = data(&[of("a", &[cpu, count])]);
+    // The user has to choose a unit if a type occurs in two.
+    let both = data(&[service_profiles("a", &[cpu, count])]);
     let error = load_as(&both, None).unwrap_err().to_string();
     assert!(error.contains("cpu/ns and of cpu/count") && error.contains("--input-type cpu/ns"), "{error}");
     let options = LoadOptions::default().with_input_type("cpu/count").unwrap();
@@ -208,7 +217,7 @@ fn profiles_of_one_message_stand_side_by_side() {
 }
 
 #[test]
-fn what_profiles_say_of_themselves_is_brought_together() {
+fn headers_of_profiles_are_merged() {
     let about = |time, duration, period| {
         let kind = bytes(5, [int(1, 1), int(2, 2)].concat());
         [profile(1, 2, &[]), fixed(3, time), int(4, duration), kind, int(6, period)].concat()
@@ -221,7 +230,7 @@ fn what_profiles_say_of_themselves_is_brought_together() {
     assert_eq!((p.time_nanos(), p.duration_nanos(), p.period(), p.period_type()), (1000, 50, 0, None));
     let p = load(&[about(0, 99, 7), about(u64::MAX, u64::MAX, 7)]);
     assert_eq!((p.time_nanos(), p.duration_nanos()), (i64::MAX, 0));
-    // A profile that does not say what it counts.
+    // A profile without a sample type.
     let data = message(&[resource(&[], &[bytes(2, packed(4, &[3]))])], &dictionary());
     let options = LoadOptions::default().with_input_type("allocs/bytes").unwrap();
     let p = Profile::from_bytes("in", &data, &options.with_input_format("otlp").unwrap()).unwrap();
@@ -229,7 +238,7 @@ fn what_profiles_say_of_themselves_is_brought_together() {
 }
 
 #[test]
-fn profiles_of_protocols_1_8_and_1_9_differ_behind_field_7() {
+fn protocols_1_8_and_1_9_number_the_fields_after_7_differently() {
     let head = |fields: &[Vec<u8>]| [profile(1, 2, &[packed(2, &[3])]), fields.concat()].concat();
     let load = |fields: &[Vec<u8>]| {
         let data = message(&[resource(&[], &[head(fields)])], &dictionary());
@@ -239,7 +248,7 @@ fn profiles_of_protocols_1_8_and_1_9_differ_behind_field_7() {
     let id = || [0; 16];
     let comments = vec!["leaf".to_owned(), "cpu".to_owned()];
     let payload = "text";
-    // 1.9: id 7, dropped 8, format 9, payload 10, attributes 11. 1.8 has comments 7, and all others one further.
+    // 1.9: id 7, dropped 8, format 9, payload 10, attributes 11. 1.8: comments 7, and the later numbers are one higher.
     for (fields, expected) in [
         (vec![bytes(7, id()), int(8, 1), bytes(9, payload), bytes(10, payload), packed(11, &[1])], (&labelled, vec![])),
         (vec![packed(11, &[1])], (&labelled, vec![])),
@@ -251,7 +260,8 @@ fn profiles_of_protocols_1_8_and_1_9_differ_behind_field_7() {
     }
 }
 
-/// What an attribute of a value becomes, as `lines` shows it; a message of the dictionary's own numbers.
+/// Returns the label that an attribute with this value becomes, as `lines` writes it. Uses the numbers of the
+/// dictionary.
 fn shown(value: Vec<u8>, unit: u64) -> Result<String> {
     let mut dictionary = dictionary();
     dictionary.push(bytes(6, [int(1, 6), bytes(2, value), int(3, unit)].concat()));
@@ -261,7 +271,7 @@ fn shown(value: Vec<u8>, unit: u64) -> Result<String> {
 }
 
 #[test]
-fn values_of_attributes_are_numbers_or_text() {
+fn attribute_values_become_numbers_or_text() {
     let list = |items: &[Vec<u8>]| bytes(5, items.iter().flat_map(|i| bytes(1, i)).collect::<Vec<u8>>());
     let entry = |key: &str, value: &[u8]| bytes(1, [bytes(1, key), bytes(2, value)].concat());
     let double = |v: f64| fixed(4, v.to_bits());
@@ -291,7 +301,7 @@ fn values_of_attributes_are_numbers_or_text() {
             " thread={\"k\":1,\"\":[0.5]}",
         ),
         (bytes(6, bytes(1, int(3, 5))), 0, " thread={\"leaf\":null}"),
-        // The last of several counts.
+        // The last of several values counts.
         ([bytes(1, "x"), int(3, 4), bytes(1, "y")].concat(), 0, " thread=y"),
     ] {
         assert_eq!(shown(value.clone(), unit).unwrap(), expected, "{value:?}");
@@ -301,7 +311,7 @@ fn values_of_attributes_are_numbers_or_text() {
         deep = list(&[deep]);
     }
     assert_eq!(shown(deep, 0).unwrap(), " thread=[[[[[[[[...]]]]]]]]");
-    // Strings that values refer to, again and again.
+    // A value that refers to a long string many times.
     let again = list(&vec![int(8, 10); 100_000]);
     let mut dictionary = dictionary();
     dictionary.extend([bytes(5, "long".repeat(10_000)), bytes(6, [int(1, 6), bytes(2, again)].concat())]);
@@ -327,7 +337,7 @@ fn attributes_of_profiles_mappings_and_locations_undo_the_conversion_of_pprof() 
     let value =
         |key: &str| if key.contains("pprof.profile") || key.contains("id.") { bytes(1, key) } else { int(2, 1) };
     dictionary.extend((base..).zip(keys).map(|(i, key)| bytes(6, [int(1, i), bytes(2, value(key))].concat())));
-    // Attributes 4 to 11 are these.
+    // These are the attributes 4 to 11.
     dictionary.push(bytes(1, packed(5, &[5, 3, 4, 6, 7])));
     dictionary.push(bytes(2, [int(1, 2), int(2, 99), packed(4, &[8])].concat()));
     dictionary.push(bytes(7, packed(1, &[3])));
@@ -341,26 +351,29 @@ fn attributes_of_profiles_mappings_and_locations_undo_the_conversion_of_pprof() 
 }
 
 #[test]
-fn errors_name_the_record_and_what_is_wrong() {
-    let s = |fields: &[Vec<u8>]| one(&[fields.concat()]);
+fn errors_name_the_record_and_the_problem() {
+    let s = |fields: &[Vec<u8>]| with_samples(&[fields.concat()]);
     let with = |record: Vec<u8>| {
         let mut dictionary = dictionary();
         dictionary.push(record);
         message(&[resource(&[], &[profile(1, 2, &[packed(4, &[1])])])], &dictionary)
     };
     for (data, words) in [
-        (s(&[int(1, 3), packed(4, &[1])]), "profile 0, sample 0: it refers to stack 3, and there are 3"),
-        (s(&[int(1, -1i64 as u64), packed(4, &[1])]), "it refers to stack -1, and there are 3"),
-        (s(&[packed(2, &[4]), packed(4, &[1])]), "it refers to attribute 4, and there are 4"),
+        (s(&[int(1, 3), packed(4, &[1])]), "profile 0, sample 0: it refers to stack 3, but there are 3"),
+        (s(&[int(1, -1i64 as u64), packed(4, &[1])]), "it refers to stack -1, but there are 3"),
+        (s(&[packed(2, &[4]), packed(4, &[1])]), "it refers to attribute 4, but there are 4"),
         (s(&[int(1, 1)]), "it has no values and no timestamps"),
         (s(&[packed(4, &[1, 2]), times(3)]), "it has 2 values and 3 timestamps"),
         (s(&[packed(4, &[1]), bytes(5, [0; 7])]), "its timestamps are not numbers of 64 bits"),
         (s(&[packed(4, &[i64::MAX, 1])]), "add up to more than an int64 holds"),
         (s(&[packed(4, &[1]), bytes(3, "")]), "a number is not encoded as one"),
         (s(&[bytes(1, ""), packed(4, &[1])]), "a number is not encoded as one"),
-        (one(&[packed(4, &[i64::MAX]), packed(4, &[1])]), "profile 0, sample 1: the values add up"),
-        (one(&[packed(4, &[i64::MAX]), [int(1, 1), packed(4, &[1])].concat()]), "add up to more than an int64 holds"),
-        (with(bytes(1, int(4, 10))), "mapping 2: it refers to string 10, and there are 10"),
+        (with_samples(&[packed(4, &[i64::MAX]), packed(4, &[1])]), "profile 0, sample 1: the values add up"),
+        (
+            with_samples(&[packed(4, &[i64::MAX]), [int(1, 1), packed(4, &[1])].concat()]),
+            "add up to more than an int64 holds",
+        ),
+        (with(bytes(1, int(4, 10))), "mapping 2: it refers to string 10, but there are 10"),
         (with(bytes(1, packed(5, &[4]))), "mapping 2: it refers to attribute 4"),
         (with(bytes(2, int(1, 2))), "location 3: it refers to mapping 2"),
         (with(bytes(2, bytes(3, int(1, 3)))), "location 3: it refers to function 3"),
@@ -368,17 +381,17 @@ fn errors_name_the_record_and_what_is_wrong() {
         (with(bytes(3, int(3, 1 << 40))), "function 3: it refers to string 1099511627776"),
         (with(bytes(6, int(1, 10))), "attribute 4: it refers to string 10"),
         (with(bytes(6, bytes(2, int(8, 10)))), "attribute 4: it refers to string 10"),
-        (with(bytes(6, bytes(2, int(4, 1)))), "attribute 4: a fraction is not encoded as one"),
+        (with(bytes(6, bytes(2, int(4, 1)))), "attribute 4: a fraction has the wrong wire type"),
         (with(bytes(7, packed(1, &[1, 3]))), "stack 3: it refers to location 3"),
         (with(int(7, 1)), "stack: a message or string is not encoded as one"),
-        (one(&[]).repeat(2), "two messages are concatenated"),
+        (with_samples(&[]).repeat(2), "two concatenated messages"),
         (message(&[], &[bytes(5, "x")]), "string 0 is not empty"),
         (message(&[resource(&[], &[bytes(1, int(1, 99))])], &[]), "profile 0: it refers to string 99"),
         (
             message(&[resource(&[], &[[profile(0, 0, &[]), packed(3, &[1])].concat()])], &[]),
-            "profile 0: field 3 is not a time; is this of a release of the protocol before 1.8?",
+            "profile 0: field 3 is not a time; releases of the protocol before 1.8 are not supported",
         ),
-        (b"\x0a\xff".to_vec(), "this is no OTLP message"),
+        (b"\x0a\xff".to_vec(), "this is not an OTLP message"),
     ] {
         let error = load_as(&data, Some("otlp")).unwrap_err().to_string();
         assert!(error.contains(words), "{words}: {error}");
@@ -393,8 +406,8 @@ fn errors_name_the_record_and_what_is_wrong() {
 }
 
 #[test]
-fn what_is_made_is_limited() {
-    // A deep stack, which many samples share.
+fn the_size_of_the_converted_profile_is_limited() {
+    // Many samples share a deep stack.
     let mut dictionary = dictionary();
     dictionary.push(bytes(7, packed(1, &[1; 1000])));
     dictionary.extend((0..1000).map(|i| bytes(6, [int(1, 6), bytes(2, int(3, i + 1))].concat())));
@@ -407,14 +420,14 @@ fn what_is_made_is_limited() {
 }
 
 #[test]
-fn it_is_recognised_by_its_structure() {
-    let whole = one(&[packed(4, &[1])]);
+fn otlp_is_recognised_by_its_structure() {
+    let whole = with_samples(&[packed(4, &[1])]);
     let plain = message(&[resource(&[], &[profile(1, 2, &[])])], &[]);
     let dictionary_first = [bytes(2, dictionary().concat()), bytes(1, "")].concat();
     for data in [&whole[..], &plain[..], &dictionary_first[..]] {
         assert!(recognises(data), "{data:?}");
     }
-    // Cut off anywhere behind the type of the first profile.
+    // Cut off anywhere after the sample type of the first profile.
     (20..whole.len()).for_each(|end| assert!(recognises(&whole[..end]), "{end}"));
     let span = [bytes(1, [7; 16]), bytes(2, [8; 8]), bytes(5, "GET /"), int(6, 1), fixed(7, 9)].concat();
     let spans = bytes(1, [bytes(1, ""), bytes(2, bytes(2, span))].concat());
@@ -427,12 +440,12 @@ fn it_is_recognised_by_its_structure() {
 }
 
 #[test]
-fn no_cut_and_no_flipped_byte_panics() {
+fn cut_or_damaged_messages_do_not_panic() {
     let samples = [
         [int(1, 1), packed(2, &[1, 2]), int(3, 0), packed(4, &[5, 6]), times(2)].concat(),
         [int(1, 2), packed(4, &[2])].concat(),
     ];
-    let whole = one(&samples);
+    let whole = with_samples(&samples);
     let read = |data: &[u8]| {
         for format in ["otlp", "otlp-1.9"] {
             let _ = load_as(data, Some(format));
@@ -440,16 +453,16 @@ fn no_cut_and_no_flipped_byte_panics() {
         let _ = load_as(data, None);
     };
     (0..whole.len()).for_each(|end| read(&whole[..end]));
-    for at in 0..whole.len() {
+    for offset in 0..whole.len() {
         for flip in [0x01, 0x02, 0x07, 0x08, 0x40, 0x80, 0xff] {
             let mut damaged = whole.clone();
-            damaged[at] ^= flip;
+            damaged[offset] ^= flip;
             read(&damaged);
         }
     }
 }
 
-/// A message whose samples have times of every form: packed and not, with a value each and without, in and out of order.
+/// Builds a message with every form of timestamps: packed and unpacked, with and without values, in and out of order.
 pub(in crate::format) fn timed(numbering: &str) -> Vec<u8> {
     let (values, attributes) = if numbering == "otlp" { (4, 2) } else { (2, 3) };
     const MS: u64 = 1_000_000;
@@ -466,7 +479,7 @@ pub(in crate::format) fn timed(numbering: &str) -> Vec<u8> {
 }
 
 #[test]
-fn of_a_part_timestamps_within_are_read_with_their_values() {
+fn a_time_window_selects_timestamps_and_their_values() {
     for format in ["otlp", "otlp-1.9"] {
         let load = |data: &[u8], window: &str| {
             let options = LoadOptions::default().with_input_format(format).unwrap();
@@ -477,15 +490,15 @@ fn of_a_part_timestamps_within_are_read_with_their_values() {
         assert_eq!((p.time_nanos(), p.duration_nanos()), (1_700_000_000_002_000_000, 99_000_000));
         let p = load(&timed(format), "2023-11-14T22:13:27Z..").unwrap();
         assert_eq!((lines(&p), p.duration_nanos()), (vec!["main [1] thread=a".to_owned()], 1_000_000_000));
-        // Without a time of its own the first timestamp begins it.
+        // Without a start time, the recording begins with the first timestamp.
         let values = if format == "otlp" { 4 } else { 2 };
         let samples = [[int(1, 1), packed(values, &[3, 4]), times(2)].concat(), [int(1, 2), times(4)].concat()];
-        let p = load(&one(&samples), "1ns..3ns").unwrap();
+        let p = load(&with_samples(&samples), "1ns..3ns").unwrap();
         assert_eq!(
             (lines(&p), p.time_nanos(), p.duration_nanos()),
             (vec!["leaf<main [4]".into(), "main [2]".into()], 2, 2)
         );
-        let error = load(&one(&[packed(values, &[1])]), "1ns..").unwrap_err().to_string();
+        let error = load(&with_samples(&[packed(values, &[1])]), "1ns..").unwrap_err().to_string();
         assert!(error.contains("profile 0, sample 0: it has no timestamps"), "{error}");
     }
 }

@@ -1,11 +1,11 @@
-//! Events (what was counted, and what a sample of it has) and samples.
+//! Events and samples. An event defines the quantity that is counted, and the fields of its samples.
 
-use super::file::{Record, as_text};
-use super::{Cursor, kinds};
+use super::file::{PerfRecord, as_text};
+use super::{PerfCursor, kinds};
 use crate::error::{Error, ErrorKind, Result};
 use crate::random::HashMap;
 
-/// What a sample has, by the bit that says so, in the order in which it stands there. What comes behind is not read.
+/// The bits for the fields of a sample, in the order of the fields in a sample. Later fields are not read.
 mod has {
     pub const IP: u64 = 1;
     pub const TID: u64 = 1 << 1;
@@ -27,15 +27,15 @@ const EXCLUDES_USER: u64 = 1 << 4;
 const EXCLUDES_KERNEL: u64 = 1 << 5;
 const IS_FREQUENCY: u64 = 1 << 10;
 const ALL_HAVE_IDS: u64 = 1 << 18;
-/// Of what the processor keeps of branches: calls that have not returned.
+/// The bit of a branch selection for the call stack: calls that have not returned.
 const CALL_STACK: u64 = 1 << 11;
 
-/// The smallest attributes that there ever were.
+/// The size of the oldest version of attributes.
 const MIN_ATTRIBUTES: u32 = 64;
 
 const SOFTWARE: u32 = 1;
 const TRACEPOINT: u32 = 2;
-/// The event without samples that perf adds for the other records.
+/// The event without samples that perf adds to record other records.
 const DUMMY: u64 = 9;
 
 const HARDWARE_NAMES: [&str; 10] = [
@@ -64,7 +64,7 @@ const SOFTWARE_NAMES: [&str; 9] = [
 
 /// An event that was recorded.
 #[derive(Debug)]
-pub(super) struct Event {
+pub(super) struct PerfEvent {
     kind: u32,
     config: u64,
     period: u64,
@@ -75,23 +75,23 @@ pub(super) struct Event {
     name: Option<String>,
 }
 
-impl Event {
-    /// How many bytes its attributes say that they have.
-    pub fn size(mut attributes: Cursor<'_>) -> Result<u32> {
+impl PerfEvent {
+    /// Returns the size that the attributes claim to have.
+    pub fn size(mut attributes: PerfCursor<'_>) -> Result<u32> {
         attributes.u32()?;
         Ok(attributes.u32()?.max(MIN_ATTRIBUTES))
     }
 
-    fn read(mut attributes: Cursor<'_>) -> Result<Event> {
+    fn read(mut attributes: PerfCursor<'_>) -> Result<PerfEvent> {
         let (kind, _, config, period) = (attributes.u32()?, attributes.u32()?, attributes.u64()?, attributes.u64()?);
         let (sample, read, flags) = (attributes.u64()?, attributes.u64()?, attributes.u64()?);
         attributes.part(16)?;
-        // Older ones have no more.
+        // Older attributes end here.
         let branches = if attributes.left() >= 16 { attributes.part(8).and_then(|_| attributes.u64())? } else { 0 };
-        Ok(Event { kind, config, period, sample, read, flags, branches, name: None })
+        Ok(PerfEvent { kind, config, period, sample, read, flags, branches, name: None })
     }
 
-    /// As perf calls it, if the file does not.
+    /// Returns the name of the event in the file. For an event without a name, returns perf's name.
     pub fn name(&self) -> String {
         if let Some(name) = &self.name {
             return name.clone();
@@ -109,61 +109,63 @@ impl Event {
         }
     }
 
-    /// Samples have periods, or all have the same. As in what `perf script` prints, tracepoints are counted.
+    /// Returns true if samples have periods, or the event has a fixed period. Tracepoints are counted, as in the output
+    /// of `perf script`.
     pub fn is_by_period(&self) -> bool {
         self.kind != TRACEPOINT && (self.sample & has::PERIOD != 0 || self.flags & IS_FREQUENCY == 0)
     }
 
-    /// It only brings records that are no samples.
+    /// Returns true for an event that only supplies records other than samples.
     pub fn is_dummy(&self) -> bool {
         (self.kind, self.config) == (SOFTWARE, DUMMY)
     }
 
-    /// Where the id is, counted in words from a sample's beginning.
+    /// Returns the position of the id in a sample, in words from its beginning.
     fn id_place(&self) -> Option<usize> {
-        let before = [has::IP, has::TID, has::TIME, has::ADDRESS];
+        let preceding = [has::IP, has::TID, has::TIME, has::ADDRESS];
         match self.sample {
             sample if sample & has::IDENTIFIER != 0 => Some(0),
-            sample if sample & has::ID != 0 => Some(before.iter().filter(|&&bit| sample & bit != 0).count()),
+            sample if sample & has::ID != 0 => Some(preceding.iter().filter(|&&bit| sample & bit != 0).count()),
             _ => None,
         }
     }
 
-    /// What stands behind a record that is no sample, from its end: how many words are from there to the id and the time.
+    /// Returns the positions of the id and the time at the end of records other than samples, in words from the end.
     fn places_from_end(&self) -> (Option<usize>, Option<usize>) {
         let order = [has::IDENTIFIER, has::CPU, has::STREAM_ID, has::ID, has::TIME];
         let place = |bit| {
-            let behind = order.iter().take_while(|&&other| other != bit).filter(|&&other| self.sample & other != 0);
-            (self.sample & bit != 0).then(|| behind.count() + 1)
+            let following =
+                order.iter().take_while(|&&listed| listed != bit).filter(|&&listed| self.sample & listed != 0);
+            (self.sample & bit != 0).then(|| following.count() + 1)
         };
         (place(has::IDENTIFIER).or_else(|| place(has::ID)), place(has::TIME))
     }
 }
 
-/// All events, and by which ids records name them.
+/// All events of a file. Records refer to them by id.
 #[derive(Debug)]
-pub(super) struct Events {
-    pub all: Vec<Event>,
+pub(super) struct PerfEvents {
+    pub all: Vec<PerfEvent>,
     by_id: HashMap<u64, u32>,
-    /// How many ids may come: sections could be the same bytes again and again.
+    /// The number of ids that may still be added. Many events could refer to the same bytes of the file.
     ids_left: usize,
 }
 
-impl Events {
-    pub fn for_input(size: usize) -> Events {
-        Events { all: Vec::new(), by_id: HashMap::default(), ids_left: size / 4 }
+impl PerfEvents {
+    pub fn for_input(size: usize) -> PerfEvents {
+        PerfEvents { all: Vec::new(), by_id: HashMap::default(), ids_left: size / 4 }
     }
 
-    /// Adds an event without ids; its number.
-    pub fn add(&mut self, attributes: Cursor<'_>) -> Result<u32> {
-        self.all.push(Event::read(attributes)?);
+    /// Adds an event without ids, and returns its index.
+    pub fn add(&mut self, attributes: PerfCursor<'_>) -> Result<u32> {
+        self.all.push(PerfEvent::read(attributes)?);
         Ok(self.all.len() as u32 - 1)
     }
 
-    pub fn add_ids(&mut self, event: u32, mut ids: Cursor<'_>) -> Result<()> {
+    pub fn add_ids(&mut self, event: u32, mut ids: PerfCursor<'_>) -> Result<()> {
         let n = ids.left() / 8;
         self.ids_left = self.ids_left.checked_sub(n).ok_or_else(|| {
-            Error::new(ErrorKind::Limit, "its events have more ids than is read of a file of its size").at(ids.offset())
+            Error::new(ErrorKind::Limit, "its events have too many ids for a file of its size").at(ids.offset())
         })?;
         for _ in 0..n {
             let id = ids.u64()?;
@@ -172,8 +174,8 @@ impl Events {
         Ok(())
     }
 
-    /// Reads what the events are called.
-    pub fn describe(&mut self, mut section: Cursor<'_>) -> Result<()> {
+    /// Reads the section with the names of events.
+    pub fn describe(&mut self, mut section: PerfCursor<'_>) -> Result<()> {
         let (n, size) = (section.u32()?, section.u32()?);
         for number in 0..n as usize {
             section.sized(u64::from(size))?;
@@ -187,8 +189,8 @@ impl Events {
         Ok(())
     }
 
-    /// Reads what changed of an event: its name, if it is that.
-    pub fn update(&mut self, mut body: Cursor<'_>) -> Result<()> {
+    /// Reads an update of an event, and applies a new name.
+    pub fn update(&mut self, mut body: PerfCursor<'_>) -> Result<()> {
         const NAME: u64 = 2;
         let (kind, id) = (body.u64()?, body.u64()?);
         if let (NAME, Some(&event)) = (kind, self.by_id.get(&id)) {
@@ -197,29 +199,31 @@ impl Events {
         Ok(())
     }
 
-    /// Refuses what has no stacks that can be read.
+    /// Refuses recordings without stacks that can be read.
     pub fn finish(&self, name: &str) -> Result<()> {
         let Some(first) = self.all.first() else {
             return Err(Error::malformed("it has no events; is it a recording of perf record?"));
         };
         if self.all.iter().any(|event| event.sample & has::STACK_MEMORY != 0) {
-            let why =
-                "it was recorded with --call-graph dwarf, so in place of stacks it has memory, which perf must unwind";
-            return Err(as_text(name, why, "have perf write it as text, or record with --call-graph fp"));
+            let reason =
+                "it was recorded with --call-graph dwarf, which stores memory in place of stacks; perf must unwind it";
+            return Err(as_text(name, reason, "have perf write it as text, or record with --call-graph fp"));
         }
         if self.all.iter().any(|event| event.sample & has::BRANCHES != 0 && event.branches & CALL_STACK != 0) {
-            let why = "it was recorded with --call-graph lbr, so perf must put its stacks together";
-            return Err(as_text(name, why, "have perf write it as text, or record with --call-graph fp"));
+            let reason = "it was recorded with --call-graph lbr, so perf must assemble its stacks";
+            return Err(as_text(name, reason, "have perf write it as text, or record with --call-graph fp"));
         }
-        let differs = |event: &Event| event.id_place() != first.id_place();
+        let differs = |event: &PerfEvent| event.id_place() != first.id_place();
         if self.all.iter().any(differs) {
-            return Err(Error::malformed("its events have their ids in different places, so none can be told"));
+            return Err(Error::malformed(
+                "its events store their ids at different positions, so samples are ambiguous",
+            ));
         }
         Ok(())
     }
 
-    /// When a record was made; 0 of what has no time.
-    pub fn time(&self, record: &Record<'_>) -> Result<u64> {
+    /// Returns the time of a record, or 0 for a record without a time.
+    pub fn time(&self, record: &PerfRecord<'_>) -> Result<u64> {
         if record.kind == kinds::SAMPLE {
             return Ok(self.sample(record.body)?.map_or(0, |(_, sample)| sample.time));
         }
@@ -237,8 +241,8 @@ impl Events {
         event.places_from_end().1.map_or(Ok(0), word)
     }
 
-    /// A sample and the number of its event; nothing if no event has its id.
-    pub fn sample<'t>(&self, body: Cursor<'t>) -> Result<Option<(u32, Sample<'t>)>> {
+    /// Returns a sample and the index of its event, or `None` if no event has its id.
+    pub fn sample<'t>(&self, body: PerfCursor<'t>) -> Result<Option<(u32, PerfSample<'t>)>> {
         let number = match self.all[0].id_place() {
             Some(place) if self.all.len() > 1 => {
                 let mut id = body;
@@ -250,28 +254,28 @@ impl Events {
             }
             _ => 0,
         };
-        Ok(Some((number, Sample::read(&self.all[number as usize], body)?)))
+        Ok(Some((number, PerfSample::read(&self.all[number as usize], body)?)))
     }
 }
 
-/// A sample. What is not recorded is -1 or 0.
+/// A sample. Fields that were not recorded are -1 or 0.
 #[derive(Debug)]
-pub(super) struct Sample<'t> {
+pub(super) struct PerfSample<'t> {
     pub address: u64,
     pub pid: i32,
     pub tid: i32,
-    /// In nanoseconds of the recorder's clock.
+    /// The time in nanoseconds of the recorder's clock.
     pub time: u64,
     pub cpu: Option<u32>,
     pub period: u64,
-    /// Addresses from the leaf, with marks between them.
-    pub chain: Cursor<'t>,
+    /// Addresses from the leaf. Marks between them change the mode of the following addresses.
+    pub chain: PerfCursor<'t>,
 }
 
-impl<'t> Sample<'t> {
-    fn read(event: &Event, mut body: Cursor<'t>) -> Result<Sample<'t>> {
+impl<'t> PerfSample<'t> {
+    fn read(event: &PerfEvent, mut body: PerfCursor<'t>) -> Result<PerfSample<'t>> {
         let mut sample =
-            Sample { address: 0, pid: -1, tid: -1, time: 0, cpu: None, period: event.period, chain: body.part(0)? };
+            PerfSample { address: 0, pid: -1, tid: -1, time: 0, cpu: None, period: event.period, chain: body.part(0)? };
         let has = |bit| event.sample & bit != 0;
         if has(has::IDENTIFIER) {
             body.u64()?;
@@ -308,8 +312,9 @@ impl<'t> Sample<'t> {
     }
 }
 
-/// Counts of the event, or of those that it leads, which a sample may have.
-fn skip_counts(format: u64, body: &mut Cursor<'_>) -> Result<()> {
+/// Skips the counter values that a sample may have: the event's own value, or the values of the whole group that it
+/// leads.
+fn skip_counts(format: u64, body: &mut PerfCursor<'_>) -> Result<()> {
     let [enabled, running, id, group, lost] = [0, 1, 2, 3, 4].map(|bit| format >> bit & 1);
     let count = 1 + id + lost;
     let words = if group != 0 { body.u64()?.saturating_mul(count) } else { count };

@@ -1,70 +1,71 @@
-//! A file's parts: its header, the sections that are described there, and its records, in the order of their times.
+//! The layout of a file: its header, its sections, and its records sorted by time.
 //!
 //! ```text
-//! header: where the events, the records and the sections are    or, written into a pipe, the records alone, some of
-//! events (attributes, ids)                                      which say what the other parts do
+//! header: positions of the events, records and sections         or, written into a pipe, only records, some of
+//! events (attributes, ids)                                      which replace the other parts
 //! records: size, kind, body
 //! sections: build ids, names of events
 //! ```
 
-use super::event::{Event, Events};
-use super::{Cursor, kinds};
+use super::event::{PerfEvent, PerfEvents};
+use super::{PerfCursor, kinds};
 use crate::advice;
+use crate::cancellation::Checkpointer;
 use crate::error::{Error, ErrorKind, Result};
 use crate::profile::unzstd;
 use crate::random::HashMap;
-use crate::work::Pace;
 
 pub(super) const MAGIC: &[u8] = b"PERFILE2";
 
-/// Sizes of the header: of a file, and of what was written into a pipe.
+/// The size of the header in a file, and in the output that perf writes into a pipe.
 const HEADER: u64 = 104;
 const PIPED: u64 = 16;
 
-/// Bits of the header, and numbers of records, for the sections that are read.
+/// The numbers of the sections that are read. They are also bits of the header, and appear in records of a pipe.
 const BUILD_IDS: u64 = 2;
 const EVENT_DESCRIPTIONS: u64 = 12;
-/// The records are in other files of a folder.
+/// The section that marks a directory: the records are in other files.
 const FOLDER: u64 = 24;
 
-/// The end of a zstd frame: perf flushes what it packs, and never ends it.
+/// The end of a zstd frame. perf flushes the compressed stream, and never ends it.
 const LAST_BLOCK: [u8; 3] = [1, 0, 0];
 
 /// A record of the kernel.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Record<'t> {
+pub(super) struct PerfRecord<'t> {
     pub kind: u32,
     pub misc: u16,
-    pub body: Cursor<'t>,
+    pub body: PerfCursor<'t>,
 }
 
-impl<'t> Record<'t> {
-    /// The record at a place.
-    fn read(data: &'t [u8], at: usize) -> Result<Record<'t>> {
-        let mut header = Cursor::new(data, at);
+impl<'t> PerfRecord<'t> {
+    /// Reads the record at an offset.
+    fn read(data: &'t [u8], offset: usize) -> Result<PerfRecord<'t>> {
+        let mut header = PerfCursor::new(data, offset);
         let (kind, misc, size) = (header.u32()?, header.u16()?, header.u16()?);
         let size = usize::from(size).checked_sub(8);
-        let size = size.ok_or_else(|| Error::malformed("a record is smaller than its header").at(at))?;
-        Ok(Record { kind, misc, body: header.part(size)? })
+        let size = size.ok_or_else(|| Error::malformed("a record is smaller than its header").at(offset))?;
+        Ok(PerfRecord { kind, misc, body: header.part(size)? })
     }
 }
 
-/// What is known of a file before its samples are looked at.
-pub(super) struct File<'t> {
-    pub events: Events,
-    /// By the file's name.
+/// A file's events, build ids and sorted records.
+pub(super) struct PerfFile<'t> {
+    pub events: PerfEvents,
+    /// The build ids, by file name.
     pub build_ids: HashMap<&'t [u8], &'t [u8]>,
-    /// The records of the kernel, by their times: places in the file, and behind its end in what was packed in it.
+    /// The time and the offset of each record of the kernel, sorted by time. Offsets after the end of the file are in
+    /// the decompressed records.
     records: Vec<(u64, u64)>,
     data: &'t [u8],
     inflated: &'t [u8],
     pub notes: Vec<String>,
 }
 
-/// What records that are packed inflate to, which is records again; empty if there are none.
+/// Decompresses the compressed records, which contain further records. The result is empty for a file without them.
 pub(super) fn inflate(data: &[u8], limit: u64) -> Result<Vec<u8>> {
     let mut packed = Vec::new();
-    let (from, to, _) = Parts::read(data)?.records;
+    let (from, to, _) = FileLayout::read(data)?.records;
     each_record(data, from, to, |record| {
         let mut body = record.body;
         match record.kind {
@@ -81,53 +82,54 @@ pub(super) fn inflate(data: &[u8], limit: u64) -> Result<Vec<u8>> {
         return Ok(packed);
     }
     packed.extend(LAST_BLOCK);
-    unzstd(&mut &*packed, limit).map_err(|e| e.in_record(|| "the packed records".to_owned()))
+    unzstd(&mut &*packed, limit).map_err(|e| e.in_record(|| "the compressed records".to_owned()))
 }
 
-/// Calls `f` with all records up to `to`.
+/// Calls `f` with each record between two offsets.
 fn each_record<'t>(
     data: &'t [u8],
     mut from: usize,
     to: usize,
-    mut f: impl FnMut(Record<'t>) -> Result<()>,
+    mut f: impl FnMut(PerfRecord<'t>) -> Result<()>,
 ) -> Result<()> {
-    let mut pace = Pace::default();
+    let mut pace = Checkpointer::default();
     while from < to {
         pace.step(1);
-        let record = Record::read(&data[..to], from)?;
+        let record = PerfRecord::read(&data[..to], from)?;
         f(record)?;
         from = record.body.end();
         let mut body = record.body;
-        // What is not in the record stands behind it.
+        // These records are followed by data that is not included in their size.
         let more = match record.kind {
             kinds::TRACING_DATA => u64::from(body.u32()?),
             kinds::AUXTRACE => body.u64()?,
             _ => continue,
         };
-        from = Cursor::new(&data[..to], from).sized(more)?.end();
+        from = PerfCursor::new(&data[..to], from).sized(more)?.end();
     }
     Ok(())
 }
 
-/// A file's parts by their places.
-struct Parts {
+/// The positions of a file's parts.
+struct FileLayout {
     is_piped: bool,
-    /// Where the events are, and the size of each.
+    /// The offset and size of the events.
     events: (u64, u64),
+    /// The size of one event in bytes.
     event_size: u64,
-    /// Where the records begin and end, and whether they are cut off.
+    /// The offsets where the records begin and end, and whether they are cut off.
     records: (usize, usize, bool),
-    /// The bits of the sections behind the records.
+    /// The bits of the sections after the records.
     sections: u64,
 }
 
-impl Parts {
-    fn read(data: &[u8]) -> Result<Parts> {
-        let mut header = Cursor::new(data, MAGIC.len());
+impl FileLayout {
+    fn read(data: &[u8]) -> Result<FileLayout> {
+        let mut header = PerfCursor::new(data, MAGIC.len());
         let size = header.u64()?;
         if size == PIPED {
             let records = (PIPED as usize, data.len(), false);
-            return Ok(Parts { is_piped: true, events: (0, 0), event_size: 0, records, sections: 0 });
+            return Ok(FileLayout { is_piped: true, events: (0, 0), event_size: 0, records, sections: 0 });
         }
         if size < HEADER {
             return Err(Error::malformed(format!("its header has {size} bytes")).at(MAGIC.len()));
@@ -137,78 +139,78 @@ impl Parts {
         let (from, size) = (header.u64()?, header.u64()?);
         header.part(16)?;
         let sections = header.u64()?;
-        // A recorder that is killed does not come to write the size.
+        // perf writes the size at the end, so the size is 0 if perf was killed.
         let is_cut = size == 0;
         let to = if is_cut { data.len() as u64 } else { from.saturating_add(size) };
         if to > data.len() as u64 || from > to {
             let detail =
-                format!("its records should end at byte {to}, and the file has {} bytes; it is cut off", data.len());
+                format!("its records should end at byte {to}, but the file has {} bytes; it was cut off", data.len());
             return Err(Error::malformed(detail).at(data.len()));
         }
         let (from, to) = (from as usize, to as usize);
         if is_cut {
-            // Nor do the sections come.
+            // perf writes the sections after the size, so they are missing too.
             let records = (from, whole_records(data, from), true);
-            return Ok(Parts { is_piped: false, events, event_size, records, sections: 0 });
+            return Ok(FileLayout { is_piped: false, events, event_size, records, sections: 0 });
         }
-        Ok(Parts { is_piped: false, events, event_size, records: (from, to, false), sections })
+        Ok(FileLayout { is_piped: false, events, event_size, records: (from, to, false), sections })
     }
 }
 
-impl<'t> File<'t> {
-    pub fn read(name: &str, data: &'t [u8], inflated: &'t [u8]) -> Result<File<'t>> {
-        let parts = Parts::read(data)?;
+impl<'t> PerfFile<'t> {
+    pub fn read(name: &str, data: &'t [u8], inflated: &'t [u8]) -> Result<PerfFile<'t>> {
+        let parts = FileLayout::read(data)?;
         let (from, to, is_cut) = parts.records;
-        let events = Events::for_input(data.len());
+        let events = PerfEvents::for_input(data.len());
         let (build_ids, records, notes) = (HashMap::default(), Vec::new(), Vec::new());
-        let mut file = File { events, build_ids, records, data, inflated, notes };
+        let mut file = PerfFile { events, build_ids, records, data, inflated, notes };
         if !parts.is_piped {
             file.read_events(&parts)?;
             file.read_sections(name, &parts)?;
         }
         if is_cut {
-            file.notes.push("perf record did not end as it should, so the last samples may be missing".to_owned());
+            file.notes.push("perf record was interrupted, so the last samples may be missing".to_owned());
         }
         each_record(data, from, to, |record| file.record(name, record, 0))?;
-        let behind = data.len() as u64;
+        let file_size = data.len() as u64;
         each_record(inflated, 0, inflated.len(), |record| match record.kind {
-            kinds::COMPRESSED | kinds::COMPRESSED2 => Err(Error::malformed("packed records are packed again")),
-            _ => file.record(name, record, behind),
+            kinds::COMPRESSED | kinds::COMPRESSED2 => Err(Error::malformed("compressed records are nested")),
+            _ => file.record(name, record, file_size),
         })?;
         file.events.finish(name)?;
         file.sort()?;
         Ok(file)
     }
 
-    fn read_events(&mut self, parts: &Parts) -> Result<()> {
+    fn read_events(&mut self, parts: &FileLayout) -> Result<()> {
         let (from, size) = parts.events;
-        let mut section = Cursor::section(self.data, from, size)?;
+        let mut section = PerfCursor::section(self.data, from, size)?;
         while section.left() > 0 {
             let mut entry = section.sized(parts.event_size.max(1))?;
             let body = entry.sized(parts.event_size.saturating_sub(16))?;
             let (from, size) = (entry.u64()?, entry.u64()?);
             let event = self.events.add(body)?;
-            self.events.add_ids(event, Cursor::section(self.data, from, size)?)?;
+            self.events.add_ids(event, PerfCursor::section(self.data, from, size)?)?;
         }
         Ok(())
     }
 
-    fn read_sections(&mut self, name: &str, parts: &Parts) -> Result<()> {
-        let mut places = Cursor::new(self.data, parts.records.1);
+    fn read_sections(&mut self, name: &str, parts: &FileLayout) -> Result<()> {
+        let mut positions = PerfCursor::new(self.data, parts.records.1);
         for bit in (0..64).filter(|bit| parts.sections >> bit & 1 != 0) {
-            let (from, size) = (places.u64()?, places.u64()?);
+            let (from, size) = (positions.u64()?, positions.u64()?);
             if [BUILD_IDS, EVENT_DESCRIPTIONS, FOLDER].contains(&bit) {
-                self.section(name, bit, Cursor::section(self.data, from, size)?)?;
+                self.section(name, bit, PerfCursor::section(self.data, from, size)?)?;
             }
         }
         Ok(())
     }
 
-    fn section(&mut self, name: &str, number: u64, mut section: Cursor<'t>) -> Result<()> {
+    fn section(&mut self, name: &str, number: u64, mut section: PerfCursor<'t>) -> Result<()> {
         match number {
             BUILD_IDS => {
                 while section.left() >= 8 {
-                    let record = Record::read(section.data(), section.offset())?;
+                    let record = PerfRecord::read(section.data(), section.offset())?;
                     section = section.after(&record.body);
                     self.build_id(record)?;
                 }
@@ -216,14 +218,14 @@ impl<'t> File<'t> {
             }
             EVENT_DESCRIPTIONS => self.events.describe(section),
             FOLDER => {
-                Err(as_text(name, "its records are in other files of its folder", "have perf write them as text"))
+                Err(as_text(name, "its records are in other files of its directory", "have perf write them as text"))
             }
             _ => Ok(()),
         }
     }
 
-    fn build_id(&mut self, record: Record<'t>) -> Result<()> {
-        /// The id has its length behind it.
+    fn build_id(&mut self, record: PerfRecord<'t>) -> Result<()> {
+        /// The bit for a length after the id.
         const HAS_SIZE: u16 = 1 << 15;
         let mut body = record.body;
         body.u32()?;
@@ -233,12 +235,12 @@ impl<'t> File<'t> {
         Ok(())
     }
 
-    /// Keeps a record of the kernel for later, and reads one of perf.
-    fn record(&mut self, name: &str, record: Record<'t>, behind: u64) -> Result<()> {
+    /// Remembers a record of the kernel, and interprets a record of perf.
+    fn record(&mut self, name: &str, record: PerfRecord<'t>, base: u64) -> Result<()> {
         let mut body = record.body;
         match record.kind {
             kinds::ATTRIBUTES => {
-                let size = u64::from(Event::size(body)?);
+                let size = u64::from(PerfEvent::size(body)?);
                 let attributes = body.sized(size)?;
                 let event = self.events.add(attributes)?;
                 self.events.add_ids(event, body)
@@ -251,52 +253,54 @@ impl<'t> File<'t> {
             kinds::BUILD_ID => self.build_id(record),
             kinds::AUXTRACE => Err(as_text(
                 name,
-                "it has traces of the processor (Intel PT, Arm SPE), which perf must decode",
-                "perf script with --itrace makes samples of them",
+                "it has processor traces (Intel PT, Arm SPE), which perf must decode",
+                "perf script with --itrace converts them to samples",
             )),
             kind if kinds::IS_READ.contains(&kind) => {
-                self.records.push((0, behind + (body.offset() - 8) as u64));
+                self.records.push((0, base + (body.offset() - 8) as u64));
                 Ok(())
             }
             _ => Ok(()),
         }
     }
 
-    /// Buffers of different CPUs are written one after the other. What perf itself says has no time, and comes first.
+    /// Sorts the records by time, because perf writes the buffers of different CPUs one by one. perf's own records lack
+    /// a time, and come first.
     fn sort(&mut self) -> Result<()> {
         let mut records = std::mem::take(&mut self.records);
-        for (time, at) in &mut records {
-            let record = self.at(*at)?;
-            *time = self.events.time(&record).map_err(|e| e.at(*at as usize))?;
+        for (time, offset) in &mut records {
+            let record = self.record_at(*offset)?;
+            *time = self.events.time(&record).map_err(|e| e.at(*offset as usize))?;
         }
         records.sort_by_key(|&(time, _)| time);
         self.records = records;
         Ok(())
     }
 
-    fn at(&self, at: u64) -> Result<Record<'t>> {
-        match at.checked_sub(self.data.len() as u64) {
-            None => Record::read(self.data, at as usize),
-            Some(at) => Record::read(self.inflated, at as usize),
+    fn record_at(&self, offset: u64) -> Result<PerfRecord<'t>> {
+        match offset.checked_sub(self.data.len() as u64) {
+            None => PerfRecord::read(self.data, offset as usize),
+            Some(offset) => PerfRecord::read(self.inflated, offset as usize),
         }
     }
 
-    /// The records of the kernel, in the order of their times.
-    pub fn records(&self) -> impl Iterator<Item = Result<Record<'t>>> + '_ {
-        self.records.iter().map(|&(_, at)| self.at(at))
+    /// Returns the records of the kernel, sorted by time.
+    pub fn records(&self) -> impl Iterator<Item = Result<PerfRecord<'t>>> + '_ {
+        self.records.iter().map(|&(_, offset)| self.record_at(offset))
     }
 }
 
-/// Where the records end that are there as a whole.
-fn whole_records(data: &[u8], mut at: usize) -> usize {
-    while let Ok(record) = Record::read(data, at) {
-        at = record.body.end();
+/// Returns the end of the last complete record.
+fn whole_records(data: &[u8], mut offset: usize) -> usize {
+    while let Ok(record) = PerfRecord::read(data, offset) {
+        offset = record.body.end();
     }
-    at
+    offset
 }
 
-/// An error about what only perf can read: `why`, and what to do.
-pub(super) fn as_text(name: &str, why: &str, way_out: &str) -> Error {
+/// Returns the error for a file that only perf can read, with a reason and a remedy. Its advice is the command that
+/// converts the file to text.
+pub(super) fn as_text(name: &str, reason: &str, remedy: &str) -> Error {
     let command = format!("perf script -i {} -F +pid,+srcline > profile.txt", advice::operand(name, "FILE"));
-    Error::new(ErrorKind::OtherFormat, format!("{why}; {way_out}")).advise(command)
+    Error::new(ErrorKind::OtherFormat, format!("{reason}; {remedy}")).advise(command)
 }

@@ -1,15 +1,16 @@
-//! Processes: what they are called, and which files are mapped where.
+//! Processes: the names of their threads, and the files that they have mapped.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use super::Cursor;
-use super::file::Record;
+use super::PerfCursor;
+use super::file::PerfRecord;
 use crate::error::{Error, ErrorKind, Result};
 use crate::interner::Interner;
 use crate::random::{HashMap, RandomState};
 
-/// How many mapped files may be copied to processes that are forked: in any input, and more for each so many bytes.
+/// The number of mapped files that may be copied to forked processes in any input. A larger input may copy one more for
+/// every [`BYTES_A_COPY`] bytes.
 const COPIES: usize = 1 << 18;
 const BYTES_A_COPY: usize = 64;
 
@@ -17,56 +18,56 @@ const BYTES_A_COPY: usize = 64;
 const IS_EXEC: u16 = 1 << 13;
 const HAS_BUILD_ID: u16 = 1 << 14;
 
-/// What the kernel's records call the process that is none.
+/// The process id in the kernel's own records.
 const KERNEL: u32 = u32::MAX;
 
-/// A file as it is mapped, by whichever process and to wherever: a part of it.
+/// A mapped part of a file, regardless of the process and the address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Mapped<'t> {
+pub(super) struct MappedFile<'t> {
     pub file: &'t [u8],
-    /// Empty if it is not known.
+    /// Empty if unknown.
     pub build_id: &'t [u8],
     pub offset: u64,
-    /// 0 of memory that is no file's: code that was made at run time is at other addresses each time.
+    /// 0 for memory without a file, such as generated code: its addresses differ in each run, so they are dropped.
     pub size: u64,
 }
 
-/// Where the processor was.
+/// The mode of the processor when a sample was taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mode {
     Kernel,
     User,
-    /// A guest or a hypervisor, whose files nobody tells.
+    /// A guest or a hypervisor. Their mapped files are not recorded.
     Other,
 }
 
-/// The mapped files of a process by their first addresses: the address after the last, where the file's part begins, and
-/// its number.
+/// The mapped files of a process by their first addresses. The value is the address after the last, the address where
+/// the mapped part of the file begins, and the index of the file.
 type Space = BTreeMap<u64, (u64, u64, u32)>;
 
-/// A process. Forked ones share what is mapped until it changes in one of them.
+/// A process. Forked processes share their mapped files until one of them changes its own.
 #[derive(Debug, Clone, Default)]
-struct Process {
+struct PerfProcess {
     mapped: Rc<Space>,
-    /// What was mapped before it ran another program: the kernel is called from there until it has begun.
-    before: Option<Rc<Space>>,
+    /// The mapped files before an exec. The kernel runs in them until the new program has begun.
+    before_exec: Option<Rc<Space>>,
 }
 
 #[derive(Debug)]
-pub(super) struct Processes<'t> {
-    pub mapped: Interner<Mapped<'t>, RandomState>,
-    /// By their numbers: where each was mapped first, and whether it was the first of a process, as programs are.
+pub(super) struct PerfProcesses<'t> {
+    pub mapped: Interner<MappedFile<'t>, RandomState>,
+    /// The address where each file was mapped first, and whether it was the first file of a process, as programs are.
     pub first: Vec<(u64, bool)>,
-    all: HashMap<u32, Process>,
+    all: HashMap<u32, PerfProcess>,
     kernel: Space,
     /// Names of threads.
     names: HashMap<u32, &'t [u8]>,
     copies_left: usize,
 }
 
-impl<'t> Processes<'t> {
-    pub fn for_input(size: usize) -> Processes<'t> {
-        Processes {
+impl<'t> PerfProcesses<'t> {
+    pub fn for_input(size: usize) -> PerfProcesses<'t> {
+        PerfProcesses {
             mapped: Interner::default(),
             first: Vec::new(),
             all: HashMap::default(),
@@ -76,24 +77,24 @@ impl<'t> Processes<'t> {
         }
     }
 
-    /// A thread's name; none if it is not known.
+    /// Returns a thread's name, or `None` if it is unknown.
     pub fn name(&self, tid: u32) -> Option<&'t [u8]> {
         self.names.get(&tid).copied()
     }
 
-    /// A thread has another name; if it runs another program, other files are mapped from now on.
-    pub fn rename(&mut self, record: &Record<'t>) -> Result<()> {
+    /// Renames a thread. If the thread executes another program, the mapped files of its process are reset.
+    pub fn rename(&mut self, record: &PerfRecord<'t>) -> Result<()> {
         let mut body = record.body;
         let (pid, tid) = (body.u32()?, body.u32()?);
         self.names.insert(tid, body.text());
         if let (true, Some(process)) = (record.misc & IS_EXEC != 0, self.all.get_mut(&pid)) {
-            process.before = Some(std::mem::take(&mut process.mapped));
+            process.before_exec = Some(std::mem::take(&mut process.mapped));
         }
         Ok(())
     }
 
-    /// A thread has begun; if it is a process of its own, with the same files.
-    pub fn fork(&mut self, record: &Record<'t>) -> Result<()> {
+    /// Records a new thread. A new process inherits the mapped files of its parent.
+    pub fn fork(&mut self, record: &PerfRecord<'t>) -> Result<()> {
         let mut body = record.body;
         let (pid, parent, tid, parent_tid) = (body.u32()?, body.u32()?, body.u32()?, body.u32()?);
         match self.names.get(&parent_tid) {
@@ -103,35 +104,41 @@ impl<'t> Processes<'t> {
         if pid == parent {
             return Ok(());
         }
-        // What perf says of processes that were there before has their own files behind it.
+        // perf writes such records for processes that already ran, followed by their own mapped files.
         let shared = self.all.get(&parent).filter(|_| record.misc & IS_EXEC == 0).cloned();
         self.all.insert(pid, shared.unwrap_or_default());
         Ok(())
     }
 
-    /// A file is mapped; `is_long` is the newer record with more of it.
-    pub fn map(&mut self, record: &Record<'t>, is_long: bool, build_ids: &HashMap<&'t [u8], &'t [u8]>) -> Result<()> {
+    /// Maps a file. `is_long` marks the newer record, MMAP2, which has more fields.
+    pub fn map(
+        &mut self,
+        record: &PerfRecord<'t>,
+        is_long: bool,
+        build_ids: &HashMap<&'t [u8], &'t [u8]>,
+    ) -> Result<()> {
         let mut body = record.body;
         let (pid, _) = (body.u32()?, body.u32()?);
         let (start, size, offset) = (body.u64()?, body.u64()?, body.u64()?);
-        let mut own_id: &[u8] = b"";
+        let mut recorded_id: &[u8] = b"";
         if is_long {
             let mut device = body.part(24)?;
             if record.misc & HAS_BUILD_ID != 0 {
                 let length = usize::from(device.bytes(4)?[0]).min(20);
-                own_id = device.bytes(length)?;
+                recorded_id = device.bytes(length)?;
             }
             body.part(8)?;
         }
         let file = without_symbol(body.text());
-        let build_id = if own_id.is_empty() { build_ids.get(file).copied().unwrap_or_default() } else { own_id };
+        let build_id =
+            if recorded_id.is_empty() { build_ids.get(file).copied().unwrap_or_default() } else { recorded_id };
         let end = start.saturating_add(size);
         if start >= end {
             return Ok(());
         }
         let mapped = match has_no_file(file) {
-            true => Mapped { file, build_id: b"", offset: 0, size: 0 },
-            false => Mapped { file, build_id, offset, size: end - start },
+            true => MappedFile { file, build_id: b"", offset: 0, size: 0 },
+            false => MappedFile { file, build_id, offset, size: end - start },
         };
         let number = self.mapped.number(mapped);
         let is_kernel = pid == KERNEL;
@@ -139,32 +146,29 @@ impl<'t> Processes<'t> {
         if number as usize == self.first.len() {
             self.first.push((start, is_first));
         }
-        let space = if is_kernel { &mut self.kernel } else { self.own_space(pid)? };
+        let space = if is_kernel { &mut self.kernel } else { self.unshared_space(pid)? };
         insert(space, start, end, number);
         Ok(())
     }
 
-    /// The space of a process, which is its alone from now on.
-    fn own_space(&mut self, pid: u32) -> Result<&mut Space> {
+    /// Returns the mapped files of a process for changing, and copies them if they are shared.
+    fn unshared_space(&mut self, pid: u32) -> Result<&mut Space> {
         let space = &mut self.all.entry(pid).or_default().mapped;
         if Rc::get_mut(space).is_none() {
             self.copies_left = self.copies_left.checked_sub(space.len()).ok_or_else(|| {
-                Error::new(
-                    ErrorKind::Limit,
-                    "its processes have more files in common than is read of a file of its size",
-                )
+                Error::new(ErrorKind::Limit, "its processes share too many files for a file of its size")
             })?;
         }
         Ok(Rc::make_mut(space))
     }
 
-    /// What is mapped at an address: its number, and how far into it the address is.
+    /// Returns the file that is mapped at an address: its index, and the offset of the address in the mapped part.
     pub fn find(&self, mode: Mode, pid: u32, address: u64) -> Option<(u32, u64)> {
         let (origin, number) = match mode {
-            Mode::Kernel => at(&self.kernel, address),
+            Mode::Kernel => file_at(&self.kernel, address),
             Mode::User => {
                 let process = self.all.get(&pid)?;
-                at(&process.mapped, address).or_else(|| at(process.before.as_ref()?, address))
+                file_at(&process.mapped, address).or_else(|| file_at(process.before_exec.as_ref()?, address))
             }
             Mode::Other => None,
         }?;
@@ -173,45 +177,45 @@ impl<'t> Processes<'t> {
     }
 }
 
-/// What is mapped at an address: where the file's part begins, and its number.
-fn at(space: &Space, address: u64) -> Option<(u64, u32)> {
+/// Returns the file that is mapped at an address: the address where its mapped part begins, and its index.
+fn file_at(space: &Space, address: u64) -> Option<(u64, u32)> {
     let (_, &(end, origin, number)) = space.range(..=address).next_back()?;
     (address < end).then_some((origin, number))
 }
 
-/// Puts a mapped file into a space, in the place of what was there.
+/// Maps a file into a space, and unmaps the files that it covers.
 fn insert(space: &mut Space, start: u64, end: u64, number: u32) {
-    if let Some((&from, &(to, origin, before))) = space.range(..start).next_back()
+    if let Some((&from, &(to, origin, previous))) = space.range(..start).next_back()
         && to > start
     {
-        space.insert(from, (start, origin, before));
+        space.insert(from, (start, origin, previous));
         if to > end {
-            space.insert(end, (to, origin, before));
+            space.insert(end, (to, origin, previous));
         }
     }
-    while let Some((&from, &(to, origin, before))) = space.range(start..end).next() {
+    while let Some((&from, &(to, origin, previous))) = space.range(start..end).next() {
         space.remove(&from);
         if to > end {
-            space.insert(end, (to, origin, before));
+            space.insert(end, (to, origin, previous));
         }
     }
     space.insert(start, (end, start, number));
 }
 
-/// The kernel is mapped under its name and that of the symbol that it begins with: `[kernel.kallsyms]_text`.
+/// Removes the symbol after the kernel's name. The kernel is mapped as `[kernel.kallsyms]_text`, with its first symbol.
 fn without_symbol(file: &[u8]) -> &[u8] {
-    let closed = file.iter().position(|&b| b == b']').filter(|_| file.starts_with(b"[kernel."));
-    closed.map_or(file, |closed| &file[..=closed])
+    let end = file.iter().position(|&b| b == b']').filter(|_| file.starts_with(b"[kernel."));
+    end.map_or(file, |end| &file[..=end])
 }
 
-/// True of what the kernel calls memory that no file is mapped in.
+/// Returns true for the names that the kernel gives to memory without a file.
 fn has_no_file(name: &[u8]) -> bool {
-    let begins: [&[u8]; 7] =
+    let prefixes: [&[u8]; 7] =
         [b"//anon", b"/anon_hugepage", b"/dev/zero", b"/SYSV", b"[heap]", b"[stack", b"anon_inode:"];
-    begins.iter().any(|begin| name.starts_with(begin))
+    prefixes.iter().any(|prefix| name.starts_with(prefix))
 }
 
-/// The mode that a mark in a chain of addresses says; none of other addresses.
+/// Returns the mode that a mark in a call chain sets, or `None` for an ordinary address.
 pub(super) fn mode_of_mark(address: u64) -> Option<Mode> {
     const MARKS: u64 = -4095i64 as u64;
     match address {
@@ -224,7 +228,7 @@ pub(super) fn mode_of_mark(address: u64) -> Option<Mode> {
     }
 }
 
-/// The mode that a record says.
+/// Returns the mode of a record.
 pub(super) fn mode_of_record(misc: u16) -> Mode {
     match misc & 7 {
         1 => Mode::Kernel,
@@ -233,8 +237,8 @@ pub(super) fn mode_of_record(misc: u16) -> Mode {
     }
 }
 
-/// The records that are lost, as a record says.
-pub(super) fn lost(mut body: Cursor<'_>, has_id: bool) -> Result<u64> {
+/// Returns the number of lost records.
+pub(super) fn lost(mut body: PerfCursor<'_>, has_id: bool) -> Result<u64> {
     if has_id {
         body.u64()?;
     }

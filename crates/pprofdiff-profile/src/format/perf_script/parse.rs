@@ -1,18 +1,19 @@
-//! The lines of the text: which are samples, frames and comments, and what is in them.
+//! Parses single lines of the text: samples, frames and comments.
 
-/// The header that `--header` prints; not a thread whose name begins so, in which no blank follows.
+/// Returns true for the comments that `--header` prints. A thread whose name begins with `#` is different: no blank
+/// follows the `#`.
 pub(super) fn is_comment(line: &[u8]) -> bool {
     let is_sample = || {
         line.get(1).is_some_and(|b| !b.is_ascii_whitespace())
-            && Header::parse(line).is_some_and(|header| header.event.is_some() || header.time.is_some())
+            && SampleHeader::parse(line).is_some_and(|header| header.event.is_some() || header.time.is_some())
     };
     line.starts_with(b"#") && !is_sample()
 }
 
-/// What is no sample: mapped files, new threads, lost samples, which perf prints if it is asked to.
+/// Returns true for records other than samples: mapped files, new threads, lost samples. perf prints them on request.
 pub(super) fn is_record(line: &[u8]) -> bool {
     const WORD: &[u8] = b" PERF_RECORD_";
-    // It stands behind the time, before the rest.
+    // The record's name comes after the time.
     line.split(|&b| b == b':').take(8).any(|part| part.starts_with(WORD))
 }
 
@@ -20,23 +21,23 @@ pub(super) fn is_indented(line: &[u8]) -> bool {
     line.first().is_some_and(u8::is_ascii_whitespace)
 }
 
-/// A sample's line.
+/// The header line of a sample.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Header<'t> {
-    /// Empty of threads without a name.
+pub(super) struct SampleHeader<'t> {
+    /// The name of the thread, which may be empty.
     pub(super) comm: &'t [u8],
     pub(super) pid: Option<i64>,
     pub(super) tid: i64,
-    /// In seconds, as it is printed.
+    /// Seconds, as printed.
     pub(super) time: Option<&'t [u8]>,
-    /// As it is printed.
+    /// The period, as printed.
     pub(super) period: Option<&'t [u8]>,
     pub(super) event: Option<&'t [u8]>,
-    /// What follows: a frame, or the fields of a tracepoint.
+    /// The rest of the line: a frame, or the fields of a tracepoint.
     pub(super) rest: &'t [u8],
 }
 
-/// The first word of a text and what follows it.
+/// Splits a text after its first word.
 fn word(text: &[u8]) -> (&[u8], &[u8]) {
     let text = text.trim_ascii_start();
     text.split_at(text.iter().position(u8::is_ascii_whitespace).unwrap_or(text.len()))
@@ -50,42 +51,43 @@ pub(super) fn number(digits: &[u8]) -> Option<i64> {
     std::str::from_utf8(digits).ok().filter(|_| is_number(digits))?.parse().ok()
 }
 
-/// True of a CPU: `[001]`.
+/// Returns true for a CPU in brackets, such as `[001]`.
 fn is_bracketed(word: &[u8]) -> bool {
     word.len() > 2 && word.starts_with(b"[") && word.ends_with(b"]")
 }
 
-impl<'t> Header<'t> {
-    /// The name of a thread may have blanks and digits, so the first word counts from which on the rest fits. Names are
-    /// of less than 64 bytes, so not many are tried.
-    pub(super) fn parse(line: &'t [u8]) -> Option<Header<'t>> {
+impl<'t> SampleHeader<'t> {
+    /// Parses a header line. The name of a thread may contain blanks and digits, so the name ends at the first word
+    /// where the rest of the line parses. Names have less than 64 bytes, which limits the attempts.
+    pub(super) fn parse(line: &'t [u8]) -> Option<SampleHeader<'t>> {
         let line = line.trim_ascii();
         let (first, rest) = word(line);
-        // Without a name its numbers come first. A number alone may be a name, unless a CPU or a time follows.
-        if let Some(header) = Header::after_comm(b"", first, rest)
+        // A thread without a name has only its numbers. A lone number may also be a name, unless a CPU or a time
+        // follows.
+        if let Some(header) = SampleHeader::after_comm(b"", first, rest)
             && (header.pid.is_some() || header.time.is_some() || is_bracketed(word(rest).0))
         {
             return Some(header);
         }
-        let mut at = first.len();
-        while at < line.len().min(64) {
-            let (this, rest) = word(&line[at..]);
-            if let Some(header) = Header::after_comm(line[..at].trim_ascii_end(), this, rest) {
+        let mut end = first.len();
+        while end < line.len().min(64) {
+            let (this, rest) = word(&line[end..]);
+            if let Some(header) = SampleHeader::after_comm(line[..end].trim_ascii_end(), this, rest) {
                 return Some(header);
             }
-            at = line.len() - rest.len();
+            end = line.len() - rest.len();
         }
         None
     }
 
-    fn after_comm(comm: &'t [u8], ids: &'t [u8], rest: &'t [u8]) -> Option<Header<'t>> {
-        // What is not known is -1.
+    fn after_comm(comm: &'t [u8], ids: &'t [u8], rest: &'t [u8]) -> Option<SampleHeader<'t>> {
+        // perf prints -1 for an unknown number.
         let id = |text: &[u8]| if text == b"-1" { Some(-1) } else { number(text) };
         let (pid, tid) = match ids.iter().position(|&b| b == b'/') {
             Some(slash) => (Some(id(&ids[..slash])?), id(&ids[slash + 1..])?),
             None => (None, id(ids)?),
         };
-        let mut header = Header { comm, pid, tid, time: None, period: None, event: None, rest };
+        let mut header = SampleHeader { comm, pid, tid, time: None, period: None, event: None, rest };
         let (mut this, mut after) = word(rest);
         if is_bracketed(this) {
             (header.rest, (this, after)) = (after, word(after));
@@ -102,7 +104,7 @@ impl<'t> Header<'t> {
         let period = Some(this).filter(|this| is_number(this));
         if period.is_some() {
             (this, after) = word(after);
-            // Then that was the thread, and this is still its name.
+            // A time follows, so `this` was the thread and the number before it is part of the name.
             if is_time(this) {
                 return None;
             }
@@ -112,31 +114,31 @@ impl<'t> Header<'t> {
             (header.period, header.event, header.rest) = (period, event, after);
         }
         header.rest = header.rest.trim_ascii();
-        // Without an event nothing but a frame may follow.
-        let fits = event.is_some() || header.rest.is_empty() || Frame::parse_own(header.rest).is_some();
+        // Without an event, only a frame may follow.
+        let fits = event.is_some() || header.rest.is_empty() || ScriptFrame::parse_on_header(header.rest).is_some();
         fits.then_some(header)
     }
 }
 
-/// A frame's line.
+/// A line with a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Frame<'t> {
+pub(super) struct ScriptFrame<'t> {
     pub(super) address: &'t [u8],
-    /// Empty if it is not known.
+    /// Empty if unknown.
     pub(super) symbol: &'t [u8],
     pub(super) binary: &'t [u8],
     pub(super) inlined: bool,
-    /// `file:line`, if the next line has it.
+    /// `file:line` from the next line, or empty.
     pub(super) source: &'t [u8],
 }
 
-impl<'t> Frame<'t> {
-    /// The frame on a sample's line. The fields of tracepoints stand there too, which may begin with a number.
-    pub(super) fn parse_own(rest: &'t [u8]) -> Option<Frame<'t>> {
-        Frame::parse(rest).filter(|frame| rest.ends_with(b")") || frame.address.len() >= 8)
+impl<'t> ScriptFrame<'t> {
+    /// Parses the frame on a header line. The fields of tracepoints are also there, and may begin with a number.
+    pub(super) fn parse_on_header(rest: &'t [u8]) -> Option<ScriptFrame<'t>> {
+        ScriptFrame::parse(rest).filter(|frame| rest.ends_with(b")") || frame.address.len() >= 8)
     }
 
-    pub(super) fn parse(line: &'t [u8]) -> Option<Frame<'t>> {
+    pub(super) fn parse(line: &'t [u8]) -> Option<ScriptFrame<'t>> {
         let (address, rest) = word(line);
         if address.is_empty() || address.len() > 16 || !address.iter().all(u8::is_ascii_hexdigit) {
             return None;
@@ -154,21 +156,21 @@ impl<'t> Frame<'t> {
         let binary = if inlined || binary == b"[unknown]" { b"" } else { binary };
         let symbol = without_offset(symbol);
         let symbol = if symbol == b"[unknown]" { b"" } else { symbol };
-        Some(Frame { address, symbol, binary, inlined, source: b"" })
+        Some(ScriptFrame { address, symbol, binary, inlined, source: b"" })
     }
 }
 
-/// Where the parenthesis opens that the binary stands in, of `symbol (binary` without its end. Symbols have parentheses
-/// too, and so have paths.
+/// Returns the offset of the parenthesis before the binary, in `symbol (binary` without the last parenthesis. Symbols
+/// and paths may contain parentheses too.
 fn find_binary(named: &[u8]) -> Option<usize> {
-    let opens = || (0..named.len()).filter(|&at| opens_word(named, at));
+    let opens = || (0..named.len()).filter(|&open| opens_word(named, open));
     let last = opens().next_back()?;
     if &named[last..] == b"(inlined" {
         return Some(last);
     }
-    // With an offset or no name it is plain where the symbol ends.
-    let ends_symbol = |&at: &usize| {
-        let symbol = named[..at].trim_ascii_end();
+    // The end of the symbol is certain if the symbol is `[unknown]` or ends in an offset.
+    let ends_symbol = |&open: &usize| {
+        let symbol = named[..open].trim_ascii_end();
         let digits = symbol.iter().rev().take_while(|b| b.is_ascii_hexdigit()).count();
         symbol == b"[unknown]" || digits > 0 && symbol[..symbol.len() - digits].ends_with(b"+0x")
     };
@@ -176,15 +178,15 @@ fn find_binary(named: &[u8]) -> Option<usize> {
         return Some(open);
     }
     let pair = opening(named);
-    let is_file = |&at: &usize| matches!(named.get(at + 1), Some(b'/' | b'['));
+    let is_file = |&open: &usize| matches!(named.get(open + 1), Some(b'/' | b'['));
     pair.filter(is_file).or_else(|| opens().rfind(is_file)).or(pair).or(Some(last))
 }
 
-fn opens_word(text: &[u8], at: usize) -> bool {
-    text[at] == b'(' && (at == 0 || text[at - 1] == b' ')
+fn opens_word(text: &[u8], open: usize) -> bool {
+    text[open] == b'(' && (open == 0 || text[open - 1] == b' ')
 }
 
-/// The parenthesis that is closed behind the end of a text, if a word begins with it.
+/// Returns the offset of the parenthesis that is still open at the end of the text, if it begins a word.
 fn opening(text: &[u8]) -> Option<usize> {
     let mut depth = 1;
     let closed = text.iter().rposition(|b| {
@@ -195,22 +197,23 @@ fn opening(text: &[u8]) -> Option<usize> {
         }
         depth == 0
     });
-    closed.filter(|&at| opens_word(text, at))
+    closed.filter(|&open| opens_word(text, open))
 }
 
 fn find_last(text: &[u8], word: &[u8]) -> Option<usize> {
     text.windows(word.len()).rposition(|w| w == word)
 }
 
-/// A symbol without `+0x1f` at its end.
+/// Removes an offset such as `+0x1f` from the end of a symbol.
 fn without_offset(symbol: &[u8]) -> &[u8] {
     match find_last(symbol, b"+0x") {
-        Some(at) if at + 3 < symbol.len() && symbol[at + 3..].iter().all(u8::is_ascii_hexdigit) => &symbol[..at],
+        Some(end) if end + 3 < symbol.len() && symbol[end + 3..].iter().all(u8::is_ascii_hexdigit) => &symbol[..end],
         _ => symbol,
     }
 }
 
-/// A file and its line; nothing if perf did not find them, which it prints as `??:0` or `binary[address]`.
+/// Splits a source line into file and line number. Both are empty if perf did not find them and printed `??:0` or
+/// `binary[address]`.
 pub(super) fn source_line(source: &[u8]) -> (&[u8], i64) {
     let Some(colon) = source.iter().rposition(|&b| b == b':') else { return (b"", 0) };
     // Some builds print `file:12 (discriminator 3)`.

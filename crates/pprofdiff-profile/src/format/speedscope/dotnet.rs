@@ -1,15 +1,16 @@
-//! Frames of dotnet-trace that are no functions.
+//! Frames of dotnet-trace that are not functions.
 //!
-//! `dotnet-trace convert --format Speedscope` puts the process and the thread at the root of each stack, and what the
-//! thread did at its leaf:
+//! `dotnet-trace convert --format Speedscope` puts the process and the thread at the root of each stack, and the
+//! activity of the thread at its leaf:
 //!
 //! ```text
 //! Process64 Shop (36060) (36060) Args: ;(Non-Activities);Threads;Thread (34288);Shop!Shop.Program.Main();CPU_TIME
 //! ```
 //!
-//! The ids differ by run, so as frames they would be changes of any two runs. They become labels: `process`, `pid`, `tid`
-//! and, where a thread has a name, `thread`. The leaf decides the sample type: `CPU_TIME` is `cpu`, time in managed code;
-//! all time is `wall`, so the rest (`UNMANAGED_CODE_TIME`) is time in native code, where most threads wait.
+//! The ids differ between runs, so as frames they would look like changes. They become labels: `process`, `pid`, `tid`
+//! and, where a thread has a name, `thread`. The leaf decides the sample type. `CPU_TIME` is time in managed code and
+//! becomes `cpu`. All time becomes `wall`. The difference (`UNMANAGED_CODE_TIME`) is time in native code, where most
+//! threads wait.
 
 use super::super::tree::too_large;
 use crate::builder::{LocationId, ProfileBuilder};
@@ -20,9 +21,9 @@ use crate::random::HashMap;
 /// The sample types, in the order of a sample's values.
 pub(super) const TYPES: [&str; 2] = ["wall", "cpu"];
 
-/// A frame that is no function.
+/// The role of a frame that is not a function.
 #[derive(Debug, Clone)]
-enum Role {
+enum DotnetRole {
     Labels(Vec<Label>),
     /// A group of threads.
     Group,
@@ -30,24 +31,24 @@ enum Role {
     UnmanagedTime,
 }
 
-/// The frames of a file that are no functions.
+/// The frames of a file that are not functions.
 #[derive(Debug, Default)]
 pub(super) struct Dotnet {
-    roles: HashMap<LocationId, Role>,
+    roles: HashMap<LocationId, DotnetRole>,
     has_process: bool,
     has_time: bool,
     cpu: i64,
-    /// The intervals of CPU time, each one sample or more.
+    /// The statistics of CPU time. Each interval counts as one sample.
     sampled: Sampled,
 }
 
 impl Dotnet {
-    /// Notes a frame, if it has a name that dotnet-trace gives to frames that are no functions.
+    /// Records a frame if dotnet-trace uses its name for frames that are not functions.
     pub fn note(&mut self, name: &[u8], location: LocationId, builder: &mut ProfileBuilder) {
         let role = match name {
-            b"CPU_TIME" => Role::CpuTime,
-            b"UNMANAGED_CODE_TIME" => Role::UnmanagedTime,
-            b"(Non-Activities)" | b"Threads" => Role::Group,
+            b"CPU_TIME" => DotnetRole::CpuTime,
+            b"UNMANAGED_CODE_TIME" => DotnetRole::UnmanagedTime,
+            b"(Non-Activities)" | b"Threads" => DotnetRole::Group,
             _ => {
                 let Some(labels) = labels(name) else { return };
                 self.has_process |= labels.iter().any(|(key, _)| *key == "pid");
@@ -55,33 +56,33 @@ impl Dotnet {
                     let (key, value) = (builder.string(key), builder.string(value));
                     Label { key, value: LabelValue::Text(value) }
                 };
-                Role::Labels(labels.into_iter().map(&mut label).collect())
+                DotnetRole::Labels(labels.into_iter().map(&mut label).collect())
             }
         };
-        self.has_time |= matches!(role, Role::CpuTime | Role::UnmanagedTime);
+        self.has_time |= matches!(role, DotnetRole::CpuTime | DotnetRole::UnmanagedTime);
         self.roles.insert(location, role);
     }
 
-    /// Counts an interval as CPU time if it has the leaf for that.
+    /// Counts an interval as CPU time if its leaf is `CPU_TIME`.
     pub fn count(&mut self, leaf: Option<LocationId>, time: i64) {
-        if leaf.is_some_and(|leaf| matches!(self.roles.get(&leaf), Some(Role::CpuTime))) {
+        if leaf.is_some_and(|leaf| matches!(self.roles.get(&leaf), Some(DotnetRole::CpuTime))) {
             self.sampled.add(time);
         }
     }
 
-    /// Returns the intervals of CPU time.
+    /// Returns the statistics of CPU time.
     pub fn sampled(&self) -> Sampled {
         self.sampled
     }
 
-    /// Returns true if the frames are those of dotnet-trace: a process and a time. Other producers name a function like
-    /// one of them at most.
+    /// Returns true if dotnet-trace wrote the file: it has a process frame and a time frame. Files of other tools have
+    /// at most one of them, as the name of a function.
     pub fn is_written(&self) -> bool {
         self.has_process && self.has_time
     }
 
-    /// Removes the frames that are no functions from a stack, adds labels for them, and returns the values of the stack's
-    /// time. A stack of nothing else keeps its leaf, so that its time has a row.
+    /// Removes frames that are not functions from a stack, adds labels for them, and returns the values of the stack's
+    /// time. A stack without functions keeps its leaf, so that its time has a row.
     pub fn convert(
         &mut self,
         leaf_first: &mut Vec<LocationId>,
@@ -90,22 +91,22 @@ impl Dotnet {
     ) -> Result<[i64; 2]> {
         while let Some(root) = leaf_first.last() {
             match self.roles.get(root) {
-                Some(Role::Labels(of_root)) => labels.extend(of_root),
-                Some(Role::Group) => {}
+                Some(DotnetRole::Labels(root_labels)) => labels.extend(root_labels),
+                Some(DotnetRole::Group) => {}
                 _ => break,
             }
             leaf_first.pop();
         }
         let leaf = leaf_first.first().and_then(|leaf| self.roles.get(leaf));
-        let cpu = if matches!(leaf, Some(Role::CpuTime)) { time } else { 0 };
-        if leaf_first.len() > 1 && matches!(leaf, Some(Role::CpuTime | Role::UnmanagedTime)) {
+        let cpu = if matches!(leaf, Some(DotnetRole::CpuTime)) { time } else { 0 };
+        if leaf_first.len() > 1 && matches!(leaf, Some(DotnetRole::CpuTime | DotnetRole::UnmanagedTime)) {
             leaf_first.remove(0);
         }
         self.cpu = self.cpu.checked_add(cpu).ok_or_else(too_large)?;
         Ok([time, cpu])
     }
 
-    /// Returns the sample type that shows most: CPU time, unless no thread ran managed code.
+    /// Returns the default sample type: CPU time, or wall time if no thread ran managed code.
     pub fn default_type(&self, builder: &mut ProfileBuilder) -> StringId {
         builder.string(TYPES[usize::from(self.cpu != 0)])
     }
@@ -120,13 +121,13 @@ fn labels(name: &[u8]) -> Option<Vec<(&'static str, &str)>> {
         return Some([("tid", tid), ("thread", thread)].into_iter().filter(|(_, value)| !value.is_empty()).collect());
     }
     let rest = ["Process64 ", "Process32 ", "Process "].iter().find_map(|prefix| name.strip_prefix(prefix))?;
-    // A process may have parentheses in its name.
-    let (at, pid) = rest.match_indices(" (").find_map(|(at, _)| {
-        let after = &rest[at + 2..];
+    // The name of a process may contain parentheses.
+    let (end, pid) = rest.match_indices(" (").find_map(|(end, _)| {
+        let after = &rest[end + 2..];
         let digits = after.bytes().take_while(u8::is_ascii_digit).count();
-        (digits > 0 && after[digits..].starts_with(')')).then(|| (at, &after[..digits]))
+        (digits > 0 && after[digits..].starts_with(')')).then(|| (end, &after[..digits]))
     })?;
-    Some([("process", rest[..at].trim()), ("pid", pid)].into_iter().filter(|(_, value)| !value.is_empty()).collect())
+    Some([("process", rest[..end].trim()), ("pid", pid)].into_iter().filter(|(_, value)| !value.is_empty()).collect())
 }
 
 fn is_number(text: &str) -> bool {

@@ -1,4 +1,4 @@
-//! Files of speedscope made by hand, and what they are read as.
+//! Tests with speedscope files made by hand.
 
 #![allow(clippy::unwrap_used)]
 
@@ -9,7 +9,7 @@ fn load(text: &str) -> Result<Profile> {
     Profile::from_bytes("in", text.as_bytes(), &LoadOptions::default())
 }
 
-/// A file of frames a, b and c, with profiles.
+/// Writes a file with the frames a, b and c, and these profiles.
 fn file(profiles: &str) -> String {
     format!(
         r#"{{"$schema":"https://www.speedscope.app/file-format-schema.json","profiles":[{profiles}],
@@ -22,7 +22,7 @@ fn sampled(unit: &str, samples: &str, weights: &str) -> String {
 }
 
 fn evented(events: &[(&str, &str, u32)]) -> String {
-    let event = |(kind, at, frame): &(&str, &str, u32)| format!(r#"{{"type":"{kind}","at":{at},"frame":{frame}}}"#);
+    let event = |(kind, time, frame): &(&str, &str, u32)| format!(r#"{{"type":"{kind}","at":{time},"frame":{frame}}}"#);
     let events: Vec<String> = events.iter().map(event).collect();
     format!(r#"{{"unit":"milliseconds","events":[{}],"type":"evented","endValue":9}}"#, events.join(","))
 }
@@ -45,19 +45,19 @@ fn samples_are_stacks_from_the_root_with_a_weight_each() {
 }
 
 #[test]
-fn events_cost_the_time_between_them() {
+fn an_event_ends_the_cost_of_the_stack_before_it() {
     let all =
         [("O", "0", 0), ("O", "1.5", 1), ("C", "2", 1), ("O", "2", 1), ("C", "4", 1), ("C", "4", 0), ("O", "5", 2)];
     let p = load(&file(&evented(&all))).unwrap();
     assert_eq!(rows(&p), ["a: 1500000", "a|b b.py:12: 2500000", "c: 4000000"]);
-    // Closed, nothing is open at the end.
+    // With all frames closed, the end of the profile costs nothing.
     let p = load(&file(&evented(&[("O", "1600000000000.25", 2), ("C", "1600000000000.5", 2)]))).unwrap();
     assert_eq!(rows(&p), ["c: 250000"]);
 }
 
 #[test]
 fn a_frame_that_closes_before_its_callees_closes_them() {
-    // In the order of dotnet-trace, b closes before c, which it calls. In the second file, c is the caller of b as well.
+    // dotnet-trace closes b before c, which b calls. In the second file, c also calls b.
     for (events, expected) in [
         (
             vec![("O", "0", 0), ("O", "0", 1), ("O", "0", 2), ("C", "3", 1), ("C", "3", 2), ("C", "4", 0)],
@@ -67,7 +67,7 @@ fn a_frame_that_closes_before_its_callees_closes_them() {
             vec![("O", "0", 2), ("O", "0", 1), ("O", "0", 2), ("C", "3", 1), ("C", "3", 2), ("C", "5", 2)],
             vec!["c: 2000000", "c|b b.py:12|c: 3000000"],
         ),
-        // The callee's own event may be late.
+        // The callee's own close event may come later.
         (
             vec![("O", "0", 0), ("O", "0", 1), ("O", "0", 2), ("C", "3", 1), ("C", "4", 2), ("C", "5", 0)],
             vec!["a: 2000000", "a|b b.py:12|c: 3000000"],
@@ -80,7 +80,8 @@ fn a_frame_that_closes_before_its_callees_closes_them() {
     }
 }
 
-/// A file of dotnet-trace in which a thread runs `Main` for 3 ms, 2 of them managed, and waits there for the next 6.
+/// Writes a dotnet-trace file. A thread runs `Main` for 3 ms, 2 of them in managed code, and waits in it for the next
+/// 6.
 fn dotnet(process: &str, leaf: &str) -> String {
     let frames = [
         process,
@@ -98,24 +99,24 @@ fn dotnet(process: &str, leaf: &str) -> String {
 }
 
 #[test]
-fn processes_and_threads_of_dotnet_trace_are_labels_and_its_leaves_sample_types() {
+fn dotnet_trace_processes_and_threads_become_labels_and_leaves_become_sample_types() {
     let p = load(&dotnet("Process64 Shop (36060) (36060) Args: ", "CPU_TIME")).unwrap();
     let labels = "process=Shop pid=36060 tid=7 thread=.NET ThreadPool";
     let expected = ["1000000 0", "2000000 2000000", "6000000 0"];
     assert_eq!(rows(&p), expected.map(|values| format!("Shop!Main() {labels}: {values}")));
     let types = ["wall", "cpu"].map(|kind| (kind.to_owned(), "nanoseconds".to_owned()));
     assert_eq!((p.sample_types(), p.default_sample_type()), (types.to_vec(), Some(1)));
-    // Without CPU time, the default has values.
+    // Without CPU time, the default is the type that has values.
     let p = load(&dotnet("Process64 Shop (36060) (36060) Args: ", "UNMANAGED_CODE_TIME")).unwrap();
     assert_eq!(p.default_sample_type(), Some(0));
-    // Other producers may have functions of such names.
+    // In files of other tools, functions may have these names.
     for other in [dotnet("main", "CPU_TIME"), dotnet("Process64 Shop (1)", "f").replace("UNMANAGED_CODE_TIME", "g")] {
         assert_eq!(load(&other).unwrap().sample_types(), [("time".to_owned(), "nanoseconds".to_owned())]);
     }
 }
 
 #[test]
-fn profiles_of_one_unit_add_up_and_others_are_beside_them() {
+fn profiles_with_one_unit_add_up_and_other_units_become_types() {
     let profiles =
         [sampled("none", "[[0]]", "[3]"), sampled("seconds", "[[0]]", "[1]"), evented(&[("O", "0", 0), ("C", "1", 0)])];
     let p = load(&file(&profiles.join(","))).unwrap();
@@ -130,7 +131,7 @@ fn profiles_of_one_unit_add_up_and_others_are_beside_them() {
 }
 
 #[test]
-fn what_our_writer_says_is_believed() {
+fn the_note_of_our_writer_sets_the_sample_type_and_the_sides() {
     let ours = |about: &str, profiles: &str| file(profiles).replacen('{', &format!("{{\"pprofdiff\":{about},"), 1);
     let about = r#"{"sample_type":"delay","unit":"seconds","two_sided":false,"more":[1]}"#;
     let p = load(&ours(about, &sampled("seconds", "[[0]]", "[3]"))).unwrap();
@@ -146,12 +147,12 @@ fn what_our_writer_says_is_believed() {
     let empty = [sampled("nanoseconds", "[]", "[]"), sides[1].clone()];
     assert!(load(&ours(about, &empty.join(","))).unwrap().is_diff());
     let error = load(&ours(about, &sides[0])).unwrap_err();
-    assert!(error.to_string().contains("it has two sides, but there are 1 profiles"), "{error}");
+    assert!(error.to_string().contains("it should have two sides, but there are 1 profiles"), "{error}");
 }
 
 #[test]
-fn it_is_recognised_by_its_schema_or_its_frames() {
-    for (text, is) in [
+fn speedscope_is_recognised_by_its_schema_or_its_frames() {
+    for (text, is_speedscope) in [
         (r#"{"exporter":"x","$schema":"https://www.speedscope.app/file-format-schema.json","sha"#, true),
         (r#"{"$schema":"https:\/\/www.speedscope.app\/file-format-schema.json"}"#, true),
         (r#"{"shared":{"frames":[{"name":"a"}"#, true),
@@ -159,27 +160,27 @@ fn it_is_recognised_by_its_schema_or_its_frames() {
         (r#"{"a":{"shared":{"frames":[]}}}"#, false),
         (r#"[{"shared":{"frames":[]}}]"#, false),
     ] {
-        assert_eq!((SPEEDSCOPE.recognises)(text.as_bytes()), is, "{text}");
+        assert_eq!((SPEEDSCOPE.recognises)(text.as_bytes()), is_speedscope, "{text}");
     }
 }
 
 #[test]
-fn errors_name_the_profile_and_what_in_it() {
-    let one = |kind: &str, samples: &str, weights: &str| file(&sampled(kind, samples, weights));
+fn errors_name_the_profile_and_the_record_in_it() {
+    let single = |kind: &str, samples: &str, weights: &str| file(&sampled(kind, samples, weights));
     for (text, words) in [
-        (one("none", "[[3]]", "[1]"), "profile 0: sample 0: there is no frame 3: there are 3"),
-        (one("none", "[[-1]]", "[1]"), "there is no frame -1"),
-        (one("none", "[[0],[0]]", "[1]"), "profile 0: sample 1: `weights` has no weight for it"),
-        (one("none", "[[0]]", "[1,2]"), "`weights` has more weights than there are samples"),
-        (one("none", "[[0]]", "[0.5]"), "0.5 has a fraction"),
-        (one("bytes", "[[0]]", "[0.5]"), "0.5 has a fraction"),
-        (one("seconds", "[[0]]", "[1e10]"), "1e10 is more than an int64 holds"),
-        (one("none", "[[0],[0]]", "[9223372036854775807,1]"), "add up to more than an int64 holds"),
-        (one("hours", "[[0]]", "[1]"), "\"hours\" is no unit of speedscope"),
-        (one("none", "[0]", "[1]"), "sample 0: '0' stands where an array should be"),
+        (single("none", "[[3]]", "[1]"), "profile 0: sample 0: unknown frame 3: there are 3"),
+        (single("none", "[[-1]]", "[1]"), "unknown frame -1"),
+        (single("none", "[[0],[0]]", "[1]"), "profile 0: sample 1: `weights` has no weight for this sample"),
+        (single("none", "[[0]]", "[1,2]"), "`weights` has more elements than `samples`"),
+        (single("none", "[[0]]", "[0.5]"), "0.5 has a fraction"),
+        (single("bytes", "[[0]]", "[0.5]"), "0.5 has a fraction"),
+        (single("seconds", "[[0]]", "[1e10]"), "1e10 is more than an int64 holds"),
+        (single("none", "[[0],[0]]", "[9223372036854775807,1]"), "add up to more than an int64 holds"),
+        (single("hours", "[[0]]", "[1]"), "\"hours\" is not a unit of speedscope"),
+        (single("none", "[0]", "[1]"), "sample 0: expected an array, not '0'"),
         (file(&evented(&[("O", "0", 0), ("C", "1", 1)])), "event 1: it closes a frame that is not open"),
         (file(&evented(&[("C", "0", 0)])), "event 0: it closes a frame"),
-        (file(&evented(&[("O", "5", 0), ("C", "4", 0)])), "event 1: it is before the event that precedes it"),
+        (file(&evented(&[("O", "5", 0), ("C", "4", 0)])), "event 1: it is earlier than the previous event"),
         (file(&evented(&[("X", "5", 0)])), "event 0: its type is neither \"O\" nor \"C\""),
         (file(r#"{"type":"evented","unit":"none","events":[{"type":"O","at":1}]}"#), "event 0: it has no frame"),
         (file(r#"{"type":"evented","unit":"none","events":[{"type":"O","frame":1}]}"#), "it has no time `at`"),
@@ -197,6 +198,6 @@ fn errors_name_the_profile_and_what_in_it() {
     let options = LoadOptions::default().with_input_format("speedscope").unwrap();
     for end in 1..whole.len() {
         let error = Profile::from_bytes("in", &whole.as_bytes()[..end], &options).unwrap_err();
-        assert!(error.offset().is_some_and(|at| at <= end as u64), "{end}: {error}");
+        assert!(error.offset().is_some_and(|offset| offset <= end as u64), "{end}: {error}");
     }
 }

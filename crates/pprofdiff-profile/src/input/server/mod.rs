@@ -2,7 +2,7 @@
 //! `pyroscope://HOST/{service_name="shop"}?type=cpu&from=-1h` describes the query; this module builds the requests and
 //! interprets the answers.
 //!
-//! This module does no network I/O. The caller sends a [`Request`] and passes back the [`Answer`], so the command,
+//! This module does no network I/O. The caller sends a [`ServerRequest`] and passes back the [`Answer`], so the command,
 //! Python and tests interpret all answers in the same way. The server merges all profiles that match the selector, and
 //! returns the sum in pprof's format.
 //!
@@ -65,7 +65,7 @@ type ServerSeries = Vec<(String, String)>;
 /// An HTTP request to send: a POST if it has a body, otherwise a GET. The caller must not follow redirects.
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct Request {
+pub struct ServerRequest {
     /// The URL, with http or https.
     pub url: String,
     /// The names and values of the headers. The value of `Authorization` is a secret.
@@ -207,7 +207,7 @@ impl ServerQuery {
         &self,
         credentials: &Credentials,
         limit: u64,
-        send: &dyn Fn(Request) -> Result<Answer>,
+        send: &dyn Fn(ServerRequest) -> Result<Answer>,
     ) -> Result<Vec<u8>> {
         let secrets = self.secrets(credentials);
         let session = QuerySession { query: self, credentials, secrets: &secrets, limit, send };
@@ -322,7 +322,7 @@ struct QuerySession<'s> {
     credentials: &'s Credentials,
     secrets: &'s Secrets,
     limit: u64,
-    send: &'s dyn Fn(Request) -> Result<Answer>,
+    send: &'s dyn Fn(ServerRequest) -> Result<Answer>,
 }
 
 impl QuerySession<'_> {
@@ -337,7 +337,7 @@ impl QuerySession<'_> {
         let token = self.credentials.token.as_ref();
         headers.extend(token.map(|token| ("Authorization", token.header())));
         headers.extend(self.query.tenant.clone().map(|tenant| ("X-Scope-OrgID", tenant)));
-        let answer = (self.send)(Request { url: format!("{}{path}", self.query.origin), headers, body })?;
+        let answer = (self.send)(ServerRequest { url: format!("{}{path}", self.query.origin), headers, body })?;
         let has_requested_type = answer.content_type.starts_with(content_type);
         match answer.status {
             200..=299 if has_requested_type => self.decompressed(answer.body),

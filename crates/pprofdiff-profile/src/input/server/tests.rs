@@ -43,7 +43,11 @@ fn profile() -> Vec<u8> {
 }
 
 /// Fetches an address from a server that gives these answers in this order. Returns the result and the requests.
-fn ask_with(address: &str, token: Option<Token>, answers: Vec<Answer>) -> (Result<Vec<u8>, String>, Vec<Request>) {
+fn ask_with(
+    address: &str,
+    token: Option<Token>,
+    answers: Vec<Answer>,
+) -> (Result<Vec<u8>, String>, Vec<ServerRequest>) {
     let credentials = Credentials { token, outdated: None };
     let (requests, answers) = (RefCell::new(Vec::new()), RefCell::new(answers.into_iter()));
     let query = ServerQuery::parse(address, NOW).unwrap_or_else(|e| panic!("{address}: {e}"));
@@ -319,7 +323,7 @@ fn an_outdated_variable_gets_a_hint_to_rename_it() {
     let refusal = |set: &[&str]| {
         let variable = |name: &str| set.contains(&name).then(|| "s3cret".to_owned());
         let credentials = query.credentials(true, variable).unwrap_or_else(|e| panic!("{e}"));
-        let refused = |_: Request| Ok(status(401, "text/plain", "who?"));
+        let refused = |_: ServerRequest| Ok(status(401, "text/plain", "who?"));
         query.fetch(&credentials, 1 << 20, &refused).err().map(|e| e.to_string()).unwrap_or_default()
     };
     let renamed = "; PPROFDIFF_TOKEN_A_B_EXAMPLE belongs to another host because hyphens are now __: rename it to \

@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use super::Merger;
+use crate::cancellation;
 use crate::parallel;
-use crate::work;
 
 impl Merger<'_> {
     /// Returns the sample indexes in the order of their stacks, compared from the root. Samples with the same stack
@@ -44,7 +44,7 @@ impl Merger<'_> {
         let sort = |run: &mut [(u64, u32)], from: usize| {
             // Short runs are too frequent for a poll each.
             if run.len() > 1000 {
-                work::poll();
+                cancellation::checkpoint();
             }
             if run.len() <= 16 {
                 run.sort_unstable_by(|a, b| rest(a.1, from).cmp(rest(b.1, from)));

@@ -2,9 +2,9 @@
 
 use super::super::types::{CommonType, common_types};
 use super::super::{DOUBTFUL_SIDES, Profile, Sampled};
-use super::{Everything, Fields, Merger, Part};
+use super::{Everything, Fields, MergePart, Merger};
+use crate::cancellation;
 use crate::error::{Error, ErrorKind, Result};
-use crate::work;
 
 /// Merges profiles by adding up their samples.
 ///
@@ -69,12 +69,12 @@ fn sum(name: &str, profiles: &[&Profile], weights: &[i64], parts: i64) -> Result
     if let Some(doubtful) = profiles.iter().find(|p| p.may_be_diff()) {
         return Err(Error::new(ErrorKind::Incompatible, DOUBTFUL_SIDES).in_input(doubtful.name()));
     }
-    work::begin_phase("merging");
+    cancellation::begin_phase("merging");
     let types = common_types(profiles)?;
     check_weights(profiles, &types, weights)?;
     let mut merger = Merger::new(&types);
     for (index, (&profile, &weight)) in profiles.iter().zip(weights).enumerate() {
-        merger.add(Part { profile, index, side: None, as_base: false, weight, selection: Everything(profile) });
+        merger.add(MergePart { profile, index, side: None, as_base: false, weight, selection: Everything(profile) });
     }
     let duration = profiles.iter().fold(0i64, |sum, p| sum.saturating_add(p.duration_nanos()));
     let fields = Fields { duration_nanos: duration, frames_dropped: false, default_type: None, by_stack: false };

@@ -21,11 +21,11 @@ use super::names::{
 use crate::diff::tags::{label_values, printed};
 use crate::{Error, Result};
 use pprofdiff_profile::Profile;
+use pprofdiff_profile::cancellation::checkpointed;
 use pprofdiff_profile::columns::{NONE, StringId};
 use pprofdiff_profile::random::{HashMap, HashSet};
 use pprofdiff_profile::samples::{LabelValue, Sample};
 use pprofdiff_profile::shared::Selection;
-use pprofdiff_profile::work::paced;
 
 /// For each filter that is set, its name and whether it matched anything. A filter without a match causes a warning.
 pub(crate) type FilterHits = Vec<(&'static str, bool)>;
@@ -309,7 +309,7 @@ impl FilterPlan {
         first.push(0);
         let (mut focus_hit, mut ignore_hit, mut hide_hit, mut show_hit, mut show_from_hit) =
             (false, false, false, false, false);
-        for location in paced(0..n as u32) {
+        for location in checkpointed(0..n as u32) {
             let l = location as usize;
             // A pseudo-location has one line. The line's index identifies its pseudo-function.
             let is_pseudo = l >= locations.len();

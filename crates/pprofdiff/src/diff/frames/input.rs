@@ -10,9 +10,9 @@ use crate::diff::filter::FilterPlan;
 use crate::diff::identity::{self, FrameIdentity, Granularity};
 use crate::diff::matching::{Matching, RenamedFunctions};
 use pprofdiff_profile::Profile;
+use pprofdiff_profile::cancellation::checkpointed;
 use pprofdiff_profile::columns::{NONE, StringId};
 use pprofdiff_profile::shared::Memo;
-use pprofdiff_profile::work::paced;
 
 /// The frames of one profile, and the list of frames of each location.
 pub(crate) struct InputFrames {
@@ -76,7 +76,7 @@ impl InputFrames {
         // If a frame is determined by its function, each function is interned once.
         let by_function = !matches!(granularity, Granularity::Lines | Granularity::Addresses);
         let mut memo = Memo::new(if by_function { profile.n_functions() } else { 0 });
-        for location in paced(0..n as u32) {
+        for location in checkpointed(0..n as u32) {
             let address = match granularity {
                 Granularity::Addresses => identity::shifted_address(profile, shifts, location),
                 _ => 0,

@@ -20,20 +20,20 @@ use crate::diff::{Diff, Granularity, Measure, Pair, Query, Summary, Walk};
 use crate::{Error, Result};
 use pprofdiff_profile::Profile;
 use pprofdiff_profile::binary::{Code, Mapped, Memory, Origin, some_of};
+use pprofdiff_profile::cancellation::checkpointed;
 use pprofdiff_profile::columns::{NONE, StringId};
 use pprofdiff_profile::interner::Interner;
 use pprofdiff_profile::random::{HashMap, HashSet, RandomState};
-use pprofdiff_profile::work::paced;
 use routines::TOO_LONG;
 
 /// The maximum size of the machine code in a listing, in bytes of both sides: about 300,000 instructions.
 const MAX_CODE_BYTES: usize = 1 << 20;
 
 /// A function of a binary: the number of the binary's code, and the function's number in it.
-type FunctionId = (u32, u32);
+type CodeFunction = (u32, u32);
 
 /// A function on both sides.
-type FunctionPair = [Option<FunctionId>; 2];
+type FunctionPair = [Option<CodeFunction>; 2];
 
 /// The cost of an address or a function on one side.
 #[derive(Clone, Copy, Default)]
@@ -72,10 +72,10 @@ struct CodeListing<'m> {
     /// The numbers of the addresses, sorted by address.
     order: Vec<u32>,
     /// The functions with samples.
-    functions: Interner<FunctionId, RandomState>,
+    functions: Interner<CodeFunction, RandomState>,
     sums: [Vec<AddressCost>; 2],
     /// The sums of each function.
-    sums_of: HashMap<FunctionId, [AddressCost; 2]>,
+    sums_of: HashMap<CodeFunction, [AddressCost; 2]>,
     /// The codes that samples of each side executed.
     ran: [BTreeSet<u32>; 2],
     /// For each side, the binaries that were not found, although they contain a matching function.
@@ -109,7 +109,7 @@ fn wanted_mappings(profile: &Profile, matches: &dyn Fn(&[u8]) -> bool) -> Wanted
     let names = functions.name.iter().zip(&functions.system_name);
     let matching: Vec<bool> = names.map(|(&name, &system)| matching(name) || matching(system)).collect();
     let mut all = WantedMappings::new();
-    for location in paced(0..locations.len() as u32) {
+    for location in checkpointed(0..locations.len() as u32) {
         let lines = locations.lines(location);
         let is_certain = lines.clone().any(|line| matching[locations.line_function[line as usize] as usize]);
         let mapping = locations.mapping[location as usize];
@@ -283,26 +283,26 @@ impl<'m> CodeListing<'m> {
         self.measure.scales.apply(Pair { base, new })
     }
 
-    fn name(&self, (code, function): FunctionId) -> String {
+    fn name(&self, (code, function): CodeFunction) -> String {
         String::from_utf8_lossy(&self.codes[code as usize].code.name(function)).into_owned()
     }
 
     /// Returns the identity of a function, independent of the build.
-    fn origin(&self, (code, function): FunctionId) -> (&str, Origin<'m>) {
+    fn origin(&self, (code, function): CodeFunction) -> (&str, Origin<'m>) {
         let opened = &self.codes[code as usize];
         (&opened.library, opened.code.origin(function))
     }
 
     /// Returns the functions that samples of a side executed, by binary and address.
-    fn ran(&self, side: usize) -> impl Iterator<Item = FunctionId> + '_ {
-        let mut ran: Vec<FunctionId> =
+    fn ran(&self, side: usize) -> impl Iterator<Item = CodeFunction> + '_ {
+        let mut ran: Vec<CodeFunction> =
             self.sums_of.iter().filter(|(_, sums)| sums[side].stamp != 0).map(|(&function, _)| function).collect();
         ran.sort_unstable();
         ran.into_iter()
     }
 
     /// Returns the counterpart of a function on another side, even if no sample executed it there.
-    fn partner(&self, function: FunctionId, side: usize) -> Option<FunctionId> {
+    fn partner(&self, function: CodeFunction, side: usize) -> Option<CodeFunction> {
         let (code, number) = function;
         if self.ran[side].contains(&code) {
             return Some(function);
@@ -319,19 +319,19 @@ impl<'m> CodeListing<'m> {
     /// Pairs the functions of both sides in this order: the same function in the same binary; functions with the same
     /// linker name, file and library; functions with the same name, if one remains on each side; functions that only
     /// one side's samples executed, with the counterpart in the opposite side's code.
-    fn pairs(&self, is_wanted: impl Fn(FunctionId) -> bool) -> Vec<FunctionPair> {
-        let mut by_name: BTreeMap<String, [Vec<FunctionId>; 2]> = BTreeMap::new();
+    fn pairs(&self, is_wanted: impl Fn(CodeFunction) -> bool) -> Vec<FunctionPair> {
+        let mut by_name: BTreeMap<String, [Vec<CodeFunction>; 2]> = BTreeMap::new();
         for side in 0..2 {
             for function in self.ran(side).filter(|function| is_wanted(*function)) {
                 by_name.entry(self.name(function)).or_default()[side].push(function);
             }
         }
         let mut pairs: Vec<FunctionPair> = Vec::new();
-        let mut alone: Vec<(usize, FunctionId)> = Vec::new();
+        let mut alone: Vec<(usize, CodeFunction)> = Vec::new();
         for [base, new] in by_name.into_values() {
-            let both: BTreeSet<FunctionId> = base.iter().filter(|f| new.binary_search(f).is_ok()).copied().collect();
+            let both: BTreeSet<CodeFunction> = base.iter().filter(|f| new.binary_search(f).is_ok()).copied().collect();
             pairs.extend(both.iter().map(|&f| [Some(f), Some(f)]));
-            let mut by_origin: BTreeMap<_, VecDeque<FunctionId>> = BTreeMap::new();
+            let mut by_origin: BTreeMap<_, VecDeque<CodeFunction>> = BTreeMap::new();
             for f in base.into_iter().filter(|f| !both.contains(f)) {
                 by_origin.entry(self.origin(f)).or_default().push_back(f);
             }
@@ -342,13 +342,13 @@ impl<'m> CodeListing<'m> {
                     None => others.push(f),
                 }
             }
-            let old: Vec<FunctionId> = by_origin.into_values().flatten().collect();
+            let old: Vec<CodeFunction> = by_origin.into_values().flatten().collect();
             match (&old[..], &others[..]) {
                 (&[old], &[new]) => pairs.push([Some(old), Some(new)]),
                 _ => alone.extend(old.into_iter().map(|f| (0, f)).chain(others.into_iter().map(|f| (1, f)))),
             }
         }
-        let mut taken: [HashSet<FunctionId>; 2] = Default::default();
+        let mut taken: [HashSet<CodeFunction>; 2] = Default::default();
         for pair in &pairs {
             (0..2).for_each(|side| taken[side].extend(pair[side]));
         }
@@ -372,7 +372,7 @@ impl<'m> CodeListing<'m> {
     }
 
     /// Subtracts the size of functions from the limit of the listing. Returns false if they do not fit.
-    fn takes(&mut self, functions: impl Iterator<Item = FunctionId>) -> bool {
+    fn takes(&mut self, functions: impl Iterator<Item = CodeFunction>) -> bool {
         let size = functions.map(|(code, f)| self.codes[code as usize].code.bytes(f).1.len()).sum();
         self.bytes_left.checked_sub(size).map(|left| self.bytes_left = left).is_some()
     }
@@ -482,7 +482,7 @@ impl Diff {
                 .map_or(Ok(()), |message| Err(Error::query(message)))
         };
         refuse(std::mem::take(&mut listing.missing))?;
-        let is_wanted = |f: FunctionId| matches(listing.origin(f).1.0) || matches(listing.name(f).as_bytes());
+        let is_wanted = |f: CodeFunction| matches(listing.origin(f).1.0) || matches(listing.name(f).as_bytes());
         let pairs = listing.pairs(is_wanted);
         // If a binary without symbols is missing, the cost of the functions in it is unknown.
         let libraries: BTreeSet<&str> = pairs.iter().flatten().flatten().map(|&f| listing.origin(f).0).collect();

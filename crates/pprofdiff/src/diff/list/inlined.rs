@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 
 use super::MAX_NAME;
 use pprofdiff_profile::Profile;
+use pprofdiff_profile::cancellation::checkpointed;
 use pprofdiff_profile::columns::StringId;
 use pprofdiff_profile::random::HashMap;
-use pprofdiff_profile::work::paced;
 
 /// The maximum number of functions that [`Inlined::places`] names.
 const MAX_NAMED: usize = 3;
@@ -48,7 +48,7 @@ pub(super) fn only_inlined<'p>(
         let (functions, locations) = (p.functions(), p.locations());
         let mut is_match: HashMap<StringId, bool> = HashMap::default();
         let mut counts: HashMap<(StringId, StringId), usize> = HashMap::default();
-        for location in paced(0..locations.address.len() as u32) {
+        for location in checkpointed(0..locations.address.len() as u32) {
             let name = |line: u32| functions.name[locations.line_function[line as usize] as usize];
             let lines = locations.lines(location);
             let Some(host) = lines.clone().last().map(name) else { continue };

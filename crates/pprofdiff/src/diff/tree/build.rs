@@ -9,11 +9,11 @@ use super::super::selection::Selection;
 use super::super::stacks::Keys;
 use super::super::walk::{ColumnVisitor, SampleLocations, TypeColumns};
 use super::StackTree;
+use pprofdiff_profile::cancellation::checkpointed;
 use pprofdiff_profile::columns::{NONE, Total};
 use pprofdiff_profile::interner::{Found, Index};
 use pprofdiff_profile::parallel;
 use pprofdiff_profile::samples::SampleRange;
-use pprofdiff_profile::work::paced;
 
 /// The memory limit of a tree and its construction, in addition to twice the bytes of the profiles.
 const EXTRA_BYTES: usize = 16 << 20;
@@ -227,7 +227,7 @@ impl Entries {
 
     /// Adds all entries of `other` to this table.
     fn append(&mut self, other: Entries) {
-        for (i, &hash) in paced(other.hashes.iter().enumerate()) {
+        for (i, &hash) in checkpointed(other.hashes.iter().enumerate()) {
             if self.is_full {
                 return;
             }

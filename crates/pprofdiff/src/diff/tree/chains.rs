@@ -5,8 +5,8 @@ use super::super::order::Order;
 use super::StackTree;
 use super::build::Entries;
 use super::growing::Growing;
+use pprofdiff_profile::cancellation::checkpointed;
 use pprofdiff_profile::parallel;
-use pprofdiff_profile::work::paced;
 
 impl StackTree {
     /// Builds the tree of these entries. Returns `None` if it exceeds `room` bytes. The caller fills in `totals`.
@@ -20,7 +20,7 @@ impl StackTree {
         let (mut values, mut cancelled) = (vec![0; n * n_columns], vec![Vec::new(); n_columns]);
         let columns: Vec<_> = (0..).zip(values.chunks_mut(n.max(1)).zip(&mut cancelled)).collect();
         parallel::each(columns, |(column, (values, cancelled)): (usize, (&mut [i64], &mut Vec<(u32, u32)>))| {
-            for ((i, &entry), sum) in paced(order.iter().enumerate()).zip(values) {
+            for ((i, &entry), sum) in checkpointed(order.iter().enumerate()).zip(values) {
                 *sum = entries.values[entry as usize * n_columns + column];
                 let is_present = entries.present[entry as usize * words + column / 64] >> (column % 64) & 1 != 0;
                 if *sum == 0 && is_present {

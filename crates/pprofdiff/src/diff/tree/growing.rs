@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use super::super::edges::Calls;
 use super::build::Entries;
 use super::{Arrival, Chain, TreeStep};
+use pprofdiff_profile::cancellation::checkpointed;
 use pprofdiff_profile::columns::NONE;
 use pprofdiff_profile::parallel;
-use pprofdiff_profile::work::paced;
 
 /// The maximum number of places. The limit also holds for edges, which are fewer. Two bits of each number are flags.
 const MAX_PLACES: usize = Arrival::NO_EDGE as usize;
@@ -113,7 +113,7 @@ impl Growing {
                 growing.outer = growing.steps.len();
             }
             let (mut reported, mut total) = (0, 0);
-            for (&entry, i) in paced(order[start..].iter().take(piece_len).zip(start as u32..)) {
+            for (&entry, i) in checkpointed(order[start..].iter().take(piece_len).zip(start as u32..)) {
                 let steps = entries.steps(entry);
                 let bytes = growing.bytes_with(steps.len());
                 if total + bytes.saturating_sub(reported) > room || growing.steps.len() + steps.len() > MAX_PLACES {
@@ -222,7 +222,7 @@ impl Growing {
         let mut calls = std::mem::replace(&mut pieces[0].calls, Calls::below(0));
         let mut number = |pair: &(u32, u32)| calls.id(pair.0, pair.1) as u32;
         let edges: Vec<Vec<u32>> =
-            pieces.iter().map(|piece| paced(piece.calls.pairs()).map(&mut number).collect()).collect();
+            pieces.iter().map(|piece| checkpointed(piece.calls.pairs()).map(&mut number).collect()).collect();
         let (mut path, mut offset): (Vec<Above>, usize) = (Vec::new(), 0);
         let mut joints = Vec::with_capacity(pieces.len());
         for (piece, edges) in pieces.into_iter().zip(edges) {
@@ -238,9 +238,9 @@ impl Growing {
         all.steps.reserve_exact(places);
         all.arrivals.reserve_exact(places);
         all.begins.resize(places.div_ceil(64), 0);
-        for (piece, joint) in paced(joints) {
+        for (piece, joint) in checkpointed(joints) {
             let Growing { steps, arrivals, begins, branches, changes, outer, .. } = piece;
-            for (i, &word) in paced(begins.iter().enumerate()) {
+            for (i, &word) in checkpointed(begins.iter().enumerate()) {
                 let mut word = word;
                 while word != 0 {
                     let place = joint.place(i as u32 * 64 + word.trailing_zeros()) as usize;
@@ -328,13 +328,13 @@ impl Joint {
     }
 
     fn rename(&self, piece: &mut Growing) {
-        for arrival in paced(&mut piece.arrivals) {
+        for arrival in checkpointed(&mut piece.arrivals) {
             if arrival.edge() != Arrival::NO_EDGE {
                 let edge = self.edges[arrival.edge() as usize];
                 *arrival = Arrival::new(edge, arrival.is_first_edge(), arrival.is_first_frame());
             }
         }
-        for Branch { place, above, .. } in paced(&mut piece.branches) {
+        for Branch { place, above, .. } in checkpointed(&mut piece.branches) {
             *place = self.place(*place);
             *above = if *above == NONE { NONE } else { self.place(*above) };
         }
@@ -343,7 +343,7 @@ impl Joint {
         piece
             .changes
             .retain(|&(place, entry, _)| entry != NONE || outer(place).is_some_and(|above| !above.has_changes));
-        for (place, entry, _) in paced(&mut piece.changes) {
+        for (place, entry, _) in checkpointed(&mut piece.changes) {
             *entry = if *entry == NONE { outer(*place).map_or(NONE, |above| above.entry) } else { *entry };
             *place = self.place(*place);
         }

@@ -1,16 +1,16 @@
-//! What each frame costs with all below it, on both sides.
+//! The cost of each frame including its callees, by side.
 
-use super::rows::Rows;
-use pprofdiff_profile::work::paced;
+use super::rows::StackRows;
+use pprofdiff_profile::cancellation::checkpointed;
 
-/// By frame, both sides' values: of recursion once.
-pub(in crate::explain) struct Costs(Vec<[f64; 2]>);
+/// By frame: the values of both sides. A recursive frame counts once per stack.
+pub(in crate::explain) struct FrameCosts(Vec<[f64; 2]>);
 
-impl Costs {
-    pub(in crate::explain) fn new(rows: &Rows) -> Costs {
+impl FrameCosts {
+    pub(in crate::explain) fn new(rows: &StackRows) -> FrameCosts {
         let mut costs = vec![[0.0; 2]; rows.names.len()];
         let mut seen = vec![u32::MAX; rows.names.len()];
-        for (i, row) in paced(rows.rows.iter().enumerate()) {
+        for (i, row) in checkpointed(rows.rows.iter().enumerate()) {
             for &frame in rows.stack(i) {
                 let frame = frame as usize;
                 if seen[frame] != i as u32 {
@@ -20,20 +20,20 @@ impl Costs {
                 }
             }
         }
-        Costs(costs)
+        FrameCosts(costs)
     }
 
     pub(in crate::explain) fn of(&self, frame: u32, side: usize) -> f64 {
         self.0[frame as usize][side]
     }
 
-    /// The frames that only one side has.
+    /// Returns the frames that only one side has, with their cost.
     pub(in crate::explain) fn only(&self, side: usize) -> impl Iterator<Item = (f64, u32)> {
-        let here = self.0.iter().zip(0..).filter(move |(v, _)| v[side] > 0.0 && v[1 - side] <= 0.0);
-        here.map(move |(v, frame)| (v[side], frame))
+        let one_sided = self.0.iter().zip(0..).filter(move |(v, _)| v[side] > 0.0 && v[1 - side] <= 0.0);
+        one_sided.map(move |(v, frame)| (v[side], frame))
     }
 
-    /// The frames that a side has.
+    /// Returns the frames that a side has.
     pub(in crate::explain) fn on(&self, side: usize) -> impl Iterator<Item = u32> {
         (0..).zip(&self.0).filter(move |(_, v)| v[side] > 0.0).map(|(frame, _)| frame)
     }

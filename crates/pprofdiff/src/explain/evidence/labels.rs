@@ -1,26 +1,26 @@
-//! The labels that say which part of the work a sample belongs to, and those of them that there is room for as candidates.
+//! Labels that assign samples to parts of the work. Only labels within the memory limit become candidates.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use super::rows::Rows;
+use super::rows::StackRows;
 use super::samples::{OfRun, Run};
 use crate::diff::labels::KnownTexts;
 use crate::diff::texts::TextInterner;
 use crate::diff::{State, Walk};
+use pprofdiff_profile::cancellation::checkpointed;
 use pprofdiff_profile::columns::{NONE, StringId};
 use pprofdiff_profile::interner::{Interner, Sequences};
 use pprofdiff_profile::random::{FastState, HashMap};
 use pprofdiff_profile::samples::{LabelValue, Sample};
-use pprofdiff_profile::work::paced;
 
-/// What a label must have to say which part of the work something belongs to: so many values.
+/// Maximum number of values of a label's key. Keys with more values identify samples rather than parts of the work.
 const MAX_VALUES: usize = 50;
 
-/// Labels by their numbers: in the order of their keys, then of their values.
+/// Labels by number, in the order of their keys, then of their values.
 #[derive(Default)]
 pub(in crate::explain) struct LabelTexts {
-    /// The texts of key and value.
+    /// The texts of each label: key and value.
     labels: Vec<(u32, u32)>,
     texts: TextInterner,
 }
@@ -30,13 +30,13 @@ impl LabelTexts {
         self.labels.len()
     }
 
-    /// So many labels without texts.
+    /// Creates `n` labels without texts.
     #[cfg(test)]
-    pub(in crate::explain) fn of_number(n: u32) -> LabelTexts {
+    pub(in crate::explain) fn with_len(n: u32) -> LabelTexts {
         LabelTexts { labels: (0..n).map(|label| (label, label)).collect(), texts: TextInterner::default() }
     }
 
-    /// A label's key and value.
+    /// Returns the key and value of a label.
     pub(in crate::explain) fn get(&self, label: u32) -> (String, String) {
         let text = |text: u32| String::from_utf8_lossy(self.texts.get(text)).into_owned();
         let (key, value) = self.labels[label as usize];
@@ -44,32 +44,32 @@ impl LabelTexts {
     }
 }
 
-/// The labels of a run, by its own numbers.
+/// The labels of one run. Numbers are local to the run.
 #[derive(Default)]
 pub(in crate::explain) struct RunLabels {
-    /// (key, value) of each.
+    /// The labels by number: (key, value).
     pairs: Interner<(StringId, StringId), FastState>,
-    /// How many values each key has.
+    /// The number of values of each key.
     n_values: HashMap<StringId, usize, FastState>,
-    /// The sets that samples have, each in ascending order.
+    /// The distinct sets of labels on samples, each in ascending order.
     sets: Sequences<u32, FastState>,
     set: Vec<u32>,
 }
 
 impl RunLabels {
-    /// The number of a sample's set of labels, of which `texts` are those that are texts. A key that has too many values is left
-    /// out from then on.
+    /// Returns the number of a sample's set of labels. `texts` are its labels with text values. Ignores a key as soon
+    /// as it has too many values.
     pub(super) fn set_of(&mut self, texts: &[(StringId, StringId)]) -> u32 {
         let RunLabels { pairs, n_values, sets, set } = self;
         set.clear();
         for &ids in texts {
-            let known = pairs.values.len();
-            let of_key = n_values.entry(ids.0).or_insert(0);
-            if *of_key > MAX_VALUES {
+            let n_before = pairs.values.len();
+            let n_of_key = n_values.entry(ids.0).or_insert(0);
+            if *n_of_key > MAX_VALUES {
                 continue;
             }
             let number = pairs.number(ids);
-            *of_key += usize::from(pairs.values.len() > known);
+            *n_of_key += usize::from(pairs.values.len() > n_before);
             set.push(number);
         }
         set.sort_unstable();
@@ -78,31 +78,31 @@ impl RunLabels {
     }
 }
 
-/// The labels that say which part of the work a sample belongs to.
-pub(in crate::explain) struct Labels {
+/// The labels of all runs that assign samples to parts of the work.
+pub(in crate::explain) struct WorkLabels {
     pub texts: LabelTexts,
-    /// The empty one first; in the order of their texts.
+    /// The distinct sets of labels: first the empty set, then in the order of their texts.
     pub sets: Vec<Vec<u32>>,
-    /// By run: from its own numbers of sets.
-    of_run: Vec<Vec<u32>>,
+    /// By run: from the run's numbers of sets to the common numbers.
+    set_numbers: Vec<Vec<u32>>,
 }
 
-impl Labels {
-    /// Of keys with 2 to 50 values, of which most of the cost has values that both sides have: another key tells the
-    /// sides or the samples apart, and not the work (a build, a process, a request).
-    pub(in crate::explain) fn new(runs: &[Run<'_>], read: &[OfRun]) -> Labels {
+impl WorkLabels {
+    /// Keeps keys with 2 to 50 values if most of their cost is in values that both sides have. Any other key, such as a
+    /// build, a process or a request, distinguishes the sides or the samples instead of the work.
+    pub(in crate::explain) fn new(runs: &[Run<'_>], read: &[OfRun]) -> WorkLabels {
         let mut texts = TextInterner::default();
         let mut pairs: Interner<(u32, u32), State> = Interner::default();
         let mut sums: Vec<[f64; 2]> = Vec::new();
-        // Of each text, as a key.
+        // By text: the number of its values, if it is a key.
         let mut values_of: Vec<usize> = Vec::new();
         let mut numbers: Vec<Vec<u32>> = Vec::new();
-        for (run, of) in runs.iter().zip(read) {
+        for (run, samples) in runs.iter().zip(read) {
             let (p, side) = (&run.walk.input.profile, usize::from(!run.walk.input.base));
-            let mut known = KnownTexts::default();
+            let mut known_texts = KnownTexts::default();
             let mut number = |&(key, value): &(StringId, StringId)| {
-                let key = known.id(p, key, &mut texts);
-                let number = pairs.number((key, known.id(p, value, &mut texts)));
+                let key = known_texts.id(p, key, &mut texts);
+                let number = pairs.number((key, known_texts.id(p, value, &mut texts)));
                 values_of.resize(texts.len(), 0);
                 if number as usize == sums.len() {
                     sums.push([0.0; 2]);
@@ -110,19 +110,27 @@ impl Labels {
                 }
                 number
             };
-            let own: Vec<u32> = of.labels.pairs.values.iter().map(&mut number).collect();
-            for (&(_, set), part) in paced(of.rows.iter().zip(&of.parts)).filter(|_| !own.is_empty()) {
-                of.labels.sets.get(set).iter().for_each(|&pair| sums[own[pair as usize] as usize][side] += part.value);
+            let pair_numbers: Vec<u32> = samples.labels.pairs.values.iter().map(&mut number).collect();
+            for (&(_, set), part) in
+                checkpointed(samples.rows.iter().zip(&samples.parts)).filter(|_| !pair_numbers.is_empty())
+            {
+                samples
+                    .labels
+                    .sets
+                    .get(set)
+                    .iter()
+                    .for_each(|&pair| sums[pair_numbers[pair as usize] as usize][side] += part.value);
             }
-            // By the run's own numbers of texts, so that no order of samples decides: what it left out has too many.
-            for (&key, _) in of.labels.n_values.iter().filter(|(_, n)| **n > MAX_VALUES) {
-                let key = known.id(p, key, &mut texts);
+            // Uses the run's own numbers of texts, so that the order of samples does not matter: keys it ignored have
+            // too many values.
+            for (&key, _) in samples.labels.n_values.iter().filter(|(_, n)| **n > MAX_VALUES) {
+                let key = known_texts.id(p, key, &mut texts);
                 values_of.resize(texts.len(), 0);
                 values_of[key as usize] = usize::MAX / 2;
             }
-            numbers.push(own);
+            numbers.push(pair_numbers);
         }
-        // Of each key what all its values cost, and those that both sides have.
+        // By key: the cost of all its values, and of the values that both sides have.
         let mut costs = vec![[0.0; 2]; texts.len()];
         for (&(key, _), &[base, new]) in pairs.values.iter().zip(&sums) {
             let [all, common] = &mut costs[key as usize];
@@ -135,61 +143,62 @@ impl Labels {
         };
         let texts_of_pair = |number: u32| pairs.values[number as usize];
         let mut kept: Vec<u32> = (0..sums.len() as u32).filter(|&number| is_kept(texts_of_pair(number).0)).collect();
-        let of_pair = |(key, value): (u32, u32)| (texts.get(key), texts.get(value));
-        kept.sort_unstable_by(|&a, &b| of_pair(texts_of_pair(a)).cmp(&of_pair(texts_of_pair(b))));
+        let key_and_value = |(key, value): (u32, u32)| (texts.get(key), texts.get(value));
+        kept.sort_unstable_by(|&a, &b| key_and_value(texts_of_pair(a)).cmp(&key_and_value(texts_of_pair(b))));
         let mut label_of = vec![NONE; sums.len()];
         kept.iter().zip(0..).for_each(|(&number, label)| label_of[number as usize] = label);
-        // The sets of each run, of labels that are kept.
-        let sets_of_run = |(of, own): (&OfRun, Vec<u32>)| -> Vec<Vec<u32>> {
-            let label = |&pair: &u32| Some(label_of[own[pair as usize] as usize]).filter(|&label| label != NONE);
+        // By run: its sets, reduced to the labels that are kept.
+        let sets_of_run = |(samples, pair_numbers): (&OfRun, Vec<u32>)| -> Vec<Vec<u32>> {
+            let label =
+                |&pair: &u32| Some(label_of[pair_numbers[pair as usize] as usize]).filter(|&label| label != NONE);
             let labels_of = |set: u32| {
-                let mut labels: Vec<u32> = of.labels.sets.get(set).iter().filter_map(label).collect();
+                let mut labels: Vec<u32> = samples.labels.sets.get(set).iter().filter_map(label).collect();
                 labels.sort_unstable();
                 labels.dedup();
                 labels
             };
-            paced(0..of.labels.sets.len() as u32).map(labels_of).collect()
+            checkpointed(0..samples.labels.sets.len() as u32).map(labels_of).collect()
         };
-        let of_runs: Vec<Vec<Vec<u32>>> = read.iter().zip(numbers).map(sets_of_run).collect();
-        let distinct: BTreeSet<&Vec<u32>> = of_runs.iter().flatten().filter(|set| !set.is_empty()).collect();
+        let kept_sets: Vec<Vec<Vec<u32>>> = read.iter().zip(numbers).map(sets_of_run).collect();
+        let distinct: BTreeSet<&Vec<u32>> = kept_sets.iter().flatten().filter(|set| !set.is_empty()).collect();
         let mut sets = vec![Vec::new()];
         sets.extend(distinct.into_iter().cloned());
         let number = |set: &Vec<u32>| sets.binary_search(set).map_or(0, |number| number as u32);
-        let of_run = of_runs.iter().map(|of_run| of_run.iter().map(number).collect()).collect();
+        let set_numbers = kept_sets.iter().map(|set_numbers| set_numbers.iter().map(number).collect()).collect();
         let texts = LabelTexts { labels: kept.into_iter().map(texts_of_pair).collect(), texts };
-        Labels { texts, sets, of_run }
+        WorkLabels { texts, sets, set_numbers }
     }
 
-    /// The number of a run's own set of labels.
-    pub(in crate::explain) fn set_of(&self, run: usize, own: u32) -> u32 {
-        self.of_run[run].get(own as usize).copied().unwrap_or(0)
+    /// Returns the common number of a run's set of labels.
+    pub(in crate::explain) fn set_of(&self, run: usize, number: u32) -> u32 {
+        self.set_numbers[run].get(number as usize).copied().unwrap_or(0)
     }
 }
 
-/// A label is a candidate by itself and with each function that it is found with, so there are as many as labels times
-/// functions times stacks, of which each alone may be in proportion. They have so many places together, or one for so many
-/// bytes of the profiles: a node of a tree and a range of a set each, which are 28 bytes, 56 for each row, and 112 for each
-/// candidate.
+/// Lower bound of the memory limit for candidates with labels, in units. Each label is a candidate by itself and with
+/// each function below it, so their number grows with labels, functions and stacks. A unit is a tree node and a range
+/// of a set, which are 28 bytes. A row takes 56 bytes and a candidate 112 bytes in addition. The limit is [`PLACES`],
+/// or one unit per [`BYTES_OF_PLACE`] of the profiles.
 const PLACES: usize = 900_000;
 const BYTES_OF_PLACE: usize = 28;
-/// What a row takes besides its nodes, in places.
+/// Memory of a row in addition to its nodes, in units.
 const ROW: usize = 2;
-/// What a candidate takes besides its rows, in places.
+/// Memory of a candidate in addition to its rows, in units.
 const CANDIDATE: usize = 4;
 
-/// One key's labels.
+/// The labels of one key.
 struct KeyOfLabels {
-    /// Their numbers.
+    /// The range of their numbers.
     labels: Range<usize>,
-    /// The most places that they take.
+    /// The maximum memory that they take, in units.
     places: usize,
-    /// The value that lies apart from most of it, as a part of both sides.
+    /// The value outside the key's largest label, as a sum of fractions of both sides.
     apart: f64,
 }
 
-impl Rows {
-    /// Counts the candidates that labels would make, and leaves out the keys that there is no room for, those that tell the
-    /// least value apart first. What changed decides nothing: to choose by that would be a test without a price.
+impl StackRows {
+    /// Counts the memory of candidates with labels, and drops keys that exceed the limit. Keys that separate the least
+    /// cost are dropped first. The change of cost does not matter: selecting by change would be a test without a price.
     pub(in crate::explain) fn fit_labels(&mut self, profile_bytes: usize) {
         let mut room = (profile_bytes / BYTES_OF_PLACE).max(PLACES);
         let mut keys = self.keys_of_labels();
@@ -197,7 +206,7 @@ impl Rows {
         if keys.iter().map(|key| key.places).fold(0, usize::saturating_add) <= room {
             return;
         }
-        // Keys are in the order of their names, which the sort keeps for equals.
+        // Keys are in the order of their names. The stable sort preserves this order among equals.
         keys.sort_by(|a, b| b.apart.total_cmp(&a.apart));
         let mut is_kept = vec![false; self.labels.len()];
         for key in keys {
@@ -209,14 +218,14 @@ impl Rows {
         self.label_sets.iter_mut().for_each(|set| set.retain(|&label| is_kept[label as usize]));
     }
 
-    /// The keys of all labels, in the order of their names.
+    /// Returns the keys of all labels, in the order of their names.
     fn keys_of_labels(&self) -> Vec<KeyOfLabels> {
         let front = self.front();
         let mut whole = 0.0;
         let (mut places, mut parts) = (vec![0usize; self.labels.len()], vec![0.0; self.labels.len()]);
-        // The last row of each label: a place is taken where a row goes another way than that.
+        // The last row of each label. Only the frames that differ from this row become new nodes.
         let mut last = vec![NONE; self.labels.len()];
-        for (i, row) in paced(self.rows.iter().enumerate()).filter(|(_, row)| !row.background) {
+        for (i, row) in checkpointed(self.rows.iter().enumerate()).filter(|(_, row)| !row.background) {
             let stack = self.stack(i);
             let functions_from =
                 |common: usize| stack[common..].iter().filter(|&&frame| !self.is_system(frame)).count();
@@ -230,34 +239,34 @@ impl Rows {
                 parts[label as usize] += part;
             }
         }
-        // No label has more candidates than places, nor than functions.
-        let most = self.names.len() + 1;
-        let of_label = |label: usize| places[label] + CANDIDATE * places[label].min(most);
+        // A label has at most one candidate per node, and at most one per function.
+        let max_candidates = self.names.len() + 1;
+        let units_of_label = |label: usize| places[label] + CANDIDATE * places[label].min(max_candidates);
         let mut start = 0;
-        let key = |of_key: &[(u32, u32)]| {
-            let labels = start..start + of_key.len();
+        let key = |key_labels: &[(u32, u32)]| {
+            let labels = start..start + key_labels.len();
             start = labels.end;
             let has: f64 = parts[labels.clone()].iter().sum();
-            // What has no value of the key lies apart, too.
+            // The cost without a value of the key counts as one more label.
             let largest = parts[labels.clone()].iter().copied().fold(whole - has, f64::max);
-            KeyOfLabels { places: labels.clone().map(of_label).sum(), apart: has.max(whole) - largest, labels }
+            KeyOfLabels { places: labels.clone().map(units_of_label).sum(), apart: has.max(whole) - largest, labels }
         };
         self.labels.labels.chunk_by(|a, b| a.0 == b.0).map(key).collect()
     }
 
-    /// What a user should know of the keys that were left out.
+    /// Returns a warning about dropped keys.
     pub(in crate::explain) fn note_of_labels(&self) -> Option<String> {
-        let (left_out, of) = (self.keys_left_out, self.keys_of_labels);
+        let (left_out, total) = (self.keys_left_out, self.keys_of_labels);
         (left_out > 0).then(|| {
             format!(
-                "labels: {left_out} of {of} keys were left out, which tell the least cost apart; to look at one of them, \
-                 compare with --tagfocus KEY=VALUE"
+                "labels: {left_out} of {total} keys were left out, because they separate the least cost; to look at one of \
+                 them, compare with --tagfocus KEY=VALUE"
             )
         })
     }
 }
 
-/// The labels of a sample that are texts.
+/// Returns the labels of a sample that have text values.
 pub(super) fn texts_of<'m>(
     walk: &Walk<'m>,
     sample: &Sample<'m>,

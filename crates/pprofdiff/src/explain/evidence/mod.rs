@@ -1,17 +1,17 @@
-//! What is known of both sides before anything is said of them: stacks as rows of numbers, what each costs, and the sets of
-//! them that may be a cause.
+//! The evidence about both sides, before any cause is sought: stacks as rows of numbers, the cost of each row, and the
+//! sets of stacks that may be a cause.
 
 pub(super) mod calls;
 pub(super) mod costs;
 pub(super) mod labels;
-mod light;
-mod making;
 pub(super) mod names;
-mod numbering;
-mod pieces;
+mod prefixes;
 pub(super) mod read;
 pub(super) mod recorded;
 pub(super) mod rows;
 pub(super) mod samples;
+mod set_builder;
 pub(super) mod sets;
+mod stack_chunks;
+mod stack_ids;
 pub(super) mod weights;

@@ -1,97 +1,99 @@
-//! What frames are called as the search sees it: names that compilers number anew are one, and of each it is known what it is.
+//! The names of frames in the search: names that compilers number anew are one name. Each name has a class, such as
+//! system or program.
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::read::Columns;
-use super::rows::{Name, Shown};
+use super::rows::{FrameName, SpelledName};
 use crate::diff::matching::{Canonical, Variants, canonical_of};
 use crate::diff::{Frames, Sort};
 use crate::runtimes::{Asked, Class, Runtime, UserRules, classify, is_library};
+use pprofdiff_profile::cancellation::checkpointed;
 use pprofdiff_profile::random::{HashMap, HashSet};
-use pprofdiff_profile::work::paced;
 
-/// The distinct texts of frames, each looked at once for all sample types.
-pub(in crate::explain) struct Texts {
+/// The distinct texts of frames. They are classified once for all sample types.
+pub(in crate::explain) struct FrameTexts {
     pub runtime: &'static Runtime,
     texts: Vec<Arc<str>>,
     classes: Vec<Class>,
     /// Canonical names of texts that differ from their canonical name. Most texts are their own canonical name, and a
     /// profile may have a million of them.
-    canonical: Renamed,
-    /// Their numbers in the order of canonical names.
+    canonical: CanonicalNames,
+    /// The numbers of texts in the order of canonical names.
     order: Vec<u32>,
-    /// By frame: its text.
-    of_frames: Vec<u32>,
+    /// By frame: the number of its text.
+    frame_texts: Vec<u32>,
 }
 
-/// Canonical names by the number of a text, if they differ from it.
-type Renamed = HashMap<u32, Other>;
+/// Canonical names that differ from their text, by the number of the text.
+type CanonicalNames = HashMap<u32, RenamedText>;
 
-/// A name that differs from its text.
+/// A canonical name that differs from its text.
 #[derive(Clone)]
-struct Other {
+struct RenamedText {
     name: Arc<str>,
-    /// The text without numbers of a run or a build.
+    /// The text without numbers that belong to a run or a build.
     stable: Arc<str>,
     /// The relation between stable names that share the name.
     variants: Variants,
 }
 
 /// Returns the canonical name of a text.
-fn name_of_text<'t>(texts: &'t [Arc<str>], canonical: &'t Renamed, text: u32) -> &'t Arc<str> {
+fn name_of_text<'t>(texts: &'t [Arc<str>], canonical: &'t CanonicalNames, text: u32) -> &'t Arc<str> {
     canonical.get(&text).map_or(&texts[text as usize], |other| &other.name)
 }
 
-impl Texts {
-    /// Of what is left out alone it is not asked what else a name says.
-    pub fn of(frames: &Frames, own: &UserRules, asked: Asked) -> Texts {
-        let mut known: HashMap<u32, u32> = HashMap::default();
+impl FrameTexts {
+    /// Classifies the texts of all frames. With [`Asked::LeftOut`], skips everything that
+    /// [`by_chance`](super::read::by_chance) does not need.
+    pub fn of(frames: &Frames, user_rules: &UserRules, scope: Asked) -> FrameTexts {
+        let mut numbers: HashMap<u32, u32> = HashMap::default();
         let mut texts: Vec<Arc<str>> = Vec::with_capacity(frames.len());
-        let mut of_frames = Vec::with_capacity(frames.len());
-        // By file, whether it is of a library; by text, whether a function of that name is of none.
+        let mut frame_texts = Vec::with_capacity(frames.len());
+        // By file: true if it belongs to a library. By text: true if a function with this name is outside libraries.
         let mut libraries: HashMap<u32, bool> = HashMap::default();
-        let mut of_program: Vec<bool> = Vec::new();
-        for frame in paced(0..frames.len() as u32) {
+        let mut is_outside: Vec<bool> = Vec::new();
+        for frame in checkpointed(0..frames.len() as u32) {
             let (name, file) = frames.texts_of(frame);
-            let number = match known.get(&name) {
+            let number = match numbers.get(&name) {
                 Some(&number) => number,
                 None => {
                     let text = frames.short(name);
                     let nameless = text.is_empty();
                     texts.push(if nameless { frames.label(frame) } else { text }.into());
-                    of_program.push(false);
+                    is_outside.push(false);
                     let number = texts.len() as u32 - 1;
                     if !nameless {
-                        known.insert(name, number);
+                        numbers.insert(name, number);
                     }
                     number
                 }
             };
-            of_program[number as usize] |=
-                asked == Asked::All && !*libraries.entry(file).or_insert_with(|| is_library(&frames.short(file)));
-            of_frames.push(number);
+            is_outside[number as usize] |=
+                scope == Asked::All && !*libraries.entry(file).or_insert_with(|| is_library(&frames.short(file)));
+            frame_texts.push(number);
         }
-        let (runtime, mut classes) = classify(&texts, own, asked);
-        classes.iter_mut().zip(of_program).for_each(|(class, of_program)| class.program &= of_program);
-        // Python names no module in a function's name, so only its file says that it is of a library.
-        if asked == Asked::All && runtime.name == "python" {
-            let of_libraries = frames.library_functions(is_library);
-            let is_known = |text: &Arc<str>| of_libraries.contains(text.as_bytes());
-            classes.iter_mut().zip(&texts).for_each(|(class, text)| class.program &= !is_known(text));
+        let (runtime, mut classes) = classify(&texts, user_rules, scope);
+        classes.iter_mut().zip(is_outside).for_each(|(class, is_outside)| class.program &= is_outside);
+        // Function names in Python lack the module, so only the file shows that a function belongs to a library.
+        if scope == Asked::All && runtime.name == "python" {
+            let library_functions = frames.library_functions(is_library);
+            let is_library_function = |text: &Arc<str>| library_functions.contains(text.as_bytes());
+            classes.iter_mut().zip(&texts).for_each(|(class, text)| class.program &= !is_library_function(text));
         }
         texts.shrink_to_fit();
-        let renamed = paced((0..).zip(&texts)).filter_map(|(number, text)| {
+        let renamed = checkpointed((0..).zip(&texts)).filter_map(|(number, text)| {
             let Canonical { stable, name, variants } = canonical_of(text);
-            (name != **text).then(|| (number, Other { name: name.into(), stable: stable.into(), variants }))
+            (name != **text).then(|| (number, RenamedText { name: name.into(), stable: stable.into(), variants }))
         });
-        let canonical: Renamed = renamed.collect();
+        let canonical: CanonicalNames = renamed.collect();
         let order = ordered(&texts, &canonical);
-        Texts { runtime, texts, classes, canonical, order, of_frames }
+        FrameTexts { runtime, texts, classes, canonical, order, frame_texts }
     }
 
-    /// The canonical names in their order, and by frame which it has. Without columns it is not asked what a name costs.
-    pub(super) fn names(&self, columns: Option<&Columns<'_>>) -> (Vec<Name>, Vec<u32>) {
+    /// Returns the canonical names in order, and the canonical name of each frame. Without columns, names lack costs.
+    pub(super) fn names(&self, columns: Option<&Columns<'_>>) -> (Vec<FrameName>, Vec<u32>) {
         let name = |text: u32| name_of_text(&self.texts, &self.canonical, text);
         let is_same = |pair: &[u32]| name(pair[0]) == name(pair[1]);
         let are_shared = self.order.windows(2).any(is_same);
@@ -101,12 +103,12 @@ impl Texts {
             keep_apart(canonical.to_mut(), &self.texts, costs);
             *order.to_mut() = ordered(&self.texts, &canonical);
         }
-        let mut names: Vec<Name> = Vec::with_capacity(order.len());
+        let mut names: Vec<FrameName> = Vec::with_capacity(order.len());
         let mut name_of = vec![0; self.texts.len()];
         for i in order.iter().map(|&i| i as usize) {
             let text = name_of_text(&self.texts, &canonical, i as u32);
             if names.last().is_none_or(|last| last.text != *text) {
-                names.push(Name { text: text.clone(), class: Class::default(), shown: Box::default() });
+                names.push(FrameName { text: text.clone(), class: Class::default(), shown: Box::default() });
             }
             let number = names.len() - 1;
             let (class, other) = (&mut names[number].class, self.classes[i]);
@@ -121,37 +123,37 @@ impl Texts {
             name_of[i] = number as u32;
         }
         show(&mut names, &self.texts, &name_of, costs.as_deref());
-        (names, self.of_frames.iter().map(|&text| name_of[text as usize]).collect())
+        (names, self.frame_texts.iter().map(|&text| name_of[text as usize]).collect())
     }
 
-    /// What each text costs on both sides.
+    /// Returns the cost of each text, by side.
     fn costs(&self, columns: &Columns<'_>) -> Vec<[f64; 2]> {
         let runs = columns.value.walks_of(true).count() as f64;
-        let of_base = (runs - columns.learned as f64) / runs.max(1.0);
+        let compared_share = (runs - columns.learned as f64) / runs.max(1.0);
         let mut costs = vec![[0.0; 2]; self.texts.len()];
         for row in columns.value.top(Sort::Cum).rows {
-            let cost = &mut costs[self.of_frames[row.frame as usize] as usize];
-            *cost = [cost[0] + row.cum.base as f64 * of_base, cost[1] + row.cum.new as f64];
+            let cost = &mut costs[self.frame_texts[row.frame as usize] as usize];
+            *cost = [cost[0] + row.cum.base as f64 * compared_share, cost[1] + row.cum.new as f64];
         }
         costs
     }
 }
 
-/// The numbers of texts in the order of canonical names.
-fn ordered(texts: &[Arc<str>], canonical: &Renamed) -> Vec<u32> {
+/// Returns the numbers of texts in the order of canonical names.
+fn ordered(texts: &[Arc<str>], canonical: &CanonicalNames) -> Vec<u32> {
     let mut order: Vec<u32> = (0..texts.len() as u32).collect();
     order.sort_unstable_by(|&a, &b| name_of_text(texts, canonical, a).cmp(name_of_text(texts, canonical, b)));
     order
 }
 
-/// Leaves names stable where both sides have them, so that only what has no partner is looked for by another name.
-fn keep_apart(canonical: &mut Renamed, texts: &[Arc<str>], costs: &[[f64; 2]]) {
+/// Restores stable names that both sides have, so that only names without a partner are matched by a canonical name.
+fn keep_apart(canonical: &mut CanonicalNames, texts: &[Arc<str>], costs: &[[f64; 2]]) {
     let costs = costs_of_stable(canonical, texts, costs);
-    let cost = |other: &Other| costs.get(&other.stable).copied().unwrap_or_default();
-    let is_on_both = |other: &Other| cost(other).iter().all(|&cost| cost != 0.0);
-    let is_on_one = |other: &Other| !is_on_both(other) && cost(other) != [0.0; 2];
+    let cost = |other: &RenamedText| costs.get(&other.stable).copied().unwrap_or_default();
+    let is_on_both = |other: &RenamedText| cost(other).iter().all(|&cost| cost != 0.0);
+    let is_on_one = |other: &RenamedText| !is_on_both(other) && cost(other) != [0.0; 2];
     let mut changed: HashSet<Arc<str>> = HashSet::default();
-    for other in paced(canonical.values()) {
+    for other in checkpointed(canonical.values()) {
         if other.variants == Variants::Numbered && is_on_one(other) {
             changed.insert(other.name.clone());
         }
@@ -169,11 +171,11 @@ fn keep_apart(canonical: &mut Renamed, texts: &[Arc<str>], costs: &[[f64; 2]]) {
     });
 }
 
-/// Adds up the costs of the texts that share a stable name, as far as names differ from texts.
-fn costs_of_stable(canonical: &Renamed, texts: &[Arc<str>], costs: &[[f64; 2]]) -> HashMap<Arc<str>, [f64; 2]> {
+/// Sums the costs of the texts that share a stable name, for names that differ from their text.
+fn costs_of_stable(canonical: &CanonicalNames, texts: &[Arc<str>], costs: &[[f64; 2]]) -> HashMap<Arc<str>, [f64; 2]> {
     let mut sums: HashMap<Arc<str>, [f64; 2]> =
         canonical.values().map(|other| (other.stable.clone(), [0.0; 2])).collect();
-    for (text, cost) in paced((0..).zip(costs)) {
+    for (text, cost) in checkpointed((0..).zip(costs)) {
         let stable = canonical.get(&text).map_or(&texts[text as usize], |other| &other.stable);
         if let Some(sum) = sums.get_mut(stable) {
             *sum = [sum[0] + cost[0], sum[1] + cost[1]];
@@ -182,12 +184,12 @@ fn costs_of_stable(canonical: &Renamed, texts: &[Arc<str>], costs: &[[f64; 2]]) 
     sums
 }
 
-/// Lists the texts of each canonical name with their costs, unless the only text is the canonical name itself. There is
-/// then nothing to choose.
-fn show(names: &mut [Name], texts: &[Arc<str>], name_of: &[u32], costs: Option<&[[f64; 2]]>) {
+/// Lists the texts of each canonical name with their costs, unless the only text is the canonical name itself. Then
+/// there is only one spelling.
+fn show(names: &mut [FrameName], texts: &[Arc<str>], name_of: &[u32], costs: Option<&[[f64; 2]]>) {
     let mut sharing = vec![0u32; names.len()];
     name_of.iter().for_each(|&name| sharing[name as usize] += 1);
-    let mut shown: HashMap<u32, Vec<Shown>> = HashMap::default();
+    let mut shown: HashMap<u32, Vec<SpelledName>> = HashMap::default();
     for (i, (text, &name)) in texts.iter().zip(name_of).enumerate() {
         let cost = costs.map_or([0.0; 2], |costs| costs[i]);
         let is_alone = sharing[name as usize] == 1;

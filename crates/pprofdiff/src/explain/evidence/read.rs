@@ -1,67 +1,69 @@
-//! From the runs of both sides to rows: which stacks are heavy, each of which is a row, and what the lighter ones share with
-//! these.
+//! From the runs of both sides to rows: each heavy stack becomes a row, and light stacks are truncated to the longest
+//! prefix they share with a heavy stack.
 
-use super::labels::Labels;
-use super::light::Light;
-use super::names::Texts;
-use super::numbering::Numbers;
-use super::rows::{Cell, Kind, Name, Row, Rows, RunValues, Stacks};
-use super::samples::{DEEPEST, OfRun, Part, Run};
-use super::weights::{Beginnings, Chosen, Weight, chosen, mix};
+use super::labels::WorkLabels;
+use super::names::FrameTexts;
+use super::prefixes::LightStacks;
+use super::rows::{FrameName, Row, RunValue, RunValues, StackRows, Stacks, ValueKind};
+use super::samples::{DEEPEST, OfRun, Run, SampleSums};
+use super::stack_ids::StackIds;
+use super::weights::{ChosenStacks, StackPrefixes, Weight, chosen, mix};
 use crate::diff::order::Order;
 use crate::diff::stacks::Keys;
 use crate::diff::top::LeftOut;
 use crate::diff::{Frames, Measure, State, Walk};
 use crate::runtimes::{Asked, Class, Runtime, UserRules};
 use crate::sampling::Basis;
+use pprofdiff_profile::cancellation::checkpointed;
 use pprofdiff_profile::columns::NONE;
 use pprofdiff_profile::interner::Interner;
 use pprofdiff_profile::parallel;
-use pprofdiff_profile::work::paced;
 
-/// The frames of stacks are kept in an eighth of the bytes of the profiles and so many more, while they are read.
+/// Memory for the frames of stacks while reading, in bytes, in addition to an eighth of the profiles' size.
 const ROOM: usize = 12 << 20;
-/// Where no rows share calls, the tree of these and its sets take about 50 bytes for each frame, so rows have this many
-/// frames together, or one for so many bytes of the profiles: half of them the heavy stacks, half the lighter ones.
+/// Lower bound of the limit for the number of frames of all rows. If rows share no calls, the tree of calls and its
+/// sets take about 50 bytes per frame. The limit is [`FRAMES`], or one frame per [`BYTES_OF_FRAME`] of the profiles.
+/// Half of it is for heavy stacks, half for light stacks.
 const FRAMES: usize = 1 << 20;
 const BYTES_OF_FRAME: usize = 16;
 
-/// The fewest stacks that are worth being looked at by themselves.
+/// Minimum number of stacks per thread.
 const MIN_STACKS: usize = 1 << 16;
 
-/// The columns that are read together.
+/// The measures that are read together.
 pub(in crate::explain) struct Columns<'m> {
-    /// What is explained.
+    /// The explained measure.
     pub value: &'m Measure,
-    /// What counts it.
+    /// The measure that counts it.
     pub count: Option<&'m Measure>,
-    /// Of a heap, its bytes.
+    /// For heap profiles: the bytes.
     pub bytes: Option<&'m Measure>,
-    pub kind: Kind,
-    /// What the runtime does answers to causes elsewhere: of time on a processor, and of waiting for locks. Of a wall
-    /// clock and of goroutines it is how the program waits.
+    pub kind: ValueKind,
+    /// True if the runtime's work is a consequence of causes elsewhere: for CPU time, and for waiting for locks. For
+    /// wall-clock time and goroutines, it is how the program waits.
     pub has_background: bool,
-    /// How many profiles at the end of the base are runs of equal builds.
+    /// The number of A/A runs at the end of the base.
     pub learned: usize,
-    /// True of what there is, and not of what is done.
+    /// True if the sample type measures a level instead of activity.
     pub is_level: bool,
-    /// What a sample stands for on the base and on the new side, if the sides were sampled at different rates.
+    /// The value that a sample represents on the base and on the new side, if the sides were sampled at different
+    /// rates.
     pub rates: Option<[f64; 2]>,
 }
 
-/// Reads samples by their frames' canonical numbers.
-pub(in crate::explain) struct Reader<'m> {
-    pub kind: Kind,
+/// Reads samples with the canonical numbers of their frames.
+pub(in crate::explain) struct SampleReader<'m> {
+    pub kind: ValueKind,
     runtime: &'static Runtime,
-    pub names: &'m [Name],
-    /// By frame.
+    pub names: &'m [FrameName],
+    /// The canonical number of each frame.
     pub canonical: &'m [u32],
     has_background: bool,
 }
 
-impl Reader<'_> {
-    /// Makes a stack what the search sees of it, leaf first: without artefacts of profiling and, where they are inlined by
-    /// chance, without system frames below the program's last.
+impl SampleReader<'_> {
+    /// Reduces a stack (leaf first) to the frames that the search uses: without artefacts of profiling and, if inlining
+    /// is unstable, without system frames below the program's last frame.
     #[inline(always)]
     pub(in crate::explain) fn shorten(&self, stack: &mut Vec<u32>) {
         let class = |f: u32| self.names[f as usize].class;
@@ -86,22 +88,22 @@ impl Reader<'_> {
     fn is_background(&self, stack: &[u32]) -> bool {
         let class = |f: &u32| self.names[*f as usize].class;
         let waits = || stack.last().is_some_and(|f| class(f).own_waits);
-        // What has no stack may be anything.
+        // A sample without a stack may belong to anything.
         self.has_background
             && !stack.is_empty()
             && (stack.iter().all(|f| class(f).system)
                 || stack.iter().any(|f| class(f).background)
-                || self.kind == Kind::Delay && waits())
+                || self.kind == ValueKind::Delay && waits())
     }
 }
 
-/// The value of one event in each run, in the order of the profiles; 0 where that is not known.
+/// Returns the value of one event in each run, in the order of the profiles; 0 if it is unknown.
 pub(in crate::explain) fn event_of_runs(columns: &Columns<'_>) -> Vec<f64> {
     parallel::map(&runs(columns), |run| {
         if run.is_unknown {
             return 0.0;
         }
-        let mut sum = Part::default();
+        let mut sum = SampleSums::default();
         run.walk.for_each_sample(|value, sample| {
             if value > 0 {
                 sum += run.part(columns.kind, value as f64, &sample);
@@ -111,40 +113,40 @@ pub(in crate::explain) fn event_of_runs(columns: &Columns<'_>) -> Vec<f64> {
     })
 }
 
-/// The profiles of a sample type as they are read.
-pub(in crate::explain) struct Look<'m> {
+/// The profiles of one sample type while they are read.
+pub(in crate::explain) struct ReadRuns<'m> {
     columns: &'m Columns<'m>,
     runtime: &'static Runtime,
-    names: Vec<Name>,
-    /// By frame.
+    names: Vec<FrameName>,
+    /// The canonical number of each frame.
     canonical: Vec<u32>,
     runs: Vec<Run<'m>>,
     read: Vec<OfRun>,
 }
 
-impl<'m> Look<'m> {
-    /// Without what is read.
-    fn unread(columns: &'m Columns<'m>, texts: &Texts) -> Look<'m> {
+impl<'m> ReadRuns<'m> {
+    /// Prepares the profiles without reading samples.
+    fn unread(columns: &'m Columns<'m>, texts: &FrameTexts) -> ReadRuns<'m> {
         let (names, canonical) = texts.names(Some(columns));
-        Look { columns, runtime: texts.runtime, names, canonical, runs: runs(columns), read: Vec::new() }
+        ReadRuns { columns, runtime: texts.runtime, names, canonical, runs: runs(columns), read: Vec::new() }
     }
 
-    pub(in crate::explain) fn new(columns: &'m Columns<'m>, texts: &Texts) -> Look<'m> {
-        let mut look = Look::unread(columns, texts);
-        look.read = read_runs(&[&look]).into_iter().flatten().collect();
-        look
+    pub(in crate::explain) fn new(columns: &'m Columns<'m>, texts: &FrameTexts) -> ReadRuns<'m> {
+        let mut reads = ReadRuns::unread(columns, texts);
+        reads.read = read_runs(&[&reads]).into_iter().flatten().collect();
+        reads
     }
 
-    /// Of two sample types: in one, where both give frames the same names.
-    pub(in crate::explain) fn both(columns: [&'m Columns<'m>; 2], texts: &Texts) -> [Look<'m>; 2] {
-        let [mut a, mut b] = columns.map(|columns| Look::unread(columns, texts));
-        let is_same_name = |(a, b): (&Name, &Name)| a.text == b.text;
+    /// Reads two sample types. They share one pass over the samples if both give frames the same names.
+    pub(in crate::explain) fn both(columns: [&'m Columns<'m>; 2], texts: &FrameTexts) -> [ReadRuns<'m>; 2] {
+        let [mut a, mut b] = columns.map(|columns| ReadRuns::unread(columns, texts));
+        let is_same_name = |(a, b): (&FrameName, &FrameName)| a.text == b.text;
         let are_same = a.canonical == b.canonical && a.names.iter().zip(&b.names).all(is_same_name);
         if !are_same || columns[0].kind != columns[1].kind {
-            return columns.map(|columns| Look::new(columns, texts));
+            return columns.map(|columns| ReadRuns::new(columns, texts));
         }
-        for (of_a, of_b) in a.runs.iter_mut().zip(&mut b.runs) {
-            (of_a.beside, of_b.beside) = (Some(of_b.walk.clone()), Some(of_a.walk.clone()));
+        for (a_run, b_run) in a.runs.iter_mut().zip(&mut b.runs) {
+            (a_run.beside, b_run.beside) = (Some(b_run.walk.clone()), Some(a_run.walk.clone()));
         }
         for mut read in read_runs(&[&a, &b]) {
             b.read.extend(read.pop());
@@ -153,45 +155,46 @@ impl<'m> Look<'m> {
         [a, b]
     }
 
-    fn reader(&self) -> Reader<'_> {
+    fn reader(&self) -> SampleReader<'_> {
         let Columns { kind, has_background, .. } = *self.columns;
-        Reader { kind, runtime: self.runtime, names: &self.names, canonical: &self.canonical, has_background }
+        SampleReader { kind, runtime: self.runtime, names: &self.names, canonical: &self.canonical, has_background }
     }
 
-    pub(in crate::explain) fn rows(self) -> Rows {
+    pub(in crate::explain) fn rows(self) -> StackRows {
         let Columns { kind, learned, .. } = *self.columns;
         let bytes = self.columns.value.profile_bytes();
         let reader = self.reader();
-        let Look { runs, read, .. } = &self;
-        let labels = Labels::new(runs, read);
+        let ReadRuns { runs, read, .. } = &self;
+        let labels = WorkLabels::new(runs, read);
         let frames = (bytes / BYTES_OF_FRAME).max(FRAMES) / 2;
         let m = [Some(0), Some(1)].map(|side| runs.iter().filter(|run| run.side == side).count());
-        let mut found = Collected { reader: &reader, stacks: Stacks::default(), rows: Vec::new() };
-        let (of_runs, pruned) = {
-            let distinct = Distinct::new(runs, read, &labels);
-            let Heavy { mut row_of, beginnings, light: pruned, is_whole } = found.heavy(runs, read, &distinct, frames);
+        let mut collected = CollectedRows { reader: &reader, stacks: Stacks::default(), rows: Vec::new() };
+        let (sums_by_run, pruned) = {
+            let distinct = DistinctStacks::new(runs, read, &labels);
+            let Heavy { mut row_of, prefixes, light: pruned, is_whole } =
+                collected.heavy(runs, read, &distinct, frames);
             if pruned > 0 {
-                let mut light = Light::new(runs, read, &distinct, &reader, &row_of, beginnings, &found.stacks);
+                let mut light = LightStacks::new(runs, read, &distinct, &reader, &row_of, prefixes, &collected.stacks);
                 light.cut(&distinct, frames);
-                light.make_rows(&mut found, &mut row_of, &is_whole);
+                light.make_rows(&mut collected, &mut row_of, &is_whole);
             }
-            (found.add_up(runs, read, &distinct, &row_of, m.iter().all(|&m| m > 1) || learned > 1), pruned)
+            (collected.add_up(runs, read, &distinct, &row_of, m.iter().all(|&m| m > 1) || learned > 1), pruned)
         };
         let mut negative = [0.0; 2];
-        let of_sides = runs.iter().zip(read).filter_map(|(run, of)| Some((run.side?, of.negative)));
-        of_sides.for_each(|(side, sum)| negative[side] += sum);
+        let by_side = runs.iter().zip(read).filter_map(|(run, samples)| Some((run.side?, samples.negative)));
+        by_side.for_each(|(side, sum)| negative[side] += sum);
         let sides = if pruned > 0 { sides(runs, read, &self.canonical, self.names.len()) } else { Vec::new() };
-        let Collected { stacks, rows, .. } = found;
-        let Look { runtime, names, .. } = self;
+        let CollectedRows { stacks, rows, .. } = collected;
+        let ReadRuns { runtime, names, .. } = self;
         let (label_sets, labels) = (labels.sets, labels.texts);
-        let mut read = Rows {
+        let mut read = StackRows {
             kind,
             runs: m,
             learned,
             runtime,
             names,
             rows,
-            run_values: of_runs,
+            run_values: sums_by_run,
             labels,
             label_sets,
             keys_of_labels: 0,
@@ -202,7 +205,7 @@ impl<'m> Look<'m> {
             stacks,
         };
         let sum =
-            |of: fn(&Row) -> bool| read.rows.iter().filter(|r| of(r)).map(|r| r.values[0] + r.values[1]).sum::<f64>();
+            |has: fn(&Row) -> bool| read.rows.iter().filter(|r| has(r)).map(|r| r.values[0] + r.values[1]).sum::<f64>();
         if sum(|r| r.background) > MAX_BACKGROUND * sum(|_| true) {
             read.rows.iter_mut().for_each(|r| r.background = false);
         }
@@ -212,11 +215,11 @@ impl<'m> Look<'m> {
     }
 }
 
-/// Reads the profiles of one sample type, or of two in one look: by profile what it has of each.
-fn read_runs(looks: &[&Look<'_>]) -> Vec<Vec<OfRun>> {
-    let (reader, keys, n) = (looks[0].reader(), Keys::new(), looks[0].runs.len());
+/// Reads the profiles of one sample type, or of two in one pass. Returns, by profile, the samples of each type.
+fn read_runs(sample_types: &[&ReadRuns<'_>]) -> Vec<Vec<OfRun>> {
+    let (reader, keys, n) = (sample_types[0].reader(), Keys::new(), sample_types[0].runs.len());
     let read = |run: &usize| {
-        let runs: Vec<&Run<'_>> = looks.iter().map(|look| &look.runs[*run]).collect();
+        let runs: Vec<&Run<'_>> = sample_types.iter().map(|reads| &reads.runs[*run]).collect();
         let room = runs[0].walk.input.profile.inflated_size() / 8 + ROOM / n.max(1);
         OfRun::read(&runs, &reader, &keys, room)
     };
@@ -224,52 +227,52 @@ fn read_runs(looks: &[&Look<'_>]) -> Vec<Vec<OfRun>> {
 }
 
 /// The distinct stacks with labels of all runs.
-pub(super) struct Distinct {
-    /// By run and its own number of a row: the number among all.
-    pub of_run: Vec<Vec<u32>>,
+pub(super) struct DistinctStacks {
+    /// By run and its own number of a row: the common number.
+    pub run_numbers: Vec<Vec<u32>>,
     pub weights: Vec<Weight>,
-    /// The stack of each, and its set of labels.
+    /// By number: the stack and the set of labels.
     pub rows: Vec<(u32, u32)>,
-    /// By stack: the first run that has it, and its number there.
+    /// By stack: the first run that has it, and the stack's number in that run.
     pub first: Vec<(u32, u32)>,
 }
 
-impl Distinct {
-    fn new(runs: &[Run<'_>], read: &[OfRun], labels: &Labels) -> Distinct {
+impl DistinctStacks {
+    fn new(runs: &[Run<'_>], read: &[OfRun], labels: &WorkLabels) -> DistinctStacks {
         let (stacks, first) = numbered(read);
         let are_stacks =
-            |of: &OfRun| of.rows.len() == of.stacks.hashes.len() && (0..).zip(&of.rows).all(|(n, row)| *row == (n, 0));
+            |run: &OfRun| run.rows.len() == run.stacks.hashes.len() && (0..).zip(&run.rows).all(|(n, r)| *r == (n, 0));
         if labels.sets.len() == 1 && read.iter().all(are_stacks) {
             let rows = (0..first.len() as u32).map(|stack| (stack, 0)).collect();
-            return Distinct { weights: weights(runs, read, &stacks, &first), of_run: stacks, rows, first };
+            return DistinctStacks { weights: weights(runs, read, &stacks, &first), run_numbers: stacks, rows, first };
         }
         let mut rows: Interner<(u32, u32), State> = Interner::default();
         let mut weights: Vec<Weight> = Vec::new();
-        let mut of_run = Vec::with_capacity(runs.len());
-        for (i, ((run, of), stacks)) in runs.iter().zip(read).zip(stacks).enumerate() {
-            let row = |(&(stack, set), part): (&(u32, u32), &Part)| {
+        let mut run_numbers = Vec::with_capacity(runs.len());
+        for (i, ((run, samples), stacks)) in runs.iter().zip(read).zip(stacks).enumerate() {
+            let row = |(&(stack, set), part): (&(u32, u32), &SampleSums)| {
                 let set = labels.set_of(i, set);
                 let number = rows.number((stacks[stack as usize], set));
                 if number as usize == weights.len() {
-                    let tie = mix(of.stacks.ties[stack as usize] ^ u64::from(set));
-                    weights.push(of.stacks.weight(stack, tie));
+                    let tie = mix(samples.stacks.ties[stack as usize] ^ u64::from(set));
+                    weights.push(samples.stacks.weight(stack, tie));
                 }
                 if let Some(side) = run.side {
                     weights[number as usize].values[side] += part.value;
                 }
                 number
             };
-            of_run.push(paced(of.rows.iter().zip(&of.parts)).map(row).collect());
+            run_numbers.push(checkpointed(samples.rows.iter().zip(&samples.parts)).map(row).collect());
         }
-        Distinct { of_run, weights, rows: rows.values, first }
+        DistinctStacks { run_numbers, weights, rows: rows.values, first }
     }
 
-    /// Which of some functions, at most 64, these rows have: a bit for each.
+    /// Returns, by row, the functions that it contains, as bits. `functions` has at most 64 entries.
     fn having(
         &self,
         runs: &[Run<'_>],
         read: &[OfRun],
-        reader: &Reader<'_>,
+        reader: &SampleReader<'_>,
         functions: &[u32],
         rows: &[u32],
     ) -> Vec<u64> {
@@ -277,83 +280,86 @@ impl Distinct {
         functions.iter().zip(0..).for_each(|(&function, bit)| bits[function as usize] |= 1 << bit);
         let stack_of = |row: &u32| self.rows[*row as usize].0 as usize;
         rows.iter().for_each(|row| is_wanted[stack_of(row)] = true);
-        let look = |found: &mut Vec<(u32, u64)>, stack: u32, frames: &[u32]| {
+        let visit = |matches: &mut Vec<(u32, u64)>, stack: u32, frames: &[u32]| {
             let has = frames.iter().fold(0, |has, &frame| has | bits[frame as usize]);
-            found.extend((has != 0).then_some((stack, has)));
+            matches.extend((has != 0).then_some((stack, has)));
         };
-        let mut of_stacks = vec![0; self.first.len()];
-        for (stack, has) in self.look_at(runs, read, reader, &is_wanted, look).into_iter().flatten() {
-            of_stacks[stack as usize] = has;
+        let mut bits_of_stacks = vec![0; self.first.len()];
+        for (stack, has) in self.visit_stacks(runs, read, reader, &is_wanted, visit).into_iter().flatten() {
+            bits_of_stacks[stack as usize] = has;
         }
-        paced(rows).map(|row| of_stacks[stack_of(row)]).collect()
+        checkpointed(rows).map(|row| bits_of_stacks[stack_of(row)]).collect()
     }
 
-    /// Shows `look` those of the stacks that are wanted, with their frames, which are those of the first run that has it: pieces
-    /// of the runs at the same time, of each what `look` made of it, in order.
-    pub(super) fn look_at<T: Default + Send>(
+    /// Calls `visit` with each wanted stack and its frames, as in the first run that has the stack. Chunks of the runs
+    /// are processed in parallel. Returns, by chunk and in order, the values that `visit` filled.
+    pub(super) fn visit_stacks<T: Default + Send>(
         &self,
         runs: &[Run<'_>],
         read: &[OfRun],
-        reader: &Reader<'_>,
+        reader: &SampleReader<'_>,
         is_wanted: &[bool],
-        look: impl Fn(&mut T, u32, &[u32]) + Sync,
+        visit: impl Fn(&mut T, u32, &[u32]) + Sync,
     ) -> Vec<T> {
-        // By run: which of all stacks are those that it is the first to have.
-        let mut firsts: Vec<Vec<u32>> = read.iter().map(|of| vec![NONE; of.stacks.hashes.len()]).collect();
-        for (&(run, own), stack) in self.first.iter().zip(0..).filter(|(_, stack)| is_wanted[*stack as usize]) {
-            firsts[run as usize][own as usize] = stack;
+        // By run: the common number of each stack, if this run is the first to have it and it is wanted.
+        let mut firsts: Vec<Vec<u32>> = read.iter().map(|samples| vec![NONE; samples.stacks.hashes.len()]).collect();
+        for (&(run, number), stack) in self.first.iter().zip(0..).filter(|(_, stack)| is_wanted[*stack as usize]) {
+            firsts[run as usize][number as usize] = stack;
         }
-        let pieces = |run: usize| (0..read[run].n_pieces()).map(move |piece| (run, piece));
-        let pieces: Vec<(usize, usize)> = (0..runs.len()).flat_map(pieces).collect();
-        parallel::map(&pieces, |&(run, piece)| {
-            let (firsts, mut made) = (&firsts[run], T::default());
-            let wants = |own: u32| firsts[own as usize] != NONE;
-            read[run].each_stack(&runs[run], reader, piece, wants, |own, frames| {
-                look(&mut made, firsts[own as usize], frames);
+        let chunks = |run: usize| (0..read[run].n_chunks()).map(move |chunk| (run, chunk));
+        let chunks: Vec<(usize, usize)> = (0..runs.len()).flat_map(chunks).collect();
+        parallel::map(&chunks, |&(run, chunk)| {
+            let (firsts, mut result) = (&firsts[run], T::default());
+            let wants = |number: u32| firsts[number as usize] != NONE;
+            read[run].each_stack(&runs[run], reader, chunk, wants, |number, frames| {
+                visit(&mut result, firsts[number as usize], frames);
             });
-            made
+            result
         })
     }
 }
 
-/// By run and its own number of a stack: the number among all; and by that the first run that has it, and its number there.
+/// Returns, by run and its own number of a stack, the common number. Also returns, by common number, the first run that
+/// has the stack, and its number in that run.
 fn numbered(read: &[OfRun]) -> (Vec<Vec<u32>>, Vec<(u32, u32)>) {
-    // Lists that may be looked at by themselves.
-    let total: usize = read.iter().map(|of| of.stacks.hashes.len()).sum();
-    let at_a_time = total.div_ceil(parallel::parts(total, MIN_STACKS)).max(1);
-    let (mut lists, mut of_lists): (Vec<&[u128]>, Vec<(u32, u32)>) = (Vec::new(), Vec::new());
-    for (of, run) in read.iter().zip(0..) {
-        of_lists.extend((0..).step_by(at_a_time).zip(of.stacks.hashes.chunks(at_a_time)).map(|(from, _)| (run, from)));
-        lists.extend(of.stacks.hashes.chunks(at_a_time));
+    // Splits runs into lists that are large enough for a thread.
+    let total: usize = read.iter().map(|samples| samples.stacks.hashes.len()).sum();
+    let chunk_size = total.div_ceil(parallel::parts(total, MIN_STACKS)).max(1);
+    let (mut lists, mut list_origins): (Vec<&[u128]>, Vec<(u32, u32)>) = (Vec::new(), Vec::new());
+    for (samples, run) in read.iter().zip(0..) {
+        list_origins.extend(
+            (0..).step_by(chunk_size).zip(samples.stacks.hashes.chunks(chunk_size)).map(|(from, _)| (run, from)),
+        );
+        lists.extend(samples.stacks.hashes.chunks(chunk_size));
     }
-    let numbers = Numbers::new(&lists);
+    let numbers = StackIds::new(&lists);
     let mut first = Vec::with_capacity(numbers.len);
-    for (list, (run, from)) in of_lists.iter().enumerate() {
-        first.extend(paced(numbers.new_places(list)).map(|place| (*run, from + place as u32)));
+    for (list, (run, from)) in list_origins.iter().enumerate() {
+        first.extend(checkpointed(numbers.new_places(list)).map(|place| (*run, from + place as u32)));
     }
-    let mut of_run: Vec<Vec<u32>> = read.iter().map(|_| Vec::new()).collect();
-    for ((run, _), numbers) in of_lists.iter().zip(numbers.of_lists) {
-        match &mut of_run[*run as usize] {
+    let mut common_numbers: Vec<Vec<u32>> = read.iter().map(|_| Vec::new()).collect();
+    for ((run, _), numbers) in list_origins.iter().zip(numbers.by_list) {
+        match &mut common_numbers[*run as usize] {
             all if all.is_empty() => *all = numbers,
             all => all.extend(numbers),
         }
     }
-    (of_run, first)
+    (common_numbers, first)
 }
 
-/// The weights of stacks that are the rows, some at a time.
+/// Returns the weights of all stacks, if rows are exactly the stacks. Works on ranges of stacks in parallel.
 fn weights(runs: &[Run<'_>], read: &[OfRun], stacks: &[Vec<u32>], first: &[(u32, u32)]) -> Vec<Weight> {
-    let weight = |&(run, own): &(u32, u32)| {
+    let weight = |&(run, number): &(u32, u32)| {
         let stacks = &read[run as usize].stacks;
-        stacks.weight(own, mix(stacks.ties[own as usize]))
+        stacks.weight(number, mix(stacks.ties[number as usize]))
     };
-    let mut weights: Vec<Weight> = paced(first).map(weight).collect();
-    let at_a_time = weights.len().div_ceil(parallel::parts(weights.len(), MIN_STACKS)).max(1);
-    let some: Vec<_> = (0..).step_by(at_a_time).zip(weights.chunks_mut(at_a_time)).collect();
-    parallel::each(some, |(from, weights): (u32, &mut [Weight])| {
-        for ((run, of), own) in runs.iter().zip(read).zip(stacks) {
+    let mut weights: Vec<Weight> = checkpointed(first).map(weight).collect();
+    let chunk_size = weights.len().div_ceil(parallel::parts(weights.len(), MIN_STACKS)).max(1);
+    let chunks: Vec<_> = (0..).step_by(chunk_size).zip(weights.chunks_mut(chunk_size)).collect();
+    parallel::each(chunks, |(from, weights): (u32, &mut [Weight])| {
+        for ((run, samples), common_numbers) in runs.iter().zip(read).zip(stacks) {
             let Some(side) = run.side else { continue };
-            for (&number, part) in paced(own.iter().zip(&of.parts)) {
+            for (&number, part) in checkpointed(common_numbers.iter().zip(&samples.parts)) {
                 if let Some(weight) = weights.get_mut(number.wrapping_sub(from) as usize) {
                     weight.values[side] += part.value;
                 }
@@ -363,27 +369,27 @@ fn weights(runs: &[Run<'_>], read: &[OfRun], stacks: &[Vec<u32>], first: &[(u32,
     weights
 }
 
-/// The stacks that are looked at by themselves.
+/// The heavy stacks: each becomes a row.
 struct Heavy {
     /// The row of each distinct stack with labels; [`NONE`] if it is light.
     row_of: Vec<u32>,
-    /// What they begin with, if there are light ones.
-    beginnings: Beginnings,
-    /// How many light ones there are.
+    /// The prefixes of the heavy stacks, if there are light stacks.
+    prefixes: StackPrefixes,
+    /// The number of light stacks.
     light: usize,
-    /// By function: true if all stacks in which it is the program's innermost are heavy.
+    /// By function: true if it is the innermost program function of heavy stacks only.
     is_whole: Vec<bool>,
 }
 
 /// Rows while they are collected.
-pub(super) struct Collected<'r, 'm> {
-    reader: &'r Reader<'m>,
+pub(super) struct CollectedRows<'r, 'm> {
+    reader: &'r SampleReader<'m>,
     pub stacks: Stacks,
     pub(super) rows: Vec<Row>,
 }
 
-impl Collected<'_, '_> {
-    /// Adds a row of a stack.
+impl CollectedRows<'_, '_> {
+    /// Adds a row for a stack.
     pub fn push(&mut self, stack: u32, labels: u32) -> u32 {
         let background = self.reader.is_background(self.stacks.get(stack));
         self.rows.push(Row {
@@ -399,20 +405,22 @@ impl Collected<'_, '_> {
         self.rows.len() as u32 - 1
     }
 
-    /// Adds a row of a light stack as it was cut; [`Heavy::is_whole`] says of functions whether others are theirs.
+    /// Adds a row for a truncated light stack. It does not count as its last function's own cost if [`Heavy::is_whole`]
+    /// holds for this function.
     pub fn push_cut(&mut self, stack: u32, labels: u32, is_whole: &[bool]) -> u32 {
         let row = self.push(stack, labels);
-        let own = self.stacks.get(stack).iter().rev().find(|frame| !self.reader.is_system(**frame));
-        self.rows[row as usize].is_below = own.is_some_and(|&own| is_whole.get(own as usize) == Some(&true));
+        let innermost = self.stacks.get(stack).iter().rev().find(|frame| !self.reader.is_system(**frame));
+        self.rows[row as usize].is_below =
+            innermost.is_some_and(|&innermost| is_whole.get(innermost as usize) == Some(&true));
         row
     }
 
-    /// Makes a row of each heavy stack, whose frames are those of the first run that has it.
-    fn heavy(&mut self, runs: &[Run<'_>], read: &[OfRun], distinct: &Distinct, frames: usize) -> Heavy {
-        let parts = read.iter().flat_map(|of| &of.parts);
+    /// Adds a row for each heavy stack. Frames come from the first run that has the stack.
+    fn heavy(&mut self, runs: &[Run<'_>], read: &[OfRun], distinct: &DistinctStacks, frames: usize) -> Heavy {
+        let parts = read.iter().flat_map(|samples| &samples.parts);
         let (values, variance) = parts.fold((0.0, 0.0), |(v, q), part| (v + part.value, q + part.variance));
         let with = |functions: &[u32], rows: &[u32]| distinct.having(runs, read, self.reader, functions, rows);
-        let Chosen { stacks: heavy, is_whole } = chosen(&distinct.weights, frames, variance / values, with);
+        let ChosenStacks { stacks: heavy, is_whole } = chosen(&distinct.weights, frames, variance / values, with);
         let mut stack_of = vec![NONE; distinct.first.len()];
         let mut is_wanted = vec![false; distinct.first.len()];
         heavy.iter().for_each(|&row| is_wanted[distinct.rows[row as usize].0 as usize] = true);
@@ -420,55 +428,54 @@ impl Collected<'_, '_> {
             kept.0.push(stack);
             kept.1.push(frames.iter().copied());
         };
-        let kept = distinct.look_at(runs, read, self.reader, &is_wanted, keep);
+        let kept = distinct.visit_stacks(runs, read, self.reader, &is_wanted, keep);
         self.rows.reserve(heavy.len());
         for (numbers, stacks) in kept {
             self.stacks.reserve(&stacks);
-            for (own, stack) in (0..).zip(paced(numbers)) {
-                stack_of[stack as usize] = self.stacks.push(stacks.get(own).iter().copied());
+            for (number, stack) in (0..).zip(checkpointed(numbers)) {
+                stack_of[stack as usize] = self.stacks.push(stacks.get(number).iter().copied());
             }
         }
         let mut row_of = vec![NONE; distinct.rows.len()];
-        for &row in paced(&heavy) {
+        for &row in checkpointed(&heavy) {
             let (stack, labels) = distinct.rows[row as usize];
             row_of[row as usize] = self.push(stack_of[stack as usize], labels);
         }
-        let (mut beginnings, light) = (Beginnings::new(), distinct.rows.len() - heavy.len());
+        let (mut prefixes, light) = (StackPrefixes::new(), distinct.rows.len() - heavy.len());
         if light > 0 {
             let order = Order::new(self.reader.names.len(), 0, |n| self.stacks.get(n)).sorted(self.stacks.len());
-            paced(order).for_each(|stack| beginnings.add(stack, self.stacks.get(stack)));
+            checkpointed(order).for_each(|stack| prefixes.add(stack, self.stacks.get(stack)));
         }
-        Heavy { row_of, beginnings, light, is_whole }
+        Heavy { row_of, prefixes, light, is_whole }
     }
 
-    /// Adds up the runs, by the row of each distinct stack with labels; gives their values by row where noise `is_measured` by
-    /// them.
+    /// Sums the runs, by the row of each distinct stack with labels. Returns each run's values if they measure noise.
     fn add_up(
         &mut self,
         runs: &[Run<'_>],
         read: &[OfRun],
-        distinct: &Distinct,
+        distinct: &DistinctStacks,
         row_of: &[u32],
         is_measured: bool,
     ) -> RunValues {
         let mut cells = Vec::new();
-        // Of the run: what each row has, and the rows that have anything.
-        let (mut parts, mut found) = (vec![Part::default(); self.rows.len()], Vec::new());
-        let mut is_found = vec![false; self.rows.len()];
-        for ((run, of), own) in runs.iter().zip(read).zip(&distinct.of_run) {
-            for (&number, &part) in paced(own.iter().zip(&of.parts)) {
+        // For the current run: the sums of each row, and the rows that occur.
+        let (mut parts, mut present_rows) = (vec![SampleSums::default(); self.rows.len()], Vec::new());
+        let mut is_present = vec![false; self.rows.len()];
+        for ((run, samples), common_numbers) in runs.iter().zip(read).zip(&distinct.run_numbers) {
+            for (&number, &part) in checkpointed(common_numbers.iter().zip(&samples.parts)) {
                 let row = row_of[number as usize];
-                if !std::mem::replace(&mut is_found[row as usize], true) {
-                    parts[row as usize] = Part::default();
-                    found.push(row);
+                if !std::mem::replace(&mut is_present[row as usize], true) {
+                    parts[row as usize] = SampleSums::default();
+                    present_rows.push(row);
                 }
                 parts[row as usize] += part;
             }
-            for row in paced(found.drain(..)) {
-                is_found[row as usize] = false;
+            for row in checkpointed(present_rows.drain(..)) {
+                is_present[row as usize] = false;
                 let part = parts[row as usize];
                 if is_measured {
-                    cells.push(Cell { row, column: run.column as u32, value: part.value });
+                    cells.push(RunValue { row, column: run.column as u32, value: part.value });
                 }
                 let Some(side) = run.side else { continue };
                 let row = &mut self.rows[row as usize];
@@ -482,35 +489,36 @@ impl Collected<'_, '_> {
     }
 }
 
-/// With more background than this, it is what the program does.
+/// Maximum fraction of background. If there is more, background work is what the program does, so it counts as
+/// foreground.
 const MAX_BACKGROUND: f64 = 0.7;
 
-/// The profiles, in the order of their files.
+/// Returns the profiles, in the order of their files.
 fn runs<'m>(columns: &Columns<'m>) -> Vec<Run<'m>> {
-    let [of_base, of_new] = [true, false].map(|base| columns.value.walks_of(base).count());
-    let m = [of_base - columns.learned, of_new];
+    let [n_base, n_new] = [true, false].map(|base| columns.value.walks_of(base).count());
+    let m = [n_base - columns.learned, n_new];
     let mut next = [0, m[0], m[0] + m[1]];
     let walks = |measure: Option<&'m Measure>| measure.map(|m| m.walks().collect::<Vec<_>>());
     let (mut counts, mut bytes) = (walks(columns.count), walks(columns.bytes));
-    let mut take = |i: usize| {
-        let of = |walks: &mut Option<Vec<Walk<'m>>>| walks.as_mut().map(|walks| walks.swap_remove(i));
-        (of(&mut counts), of(&mut bytes))
+    let mut take_beside = |i: usize| {
+        let take_walk = |walks: &mut Option<Vec<Walk<'m>>>| walks.as_mut().map(|walks| walks.swap_remove(i));
+        (take_walk(&mut counts), take_walk(&mut bytes))
     };
     let walks: Vec<Walk<'m>> = columns.value.walks().collect();
-    // From the last on, so that each is at its place when it is taken.
-    let taken: Vec<_> = (0..walks.len()).rev().map(&mut take).collect();
+    // Starts with the last, so that `swap_remove` keeps the remaining walks in place.
+    let taken: Vec<_> = (0..walks.len()).rev().map(&mut take_beside).collect();
     let run = |(walk, (count, bytes)): (Walk<'m>, (Option<Walk<'m>>, Option<Walk<'m>>))| {
         let side = usize::from(!walk.input.base);
         let side = if walk.input.base && next[0] == m[0] { None } else { Some(side) };
         let column = &mut next[side.unwrap_or(2)];
         let column = std::mem::replace(column, *column + 1);
         let mut step = 0;
-        if let (Kind::Delay, Some(count)) = (columns.kind, &count) {
+        if let (ValueKind::Delay, Some(count)) = (columns.kind, &count) {
             walk.for_each_sample(|_, sample| step = gcd(step, count.value(&sample).unsigned_abs()));
         }
         let basis = columns.value.basis(walk.index);
         let is_unknown = basis == Basis::Unknown;
-        let basis = if is_unknown && columns.kind != Kind::Delay { nominal(&walk) } else { basis };
+        let basis = if is_unknown && columns.kind != ValueKind::Delay { nominal(&walk) } else { basis };
         let (basis, times, coarse) = at_common_rate(basis, columns.rates, usize::from(!walk.input.base));
         let is_level = columns.is_level;
         Run { walk, beside: None, count, bytes, side, column, step, is_level, basis, is_unknown, times, coarse }
@@ -518,35 +526,36 @@ fn runs<'m>(columns: &Columns<'m>) -> Vec<Run<'m>> {
     walks.into_iter().zip(taken.into_iter().rev()).map(run).collect()
 }
 
-/// The number of samples that a run of an unknown number is taken for, to rank what changed. No verdict follows from it.
+/// The number of samples to assume for a run with an unknown number, to rank its changes. No verdict follows from it.
 const NOMINAL_SAMPLES: f64 = 1_000.0;
 
-/// Returns a basis by which the changes of an unknown number of samples can be ranked.
+/// Returns a basis that ranks the changes of a run with an unknown number of samples.
 fn nominal(walk: &Walk<'_>) -> Basis {
     Basis::Size((walk.total() as f64 / NOMINAL_SAMPLES).max(1.0))
 }
 
-/// Returns the basis of a side, the factor for its counts, and the number of its samples that equal one sample of the coarser
-/// side.
+/// Returns the basis of a side, the factor for its counts, and the number of its samples that equal one sample of the
+/// coarser side.
 ///
-/// With ten times as many samples, a stack that the other side would show in two samples has twenty. The search has one
-/// amount for an event, so the finer side is taken for a coarser one: that loses at most half of the information, and never
-/// reports a stack as new that the other side would have missed.
+/// With ten times the samples, a stack with two samples on the coarser side has twenty samples on the finer side. The
+/// search uses one value per event, so it treats the finer side like the coarser side. This loses at most half of the
+/// information, and never reports a stack as new that the coarser side would have missed.
 fn at_common_rate(basis: Basis, rates: Option<[f64; 2]>, side: usize) -> (Basis, f64, f64) {
     let Some(rates) = rates else { return (basis, 1.0, 1.0) };
     let coarsest = rates[0].max(rates[1]);
     match basis {
         Basis::Heap(_) | Basis::Objects => (Basis::Heap(coarsest), 1.0, 1.0),
-        // In samples of the base.
+        // Counts samples in units of the base's samples.
         Basis::Own => (basis, rates[side] / rates[0], coarsest / rates[0]),
         _ => (basis, 1.0, coarsest / rates[side]),
     }
 }
 
-/// Of each frame: why it is chance whether a profile has it, if it is. Profiling itself puts some there; and of inlined
-/// library functions it is chance, in some languages, which one a profile shows, which is the second answer.
+/// Returns, by frame, why its presence in a profile is random, if it is. Profiling itself adds some frames. In some
+/// languages, it is random which of several inlined library functions a profile shows: the second result is true for
+/// these languages.
 pub(crate) fn by_chance(frames: &Frames) -> crate::Result<(Vec<Option<LeftOut>>, bool)> {
-    let texts = Texts::of(frames, &UserRules::default(), Asked::LeftOut);
+    let texts = FrameTexts::of(frames, &UserRules::default(), Asked::LeftOut);
     let (runtime, (names, canonical)) = (texts.runtime, texts.names(None));
     let why = |class: Class| match class {
         Class { artefact: true, .. } => Some(LeftOut::Profiling),
@@ -557,12 +566,12 @@ pub(crate) fn by_chance(frames: &Frames) -> crate::Result<(Vec<Option<LeftOut>>,
     Ok((canonical.iter().map(|&name| why(names[name as usize].class)).collect(), flickers))
 }
 
-/// Of each canonical name whether a side has it.
+/// Returns, by canonical name, the sides that have it.
 fn sides(runs: &[Run<'_>], read: &[OfRun], canonical: &[u32], n_names: usize) -> Vec<[bool; 2]> {
     let mut sides = vec![[false; 2]; n_names];
-    for (run, of) in paced(runs.iter().zip(read)) {
+    for (run, samples) in checkpointed(runs.iter().zip(read)) {
         let side = usize::from(!run.walk.input.base);
-        run.for_each_used(of, canonical, |name| sides[name as usize][side] = true);
+        run.for_each_used(samples, canonical, |name| sides[name as usize][side] = true);
     }
     sides
 }

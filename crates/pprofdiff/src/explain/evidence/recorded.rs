@@ -1,72 +1,75 @@
-//! Frames that one side has only because it was recorded in another way: `runtime.goexit` at the root of all stacks in Go's
-//! text profiles, `malloc` at the leaf of all stacks of one allocation profiler, the levels of a script that starts the
-//! program. They are left out, so that they are no cause.
+//! Frames that only one side has, because it was recorded differently. Examples are `runtime.goexit` at the root of all
+//! stacks in Go's text profiles, `malloc` at the leaf of all stacks of one allocation profiler, and the frames of a
+//! script that starts the program. `explain` ignores these frames, so that they are not reported as causes.
 //!
-//! A program may change so, too: a new function that calls, or is called by, all others. Nothing is lost then, because the
-//! cost of what it calls stays, and a warning names it. A leaf takes its callers' cost, so there the rule is stricter.
+//! A program may change in the same way: a new function may call all others, or be called by all others. Ignoring a
+//! root frame loses nothing, because the cost of its callees remains, and a warning names it. A leaf takes its callers'
+//! cost, so the rule for leaves is stricter.
 
-use super::rows::Rows;
+use super::rows::StackRows;
+use pprofdiff_profile::cancellation::checkpointed;
 use pprofdiff_profile::random::HashSet;
-use pprofdiff_profile::work::paced;
 
-/// The minimum part of a side's value in stacks that begin with such frames. The runtime's own threads may lack them.
+/// Minimum fraction of a side's value in stacks that begin with such frames. The runtime's own threads may lack them.
 const ROOT_PART: f64 = 0.9;
-/// The minimum part of a side's value in stacks that end with such frames.
+/// Minimum fraction of a side's value in stacks that end with such frames.
 const LEAF_PART: f64 = 0.999;
-/// The fewest functions that call a leaf of the recorder. A program's own new function may be called by two or three that
-/// are all that a small profile has.
+/// Minimum number of callers of a recorder's leaf. A program's own new function may have two or three callers, which
+/// may be all functions in a small profile.
 const MIN_CALLERS: usize = 4;
-/// The most frames that a stack may lose at one end.
+/// Maximum number of frames that a stack may lose at one end.
 const MAX_LEVELS: usize = 32;
-/// The most frames that may differ at one end. More are functions of the program under other names.
+/// Maximum number of distinct frames to remove at one end. More frames suggest functions of the program under other
+/// names.
 const MAX_FRAMES: usize = 16;
 
-/// One end of stacks.
+/// An end of stacks.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum End {
+enum StackEnd {
     Root,
     Leaf,
 }
 
-impl End {
-    /// The frame at a distance from this end.
+impl StackEnd {
+    /// Returns the frame at a distance from this end.
     fn frame(self, stack: &[u32], distance: usize) -> Option<u32> {
         match self {
-            End::Root => stack.get(distance).copied(),
-            End::Leaf => stack.len().checked_sub(distance + 1).map(|at| stack[at]),
+            StackEnd::Root => stack.get(distance).copied(),
+            StackEnd::Leaf => stack.len().checked_sub(distance + 1).map(|index| stack[index]),
         }
     }
 }
 
-/// Stands for the functions of Go's runtime that its text profiles leave out at the leaf.
+/// The frame that represents all runtime functions at the leaf in Go's text profiles, which omit their names.
 const UNNAMED: &str = "runtime.(unnamed)";
 
-/// Leaves out the frames that only one side's recorder wrote, and says which.
-pub(in crate::explain) fn leave_out(rows: &mut Rows) -> Vec<String> {
+/// Removes the frames that only one side's recorder wrote, and returns warnings that name them.
+pub(in crate::explain) fn leave_out(rows: &mut StackRows) -> Vec<String> {
     let sides = sides_of_names(rows);
     let mut notes: Vec<String> = leave_out_runtime(rows, &sides).into_iter().collect();
-    for end in [End::Root, End::Leaf] {
+    for end in [StackEnd::Root, StackEnd::Leaf] {
         for side in [0, 1] {
             let Some((cuts, frames)) = cuts(rows, &sides, end, side) else { continue };
             let mut names: Vec<&str> = frames.iter().map(|&frame| &*rows.names[frame as usize].text).collect();
             names.sort_unstable();
-            let [own, other] = if side == 0 { ["base", "new side"] } else { ["new side", "base"] };
-            let how = if end == End::Root { "begin with" } else { "end with" };
+            let [own_side, other_side] = if side == 0 { ["base", "new side"] } else { ["new side", "base"] };
+            let position = if end == StackEnd::Root { "begin with" } else { "end with" };
             notes.push(format!(
-                "stacks were recorded differently: those of the {own} {how} {}, which the {other} does not have; left out",
+                "stacks were recorded differently: stacks of the {own_side} {position} {}, which the {other_side} lacks; \
+                 explain ignores these frames",
                 names.join(", ")
             ));
             rows.regroup(|row, stack| match end {
-                End::Root => drop(stack.drain(..cuts[row])),
-                End::Leaf => stack.truncate(stack.len() - cuts[row]),
+                StackEnd::Root => drop(stack.drain(..cuts[row])),
+                StackEnd::Leaf => stack.truncate(stack.len() - cuts[row]),
             });
         }
     }
     notes
 }
 
-/// Leaves out the runtime's functions at all leaves if one side does not name them.
-fn leave_out_runtime(rows: &mut Rows, sides: &[[bool; 2]]) -> Option<String> {
+/// Removes the runtime's functions at all leaves if one side does not name them.
+fn leave_out_runtime(rows: &mut StackRows, sides: &[[bool; 2]]) -> Option<String> {
     let unnamed = rows.names.iter().position(|name| &*name.text == UNNAMED)?;
     if sides[unnamed] == [true; 2] {
         return None;
@@ -80,14 +83,15 @@ fn leave_out_runtime(rows: &mut Rows, sides: &[[bool; 2]]) -> Option<String> {
     });
     let side = if sides[unnamed][0] { "base" } else { "new side" };
     Some(format!(
-        "stacks were recorded differently: those of the {side} do not name the runtime's functions at the leaf; left out"
+        "stacks were recorded differently: stacks of the {side} do not name the runtime's functions at the leaf; explain \
+         ignores these functions"
     ))
 }
 
-/// By name: whether a side has it.
-fn sides_of_names(rows: &Rows) -> Vec<[bool; 2]> {
+/// Returns, by name, the sides that have it.
+fn sides_of_names(rows: &StackRows) -> Vec<[bool; 2]> {
     let mut sides: Vec<[bool; 2]> = (0..rows.names.len() as u32).map(|f| [0, 1].map(|s| rows.may_have(f, s))).collect();
-    for (row, values) in paced(rows.rows.iter().map(|row| row.values).enumerate()) {
+    for (row, values) in checkpointed(rows.rows.iter().map(|row| row.values).enumerate()) {
         for &frame in rows.stack(row) {
             (0..2).for_each(|side| sides[frame as usize][side] |= values[side] > 0.0);
         }
@@ -95,53 +99,54 @@ fn sides_of_names(rows: &Rows) -> Vec<[bool; 2]> {
     sides
 }
 
-/// How many frames each row loses at an end, and which frames these are; `None` if there is nothing to leave out.
-fn cuts(rows: &Rows, sides: &[[bool; 2]], end: End, side: usize) -> Option<(Vec<usize>, HashSet<u32>)> {
+/// Returns the number of frames that each row loses at an end, and the set of these frames. Returns `None` if there are
+/// only common frames.
+fn cuts(rows: &StackRows, sides: &[[bool; 2]], end: StackEnd, side: usize) -> Option<(Vec<usize>, HashSet<u32>)> {
     let is_foreign = |frame: u32| sides[frame as usize][side] && !sides[frame as usize][1 - side];
-    let of_side = |side: usize| (0..rows.rows.len()).filter(move |&row| rows.rows[row].values[side] > 0.0);
-    // After the frames to remove, the stack must continue with a frame that also starts a stack on the other side.
+    let rows_of_side = |side: usize| (0..rows.rows.len()).filter(move |&row| rows.rows[row].values[side] > 0.0);
+    // After the frames to remove, the stack must continue with a frame that also starts a stack on the opposite side.
     let mut ends = vec![false; rows.names.len()];
-    for row in of_side(1 - side) {
+    for row in rows_of_side(1 - side) {
         end.frame(rows.stack(row), 0).into_iter().for_each(|frame| ends[frame as usize] = true);
     }
     let mut cuts = vec![0; rows.rows.len()];
     let (mut frames, mut callers): (HashSet<u32>, HashSet<u32>) = Default::default();
     let (mut cut_value, mut value) = (0.0, 0.0);
-    for row in paced(of_side(side)) {
+    for row in checkpointed(rows_of_side(side)) {
         let stack = rows.stack(row);
         value += rows.rows[row].values[side];
-        let run = (0..MAX_LEVELS).take_while(|&at| end.frame(stack, at).is_some_and(is_foreign)).count();
+        let run = (0..MAX_LEVELS).take_while(|&distance| end.frame(stack, distance).is_some_and(is_foreign)).count();
         let Some(next) = end.frame(stack, run).filter(|&next| run > 0 && ends[next as usize]) else { continue };
         cut_value += rows.rows[row].values[side];
         cuts[row] = run;
         callers.insert(next);
-        frames.extend((0..run).filter_map(|at| end.frame(stack, at)));
+        frames.extend((0..run).filter_map(|distance| end.frame(stack, distance)));
         if frames.len() > MAX_FRAMES {
             return None;
         }
     }
     let is_recorders = match end {
-        End::Root => cut_value >= ROOT_PART * value,
-        End::Leaf => cut_value >= LEAF_PART * value && callers.len() >= MIN_CALLERS,
+        StackEnd::Root => cut_value >= ROOT_PART * value,
+        StackEnd::Leaf => cut_value >= LEAF_PART * value && callers.len() >= MIN_CALLERS,
     };
     (is_recorders && cut_value > 0.0).then_some((cuts, frames))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::rows::{Name, Row, Rows, Stacks};
+    use super::super::rows::{FrameName, Row, StackRows, Stacks};
     use super::super::sets::tests::rows as some_rows;
     use super::leave_out;
     use crate::runtimes::Class;
 
-    /// Rows of stacks, root first, with their values of both sides.
-    fn rows(stacks: &[(&str, [f64; 2])]) -> Rows {
+    /// Creates rows from stacks (root first) with the values of both sides.
+    fn rows(stacks: &[(&str, [f64; 2])]) -> StackRows {
         let mut rows = some_rows(0);
         let mut texts: Vec<&str> = stacks.iter().flat_map(|(stack, _)| stack.split(';')).collect();
         texts.sort_unstable();
         texts.dedup();
         let number = |text: &str| texts.iter().position(|other| *other == text).unwrap_or_default() as u32;
-        let name = |text: &&str| Name { text: (*text).into(), class: Class::default(), shown: Box::default() };
+        let name = |text: &&str| FrameName { text: (*text).into(), class: Class::default(), shown: Box::default() };
         rows.names = texts.iter().map(name).collect();
         rows.sides.clear();
         rows.stacks = Stacks::default();
@@ -161,14 +166,14 @@ mod tests {
         rows
     }
 
-    fn shown(rows: &Rows) -> Vec<String> {
+    fn texts(rows: &StackRows) -> Vec<String> {
         let text = |&frame: &u32| rows.names[frame as usize].text.to_string();
         let stack = |row: usize| rows.stack(row).iter().map(text).collect::<Vec<_>>().join(";");
         (0..rows.rows.len()).map(|row| format!("{} {:?}", stack(row), rows.rows[row].values)).collect()
     }
 
     #[test]
-    fn frames_that_all_stacks_of_one_side_begin_with_are_left_out_with_a_note() {
+    fn common_root_frames_of_one_side_are_removed_with_a_warning() {
         let mut all = rows(&[
             ("goexit;main;a", [30.0, 0.0]),
             ("goexit;main;b", [60.0, 0.0]),
@@ -177,12 +182,12 @@ mod tests {
             ("main;b", [0.0, 90.0]),
         ]);
         let notes = leave_out(&mut all);
-        assert_eq!(shown(&all), ["main;a [30.0, 30.0]", "main;b [60.0, 90.0]", "mcall [1.0, 1.0]"]);
+        assert_eq!(texts(&all), ["main;a [30.0, 30.0]", "main;b [60.0, 90.0]", "mcall [1.0, 1.0]"]);
         assert!(notes.len() == 1 && notes[0].contains("the base begin with goexit, which the new side"), "{notes:?}");
     }
 
     #[test]
-    fn a_recorders_leaves_are_left_out() {
+    fn leaves_of_a_recorder_are_removed() {
         let callers = ["a", "b", "c", "d"];
         let with = callers.map(|caller| format!("main;{caller};new;malloc"));
         let without = callers.map(|caller| format!("main;{caller}"));
@@ -190,11 +195,11 @@ mod tests {
         all.extend(without.iter().map(|stack| (&**stack, [5.0, 0.0])));
         let mut all = rows(&all);
         assert!(leave_out(&mut all)[0].contains("the new side end with malloc, new,"));
-        assert_eq!(shown(&all), callers.map(|caller| format!("main;{caller} [5.0, 5.0]")));
+        assert_eq!(texts(&all), callers.map(|caller| format!("main;{caller} [5.0, 5.0]")));
     }
 
     #[test]
-    fn functions_of_gos_runtime_that_one_side_does_not_name_are_left_out_on_both() {
+    fn unnamed_go_runtime_functions_are_removed_on_both_sides() {
         let mut all = rows(&[
             ("main.a;runtime.(unnamed)", [9.0, 0.0]),
             ("main.b;runtime.(unnamed)", [5.0, 0.0]),
@@ -202,27 +207,27 @@ mod tests {
             ("main.b;runtime.gopark", [0.0, 5.0]),
             ("runtime.gcBgMarkWorker;runtime.gopark", [0.0, 1.0]),
         ]);
-        assert!(leave_out(&mut all)[0].contains("those of the base do not name the runtime's functions"));
+        assert!(leave_out(&mut all)[0].contains("stacks of the base do not name the runtime's functions"));
         let kept = "runtime.gcBgMarkWorker;runtime.gopark [0.0, 1.0]";
-        assert_eq!(shown(&all), ["main.a [9.0, 9.0]", "main.b [5.0, 5.0]", kept]);
+        assert_eq!(texts(&all), ["main.a [9.0, 9.0]", "main.b [5.0, 5.0]", kept]);
     }
 
     #[test]
-    fn what_a_program_may_have_changed_itself_stays() {
+    fn frames_that_the_program_may_have_added_stay() {
         for stacks in [
-            // A new thread, with functions of its own.
+            // A new thread with functions of its own.
             &[("main;a", [9.0, 9.0]), ("thread;serve;a", [0.0, 900.0])][..],
-            // A function that was renamed on its way.
+            // A renamed function.
             &[("old;a", [9.0, 0.0]), ("new;a", [0.0, 9.0])],
-            // One that nearly all time is now in.
+            // A new function with nearly all of the time.
             &[("main;a", [9.0, 0.0]), ("main;a;slow", [0.0, 900.0])],
-            // Some stacks go on as they were.
+            // Some stacks remain as before.
             &[("main;a", [9.0, 5.0]), ("wrap;main;a", [0.0, 9.0])],
         ] {
             let mut all = rows(stacks);
-            let before = shown(&all);
+            let before = texts(&all);
             assert_eq!(leave_out(&mut all), Vec::<String>::new());
-            assert_eq!(shown(&all), before);
+            assert_eq!(texts(&all), before);
         }
     }
 }

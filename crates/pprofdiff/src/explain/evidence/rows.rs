@@ -1,8 +1,8 @@
-//! The input of the search: distinct stacks with what they cost on both sides and in each run, by dense numbers. `read`
-//! makes it.
+//! The input of the search: distinct stacks with their cost on both sides and in each run, by dense numbers. `read`
+//! creates it.
 //!
-//! Names are made canonical and numbered in their order, and rows are sorted by those numbers, so nothing that follows
-//! depends on the order of runs, samples or threads; and what is below a call is a range of rows.
+//! Names are canonical and numbered in their order, and rows are sorted by these numbers. Therefore results do not
+//! depend on the order of runs, samples or threads, and everything below a call is a range of rows.
 
 use std::sync::Arc;
 
@@ -10,72 +10,73 @@ use super::labels::LabelTexts;
 use super::sets::grouped;
 use crate::diff::order::Order;
 use crate::runtimes::{Class, Runtime};
-use pprofdiff_profile::work::{Pace, paced};
+use pprofdiff_profile::cancellation::{Checkpointer, checkpointed};
 
-/// What values are measured by, from which follows how many events stand behind one.
+/// The way values were measured. It determines the number of events behind a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::explain) enum Kind {
-    /// Samples at intervals, as of time: a sample is an event.
+pub(in crate::explain) enum ValueKind {
+    /// Samples at intervals, such as CPU time. Each sample is an event.
     Sampled,
-    /// Allocations, sampled by their size and written as if all had been seen.
+    /// Allocations, sampled by size and scaled up to all allocations.
     Heap,
-    /// Waiting (locks, blocking), sampled and multiplied by the fraction.
+    /// Waiting (locks, blocking), sampled and scaled up by the sampling fraction.
     Delay,
 }
 
 /// A canonical name.
-pub(in crate::explain) struct Name {
+pub(in crate::explain) struct FrameName {
     pub text: Arc<str>,
     pub class: Class,
-    /// The texts with this canonical name. Empty if `text` is the only one, as for most names.
-    pub shown: Box<[Shown]>,
+    /// The original texts with this canonical name. Empty if `text` is the only one, as for most names.
+    pub shown: Box<[SpelledName]>,
 }
 
 /// A name as it occurs in profiles, with its cost on both sides.
-pub(in crate::explain) type Shown = (Arc<str>, [f64; 2]);
+pub(in crate::explain) type SpelledName = (Arc<str>, [f64; 2]);
 
-/// A distinct stack with its labels, and sums over a side's runs.
+/// A distinct stack with its labels, and its sums over the runs of each side.
 #[derive(Debug, Clone)]
 pub(in crate::explain) struct Row {
     pub stack: u32,
-    /// The number of its label set.
+    /// The number of its set of labels.
     pub labels: u32,
-    /// Answers to causes elsewhere.
+    /// True if its cost is a consequence of causes elsewhere.
     pub background: bool,
-    /// True if it was cut at a function of which all stacks are whole: it is no cost of the function's own.
+    /// True if the stack was truncated at a function whose own stacks are all complete. Its cost is then not the
+    /// function's own.
     pub is_below: bool,
-    /// Values of both sides.
+    /// The values of both sides.
     pub values: [f64; 2],
-    /// What is counted, such as allocations.
+    /// The counts of both sides, such as allocations.
     pub counts: [f64; 2],
-    /// Events of both sides.
+    /// The events of both sides.
     pub events: [f64; 2],
-    /// The sampling variance of the values, both sides together.
+    /// The sampling variance of the values, summed over both sides.
     pub variance: f64,
 }
 
 /// The value of one row in one run.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::explain) struct Cell {
+pub(in crate::explain) struct RunValue {
     pub row: u32,
-    /// The run.
+    /// The number of the run.
     pub column: u32,
     pub value: f64,
 }
 
-/// The values of rows in runs, without those that are 0: many runs have few of all stacks each. Empty where noise between
-/// runs is not measured.
+/// The nonzero values of rows in runs, because each run may have few of all stacks. Empty if noise between runs is not
+/// measured.
 #[derive(Debug, Default)]
 pub(in crate::explain) struct RunValues {
-    /// By row and column, each once.
-    cells: Vec<Cell>,
+    /// The cells by row and column, without duplicates.
+    cells: Vec<RunValue>,
     ends: Vec<usize>,
 }
 
 impl RunValues {
-    /// Of so many rows. Cells of one place are added up in the order in which they come.
-    pub(in crate::explain) fn new(rows: usize, mut cells: Vec<Cell>) -> RunValues {
-        let place = |cell: &Cell| (cell.row, cell.column);
+    /// Creates the values of `rows` rows. Sums cells of the same row and run, in their order.
+    pub(in crate::explain) fn new(rows: usize, mut cells: Vec<RunValue>) -> RunValues {
+        let place = |cell: &RunValue| (cell.row, cell.column);
         if !cells.is_sorted_by(|a, b| place(a) < place(b)) {
             cells.sort_by_key(place);
             cells.dedup_by(|next, kept| {
@@ -90,16 +91,16 @@ impl RunValues {
         RunValues { cells, ends }
     }
 
-    /// A row's, by column.
-    pub(in crate::explain) fn of(&self, row: usize) -> &[Cell] {
+    /// Returns the cells of a row, by run.
+    pub(in crate::explain) fn of(&self, row: usize) -> &[RunValue] {
         if self.cells.is_empty() { &[] } else { &self.cells[self.ends[row]..self.ends[row + 1]] }
     }
 }
 
-/// If more than one of so many stacks is out of order, all are sorted.
+/// If more than one in this many stacks is out of order, all stacks are sorted.
 const MOVED: usize = 8;
 
-/// Stacks by number, end to end, each root first.
+/// Stacks by number, stored end to end, root first.
 #[derive(Default)]
 pub(in crate::explain) struct Stacks {
     frames: Vec<u32>,
@@ -107,23 +108,23 @@ pub(in crate::explain) struct Stacks {
 }
 
 impl Stacks {
-    /// With room for so many, of so many frames together.
+    /// Creates an empty list with room for a number of stacks and frames.
     pub(in crate::explain) fn with_capacity(stacks: usize, frames: usize) -> Stacks {
         Stacks { frames: Vec::with_capacity(frames), ends: Vec::with_capacity(stacks) }
     }
 
-    /// With room for as many as others have.
+    /// Creates an empty list with the size of another list as its capacity.
     pub(in crate::explain) fn with_room_for(others: &Stacks) -> Stacks {
         Stacks::with_capacity(others.ends.len(), others.frames.len())
     }
 
-    /// Makes room for as many more as others have.
+    /// Reserves space for the stacks of another list.
     pub(in crate::explain) fn reserve(&mut self, others: &Stacks) {
         self.frames.reserve_exact(others.frames.len());
         self.ends.reserve_exact(others.ends.len());
     }
 
-    /// Adds a stack, and gives its number.
+    /// Adds a stack and returns its number.
     pub(in crate::explain) fn push(&mut self, stack: impl IntoIterator<Item = u32>) -> u32 {
         self.frames.extend(stack);
         self.ends.push(self.frames.len());
@@ -139,11 +140,11 @@ impl Stacks {
         self.ends.len()
     }
 
-    /// Their numbers in the order of frames, of so many names.
+    /// Returns the numbers of stacks, sorted by frames. `n_names` is the number of names.
     fn sorted(&self, n_names: usize) -> Vec<u32> {
-        // Of those that were in order few are changed at a time: they are sorted, and the others merged with them.
+        // If few stacks changed since the last sort, sorts only these, and merges them with the rest.
         let (mut kept, mut moved): (Vec<u32>, Vec<u32>) = (Vec::with_capacity(self.len()), Vec::new());
-        for stack in paced(0..self.len() as u32) {
+        for stack in checkpointed(0..self.len() as u32) {
             match kept.last().is_none_or(|&last| self.get(last) <= self.get(stack)) {
                 true => kept.push(stack),
                 false => moved.push(stack),
@@ -155,7 +156,7 @@ impl Stacks {
         moved.sort_by(|&a, &b| self.get(a).cmp(self.get(b)));
         let mut sorted = Vec::with_capacity(self.len());
         let mut moved = moved.into_iter().peekable();
-        for stack in paced(kept) {
+        for stack in checkpointed(kept) {
             while let Some(other) = moved.next_if(|&other| self.get(other) < self.get(stack)) {
                 sorted.push(other);
             }
@@ -165,55 +166,55 @@ impl Stacks {
         sorted
     }
 
-    /// Bytes that they take.
+    /// Returns the memory of the stacks in bytes.
     pub(in crate::explain) fn bytes(&self) -> usize {
         size_of_val(&*self.frames) + size_of_val(&*self.ends)
     }
 }
 
-pub(in crate::explain) struct Rows {
-    pub kind: Kind,
-    /// Number of runs of either side.
+pub(in crate::explain) struct StackRows {
+    pub kind: ValueKind,
+    /// The number of runs of each side.
     pub runs: [usize; 2],
-    /// Number of runs of equal builds: only their values are there, to learn noise from.
+    /// The number of A/A runs. Only their values in `run_values` exist, to estimate noise.
     pub learned: usize,
     pub runtime: &'static Runtime,
-    pub names: Vec<Name>,
+    pub names: Vec<FrameName>,
     pub rows: Vec<Row>,
-    /// The values of the runs: those of the base, of the new side, and of equal builds.
+    /// The values of each run: first the base, then the new side, then A/A runs.
     pub run_values: RunValues,
-    /// Texts of labels, and the sets of them that stacks have.
+    /// The texts of labels, and the distinct sets of labels.
     pub labels: LabelTexts,
     pub label_sets: Vec<Vec<u32>>,
-    /// How many keys labels have, and of how many there was no room for candidates.
+    /// The number of keys of labels, and the number of keys that were dropped to save memory.
     pub keys_of_labels: usize,
     pub keys_left_out: usize,
-    /// The number of distinct stacks that were cut to what they share with heavier ones.
+    /// The number of distinct stacks that were truncated to a prefix they share with heavier stacks.
     pub pruned: usize,
-    /// The magnitudes of negative values, by side: they are in no row.
+    /// The sums of negative values, as magnitudes, by side. They are not part of any row.
     pub negative: [f64; 2],
-    /// Of each name whether a side has it at all, which rows do not say where stacks were cut; else empty.
+    /// By name: the sides that have it, if stacks were truncated, because rows may lack it. Otherwise empty.
     pub sides: Vec<[bool; 2]>,
     pub stacks: Stacks,
 }
 
-impl Rows {
-    /// The number of columns in `runs`.
+impl StackRows {
+    /// Returns the number of runs in `run_values`.
     pub(in crate::explain) fn runs_of_row(&self) -> usize {
         self.runs[0] + self.runs[1] + self.learned
     }
 
-    /// A stack's frames, root first.
+    /// Returns the frames of a row's stack, root first.
     pub(in crate::explain) fn stack(&self, row: usize) -> &[u32] {
         self.stacks.get(self.rows[row].stack)
     }
 
-    /// True if one of a row's frames is of a class.
+    /// Returns true if one of a row's frames has a class.
     pub(in crate::explain) fn has(&self, row: usize, is: impl Fn(&Class) -> bool) -> bool {
         self.stack(row).iter().any(|&frame| is(&self.names[frame as usize].class))
     }
 
-    /// True if a side may have a function that none of its rows shows, since stacks were cut.
+    /// Returns true if a side may have a function although none of its rows shows it, because stacks were truncated.
     pub(in crate::explain) fn may_have(&self, frame: u32, side: usize) -> bool {
         self.sides.get(frame as usize).is_some_and(|sides| sides[side])
     }
@@ -222,51 +223,51 @@ impl Rows {
         self.names[frame as usize].class.system
     }
 
-    /// All values of both sides, of negative ones the magnitudes: the totals of a table.
+    /// Returns the totals of both sides as a table shows them, including the magnitudes of negative values.
     pub(in crate::explain) fn all(&self) -> [f64; 2] {
         let total = self.total();
         [0, 1].map(|side| total[side] + self.negative[side])
     }
 
-    /// The sums of both sides' rows.
+    /// Returns the sums of all rows, by side.
     pub(in crate::explain) fn total(&self) -> [f64; 2] {
         [0, 1].map(|s| self.rows.iter().map(|r| r.values[s]).sum())
     }
 
-    /// What has no stack, of both sides: it counts, and belongs to no function.
+    /// Returns the values without a stack, by side. They count in the total, but belong to no function.
     pub(in crate::explain) fn stackless(&self) -> [f64; 2] {
-        // Such rows are the first of those in front, one for each set of labels.
-        let of_none = (0..self.n_front()).take_while(|&row| self.stack(row).is_empty());
-        of_none.fold([0.0; 2], |sum, row| [0, 1].map(|side| sum[side] + self.rows[row].values[side]))
+        // These rows come first in the foreground: one for each set of labels.
+        let stackless = (0..self.n_front()).take_while(|&row| self.stack(row).is_empty());
+        stackless.fold([0.0; 2], |sum, row| [0, 1].map(|side| sum[side] + self.rows[row].values[side]))
     }
 
-    /// Those of what is not in the background.
+    /// Returns the sums of rows outside the background, by side.
     pub(in crate::explain) fn front(&self) -> [f64; 2] {
         [0, 1].map(|s| self.rows.iter().filter(|r| !r.background).map(|r| r.values[s]).sum())
     }
 
-    /// True if most of both sides is below what runs benchmarks.
+    /// Returns true if most of both sides is below a benchmark runner.
     pub(in crate::explain) fn is_benchmark(&self) -> bool {
         if !self.names.iter().any(|name| name.class.benchmark) {
             return false;
         }
-        let is = |row: &usize| self.has(*row, |class| class.benchmark);
+        let is_below = |row: &usize| self.has(*row, |class| class.benchmark);
         let front = self.front();
-        let of: Vec<usize> = (0..self.n_front()).filter(is).collect();
-        (0..2).all(|side| of.iter().map(|&row| self.rows[row].values[side]).sum::<f64>() > front[side] / 2.0)
+        let benchmarked: Vec<usize> = (0..self.n_front()).filter(is_below).collect();
+        (0..2).all(|side| benchmarked.iter().map(|&row| self.rows[row].values[side]).sum::<f64>() > front[side] / 2.0)
     }
 
-    /// The value of one event.
+    /// Returns the value of one event.
     pub(in crate::explain) fn event(&self) -> f64 {
         let (q, v) = self.rows.iter().fold((0.0, 0.0), |(q, v), r| (q + r.variance, v + r.values[0] + r.values[1]));
         if v > 0.0 { q / v } else { 0.0 }
     }
 
-    /// Gives rows other stacks, and adds up those that become the same. `change` gets a row's number and a copy of its
-    /// stack.
+    /// Replaces the stacks of rows, and sums rows that become equal. `change` receives the number of a row and a copy
+    /// of its stack.
     pub(in crate::explain) fn regroup(&mut self, mut change: impl FnMut(usize, &mut Vec<u32>)) {
         let mut stacks = Stacks::with_room_for(&self.stacks);
-        let (mut stack, mut pace) = (Vec::new(), Pace::default());
+        let (mut stack, mut pace) = (Vec::new(), Checkpointer::default());
         for i in 0..self.rows.len() {
             stack.clear();
             stack.extend_from_slice(self.stack(i));
@@ -279,12 +280,12 @@ impl Rows {
         self.arrange();
     }
 
-    /// Sorts rows by their frames and labels, those in the background last, and adds up those that have the same.
+    /// Sorts rows by frames and labels, with background rows last, and sums equal rows.
     pub(in crate::explain) fn arrange(&mut self) {
         let old = std::mem::take(&mut self.stacks);
         let mut stacks = Stacks::with_room_for(&old);
         let mut number = vec![0; old.len()];
-        for stack in paced(old.sorted(self.names.len())) {
+        for stack in checkpointed(old.sorted(self.names.len())) {
             let frames = old.get(stack);
             let is_known = stacks.len() > 0 && stacks.get(stacks.len() as u32 - 1) == frames;
             number[stack as usize] =
@@ -292,33 +293,33 @@ impl Rows {
         }
         self.stacks = stacks;
         let key = |row: &Row| (row.background, number[row.stack as usize], row.labels, row.is_below);
-        // Listed by stack, only rows of one stack are left to be sorted.
-        let of_stacks = || self.rows.iter().zip(0..).map(|(row, i)| (number[row.stack as usize] as usize, i));
-        let by_stack = grouped(self.stacks.len(), of_stacks).0;
+        // After grouping by stack, only rows of the same stack need sorting.
+        let by_number = || self.rows.iter().zip(0..).map(|(row, i)| (number[row.stack as usize] as usize, i));
+        let by_stack = grouped(self.stacks.len(), by_number).0;
         let keyed = || by_stack.iter().map(|&i| (key(&self.rows[i as usize]), i));
-        let of = |background: bool| keyed().filter(move |(key, _)| key.0 == background);
+        let in_group = |background: bool| keyed().filter(move |(key, _)| key.0 == background);
         let mut order: Vec<((bool, u32, u32, bool), u32)> = Vec::with_capacity(self.rows.len());
-        order.extend(of(false).chain(of(true)));
-        let of_one = order.chunk_by_mut(|a, b| (a.0.0, a.0.1) == (b.0.0, b.0.1)).filter(|rows| rows.len() > 1);
-        of_one.for_each(|rows| rows.sort_unstable());
+        order.extend(in_group(false).chain(in_group(true)));
+        let groups = order.chunk_by_mut(|a, b| (a.0.0, a.0.1) == (b.0.0, b.0.1)).filter(|rows| rows.len() > 1);
+        groups.for_each(|rows| rows.sort_unstable());
         let mut cells = Vec::with_capacity(self.run_values.cells.len());
         let (mut n_rows, mut last) = (0, None);
-        for (key, i) in paced(&order) {
+        for (key, i) in checkpointed(&order) {
             n_rows += u32::from(last.replace(*key) != Some(*key));
             let number = n_rows - 1;
-            cells.extend(self.run_values.of(*i as usize).iter().map(|cell| Cell { row: number, ..*cell }));
+            cells.extend(self.run_values.of(*i as usize).iter().map(|cell| RunValue { row: number, ..*cell }));
         }
         self.run_values = RunValues::new(n_rows as usize, cells);
-        // Reorders in place, cycle by cycle, because rows are the largest data that is kept.
+        // Reorders in place, cycle by cycle, because rows are the largest data structure.
         for start in 0..order.len() {
-            let mut at = start;
+            let mut place = start;
             loop {
-                let from = std::mem::replace(&mut order[at].1, at as u32) as usize;
-                if from == start || from == at {
+                let from = std::mem::replace(&mut order[place].1, place as u32) as usize;
+                if from == start || from == place {
                     break;
                 }
-                self.rows.swap(at, from);
-                at = from;
+                self.rows.swap(place, from);
+                place = from;
             }
         }
         for (row, (key, _)) in self.rows.iter_mut().zip(&order) {
@@ -335,14 +336,14 @@ impl Rows {
         self.rows.shrink_to_fit();
     }
 
-    /// How many rows are not in the background: those come first.
+    /// Returns the number of rows outside the background, which come first.
     pub(in crate::explain) fn n_front(&self) -> usize {
         self.rows.partition_point(|row| !row.background)
     }
 }
 
 impl Row {
-    /// Adds what another row has.
+    /// Adds the sums of another row.
     fn add(&mut self, other: &Row) {
         for side in [0, 1] {
             self.values[side] += other.values[side];
@@ -361,37 +362,38 @@ mod tests {
     use std::collections::BTreeMap;
 
     #[test]
-    fn rows_are_in_order_and_those_that_become_the_same_are_added_up() {
+    fn regrouped_rows_are_sorted_and_equal_rows_are_summed() {
         for seed in 0..200u64 {
             let mut rows = rows(seed);
             let random = |i: usize| mix(seed << 20 | i as u64);
             rows.rows.iter_mut().enumerate().for_each(|(i, row)| row.background = random(i) % 3 == 0);
             let cut = |i: usize, stack: &mut Vec<u32>| stack.truncate(random(i) as usize / 3 % 4);
-            let mut wanted: BTreeMap<(bool, Vec<u32>, u32, bool), [f64; 2]> = BTreeMap::new();
+            let mut expected: BTreeMap<(bool, Vec<u32>, u32, bool), [f64; 2]> = BTreeMap::new();
             for (i, row) in rows.rows.iter().enumerate() {
                 let mut stack = rows.stack(i).to_vec();
                 cut(i, &mut stack);
-                let sum = wanted.entry((row.background, stack, row.labels, row.is_below)).or_default();
+                let sum = expected.entry((row.background, stack, row.labels, row.is_below)).or_default();
                 (0..2).for_each(|side| sum[side] += row.values[side]);
             }
             rows.regroup(cut);
-            let found = rows.rows.iter().enumerate();
+            let actual = rows.rows.iter().enumerate();
             let key = |i: usize, row: &Row| (row.background, rows.stack(i).to_vec(), row.labels, row.is_below);
-            let found = found.map(|(i, row)| (key(i, row), row.values));
-            assert!(found.eq(wanted), "{seed}");
+            let actual = actual.map(|(i, row)| (key(i, row), row.values));
+            assert!(actual.eq(expected), "{seed}");
         }
     }
 
     #[test]
-    fn stacks_are_in_order_however_few_were_out_of_it() {
+    fn sorted_handles_any_number_of_moved_stacks() {
         for seed in 0..200u64 {
-            let stack =
-                |i: u64| -> Vec<u32> { (0..mix(seed << 20 | i) % 6).map(|at| (mix(i << 8 | at) % 3) as u32).collect() };
+            let stack = |i: u64| -> Vec<u32> {
+                (0..mix(seed << 20 | i) % 6).map(|depth| (mix(i << 8 | depth) % 3) as u32).collect()
+            };
             let mut all: Vec<Vec<u32>> = (0..60).map(stack).collect();
             all.sort();
-            // From none to all change, some of them become the same as others.
-            for at in 0..seed % 61 {
-                all[(mix(at) % 60) as usize] = stack(100 + at);
+            // Moves between none and all of the stacks. Some become equal to others.
+            for change in 0..seed % 61 {
+                all[(mix(change) % 60) as usize] = stack(100 + change);
             }
             let mut stacks = Stacks::default();
             all.iter().for_each(|stack| {

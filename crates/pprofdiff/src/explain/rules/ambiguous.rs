@@ -1,20 +1,20 @@
-//! Ambiguous causes: more work everywhere would explain them nearly as well, so two readings are reported. If the runs
-//! of each side vary as much as the totals differ, neither reading is reported: a busy machine scales all costs of a
-//! run by one factor, which looks the same.
+//! Ambiguous causes: more work everywhere would explain the difference nearly as well, so two readings are reported. If
+//! the variation between runs explains the difference of the totals, neither reading is reported: a busy machine scales
+//! all costs of a run by one factor, which looks the same.
 
 use super::{Find, Findings, Rule};
 use crate::explain::account::Books;
 
 pub(super) const RULE: Rule = Rule {
     name: "ambiguous",
-    needs: "a cause with much of the total, and an amount of work that explains the difference nearly as well",
-    says: "either so many times as much work, or these causes",
+    needs: "a cause with much of the total, if a ratio of work explains the difference nearly as well",
+    says: "\"Either N times as much work, or ...\"",
     find: Find::Causes(find),
 };
 
 fn find(books: &Books<'_>, findings: &mut Findings) {
     // A level, such as memory in use, does not depend on the amount of work.
-    if !books.found.ambiguous || books.is_level {
+    if !books.search.ambiguous || books.is_level {
         return;
     }
     let causes = std::mem::take(&mut findings.causes);

@@ -1,21 +1,21 @@
-//! What comes nearest to a cause where nothing is one, and how many runs would tell.
+//! The nearest candidate, if no change qualifies as a cause, and the number of runs that would decide.
 
 use super::{Find, Findings, Rule};
-use crate::explain::account::{Books, Entry};
+use crate::explain::account::{Books, CauseEntry};
 use crate::explain::search::variance_of;
 use crate::statistics::counts::{LEVEL, deviance, penalised};
-use pprofdiff_profile::work::paced;
+use pprofdiff_profile::cancellation::checkpointed;
 
 pub(super) const RULE: Rule = Rule {
     name: "candidate",
-    needs: "no cause, and a set of stacks that is more than chance by itself",
-    says: "what comes nearest to a cause, and about how many runs a side would tell",
+    needs: "no cause, and one change that would pass if it were the only one tested",
+    says: "\"Best candidate: ...\", with the number of runs that would decide",
     find: Find::Causes(find),
 };
 
-/// A candidate that is no cause is named from this part of the total.
+/// Minimum change of a candidate, as a fraction of the total.
 const WORTH_A_NAME: f64 = 0.02;
-/// Numbers of runs that are advised.
+/// Range of the recommended number of runs.
 const MIN_RUNS: f64 = 3.0;
 const MAX_RUNS: f64 = 20.0;
 
@@ -26,29 +26,30 @@ fn find(books: &Books<'_>, findings: &mut Findings) {
 }
 
 impl Books<'_> {
-    /// What comes nearest to a cause: of the sets that are more than chance by themselves the one that explains most.
-    fn candidate(&self) -> Option<Entry> {
+    /// Returns the nearest candidate: among the sets that exceed chance on their own, the set that explains most.
+    fn candidate(&self) -> Option<CauseEntry> {
         let total = self.rows.total();
         let floor = WORTH_A_NAME * (self.scale * total[0] + total[1]) / 2.0;
         let explains = |set: usize| {
-            let of = &self.sets.sets[set];
-            let [b, n] = of.values.map(|v| v / of.event.max(1e-300));
-            let is_large = !of.whole && self.delta(of.values).abs() > floor && b + n > 0.0;
-            let variance = variance_of(self.rows, self.found.tau2.of(self.sets, set), [b, n]);
-            let is_some = is_large && penalised(b, n, self.scale, variance) - of.price > LEVEL;
-            is_some.then(|| deviance(b, n, self.scale) - of.price)
+            let set_data = &self.sets.sets[set];
+            let [b, n] = set_data.values.map(|v| v / set_data.event.max(1e-300));
+            let is_large = !set_data.whole && self.delta(set_data.values).abs() > floor && b + n > 0.0;
+            let variance = variance_of(self.rows, self.search.tau2.of(self.sets, set), [b, n]);
+            let is_candidate = is_large && penalised(b, n, self.scale, variance) - set_data.price > LEVEL;
+            is_candidate.then(|| deviance(b, n, self.scale) - set_data.price)
         };
-        let all = paced(0..self.sets.len()).filter_map(|set| Some((explains(set)?, set)));
-        let (_, set) = all.max_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1)))?;
+        let explained = checkpointed(0..self.sets.len()).filter_map(|set| Some((explains(set)?, set)));
+        let (_, set) = explained.max_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1)))?;
         let candidate = self.attribution.candidate(set, self.delta(self.sets.sets[set].values) / self.scale);
         let rows = candidate.rows.clone();
-        self.said(&candidate, rows)
+        self.describe(&candidate, rows)
     }
 
-    /// About how many runs a side show a cause of this score: what is chance falls with their number.
+    /// Returns the approximate number of runs per side that would confirm a cause with this score. Chance decreases
+    /// with the number of runs. Returns `None` if more than [`MAX_RUNS`] are needed.
     pub(in crate::explain) fn runs_needed(&self, score: f64) -> Option<usize> {
         let m = self.rows.runs.into_iter().max().unwrap_or(1) as f64;
-        let runs = (m * self.found.threshold / score.max(1e-9)).ceil().max(m + 1.0).max(MIN_RUNS);
+        let runs = (m * self.search.threshold / score.max(1e-9)).ceil().max(m + 1.0).max(MIN_RUNS);
         (runs <= MAX_RUNS).then_some(runs as usize)
     }
 }

@@ -1,13 +1,14 @@
-//! What is in use, and grew everywhere by one factor. No work makes it so: it is more live data, or a leak in proportion.
+//! Memory in use (or another level) that grew everywhere by one factor. More work does not raise a level, so there is
+//! more live data, or a proportional leak.
 
 use super::{Find, Findings, Rule};
-use crate::explain::account::{Books, Entry};
+use crate::explain::account::{Books, CauseEntry};
 use crate::explain::attribution::{CauseKind, Description};
 
 pub(super) const RULE: Rule = Rule {
     name: "in_use_level",
-    needs: "a sample type of what there is: bytes in use, goroutines",
-    says: "all of it grew alike",
+    needs: "sample types of a state: memory in use, goroutines",
+    says: "\"everything grew by the same factor\"",
     find: Find::Causes(find),
 };
 
@@ -17,19 +18,19 @@ fn find(books: &Books<'_>, findings: &mut Findings) {
 }
 
 impl Books<'_> {
-    /// Where all of what is in use grew by one factor, that is a cause. The stacks are those that no other cause has.
-    fn level(&self, entries: &[Entry]) -> Option<Entry> {
+    /// Returns a cause if everything in use grew by one factor. Its stacks are the stacks without another cause.
+    fn level(&self, entries: &[CauseEntry]) -> Option<CauseEntry> {
         let mut is_open: Vec<bool> = self.rows.rows.iter().map(|row| !row.background).collect();
         entries.iter().flat_map(|entry| &entry.rows).for_each(|&row| is_open[row as usize] = false);
-        // What the search took for causes did not grow as the others did.
-        let fits = self.found.fits.iter().flat_map(|fit| self.sets.rows(fit.set));
+        // The candidates of the search did not grow like the rest, even if they did not become causes.
+        let fits = self.search.fits.iter().flat_map(|fit| self.sets.rows(fit.set));
         fits.for_each(|row| is_open[row as usize] = false);
         let rows: Vec<u32> = (0..self.rows.rows.len() as u32).filter(|&row| is_open[row as usize]).collect();
         let v = self.sum(&rows);
-        let of = Description::of_all(CauseKind::Calls);
-        // The search took that for the amount of work.
-        let is_one = (self.found.scale / self.scale).ln().abs() < 1e-6;
-        let entry = Entry { rows, values: v, score: self.found.threshold, ..Entry::of(0, of) };
+        let description = Description::all(CauseKind::Calls);
+        // The search attributed the common growth to the amount of work.
+        let is_one = (self.search.scale / self.scale).ln().abs() < 1e-6;
+        let entry = CauseEntry { rows, values: v, score: self.search.threshold, ..CauseEntry::of(0, description) };
         (!is_one && v[0] > 0.0 && v[1] > 0.0).then_some(entry)
     }
 }

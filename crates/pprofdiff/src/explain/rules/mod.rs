@@ -1,8 +1,9 @@
-//! What `explain` can say, as a table: a file and a row a rule. A rule says what it needs, what it finds and what that means;
-//! in which order rules are asked, the table says.
+//! The rules of `explain`: one file and one table row per rule. A rule states its requirements, its finding, and the
+//! meaning of the finding. The table determines the order of the rules.
 //!
-//! Rules of names come first: they change what stacks are called, so that both sides are called the same. What the search
-//! finds is described by `attribution` and measured by `account`; rules of causes then put together, take away, or add.
+//! Rules of names run first. They rename and regroup stacks, so that both sides use the same names. Then `attribution`
+//! describes the results of the search, and `account` measures them. Rules of causes run last: they merge, drop, or add
+//! causes.
 
 mod ambiguous;
 mod candidate;
@@ -17,29 +18,29 @@ mod replaced;
 pub(super) mod rewritten;
 mod whole;
 
-use super::account::{Books, Entry, Uncut};
-use super::evidence::costs::Costs;
-use super::evidence::rows::Rows;
+use super::account::{Books, CauseEntry, Uncut};
+use super::evidence::costs::FrameCosts;
+use super::evidence::rows::StackRows;
 use inlined::Inlined;
 use pprofdiff_profile::random::{HashMap, HashSet};
-use renamed::Renamed;
+use renamed::RenamedFunction;
 use rewritten::Rewritten;
 
-/// One thing that an explanation can say.
+/// A kind of finding in explanations.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct Rule {
-    /// How docs and tests call it.
+    /// The name in documentation and tests.
     pub name: &'static str,
-    /// What must be there for it to say anything.
+    /// The requirements for the finding.
     pub needs: &'static str,
-    /// What it says.
+    /// The meaning of the finding.
     pub says: &'static str,
     find: Find,
 }
 
 impl Rule {
-    /// When it is asked: `names`, `search` or `causes`.
+    /// Returns the stage that applies the rule: `names`, `search` or `causes`.
     pub fn stage(&self) -> &'static str {
         match self.find {
             Find::Rename(_) | Find::Fold(_) | Find::Cut(_) => "names",
@@ -49,18 +50,18 @@ impl Rule {
     }
 }
 
-/// How a rule is asked.
+/// The function that applies a rule.
 #[derive(Debug, Clone, Copy)]
 enum Find {
-    /// For functions that have other names on the new side.
-    Rename(fn(&Names) -> Vec<Renamed>),
-    /// For functions that are part of their callers on one side.
-    Fold(fn(&Names) -> Vec<Inlined>),
-    /// For what causes are sought above.
-    Cut(fn(&Names) -> Option<(Rewritten, Vec<usize>)>),
-    /// By the search, whose sets these are.
+    /// Finds functions with another name on the new side.
+    Rename(fn(&MatchedNames) -> Vec<RenamedFunction>),
+    /// Finds functions that are inlined into their callers on one side.
+    Fold(fn(&MatchedNames) -> Vec<Inlined>),
+    /// Finds rewritten code, and the number of frames to keep of each stack. The search for causes stays above the cut.
+    Cut(fn(&MatchedNames) -> Option<(Rewritten, Vec<usize>)>),
+    /// Belongs to the search itself.
     Search,
-    /// For what follows from the causes that were found.
+    /// Changes the findings, based on the causes so far.
     Causes(fn(&Books<'_>, &mut Findings)),
 }
 
@@ -68,23 +69,22 @@ const fn searched(name: &'static str, needs: &'static str, says: &'static str) -
     Rule { name, needs, says, find: Find::Search }
 }
 
-/// The rules, in the order in which they are asked.
+/// The rules, in the order of their application.
 pub static RULES: [Rule; 17] = [
     renamed::RULE,
     inlined::RULE,
     outlined::RULE,
     rewritten::RULE,
     own_cost::RULE,
-    searched("calls", "stacks with a call", "a caller spends more in what it calls"),
-    searched("added", "stacks with a call that the base has none of", "the caller now calls it"),
-    searched("removed", "stacks with a call that the new side has none of", "the caller no longer calls it"),
-    searched("labels", "a label that all runs have", "what has the label costs more, wherever it runs"),
-    searched("lock_contention", "delays, of several runs", "waits at who holds the lock: more of them, or longer ones"),
+    searched("calls", "stacks with a call", "\"A spends more in B\""),
+    searched("added", "stacks with a call that the base lacks", "\"A now calls B\""),
+    searched("removed", "stacks with a call that the new side lacks", "\"A no longer calls B\""),
+    searched("labels", "a label that all runs have", "\"endpoint=/cart\" with its change"),
+    searched("lock_contention", "delays, of several runs", "\"waits at X cost more\": more waits, or longer waits"),
     searched(
         "cost_shift",
-        "a cause that its callers do not feel, and a function that changed the other way",
-        "one function's cost is now the other's, if they call each other or the same functions, or have like names; one is in \
-         place of the other, if one came and one went",
+        "a cause that its callers do not show, and a function that changed the other way",
+        "the cost of one is now in the other; or one replaces the other",
     ),
     replaced::RULE,
     in_use_level::RULE,
@@ -94,32 +94,32 @@ pub static RULES: [Rule; 17] = [
     gc_pressure::RULE,
 ];
 
-/// Both sides' stacks, and what rules have said of names. Stacks have the names of the base.
-pub(super) struct Names {
-    pub rows: Rows,
-    pub costs: Costs,
-    pub renamed: Vec<Renamed>,
-    /// Functions that are part of their callers on the other side, of which stacks then have no calls.
+/// Both sides' stacks with the base's names, and the results of the rules of names.
+pub(super) struct MatchedNames {
+    pub rows: StackRows,
+    pub costs: FrameCosts,
+    pub renamed: Vec<RenamedFunction>,
+    /// Functions that are inlined into their callers on one side. `rows` no longer contain their frames.
     pub inlined: Vec<Inlined>,
-    /// Stacks with these calls.
+    /// The stacks before inlined frames were removed.
     pub uncut: Uncut,
-    /// What was rewritten: causes are sought above it.
+    /// The rewritten library, if one was found. The search for causes stays above it.
     pub rewritten: Option<Rewritten>,
 }
 
-impl Names {
-    /// Asks the rules of names but those that cut stacks.
-    pub(super) fn matched(rows: Rows) -> Names {
-        let (costs, uncut) = (Costs::new(&rows), Uncut::default());
-        let mut names = Names { rows, costs, renamed: Vec::new(), inlined: Vec::new(), uncut, rewritten: None };
+impl MatchedNames {
+    /// Applies the rules of names, except for the rules that cut stacks.
+    pub(super) fn matched(rows: StackRows) -> MatchedNames {
+        let (costs, uncut) = (FrameCosts::new(&rows), Uncut::default());
+        let mut names = MatchedNames { rows, costs, renamed: Vec::new(), inlined: Vec::new(), uncut, rewritten: None };
         for rule in &RULES {
             let Find::Rename(find) = rule.find else { continue };
-            let found = find(&names);
-            let old: HashMap<u32, u32> = found.iter().map(|pair| (pair.new, pair.old)).collect();
+            let pairs = find(&names);
+            let old: HashMap<u32, u32> = pairs.iter().map(|pair| (pair.new, pair.old)).collect();
             if !old.is_empty() {
                 names.regroup(|_, stack| stack.iter_mut().for_each(|f| *f = old.get(f).copied().unwrap_or(*f)));
             }
-            names.renamed.extend(found);
+            names.renamed.extend(pairs);
         }
         names.uncut = Uncut::of(&names.rows);
         let folds = RULES.iter().filter_map(|rule| if let Find::Fold(find) = rule.find { Some(find) } else { None });
@@ -136,7 +136,7 @@ impl Names {
         names
     }
 
-    /// Asks the rules that cut stacks.
+    /// Applies the rules that cut stacks.
     pub(super) fn cut(&mut self) {
         for rule in &RULES {
             if let Find::Cut(find) = rule.find
@@ -150,31 +150,31 @@ impl Names {
 
     fn regroup(&mut self, change: impl FnMut(usize, &mut Vec<u32>)) {
         self.rows.regroup(change);
-        self.costs = Costs::new(&self.rows);
+        self.costs = FrameCosts::new(&self.rows);
     }
 }
 
-/// What is said of both sides, as rules make it.
+/// The findings about both sides, as the rules change them.
 #[derive(Default)]
 pub(super) struct Findings {
-    pub causes: Vec<Entry>,
-    /// Causes that the amount of work would explain as well.
-    pub suspects: Vec<Entry>,
-    /// What comes nearest to a cause.
-    pub candidate: Option<Entry>,
+    pub causes: Vec<CauseEntry>,
+    /// Causes that a different amount of work would explain nearly as well.
+    pub suspects: Vec<CauseEntry>,
+    /// The nearest candidate, if no change qualifies as a cause.
+    pub candidate: Option<CauseEntry>,
 }
 
 impl Findings {
-    /// Asks the rules of causes.
-    pub(super) fn of(books: &Books<'_>, causes: Vec<Entry>) -> Findings {
+    /// Applies the rules of causes.
+    pub(super) fn of(books: &Books<'_>, causes: Vec<CauseEntry>) -> Findings {
         let mut findings = Findings { causes, ..Findings::default() };
         for rule in &RULES {
             if let Find::Causes(find) = rule.find {
                 find(books, &mut findings);
             }
         }
-        // The largest change first.
-        let size = |entry: &Entry| books.delta(entry.values).abs();
+        // Sorts by size, largest change first.
+        let size = |entry: &CauseEntry| books.delta(entry.values).abs();
         findings.causes.sort_by(|a, b| size(b).total_cmp(&size(a)));
         findings.suspects.sort_by(|a, b| size(b).total_cmp(&size(a)));
         findings

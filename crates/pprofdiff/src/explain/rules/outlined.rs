@@ -1,29 +1,29 @@
-//! Functions that were made of a part of their callers: these have as much less of their own.
+//! Functions that a compiler split off from their callers. The callers' own cost decreased by the same amount.
 
 use std::collections::BTreeMap;
 
 use super::inlined::Inlined;
 use super::{Find, Rule};
-use crate::explain::evidence::costs::Costs;
-use crate::explain::evidence::rows::Rows;
+use crate::explain::evidence::costs::FrameCosts;
+use crate::explain::evidence::rows::StackRows;
 use pprofdiff_profile::random::HashMap;
 
 pub(super) const RULE: Rule = Rule {
     name: "outlined",
-    needs: "a function that one side lacks and that calls little, whose callers have as much more of their own there",
-    says: "its cost is now its caller's, or the other way",
+    needs: "a function that one side lacks and that calls little, whose callers cost as much more there",
+    says: "its cost is now in its caller, or the reverse",
     find: Find::Fold(|names| outlined(&names.rows, &names.costs)),
 };
 
-/// The least part of a function's cost that one of its callers must have to be looked at.
+/// Minimum share of a caller in a function's cost, for the caller to matter.
 const PART_OF_CALLER: f64 = 0.1;
 
-/// The least part of a function's cost that its callers have more of a run on the other side, whatever parts of their sides are.
+/// Minimum decrease of the callers' own cost per run, as a fraction of the function's own cost per run.
 const PART_OF_RUN: f64 = 0.5;
 
-/// Functions that one side has and that call little: their callers have as much less of their own as they have, as when a
-/// part of these was made a function.
-fn outlined(rows: &Rows, costs: &Costs) -> Vec<Inlined> {
+/// Finds functions without significant callees that only one side has, and whose cost equals a decrease of their
+/// callers' own cost: a part of the callers may have become a function.
+fn outlined(rows: &StackRows, costs: &FrameCosts) -> Vec<Inlined> {
     let (total, event) = (rows.total(), rows.event());
     let mut own = vec![[0.0; 2]; rows.names.len()];
     let leaves = || rows.rows.iter().enumerate().filter_map(|(i, row)| Some((row, rows.stack(i).split_last()?)));
@@ -31,7 +31,8 @@ fn outlined(rows: &Rows, costs: &Costs) -> Vec<Inlined> {
         let own = &mut own[leaf as usize];
         (own[0], own[1]) = (own[0] + row.values[0], own[1] + row.values[1]);
     }
-    // By side: the functions that it has alone and that call little, with what they cost in all and below each caller.
+    // By side: the functions that only this side has and that call little, with their cost in total and below each
+    // caller.
     let sides = [0, 1].map(|side| {
         let is_large = |(cost, frame): &(f64, u32)| {
             *cost > (0.003 * total[side]).max(12.0 * event)
@@ -47,36 +48,40 @@ fn outlined(rows: &Rows, costs: &Costs) -> Vec<Inlined> {
         }
         (only, callers)
     });
-    let mut found = Vec::new();
+    let mut outlined = Vec::new();
     for side in [0, 1] {
         let (only, callers) = &sides[side];
-        // Where the caller calls another function there, this one may be that under another name.
+        // If the caller also calls a new function on the opposite side, that may be the same function with another
+        // name.
         let has_other = |caller: u32| sides[1 - side].1.values().any(|callers| callers.contains_key(&caller));
         let share = |frame: u32, side: usize| own[frame as usize][side] / total[side];
         let lost_by = |caller: u32| share(caller, 1 - side) - share(caller, side);
-        let of_run = |frame: u32, side: usize| own[frame as usize][side] / rows.runs[side] as f64;
-        let lost_of_run = |caller: u32| of_run(caller, 1 - side) - of_run(caller, side);
+        let own_per_run = |frame: u32, side: usize| own[frame as usize][side] / rows.runs[side] as f64;
+        let lost_per_run = |caller: u32| own_per_run(caller, 1 - side) - own_per_run(caller, side);
         for (&frame, callers) in callers {
-            let most = callers.iter().max_by(|a, b| a.1.total_cmp(b.1).then(b.0.cmp(a.0)));
-            let Some((&caller, _)) = most else { continue };
+            let main_caller = callers.iter().max_by(|a, b| a.1.total_cmp(b.1).then(b.0.cmp(a.0)));
+            let Some((&caller, _)) = main_caller else { continue };
             let cost = only[&frame];
-            let large = || callers.iter().filter(|(_, part)| **part > PART_OF_CALLER * cost).map(|(caller, _)| *caller);
-            let known: f64 = large().map(|caller| callers[&caller]).sum();
-            if known < 0.6 * cost
-                || large().any(|caller| only.contains_key(&caller) || has_other(caller) || lost_by(caller) <= 0.0)
+            let main_callers =
+                || callers.iter().filter(|(_, part)| **part > PART_OF_CALLER * cost).map(|(caller, _)| *caller);
+            let explained: f64 = main_callers().map(|caller| callers[&caller]).sum();
+            if explained < 0.6 * cost
+                || main_callers()
+                    .any(|caller| only.contains_key(&caller) || has_other(caller) || lost_by(caller) <= 0.0)
             {
                 continue;
             }
-            let (here, lost): (f64, f64) = (share(frame, side), large().map(lost_by).sum());
-            let there: f64 = large().map(|caller| share(caller, 1 - side)).sum();
-            let one = |side: usize| event / total[side];
-            let deviation = (one(side) / here + one(1 - side) / there + 0.02).sqrt();
-            // A larger total makes the caller's part smaller though it does the same.
-            let is_of_run = large().map(lost_of_run).sum::<f64>() > PART_OF_RUN * of_run(frame, side);
-            if is_of_run && (lost / here).ln().abs() < 3.0 * deviation {
-                found.push(Inlined { side, frame, caller, value: cost, is_balanced: true });
+            let (share_here, lost): (f64, f64) = (share(frame, side), main_callers().map(lost_by).sum());
+            let callers_share: f64 = main_callers().map(|caller| share(caller, 1 - side)).sum();
+            let event_share = |side: usize| event / total[side];
+            let deviation = (event_share(side) / share_here + event_share(1 - side) / callers_share + 0.02).sqrt();
+            // A larger total reduces the callers' share although their cost is unchanged, so the cost per run must
+            // decrease, too.
+            let lost_enough = main_callers().map(lost_per_run).sum::<f64>() > PART_OF_RUN * own_per_run(frame, side);
+            if lost_enough && (lost / share_here).ln().abs() < 3.0 * deviation {
+                outlined.push(Inlined { side, frame, caller, value: cost, is_balanced: true });
             }
         }
     }
-    found
+    outlined
 }

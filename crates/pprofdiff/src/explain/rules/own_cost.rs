@@ -1,35 +1,42 @@
-//! A function's own cost, or that of one function of the language's runtime or library that it calls.
+//! A function's own cost, or the cost of one runtime or library function that it calls.
 
 use std::collections::BTreeMap;
 
 use super::{Find, Rule};
 use crate::explain::account::Books;
 use crate::explain::attribution::{CauseKind, Description};
-use crate::explain::evidence::rows::Kind;
+use crate::explain::evidence::rows::ValueKind;
 
 pub(super) const RULE: Rule = Rule {
     name: "own_cost",
-    needs: "stacks that end in a function, or below it in the runtime alone",
-    says: "the function itself costs more, or spends more in one function of the runtime",
+    needs: "stacks that end in a function, or below it only in the runtime",
+    says: "\"X itself costs more\"",
     find: Find::Search,
 };
 
-/// Of a function's own change, calls are the cause that have more than this part of it.
+/// Minimum share of calls in a function's own change, for the calls to be the cause.
 const MOSTLY: f64 = 0.5;
-/// Callees that are named where several changed.
+/// Maximum number of callees that are listed if several changed.
 const MAX_CALLEES: usize = 3;
 
 impl Books<'_> {
-    /// Where a function's own change is mostly that of one function of the system that it calls, these calls are the cause; if
-    /// it is that of several, the function itself costs no more. Who waits for a lock always does so in the system.
-    pub(in crate::explain) fn name_callee(&self, of: &mut Description, function: u32, set: usize, rows: &mut Vec<u32>) {
-        if self.rows.kind == Kind::Delay {
+    /// If a function's own change is mostly in one system callee, makes the calls of this callee the cause. If it is in
+    /// several system callees, the function's own code is not more expensive, so the kind becomes [`CauseKind::Calls`].
+    /// Locks are an exception, because waiting always happens in a system function.
+    pub(in crate::explain) fn name_callee(
+        &self,
+        description: &mut Description,
+        function: u32,
+        set: usize,
+        rows: &mut Vec<u32>,
+    ) {
+        if self.rows.kind == ValueKind::Delay {
             return;
         }
         let callee_of = |row: u32| {
             let stack = self.rows.stack(row as usize);
-            let at = stack.iter().rposition(|&frame| frame == function)?;
-            stack.get(at + 1).copied()
+            let place = stack.iter().rposition(|&frame| frame == function)?;
+            stack.get(place + 1).copied()
         };
         let change = self.delta(self.sum(rows));
         let mut by_callee: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
@@ -43,32 +50,32 @@ impl Books<'_> {
         if all <= MOSTLY {
             return;
         }
-        let most = by_callee.into_iter().map(|(callee, rows)| (part(&rows), callee, rows));
-        let most = most.max_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1)));
-        of.kind = CauseKind::Calls;
-        if let Some((part, callee, own)) = most
+        let largest = by_callee.into_iter().map(|(callee, rows)| (part(&rows), callee, rows));
+        let largest = largest.max_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1)));
+        description.kind = CauseKind::Calls;
+        if let Some((part, callee, callee_rows)) = largest
             && part > MOSTLY
-            && self.is_cause(set, &own)
+            && self.is_cause(set, &callee_rows)
         {
-            (of.callee, of.caller, *rows) = (Some(callee), None, own);
+            (description.callee, description.caller, *rows) = (Some(callee), None, callee_rows);
         }
     }
 
-    /// What a function calls in these stacks, the largest change first.
+    /// Returns the callees of a function in these stacks, largest change first.
     pub(in crate::explain) fn callees(&self, function: u32, rows: &[u32]) -> Vec<(Description, [f64; 2])> {
         let mut by_callee: BTreeMap<u32, [f64; 2]> = BTreeMap::new();
         for &row in rows {
             let stack = self.rows.stack(row as usize);
-            let at = stack.iter().rposition(|&frame| frame == function);
-            if let Some(&callee) = at.and_then(|at| stack.get(at + 1)) {
+            let place = stack.iter().rposition(|&frame| frame == function);
+            if let Some(&callee) = place.and_then(|place| stack.get(place + 1)) {
                 let (sum, v) = (by_callee.entry(callee).or_default(), self.rows.rows[row as usize].values);
                 *sum = [sum[0] + v[0], sum[1] + v[1]];
             }
         }
         let part = |(callee, v): (u32, [f64; 2])| {
-            let of =
-                Description { function: Some(callee), caller: Some(function), ..Description::of_all(CauseKind::Calls) };
-            (of, v)
+            let description =
+                Description { function: Some(callee), caller: Some(function), ..Description::all(CauseKind::Calls) };
+            (description, v)
         };
         let mut parts: Vec<_> = by_callee.into_iter().map(part).collect();
         parts.sort_by(|a, b| self.delta(b.1).abs().total_cmp(&self.delta(a.1).abs()));

@@ -1,43 +1,43 @@
-//! A name as its parts: the path of its package, its type, and what the function itself is called.
+//! The parts of a function's name: the path of its package, its type, and the last name.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-/// What V8's names of regular expressions begin with.
+/// Prefix of V8's names for regular expressions.
 const REGULAR_EXPRESSION: &str = "RegExp: ";
 
-/// Those of functions without a name.
+/// Prefix of names for functions without a name.
 const ANONYMOUS: &str = "(anonymous) ";
 
-/// A name as its parts.
+/// The parts of a name.
 #[derive(Debug, PartialEq)]
 pub(in crate::explain) struct Parts {
     /// The path of its package or module.
     pub package: String,
-    /// Receiver or type, and name: what packages share whatever their path. Without type arguments.
+    /// Receiver or type, and last name, without type arguments. Two versions of a package share these.
     pub local: String,
-    /// The receiver or type alone. Empty for a function without one.
+    /// The receiver or type. Empty for a function without one.
     pub owner: String,
-    /// The last name alone, in lower case: a function may be exported now, or no more. A closure has the name of the
-    /// function that it is in before its own. Empty if nothing names the function, as `<lambda>`.
+    /// The last name in lower case, because a function's export may change. The last name of a closure includes the
+    /// function that contains it. Empty for names without information, such as `<lambda>`.
     pub last: String,
 }
 
-/// The path of a name's package or module.
+/// Returns the path of a name's package or module.
 pub(crate) fn package_of(name: &str) -> Cow<'_, str> {
-    // What a module of Node exports is of no package that is named so.
+    // Node's `exports.f` names the module's exports, not a package.
     Some(package(name)).filter(|package| package != "exports").unwrap_or_default()
 }
 
-/// The package of a name, as [`Parts::of`] has it: of most names a part of their text.
+/// Returns the package of a name, like [`Parts::of`]. For most names, this borrows a part of the text.
 pub(super) fn package(name: &str) -> Cow<'_, str> {
     let (mut tail, mut last, mut is_plain) = (0, b'/', true);
-    for (byte, at) in name.bytes().zip(1..) {
+    for (byte, end) in name.bytes().zip(1..) {
         match byte {
             b'[' | b'<' | b']' | b'>' | b':' => is_plain = false,
-            // An empty segment, the first of the tail too.
+            // An empty segment, including the first segment of the tail.
             b'.' if matches!(last, b'.' | b'/') => is_plain = false,
-            b'/' => tail = at,
+            b'/' => tail = end,
             _ => {}
         }
         last = byte;
@@ -45,31 +45,31 @@ pub(super) fn package(name: &str) -> Cow<'_, str> {
     if !is_plain || last == b'.' || name.starts_with(ANONYMOUS) {
         return Parts::of(name).package.into();
     }
-    // Up to the first segment that is a type, or else the last that names a function.
+    // The package ends before the first segment that is a type, or else before the last segment that names a function.
     let mut begin = tail;
-    for (_, at) in name.bytes().zip(1..).skip(tail).filter(|(byte, _)| *byte == b'.') {
-        let is_function = begin > tail && name[at..].split('.').all(is_closure);
+    for (_, end) in name.bytes().zip(1..).skip(tail).filter(|(byte, _)| *byte == b'.') {
+        let is_function = begin > tail && name[end..].split('.').all(is_closure);
         if is_type(&name[begin..]) || is_function {
             break;
         }
-        begin = at;
+        begin = end;
     }
     name[..begin].strip_suffix('.').unwrap_or(&name[..begin]).into()
 }
 
-/// True of the part of a path that is a receiver or a type.
+/// Returns true if a segment of a path is a receiver or a type.
 fn is_type(segment: &str) -> bool {
     segment.starts_with('(') || segment.starts_with(char::is_uppercase)
 }
 
-/// Returns true for the part of a path with which a Go compiler names a closure in a function.
+/// Returns true if a segment of a path is a Go compiler's name for a closure within a function.
 fn is_closure(segment: &str) -> bool {
     let number = ["func", "gowrap", "deferwrap"].iter().find_map(|prefix| segment.strip_prefix(prefix));
-    // Canonical names have no number, as in `main.run.func#`.
+    // Canonical names contain `#` instead of the number, as in `main.run.func#`.
     !segment.is_empty() && number.unwrap_or(segment).bytes().all(|b| b.is_ascii_digit() || b == b'#')
 }
 
-/// Text without what stands in brackets, at any depth; of what is only in brackets, that.
+/// Removes all brackets with their content, at any depth.
 fn without_arguments(text: &str) -> String {
     let (mut kept, mut depth) = (String::new(), 0usize);
     for c in text.chars() {
@@ -84,34 +84,35 @@ fn without_arguments(text: &str) -> String {
 }
 
 impl Parts {
-    /// Of Go (`a.b/c.(*T).M`), Rust and C++ (`a::T::m`, `<a::T as b::U>::m`), Java (`a.b.T.m`), and names without a package.
+    /// Parses names of Go (`a.b/c.(*T).M`), Rust and C++ (`a::T::m`, `<a::T as b::U>::m`), Java (`a.b.T.m`), and names
+    /// without a package.
     pub(in crate::explain) fn of(name: &str) -> Parts {
-        // V8 names a regular expression by its text.
+        // V8 names a regular expression by its text, which is not a path.
         if name.starts_with(REGULAR_EXPRESSION) {
             let (package, local) = (REGULAR_EXPRESSION.to_owned(), name.to_owned());
             return Parts { package, last: local.clone(), owner: String::new(), local };
         }
-        // A function without a name is known by its file alone.
+        // The file is all that identifies a function without a name.
         if let Some(file) = name.strip_prefix(ANONYMOUS) {
             let (last, local) = (name.to_owned(), name.to_owned());
             return Parts { package: file.to_owned(), owner: String::new(), last, local };
         }
-        // An implementation of a trait belongs to its type.
+        // A trait's implementation belongs to its type.
         let implemented = name.strip_prefix('<').and_then(|rest| {
-            let (of, method) = rest.rsplit_once(">::")?;
-            let of = of.split_once(" as ").map_or(of, |(of, _)| of).trim_start_matches(['&', '*']);
-            Some(format!("{of}::{method}"))
+            let (owner, method) = rest.rsplit_once(">::")?;
+            let owner = owner.split_once(" as ").map_or(owner, |(owner, _)| owner).trim_start_matches(['&', '*']);
+            Some(format!("{owner}::{method}"))
         });
         let name = without_arguments(implemented.as_deref().unwrap_or(name));
         let is_path = name.contains("::");
-        // The name's end: all after the last slash, or all of a path of modules.
+        // The tail: everything after the last slash, or all of a module path.
         let (head, tail) = match name.rfind('/').filter(|_| !is_path) {
-            Some(at) => name.split_at(at + 1),
+            Some(slash) => name.split_at(slash + 1),
             None => ("", name.as_str()),
         };
         let separator = if is_path { "::" } else { "." };
         let segments: Vec<&str> = tail.split(separator).filter(|segment| !segment.is_empty()).collect();
-        // A closure belongs to the function that it is in, which stands after a package or a type.
+        // A closure belongs to the function that contains it, which follows a package or a type.
         let closures = segments.iter().skip(2).rev().take_while(|segment| is_closure(segment)).count();
         let end = segments.len().saturating_sub(1 + closures);
         let begin = segments.iter().position(|segment| is_type(segment)).unwrap_or(end).min(end);
@@ -121,30 +122,30 @@ impl Parts {
         let package = format!("{head}{}", segments[..begin].join(separator));
         let (owner, last) = (trimmed(&segments[begin..end]).join("."), trimmed(&segments[end..]).join("."));
         let local = trimmed(&segments[begin..]).join(".");
-        // Many types have a method that a language itself calls.
+        // Many types have methods that the language itself calls, so these need their type.
         let is_of_language = last.starts_with("__") && last.ends_with("__") || last.starts_with("operator");
         let last = if is_of_language { local.clone() } else { last };
         Parts { package, owner, last: last.to_lowercase(), local }
     }
 
-    /// Returns true if only functions of its own package can call this Go function or method.
+    /// Returns true if only the function's own package can call this Go function or method.
     pub(super) fn is_private_in_go(&self) -> bool {
         let name = self.local.strip_prefix(&self.owner).unwrap_or(&self.local).trim_start_matches('.');
         name.starts_with(|c: char| c.is_lowercase() || c == '_')
     }
 
-    /// Returns true if two functions may implement one method of an interface: a method of two types. Their names and callers
-    /// say nothing then. No interface has a method that is private in two packages.
+    /// Returns true if two functions may implement the same method of an interface, as methods of two types. Then
+    /// equal names and callers prove nothing. An interface cannot have a method that is private in two packages.
     pub(in crate::explain) fn may_implement(&self, other: &Parts, is_go: bool) -> bool {
         let are_methods = !self.owner.is_empty() && !other.owner.is_empty();
         let is_private = is_go && self.package != other.package && self.is_private_in_go() && other.is_private_in_go();
         are_methods && (&self.package, &self.owner) != (&other.package, &other.owner) && !is_private
     }
 
-    /// Returns the words of the last name: `readGeneric` and `read_generic` have two.
+    /// Returns the words of the last name. For example, `readGeneric` and `read_generic` have two words.
     fn words(&self) -> BTreeSet<String> {
         let name = self.local.strip_prefix(&self.owner).unwrap_or(&self.local);
-        // Any two closures share what a compiler calls them.
+        // Compiler-generated names of closures are equal by accident.
         let name = name.split('.').filter(|segment| !is_closure(segment)).collect::<Vec<_>>().join(".");
         let (mut words, mut word, mut before) = (BTreeSet::new(), String::new(), ' ');
         for c in name.chars().chain([' ']) {
@@ -158,23 +159,23 @@ impl Parts {
         words
     }
 
-    /// Returns true if two last names are alike: they are equal, or one has all words of the other, or they share more than
-    /// half of their words.
+    /// Returns true if two last names are similar: they are equal, or the words of one include all words of the other
+    /// name, or they share more than half of their words.
     pub(in crate::explain) fn is_alike(&self, other: &Parts) -> bool {
-        let (own, others) = (self.words(), other.words());
-        let shared = own.intersection(&others).count();
-        let all = own.len() + others.len() - shared;
+        let (words, other_words) = (self.words(), other.words());
+        let shared = words.intersection(&other_words).count();
+        let all = words.len() + other_words.len() - shared;
         !self.last.is_empty() && self.last == other.last
-            || shared > 0 && (shared == own.len().min(others.len()) || 2 * shared > all)
+            || shared > 0 && (shared == words.len().min(other_words.len()) || 2 * shared > all)
     }
 }
 
-/// Returns the segments of a path without its version: paths whose segments are then equal differ by that alone.
+/// Returns the segments of a path without its version. Paths with equal segments differ at most by version.
 pub(super) fn segments(path: &str) -> Vec<&str> {
     path.split(['/', '.', '%', ':']).filter(|part| !part.is_empty() && !is_version(part)).collect()
 }
 
-/// Returns the module of a path as far as paths tell: a host with an owner, or else the first segment.
+/// Returns the module of a path, as far as paths show it: a host with an owner, or else the first segment.
 pub(super) fn module(path: &str) -> Vec<&str> {
     let (first, rest) = path.split_once('/').unwrap_or((path, ""));
     let owner = rest.split('/').next().filter(|_| first.contains('.') && !rest.is_empty());
@@ -184,7 +185,7 @@ pub(super) fn module(path: &str) -> Vec<&str> {
     }
 }
 
-/// True of `v2`, and of `2ev2` (a dot as Go's symbols write it).
+/// Returns true for `v2`, and for `2ev2` (Go's symbols write a dot as `2e`).
 fn is_version(part: &str) -> bool {
     let part = part.strip_prefix("2e").unwrap_or(part);
     part.strip_prefix('v').is_some_and(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
@@ -195,8 +196,8 @@ mod tests {
     use super::{Parts, package, segments};
 
     #[test]
-    fn names_have_a_package_and_what_is_left_without_it() {
-        let of = |name: &str| {
+    fn names_split_into_package_and_local_name() {
+        let joined_parts = |name: &str| {
             let Parts { package, local, last, .. } = Parts::of(name);
             [package, local, last].join(" | ")
         };
@@ -204,7 +205,7 @@ mod tests {
             ("gopkg.in/yaml%2ev2.(*parser).parse", "gopkg.in/yaml%2ev2 | parser.parse | parse"),
             ("gopkg.in/yaml.v3.Unmarshal", "gopkg.in/yaml.v3 | Unmarshal | unmarshal"),
             ("main.sum[go.shape.int]", "main | sum | sum"),
-            // A closure is known by the function that it is in.
+            // The name of a closure includes the function that contains it.
             ("a/b.run.func1", "a/b | run.func1 | run.func1"),
             ("a/b.(*T).run.func1.2", "a/b | T.run.func1.2 | run.func1.2"),
             ("main.func1", "main | func1 | func1"),
@@ -218,7 +219,7 @@ mod tests {
             ("(anonymous) a/b.js", "a/b.js | (anonymous) a/b.js | (anonymous) a/b.js"),
             ("Markdown.__call__", " | Markdown.__call__ | markdown.__call__"),
         ];
-        cases.iter().for_each(|(name, wanted)| assert_eq!(of(name), *wanted));
+        cases.iter().for_each(|(name, expected)| assert_eq!(joined_parts(name), *expected));
         let odd = [
             "a/b.c.D.e",
             "a/b.(*t).m",
@@ -246,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn names_with_the_same_words_are_alike() {
+    fn names_with_mostly_equal_words_are_alike() {
         let are_alike = |a: &str, b: &str| Parts::of(a).is_alike(&Parts::of(b));
         for (a, b) in [
             ("getDiagnostics", "getDiagnostics2"),

@@ -1,21 +1,22 @@
-//! A caller that calls one function instead of another: what came and what went below one caller are one cause, with its net.
+//! A caller that calls one function instead of another. The added call and the removed call become one cause with its
+//! net change.
 
 use std::collections::BTreeMap;
 
 use super::{Find, Findings, Rule};
-use crate::explain::account::{Books, Entry, MIN_PART_OF_WHOLE};
+use crate::explain::account::{Books, CauseEntry, MIN_PART_OF_WHOLE};
 use crate::explain::attribution::{CauseKind, Description};
 use crate::explain::search::NEARLY_ALL;
 use pprofdiff_profile::random::HashMap;
 
 pub(super) const RULE: Rule = Rule {
     name: "replaced",
-    needs: "a caller of which one call came and another went",
-    says: "the caller calls the one instead of the other, with the changes of both",
+    needs: "a caller that gained one call and lost another",
+    says: "\"A calls B instead of C\"",
     find: Find::Causes(find),
 };
 
-/// A caller calls one function instead of another if they have this part of its cost.
+/// Minimum share in the caller's cost, on its side, of each of the two functions that replace one another.
 const INSTEAD: f64 = 0.5;
 
 fn find(books: &Books<'_>, findings: &mut Findings) {
@@ -23,9 +24,9 @@ fn find(books: &Books<'_>, findings: &mut Findings) {
 }
 
 impl Books<'_> {
-    /// Where a caller has a call of one function that came and of one that went, that is one cause, with what both come to: the
-    /// caller calls the one instead of the other. Unless they come to nothing that the caller feels. Of several the largest.
-    fn replace(&self, mut entries: Vec<Entry>) -> Vec<Entry> {
+    /// Merges an added and a removed call of one caller into one cause with the sum of both. Keeps them separate if the
+    /// caller does not feel the sum. Merges the largest pair first.
+    fn replace(&self, mut entries: Vec<CauseEntry>) -> Vec<CauseEntry> {
         loop {
             entries.sort_by(|a, b| self.delta(b.values).abs().total_cmp(&self.delta(a.values).abs()));
             let numbers = || 0..entries.len();
@@ -38,15 +39,15 @@ impl Books<'_> {
         }
     }
 
-    /// Who calls what, of a call that came or went.
-    fn one_sided_call(entry: &Entry) -> Option<(u32, u32, CauseKind)> {
-        let of = &entry.of;
-        if of.label.is_some() || !entry.parts.is_empty() {
+    /// Returns caller, callee and kind of a cause that is an added or removed call.
+    fn one_sided_call(entry: &CauseEntry) -> Option<(u32, u32, CauseKind)> {
+        let description = &entry.subject;
+        if description.label.is_some() || !entry.parts.is_empty() {
             return None;
         }
-        match (of.kind, of.caller, of.function, of.callee) {
+        match (description.kind, description.caller, description.function, description.callee) {
             (CauseKind::Added | CauseKind::Removed, Some(caller), Some(function), None) => {
-                Some((caller, function, of.kind))
+                Some((caller, function, description.kind))
             }
             (_, _, Some(function), Some(callee)) if entry.values[0] <= 0.0 => {
                 Some((function, callee, CauseKind::Added))
@@ -58,7 +59,7 @@ impl Books<'_> {
         }
     }
 
-    fn replaced(&self, added: &Entry, removed: &Entry) -> Option<Entry> {
+    fn replaced(&self, added: &CauseEntry, removed: &CauseEntry) -> Option<CauseEntry> {
         let (came, went) = (Self::one_sided_call(added)?, Self::one_sided_call(removed)?);
         if (came.0, came.2, went.2) != (went.0, CauseKind::Added, CauseKind::Removed) {
             return None;
@@ -68,7 +69,7 @@ impl Books<'_> {
         let mut rows: Vec<u32> = added.rows.iter().chain(&removed.rows).copied().collect();
         rows.sort_unstable();
         let change = self.delta(v);
-        let whole = self.delta(self.uncut.of_function(caller, None)) * change.signum();
+        let whole = self.delta(self.uncut.function_cost(caller, None)) * change.signum();
         let plain = |function: u32, caller: Option<u32>, kind: CauseKind| Description {
             kind,
             function: Some(function),
@@ -82,38 +83,45 @@ impl Books<'_> {
         let set = if change > 0.0 { added.set } else { removed.set };
         let others = added.others.iter().chain(&removed.others).copied().collect();
         let is_felt = whole >= MIN_PART_OF_WHOLE * change.abs() && self.is_cause(set, &rows);
-        let of = plain(caller, None, CauseKind::Calls);
-        is_felt.then(|| Entry { values: v, score: self.score(set, &rows), others, parts, rows, ..Entry::of(set, of) })
+        let description = plain(caller, None, CauseKind::Calls);
+        is_felt.then(|| CauseEntry {
+            values: v,
+            score: self.score(set, &rows),
+            others,
+            parts,
+            rows,
+            ..CauseEntry::of(set, description)
+        })
     }
 
-    /// What a function calls instead of what it called, if these two have most of its cost: the call that came and the one
-    /// that went. `v` is what its cause has, which must be nearly all of it.
-    pub(in crate::explain) fn instead(&self, function: u32, v: [f64; 2]) -> Option<Vec<(Description, [f64; 2])>> {
-        let mut of: BTreeMap<u32, [f64; 2]> = BTreeMap::new();
+    /// Returns the added and the removed call if a function calls one function instead of another, and both have most
+    /// of its cost. `v` are the values of the function's cause, which must be nearly all of the function's cost.
+    pub(in crate::explain) fn replacement(&self, function: u32, v: [f64; 2]) -> Option<Vec<(Description, [f64; 2])>> {
+        let mut by_callee: BTreeMap<u32, [f64; 2]> = BTreeMap::new();
         let mut whole = [0.0; 2];
         let mut below: HashMap<u32, [bool; 2]> = HashMap::default();
         for (stack, v) in self.uncut.stacks_of(function) {
-            let Some(at) = stack.iter().rposition(|&frame| frame == function) else { continue };
+            let Some(place) = stack.iter().rposition(|&frame| frame == function) else { continue };
             whole = [whole[0] + v[0], whole[1] + v[1]];
-            // What is part of the function on one side is no other call.
-            if let Some(&callee) = stack[at + 1..].iter().find(|&&frame| !self.uncut.is_folded[frame as usize]) {
-                let sum = of.entry(callee).or_default();
+            // A frame that is inlined on one side does not count as another call.
+            if let Some(&callee) = stack[place + 1..].iter().find(|&&frame| !self.uncut.is_folded[frame as usize]) {
+                let sum = by_callee.entry(callee).or_default();
                 *sum = [sum[0] + v[0], sum[1] + v[1]];
             }
-            for frame in stack[at + 1..].iter().skip(1) {
-                let is_there = below.entry(*frame).or_default();
-                *is_there = [is_there[0] || v[0] > 0.0, is_there[1] || v[1] > 0.0];
+            for frame in stack[place + 1..].iter().skip(1) {
+                let present = below.entry(*frame).or_default();
+                *present = [present[0] || v[0] > 0.0, present[1] || v[1] > 0.0];
             }
         }
-        // What is called through something else on the other side was not exchanged.
-        let is_below = |frame: &u32, side: usize| below.get(frame).is_some_and(|is_there| is_there[side]);
-        let most = |side: usize| {
+        // A function that is still called indirectly on the opposite side was not replaced.
+        let is_below = |frame: &u32, side: usize| below.get(frame).is_some_and(|present| present[side]);
+        let main_callee = |side: usize| {
             let is_only = |frame: &u32, v: &[f64; 2]| v[1 - side] <= 0.0 && !is_below(frame, 1 - side);
-            let only = of.iter().filter(|(frame, v)| is_only(frame, v) && v[side] > INSTEAD * whole[side]);
+            let only = by_callee.iter().filter(|(frame, v)| is_only(frame, v) && v[side] > INSTEAD * whole[side]);
             only.max_by(|a, b| a.1[side].total_cmp(&b.1[side]).then(b.0.cmp(a.0)))
         };
         let is_all = (0..2).all(|side| v[side] > NEARLY_ALL * whole[side] && whole[side] > 0.0);
-        let ((&came, &new), (&went, &base)) = (most(1).filter(|_| is_all)?, most(0)?);
+        let ((&came, &new), (&went, &base)) = (main_callee(1).filter(|_| is_all)?, main_callee(0)?);
         let part = |callee: u32, kind: CauseKind| Description {
             kind,
             function: Some(callee),

@@ -1,46 +1,48 @@
-//! A library that was rewritten: much of both sides is in functions that the other side has not, and few packages have
-//! them. Then the sum of these is said first, and causes are sought among what both sides have, above it.
+//! A rewritten library: much of both sides' cost is in functions that the opposite side lacks, and few packages contain
+//! them. Then the sum of these functions is reported first, and the search for causes stays above them, in functions
+//! that both sides have.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use super::parts::package_of;
 use super::{Find, Rule};
-use crate::explain::evidence::costs::Costs;
-use crate::explain::evidence::rows::Rows;
-use pprofdiff_profile::work::paced;
+use crate::explain::evidence::costs::FrameCosts;
+use crate::explain::evidence::rows::StackRows;
+use pprofdiff_profile::cancellation::checkpointed;
 
 pub(super) const RULE: Rule = Rule {
     name: "rewritten",
-    needs: "much of both sides in functions that the other has not, most of them of one package",
-    says: "one package is now another, with what both cost; causes are sought above it, and the amount of work is unknown",
+    needs: "many functions of one package on one side only",
+    says: "\"Rewritten: A is now B\"; causes are searched above it, and the amount of work is unknown",
     find: Find::Cut(|names| rewritten(&names.rows, &names.costs)),
 };
 
-/// The least part of either side that is in functions which the other has not.
+/// Minimum share of each side's cost in functions that the opposite side lacks.
 const REWRITTEN: f64 = 0.3;
-/// The part of this that one package has.
+/// Minimum share of one package in this cost.
 const OF_PACKAGE: f64 = 0.6;
 
-/// The fewest functions that one side has alone, with so many events each.
+/// Minimum number of functions that only one side has, counting functions with [`MIN_EVENTS`] events or more.
 const MIN_FUNCTIONS: usize = 5;
 const MIN_EVENTS: f64 = 5.0;
 
-/// What was rewritten.
+/// A rewritten library.
 pub(in crate::explain) struct Rewritten {
-    /// The package that has most of what went, and of what came.
+    /// The package with most of the disappeared cost, and the package with most of the added cost.
     pub packages: [String; 2],
-    /// The function that calls most of it on both sides.
+    /// The function that calls most of the rewritten code on both sides.
     pub below: Option<u32>,
-    /// What it costs on both sides, in stacks below what both have.
+    /// The cost of stacks with a function that the opposite side lacks, by side.
     pub cost: [f64; 2],
-    /// How many functions went, and came, of those that were seen often enough to be missed.
+    /// The number of functions that disappeared and appeared. Rarely sampled functions do not count.
     pub functions: [usize; 2],
 }
 
-/// If a library was rewritten: how, with the number of frames that each stack begins with which both sides have.
-fn rewritten(rows: &Rows, costs: &Costs) -> Option<(Rewritten, Vec<usize>)> {
-    // By frame: the side that has it alone.
+/// Returns a rewritten library, if there is one, and the number of frames that each stack keeps: up to the first frame
+/// that the opposite side lacks.
+fn rewritten(rows: &StackRows, costs: &FrameCosts) -> Option<(Rewritten, Vec<usize>)> {
+    // By frame: the side, if only one side has it.
     let mut alone: Vec<Option<usize>> = vec![None; rows.names.len()];
     for side in 0..2 {
         let frames = costs.only(side).map(|(_, frame)| frame).filter(|&frame| !rows.is_system(frame));
@@ -50,15 +52,15 @@ fn rewritten(rows: &Rows, costs: &Costs) -> Option<(Rewritten, Vec<usize>)> {
     let mut cost = [0.0; 2];
     let mut callers: [BTreeMap<u32, f64>; 2] = Default::default();
     let mut kept = Vec::with_capacity(rows.rows.len());
-    for (i, row) in paced(rows.rows.iter().enumerate()) {
+    for (i, row) in checkpointed(rows.rows.iter().enumerate()) {
         let stack = rows.stack(i);
-        // What answers to causes elsewhere is told by its frames.
-        let found = stack.iter().map(|&frame| alone[frame as usize]).position(|side| side.is_some() && !row.background);
-        kept.push(found.unwrap_or(stack.len()));
-        let Some((at, side)) = found.and_then(|at| Some((at, alone[stack[at] as usize]?))) else { continue };
-        *packages[side].entry(package_of(&rows.names[stack[at] as usize].text)).or_default() += row.values[side];
+        // Background stacks are recognized by their frames, so they are not cut.
+        let first = stack.iter().map(|&frame| alone[frame as usize]).position(|side| side.is_some() && !row.background);
+        kept.push(first.unwrap_or(stack.len()));
+        let Some((pos, side)) = first.and_then(|pos| Some((pos, alone[stack[pos] as usize]?))) else { continue };
+        *packages[side].entry(package_of(&rows.names[stack[pos] as usize].text)).or_default() += row.values[side];
         cost[side] += row.values[side];
-        if let Some(above) = at.checked_sub(1) {
+        if let Some(above) = pos.checked_sub(1) {
             *callers[side].entry(stack[above]).or_default() += row.values[side];
         }
     }
@@ -68,17 +70,18 @@ fn rewritten(rows: &Rows, costs: &Costs) -> Option<(Rewritten, Vec<usize>)> {
     };
     let below = callers[0].keys().find(is_main).copied();
     let front = rows.front();
-    let most = |side: usize| packages[side].iter().max_by(|a, b| a.1.total_cmp(b.1).then(b.0.cmp(a.0)));
-    let of = |side: usize| {
-        let (package, part) = most(side)?;
+    let main_package = |side: usize| packages[side].iter().max_by(|a, b| a.1.total_cmp(b.1).then(b.0.cmp(a.0)));
+    let package_on = |side: usize| {
+        let (package, part) = main_package(side)?;
         let is_much = cost[side] > REWRITTEN * front[side] && *part > OF_PACKAGE * cost[side];
         is_much.then(|| package.to_string())
     };
-    let packages = [of(0)?, of(1)?];
-    // Functions that were hardly seen may be missing by chance.
-    let least = MIN_EVENTS * rows.event();
-    let of_side = |side: usize| (0..).zip(&alone).filter(move |(_, only)| **only == Some(side)).map(|(frame, _)| frame);
-    let functions = [0, 1].map(|side| of_side(side).filter(|&frame| costs.of(frame, side) > least).count());
+    let packages = [package_on(0)?, package_on(1)?];
+    // Rarely sampled functions may be missing by chance.
+    let min_cost = MIN_EVENTS * rows.event();
+    let frames_of_side =
+        |side: usize| (0..).zip(&alone).filter(move |(_, only)| **only == Some(side)).map(|(frame, _)| frame);
+    let functions = [0, 1].map(|side| frames_of_side(side).filter(|&frame| costs.of(frame, side) > min_cost).count());
     functions
         .iter()
         .all(|&count| count >= MIN_FUNCTIONS)

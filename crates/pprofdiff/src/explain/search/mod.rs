@@ -1,74 +1,76 @@
-//! The search: which few sets of stacks, each with a factor of its own, and which scale explain the difference, so that
-//! what is left is no more than chance.
+//! The search: finds the few sets of stacks (each with a factor of its own) and the scale that explain the difference,
+//! so that the rest is within chance.
 //!
-//! Each row is expected to have `scale x factor` times as much on the new side as on the base. A set that has more or
-//! less than its rows' expectations, by more than chance and the noise between runs allow, is a cause; its rows'
-//! factors are multiplied by what it lacks, and the search goes on.
+//! Each row is expected to have `scale x factor` times its base value on the new side. A set that deviates from its
+//! rows' expectations by more than chance and the noise between runs allow is a cause. Its rows' factors are then
+//! multiplied by the missing ratio, and the search continues.
 
 mod model;
 mod noise;
 
-use crate::explain::evidence::rows::{Kind, Rows};
+use crate::explain::evidence::rows::{StackRows, ValueKind};
 use crate::explain::evidence::sets::Sets;
 use crate::statistics::counts::{
     LEVEL, between_run_variance, deviance, least_growth, median, penalised, weighted_median, with_power,
 };
-pub(in crate::explain) use model::{Fit, NEARLY_ALL, Work};
-use model::{Model, may_change};
+pub(in crate::explain) use model::{NEARLY_ALL, SearchBudget, SetFit};
+use model::{ScaleModel, may_change};
 pub(in crate::explain) use noise::{Variances, known_variance, known_variance_of, variance_of};
 use noise::{is_replicated, measured, threshold_of, variance_of_runs};
 
-/// A cause that says nearly the same as "more work everywhere": the least by which it must be better, and the part of
-/// the base that it must have to be confused with it.
+/// "More work everywhere" may explain a difference nearly as well as a cause does. The search's result is ambiguous if
+/// the causes are better by less than [`MARGIN`], and a cause has more than the fraction [`CONFUSABLE`] of the base.
 const MARGIN: f64 = 6.0;
 const CONFUSABLE: f64 = 0.5;
-/// What a scale other than one costs more than a cause, and how far from one is usual, as a standard deviation of its
-/// log.
+/// A scale that differs from the exposure costs this much more than a cause, plus the square of its logarithm over
+/// [`USUAL_SCALE`], the usual standard deviation of that logarithm.
 const PRICE_OF_SCALE: f64 = 3.0;
 const USUAL_SCALE: f64 = 0.35;
-/// The same where benchmarks choose how often they run.
+/// Like [`USUAL_SCALE`], for benchmarks, which choose their number of iterations.
 const USUAL_OF_BENCHMARKS: f64 = 2.0;
-/// No function says more of the scale than this part of all, and of what they say this part must agree with one that is not
-/// one.
+/// Evidence for a scale comes from the functions' own ratios. One function has at most [`MAX_OF_SCALE`] of the weight.
+/// A scale that differs from the exposure needs agreement from [`AGREEING`] of the weight. If more than [`UNANIMOUS`]
+/// of at least [`MIN_UNANIMOUS`] functions agree, any scale counts as usual.
 const MAX_OF_SCALE: f64 = 0.1;
 const AGREEING: f64 = 0.5;
 const UNANIMOUS: f64 = 0.8;
 const MIN_UNANIMOUS: usize = 5;
-/// The same of locks: who waits for one that is held longer does not wait for the others meanwhile.
+/// Like [`AGREEING`], for locks. It is higher, because a thread that waits longer for one lock waits less for other
+/// locks meanwhile.
 const AGREEING_LOCKS: f64 = 0.9;
-/// What is nearer to a scale than this, as a logarithm, agrees with it whatever the noise.
+/// A function agrees with a scale, whatever the noise, if the logarithms of both ratios differ by less than this.
 const NEAR_SCALE: f64 = 0.1;
-/// The deviance that the stacks which no cause touches must have together for a scale.
+/// Minimum deviance of the untouched stacks together, before their ratio is tried as a scale.
 const SCALE_DEVIANCE: f64 = 9.0;
 
-/// What the search found.
-pub(in crate::explain) struct Found {
-    /// Of all runs of a side to those of the other.
+/// The result of a search.
+pub(in crate::explain) struct SearchResult {
+    /// The ratio of all new runs to all base runs that more or less work explains.
     pub scale: f64,
-    pub fits: Vec<Fit>,
-    /// True if more work everywhere says nearly the same as the causes.
+    pub fits: Vec<SetFit>,
+    /// True if more work everywhere explains the difference nearly as well as the causes.
     pub ambiguous: bool,
-    /// True if functions do not agree on any amount of work.
+    /// True if the functions do not agree on any amount of work.
     pub unknown: bool,
-    /// Variance between runs of each set.
+    /// The variance between runs of each set.
     pub tau2: Variances,
     /// The typical standard deviation between runs of a function's own cost.
     pub tau: f64,
     pub threshold: f64,
-    /// What a frame with a tenth of the total seems to have grown by though it did not: the standard deviation of the
-    /// log. And the least growth of such a frame that would be noticed, as a factor less one.
+    /// The standard deviation, by chance, of the logarithm of the growth of a frame with a tenth of the total; and the
+    /// least growth of such a frame that would be detected, as a factor less one.
     pub deviation: f64,
     pub noticed: f64,
-    /// Frames that agree with the scale, of those that say anything.
+    /// The number of functions that agree with the scale, and the number of functions with enough events to decide.
     pub agree: usize,
-    pub of: usize,
-    /// The degrees of freedom of noise that was measured.
+    pub n_telling: usize,
+    /// The degrees of freedom, if noise was measured.
     pub degrees: Option<u32>,
 }
 
-impl Found {
-    /// True if a function's values differ by no more than chance beside the amount of work, and by less than half of it.
-    pub(in crate::explain) fn is_even(&self, rows: &Rows, scale: f64, [base, new]: [f64; 2]) -> bool {
+impl SearchResult {
+    /// Returns true if a function's values at equal work differ by no more than chance, and by less than half.
+    pub(in crate::explain) fn is_even(&self, rows: &StackRows, scale: f64, [base, new]: [f64; 2]) -> bool {
         let (event, expected) = (rows.event().max(1e-300), scale * base);
         let variance = between_run_variance(self.tau * self.tau, rows.runs);
         (new - expected).abs() < 0.5 * new.max(expected)
@@ -76,10 +78,10 @@ impl Found {
     }
 }
 
-/// By how much the number of objects grew that functions allocate, the weighted median of these: more work makes more
-/// objects, and no larger ones. Nothing where objects are not counted.
-fn growth_of_objects(rows: &Rows, sets: &Sets, telling: &[(usize, f64, f64)]) -> Option<f64> {
-    if rows.kind != Kind::Heap {
+/// Returns the weighted median of the growth of the functions' object counts. More work allocates more objects, but no
+/// larger objects. Returns `None` if objects are not counted.
+fn growth_of_objects(rows: &StackRows, sets: &Sets, telling: &[(usize, f64, f64)]) -> Option<f64> {
+    if rows.kind != ValueKind::Heap {
         return None;
     }
     let ratio = |&(set, _, weight): &(usize, f64, f64)| {
@@ -91,23 +93,29 @@ fn growth_of_objects(rows: &Rows, sets: &Sets, telling: &[(usize, f64, f64)]) ->
     (!ratios.is_empty()).then(|| weighted_median(ratios))
 }
 
-/// Finds causes and scale. `given` is the scale if the number of operations is known; `floor` the least change of a
-/// cause, as a part of the total.
-pub(in crate::explain) fn search(rows: &Rows, sets: &Sets, given: Option<f64>, floor: f64, work: &mut Work) -> Found {
+/// Finds the causes and the scale. `given` is the ratio of operations, if it is known. `floor` is the minimum change of
+/// a cause, as a fraction of the total.
+pub(in crate::explain) fn search(
+    rows: &StackRows,
+    sets: &Sets,
+    given: Option<f64>,
+    floor: f64,
+    work: &mut SearchBudget,
+) -> SearchResult {
     let runs = rows.runs[1] as f64 / rows.runs[0] as f64;
     let replicated = is_replicated(rows);
     let threshold = threshold_of(rows, sets);
-    let known = known_variance(rows.kind);
+    let known_tau2 = known_variance(rows.kind);
     let tau2 = match replicated {
         true => variance_of_runs(rows, sets, given.is_some()),
-        false => Variances::OfClasses([known; 3]),
+        false => Variances::OfClasses([known_tau2; 3]),
     };
     let total = rows.total();
-    let own: Vec<usize> = (0..sets.telling.n_own as usize).collect();
+    let own_sets: Vec<usize> = (0..sets.telling.n_own as usize).collect();
     let candidates = may_change(sets, total, floor);
     let price = 2.0 * (sets.len().max(1) as f64).ln() + 3.0;
     let exposure = given.map_or(runs, |ops| runs * ops);
-    let fixed = given.is_some() || rows.kind == Kind::Delay && !replicated;
+    let fixed = given.is_some() || rows.kind == ValueKind::Delay && !replicated;
     let is_benchmark = rows.is_benchmark();
     let usual = if is_benchmark { USUAL_OF_BENCHMARKS } else { USUAL_SCALE };
     let mut starts = vec![exposure];
@@ -116,18 +124,19 @@ pub(in crate::explain) fn search(rows: &Rows, sets: &Sets, given: Option<f64>, f
         let [b, n] = set.values;
         (b > 0.0 && n > 0.0).then(|| (j, n / b, b * n / (b + n) / w))
     };
-    // What each function says, and with which weight.
-    let mut telling: Vec<(usize, f64, f64)> = own.iter().filter_map(ratio).collect();
-    let most = MAX_OF_SCALE * telling.iter().map(|(_, _, weight)| weight).sum::<f64>();
-    telling.iter_mut().for_each(|(_, _, weight)| *weight = weight.min(most));
+    // Each function's ratio, and its weight.
+    let mut telling: Vec<(usize, f64, f64)> = own_sets.iter().filter_map(ratio).collect();
+    let max_weight = MAX_OF_SCALE * telling.iter().map(|(_, _, weight)| weight).sum::<f64>();
+    telling.iter_mut().for_each(|(_, _, weight)| *weight = weight.min(max_weight));
     let agrees = |j: usize, scale: f64| {
         let [b, n] = sets.sets[j].values.map(|v| v / sets.sets[j].event.max(1e-300));
         let is_near = (n / b / scale).ln().abs() < NEAR_SCALE;
         is_near || penalised(b, n, scale, between_run_variance(tau2.of(sets, j), rows.runs)) < LEVEL
     };
     let agreeing = |scale: f64| {
-        let of = |&(j, _, weight): &(usize, f64, f64)| if agrees(j, scale) { weight } else { 0.0 };
-        telling.iter().map(of).sum::<f64>() / telling.iter().map(|(_, _, weight)| weight).sum::<f64>().max(1e-300)
+        let agreeing_weight = |&(j, _, weight): &(usize, f64, f64)| if agrees(j, scale) { weight } else { 0.0 };
+        telling.iter().map(agreeing_weight).sum::<f64>()
+            / telling.iter().map(|(_, _, weight)| weight).sum::<f64>().max(1e-300)
     };
     if !fixed {
         let front = rows.front();
@@ -139,11 +148,11 @@ pub(in crate::explain) fn search(rows: &Rows, sets: &Sets, given: Option<f64>, f
             starts.push(front[1] / front[0]);
         }
     }
-    // Of one pair they are as uncertain as the bytes.
-    let of_objects = if fixed || !replicated { None } else { growth_of_objects(rows, sets, &telling) };
+    // For one pair, object counts are as uncertain as bytes.
+    let object_growth = if fixed || !replicated { None } else { growth_of_objects(rows, sets, &telling) };
     let mut tried: Vec<i64> = Vec::new();
     let mut quiet = f64::INFINITY;
-    let mut best: Option<(f64, Vec<usize>, Model<'_>)> = None;
+    let mut best: Option<(f64, Vec<usize>, ScaleModel<'_>)> = None;
     for start in starts {
         let mut scale = start;
         for _ in 0..4 {
@@ -152,23 +161,23 @@ pub(in crate::explain) fn search(rows: &Rows, sets: &Sets, given: Option<f64>, f
                 break;
             }
             tried.push(rounded);
-            // Of a benchmark one is as good as any.
-            let least = match rows.kind {
-                Kind::Delay => AGREEING_LOCKS,
+            // A benchmark chooses its number of iterations, so a scale only needs the agreement of the exposure.
+            let min_agreed = match rows.kind {
+                ValueKind::Delay => AGREEING_LOCKS,
                 _ if is_benchmark => agreeing(exposure).min(AGREEING),
                 _ => AGREEING,
             };
-            let is_denied = || of_objects.is_some_and(|of| (scale / of).ln().abs() > NEAR_SCALE);
+            let is_denied = || object_growth.is_some_and(|growth| (scale / growth).ln().abs() > NEAR_SCALE);
             let agreed = if fixed { 0.0 } else { agreeing(scale) };
-            if !fixed && (scale / exposure).ln().abs() > 1e-9 && (agreed < least || is_denied()) {
+            if !fixed && (scale / exposure).ln().abs() > 1e-9 && (agreed < min_agreed || is_denied()) {
                 break;
             }
             let floor = floor * (total[0] + total[1] / scale) / 2.0;
-            let of_scale = Model::new(rows, sets, &candidates, scale, threshold);
-            let mut model = Model { floor, is_given: given.is_some(), tau2: tau2.clone(), work: *work, ..of_scale };
+            let model = ScaleModel::new(rows, sets, &candidates, scale, threshold);
+            let mut model = ScaleModel { floor, is_given: given.is_some(), tau2: tau2.clone(), work: *work, ..model };
             let mut first = Vec::new();
             if !replicated {
-                // The noise of a pair is what causes leave, so they are looked for twice.
+                // Noise of one pair is estimated from the sets without causes, so the search runs twice.
                 first = model.greedy();
                 model.refit(&first);
                 model.tau2 = model.variance_of_pair();
@@ -178,20 +187,20 @@ pub(in crate::explain) fn search(rows: &Rows, sets: &Sets, given: Option<f64>, f
             *work = model.work;
             let away = (scale / exposure).ln();
             let is_one = away.abs() < 1e-9;
-            // Where nearly all functions say the same, no amount is unusual.
+            // If nearly all functions agree on it, any amount of work is usual.
             let is_unanimous = !fixed && telling.len() >= MIN_UNANIMOUS && agreed > UNANIMOUS;
             let usual = if is_unanimous { USUAL_OF_BENCHMARKS } else { usual };
-            let of_scale = if is_one { 0.0 } else { price + PRICE_OF_SCALE + (away / usual).powi(2) };
-            let cost = model.left(&tau2, price) + causes.len() as f64 * price + of_scale;
+            let price_of_scale = if is_one { 0.0 } else { price + PRICE_OF_SCALE + (away / usual).powi(2) };
+            let cost = model.unexplained(&tau2, price) + causes.len() as f64 * price + price_of_scale;
             if causes.is_empty() {
                 quiet = quiet.min(cost);
             }
             let mut touched = vec![false; rows.rows.len()];
             causes.iter().chain(&first).flat_map(|&j| sets.rows(j)).for_each(|r| touched[r as usize] = true);
-            if best.as_ref().is_none_or(|(known, ..)| cost < known - 1e-9) {
+            if best.as_ref().is_none_or(|(best_cost, ..)| cost < best_cost - 1e-9) {
                 best = Some((cost, causes, model));
             }
-            // What no cause touches says how much work was done.
+            // The stacks without causes show how much work was done.
             let rest = rows.rows.iter().zip(&touched).filter(|(row, touched)| !row.background && !**touched);
             let (vb, vn, q) =
                 rest.fold((0.0, 0.0, 0.0), |(b, n, q), (r, _)| (b + r.values[0], n + r.values[1], q + r.variance));
@@ -205,54 +214,55 @@ pub(in crate::explain) fn search(rows: &Rows, sets: &Sets, given: Option<f64>, f
         }
     }
     let Some((cost, causes, mut model)) = best else {
-        return Found {
+        return SearchResult {
             scale: exposure,
             fits: Vec::new(),
             ambiguous: false,
             unknown: false,
             tau2,
-            tau: known.sqrt(),
+            tau: known_tau2.sqrt(),
             threshold,
             deviation: f64::INFINITY,
             noticed: f64::INFINITY,
             agree: 0,
-            of: 0,
+            n_telling: 0,
             degrees: None,
         };
     };
-    let mut causes: Vec<usize> = causes.iter().map(|&j| model.holder(model.whole(model.purest(j)))).collect();
+    let mut causes: Vec<usize> =
+        causes.iter().map(|&j| model.lock_holder(model.with_callees(model.purest(j)))).collect();
     causes.dedup();
     let fits = model.refit(&causes);
-    let least = floor * (total[0] + total[1] / model.scale) / 2.0;
-    let fits: Vec<Fit> = fits.into_iter().filter(|fit| fit.delta.abs() > least).collect();
+    let min_delta = floor * (total[0] + total[1] / model.scale) / 2.0;
+    let fits: Vec<SetFit> = fits.into_iter().filter(|fit| fit.delta.abs() > min_delta).collect();
     let confusable =
         |j: &usize| (0..2).all(|s| sets.sets[*j].values[s] > 0.0) && sets.sets[*j].values[0] > CONFUSABLE * total[0];
     let ambiguous = !fixed && quiet < cost + MARGIN && causes.iter().any(confusable);
-    let all = if own.is_empty() { 0..sets.len() } else { 0..own.len() };
-    let mut typical: Vec<f64> = all.map(|j| model.tau2.of(sets, j)).collect();
+    let typical_sets = if own_sets.is_empty() { 0..sets.len() } else { 0..own_sets.len() };
+    let mut typical: Vec<f64> = typical_sets.map(|j| model.tau2.of(sets, j)).collect();
     let tau2 = if typical.is_empty() { 1.0 } else { median(&mut typical) };
-    let mut events: Vec<f64> = own.iter().map(|&j| sets.sets[j].event).collect();
-    // Where what each function costs itself has another name, such as a call's.
+    let mut events: Vec<f64> = own_sets.iter().map(|&j| sets.sets[j].event).collect();
+    // The set of a function's own cost may have another name, such as a call with the same stacks.
     let event = if events.is_empty() { rows.event() } else { median(&mut events) }.max(1e-300);
     let front = rows.front();
     let tenth = ((front[0] + front[1]) / 2.0 / event / 10.0).max(1e-9);
     let variance = between_run_variance(tau2, rows.runs);
-    let far = with_power(threshold.sqrt(), replicated.then(|| measured(rows).degrees()));
-    let noticed = least_growth(tenth, 1.0, variance, far);
+    let distance = with_power(threshold.sqrt(), replicated.then(|| measured(rows).degrees()));
+    let noticed = least_growth(tenth, 1.0, variance, distance);
     model.refit(&[]);
-    let telling = own.iter().filter(|&&j| {
+    let telling = own_sets.iter().filter(|&&j| {
         let set = &sets.sets[j];
         (set.values[0] + set.values[1]) > 20.0 * set.event
     });
     let telling: Vec<usize> = telling.copied().collect();
     let agree = telling.iter().filter(|&&j| agrees(j, model.scale) || model.score(j) < LEVEL).count();
-    Found {
+    SearchResult {
         scale: model.scale,
         fits,
         ambiguous,
         unknown: !fixed
             && !telling.is_empty()
-            && rows.kind != Kind::Delay
+            && rows.kind != ValueKind::Delay
             && (model.scale / exposure).ln().abs() < 1e-9
             && agreeing(exposure) < AGREEING,
         tau2: model.tau2,
@@ -261,7 +271,7 @@ pub(in crate::explain) fn search(rows: &Rows, sets: &Sets, given: Option<f64>, f
         deviation: (2.0 / tenth + variance).sqrt(),
         noticed,
         agree,
-        of: telling.len(),
+        n_telling: telling.len(),
         degrees: replicated.then(|| measured(rows).degrees()),
     }
 }

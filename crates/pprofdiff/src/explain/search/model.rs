@@ -1,111 +1,114 @@
-//! The model of one scale: causes with their factors, what they leave of each set, and the greedy search for them.
+//! The model of one scale: the causes with their factors, the unexplained rest of each set, and the greedy search.
 
 use super::noise::{Variances, variance_of};
-use crate::explain::evidence::rows::{Kind, Rows};
-use crate::explain::evidence::sets::{Key, Set, Sets};
+use crate::explain::evidence::rows::{StackRows, ValueKind};
+use crate::explain::evidence::sets::{Set, SetKey, Sets};
 use crate::statistics::counts::{between_run_variance, deviance, penalised};
+use pprofdiff_profile::cancellation::checkpointed;
 use pprofdiff_profile::columns::NONE;
 use pprofdiff_profile::random::HashMap;
-use pprofdiff_profile::work::paced;
 
-/// A set within an added one that holds this part of it, and nothing of the base, is what was added.
+/// Minimum share of an added set in a narrower set without base values, for the narrower set to be the addition.
 pub(in crate::explain) const NEARLY_ALL: f64 = 0.9;
 
-/// The work of a search (see [`Work`]), and how much more of it there is for each byte of the profiles.
+/// The budget of a search (see [`SearchBudget`]), and the budget that each byte of the profiles adds.
 const MAX_WORK: u64 = 1 << 26;
-
 const WORK_OF_BYTE: u64 = 64;
 
-/// What a function's callers, or calls of it, must explain of what its own cost does to be as good.
+/// Weight of the deviance of a function's callers and calls, compared with the function's own cost.
 const PART_OF_CALLERS: f64 = 0.92;
 
-/// The most causes.
+/// Maximum number of causes.
 const MAX_CAUSES: usize = 6;
 
-/// A cause: a set of [`Sets`], and the factor that its rows have beside those of the others.
+/// A cause: a set of [`Sets`], and the factor of its rows in addition to the factors of earlier causes.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::explain) struct Fit {
+pub(in crate::explain) struct SetFit {
     pub set: usize,
     pub factor: f64,
-    /// Change of the set's value given the causes before it, in that of the base's runs.
+    /// The change of the set's value given the earlier causes, in values of the base's runs.
     pub delta: f64,
 }
 
-/// The sets' sums as a model of the rows expects them.
-pub(super) struct Sums {
+/// A set's events, and their expectation by the current factors.
+pub(super) struct SetEvents {
     pub(super) b: f64,
     pub(super) n: f64,
-    /// Expected ratio of the sides.
+    /// The expected ratio of the sides.
     pub(super) r: f64,
 }
 
-pub(super) struct Model<'a> {
-    pub(super) rows: &'a Rows,
+/// A scale with the causes that are applied to it.
+pub(super) struct ScaleModel<'a> {
+    pub(super) rows: &'a StackRows,
     pub(super) sets: &'a Sets,
     pub(super) scale: f64,
     pub(super) threshold: f64,
     pub(super) floor: f64,
-    /// True if the amount of work is known, so that all of it may be a cause.
+    /// True if the amount of work was given. Then a change of everything may be a cause.
     pub(super) is_given: bool,
-    /// Those of [`may_change`]: before there are causes, no other is one.
+    /// The result of [`may_change`]: only these sets can be the first cause.
     pub(super) candidates: &'a [u32],
     pub(super) tau2: Variances,
-    /// Of each row.
+    /// The factor of each row.
     pub(super) factor: Vec<f64>,
-    /// The causes that are applied, in their order.
+    /// The applied causes, in order.
     pub(super) applied: Vec<Applied>,
-    /// The sets that have rows of these. Those of all other sets are made of the sets' values when asked: there may be a
-    /// hundred thousand.
+    /// The sets that share rows with the applied causes. All other sets are computed on demand from their values,
+    /// because there may be a hundred thousand.
     pub(super) touched: Vec<Touched>,
-    /// The place of each set in `touched`, or [`NONE`].
+    /// By set: its position in `touched`, or [`NONE`].
     pub(super) place: Vec<u32>,
-    pub(super) work: Work,
+    pub(super) work: SearchBudget,
 }
 
-/// The sets that may change by so much at any scale: by a part `floor` of both sides' mean.
+/// Returns the sets that can change enough to be a cause at any scale: by `floor` as a fraction of both sides' mean.
 ///
-/// At a scale `s` the change of a set, `n - s b`, is at least `floor (s B + N) / 2` of totals `B` and `N`, and at most the larger
-/// of `n` and `s b`. So the larger of `n` and `b` is at least `floor / 2` of the smaller total.
+/// At a scale `s` the change of a set, `n - s b`, must be at least `floor (s B + N) / 2` for the totals `B` and `N`. It
+/// is at most the larger of `n` and `s b`. Therefore the larger of `n` and `b` is at least `floor / 2` of the smaller
+/// total.
 pub(super) fn may_change(sets: &Sets, total: [f64; 2], floor: f64) -> Vec<u32> {
-    // Digits may decide elsewhere.
+    // Keeps sets within rounding error of the limit. The exact test decides later.
     let least = floor * total[0].min(total[1]) / 2.0 * (1.0 - 1e-6);
-    let large = paced((0..).zip(&sets.sets)).filter(|(_, of)| of.values[0].max(of.values[1]) >= least);
+    let large =
+        checkpointed((0..).zip(&sets.sets)).filter(|(_, set_data)| set_data.values[0].max(set_data.values[1]) >= least);
     large.map(|(set, _)| set).collect()
 }
 
-/// A set that has rows of causes, and what its rows add up to as their factors change.
+/// A set that shares rows with causes, and the sums of its rows by their current factors.
 pub(super) struct Touched {
     set: u32,
-    /// The number of causes that were applied when its sums were changed last.
+    /// The number of causes that were applied when the sums last changed.
     by: u32,
-    /// Its values together.
+    /// The value of both sides together.
     all: f64,
-    sums: Part,
+    sums: SetSums,
 }
 
-/// A cause that is applied, with all that takes it back: so causes that begin as the last ones are applied once.
+/// An applied cause with the data that undoes it. Undoing allows lists of causes with a common prefix to share work.
 pub(super) struct Applied {
-    fit: Fit,
-    /// Its rows, with the factors that they had.
+    fit: SetFit,
+    /// The cause's rows with their earlier factors.
     factors: Vec<(u32, f64)>,
-    /// How many sets were touched, and what was known of those that were touched again, by their places.
+    /// The length of `touched` before this cause, and the earlier state of sets that were touched again: position,
+    /// number of causes, sums.
     touched: usize,
-    before: Vec<(u32, u32, Part)>,
+    before: Vec<(u32, u32, SetSums)>,
 }
 
-/// What a search has done and may do: ranges of candidates that were made, and places of the tree of calls that were looked
-/// at as factors are applied to rows.
+/// The work that a search has done, and its limit: the number of candidate ranges that were created, plus the number of
+/// call tree nodes that were visited to apply factors to rows.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::explain) struct Work {
+pub(in crate::explain) struct SearchBudget {
     pub done: u64,
-    pub(super) most: u64,
+    pub(super) limit: u64,
 }
 
-impl Work {
-    /// The most that two sides of so many bytes may take: beyond that causes are not exchanged for others, and no other
-    /// scale is tried.
-    pub(in crate::explain) fn of(profile_bytes: usize) -> Work {
-        Work { done: 0, most: MAX_WORK.saturating_add(WORK_OF_BYTE * profile_bytes as u64) }
+impl SearchBudget {
+    /// Returns the budget for profiles of this size. When it is used up, the search stops exchanging causes and stops
+    /// trying other scales.
+    pub(in crate::explain) fn of(profile_bytes: usize) -> SearchBudget {
+        SearchBudget { done: 0, limit: MAX_WORK.saturating_add(WORK_OF_BYTE * profile_bytes as u64) }
     }
 
     pub(in crate::explain) fn add(&mut self, rows: usize) {
@@ -113,35 +116,54 @@ impl Work {
     }
 
     pub(in crate::explain) fn is_used_up(&self) -> bool {
-        self.done > self.most
+        self.done > self.limit
     }
 }
 
-/// Rows whose changed factors go up the tree of calls together.
+/// Number of rows whose changed factors are propagated up the tree of calls together.
 const ROWS_AT_ONCE: usize = 1 << 10;
 
-/// What a row adds to the sums of a set: base, new, and what is expected of each of its total.
-type Part = [f64; 4];
+/// A row's contribution to the sums of a set: base, new, expected base, expected new.
+type SetSums = [f64; 4];
 
-/// What a set's deviance is worth. Callers of what changed explain as much by chance: a little less counts for the function
-/// itself.
+/// Returns how much a set's deviance counts. Callers of a changed function may explain slightly more by chance, so
+/// their deviance counts a little less than the function's own.
 fn worth(set: &Set, deviance: f64) -> f64 {
-    let part = if matches!(set.key, Key::Own(_)) { 1.0 } else { PART_OF_CALLERS };
+    let part = if matches!(set.key, SetKey::Own(_)) { 1.0 } else { PART_OF_CALLERS };
     part * deviance - set.price
 }
 
-impl<'a> Model<'a> {
-    pub(super) fn new(rows: &'a Rows, sets: &'a Sets, candidates: &'a [u32], scale: f64, threshold: f64) -> Model<'a> {
+impl<'a> ScaleModel<'a> {
+    pub(super) fn new(
+        rows: &'a StackRows,
+        sets: &'a Sets,
+        candidates: &'a [u32],
+        scale: f64,
+        threshold: f64,
+    ) -> ScaleModel<'a> {
         let (floor, is_given, tau2) = (0.0, false, Variances::OfClasses([0.0; 3]));
         let factor = vec![1.0; rows.rows.len()];
         let (applied, touched, place) = (Vec::new(), Vec::new(), vec![NONE; sets.len()]);
-        let work = Work::of(0);
-        Model { rows, sets, candidates, scale, threshold, floor, is_given, tau2, factor, applied, touched, place, work }
+        let work = SearchBudget::of(0);
+        ScaleModel {
+            rows,
+            sets,
+            candidates,
+            scale,
+            threshold,
+            floor,
+            is_given,
+            tau2,
+            factor,
+            applied,
+            touched,
+            place,
+            work,
+        }
     }
 
-    /// What values add under a factor. Rows that are only on one side because a cause says so are explained and say
-    /// nothing more.
-    fn part(&self, [b, n]: [f64; 2], factor: f64) -> Part {
+    /// Returns the contribution of values under a factor. Rows that a cause explains as one-sided contribute nothing.
+    fn part(&self, [b, n]: [f64; 2], factor: f64) -> SetSums {
         if factor == 0.0 || factor.is_infinite() {
             return [0.0; 4];
         }
@@ -150,7 +172,7 @@ impl<'a> Model<'a> {
         [b, n, (b + n) * (1.0 - p), (b + n) * p]
     }
 
-    pub(super) fn sums(&self, set: usize) -> Sums {
+    pub(super) fn sums(&self, set: usize) -> SetEvents {
         match self.touched.get(self.place[set] as usize) {
             Some(Touched { sums, all, .. }) => self.sums_by(set, *all, sums),
             None => {
@@ -160,102 +182,103 @@ impl<'a> Model<'a> {
         }
     }
 
-    /// The events of a set that causes leave to it.
+    /// Returns the number of a set's events that the causes do not explain as one-sided.
     pub(super) fn events(&self, set: usize) -> f64 {
         let sums = self.sums(set);
         sums.b + sums.n
     }
 
-    /// True if a cause has rows of the set.
+    /// Returns true if a cause shares rows with the set.
     pub(super) fn is_touched(&self, set: usize) -> bool {
         self.place[set] != NONE
     }
 
-    fn sums_by(&self, set: usize, all: f64, sums: &Part) -> Sums {
+    fn sums_by(&self, set: usize, all: f64, sums: &SetSums) -> SetEvents {
         let w = self.sets.sets[set].event.max(1e-300);
-        let [b, n, r] = self.known(all, sums);
-        Sums { b: b / w, n: n / w, r }
+        let [b, n, r] = self.without_rounding(all, sums);
+        SetEvents { b: b / w, n: n / w, r }
     }
 
-    /// Values of both sides, and the ratio that is expected of them, without what is left of sums that were added and taken
-    /// away again.
-    fn known(&self, all: f64, [b, n, eb, en]: &Part) -> [f64; 3] {
+    /// Returns both sides' values and their expected ratio. Sums that cancelled out leave rounding errors, which become
+    /// 0.
+    fn without_rounding(&self, all: f64, [b, n, eb, en]: &SetSums) -> [f64; 3] {
         let least = 1e-9 * all;
-        let known = |x: f64| if x > least { x } else { 0.0 };
-        let eb = known(*eb);
-        [known(*b), known(*n), if eb > 0.0 { en / eb } else { self.scale }]
+        let without_error = |x: f64| if x > least { x } else { 0.0 };
+        let eb = without_error(*eb);
+        [without_error(*b), without_error(*n), if eb > 0.0 { en / eb } else { self.scale }]
     }
 
-    fn variance(&self, set: usize, s: &Sums) -> f64 {
+    fn variance(&self, set: usize, s: &SetEvents) -> f64 {
         variance_of(self.rows, self.tau2.of(self.sets, set), [s.b, s.n])
     }
 
-    /// The change of a set in values of the base.
-    fn delta(&self, set: usize, s: &Sums) -> f64 {
+    /// Returns the unexplained change of a set, in values of the base.
+    fn delta(&self, set: usize, s: &SetEvents) -> f64 {
         (s.n - s.r * s.b) / self.scale * self.sets.sets[set].event
     }
 
-    /// The penalised deviance of a set.
+    /// Returns the penalised deviance of a set.
     pub(super) fn score(&self, set: usize) -> f64 {
         let s = self.sums(set);
         if s.b + s.n > 0.0 { penalised(s.b, s.n, s.r, self.variance(set, &s)) } else { 0.0 }
     }
 
-    /// How much a set explains, if it passes: its deviance less its price. The deviance itself and not the penalised
-    /// one, which says whether something is there but is blunt where many events are: it finds the place. Nothing if
-    /// that is no more than `least`.
+    /// Returns how much a set explains: its deviance minus its price, if the set passes the test and this exceeds
+    /// `least`. The penalised deviance tests whether there is a change, but saturates for many events. Therefore the
+    /// plain deviance locates the change.
     fn rank(&self, set: usize, least: f64) -> Option<f64> {
-        let of = &self.sets.sets[set];
-        if of.whole && !self.is_given {
+        let set_data = &self.sets.sets[set];
+        if set_data.whole && !self.is_given {
             return None;
         }
         let s = self.sums(set);
         if self.delta(set, &s).abs() < self.floor {
             return None;
         }
-        let threshold = self.threshold + of.price;
-        let most = threshold.max(least + of.price);
-        // Twice Pearson's statistic is never less than the deviance (KL <= chi squared), and needs no logarithm.
+        let threshold = self.threshold + set_data.price;
+        let limit = threshold.max(least + set_data.price);
+        // Twice Pearson's statistic is at least the deviance (KL <= chi squared), and does not need a logarithm.
         let (t, p) = (s.b + s.n, s.r / (1.0 + s.r));
-        if t <= 0.0 || 2.0 * (s.n - t * p).powi(2) <= most * t * p * (1.0 - p) {
+        if t <= 0.0 || 2.0 * (s.n - t * p).powi(2) <= limit * t * p * (1.0 - p) {
             return None;
         }
         let raw = deviance(s.b, s.n, s.r);
-        let passes = raw > most && penalised(s.b, s.n, s.r, self.variance(set, &s)) > threshold;
-        passes.then_some(worth(of, raw))
+        let passes = raw > limit && penalised(s.b, s.n, s.r, self.variance(set, &s)) > threshold;
+        passes.then_some(worth(set_data, raw))
     }
 
-    /// All sets that pass before there are causes, the one that explains most first.
+    /// Returns all sets that pass before any cause is applied, most explanatory first.
     fn ranked(&self) -> Vec<(f64, usize)> {
         let p = self.scale / (1.0 + self.scale);
-        // Most of them can't, which is seen without a division: as in `rank`, from values instead of events, which has the
-        // last word where digits decide.
+        // Excludes most sets without a division. This is the test of `rank` on values instead of events, with a margin
+        // for rounding errors: `rank` decides.
         let floor = self.floor * self.scale;
-        let may_pass = |of: &Set| {
-            let [b, n] = of.values;
-            let most = (self.threshold + of.price) * of.event * (b + n) * p * (1.0 - p);
-            (n - self.scale * b).abs() >= floor * (1.0 - 1e-6) && 2.0 * (n - (b + n) * p).powi(2) >= most * (1.0 - 1e-6)
+        let may_pass = |set_data: &Set| {
+            let [b, n] = set_data.values;
+            let limit = (self.threshold + set_data.price) * set_data.event * (b + n) * p * (1.0 - p);
+            (n - self.scale * b).abs() >= floor * (1.0 - 1e-6)
+                && 2.0 * (n - (b + n) * p).powi(2) >= limit * (1.0 - 1e-6)
         };
-        let sets = paced(self.candidates).map(|&set| set as usize);
+        let sets = checkpointed(self.candidates).map(|&set| set as usize);
         let sets = sets.filter(|&set| may_pass(&self.sets.sets[set]));
         let mut all: Vec<_> = sets.filter_map(|set| Some((self.rank(set, f64::NEG_INFINITY)?, set))).collect();
         all.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
         all
     }
 
-    /// The set that explains most now, of those that pass. Only the sets that have rows of causes explain something else
-    /// than before there were any (`ranked`).
+    /// Returns the set that explains most now, among the sets that pass. Only sets that share rows with causes differ
+    /// from their result in `ranked`.
     fn best(&self, ranked: &[(f64, usize)], without: &[usize]) -> Option<(usize, f64)> {
         let mut best: Option<(f64, usize)> = None;
         let mut take = |rank: f64, set: usize| {
-            // Of equals the first, whatever the last digits say.
+            // Among equals the first set wins, whatever the rounding errors.
             let is_better =
-                best.is_none_or(|(known, of)| rank > known * (1.0 + 1e-9) || rank * (1.0 + 1e-9) >= known && set < of);
+                best.is_none_or(|(top, first)| rank > top * (1.0 + 1e-9) || rank * (1.0 + 1e-9) >= top && set < first);
             best = if is_better { Some((rank, set)) } else { best };
             best.map_or(0.0, |(rank, _)| rank / (1.0 + 1e-9))
         };
         let mut least = f64::NEG_INFINITY;
-        for &(rank, set) in paced(ranked) {
+        for &(rank, set) in checkpointed(ranked) {
             if rank < least {
                 break;
             }
@@ -263,13 +286,13 @@ impl<'a> Model<'a> {
                 least = take(rank, set);
             }
         }
-        // Most change too little, which is seen without the set.
+        // Excludes most touched sets early, because they change too little.
         let floor = self.floor * self.scale * (1.0 - 1e-9);
         let may_pass = |Touched { all, sums, .. }: &&Touched| {
-            let [b, n, r] = self.known(*all, sums);
+            let [b, n, r] = self.without_rounding(*all, sums);
             (n - r * b).abs() >= floor
         };
-        let touched = paced(&self.touched).filter(may_pass);
+        let touched = checkpointed(&self.touched).filter(may_pass);
         for set in touched.map(|touched| touched.set as usize) {
             if let Some(rank) = self.rank(set, least).filter(|_| !without.contains(&set)) {
                 least = take(rank, set);
@@ -278,19 +301,22 @@ impl<'a> Model<'a> {
         best.map(|(rank, set)| (set, rank))
     }
 
-    /// Multiplies the factors of a set's rows by what makes its expectation true.
+    /// Multiplies the factors of a set's rows by the ratio that makes the set's expectation true.
     fn apply(&mut self, set: usize) {
         let s = self.sums(set);
-        let fit =
-            Fit { set, factor: if s.b > 0.0 { s.n / (s.b * s.r) } else { f64::INFINITY }, delta: self.delta(set, &s) };
+        let fit = SetFit {
+            set,
+            factor: if s.b > 0.0 { s.n / (s.b * s.r) } else { f64::INFINITY },
+            delta: self.delta(set, &s),
+        };
         let (sets, rows) = (self.sets, self.sets.rows(set));
         let factors: Vec<(u32, f64)> = rows.clone().map(|row| (row, self.factor[row as usize])).collect();
         let (by, n_touched, mut before) = (self.applied.len() as u32 + 1, self.touched.len(), Vec::new());
-        // Rows of different factors share what is lacking in more than one step.
+        // Rows with different factors need several steps to share the missing ratio.
         let mut step = fit.factor;
         for _ in 0..4 {
             let mut sums = [0.0; 4];
-            for row in paced(rows.clone()) {
+            for row in checkpointed(rows.clone()) {
                 let k = &mut self.factor[row as usize];
                 *k = if *k == 0.0 || k.is_infinite() { *k } else { *k * step };
                 let part = self.part(self.rows.rows[row as usize].values, self.factor[row as usize]);
@@ -306,16 +332,16 @@ impl<'a> Model<'a> {
                 break;
             }
         }
-        // Some rows at a time, so that what is kept of them is small.
+        // Works on a limited number of rows at a time to save memory.
         let mut changes = Vec::with_capacity(ROWS_AT_ONCE);
         for rows in factors.chunks(ROWS_AT_ONCE) {
             changes.clear();
             changes.extend(rows.iter().map(|&(row, before)| {
                 let v = self.rows.rows[row as usize].values;
-                let (was, is) = (self.part(v, before), self.part(v, self.factor[row as usize]));
-                (row, std::array::from_fn(|i| is[i] - was[i]))
+                let (old_part, new_part) = (self.part(v, before), self.part(v, self.factor[row as usize]));
+                (row, std::array::from_fn(|i| new_part[i] - old_part[i]))
             }));
-            let looked_at = sets.add_up(&changes, |other, part: Part| {
+            let n_visited = sets.add_up(&changes, |other, part: SetSums| {
                 let place = self.place[other];
                 if place == NONE {
                     self.place[other] = self.touched.len() as u32;
@@ -332,27 +358,27 @@ impl<'a> Model<'a> {
                 }
                 (0..4).for_each(|i| touched.sums[i] += part[i]);
             });
-            self.work.add(looked_at);
+            self.work.add(n_visited);
         }
         self.applied.push(Applied { fit, factors, touched: n_touched, before });
     }
 
-    /// Takes the last cause back.
+    /// Undoes the last cause.
     fn take_back(&mut self) {
         let Some(Applied { factors, touched, before, .. }) = self.applied.pop() else { return };
-        for (row, factor) in paced(factors) {
+        for (row, factor) in checkpointed(factors) {
             self.factor[row as usize] = factor;
         }
-        for (place, by, sums) in paced(before) {
+        for (place, by, sums) in checkpointed(before) {
             self.touched[place as usize] = Touched { by, sums, ..self.touched[place as usize] };
         }
-        for Touched { set, .. } in paced(self.touched.drain(touched..)) {
+        for Touched { set, .. } in checkpointed(self.touched.drain(touched..)) {
             self.place[set as usize] = NONE;
         }
     }
 
-    /// The factors of these causes, one after the other.
-    pub(super) fn refit(&mut self, causes: &[usize]) -> Vec<Fit> {
+    /// Applies exactly these causes, in order, and returns their factors.
+    pub(super) fn refit(&mut self, causes: &[usize]) -> Vec<SetFit> {
         let is_same = |(applied, set): &(&Applied, &usize)| applied.fit.set == **set;
         let kept = self.applied.iter().zip(causes).take_while(is_same).count();
         while self.applied.len() > kept {
@@ -362,39 +388,39 @@ impl<'a> Model<'a> {
         self.applied.iter().map(|applied| applied.fit).collect()
     }
 
-    /// Causes, the one that explains most first; after each, every cause is tested given the others, and exchanged if
-    /// another set now explains more, as long as there is work left.
+    /// Returns causes, most explanatory first. After each new cause, every cause is tested given the remaining causes,
+    /// and replaced if another set now explains more. Stops replacing when the budget is used up.
     pub(super) fn greedy(&mut self) -> Vec<usize> {
         let mut causes: Vec<usize> = Vec::new();
         self.refit(&causes);
         let ranked = self.ranked();
-        // The exchange of one cause asks again what was asked before that cause was found.
-        let mut known: HashMap<Vec<usize>, Option<(usize, f64)>> = HashMap::default();
+        // Exchanging causes often repeats a lookup, so results are cached by the list of causes.
+        let mut cache: HashMap<Vec<usize>, Option<(usize, f64)>> = HashMap::default();
         for _ in 0..MAX_CAUSES {
             self.refit(&causes);
-            let found = *known.entry(causes.clone()).or_insert_with(|| self.best(&ranked, &causes));
-            let Some((found, _)) = found else { break };
-            causes.push(found);
+            let best = *cache.entry(causes.clone()).or_insert_with(|| self.best(&ranked, &causes));
+            let Some((best, _)) = best else { break };
+            causes.push(best);
             'exchange: for _ in 0..3 {
                 let mut changed = false;
                 for j in causes.clone() {
                     if self.work.is_used_up() {
                         break 'exchange;
                     }
-                    let Some(at) = causes.iter().position(|&c| c == j).filter(|_| causes.len() > 1) else { continue };
-                    let others: Vec<usize> = causes.iter().copied().filter(|&c| c != j).collect();
-                    self.refit(&others);
+                    let Some(slot) = causes.iter().position(|&c| c == j).filter(|_| causes.len() > 1) else { continue };
+                    let remaining: Vec<usize> = causes.iter().copied().filter(|&c| c != j).collect();
+                    self.refit(&remaining);
                     if self.score(j) < self.threshold {
-                        causes = others;
+                        causes = remaining;
                         changed = true;
                         continue;
                     }
-                    let better = *known.entry(others).or_insert_with_key(|others| self.best(&ranked, others));
+                    let better = *cache.entry(remaining).or_insert_with_key(|remaining| self.best(&ranked, remaining));
                     if let Some((better, rank)) = better {
                         let s = self.sums(j);
-                        let own = worth(&self.sets.sets[j], deviance(s.b, s.n, s.r));
-                        if better != j && rank > own + 1e-6 {
-                            causes[at] = better;
+                        let current = worth(&self.sets.sets[j], deviance(s.b, s.n, s.r));
+                        if better != j && rank > current + 1e-6 {
+                            causes[slot] = better;
                             changed = true;
                         }
                     }
@@ -407,78 +433,85 @@ impl<'a> Model<'a> {
         causes
     }
 
-    /// Of a cause that is nearly all on one side: the largest set within it that has nearly all of that, and nothing of
-    /// the other side. A caller that was hardly seen before is not what was added, but what it calls now.
+    /// For a cause that is nearly one-sided: returns the largest set within it that has nearly all of its value and is
+    /// exactly one-sided. If a rarely sampled caller now calls something new, the addition is the callee.
     pub(super) fn purest(&self, set: usize) -> usize {
-        let of = &self.sets.sets[set];
-        let side = usize::from(of.values[1] > of.values[0]);
-        if of.values[1 - side] <= 0.0 || of.values[1 - side] > 0.02 * of.values[side] || of.key.is_label() {
+        let whole_set = &self.sets.sets[set];
+        let side = usize::from(whole_set.values[1] > whole_set.values[0]);
+        if whole_set.values[1 - side] <= 0.0
+            || whole_set.values[1 - side] > 0.02 * whole_set.values[side]
+            || whole_set.key.is_label()
+        {
             return set;
         }
         let mut is_inside = vec![false; self.rows.rows.len()];
         self.sets.rows(set).for_each(|row| is_inside[row as usize] = true);
-        let pure = paced(self.sets.sets.iter().enumerate()).filter_map(|(j, s)| {
-            let may_be =
-                s.values[1 - side] <= 0.0 && !s.key.is_label() && s.values[side] >= NEARLY_ALL * of.values[side];
+        let pure = checkpointed(self.sets.sets.iter().enumerate()).filter_map(|(j, set_data)| {
+            let may_be = set_data.values[1 - side] <= 0.0
+                && !set_data.key.is_label()
+                && set_data.values[side] >= NEARLY_ALL * whole_set.values[side];
             let rows = || self.sets.rows(j).filter(|&row| is_inside[row as usize]);
             let inside = || rows().map(|row| self.rows.rows[row as usize].values[side]).sum::<f64>();
             let inside = may_be.then(inside)?;
-            let is_pure = inside >= NEARLY_ALL * of.values[side] && inside >= s.values[side] * (1.0 - 1e-9);
+            let is_pure =
+                inside >= NEARLY_ALL * whole_set.values[side] && inside >= set_data.values[side] * (1.0 - 1e-9);
             is_pure.then_some((inside, j))
         });
         let largest = |a: &(f64, usize), b: &(f64, usize)| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1));
         pure.max_by(largest).map_or(set, |(_, j)| j)
     }
 
-    /// Of a function whose own cost came or went: the function with all that it calls, if that came or went as well.
-    pub(super) fn whole(&self, set: usize) -> usize {
-        let of = &self.sets.sets[set];
-        let Key::Own(function) = of.key else { return set };
-        let side = usize::from(of.values[1] > 0.0);
+    /// For a function whose own cost is one-sided: returns the function with its callees, if these are one-sided as
+    /// well.
+    pub(super) fn with_callees(&self, set: usize) -> usize {
+        let own_set = &self.sets.sets[set];
+        let SetKey::Own(function) = own_set.key else { return set };
+        let side = usize::from(own_set.values[1] > 0.0);
         let is_one_sided = |set: &Set| set.values[1 - side] <= 0.0;
         let has_all = |j: &usize| {
             let other = &self.sets.sets[*j];
             let is_function = match other.key {
-                Key::Node(of) | Key::Edge(_, of) => of == function,
+                SetKey::Node(callee) | SetKey::Edge(_, callee) => callee == function,
                 _ => false,
             };
-            is_function && is_one_sided(other) && other.values[side] >= of.values[side]
+            is_function && is_one_sided(other) && other.values[side] >= own_set.values[side]
         };
-        let most = |a: &usize, b: &usize| {
+        let larger = |a: &usize, b: &usize| {
             let value = |j: usize| self.sets.sets[j].values[side];
             value(*a).total_cmp(&value(*b)).then(b.cmp(a))
         };
-        let found = (0..self.sets.len()).filter(|_| is_one_sided(of)).filter(has_all).max_by(most);
-        found.unwrap_or(set)
+        let whole_function = (0..self.sets.len()).filter(|_| is_one_sided(own_set)).filter(has_all).max_by(larger);
+        whole_function.unwrap_or(set)
     }
 
-    /// Of waiting for a lock: the function itself that holds it, if it has nearly all of the change of those who call it. So
-    /// a lock is named by who holds it.
-    pub(super) fn holder(&self, set: usize) -> usize {
-        let of = &self.sets.sets[set];
-        if self.rows.kind != Kind::Delay || of.key.is_label() {
+    /// For waiting: returns the own cost of the function that holds the lock, if it has nearly all of the change. Locks
+    /// are then named after their holder.
+    pub(super) fn lock_holder(&self, set: usize) -> usize {
+        let set_data = &self.sets.sets[set];
+        if self.rows.kind != ValueKind::Delay || set_data.key.is_label() {
             return set;
         }
-        // Of each set what the rows of this one have of it, and of the change.
+        // By set: the value and the change of the rows that it shares with the given set.
         let (mut values, mut changes) = (vec![0.0; self.rows.rows.len()], vec![0.0; self.rows.rows.len()]);
         self.sets.rows(set).for_each(|r| {
             let [b, n] = self.rows.rows[r as usize].values;
             (values[r as usize], changes[r as usize]) = (b + n, n - self.scale * b);
         });
-        let change = of.values[1] - self.scale * of.values[0];
+        let change = set_data.values[1] - self.scale * set_data.values[0];
         let (values, changes) = (self.sets.sums(&values), self.sets.sums(&changes));
         let holds = |j: &usize| {
             let is_within = values[*j] >= NEARLY_ALL * (self.sets.sets[*j].values[0] + self.sets.sets[*j].values[1]);
-            matches!(self.sets.sets[*j].key, Key::Own(_)) && is_within && changes[*j] / change >= NEARLY_ALL
+            matches!(self.sets.sets[*j].key, SetKey::Own(_)) && is_within && changes[*j] / change >= NEARLY_ALL
         };
-        let most = |a: &usize, b: &usize| (changes[*a] / change).total_cmp(&(changes[*b] / change)).then(b.cmp(a));
-        (0..self.sets.len()).filter(holds).max_by(most).unwrap_or(set)
+        let larger = |a: &usize, b: &usize| (changes[*a] / change).total_cmp(&(changes[*b] / change)).then(b.cmp(a));
+        (0..self.sets.len()).filter(holds).max_by(larger).unwrap_or(set)
     }
 
-    /// The deviance that the causes leave, over the functions' own costs, each at most that of one more cause. By the
-    /// noise that was known before, since a wrong scale must not excuse itself by the noise that it makes.
-    pub(super) fn left(&self, tau2: &Variances, cap: f64) -> f64 {
-        paced(0..self.sets.telling.n_own as usize)
+    /// Returns the deviance that the causes leave in the functions' own costs, capped for each function at the price of
+    /// one more cause. `tau2` is the known noise, because a wrong scale must not excuse itself with the noise that it
+    /// creates.
+    pub(super) fn unexplained(&self, tau2: &Variances, cap: f64) -> f64 {
+        checkpointed(0..self.sets.telling.n_own as usize)
             .map(|j| {
                 let s = self.sums(j);
                 if s.b + s.n <= 0.0 {
@@ -493,23 +526,23 @@ impl<'a> Model<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Model, NEARLY_ALL, Variances, may_change};
+    use super::{NEARLY_ALL, ScaleModel, Variances, may_change};
     use crate::explain::evidence::sets::Sets;
     use crate::explain::evidence::sets::tests::rows;
 
     #[test]
-    fn causes_that_are_exchanged_leave_nothing_behind() {
+    fn replaced_causes_leave_no_trace_in_the_model() {
         for seed in 0..60 {
             let rows = rows(seed);
             let sets = Sets::new(&rows);
             let all = may_change(&sets, [0.0; 2], 0.0);
-            let mut model = Model::new(&rows, &sets, &all, 1.25, 4.0);
+            let mut model = ScaleModel::new(&rows, &sets, &all, 1.25, 4.0);
             let n = sets.len().max(1);
-            let list = |i: usize| (0..i % 5).map(|at| (seed as usize * 7 + i / (at + 1) * 3 + at) % n).collect();
+            let list =
+                |i: usize| (0..i % 5).map(|place| (seed as usize * 7 + i / (place + 1) * 3 + place) % n).collect();
             for causes in (0..30).map(list).filter(|_: &Vec<usize>| sets.len() > 0) {
-                let mut fresh = Model::new(&rows, &sets, &all, 1.25, 4.0);
-                let fits =
-                    |fits: Vec<super::Fit>| fits.iter().map(|fit| (fit.set, fit.factor, fit.delta)).collect::<Vec<_>>();
+                let mut fresh = ScaleModel::new(&rows, &sets, &all, 1.25, 4.0);
+                let fits = |all: Vec<super::SetFit>| all.iter().map(|f| (f.set, f.factor, f.delta)).collect::<Vec<_>>();
                 assert_eq!(fits(model.refit(&causes)), fits(fresh.refit(&causes)), "{seed} {causes:?}");
                 assert_eq!(model.factor, fresh.factor, "{seed} {causes:?}");
                 for set in 0..sets.len() {
@@ -521,18 +554,18 @@ mod tests {
     }
 
     #[test]
-    fn sets_that_are_not_tested_would_not_pass() {
+    fn ranked_contains_every_set_that_passes() {
         let mut passed = 0;
         for seed in 0..400 {
             let rows = rows(seed);
             let sets = Sets::new(&rows);
             for (threshold, floor) in [(0.1, 0.0), (1.0, 5.0), (4.0, 20.0)] {
-                // A part of the totals, as the search has it.
+                // The search passes a fraction of the totals.
                 let (scale, total) = (0.8, rows.total());
                 let part = floor / ((total[0] + total[1] / scale) / 2.0).max(1e-300);
                 let candidates = may_change(&sets, total, part);
-                let of_scale = Model::new(&rows, &sets, &candidates, scale, threshold);
-                let model = Model { floor, tau2: Variances::OfClasses([0.001; 3]), ..of_scale };
+                let model = ScaleModel::new(&rows, &sets, &candidates, scale, threshold);
+                let model = ScaleModel { floor, tau2: Variances::OfClasses([0.001; 3]), ..model };
                 let all = (0..sets.len()).filter(|&set| model.rank(set, f64::NEG_INFINITY).is_some());
                 let mut ranked: Vec<usize> = model.ranked().into_iter().map(|(_, set)| set).collect();
                 ranked.sort_unstable();
@@ -544,36 +577,37 @@ mod tests {
     }
 
     #[test]
-    fn what_was_added_is_the_largest_set_of_nothing_else() {
-        let mut found = 0;
+    fn purest_is_the_largest_set_without_base_values() {
+        let mut n_found = 0;
         for seed in 0..400 {
             let mut rows = rows(seed);
-            // Nearly all on one side.
+            // Makes most values one-sided.
             rows.rows.iter_mut().for_each(|row| row.values[0] *= f64::from(u8::from(row.stack % 8 == 0)) / 64.0);
             let sets = Sets::new(&rows);
             let all = may_change(&sets, [0.0; 2], 0.0);
-            let model = Model::new(&rows, &sets, &all, 1.0, 4.0);
+            let model = ScaleModel::new(&rows, &sets, &all, 1.0, 4.0);
             for set in 0..sets.len() {
-                let of = &sets.sets[set];
-                let is_open = of.values[0] > 0.0 && of.values[0] <= 0.02 * of.values[1] && !of.key.is_label();
-                let own: Vec<u32> = sets.rows(set).collect();
+                let outer = &sets.sets[set];
+                let is_open =
+                    outer.values[0] > 0.0 && outer.values[0] <= 0.02 * outer.values[1] && !outer.key.is_label();
+                let outer_rows: Vec<u32> = sets.rows(set).collect();
                 let inside = |j: usize| {
                     sets.rows(j)
-                        .filter(|row| own.contains(row))
+                        .filter(|row| outer_rows.contains(row))
                         .map(|row| rows.rows[row as usize].values[1])
                         .sum::<f64>()
                 };
                 let is_pure = |&j: &usize| {
                     let other = &sets.sets[j];
-                    let all = inside(j) >= NEARLY_ALL * of.values[1] && inside(j) >= other.values[1];
+                    let all = inside(j) >= NEARLY_ALL * outer.values[1] && inside(j) >= other.values[1];
                     all && other.values[0] == 0.0 && !other.key.is_label()
                 };
                 let largest = |a: &usize, b: &usize| inside(*a).total_cmp(&inside(*b)).then(b.cmp(a));
-                let wanted = (0..sets.len()).filter(|_| is_open).filter(is_pure).max_by(largest);
-                found += usize::from(wanted.is_some());
-                assert_eq!(model.purest(set), wanted.unwrap_or(set), "{seed}");
+                let expected = (0..sets.len()).filter(|_| is_open).filter(is_pure).max_by(largest);
+                n_found += usize::from(expected.is_some());
+                assert_eq!(model.purest(set), expected.unwrap_or(set), "{seed}");
             }
         }
-        assert!(found > 10, "{found}");
+        assert!(n_found > 10, "{n_found}");
     }
 }

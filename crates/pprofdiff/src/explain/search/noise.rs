@@ -1,15 +1,16 @@
-//! Noise: what equal runs differ by, known before anything is measured, measured between runs, or estimated from a pair.
+//! Noise: the variation between equal runs. It is known from other programs, measured between runs, or estimated from
+//! one pair.
 
-use super::model::Model;
-use crate::explain::evidence::rows::{Kind, Rows};
-use crate::explain::evidence::sets::{Key, Sets, TELLING, Telling};
-use crate::statistics::counts::{Measured, between_run_variance, deviance, median, threshold, variance_of_ratios};
-use pprofdiff_profile::work::paced;
+use super::model::ScaleModel;
+use crate::explain::evidence::rows::{StackRows, ValueKind};
+use crate::explain::evidence::sets::{SetKey, Sets, TELLING, Telling};
+use crate::statistics::counts::{MeasuredNoise, between_run_variance, deviance, median, threshold, variance_of_ratios};
+use pprofdiff_profile::cancellation::checkpointed;
 
-/// The variance of the log of a set's ratio between runs, of which `tau2` is known. What one side does not have at all did
-/// not wander there: a new function is no noisier than was known before. Where inlining makes frames come and go, it is
-/// noisier.
-pub(in crate::explain) fn variance_of(rows: &Rows, tau2: f64, [b, n]: [f64; 2]) -> f64 {
+/// Returns the variance, between the sides, of the logarithm of a set's ratio, given the variance `tau2` between runs.
+/// A set that one side lacks is at most as noisy as other programs, because it did not vary on that side. If unstable
+/// inlining makes frames come and go, such a set is noisier.
+pub(in crate::explain) fn variance_of(rows: &StackRows, tau2: f64, [b, n]: [f64; 2]) -> f64 {
     let tau2 = match (b <= 0.0 || n <= 0.0, rows.runtime.trim_library_leaves) {
         (false, _) => tau2,
         (true, false) => tau2.min(known_variance(rows.kind)),
@@ -22,7 +23,7 @@ pub(in crate::explain) fn variance_of(rows: &Rows, tau2: f64, [b, n]: [f64; 2]) 
 #[derive(Debug, Clone)]
 pub(in crate::explain) enum Variances {
     OfSets(Vec<f64>),
-    /// The same for all sets of a class.
+    /// One variance per class of sets.
     OfClasses([f64; 3]),
 }
 
@@ -35,78 +36,80 @@ impl Variances {
     }
 }
 
-/// What frames that compilers inline by chance differ by between builds, as a standard deviation of the log.
+/// Standard deviation, between builds, of the logarithm of a frame's cost if compilers inline by chance.
 const FLICKER: f64 = 0.3;
 
-/// What is known of noise before anything is measured: a frame's standard deviation between equal runs, as a part of
-/// its value. From equal builds of the programs that this was written with (docs/explain.md).
+/// Known noise before any measurement: a frame's standard deviation between equal runs, as a fraction of its value. The
+/// values come from equal builds of the programs that this engine was developed with (docs/explain.md).
 struct Prior {
     tau: f64,
-    /// The least that a pair of runs is taken for, and the number of frames that show that it was quieter.
+    /// Minimum noise of one pair, and the number of measured frames that lowers this minimum to zero.
     floor: f64,
     trust: f64,
-    /// The number of frames that outweigh the prior.
+    /// The number of measured frames at which `tau` no longer acts as a minimum.
     shrink: f64,
 }
 
-fn prior(kind: Kind) -> Prior {
+fn prior(kind: ValueKind) -> Prior {
     match kind {
-        Kind::Sampled => Prior { tau: 0.07, floor: 0.06, trust: 60.0, shrink: 30.0 },
-        Kind::Heap => Prior { tau: 0.02, floor: 0.01, trust: 40.0, shrink: 30.0 },
-        Kind::Delay => Prior { tau: 0.95, floor: 0.5, trust: 12.0, shrink: 12.0 },
+        ValueKind::Sampled => Prior { tau: 0.07, floor: 0.06, trust: 60.0, shrink: 30.0 },
+        ValueKind::Heap => Prior { tau: 0.02, floor: 0.01, trust: 40.0, shrink: 30.0 },
+        ValueKind::Delay => Prior { tau: 0.95, floor: 0.5, trust: 12.0, shrink: 12.0 },
     }
 }
 
-/// The variance between equal runs that is known before anything is measured.
-pub(in crate::explain) fn known_variance(kind: Kind) -> f64 {
+/// Returns the variance between equal runs before any measurement.
+pub(in crate::explain) fn known_variance(kind: ValueKind) -> f64 {
     prior(kind).tau.powi(2)
 }
 
-/// What a wall clock shows differs more between equal runs than what a processor does: a frame waits for the others.
+/// Standard deviation of wall-clock values between equal runs. It is larger than for CPU time, because frames wait for
+/// each other.
 const OF_WALL: f64 = 0.15;
 
-/// The variance between equal runs of a sample type, of which nothing but that is known.
-pub(in crate::explain) fn known_variance_of(kind: Kind, is_wall: bool) -> f64 {
+/// Returns the variance between equal runs of a sample type before any measurement.
+pub(in crate::explain) fn known_variance_of(kind: ValueKind, is_wall: bool) -> f64 {
     if is_wall { OF_WALL * OF_WALL } else { known_variance(kind) }
 }
 
-/// What the estimate of a pair's noise is drawn towards the prior by, in frames.
+/// Weight of the prior in the estimate of a pair's noise, in frames.
 const PULL: f64 = 10.0;
 
-/// The number of standard deviations by which more frames must differ than chance explains, before a pair counts as noisy.
+/// A pair counts as noisy if the number of frames that differ exceeds its expectation by this many standard deviations.
 const QUIET: f64 = 2.0;
 
-/// Ratios of so many sets show how much a pair differs by itself.
+/// Maximum number of sets whose ratios estimate a pair's noise.
 const MAX_RATIOS: usize = 2_000;
 
-/// The least that a lock's delay is said to differ by between runs, as a standard deviation of the log; and the fewest locks
-/// that a threshold is for: a program has few that matter.
+/// Minimum standard deviation, between runs, of the logarithm of a lock's delay.
 const QUIETEST_LOCK: f64 = 0.1;
 
+/// Minimum number of locks that the threshold assumes. A program has few locks that matter.
 const MIN_LOCKS: usize = 10;
 
-/// How noise between runs is measured.
-pub(super) fn measured(rows: &Rows) -> Measured {
+/// Returns how the noise between runs is measured.
+pub(super) fn measured(rows: &StackRows) -> MeasuredNoise {
     let degrees = degrees_of_runs(rows);
     match rows.kind {
-        Kind::Delay => Measured { degrees, prior: 0, fewest: MIN_LOCKS },
-        Kind::Sampled | Kind::Heap => Measured::drawn(degrees),
+        ValueKind::Delay => MeasuredNoise { degrees, prior: 0, fewest: MIN_LOCKS },
+        ValueKind::Sampled | ValueKind::Heap => MeasuredNoise::drawn(degrees),
     }
 }
 
-/// The degrees of freedom of the variances that runs of one build show, of a side or of equal builds.
-fn degrees_of_runs(rows: &Rows) -> usize {
+/// Returns the degrees of freedom of variances within the sides and the A/A runs.
+fn degrees_of_runs(rows: &StackRows) -> usize {
     [rows.runs[0], rows.runs[1], rows.learned].iter().map(|runs| runs.saturating_sub(1)).sum()
 }
 
-/// Variances between runs of each set, of replicates: pooled within sides, less what sampling makes, drawn towards the
-/// median of sets of like size. Where it is given how much work runs did, how long they took is noise too.
-pub(super) fn variance_of_runs(rows: &Rows, sets: &Sets, is_given: bool) -> Variances {
+/// Returns the variance between runs of each set. Variances are pooled within sides, reduced by the sampling error, and
+/// shrunk towards the median of sets of similar size. If the amount of work was given, the length of runs is noise,
+/// too.
+pub(super) fn variance_of_runs(rows: &StackRows, sets: &Sets, is_given: bool) -> Variances {
     let m = rows.runs_of_row();
     let degrees = degrees_of_runs(rows) as f64;
-    // Each run by its length and the machine's speed: no cause is inside a side, and the amount of work is found by what all
-    // functions agree on. Not if it is given: then a faster machine looks like less cost. Of delays, what a run waits for is
-    // what differs.
+    // Normalizes each run by its length, which includes the machine's speed: a cause cannot differ within a side, and
+    // the search estimates the amount of work from all functions. If the amount of work was given, a faster machine
+    // looks like less cost, so lengths remain. For delays, waiting itself is the variation.
     let mut length = vec![0.0; m];
     for (i, _) in rows.rows.iter().enumerate().filter(|(_, row)| !row.background) {
         rows.run_values.of(i).iter().for_each(|cell| length[cell.column as usize] += cell.value);
@@ -116,27 +119,30 @@ pub(super) fn variance_of_runs(rows: &Rows, sets: &Sets, is_given: bool) -> Vari
     for side in &sides {
         let mean = length[side.clone()].iter().sum::<f64>() / side.len() as f64;
         length[side.clone()].iter_mut().for_each(|x| *x = if mean > 0.0 { (*x / mean).max(0.05) } else { 1.0 });
-        if is_given || rows.kind == Kind::Delay {
+        if is_given || rows.kind == ValueKind::Delay {
             length[side.clone()].fill(1.0);
         }
     }
-    let mut of_columns: Vec<Vec<(u32, f64)>> = vec![Vec::new(); m];
-    for row in paced(0..rows.rows.len()) {
-        rows.run_values.of(row).iter().for_each(|cell| of_columns[cell.column as usize].push((row as u32, cell.value)));
+    let mut run_columns: Vec<Vec<(u32, f64)>> = vec![Vec::new(); m];
+    for row in checkpointed(0..rows.rows.len()) {
+        rows.run_values
+            .of(row)
+            .iter()
+            .for_each(|cell| run_columns[cell.column as usize].push((row as u32, cell.value)));
     }
     let mut excess = vec![0.0; sets.len()];
     for side in &sides {
-        // Of each set the sum over the side's runs, and that of the squares.
+        // By set: the sum over the side's runs, and the sum of squares.
         let mut sums = vec![[0.0; 2]; sets.len()];
-        let mut of_rows = vec![0.0; rows.rows.len()];
-        for (cells, length) in of_columns[side.clone()].iter().zip(&length[side.clone()]) {
-            cells.iter().for_each(|&(row, value)| of_rows[row as usize] = value);
-            let before = sets.before(|row| of_rows[row as usize]);
-            for (j, [sum, squares]) in paced(sums.iter_mut().enumerate()) {
+        let mut row_values = vec![0.0; rows.rows.len()];
+        for (cells, length) in run_columns[side.clone()].iter().zip(&length[side.clone()]) {
+            cells.iter().for_each(|&(row, value)| row_values[row as usize] = value);
+            let before = sets.prefix_sums(|row| row_values[row as usize]);
+            for (j, [sum, squares]) in checkpointed(sums.iter_mut().enumerate()) {
                 let x = sets.sum(j, &before) / length;
                 (*sum, *squares) = (*sum + x, *squares + x * x);
             }
-            cells.iter().for_each(|&(row, _)| of_rows[row as usize] = 0.0);
+            cells.iter().for_each(|&(row, _)| row_values[row as usize] = 0.0);
         }
         let n = side.len() as f64;
         for (j, [sum, squares]) in sums.into_iter().enumerate() {
@@ -146,11 +152,11 @@ pub(super) fn variance_of_runs(rows: &Rows, sets: &Sets, is_given: bool) -> Vari
             }
         }
     }
-    let each: Vec<f64> = excess.into_iter().map(|excess| excess / degrees).collect();
-    if rows.kind == Kind::Delay {
-        // Locks differ between equal runs by a hundredth or thirtyfold: what others do says nothing of one.
-        let each = each.into_iter().map(|each| each.max(QUIETEST_LOCK * QUIETEST_LOCK));
-        return Variances::OfSets(each.collect());
+    let set_excess: Vec<f64> = excess.into_iter().map(|excess| excess / degrees).collect();
+    if rows.kind == ValueKind::Delay {
+        // The variation of locks between equal runs ranges from 1% to a factor of 30, so other locks do not help.
+        let set_excess = set_excess.into_iter().map(|excess| excess.max(QUIETEST_LOCK * QUIETEST_LOCK));
+        return Variances::OfSets(set_excess.collect());
     }
     let Prior { tau, shrink, .. } = prior(rows.kind);
     let prior = tau * tau;
@@ -159,47 +165,47 @@ pub(super) fn variance_of_runs(rows: &Rows, sets: &Sets, is_given: bool) -> Vari
     for class in 0..3 {
         let group: Vec<usize> = (0..sets.len()).filter(|&j| sets.sets[j].key.class() == class).collect();
         let large = group.iter().filter(|&&j| events(j) > 30.0).count() as f64;
-        // Large sets are quieter than small ones: more functions average out in them.
+        // Large sets are quieter than small sets, because more functions average out.
         let strata = if class == 1 { vec![0.0, 100.0, 400.0, f64::INFINITY] } else { vec![0.0, f64::INFINITY] };
         let mut common = None;
         for bounds in strata.windows(2) {
             let within: Vec<usize> =
                 group.iter().copied().filter(|&j| (bounds[0]..bounds[1]).contains(&events(j))).collect();
             let telling = within.iter().filter(|&&j| events(j) > 30.0 && !sets.sets[j].whole);
-            let mut telling: Vec<f64> = telling.map(|&j| each[j]).collect();
-            let known = common;
-            let here = if telling.len() >= 5 { median(&mut telling).max(0.0) } else { known.unwrap_or(prior) };
-            let here = here.max(prior * (1.0 - large / shrink).max(0.0));
-            common = Some(here);
+            let mut telling: Vec<f64> = telling.map(|&j| set_excess[j]).collect();
+            let previous = common;
+            let typical = if telling.len() >= 5 { median(&mut telling).max(0.0) } else { previous.unwrap_or(prior) };
+            let typical = typical.max(prior * (1.0 - large / shrink).max(0.0));
+            common = Some(typical);
             for j in within {
-                let d0 = f64::from(Measured::drawn(0).degrees());
-                tau2[j] = ((d0 * here + degrees * each[j].max(0.0)) / (d0 + degrees)).max(here / 4.0);
+                let d0 = f64::from(MeasuredNoise::drawn(0).degrees());
+                tau2[j] = ((d0 * typical + degrees * set_excess[j].max(0.0)) / (d0 + degrees)).max(typical / 4.0);
             }
         }
     }
     Variances::OfSets(tau2)
 }
 
-impl Model<'_> {
-    /// Variances between runs, of one pair: what makes the ratios of the sets that no cause touches those of chance,
-    /// drawn towards what is known.
+impl ScaleModel<'_> {
+    /// Returns the variance between runs for one pair: the variance that makes the ratios of untouched sets consistent
+    /// with chance, shrunk towards the prior.
     pub(super) fn variance_of_pair(&self) -> Variances {
         let Prior { tau, floor, trust, shrink } = prior(self.rows.kind);
         let prior = tau * tau;
-        let Telling { of_classes, n_own } = &self.sets.telling;
-        // Those that causes touch may have fewer events by now.
+        let Telling { by_class, n_own } = &self.sets.telling;
+        // Touched sets may have fewer events than before.
         let telling_touched = |set: u32| self.is_touched(set as usize) && self.events(set as usize) > TELLING;
         let is_untouched = |set: u32| !self.is_touched(set as usize);
         let own = (0..*n_own).filter(|&set| self.sets.sets[set as usize].tells());
         let frames = own.filter(|&set| is_untouched(set) || telling_touched(set)).count() as f64;
         let floor = floor * floor * (1.0 - frames / trust).max(0.0);
-        // Where inlining makes frames come and go, all pairs are noisy.
+        // With unstable inlining, all pairs are noisy.
         let deviations = if self.rows.runtime.unstable_inlining { 0.0 } else { QUIET };
         Variances::OfClasses([0, 1, 2].map(|class| {
-            let of_class = || paced(of_classes[class].iter().copied());
-            let mut used: Vec<u32> = of_class().filter(|&set| is_untouched(set)).collect();
+            let class_sets = || checkpointed(by_class[class].iter().copied());
+            let mut used: Vec<u32> = class_sets().filter(|&set| is_untouched(set)).collect();
             if used.len() <= 5 {
-                used = of_class().filter(|&set| is_untouched(set) || telling_touched(set)).collect();
+                used = class_sets().filter(|&set| is_untouched(set) || telling_touched(set)).collect();
             }
             let count = used.len() as f64;
             let mut estimate = 0.0;
@@ -210,39 +216,40 @@ impl Model<'_> {
                     (sums.b, sums.n, sums.r)
                 };
                 let ratios: Vec<_> = used.iter().step_by(step).map(ratio).collect();
-                let found = variance_of_ratios(&ratios, deviations)
+                let measured = variance_of_ratios(&ratios, deviations)
                     / (1.0 / self.rows.runs[0] as f64 + 1.0 / self.rows.runs[1] as f64);
-                estimate = (PULL * found.min(prior) + count * found) / (PULL + count);
+                estimate = (PULL * measured.min(prior) + count * measured) / (PULL + count);
             }
             estimate.max(prior * (1.0 - count / shrink).max(0.0)).max(floor)
         }))
     }
 }
 
-/// True if noise between runs is measured, and not only estimated from the pair itself.
-pub(super) fn is_replicated(rows: &Rows) -> bool {
+/// Returns true if noise between runs is measured, instead of estimated from one pair.
+pub(super) fn is_replicated(rows: &StackRows) -> bool {
     rows.runs.iter().all(|&m| m > 1) || rows.learned > 1
 }
 
-/// Bonferroni's threshold over the functions' own costs and the calls, of those that have the events to exceed it: what
-/// can't be found is not tested (Tarone 1990).
-pub(super) fn threshold_of(rows: &Rows, sets: &Sets) -> f64 {
-    let tested = sets.sets.iter().filter(|s| matches!(s.key, Key::Own(_) | Key::Edge(..)));
-    // The most that a set can have: all of its events on one side, of which both were expected to have as much.
-    let of_event = deviance(0.0, 1.0, 1.0);
-    let most: Vec<f64> = tested.map(|s| (s.values[0] + s.values[1]) / s.event.max(1e-300) * of_event).collect();
-    let can = |limit: f64| most.iter().filter(|&&most| most > limit).count();
+/// Returns Bonferroni's threshold over the functions' own costs and the calls. It counts only sets with enough events
+/// to exceed it: a change that cannot be detected is not tested (Tarone 1990).
+pub(super) fn threshold_of(rows: &StackRows, sets: &Sets) -> f64 {
+    let tested = sets.sets.iter().filter(|s| matches!(s.key, SetKey::Own(_) | SetKey::Edge(..)));
+    // Maximum deviance of a set: all of its events on one side, although both sides should have the same number.
+    let max_deviance = deviance(0.0, 1.0, 1.0);
+    let max_deviances: Vec<f64> =
+        tested.map(|s| (s.values[0] + s.values[1]) / s.event.max(1e-300) * max_deviance).collect();
+    let n_reachable = |limit: f64| max_deviances.iter().filter(|&&max| max > limit).count();
     let measured = is_replicated(rows).then(|| measured(rows));
-    let of = |candidates: usize| threshold(candidates, measured);
-    // The fewest that are no fewer than can exceed the threshold of so many.
-    let (mut low, mut high) = (0, most.len());
+    let threshold_for = |candidates: usize| threshold(candidates, measured);
+    // Finds the smallest number of candidates that covers all sets that can exceed its threshold.
+    let (mut low, mut high) = (0, max_deviances.len());
     while low < high {
         let middle = (low + high) / 2;
-        if can(of(middle)) <= middle {
+        if n_reachable(threshold_for(middle)) <= middle {
             high = middle;
         } else {
             low = middle + 1;
         }
     }
-    of(low)
+    threshold_for(low)
 }

@@ -1,11 +1,12 @@
-//! What the collector's file exporter wrote is read as its messages one by one; and files made by hand.
+//! Tests that files of the collector's file exporter equal the sum of their messages, and tests with messages made by
+//! hand.
 
 #![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::super::tests::{bytes, dictionary, int, lines, message, one, packed, profile, resource, times};
+use super::super::tests::{bytes, dictionary, int, lines, message, packed, profile, resource, times, with_samples};
 use super::*;
 use crate::format::tree::rows;
 use crate::profile::{LoadOptions, Profile};
@@ -14,13 +15,13 @@ fn load(data: &[u8]) -> Result<Profile> {
     Profile::from_bytes("in", data, &LoadOptions::default())
 }
 
-/// Messages behind their lengths.
+/// Writes messages after their lengths.
 fn framed(messages: &[&[u8]]) -> Vec<u8> {
     let length = |message: &[u8]| u32::try_from(message.len()).unwrap().to_be_bytes();
     messages.iter().flat_map(|message| [&length(message), *message].concat()).collect()
 }
 
-/// What the samples of each stack and its labels add up to, by sample type.
+/// Returns the sum of the values for each sample type, and each stack with its labels.
 fn sums(profiles: &[Profile]) -> BTreeMap<(String, String), i64> {
     let mut sums = BTreeMap::new();
     for p in profiles {
@@ -36,7 +37,7 @@ fn sums(profiles: &[Profile]) -> BTreeMap<(String, String), i64> {
 }
 
 #[test]
-fn files_of_the_collector_are_the_sum_of_their_messages() {
+fn collector_files_are_the_sum_of_their_messages() {
     let inputs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/corpus/inputs");
     let open = |name: &str| Profile::open(inputs.join(format!("{name}.otlp.gz")), &LoadOptions::default()).unwrap();
     let messages = ["cpp-cpu.base", "go-labels-cpu.new", "go-heap.new"].map(open);
@@ -51,11 +52,14 @@ fn files_of_the_collector_are_the_sum_of_their_messages() {
 }
 
 #[test]
-fn messages_of_both_numberings_and_of_json_are_read_alike() {
-    let current = one(&[[int(1, 1), packed(2, &[1, 2]), packed(4, &[5])].concat(), [int(1, 2), times(3)].concat()]);
-    // Links tell the numbering: there is none.
-    let before =
-        one(&[[int(1, 1), packed(2, &[5]), packed(3, &[1, 2]), int(4, 0)].concat(), [int(1, 2), times(3)].concat()]);
+fn both_numberings_and_json_give_the_same_profile() {
+    let current =
+        with_samples(&[[int(1, 1), packed(2, &[1, 2]), packed(4, &[5])].concat(), [int(1, 2), times(3)].concat()]);
+    // The link decides the numbering: the dictionary does not have it.
+    let old = with_samples(&[
+        [int(1, 1), packed(2, &[5]), packed(3, &[1, 2]), int(4, 0)].concat(),
+        [int(1, 2), times(3)].concat(),
+    ]);
     let json = |samples: &str| {
         format!(
             r#"{{"resourceProfiles": [{{"scopeProfiles": [{{"profiles": [{{"sampleType": {{"typeStrindex": 1, "unitStrindex": 2}},
@@ -71,9 +75,9 @@ fn messages_of_both_numberings_and_of_json_are_read_alike() {
         )
     };
     let expected = ["leaf<main [5] thread=a depth=7count", "main [3]"];
-    for data in [&current, &before, json("samples").as_bytes(), json("sample").as_bytes()] {
+    for data in [&current, &old, json("samples").as_bytes(), json("sample").as_bytes()] {
         assert_eq!(lines(&load(data).unwrap()), expected);
-        for (several, n) in [(framed(&[data]), 1), (framed(&[&current, data, &before]), 3)] {
+        for (several, n) in [(framed(&[data]), 1), (framed(&[&current, data, &old]), 3)] {
             let p = load(&several).unwrap();
             assert_eq!(lines(&p), expected.repeat(n), "{n}");
             assert_eq!(p.total(0), Some(8 * n as i64));
@@ -85,7 +89,7 @@ fn messages_of_both_numberings_and_of_json_are_read_alike() {
 }
 
 #[test]
-fn attributes_of_json_are_those_of_protobuf() {
+fn json_attributes_match_protobuf_attributes() {
     let value = |value: &str| {
         let text = format!(
             r#"{{"resourceProfiles":[{{"resource":{{"attributes":[{{"key":"k","value":{{{value}}}}}]}},"scopeProfiles":[{{"profiles":
@@ -110,10 +114,10 @@ fn attributes_of_json_are_those_of_protobuf() {
         assert_eq!(value(json), Ok(format!(" [1]{label}")), "{json}");
     }
     for (json, words) in [
-        (r#""intValue":"1.5""#, "this is no whole number"),
+        (r#""intValue":"1.5""#, "expected a whole number"),
         (r#""bytesValue":"!""#, "not in base64"),
-        (r#""stringValueStrindex":2"#, "message 0: it refers to string 2, and there are 2"),
-        (r#""stringValue":2"#, "'2' stands where a string should be"),
+        (r#""stringValueStrindex":2"#, "message 0: it refers to string 2, but there are 2"),
+        (r#""stringValue":2"#, "expected a string, not '2'"),
     ] {
         let error = value(json).unwrap_err();
         assert!(error.contains(words), "{json}: {error}");
@@ -122,47 +126,53 @@ fn attributes_of_json_are_those_of_protobuf() {
 
 #[test]
 fn errors_name_the_message() {
-    let good = one(&[[int(1, 1), packed(4, &[5])].concat()]);
-    let bad = one(&[[int(1, 9), packed(4, &[5])].concat()]);
-    let no_value = one(&[int(1, 1)]);
+    let good = with_samples(&[[int(1, 1), packed(4, &[5])].concat()]);
+    let bad = with_samples(&[[int(1, 9), packed(4, &[5])].concat()]);
+    let no_value = with_samples(&[int(1, 1)]);
     let error = |data: &[u8]| load(data).unwrap_err().to_string();
-    let at = format!("(at byte {} of the inflated data)", 4 + good.len());
-    let said = error(&framed(&[&good, &bad]));
-    assert!(said.contains("message 1, profile 0, sample 0: it fits no numbering") && said.contains(&at), "{said}");
-    let said = error(&framed(&[&good, &no_value]));
-    assert!(said.contains("message 1, ") && said.contains("it has no values and no timestamps"), "{said}");
+    let place = format!("(at byte {} of the inflated data)", 4 + good.len());
+    let message = error(&framed(&[&good, &bad]));
+    assert!(
+        message.contains("message 1, profile 0, sample 0: it fits no numbering") && message.contains(&place),
+        "{message}"
+    );
+    let message = error(&framed(&[&good, &no_value]));
+    assert!(message.contains("message 1, ") && message.contains("it has no values and no timestamps"), "{message}");
     let named = LoadOptions::default().with_input_format("otlp").unwrap();
-    let said = Profile::from_bytes("in", &framed(&[&good, &bad]), &named).unwrap_err().to_string();
-    assert!(said.contains("message 1: it refers to stack 9, and there are 3") && said.contains(&at), "{said}");
+    let message = Profile::from_bytes("in", &framed(&[&good, &bad]), &named).unwrap_err().to_string();
+    assert!(
+        message.contains("message 1: it refers to stack 9, but there are 3") && message.contains(&place),
+        "{message}"
+    );
     let whole = framed(&[&good, &good]);
     for end in good.len() + 5..whole.len() {
-        let said = error(&whole[..end]);
-        assert!(said.contains("it was cut off"), "{end}: {said}");
+        let message = error(&whole[..end]);
+        assert!(message.contains("it was cut off"), "{end}: {message}");
     }
     let text = "{\"resourceProfiles\":[{\"scopeProfiles\":[{\"profiles\":[{\"samples\":[{\"stackIndex\":1}]}]}]}]}";
-    let said = error(text.as_bytes());
+    let message = error(text.as_bytes());
     assert!(
-        said.contains("message 0: it refers to stack 1, and there are 0")
-            && said.contains(&format!("(at byte {} of", text.find("1}").unwrap())),
-        "{said}"
+        message.contains("message 0: it refers to stack 1, but there are 0")
+            && message.contains(&format!("(at byte {} of", text.find("1}").unwrap())),
+        "{message}"
     );
     for end in 20..text.len() {
-        let said = error(&text.as_bytes()[..end]);
-        assert!(said.contains("it was cut off") || said.contains("stack 1, and there are 0"), "{end}: {said}");
+        let message = error(&text.as_bytes()[..end]);
+        assert!(message.contains("it was cut off") || message.contains("stack 1, but there are 0"), "{end}: {message}");
     }
-    // All messages together are no larger than one may be.
+    // The limit applies to all messages together.
     let options = LoadOptions { inflated_limit: 2 * whole.len() as u64, ..LoadOptions::default() };
     assert!(Profile::from_bytes("in", &whole, &options).is_ok());
     let packed = zstd::encode_all(&vec![b' '; 4 * whole.len()][..], 1).unwrap();
     let json = zstd::encode_all(text.as_bytes(), 1).unwrap();
-    let said = Profile::from_bytes("in", &framed(&[&json, &packed]), &options).unwrap_err();
-    assert!([ErrorKind::Malformed, ErrorKind::Limit].contains(&said.kind()), "{said}");
-    let said = Profile::from_bytes("in", &framed(&[&good, &packed]), &options).unwrap_err();
-    assert_eq!((said.kind(), said.record()), (ErrorKind::Limit, Some("message 1")), "{said}");
+    let message = Profile::from_bytes("in", &framed(&[&json, &packed]), &options).unwrap_err();
+    assert!([ErrorKind::Malformed, ErrorKind::Limit].contains(&message.kind()), "{message}");
+    let message = Profile::from_bytes("in", &framed(&[&good, &packed]), &options).unwrap_err();
+    assert_eq!((message.kind(), message.record()), (ErrorKind::Limit, Some("message 1")), "{message}");
 }
 
 #[test]
-fn one_message_is_as_it_was() {
+fn a_single_message_is_not_combined() {
     let whole = message(&[resource(&[], &[profile(1, 2, &[packed(4, &[5])])])], &dictionary());
     assert_eq!(combine(&whole, None, 1 << 20).unwrap(), None);
     assert_eq!(combine(&bytes(1, ""), None, 1 << 20).unwrap(), None);

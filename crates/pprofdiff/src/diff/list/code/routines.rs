@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{CodeListing, FunctionId, FunctionPair, OpenedBinary, file_name, plain, short};
+use super::{CodeFunction, CodeListing, FunctionPair, OpenedBinary, file_name, plain, short};
 use crate::Result;
 use crate::diff::alignment::align;
 use crate::diff::list::{Instruction, LineChange, Place, Routine};
@@ -13,7 +13,7 @@ use pprofdiff_profile::random::{HashMap, HashSet};
 
 impl CodeListing<'_> {
     /// Decodes a function's instructions, with their costs on one side.
-    fn decode(&self, (number, function): FunctionId, side: usize) -> Vec<Decoded> {
+    fn decode(&self, (number, function): CodeFunction, side: usize) -> Vec<Decoded> {
         let code = &self.codes[number as usize].code;
         let mut decoded: Vec<instructions::Instruction> = Vec::new();
         code.instructions(function, |instruction| decoded.push(instruction));
@@ -135,7 +135,7 @@ impl CodeListing<'_> {
                     Vec::new()
                 }
             };
-            let path = |f: FunctionId| self.codes[f.0 as usize].mapped.binary.path().display().to_string();
+            let path = |f: CodeFunction| self.codes[f.0 as usize].mapped.binary.path().display().to_string();
             let [base, new] = pair.map(|f| f.map(path));
             Routine {
                 name: pair[1].or(pair[0]).map(|f| self.name(f)).unwrap_or_default(),
@@ -157,8 +157,8 @@ impl CodeListing<'_> {
     pub(super) fn functions_of(
         &mut self,
         names: &HashSet<String>,
-    ) -> Result<HashMap<String, [BTreeSet<FunctionId>; 2]>> {
-        let mut functions_by_name: HashMap<String, [BTreeSet<FunctionId>; 2]> = HashMap::default();
+    ) -> Result<HashMap<String, [BTreeSet<CodeFunction>; 2]>> {
+        let mut functions_by_name: HashMap<String, [BTreeSet<CodeFunction>; 2]> = HashMap::default();
         for (number, OpenedBinary { mapped, code, .. }) in self.codes.iter().enumerate() {
             let number = number as u32;
             let addresses: Vec<(u64, u32)> = self.sampled(number, 0).collect();
@@ -188,7 +188,7 @@ impl CodeListing<'_> {
     }
 
     /// Decodes the instructions of a routine's functions on both sides. Returns `None` if they exceed the limit.
-    pub(super) fn decode_all(&mut self, functions: &[BTreeSet<FunctionId>; 2]) -> Option<[Vec<Decoded>; 2]> {
+    pub(super) fn decode_all(&mut self, functions: &[BTreeSet<CodeFunction>; 2]) -> Option<[Vec<Decoded>; 2]> {
         let mut sides = functions.clone();
         if self.is_two_sided() {
             for (side, side_functions) in functions.iter().enumerate() {

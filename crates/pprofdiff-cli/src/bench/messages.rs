@@ -1,19 +1,19 @@
-//! What bench says: how far it is, and what is decided.
+//! The messages of `bench`: progress and the verdict.
 
 use std::time::Duration;
 
 use pprofdiff::sequential::{ALARMS, Decision, FrameChange, MISSES, Pairs};
 
-use super::taking::Limits;
+use super::measure::Limits;
 
-/// Frames that are named of those that changed.
+/// The maximum number of changed frames in the verdict.
 const MAX_FRAMES: usize = 3;
 
 fn percent(part: f64) -> String {
     format!("{:+.1} %", 100.0 * part)
 }
 
-/// What is known by now, and how long it may take yet.
+/// Returns the progress message: the estimate so far, and the maximum remaining time.
 pub fn estimate(pairs: &Pairs, limits: &Limits, elapsed: Duration, longest: Duration) -> String {
     let runs = pairs.len();
     let mean = pairs.change().map_or_else(String::new, |change| format!(", {}", percent(change)));
@@ -24,17 +24,17 @@ pub fn estimate(pairs: &Pairs, limits: &Limits, elapsed: Duration, longest: Dura
     format!("{runs} + {runs} runs{mean}{range}; at most {:.0} s left", left.as_secs_f64().ceil())
 }
 
-fn of_frame(frame: &FrameChange) -> String {
-    let own = if frame.is_cum { "with what it calls" } else { "itself" };
+fn frame_line(frame: &FrameChange) -> String {
+    let scope = if frame.is_cum { "with callees" } else { "itself" };
     let growth = match frame.growth {
         growth if growth.is_infinite() => "is new".to_owned(),
         growth if growth <= -1.0 => "is gone".to_owned(),
         growth => percent(growth),
     };
-    format!("{} {own} {growth}, {} of the total", frame.name, percent(frame.of_total))
+    format!("{} {scope} {growth}, {} of the total", frame.name, percent(frame.of_total))
 }
 
-/// What is decided, of the total and of frames.
+/// Returns the verdict about the total and about frames.
 pub fn verdict(pairs: &Pairs, effect: f64) -> Vec<String> {
     let runs = format!("({0} + {0} runs)", pairs.len());
     let change = pairs.change().map_or_else(String::new, percent);
@@ -58,6 +58,6 @@ pub fn verdict(pairs: &Pairs, effect: f64) -> Vec<String> {
         }
         Decision::Open => lines.push(format!("undecided: {change}{} {runs}", between(MISSES))),
     }
-    lines.extend(pairs.changed_frames().iter().take(MAX_FRAMES).map(|frame| format!("changed: {}", of_frame(frame))));
+    lines.extend(pairs.changed_frames().iter().take(MAX_FRAMES).map(|frame| format!("changed: {}", frame_line(frame))));
     lines
 }

@@ -1,4 +1,4 @@
-//! The runs themselves, in turns, and when there are enough.
+//! Measures the runs in alternation and decides when there are enough.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -6,43 +6,43 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use pprofdiff::recording::{RUNS_FILE, RecordedRun, Recording, SIDES};
 use pprofdiff::sequential::{Pairs, RunCost};
-use pprofdiff::{Diff, Profile, Sort, Source, Work};
+use pprofdiff::{Cancellation, Diff, Profile, Sort, Source};
 use pprofdiff_report::View;
 
-use super::adapters::{self, Adapter, Plan};
-use super::process::{Ended, Job, OutputKind, Runner};
+use super::adapters::{self, Adapter, RunPlan};
+use super::failure_line::telling_line;
+use super::process::{CommandJob, Ended, OutputKind, Runner};
 use super::sides::Checkout;
-use super::telling::telling_line;
-use super::{folder, kept, machine, words};
+use super::{folder, machine, messages, saved_inputs};
 use crate::args::QueryArgs;
 use crate::input::Inputs;
 use crate::{Failure, Result, error_line, say};
 
-/// So many pairs may fail; more is no accident.
+/// Give up after this many failed pairs.
 const MAX_FAILED: usize = 3;
 
-/// When to end if nothing is decided.
+/// The limits that end a benchmark without a decision.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Pairs of runs.
+    /// The maximum number of pairs of runs.
     pub runs: usize,
     /// The maximum time. When it is over, the current build or run is stopped.
     pub time: Option<Duration>,
 }
 
-/// A side: where it is, and what is run there.
-struct Side<'a> {
+/// A side: its checkout, its command and the files that its profiles name.
+struct BenchSide<'a> {
     checkout: &'a Checkout,
-    /// Variables before the command's first word.
+    /// Variables that the command line sets before the command.
     variables: Vec<(String, String)>,
     words: Vec<String>,
     adapter: &'static Adapter,
-    /// The files that its profiles name: sources, and binaries.
+    /// The sources and the binaries that its profiles name.
     named: [Vec<String>; 2],
 }
 
 pub struct Bench<'a> {
-    work: &'a Work,
+    work: &'a Cancellation,
     runner: Runner<'a>,
     limits: Limits,
     inputs: &'a Inputs,
@@ -50,7 +50,7 @@ pub struct Bench<'a> {
     dir: &'a Path,
     build: String,
     seed: u64,
-    sides: [Side<'a>; 2],
+    sides: [BenchSide<'a>; 2],
 }
 
 impl<'a> Bench<'a> {
@@ -69,15 +69,15 @@ impl<'a> Bench<'a> {
                 return Err(Failure::Message("no command is given, only variables".to_owned()));
             }
             let adapter = adapters::find(&words);
-            Ok(Side { checkout: &checkouts[i], variables, words, adapter, named: Default::default() })
+            Ok(BenchSide { checkout: &checkouts[i], variables, words, adapter, named: Default::default() })
         };
         let (build, seed) = (recording.build.clone(), recording.seed);
         let sides = [side(0)?, side(1)?];
         Ok(Bench { work: runner.work, runner, limits, inputs, query, dir, build, seed, sides })
     }
 
-    /// Takes runs until `is_enough`, or there are as many as the limits allow, or the work is stopped: what is measured by
-    /// then counts.
+    /// Measures pairs until `is_enough` returns true, a limit is reached, or the work is stopped. All pairs measured so
+    /// far count.
     pub fn take(&mut self, recording: &mut Recording, is_enough: &dyn Fn(&Pairs) -> bool) -> Result<Pairs> {
         let mut pairs = Pairs::new(recording.effect);
         match self.take_all(recording, &mut pairs, is_enough) {
@@ -94,7 +94,7 @@ impl<'a> Bench<'a> {
         is_enough: &dyn Fn(&Pairs) -> bool,
     ) -> Result<()> {
         let limits = self.limits;
-        // `runs.toml` marks the folder as ours.
+        // Marks the folder as a folder of `bench`.
         self.write(recording)?;
         for side in 0..2 {
             self.build_side(side)?;
@@ -113,7 +113,7 @@ impl<'a> Bench<'a> {
             if is_short && !pairs.is_empty() {
                 break;
             }
-            let (at, runs_before) = (Instant::now(), recording.runs.len());
+            let (started, runs_before) = (Instant::now(), recording.runs.len());
             match self.take_pair(recording, pair) {
                 Ok([base, new]) => pairs.push(&base, &new),
                 Err(Failure::Message(message)) => {
@@ -135,10 +135,10 @@ impl<'a> Bench<'a> {
                     return Err(e);
                 }
             }
-            longest = longest.max(at.elapsed());
+            longest = longest.max(started.elapsed());
             machine::mark_disturbed(&mut recording.runs);
             self.write(recording)?;
-            say(&words::estimate(pairs, &limits, self.runner.elapsed(), longest));
+            say(&messages::estimate(pairs, &limits, self.runner.elapsed(), longest));
             pair += 1;
         }
         match last_failure {
@@ -155,7 +155,7 @@ impl<'a> Bench<'a> {
         self.write(recording)
     }
 
-    /// Adds the pairs that were measured before; the number of the next one.
+    /// Adds the pairs of earlier runs. Returns the number of the next pair.
     fn read_earlier(&mut self, recording: &Recording, pairs: &mut Pairs) -> Result<u64> {
         let next = recording.runs.iter().map(|run| run.pair).max().unwrap_or(0) + 1;
         for pair in 1..next {
@@ -175,20 +175,22 @@ impl<'a> Bench<'a> {
         Ok(next)
     }
 
-    /// The first run of each side finds files that no cache has, and how much can be done in a run.
+    /// Runs each side once without measuring. This fills the file cache and determines how many operations fit into a
+    /// run.
     fn warm_up(&mut self, recording: &mut Recording) -> Result<()> {
         for (side, name) in SIDES.iter().enumerate() {
             let dir = folder::create(self.dir, &format!("{name}-first"))?;
             let ended = self.run_once(recording.fixed_operations, side, &dir)?.2;
             let fixed = (self.sides[side].adapter.fixed)(&self.sides[side].words, &ended);
             recording.fixed_operations = recording.fixed_operations.or(fixed);
-            // It is safe to remove: `folder::create` made it for this run.
+            // Removing it is safe, because `folder::create` created it for this run.
             let _ = std::fs::remove_dir_all(&dir);
         }
         Ok(())
     }
 
-    /// A run of each side; every second pair in the other order, so that what drifts is on no one's side.
+    /// Runs each side once. Every second pair runs in reverse order, so that drift over time affects both sides
+    /// equally.
     fn take_pair(&mut self, recording: &mut Recording, pair: u64) -> Result<[RunCost; 2]> {
         let is_turned = (pair + self.seed).is_multiple_of(2);
         let mut costs = [RunCost::default(), RunCost::default()];
@@ -211,7 +213,7 @@ impl<'a> Bench<'a> {
         let command = [shell[0], shell[1], &self.build].map(str::to_owned);
         let dir = &self.sides[side].checkout.dir;
         let kind = OutputKind::Log;
-        let job = Job { command: &command, dir, variables: &[], output: &output, kind, patience: None };
+        let job = CommandJob { command: &command, dir, variables: &[], output: &output, kind, patience: None };
         let ended = self.runner.run(&job).map_err(|e| match e {
             Failure::Message(message) => Failure::Message(format!("the build of the {} side: {message}", SIDES[side])),
             other => other,
@@ -222,7 +224,7 @@ impl<'a> Bench<'a> {
         }
         let (line, file) = (telling_line(&output), output.display());
         Err(Failure::Message(format!(
-            "the build of the {} side failed ({status}): {line}; all of it is in {file}",
+            "the build of the {} side failed ({status}): {line}; the full output is in {file}",
             SIDES[side]
         )))
     }
@@ -233,14 +235,21 @@ impl<'a> Bench<'a> {
         let name = SIDES[side];
         let binary = Recording::binaries(self.dir)[side].join("bench.bin");
         std::fs::create_dir_all(binary.parent().unwrap_or(dir)).map_err(wrong)?;
-        let this = &self.sides[side];
-        let plan = Plan { command: &this.words, dir, binary: &binary, operations };
-        let (command, output) = ((this.adapter.command)(&plan), dir.join("output.txt"));
-        let mut variables = this.variables.clone();
+        let side_state = &self.sides[side];
+        let plan = RunPlan { command: &side_state.words, dir, binary: &binary, operations };
+        let (command, output) = ((side_state.adapter.command)(&plan), dir.join("output.txt"));
+        let mut variables = side_state.variables.clone();
         variables.push(("PPROFDIFF_PROFILE".to_owned(), dir.join("profile").display().to_string()));
         variables.push(("PPROFDIFF_SIDE".to_owned(), name.to_owned()));
-        let (run_dir, kind) = (&this.checkout.dir, OutputKind::Log);
-        let job = Job { command: &command, dir: run_dir, variables: &variables, output: &output, kind, patience: None };
+        let (run_dir, kind) = (&side_state.checkout.dir, OutputKind::Log);
+        let job = CommandJob {
+            command: &command,
+            dir: run_dir,
+            variables: &variables,
+            output: &output,
+            kind,
+            patience: None,
+        };
         let began = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         let watch = machine::Watch::begin();
         let ended = self.runner.run(&job).map_err(|e| match e {
@@ -251,39 +260,42 @@ impl<'a> Bench<'a> {
         let machine = watch.end();
         if !status.success() {
             let line = telling_line(&output);
-            let advice = (this.adapter.advice)(&line).map_or_else(String::new, |advice| format!(" ({advice})"));
-            let (of, file) = (this.adapter.name, output.display());
+            let advice = (side_state.adapter.advice)(&line).map_or_else(String::new, |advice| format!(" ({advice})"));
+            let (adapter_name, file) = (side_state.adapter.name, output.display());
             return Err(Failure::Message(format!(
-                "{of} failed on the {name} side ({status}): {line}{advice}; all of it is in {file}"
+                "{adapter_name} failed on the {name} side ({status}): {line}{advice}; the full output is in {file}"
             )));
         }
-        let taken = (this.adapter.taken)(&plan, &ended, &self.runner)?;
-        let commit = this.checkout.commit.clone();
+        let taken = (side_state.adapter.taken)(&plan, &ended, &self.runner)?;
+        let commit = side_state.checkout.commit.clone();
         let cost = self.cost(side, &taken.profiles, taken.operations)?;
-        let below = |file: &PathBuf| file.strip_prefix(self.dir).unwrap_or(file).display().to_string();
+        let relative = |file: &PathBuf| file.strip_prefix(self.dir).unwrap_or(file).display().to_string();
         let mut run = RecordedRun::default();
         (run.side, run.commit) = (name.to_owned(), commit);
-        run.profiles = taken.profiles.iter().map(below).collect();
+        run.profiles = taken.profiles.iter().map(relative).collect();
         (run.total, run.operations) = (cost.total, taken.operations);
         (run.began, run.seconds, run.machine) = (began, seconds, machine);
         Ok((run, cost, ended))
     }
 
-    /// What a run cost by operation, of the first of its profiles; remembers the files that this names.
+    /// Returns the cost per operation in the first profile of a run, and records the files that the profiles name.
     fn cost(&mut self, side: usize, profiles: &[PathBuf], operations: Option<f64>) -> Result<RunCost> {
         let Some(file) = profiles.first() else { return Err(Failure::Message("no profile was written".to_owned())) };
         let profile: Arc<Profile> =
             Source::Path(file.clone()).load(&self.inputs.options).map_err(|e| Failure::Message(error_line(&e)))?;
         let files = profile.functions().file.iter().map(|&id| profile.text(id)).collect();
-        for (known, more) in self.sides[side].named.iter_mut().zip([files, profile.mapping_files()]) {
-            known.extend(more);
-            known.sort();
-            known.dedup();
+        for (named, more) in self.sides[side].named.iter_mut().zip([files, profile.mapping_files()]) {
+            named.extend(more);
+            named.sort();
+            named.dedup();
         }
         let top = Diff::of_profile(&profile)?.measure(&self.query.request(View::default()).query)?.top(Sort::Flat);
         let total = top.summary.total.new;
         if total <= 0 {
-            return Err(Failure::Message(format!("{}: nothing was measured; let it run longer", file.display())));
+            return Err(Failure::Message(format!(
+                "{}: nothing was measured; let the benchmark run longer",
+                file.display()
+            )));
         }
         let by_operation = |value: i64| value as f64 / operations.unwrap_or(1.0);
         let mut cost = RunCost::of_total(by_operation(total));
@@ -293,20 +305,20 @@ impl<'a> Bench<'a> {
         Ok(cost)
     }
 
-    /// What both sides run on.
+    /// Returns the versions of compilers and runtimes on both sides.
     fn versions(&self) -> Result<Vec<(String, String, String)>> {
         let [base, new] = [0, 1].map(|side| {
-            let Side { checkout, variables, words, .. } = &self.sides[side];
+            let BenchSide { checkout, variables, words, .. } = &self.sides[side];
             machine::versions(&checkout.dir, variables, words, &self.build, &self.runner)
         });
         Ok(machine::beside(base?, new?))
     }
 
-    /// Keeps sources and binaries of both sides, so that they can be listed when the worktrees are gone.
+    /// Saves the sources and binaries of both sides, so that listings still work after the worktrees are removed.
     pub fn keep(&self) {
         for (i, side) in self.sides.iter().enumerate() {
-            if let Err(e) = kept::keep(self.dir, i, side.checkout, &side.named) {
-                say(&format!("the {} side's sources are not kept: {e}", SIDES[i]));
+            if let Err(e) = saved_inputs::keep(self.dir, i, side.checkout, &side.named) {
+                say(&format!("can't save the {} side's sources: {e}", SIDES[i]));
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Recordings that perf makes here, and one that it made, against what `perf script` says of them.
+//! Tests that compare our reader with `perf script`, for recordings of the corpus and for recordings made by the test.
 
 #![allow(clippy::unwrap_used)]
 
@@ -32,7 +32,7 @@ int main(int n, char **words) {
 }
 ";
 
-/// A folder of its own, which is removed at the end.
+/// A temporary folder, which is removed at the end.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -46,7 +46,7 @@ impl Folder {
         Command::new("sh").args(["-c", words]).current_dir(&self.0).output().unwrap()
     }
 
-    /// A program, and what perf recorded of it; false where the kernel does not let it.
+    /// Builds a program and records it with perf. Returns false if perf is missing or the kernel does not allow it.
     fn record(&self, options: &str, file: &str) -> bool {
         std::fs::write(self.0.join("press.c"), PROGRAM).unwrap();
         let built = self.run("cc -g -O1 -fno-omit-frame-pointer -fno-optimize-sibling-calls -o press press.c");
@@ -78,44 +78,44 @@ impl Drop for Folder {
     }
 }
 
-/// Sums by event, labels and frames from the leaf.
-type Sums = BTreeMap<String, i64>;
+/// Sums of values by event, labels and frames from the leaf.
+type PerfSums = BTreeMap<String, i64>;
 
-/// What `perf script` printed: `frame` makes of an address, whether it is one to return to, and of the rest of the line what
-/// is compared.
-fn printed(text: &str, frame: impl Fn(u64, bool, &str) -> String) -> Sums {
-    let mut sums = Sums::new();
-    // After a frame on its own line there is no blank one.
+/// Parses the output of `perf script`. `frame` formats a frame from its address, whether this is a return address, and
+/// the rest of the line.
+fn printed(text: &str, frame: impl Fn(u64, bool, &str) -> String) -> PerfSums {
+    let mut sums = PerfSums::new();
+    // A text with frames on the lines of their samples does not contain blank lines.
     let end = if text.contains("\n\n") { "\n\n" } else { "\n" };
     for sample in text.split(end).filter(|sample| !sample.trim().is_empty()) {
         let mut lines = sample.lines();
         let mut words: Vec<&str> = lines.next().unwrap().split_whitespace().collect();
-        // In brackets, where it was recorded.
+        // The CPU is in brackets.
         let cpu = words.get(2).and_then(|word| word.strip_prefix('[')?.strip_suffix(']')?.parse::<u32>().ok());
         words.retain(|word| !word.starts_with('['));
-        let &[comm, ids, _, period, event, ref own @ ..] = &words[..] else { panic!("{sample}") };
+        let &[comm, ids, _, period, event, ref frame_words @ ..] = &words[..] else { panic!("{sample}") };
         let (pid, tid) = ids.split_once('/').unwrap();
         let mut key = format!("{} comm={comm} pid={pid} tid={tid}", event.trim_end_matches(':'));
         key += &cpu.map_or(String::new(), |cpu| format!(" cpu={cpu}"));
-        // Without stacks the frame is on the sample's own line.
-        let own = (!own.is_empty()).then(|| own.join(" "));
-        let mut before = None;
-        for line in own.as_deref().into_iter().chain(lines) {
+        // Without stacks, the frame is on the line of its sample.
+        let header_frame = (!frame_words.is_empty()).then(|| frame_words.join(" "));
+        let mut previous = None;
+        for line in header_frame.as_deref().into_iter().chain(lines) {
             let (address, rest) = line.trim().split_once(' ').unwrap();
             let address = u64::from_str_radix(address, 16).unwrap();
-            // The kernel's addresses are above all others; where it was entered nothing is returned to.
-            let is_return = before.is_some_and(|before: u64| before >> 63 == address >> 63);
+            // The kernel's addresses are above all others. The address where it was entered is not a return address.
+            let is_return = previous.is_some_and(|previous: u64| previous >> 63 == address >> 63);
             key += &format!(" | {}", frame(address, is_return, rest));
-            before = Some(address);
+            previous = Some(address);
         }
         *sums.entry(key).or_default() += period.parse::<i64>().unwrap();
     }
     sums
 }
 
-/// The same of a profile: `frame` is asked of a location.
-fn read(p: &Profile, frame: impl Fn(&Profile, u32) -> String) -> Sums {
-    let mut sums = Sums::new();
+/// Returns the same sums of a profile. `frame` formats a location.
+fn read(p: &Profile, frame: impl Fn(&Profile, u32) -> String) -> PerfSums {
+    let mut sums = PerfSums::new();
     for sample in p.samples() {
         let mut labels = String::new();
         for label in sample.labels() {
@@ -137,7 +137,7 @@ fn is_nothing(rest: &str) -> bool {
     rest.contains("([unknown])")
 }
 
-/// A location as its place and file, as perf prints them: of the kernel its address, of others where it is in the file.
+/// Formats a location as perf does: the address of a kernel location, or the offset in the file, and the file.
 fn place(p: &Profile, location: u32, mask: u64) -> String {
     let mapping = match p.locations().mapping[location as usize] {
         NONE => return "nothing".to_owned(),
@@ -145,15 +145,15 @@ fn place(p: &Profile, location: u32, mask: u64) -> String {
     };
     let (file, address) = (p.text(mapping.file), p.locations().address[location as usize]);
     let is_kernel = file.starts_with("[kernel.");
-    let place = if is_kernel { address } else { address - mapping.start + mapping.offset };
-    format!("{:x} ({file})", place & mask)
+    let offset = if is_kernel { address } else { address - mapping.start + mapping.offset };
+    format!("{:x} ({file})", offset & mask)
 }
 
 fn printed_place(address: u64, is_return: bool, rest: &str, mask: u64) -> String {
     if is_nothing(rest) {
         return "nothing".to_owned();
     }
-    // Of what came through a pipe perf prints names that nobody asked for.
+    // For a piped recording, perf also prints symbols that were not requested.
     let file = rest.rsplit_once(' ').map_or(rest, |(_, file)| file);
     format!("{:x} {file}", (address - u64::from(is_return)) & mask)
 }
@@ -163,9 +163,9 @@ fn open(path: &Path) -> Profile {
 }
 
 #[test]
-fn a_recording_is_what_perf_script_says() {
+fn recordings_match_perf_script() {
     let folder = Folder::new("script");
-    for (options, what) in [
+    for (options, case) in [
         ("-e cpu-clock,task-clock,page-faults -F 2000 -g -o it.data", "three events"),
         ("-e cpu-clock -c 1000000 -o it.data", "a fixed period without stacks"),
         ("-e cpu-clock:u,page-faults:u -F 2000 -g -z -o it.data", "packed"),
@@ -176,41 +176,42 @@ fn a_recording_is_what_perf_script_says() {
         if !folder.record(options, "it.data") {
             return;
         }
-        // Our reader of the text finds the same events, and as much of each.
+        // Our reader of the text finds the same events with the same totals.
         let text = folder.run("perf script -i it.data -F +pid").stdout;
         let [data, text] =
             [open(&folder.0.join("it.data")), Profile::from_bytes("text", &text, &LoadOptions::default()).unwrap()];
         let totals = |p: &Profile| {
-            let types = p.sample_types().into_iter().enumerate().map(|(i, of)| (of, p.total(i)));
+            let types = p.sample_types().into_iter().enumerate().map(|(i, event)| (event, p.total(i)));
             types.collect::<BTreeMap<_, _>>()
         };
-        assert_eq!(totals(&data), totals(&text), "{what}");
+        assert_eq!(totals(&data), totals(&text), "{case}");
         let script = folder.script("it.data", if options.contains("cpu ") { "cpu,dso" } else { "dso" });
-        // Without stacks perf prints addresses of processes: what is in a page is the same.
+        // Without stacks, perf prints addresses of the process. Only the offset in the page is comparable.
         let mask = if script.contains("\n\n") { u64::MAX } else { 0xfff };
-        let found = read(&data, |p, location| place(p, location, mask));
+        let actual = read(&data, |p, location| place(p, location, mask));
         let expected = printed(&script, |address, is_return, rest| printed_place(address, is_return, rest, mask));
-        assert!(expected.len() > 3, "{what}: {}", expected.len());
-        assert_eq!(found, expected, "{what}");
+        assert!(expected.len() > 3, "{case}: {}", expected.len());
+        assert_eq!(actual, expected, "{case}");
         std::fs::remove_file(folder.0.join("it.data")).unwrap();
     }
 }
 
 #[test]
-fn recordings_of_the_corpus_are_what_perf_script_said() {
+fn recordings_of_the_corpus_match_perf_script() {
     let inputs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/corpus/inputs");
     for side in ["base", "new"] {
         let mut script = String::new();
         let packed = std::fs::File::open(inputs.join(format!("clocks.{side}.perf.script.txt.gz"))).unwrap();
         flate2::read::GzDecoder::new(packed).read_to_string(&mut script).unwrap();
-        let found = read(&open(&inputs.join(format!("clocks.{side}.perf.data.gz"))), |p, l| place(p, l, u64::MAX));
+        let actual = read(&open(&inputs.join(format!("clocks.{side}.perf.data.gz"))), |p, l| place(p, l, u64::MAX));
         let expected = printed(&script, |address, is_return, rest| printed_place(address, is_return, rest, u64::MAX));
         assert!(expected.len() > 20, "{}", expected.len());
-        assert_eq!(found, expected, "{side}");
+        assert_eq!(actual, expected, "{side}");
     }
 }
 
-/// What samply makes of a recording has the clock's samples where it has them: addresses of files, and names of the kernel's.
+/// samply's conversion of a recording has the same clock samples, with offsets in files and with names for kernel
+/// frames.
 #[test]
 fn samply_reads_the_same_samples() {
     let inputs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/corpus/inputs");
@@ -222,8 +223,8 @@ fn samply_reads_the_same_samples() {
             place => place,
         };
         let is_samples = |line: &str| !line.starts_with("page-faults") && !line.starts_with("cpu ");
-        // Threads are told apart by the number of the program that they are of. To samply, where the kernel interrupted a
-        // program is an address to return to as well.
+        // Threads are identified by the process id. samply also treats the address where the kernel interrupted a
+        // program as a return address.
         let key = |line: &str, interrupted: u64| {
             let (labels, frames) = line.split_once(" | ").unwrap_or((line, ""));
             let mut key = labels.split_once(" tid=").unwrap().1.split([' ', '.']).next().unwrap().to_owned();
@@ -239,7 +240,7 @@ fn samply_reads_the_same_samples() {
             key
         };
         let sums = |p: &Profile, period: i64, interrupted: u64| {
-            let mut sums = Sums::new();
+            let mut sums = PerfSums::new();
             for (line, value) in read(p, in_file).iter().filter(|(line, _)| is_samples(line)) {
                 assert_eq!(value % period, 0, "{line}");
                 *sums.entry(key(line, interrupted)).or_default() += value / period;
@@ -254,14 +255,15 @@ fn samply_reads_the_same_samples() {
     }
 }
 
-/// Up to the first sample of the clock, and from it on, is what `perf script` prints before that line and behind it.
+/// A window up to the first sample of the clock, or from it, matches the output of `perf script` before or after this
+/// line.
 #[test]
-fn a_part_ends_with_the_first_sample_of_an_event() {
+fn a_window_ends_at_the_first_sample_of_an_event() {
     let inputs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/corpus/inputs");
     let mut script = String::new();
     let packed = std::fs::File::open(inputs.join("clocks.base.perf.script.txt.gz")).unwrap();
     flate2::read::GzDecoder::new(packed).read_to_string(&mut script).unwrap();
-    // Where the sample before it has ended.
+    // The end of the sample before the event.
     let (before, after) = script.split_at(script[..script.find(" cpu-clock:").unwrap()].rfind("\n\n").unwrap() + 2);
     for (window, printed_part) in [("..cpu-clock", before), ("cpu-clock..", after)] {
         let options = LoadOptions::default().with_time(window.parse().unwrap());
@@ -272,7 +274,7 @@ fn a_part_ends_with_the_first_sample_of_an_event() {
         assert_eq!(read(&p, |p, l| place(p, l, u64::MAX)), expected, "{window}");
         let text = Profile::from_bytes("text", script.as_bytes(), &options).unwrap();
         let totals = |p: &Profile| {
-            let types = p.sample_types().into_iter().enumerate().map(|(i, of)| (of, p.total(i)));
+            let types = p.sample_types().into_iter().enumerate().map(|(i, event)| (event, p.total(i)));
             types.collect::<BTreeMap<_, _>>()
         };
         assert_eq!(totals(&text), totals(&p), "{window}");
@@ -282,29 +284,30 @@ fn a_part_ends_with_the_first_sample_of_an_event() {
     assert_eq!(error.detail(), "it has no event \"instructions\", but these: cpu-clock, page-faults");
 }
 
-/// Functions of the program and of the kernel have the names that perf has for them; of others the file is compared.
+/// Functions of the program and of the kernel get the names that perf prints. For other files, only the file is
+/// compared.
 #[test]
-fn binaries_name_what_perf_names() {
+fn binaries_give_the_names_that_perf_prints() {
     let folder = Folder::new("names");
     if !folder.record("-e cpu-clock,page-faults -F 2000 -g -o it.data", "it.data") {
         return;
     }
     let kernel = folder.0.join("kernel");
     std::fs::write(&kernel, std::fs::read("/proc/kallsyms").unwrap()).unwrap();
-    // Whoever is not root does not see its addresses.
+    // Only root can see the kernel's addresses.
     let is_seen = Binary::open(&kernel).is_ok();
     let kernel = Some(kernel).filter(|_| is_seen);
     let binaries = Binaries::new(Vec::new(), [folder.0.join("press")].into_iter().chain(kernel).collect());
     let options = LoadOptions::default().with_binaries(binaries).with_time("0..1h".parse().unwrap());
     let p = Profile::open(folder.0.join("it.data"), &options).unwrap();
-    // Naming makes another profile of it.
+    // Naming functions builds a new profile, which must keep the time window.
     assert_eq!(p.window(), options.time.as_ref());
-    let found = read(&p, |p, location| {
+    let actual = read(&p, |p, location| {
         let lines = p.locations().lines(location);
         let name = |line: u32| p.text(p.functions().name[p.locations().line_function[line as usize] as usize]);
         let names: Vec<String> = lines.map(name).collect();
         match place(p, location, 0).split_once(' ') {
-            // Others are named too, where the profile says that they lie.
+            // Other files are also named if they exist at their recorded path.
             Some((_, file)) if !(file.ends_with("/press)") || is_seen && file == KERNEL) => file.to_owned(),
             _ => names.join(" inlined in "),
         }
@@ -315,14 +318,14 @@ fn binaries_name_what_perf_names() {
         (_, file) => file.to_owned(),
     });
     assert!(expected.keys().any(|key| key.contains("| work | main |")), "{expected:?}");
-    assert_eq!(found, expected);
+    assert_eq!(actual, expected);
     let program = &p.mappings()[0];
     assert!(p.text(program.file).ends_with("/press") && p.text(program.build_id).len() == 40);
 }
 
-/// What can't be read is said, and what is said works.
+/// Recordings that need perf are refused, and the command in the advice works.
 #[test]
-fn stacks_that_perf_must_make_are_refused_with_the_command_that_does() {
+fn recordings_with_dwarf_stacks_are_refused_with_a_working_command() {
     let folder = Folder::new("dwarf");
     if !folder.record("-e cpu-clock --call-graph dwarf,1024 -F 500 -o it.data", "it.data") {
         return;

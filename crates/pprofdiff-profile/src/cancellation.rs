@@ -1,7 +1,7 @@
 //! Cancellation and progress of long calls.
 //!
-//! [`Work::run`] makes a [`Work`] handle current for its thread, and for every job that `parallel.rs` starts for it.
-//! The engine's loops call [`poll`] at regular intervals. After [`Work::stop`], the next poll unwinds to [`Work::run`],
+//! [`Cancellation::run`] makes a [`Cancellation`] handle current for its thread, and for every job that `parallel.rs` starts for it.
+//! The engine's loops call [`checkpoint`] at regular intervals. After [`Cancellation::stop`], the next poll unwinds to [`Cancellation::run`],
 //! which returns an error of the kind [`ErrorKind::Interrupted`].
 //!
 //! Cancellation unwinds the stack, as rust-analyzer does for its queries, instead of returning an error through every
@@ -30,40 +30,40 @@ const BYTES_PER_POLL: usize = 256 << 10;
 
 /// A handle for a call that is running or about to run. Clones refer to the same call.
 #[derive(Debug, Clone)]
-pub struct Work(Arc<WorkState>);
+pub struct Cancellation(Arc<CancellationState>);
 
 #[derive(Debug)]
-struct WorkState {
+struct CancellationState {
     is_stopped: AtomicBool,
     polls: AtomicU64,
     /// The number of polls after which the work stops by itself. Only tests set it.
-    last_poll: AtomicU64,
+    last_checkpoint: AtomicU64,
     phase: Mutex<Option<&'static str>>,
     /// The work during which this work was created. It stops together with that work.
-    outer: Option<Work>,
+    outer: Option<Cancellation>,
 }
 
 thread_local! {
-    static CURRENT: RefCell<Option<Work>> = const { RefCell::new(None) };
+    static CURRENT: RefCell<Option<Cancellation>> = const { RefCell::new(None) };
 }
 
 /// The unwinding payload, sent from a poll to the handle whose work was stopped.
-struct Stopped(Work);
+struct Stopped(Cancellation);
 
-impl Default for Work {
-    fn default() -> Work {
-        Work::new()
+impl Default for Cancellation {
+    fn default() -> Cancellation {
+        Cancellation::new()
     }
 }
 
-impl Work {
+impl Cancellation {
     /// Creates a handle for work that has not begun. If it is created while other work runs, it stops together with
     /// that work.
-    pub fn new() -> Work {
-        Work(Arc::new(WorkState {
+    pub fn new() -> Cancellation {
+        Cancellation(Arc::new(CancellationState {
             is_stopped: AtomicBool::new(false),
             polls: AtomicU64::new(0),
-            last_poll: AtomicU64::new(u64::MAX),
+            last_checkpoint: AtomicU64::new(u64::MAX),
             phase: Mutex::new(None),
             outer: current(),
         }))
@@ -76,7 +76,7 @@ impl Work {
 
     /// Returns true if this work was stopped, or if the work around it was stopped.
     pub fn is_stopped(&self) -> bool {
-        self.0.is_stopped.load(Relaxed) || self.0.outer.as_ref().is_some_and(Work::is_stopped)
+        self.0.is_stopped.load(Relaxed) || self.0.outer.as_ref().is_some_and(Cancellation::is_stopped)
     }
 
     /// Returns the current phase in one word, such as `explaining`; `None` before the first phase.
@@ -107,12 +107,12 @@ impl Work {
 
     /// Stops the work at the given poll, counted from 0. Tests use it to stop work without a clock.
     #[doc(hidden)]
-    pub fn stop_at_poll(&self, poll: u64) {
-        self.0.last_poll.store(poll, Relaxed);
+    pub fn stop_at_checkpoint(&self, checkpoint: u64) {
+        self.0.last_checkpoint.store(checkpoint, Relaxed);
     }
 
-    fn poll(&self) {
-        if self.0.polls.fetch_add(1, Relaxed) >= self.0.last_poll.load(Relaxed) {
+    fn checkpoint(&self) {
+        if self.0.polls.fetch_add(1, Relaxed) >= self.0.last_checkpoint.load(Relaxed) {
             self.stop();
         }
         self.end_if_stopped();
@@ -131,14 +131,14 @@ fn interrupted() -> Error {
 }
 
 /// Returns this thread's current work.
-pub(crate) fn current() -> Option<Work> {
+pub(crate) fn current() -> Option<Cancellation> {
     CURRENT.try_with(|current| current.borrow().clone()).ok().flatten()
 }
 
 /// Runs `run` with `work` as the current work, then restores the previous one. A rayon thread that waits in `join` may
 /// execute a job of other work.
-fn enter<T>(work: Option<&Work>, run: impl FnOnce() -> T) -> T {
-    struct Restore(Option<Work>);
+fn enter<T>(work: Option<&Cancellation>, run: impl FnOnce() -> T) -> T {
+    struct Restore(Option<Cancellation>);
     impl Drop for Restore {
         fn drop(&mut self) {
             CURRENT.with(|current| *current.borrow_mut() = self.0.take());
@@ -158,12 +158,12 @@ fn enter<T>(work: Option<&Work>, run: impl FnOnce() -> T) -> T {
 
 /// Stops the thread's work at this point if it was cancelled. A poll costs some nanoseconds. Call it between chunks of
 /// work, and never while data that outlives the work is inconsistent.
-pub fn poll() {
-    let _ = CURRENT.try_with(|current| current.borrow().as_ref().map(Work::poll));
+pub fn checkpoint() {
+    let _ = CURRENT.try_with(|current| current.borrow().as_ref().map(Cancellation::checkpoint));
 }
 
 /// Runs a job of the given work. If the work was stopped, jobs that have not begun end at once.
-pub(crate) fn do_job<T>(work: Option<&Work>, job: impl FnOnce() -> T) -> T {
+pub(crate) fn do_job<T>(work: Option<&Cancellation>, job: impl FnOnce() -> T) -> T {
     enter(work, || {
         if let Some(work) = work {
             work.end_if_stopped();
@@ -176,23 +176,23 @@ pub(crate) fn do_job<T>(work: Option<&Work>, job: impl FnOnce() -> T) -> T {
 pub fn begin_phase(name: &'static str) {
     if let Some(work) = current() {
         *work.0.phase.lock().unwrap_or_else(PoisonError::into_inner) = Some(name);
-        work.poll();
+        work.checkpoint();
     }
 }
 
-/// Calls [`poll`] outside of an inner loop's code. The function has no parameters, so the loop's counter can stay in a
+/// Calls [`checkpoint`] outside of an inner loop's code. The function has no parameters, so the loop's counter can stay in a
 /// register.
 #[cold]
 #[inline(never)]
 fn poll_aside() {
-    poll();
+    checkpoint();
 }
 
 /// A counter for the units of work in a loop that polls at regular intervals.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Pace(u32);
+pub struct Checkpointer(u32);
 
-impl Pace {
+impl Checkpointer {
     /// Counts the units that the loop is about to process: one for a record or a row.
     #[inline(always)]
     pub fn step(&mut self, units: usize) {
@@ -207,15 +207,15 @@ impl Pace {
 /// A counter for loops over the bytes of a buffer that polls at regular intervals. It counts bytes, because long
 /// records take more work.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct BytePace(usize);
+pub(crate) struct ByteCheckpointer(usize);
 
-impl Default for BytePace {
-    fn default() -> BytePace {
-        BytePace(usize::MAX)
+impl Default for ByteCheckpointer {
+    fn default() -> ByteCheckpointer {
+        ByteCheckpointer(usize::MAX)
     }
 }
 
-impl BytePace {
+impl ByteCheckpointer {
     /// Receives the number of bytes that remain, which must not grow from call to call.
     #[inline(always)]
     pub fn left(&mut self, bytes: usize) {
@@ -227,31 +227,31 @@ impl BytePace {
 }
 
 /// A reader that polls before each read.
-pub(crate) struct PolledRead<R>(pub R);
+pub(crate) struct CheckpointedRead<R>(pub R);
 
-impl<R: Read> Read for PolledRead<R> {
+impl<R: Read> Read for CheckpointedRead<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        poll();
+        checkpoint();
         self.0.read(buffer)
     }
 }
 
 /// A writer that polls at regular intervals.
-pub struct PolledWrite<W>(W, usize);
+pub struct CheckpointedWrite<W>(W, usize);
 
-impl<W> PolledWrite<W> {
+impl<W> CheckpointedWrite<W> {
     /// Wraps another writer.
-    pub fn new(inner: W) -> PolledWrite<W> {
-        PolledWrite(inner, 0)
+    pub fn new(inner: W) -> CheckpointedWrite<W> {
+        CheckpointedWrite(inner, 0)
     }
 }
 
-impl<W: Write> Write for PolledWrite<W> {
+impl<W: Write> Write for CheckpointedWrite<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.1 += bytes.len();
         if self.1 >= BYTES_PER_POLL {
             self.1 = 0;
-            poll();
+            checkpoint();
         }
         self.0.write(bytes)
     }
@@ -262,8 +262,8 @@ impl<W: Write> Write for PolledWrite<W> {
 }
 
 /// Yields the same items, and polls at regular intervals.
-pub fn paced<I: IntoIterator>(items: I) -> impl Iterator<Item = I::Item> {
-    let mut pace = Pace::default();
+pub fn checkpointed<I: IntoIterator>(items: I) -> impl Iterator<Item = I::Item> {
+    let mut pace = Checkpointer::default();
     items.into_iter().inspect(move |_| pace.step(1))
 }
 
@@ -280,32 +280,32 @@ mod tests {
 
     #[test]
     fn stopped_work_ends_at_the_next_poll() {
-        let work = Work::new();
-        assert!(work.run(|| (poll(), 3)).is_ok_and(|done| done == ((), 3)));
-        work.stop_at_poll(5);
+        let work = Cancellation::new();
+        assert!(work.run(|| (checkpoint(), 3)).is_ok_and(|done| done == ((), 3)));
+        work.stop_at_checkpoint(5);
         let rounds = Cell::new(0);
         assert!(is_interrupted(work.run(|| {
             loop {
-                poll();
+                checkpoint();
                 rounds.set(rounds.get() + 1);
             }
         })));
         assert_eq!((rounds.get(), work.polls(), work.is_stopped()), (4, 6, true));
-        assert!(is_interrupted(work.run(poll)));
+        assert!(is_interrupted(work.run(checkpoint)));
         // Outside of any work, a poll does nothing.
-        poll();
+        checkpoint();
     }
 
     #[test]
     fn jobs_belong_to_the_work_that_started_them() {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(4).build();
         let Ok(pool) = pool else { return };
-        let (stopped, other) = (Work::new(), Work::new());
+        let (stopped, other) = (Cancellation::new(), Cancellation::new());
         stopped.stop();
         let jobs: Vec<u32> = (0..1000).collect();
-        let poll_in_jobs = |work: &Work| {
+        let poll_in_jobs = |work: &Cancellation| {
             work.run(|| {
-                let both = || parallel::map(&jobs, |_| (0..50).for_each(|_| poll()));
+                let both = || parallel::map(&jobs, |_| (0..50).for_each(|_| checkpoint()));
                 parallel::join(both, both)
             })
         };
@@ -318,22 +318,22 @@ mod tests {
 
     #[test]
     fn inner_work_stops_with_outer_work_but_not_the_reverse() {
-        let outer = Work::new();
+        let outer = Cancellation::new();
         let ended = outer.run(|| {
-            let inner = Work::new();
+            let inner = Cancellation::new();
             inner.stop();
-            assert!(is_interrupted(inner.run(poll)));
-            poll();
-            let inner = Work::new();
+            assert!(is_interrupted(inner.run(checkpoint)));
+            checkpoint();
+            let inner = Cancellation::new();
             outer.stop();
-            inner.run(poll)
+            inner.run(checkpoint)
         });
         assert!(ended.is_ok_and(is_interrupted));
     }
 
     #[test]
     fn panics_are_not_converted_to_interruptions() {
-        let work = Work::new();
+        let work = Cancellation::new();
         work.stop();
         let panic = catch_unwind(AssertUnwindSafe(|| work.run(|| resume_unwind(Box::new(7)))));
         assert!(panic.is_err_and(|payload| payload.downcast::<i32>().is_ok_and(|n| *n == 7)));

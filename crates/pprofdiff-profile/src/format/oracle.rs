@@ -1,5 +1,6 @@
-//! Java's recordings and profiles of the Firefox profiler in `tests/corpus/inputs`, against what `tests/traces/judge.py` says of
-//! them: `jfr print` of the JDK, and a plain reading. The JDK at hand is asked too, of a recording that it makes then.
+//! Tests that compare Java recordings, Firefox profiles and others in `tests/corpus/inputs` with the expected results
+//! of `tests/traces/judge.py`, which uses `jfr print` of the JDK and plain parsing. One test also makes a recording
+//! with the local JDK.
 
 #![allow(clippy::unwrap_used)]
 
@@ -15,10 +16,10 @@ fn tests() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests")
 }
 
-/// What the samples of each stack and its labels add up to, without columns.
-type Sums = BTreeMap<String, Vec<i64>>;
+/// Sums of values by stack and labels, without column numbers.
+type StackSums = BTreeMap<String, Vec<i64>>;
 
-fn add_samples(p: &Profile, sums: &mut Sums) {
+fn add_samples(p: &Profile, sums: &mut StackSums) {
     let without_column = |frame: &str| {
         let mut parts: Vec<&str> = frame.split(':').collect();
         let is_number = |part: Option<&&str>| part.is_some_and(|part| part.bytes().all(|b| b.is_ascii_digit()));
@@ -36,7 +37,7 @@ fn add_samples(p: &Profile, sums: &mut Sums) {
     sums.retain(|_, sums| sums.iter().any(|&sum| sum != 0));
 }
 
-/// A profile has the types and the sums by stack and labels that the judge wrote down, of all of it or of a part.
+/// Asserts that a profile, or a time window of it, has the expected sample types and sums by stack and labels.
 fn assert_is_expected(profile: &Path, expected: &Path) {
     let name = profile.display();
     let expected: serde_json::Value = serde_json::from_slice(&std::fs::read(expected).unwrap()).unwrap();
@@ -46,22 +47,22 @@ fn assert_is_expected(profile: &Path, expected: &Path) {
     }
     let p = Profile::open(profile, &options).unwrap();
     assert_eq!(serde_json::json!(p.sample_types()), expected["types"], "{name}");
-    let (mut found, mut wanted) = (Sums::new(), Sums::new());
-    add_samples(&p, &mut found);
+    let (mut actual, mut expected_sums) = (StackSums::new(), StackSums::new());
+    add_samples(&p, &mut actual);
     for row in expected["samples"].as_array().unwrap() {
         let texts = |i: usize| serde_json::from_value::<Vec<String>>(row[i].clone()).unwrap();
-        // As `rows` shows frames without a line, and labels.
+        // `rows` omits line 0, and puts a blank before each label.
         let stack: Vec<String> = texts(0).iter().map(|f| f.strip_suffix(" :0").unwrap_or(f).to_owned()).collect();
         let labels: String = texts(1).iter().map(|label| format!(" {label}")).collect();
         let values: Vec<i64> = serde_json::from_value(row[2].clone()).unwrap();
-        wanted.insert(format!("{}{labels}", stack.join("|")), values);
+        expected_sums.insert(format!("{}{labels}", stack.join("|")), values);
     }
-    assert!(wanted.len() > 3, "{name}");
-    assert_eq!(found, wanted, "{name}");
+    assert!(expected_sums.len() > 3, "{name}");
+    assert_eq!(actual, expected_sums, "{name}");
 }
 
 #[test]
-fn recorded_profiles_are_what_their_judges_said() {
+fn recorded_profiles_match_their_expected_results() {
     let inputs = tests().join("corpus/inputs");
     for name in ["press.SIDE.jfr", "sampled.SIDE.jfr", "press.SIDE.firefox.json", "samply.SIDE.firefox.json"] {
         for side in ["base", "new"] {
@@ -71,7 +72,8 @@ fn recorded_profiles_are_what_their_judges_said() {
     }
 }
 
-/// The recordings of the corpus, of each format that has times: by their names, and bytes of one that is made.
+/// Returns the recordings of each format with times: the corpus files with expected windows, and generated OTLP
+/// messages.
 fn timed() -> Vec<(String, Vec<u8>)> {
     let inputs = tests().join("corpus/inputs");
     let names = std::fs::read_dir(&inputs).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
@@ -85,7 +87,7 @@ fn timed() -> Vec<(String, Vec<u8>)> {
 }
 
 #[test]
-fn parts_of_recordings_are_what_their_judges_said() {
+fn time_windows_match_their_expected_results() {
     let inputs = tests().join("corpus/inputs");
     for (name, _) in timed().iter().filter(|(name, _)| name.ends_with(".gz")) {
         let cut = name.replace(".gz", ".cut.json");
@@ -93,13 +95,13 @@ fn parts_of_recordings_are_what_their_judges_said() {
     }
 }
 
-/// Reads a recording up to, and from, the first event of each name that the judge saw, by that name and by its time.
-/// Returns how often both sides of an event have samples.
+/// Reads a recording up to the first event of each name, and from it, by the name and by the expected time. Returns the
+/// number of events with samples on both sides.
 fn assert_events(name: &str, bytes: &[u8], judged: &Path) -> usize {
     let judged: serde_json::Value = serde_json::from_slice(&std::fs::read(judged).unwrap()).unwrap();
     let load = |window: String| {
         let options = LoadOptions::default().with_time(window.parse().unwrap());
-        let mut sums = Sums::new();
+        let mut sums = StackSums::new();
         match Profile::from_bytes(name, bytes, &options) {
             Ok(p) => add_samples(&p, &mut sums),
             Err(e) => assert!(e.detail().starts_with("no sample is within"), "{name} {window}: {e}"),
@@ -109,7 +111,7 @@ fn assert_events(name: &str, bytes: &[u8], judged: &Path) -> usize {
     let mut n_divided = 0;
     for (event, nanos) in judged["events"].as_object().into_iter().flatten() {
         let short = event.rsplit('.').next().unwrap();
-        // What the judge has of before the recording's first sample.
+        // The expected time of events before the first sample is negative.
         let nanos = nanos.as_i64().unwrap().max(0);
         let [before, after] = [load(format!("..{nanos}ns")), load(format!("{nanos}ns.."))];
         for event in [event, short] {
@@ -122,7 +124,7 @@ fn assert_events(name: &str, bytes: &[u8], judged: &Path) -> usize {
 }
 
 #[test]
-fn events_are_when_their_judges_said() {
+fn events_split_recordings_at_their_expected_times() {
     let inputs = tests().join("corpus/inputs");
     let mut n_divided = BTreeMap::new();
     for (name, bytes) in timed().into_iter().filter(|(name, _)| name.ends_with(".gz")) {
@@ -135,50 +137,50 @@ fn events_are_when_their_judges_said() {
 }
 
 #[test]
-fn formats_without_events_say_which_have_them() {
-    let mut said = Vec::new();
+fn formats_without_events_list_the_formats_with_events() {
+    let mut formats_without_events = Vec::new();
     for (name, bytes) in timed() {
         let options = LoadOptions::default().with_time("..nothing".parse().unwrap());
         let e = Profile::from_bytes(&name, &bytes, &options).unwrap_err();
-        if let Some((format, formats)) = e.detail().split_once(" has none with names; these formats have: ") {
-            said.push(format.rsplit(' ').next().unwrap().to_owned());
+        if let Some((format, formats)) = e.detail().split_once(" has no named events; these formats have them: ") {
+            formats_without_events.push(format.rsplit(' ').next().unwrap().to_owned());
             assert_eq!(formats, "jfr, perf-data, firefox, perf-script");
         } else {
             assert!(e.detail().starts_with("it has no event"), "{name}: {e}");
         }
     }
-    said.sort();
-    said.dedup();
-    // Which numbering a message has is not looked at before.
-    assert_eq!(said, ["cpuprofile", "otlp", "speedscope"]);
+    formats_without_events.sort();
+    formats_without_events.dedup();
+    // Both numberings are called otlp, because the window is checked before the numbering is inferred.
+    assert_eq!(formats_without_events, ["cpuprofile", "otlp", "speedscope"]);
 }
 
-/// A format that says that it has times has some here.
+/// Each format with `has_times` is tested here.
 #[test]
-fn two_adjoining_parts_are_the_whole() {
+fn two_adjoining_windows_add_up_to_the_whole() {
     for (name, bytes) in timed() {
         let load = |time: Option<String>| {
             let options = LoadOptions::default();
             let options = time.map_or(options.clone(), |time| options.with_time(time.parse().unwrap()));
             Profile::from_bytes(&name, &bytes, &options)
         };
-        let (whole, mut expected) = (load(None).unwrap(), Sums::new());
+        let (whole, mut expected) = (load(None).unwrap(), StackSums::new());
         add_samples(&whole, &mut expected);
         let mut n_divided = 0;
         for end in ["0.7ms", "3ms", "50ms", "100.5ms", "181200us", "333ms", "500ms", "2.51s", "5s", "9s", "1m"] {
-            let (mut found, mut duration, mut n_parts) = (Sums::new(), 0, 0);
+            let (mut sums, mut duration, mut n_parts) = (StackSums::new(), 0, 0);
             for part in [format!("..{end}"), format!("{end}..")] {
                 match load(Some(part)) {
                     Ok(part) => {
                         assert_eq!(part.sample_types(), whole.sample_types(), "{name} {end}");
                         assert_eq!(part.default_sample_type(), whole.default_sample_type(), "{name} {end}");
-                        add_samples(&part, &mut found);
+                        add_samples(&part, &mut sums);
                         (duration, n_parts) = (duration + part.duration_nanos(), n_parts + 1);
                     }
                     Err(e) => assert!(e.detail().contains("no sample is within"), "{name} {end}: {e}"),
                 }
             }
-            assert_eq!(found, expected, "{name} {end}");
+            assert_eq!(sums, expected, "{name} {end}");
             if n_parts == 2 {
                 n_divided += 1;
                 assert!([0, duration].contains(&whole.duration_nanos()) && duration > 0, "{name} {end}");
@@ -191,21 +193,24 @@ fn two_adjoining_parts_are_the_whole() {
 }
 
 #[test]
-fn formats_without_times_say_which_have_them() {
+fn formats_without_times_list_the_formats_with_times() {
     let options = LoadOptions::default().with_time("1s..2s".parse().unwrap());
     for (text, format) in [("\x32\0", "pprof"), ("a;b 1\n", "folded")] {
         let named = options.clone().with_input_format(format).unwrap();
         for options in [&options, &named] {
             let error = Profile::from_bytes("in", text.as_bytes(), options).unwrap_err().to_string();
-            let said = format!("in: no time inside of it can be chosen, since {format} does not say when");
-            assert!(error.starts_with(&said) && error.contains("these formats do: jfr, perf-data, otlp,"), "{error}");
+            let message = format!("in: cannot select a time window: {format} does not record when");
+            assert!(
+                error.starts_with(&message) && error.contains("these formats do: jfr, perf-data, otlp,"),
+                "{error}"
+            );
         }
     }
 }
 
-/// The JDK of this machine records a program, and its own reader says what is in the recording.
+/// Records a program with the local JDK, and compares the recording with the output of the JDK's own reader.
 #[test]
-fn a_recording_made_here_is_what_the_jdk_prints() {
+fn a_new_recording_matches_the_output_of_the_jdk() {
     if !["java", "javac", "jfr", "python3"].into_iter().all(has) {
         return;
     }
@@ -233,14 +238,15 @@ fn a_recording_made_here_is_what_the_jdk_prints() {
     std::fs::remove_dir_all(&folder).unwrap();
 }
 
-/// False without a program: then a test is skipped, which is said where `tests/run` counts; in CI it fails.
+/// Returns false if a program is missing. The test is then skipped, with a line for the summary of `tests/run`; in CI
+/// it fails.
 pub(super) fn has(program: &str) -> bool {
     use std::io::Write;
     if Command::new(program).arg("--version").output().is_ok() {
         return true;
     }
     assert!(std::env::var_os("CI").is_none(), "CI lacks {program}");
-    let line = format!("format::judged: {program} is missing (apt-get install default-jdk-headless)\n");
+    let line = format!("format::oracle: {program} is missing (apt-get install default-jdk-headless)\n");
     std::io::stderr().write_all(format!("SKIPPED {line}").as_bytes()).unwrap();
     if let Some(list) = std::env::var_os("PPROFDIFF_SKIPPED") {
         std::fs::OpenOptions::new().append(true).open(list).unwrap().write_all(line.as_bytes()).unwrap();

@@ -1,31 +1,33 @@
-//! Several sample types side by side: one table for each is made of the same selection, and joined row by row.
+//! Several sample types side by side: one table per sample type is built from the same selection, and the tables are
+//! joined row by row.
 //!
-//! A row is in the table if it is in that of any type; where a type does not have it, its cost is 0. Rows are in the order
-//! of the first type's, and behind them come those that only others have. Of two types of which one counts there
-//! are ratios: bytes an object, delay a contention.
+//! A row is in the joined table if it is in at least one of the tables. Its cost is 0 for sample types whose table does
+//! not contain it. The rows keep the order of the first table; rows that are missing there follow at the end. If one of
+//! two sample types has the unit `count`, the table also contains ratios, such as bytes per object or delay per
+//! contention.
 
 use std::sync::Arc;
 
-use super::{Column, Cost, Data, Lists, Measured, Node, Nodes, Role, Table, Texts, schema::ratio};
+use super::{Column, Cost, Data, Lists, Measured, NodeCost, Role, Table, TableNodes, Texts, schema::ratio};
 use pprofdiff::random::HashMap;
 use pprofdiff::{Status, Summary};
 
-/// What a row is, in numbers that mean the same for all sample types of a selection.
-pub(crate) type Key = Box<[u32]>;
+/// The identity of a row, in numbers with the same meaning for all sample types of a selection.
+pub(crate) type RowKey = Box<[u32]>;
 
-/// The table of one sample type, and what its rows are.
-pub(crate) struct Part {
+/// The table of one sample type with the identities of its rows.
+pub(crate) struct TypePart {
     pub table: Table,
-    pub keys: Vec<Key>,
-    /// Of callers and callees: the frames of the nodes.
+    pub keys: Vec<RowKey>,
+    /// The frames of the nodes, for tables of callers and callees.
     pub nodes: Vec<u32>,
 }
 
-/// Texts by number.
+/// Assigns numbers to texts.
 #[derive(Default)]
-pub(crate) struct Numbers(HashMap<String, u32>);
+pub(crate) struct TextNumbers(HashMap<String, u32>);
 
-impl Numbers {
+impl TextNumbers {
     pub fn number(&mut self, text: &str) -> u32 {
         let next = self.0.len() as u32;
         match self.0.get(text) {
@@ -35,18 +37,18 @@ impl Numbers {
     }
 }
 
-/// The row of a part that has none.
+/// Marks a row that a part does not contain.
 const MISSING: u32 = u32::MAX;
 
-/// Joins the tables of several sample types; rows whose keys begin alike stay together if they are `grouped`.
-pub(crate) fn join(parts: Vec<Part>, grouped: bool) -> Table {
+/// Joins the tables of several sample types. If `grouped`, rows whose keys share their first number stay together.
+pub(crate) fn join(parts: Vec<TypePart>, grouped: bool) -> Table {
     let types: Vec<Arc<Summary>> = parts.iter().map(|part| part.table.summary.clone()).collect();
     let rows_of = rows(&parts, grouped);
     let first = &parts[0].table;
     let by_labels = first.column("labels").is_some();
-    let mut costs: HashMap<(Cost, Side), Vec<i64>> = HashMap::default();
+    let mut costs: HashMap<(Cost, CostSide), Vec<i64>> = HashMap::default();
     let mut columns: Vec<Data> = Vec::new();
-    // Costs stand together, so what is before the first of them and behind the last is of all sample types.
+    // The columns of costs are adjacent. Columns before and after them apply to all sample types.
     let is_cost = |c: &Column| matches!(c.role, Role::Base(_) | Role::New(_) | Role::Delta(_));
     let mut behind = Vec::new();
     for (i, column) in first.columns.iter().enumerate() {
@@ -65,18 +67,20 @@ pub(crate) fn join(parts: Vec<Part>, grouped: bool) -> Table {
     }
     let measured: Vec<Measured> = first.costs().iter().map(|c| c.cost.measured).collect();
     let mut ratios = Vec::new();
-    if let Some([of, by]) = ratio(&types) {
-        for (&measured, side) in measured.iter().flat_map(|m| [(m, Side::Base), (m, Side::New)]) {
+    if let Some([numerator, denominator]) = ratio(&types) {
+        for (&measured, side) in measured.iter().flat_map(|m| [(m, CostSide::Base), (m, CostSide::New)]) {
             let values = |sample_type| costs.get(&(Cost { measured, sample_type }, side));
-            if let (Some(of), Some(by)) = (values(of), values(by)) {
-                let ratio = |(&of, &by): (&i64, &i64)| (by != 0).then(|| of as f64 / by as f64);
-                ratios.push(Data::Ratio(of.iter().zip(by).map(ratio).collect()));
+            if let (Some(numerator), Some(denominator)) = (values(numerator), values(denominator)) {
+                let ratio = |(&numerator, &denominator): (&i64, &i64)| {
+                    (denominator != 0).then(|| numerator as f64 / denominator as f64)
+                };
+                ratios.push(Data::Ratio(numerator.iter().zip(denominator).map(ratio).collect()));
             }
         }
     }
     for sample_type in 0..parts.len() {
         for &measured in &measured {
-            for side in [Side::Base, Side::New, Side::Delta] {
+            for side in [CostSide::Base, CostSide::New, CostSide::Delta] {
                 columns.extend(costs.remove(&(Cost { measured, sample_type }, side)).map(Data::Value));
             }
         }
@@ -88,27 +92,27 @@ pub(crate) fn join(parts: Vec<Part>, grouped: bool) -> Table {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-enum Side {
+enum CostSide {
     Base,
     New,
     Delta,
 }
 
-/// Which cost of which side a column is, for another sample type.
-fn side_of(role: Role, sample_type: usize) -> Option<(Cost, Side)> {
+/// Returns the cost and side of a column, with another sample type.
+fn side_of(role: Role, sample_type: usize) -> Option<(Cost, CostSide)> {
     let (cost, side) = match role {
-        Role::Base(cost) => (cost, Side::Base),
-        Role::New(cost) => (cost, Side::New),
-        Role::Delta(cost) => (cost, Side::Delta),
+        Role::Base(cost) => (cost, CostSide::Base),
+        Role::New(cost) => (cost, CostSide::New),
+        Role::Delta(cost) => (cost, CostSide::Delta),
         _ => return None,
     };
     Some((Cost { sample_type, ..cost }, side))
 }
 
-/// For each part: the row in it of each row of the joined table, or [`MISSING`].
-fn rows(parts: &[Part], grouped: bool) -> Vec<Vec<u32>> {
-    let mut number: HashMap<&Key, usize> = HashMap::default();
-    let mut keys: Vec<&Key> = Vec::new();
+/// Returns, for each part, the part's row for each row of the joined table, or [`MISSING`].
+fn rows(parts: &[TypePart], grouped: bool) -> Vec<Vec<u32>> {
+    let mut number: HashMap<&RowKey, usize> = HashMap::default();
+    let mut keys: Vec<&RowKey> = Vec::new();
     for key in parts.iter().flat_map(|part| &part.keys) {
         number.entry(key).or_insert_with(|| {
             keys.push(key);
@@ -124,21 +128,21 @@ fn rows(parts: &[Part], grouped: bool) -> Vec<Vec<u32>> {
         }
         order.sort_by_key(|&row| groups[&keys[row][0]]);
     }
-    let of_part = |part: &Part| {
-        let mut found = vec![MISSING; keys.len()];
-        part.keys.iter().enumerate().for_each(|(row, key)| found[number[key]] = row as u32);
-        order.iter().map(|&row| found[row]).collect()
+    let part_rows = |part: &TypePart| {
+        let mut part_row = vec![MISSING; keys.len()];
+        part.keys.iter().enumerate().for_each(|(row, key)| part_row[number[key]] = row as u32);
+        order.iter().map(|&row| part_row[row]).collect()
     };
-    parts.iter().map(of_part).collect()
+    parts.iter().map(part_rows).collect()
 }
 
-fn joined_values(part: &Part, column: usize, rows: &[u32]) -> Vec<i64> {
+fn joined_values(part: &TypePart, column: usize, rows: &[u32]) -> Vec<i64> {
     let Data::Value(values) = &part.table.columns[column].data else { return vec![0; rows.len()] };
     rows.iter().map(|&row| values.get(row as usize).copied().unwrap_or(0)).collect()
 }
 
-/// What happened to each row, of what happened by each sample type that has it.
-fn joined_statuses(parts: &[Part], column: usize, rows_of: &[Vec<u32>]) -> Data {
+/// Combines the statuses that the sample types report for each row.
+fn joined_statuses(parts: &[TypePart], column: usize, rows_of: &[Vec<u32>]) -> Data {
     let texts: Vec<Option<&Texts>> = parts
         .iter()
         .map(|part| match &part.table.columns[column].data {
@@ -168,8 +172,8 @@ fn joined_statuses(parts: &[Part], column: usize, rows_of: &[Vec<u32>]) -> Data 
     super::build::statuses((0..rows_of[0].len()).map(status))
 }
 
-/// What a row is, from the first sample type that has it.
-fn joined_labels(parts: &[Part], column: usize, rows_of: &[Vec<u32>]) -> Data {
+/// Returns the labels of each row from the first sample type that contains the row.
+fn joined_labels(parts: &[TypePart], column: usize, rows_of: &[Vec<u32>]) -> Data {
     let data = |part: usize| &parts[part].table.columns[column].data;
     let first = |row: usize| {
         let part = rows_of.iter().position(|rows| rows[row] != MISSING).unwrap_or(0);
@@ -205,10 +209,10 @@ fn joined_labels(parts: &[Part], column: usize, rows_of: &[Vec<u32>]) -> Data {
     }
 }
 
-/// The nodes of callers and callees, from the first sample type that has them.
-fn nodes(parts: &[Part], rows_of: &[Vec<u32>]) -> Nodes {
+/// Returns the nodes of callers and callees, each from the first sample type that contains it.
+fn nodes(parts: &[TypePart], rows_of: &[Vec<u32>]) -> TableNodes {
     let mut number: HashMap<u32, u32> = HashMap::default();
-    let (mut all, mut labels): (Vec<Node>, Vec<Option<&str>>) = (Vec::new(), Vec::new());
+    let (mut all, mut labels): (Vec<NodeCost>, Vec<Option<&str>>) = (Vec::new(), Vec::new());
     for part in parts {
         for (i, &frame) in part.nodes.iter().enumerate() {
             number.entry(frame).or_insert_with(|| {
@@ -224,5 +228,5 @@ fn nodes(parts: &[Part], rows_of: &[Vec<u32>]) -> Nodes {
     });
     let of_row = if all.is_empty() { Vec::new() } else { of_row.collect() };
     let shown = (0..all.len() as u32).collect();
-    Nodes { all: Arc::new(all), labels: labels.into_iter().collect(), shown, of_row }
+    TableNodes { all: Arc::new(all), labels: labels.into_iter().collect(), shown, of_row }
 }

@@ -1,14 +1,15 @@
-//! Which line of a failed command's output tells what went wrong: the last one that begins like an error. Behind it come
-//! backtraces, and programs that say that another one failed (`make`, `cargo`, `go test`, `perf record`).
+//! Finds the line in the output of a failed command that explains the failure: the last line that looks like an error.
+//! Later lines are backtraces, or messages of wrapper programs (`make`, `cargo`, `go test`, `perf record`) that only
+//! report the failure.
 
 use std::path::Path;
 
 use super::process::tail;
 
-/// A line that is longer tells no more.
+/// The maximum length of the line in messages.
 const MAX_CHARS: usize = 300;
 
-/// The line of a file that tells what went wrong.
+/// Returns the line of a log that explains the failure.
 pub fn telling_line(output: &Path) -> String {
     let line = telling(&tail(output));
     match line.char_indices().nth(MAX_CHARS) {
@@ -20,21 +21,21 @@ pub fn telling_line(output: &Path) -> String {
 fn telling(text: &str) -> String {
     let lines: Vec<&str> = text.lines().map(str::trim_end).filter(|line| !line.trim().is_empty()).collect();
     let last = |is_such: &dyn Fn(usize, &str) -> bool| (0..lines.len()).rev().find(|&i| is_such(i, lines[i].trim()));
-    let found = last(&|i, line| is_error(line) && !is_consequence(line) || is_end_of_traceback(&lines, i))
+    let position = last(&|i, line| is_error(line) && !is_consequence(line) || is_end_of_traceback(&lines, i))
         .or_else(|| last(&|_, line| has_place(line) && !is_consequence(line)))
         .or_else(|| last(&|_, line| !is_consequence(line)))
         .or_else(|| last(&|_, _| true));
-    let Some(at) = found else { return "it said nothing".to_owned() };
-    let line = lines[at].trim();
-    // What it is stands in the next line: `Error:` of perf, a panic of Rust.
-    match lines.get(at + 1).filter(|_| line.ends_with(':')) {
+    let Some(index) = position else { return "it printed nothing".to_owned() };
+    let line = lines[index].trim();
+    // A line that ends in a colon continues on the next line: `Error:` of perf, or a panic of Rust.
+    match lines.get(index + 1).filter(|_| line.ends_with(':')) {
         Some(next) => format!("{line} {}", next.trim()),
         None => line.to_owned(),
     }
 }
 
-/// True of what begins as errors do: `error: x` (Rust, perf, git), `TypeError: x` and `Error [CODE]: x` (Node, Python),
-/// `panic: x` and `fatal error: x` (Go), `a.c:1:2: error: x` (compilers).
+/// Returns true for lines that start like an error: `error: x` (Rust, perf, git), `TypeError: x` and `Error [CODE]: x`
+/// (Node, Python), `panic: x` and `fatal error: x` (Go), `a.c:1:2: error: x` (compilers).
 fn is_error(line: &str) -> bool {
     let end = line.find(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '.'))).unwrap_or(line.len());
     let (word, rest) = line.split_at(end);
@@ -47,14 +48,16 @@ fn is_error(line: &str) -> bool {
         || line.contains(": fatal error: ")
 }
 
-/// True of the line that a traceback of Python ends with, the first one behind it that is not indented.
-fn is_end_of_traceback(lines: &[&str], at: usize) -> bool {
+/// Returns true for the last line of a Python traceback: the first line after it that is not indented.
+fn is_end_of_traceback(lines: &[&str], index: usize) -> bool {
     let is_inside = |line: &str| line.starts_with([' ', '\t']);
-    let before = lines[..at].iter().rev().find(|line| !is_inside(line));
-    at > 0 && !is_inside(lines[at]) && before.is_some_and(|line| line.starts_with("Traceback (most recent call last)"))
+    let before = lines[..index].iter().rev().find(|line| !is_inside(line));
+    index > 0
+        && !is_inside(lines[index])
+        && before.is_some_and(|line| line.starts_with("Traceback (most recent call last)"))
 }
 
-/// True of what begins with a place in a source: `./a.go:3:5: undefined: x`, `a_test.go:7: wanted 4`.
+/// Returns true for lines that start with a source position: `./a.go:3:5: undefined: x`, `a_test.go:7: wanted 4`.
 fn has_place(line: &str) -> bool {
     let Some((path, rest)) = line.split_once(':') else { return false };
     let rest = rest.trim_start_matches(|c: char| c.is_ascii_digit() || c == ':');
@@ -62,7 +65,7 @@ fn has_place(line: &str) -> bool {
     is_file && rest.starts_with(' ') && line[path.len() + 1..].starts_with(|c: char| c.is_ascii_digit())
 }
 
-/// True of what only says that something failed, or that all of it ended.
+/// Returns true for lines that only report that something failed or ended, without a reason.
 fn is_consequence(line: &str) -> bool {
     let is_make = line.starts_with("make") && line.contains("] Error ");
     let is_cargo = line.starts_with("error: could not compile")
@@ -77,19 +80,19 @@ mod tests {
     use super::{MAX_CHARS, telling, telling_line};
 
     #[test]
-    fn the_line_that_tells_is_found_in_what_many_programs_write() {
-        for (output, wanted) in [
-            ("", "it said nothing"),
+    fn the_line_that_explains_a_failure_is_found_in_the_output_of_many_programs() {
+        for (output, expected) in [
+            ("", "it printed nothing"),
             ("begin\noh no\n\n", "oh no"),
             // py-spy, with the backtrace of its own error.
             (
                 "Error: Failed to look into it.\nReason: gone\n\nStack backtrace:\n   0: a::b\n   6: std::sys::thread::start\n",
                 "Error: Failed to look into it.",
             ),
-            // perf says what in the next line; what a program says stands before perf's own end.
+            // perf prints the reason on the next line; the program's own message comes before perf's last lines.
             ("Error:\nAccess is limited.\nConsider more:\n  perf_event_paranoid\n", "Error: Access is limited."),
             ("no input\n[ perf record: Woken up 1 times ]\n[ perf record: Captured 0.1 MB ]\n", "no input"),
-            // go test: what does not compile, a panic, a failure, and what go itself refuses.
+            // go test: a compile error, a panic, a test failure, and an error of the go command.
             ("# a/b\n./x.go:3:5: undefined: y\nFAIL\ta/b [build failed]\nFAIL\n", "./x.go:3:5: undefined: y"),
             (
                 "goos: linux\npanic: index out of range [1]\n\ngoroutine 6 [running]:\na/b.f(...)\n\t/x/a_test.go:7 +0x1d\nexit status 2\nFAIL\ta/b\t0.003s\nFAIL\n",
@@ -108,7 +111,7 @@ mod tests {
             ),
             ("node:internal/x:9\n  throw err;\nError [ERR_X]: no y {\n  code: 'ERR_X'\n}\n", "Error [ERR_X]: no y {"),
             ("node: bad option: --x\n", "node: bad option: --x"),
-            // Python: what a traceback ends with has any name.
+            // Python: the last line of a traceback starts with any exception name.
             (
                 "Traceback (most recent call last):\n  File \"a.py\", line 1, in <module>\n    f()\nshop.NotThere: no cart\nclosing\n",
                 "shop.NotThere: no cart",
@@ -117,7 +120,7 @@ mod tests {
                 "Traceback (most recent call last):\n  File \"a.py\", line 1\nKeyError: 1\n\nDuring handling:\n\nTraceback (most recent call last):\n  File \"a.py\", line 2\nKeyboardInterrupt\npy-spy> Wrote it\n",
                 "KeyboardInterrupt",
             ),
-            // cargo: the compiler's error, and a panic, which begins in one line and goes on in the next.
+            // cargo: a compiler error, and a panic that continues on the next line.
             (
                 "error[E0425]: cannot find value `x`\n --> src/main.rs:2:5\n\nerror: could not compile `a` due to 1 error\n",
                 "error[E0425]: cannot find value `x`",
@@ -142,11 +145,11 @@ mod tests {
                 "Exception in thread \"main\" a.B: x\n\tat a.C.run(C.java:1)\nCaused by: a.D: y\n\tat a.E\n",
                 "Caused by: a.D: y",
             ),
-            // What only looks like one.
+            // Lines that only look like errors.
             ("errors: 0\nerror rate 1 %\ngone\n", "gone"),
             ("http://a.b/c: 404\ngone\n", "gone"),
         ] {
-            assert_eq!(telling(output), wanted, "{output}");
+            assert_eq!(telling(output), expected, "{output}");
         }
     }
 

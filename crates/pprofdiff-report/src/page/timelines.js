@@ -1,5 +1,5 @@
-// Of a series: the course of each frame that changed, over the builds. Choosing one brings the graphs and tables of what
-// is before and after its change.
+// The timelines of a series: the cost over the builds of each frame that changed. Selecting one shows the graphs and
+// tables before and after its change.
 
 const courses = data.courses && {
   ...data.courses,
@@ -8,8 +8,8 @@ const courses = data.courses && {
     ...row, value: row.value.map(BigInt), values: readValues(row.values, data.courses.keys.length),
   })),
 };
-// Values are shown as those of a sample type are.
-const ofCourses = courses && new Type({ units: courses.units, total: [String(courses.totals[0] ?? 0n), "0"] });
+// Formats values like those of a sample type.
+const timelineType = courses && new Type({ units: courses.units, total: [String(courses.totals[0] ?? 0n), "0"] });
 
 function drawn(tag, attributes, ...children) {
   const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
@@ -18,17 +18,17 @@ function drawn(tag, attributes, ...children) {
   return node;
 }
 
-/** Where builds and values lie in a picture: from zero up, or down. */
+/** Returns the positions of builds and values in a picture. The vertical axis includes zero. */
 function placed(values, width, height, margin) {
   const numbers = Array.from(values, Number);
-  // There may be more builds than a call has arguments.
+  // Use reduce, because there may be more builds than a call can have arguments.
   const low = numbers.reduce((low, v) => Math.min(low, v), 0), high = numbers.reduce((high, v) => Math.max(high, v), 0);
   const x = (i) => margin + (width - 2 * margin) * (numbers.length < 2 ? 0.5 : i / (numbers.length - 1));
   const y = (v) => high === low ? height - margin : margin + (height - 2 * margin) * (high - v) / (high - low);
   return { numbers, low, high, x, y };
 }
 
-/** A frame's values, the builds that its change may have come with, and its levels before and after. */
+/** Draws a frame's values, the builds that may have introduced its change, and the levels before and after. */
 function picture(row, width, height, margin) {
   const { numbers, low, high, x, y } = placed(row.values, width, height, margin), last = numbers.length - 1;
   const svg = drawn("svg", { width, height, viewBox: `0 0 ${width} ${height}` });
@@ -37,22 +37,22 @@ function picture(row, width, height, margin) {
     const [first, end] = row.between.map(x);
     svg.append(drawn("rect", { class: "between", x: first - half, y: 0, width: Math.max(1, end - first + 2 * half), height }));
   }
-  // Of very many builds the lowest and the highest in each pixel.
-  const each = Math.max(1, Math.floor(numbers.length / (2 * width))), points = [];
-  for (let i = 0; i < numbers.length; i += each) {
-    const part = numbers.slice(i, i + each);
-    for (const v of each === 1 ? part : [Math.min(...part), Math.max(...part)]) points.push(`${x(i).toFixed(1)},${y(v).toFixed(1)}`);
+  // With many builds, draw only the lowest and the highest value of each pixel.
+  const stride = Math.max(1, Math.floor(numbers.length / (2 * width))), points = [];
+  for (let i = 0; i < numbers.length; i += stride) {
+    const part = numbers.slice(i, i + stride);
+    for (const v of stride === 1 ? part : [Math.min(...part), Math.max(...part)]) points.push(`${x(i).toFixed(1)},${y(v).toFixed(1)}`);
   }
   svg.append(drawn("line", { class: "zero", x1: margin, x2: width - margin, y1: y(0), y2: y(0) }));
   svg.append(drawn("polyline", { class: "course", points: points.join(" ") }));
   const [before, after] = row.value.map(Number);
   if (row.kind === "drift") {
-    // It grows from the build before the first that has more.
+    // A drift starts at the build before the first build with a higher cost.
     const corners = [[0, before], [Math.max(0, row.from - 1), before], [last, after]];
     svg.append(drawn("polyline", { class: `level ${tone}`, points: corners.map(([i, v]) => `${x(i)},${y(v)}`).join(" ") }));
   }
   else if (row.kind) {
-    // A level ends where the frame changes again.
+    // A level ends at the frame's next change.
     const ends = courses.rows.filter((other) => other.frame === row.frame && other.kind !== "drift")
       .flatMap((other) => [other.to, other.until ?? other.to]);
     const begin = Math.max(0, ...ends.filter((end) => end < row.to)), end = Math.min(last + 1, ...ends.filter((end) => end > row.to));
@@ -65,25 +65,25 @@ function picture(row, width, height, margin) {
 
 const buildName = (i) => `${courses.keys[i]} #${courses.numbers[i]}`;
 
-/** When a frame changed, in words. */
+/** Describes when a frame changed. */
 function whenOf(row) {
   if (row.kind === "drift" || !row.kind) return row.from === row.to ? "–" : `${buildName(row.from)} → ${buildName(row.to)}`;
   return buildName(row.to);
 }
 
-/** What kind of change it is, and until when it lasted. */
+/** Describes the kind of a change, and when a temporary change disappeared. */
 function kindOf(row) {
   return row.until === null ? row.kind : `${row.kind}, gone at ${buildName(row.until)}`;
 }
 
-/** The course that is chosen, large, with what a build cost where the pointer is. */
+/** Shows the selected timeline in large, with the value of the build under the pointer. */
 function showCourse() {
   const row = courses.rows[view.course], place = $("course");
   place.hidden = !row;
   if (!row) return;
   const width = Math.max(280, place.clientWidth), height = 150, margin = 8, svg = picture(row, width, height, margin);
   const { x, y, high, low, numbers } = placed(row.values, width, height, margin);
-  const scale = ofCourses.scaleOf(row.values), show = (v) => ofCourses.show(v, scale);
+  const scale = timelineType.scaleOf(row.values), show = (v) => timelineType.show(v, scale);
   svg.setAttribute("role", "img");
   svg.setAttribute("aria-label", `${data.names[row.frame]}: ${show(row.value[0])} before, ${show(row.value[1])} after ${whenOf(row)}`);
   if (high > 0) svg.append(drawn("text", { x: margin, y: y(high) + 11 }, show(BigInt(high))));
@@ -91,41 +91,41 @@ function showCourse() {
   const line = drawn("line", { class: "here", y1: 0, y2: height, visibility: "hidden" });
   svg.append(line);
   const [delta, percent] = [row.value[1] - row.value[0], growth(...row.value)];
-  const sure = row.interval ? ` (${ofCourses.delta(BigInt(Math.round(row.interval[0])), scale)} to ${ofCourses.delta(BigInt(Math.round(row.interval[1])), scale)})` : "";
-  const either = row.kind && row.kind !== "drift" && row.between[0] !== row.between[1]
+  const interval = row.interval ? ` (${timelineType.delta(BigInt(Math.round(row.interval[0])), scale)} to ${timelineType.delta(BigInt(Math.round(row.interval[1])), scale)})` : "";
+  const range = row.kind && row.kind !== "drift" && row.between[0] !== row.between[1]
     ? ` (${buildName(row.between[0])} to ${buildName(row.between[1])})` : "";
-  const said = element("div"), here = element("div", "", "note");
-  said.append(element("span", data.names[row.frame], "name"), element("span", ` ${show(row.value[0])} → ${show(row.value[1])}, `),
-    element("b", ofCourses.delta(delta, scale), sign(delta)), element("span", `${sure}, ${percent}; ${row.kind === "drift" ? "drift" : row.kind ? "since" : "from"} ${whenOf(row)}${either}${row.until === null ? "" : `; ${kindOf(row)}`}`));
+  const description = element("div"), here = element("div", "", "note");
+  description.append(element("span", data.names[row.frame], "name"), element("span", ` ${show(row.value[0])} → ${show(row.value[1])}, `),
+    element("b", timelineType.delta(delta, scale), sign(delta)), element("span", `${interval}, ${percent}; ${row.kind === "drift" ? "drift" : row.kind ? "since" : "from"} ${whenOf(row)}${range}${row.until === null ? "" : `; ${kindOf(row)}`}`));
   const ends = element("div", undefined, "ends");
   for (const i of new Set([0, numbers.length - 1])) ends.append(element("span", buildName(i)));
-  if (row.part === null) here.textContent = "No graphs of this change are on this page; it is not among the largest.";
+  if (row.part === null) here.textContent = "This page has no graphs of this change, because it is not among the largest.";
   const quiet = here.textContent;
   svg.onpointermove = (e) => {
-    const spot = svg.getBoundingClientRect(), at = (e.clientX - spot.left) / spot.width * width;
-    const i = Math.max(0, Math.min(numbers.length - 1, Math.round((at - margin) / (width - 2 * margin) * (numbers.length - 1))));
+    const spot = svg.getBoundingClientRect(), pointerX = (e.clientX - spot.left) / spot.width * width;
+    const i = Math.max(0, Math.min(numbers.length - 1, Math.round((pointerX - margin) / (width - 2 * margin) * (numbers.length - 1))));
     for (const end of ["x1", "x2"]) line.setAttribute(end, x(i));
     line.setAttribute("visibility", "visible");
     here.textContent = `${buildName(i)}: ${show(row.values[i])}`;
   };
   svg.onpointerleave = () => { line.setAttribute("visibility", "hidden"); here.textContent = quiet; };
-  said.setAttribute("aria-live", "polite");
-  place.replaceChildren(said, svg, ends, here);
+  description.setAttribute("aria-live", "polite");
+  place.replaceChildren(description, svg, ends, here);
 }
 
-/** The rows, made once. */
+/** Creates the rows. Called once. */
 function makeCourses() {
   const { rows, lasting, cost } = courses, table = $("courses").querySelector("table");
   $("courses").hidden = false;
-  $("courses-title").textContent = lasting ? "Lasting changes" : "What changed most from one build to another";
+  $("courses-title").textContent = lasting ? "Lasting changes" : "Largest changes from one build to another";
   $("courses").querySelector(".note").textContent = `${courses.type}, ${cost}; ${courses.extent}`;
-  const head = element("tr"), numbers = (of) => ofCourses.scaleOf(rows.flatMap(of));
+  const head = element("tr"), numbers = (valuesOf) => timelineType.scaleOf(rows.flatMap(valuesOf));
   const sides = numbers((row) => row.value), deltas = numbers((row) => [row.value[1] - row.value[0]]);
   for (const [text, className] of [["frame", "t"], [`${cost} over builds`, "w"], ["before"], ["after"], ["change"], ["growth"], ["of total"],
     [lasting ? "since" : "from → to", "w"], ...lasting ? [["kind", "w"]] : []]) head.append(element("th", text, className));
   table.tHead.replaceChildren(head);
   if (courses.of === 0) {
-    const nothing = element("td", lasting ? "No frame costs something else in three builds or more, beyond what builds differ by anyway." : "Nothing changed.", "t");
+    const nothing = element("td", lasting ? "No frame's cost changed for three builds or more beyond the noise between builds." : "Nothing changed.", "t");
     nothing.colSpan = head.cells.length;
     table.tBodies[0].append(element("tr"));
     table.tBodies[0].rows[0].append(nothing);
@@ -138,9 +138,9 @@ function makeCourses() {
     name.append(button);
     line.append(picture(row, narrow.matches ? 90 : 180, 24, 2));
     line.firstChild.setAttribute("aria-hidden", "true");
-    const total = courses.totals[row.from], of = total === 0n ? "–" : ofCourses.share(delta, total);
-    tr.append(name, line, element("td", ofCourses.show(base, sides)), element("td", ofCourses.show(fresh, sides)),
-      element("td", ofCourses.delta(delta, deltas), sign(delta)), element("td", growth(base, fresh), sign(delta)), element("td", of, sign(delta)),
+    const total = courses.totals[row.from], ofTotal = total === 0n ? "–" : timelineType.share(delta, total);
+    tr.append(name, line, element("td", timelineType.show(base, sides)), element("td", timelineType.show(fresh, sides)),
+      element("td", timelineType.delta(delta, deltas), sign(delta)), element("td", growth(base, fresh), sign(delta)), element("td", ofTotal, sign(delta)),
       element("td", whenOf(row), "w"), ...lasting ? [element("td", kindOf(row), "w")] : []);
     table.tBodies[0].append(tr);
   }
@@ -150,7 +150,7 @@ function makeCourses() {
   };
 }
 
-/** Shows a course, and its frame in the graphs of its change. */
+/** Selects a timeline, and its frame in the graphs of its change. */
 function chooseCourse(index) {
   const row = courses.rows[index];
   view.course = index;
