@@ -1,5 +1,5 @@
-//! Tests of cancellation: every verb stops at its next poll with the same error, and leaves no state that changes a
-//! later answer. The tests count polls instead of seconds.
+//! Tests of cancellation: every verb stops at its next checkpoint with the same error, and leaves no state that changes a
+//! later answer. The tests count checkpoints instead of seconds.
 
 use std::sync::Arc;
 
@@ -134,14 +134,14 @@ fn pool() -> rayon::ThreadPool {
 }
 
 #[test]
-fn every_verb_stops_at_the_next_poll() {
+fn every_verb_stops_at_the_next_checkpoint() {
     let pool = pool();
     for (name, verb) in verbs() {
         let run = |work: &Cancellation| pool.install(|| work.run(&verb)).and_then(|result| result);
         let work = Cancellation::new();
         let whole = run(&work).unwrap();
         let polls = work.polls();
-        // The inputs have some megabytes, and at most a few hundred kilobytes are processed between two polls.
+        // The inputs have some megabytes, and at most a few hundred kilobytes are processed between two checkpoints.
         assert!(polls >= 10, "{name} polls {polls} times");
         for at in [0, 1, polls / 4, polls / 2, polls * 9 / 10] {
             let work = Cancellation::new();
@@ -152,7 +152,7 @@ fn every_verb_stops_at_the_next_poll() {
                 ErrorKind::Interrupted,
                 "{name}, stopped at {at} of {polls}"
             );
-            // Each thread may poll once more, for itself and for its parent task.
+            // Each thread may reach one more checkpoint, for itself and for its parent task.
             let most = at + 2 * THREADS;
             assert!(work.polls() <= most, "{name}, stopped at {at} of {polls}: {} polls", work.polls());
         }
@@ -170,7 +170,7 @@ fn a_cancelled_update_changes_no_state() {
     let mut computer = DeltaComputer::new(options.clone());
     computer.start(&base).unwrap();
     let expected = bytes(&mut computer);
-    // A computer that has written before polls at other places, so the loop uses new computers.
+    // A computer that has written before reaches checkpoints at other places, so the loop uses new computers.
     let mut computer = DeltaComputer::new(options.clone());
     computer.start(&base).unwrap();
     let work = Cancellation::new();

@@ -287,8 +287,8 @@ fn files_of_other_tools_take_memory_in_proportion() {
 }
 
 /// An OTLP message has a table of stacks, but `profile.proto` has none. The converted profile contains the stack of
-/// each sample, so its size is not proportional to the message. A limit covers that (`what_is_made_is_limited`, in the
-/// tests of the reader).
+/// each sample, so its size is not proportional to the message. A limit covers that
+/// (`the_size_of_the_converted_profile_is_limited`, in the tests of the reader).
 #[test]
 fn otlp_messages_take_memory_in_proportion() {
     let field = |field: u8, content: &[u8]| {

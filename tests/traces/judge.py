@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Reads profiles of other tools in a simple way, and writes their samples. `tests/traces.rs` and `format/judged.rs`
+"""Reads profiles of other tools in a simple way, and writes their samples. `tests/traces.rs` and `format/oracle.rs`
 compare our readers with the result.
 
 The code follows the descriptions of the formats, shares nothing with the readers, and is slow. Usage: judge.py FILE...
