@@ -141,8 +141,8 @@ fn contradictions(e: &Explanation, base: &Side, new: &Side) -> Vec<String> {
     wrong
 }
 
-/// Returns the difference between an explanation and that of the swapped sides, if any. Functions must be equal, added
-/// and removed must be swapped, and signs reversed.
+/// Compares an explanation with the explanation of the swapped sides, and returns a difference, if any. Functions must
+/// be equal, added and removed must be swapped, and signs reversed.
 fn difference_to_swapped(e: &Explanation, exchanged: &Explanation) -> Option<String> {
     let cause_keys = |e: &Explanation, sign: f64, is_exchanged: bool| -> BTreeSet<String> {
         let kind = |cause: &Cause| match (cause.kind, is_exchanged) {

@@ -118,8 +118,8 @@ fn allocations_do_not_grow_with_the_profile() {
     assert!(large.1 - small.1 <= 7 * 14, "diffing allocates by the record: {counts:?}");
 }
 
-/// Builds snapshot `i` of a process with 2,000 stacks, 40 of which are replaced in each snapshot together with their
-/// functions. One stack stays, which shows that it is still the same process.
+/// Builds snapshot `i` of a process with 2,000 stacks. Each snapshot replaces 40 stacks and their functions. One stack
+/// stays, which shows that it is still the same process.
 fn snapshot(i: u64) -> Vec<u8> {
     let mut strings: Vec<Vec<u8>> = ["", "alloc_space", "bytes", "main"].map(|s| s.as_bytes().to_vec()).to_vec();
     let first = 40 * i;

@@ -264,7 +264,8 @@ fn limits_on_shares_use_the_median() {
 fn each_run_of_the_new_side_is_normalized_separately() {
     let d = Dir::new("normalize");
     ["base", "base2", "base3"].iter().for_each(|name| d.write(name, longer(100, 1, 10)));
-    // Cost equal to the base, half as much again, and the latter at three durations.
+    // The cost per second equals the base in `same2`, and is half as large again in `more2`. The three `more` runs
+    // differ only in their duration.
     d.write("same2", longer(100, 2, 20));
     d.write("more2", longer(150, 2, 20));
     [2, 3, 5].iter().for_each(|&n| d.write(&format!("more{n}-runs"), longer(150, n, n * 10)));
@@ -357,7 +358,7 @@ fn normalized_values_equal_the_table() {
     }
 }
 
-/// Numbers that floating point represents badly: percentages that are no binary fractions, values above 2^53, halves.
+/// Numbers that floating point cannot represent exactly (most percentages, values above 2^53), and halves.
 #[test]
 fn limits_are_compared_exactly() {
     let d = Dir::new("exact");

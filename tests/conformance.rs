@@ -83,7 +83,7 @@ fn filter_combination(question: &Question) -> FilterCombination {
 }
 
 /// Selects the questions for each pair: every question without filters, plus each filter with one sample type and a few
-/// granularities. The sample types rotate. The granularities are those that this filter has been tested with least
+/// granularities. The sample types rotate. Each filter gets the granularities with which it has been tested least
 /// often.
 fn questions(pairs: &[Pair]) -> Vec<Vec<Question>> {
     let (mut asked, mut turn) = (BTreeMap::<FilterCombination, usize>::new(), 0);

@@ -311,7 +311,7 @@ fn an_unrelated_process_is_a_reset() {
 
 #[test]
 fn vanished_samples_are_reported_and_are_a_reset_beyond_half_of_a_counter() {
-    // 10 stacks of one function. The first counted 50, the others 50 together, plus `more`.
+    // 10 stacks of one function. The first stack counted 50, the other nine 50 in total. `more` is added to each.
     let stacks: Vec<Vec<u64>> = (1..=10).map(|depth| vec![1; depth]).collect();
     let snapshot = |from: usize, more: i64| {
         let counted = |i: usize| if i == 0 { [50, 0] } else { [[5, 6][usize::from(i > 4)], 3] };

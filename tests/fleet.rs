@@ -104,7 +104,7 @@ fn a_change_too_small_for_each_pair_is_found_in_the_fleet() {
     let grown = change.delta / change.base;
     assert!((0.1..0.2).contains(&grown) && change.delta == change.new - change.base, "{change:?}");
     assert!((change.share - change.delta / ranking.summary.total.base as f64).abs() < 1e-12);
-    // Ten pairs are too few. Pairs in which it is a cause report it themselves.
+    // Ten pairs are too few. With a larger change, most pairs report the function as their own cause.
     assert!(rank_with_work(10, |_| 1.0, grow).common.is_empty());
     let much = rank_with_work(60, |_| 1.0, |program| program.times_own(LIBRARY, 3.0));
     assert!(much.shared[0].pairs > 50 && much.common.iter().all(|change| change.pairs < 10), "{:?}", much.common);

@@ -61,7 +61,7 @@ impl Population {
             false => 1.0,
         };
         let changed: Vec<f64> = base.iter().map(|mean| mean * factor()).collect();
-        // A side without any expected samples would have no profiles.
+        // If hardly any samples are expected, the new side would have no profiles, so it does not change.
         let new = if changed.iter().sum::<f64>() < 5.0 { base.clone() } else { changed };
         Population { means: [base, new], tau: random.one_of(&[0.0, 0.02, 0.07, 0.2, 0.5]) }
     }

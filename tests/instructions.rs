@@ -58,8 +58,8 @@ fn in_decimals(text: &str) -> String {
 }
 
 /// Decodes the bytes of a listing and compares the result. `spelled` converts the disassembler's text to our spelling.
-/// Returns the number of compared instructions, and the number of instructions unknown to the disassembler, of which
-/// only the boundaries were compared.
+/// Returns the number of compared instructions, and the number of instructions that the disassembler does not know.
+/// Only the boundaries of unknown instructions are compared.
 fn compare(
     architecture: Architecture,
     listed: &[ListedInstruction],

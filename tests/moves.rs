@@ -71,7 +71,7 @@ fn implementations_of_an_interface_are_not_renames() {
     assert_nothing_moved(&e);
     says(&e, "main.find calls shop/memory.(*Store).Get (+180s) instead of shop/pg.(*Store).Get (-30s): +150s");
     assert!(e.causes.iter().all(|cause| cause.kind != CauseKind::Own), "{}", words(&e));
-    // With equal cost there is no cause, but still no rename.
+    // If both implementations cost the same, there is no cause. The functions are still not renames.
     let e = explain(&[side("pg", 3000, 3000)], &[side("memory", 3050, 2950)], None);
     assert_nothing_moved(&e);
     assert_eq!((e.verdict, e.causes.len(), e.moved.len()), (Verdict::None, 0, 2), "{e:?}");

@@ -327,7 +327,7 @@ fn profiles_converted_by_the_collectors_library_are_read_unchanged() {
                     load(&written_by_collector(name, format), named).unwrap_or_else(|e| panic!("{name} {format}: {e}"));
                 assert_eq!(content(&p), expected, "{name} {format}");
             }
-            // The message does not fit the other numbering.
+            // Reading the message with the field numbers of the other version fails.
             let other = if format == "otlp" { "otlp-1.9" } else { "otlp" };
             assert!(load(&written_by_collector(name, format), Some(other)).is_err(), "{name} {format} as {other}");
         }

@@ -412,7 +412,7 @@ fn another_build_is_refused() {
     let insisted = Binaries::new(Vec::new(), vec![other.clone()]).with_any_build(true);
     let load = |binaries| Profile::from_bytes("p", &bytes, &LoadOptions::default().with_binaries(binaries)).unwrap();
     assert!(names(&load(insisted)) > 0);
-    // The binaries of both sides may be given in any order. Each side takes the one with its build id.
+    // The binaries of both sides may be given in any order. Each side takes the binary with its build id.
     let sides = [&bytes, &new].map(|b| [Source::Bytes("side".to_owned(), b.clone())]);
     let options = LoadOptions::default().with_binaries(Binaries::new(both.clone(), both));
     let diff = Diff::load(&sides[0], &sides[1], &options).unwrap();

@@ -321,7 +321,7 @@ fn artefacts_of_profiling_are_not_frames_of_the_program() {
     assert_eq!(row_of("runtime.memmove")["left_out"], Value::Null);
 }
 
-/// With filters, every rule uses the total of the remaining samples. A filter that leaves nothing does not pass.
+/// With filters, every rule uses the total of the remaining samples. If no samples remain, the check does not pass.
 #[test]
 fn totals_are_those_of_the_filtered_samples() {
     let d = Dir::new("focused");

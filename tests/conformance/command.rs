@@ -77,7 +77,7 @@ impl Entry {
         printed_name(&self.json)
     }
 
-    /// Converts a row of `peek`: the edge and one column. The ends are named as in pprof.
+    /// Converts a row of `peek`: the edge, with the two frames named as in pprof, and one column.
     pub fn edge(&self, column: &str) -> Row {
         let subject = edge(&self.text("node"), &(self.text("relation") + " "), &self.text("other"));
         Row { subject, numbers: vec![self.number(column)] }

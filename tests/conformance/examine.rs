@@ -55,8 +55,8 @@ pub fn examine(pair: &Pair, question: &Question, log: &mut Log) {
     examine_diff(pair, question, base, new, log);
 }
 
-/// Compares one profile: `top` and `peek`, and also `labels` at the default granularity (labels have none). Returns
-/// pprof's rows, for comparison with the columns of the diff.
+/// Compares one profile: `top` and `peek`, and also `labels` at the default granularity (labels have no granularity).
+/// Returns pprof's rows, for comparison with the columns of the diff.
 fn examine_one(input: &Input, question: &Question, log: &mut Log) -> Graph {
     let unit = input.unit_of(&question.sample_type).expect("a sample type of both sides");
     // A report about a diff uses the finer unit of the two sides.

@@ -214,7 +214,7 @@ fn builds(name: &str) -> (PathBuf, [PathBuf; 2], Diff) {
     (folder, binaries, Diff::between(base, new).unwrap())
 }
 
-/// Functions that are only inlined have no own code. The error names the functions that contain their code.
+/// Functions that are inlined everywhere have no code of their own. The error names the functions that contain it.
 #[test]
 fn functions_that_are_only_inlined_name_their_callers() {
     let folder = folder("only-inlined");
