@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
-"""How often `pprofdiff bench` is wrong, and how soon it is right, on a machine whose load comes and goes.
+"""Measures how often `pprofdiff bench` is wrong, and how soon it is right, on a machine with changing load.
 
-Three small programs (Go, C by perf, Node), each as a repository. Equal: both sides are checkouts of one commit, and
-"change" is wrong; beside it the naive way, the medians of the times of five runs of one side, then of five of the
-other, at 2 %. Planted: one function does so much more that all is 5 % or 2 % more. Prints docs/bench.md's table.
+It uses three small programs (Go, C with perf, Node), each in its own repository. In the "equal" runs both sides are
+checkouts of one commit, so the answer "change" is wrong. For comparison, the naive method takes the medians of five
+runs of one side, then of five runs of the other, with a threshold of 2 %. In the "planted" runs one function does more
+work, so that the total grows by 5 % or 2 %. The script prints the table in docs/bench.md.
 
     benches/bench_errors.py [--equal 200] [--planted 20] [--runs 12] [--first 0] path/to/pprofdiff
 
-`--first` is the number of the first comparison, and its seed: so 200 can be made in pieces.
+`--first` is the number of the first comparison and also its seed, so that 200 comparisons can be split into several
+runs.
 """
 
 import argparse
@@ -23,7 +25,7 @@ import threading
 import time
 from pathlib import Path
 
-# Four functions a program; `twist` does `N` of 1000 rounds.
+# Each program has four functions. `twist` does `N` of 1000 rounds.
 GO = """package main
 
 import ("os"; "runtime"; "runtime/pprof")
@@ -64,12 +66,12 @@ PROGRAMS = {
     "C": ("app.c", C, ["cc", "-g", "-O1", "-o", "app", "app.c"], ["perf", "record", "-F", "2000", "./app"], 500_000),
     "Node": ("app.js", NODE, ["true"], ["node", "app.js"], 200_000),
 }
-# Of three functions that cost as much each, one grows by three times that.
+# Three functions cost the same. One of them grows by three times the planted change of the total.
 PLANTED = (1.0, 1.05, 1.02)
 
 
 def repository(home: Path, name: str) -> tuple[Path, list[str], list[str]]:
-    """A repository with a commit for each planted change, with the program as it is built."""
+    """Creates a repository with a commit for each planted change, and the built program."""
     file, text, build, command, rounds = PROGRAMS[name]
     home.mkdir()
     git = ["git", "-c", "user.name=a", "-c", "user.email=a@example.com", "-C", str(home)]
@@ -87,7 +89,7 @@ def repository(home: Path, name: str) -> tuple[Path, list[str], list[str]]:
 
 
 def load(stop: threading.Event) -> None:
-    """Another process that works for some seconds, and rests for some."""
+    """Generates load in another process: it works for some seconds, then pauses."""
     dice = random.Random(1)
     while not stop.is_set():
         busy = subprocess.Popen([sys.executable, "-c", "while True: pass"])
@@ -98,7 +100,7 @@ def load(stop: threading.Event) -> None:
 
 
 def bench(program: str, home: Path, command: list[str], commits: str, runs: int, seed: int) -> tuple[str, int, float]:
-    """What is decided, after how many runs of a side, and in how many seconds."""
+    """Returns the decision, the number of runs per side, and the seconds that it took."""
     with tempfile.TemporaryDirectory() as into:
         words = [program, "bench", commits, "--into", into, "--runs", str(runs), "--seed", str(seed), "--", *command]
         begun = time.monotonic()
@@ -110,7 +112,7 @@ def bench(program: str, home: Path, command: list[str], commits: str, runs: int,
 
 
 def naive(home: Path, command: list[str]) -> bool:
-    """Whether the naive way sees a change."""
+    """Returns true if the naive method detects a change."""
     environment = {**os.environ, "PPROFDIFF_PROFILE": os.devnull}
     plain = command[4:] if command[0] == "perf" else command
 
@@ -126,7 +128,7 @@ def naive(home: Path, command: list[str]) -> bool:
 
 
 def wilson(found: int, of: int) -> str:
-    """Wilson's 95 % interval, in percent."""
+    """Formats Wilson's 95 % interval in percent."""
     z, p = 1.96, found / of
     middle, half = p + z * z / 2 / of, z * math.sqrt(p * (1 - p) / of + z * z / 4 / of / of)
     low, high = (max(0.0, (middle + sign * half) / (1 + z * z / of)) for sign in (-1, 1))
@@ -134,7 +136,7 @@ def wilson(found: int, of: int) -> str:
 
 
 def main() -> None:
-    """Measure, and print each row when it is known."""
+    """Measures, and prints each row as soon as it is complete."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("program", type=Path)
     for name, default in [("equal", 200), ("planted", 20), ("runs", 12), ("planted-runs", 30), ("first", 0)]:

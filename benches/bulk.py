@@ -1,11 +1,12 @@
-"""Many pairs through Python: the rate and the peak memory of each way to compare them.
+"""Measures the rate and the peak memory of every way to compare many pairs with the Python package.
 
-`bulk.py [--alone] [RUNS]` takes the 200 pairs of size S (`target/bench-data`, see README.md; `BENCH_DATA` is another
-place) and 10,000 tiny ones of the corpus, one in a hundred of them bad, each way in a process of its own, in turns, and
-prints a table of medians. The pairs of size S are also read from a server that stands for S3, in a process of its own
-on the same machine; "GET only" is what that server gives to as many threads that compare nothing. Needs the package,
-pyarrow, psutil and the groups dev and nightly of pyproject.toml. Pools and clusters are up before the time begins. With
---alone all that is measured runs before other work of the machine (real-time priority, as root), for that time.
+`bulk.py [--alone] [RUNS]` compares the 200 pairs of size S (`target/bench-data`, see README.md; `BENCH_DATA` names
+another folder) and 10,000 tiny pairs of the corpus, 1 % of which are bad. Each way runs in its own process, in turns,
+and the script prints a table of medians. The pairs of size S are also read from a local server that emulates S3 in
+another process. "GET only" is the rate at which the server answers the same number of threads without comparisons.
+
+The script needs the package, pyarrow, psutil, and the groups dev and nightly of pyproject.toml. Pools and clusters are
+started before the measurement. With --alone, all measured processes get real-time priority (as root).
 """
 
 import concurrent.futures
@@ -29,7 +30,7 @@ import psutil
 ROOT = Path(__file__).parents[1]
 DATA = Path(os.environ.get("BENCH_DATA", ROOT / "target/bench-data"))
 BUCKET = "bulk"
-THREADS = 16  # that wait for the network
+THREADS = 16  # Threads that wait for the network.
 WAYS = {
     "S": ("threads", "fork", "spawn", "dask", "ray", "threads, stream"),
     "S, 10 rows": ("threads", "fork", "spawn", "dask", "ray", "threads, stream"),
@@ -39,7 +40,7 @@ WAYS = {
 
 
 def pairs(kind: str) -> list[tuple[str, str]]:
-    """The pairs of a job."""
+    """Returns the pairs of a job."""
     if kind.startswith("S"):
         where = f"s3://{BUCKET}" if kind.endswith("S3") else str(DATA)
         names = sorted(path.name for path in DATA.glob("S-*.base.pb.gz"))
@@ -50,9 +51,9 @@ def pairs(kind: str) -> list[tuple[str, str]]:
 
 @contextlib.contextmanager
 def executor_of(way: str, kind: str) -> Iterator[object]:
-    """The executor of a way, with its workers running and what they need imported in them.
+    """Yields the executor of a way, with its workers started and their imports done.
 
-    There are two of them, or many threads that wait for a network.
+    There are two workers, or many threads that wait for the network.
     """
     import pprofdiff
 
@@ -90,19 +91,19 @@ def executor_of(way: str, kind: str) -> Iterator[object]:
 
 
 def processes() -> list[psutil.Process]:
-    """What runs here: this process and its workers."""
+    """Returns this process and its workers."""
     this = psutil.Process()
     return [this, *this.children(recursive=True)]
 
 
 def cpu() -> float:
-    """Seconds of processor time of this process and of its workers."""
+    """Returns the CPU seconds of this process and its workers."""
     return sum(sum(p.cpu_times()[:2]) for p in processes())
 
 
 @contextlib.contextmanager
 def alone() -> Iterator[None]:
-    """Before other work of the machine, if that was asked for: this process, its workers and the server."""
+    """With --alone, gives this process, its workers and the server priority over other work of the machine."""
     if "BENCH_ALONE" not in os.environ:
         yield
         return
@@ -121,7 +122,7 @@ def alone() -> Iterator[None]:
 
 
 def measure(way: str, kind: str) -> None:
-    """One job: what it took, what it found, and a digest of all of that."""
+    """Runs one job, and reports its cost, its results, and a digest of the results."""
     import pyarrow
 
     import pprofdiff
@@ -150,7 +151,7 @@ def measure(way: str, kind: str) -> None:
 
 
 def measure_gets(kind: str) -> None:
-    """What the server gives to threads that compare nothing."""
+    """Measures the rate of the server for threads that compare nothing."""
     import fsspec
 
     def get(url: str) -> int:
@@ -166,7 +167,7 @@ def measure_gets(kind: str) -> None:
 
 
 def say(seconds: float, spent: float, done: int, failed: int, digest: str | None) -> None:
-    """One job's figures, for main()."""
+    """Prints the figures of one job for main()."""
     peak = int(re.search(r"VmHWM:\s*(\d+) kB", Path("/proc/self/status").read_text())[1])
     found = {"seconds": seconds, "cpu": spent, "peak": peak, "done": done, "failed": failed, "digest": digest}
     print(json.dumps(found))
@@ -174,7 +175,7 @@ def say(seconds: float, spent: float, done: int, failed: int, digest: str | None
 
 @contextlib.contextmanager
 def s3() -> Iterator[None]:
-    """A server that stands for S3, with the pairs; children of this process find it by their environment."""
+    """Starts a server that emulates S3 and holds the pairs. Child processes find it through their environment."""
     import boto3
 
     with socket.socket() as free:
@@ -195,7 +196,7 @@ def s3() -> Iterator[None]:
                 try:
                     client.create_bucket(Bucket=BUCKET)
                     break
-                except Exception:  # it is starting
+                except Exception:  # The server is still starting.
                     if server.poll() is not None:
                         raise
                     time.sleep(0.2)
@@ -207,7 +208,7 @@ def s3() -> Iterator[None]:
 
 
 def main() -> None:
-    """All ways in turns, then the table."""
+    """Runs all ways in turns, and prints the table."""
     arguments = sys.argv[1:]
     if "--alone" in arguments:
         arguments.remove("--alone")

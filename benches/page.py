@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Measures the page in Chromium and prints Markdown: `.venv/bin/python benches/page.py [SIZE...]`.
 
-For each pair of `target/bench-data`: how long the page takes to make and how large it is; from opening the file until
-the flame graph is painted; redrawing it; and the same boxes as SVG elements, which is what the canvas has to beat.
-Needs the command in release (`cargo build --release`), the data (`target/release/generate`), Playwright and Chromium.
+For each pair of `target/bench-data`, it measures the time to create the page, the size of the page, the time from
+opening the file until the flame graph is painted, and the time to redraw it. For comparison it draws the same boxes as
+SVG elements. Needs the release build of the command (`cargo build --release`), the data (`target/release/generate`),
+Playwright and Chromium.
 """
 
 import shutil
@@ -20,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[1]
 DATA = ROOT / "target" / "bench-data"
 RUNS = 5
 
-# Notes the boxes as they are painted.
+# Records the painted boxes.
 NOTE = """
 window.boxes = [];
 const paint = CanvasRenderingContext2D.prototype, {clearRect, fillRect} = paint;
@@ -30,14 +31,14 @@ paint.fillRect = function (...a) {
   return fillRect.apply(this, a);
 };
 """
-# Milliseconds from an act until what it asked for is on the screen.
+# Returns the milliseconds from an action until its result is on the screen.
 UNTIL_PAINTED = """async (act) => {
   const start = performance.now();
   (0, eval)(act);
   await new Promise(done => requestAnimationFrame(() => setTimeout(done)));
   return performance.now() - start;
 }"""
-# The same boxes as elements: a rectangle each, and a text where there is room for one.
+# Draws the same boxes as SVG elements: a rectangle for each, and a text where there is room.
 AS_SVG = """async (all) => {
   const list = all ?? boxes, ns = "http://www.w3.org/2000/svg";
   document.getElementById("svg")?.remove();
@@ -64,18 +65,18 @@ AS_SVG = """async (all) => {
 
 
 def opened(page: Page, file: Path) -> tuple[float, float]:
-    """Milliseconds from navigation until the first paint with content, and until the flame graph is painted."""
+    """Returns the milliseconds from navigation to the first contentful paint, and to the painted flame graph."""
     page.goto(file.as_uri())
     names = ("first-contentful-paint", "pprofdiff-painted")
     for name in names:
-        # Not wait_for_function, which the page's policy keeps from running.
+        # wait_for_function does not work here, because the page's content security policy blocks it.
         while not page.evaluate(f"performance.getEntriesByName('{name}').length"):
             page.wait_for_timeout(5)
     return tuple(page.evaluate(f"performance.getEntriesByName('{name}')[0].startTime") for name in names)
 
 
 def main() -> None:
-    """Measures the sizes that the command line names."""
+    """Measures the sizes from the command line."""
     found = shutil.which("chromium-headless-shell") or shutil.which("chromium")
     chromium = found or sys.exit("needs Chromium: apt-get install chromium-headless-shell")
     command = ROOT / "target" / "release" / "pprofdiff"
@@ -111,7 +112,7 @@ def main() -> None:
                 cells += [f"{boxes:,}", f"{statistics.median(redraws):.0f}", f"{svg:.0f}"]
                 print(f"| {size} | {' | '.join(cells)} |", flush=True)
                 if options:
-                    # All frames as boxes at once, as a renderer without a notion of what is seen would have them.
+                    # All frames as boxes at once, like a renderer that does not skip invisible frames.
                     box = "[i % 1000 * 1.4, Math.floor(i / 1000) * 20, 1.4, 19, 'gray']"
                     grid = f"Array.from({{length: 50000}}, (_, i) => {box})"
                     every = page.evaluate(f"({AS_SVG})({grid})")

@@ -1,4 +1,4 @@
-//! Time of each stage, on one thread: `cargo bench -p pprofdiff-bench`.
+//! Measures the time of each stage, on one thread: `cargo bench -p pprofdiff-bench`.
 
 #![allow(clippy::unwrap_used)]
 
@@ -16,7 +16,7 @@ fn main() {
 
 const SIZES: [&str; 3] = ["S", "M", "real"];
 
-/// The gzip files of a pair.
+/// Reads the gzip files of a pair.
 fn files(name: &str) -> [Vec<u8>; 2] {
     let paths = match name {
         "S" => pair(S, 1).unwrap(),
@@ -33,92 +33,92 @@ fn inflate(file: &[u8]) -> Vec<u8> {
     out
 }
 
-fn loaded(name: &str) -> Diff {
+fn load_diff(name: &str) -> Diff {
     let [base, new] = files(name).map(|file| Profile::from_bytes(name, &file, &LoadOptions::default()).unwrap());
     Diff::new(&[Arc::new(base)], &[Arc::new(new)]).unwrap()
 }
 
-/// The limit of `load_gzip`: libdeflate inflates one file.
+/// The lower bound for `load_gzip`: libdeflate inflates one file.
 #[divan::bench(args = SIZES)]
 fn limit_inflate(bencher: Bencher<'_, '_>, name: &str) {
     let [file, _] = files(name);
     bencher.bench(|| inflate(black_box(&file)));
 }
 
-/// Inflating and parsing one file.
+/// Inflates and parses one file.
 #[divan::bench(args = SIZES)]
 fn load_gzip(bencher: Bencher<'_, '_>, name: &str) {
     let [file, _] = files(name);
     bencher.bench(|| Profile::from_bytes(name, black_box(&file), &LoadOptions::default()).unwrap());
 }
 
-/// Copying and parsing one message: what of `load_gzip` is not inflating.
+/// Copies and parses one message: the part of `load_gzip` after inflating.
 #[divan::bench(args = SIZES)]
 fn load_raw(bencher: Bencher<'_, '_>, name: &str) {
     let bytes = inflate(&files(name)[0]);
     bencher.bench(|| Profile::from_bytes(name, black_box(&bytes), &LoadOptions::default()).unwrap());
 }
 
-/// Interning the frames of both sides.
+/// Interns the frames of both sides.
 #[divan::bench(args = SIZES)]
 fn view(bencher: Bencher<'_, '_>, name: &str) {
-    let diff = loaded(name);
+    let diff = load_diff(name);
     bencher.bench(|| diff.measure(&Query::default()).unwrap());
 }
 
-/// The table of frames of a view.
+/// Builds the table of frames of a view.
 #[divan::bench(args = SIZES)]
 fn top(bencher: Bencher<'_, '_>, name: &str) {
-    let diff = loaded(name);
+    let diff = load_diff(name);
     let view = diff.measure(&Query::default()).unwrap();
     bencher.bench(|| view.top(Sort::Flat));
 }
 
-/// The same under a filter.
+/// Builds the table of frames with a filter.
 #[divan::bench(args = SIZES)]
 fn filtered_top(bencher: Bencher<'_, '_>, name: &str) {
-    let diff = loaded(name);
+    let diff = load_diff(name);
     let mut query = Query::default();
     query.filters.focus = Some("package1|Parser".to_owned());
     bencher.bench(|| diff.measure(&query).unwrap().top(Sort::Flat));
 }
 
-/// All stacks, matched by name.
+/// Builds all stacks, matched by name.
 #[divan::bench(args = SIZES)]
 fn stacks(bencher: Bencher<'_, '_>, name: &str) {
-    let diff = loaded(name);
+    let diff = load_diff(name);
     let view = diff.measure(&Query::default()).unwrap();
     bencher.bench(|| view.stacks_as_found(false));
 }
 
-/// Both flame graphs of a page: from the root, and inverted. Matching the stacks is `stacks`, once for each.
+/// Builds both flame graphs of a page: from the root, and inverted. Each includes matching the stacks (see `stacks`).
 #[divan::bench(args = SIZES)]
 fn flame(bencher: Bencher<'_, '_>, name: &str) {
-    let diff = loaded(name);
+    let diff = load_diff(name);
     let view = diff.measure(&Query::default()).unwrap();
     let graph = |inverted| view.flame(&FlameOptions::default().with_inverted(inverted));
     bencher.bench(|| (graph(false), graph(true)));
 }
 
-/// The page, of every sample type.
+/// Builds the page, with every sample type.
 #[divan::bench(args = SIZES)]
 fn page(bencher: Bencher<'_, '_>, name: &str) {
-    let diff = loaded(name);
+    let diff = load_diff(name);
     bencher.bench(|| pprofdiff_report::page(&diff, &Query::default(), &PageOptions::default(), None).unwrap());
 }
 
-/// The diff as a message, without compressing it.
+/// Encodes the diff as a message, without compression.
 #[divan::bench(args = SIZES)]
 fn written(bencher: Bencher<'_, '_>, name: &str) {
-    let diff = loaded(name);
+    let diff = load_diff(name);
     let options = WriteOptions::default().with_compression(Compression::None);
     bencher.bench(|| diff.to_profile(&Query::default()).unwrap().to_bytes(&options).unwrap());
 }
 
-/// Encoding and compressing the diff, merged already.
+/// Encodes and compresses a merged diff.
 #[divan::bench(args = SIZES)]
 fn written_gzip(bencher: Bencher<'_, '_>, name: &str) {
-    let diff = loaded(name);
+    let diff = load_diff(name);
     let profile = diff.to_profile(&Query::default()).unwrap();
     bencher.bench(|| profile.to_bytes(&WriteOptions::default()).unwrap());
 }

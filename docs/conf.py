@@ -1,7 +1,7 @@
-"""How Sphinx makes the site of docs/; `docs/make` builds it.
+"""Sphinx configuration for the documentation site. `docs/make` builds it.
 
-The pages are plain Markdown, which is read on the forge, too. So what only a site has is added to their text here:
-the sidebar, which is the lists of index.md, and where links lead that leave docs/.
+The pages are plain Markdown that can also be read on GitHub. This file adds the parts that only the site needs: the
+sidebar, which is built from the lists in index.md, and the targets of links to files outside docs/.
 """
 
 import re
@@ -19,12 +19,12 @@ REPOSITORY = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["ur
 project = "pprofdiff"
 release = pprofdiff.__version__
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx_copybutton"]
-exclude_patterns = ["gallery"]  # read on the forge alone
-nitpicky = True  # a reference to what is not there is a warning; docs/make makes errors of warnings
+exclude_patterns = ["gallery"]  # only readable on GitHub
+nitpicky = True  # warns about missing references; docs/make turns warnings into errors
 
-# Few of the runtime's signatures have types: those of the extension are in its stub.
+# Few signatures have types at run time: the types of the extension are in its stub.
 autodoc_typehints = "none"
-myst_heading_anchors = 4  # anchors as the forge has them
+myst_heading_anchors = 4  # the same anchors as on GitHub
 nb_execution_mode = "force"
 nb_execution_raise_on_error = True
 nb_execution_show_tb = True
@@ -41,14 +41,14 @@ html_theme_options = {
 }
 copybutton_prompt_text = "$ "
 
-# Files of the repository are looked up in the checkout, see `_outward`; a docstring speaks of http:// as such.
+# Links to the repository are checked in the checkout (see `_outward`). A docstring mentions `http://` alone.
 linkcheck_ignore = [re.escape(REPOSITORY) + "/(blob|tree)/main/.*", "http://$"]
 
 _LINK = re.compile(r"\[([^\[\]]+)\]\(([^()\s]+)\)")
 
 
 def _outward(page: str, link: str) -> str:
-    """Where a link leads: that to a file outside of docs/ to the repository, but a profile comes with the site."""
+    """Returns the target of a link. Files outside docs/ link to the repository, but profiles are copied to the site."""
     path, hash_, anchor = link.partition("#")
     if not path.startswith("../") or path.endswith(".pb.gz"):
         return link
@@ -60,11 +60,11 @@ def _outward(page: str, link: str) -> str:
 
 
 def _sidebar(index: str) -> str:
-    """The sidebar out of the lists of index.md: what stands under each heading, by the names that it has there."""
+    """Returns the sidebar: the links under each heading of index.md, with their names."""
     trees = []
     for section in index.split("\n## ")[1:]:
         caption, _, links = section.partition("\n")
-        # The site's own pages are named without their ending; links to elsewhere stay whole.
+        # Pages of the site are listed without their extension. Other links are unchanged.
         targets = [(name, re.sub(r"^([^:]+)[.](md|ipynb)$", r"\1", target)) for name, target in _LINK.findall(links)]
         pages = [f"{name} <{target}>" for name, target in targets]
         trees.append("\n".join(["", "```{toctree}", ":hidden:", f":caption: {caption}", "", *pages, "```", ""]))
@@ -72,9 +72,9 @@ def _sidebar(index: str) -> str:
 
 
 def _read(_app: Sphinx, page: str, source: list[str]) -> None:
-    """Makes a page of the forge one of the site."""
+    """Converts a page from its GitHub form to that of the site."""
     text = _LINK.sub(lambda m: f"[{m[1]}]({_outward(page, m[2])})", source[0])
-    text = text.replace("```rust,no_run\n", "```rust\n")  # rustdoc's mark of what is compiled and not run
+    text = text.replace("```rust,no_run\n", "```rust\n")  # rustdoc's mark for code that is compiled but not run
     if page == "index":
         text += _sidebar(text)
     if page == "numbers":
@@ -85,14 +85,14 @@ def _read(_app: Sphinx, page: str, source: list[str]) -> None:
 
 
 def _docstring(_app: Sphinx, what: str, _name: str, _object: object, _options: object, lines: list[str]) -> None:
-    """Makes reStructuredText of a docstring, which is plain text with code between single backticks."""
+    """Converts a docstring (plain text with code in single backticks) to reStructuredText."""
     if what == "module":
-        lines.clear()  # the page has words of its own
+        lines.clear()  # the page has its own introduction
     text = re.sub(r"`([^`]+)`|([\\*|_])", lambda m: f"``{m[1]}``" if m[1] else f"\\{m[2]}", "\n".join(lines))
     lines[:] = text.split("\n")
 
 
 def setup(app: Sphinx) -> None:
-    """Called by Sphinx."""
+    """Registers the callbacks with Sphinx."""
     app.connect("source-read", _read)
     app.connect("autodoc-process-docstring", _docstring)

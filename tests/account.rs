@@ -1,6 +1,6 @@
-//! The account of `explain`: differences add up, no stack is counted twice, and what is said of a cause is what a plain
-//! sum over the samples has. Judged by the plainest reading of samples, on the corpus, its faults and upgrades, and on pairs
-//! at random, in which functions are renamed, inlined, added and removed.
+//! Tests of the account of `explain`: differences add up, no stack is counted twice, and the values of a cause equal
+//! plain sums over the samples. The inputs are the corpus with its faults and upgrades, and random pairs in which
+//! functions are renamed, inlined, added and removed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use prost::Message as _;
 use crate::made_up::{profile, stacks};
 use crate::verdict::Random;
 
-/// The stacks of a run with their values, root first; by names as messages have them.
+/// The stacks of a run with their values, root first, with names as in the message.
 type Plain = Vec<(Vec<String>, f64)>;
 
 struct Side {
@@ -22,8 +22,8 @@ struct Side {
     runs: Vec<Plain>,
 }
 
-/// The samples of a sample type, with recursion, those without a stack, negative values and all.
-fn plain(message: &Message, sample_type: &str) -> Plain {
+/// Returns all samples of a sample type, including recursive stacks, empty stacks and negative values.
+fn plain_stacks(message: &Message, sample_type: &str) -> Plain {
     let text = |i: i64| String::from_utf8(message.string_table[i as usize].clone()).unwrap();
     let at = message.sample_type.iter().position(|t| text(t.r#type) == sample_type).unwrap();
     let names: BTreeMap<u64, String> = message.function.iter().map(|f| (f.id, text(f.name))).collect();
@@ -42,11 +42,12 @@ impl Side {
     fn of(messages: &[Message], sample_type: &str) -> Side {
         Side {
             profiles: messages.iter().map(profile).collect(),
-            runs: messages.iter().map(|message| plain(message, sample_type)).collect(),
+            runs: messages.iter().map(|message| plain_stacks(message, sample_type)).collect(),
         }
     }
 
-    /// The mean of a run over the stacks that are meant; of negative values the magnitude, as in a table's total.
+    /// Returns the mean per run over the selected stacks. Negative values count with their magnitude, as in a table's
+    /// total.
     fn mean(&self, holds: impl Fn(&[String]) -> bool) -> f64 {
         let sum = self.runs.iter().flatten().filter(|(stack, _)| holds(stack)).map(|(_, v)| v.abs()).sum::<f64>();
         sum / self.runs.len() as f64
@@ -70,21 +71,23 @@ fn explain(base: &Side, new: &Side, sample_type: &str) -> Explanation {
     diff.explain(&query, &[], &ExplainOptions::default()).unwrap()
 }
 
-/// What a plain sum has of what a cause is called.
-fn named(side: &Side, cause: &Cause) -> f64 {
+/// Returns the plain sum over the stacks that match a cause.
+fn sum_of_cause(side: &Side, cause: &Cause) -> f64 {
     let is = |names: &[String], frame: &String| names.iter().any(|name| name == frame);
-    let of = &cause.evidence;
+    let evidence = &cause.evidence;
     let calls = |stack: &[String], caller: &[String], callee: &[String]| {
         stack.windows(2).any(|w| is(caller, &w[0]) && is(callee, &w[1]))
     };
     side.mean(|stack| match () {
-        () if !of.callees.is_empty() => calls(stack, &of.functions, &of.callees),
-        () if !of.callers.is_empty() && cause.kind != CauseKind::Own => calls(stack, &of.callers, &of.functions),
-        () => stack.iter().any(|frame| is(&of.functions, frame)),
+        () if !evidence.callees.is_empty() => calls(stack, &evidence.functions, &evidence.callees),
+        () if !evidence.callers.is_empty() && cause.kind != CauseKind::Own => {
+            calls(stack, &evidence.callers, &evidence.functions)
+        }
+        () => stack.iter().any(|frame| is(&evidence.functions, frame)),
     })
 }
 
-/// What is wrong with an answer, by sums alone.
+/// Compares an explanation with plain sums, and returns the contradictions.
 fn contradictions(e: &Explanation, base: &Side, new: &Side) -> Vec<String> {
     let mut wrong = Vec::new();
     let mut check = |right: bool, what: String| wrong.extend((!right).then_some(what));
@@ -103,88 +106,96 @@ fn contradictions(e: &Explanation, base: &Side, new: &Side) -> Vec<String> {
         check(sum <= total * (1.0 + 1e-6), format!("causes have {sum} of {total}"));
     }
     for cause in &e.causes {
-        let of = &cause.evidence;
+        let evidence = &cause.evidence;
         let what = format!("{} {:?} of {:?}: {:+e}", cause.kind.name(), cause.function, cause.caller, cause.delta);
-        check(is_near(cause.delta, of.new.value - s * of.base.value), format!("{what} of {of:?}"));
+        check(is_near(cause.delta, evidence.new.value - s * evidence.base.value), format!("{what} of {evidence:?}"));
         if cause.label.is_some() || cause.function.is_none() {
             continue;
         }
-        let [b, n] = [base, new].map(|side| named(side, cause));
-        // Names of C++ are shown without their arguments, and what has no name by its mapping.
+        let [b, n] = [base, new].map(|side| sum_of_cause(side, cause));
+        // C++ names are shown without their arguments, and unnamed frames by their mapping, so they may not match.
         if b + n == 0.0 {
-            check(of.functions.iter().any(|name| name.contains(['[', ':'])), format!("{what}: there is no {of:?}"));
+            check(
+                evidence.functions.iter().any(|name| name.contains(['[', ':'])),
+                format!("{what}: there is no {evidence:?}"),
+            );
             continue;
         }
-        let least = [of.base.value, of.new.value];
-        // A call through what is inlined on one side is none in a plain sum.
+        let least = [evidence.base.value, evidence.new.value];
+        // A call through a function that is inlined on one side does not appear in a plain sum.
         let is_folded = e.moved.iter().any(|moved| matches!(moved.how, MoveKind::Inlined | MoveKind::Outlined));
         let all = b >= least[0] - 1e-6 * whole && n >= least[1] - 1e-6 * whole;
         check(all || is_folded, format!("{what}: {least:?} of {b} {n}"));
         match cause.kind {
             CauseKind::Added => check(b == 0.0, format!("{what}, but the base has {b}")),
             CauseKind::Removed => check(n == 0.0, format!("{what}, but the new side has {n}")),
-            // Its own cost is judged where all functions are the program's.
+            // The function's own cost is only compared if all functions belong to the program.
             CauseKind::Own | CauseKind::Calls => {}
         }
-        let plain = n - s * b;
-        let goes_along = plain * cause.delta.signum() >= 0.1 * cause.delta.abs();
-        check(goes_along || cause.kind == CauseKind::Own, format!("{what}, but a plain sum has {plain}"));
+        let plain_sum = n - s * b;
+        let goes_along = plain_sum * cause.delta.signum() >= 0.1 * cause.delta.abs();
+        check(goes_along || cause.kind == CauseKind::Own, format!("{what}, but a plain sum has {plain_sum}"));
         let is_here = if cause.delta < 0.0 { b } else { n } > 0.0;
         check(is_here, format!("{what}: its name is the other side's"));
     }
     wrong
 }
 
-/// Where the answer to exchanged sides is another: functions, kinds with added and removed exchanged, signs.
-fn differs_exchanged(e: &Explanation, exchanged: &Explanation) -> Option<String> {
-    let of = |e: &Explanation, sign: f64, is_exchanged: bool| -> BTreeSet<String> {
+/// Compares an explanation with the explanation of the swapped sides, and returns a difference, if any. Functions must
+/// be equal, added and removed must be swapped, and signs reversed.
+fn difference_to_swapped(e: &Explanation, exchanged: &Explanation) -> Option<String> {
+    let cause_keys = |e: &Explanation, sign: f64, is_exchanged: bool| -> BTreeSet<String> {
         let kind = |cause: &Cause| match (cause.kind, is_exchanged) {
             (CauseKind::Added, true) => CauseKind::Removed,
             (CauseKind::Removed, true) => CauseKind::Added,
             (kind, _) => kind,
         };
-        let said = |cause: &Cause| {
+        let describe = |cause: &Cause| {
             let mut names = cause.evidence.functions.clone();
             names.sort();
             format!("{} {names:?} {}", kind(cause).name(), cause.delta * sign > 0.0)
         };
-        e.causes.iter().map(said).collect()
+        e.causes.iter().map(describe).collect()
     };
-    let (here, there) = (of(e, 1.0, false), of(exchanged, -1.0, true));
+    let (here, there) = (cause_keys(e, 1.0, false), cause_keys(exchanged, -1.0, true));
     let is_same = here == there && e.verdict == exchanged.verdict;
     (!is_same).then(|| format!("{} {here:?}, exchanged {} {there:?}", e.verdict.name(), exchanged.verdict.name()))
 }
 
-/// Pairs with their sample types: files of each side.
-fn recorded() -> Vec<(String, Vec<PathBuf>, Vec<PathBuf>)> {
+/// Returns pairs with the files of each side.
+fn recorded_pairs() -> Vec<(String, Vec<PathBuf>, Vec<PathBuf>)> {
     let mut pairs = Vec::new();
     let files = |folder: &Path| -> BTreeSet<String> {
         std::fs::read_dir(folder).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect()
     };
     for name in files(&corpus()).iter().filter_map(|n| n.strip_suffix(".base.pb.gz")) {
-        let of = |side: &str| vec![corpus().join(format!("{name}.{side}.pb.gz"))];
-        pairs.push((name.to_owned(), of("base"), of("new")));
+        let files_of = |side: &str| vec![corpus().join(format!("{name}.{side}.pb.gz"))];
+        pairs.push((name.to_owned(), files_of("base"), files_of("new")));
     }
     let upgrades = corpus().join("upgrades");
     let all = files(&upgrades);
     for first in all.iter().filter(|name| name.contains(".a1.") && name.ends_with(".pb.gz")) {
-        let of = |side: &str| -> Vec<PathBuf> {
+        let files_of = |side: &str| -> Vec<PathBuf> {
             let names = (1..4).map(|run| first.replace(".a1.", &format!(".{side}{run}.")));
             names.filter(|name| all.contains(name)).map(|name| upgrades.join(name)).collect()
         };
-        pairs.push((first.clone(), of("a"), of("b")));
+        pairs.push((first.clone(), files_of("a"), files_of("b")));
     }
     for program in files(&corpus().join("faults")).iter().filter(|name| !name.contains('.')) {
         let folder = corpus().join("faults").join(program);
         let all = files(&folder);
         for first in all.iter().filter(|name| name.contains("-1.") && !name.starts_with("base-")) {
             let Some((_, profile)) = first.split_once("-1.") else { continue };
-            let of = |build: &str| -> Vec<PathBuf> {
+            let files_of = |build: &str| -> Vec<PathBuf> {
                 (1..4).map(|run| folder.join(format!("{build}-{run}.{profile}"))).filter(|file| file.exists()).collect()
             };
             let build = first.strip_suffix(&format!("-1.{profile}")).unwrap();
-            pairs.push((format!("{program} {first}"), of("base"), of(build)));
-            pairs.push((format!("{program} {first} alone"), of("base")[..1].to_vec(), of(build)[..1].to_vec()));
+            pairs.push((format!("{program} {first}"), files_of("base"), files_of(build)));
+            pairs.push((
+                format!("{program} {first} alone"),
+                files_of("base")[..1].to_vec(),
+                files_of(build)[..1].to_vec(),
+            ));
         }
     }
     pairs.retain(|(_, base, new)| !base.is_empty() && !new.is_empty());
@@ -194,13 +205,13 @@ fn recorded() -> Vec<(String, Vec<PathBuf>, Vec<PathBuf>)> {
 #[test]
 fn recorded_differences_add_up() {
     let (mut wrong, mut exchanged, mut causes) = (Vec::new(), Vec::new(), 0);
-    for (name, base, new) in recorded() {
+    for (name, base, new) in recorded_pairs() {
         let open = |files: &[PathBuf]| -> Vec<Message> { files.iter().map(|file| message(file)).collect() };
         let (base, new) = (open(&base), open(&new));
         let opened: Vec<Arc<Profile>> = base[..1].iter().map(profile).collect();
         let shown = Diff::new(&opened, &opened).unwrap();
         let types: Vec<String> = shown.sample_types().iter().map(|(name, _)| name.clone()).collect();
-        // What is shown first, and all that was allocated.
+        // The default sample type, and all allocations.
         let chosen = shown.default_sample_type().map(str::to_owned).or(types.last().cloned()).unwrap();
         for sample_type in types.iter().filter(|name| **name == chosen || *name == "alloc_space") {
             let sides = [&base, &new].map(|messages| Side::of(messages, sample_type));
@@ -208,18 +219,18 @@ fn recorded_differences_add_up() {
             causes += e.causes.len();
             let found = contradictions(&e, &sides[0], &sides[1]);
             wrong.extend(found.into_iter().map(|what| format!("{name} {sample_type}: {what}")));
-            let other = differs_exchanged(&e, &explain(&sides[1], &sides[0], sample_type));
+            let other = difference_to_swapped(&e, &explain(&sides[1], &sides[0], sample_type));
             exchanged.extend(other.map(|what| format!("{name} {sample_type}: {what}")));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    // Of sets that lie in each other and explain nearly the same, the other may be taken.
+    // For nested sets that explain almost the same cost, the swapped answer may choose a different set.
     assert!(exchanged.len() <= 1, "{}", exchanged.join("\n"));
     assert!(causes > 50, "{causes}");
 }
 
 impl Random {
-    /// One to three changes of a program of some functions that call each other, and its stacks before and after.
+    /// Returns the stacks before and after one to three changes of a random program whose functions call each other.
     fn pair(&mut self) -> [Plain; 2] {
         let functions = 6 + self.below(20);
         let name = |f: usize| format!("pkg.f{f}");
@@ -255,8 +266,8 @@ impl Random {
                 }
                 3 => {
                     let times = [0.3, 2.0, 3.0][self.below(3)];
-                    let of = new.iter_mut().filter(|(stack, _)| has(stack));
-                    of.for_each(|(_, v)| *v = (*v * times).floor());
+                    let matching = new.iter_mut().filter(|(stack, _)| has(stack));
+                    matching.for_each(|(_, v)| *v = (*v * times).floor());
                 }
                 4 => new.iter_mut().filter(|(stack, _)| stack.last() == Some(&f)).for_each(|(_, v)| *v *= 4.0),
                 _ => new.iter_mut().for_each(|(stack, _)| stack.retain(|g| *g != f)),
@@ -266,17 +277,17 @@ impl Random {
     }
 }
 
-/// A profile of these stacks: 10 ms a sample.
+/// Builds a profile of these stacks, with 10 ms per sample.
 fn sampled(plain: &Plain) -> Message {
     let mut sums: BTreeMap<&[String], f64> = BTreeMap::new();
     plain.iter().for_each(|(stack, v)| *sums.entry(stack).or_default() += v);
     let values = |v: f64| vec![v as i64, v as i64 * 10_000_000];
-    let of = sums.iter().map(|(stack, v)| (stack.iter().map(String::as_str).collect::<Vec<_>>(), values(*v)));
-    stacks(&[("samples", "count"), ("cpu", "nanoseconds")], &of.collect::<Vec<_>>())
+    let samples = sums.iter().map(|(stack, v)| (stack.iter().map(String::as_str).collect::<Vec<_>>(), values(*v)));
+    stacks(&[("samples", "count"), ("cpu", "nanoseconds")], &samples.collect::<Vec<_>>())
 }
 
 #[test]
-fn differences_at_random_add_up_and_nothing_said_is_false() {
+fn random_differences_add_up_and_contain_no_contradiction() {
     let (mut wrong, mut exchanged, mut causes) = (Vec::new(), Vec::new(), 0);
     for seed in 1..400u64 {
         let mut pair = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1).pair();
@@ -297,17 +308,17 @@ fn differences_at_random_add_up_and_nothing_said_is_false() {
         let e = explain(&base, &new, "cpu");
         causes += e.causes.len();
         let mut found = contradictions(&e, &base, &new);
-        // All functions are the program's, so what one costs by itself is what ends there.
+        // All functions belong to the program, so the own cost of a function is the cost of the stacks that end there.
         for cause in e.causes.iter().filter(|cause| cause.kind == CauseKind::Own) {
-            let own =
+            let own_cost =
                 |side: &Side| side.mean(|stack| stack.last().is_some_and(|f| cause.evidence.functions.contains(f)));
-            let plain = own(&new) - e.scale.factor * own(&base);
-            if plain * cause.delta.signum() < 0.1 * cause.delta.abs() {
-                found.push(format!("self {:?}: {:+e}, but a plain sum has {plain}", cause.function, cause.delta));
+            let plain_sum = own_cost(&new) - e.scale.factor * own_cost(&base);
+            if plain_sum * cause.delta.signum() < 0.1 * cause.delta.abs() {
+                found.push(format!("self {:?}: {:+e}, but a plain sum has {plain_sum}", cause.function, cause.delta));
             }
         }
         wrong.extend(found.into_iter().map(|what| format!("{seed}: {what}")));
-        exchanged.extend(differs_exchanged(&e, &explain(&new, &base, "cpu")).map(|what| format!("{seed}: {what}")));
+        exchanged.extend(difference_to_swapped(&e, &explain(&new, &base, "cpu")).map(|what| format!("{seed}: {what}")));
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(exchanged.len() <= 1, "{}", exchanged.join("\n"));
@@ -315,8 +326,9 @@ fn differences_at_random_add_up_and_nothing_said_is_false() {
 }
 
 #[test]
-fn what_changed_is_whole_however_light_its_stacks_are() {
-    // Of most stacks only what they share with heavy ones is looked at. A function costs more in every other one of its own.
+fn a_cause_is_complete_even_if_its_stacks_are_light() {
+    // Most stacks are truncated to the prefix they share with heavy ones. The function grows in every second stack that
+    // ends there.
     let side = |times: f64| {
         let mut random = Random(7);
         let mut all: Plain = Vec::new();
@@ -334,13 +346,13 @@ fn what_changed_is_whole_however_light_its_stacks_are() {
     assert!(e.pruned > 10_000, "{}", e.pruned);
     let [cause] = &e.causes[..] else { panic!("{:?}", e.causes) };
     assert_eq!((cause.kind, cause.function.as_deref()), (CauseKind::Own, Some("pkg.f7")));
-    let own = |side: &Side| side.mean(|stack| stack.last().is_some_and(|name| name == "pkg.f7"));
-    assert_eq!([cause.evidence.base.value, cause.evidence.new.value], [&base, &new].map(own));
+    let own_cost = |side: &Side| side.mean(|stack| stack.last().is_some_and(|name| name == "pkg.f7"));
+    assert_eq!([cause.evidence.base.value, cause.evidence.new.value], [&base, &new].map(own_cost));
     assert_eq!(contradictions(&e, &base, &new), [""; 0]);
 }
 
 #[test]
-fn negative_values_are_said_and_belong_to_the_rest() {
+fn negative_values_are_reported_and_count_in_the_remainder() {
     let side = |n: i64, below: i64| {
         let all = [(vec!["main.main", "main.work"], vec![n]), (vec!["main.main", "main.gave"], vec![below])];
         Side::of(&[stacks(&[("samples", "count")], &all)], "samples")

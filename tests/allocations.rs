@@ -1,6 +1,6 @@
-//! Zero copy, shown: loading and diffing allocates by the table, never by the sample, location or
-//! string. A counting allocator counts while profiles of two sizes go through. And memory that stays flat while a
-//! thousand snapshots go through a stream of deltas.
+//! Memory tests with a counting allocator. Loading and diffing allocate once per table, never once per sample, location
+//! or string: profiles of two sizes take about the same number of allocations. A stream of a thousand deltas uses
+//! constant memory.
 
 #![allow(unsafe_code, clippy::unwrap_used)]
 
@@ -15,16 +15,16 @@ use pprofdiff::series::{Series, SeriesOptions};
 use pprofdiff::{Diff, LoadOptions, Profile, Query, Sort, Source, WriteOptions, proto};
 use prost::Message;
 
-struct Counting;
+struct CountingAllocator;
 
 static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
 /// Bytes that are allocated now.
 static LIVE: AtomicUsize = AtomicUsize::new(0);
-/// The most that were at once.
+/// Maximum of `LIVE` so far.
 static PEAK: AtomicUsize = AtomicUsize::new(0);
 
-/// Held by a test while it counts.
-static ALONE: Mutex<()> = Mutex::new(());
+/// Held by a test while it counts, because the counters are global.
+static COUNTER_LOCK: Mutex<()> = Mutex::new(());
 
 fn grow(bytes: usize) {
     let live = LIVE.fetch_add(bytes, Ordering::Relaxed) + bytes;
@@ -32,17 +32,17 @@ fn grow(bytes: usize) {
 }
 
 // SAFETY: every call is passed on to the system's allocator unchanged.
-unsafe impl GlobalAlloc for Counting {
+unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
         grow(layout.size());
-        // SAFETY: as the caller promised.
+        // SAFETY: the caller upholds the contract of `GlobalAlloc`.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
         LIVE.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: as the caller promised.
+        // SAFETY: the caller upholds the contract of `GlobalAlloc`.
         unsafe { System.dealloc(ptr, layout) }
     }
 
@@ -50,13 +50,13 @@ unsafe impl GlobalAlloc for Counting {
         ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
         LIVE.fetch_sub(layout.size(), Ordering::Relaxed);
         grow(new_size);
-        // SAFETY: as the caller promised.
+        // SAFETY: the caller upholds the contract of `GlobalAlloc`.
         unsafe { System.realloc(ptr, layout, new_size) }
     }
 }
 
 #[global_allocator]
-static COUNTING: Counting = Counting;
+static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 fn count<T>(f: impl FnOnce() -> T) -> (T, usize) {
     let before = ALLOCATIONS.load(Ordering::Relaxed);
@@ -64,7 +64,7 @@ fn count<T>(f: impl FnOnce() -> T) -> (T, usize) {
     (result, ALLOCATIONS.load(Ordering::Relaxed) - before)
 }
 
-/// A profile with `n` functions, `n` locations of two lines, `3 n` strings and `4 n` samples.
+/// Builds a profile with `n` functions, `n` locations of two lines, `3 n` strings and `4 n` samples.
 fn profile(n: u64) -> Vec<u8> {
     let mut strings: Vec<Vec<u8>> = ["", "cpu", "ns", "key", "value"].map(|s| s.as_bytes().to_vec()).to_vec();
     strings.extend((0..2 * n).map(|i| format!("string number {i}").into_bytes()));
@@ -89,12 +89,12 @@ fn profile(n: u64) -> Vec<u8> {
 
 #[test]
 fn allocations_do_not_grow_with_the_profile() {
-    let _alone = ALONE.lock().unwrap();
+    let _alone = COUNTER_LOCK.lock().unwrap();
     let counts: Vec<(usize, usize)> = [200, 20_000]
         .into_iter()
         .map(|n| {
             let bytes = profile(n);
-            // The harness's own thread allocates now and then, so the least of several counts.
+            // The thread of the test harness sometimes allocates, too. The minimum of several counts excludes this.
             let tries = (0..5).map(|_| {
                 let (loaded, loading) = count(|| Profile::from_bytes("p", &bytes, &LoadOptions::default()).unwrap());
                 let loaded = Arc::new(loaded);
@@ -110,16 +110,16 @@ fn allocations_do_not_grow_with_the_profile() {
         .collect();
     println!("allocations of (loading, diffing), small and a hundred times as large: {counts:?}");
     let [small, large] = counts[..] else { unreachable!() };
-    // Every column is reserved once at its full size.
+    // Every column is reserved once, at its full size.
     assert_eq!(large.0, small.0, "loading allocates by the record");
     assert!(small.0 < 60, "loading takes {} allocations", small.0);
-    // Interning does not know beforehand how many texts and frames are distinct: its tables double,
-    // which is seven more steps for a hundred times the size, for each of a few tables.
+    // Interning does not know the number of distinct texts and frames in advance, so its tables double. A hundred times
+    // the size takes seven more steps for each of a few tables.
     assert!(large.1 - small.1 <= 7 * 14, "diffing allocates by the record: {counts:?}");
 }
 
-/// Snapshot `i` of a process whose stacks come and go: of 2,000 at a time, 40 are other ones each time, and so are their
-/// functions. One that stays says that it is still the same process.
+/// Builds snapshot `i` of a process with 2,000 stacks. Each snapshot replaces 40 stacks and their functions. One stack
+/// stays, which shows that it is still the same process.
 fn snapshot(i: u64) -> Vec<u8> {
     let mut strings: Vec<Vec<u8>> = ["", "alloc_space", "bytes", "main"].map(|s| s.as_bytes().to_vec()).to_vec();
     let first = 40 * i;
@@ -141,9 +141,9 @@ fn snapshot(i: u64) -> Vec<u8> {
 
 #[test]
 fn a_stream_of_a_thousand_snapshots_takes_the_memory_of_one() {
-    let _alone = ALONE.lock().unwrap();
+    let _alone = COUNTER_LOCK.lock().unwrap();
     let mut computer = DeltaComputer::new(DeltaOptions::default());
-    // Live bytes and allocations of each update, the packed result included. Loading is not the computer's.
+    // Live bytes and number of allocations of each update, including the compressed result. Loading is not counted.
     let mut seen: Vec<(usize, usize)> = Vec::with_capacity(1000);
     for i in 0..1000 {
         let profile = Profile::from_bytes("p", &snapshot(i), &LoadOptions::default()).unwrap();
@@ -167,8 +167,8 @@ fn a_stream_of_a_thousand_snapshots_takes_the_memory_of_one() {
 }
 
 #[test]
-fn a_thousand_builds_take_the_memory_of_their_values() {
-    let _alone = ALONE.lock().unwrap();
+fn a_series_of_a_thousand_builds_stores_only_their_values() {
+    let _alone = COUNTER_LOCK.lock().unwrap();
     let size = snapshot(0).len();
     let mut live: Vec<usize> = Vec::with_capacity(1000);
     let before = LIVE.load(Ordering::Relaxed);
@@ -182,8 +182,8 @@ fn a_thousand_builds_take_the_memory_of_their_values() {
     let (kept, peak) = (LIVE.load(Ordering::Relaxed) - before, PEAK.load(Ordering::Relaxed) - before);
     let grown = (live[996] - live[496]) / 500;
     println!("a build is of {size} bytes and leaves {grown}; a thousand keep {kept}, {peak} at the most");
-    // 24 bytes a value, and what the 40 new functions of each build are called.
+    // 24 bytes per value, plus the names of the 40 new functions of each build.
     assert!(grown < 2001 * 24 + 40 * 250 + 1000, "a build of {size} bytes leaves {grown}");
-    // Besides what stays: one window of builds, of which one is loaded, and tables that double.
+    // Temporary memory: one window of builds (one of them loaded), and tables that double.
     assert!(peak < kept + 12 * size + kept / 4, "{peak} bytes at the most, {kept} of them for what stays ({size})");
 }

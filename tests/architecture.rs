@@ -1,4 +1,4 @@
-//! The rules of ARCHITECTURE.md that a machine can check, and that the documents name what exists.
+//! Checks the rules of ARCHITECTURE.md that a test can check, and that files and tests named in the documents exist.
 
 #![allow(clippy::unwrap_used)]
 
@@ -10,7 +10,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// All files below a directory with one of the endings, with their text.
+/// Returns all files below a directory that have one of the endings, with their text.
 fn files(dir: &str, endings: &[&str]) -> Vec<(PathBuf, String)> {
     let mut found = Vec::new();
     let mut open = vec![root().join(dir)];
@@ -32,7 +32,7 @@ fn files(dir: &str, endings: &[&str]) -> Vec<(PathBuf, String)> {
     found
 }
 
-/// The module that a file is: `crate::diff::walk` of `src/diff/walk.rs`.
+/// Returns the module of a file: `crate::diff::walk` for `src/diff/walk.rs`.
 fn module_of(path: &Path) -> Vec<String> {
     let text = path.with_extension("").to_string_lossy().replace('\\', "/");
     let inside = text.rsplit_once("/src/").map_or("", |(_, inside)| inside);
@@ -40,7 +40,7 @@ fn module_of(path: &Path) -> Vec<String> {
     std::iter::once("crate").chain(parts).map(str::to_owned).collect()
 }
 
-/// A path as seen from the crate's root: `super::` and `self::` are resolved.
+/// Resolves `super::` and `self::`, so that the path starts at the crate's root.
 fn absolute(path: &str, module: &[String]) -> String {
     let (mut at, mut rest) = (module.to_vec(), path);
     if !rest.starts_with("super::") && !rest.starts_with("self::") {
@@ -54,8 +54,8 @@ fn absolute(path: &str, module: &[String]) -> String {
     format!("{}::{rest}", at.join("::"))
 }
 
-/// Each path of a `use` tree, with the name that it has in the file.
-fn imported(tree: &str, before: &str, found: &mut Vec<(String, String)>) {
+/// Collects each path of a `use` tree, with its name in the file.
+fn collect_imports(tree: &str, before: &str, found: &mut Vec<(String, String)>) {
     let tree = tree.trim();
     if let (Some(open), Some(close)) = (tree.find('{'), tree.rfind('}')) {
         let (mut depth, mut start, inner) = (0, 0, &tree[open + 1..close]);
@@ -65,7 +65,7 @@ fn imported(tree: &str, before: &str, found: &mut Vec<(String, String)>) {
                 '{' => depth += 1,
                 '}' => depth -= 1,
                 ',' if depth == 0 => {
-                    imported(&inner[start..at], &before, found);
+                    collect_imports(&inner[start..at], &before, found);
                     start = at + 1;
                 }
                 _ => {}
@@ -79,8 +79,8 @@ fn imported(tree: &str, before: &str, found: &mut Vec<(String, String)>) {
     }
 }
 
-/// What the code of a file names, from the crate's root: what it imports, and its other paths, in which imported names
-/// stand for what they are.
+/// Returns all paths in the code of a file, from the crate's root: its imports, and other paths with imported names
+/// resolved.
 fn paths_of(path: &Path, text: &str) -> Vec<String> {
     let module = module_of(path);
     let lines = text.lines().filter(|l| !l.trim_start().starts_with("//"));
@@ -97,7 +97,7 @@ fn paths_of(path: &Path, text: &str) -> Vec<String> {
             statement.extend([" ", lines.next().unwrap()]);
         }
         let (_, tree) = statement.trim_end_matches(';').split_once("use ").unwrap();
-        imported(tree, "", &mut imports);
+        collect_imports(tree, "", &mut imports);
     }
     let imports: Vec<(String, String)> =
         imports.into_iter().map(|(path, name)| (absolute(&path, &module), name)).collect();
@@ -114,7 +114,7 @@ fn paths_of(path: &Path, text: &str) -> Vec<String> {
 }
 
 #[test]
-fn imports_are_read_whatever_they_look_like() {
+fn all_forms_of_imports_are_parsed() {
     let text = "use super::{a::{self, B as C}, d};\npub(crate) use std::thread as t;\nuse self::e::*;\n// use crate::no;\n\
                 fn f() { t::spawn(C::new()); super::g(); }\n";
     let paths = paths_of(Path::new("crates/x/src/one/two.rs"), text);
@@ -127,7 +127,7 @@ fn imports_are_read_whatever_they_look_like() {
     assert!(!paths.iter().any(|p| p.contains("no")), "{paths:?}");
 }
 
-/// Cargo keeps crates apart. This is about modules of one crate, and about what a crate could do but must not.
+/// Cargo separates the crates. This test covers the modules within a crate, and dependencies that a crate must not use.
 #[test]
 fn modules_depend_in_one_direction() {
     let forbidden: &[(&str, &[&str])] = &[
@@ -139,7 +139,7 @@ fn modules_depend_in_one_direction() {
         ("crates/pprofdiff-profile/src", &["std::thread::spawn", "std::thread::scope"]),
         ("crates/pprofdiff/src", &["std::thread::spawn", "std::thread::scope"]),
         ("crates/pprofdiff-report/src", &["std::thread::spawn", "std::thread::scope"]),
-        // The command has no algorithms, so it needs no collections.
+        // The command contains no algorithms, so it needs no collections.
         ("crates/pprofdiff-cli/src", &["std::collections"]),
     ];
     for (dir, words) in forbidden {
@@ -155,7 +155,7 @@ fn modules_depend_in_one_direction() {
 }
 
 #[test]
-fn every_file_opens_with_what_it_is_for() {
+fn every_file_starts_with_a_module_comment() {
     for dir in ["crates", "tests", "python"] {
         for (path, text) in files(dir, &[".rs", ".py", ".pyi"]) {
             let first = text.lines().find(|l| !l.starts_with("#!")).unwrap_or_default();
@@ -168,9 +168,10 @@ fn every_file_opens_with_what_it_is_for() {
     }
 }
 
-/// A field can then be added without breaking callers. `LoadOptions` is left out: constants are made of it.
+/// `#[non_exhaustive]` options can get new fields without breaking callers. `LoadOptions` is excluded, because
+/// constants are built from it.
 #[test]
-fn options_can_grow() {
+fn options_are_non_exhaustive() {
     let is_options = |line: &str| line.starts_with("pub struct ") && line.ends_with("Options {");
     let mut found = 0;
     for dir in ["crates/pprofdiff-profile/src", "crates/pprofdiff/src"] {
@@ -194,7 +195,7 @@ fn one_module_has_unsafe_code() {
     }
 }
 
-/// Without a secret key, anyone can work out what collides (tests/flooding.rs). The names are of hashers without one.
+/// Without a secret key, anyone can compute colliding inputs (tests/flooding.rs). The list names hashers without a key.
 #[test]
 fn hashers_are_keyed() {
     for (path, text) in files("crates", &[".rs"]) {
@@ -204,13 +205,13 @@ fn hashers_are_keyed() {
     }
 }
 
-/// A browser's wasm has keys of `random.rs` alone: those of the standard library and of foldhash are no secret there.
+/// In wasm, only `random.rs` provides secret keys. Those of the standard library and of foldhash are predictable there.
 #[test]
 fn hashers_take_their_keys_from_one_place() {
     for dir in ["crates/pprofdiff-profile/src", "crates/pprofdiff/src", "crates/pprofdiff-report/src"] {
         for (path, text) in files(dir, &[".rs"]).into_iter().filter(|(path, _)| !path.ends_with("random.rs")) {
             let code = text.split("#[cfg(test)]\nmod ").next().unwrap();
-            // Also of a group of imports: what follows `std::collections::` up to the statement's end.
+            // Includes groups of imports: everything from `std::collections::` to the end of the statement.
             let taken_from = |place: &str, names: &[&str]| {
                 code.split(place).skip(1).any(|rest| {
                     let rest = rest.split(['\n', ';']).next().unwrap();
@@ -224,10 +225,10 @@ fn hashers_take_their_keys_from_one_place() {
     }
 }
 
-/// The tests' wheel takes what the Rust tests have compiled, as long as all has the same features; else our crates are
-/// compiled again for it, in two minutes, and only the clock would tell.
+/// The wheel for the tests reuses the crates that the Rust tests compiled, provided that all features are the same.
+/// Otherwise the crates are compiled again, which takes two minutes and is otherwise unnoticed.
 #[test]
-fn the_wheel_is_made_of_what_the_tests_compiled() {
+fn the_wheel_reuses_the_crates_compiled_for_the_tests() {
     let features = |edges: &str, packages: &[&str]| {
         let mut command = Command::new(env!("CARGO"));
         command.args(["tree", "--locked", "--offline", "--prefix", "none", "--no-dedupe", "--format", "{p} {f}"]);
@@ -244,7 +245,7 @@ fn the_wheel_is_made_of_what_the_tests_compiled() {
     );
 }
 
-/// The documents, with their text.
+/// Returns the documents with their text.
 fn documents() -> Vec<(PathBuf, String)> {
     let top = std::fs::read_dir(root()).unwrap().map(|entry| entry.unwrap().path());
     let top = top.filter(|path| path.extension().is_some_and(|e| e == "md"));
@@ -258,7 +259,7 @@ fn documents() -> Vec<(PathBuf, String)> {
     found
 }
 
-/// What stands between backticks outside of code blocks.
+/// Returns the text between backticks, outside code blocks.
 fn code_words(text: &str) -> impl Iterator<Item = &str> {
     let prose = text.split("```").step_by(2);
     prose.flat_map(|part| part.split('`').skip(1).step_by(2))
@@ -276,7 +277,7 @@ fn documents_name_files_and_tests_that_exist() {
                 assert!(root().join(word).exists(), "{}: there is no {word}", path.display());
                 named += 1;
             }
-            // Tests are the only names here with so many underscores.
+            // Only test names have this many underscores here.
             let is_name = word.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
             if is_name && word.matches('_').count() >= 3 {
                 let defined = [format!("fn {word}("), format!("def {word}(")];

@@ -1,4 +1,5 @@
-//! `pprofdiff batch`: pairs from directories, patterns and manifests; what is bad is reported, and none is lost.
+//! Tests of `pprofdiff batch`: pairs from directories, patterns and manifests. Bad pairs are reported, and no pair is
+//! lost.
 
 #![allow(clippy::unwrap_used)]
 
@@ -19,7 +20,7 @@ fn pprofdiff(dir: &Path, args: &[&str]) -> Output {
     command.current_dir(dir).stdin(Stdio::null()).args(args).output().unwrap()
 }
 
-/// Two trees of pairs: two good ones, one broken, and a file without partner on each side.
+/// Creates two directory trees with two good pairs, one broken pair, and one file without a partner on each side.
 fn trees(test: &str) -> PathBuf {
     let dir = std::env::temp_dir().join(format!("pprofdiff-batch-{test}-{}", std::process::id()));
     let _ = std::fs::remove_dir_all(&dir);
@@ -50,7 +51,8 @@ fn trees(test: &str) -> PathBuf {
     dir
 }
 
-/// The pairs of a run in order, true for those that failed. The rows of good ones are those of a single diff.
+/// Returns the pairs of a run in order, with true for failed pairs. Checks that good pairs have the same rows as a
+/// single diff.
 fn outcomes(dir: &Path, args: &[&str]) -> Vec<(String, bool)> {
     let out = pprofdiff(dir, &[&["batch"], args, &["--format", "jsonl", "-n", "0"]].concat());
     let stderr = String::from_utf8(out.stderr).unwrap();
@@ -92,7 +94,7 @@ fn pairs_come_from_directories_patterns_and_manifests() {
 }
 
 #[test]
-fn text_and_csv() {
+fn text_and_csv_list_all_pairs() {
     let dir = trees("formats");
     let out = pprofdiff(&dir, &["batch", "main", "branch", "-n", "2"]);
     let text = String::from_utf8(out.stdout).unwrap();
@@ -142,7 +144,7 @@ fn every_view_works_for_many_pairs() {
         let text = String::from_utf8(text.stdout).unwrap();
         assert!(text.starts_with("api/cpu.pb.gz  cpu ") && text.contains("db/cpu.pb.gz  "), "{view}: {text}");
     }
-    // Causes are a view of functions.
+    // Causes are computed for functions.
     let causes = |args: &[&str]| String::from_utf8(pprofdiff(&dir, args).stdout).unwrap();
     let csv = causes(&["batch", "main", "branch", "--view", "explain", "--format", "csv"]);
     let alone = causes(&["explain", main, branch, "--format", "csv"]);
@@ -168,7 +170,7 @@ fn ties_in_a_ranking_are_sorted_by_change_and_name_and_n_limits_the_rows() {
     for side in ["main", "branch"] {
         std::fs::create_dir_all(dir.join(side)).unwrap();
         for i in 1..=30 {
-            // None of these changes exceeds chance.
+            // All of these changes are within chance.
             let more = if side == "branch" { [(9, 50), (21, -20), (4, 20)] } else { [(0, 0); 3] };
             let more = more.iter().find(|(pair, _)| *pair == i).map_or(0, |(_, more)| *more);
             std::fs::write(dir.join(side).join(format!("s{i:02}.folded")), format!("main;a {}\n", 1000 + more))
@@ -223,24 +225,24 @@ fn pairs_are_ranked_in_one_answer() {
     );
     assert_eq!(json["total_base"], 2 * 1_900_000_000_i64);
     assert_eq!(ranked("csv").lines().count(), 3);
-    // Each pair and each cause opens, with the account that explain gives.
+    // Each pair and each cause can be expanded, with the account of `explain`.
     let html = ranked("html");
-    let of = |what: &str| html.matches(what).count();
+    let count = |what: &str| html.matches(what).count();
     let shared = json["shared"].as_array().unwrap().len();
     assert_eq!(
-        (of("<details><summary><span class=\"of\">"), of("<ol class=\"account\">"), of("<a href=\"#pair-")),
+        (count("<details><summary><span class=\"of\">"), count("<ol class=\"account\">"), count("<a href=\"#pair-")),
         (2 + shared, 2, 2 * shared)
     );
     assert!(html.starts_with("<!doctype html>") && !html.contains("<script"), "{html}");
     assert!(ranked("markdown").contains("| cpu.pb.gz |") || ranked("markdown").contains("`cpu.pb.gz`"));
-    // The same pairs by keys of their paths.
+    // The same pairs, matched by keys of their paths.
     let by_keys =
         ["*/again/*.pb.gz", "--group", "file={2},branch={1}", "--base", "branch=main", "--new", "branch=branch"];
     let out = pprofdiff(&dir, &[&["batch", "--rank"][..], &by_keys].concat());
     assert_eq!(String::from_utf8_lossy(&out.stdout), text.replace(".pb.gz:", ":"));
     let out = pprofdiff(&dir, &[&["batch", "main"][..], &by_keys].concat());
     assert!(String::from_utf8_lossy(&out.stderr).contains("--group needs one pattern"));
-    // An input is not written over, even one that a manifest names.
+    // An input is never overwritten, even if only a manifest names it.
     std::fs::write(
         dir.join("n.csv"),
         "base,new\nmain/again/cpu.pb.gz,out.json\nmain/again/cpu.pb.gz,branch/again/cpu.pb.gz\n",
@@ -250,7 +252,7 @@ fn pairs_are_ranked_in_one_answer() {
     let out = pprofdiff(&dir, &["batch", "n.csv", "--rank", "-o", "out.json"]);
     assert!(String::from_utf8_lossy(&out.stderr).contains("the output is also an input"), "{out:?}");
     assert_eq!(std::fs::read(dir.join("out.json")).unwrap(), std::fs::read(corpus("story-cpu.new.pb.gz")).unwrap());
-    // One that can't be read is said, and the others are ranked.
+    // An unreadable file is reported, and the other pairs are ranked.
     std::fs::write(dir.join("main/again/more.pb.gz"), "no profile").unwrap();
     let out = pprofdiff(&dir, &["batch", "main/again", "branch/again", "--rank"]);
     let (said, errors) = (String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
@@ -271,7 +273,7 @@ fn pairs_are_ranked_in_one_answer() {
     }
 }
 
-/// A profile of one stack that costs so much, and another without labels, as a runtime's own threads have none.
+/// Builds a profile with a labelled stack of this cost, and an unlabelled stack like those of runtime threads.
 fn labelled(cost: i64, labels: &[(&str, &str)]) -> Vec<u8> {
     let mut builder = ProfileBuilder::new();
     builder.sample_type("cpu", "nanoseconds");
@@ -293,7 +295,7 @@ fn labelled(cost: i64, labels: &[(&str, &str)]) -> Vec<u8> {
 }
 
 #[test]
-fn labels_are_keys() {
+fn labels_can_be_used_as_keys() {
     let dir = trees("labels");
     let files = [("a", "v1", "5.10", 10), ("b", "v2", "5.10", 20), ("c", "v1", "6.1", 30), ("d", "v2", "6.1", 30)];
     for (name, version, kernel, cost) in files {
@@ -301,11 +303,11 @@ fn labels_are_keys() {
         std::fs::write(dir.join(format!("main/api-{name}.pb.gz")), labelled(cost, &labels)).unwrap();
     }
     let keys = "service={1},version={version},on=Linux {kernel}";
-    let asked = |pattern: &str, keys: &str| {
+    let run_with_keys = |pattern: &str, keys: &str| {
         let args = ["batch", pattern, "--group", keys, "--base", "version=v1", "--new", "version=v2"];
         pprofdiff(&dir, &[&args[..], &["--format", "jsonl", "--focus", "work"]].concat())
     };
-    let out = asked("main/*-*.pb.gz", keys);
+    let out = run_with_keys("main/*-*.pb.gz", keys);
     let lines = String::from_utf8_lossy(&out.stdout).into_owned();
     let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let found: Vec<_> =
@@ -314,7 +316,7 @@ fn labels_are_keys() {
 
     let refused = |name: &str, labels: &[(&str, &str)], why: &str| {
         std::fs::write(dir.join("main/api-x.pb.gz"), labelled(1, labels)).unwrap();
-        let out = asked("main/*-*.pb.gz", keys);
+        let out = run_with_keys("main/*-*.pb.gz", keys);
         let errors = String::from_utf8_lossy(&out.stderr).into_owned();
         assert!(
             out.status.code() == Some(2) && errors.contains("api-x.pb.gz") && errors.contains(why),
@@ -328,7 +330,7 @@ fn labels_are_keys() {
 }
 
 #[test]
-fn files_of_a_side_are_runs_or_add_up() {
+fn files_of_a_side_are_runs_or_are_summed() {
     let dir = trees("sum");
     let copies =
         [("main/1.pb.gz", "base"), ("main/2.pb.gz", "new"), ("branch/1.pb.gz", "new"), ("branch/2.pb.gz", "new")];
@@ -353,7 +355,7 @@ fn files_of_a_side_are_runs_or_add_up() {
 }
 
 #[test]
-fn what_are_no_pairs() {
+fn inputs_without_pairs_are_one_line_errors() {
     let dir = trees("usage");
     for args in [&["main", "nowhere"][..], &["x*", "y*"], &["main/*", "branch/?"], &["missing.csv"], &["a[", "b["], &[]]
     {
@@ -367,7 +369,7 @@ fn what_are_no_pairs() {
 }
 
 #[test]
-fn the_name_of_the_output_says_the_format() {
+fn the_output_name_selects_the_format() {
     let dir = trees("chosen");
     let read = |name: &str| std::fs::read_to_string(dir.join(name)).unwrap();
     for name in ["out.csv", "out.jsonl", "out.txt"] {
@@ -388,10 +390,10 @@ fn the_name_of_the_output_says_the_format() {
     std::fs::remove_dir_all(&dir).unwrap();
 }
 
-/// Pipes that were found would be waited for for ever.
+/// Reading a pipe that a directory search found would block forever.
 #[cfg(unix)]
 #[test]
-fn pipes_and_devices_that_are_found_are_errors() {
+fn pipes_and_devices_found_by_a_search_are_errors() {
     let dir = trees("pipes");
     let pipe = |path: &str| {
         std::fs::create_dir_all(dir.join(path).parent().unwrap()).unwrap();
@@ -406,13 +408,13 @@ fn pipes_and_devices_that_are_found_are_errors() {
     assert_eq!(outcomes(&dir, &["main", "branch"]), files);
     let names = services.map(|(name, bad)| (name.to_owned(), bad));
     assert_eq!(outcomes(&dir, &["main/*/cpu.pb.gz", "branch/*/cpu.pb.gz"]), names);
-    let said = |args: &[&str]| String::from_utf8(pprofdiff(&dir, args).stderr).unwrap();
+    let stderr_of = |args: &[&str]| String::from_utf8(pprofdiff(&dir, args).stderr).unwrap();
     let why = "main/q/cpu.pb.gz: a pipe or device, which is read only if its path is given directly";
-    assert!(said(&["batch", "main", "branch"]).contains(why));
-    // A series has it as a build that failed.
-    let series = said(&["series", "main/[dqp]*/cpu.pb.gz"]);
+    assert!(stderr_of(&["batch", "main", "branch"]).contains(why));
+    // A series reports it as a failed build.
+    let series = stderr_of(&["series", "main/[dqp]*/cpu.pb.gz"]);
     assert!(series.contains(why) && series.contains("2 of 3 builds failed"), "{series}");
-    // What is named is waited for.
+    // A pipe that is named explicitly is read, which waits for a writer.
     for args in [
         &["batch", "main/q/cpu.pb.gz", "branch/db/cpu.pb.gz"][..],
         &["series", "main/q/cpu.pb.gz", "branch/db/cpu.pb.gz"],

@@ -1,5 +1,6 @@
-//! `pprofdiff bench` and `--git` as people use them: runs of two commits until it is decided, of a made-up command whose
-//! profile is a text and of real Go and Node programs; what goes wrong, in one line; nothing is left behind.
+//! Tests of `pprofdiff bench` and `--git` as users run them. Most benchmark a shell script whose profile is folded
+//! text; a few benchmark real Go, Node and C programs. The tests check the decision between two commits, the one-line
+//! errors, and that no worktree, process or temporary file is left behind.
 
 #![allow(clippy::unwrap_used)]
 
@@ -15,7 +16,7 @@ mod tools;
 
 use tools::have;
 
-/// A folder with a repository, which goes with this.
+/// A temporary folder with a Git repository. It is removed on drop.
 struct Repository(PathBuf);
 
 impl Drop for Repository {
@@ -51,7 +52,7 @@ impl Repository {
         self.git(&["commit", "-q", "-m", subject]);
     }
 
-    /// A program that is a shell script: it writes folded stacks with the cost in a file.
+    /// Creates a repository with a shell script that writes folded stacks; the cost comes from the file `cost`.
     fn shop(name: &str, old: &str, new: &str) -> Repository {
         let repository = Repository::new(name);
         let script = "c=${COST:-$(cat cost)}; echo run >> \"$PPROFDIFF_PROFILE.log\"\n\
@@ -73,12 +74,12 @@ impl Repository {
         let output = self.command(args).output().unwrap();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
-        // Whatever happened, no worktree is left.
+        // No worktree may remain, whether or not the run succeeded.
         assert_eq!(self.git(&["worktree", "list"]).lines().count(), 1, "{stderr}");
         (output, stdout, stderr)
     }
 
-    /// The one line of what must fail.
+    /// Runs a command that must fail, and returns its one line of stderr.
     fn failure(&self, args: &[&str]) -> String {
         let (output, stdout, stderr) = self.run(args);
         assert_eq!((output.status.code(), stdout.as_str()), (Some(2), ""), "{args:?}: {stderr}");
@@ -96,7 +97,7 @@ fn go_source(body: &str) -> String {
 #[test]
 fn a_change_is_found_and_its_commit_named() {
     let shop = Repository::shop("change", "4000", "9000");
-    // What is not committed is no part of a range.
+    // An uncommitted change is not part of a commit range.
     std::fs::write(shop.0.join("cost"), "1").unwrap();
     let bench = ["bench", "HEAD~2..HEAD", "--", "sh", "run.sh"];
     let (output, stdout, stderr) = shop.run(&bench);
@@ -107,7 +108,7 @@ fn a_change_is_found_and_its_commit_named() {
     let line = format!("   {} validate emails, shop/email.go:5: changes the function itself", short.trim());
     assert!(stdout.lines().any(|l| l == line), "{stdout}");
     assert!(stdout.contains("pprofdiff peek '^shop\\.validate$' ") && !stdout.contains("--base"), "{stdout}");
-    // The folder says the same again, and knows what was run.
+    // `explain` reads the result again from the folder, which also records the commands.
     let (output, again, stderr) = shop.run(&["explain", "pprofdiff-runs", "--git", "HEAD~2..HEAD", "--format", "json"]);
     assert!(output.status.success(), "{stderr}");
     let json: Value = serde_json::from_str(&again).unwrap();
@@ -118,59 +119,60 @@ fn a_change_is_found_and_its_commit_named() {
     assert!(stdout.contains("the commit does not touch this function"), "{stdout}");
     let runs = std::fs::read_to_string(shop.0.join("pprofdiff-runs/runs.toml")).unwrap();
     assert!(runs.contains("schema = \"pprofdiff-runs/1\"") && runs.contains("side = \"new\""), "{runs}");
-    // It is there now; and can be gone on with, where it is decided already.
-    let said = shop.failure(&bench);
-    assert!(said.contains("pprofdiff-runs already has runs; add to them with --more pprofdiff-runs"), "{said}");
+    // The folder exists now, so a second run is refused. `--more` continues it; here the decision has already been
+    // made.
+    let error = shop.failure(&bench);
+    assert!(error.contains("pprofdiff-runs already has runs; add to them with --more pprofdiff-runs"), "{error}");
     let (output, _, stderr) = shop.run(&["bench", "--more", "pprofdiff-runs", "--yes"]);
     assert!(output.status.success() && stderr.contains("a change of the total"), "{stderr}");
 }
 
 #[test]
-fn equal_sides_end_with_no_larger_change_and_the_working_tree_is_a_side() {
+fn bench_of_one_commit_compares_it_with_the_working_tree() {
     let shop = Repository::shop("equal", "4000", "4000");
     let (output, _, stderr) = shop.run(&["bench", "HEAD", "--effect", "1%", "--", "sh", "run.sh"]);
     assert!(output.status.success() && stderr.contains("no change of the total larger than 1.0 %"), "{stderr}");
     std::fs::write(shop.0.join("cost"), "7000").unwrap();
     let args = ["bench", "HEAD", "--into", "again", "--build", "test -f run.sh", "--runs", "3", "--", "sh", "run.sh"];
     let (output, stdout, stderr) = shop.run(&args);
-    // Three are too few to be sure.
+    // Three pairs are too few for a decision.
     assert!(output.status.success() && stderr.contains("undecided: +21.4 %"), "{stderr}");
     assert!(stdout.contains("14.0k") || stdout.contains("14000"), "{stdout}");
     let (_, _, stderr) = shop.run(&["bench", "--more", "again", "--yes", "--runs", "20"]);
-    // With the pairs that were there.
+    // The earlier pairs still count.
     assert!(stderr.contains("a change of the total: +21.4 %") && !stderr.contains("1 + 1 runs"), "{stderr}");
 }
 
 #[test]
-fn what_goes_wrong_is_said_in_one_line() {
+fn each_failure_prints_one_line_that_names_the_problem() {
     let shop = Repository::shop("wrong", "4000", "4000");
     let into = |name: &'static str| ["bench", "HEAD~1..HEAD", "--into", name];
-    let said = |args: &[&str], wanted: &str| {
+    let expect_failure = |args: &[&str], wanted: &str| {
         let line = shop.failure(args);
         assert!(line.contains(wanted), "{args:?}: {line}");
     };
-    said(&["bench", "nothing..HEAD", "--", "sh", "run.sh"], "git: unknown commit \"nothing\"");
+    expect_failure(&["bench", "nothing..HEAD", "--", "sh", "run.sh"], "git: unknown commit \"nothing\"");
     let build =
         [&into("r1")[..], &["--build", "echo so it is >&2; test $(cat cost) = 1", "--", "sh", "run.sh"]].concat();
-    said(&build, "the build of the base side failed (exit status: 1): so it is");
-    said(&[&into("r2")[..], &["--", "true"]].concat(), "true wrote no profile to");
-    said(&[&into("r3")[..], &["--", "no-such-program"]].concat(), "no-such-program can't be started");
+    expect_failure(&build, "the build of the base side failed (exit status: 1): so it is");
+    expect_failure(&[&into("r2")[..], &["--", "true"]].concat(), "true wrote no profile to");
+    expect_failure(&[&into("r3")[..], &["--", "no-such-program"]].concat(), "no-such-program can't be started");
     let failing = [&into("r4")[..], &["--", "sh", "-c", "echo Error: oh no; echo '  0: start'; exit 3"]].concat();
-    said(&failing, "(exit status: 3): Error: oh no; the full output is in ");
-    // That is there, and is in nobody's way.
+    expect_failure(&failing, "(exit status: 3): Error: oh no; the full output is in ");
+    // The output file of the failed run exists, and does not block the next run.
     let line = shop.failure(&failing);
     let kept = line.trim().rsplit(" is in ").next().unwrap();
     assert!(std::fs::read_to_string(kept).unwrap().ends_with("  0: start\n"), "{line}");
     let (output, _, stderr) = shop.run(&[&into("r4")[..], &["--runs", "2", "--", "sh", "run.sh"]].concat());
     assert!(output.status.success(), "{stderr}");
-    said(&into("r5"), "no command is given");
-    said(&["bench", "--into", "r6", "--", "true"], "name what to compare");
-    said(&[&into("r7")[..], &["--effect", "0%", "--", "true"]].concat(), "greater than 0%");
-    said(&["bench", "--more", "none"], "none/runs.toml");
-    said(&[&into("r8")[..], &["--format", "svg", "--", "true"]].concat(), "svg needs a file");
-    said(&["explain", "a.pb.gz", "b.pb.gz", "--git", "x..y"], "git: unknown commit \"x\"");
-    said(&["explain", "--git", "run.sh", "b.pb.gz"], "--git needs a range of commits, but run.sh is a file");
-    // As on a full disk: no file may grow beyond some blocks.
+    expect_failure(&into("r5"), "no command is given");
+    expect_failure(&["bench", "--into", "r6", "--", "true"], "name what to compare");
+    expect_failure(&[&into("r7")[..], &["--effect", "0%", "--", "true"]].concat(), "greater than 0%");
+    expect_failure(&["bench", "--more", "none"], "none/runs.toml");
+    expect_failure(&[&into("r8")[..], &["--format", "svg", "--", "true"]].concat(), "svg needs a file");
+    expect_failure(&["explain", "a.pb.gz", "b.pb.gz", "--git", "x..y"], "git: unknown commit \"x\"");
+    expect_failure(&["explain", "--git", "run.sh", "b.pb.gz"], "--git needs a range of commits, but run.sh is a file");
+    // Simulates a full disk: files may not grow beyond a few blocks.
     let program = env!("CARGO_BIN_EXE_pprofdiff");
     let full = format!("trap '' XFSZ; ulimit -f 2; {program} bench HEAD~1..HEAD --into r9 -- sh run.sh");
     let output = Command::new("sh").args(["-c", &full]).current_dir(&shop.0).output().unwrap();
@@ -181,7 +183,7 @@ fn what_goes_wrong_is_said_in_one_line() {
         "{stderr}"
     );
     assert_eq!(shop.git(&["worktree", "list"]).lines().count(), 1);
-    // Outside of a repository.
+    // Outside a repository.
     let outside = std::env::temp_dir().join(format!("pprofdiff-bench-none-{}", std::process::id()));
     std::fs::create_dir_all(&outside).unwrap();
     let output = shop.command(&["bench", "a..b", "--", "true"]).current_dir(&outside).output().unwrap();
@@ -191,9 +193,9 @@ fn what_goes_wrong_is_said_in_one_line() {
 }
 
 #[test]
-fn a_run_that_dies_does_not_take_the_others() {
+fn a_failing_run_does_not_stop_the_others() {
     let shop = Repository::shop("dies", "4000", "9000");
-    // Of the third pair, the new side.
+    // The new side of the third pair fails.
     let dying = "case \"$PPROFDIFF_PROFILE\" in */new-3/*) echo gone; exit 1;; esac; sh run.sh";
     let (output, stdout, stderr) = shop.run(&["bench", "HEAD~2..HEAD", "--", "sh", "-c", dying]);
     assert!(output.status.success() && stdout.contains("shop.validate"), "{stderr}");
@@ -204,9 +206,9 @@ fn a_run_that_dies_does_not_take_the_others() {
     assert!(stderr.contains("a change of the total"), "{stderr}");
 }
 
-/// Starts a bench whose third pair hangs, ends it by a signal, and returns what it said.
+/// Starts a benchmark whose third pair hangs, ends it with a signal, and returns its output.
 #[cfg(unix)]
-fn ended_by(signal: &str) -> (Repository, Output) {
+fn interrupt_bench(signal: &str) -> (Repository, Output) {
     let shop = Repository::shop(signal, "4000", "9000");
     let hanging = "case \"$PPROFDIFF_PROFILE\" in */new-3/*) echo $$ > \"$PPROFDIFF_PROFILE.pid\"; sleep 600 & wait;; esac; sh run.sh";
     let mut command = shop.command(&["bench", "HEAD~2..HEAD", "--", "sh", "-c", hanging]);
@@ -222,7 +224,7 @@ fn ended_by(signal: &str) -> (Repository, Output) {
     let output = child.wait_with_output().unwrap();
     let group = format!("-{}", group.trim());
     let is_left = || Command::new("kill").args(["-0", "--", &group]).stderr(Stdio::null()).status().unwrap().success();
-    // Orphans that were killed are init's, which takes them away in its own time.
+    // Init reaps killed orphans, possibly after a delay.
     let ended = Instant::now();
     while is_left() && ended.elapsed() < Duration::from_secs(20) {
         std::thread::sleep(Duration::from_millis(20));
@@ -234,9 +236,9 @@ fn ended_by(signal: &str) -> (Repository, Output) {
 
 #[cfg(unix)]
 #[test]
-fn ctrl_c_and_kill_keep_what_is_measured_and_leave_nothing() {
+fn ctrl_c_and_kill_keep_finished_runs_and_leave_no_process() {
     for signal in ["INT", "TERM"] {
-        let (_shop, output) = ended_by(signal);
+        let (_shop, output) = interrupt_bench(signal);
         let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
         assert_eq!(output.status.code(), Some(0), "{signal}: {stderr}");
         assert!(stderr.contains("interrupted") && stdout.contains("shop.validate"), "{signal}: {stderr} {stdout}");
@@ -316,7 +318,7 @@ fn worktrees_are_created_in_a_new_private_folder() {
     let parents: std::collections::HashSet<&str> =
         places.lines().map(|place| place.rsplit('/').nth(1).unwrap()).collect();
     assert!(parents.len() == 2 && parents.iter().all(|name| name.len() > 30), "{parents:?}");
-    // Only the stranger's folder remains.
+    // Only the attacker's folder remains.
     let left: Vec<_> = std::fs::read_dir(shop.0.join("tmp")).unwrap().flatten().map(|entry| entry.path()).collect();
     assert!(left.len() == 1 && left[0].join("base/thesis.txt").exists(), "{left:?}");
 }
@@ -522,7 +524,7 @@ fn an_undecided_total_reports_neither_more_work_nor_a_cause() {
 }
 
 #[test]
-fn two_commands_are_compared_where_we_are() {
+fn two_commands_are_compared_in_the_working_directory() {
     let shop = Repository::shop("commands", "4000", "4000");
     let bench = ["bench", "--base-cmd", "sh run.sh", "--new-cmd", "env COST=9000 sh 'run.sh'", "--runs", "3"];
     let (output, _, stderr) = shop.run(&bench);
@@ -534,11 +536,11 @@ fn two_commands_are_compared_where_we_are() {
     assert!(shop.failure(&["bench", "--base-cmd", "a 'b", "--new-cmd", "c"]).contains("a ' is not closed"));
 }
 
-/// The total differs by far more than the function that changed.
+/// The noise of the total hides the change of one function, but a test of that function alone detects it.
 #[test]
-fn a_function_is_decided_where_the_total_is_not() {
+fn a_function_is_decided_although_the_total_is_too_noisy() {
     let shop = Repository::new("function");
-    // What loading takes depends on the run alone.
+    // The cost of `shop.load` depends only on the number of the run.
     let script = "run=$(basename \"$(dirname \"$PPROFDIFF_PROFILE\")\"); n=$(echo $run | cksum | cut -d' ' -f1)\n\
                   printf 'main;shop.validate %s\nmain;shop.render 5000\nmain;shop.load %s\n' \
                   $(cat cost) $((20000 + n % 20000)) > \"$PPROFDIFF_PROFILE\"\n";
@@ -551,19 +553,20 @@ fn a_function_is_decided_where_the_total_is_not() {
 }
 
 #[test]
-fn limits_end_it_as_check_and_files_are_written_besides() {
+fn bench_applies_limits_like_check_and_writes_reports() {
     let shop = Repository::shop("limits", "4000", "9000");
     let bench = ["bench", "HEAD~2..HEAD", "--fail-on", "total>+5%", "--report", "page.html", "--report", "a.sarif"];
     let (output, stdout, stderr) = shop.run(&[&bench[..], &["--format", "github", "--", "sh", "run.sh"]].concat());
     assert!(output.status.code() == Some(1) && stdout.contains("::error"), "{stdout}{stderr}");
-    // The commit stands at its lines, for a pull request and for code scanning.
+    // Annotations for pull requests and for code scanning point to the changed lines of the commit.
     assert!(stdout.contains("::notice file=shop/email.go,line=5,endLine=5,title="), "{stdout}");
     assert!(std::fs::read_to_string(shop.0.join("page.html")).unwrap().contains("shop.validate"));
     let sarif: Value = serde_json::from_slice(&std::fs::read(shop.0.join("a.sarif")).unwrap()).unwrap();
     let place = &sarif["runs"][0]["results"][0]["locations"][0]["physicalLocation"];
     assert_eq!(place["artifactLocation"]["uri"], "shop/email.go", "{sarif}");
     assert_eq!(place["region"], serde_json::json!({"startLine": 5, "endLine": 5}));
-    // A store takes the base's place: of a folder of runs the new side is stored, and compared later.
+    // With `--baseline`, the store replaces the base side. `--store` adds the new side of a folder of runs, and a later
+    // check compares against it.
     let check = |rule: &str, more: &[&str]| {
         shop.run(&[&["check", "pprofdiff-runs", "--baseline", "store", "--fail-on", rule], more].concat())
             .0
@@ -580,7 +583,7 @@ fn limits_end_it_as_check_and_files_are_written_besides() {
 }
 
 #[test]
-fn any_verb_of_two_sides_reads_a_folder_of_runs() {
+fn commands_with_two_sides_accept_a_folder_of_runs() {
     let shop = Repository::shop("verbs", "4000", "9000");
     shop.run(&["bench", "HEAD~2..HEAD", "--runs", "2", "--", "sh", "run.sh"]);
     for verb in ["diff", "top", "tree", "stacks", "labels", "explain"] {
@@ -593,9 +596,10 @@ fn any_verb_of_two_sides_reads_a_folder_of_runs() {
     assert!(stdout.contains("shop.validate,") && stdout.contains("pprofdiff-runs"), "{stdout}{stderr}");
 }
 
-/// `RUNS/base` and `RUNS/new` are a profile each: the sum of their runs, or, beside another side, the runs.
+/// Each of `RUNS/base` and `RUNS/new` can replace a profile. Alone it is the sum of its runs; in a comparison of two
+/// sides it is the list of its runs.
 #[test]
-fn a_side_of_runs_stands_where_a_profile_does() {
+fn one_side_of_a_folder_of_runs_can_replace_a_profile() {
     let shop = Repository::shop("side", "4000", "9000");
     shop.run(&["bench", "HEAD~2..HEAD", "--runs", "3", "--into", "runs", "--", "sh", "run.sh"]);
     let json = |args: &[&str]| -> Value {
@@ -612,7 +616,7 @@ fn a_side_of_runs_stands_where_a_profile_does() {
     let both = json(&["top", "runs"]);
     assert_eq!((value(&both, "base"), value(&both, "new")), (4000.0, 9000.0));
     assert_eq!(json(&["top", "runs/base", "runs/new"])["rows"], both["rows"]);
-    // Also turned round, and beside other files.
+    // The sides can also be swapped, or combined with other files.
     assert_eq!(value(&json(&["top", "--base", "runs/new", "--new", "runs/base", "runs/base"]), "new"), 4000.0);
     for args in [
         &["merge", "runs/base", "runs/new", "-o", "all.pb.gz"][..],
@@ -628,7 +632,7 @@ fn a_side_of_runs_stands_where_a_profile_does() {
     }
     assert_eq!(value(&json(&["top", "all.pb.gz"]), "new"), 39000.0);
     assert!(std::fs::read_to_string(shop.0.join("base.folded")).unwrap().contains("main;shop.validate 12000\n"));
-    // Where one profile is wanted, the folder is two.
+    // The whole folder has two sides, so commands that read one profile refuse it.
     for args in
         [&["convert", "runs", "-o", "x.folded"][..], &["merge", "runs", "-o", "x.pb.gz"], &["top", "runs", "all.pb.gz"]]
     {
@@ -639,7 +643,7 @@ fn a_side_of_runs_stands_where_a_profile_does() {
 }
 
 #[test]
-fn what_remains_of_several_commits_is_measured_fewest_first() {
+fn bisect_measures_the_remaining_commits_until_one_is_left() {
     let shop = Repository::shop("bisect", "4000", "4000");
     for (round, cost) in [(1, "4000"), (2, "9000"), (3, "9000"), (4, "9000")] {
         let body = go_source(&format!("return x + {round}"));
@@ -652,8 +656,8 @@ fn what_remains_of_several_commits_is_measured_fewest_first() {
     assert!(measured == 2 && stderr.lines().last().unwrap().ends_with("round 2 made the change"), "{stderr}");
 }
 
-/// Without a program, or with a kernel that does not let it, the test is skipped, which is said. A kernel is no fault of
-/// whoever runs the tests: then CI does not fail.
+/// Returns true if the program is missing or the kernel denies access to it. The test then prints SKIPPED. CI does not
+/// fail because of this, since the user can't change its kernel.
 fn is_denied(program: &str, args: &[&str]) -> bool {
     match Command::new(program).args(args).stdout(Stdio::null()).stderr(Stdio::null()).status() {
         Ok(status) if status.success() => false,
@@ -669,7 +673,7 @@ fn is_denied(program: &str, args: &[&str]) -> bool {
 }
 
 #[test]
-fn a_program_in_c_is_recorded_by_perf_and_can_be_listed_afterwards() {
+fn a_c_program_is_recorded_by_perf_and_listed_after_its_worktree_is_gone() {
     let data = std::env::temp_dir().join(format!("pprofdiff-perf-{}", std::process::id()));
     let denied = is_denied("perf", &["record", "-o", data.to_str().unwrap(), "true"]);
     let _ = std::fs::remove_file(data);
@@ -701,7 +705,8 @@ fn a_benchmark_of_go_does_the_same_operations_on_both_sides() {
         return;
     }
     let repository = Repository::new("go");
-    // Not inlined: some processors have a fifth of its samples at lines of its caller then.
+    // Prevents inlining. On some processors, a fifth of the function's samples would otherwise be at lines of its
+    // caller.
     let source = |rounds: u32| {
         format!(
             "package shop\n//go:noinline\nfunc Work(n int) int {{\n\ts := n\n\tfor i := 0; i < {rounds}; i++ {{\n\t\ts = s*31 + i%7\n\t}}\n\treturn s\n}}\n"
@@ -728,7 +733,7 @@ fn a_benchmark_of_go_does_the_same_operations_on_both_sides() {
         "{runs}"
     );
     assert!(runs.contains("[\"go\", \"go version "), "{runs}");
-    // The worktrees are gone, and what they had can be shown.
+    // The worktrees are gone, but their source and instructions can still be listed.
     let (_, stdout, stderr) = repository.run(&["list", "shop.Work", "pprofdiff-runs"]);
     assert!(stdout.contains("i < 10000;") && stdout.contains("i < 50000;"), "{stdout} {stderr}");
     let (output, stdout, stderr) = repository.run(&["disasm", "shop.BenchmarkWork", "pprofdiff-runs"]);
@@ -736,7 +741,7 @@ fn a_benchmark_of_go_does_the_same_operations_on_both_sides() {
 }
 
 #[test]
-fn a_script_of_node_is_profiled_by_node() {
+fn a_node_script_is_profiled_by_node() {
     if !have("node", "--version", "nodejs", "bench") {
         return;
     }
@@ -754,19 +759,19 @@ fn a_script_of_node_is_profiled_by_node() {
     assert_eq!(runs.matches(".cpuprofile").count(), 6, "{runs}");
 }
 
-/// An agent loads a folder of runs, or sides of it.
+/// An agent can load a folder of runs, or one side of it.
 #[cfg(feature = "mcp")]
 #[test]
-fn agents_load_folders_of_runs() {
+fn mcp_loads_a_folder_of_runs_and_its_sides() {
     let shop = Repository::shop("mcp", "4000", "9000");
     shop.run(&["bench", "HEAD~2..HEAD", "--runs", "3", "--into", "runs", "--", "sh", "run.sh"]);
     let mut child =
         shop.command(&["mcp"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
-    let mut ask = |text: String| stdin.write_all((text + "\n").as_bytes()).unwrap();
+    let mut send = |text: String| stdin.write_all((text + "\n").as_bytes()).unwrap();
     let about = r#"{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}"#;
-    ask(format!(r#"{{"jsonrpc":"2.0","id":0,"method":"initialize","params":{about}}}"#));
-    ask(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#.to_owned());
+    send(format!(r#"{{"jsonrpc":"2.0","id":0,"method":"initialize","params":{about}}}"#));
+    send(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#.to_owned());
     let calls = [
         r#""load","arguments":{"new":["runs"]}"#,
         r#""explain","arguments":{"diff":"d1"}"#,
@@ -777,17 +782,21 @@ fn agents_load_folders_of_runs() {
     let mut answers = std::io::BufRead::lines(std::io::BufReader::new(child.stdout.take().unwrap()));
     let mut answer = || serde_json::from_str::<Value>(&answers.next().unwrap().unwrap()).unwrap();
     answer();
-    let mut said = Vec::new();
+    let mut answers = Vec::new();
     for (id, call) in calls.iter().enumerate() {
-        ask(format!(r#"{{"jsonrpc":"2.0","id":{},"method":"tools/call","params":{{"name":{call}}}}}"#, id + 1));
-        said.push(answer()["result"]["content"][0]["text"].as_str().unwrap().to_owned());
+        send(format!(r#"{{"jsonrpc":"2.0","id":{},"method":"tools/call","params":{{"name":{call}}}}}"#, id + 1));
+        answers.push(answer()["result"]["content"][0]["text"].as_str().unwrap().to_owned());
     }
     drop(stdin);
     child.wait().unwrap();
-    // The command that is named takes the folder, too.
-    assert!(said[0].contains("diff d1") && said[0].contains("pprofdiff explain runs"), "{}", said[0]);
-    assert!(said[1].contains("+5000") && said[1].contains(r"pprofdiff peek '^shop\.validate$' runs "), "{}", said[1]);
-    assert!(said[2].contains("pprofdiff explain runs/base runs/new"), "{}", said[2]);
-    assert!(said[3].contains("pprofdiff top runs/new"), "{}", said[3]);
-    assert!(said[4].contains("cum 4000 -> 9000"), "{}", said[4]);
+    // The suggested command contains the folder, too.
+    assert!(answers[0].contains("diff d1") && answers[0].contains("pprofdiff explain runs"), "{}", answers[0]);
+    assert!(
+        answers[1].contains("+5000") && answers[1].contains(r"pprofdiff peek '^shop\.validate$' runs "),
+        "{}",
+        answers[1]
+    );
+    assert!(answers[2].contains("pprofdiff explain runs/base runs/new"), "{}", answers[2]);
+    assert!(answers[3].contains("pprofdiff top runs/new"), "{}", answers[3]);
+    assert!(answers[4].contains("cum 4000 -> 9000"), "{}", answers[4]);
 }

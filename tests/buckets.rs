@@ -1,5 +1,5 @@
-//! Profiles in object stores, by name and by pattern: a server of this process lists them in pages and checks how it is asked.
-//! That what is asked is signed as AWS does, tests/python/test_clusters.py asks of its own library.
+//! Tests of profiles in object stores, by name and by pattern. A local server lists them in pages and checks the
+//! requests. (tests/python/test_clusters.py compares the signatures with AWS's own library.)
 
 #![allow(clippy::unwrap_used)]
 
@@ -14,7 +14,7 @@ fn corpus() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/corpus")
 }
 
-/// Keys of the bucket `prof`, and the files of the corpus that they are.
+/// Keys of the bucket `prof`, with the files of the corpus behind them.
 const OBJECTS: &[(&str, &str)] = &[
     ("api/v1/.hidden/a.pb.gz", "go-heap.base.pb.gz"),
     ("api/v1/", ""),
@@ -47,17 +47,18 @@ fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;")
 }
 
-/// An object store with one bucket: three keys a page, throttled once, with an object that nobody may read.
+/// Starts an object store with one bucket: three keys per page, one throttled request, and an object that denies
+/// access.
 fn store() -> Server {
-    let asked_before = std::sync::atomic::AtomicUsize::new(0);
-    Server::new(move |asked, stream| {
-        let url = asked.head.split(' ').nth(1).unwrap();
+    let requests_before = std::sync::atomic::AtomicUsize::new(0);
+    Server::new(move |request, stream| {
+        let url = request.head.split(' ').nth(1).unwrap();
         let (path, query) = url.split_once('?').unwrap_or((url, ""));
         let value = |name: &str| {
             let found = query.split('&').find_map(|part| part.strip_prefix(&format!("{name}=")));
             found.map(percent_decoded)
         };
-        if asked_before.fetch_add(1, std::sync::atomic::Ordering::SeqCst) == 0 {
+        if requests_before.fetch_add(1, std::sync::atomic::Ordering::SeqCst) == 0 {
             return send(stream, "503 Slow Down", "Retry-After: 0\r\n", b"");
         }
         let no = |status: &str, code: &str, message: &str| -> (String, Vec<u8>) {
@@ -125,7 +126,7 @@ fn succeed(command: &mut Command) -> String {
 }
 
 #[test]
-fn an_object_is_what_its_file_is() {
+fn an_object_gives_the_same_output_as_its_file() {
     let store = store();
     let args = |base: &'static str, new: &'static str| [base, new, "--format", "json", "-n", "0"];
     let of_store = succeed(&mut command(&store, &args("s3://prof/api/v1/a b&c.pb.gz", "S3://prof/api/v2/a b&c.pb.gz")));
@@ -133,14 +134,14 @@ fn an_object_is_what_its_file_is() {
     let rows = |text: &str| serde_json::from_str::<Value>(text).unwrap()["rows"].clone();
     assert!(rows(&of_files).as_array().unwrap().len() > 10);
     assert_eq!(rows(&of_store), rows(&of_files));
-    let first = &store.asked()[0].head;
+    let first = &store.requests()[0].head;
     let signed =
         ["X-Amz-Algorithm=AWS4-HMAC-SHA256", "X-Amz-Credential=AKIDEXAMPLE%2F", "%2Fus-east-1%2Fs3%2Faws4_request"];
     assert!(signed.iter().all(|part| first.contains(part)), "{first}");
 }
 
 #[test]
-fn a_bucket_is_paired_by_patterns_keys_and_beginnings() {
+fn objects_are_paired_by_patterns_keys_and_prefixes() {
     let names = |args: &[&str]| {
         let store = store();
         let mut all = command(&store, &[args, &["--format", "jsonl", "-n", "1"]].concat());
@@ -153,13 +154,13 @@ fn a_bucket_is_paired_by_patterns_keys_and_beginnings() {
         let text = String::from_utf8(output.stdout).unwrap();
         let mut all: Vec<String> = text.lines().map(line).collect();
         all.dedup();
-        (all, String::from_utf8(output.stderr).unwrap(), store.asked().len())
+        (all, String::from_utf8(output.stderr).unwrap(), store.requests().len())
     };
     let (all, said, n_asked) = names(&["batch", "s3://prof/*/v1/*.pb.gz", "s3://prof/*/v2/*.pb.gz"]);
     assert_eq!(all.len(), 3, "{all:?} {said}");
     assert!(all[0].starts_with("api/a b&c 2930000000") && all[1].starts_with("db/x "), "{all:?}");
     assert!(all[2].contains("no such file on the base side"), "{all:?}");
-    // Ten keys in pages of three, twice, four profiles, and one answer that was "slow down".
+    // Ten keys in pages of three, listed twice, four profiles, and one "slow down" answer.
     assert_eq!(n_asked, 4 + 4 + 4 + 1, "{said}");
     let grouped =
         ["batch", "s3://prof/**/*.pb.gz", "--group", "service={1},file={2}", "--base", "file=x", "--new", "file=x"];
@@ -169,7 +170,7 @@ fn a_bucket_is_paired_by_patterns_keys_and_beginnings() {
     let (all, said, _) = names(&[&["batch", "s3://prof/*/*/*.pb.gz"], keys.as_slice()].concat());
     assert!(all[0].starts_with("api 2930000000") && all[1].starts_with("db "), "{all:?} {said}");
     assert!(all[2].contains("no file has version=@previous"), "{all:?}");
-    // By what keys begin with, as directories: hidden ones are left out.
+    // Prefixes work like directories: hidden keys are omitted.
     let (all, said, _) = names(&["batch", "s3://prof/db/v1/", "s3://prof/db/v2/"]);
     assert!(all.iter().any(|name| name.starts_with("x.pb.gz ")), "{all:?} {said}");
     assert!(all.iter().any(|name| name.contains("deep/er/x.pb.gz") && name.contains("on the new side")), "{all:?}");
@@ -179,7 +180,7 @@ fn a_bucket_is_paired_by_patterns_keys_and_beginnings() {
 
 #[test]
 #[cfg(feature = "store")]
-fn a_bucket_is_a_history_and_fills_a_store() {
+fn a_bucket_can_be_a_series_and_fill_a_store() {
     let store = store();
     let series = succeed(&mut command(&store, &["series", "S3://prof/api/*/a*.pb.gz", "--format", "json"]));
     let series: Value = serde_json::from_str(&series).unwrap();
@@ -188,18 +189,18 @@ fn a_bucket_is_a_history_and_fills_a_store() {
     let kept = std::env::temp_dir().join(format!("pprofdiff-buckets-{}", std::process::id()));
     let kept = kept.to_str().unwrap();
     let add = ["store", "add", kept, "s3://prof/*/*/x.pb.gz", "--key", "service={1}", "--key"];
-    let said = succeed(&mut command(&store, &[&add[..], &["build={2}"]].concat()));
-    assert!(said.starts_with("2 profiles added"), "{said}");
+    let stdout = succeed(&mut command(&store, &[&add[..], &["build={2}"]].concat()));
+    assert!(stdout.starts_with("2 profiles added"), "{stdout}");
     let listed = succeed(&mut command(&store, &["store", "list", kept]));
     assert!(listed.contains("service=db/build=v1") && listed.contains("service=db/build=v2"), "{listed}");
     std::fs::remove_dir_all(kept).unwrap();
-    // Labels are read of objects, too.
+    // Labels of objects are read, too.
     let failed = command(&store, &[&add[..], &["host={host}"]].concat()).output().unwrap();
     assert!(failure(&failed).contains("s3://prof/db/v1/x.pb.gz: no sample has the label host"));
 }
 
 #[test]
-fn what_a_bucket_refuses_is_said() {
+fn errors_of_a_bucket_are_shown() {
     let store = store();
     let fails = |args: &[&str]| failure(&command(&store, args).output().unwrap());
     let _ = command(&store, &["top", "s3://prof/db/v1/x.pb.gz"]).output();
@@ -217,8 +218,8 @@ fn what_a_bucket_refuses_is_said() {
         ("s3://a@b/x", "is not a bucket name"),
         ("s3://../x", "is not a bucket name"),
     ] {
-        let said = fails(&["top", address]);
-        assert!(said.contains(why) && !said.contains("Signature") && !said.contains("AKID"), "{address}: {said}");
+        let error = fails(&["top", address]);
+        assert!(error.contains(why) && !error.contains("Signature") && !error.contains("AKID"), "{address}: {error}");
     }
     for (pattern, why) in [
         ("s3://prof/none*", "no file matches"),
@@ -226,22 +227,22 @@ fn what_a_bucket_refuses_is_said() {
         ("s3://nobucket/*", "s3://nobucket/: the server answers 404 Not Found: The specified bucket does not exist"),
         ("s3://prof/a**", "is invalid"),
     ] {
-        let said = fails(&["series", pattern]);
-        assert!(said.contains(why), "{pattern}: {said}");
+        let error = fails(&["series", pattern]);
+        assert!(error.contains(why), "{pattern}: {error}");
     }
-    // Who is nobody is told how to be somebody.
+    // Without credentials, the error explains how to get them.
     let mut nobody = command(&store, &["top", "s3://prof/denied"]);
-    let said = failure(&nobody.env_remove("AWS_ACCESS_KEY_ID").output().unwrap());
-    assert!(said.contains("aws configure export-credentials"), "{said}");
-    assert!(!store.asked().last().unwrap().head.contains("X-Amz"));
+    let error = failure(&nobody.env_remove("AWS_ACCESS_KEY_ID").output().unwrap());
+    assert!(error.contains("aws configure export-credentials"), "{error}");
+    assert!(!store.requests().last().unwrap().head.contains("X-Amz"));
     // A bucket address must not contain a password, and the error hides it.
     for args in [["top", "s3://me:s3cret@prof/x"], ["series", "s3://me:s3cret@prof/*"]] {
-        let said = fails(&args);
-        assert!(said.contains("is not a bucket name") && !said.contains("s3cret"), "{said}");
+        let error = fails(&args);
+        assert!(error.contains("is not a bucket name") && !error.contains("s3cret"), "{error}");
     }
     let mut nowhere = command(&store, &["top", "s3://prof/x"]);
-    let said = failure(&nowhere.env("AWS_ENDPOINT_URL_S3", "host:port").output().unwrap());
-    assert!(said.contains("AWS_ENDPOINT_URL_S3"), "{said}");
+    let error = failure(&nowhere.env("AWS_ENDPOINT_URL_S3", "host:port").output().unwrap());
+    assert!(error.contains("AWS_ENDPOINT_URL_S3"), "{error}");
 }
 
 #[test]
@@ -257,16 +258,16 @@ fn an_endless_list_is_an_error_after_the_timeout() {
         send(stream, "200 OK", "", body.as_bytes());
     });
     let output = command(&endless, &["series", "s3://prof/x/*.pb.gz", "--timeout", "500ms"]).output().unwrap();
-    let said = failure(&output);
-    assert!(said.contains("the list is not complete after") || said.contains("no answer within 0.500 s"), "{said}");
-    assert!(endless.asked().len() > 2);
+    let error = failure(&output);
+    assert!(error.contains("the list is not complete after") || error.contains("no answer within 0.500 s"), "{error}");
+    assert!(endless.requests().len() > 2);
 }
 
 #[test]
-fn secrets_that_a_bucket_repeats_are_hidden() {
+fn secrets_in_answers_of_a_bucket_are_hidden() {
     for is_xml in [false, true] {
-        let echoing = Server::new(move |asked, stream| {
-            let path = asked.head.split(' ').nth(1).unwrap();
+        let echoing = Server::new(move |request, stream| {
+            let path = request.head.split(' ').nth(1).unwrap();
             let body = match is_xml {
                 true => format!("<?xml version=\"1.0\"?><Error><Message>no {}</Message></Error>", escaped(path)),
                 false => format!("no {} {path}\n", percent_decoded(path)),
@@ -275,19 +276,19 @@ fn secrets_that_a_bucket_repeats_are_hidden() {
         });
         for args in [&["top", "s3://prof/x"][..], &["series", "s3://prof/*"]] {
             let mut command = command(&echoing, args);
-            let said = failure(&command.env("AWS_SESSION_TOKEN", "SESSION/SECRET+==").output().unwrap());
-            assert!(said.contains("403 Forbidden: no /prof"), "{said}");
-            let asked = echoing.asked().last().unwrap().head.clone();
-            let signature = asked.split("X-Amz-Signature=").nth(1).unwrap()[..64].to_owned();
+            let error = failure(&command.env("AWS_SESSION_TOKEN", "SESSION/SECRET+==").output().unwrap());
+            assert!(error.contains("403 Forbidden: no /prof"), "{error}");
+            let head = echoing.requests().last().unwrap().head.clone();
+            let signature = head.split("X-Amz-Signature=").nth(1).unwrap()[..64].to_owned();
             for secret in ["SESSION", "AKIDEXAMPLE", "Signature", signature.as_str()] {
-                assert!(!said.contains(secret), "{secret}: {said}");
+                assert!(!error.contains(secret), "{secret}: {error}");
             }
         }
     }
 }
 
 #[test]
-fn no_answer_is_a_list_unless_it_is_one() {
+fn answers_that_are_not_lists_are_errors() {
     let deep =
         format!("<ListBucketResult xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">{}", "<a>".repeat(1_000_000));
     for (body, why) in [
@@ -303,7 +304,7 @@ fn no_answer_is_a_list_unless_it_is_one() {
     ] {
         let own = body.to_owned();
         let store = Server::new(move |_, stream| send(stream, "200 OK", "", own.as_bytes()));
-        let said = failure(&command(&store, &["series", "s3://prof/*.pb.gz"]).output().unwrap());
-        assert!(said.contains(why), "{:.200}: {said}", body);
+        let error = failure(&command(&store, &["series", "s3://prof/*.pb.gz"]).output().unwrap());
+        assert!(error.contains(why), "{:.200}: {error}", body);
     }
 }

@@ -1,4 +1,4 @@
-//! `pprofdiff series`: patterns and files, what is shown in which format, bad builds, and what is refused.
+//! Tests of `pprofdiff series`: patterns and files, rows and formats, bad builds, and errors.
 
 #![allow(clippy::unwrap_used)]
 
@@ -11,7 +11,8 @@ fn corpus(file: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/corpus").join(file)
 }
 
-/// A folder of builds of one service, out of the corpus: build-9, build-10 and build-11, of which build-10 may be broken.
+/// A folder with the builds build-9, build-10 and build-11 of one service, copied from the corpus. build-10 may be
+/// broken.
 struct Builds(PathBuf);
 
 impl Builds {
@@ -36,7 +37,7 @@ impl Builds {
         command.current_dir(&self.0).stdin(Stdio::null()).arg("series").args(args).output().unwrap()
     }
 
-    /// Standard output of a run that ends well.
+    /// Runs a command that must succeed, and returns its stdout.
     fn out(&self, args: &[&str]) -> String {
         let out = self.run(args);
         assert_eq!(out.status.code(), Some(0), "{args:?}: {}", String::from_utf8_lossy(&out.stderr));
@@ -61,7 +62,7 @@ fn keys(json: &Value) -> Vec<&str> {
 }
 
 #[test]
-fn text_says_what_moved_where_and_by_how_much() {
+fn text_shows_each_change_with_its_build_and_size() {
     let d = Builds::new("text", false);
     let text = d.out(&[PATTERN, "-n", "2"]);
     let lines: Vec<&str> = text.lines().collect();
@@ -78,7 +79,7 @@ fn text_says_what_moved_where_and_by_how_much() {
 }
 
 #[test]
-fn patterns_and_files_are_ordered_alike() {
+fn patterns_and_files_have_the_same_order() {
     let d = Builds::new("order", false);
     let files = ["build-10/heap.pb.gz", "build-11/heap.pb.gz", "build-9/heap.pb.gz"];
     let (by_pattern, by_key) = (d.json(&[PATTERN]), d.json(&files));
@@ -93,7 +94,7 @@ fn patterns_and_files_are_ordered_alike() {
 }
 
 #[test]
-fn rows_and_formats() {
+fn rows_in_each_format() {
     let d = Builds::new("rows", false);
     let values = d.out(&[PATTERN, "--rows", "values", "--format", "csv"]);
     assert!(values.starts_with("build,build_number,name,file,line,mapping,flat,cum\n9,0,"), "{values}");
@@ -113,7 +114,7 @@ fn rows_and_formats() {
     assert!(lines["rows"].as_array().unwrap().iter().any(|r| r["line"].is_i64()));
 }
 
-/// A history of six builds or more is asked what changed for good, unless another question is asked.
+/// A history of six or more builds shows lasting changes by default.
 #[test]
 fn rows_depend_on_the_builds() {
     let d = Builds::new("default", false);
@@ -122,19 +123,19 @@ fn rows_depend_on_the_builds() {
         std::fs::copy(d.0.join(format!("build-{}/heap.pb.gz", 9 + i % 3)), d.0.join(file)).unwrap();
     }
     let kind = |args: &[&str]| d.json(args)["kind"].as_str().unwrap().to_owned();
-    let of = |files: &[String], more: &[&str]| {
+    let kind_of = |files: &[String], more: &[&str]| {
         kind(&[&files.iter().map(String::as_str).collect::<Vec<_>>()[..], more].concat())
     };
-    assert_eq!(of(&files, &[]), "shifts");
-    assert_eq!(of(&files, &["--rows", "movers"]), "movers");
-    assert_eq!(of(&files, &["--base", "build-9/heap.pb.gz"]), "movers");
-    assert_eq!(of(&files[..5], &[]), "movers");
+    assert_eq!(kind_of(&files, &[]), "shifts");
+    assert_eq!(kind_of(&files, &["--rows", "movers"]), "movers");
+    assert_eq!(kind_of(&files, &["--base", "build-9/heap.pb.gz"]), "movers");
+    assert_eq!(kind_of(&files[..5], &[]), "movers");
     let args: Vec<&str> = files.iter().map(String::as_str).collect();
     let dense = d.json(&[&args[..], &["--rows", "values", "--dense"]].concat());
     let sparse = d.json(&[&args[..], &["--rows", "values"]].concat());
     let rows = |json: &Value| json["rows"].as_array().unwrap().len();
     assert!(rows(&dense) > rows(&sparse) && rows(&dense) % 6 == 0, "{} {}", rows(&dense), rows(&sparse));
-    // Causes are of lasting changes in each format, of other rows for people only.
+    // Lasting changes have causes in each format. Other rows have causes only in text for humans.
     let explained = d.json(&[&args[..], &["--explain"]].concat());
     assert!(explained["rows"].as_array().unwrap().iter().all(|row| row["cause"].is_string()));
     for refused in [&["--dense"][..], &["--explain", "--rows", "movers", "--format", "json"]] {
@@ -151,7 +152,7 @@ fn rows_depend_on_the_builds() {
 }
 
 #[test]
-fn against_a_base() {
+fn each_build_is_compared_with_a_given_base() {
     let d = Builds::new("base", false);
     let args = ["build-9/heap.pb.gz", "build-10/heap.pb.gz", "--base", "build-11/heap.pb.gz"];
     let json = d.json(&[&args[..], &["--rows", "steps"]].concat());
@@ -164,7 +165,7 @@ fn against_a_base() {
 }
 
 #[test]
-fn a_bad_build_is_named_and_stops_nothing() {
+fn a_bad_build_is_named_and_does_not_stop_the_run() {
     let d = Builds::new("bad", true);
     let out = d.run(&[PATTERN, "-n", "1"]);
     let (text, stderr) = (String::from_utf8(out.stdout).unwrap(), String::from_utf8(out.stderr).unwrap());
@@ -192,7 +193,7 @@ fn builds_of_another_kind_are_reported_once_with_a_pattern_for_the_others() {
 }
 
 #[test]
-fn what_is_refused() {
+fn invalid_arguments_are_one_line_errors() {
     let d = Builds::new("refused", false);
     for args in [
         &["none-*/x.pb"][..],
@@ -213,9 +214,10 @@ fn what_is_refused() {
     }
 }
 
-/// By key the builds of a branch would stand before those of main, and what it made dearer would look like a gain.
+/// Sorted by key, the builds of the branch would precede those of main, and a regression of the branch would look like
+/// an improvement.
 #[test]
-fn builds_of_two_names_are_no_history() {
+fn builds_with_two_names_are_not_a_history() {
     let d = Builds::new("two-names", false);
     let mut names = Vec::new();
     for name in ["main", "branch"] {
@@ -233,7 +235,7 @@ fn builds_of_two_names_are_no_history() {
         error.contains("branch-1.pb.gz to branch-3.pb.gz and main-1.pb.gz to main-3.pb.gz have no order"),
         "{error}"
     );
-    // What it says can be done.
+    // The suggestions in the error work.
     assert!(error.contains("--base") && error.contains("--order given"), "{error}");
     assert_eq!(keys(&d.json(&[&names[..], &["--order", "given"]].concat()))[0], "main-1.pb.gz");
     let sides = [&["--base"], &names[..3], &["--new"], &names[3..]].concat();

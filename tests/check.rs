@@ -1,5 +1,6 @@
-//! `pprofdiff check` as CI uses it: a table of cases with their exit codes, its outputs, and proof that it can fail: real
-//! profiles of which one function is made dearer, checked by sums over prost's messages.
+//! Tests of `pprofdiff check` as CI uses it: a table of cases with their exit codes, the outputs, and proof that the
+//! check can fail. For that proof, one function of a real profile is made slower; expected sums are computed from
+//! prost's messages.
 
 #![allow(clippy::unwrap_used)]
 
@@ -17,7 +18,7 @@ pub(crate) fn corpus(file: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/corpus").join(file)
 }
 
-/// A directory of its own for each test.
+/// A temporary directory for one test. It is removed on drop.
 pub(crate) struct Dir(pub PathBuf);
 
 impl Dir {
@@ -32,7 +33,7 @@ impl Dir {
         std::fs::write(self.0.join(name), bytes).unwrap();
     }
 
-    /// With limits that alone decide.
+    /// Runs a check that only the limits decide (`--strict`).
     fn run(&self, args: &[&str]) -> Output {
         self.run_with_chance(&[args, &["--strict"]].concat())
     }
@@ -42,7 +43,7 @@ impl Dir {
         command.current_dir(&self.0).stdin(Stdio::null()).arg("check").args(args).output().unwrap()
     }
 
-    /// Exit code, and the findings as JSON.
+    /// Runs a strict check, and returns its exit code and its findings as JSON.
     fn json(&self, args: &[&str]) -> (i32, Value) {
         self.json_with_chance(&[args, &["--strict"]].concat())
     }
@@ -61,7 +62,7 @@ impl Drop for Dir {
     }
 }
 
-/// A profile of stacks (names root first, separated by `;`) with values of the types.
+/// Builds a profile from stacks (names root first, separated by `;`) with one value per sample type.
 fn profile(types: &[(&str, &str)], stacks: &[(&str, &[i64])]) -> Vec<u8> {
     let mut p = Profile { string_table: vec![Vec::new()], ..Profile::default() };
     let string = |p: &mut Profile, text: &str| {
@@ -95,17 +96,17 @@ fn profile(types: &[(&str, &str)], stacks: &[(&str, &[i64])]) -> Vec<u8> {
 
 const CPU: &[(&str, &str)] = &[("cpu", "nanoseconds")];
 
-/// One second in all, of which `a` has so many milliseconds and its caller `main` the rest.
+/// A profile of one second: `a` milliseconds in `enc/a`, the rest in its caller `main`.
 fn second(a: i64) -> Vec<u8> {
     profile(CPU, &[("main", &[(1000 - a) * 1_000_000]), ("main;enc/a", &[a * 1_000_000])])
 }
 
-/// So many milliseconds in all.
-fn total(ms: i64) -> Vec<u8> {
+/// A profile of `ms` milliseconds.
+fn profile_of_total(ms: i64) -> Vec<u8> {
     profile(CPU, &[("main", &[ms * 1_000_000])])
 }
 
-/// A profile that took a sample each millisecond: so many in each of these functions, which `main` calls.
+/// Builds a profile with a sample each millisecond, from the milliseconds of each function that `main` calls.
 pub(crate) fn sampled(functions: &[(&str, i64)]) -> Vec<u8> {
     let stacks: Vec<(String, [i64; 2])> =
         functions.iter().map(|(name, ms)| (format!("main;{name}"), [*ms, ms * 1_000_000])).collect();
@@ -114,7 +115,7 @@ pub(crate) fn sampled(functions: &[(&str, i64)]) -> Vec<u8> {
 }
 
 #[test]
-fn the_table_of_cases() {
+fn exit_codes_of_the_table_of_cases() {
     let d = Dir::new("table");
     d.write("base", second(100));
     d.write("same", second(100));
@@ -127,12 +128,12 @@ fn the_table_of_cases() {
     d.write("empty", profile(CPU, &[]));
     d.write("zero", profile(CPU, &[("main", &[0])]));
     for (i, ms) in [1000, 1010, 990, 1005, 995].into_iter().enumerate() {
-        d.write(&format!("b{i}"), total(ms));
-        d.write(&format!("apart{i}"), total(ms + 100));
+        d.write(&format!("b{i}"), profile_of_total(ms));
+        d.write(&format!("apart{i}"), profile_of_total(ms + 100));
     }
-    // Dearer in the median, but one run is as cheap as the base's.
+    // The median is higher, but one run is as fast as the base.
     for (i, ms) in [1000, 1100, 1110, 1090, 1105].into_iter().enumerate() {
-        d.write(&format!("overlap{i}"), total(ms));
+        d.write(&format!("overlap{i}"), profile_of_total(ms));
     }
     let b = ["--base", "b0", "b1", "b2", "b3", "b4"];
     let apart = [&b[..], &["--new", "apart0", "apart1", "apart2", "apart3", "apart4"]].concat();
@@ -144,7 +145,7 @@ fn the_table_of_cases() {
     let (same, more) = (["base", "same"], ["base", "more"]);
     let (pass, fail, error) = (0, 1, 2);
     let cases: Vec<(Vec<&str>, i32)> = vec![
-        // Limits alone decide.
+        // Only the limits decide.
         (with(&same, &["total>+5%"]), pass),
         (with(&same, &["total>+0%"]), pass),
         (with(&same, &["total>-5%"]), fail),
@@ -166,15 +167,15 @@ fn the_table_of_cases() {
         (with(&more, &["flat:regex=^enc/>15%"]), pass),
         (with(&more, &["flat:regex=^enc/>14.9%"]), fail),
         (with(&more, &["flat:regex=nothing>+1%"]), pass),
-        // Growth from nothing is beyond any percentage.
+        // Growth from zero exceeds any percentage.
         (with(&["empty", "base"], &["total>+1000%"]), fail),
-        // Of nothing there is nothing to check.
+        // Empty profiles cannot be checked.
         (with(&["base", "empty"], &["total>+1%"]), error),
         (with(&["base", "zero"], &["total>+1%"]), error),
         (with(&["empty", "empty"], &["total>+1%", "flat:any>+1%", "flat:any>10%"]), error),
         (with(&["--base", "base", "--new", "base", "zero"], &["total>+1%"]), error),
         (with(&["--base", "base", "--new", "base", "zero", "same"], &["total>+1%"]), pass),
-        // The floor: 0.2 % and 0.8 % of the total are ignored unless it is lowered.
+        // The floor ignores 0.2% and 0.8% of the total unless it is lowered.
         (with(&["tiny-base", "tiny-new"], &["flat:any>+10%"]), pass),
         (with(&["tiny-base", "tiny-new"], &["flat:any>+10%", "--floor=0.5%"]), fail),
         (with(&["tiny-base", "tiny-new"], &["flat:any>+10%", "--floor=0.8"]), fail),
@@ -200,14 +201,14 @@ fn the_table_of_cases() {
         (with(&overlap, &["total>1050ms"]), fail),
         (with(&["--base", "b0", "--new", "apart0", "apart1"], &["total>+5%"]), fail),
         (with(&["--base", "b1", "--new", "overlap0", "overlap1", "overlap2"], &["total>+5%"]), fail),
-        // Input and usage.
+        // Input and usage errors.
         (with(&["base", "missing"], &["total>+5%"]), error),
         (with(&["base", "broken"], &["total>+5%"]), error),
         (with(&["base"], &["total>+5%"]), error),
         (with(&[], &["total>+5%"]), error),
         (with(&same, &[]), error),
         (with(&same, &["total"]), error),
-        // A time needs a unit.
+        // A limit on time needs a unit.
         (with(&same, &["total>5"]), error),
         (with(&same, &["total>5ns"]), fail),
         (with(&same, &["total>+5parsec"]), error),
@@ -228,7 +229,7 @@ fn the_table_of_cases() {
     }
 }
 
-/// A second of which `a` has a share, over again: all of it so many times, in so many seconds.
+/// Repeats the profile of [`second`] `times` times, with a duration of `seconds`.
 fn longer(a: i64, times: i64, seconds: i64) -> Vec<u8> {
     let mut p = Profile::decode(second(a).as_slice()).unwrap();
     p.sample.iter_mut().for_each(|s| s.value[0] *= times);
@@ -236,15 +237,15 @@ fn longer(a: i64, times: i64, seconds: i64) -> Vec<u8> {
     p.encode_to_vec()
 }
 
-/// The median of an even number of runs lies between the two in the middle, for shares as for all that is limited.
+/// With an even number of runs, the median is the mean of the two middle values, for shares as for all other limits.
 #[test]
-fn a_limit_on_a_share_is_compared_with_the_median() {
+fn limits_on_shares_use_the_median() {
     let d = Dir::new("shares");
     for share in [290, 310, 900] {
         d.write(&share.to_string(), second(share));
     }
     d.write("base", second(290));
-    // A file counts once, even if it is named several times.
+    // A file counts once, even if it is listed several times.
     d.write("900-again", second(900));
     d.write("290-again", second(290));
     let strict = |new: &[&'static str], rule: &'static str| {
@@ -260,10 +261,11 @@ fn a_limit_on_a_share_is_compared_with_the_median() {
 }
 
 #[test]
-fn runs_of_the_new_side_are_normalized_each_by_itself() {
+fn each_run_of_the_new_side_is_normalized_separately() {
     let d = Dir::new("normalize");
     ["base", "base2", "base3"].iter().for_each(|name| d.write(name, longer(100, 1, 10)));
-    // As dear as the base, half as dear again, and that at three lengths.
+    // The cost per second equals the base in `same2`, and is half as large again in `more2`. The three `more` runs
+    // differ only in their duration.
     d.write("same2", longer(100, 2, 20));
     d.write("more2", longer(150, 2, 20));
     [2, 3, 5].iter().for_each(|&n| d.write(&format!("more{n}-runs"), longer(150, n, n * 10)));
@@ -289,7 +291,7 @@ fn runs_of_the_new_side_are_normalized_each_by_itself() {
         }
         assert_eq!(d.run(&["base", "same2", "--fail-on", "total>+0%"]).status.code(), Some(1), "not normalized");
     }
-    // Runs of several lengths: one factor for all of them would leave them apart.
+    // The runs have different durations, so one common factor would not make them equal.
     for how in ["total", "duration"] {
         let (code, json) = d.json(&with(&runs, &["--fail-on", enc, "--normalize", how]));
         let found = &json["rules"][0]["findings"][0];
@@ -298,19 +300,19 @@ fn runs_of_the_new_side_are_normalized_each_by_itself() {
         assert_eq!(found["base"]["values"], serde_json::json!([100_000_000, 100_000_000, 100_000_000]));
     }
     // A median between two runs: 2003 * 1001.5 / 2003 is rounded once, away from zero.
-    let total = |v: i64| profile(CPU, &[("main", &[v - 7]), ("main;a", &[7])]);
-    [("r1", 1001), ("r2", 1002), ("r3", 2003)].iter().for_each(|(name, v)| d.write(name, total(*v)));
+    let split_profile = |v: i64| profile(CPU, &[("main", &[v - 7]), ("main;a", &[7])]);
+    [("r1", 1001), ("r2", 1002), ("r3", 2003)].iter().for_each(|(name, v)| d.write(name, split_profile(*v)));
     let halves = ["--base", "r1", "r2", "--new", "r3", "--normalize=total"];
     let (_, json) = d.json(&with(&halves, &["--fail-on", "total>+1000%", "--fail-on", "flat:regex=^a$>+1000%"]));
     let values = |rule: usize| json["rules"][rule]["findings"][0]["new"]["values"].clone();
     assert_eq!((values(0), values(1)), (serde_json::json!([1002]), serde_json::json!([4])));
-    // An empty run among others stays empty and is warned of.
+    // An empty run among others stays empty and causes a warning.
     d.write("same3", longer(100, 3, 30));
     let one_empty = ["--base", "base", "--new", "same2", "zero", "same3"];
     let (code, json) = d.json(&with(&one_empty, &["--fail-on", "total>+0%", "--normalize=total"]));
     assert_eq!(code, 0);
     assert!(json["warnings"][0].as_str().unwrap().contains("the total of cpu is 0 in 1 of the 3"));
-    // What can't be scaled by.
+    // Normalization by zero is an error.
     for (files, how, said) in [
         (["zero", "base"], "total", "base: can't normalize by total: the total of the base is zero"),
         (["timeless", "base"], "duration", "base: can't normalize by duration: the duration of the base is zero"),
@@ -328,16 +330,16 @@ fn runs_of_the_new_side_are_normalized_each_by_itself() {
         assert_eq!((out.status.code(), stderr.lines().count()), (Some(2), 1), "{how}: {stderr}");
         assert!(stderr.contains(said), "{stderr}");
     }
-    // All that people read says so.
+    // Every human-readable format mentions the normalization.
     for format in ["text", "markdown", "github"] {
         let out = d.run(&["base", "same2", "--fail-on", "total>+0%", "--normalize=total", "--format", format]);
         assert!(String::from_utf8_lossy(&out.stdout).contains("normalized by total"), "{format}");
     }
 }
 
-/// With one run a side the check sees what the table of frames shows.
+/// With one run per side, the check uses the same values as the table of frames.
 #[test]
-fn normalized_values_are_those_of_the_table() {
+fn normalized_values_equal_the_table() {
     let d = Dir::new("normalized-table");
     let [base, new] = ["story-cpu.base.pb.gz", "story-cpu.new.pb.gz"].map(|f| corpus(f).display().to_string());
     for how in ["total", "duration", "1000/1234"] {
@@ -356,7 +358,7 @@ fn normalized_values_are_those_of_the_table() {
     }
 }
 
-/// Numbers at which floating point fails: percentages that are no binary fractions, values beyond 2^53, halves.
+/// Numbers that floating point cannot represent exactly (most percentages, values above 2^53), and halves.
 #[test]
 fn limits_are_compared_exactly() {
     let d = Dir::new("exact");
@@ -388,7 +390,7 @@ fn limits_are_compared_exactly() {
             assert_eq!(out.status.code(), Some(code), "{base} -> {new}: {rule}: {out:?}");
         }
     }
-    // The median of an even number of runs lies half a nanosecond above the base's.
+    // The median of an even number of runs is half a nanosecond above the base.
     let kind = ("delay", "nanoseconds");
     d.write("a", build(kind, two53));
     d.write("b", build(kind, two53 + 1));
@@ -403,7 +405,7 @@ fn limits_are_compared_exactly() {
 }
 
 #[test]
-fn a_limit_without_a_unit_says_how_to_write_it() {
+fn a_limit_without_a_unit_suggests_valid_spellings() {
     let d = Dir::new("unit");
     d.write("cpu", second(100));
     d.write("heap", profile(&[("space", "bytes")], &[("main", &[5 << 20])]));
@@ -427,7 +429,7 @@ fn a_limit_without_a_unit_says_how_to_write_it() {
 }
 
 #[test]
-fn an_empty_new_side_is_said() {
+fn an_empty_new_side_is_reported() {
     let d = Dir::new("empty");
     d.write("base", second(100));
     d.write("base2", second(100));
@@ -438,12 +440,12 @@ fn an_empty_new_side_is_said() {
     let out = d.run(&["--base", "base", "--new", "base", "none", "none2", "base2", "--fail-on", "total>+1%"]);
     assert!(String::from_utf8_lossy(&out.stderr).contains("as in 2 of the 4 new profiles"), "{out:?}");
     let out = d.run(&["--base", "base", "--new", "base", "none", "base2", "--fail-on", "total>+1%"]);
-    let said = String::from_utf8_lossy(&out.stdout);
-    assert!(said.contains("warning: the total of cpu is 0 in 1 of the 3 new profiles: none"), "{said}");
+    let stdout = String::from_utf8_lossy(&out.stdout);
+    assert!(stdout.contains("warning: the total of cpu is 0 in 1 of the 3 new profiles: none"), "{stdout}");
 }
 
 #[test]
-fn the_configuration() {
+fn the_configuration_file_sets_rules_and_allowed_frames() {
     let d = Dir::new("config");
     d.write("base", second(100));
     d.write("more", second(150));
@@ -460,7 +462,7 @@ fn the_configuration() {
     let out = d.run(&more);
     assert_eq!(out.status.code(), Some(0));
     assert!(text(&out).contains("allowed: encodes twice as much"), "{}", text(&out));
-    // It allows only what it names, and warns if there was nothing to allow.
+    // It allows only the matching frames, and warns if nothing had to be allowed.
     d.write("pprofdiff.toml", format!("{rules}[[check.allow]]\nframe = '^dec/'\nreason = 'decodes'\n"));
     let out = d.run(&more);
     assert_eq!(out.status.code(), Some(1));
@@ -469,7 +471,7 @@ fn the_configuration() {
     d.write("pprofdiff.toml", format!("{rules}{allow}"));
     assert_eq!(d.run(&more).status.code(), Some(0));
     assert_eq!(d.run(&[&more[..], &["--fail-on", "cum:any>+10%"]].concat()).status.code(), Some(1));
-    // Tables of others are theirs.
+    // Tables of other tools in the configuration are ignored.
     d.write("other.toml", format!("[other]\nx = 1\n{rules}"));
     assert_eq!(d.run(&["base", "more", "--config", "other.toml"]).status.code(), Some(1));
     for (bad, says) in [
@@ -490,7 +492,7 @@ fn the_configuration() {
 }
 
 #[test]
-fn a_group_counts_a_sample_once() {
+fn a_group_of_frames_counts_each_sample_once() {
     let d = Dir::new("group");
     // Recursion, and two matching frames in one stack.
     let stacks = |v: i64| profile(CPU, &[("main;enc/a;enc/b;enc/a", &[v]), ("main;enc/b;dec", &[3]), ("main", &[90])]);
@@ -503,7 +505,7 @@ fn a_group_counts_a_sample_once() {
     assert_eq!((&finding(1)["base"]["values"][0], &finding(1)["new"]["values"][0]), (&7.into(), &17.into()));
 }
 
-/// Flat of each function, by its name.
+/// Returns the flat value of each function by name.
 fn flats(p: &Profile, column: usize) -> std::collections::BTreeMap<Vec<u8>, i64> {
     let mut sums = std::collections::BTreeMap::new();
     for s in &p.sample {
@@ -518,8 +520,8 @@ fn leaf(p: &Profile, s: &Sample) -> Vec<u8> {
     function.map_or_else(Vec::new, |f| p.string_table[f.name as usize].clone())
 }
 
-/// The check can fail: a real profile passes against itself; with any of its larger functions made dearer by a
-/// quarter it fails, naming that function alone.
+/// A real profile passes when compared with itself. If one of its larger functions becomes a quarter slower, the check
+/// fails and names only that function.
 #[test]
 fn a_mutated_profile_fails_and_an_unchanged_one_passes() {
     let d = Dir::new("mutation");

@@ -1,4 +1,4 @@
-//! The command as scripts use it: verbs, exit codes, one line on standard error, pipes.
+//! Tests of the command as scripts use it: verbs, exit codes, one-line errors, pipes.
 
 #![allow(clippy::unwrap_used)]
 
@@ -29,7 +29,7 @@ pub fn run(args: &[&str]) -> Output {
     command().args(args).output().unwrap()
 }
 
-/// Standard output of a run that must succeed and say nothing on standard error.
+/// Runs a command that must succeed with an empty stderr, and returns its stdout.
 pub fn stdout(args: &[&str]) -> String {
     let output = run(args);
     let stderr = String::from_utf8_lossy(&output.stderr);
@@ -41,7 +41,7 @@ pub fn json(args: &[&str]) -> Value {
     serde_json::from_str(&stdout(args)).unwrap_or_else(|e| panic!("{args:?}: {e}"))
 }
 
-/// The one line that a run which must fail with code 2 leaves on standard error.
+/// Runs a command that must fail with exit code 2, and returns its one line of stderr.
 pub fn failure(args: &[&str]) -> String {
     let output = run(args);
     let stderr = String::from_utf8(output.stderr).unwrap();
@@ -59,7 +59,7 @@ pub fn temp(name: &str) -> PathBuf {
 }
 
 #[test]
-fn the_default_verb_is_diff_and_options_stand_anywhere() {
+fn the_default_verb_is_diff_and_options_can_be_anywhere() {
     let [base, new] = story();
     let plain = stdout(&[&base, &new, "-n", "5", "--sort", "cum"]);
     assert_eq!(plain, stdout(&["diff", &base, &new, "-n", "5", "--sort", "cum"]));
@@ -71,7 +71,7 @@ fn the_default_verb_is_diff_and_options_stand_anywhere() {
 }
 
 #[test]
-fn every_verb_answers_for_one_profile_and_for_two() {
+fn every_verb_accepts_one_profile_or_two() {
     let [base, new] = story();
     for verb in [
         &["top"][..],
@@ -84,7 +84,7 @@ fn every_verb_answers_for_one_profile_and_for_two() {
     ] {
         let one = json(&[verb, &[&base, "--format", "json"]].concat());
         let two = json(&[verb, &[&base, &new, "--format", "json"]].concat());
-        // Traces are a table of stacks with labels, which people read from the leaf.
+        // Traces are a table of stacks with labels, displayed leaf first.
         let table = if verb == ["traces"] { "stacks" } else { verb[0] };
         let kind = if verb == ["top"] { "diff" } else { table };
         assert_eq!((&one["kind"], &two["kind"]), (&table.into(), &kind.into()));
@@ -101,7 +101,7 @@ fn every_verb_answers_for_one_profile_and_for_two() {
 }
 
 #[test]
-fn rows_are_limited_in_text_and_only_where_asked_in_json() {
+fn rows_are_limited_in_text_but_in_json_only_on_request() {
     let [base, new] = story();
     let rows =
         |args: &[&str]| json(&[&[&base, &new, "--format", "json"], args].concat())["rows"].as_array().unwrap().len();
@@ -114,7 +114,7 @@ fn rows_are_limited_in_text_and_only_where_asked_in_json() {
 }
 
 #[test]
-fn filters_and_normalization_are_in_the_result() {
+fn filters_and_normalization_are_reported() {
     let [base, new] = story();
     let v = json(&[&base, &new, "--format", "json", "--focus", "tableInsensitive", "--normalize", "total"]);
     assert_eq!(v["filters"]["focus"], "tableInsensitive");
@@ -128,19 +128,19 @@ fn filters_and_normalization_are_in_the_result() {
 }
 
 #[test]
-fn an_empty_filter_is_none() {
+fn an_empty_filter_is_ignored() {
     let [base, new] = story();
     let plain = stdout(&[&base, &new]);
     assert_eq!(plain, stdout(&[&base, &new, "--ignore", "", "--focus=", "--tagignore", "", "--tagfocus", ""]));
 }
 
 #[test]
-fn callers_and_callees_of_nothing_are_an_empty_table() {
+fn callers_and_callees_without_a_match_are_an_empty_table() {
     let [base, new] = story();
     assert!(stdout(&["tree", &base, &new, "--focus", "no such frame"]).contains("0 edges"));
 }
 
-/// A file that is known and not read, for which there is advice.
+/// Creates a file of a known but unsupported format. The error for it gives advice.
 fn recording() -> String {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("recording.data");
     std::fs::write(&path, b"2ELIFREP\0").unwrap();
@@ -148,7 +148,7 @@ fn recording() -> String {
 }
 
 #[test]
-fn mistakes_end_with_2_and_one_line() {
+fn mistakes_exit_with_2_and_one_line() {
     let [base, new] = story();
     assert!(failure(&["nothing.pb.gz", &new]).contains("nothing.pb.gz: No such file"));
     assert!(failure(&[&corpus("README.md"), &new]).contains("README.md: "));
@@ -188,20 +188,20 @@ fn mistakes_end_with_2_and_one_line() {
         &["series", &base, &new],
         &["serve", &base, &new],
     ] {
-        let said = failure(&[without_base, &["--base-binary", "app"]].concat());
-        assert!(said.contains("--base-binary is for a comparison of two sides"), "{without_base:?}: {said}");
-        let said = failure(&[without_base, &["--base-time", "1s.."]].concat());
-        assert!(said.contains("--base-time is for a comparison of two sides"), "{without_base:?}: {said}");
-        // These compare then.
+        let error = failure(&[without_base, &["--base-binary", "app"]].concat());
+        assert!(error.contains("--base-binary is for a comparison of two sides"), "{without_base:?}: {error}");
+        let error = failure(&[without_base, &["--base-time", "1s.."]].concat());
+        assert!(error.contains("--base-time is for a comparison of two sides"), "{without_base:?}: {error}");
+        // These commands then compare two sides.
         if !["top", "info"].contains(&without_base[0]) {
-            let said = failure(&[without_base, &["--split-at", "1s"]].concat());
-            assert!(said.contains("--split-at is for a comparison of two sides"), "{without_base:?}: {said}");
+            let error = failure(&[without_base, &["--split-at", "1s"]].concat());
+            assert!(error.contains("--split-at is for a comparison of two sides"), "{without_base:?}: {error}");
         }
     }
 }
 
 #[test]
-fn two_parts_of_one_recording_are_sides() {
+fn two_time_ranges_of_one_recording_can_be_compared() {
     let run = corpus("inputs/press.base.jfr.gz");
     let parts = ["--base-time", "0..3s", "--new-time", "3s..6s"];
     let sides = [&run as &str, &run];
@@ -216,7 +216,7 @@ fn two_parts_of_one_recording_are_sides() {
         assert_eq!(alone["profile"]["duration_nanos"], 3_000_000_000i64);
     }
     assert!(d["base"]["time_nanos"].as_i64().unwrap() + 3_000_000_000 == d["new"]["time_nanos"].as_i64().unwrap());
-    // From standard input, which is read once; in each verb, report and command to copy.
+    // Standard input, which is read once; also in each verb, report and suggested command.
     let mut piped = command();
     piped.args(["top", "-"]).args(parts).stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = piped.spawn().unwrap();
@@ -236,21 +236,22 @@ fn two_parts_of_one_recording_are_sides() {
     let cut = temp("cut.pb.gz").display().to_string();
     stdout(&["convert", &run, "--time", "..3s", "-o", &cut]);
     assert_eq!(json(&["top", &cut, "--format", "json"])["total"], d["total_base"]);
-    // What has no times, no sample, or is no window.
+    // Profiles without times, a range without samples, and invalid ranges.
     assert!(failure(&["top", &cut, "--time", "..3s"]).contains("pprof does not record when each sample was taken"));
-    let said = failure(&["explain", &run, "--base-time", "0..3s", "--new-time", "20s.."]);
+    let error = failure(&["explain", &run, "--base-time", "0..3s", "--new-time", "20s.."]);
     assert!(
-        said.contains("no sample is within 20s..; the samples of this recording are within 0.193s..10.399s, which is "),
-        "{said}"
+        error
+            .contains("no sample is within 20s..; the samples of this recording are within 0.193s..10.399s, which is "),
+        "{error}"
     );
     assert!(failure(&["top", &run, "--time", "3s"]).contains("invalid value '3s' for '--time': "));
 }
 
 #[test]
-fn a_recording_is_divided_at_a_time_or_an_event() {
+fn a_recording_is_split_at_a_time_or_an_event() {
     let run = corpus("inputs/press.base.jfr.gz");
     let top = |words: &[&str]| json(&[&["top", &run][..], words, &["--format", "json"]].concat());
-    // `jfr print` has the first sample at 1.456500783 s, and 44 of them; allocations began before.
+    // `jfr print` shows 44 samples, the first at 1.456500783 s. Allocation events start earlier.
     for (at, end) in [("3s", "3s"), ("ExecutionSample", "1456500783ns"), ("jdk.ExecutionSample", "1456500783ns")] {
         let mut split = top(&["--sample-type", "alloc_space", "--split-at", at]);
         let (before, after) = (format!("..{end}"), format!("{end}.."));
@@ -263,22 +264,22 @@ fn a_recording_is_divided_at_a_time_or_an_event() {
         assert_eq!(split, parts, "{at}");
         assert!(split["total_base"].as_i64() > Some(0) && split["total_new"].as_i64() > Some(0));
     }
-    let said = failure(&["explain", &run, "--split-at", "GarbageCollection"]);
-    assert!(said.contains("it has no event \"GarbageCollection\", but these: jdk.ActiveSetting, "), "{said}");
-    let said = failure(&["explain", &run, "--split-at", "3s", "--time", "..5s"]);
-    assert!(said.contains("--split-at sets the times of both sides"), "{said}");
+    let error = failure(&["explain", &run, "--split-at", "GarbageCollection"]);
+    assert!(error.contains("it has no event \"GarbageCollection\", but these: jdk.ActiveSetting, "), "{error}");
+    let error = failure(&["explain", &run, "--split-at", "3s", "--time", "..5s"]);
+    assert!(error.contains("--split-at sets the times of both sides"), "{error}");
     assert!(failure(&["explain", &run, "--split-at", "1s..2s"]).contains("a recording is divided at a time"));
 }
 
 #[test]
-fn the_environment_limits_what_is_read() {
+fn the_environment_variable_limits_the_inflated_size() {
     let with = |limit: &str, more: &[&str]| {
         let output = command().env("PPROFDIFF_MAX_INFLATED", limit).args(story()).args(more).output().unwrap();
         (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
     };
     let (code, said) = with("100", &[]);
     assert!(code == 2 && said.contains("limit of 100 bytes"), "{said}");
-    // What is said on the command line comes first; a variable that is empty says nothing.
+    // The option takes precedence over the variable. An empty variable is ignored.
     assert_eq!(with("100", &["--inflated-limit", "100000000"]).0, 0);
     assert_eq!(with("", &[]).0, 0);
     let (code, said) = with("2G", &[]);
@@ -291,7 +292,7 @@ fn the_environment_limits_what_is_read() {
 }
 
 #[test]
-fn help_and_version_are_no_errors() {
+fn help_and_version_exit_with_0() {
     assert!(stdout(&["--help"]).contains("Examples:"));
     assert!(stdout(&["peek", "--help"]).contains("--focus"));
     assert!(stdout(&["--version"]).starts_with("pprofdiff 0."));
@@ -307,7 +308,7 @@ fn verbs(help: &str) -> Vec<&str> {
 }
 
 #[test]
-fn every_verb_has_a_page_of_the_manual() {
+fn every_verb_has_a_manual_page() {
     let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("manual").join("pages");
     let _ = std::fs::remove_dir_all(&dir);
     stdout(&["man", &dir.display().to_string()]);
@@ -317,7 +318,7 @@ fn every_verb_has_a_page_of_the_manual() {
     let help = stdout(&["--help"]);
     let verbs = verbs(&help);
     let mut wanted: Vec<String> = verbs.iter().map(|verb| format!("pprofdiff-{verb}.1")).collect();
-    // The one verb that has verbs.
+    // `store` is the only verb with subcommands.
     wanted.extend(["add", "list", "compact"].map(|verb| format!("pprofdiff-store-{verb}.1")));
     wanted.push("pprofdiff.1".to_owned());
     wanted.sort();
@@ -330,7 +331,7 @@ fn every_verb_has_a_page_of_the_manual() {
 }
 
 #[test]
-fn standard_input_is_a_file_like_any_other() {
+fn standard_input_is_read_like_a_file() {
     let [base, new] = story();
     let mut child = command().args([&base, "-"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(&std::fs::read(&new).unwrap()).unwrap();
@@ -353,13 +354,13 @@ fn a_closed_pipe_ends_quietly() {
 }
 
 #[test]
-fn colour_is_for_terminals_only() {
+fn colour_is_only_used_in_terminals() {
     let [base, new] = story();
     assert!(!stdout(&[&base, &new]).contains('\x1b'));
 }
 
 #[test]
-fn a_file_that_is_named_like_a_verb_is_written_with_its_directory() {
+fn a_file_named_like_a_verb_needs_a_directory_prefix() {
     let dir = temp("verbs");
     std::fs::create_dir_all(&dir).unwrap();
     let [base, new] = story();
@@ -370,7 +371,7 @@ fn a_file_that_is_named_like_a_verb_is_written_with_its_directory() {
 }
 
 #[test]
-fn folded_stacks_are_an_input_of_every_verb() {
+fn every_verb_reads_folded_stacks() {
     let [base, new] = story();
     let path = |name: &str| temp(name).display().to_string();
     let [folded_base, folded_new, diff, bare] = ["base.folded", "new.folded", "diff.folded", "bare.txt"].map(path);
@@ -378,7 +379,7 @@ fn folded_stacks_are_an_input_of_every_verb() {
     stdout(&["stacks", &new, "-o", &folded_new]);
     stdout(&[&base, &new, "-o", &diff]);
     std::fs::write(&bare, "main;f 3 5\nmain;g 4 4\n").unwrap();
-    // Rows are those of the profiles, but for files, which folded stacks do not have.
+    // The rows equal those of the profiles, except for files, which folded stacks lack.
     let rows = |args: &[&str]| {
         let json = json(&[args, &["--format", "json"]].concat());
         let row = |row: &Value| (row["name"].to_string(), row["flat_base"].clone(), row["cum_new"].clone());
@@ -390,7 +391,7 @@ fn folded_stacks_are_an_input_of_every_verb() {
     assert_eq!(rows(&[&folded_base, &folded_new]), expected);
     assert_eq!(rows(&["top", &diff]), expected);
 
-    // Of what has no header, the user says what it is.
+    // Without a header, options specify the format and the type.
     let two = ["--input-format", "folded2", "--input-type", "space/bytes"];
     let text = stdout(&[&["top", &bare][..], &two].concat());
     assert!(text.contains("space (bytes): 7B -> 9B"), "{text}");
@@ -413,7 +414,7 @@ fn folded_stacks_are_an_input_of_every_verb() {
     assert!(stdout(&["batch", &manifest, "--input-format", "folded"]).contains("cpu"));
     assert!(stdout(&["series", &folded_base, &folded_new, "--input-format", "folded"]).contains("cpu"));
 
-    // What is insisted on is all that is read.
+    // `--input-format` allows only that format.
     let refused = failure(&[&base, &new, "--input-format", "folded"]);
     assert!(refused.contains("story-cpu") && refused.contains("line 1"), "{refused}");
     assert!(failure(&["top", &diff, "--input-format", "folded"]).contains("cpu/nanoseconds base new"));
@@ -423,12 +424,12 @@ fn folded_stacks_are_an_input_of_every_verb() {
 }
 
 #[test]
-fn help_tells_the_level_that_is_used() {
+fn help_shows_the_compression_level_in_use() {
     let help = stdout(&["delta", "--help"]);
     for (packing, ending) in [("gzip", "pb.gz"), ("zstd", "zst")] {
         let (_, after) = help.split_once(&format!("{packing} ")).unwrap();
         let (_, after) = after.split_once("[default: ").unwrap();
-        let told = after.split(']').next().unwrap();
+        let level = after.split(']').next().unwrap();
         let [a, b] = [3, 4].map(|i| corpus(&format!("series/heap-{i:02}.pb.gz")));
         let written = |name: &str, level: &[&str]| {
             let out = temp(&format!("{name}.{ending}")).display().to_string();
@@ -436,15 +437,15 @@ fn help_tells_the_level_that_is_used() {
             std::fs::read(out).unwrap()
         };
         let default = written("default", &[]);
-        assert!(default == written("told", &["--level", told]), "{packing}: {told}");
+        assert!(default == written("told", &["--level", level]), "{packing}: {level}");
         assert!(default != written("other", &["--level", "6"]), "{packing}");
     }
 }
 
 #[test]
-fn advice_to_copy_and_passwords_are_in_no_log() {
+fn commands_to_copy_and_passwords_are_not_written_to_logs() {
     let [base, _] = story();
-    // Nobody reads here at a terminal.
+    // stderr is not a terminal here.
     let line = failure(&[&recording(), &base]);
     assert!(line.contains("have perf write it as text") && !line.contains("perf script"), "{line}");
     for args in [
@@ -458,14 +459,14 @@ fn advice_to_copy_and_passwords_are_in_no_log() {
         &["top", &base, "-o", "http://user:secret@127.0.0.1:1/heap"],
     ] {
         let output = run(args);
-        let said = [output.stdout, output.stderr].map(|s| String::from_utf8(s).unwrap()).concat();
-        assert!(!output.status.success() && said.contains("//***@127.0.0.1:1/"), "{args:?}: {said}");
-        assert!(!said.contains("secret") && !said.contains("user"), "{args:?}: {said}");
+        let output_text = [output.stdout, output.stderr].map(|s| String::from_utf8(s).unwrap()).concat();
+        assert!(!output.status.success() && output_text.contains("//***@127.0.0.1:1/"), "{args:?}: {output_text}");
+        assert!(!output_text.contains("secret") && !output_text.contains("user"), "{args:?}: {output_text}");
     }
 }
 
 #[test]
-fn heaps_of_the_same_runs_are_explained_beside() {
+fn heaps_of_the_same_runs_are_explained_together() {
     let [base, new] = story();
     let heaps = ["base", "new"].map(|side| corpus(&format!("go-heap.{side}.pb.gz")));
     let text = stdout(&["explain", &base, &new, "--with", &heaps[0], &heaps[1]]);
@@ -478,17 +479,17 @@ fn heaps_of_the_same_runs_are_explained_beside() {
 }
 
 #[test]
-fn a_misspelt_verb_is_no_file() {
+fn a_misspelt_verb_gets_a_suggestion() {
     let [base, new] = story();
     for (typed, meant) in
         [("explian", "explain"), ("tpo", "top"), ("sereis", "series"), ("Top", "top"), ("comment", "comments")]
     {
-        let said = format!("pprofdiff: unknown verb {typed}; did you mean {meant}?\n");
-        assert_eq!(failure(&[typed, &base, &new]), said);
-        assert_eq!(failure(&[typed, &base]), said);
-        assert_eq!(failure(&[typed, "--noise", &base, &new]), said);
+        let expected = format!("pprofdiff: unknown verb {typed}; did you mean {meant}?\n");
+        assert_eq!(failure(&[typed, &base, &new]), expected);
+        assert_eq!(failure(&[typed, &base]), expected);
+        assert_eq!(failure(&[typed, "--noise", &base, &new]), expected);
     }
-    // What is far from all verbs, stands alone or is there is a file.
+    // A word is treated as a file if no verb is similar, if it is the only argument, or if the file exists.
     assert!(failure(&["other.pb.gz", &base]).contains("other.pb.gz: No such file"));
     assert!(failure(&["explian"]).contains("explian: No such file"));
     let dir = temp("verbs");
@@ -502,7 +503,7 @@ fn a_misspelt_verb_is_no_file() {
 fn a_missing_regex_an_unknown_verb_and_three_files_suggest_a_command() {
     let [base, new] = story();
     let said = |args: &[&str]| failure(args).trim_end().to_owned();
-    // The expression of a view comes first. Here the first file is in its place.
+    // The regular expression comes first. Here the first file is in its place.
     for verb in ["peek", "list", "roots"] {
         assert!(said(&[verb, &base, &new]).ends_with(&format!(": pprofdiff {verb} REGEX {base} {new}")));
         assert!(said(&[verb, &base]).ends_with(&format!(": pprofdiff {verb} REGEX {base}")));
@@ -546,8 +547,8 @@ fn a_missing_regex_an_unknown_verb_and_three_files_suggest_a_command() {
 fn a_pattern_that_mixes_cpu_and_heap_profiles_suggests_one_for_each() {
     let folder = corpus("faults/freight");
     let files = |start: &str, kinds: &[&str]| -> Vec<String> {
-        let of = |i: usize| kinds.iter().map(move |kind| format!("{start}-{i}.{kind}.pb.gz"));
-        (1..=3).flat_map(of).map(|name| format!("{folder}/{name}")).collect()
+        let paths_of = |i: usize| kinds.iter().map(move |kind| format!("{start}-{i}.{kind}.pb.gz"));
+        (1..=3).flat_map(paths_of).map(|name| format!("{folder}/{name}")).collect()
     };
     let ask = |base: Vec<String>, new: Vec<String>| {
         let words = ["top".to_owned(), "--base".to_owned()].into_iter().chain(base);
@@ -555,19 +556,22 @@ fn a_pattern_that_mixes_cpu_and_heap_profiles_suggests_one_for_each() {
         failure(&words.iter().map(String::as_str).collect::<Vec<_>>())
     };
     let both = ["cpu", "heap"];
-    let said = ask(files("base", &both), files("calls", &["cpu"]));
+    let error = ask(files("base", &both), files("calls", &["cpu"]));
     let kind = |side: &str, kind: &str, types: &str| {
         format!("3 have {types}, such as {folder}/{side}-1.{kind}.pb.gz: name '{folder}/{side}-*.{kind}.pb.gz'")
     };
     let types = ["samples, cpu", "alloc_objects, alloc_space, inuse_objects, inuse_space"];
-    let of = |side: &str| format!("{}; {}", kind(side, "cpu", types[0]), kind(side, "heap", types[1]));
+    let both_kinds = |side: &str| format!("{}; {}", kind(side, "cpu", types[0]), kind(side, "heap", types[1]));
     let no_type = "pprofdiff: no sample type is common to all profiles: ";
-    assert_eq!(said, format!("{no_type}on the base side, {}\n", of("base")));
-    let said = ask(files("base", &both), files("calls", &both));
-    assert_eq!(said, format!("{no_type}on the base side, {}; on the new side, {}\n", of("base"), of("calls")));
+    assert_eq!(error, format!("{no_type}on the base side, {}\n", both_kinds("base")));
+    let error = ask(files("base", &both), files("calls", &both));
+    assert_eq!(
+        error,
+        format!("{no_type}on the base side, {}; on the new side, {}\n", both_kinds("base"), both_kinds("calls"))
+    );
     // Each side has one kind, but the kinds differ.
-    let said = ask(files("base", &["cpu"]), files("calls", &["heap"]));
-    assert_eq!(said, format!("{no_type}{}; {}\n", kind("calls", "heap", types[1]), kind("base", "cpu", types[0])));
+    let error = ask(files("base", &["cpu"]), files("calls", &["heap"]));
+    assert_eq!(error, format!("{no_type}{}; {}\n", kind("calls", "heap", types[1]), kind("base", "cpu", types[0])));
 }
 
 #[test]
@@ -585,7 +589,7 @@ fn short_help_fits_a_screen() {
     assert!(stdout(&["formats"]).contains("speedscope"));
 }
 
-/// What difffolded.pl writes is no side, and only the user knows whether names end in numbers.
+/// The output of difffolded.pl is not one side of a comparison. Only the user knows whether names end in numbers.
 #[test]
 fn folded_stacks_that_look_like_a_diff_are_shown_with_the_option_that_reads_both_sides() {
     let path = temp("doubtful.folded").display().to_string();

@@ -1,4 +1,4 @@
-//! Tests of the command, as one program.
+//! Test program for the tests of the command.
 
 mod baseline;
 mod batch;

@@ -1,10 +1,11 @@
-//! Which commit made a cause: repositories of twenty commits, made up by a seed, in four languages, with one guilty commit
-//! or none among renames, moved functions, formatting, comments, other changes in the same file, and dependency bumps. The
-//! profiles are made up as well, with the files and lines that the sources have; what explain finds in them is real.
+//! Tests of finding the commit behind a cause. Each test repository has twenty commits, generated from a seed in one of
+//! four languages. At most one commit is guilty; the others rename, move, format and comment code, change other code in
+//! the same file, or bump dependencies. The profiles are generated too, with the files and lines of the sources. The
+//! causes come from the real `explain`.
 //!
-//! Weights were tuned on even seeds (`COMMITS_FROM=0`); the promise is tested on odd ones from 9001 on, which
-//! nobody had looked at. To see each case:
-//! `COMMITS=1 cargo test -p pprofdiff-cli --test engine commits:: -- --nocapture`.
+//! The weights were tuned on even seeds (`COMMITS_FROM=0`). The accuracy is tested on odd seeds from 9001, which were
+//! not used for tuning. To print each case: `COMMITS=1 cargo test -p pprofdiff-cli --test engine commits:: --
+//! --nocapture`.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -16,7 +17,7 @@ use pprofdiff::commits::{History, LOG_ARGS, RankedCommits, Reach, Tree};
 use pprofdiff::explain::{ExplainOptions, Explanation};
 use pprofdiff::{Diff, Profile, Query};
 
-/// SplitMix64.
+/// A SplitMix64 generator.
 struct Random(u64);
 
 impl Random {
@@ -52,12 +53,12 @@ struct Function {
     text: &'static str,
     comments: usize,
     is_wrapped: bool,
-    /// Statements besides calls.
+    /// Statements other than calls.
     statements: Vec<String>,
     calls: Vec<usize>,
-    /// The call that is in a loop.
+    /// The call that is inside a loop.
     looped: Option<usize>,
-    /// It calls the library.
+    /// True if the function calls the library.
     calls_library: bool,
     constant: usize,
     cost: u64,
@@ -68,9 +69,9 @@ struct Program {
     language: Language,
     files: Vec<String>,
     functions: Vec<Function>,
-    /// Name, file, value.
+    /// Name, file and value of each constant.
     constants: Vec<(String, usize, u32)>,
-    /// Of the library that is called, and of another.
+    /// Versions of the library that is called, and of an unused one.
     versions: [u32; 2],
     library_cost: u64,
     notes: usize,
@@ -93,7 +94,7 @@ impl Program {
         let constants = (0..5).map(|i| (format!("LIMIT_{}", STEMS[i].to_uppercase()), i, 10 + i as u32)).collect();
         let mut functions: Vec<Function> = Vec::new();
         for i in 0..16 {
-            // main, three handlers, six workers, six helpers.
+            // main, three handlers, six workers and six helpers.
             let calls = match i {
                 0 => vec![1, 2, 3],
                 1..=3 => vec![2 * i + 2, 2 * i + 3],
@@ -113,14 +114,14 @@ impl Program {
                 looped: None,
                 calls_library: i == 7,
                 constant: random.below(5),
-                // What the guilty one may call more often costs enough to be seen.
+                // The guilty commit may add calls of these functions, so they cost enough to be noticed.
                 cost: if [13, 15].contains(&i) { 800 } else { 200 + random.below(900) as u64 },
             });
         }
         Program { language, files, functions, constants, versions: [3, 5], library_cost: 700, notes: 0 }
     }
 
-    /// How the profile names a function.
+    /// Returns the function's name in the profile.
     fn frame(&self, f: usize) -> String {
         let function = &self.functions[f];
         let file = &self.files[function.file];
@@ -148,7 +149,7 @@ impl Program {
         }
     }
 
-    /// The files of the repository, with the first line of each function.
+    /// Returns the source files, and the first line of each function.
     fn render(&self) -> (Vec<(String, String)>, Vec<i64>) {
         let mut texts: Vec<String> = self.files.iter().map(|_| String::new()).collect();
         let mut starts = vec![0; self.functions.len()];
@@ -225,7 +226,7 @@ impl Program {
         (all, starts)
     }
 
-    /// All stacks, from the root, with their costs; -1 is the library.
+    /// Returns all stacks from the root with their costs. -1 is the library.
     fn stacks(&self) -> Vec<(Vec<i64>, u64)> {
         let mut all = Vec::new();
         let mut open = vec![(vec![0i64], 1u64)];
@@ -259,7 +260,7 @@ impl Program {
                 let line = b.line(function, start + 2);
                 locations.push(b.location(None, 0, &[line]).unwrap());
             }
-            // The sum of many dice is about normal.
+            // The sum of many uniform numbers is about normal.
             let dice: i64 = (0..12).map(|_| random.below(1001) as i64 - 500).sum();
             let samples = (cost as f64 + (cost as f64).sqrt() * dice as f64 / 1000.0).max(0.0).round() as i64;
             b.sample(&locations, &[samples * 10_000_000], &[]).unwrap();
@@ -267,10 +268,10 @@ impl Program {
         Arc::new(b.build("made up").unwrap())
     }
 
-    /// A change that costs nothing.
+    /// Applies a change that costs nothing, and returns its description.
     fn decoy(&mut self, random: &mut Random, cause: &[usize]) -> &'static str {
         let any = random.below(self.functions.len() - 1) + 1;
-        // What really changes must not be what the cause goes through.
+        // A decoy must not really change a function on the path of the cause.
         let other = loop {
             let f = random.below(self.functions.len());
             if !cause.contains(&f) || f == 0 {
@@ -336,7 +337,7 @@ impl Program {
         }
     }
 
-    /// The change that costs, and the functions that the cause goes through.
+    /// Applies the change that costs time, and returns its description.
     fn guilt(&mut self, kind: usize) -> &'static str {
         let worker = &mut self.functions[7];
         match kind {
@@ -346,7 +347,7 @@ impl Program {
                 "own lines"
             }
             1 => {
-                // A helper that others call already.
+                // A helper that other functions already call.
                 worker.calls.push(15);
                 worker.looped = Some(15);
                 "a call"
@@ -378,16 +379,16 @@ impl Program {
     }
 }
 
-/// What the cause goes through: the functions that no decoy may really change.
+/// The functions on the path of the cause. No decoy may really change them.
 const CAUSE: [usize; 5] = [0, 1, 2, 7, 13];
 
 struct Case {
     language: Language,
     branch: String,
-    /// Short names of commits, the oldest first, with what they are.
+    /// Short commit names, oldest first, with their descriptions.
     what: Vec<String>,
     guilty: Option<usize>,
-    /// Those of the last commit.
+    /// The files of the last commit.
     files: Vec<(String, String)>,
     base: Arc<Profile>,
     new: Arc<Profile>,
@@ -399,7 +400,7 @@ impl Case {
         let language = [Language::Go, Language::Rust, Language::Python, Language::Node][seed as usize / 2 % 4];
         let kind = seed as usize / 2 % 6;
         let mut program = Program::new(language, &mut random);
-        // Only one function may use the constant that is to change.
+        // Only one function may use the constant that will change.
         let constant = program.constants.len();
         program.constants.push(("LIMIT_OF_WORK".to_owned(), (program.functions[7].file + seed as usize % 2) % 5, 64));
         program.functions[7].constant = constant;
@@ -422,16 +423,16 @@ impl Case {
             stream.push_str(&commit(&branch, &before, &program, &format!("change {i}"), i + 1));
         }
         if !has_guilt {
-            // Something else made it slower: the machine, the data.
+            // Another cause made the program slower, such as the machine or the data.
             program.guilt_without_lines(kind);
         }
         let new = program.profile(&mut random);
-        // In a pack: of few objects git makes a file each.
+        // Uses a pack file. With few objects, git would write one file for each.
         git(repository(), &["-c", "fastimport.unpackLimit=1", "fast-import", "--quiet"], &stream);
         Case { language, branch, what, guilty, files: program.render().0, base, new }
     }
 
-    /// What explain says, and the commits that it accuses.
+    /// Explains the case, and returns the accused commits.
     fn rank(&self) -> (Explanation, RankedCommits) {
         let range = format!("{0}~20..{0}", self.branch);
         let log = git(repository(), &[&LOG_ARGS[..], &[&range]].concat(), "");
@@ -443,7 +444,7 @@ impl Case {
         let query = Query::default();
         let mut e = diff.explain(&query, &[], &ExplainOptions::default()).unwrap();
         diff.rank_commits(&query, &mut e, &history, &tree).unwrap();
-        // As they are read: the first that is named is that of the first cause that has one.
+        // Ordered as a user reads them: the first accused commit belongs to the first cause that has one.
         let mut all = RankedCommits::default();
         for ranked in e.causes.iter().filter_map(|cause| cause.commits.as_ref()) {
             all.of = ranked.of;
@@ -465,7 +466,7 @@ impl Program {
     }
 }
 
-/// A commit for `git fast-import`.
+/// Returns a commit for `git fast-import`.
 fn commit(branch: &str, before: &Program, after: &Program, subject: &str, number: usize) -> String {
     let (old, new) = (before.render().0, after.render().0);
     let mut stream = format!(
@@ -482,7 +483,7 @@ fn commit(branch: &str, before: &Program, after: &Program, subject: &str, number
     stream
 }
 
-/// One repository, without a template's files, has the branches of all cases: creating files was most of the time.
+/// Creates one repository for the branches of all cases, without template files. Creating files took most of the time.
 fn repository() -> &'static Path {
     static MADE: OnceLock<PathBuf> = OnceLock::new();
     MADE.get_or_init(|| {
@@ -510,8 +511,8 @@ fn git(dir: &Path, args: &[&str], input: &str) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Of so many repositories: how often the guilty one is first, among the first three, and how often one is accused of those
-/// without.
+/// Returns the number of cases, how often the guilty commit is first, how often it is among the first three, and how
+/// often a commit is accused although none is guilty.
 fn measure(seeds: impl Iterator<Item = u64>) -> (usize, usize, usize, usize) {
     let is_shown = std::env::var_os("COMMITS").is_some();
     let (mut all, mut first, mut in_three, mut accused) = (0, 0, 0, 0);
@@ -557,8 +558,8 @@ fn the_guilty_commit_is_first_and_innocent_ones_are_not_accused() {
 }
 
 #[test]
-fn what_is_said_has_the_place_and_the_reason() {
-    // Own lines, of Go.
+fn an_accused_commit_has_a_place_and_a_reason() {
+    // The function's own lines changed, in Go.
     let case = Case::new(1, true);
     let (_, ranked) = case.rank();
     let first = ranked.first().unwrap();
@@ -575,9 +576,9 @@ fn what_is_said_has_the_place_and_the_reason() {
     assert_eq!((first.why.as_str(), ranked.of), ("changes the function itself", 20));
 }
 
-/// A call of a function that is new, in Go, and of one that others call already, in Rust.
+/// A call of a new function, in Go, and a call of a function with other callers, in Rust.
 #[test]
-fn a_call_that_came_is_the_reason() {
+fn an_added_call_is_the_reason() {
     for seed in [16, 2] {
         let case = Case::new(seed, true);
         let (_, ranked) = case.rank();
@@ -588,10 +589,10 @@ fn a_call_that_came_is_the_reason() {
     }
 }
 
-/// Ranges whose decoys gave functions and files other names: by these, explain's causes are old and new names, or lie far
-/// above what changed.
+/// Ranges whose decoys rename functions and files. With the old names, explain's causes are renames, or are far above
+/// the changed function.
 #[test]
-fn another_name_or_file_is_no_cause() {
+fn a_renamed_function_or_file_is_not_accused() {
     for seed in [214, 418, 606, 656, 658, 5027] {
         let innocent = Case::new(seed, false);
         let (_, ranked) = innocent.rank();

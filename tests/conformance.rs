@@ -1,11 +1,11 @@
-//! Compares the output of the command with live pprof (`go tool pprof`, and google/pprof of November 2026): for every
-//! pair of the corpus, every sample type, granularity and filter, all rows of `top`, all edges of `peek` and all sums
-//! of `labels`, of each side and of the diff.
-//! (A filter of each pair is asked of one sample type and some granularities, see [`questions`]; nightly of all.)
+//! Compares the output of the command with pprof, run live: the `go tool pprof` of the toolchain, and google/pprof of
+//! November 2026. For every pair of the corpus, every sample type, granularity and filter, the tests compare all rows
+//! of `top`, all edges of `peek` and all sums of `labels`, for each side and for the diff. By default, each filter of a
+//! pair is tested with one sample type and some granularities (see [`questions`]); nightly runs test all combinations.
 //!
-//! Nothing here knows the engine: both tools get options and give reports, which are compared as multisets of rows. Where
-//! pprof is wrong, `exceptions` says so, and nowhere else. The whole takes a minute and a half on two cores; `go` must be
-//! installed.
+//! The comparison does not use the engine's code. Both tools get options and produce reports, which are compared as
+//! multisets of rows. The module `exceptions` lists the cases in which pprof is wrong. The whole run takes a minute and
+//! a half on two cores. `go` must be installed.
 
 #![allow(clippy::unwrap_used)]
 
@@ -54,50 +54,52 @@ use pairs::Pair;
 use pprof::{Subject, Version};
 use question::{Granularity, Question};
 
-/// The tools take most of the time, and two of them at once leave a small machine usable.
+/// Number of worker threads. The tools take most of the time, and two of them at once leave a small machine usable.
 const WORKERS: usize = 2;
 
-/// A pair that compares fewer rows than this has stopped comparing: the smallest of the corpus compares twice as many,
-/// the largest sixty times.
+/// A pair with fewer compared rows than this fails, because the comparison must have stopped working. The smallest pair
+/// of the corpus compares twice as many rows, the largest 60 times as many.
 const LEAST_ROWS_PER_PAIR: usize = 2_000;
 
-/// Each is another seed: more of them find more, and take five seconds each. PPROFDIFF_GENERATED says how many.
+/// Generates one pair per seed. Each takes five seconds. `PPROFDIFF_GENERATED` sets the number of pairs.
 fn generated_pairs() -> Vec<Pair> {
     generated::pairs(std::env::var("PPROFDIFF_GENERATED").map_or(4, |n| n.parse().unwrap()))
 }
 
-/// With PPROFDIFF_QUESTIONS=all (nightly) all that can be asked is asked, which takes four times as long.
-fn asks_all() -> bool {
+/// Returns true if PPROFDIFF_QUESTIONS=all, as in nightly runs: every combination is tested, which takes four times as
+/// long.
+fn is_exhaustive() -> bool {
     std::env::var("PPROFDIFF_QUESTIONS").is_ok_and(|which| which == "all")
 }
 
-/// Of how many granularities a filter is asked.
+/// Number of granularities per filter.
 const GRANULARITIES_PER_FILTER: usize = 2;
 
-/// Filters by name, and a granularity.
-type Kind = (Vec<&'static str>, &'static str);
+/// The names of the filters, and a granularity.
+type FilterCombination = (Vec<&'static str>, &'static str);
 
-fn kind(question: &Question) -> Kind {
+fn filter_combination(question: &Question) -> FilterCombination {
     (question.choices.iter().map(|choice| choice.name).collect(), question.granularity.name())
 }
 
-/// What is asked about each pair: every question without filters; each filter of one sample type, the next one each time,
-/// and of those granularities that it was asked the least with the pairs before.
+/// Selects the questions for each pair: every question without filters, plus each filter with one sample type and a few
+/// granularities. The sample types rotate. Each filter gets the granularities with which it has been tested least
+/// often.
 fn questions(pairs: &[Pair]) -> Vec<Vec<Question>> {
-    let (mut asked, mut turn) = (BTreeMap::<Kind, usize>::new(), 0);
+    let (mut asked, mut turn) = (BTreeMap::<FilterCombination, usize>::new(), 0);
     let mut of_pair = |pair: &Pair| {
         let (mut chosen, filtered): (Vec<_>, Vec<_>) =
-            pair.questions().into_iter().partition(|question| asks_all() || question.choices.is_empty());
-        let mut of_filters: BTreeMap<String, BTreeMap<Kind, Vec<Question>>> = BTreeMap::new();
+            pair.questions().into_iter().partition(|question| is_exhaustive() || question.choices.is_empty());
+        let mut of_filters: BTreeMap<String, BTreeMap<FilterCombination, Vec<Question>>> = BTreeMap::new();
         for question in filtered {
             let of_filter = of_filters.entry(format!("{:?}", question.choices)).or_default();
-            of_filter.entry(kind(&question)).or_default().push(question);
+            of_filter.entry(filter_combination(&question)).or_default().push(question);
         }
         for of_filter in of_filters.into_values() {
-            let mut kinds: Vec<(Kind, Vec<Question>)> = of_filter.into_iter().collect();
-            kinds.sort_by_key(|(kind, _)| asked.get(kind).copied());
-            for (kind, mut of_types) in kinds.into_iter().take(GRANULARITIES_PER_FILTER) {
-                *asked.entry(kind).or_default() += 1;
+            let mut kinds: Vec<(FilterCombination, Vec<Question>)> = of_filter.into_iter().collect();
+            kinds.sort_by_key(|(combination, _)| asked.get(combination).copied());
+            for (combination, mut of_types) in kinds.into_iter().take(GRANULARITIES_PER_FILTER) {
+                *asked.entry(combination).or_default() += 1;
                 turn += 1;
                 chosen.push(of_types.swap_remove(turn % of_types.len()));
             }
@@ -108,11 +110,12 @@ fn questions(pairs: &[Pair]) -> Vec<Vec<Question>> {
 }
 
 #[test]
-fn each_filter_is_asked_at_each_granularity() {
+fn each_filter_is_tested_at_each_granularity() {
     for pairs in [corpus(), generated_pairs()] {
-        let asked: HashSet<Kind> = questions(&pairs).iter().flatten().map(kind).collect();
-        let all: HashSet<Kind> = pairs.iter().flat_map(Pair::questions).map(|question| kind(&question)).collect();
-        let missing: Vec<&Kind> = all.difference(&asked).collect();
+        let asked: HashSet<FilterCombination> = questions(&pairs).iter().flatten().map(filter_combination).collect();
+        let all: HashSet<FilterCombination> =
+            pairs.iter().flat_map(Pair::questions).map(|question| filter_combination(&question)).collect();
+        let missing: Vec<&FilterCombination> = all.difference(&asked).collect();
         assert!(missing.is_empty() && all.len() > 50, "{missing:?} of {}", all.len());
     }
 }
@@ -123,9 +126,9 @@ fn corpus() -> Vec<Pair> {
     pairs
 }
 
-/// Does `work` for each item on a few threads and adds up what they logged. A panic is a difference like any other, so
-/// that one bad report does not hide the rest.
-fn for_each<T: Sync>(items: &[T], work: impl Fn(&T, &mut Log) + Sync) -> Log {
+/// Calls `work` for each item on several threads, and merges their logs. A panic counts as a difference, so that one
+/// bad report does not hide the others.
+fn examine_each<T: Sync>(items: &[T], work: impl Fn(&T, &mut Log) + Sync) -> Log {
     let (next, whole) = (AtomicUsize::new(0), Mutex::new(Log::default()));
     let version = pprof::version();
     let in_turn = || {
@@ -134,8 +137,8 @@ fn for_each<T: Sync>(items: &[T], work: impl Fn(&T, &mut Log) + Sync) -> Log {
                 let mut log = Log::default();
                 let worked = catch_unwind(AssertUnwindSafe(|| work(item, &mut log)));
                 if let Err(panic) = worked {
-                    let said = panic.downcast_ref::<String>().cloned();
-                    log.differences.push(said.unwrap_or_else(|| "a panic without a message".into()));
+                    let message = panic.downcast_ref::<String>().cloned();
+                    log.differences.push(message.unwrap_or_else(|| "a panic without a message".into()));
                 }
                 whole.lock().unwrap().add(log);
             }
@@ -149,9 +152,9 @@ fn for_each<T: Sync>(items: &[T], work: impl Fn(&T, &mut Log) + Sync) -> Log {
     whole.into_inner().unwrap()
 }
 
-/// Fails with the first differences, and with the reasons for which some are meant to be there.
+/// Fails with the first differences, and lists the reasons for accepted differences.
 fn assert_equal(what: &str, log: &Log) {
-    log.tell(what);
+    log.print(what);
     if !log.differences.is_empty() {
         let all = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{}.txt", what.replace(' ', "-")));
         std::fs::write(&all, log.differences.join("\n")).unwrap();
@@ -166,39 +169,39 @@ fn assert_equal(what: &str, log: &Log) {
 }
 
 #[test]
-fn every_report_about_the_corpus_equals_pprofs() {
+fn reports_about_the_corpus_equal_pprofs() {
     let mut whole = Log::default();
     let pairs = corpus();
     for (pair, questions) in pairs.iter().zip(questions(&pairs)) {
-        let log = for_each(&questions, |question, log| examine(pair, question, log));
-        log.tell(&pair.name);
+        let log = examine_each(&questions, |question, log| examine(pair, question, log));
+        log.print(&pair.name);
         assert!(log.rows >= LEAST_ROWS_PER_PAIR, "{}: only {} rows were compared", pair.name, log.rows);
         whole.add(log);
     }
     assert_equal("the corpus", &whole);
 }
 
-/// Legal profiles that are unlike any in the corpus.
+/// Valid profiles with features that no profile of the corpus has.
 #[test]
-fn every_report_about_generated_profiles_equals_pprofs() {
+fn reports_about_generated_profiles_equal_pprofs() {
     let mut whole = Log::default();
     let pairs = generated_pairs();
     for (pair, questions) in pairs.iter().zip(questions(&pairs)) {
-        let log = for_each(&questions, |question, log| examine(pair, question, log));
-        log.tell(&pair.name);
+        let log = examine_each(&questions, |question, log| examine(pair, question, log));
+        log.print(&pair.name);
         whole.add(log);
     }
     assert_equal("generated profiles", &whole);
     assert!(whole.rows >= LEAST_ROWS_PER_PAIR * pairs.len(), "only {} rows", whole.rows);
 }
 
-/// Large profiles of a real program. A few questions each: what is asked of the corpus is asked of them at a size that
-/// takes pprof a quarter of a second a report.
+/// Large profiles of a real program, with a few questions each. pprof takes a quarter of a second per report at this
+/// size.
 #[test]
 fn reports_about_the_go_compiler_equal_pprofs() {
     for pair in compiler::pairs() {
         let sample_type = &pair.common_sample_types().pop().unwrap().0;
-        let asked = |question: &Question| {
+        let is_chosen = |question: &Question| {
             let choice = question.choices.first().map_or("", |choice| choice.name);
             question.sample_type == *sample_type
                 && match question.granularity {
@@ -209,40 +212,40 @@ fn reports_about_the_go_compiler_equal_pprofs() {
                 }
                 && question.choices.len() <= 1
         };
-        let questions: Vec<Question> = pair.questions().into_iter().filter(asked).collect();
-        let log = for_each(&questions, |question, log| examine(&pair, question, log));
+        let questions: Vec<Question> = pair.questions().into_iter().filter(is_chosen).collect();
+        let log = examine_each(&questions, |question, log| examine(&pair, question, log));
         assert_equal(&pair.name, &log);
         assert!(log.rows >= 50 * LEAST_ROWS_PER_PAIR, "{}: only {} rows were compared", pair.name, log.rows);
     }
 }
 
 #[test]
-fn several_files_on_a_side_add_up_as_in_pprof() {
+fn several_files_per_side_are_summed_as_in_pprof() {
     let questions = |pair: &Pair, log: &mut Log| {
         for granularity in Granularity::ALL {
             examine_sums(pair, &pair.plain(granularity), log);
         }
     };
-    assert_equal("several files", &for_each(&corpus(), questions));
+    assert_equal("several files", &examine_each(&corpus(), questions));
 }
 
 #[test]
-fn call_graphs_have_pprofs_nodes_and_edges() {
-    let log = for_each(&corpus(), pictures::examine_graphs);
+fn call_graph_nodes_and_edges_equal_pprofs() {
+    let log = examine_each(&corpus(), pictures::examine_graphs);
     assert_equal("call graphs", &log);
     assert!(log.rows >= 30_000, "only {} nodes and edges were compared", log.rows);
 }
 
 #[test]
-fn call_graphs_of_diffs_have_pprofs_deltas() {
-    let log = for_each(&corpus(), pictures::examine_graph_of_diff);
+fn call_graph_deltas_equal_pprofs() {
+    let log = examine_each(&corpus(), pictures::examine_graph_of_diff);
     assert_equal("call graphs of diffs", &log);
     assert!(log.rows >= 2_000, "only {} nodes and edges were compared", log.rows);
 }
 
-/// Compares what `examine` says of each pair, at least so many rows.
+/// Runs `examine` on each pair, and fails if it compared fewer than `least` rows.
 fn assert_same(what: &str, pairs: &[Pair], least: usize, examine: fn(&Pair, &mut Log)) {
-    let log = for_each(pairs, examine);
+    let log = examine_each(pairs, examine);
     assert_equal(what, &log);
     assert!(log.rows >= least, "{what}: only {} rows were compared", log.rows);
 }
@@ -252,45 +255,45 @@ fn corpus_and_generated() -> Vec<Pair> {
 }
 
 #[test]
-fn means_are_pprofs() {
+fn means_equal_pprofs() {
     assert_same("means", &corpus_and_generated(), 4_000, pprof_compat::examine_mean);
 }
 
 #[test]
-fn frames_that_fell_are_left_out_as_in_pprof() {
+fn drop_negative_omits_the_frames_that_pprof_omits() {
     assert_same("without negative", &corpus_and_generated(), 2_000, pprof_compat::examine_without_negative);
 }
 
 #[test]
-fn relative_percentages_are_of_pprofs_total() {
+fn relative_percentages_use_the_same_total_as_pprof() {
     assert_same("relative percentages", &corpus_and_generated(), 300, pprof_compat::examine_relative);
 }
 
 #[test]
-fn values_in_a_unit_read_as_in_pprof() {
+fn values_in_a_given_unit_are_formatted_as_in_pprof() {
     assert_same("units", &corpus_and_generated(), 3_000, pprof_compat::examine_units);
 }
 
-/// Generated profiles have ids with gaps between them, which pprof prints and we number from 1.
+/// Generated profiles are excluded: their ids have gaps, which pprof prints, while pprofdiff numbers from 1.
 #[test]
-fn raw_and_comments_are_pprofs_texts() {
+fn raw_and_comments_equal_pprofs() {
     assert_same("raw and comments", &corpus(), 7_000, pprof_compat::examine_outputs);
 }
 
-/// Generated profiles have negative values, by whose sum pprof trims graphs.
+/// Generated profiles are excluded: pprof trims graphs by a sum that negative values distort.
 #[test]
-fn call_trees_have_pprofs_nodes_and_edges() {
+fn call_tree_nodes_and_edges_equal_pprofs() {
     assert_same("call trees", &corpus(), 20_000, pictures::examine_call_trees);
 }
 
 #[test]
-fn weighted_sums_are_what_the_go_compiler_reads() {
+fn pgo_weights_equal_what_the_go_compiler_reads() {
     let pair = corpus().into_iter().find(|pair| pair.name == "story-cpu").expect("the story's profiles");
     pprof_compat::examine_weights(&pair);
 }
 
 #[test]
-fn every_word_of_pprofs_help_is_known() {
+fn every_option_in_pprofs_help_is_known() {
     for version in VERSIONS {
         pprof::with_version(version, pprof_compat::examine_help);
     }
@@ -298,8 +301,8 @@ fn every_word_of_pprofs_help_is_known() {
 
 const VERSIONS: [Version; 2] = [Version::Toolchain, Version::Newest];
 
-/// Compares a fifth of each pair's questions with the newest pprof, and all behaviour that changed since the
-/// toolchain's version.
+/// Compares a fifth of each pair's questions with the newest pprof, and all behaviour that has changed since the
+/// version in the toolchain.
 #[test]
 fn output_equals_the_newest_pprof() {
     pprof::with_version(Version::Newest, || {
@@ -310,7 +313,7 @@ fn output_equals_the_newest_pprof() {
             .zip(&questions)
             .flat_map(|(pair, all)| all.iter().step_by(5).map(move |q| (pair, q)))
             .collect();
-        let mut log = for_each(&asked, |(pair, question), log| examine(pair, question, log));
+        let mut log = examine_each(&asked, |(pair, question), log| examine(pair, question, log));
         let ask: [fn(&Pair, &mut Log); 5] = [
             pprof_compat::examine_mean,
             pprof_compat::examine_outputs,
@@ -319,14 +322,14 @@ fn output_equals_the_newest_pprof() {
             pictures::examine_graph_of_diff,
         ];
         for examine in ask {
-            log.add(for_each(&corpus(), examine));
+            log.add(examine_each(&corpus(), examine));
         }
         assert_equal("the newest pprof", &log);
         assert!(log.rows >= 100_000, "only {} rows were compared", log.rows);
     });
 }
 
-/// Checks all behaviour in which the toolchain's pprof differs from the newest.
+/// Checks all behaviour that differs between the toolchain's pprof and the newest.
 #[test]
 fn output_equals_the_newest_pprof_where_versions_differ() {
     for version in VERSIONS {
@@ -342,21 +345,21 @@ fn all_frames_equals_pprof() {
 }
 
 #[test]
-fn callgrind_files_have_pprofs_costs_and_calls() {
-    let log = for_each(&corpus(), pictures::examine_callgrind);
+fn callgrind_costs_and_calls_equal_pprofs() {
+    let log = examine_each(&corpus(), pictures::examine_callgrind);
     assert_equal("callgrind", &log);
     assert!(log.rows >= 10_000, "only {} costs and calls were compared", log.rows);
 }
 
 #[test]
-fn source_lines_cost_what_pprof_says() {
-    let log = for_each(&corpus(), pictures::examine_listings);
+fn source_line_costs_equal_pprofs() {
+    let log = examine_each(&corpus(), pictures::examine_listings);
     assert_equal("listings", &log);
     assert!(log.rows >= 500, "only {} lines were compared", log.rows);
 }
 
 #[test]
-fn the_sample_type_that_is_shown_by_default_is_pprofs() {
+fn the_default_sample_type_equals_pprofs() {
     let compare = |pair: &Pair, log: &mut Log| {
         let (base, new) = (&*pair.base.path, &*pair.new.path);
         for subject in [Subject::One(base), Subject::One(new), Subject::Two { base, new }] {
@@ -366,13 +369,13 @@ fn the_sample_type_that_is_shown_by_default_is_pprofs() {
             log.equal(same.into(), 1, "sample type", || command::command_line(&["top"], subject, &[]));
         }
     };
-    assert_equal("default sample types", &for_each(&corpus(), compare));
+    assert_equal("default sample types", &examine_each(&corpus(), compare));
 }
 
-/// Sides whose types are other ones, in another order or twice there, and name any default; also sides of several
-/// files.
+/// Covers sides with different sample types, types in another order or listed twice, any default type, and sides of
+/// several files.
 #[test]
-fn the_default_of_sides_with_other_types_is_pprofs() {
+fn the_default_sample_type_of_sides_with_different_types_equals_pprofs() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("types");
     std::fs::create_dir_all(&folder).unwrap();
     let mut files = Vec::new();
@@ -390,7 +393,8 @@ fn the_default_of_sides_with_other_types_is_pprofs() {
         let ((base, _), (new, new_once), (more, more_once)) = (&files[b], &files[n], &files[(b + n) % files.len()]);
         let several = [&**new, &**more];
         let mut subjects = vec![Subject::One(new), Subject::Two { base, new }];
-        // Of several files pprof takes a type that one has twice and another does not have for one that both have.
+        // A side with a repeated type is skipped here. pprof merges several files wrongly if a type occurs twice in one
+        // of them and is missing in another: it treats the type as common to both.
         if *new_once && *more_once {
             subjects.push(Subject::Several { base, new: &several });
         }
@@ -401,28 +405,28 @@ fn the_default_of_sides_with_other_types_is_pprofs() {
             log.equal(same.into(), 1, "sample type", || command::command_line(&["top"], subject, &[]));
         }
     };
-    assert_equal("default sample types of other types", &for_each(&pairs, compare));
+    assert_equal("default sample types of other types", &examine_each(&pairs, compare));
 }
 
 #[test]
-fn a_written_diff_says_the_same_to_pprof_and_to_us() {
+fn a_written_diff_is_read_alike_by_pprof_and_pprofdiff() {
     let pairs: Vec<Pair> = corpus().into_iter().chain(generated_pairs()).collect();
-    assert_equal("written diffs", &for_each(&pairs, written::examine_written_diff));
+    assert_equal("written diffs", &examine_each(&pairs, written::examine_written_diff));
 }
 
 #[test]
-fn normalized_values_are_as_near_to_pprofs_as_rounding_allows() {
+fn normalized_values_equal_pprofs_within_rounding() {
     let pairs = corpus();
-    assert_equal("normalized", &for_each(&pairs, written::examine_normalized));
+    assert_equal("normalized", &examine_each(&pairs, written::examine_normalized));
 }
 
-/// To save time, pprof is asked in its interactive mode and the command is called as a function. A user runs both as
-/// processes, with options on the command line: that must say the same.
+/// To save time, the other tests run pprof in its interactive mode and call the command as a function. Users run both
+/// as processes, with options on the command line. The output must be the same.
 #[test]
-fn both_tools_say_the_same_as_processes_of_their_own() {
-    let ask = |pair: &Pair, log: &mut Log| {
+fn both_tools_give_the_same_output_as_separate_processes() {
+    let compare_processes = |pair: &Pair, log: &mut Log| {
         let subject = Subject::Two { base: &pair.base.path, new: &pair.new.path };
-        let (questions, n) = (pair.questions(), if asks_all() { 8 } else { 4 });
+        let (questions, n) = (pair.questions(), if is_exhaustive() { 8 } else { 4 });
         for question in questions.iter().step_by(questions.len() / n + 1) {
             let words = question.to_pprof_args();
             for command in ["top", "peek .", "tags", "traces"] {
@@ -437,13 +441,13 @@ fn both_tools_say_the_same_as_processes_of_their_own() {
             }
         }
     };
-    assert_equal("as processes", &for_each(&corpus(), ask));
+    assert_equal("as processes", &examine_each(&corpus(), compare_processes));
 }
 
-/// An error of one in any one number of any one comparison is found. What is compared is what the tools say, so that a
-/// report that is read wrong, and hence compared with nothing, is found too.
+/// Changes one number in one report by one, for every comparison, and expects a difference. The change is made in the
+/// tools' output, so this also detects a report that is parsed wrongly and compared with nothing.
 #[test]
-fn a_planted_error_of_one_is_found() {
+fn an_off_by_one_error_in_any_number_is_detected() {
     let pair = corpus().into_iter().find(Pair::has_labels).expect("a pair whose sides both have labels");
     let mut sound = Log { kept: Some(Vec::new()), ..Log::default() };
     examine(&pair, &pair.plain(Granularity::Functions), &mut sound);

@@ -1,4 +1,4 @@
-//! What the corpus of real profiles must hold, so that tests over it mean something.
+//! Checks that the corpus of real profiles has the features that other tests rely on.
 
 #![allow(clippy::unwrap_used)]
 
@@ -52,7 +52,7 @@ fn every_feature_occurs_in_a_real_profile() {
             }
         }
     }
-    let wanted = [
+    let expected_features = [
         "inlining",
         "recursion",
         "string labels",
@@ -72,12 +72,12 @@ fn every_feature_occurs_in_a_real_profile() {
         "shrinkage",
         "frames that stay the same",
     ];
-    let missing: Vec<_> = wanted.iter().filter(|w| !found.contains(*w)).collect();
+    let missing: Vec<_> = expected_features.iter().filter(|w| !found.contains(*w)).collect();
     assert!(missing.is_empty(), "no profile of the corpus has {missing:?}");
 }
 
 #[test]
-fn the_story_shows_what_a_plain_profile_does_not() {
+fn the_story_has_a_slow_function_that_was_not_edited() {
     let [base, new] =
         raw_pair("story-cpu").map(|b| Arc::new(Profile::from_bytes("story", &b, &LoadOptions::default()).unwrap()));
     let top = Diff::new(&[base], &[new]).unwrap().measure(&Query::default()).unwrap().top(Sort::Cum);
@@ -90,19 +90,19 @@ fn the_story_shows_what_a_plain_profile_does_not() {
 }
 
 #[test]
-fn every_profile_says_how_it_was_made() {
+fn the_readme_describes_every_profile() {
     let readme = std::fs::read_to_string(oracle::corpus().join("README.md")).unwrap();
     for name in pairs() {
         assert!(readme.contains(&name), "tests/corpus/README.md does not speak of {name}");
     }
 }
 
-/// The upgrades are recorded in runs of two sides, or of a step, which views can read; each pair is explained where its
-/// programs are.
+/// The upgrades are recorded as runs of two sides, or of a step, which views can read. The README of their programs
+/// explains each pair.
 #[test]
 fn every_upgrade_is_recorded_in_runs_and_explained() {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let readme = std::fs::read_to_string(here.join("../../tests/producers/upgrades/README.md")).unwrap();
+    let crate_folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let readme = std::fs::read_to_string(crate_folder.join("../../tests/producers/upgrades/README.md")).unwrap();
     let mut runs: BTreeMap<(String, String), usize> = BTreeMap::new();
     for file in std::fs::read_dir(oracle::corpus().join("upgrades")).unwrap() {
         let path = file.unwrap().path();
@@ -117,7 +117,7 @@ fn every_upgrade_is_recorded_in_runs_and_explained() {
         assert!(readme.contains(&family) || pair.starts_with("loops"), "{name} is not explained");
         let profile = Arc::new(Profile::open(&path, &LoadOptions::default()).unwrap());
         let diff = Diff::of_profile(&profile).unwrap();
-        // Of a heap all that was allocated: at the end of a run nothing need be in use.
+        // Uses allocations for heaps, because the memory in use may be zero at the end of a run.
         let query = Query::default();
         let query = if kind.starts_with("heap") { query.with_sample_type("alloc_space") } else { query };
         let top = diff.measure(&query).unwrap().top(Sort::Cum);

@@ -1,5 +1,6 @@
-//! Deltas of growing profiles: against the plain version, against the Go library (live), and the laws that they keep; on
-//! real series of snapshots (tests/corpus/series) and on made-up ones. `go` must be installed.
+//! Tests of deltas between snapshots of cumulative profiles: against a plain implementation, against the Go library
+//! (live), and invariants. The series of snapshots are real (tests/corpus/series) and synthetic. `go` must be
+//! installed.
 
 #![allow(clippy::unwrap_used)]
 
@@ -16,10 +17,11 @@ use pprofdiff::delta::{Delta, DeltaComputer, DeltaOptions, OnReset, Reset, delta
 use pprofdiff::{Compression, Diff, ErrorKind, LoadOptions, Profile, Query, WriteOptions, merge, proto};
 use series::Process;
 
-/// A sample's content: for each location its mapping, relative address, lines and whether it is folded; then labels.
+/// The content of a sample: mapping, relative address, lines and folded flag of each location; then the labels.
 type Key = (Vec<String>, Vec<String>);
 
-/// What a profile says, sample by sample, the plain way. Only what `merge` of pprof tells apart is in the keys.
+/// Sums a profile by sample content in the simplest way. The keys contain only fields that pprof's `merge`
+/// distinguishes.
 fn plain(p: &proto::Profile) -> BTreeMap<Key, Vec<i64>> {
     let text = |index: i64| oracle::string(p, index);
     let mapping = |id: u64| p.mapping.iter().find(|m| m.id == id && id != 0);
@@ -42,8 +44,8 @@ fn plain(p: &proto::Profile) -> BTreeMap<Key, Vec<i64>> {
     };
     let mut sums: BTreeMap<Key, Vec<i64>> = BTreeMap::new();
     for s in &p.sample {
-        let said = s.label.iter().filter(|l| l.str != 0 || l.num != 0 || l.num_unit != 0);
-        let mut labels: Vec<(bool, String, String)> = said
+        let labels = s.label.iter().filter(|l| l.str != 0 || l.num != 0 || l.num_unit != 0);
+        let mut labels: Vec<(bool, String, String)> = labels
             .map(|l| (l.str == 0, text(l.key), format!("{:?} {} {:?}", text(l.str), l.num, text(l.num_unit))))
             .map(|(numeric, key, value)| (numeric, key, if numeric { value } else { value.replace(' ', "_") }))
             .collect();
@@ -57,7 +59,7 @@ fn plain(p: &proto::Profile) -> BTreeMap<Key, Vec<i64>> {
     sums
 }
 
-/// What a delta must say. `None` of before is nothing before.
+/// Computes the expected delta. `before` is `None` for the first snapshot.
 fn plain_delta(before: Option<&proto::Profile>, now: &proto::Profile, cumulative: &[usize]) -> BTreeMap<Key, Vec<i64>> {
     let (before, mut now) = (before.map(plain).unwrap_or_default(), plain(now));
     for (key, values) in &mut now {
@@ -67,7 +69,8 @@ fn plain_delta(before: Option<&proto::Profile>, now: &proto::Profile, cumulative
     now
 }
 
-/// How many samples that had counted something are gone, and whether more than half of either counter is.
+/// Returns the number of samples with a nonzero count that vanished, and whether they held more than half of either
+/// counter.
 fn plain_vanished(before: &[u8], now: &[u8]) -> (usize, bool) {
     let (before, now) = (plain(&oracle::decode(before)), plain(&oracle::decode(now)));
     let gone: Vec<&Vec<i64>> = before.iter().filter(|(key, _)| !now.contains_key(*key)).map(|(_, v)| v).collect();
@@ -86,13 +89,13 @@ fn message(d: &Delta<'_>) -> Vec<u8> {
     d.to_bytes(&RAW).unwrap()
 }
 
-/// The snapshots of a real series, inflated.
-fn real(kind: &str) -> Vec<Vec<u8>> {
+/// Reads the inflated snapshots of a real series.
+fn real_snapshots(kind: &str) -> Vec<Vec<u8>> {
     let file = |i: usize| oracle::corpus().join(format!("series/{kind}-{i:02}.pb.gz"));
     (0..12).map(|i| oracle::gunzip(&std::fs::read(file(i)).unwrap())).collect()
 }
 
-/// In the real series, this one is the first of another process.
+/// The snapshot in the real series that is the first of a restarted process.
 const RESTARTED: usize = 9;
 
 const KINDS: [&str; 4] = ["heap", "mutex", "block", "goroutine"];
@@ -101,25 +104,25 @@ fn cumulative(kind: &str) -> &'static [usize] {
     if kind == "goroutine" { &[] } else { &[0, 1] }
 }
 
-/// The policy for profiles with these cumulative columns: of a kind without any, all are named to be gauges.
+/// The policy for profiles with these cumulative columns. If there are none, all columns are declared to be gauges.
 fn policy(cumulative: &[usize]) -> DeltaOptions {
     let options = DeltaOptions::default();
     if cumulative.is_empty() { options.with_cumulative([""; 0]) } else { options }
 }
 
-/// Made-up snapshots, each in a form of its own.
-fn made_up(seed: u64, n: u8, vanishing: bool) -> Vec<Vec<u8>> {
+/// Generates snapshots, each in another encoding.
+fn generate_snapshots(seed: u64, n: u8, vanishing: bool) -> Vec<Vec<u8>> {
     let mut process = Process::new(seed, vanishing);
     (0..n).map(|i| generate::encode(&process.snapshot(), i.wrapping_mul(11).wrapping_add(seed as u8) % 32)).collect()
 }
 
-/// Everything in a written delta is used by something in it, and stands where Go's writers put it.
+/// Checks that a written delta contains only records that it uses, in the order of Go's writers.
 fn assert_pruned(p: &proto::Profile) {
     let locations: BTreeSet<u64> = p.sample.iter().flat_map(|s| s.location_id.clone()).collect();
     assert_eq!(locations, p.location.iter().map(|l| l.id).collect());
     let functions: BTreeSet<u64> = p.location.iter().flat_map(|l| l.line.iter().map(|l| l.function_id)).collect();
     assert_eq!(functions, p.function.iter().map(|f| f.id).collect());
-    // The first mapping is the main binary, used or not.
+    // The first mapping is the main binary, whether or not it is used.
     let mappings: BTreeSet<u64> = p.location.iter().map(|l| l.mapping_id).filter(|&id| id != 0).collect();
     assert!(p.mapping.iter().skip(1).all(|m| mappings.contains(&m.id)));
     let strings = (p.sample_type.iter().chain(&p.period_type).flat_map(|t| [t.r#type, t.unit]))
@@ -131,7 +134,7 @@ fn assert_pruned(p: &proto::Profile) {
     assert_eq!(strings.collect::<BTreeSet<i64>>(), (0..p.string_table.len() as i64).collect());
 }
 
-/// The keys of the samples in the order of their first appearance, of those that are in `left`.
+/// Returns the sample keys of `left` in the order of their first appearance.
 fn order(p: &proto::Profile, left: &BTreeMap<Key, Vec<i64>>) -> Vec<Key> {
     let mut seen = BTreeSet::new();
     let one = |s: &proto::Sample| {
@@ -141,7 +144,7 @@ fn order(p: &proto::Profile, left: &BTreeMap<Key, Vec<i64>>) -> Vec<Key> {
     p.sample.iter().map(one).filter(|key| left.contains_key(key) && seen.insert(key.clone())).collect()
 }
 
-/// Compares a delta with the plain one, field by field.
+/// Compares a delta with the plain implementation, field by field.
 fn assert_delta(before: Option<&[u8]>, now: &[u8], ours: &Delta<'_>, cumulative: &[usize], context: &str) {
     let (before, now) = (before.map(oracle::decode), oracle::decode(now));
     let expected = plain_delta(before.as_ref(), &now, cumulative);
@@ -183,17 +186,17 @@ fn assert_delta(before: Option<&[u8]>, now: &[u8], ours: &Delta<'_>, cumulative:
 }
 
 #[test]
-fn a_stream_of_snapshots_gives_what_the_plain_version_gives() {
+fn a_stream_of_snapshots_equals_the_plain_implementation() {
     let (mut vanished, mut restarts) = (0, 0);
     for seed in 0..60 {
-        let snapshots = made_up(seed, 6, seed % 2 == 0);
+        let snapshots = generate_snapshots(seed, 6, seed % 2 == 0);
         let mut computer = DeltaComputer::new(DeltaOptions::default());
         let mut before: Option<&[u8]> = None;
         for (i, now) in snapshots.iter().enumerate() {
             let context = format!("series {seed}, snapshot {i}");
             let profile = load(now);
             let (gone, restarted) = before.map_or((0, false), |before| plain_vanished(before, now));
-            // Clamped counters that are there are subtracted as any, and none went down.
+            // Clamping subtracts counters that are present as usual, and none of these decreased.
             let on_reset = if restarted { OnReset::Clamp } else { OnReset::Error };
             if restarted {
                 assert_eq!(computer.update(&profile).unwrap_err().kind(), ErrorKind::Reset, "{context}");
@@ -214,9 +217,9 @@ fn a_stream_of_snapshots_gives_what_the_plain_version_gives() {
 }
 
 #[test]
-fn real_series_give_what_the_plain_version_gives_and_the_restart_is_seen() {
+fn real_series_equal_the_plain_implementation_and_the_restart_is_detected() {
     for kind in KINDS {
-        let snapshots = real(kind);
+        let snapshots = real_snapshots(kind);
         let mut computer = DeltaComputer::new(policy(cumulative(kind)));
         for (i, now) in snapshots.iter().enumerate() {
             let profile = load(now);
@@ -238,10 +241,10 @@ fn real_series_give_what_the_plain_version_gives_and_the_restart_is_seen() {
 }
 
 #[test]
-fn a_counter_that_went_down_is_an_error_or_passed_or_clamped_and_always_said() {
+fn a_decreasing_counter_is_an_error_or_passed_or_clamped_and_always_reported() {
     for seed in 0..20 {
-        let snapshots = made_up(seed, 4, false);
-        // The times as if the last had been the first to be taken.
+        let snapshots = generate_snapshots(seed, 4, false);
+        // Swaps the times, as if the last snapshot had been taken first.
         let swap_times = |bytes: &[u8], seconds: i64| {
             let mut p = oracle::decode(bytes);
             p.time_nanos += seconds * 1_000_000_000;
@@ -259,22 +262,22 @@ fn a_counter_that_went_down_is_an_error_or_passed_or_clamped_and_always_said() {
         let e = computer.update(&load(&now)).unwrap_err();
         assert_eq!((e.kind(), e.input()), (ErrorKind::Reset, Some("snapshot")));
 
-        // The error changed nothing: the snapshot before is still there to be compared with.
+        // The error changed no state, so the previous snapshot can still be compared.
         for (on_reset, words) in [(OnReset::Clamp, "count as unchanged"), (OnReset::Pass, "passed as it is")] {
             let pair = delta(&load(&before), &load(&now), &DeltaOptions::default().with_on_reset(on_reset)).unwrap();
             match &pair.reset {
                 Some(Reset::Decreased { samples, .. }) => assert_eq!(*samples, expected),
                 other => panic!("{other:?}"),
             }
-            let mut wanted = new.clone();
+            let mut expected = new.clone();
             if on_reset == OnReset::Clamp {
-                for (key, values) in &mut wanted {
+                for (key, values) in &mut expected {
                     (0..2).for_each(|c| values[c] = (values[c] - old.get(key).map_or(0, |o| o[c])).max(0));
                 }
             }
-            wanted.retain(|_, values| values.iter().any(|&v| v != 0));
+            expected.retain(|_, values| values.iter().any(|&v| v != 0));
             let written = oracle::decode(&message(&pair));
-            oracle::assert_same(&plain(&written), &wanted, words);
+            oracle::assert_same(&plain(&written), &expected, words);
             assert!(oracle::string(&written, *written.comment.last().unwrap()).contains(words));
             assert_eq!(message(&computer.update_with(&load(&now), on_reset).unwrap()), message(&pair));
             computer.start(&load(&before)).unwrap();
@@ -283,8 +286,8 @@ fn a_counter_that_went_down_is_an_error_or_passed_or_clamped_and_always_said() {
 }
 
 #[test]
-fn another_process_that_shares_nothing_is_a_reset() {
-    let (a, b) = (&made_up(1, 1, false)[0], &made_up(2, 1, false)[0]);
+fn an_unrelated_process_is_a_reset() {
+    let (a, b) = (&generate_snapshots(1, 1, false)[0], &generate_snapshots(2, 1, false)[0]);
     let mut other = oracle::decode(b);
     for s in &mut other.string_table {
         if s.starts_with(b"pkg.") || s.starts_with(b"/usr") || s.starts_with(b"0123") {
@@ -307,8 +310,8 @@ fn another_process_that_shares_nothing_is_a_reset() {
 }
 
 #[test]
-fn samples_that_are_gone_are_said_and_are_a_reset_where_they_had_counted_more_than_half() {
-    // 10 stacks of one function; the first counted 50, the others 50 together, and `more` besides.
+fn vanished_samples_are_reported_and_are_a_reset_beyond_half_of_a_counter() {
+    // 10 stacks of one function. The first stack counted 50, the other nine 50 in total. `more` is added to each.
     let stacks: Vec<Vec<u64>> = (1..=10).map(|depth| vec![1; depth]).collect();
     let snapshot = |from: usize, more: i64| {
         let counted = |i: usize| if i == 0 { [50, 0] } else { [[5, 6][usize::from(i > 4)], 3] };
@@ -320,40 +323,40 @@ fn samples_that_are_gone_are_said_and_are_a_reset_where_they_had_counted_more_th
     let before = snapshot(0, 0);
     assert_eq!(before.total(0), Some(100));
 
-    // All are there: nothing to say.
+    // All samples are still there, so there is no warning.
     let clean = delta(&before, &snapshot(0, 1), &DeltaOptions::default()).unwrap();
     assert_eq!((clean.vanished, clean.warning()), (0, None));
     assert_eq!(comment(&clean), "pprofdiff delta: cumulative delay; gauges inuse");
 
-    // Half of what had counted is gone, in one sample of ten; it is said.
+    // One sample of ten, with half of the count, vanished. The comment reports it.
     let half = delta(&before, &snapshot(1, 1), &DeltaOptions::default()).unwrap();
     assert_eq!((half.vanished, &half.reset, half.samples), (1, &None, 9));
     assert!(comment(&half).ends_with("; 1 sample that had counted something is gone"), "{}", comment(&half));
     assert!(half.warning().unwrap().starts_with("1 sample that had counted something is gone; "), "{half:?}");
 
-    // One more, and it is a reset, which follows the policy.
+    // One more vanished sample makes it a reset, which follows the policy.
     let now = snapshot(2, 1);
     let e = delta(&before, &now, &DeltaOptions::default()).unwrap_err();
-    let said = "2 of the 10 samples that had counted something are gone, with 55 of 100 of delay";
+    let expected = "2 of the 10 samples that had counted something are gone, with 55 of 100 of delay";
     assert_eq!(e.kind(), ErrorKind::Reset);
-    assert!(e.to_string().starts_with(&format!("small: {said} since small: the process was restarted")), "{e}");
+    assert!(e.to_string().starts_with(&format!("small: {expected} since small: the process was restarted")), "{e}");
     for (on_reset, first_left, words) in [(OnReset::Pass, 6, "passed as it is"), (OnReset::Clamp, 1, "as unchanged")] {
         let ours = delta(&before, &now, &DeltaOptions::default().with_on_reset(on_reset)).unwrap();
         assert_eq!((ours.vanished, ours.samples), (2, 8));
         assert_eq!(oracle::decode(&message(&ours)).sample[0].value, [first_left, 4]);
         assert_eq!(comment(&ours).matches("gone").count(), 1);
-        assert!(comment(&ours).contains(said) && comment(&ours).ends_with(words), "{}", comment(&ours));
-        assert_eq!(ours.warning().unwrap(), format!("{said}: the process was restarted"));
+        assert!(comment(&ours).contains(expected) && comment(&ours).ends_with(words), "{}", comment(&ours));
+        assert_eq!(ours.warning().unwrap(), format!("{expected}: the process was restarted"));
     }
-    // What is not cumulative, and what had counted nothing, may go.
+    // Gauges and samples with a zero count may vanish.
     let counts = |first: i64| small(&["delay", "inuse"], 0, &[(&[1], &[first, 9]), (&[2], &[1, 0])]);
     let ours = delta(&counts(0), &small(&["delay", "inuse"], 0, &[(&[2], &[1, 0])]), &DeltaOptions::default()).unwrap();
     assert_eq!((ours.vanished, ours.warning()), (0, None));
 }
 
 #[test]
-fn what_counts_nothing_from_the_start_is_refused_with_the_first_snapshot() {
-    let goroutines = load(&real("goroutine")[0]);
+fn profiles_without_counters_are_refused_at_the_first_snapshot() {
+    let goroutines = load(&real_snapshots("goroutine")[0]);
     let mut computer = DeltaComputer::new(DeltaOptions::default());
     for e in [computer.start(&goroutines).unwrap_err(), computer.update(&goroutines).unwrap_err()] {
         assert_eq!((e.kind(), e.input()), (ErrorKind::NotCumulative, Some("snapshot")));
@@ -362,7 +365,7 @@ fn what_counts_nothing_from_the_start_is_refused_with_the_first_snapshot() {
     assert_eq!(delta(&goroutines, &goroutines, &DeltaOptions::default()).unwrap_err().kind(), ErrorKind::NotCumulative);
     let none = small(&[], 0, &[]);
     assert!(delta(&none, &none, &DeltaOptions::default()).unwrap_err().to_string().contains("sample types (none)"));
-    // Who names them, or says that there are none, knows.
+    // Explicit column names, or an explicit empty list, are accepted.
     for cumulative in [vec!["goroutine".to_owned()], Vec::new()] {
         let policy = DeltaOptions::default().with_cumulative(cumulative);
         delta(&goroutines, &goroutines, &policy).unwrap();
@@ -370,8 +373,8 @@ fn what_counts_nothing_from_the_start_is_refused_with_the_first_snapshot() {
 }
 
 #[test]
-fn a_written_diff_is_no_snapshot() {
-    let [a, b] = [2, 3].map(|i: usize| Arc::new(load(&real("heap")[i])));
+fn a_written_diff_is_not_a_snapshot() {
+    let [a, b] = [2, 3].map(|i: usize| Arc::new(load(&real_snapshots("heap")[i])));
     let written = Diff::new(std::slice::from_ref(&a), std::slice::from_ref(&b)).unwrap();
     let written = written.to_bytes(&Query::default(), &RAW).unwrap();
     let written = Profile::from_bytes("written", &written, &LoadOptions::default()).unwrap();
@@ -387,16 +390,16 @@ fn a_written_diff_is_no_snapshot() {
         assert_eq!(e.kind(), ErrorKind::Incompatible);
         assert!(e.to_string().starts_with("written: this is a written diff: "), "{e}");
     }
-    // The stream is where it was.
+    // The stream keeps its state.
     let after = message(&computer.update(&b).unwrap());
     assert_eq!(after, message(&delta(&a, &b, &DeltaOptions::default()).unwrap()));
 }
 
 #[test]
 fn the_deltas_of_a_series_add_up_to_last_minus_first() {
-    let series = KINDS.map(|kind| (kind, real(kind)[..RESTARTED].to_vec(), cumulative(kind)));
-    let made_up = (0..20).map(|seed| ("made up", made_up(seed, 8, false), &[0, 1][..]));
-    for (name, snapshots, cumulative) in series.into_iter().chain(made_up) {
+    let series = KINDS.map(|kind| (kind, real_snapshots(kind)[..RESTARTED].to_vec(), cumulative(kind)));
+    let generate_snapshots = (0..20).map(|seed| ("made up", generate_snapshots(seed, 8, false), &[0, 1][..]));
+    for (name, snapshots, cumulative) in series.into_iter().chain(generate_snapshots) {
         let mut computer = DeltaComputer::new(policy(cumulative));
         computer.start(&load(&snapshots[0])).unwrap();
         let rest = snapshots[1..].iter();
@@ -416,7 +419,7 @@ fn the_deltas_of_a_series_add_up_to_last_minus_first() {
 
 #[test]
 fn snapshots_in_the_wrong_order_and_of_other_kinds_are_errors() {
-    let [heap, mutex] = ["heap", "mutex"].map(|kind| real(kind).iter().map(|s| load(s)).collect::<Vec<_>>());
+    let [heap, mutex] = ["heap", "mutex"].map(|kind| real_snapshots(kind).iter().map(|s| load(s)).collect::<Vec<_>>());
     let error = |prev, cur| delta(prev, cur, &DeltaOptions::default()).unwrap_err();
     let e = error(&heap[2], &heap[1]);
     assert_eq!(e.kind(), ErrorKind::Incompatible);
@@ -429,7 +432,7 @@ fn snapshots_in_the_wrong_order_and_of_other_kinds_are_errors() {
     assert_eq!(e.kind(), ErrorKind::Query);
     assert!(e.to_string().contains("there is no sample type \"objects\""), "{e}");
 
-    // An error leaves the stream where it was.
+    // An error does not change the state of the stream.
     let mut computer = DeltaComputer::new(DeltaOptions::default());
     computer.start(&heap[2]).unwrap();
     computer.update(&heap[1]).unwrap_err();
@@ -439,8 +442,8 @@ fn snapshots_in_the_wrong_order_and_of_other_kinds_are_errors() {
 }
 
 #[test]
-fn what_is_cumulative_can_be_named_and_is_told() {
-    let snapshots = made_up(5, 2, false);
+fn cumulative_columns_can_be_named_and_are_reported() {
+    let snapshots = generate_snapshots(5, 2, false);
     let [before, now] = [0, 1].map(|i: usize| oracle::decode(&snapshots[i]));
     for names in [&["inuse_space"][..], &["alloc_space"], &[]] {
         let policy = DeltaOptions::default().with_cumulative(names.iter().copied()).with_on_reset(OnReset::Clamp);
@@ -458,7 +461,7 @@ fn what_is_cumulative_can_be_named_and_is_told() {
     assert_eq!(comment, "pprofdiff delta: cumulative alloc_objects alloc_space; gauges inuse_objects inuse_space");
 }
 
-/// A profile of one function, made by hand.
+/// Builds a small profile by hand.
 fn small(types: &[&str], time_nanos: i64, samples: &[(&[u64], &[i64])]) -> Profile {
     let mut string_table: Vec<Vec<u8>> = vec![Vec::new(), b"f".to_vec(), b"g".to_vec()];
     let sample_type = types
@@ -475,7 +478,7 @@ fn small(types: &[&str], time_nanos: i64, samples: &[(&[u64], &[i64])]) -> Profi
             .iter()
             .map(|(l, v)| proto::Sample { location_id: l.to_vec(), value: v.to_vec(), label: Vec::new() })
             .collect(),
-        // No addresses: what tells them apart is what they say.
+        // Locations have no addresses, so only their content distinguishes them.
         location: (1..3).map(|id| proto::Location { id, line: vec![line(id)], ..Default::default() }).collect(),
         function: (1..3).map(|id| proto::Function { id, name: id as i64, ..Default::default() }).collect(),
         string_table,
@@ -486,36 +489,36 @@ fn small(types: &[&str], time_nanos: i64, samples: &[(&[u64], &[i64])]) -> Profi
 }
 
 #[test]
-fn small_things() {
+fn edge_cases_of_small_profiles() {
     let values = |d: &Delta<'_>| oracle::decode(&message(d)).sample.into_iter().map(|s| s.value).collect::<Vec<_>>();
-    let ask = |prev: &Profile, cur: &Profile| delta(prev, cur, &DeltaOptions::default());
+    let compute_delta = |prev: &Profile, cur: &Profile| delta(prev, cur, &DeltaOptions::default());
     let (a, b) = (&["delay", "x"][..], &["x", "delay"][..]);
-    // Two locations without an address are not one.
+    // Two locations without an address are different.
     let before = small(a, 0, &[(&[1], &[5, 1]), (&[2], &[7, 0])]);
-    let ours = ask(&before, &small(a, 0, &[(&[2], &[8, 0]), (&[1], &[5, 0]), (&[1, 2], &[3, 0])])).unwrap();
+    let ours = compute_delta(&before, &small(a, 0, &[(&[2], &[8, 0]), (&[1], &[5, 0]), (&[1, 2], &[3, 0])])).unwrap();
     assert_eq!(values(&ours), [[1, 0], [3, 0]]);
     assert_eq!(ours.to_profile("d").unwrap().duration_nanos(), 0, "neither says when it was taken");
-    // The same types in another order.
-    assert_eq!(values(&ask(&before, &small(b, 0, &[(&[1], &[1, 9]), (&[2], &[0, 7])])).unwrap()), [[1, 4]]);
-    // Nothing happened; nothing is there.
-    assert_eq!(ask(&before, &small(a, 9, &[(&[1], &[5, 0]), (&[2], &[7, 0])])).unwrap().samples, 0);
-    assert_eq!(ask(&small(a, 0, &[]), &small(a, 0, &[])).unwrap().samples, 0);
-    // A counter that begins below zero went down.
+    // The same sample types in another order.
+    assert_eq!(values(&compute_delta(&before, &small(b, 0, &[(&[1], &[1, 9]), (&[2], &[0, 7])])).unwrap()), [[1, 4]]);
+    // Nothing changed; then, no samples at all.
+    assert_eq!(compute_delta(&before, &small(a, 9, &[(&[1], &[5, 0]), (&[2], &[7, 0])])).unwrap().samples, 0);
+    assert_eq!(compute_delta(&small(a, 0, &[]), &small(a, 0, &[])).unwrap().samples, 0);
+    // A counter that starts below zero counts as a decrease.
     assert_eq!(
-        ask(&before, &small(a, 0, &[(&[1], &[5, 0]), (&[1, 1], &[-1, 0])])).unwrap_err().kind(),
+        compute_delta(&before, &small(a, 0, &[(&[1], &[5, 0]), (&[1, 1], &[-1, 0])])).unwrap_err().kind(),
         ErrorKind::Reset
     );
-    // Deltas that no int64 holds; times that none holds.
+    // Deltas and time differences that overflow int64.
     let (low, high) = (small(a, 0, &[(&[1], &[-2, 0])]), small(a, 0, &[(&[1], &[i64::MAX - 1, 0])]));
-    assert!(ask(&low, &high).unwrap_err().to_string().contains("more than an int64 holds"));
+    assert!(compute_delta(&low, &high).unwrap_err().to_string().contains("more than an int64 holds"));
     let (old, new) = (small(a, i64::MIN, &[(&[1], &[1, 0])]), small(a, i64::MAX, &[(&[1], &[2, 0])]));
-    assert_eq!(ask(&old, &new).unwrap().to_profile("d").unwrap().duration_nanos(), i64::MAX);
-    assert_eq!(ask(&new, &old).unwrap_err().kind(), ErrorKind::Incompatible);
+    assert_eq!(compute_delta(&old, &new).unwrap().to_profile("d").unwrap().duration_nanos(), i64::MAX);
+    assert_eq!(compute_delta(&new, &old).unwrap_err().kind(), ErrorKind::Incompatible);
 }
 
 #[test]
-fn every_packing_holds_the_same() {
-    let heap = real("heap");
+fn all_compressions_write_the_same_delta() {
+    let heap = real_snapshots("heap");
     let ours = delta(&load(&heap[4]), &load(&heap[5]), &DeltaOptions::default()).unwrap();
     let raw = message(&ours);
     for (compression, magic) in [(Compression::Gzip, &b"\x1f\x8b"[..]), (Compression::Zstd, b"\x28\xb5\x2f\xfd")] {
@@ -531,10 +534,10 @@ fn every_packing_holds_the_same() {
 }
 
 #[test]
-fn the_go_library_says_the_same_and_writes_no_less() {
+fn the_go_library_gives_the_same_delta_and_no_smaller_file() {
     let mut questions = Vec::new();
     for kind in KINDS {
-        let snapshots = real(kind);
+        let snapshots = real_snapshots(kind);
         for (i, pair) in snapshots.windows(2).enumerate() {
             if i + 1 != RESTARTED {
                 questions.push((format!("{kind}-{i}"), pair.to_vec(), cumulative(kind)));
@@ -542,11 +545,11 @@ fn the_go_library_says_the_same_and_writes_no_less() {
         }
     }
     for seed in 0..30 {
-        let snapshots = made_up(seed, 5, false);
+        let snapshots = generate_snapshots(seed, 5, false);
         let pairs = snapshots.windows(2).enumerate();
         questions.extend(pairs.map(|(i, pair)| (format!("made-up-{seed}-{i}"), pair.to_vec(), &[0, 1][..])));
     }
-    let (ours, theirs) = golang::ask(&questions);
+    let (ours, theirs) = golang::compare_with_go(&questions);
     assert!(theirs > 1000, "only {theirs} samples were compared");
     println!("{} deltas of {theirs} samples; bytes ours and Go's: {ours:?}", questions.len());
 }

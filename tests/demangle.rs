@@ -1,5 +1,5 @@
-//! Demangled names: `go tool pprof`, run live, says what it makes of the symbols of libstdc++ and of this program, and of
-//! names of every form.
+//! Tests of demangled names. `go tool pprof`, run live, gives the expected names for the symbols of libstdc++, of this
+//! test program, and for names of every form.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use pprofdiff::{Demangle, Diff, LoadOptions, Profile, Query, Sort, WriteOptions}
 
 use crate::{golibrary, tools};
 
-/// Forms that symbols of few libraries have.
+/// Name forms that few libraries contain.
 const FORMS: &str = "\
     _ZNKSt3mapIiiEltERKS0_ _ZNK1AIiEltIcEEbv _ZN1AlsIiEEvv _ZNK1AcvPKcEv _ZNK1AcvT_IiEEv _ZN1AptEv _ZN1AclEv _Zli2_sy \
     _ZNO1A1fEv _ZZNK1A1fIiEEvR1BENKUlT_E_clIiEEDaS3_ _ZN12_GLOBAL__N_11fEv.isra.0.cold _Z1fB5cxx11v _ZThn8_N1A1fEi.cold \
@@ -25,8 +25,8 @@ const FORMS: &str = "\
     _RNvXC1aDNtC1c8Iteratorp4ItemINtC1a3VechEEL_NtC1a1T1m _RNvMC1aFG_RL0_hEINtC1a3VechE1m _RNvMC1aINtC1a1SKc3c_E1m \
     _RNCINvC1a1bhE0 _RNvMC1aFKCEu1m _RNvMC1aAhj3_1m _RNvNvC1a1bu8caf_dma1c _RNSNvC1a1b6vtable";
 
-/// What pprof shows for each name.
-fn judged(names: &[String], folder: &Path) -> BTreeMap<String, String> {
+/// Returns the name that pprof shows for each symbol.
+fn names_in_pprof(names: &[String], folder: &Path) -> BTreeMap<String, String> {
     let mut builder = ProfileBuilder::new();
     builder.sample_type("samples", "count");
     for (address, name) in (1..).zip(names) {
@@ -51,7 +51,7 @@ fn judged(names: &[String], folder: &Path) -> BTreeMap<String, String> {
     texts(&functions.system_name).into_iter().zip(texts(&functions.name)).collect()
 }
 
-/// The mangled names of a binary.
+/// Returns the mangled names of a binary.
 fn symbols(path: &Path) -> Vec<String> {
     let bytes = std::fs::read(path).unwrap();
     let file = object::File::parse(&*bytes).unwrap();
@@ -63,32 +63,32 @@ fn symbols(path: &Path) -> Vec<String> {
     names
 }
 
-/// Where pprof and we may differ, if at all.
+/// Returns true for the known differences from pprof.
 fn is_known(name: &str, ours: &str) -> bool {
-    // pprof's reader takes the number of a closure and the length of the name that follows for one number.
+    // pprof parses the number of a closure and the length of the following name as a single number.
     let is_closure = name.starts_with("_R") && ours.contains("{closure#");
-    // cpp_demangle can't read an expression with a member of a template in `std`, ...
+    // cpp_demangle cannot parse an expression with a member of a template in `std`, ...
     let is_unread = name == ours && name.contains("XsrSt");
-    // ... does not name what is local to a default argument, ...
+    // ... does not name functions that are local to a default argument, ...
     let is_default = name.contains("Ed_") || name.contains("Ed0_");
-    // ... and writes no space between a class that is returned and parameters. That is for data only.
+    // ... and writes no space between a returned class and the parameters. This occurs only in names of data.
     let is_data = name.starts_with("_ZTIF") || name.starts_with("_ZTSF");
-    // We leave names as they are that are longer than what reading them is bounded by.
+    // Names above the length limit of the demangler stay mangled.
     let is_long = name == ours && name.len() > 4096;
     is_closure || is_unread || is_default || is_data || is_long
 }
 
-/// A folder for what a test writes.
+/// Creates a folder for output.
 fn folder(what: &str) -> PathBuf {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("demangle").join(what);
     std::fs::create_dir_all(&folder).unwrap();
     folder
 }
 
-/// All names are as pprof shows them, but for known ones, which are few.
+/// Checks that all names are equal to pprof's, except for a few known differences.
 fn assert_shown(what: &str, names: &[String]) {
     let folder = folder(what);
-    let judge = judged(names, &folder);
+    let judge = names_in_pprof(names, &folder);
     assert_eq!(judge.len(), names.len(), "{what}");
     let mut n_known = 0;
     for name in names {
@@ -102,7 +102,7 @@ fn assert_shown(what: &str, names: &[String]) {
 }
 
 #[test]
-fn names_are_as_pprof_shows_them() {
+fn names_equal_pprofs() {
     if !tools::have("go", "version", "golang", "demangle") {
         return;
     }
@@ -119,7 +119,7 @@ fn names_are_as_pprof_shows_them() {
     }
 }
 
-/// Rows of `go tool pprof -top` as (flat, cum, name).
+/// Returns the rows of `go tool pprof -top` as (flat, cum, name).
 fn top_rows(arguments: &[&str], files: &[&Path], folder: &Path) -> Vec<(i64, i64, String)> {
     let mut command = Command::new(golibrary::tool_pprof());
     command.args(["-top", "-trim=false", "-nodecount=1000000"]).args(arguments).args(files);
@@ -136,7 +136,7 @@ fn top_rows(arguments: &[&str], files: &[&Path], folder: &Path) -> Vec<(i64, i64
     rows
 }
 
-fn own_rows(diff: &Diff) -> Vec<(i64, i64, String)> {
+fn our_rows(diff: &Diff) -> Vec<(i64, i64, String)> {
     let top = diff.measure(&Query::default()).unwrap().top(Sort::Flat);
     let row = |row: &pprofdiff::TopRow| {
         (row.flat.new - row.flat.base, row.cum.new - row.cum.base, top.frames.name(row.frame))
@@ -146,8 +146,8 @@ fn own_rows(diff: &Diff) -> Vec<(i64, i64, String)> {
     rows
 }
 
-/// A profile of stacks, leaf first, each function named as the linker does, written to a file.
-fn written(path: &Path, stacks: &[(&[&str], i64)], drop_frames: &str) {
+/// Writes a profile of stacks, leaf first, with mangled function names.
+fn write_profile(path: &Path, stacks: &[(&[&str], i64)], drop_frames: &str) {
     let mut builder = ProfileBuilder::new();
     builder.sample_type("samples", "count");
     let drop_frames = builder.string(drop_frames);
@@ -167,15 +167,15 @@ fn written(path: &Path, stacks: &[(&[&str], i64)], drop_frames: &str) {
     std::fs::write(path, bytes).unwrap();
 }
 
-fn opened(path: &Path, demangle: Demangle) -> std::sync::Arc<Profile> {
+fn open_profile(path: &Path, demangle: Demangle) -> std::sync::Arc<Profile> {
     let mut options = LoadOptions::default();
     options.demangle = demangle;
     std::sync::Arc::new(Profile::open(path, &options).unwrap())
 }
 
-/// Mangled names of a profile become one row where pprof makes them one, in each of its modes.
+/// Mangled names are merged into one row in the same cases as in pprof, in each of its modes.
 #[test]
-fn mangled_names_of_a_profile_are_rows_as_pprof_has_them() {
+fn mangled_names_are_merged_into_the_same_rows_as_in_pprof() {
     if !tools::have("go", "version", "golang", "demangle") {
         return;
     }
@@ -189,7 +189,7 @@ fn mangled_names_of_a_profile_are_rows_as_pprof_has_them() {
         (&["_Znonsense", "_R", "?foo@Bar@@QEAAXXZ"], 2),
         (&["main.(*T).M", "_Z1fIiEvT_"], 1),
     ];
-    written(&path, &stacks, "");
+    write_profile(&path, &stacks, "");
     for (symbolize, mode) in [
         ("-symbolize=local", Demangle::Default),
         ("-symbolize=local:demangle=templates", Demangle::Templates),
@@ -198,11 +198,11 @@ fn mangled_names_of_a_profile_are_rows_as_pprof_has_them() {
         ("-symbolize=none", Demangle::Off),
     ] {
         let theirs = top_rows(&[symbolize], &[&path], &folder);
-        assert_eq!(own_rows(&Diff::of_profile(&opened(&path, mode)).unwrap()), theirs, "{symbolize}");
+        assert_eq!(our_rows(&Diff::of_profile(&open_profile(&path, mode)).unwrap()), theirs, "{symbolize}");
     }
 }
 
-/// What one side's `drop_frames` say is done to both, by those of the new side alone.
+/// The `drop_frames` of the new side apply to both sides; those of the base are ignored.
 #[test]
 fn drop_frames_of_the_new_side_apply_to_both_as_in_pprof() {
     if !tools::have("go", "version", "golang", "demangle") {
@@ -212,15 +212,15 @@ fn drop_frames_of_the_new_side_apply_to_both_as_in_pprof() {
     let [with, without] = ["with.pb.gz", "without.pb.gz"].map(|name| folder.join(name));
     let stacks: [(&[&str], i64); 3] = [(&["malloc", "grow", "main"], 15), (&["free", "main"], 9), (&["malloc"], 1)];
     let more: [(&[&str], i64); 3] = [(&["malloc", "grow", "main"], 18), (&["free", "main"], 9), (&["malloc"], 1)];
-    written(&with, &stacks, "malloc|grow");
-    written(&without, &more, "");
+    write_profile(&with, &stacks, "malloc|grow");
+    write_profile(&without, &more, "");
     for (base, new) in [(&with, &without), (&without, &with)] {
         let base_option = format!("-diff_base={}", base.display());
         let theirs = top_rows(&["-symbolize=none", &base_option], &[new], &folder);
         assert!(!theirs.is_empty());
-        let sides = [base, new].map(|path| [opened(path, Demangle::Default)]);
-        let ours = own_rows(&Diff::new(&sides[0], &sides[1]).unwrap());
-        // pprof leaves out rows that cancel.
+        let sides = [base, new].map(|path| [open_profile(path, Demangle::Default)]);
+        let ours = our_rows(&Diff::new(&sides[0], &sides[1]).unwrap());
+        // pprof omits rows whose values cancel out.
         let ours: Vec<_> = ours.into_iter().filter(|(flat, cum, _)| (*flat, *cum) != (0, 0)).collect();
         let theirs: Vec<_> = theirs.into_iter().filter(|(flat, cum, _)| (*flat, *cum) != (0, 0)).collect();
         assert_eq!(ours, theirs);

@@ -1,5 +1,5 @@
-//! Folded stacks of profilers that say more than names: real files, beside what the profilers' own converters make of
-//! them, and beside a plain reading.
+//! Tests of folded stacks of profilers that write more than names. Real files are compared with the output of the
+//! profilers' own converters, and with a plain parser.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ fn text(file: &str) -> String {
 
 type Stacks = BTreeMap<(Vec<(String, String, i64)>, Vec<String>), Vec<i64>>;
 
-/// By name, file and line of the frames from the root, and by texts of labels: the sums of all types.
+/// Sums all types by name, file and line of the frames from the root, and by label texts.
 fn stacks(p: &Profile) -> Stacks {
     let frame = |l: u32| {
         let i = p.locations().first_line[l as usize] as usize;
@@ -28,7 +28,7 @@ fn stacks(p: &Profile) -> Stacks {
         (p.text(p.functions().name[f]), p.text(p.functions().file[f]), p.locations().line_number[i])
     };
     let label = |l: Label| match l.value {
-        // Austin's converter keeps the interpreter's number before the thread's.
+        // Austin's converter writes the interpreter's number before the thread's.
         LabelValue::Text(v) => p.text(v).trim_start_matches("0:").to_owned(),
         LabelValue::Number(v, _) => v.to_string(),
     };
@@ -48,14 +48,14 @@ fn stacks(p: &Profile) -> Stacks {
 }
 
 #[test]
-fn austin_is_read_as_its_own_converter_reads_it() {
+fn austin_equals_the_output_of_its_own_converter() {
     for side in ["base", "new"] {
         let (ours, theirs) =
             (open(&format!("notes.{side}.austin.txt.gz")), open(&format!("notes.{side}.austin2pprof.pb.gz")));
         let kinds: Vec<String> = theirs.sample_types().into_iter().map(|t| t.0).collect();
         assert_eq!(kinds, ["CPU time", "Wall time", "Allocated memory", "Deallocated memory"]);
         let (mut ours, theirs) = (stacks(&ours), stacks(&theirs));
-        // The converter leaves out what could not be read, and with it its time.
+        // The converter omits invalid samples, and thus their time.
         ours.retain(|(frames, _), _| frames.first().is_none_or(|f| f.0 != ":INVALID:"));
         assert!(ours.len() > 20, "{}", ours.len());
         oracle::assert_same(&ours, &theirs, side);
@@ -63,7 +63,7 @@ fn austin_is_read_as_its_own_converter_reads_it() {
 }
 
 #[test]
-fn py_spy_is_read_as_a_plain_reading_has_it() {
+fn py_spy_equals_a_plain_parser() {
     let frame = Regex::new(r"^(.+) \((.+):(\d+)\)$").unwrap();
     let thread = Regex::new(r"^thread \((\d+)\)(?:: (.*))?$").unwrap();
     for side in ["base", "new"] {
@@ -90,7 +90,7 @@ fn py_spy_is_read_as_a_plain_reading_has_it() {
 }
 
 #[test]
-fn collapsed_stacks_of_perf_are_read_as_a_plain_reading_has_them() {
+fn collapsed_stacks_of_perf_equal_a_plain_parser() {
     let process = Regex::new(r"^(.+)-(\d+)/(\d+)$").unwrap();
     for side in ["base", "new"] {
         let file = format!("frames.{side}.perf-folded.txt");
@@ -110,12 +110,12 @@ fn collapsed_stacks_of_perf_are_read_as_a_plain_reading_has_them() {
 }
 
 #[test]
-fn lines_without_a_stack_count_and_are_said() {
+fn lines_without_a_stack_count_and_are_reported() {
     let read = |format: &str, text: &str| {
         let options = LoadOptions::default().with_input_format(format).unwrap();
         Profile::from_bytes("in", text.as_bytes(), &options)
     };
-    // What py-spy writes where it finds no frames.
+    // py-spy writes such lines if it finds no frames.
     let text = "<module> (t.py:10);work (t.py:8) 6\n 1\n<module> (t.py:10) 2\n 4\n";
     assert!(Profile::from_bytes("in", text.as_bytes(), &LoadOptions::default()).is_ok());
     for format in ["py-spy", "austin", "cpython", "perf-folded", "folded"] {
@@ -129,7 +129,7 @@ fn lines_without_a_stack_count_and_are_said() {
         );
         let none = read(format, "<module> (t.py:10);work (t.py:8) 6\n").unwrap();
         assert_eq!(none.warnings(), [""; 0], "{format}");
-        // A number that nothing precedes is no stack's.
+        // A line with only a number and no space before it is an error.
         let error = read(format, "a (t.py:8) 6\n12\n").unwrap_err();
         assert!(error.to_string().contains("line 2: \"12\" does not end in a number"), "{format}: {error}");
     }

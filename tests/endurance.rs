@@ -1,5 +1,5 @@
-//! Endurance: loads, diffs and exports of real profiles, again and again, take no more memory and no more open files
-//! than the first ones did. A thousand rounds unless PPROFDIFF_ROUNDS says how many.
+//! Endurance test: repeated loads, diffs and exports of real profiles do not increase memory or open files. Runs 1,000
+//! rounds; `PPROFDIFF_ROUNDS` sets another number.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used)]
@@ -19,16 +19,15 @@ use pprofdiff::output::write_file;
 use pprofdiff::{Diff, LoadOptions, Profile, Query, Sort, WriteOptions, merge};
 use pprofdiff_report::{self as report, CsvOptions, PageOptions, Table, TextOptions, svg};
 
-/// What this process takes now: kilobytes in memory, open files.
-fn taken() -> (u64, usize) {
+/// Returns the current resident memory in kilobytes, and the number of open files.
+fn resources_in_use() -> (u64, usize) {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|l| l.strip_prefix("VmRSS:")).unwrap();
     let files = std::fs::read_dir("/proc/self/fd").unwrap().count();
     (line.trim().trim_end_matches(" kB").parse().unwrap(), files)
 }
 
-/// Pairs of the corpus that are small, so that a thousand rounds take seconds, and of each producer; what is broken; and
-/// snapshots.
+/// Returns small pairs of each producer, so that a thousand rounds take seconds, and the broken files and snapshots.
 fn inputs() -> (Vec<[PathBuf; 2]>, Vec<PathBuf>) {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/corpus");
     let list = |dir: &str| {
@@ -75,21 +74,21 @@ fn round(i: usize, [base, new]: &[PathBuf; 2], broken: &[PathBuf], out: &Path) {
 }
 
 #[test]
-fn a_thousand_rounds_take_what_the_first_ones_took() {
+fn a_thousand_rounds_use_no_more_memory_and_files_than_the_first() {
     let rounds: usize = std::env::var("PPROFDIFF_ROUNDS").map_or(1000, |n| n.parse().unwrap());
     let (pairs, broken) = inputs();
     let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("endurance-{}", std::process::id()));
     let mut series = Vec::new();
     for i in 0..rounds {
-        // Every pair meets every export.
+        // Every pair is combined with every export.
         round(i, &pairs[i / 10 % pairs.len()], &broken, &out);
         if (i + 1) % (rounds / 10) == 0 {
-            series.push(taken());
-            println!("{} rounds: {} kB, {} open files", i + 1, taken().0, taken().1);
+            series.push(resources_in_use());
+            println!("{} rounds: {} kB, {} open files", i + 1, resources_in_use().0, resources_in_use().1);
         }
     }
     std::fs::remove_file(&out).unwrap();
-    // The allocator keeps what it once had, so the first tenths may still grow.
+    // The allocator keeps freed memory, so usage may still grow in the first rounds.
     let (warm, last) = (series[2], series[9]);
     assert_eq!(last.1, warm.1, "open files: {series:?}");
     assert!(last.0 <= warm.0 + 4096, "memory in kB: {series:?}");

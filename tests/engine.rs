@@ -1,4 +1,4 @@
-//! Tests of the engine that need no process of their own, as one program.
+//! Test program for tests of the engine that do not need their own process.
 
 #![allow(clippy::unwrap_used)]
 
@@ -41,7 +41,7 @@ mod tree;
 mod upgrades;
 mod verdict;
 
-// What several of them use: the plain version of the engine, and generators.
+// Modules that several tests use: the plain implementation of the engine, and generators.
 #[path = "oracle/generate.rs"]
 mod generate;
 #[path = "oracle/series.rs"]

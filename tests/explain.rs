@@ -1,5 +1,5 @@
-//! What `explain` promises: laws over the corpus and over made-up programs whose difference has a known cause, the
-//! stories of the corpus, silence where nothing changed, and what its faces write.
+//! Tests of `explain`: invariants over the corpus and over synthetic programs with a known change, the expected causes
+//! for the corpus, no cause for equal builds, and the output formats.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -39,7 +39,7 @@ fn explain_with(base: &[Arc<Profile>], new: &[Arc<Profile>], query: &Query, opti
     Diff::new(base, new).unwrap().explain(query, &[], options).unwrap()
 }
 
-/// Of a heap what was allocated, which says more than what is in use.
+/// Explains two sides. Heap profiles are explained by allocations, which are more informative than memory in use.
 pub fn explain(base: &[Arc<Profile>], new: &[Arc<Profile>]) -> Explanation {
     let types = Diff::new(base, new).unwrap().sample_types().iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
     let mut query = Query::default();
@@ -47,8 +47,8 @@ pub fn explain(base: &[Arc<Profile>], new: &[Arc<Profile>]) -> Explanation {
     explain_with(base, new, &query, &ExplainOptions::default())
 }
 
-/// A busy neighbour slows down all functions of a run by one factor. Equal sides with such runs have no cause, and no
-/// choice between a cause and more work.
+/// A busy neighbour slows down all functions of a run by one factor. Equal sides with such runs must have no cause, and
+/// must not offer a choice between a cause and more work.
 #[test]
 fn runs_that_differ_as_a_whole_have_no_cause() {
     let functions = [("work", 180.0), ("fib", 60.0), ("parse", 25.0), ("format", 12.0), ("write", 6.0)];
@@ -65,12 +65,12 @@ fn runs_that_differ_as_a_whole_have_no_cause() {
         let e = explain(&side(), &side());
         alarms += usize::from(!e.causes.is_empty() || !e.suspects.is_empty());
     }
-    // The totals differ by chance once in twenty tries, which no explanation can detect.
+    // The totals differ by chance in one of twenty tries. No explanation can detect that.
     assert!(alarms <= tries / 10, "{alarms} of {tries}");
 }
 
-/// What is said, without the names of files.
-fn said(e: &Explanation) -> Value {
+/// Returns the explanation as JSON, without file names and warnings.
+fn comparable_json(e: &Explanation) -> Value {
     let mut value = serde_json::to_value(e).unwrap();
     for key in ["base", "new", "warnings"] {
         value.as_object_mut().unwrap().remove(key);
@@ -78,7 +78,7 @@ fn said(e: &Explanation) -> Value {
     value
 }
 
-/// The causes as a person would say them: kind, caller, function.
+/// Returns the kind, caller and function of each cause.
 fn causes(e: &Explanation) -> Vec<(CauseKind, &str, &str)> {
     let text = |t: &Option<String>| t.as_deref().unwrap_or("").to_owned().leak() as &str;
     e.causes.iter().map(|c| (c.kind, text(&c.caller), text(&c.function))).collect()
@@ -100,10 +100,10 @@ fn a_side_does_not_differ_from_itself() {
 }
 
 #[test]
-fn exchanged_sides_exchange_added_and_removed_and_the_signs() {
+fn swapping_the_sides_swaps_added_and_removed_and_negates_deltas() {
     let mut compared = 0;
-    // There one cause lies within another that ran 2,500 times as often: how much the inner one is worth depends on
-    // the side.
+    // `cpp-heap` is excluded. One of its causes is nested in another that ran 2,500 times as often, so the value of the
+    // inner cause depends on the side.
     for pair in pairs().into_iter().filter(|pair| pair != "cpp-heap") {
         let (base, new) = (load(&pair, "base"), load(&pair, "new"));
         let (e, back) = (explain(std::slice::from_ref(&base), std::slice::from_ref(&new)), explain(&[new], &[base]));
@@ -132,7 +132,7 @@ fn exchanged_sides_exchange_added_and_removed_and_the_signs() {
 #[test]
 fn the_order_of_samples_runs_and_threads_does_not_matter() {
     for pair in pairs() {
-        let e = said(&explain(&[load(&pair, "base")], &[load(&pair, "new")]));
+        let e = comparable_json(&explain(&[load(&pair, "base")], &[load(&pair, "new")]));
         let [base, new] = ["base", "new"].map(|side| {
             let mut m = message(&pair, side);
             m.sample.reverse();
@@ -140,10 +140,10 @@ fn the_order_of_samples_runs_and_threads_does_not_matter() {
             m.function.reverse();
             profile(&m)
         });
-        assert_eq!(said(&explain(&[base], &[new])), e, "{pair}, reversed");
+        assert_eq!(comparable_json(&explain(&[base], &[new])), e, "{pair}, reversed");
         for threads in [1, 3] {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-            let again = pool.install(|| said(&explain(&[load(&pair, "base")], &[load(&pair, "new")])));
+            let again = pool.install(|| comparable_json(&explain(&[load(&pair, "base")], &[load(&pair, "new")])));
             assert_eq!(again, e, "{pair}, {threads} threads");
         }
     }
@@ -153,7 +153,7 @@ fn the_order_of_samples_runs_and_threads_does_not_matter() {
     let new: Vec<_> = (4..7).map(|seed| dearer.sampled(4000.0, 1.0, seed)).collect();
     let e = explain(&base, &new);
     let turned = |runs: &[Arc<Profile>]| [runs[2].clone(), runs[0].clone(), runs[1].clone()];
-    assert_eq!(said(&explain(&turned(&base), &turned(&new))), said(&e));
+    assert_eq!(comparable_json(&explain(&turned(&base), &turned(&new))), comparable_json(&e));
     assert_eq!(e.verdict, Verdict::Change);
 }
 
@@ -173,7 +173,7 @@ fn a_factor_on_both_sides_changes_units_only() {
             assert!((b.delta - 8.0 * a.delta).abs() <= 1e-6 * b.delta.abs(), "{pair}: {} {}", a.delta, b.delta);
             assert!((b.share - a.share).abs() <= 1e-6 * a.share.abs(), "{pair}");
         }
-        assert_eq!(said(&e)["noise"], said(&times)["noise"], "{pair}");
+        assert_eq!(comparable_json(&e)["noise"], comparable_json(&times)["noise"], "{pair}");
     }
 }
 
@@ -190,38 +190,41 @@ fn equal_cost_on_both_sides_keeps_the_causes() {
 }
 
 #[test]
-fn what_was_changed_is_named() {
+fn the_changed_function_is_named() {
     let base = || (1..4).map(|seed| Program::new(8).sampled(10_000.0, 1.0, seed)).collect::<Vec<_>>();
     let new = |p: &Program, work: f64| (11..14).map(|seed| p.sampled(10_000.0, work, seed)).collect::<Vec<_>>();
-    // One pair, and runs.
+    // One pair, then several runs per side.
     for runs in [1, 3] {
-        let of = |program: Program, work: f64| explain(&base()[..runs], &new(&program, work)[..runs]);
+        let explain_runs = |program: Program, work: f64| explain(&base()[..runs], &new(&program, work)[..runs]);
 
-        let e = of(Program::new(8).times(&["shop/part3.Work2"], 1.6), 1.0);
+        let e = explain_runs(Program::new(8).times(&["shop/part3.Work2"], 1.6), 1.0);
         assert_eq!(e.verdict, Verdict::Change);
         let cause = &e.causes[0];
         assert_eq!(cause.function.as_deref(), Some("shop/part3.Work2"), "{e:?}");
         assert!((cause.factor.unwrap() / 1.6 - 1.0).abs() < 0.1, "{cause:?}");
 
-        let e = of(Program::new(8).times(&["shop/part5.Work1", "shop/codec.Encode"], 6.0), 1.0);
+        let e = explain_runs(Program::new(8).times(&["shop/part5.Work1", "shop/codec.Encode"], 6.0), 1.0);
         assert_eq!(causes(&e), [(CauseKind::Calls, "shop/part5.Work1", "shop/codec.Encode")]);
 
-        let e = of(Program::new(8).with(&["main.main", "main.handle2", "main.audit", "shop/codec.Encode"], 6.0), 1.0);
+        let e = explain_runs(
+            Program::new(8).with(&["main.main", "main.handle2", "main.audit", "shop/codec.Encode"], 6.0),
+            1.0,
+        );
         assert_eq!(causes(&e), [(CauseKind::Added, "main.handle2", "main.audit")]);
         assert_eq!((e.causes[0].factor, e.causes[0].evidence.base.stacks), (None, 0));
 
-        // More of everything is no cause, and a cause is found beside it.
-        let e = of(Program::new(8), 1.7);
+        // A uniform increase is not a cause, and does not hide one.
+        let e = explain_runs(Program::new(8), 1.7);
         assert_eq!((e.verdict, e.scale.rule), (Verdict::None, ScaleRule::Agree));
         assert!((e.scale.factor / 1.7 - 1.0).abs() < 0.05, "{:?}", e.scale);
-        let e = of(Program::new(8).times(&["shop/part3.Work2"], 2.0), 1.7);
+        let e = explain_runs(Program::new(8).times(&["shop/part3.Work2"], 2.0), 1.7);
         assert_eq!(e.causes[0].function.as_deref(), Some("shop/part3.Work2"));
         assert!((e.scale.factor / 1.7 - 1.0).abs() < 0.05, "{:?}", e.scale);
     }
 }
 
 #[test]
-fn the_number_of_operations_decides() {
+fn a_given_number_of_operations_sets_the_scale() {
     let (base, new) = (Program::new(8).sampled(10_000.0, 1.0, 1), Program::new(8).sampled(10_000.0, 2.0, 2));
     let given = |new_ops: f64| {
         let options = ExplainOptions::default().with_ops(1000.0, new_ops);
@@ -229,13 +232,13 @@ fn the_number_of_operations_decides() {
     };
     let e = given(2000.0);
     assert_eq!((e.verdict, e.scale.rule, e.scale.factor), (Verdict::None, ScaleRule::Given, 2.0));
-    // The same work, and everything is dearer: not the scale's doing.
+    // The same amount of work at a higher cost is a change, not a change of scale.
     let e = given(1000.0);
     assert_eq!((e.verdict, e.scale.factor), (Verdict::Change, 1.0));
 }
 
 #[test]
-fn equal_builds_are_silent() {
+fn equal_builds_have_no_cause() {
     for seed in 0..12u64 {
         let runs = |from: u64| (0..3).map(|i| Program::new(8).sampled(5000.0, 1.0, from + i)).collect::<Vec<_>>();
         let (base, new) = (runs(100 * seed + 1), runs(100 * seed + 51));
@@ -249,25 +252,26 @@ fn equal_builds_are_silent() {
 }
 
 #[test]
-fn a_frames_change_is_chance_or_not() {
+fn is_chance_follows_the_counts_the_noise_and_the_number_of_runs() {
     let base = [Program::new(8).sampled(5000.0, 1.0, 1)];
     let mut e = explain(&base, &[Program::new(8).sampled(5000.0, 1.0, 2)]);
     assert_eq!(e.noise.event, 1e7, "a sample is an event");
     let with = |e: &mut Explanation, event, tau, factor, runs| {
         (e.noise.event, e.noise.tau, e.scale.factor, e.noise.runs) = (event, tau, factor, runs);
     };
-    // Without noise between runs: the deviance of two counts, which is near (n - b)^2 / (n + b), or 2 n ln 2 of none.
+    // Without noise between runs, the test is the deviance of two counts: about (n - b)^2 / (n + b), or 2 n ln 2 if one
+    // count is zero.
     with(&mut e, 10.0, 0.0, 1.0, (1, 1));
     for (b, n, chance) in [(1000.0, 1270.0, true), (1000.0, 1310.0, false), (0.0, 20.0, true), (30.0, 0.0, false)] {
         assert_eq!((e.is_chance(b, n), e.is_chance(n, b)), (chance, chance), "{b} {n}");
     }
     assert!(e.is_chance(0.0, 0.0));
     assert!(!e.is_chance(-1000.0, 1000.0));
-    // Of very many events only the noise is left: the square of the log ratio over twice that of tau.
+    // With very many events only the noise between runs matters: the squared log ratio over twice the variance tau^2.
     with(&mut e, 1e-3, 0.1, 1.0, (1, 1));
     assert!(e.is_chance(1000.0, 1310.0) && !e.is_chance(1000.0, 1330.0));
     assert!((e.least_growth(1000.0) - (0.02f64 * 3.84).sqrt().exp()).abs() < 0.01, "{}", e.least_growth(1000.0));
-    // Three times the work, and equal work in three runs.
+    // Three times the amount of work, then the same amount in three runs.
     for (factor, runs) in [(3.0, (1, 1)), (1.0, (1, 3))] {
         with(&mut e, 10.0, 0.0, factor, runs);
         let equal = 1000.0 * factor;
@@ -275,7 +279,7 @@ fn a_frames_change_is_chance_or_not() {
         let least = equal * e.least_growth(1000.0);
         assert!(e.is_chance(1000.0, 0.99 * least) && !e.is_chance(1000.0, 1.01 * least));
     }
-    // Three runs of the new side show less of a change to be chance than one.
+    // With three runs of the new side, a smaller change is significant than with one.
     with(&mut e, 10.0, 0.0, 1.0, (1, 1));
     let alone = e.least_growth(1000.0);
     with(&mut e, 10.0, 0.0, 1.0, (1, 3));
@@ -285,7 +289,7 @@ fn a_frames_change_is_chance_or_not() {
 }
 
 #[test]
-fn of_equal_builds_few_frames_are_not_chance() {
+fn few_frames_of_equal_builds_are_significant() {
     let (mut all, mut changed) = (0, 0);
     for seed in 0..12u64 {
         let side = |seed: u64| [Program::new(8).sampled(5000.0, 1.0, seed)];
@@ -302,7 +306,7 @@ fn of_equal_builds_few_frames_are_not_chance() {
 }
 
 #[test]
-fn cost_with_another_name_is_no_cause() {
+fn renamed_and_split_functions_are_not_causes() {
     let base = Program::new(8).sampled(20_000.0, 1.0, 1);
     let mut renamed = Program::new(8);
     for (stack, _) in &mut renamed.stacks {
@@ -312,7 +316,7 @@ fn cost_with_another_name_is_no_cause() {
     assert_eq!(e.verdict, Verdict::None, "{e:?}");
     assert_eq!((e.moved[0].from.as_str(), e.moved[0].function.as_str()), ("shop/part3.Work2", "shop/part3.Weigh"));
 
-    // A part of the body became a function of its own.
+    // A part of the function body was moved to a new function.
     let split = Program::new(8)
         .times_own("shop/part3.Work3", 0.4)
         .with(&["main.main", "main.handle3", "shop/part3.Work3", "shop/part3.helper"], 0.6 * 5.0);
@@ -322,7 +326,7 @@ fn cost_with_another_name_is_no_cause() {
 }
 
 #[test]
-fn a_label_is_named_where_only_its_samples_changed() {
+fn a_label_is_named_if_only_its_samples_changed() {
     let e = explain(&[of_tenants(1.0, 1, 0)], &[of_tenants(1.8, 2, 0)]);
     let label = e.causes[0].label.as_ref().map(|l| (l.key.as_str(), l.value.as_str()));
     assert_eq!(label, Some(("tenant", "b")), "{e:?}");
@@ -330,7 +334,7 @@ fn a_label_is_named_where_only_its_samples_changed() {
 }
 
 #[test]
-fn of_labels_beyond_number_those_that_tell_most_apart_are_looked_at_and_it_is_said() {
+fn too_many_labels_keeps_the_most_discriminating_and_warns() {
     let e = explain(&[of_tenants(1.0, 1, 2000)], &[of_tenants(1.8, 2, 2000)]);
     let label = e.causes[0].label.as_ref().map(|l| (l.key.as_str(), l.value.as_str()));
     assert_eq!(label, Some(("tenant", "b")), "{:?}", e.causes);
@@ -340,7 +344,7 @@ fn of_labels_beyond_number_those_that_tell_most_apart_are_looked_at_and_it_is_sa
         panic!("{:?}", e.summary.warnings)
     };
     assert!((500..2000).contains(&number.0.parse().unwrap()), "{number:?}");
-    // In words as well, and on the page.
+    // The warning also appears in text and on the page.
     let mut text = Vec::new();
     let report = pprofdiff_report::Report::Explain(Box::new(e));
     (pprofdiff_report::Format::named("text").unwrap().write)(&report, &mut text, Default::default()).unwrap();
@@ -351,8 +355,8 @@ fn of_labels_beyond_number_those_that_tell_most_apart_are_looked_at_and_it_is_sa
 }
 
 #[test]
-fn count_and_cost_are_told_apart() {
-    // Allocations: 5 times as many, each a fifth larger; every one is sampled.
+fn allocation_count_and_size_are_separated() {
+    // Allocations: five times as many, each a fifth larger. Every allocation is sampled.
     let heap = |n: i64, size: i64| {
         let types = [("alloc_objects", "count"), ("alloc_space", "bytes")];
         let other = |i: i64| (vec!["main.main", "main.other"], vec![1000 + i, 100_000 + 100 * i]);
@@ -364,36 +368,36 @@ fn count_and_cost_are_told_apart() {
     };
     let e = explain(&[heap(1000, 100)], &[heap(5000, 120)]);
     let split = e.causes[0].split.unwrap();
-    // ln 5 / ln 6.
+    // The share of the count is ln 5 / ln 6.
     assert!((split.count - 0.898).abs() < 0.001 && (split.unit - 0.102).abs() < 0.001, "{split:?}");
     assert!((split.count + split.unit - 1.0).abs() < 1e-6);
     assert!((split.count_factor - 5.0).abs() < 1e-6 && (split.unit_factor - 1.2).abs() < 1e-6, "{split:?}");
 }
 
 #[test]
-fn the_stories_of_the_corpus_come_out_right() {
-    let of = |pair: &str| explain(&[load(pair, "base")], &[load(pair, "new")]);
-    let e = of("story-cpu");
+fn the_corpus_pairs_have_their_known_causes() {
+    let explain_pair = |pair: &str| explain(&[load(pair, "base")], &[load(pair, "new")]);
+    let e = explain_pair("story-cpu");
     assert_eq!((e.verdict, e.scale.rule), (Verdict::Change, ScaleRule::Same));
     let (added, removed) = (&e.causes[0], &e.causes[1]);
     assert_eq!((added.kind, added.caller.as_deref()), (CauseKind::Added, Some("logmill/names.compare")), "{added:?}");
     assert!(added.chain.iter().any(|f| f == "logmill/names.canonical"), "{added:?}");
     assert_eq!((removed.kind, removed.function.as_deref()), (CauseKind::Removed, Some("logmill/accesslog.cleanName")));
 
-    // Three times the operations: only what was added to an operation is a cause.
-    let e = of("go-heap-ops");
+    // The number of operations tripled. Only the work added to each operation is a cause.
+    let e = explain_pair("go-heap-ops");
     assert_eq!(e.scale.rule, ScaleRule::Agree);
     assert!((e.scale.factor / 3.0 - 1.0).abs() < 0.01, "{:?}", e.scale);
     assert_eq!(causes(&e), [(CauseKind::Added, "main.splitFields", "main.copyRest")]);
 
-    let e = of("rust-cpu");
+    let e = explain_pair("rust-cpu");
     assert_eq!(e.causes[0].function.as_deref(), Some("sheet::eval::Names::look_up"), "{e:?}");
-    let e = of("node-time");
+    let e = explain_pair("node-time");
     assert_eq!(causes(&e)[0], (CauseKind::Added, "searchPage", "sameWord"));
 }
 
 #[test]
-fn calls_of_one_function_by_two_are_told_apart() {
+fn calls_of_one_function_by_two_callers_are_separated() {
     let side = |cost: i64| {
         let mut all = vec![
             (vec!["main.main", "main.a", "main.x"], vec![5000]),
@@ -408,19 +412,20 @@ fn calls_of_one_function_by_two_are_told_apart() {
 }
 
 #[test]
-fn what_runs_a_benchmark_is_not_named_for_what_it_runs() {
-    // Samples of an inlined function are its caller's in part, so neither has all that changed.
+fn the_benchmark_function_is_named_instead_of_its_runner() {
+    // Some samples of an inlined function are attributed to its caller, so neither function alone has the whole change.
     let side = |rounds: i64| {
         let way = ["testing.(*B).launch", "testing.(*B).runN", "shop.BenchmarkWork", "shop.Work"];
         let all = [(&way[..3], 600 * rounds), (&way, 1400 * rounds), (&["runtime.mcall"], 40)];
         profile(&stacks(&[("samples", "count")], &all.map(|(stack, value)| (stack.to_vec(), vec![value]))))
     };
-    let said = explain_with(&[side(1)], &[side(5)], &Query::default(), &ExplainOptions::default().with_ops(1.0, 1.0));
-    assert_eq!(causes(&said), [(CauseKind::Calls, "testing.(*B).runN", "shop.BenchmarkWork")]);
+    let explained =
+        explain_with(&[side(1)], &[side(5)], &Query::default(), &ExplainOptions::default().with_ops(1.0, 1.0));
+    assert_eq!(causes(&explained), [(CauseKind::Calls, "testing.(*B).runN", "shop.BenchmarkWork")]);
 }
 
 #[test]
-fn more_stacks_than_are_looked_at_are_cut_to_what_they_share() {
+fn excess_stacks_are_truncated_and_causes_are_still_found() {
     let hostile =
         |cost: i64| {
             let names: Vec<String> = (0..300).map(|i| format!("shop/rare.F{i}")).collect();
@@ -436,11 +441,11 @@ fn more_stacks_than_are_looked_at_are_cut_to_what_they_share() {
             profile(&stacks(&[("samples", "count")], &all))
         };
     let e = explain(&[hostile(5000)], &[hostile(15_000)]);
-    // About 10,000 are looked at: a part of them is drawn.
+    // About 10,000 stacks are kept in full; the others are truncated.
     assert!((18_000..22_500).contains(&e.pruned), "{}", e.pruned);
     assert_eq!(e.causes[0].function.as_deref(), Some("main.find"));
 
-    // What no stack shows by itself, its functions and calls do, as if nothing had been cut.
+    // No single stack shows this change. Functions and calls do, as if nothing had been truncated.
     let spread = |cost: i64| {
         let names: Vec<String> = (0..200).map(|i| format!("shop/spread.F{i}")).collect();
         let mut all: Vec<(Vec<&str>, Vec<i64>)> = Vec::new();
@@ -462,8 +467,8 @@ fn more_stacks_than_are_looked_at_are_cut_to_what_they_share() {
     assert_eq!(causes(&e), [(CauseKind::Calls, "main.serve", "main.work")]);
     assert!((e.causes[0].delta - 6000.0 * 15.0).abs() < 1e-6, "{}", e.causes[0].delta);
 
-    // Deep stacks take more room than there is for ten thousand of them, and more than is kept of them while they are read:
-    // the last ones are read again. What is left depends on no order.
+    // Ten thousand deep stacks exceed the space for whole stacks, and also the buffer during reading, so the last
+    // stacks are read twice. The stacks that are kept must not depend on their order.
     let long = |cost: i64, is_reversed: bool| {
         let names: Vec<String> = (0..40).map(|i| format!("shop/long.F{i}")).collect();
         let mut random = 1u64;
@@ -474,7 +479,7 @@ fn more_stacks_than_are_looked_at_are_cut_to_what_they_share() {
         let mut all = vec![(vec!["main.main", "main.work", "main.find"], vec![cost])];
         all.extend((0..8).map(|i| (vec!["main.main", ["main.a", "main.b", "main.c", "main.d"][i % 4]], vec![90_000])));
         for i in 0..18_000 {
-            // Half of them share most of the way with one of a few.
+            // Half of the stacks share most of their frames with one of a few trunks.
             let shared = if i % 2 == 0 { 80 } else { 0 };
             let trunk = i / 2 % 50;
             let stack = (0..100).map(|j| if j < shared { (trunk * 7 + j * 3) % 40 } else { next() % 40 });
@@ -489,9 +494,9 @@ fn more_stacks_than_are_looked_at_are_cut_to_what_they_share() {
     assert!(e.pruned > 3000, "{}", e.pruned);
     assert_eq!(e.causes[0].function.as_deref(), Some("main.find"));
     assert!((e.causes[0].delta - 100_000.0).abs() < 1e-6);
-    assert_eq!(said(&e), said(&explain(&[long(50_000, true)], &[long(150_000, true)])));
+    assert_eq!(comparable_json(&e), comparable_json(&explain(&[long(50_000, true)], &[long(150_000, true)])));
 
-    // A stack of 100,000 frames is as good as its innermost ones.
+    // A stack of 100,000 frames is treated like its innermost frames.
     let deep = |cost: i64| {
         let names: Vec<String> = (0..1000).map(|i| format!("shop/deep.F{i}")).collect();
         let deep: Vec<&str> = (0..100_000).map(|i| names[i % 1000].as_str()).chain(["main.find"]).collect();
@@ -505,7 +510,7 @@ fn more_stacks_than_are_looked_at_are_cut_to_what_they_share() {
 }
 
 #[test]
-fn what_has_no_answer_is_an_error() {
+fn invalid_explain_options_are_errors() {
     let (base, new) = (load("go-heap", "base"), load("go-heap", "new"));
     let diff = Diff::new(std::slice::from_ref(&base), &[new]).unwrap();
     let refused = |diff: &Diff, query: Query, beside: &[&str], options: ExplainOptions| {
@@ -523,7 +528,7 @@ fn what_has_no_answer_is_an_error() {
     assert!(refused(&diff, query(), &["alloc_space"], options()).contains("do not belong together"));
     assert!(refused(&diff, query(), &[], options().with_ops(0.0, 1.0)).contains("greater than zero"));
     assert!(refused(&diff, query(), &[], options().with_min_effect(2.0)).contains("fraction of the total"));
-    // A cost and what counts it, in either order; and of a heap what is in use, with all that was allocated beside.
+    // A cost with its count, in either order. A heap in use can be combined with all that was allocated.
     for (first, second) in [("alloc_space", "alloc_objects"), ("alloc_objects", "alloc_space")] {
         let e = diff.explain(&query().with_sample_type(first), &[second.to_owned()], &options()).unwrap();
         assert_eq!(e.summary.sample_type, "alloc_space");
@@ -536,11 +541,11 @@ fn what_has_no_answer_is_an_error() {
 }
 
 #[test]
-fn what_two_types_say_in_one_look_each_says_by_itself() {
+fn two_sample_types_in_one_pass_equal_two_separate_passes() {
     let types = ["alloc_objects", "alloc_space", "inuse_objects", "inuse_space"];
     let types: Vec<_> = types.iter().map(|t| (*t, if t.ends_with("space") { "bytes" } else { "count" })).collect();
     let names: Vec<String> = (0..60).map(|i| format!("shop/work.F{i}")).collect();
-    // Few samples, and more stacks than are looked at by themselves. Each type has some that the other lacks.
+    // Few samples first, then more stacks than are kept in full. Each sample type has stacks that the other lacks.
     for n in [300, 24_000] {
         let side = |more: i64| {
             let mut state = 7u64;
@@ -558,16 +563,16 @@ fn what_two_types_say_in_one_look_each_says_by_itself() {
                     (stack, vec![allocated, 100 * allocated, used, 100 * used])
                 })
                 .collect();
-            let mut of = stacks(&types, &samples);
-            let first = of.string_table.len() as i64;
-            of.string_table.extend(["tenant", "a", "b", "c"].map(|text| text.as_bytes().to_vec()));
-            for sample in &mut of.sample {
+            let mut message = stacks(&types, &samples);
+            let first = message.string_table.len() as i64;
+            message.string_table.extend(["tenant", "a", "b", "c"].map(|text| text.as_bytes().to_vec()));
+            for sample in &mut message.sample {
                 let label =
                     pprofdiff::proto::Label { key: first, str: first + 1 + below(3) as i64, ..Default::default() };
                 sample.label.extend((below(4) > 0).then_some(label));
             }
-            of.default_sample_type = of.sample_type[3].r#type;
-            profile(&of)
+            message.default_sample_type = message.sample_type[3].r#type;
+            profile(&message)
         };
         let diff = Diff::new(&[side(1)], &[side(4)]).unwrap();
         let explain = |query| diff.explain(&query, &[], &ExplainOptions::default()).unwrap();
@@ -576,14 +581,18 @@ fn what_two_types_say_in_one_look_each_says_by_itself() {
         assert!(!both.causes.is_empty() && !beside.causes.is_empty(), "{n}: {both:?}");
         assert_eq!(both.pruned > 0, n > 10_000);
         for (of_both, name) in [(both, "inuse_space"), (beside, "alloc_space")] {
-            assert_eq!(said(&of_both), said(&explain(Query::default().with_sample_type(name))), "{n} {name}");
+            assert_eq!(
+                comparable_json(&of_both),
+                comparable_json(&explain(Query::default().with_sample_type(name))),
+                "{n} {name}"
+            );
         }
     }
 }
 
 #[test]
-fn runs_of_equal_builds_say_what_noise_is() {
-    // Between equal runs every function differs by a tenth, up and down by turns.
+fn noise_is_estimated_from_runs_of_equal_builds() {
+    // Between equal runs every function alternates by 10%, up and down.
     let run = |wave: usize, find: i64| {
         let all: Vec<_> = (0..40)
             .map(|i| {
@@ -596,7 +605,7 @@ fn runs_of_equal_builds_say_what_noise_is() {
         profile(&stacks(&[("samples", "count")], &all))
     };
     let (base, new) = (run(0, 5000), run(0, 6500));
-    // The pair itself is quiet: all else is equal.
+    // The pair alone looks quiet: all other functions are equal.
     let alone = explain(std::slice::from_ref(&base), std::slice::from_ref(&new));
     assert_eq!((alone.verdict, alone.noise.learned), (Verdict::Change, 0));
     let with_noise: Vec<_> = std::iter::once(base).chain((1..7).map(|wave| run(wave, 5000))).collect();
@@ -609,7 +618,7 @@ fn runs_of_equal_builds_say_what_noise_is() {
     assert!((0.08..0.14).contains(&e.noise.tau), "{}", e.noise.tau);
     assert!(e.noise.tau > 1.5 * alone.noise.tau);
     assert_eq!(e.total, alone.total);
-    // 30% are less than three times what such functions differ by between two runs.
+    // 30% is less than three times the typical difference between two runs of such functions.
     assert!(e.causes.is_empty(), "{:?}", causes(&e));
     let large = explain_with(&with_noise, &[run(0, 15_000)], &Query::default(), &options);
     assert_eq!(large.causes[0].function.as_deref(), Some("shop/work.Find"));

@@ -1,4 +1,4 @@
-//! What explain says as the command: lines, JSON, Markdown, exit codes, and what users tell it.
+//! Tests of the command `explain`: text, JSON, Markdown, exit codes, and options.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -10,7 +10,7 @@ use crate::explain::{corpus, explain, pairs};
 use crate::made_up::{profile, stacks};
 
 #[test]
-fn the_command_says_it_in_a_few_lines_and_as_json() {
+fn explanations_are_a_few_lines_of_text_or_json() {
     let run = |args: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_pprofdiff"));
         let out = command.current_dir(corpus("")).stdin(Stdio::null()).arg("explain").args(args).output().unwrap();
@@ -22,7 +22,7 @@ fn the_command_says_it_in_a_few_lines_and_as_json() {
         let (base, new) = (format!("{pair}.base.pb.gz"), format!("{pair}.new.pb.gz"));
         let (code, text, error) = run(&[&base, &new]);
         assert_eq!((code, error.as_str()), (0, ""), "{pair}");
-        // Of a heap, a paragraph each for what is in use and what was allocated.
+        // A heap has one paragraph for memory in use and one for allocations.
         for paragraph in text.split("\n\n") {
             assert!((3..=15).contains(&paragraph.lines().count()), "{pair}:\n{text}");
         }
@@ -30,7 +30,7 @@ fn the_command_says_it_in_a_few_lines_and_as_json() {
         let (_, json, _) = run(&[&base, &new, "--format", "json"]);
         let json: Value = serde_json::from_str(&json).unwrap();
         assert_eq!((&json["schema"], &json["kind"]), (&"pprofdiff/1".into(), &"explain".into()));
-        // The pieces of a cause's sentence are its line.
+        // The parts of a cause's sentence form its line of text.
         for (i, cause) in json["causes"].as_array().unwrap().iter().take(4).enumerate() {
             let pieces =
                 cause["sentence"].as_array().unwrap().iter().flat_map(|piece| piece.as_object().unwrap().values());
@@ -41,12 +41,12 @@ fn the_command_says_it_in_a_few_lines_and_as_json() {
         let (code, ..) = run(&[&base, &new, "--exit-code"]);
         let also = json["also"].as_array().into_iter().flatten();
         let verdicts: Vec<&str> = [&json].into_iter().chain(also).map(|e| e["verdict"].as_str().unwrap()).collect();
-        let wanted = match () {
+        let expected = match () {
             () if verdicts.contains(&"change") => 1,
             () if verdicts.contains(&"inconclusive") => 3,
             () => 0,
         };
-        assert_eq!(code, wanted, "{pair}");
+        assert_eq!(code, expected, "{pair}");
     }
     assert!(told > 5, "only {told} causes");
     let (_, text, _) = run(&["story-cpu.base.pb.gz", "story-cpu.new.pb.gz"]);
@@ -55,14 +55,14 @@ fn the_command_says_it_in_a_few_lines_and_as_json() {
     assert!(text.contains("3.00 times as much work: its number of operations differs"), "{text}");
     let (_, text, _) = run(&["go-heap-ops.base.pb.gz", "go-heap-ops.new.pb.gz", "--ops", "1000,3000"]);
     assert!(text.contains("3.00 times as many operations, as given"), "{text}");
-    // The command that a cause names shows it.
+    // The command in a cause shows that cause.
     let (_, json, _) = run(&["story-cpu.base.pb.gz", "story-cpu.new.pb.gz", "--format", "json"]);
     let json: Value = serde_json::from_str(&json).unwrap();
     let command = json["causes"][0]["evidence"]["command"].as_str().unwrap();
     let words =
         ["pprofdiff peek '^logmill/names\\.canonical$' story-cpu.base.pb.gz story-cpu.new.pb.gz --sample-type cpu"];
     assert_eq!([command], words);
-    // One file on both sides, cut by labels, is named twice and with what cuts it.
+    // If one file is compared with itself by labels, the command contains the file twice and the label filters.
     let file = "go-labels-cpu.new.pb.gz";
     let labels = ["--base-tagfocus", "endpoint=/walk", "--new-tagfocus", "endpoint=/sum"];
     let (_, text, _) = run(&[&[file, file][..], &labels].concat());
@@ -73,7 +73,7 @@ fn the_command_says_it_in_a_few_lines_and_as_json() {
         {"amount": "+1.39s"}, {"text": " (+73%)"},
     ]);
     assert_eq!(json["causes"][0]["sentence"], pieces);
-    // So does the one for a written diff, which has both sides, and is no side of another.
+    // The same holds for a written diff, which already has both sides and cannot be one side of another.
     let written = std::env::temp_dir().join(format!("pprofdiff-explain it's {}.pb", std::process::id()));
     let written = written.to_str().unwrap();
     let mut diff = Command::new(env!("CARGO_BIN_EXE_pprofdiff"));
@@ -91,7 +91,7 @@ fn the_command_says_it_in_a_few_lines_and_as_json() {
     }
 }
 
-/// The command in the corpus' folder: exit code, output, errors.
+/// Runs the command in the folder of the corpus, and returns its exit code, output and errors.
 fn command(args: &[&str]) -> (i32, String, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_pprofdiff"));
     let out = command.current_dir(corpus("")).stdin(Stdio::null()).args(args).output().unwrap();
@@ -103,7 +103,7 @@ const STORY: [&str; 2] = ["story-cpu.base.pb.gz", "story-cpu.new.pb.gz"];
 const CAUSE: &str = "logmill/names.compare now calls logmill/names.canonical: +1.39s (+73%)";
 
 #[test]
-fn the_command_learns_noise_from_files_of_a_pattern() {
+fn noise_runs_can_be_given_as_a_pattern() {
     let folder = "faults/freight";
     let pair = ["base-1.cpu.pb.gz", "calls-1.cpu.pb.gz"].map(|f| format!("{folder}/{f}"));
     let pattern = format!("{folder}/equal-*.cpu.pb.gz");
@@ -118,7 +118,7 @@ fn the_command_learns_noise_from_files_of_a_pattern() {
 }
 
 #[test]
-fn users_say_what_their_own_runtime_is() {
+fn configuration_names_the_users_own_runtime_functions() {
     let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("explain-config-{}", std::process::id()));
     std::fs::create_dir_all(&dir).unwrap();
     let config = |text: &str| {
@@ -127,25 +127,25 @@ fn users_say_what_their_own_runtime_is() {
         command(&["explain", STORY[0], STORY[1], "--config", path.to_str().unwrap()])
     };
     assert!(config("[check]\nrules = ['total>+5%']\n").1.contains(CAUSE));
-    // What names do is done by who calls them.
+    // The cost of system functions is attributed to their callers.
     let (_, text, _) = config("[explain]\nsystem = ['^logmill/names\\.', '^(strings|unicode)\\b']\n");
     assert!(text.contains("1. logmill/headers.tableInsensitive"), "{text}");
     let (_, text, _) = config("[explain]\nbackground = ['canonical$']\n");
     assert!(!text.contains(CAUSE) && text.contains("GC, scheduling and locks changed by +1.37s"), "{text}");
-    // What says why elsewhere reads it where the command runs.
+    // Other commands with causes read the configuration of the working directory.
     let pair = STORY.map(|file| corpus(file).display().to_string());
-    let here = |args: &[&str]| {
+    let stdout_in_dir = |args: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_pprofdiff"));
         let out = command.current_dir(&dir).stdin(Stdio::null()).args(args).output().unwrap();
         String::from_utf8(out.stdout).unwrap()
     };
     config("[explain]\nsystem = ['^logmill/names\\.', '^(strings|unicode)\\b']\n");
     let first = "logmill/headers.tableInsensitive";
-    let closed = here(&[&pair[0], &pair[1], "-n", "1", "--explain"]);
+    let closed = stdout_in_dir(&[&pair[0], &pair[1], "-n", "1", "--explain"]);
     assert!(closed.lines().last().unwrap().starts_with(&format!("explain: {first}")), "{closed}");
-    let checked = here(&["check", &pair[0], &pair[1], "--fail-on", "cum:any>+20%"]);
+    let checked = stdout_in_dir(&["check", &pair[0], &pair[1], "--fail-on", "cum:any>+20%"]);
     assert!(checked.contains(&format!("  why: {first}")), "{checked}");
-    let page = here(&[&pair[0], &pair[1], "--format", "html"]);
+    let page = stdout_in_dir(&[&pair[0], &pair[1], "--format", "html"]);
     assert!(page.contains(&format!("<code>{first}</code>")) && !page.contains(CAUSE), "no page, or another cause");
     for (wrong, said) in [("[explain]\nsystem = ['[']\n", "system is invalid"), ("[explain]\nsystems = []\n", "line 2")]
     {
@@ -156,16 +156,16 @@ fn users_say_what_their_own_runtime_is() {
 }
 
 #[test]
-fn a_budget_keeps_the_most_important() {
-    let said = |budget: &str| command(&["explain", STORY[0], STORY[1], "--budget", budget]).1;
+fn a_line_budget_keeps_the_most_important_lines() {
+    let with_budget = |budget: &str| command(&["explain", STORY[0], STORY[1], "--budget", budget]).1;
     let whole = command(&["explain", STORY[0], STORY[1]]).1;
-    assert_eq!(said("1000"), whole);
+    assert_eq!(with_budget("1000"), whole);
     let mut lines = whole.lines().count();
     for budget in [200, 150, 100, 60, 30, 0] {
-        let text = said(&budget.to_string());
+        let text = with_budget(&budget.to_string());
         assert!(text.lines().count() <= lines, "{budget}");
         lines = text.lines().count();
-        // What is left is what was said, in its order, and begins with the answer.
+        // The remaining lines keep their order and begin with the answer.
         let mut all = whole.lines();
         assert!(text.lines().all(|line| all.any(|l| l == line)), "{text}");
         assert!(text.contains(CAUSE), "{text}");
@@ -190,7 +190,7 @@ fn explanations_are_written_as_markdown_and_tables() {
 }
 
 #[test]
-fn names_and_units_of_a_profile_are_harmless_in_markdown() {
+fn names_and_units_of_a_profile_are_escaped_in_markdown() {
     let message = |cost: i64| {
         let mut all = vec![(vec!["main.main", "a|b`<img src=x>*", "f"], vec![cost, cost])];
         let names: Vec<String> = (0..30).map(|i| format!("f{i}")).collect();
@@ -204,20 +204,20 @@ fn names_and_units_of_a_profile_are_harmless_in_markdown() {
     let report = pprofdiff_report::Report::Explain(Box::new(e));
     (format.write)(&report, &mut out, pprofdiff_report::Style::default()).unwrap();
     let text = String::from_utf8(out).unwrap();
-    // What stands in code is shown as it is.
+    // Text in code spans is shown literally.
     let outside: String = text.replace("\\`", "").split('`').step_by(2).collect();
     assert!(!outside.contains("<b>") && !outside.contains("<i>") && !outside.contains("<img"), "{text}");
     assert!(outside.contains("&lt;b&gt;\\*x\\*") && outside.contains("&lt;img src=x&gt;\\*"), "{text}");
 }
 
 #[test]
-fn a_diff_closes_with_a_line_and_a_failing_check_with_causes() {
+fn a_diff_ends_with_one_cause_and_a_failing_check_with_all() {
     let table = command(&[STORY[0], STORY[1], "-n", "3"]).1;
-    // Nobody reads along here.
+    // The line is not written to a pipe.
     assert!(!table.contains("explain:"), "{table}");
     let closed = command(&[STORY[0], STORY[1], "-n", "3", "--explain"]).1;
     assert_eq!(closed, format!("{table}\nexplain: {CAUSE} (and 1 more)\n"));
-    // Of the sample type that is shown, at its granularity.
+    // It uses the displayed sample type and granularity.
     let heap = ["go-heap-ops.base.pb.gz", "go-heap-ops.new.pb.gz", "--explain", "--granularity", "lines"];
     let text = command(&[&heap[..], &["--sample-type", "alloc_space", "--normalize", "total"]].concat()).1;
     assert!(

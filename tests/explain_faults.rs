@@ -1,7 +1,7 @@
-//! `explain` on programs with known faults (tests/producers/faults, recorded in tests/corpus/faults): each row of
-//! truth.json says what is the matter, and so what the answer to one pair of runs must be, and to three runs a side.
-//! Where the answer is wrong, the row says so, and how; the test fails as well when such an answer gets better, for its
-//! row to be corrected.
+//! Tests of `explain` on programs with known faults (tests/producers/faults, recorded in tests/corpus/faults). Each row
+//! of truth.json gives the true cause, and thus the expected answer for single pairs of runs and for three runs per
+//! side. Rows with a wrong answer say so and describe the error. The test also fails if such an answer improves, so
+//! that its row can be corrected.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -11,38 +11,39 @@ use pprofdiff::explain::{ExplainOptions, Explanation, Verdict};
 use pprofdiff::{Diff, LoadOptions, Profile, Query};
 use serde::Deserialize;
 
-/// What is known of a fault, and of what samples of it can show.
+/// The truth about a fault, as far as samples can show it.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Case {
     program: String,
-    /// Which runs are the new side.
+    /// The name of the runs on the new side.
     fault: String,
-    /// Which profile of theirs.
+    /// The kind of profile.
     profile: String,
     family: String,
-    /// The function that is to blame first, then those that have nearly the same stacks.
+    /// The function with the fault first, then functions with nearly the same stacks.
     #[serde(default)]
     functions: Vec<String>,
     caller: Option<String>,
     kind: Option<String>,
     label: Option<(String, String)>,
-    /// The change as a part of the base's total.
+    /// The change as a fraction of the base's total.
     share: Option<f64>,
-    /// The parts of count and cost.
+    /// The shares of count and cost.
     split: Option<(f64, f64)>,
-    /// Whose cost it was, and whose it is now.
+    /// The function that had the cost before, and the function that has it now.
     moved: Option<(String, String)>,
-    /// How much work the new side did.
+    /// The amount of work of the new side, relative to the base.
     #[serde(default = "one")]
     scale: f64,
-    /// Readings that need not show it: less than five standard deviations of sampling and of the noise between runs.
+    /// Readings that may be inconclusive: the change is less than five standard deviations of sampling and of the noise
+    /// between runs.
     #[serde(default)]
     inconclusive: Vec<String>,
-    /// Readings whose answer is wrong, and how.
+    /// Readings with a wrong answer, each with a description of the error.
     #[serde(default)]
     wrong: BTreeMap<String, String>,
-    /// Readings that have other causes besides the right one, and which.
+    /// Readings with more causes than the right one, each with these causes.
     #[serde(default)]
     beside: BTreeMap<String, String>,
 }
@@ -51,7 +52,7 @@ fn one() -> f64 {
     1.0
 }
 
-/// Run 1 of one build against run 1 of another, and so on; and three runs against three.
+/// Pairs of runs with the same number, and three runs against three.
 const READINGS: [(&str, &[usize]); 4] = [("1", &[1]), ("2", &[2]), ("3", &[3]), ("runs", &[1, 2, 3])];
 
 fn folder() -> PathBuf {
@@ -71,7 +72,7 @@ impl Case {
         format!("{}/{build}-{run}.{}.pb.gz", self.program, self.profile)
     }
 
-    fn explained(&self, runs: &[usize]) -> Explanation {
+    fn explain(&self, runs: &[usize]) -> Explanation {
         let open = |build: &str| -> Vec<Arc<Profile>> {
             let files = runs.iter().map(|&run| folder().join(self.file(build, run)));
             files.map(|f| Arc::new(Profile::open(f, &LoadOptions::default()).unwrap())).collect()
@@ -82,7 +83,7 @@ impl Case {
         diff.explain(&query, &[], &ExplainOptions::default()).unwrap()
     }
 
-    /// What is wrong with an answer.
+    /// Returns the errors of an answer.
     fn faults_of(&self, reading: &str, e: &Explanation) -> Vec<String> {
         if e.verdict == Verdict::Inconclusive && self.inconclusive.iter().any(|r| r == reading) {
             return Vec::new();
@@ -109,7 +110,7 @@ impl Case {
         }
         let label = cause.label.as_ref().map(|l| (l.key.clone(), l.value.clone()));
         check(label == self.label, format!("label {label:?}"));
-        // Of 300 to 1,000 samples, a change of a tenth is known to a quarter of it or so.
+        // With 300 to 1,000 samples, a change of 10% can be measured to about a quarter of its size.
         let near = if reading == "runs" { 0.25 } else { 0.4 };
         check(
             self.share.is_none_or(|share| (cause.share / share - 1.0).abs() < near),
@@ -128,7 +129,7 @@ fn known_faults_are_named_and_equal_builds_have_none() {
     let mut surprises = Vec::new();
     for case in cases() {
         for (reading, runs) in READINGS {
-            let e = case.explained(runs);
+            let e = case.explain(runs);
             let mut compare = |found: String, known: Option<&String>, of: &str| {
                 if found.is_empty() != known.is_none() {
                     let known = known.map_or("which is right", |k| k);
@@ -144,13 +145,13 @@ fn known_faults_are_named_and_equal_builds_have_none() {
     assert!(surprises.is_empty(), "{}", surprises.join("\n"));
 }
 
-/// Each kind of fault is there, each profile is used, and there is no more of them than a repository should have.
+/// Every kind of fault occurs, every profile is used, and the files are small enough for a repository.
 #[test]
-fn the_set_is_whole() {
+fn the_set_of_faults_is_complete() {
     let cases = cases();
     let families: BTreeSet<&str> = cases.iter().map(|c| c.family.as_str()).collect();
-    let wanted = ["added", "calls", "equal", "label", "lock", "moved", "removed", "scale", "self", "split"];
-    assert_eq!(families, BTreeSet::from(wanted));
+    let expected_kinds = ["added", "calls", "equal", "label", "lock", "moved", "removed", "scale", "self", "split"];
+    assert_eq!(families, BTreeSet::from(expected_kinds));
     let used: BTreeSet<PathBuf> = cases
         .iter()
         .flat_map(|c| ["base", &c.fault].into_iter().flat_map(move |b| [1, 2, 3].map(|run| c.file(b, run))))

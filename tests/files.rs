@@ -1,5 +1,5 @@
-//! Files in every state that they can be in: what is written is whole or not there, and what can't be read or written
-//! is one line and exit code 2.
+//! Tests of files in every state. A written file is complete or does not exist; a file that cannot be read or written
+//! gives one line and exit code 2.
 
 #![cfg(unix)]
 #![allow(clippy::unwrap_used)]
@@ -24,7 +24,7 @@ fn command() -> Command {
     command
 }
 
-/// An empty directory of a test's own.
+/// Creates an empty directory for one test.
 fn directory(name: &str) -> PathBuf {
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("files-{name}-{}", std::process::id()));
     let _ = fs::remove_dir_all(&directory);
@@ -39,7 +39,7 @@ fn names(directory: &Path) -> Vec<String> {
     names
 }
 
-/// The line of a run that must fail with code 2.
+/// Checks that a command failed with exit code 2, and returns its error line.
 fn failure(output: &Output) -> String {
     let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(2), "{stderr}");
@@ -47,7 +47,7 @@ fn failure(output: &Output) -> String {
     stderr
 }
 
-fn mode(path: &Path) -> u32 {
+fn permissions_of(path: &Path) -> u32 {
     fs::metadata(path).unwrap().permissions().mode() & 0o7777
 }
 
@@ -59,7 +59,7 @@ fn a_file_is_replaced_as_a_whole_and_keeps_its_permissions() {
     fs::write(&target, "old").unwrap();
     fs::set_permissions(&target, PermissionsExt::from_mode(0o640)).unwrap();
     symlink("diff.pb.gz", &link).unwrap();
-    // Who has the old file open goes on reading the old content.
+    // A reader that has the old file open still sees the old content.
     let mut reader = fs::File::open(&target).unwrap();
     let done = command().args([&base, &new, "--format", "pprof", "-o"]).arg(&link).status().unwrap();
     assert!(done.success());
@@ -67,18 +67,18 @@ fn a_file_is_replaced_as_a_whole_and_keeps_its_permissions() {
     reader.read_to_string(&mut old).unwrap();
     assert_eq!(old, "old");
     assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
-    assert_eq!(mode(&target), 0o640);
+    assert_eq!(permissions_of(&target), 0o640);
     assert!(fs::read(&target).unwrap().starts_with(&[0x1f, 0x8b]));
     assert_eq!(names(&directory), ["diff.pb.gz", "link.pb.gz"]);
-    // A new file has the permissions that any new file has.
+    // A new file has the default permissions.
     let (fresh, other) = (directory.join("fresh.json"), directory.join("other"));
     assert!(command().args([&base, &new, "--format", "json", "-o"]).arg(&fresh).status().unwrap().success());
     fs::write(&other, "").unwrap();
-    assert_eq!(mode(&fresh), mode(&other));
+    assert_eq!(permissions_of(&fresh), permissions_of(&other));
 }
 
 #[test]
-fn a_link_to_nothing_has_its_file_written() {
+fn writing_through_a_dangling_link_creates_its_target() {
     let [base, new] = story();
     let directory = directory("dangling");
     let at = |name: &str| directory.join(name);
@@ -97,19 +97,19 @@ fn a_link_to_nothing_has_its_file_written() {
     assert!(line.contains("lost: No such file or directory"), "{line}");
     let line = failure(&run("loop").unwrap());
     assert!(line.contains("loop: Too many levels of symbolic links"), "{line}");
-    // All links are what they were.
+    // The links are unchanged.
     assert_eq!(names(&directory), ["chain", "far", "link", "loop", "loop2", "lost", "out"]);
     assert!(names(&directory).iter().filter(|n| *n != "out").all(|n| at(n).is_symlink()));
     assert_eq!(names(&at("out")), ["far.json", "new.json"]);
 }
 
 #[test]
-fn a_disk_that_is_full_leaves_the_old_file_and_nothing_else() {
+fn a_full_disk_leaves_the_old_file_and_no_temporary_file() {
     let [base, new] = story();
     let directory = directory("full");
     let target = directory.join("page.html");
     fs::write(&target, "old").unwrap();
-    // No file may grow beyond 8 blocks (of 512 or 1024 bytes), which for a program looks as a full disk does.
+    // Simulates a full disk: no file may grow beyond 8 blocks (of 512 or 1024 bytes).
     let limited = "ulimit -f 8; exec \"$@\"";
     for (file, ignored) in [(&target, ""), (&directory.join("new.html"), "trap '' XFSZ; ")] {
         let mut run = Command::new("sh");
@@ -124,7 +124,7 @@ fn a_disk_that_is_full_leaves_the_old_file_and_nothing_else() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn devices_are_written_to_as_they_are() {
+fn devices_are_written_directly() {
     let [base, new] = story();
     let line = failure(&command().args([&base, &new, "--format", "json", "-o", "/dev/full"]).output().unwrap());
     assert!(line.contains("/dev/full: No space left on device"), "{line}");
@@ -136,7 +136,7 @@ fn devices_are_written_to_as_they_are() {
 }
 
 #[test]
-fn what_can_not_be_written_is_said_in_one_line() {
+fn unwritable_outputs_are_one_line_errors() {
     let [base, new] = story();
     let directory = directory("refused");
     let run = |path: &Path| failure(&command().args([&base, &new, "-o"]).arg(path).output().unwrap());
@@ -145,7 +145,7 @@ fn what_can_not_be_written_is_said_in_one_line() {
     let line = run(&directory.join("no/such"));
     assert!(line.contains("no/such: No such file or directory"), "{line}");
     assert!(names(&directory).is_empty());
-    // Where even root can create nothing.
+    // A place where even root cannot create files.
     if cfg!(target_os = "linux") {
         let line = run(Path::new("/sys/pprofdiff.txt"));
         assert!(line.contains("/sys/pprofdiff.txt: "), "{line}");
@@ -153,7 +153,7 @@ fn what_can_not_be_written_is_said_in_one_line() {
 }
 
 #[test]
-fn pipes_with_names_are_read_and_written() {
+fn named_pipes_are_read_and_written() {
     let [base, new] = story();
     let directory = directory("fifo");
     let (inlet, outlet) = (directory.join("in"), directory.join("out"));
@@ -168,14 +168,14 @@ fn pipes_with_names_are_read_and_written() {
 }
 
 #[test]
-fn a_directory_is_no_profile() {
+fn a_directory_as_input_is_an_error() {
     let [base, _] = story();
     let line = failure(&command().arg(&base).arg(directory("input")).output().unwrap());
     assert!(line.contains("directory"), "{line}");
 }
 
 #[test]
-fn a_file_that_changes_while_it_is_read_is_whole_or_an_error() {
+fn a_file_that_changes_during_reading_is_complete_or_an_error() {
     let bytes = fs::read(corpus("story-cpu.new.pb.gz")).unwrap();
     let options = pprofdiff::LoadOptions::default();
     let samples = pprofdiff::Profile::from_bytes("", &bytes, &options).unwrap().n_samples();
@@ -190,7 +190,7 @@ fn a_file_that_changes_while_it_is_read_is_whole_or_an_error() {
                     file.write_all(part).unwrap();
                     std::thread::yield_now();
                 }
-                // Half of the time it also shrinks under the reader.
+                // In half of the rounds, the file also shrinks during reading.
                 file.set_len(if round % 2 == 0 { bytes.len() as u64 } else { 1000 }).unwrap();
             }
             fs::write(&path, &bytes).unwrap();
@@ -218,12 +218,12 @@ fn a_file_that_changes_while_it_is_read_is_whole_or_an_error() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn help_that_can_not_be_written_is_an_error() {
+fn help_on_a_full_device_is_an_error() {
     for args in [&["--help"][..], &["-h"], &["--version"], &["top", "--help"], &["help"], &["completions", "bash"]] {
         let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
         let line = failure(&command().args(args).stdout(full).stderr(Stdio::piped()).output().unwrap());
         assert!(line.contains("No space left on device"), "{args:?}: {line}");
-        // A reader who has gone is no error.
+        // A closed pipe is not an error.
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);
         assert!(command().args(args).stdout(writer).status().unwrap().success(), "{args:?}");
@@ -231,7 +231,7 @@ fn help_that_can_not_be_written_is_an_error() {
 }
 
 #[test]
-fn an_input_is_not_written_over() {
+fn an_input_is_never_overwritten() {
     let ([base, new], directory) = (story(), directory("over"));
     fs::copy(base, directory.join("a.pb.gz")).unwrap();
     fs::copy(new, directory.join("b.pb.gz")).unwrap();
@@ -284,19 +284,19 @@ fn an_input_is_not_written_over() {
         let last: &[&str] = if args.ends_with(&["--report"]) { &[output] } else { &["-o", output] };
         let output_of = run(&[args, last].concat());
         let line = failure(&output_of);
-        let said = line.contains("is also an input") && line.contains("choose another output file");
-        assert!(said && output_of.stdout.is_empty(), "{args:?} {output}: {line}");
+        let is_reported = line.contains("is also an input") && line.contains("choose another output file");
+        assert!(is_reported && output_of.stdout.is_empty(), "{args:?} {output}: {line}");
         assert_eq!(content(), before, "{args:?} {output}");
     }
     assert_eq!(fs::read_to_string(directory.join("m.csv")).unwrap(), "base,new\na.pb.gz,b.pb.gz\n");
     assert_eq!(names(&directory), ["a.pb.gz", "b.pb.gz", "base", "builds", "hard.pb.gz", "m.csv", "soft.pb.gz", "sub"]);
-    // The text on standard input is a file, too.
+    // Standard input can be the output file, too.
     let input = fs::File::open(directory.join("a.pb.gz")).unwrap();
     let merged =
         command().current_dir(&directory).args(["merge", "-", "b.pb.gz", "-o", "a.pb.gz"]).stdin(input).output();
     assert!(failure(&merged.unwrap()).contains("is also an input"));
     assert_eq!(content(), before);
-    // A device is not replaced, and a copy is another file.
+    // A device is not replaced, and a copy of an input is a different file.
     assert!(run(&["convert", "a.pb.gz", "--format", "pprof", "-o", "/dev/null"]).status.success());
     assert!(run(&["convert", "a.pb.gz", "-o", "base/2.pb.gz"]).status.success());
     assert!(run(&["batch", "base", "builds", "--format", "csv", "-o", "base/out.csv"]).status.code() == Some(0));

@@ -1,4 +1,5 @@
-//! The flame graph against a plain version (a map of paths), and the laws that let it be drawn and pruned.
+//! Compares flame graphs with a plain implementation (a map of paths), and checks the invariants for drawing and
+//! pruning.
 
 #![allow(clippy::unwrap_used)]
 
@@ -24,7 +25,7 @@ fn query(kind: &str) -> Query {
     Query::default().with_sample_type(kind).with_granularity(Granularity::Lines)
 }
 
-/// A node's path from the root; `None` stands for `(pruned)`.
+/// A node's path from the root. `None` stands for `(pruned)`.
 type Path = Vec<Option<Frame>>;
 
 fn paths(flame: &Flame) -> BTreeMap<Path, FlameNode> {
@@ -48,7 +49,7 @@ fn paths(flame: &Flame) -> BTreeMap<Path, FlameNode> {
 
 type Plain = BTreeMap<Path, (Sides, Sides, [i64; 4])>;
 
-/// cum, flat and widths (larger, base, new, change) of every path, out of the values of whole stacks.
+/// Computes cum, flat and widths (larger, base, new, change) of every path from the values of whole stacks.
 fn plain(stacks: &BTreeMap<(Vec<Frame>, Vec<String>), Sides>, inverted: bool) -> Plain {
     let mut nodes = Plain::from([(Path::new(), ((0, 0), (0, 0), [0; 4]))]);
     for ((frames, _), (base, new)) in stacks {
@@ -75,7 +76,7 @@ fn list(w: Widths) -> [i64; 4] {
     [w.max, w.base, w.new, w.delta]
 }
 
-/// Of each path that has children: their widths, and their cum values, added up.
+/// Returns the sums of the children's widths and cum values, for each path with children.
 fn beneath(nodes: &BTreeMap<Path, FlameNode>) -> BTreeMap<Path, ([i64; 4], Sides)> {
     let mut sums: BTreeMap<Path, ([i64; 4], Sides)> = BTreeMap::new();
     for (path, node) in nodes.iter().filter(|(path, _)| !path.is_empty()) {
@@ -86,8 +87,8 @@ fn beneath(nodes: &BTreeMap<Path, FlameNode>) -> BTreeMap<Path, ([i64; 4], Sides
     sums
 }
 
-/// What must hold of any flame graph, however much of it was pruned.
-fn laws(flame: &Flame, whole: &Flame, options: &FlameOptions) {
+/// Checks the invariants of any flame graph, pruned or not.
+fn check_invariants(flame: &Flame, whole: &Flame, options: &FlameOptions) {
     let (pruned, all) = (paths(flame), paths(whole));
     let frames = flame.nodes.iter().filter(|n| matches!(n.frame, FlameFrame::Frame(_))).count();
     assert!(frames <= options.max_frames && flame.nodes.len() <= 2 * frames + 2);
@@ -100,13 +101,13 @@ fn laws(flame: &Flame, whole: &Flame, options: &FlameOptions) {
         if path.last() == Some(&None) {
             lost.iter_mut().zip(list(node.width)).for_each(|(s, w)| *s += w);
         } else {
-            // Pruning changes nothing about what it leaves, and loses nothing.
+            // Pruning does not change the remaining nodes, and loses no cost.
             assert_eq!(node, &all[path]);
             assert_eq!(cum, (node.cum.base, node.cum.new), "something got lost: {path:?}");
         }
     }
     assert_eq!(lost, list(flame.pruned.width));
-    // What was kept is at least as wide as what was not.
+    // Kept nodes are at least as wide as pruned nodes.
     let share = |w: Widths| {
         list(w)
             .iter()
@@ -140,7 +141,7 @@ fn check_view(view: &Measure, base: &[oracle::Stack], new: &[oracle::Stack]) -> 
         {
             let options =
                 FlameOptions::default().with_inverted(inverted).with_min_width(min_width).with_max_frames(max_frames);
-            laws(&view.flame(&options), &whole, &options);
+            check_invariants(&view.flame(&options), &whole, &options);
         }
         nodes += whole.nodes.len();
     }
@@ -161,9 +162,9 @@ fn check_all(base: &[u8], new: &[u8]) -> usize {
 }
 
 #[test]
-fn the_corpus_agrees_with_the_plain_version() {
+fn the_corpus_agrees_with_the_plain_implementation() {
     for name in oracle::pairs() {
-        // The plain version knows no drop_frames.
+        // The plain implementation does not support drop_frames.
         let [base, new] = oracle::raw_pair(&name)
             .map(|bytes| prost::Message::encode_to_vec(&proto::Profile { drop_frames: 0, ..oracle::decode(&bytes) }));
         let nodes = check_all(&base, &new);
@@ -182,17 +183,17 @@ fn one_profile_has_one_side() {
 }
 
 #[test]
-fn what_vanished_and_what_appeared_is_said() {
+fn removed_and_added_frames_have_a_status() {
     let [base, new] = oracle::raw_pair("story-cpu").map(|bytes| load(&bytes));
     let flame = Diff::new(&[base], &[new]).unwrap().measure(&Query::default()).unwrap().flame(&everything());
-    let of = |name: &str| {
+    let node_of = |name: &str| {
         let is = |n: &&FlameNode| matches!(n.frame, FlameFrame::Frame(f) if flame.frames.name(f) == name);
         *flame.nodes.iter().find(is).unwrap()
     };
-    assert_eq!(of("logmill/names.canonical").status(), Status::Added);
-    assert_eq!(of("logmill/accesslog.cleanName").status(), Status::Removed);
-    assert_eq!(of("logmill/accesslog.cleanName").width.max, 290_000_000);
-    assert_eq!(of("main.main").status(), Status::Changed);
+    assert_eq!(node_of("logmill/names.canonical").status(), Status::Added);
+    assert_eq!(node_of("logmill/accesslog.cleanName").status(), Status::Removed);
+    assert_eq!(node_of("logmill/accesslog.cleanName").width.max, 290_000_000);
+    assert_eq!(node_of("main.main").status(), Status::Changed);
 }
 
 #[test]
@@ -202,7 +203,7 @@ fn a_scaled_value_is_scaled_once() {
     let view = |normalize| diff.measure(&Query::default().with_normalize(normalize)).unwrap();
     let (plain, scaled) =
         (paths(&view(Normalize::None).flame(&everything())), view(Normalize::Factor(1.0 / 3.0)).flame(&everything()));
-    laws_of_widths(&scaled);
+    check_widths(&scaled);
     for (path, node) in paths(&scaled) {
         let exact = plain[&path].cum;
         assert_eq!(node.cum.base, exact.base);
@@ -210,8 +211,8 @@ fn a_scaled_value_is_scaled_once() {
     }
 }
 
-/// Rounding may not make children wider than their parent.
-fn laws_of_widths(flame: &Flame) {
+/// Rounding must not make children wider than their parent.
+fn check_widths(flame: &Flame) {
     let all = paths(flame);
     let beneath = beneath(&all);
     for (path, node) in &all {
@@ -221,8 +222,8 @@ fn laws_of_widths(flame: &Flame) {
 }
 
 #[test]
-fn a_deep_recursion_is_neither_deep_in_our_stack_nor_slow() {
-    // 20,000 frames deep, in 200 stacks: a tree that is all path.
+fn deep_recursion_needs_no_deep_call_stack_and_is_fast() {
+    // 200 stacks of 20,000 frames: a tree without branches.
     let mut p = proto::Profile { string_table: vec![vec![], b"n".to_vec(), b"f".to_vec()], ..Default::default() };
     p.sample_type.push(proto::ValueType { r#type: 1, unit: 1 });
     p.function.push(proto::Function { id: 1, name: 2, ..Default::default() });
@@ -248,7 +249,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: oracle::cases(64), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn generated_profiles_agree_with_the_plain_version(a in generate::recipe(), b in generate::recipe()) {
+    fn generated_profiles_agree_with_the_plain_implementation(a in generate::recipe(), b in generate::recipe()) {
         let (a, b) = (generate::profile(&a), generate::profile(&b));
         check_all(&generate::encode(&a, 0), &generate::encode(&b, 0));
     }

@@ -1,4 +1,5 @@
-//! Fleets: which of many pairs changed, and what they share. Programs that do not exist are sampled, so it is known which changed.
+//! Tests of fleets: which of many pairs changed, and which causes they share. The programs are synthetic, so the true
+//! changes are known.
 
 use std::collections::BTreeSet;
 
@@ -10,26 +11,26 @@ use crate::made_up::{Program, profile, stacks};
 
 const LIBRARY: &str = "log/v2.Encode";
 
-/// A service of its own that logs, by a library that all have.
+/// Returns a service with its own functions that logs through the common library.
 fn service(number: usize, logs: f64) -> Program {
-    let own = Program::new(4 + number % 5);
+    let program = Program::new(4 + number % 5);
     let encode = [&format!("svc{number}/api.Serve"), LIBRARY];
-    own.with(&encode, logs)
+    program.with(&encode, logs)
 }
 
-/// Ranks pairs of so many services, each `changed` or as it was.
-fn ranked(services: usize, fdr: f64, change: impl Fn(usize, Program) -> Program) -> Ranking {
+/// Ranks the pairs of several services, each changed by `change`.
+fn rank_services(services: usize, fdr: f64, change: impl Fn(usize, Program) -> Program) -> Ranking {
     let mut fleet = Fleet::default();
     for number in 0..services {
         let seed = 7919 * number as u64 + 1;
         let (base, new) = (service(number, 6.0), change(number, service(number, 6.0)));
         let sides = [base.sampled(4000.0, 1.0, seed), new.sampled(4000.0, 1.0, seed + 1)].map(|side| [side]);
-        fleet.push(&format!("svc{number}"), found(&sides[0], &sides[1]));
+        fleet.push(&format!("svc{number}"), explain_pair(&sides[0], &sides[1]));
     }
     fleet.ranking(fdr).unwrap()
 }
 
-fn found(
+fn explain_pair(
     base: &[std::sync::Arc<pprofdiff::Profile>],
     new: &[std::sync::Arc<pprofdiff::Profile>],
 ) -> pprofdiff::Result<PairCauses> {
@@ -39,10 +40,10 @@ fn found(
 }
 
 #[test]
-fn a_cause_that_services_share_is_one() {
-    // The library is three times as dear in every fourth service; one has a change of its own, and in
-    // one the library became cheaper, which is another cause.
-    let ranking = ranked(40, FDR, |number, program| match number {
+fn a_cause_shared_by_services_is_reported_once() {
+    // The library costs three times as much in every fourth service. One service has its own change, and in one the
+    // library became cheaper, which is a separate cause.
+    let ranking = rank_services(40, FDR, |number, program| match number {
         _ if number % 4 == 0 => program.times_own(LIBRARY, 3.0),
         5 => program.times_own("shop/part1.Work2", 0.2),
         7 => program.times_own(LIBRARY, 0.1),
@@ -54,7 +55,7 @@ fn a_cause_that_services_share_is_one() {
     assert_eq!(ranking.shared.len(), 1, "{:?}", ranking.shared);
     let shared = &ranking.shared[0];
     assert_eq!((shared.function.as_str(), shared.pairs, shared.named.len()), (LIBRARY, 10, 10));
-    // What is said of it adds up to what the pairs say.
+    // The values of the shared cause are the sums over the pairs.
     let causes = ranking.pairs.iter().flat_map(|pair| &pair.causes);
     let of_library = || causes.clone().filter(|cause| cause.function.as_deref() == Some(LIBRARY) && cause.delta > 0.0);
     let sum: f64 = of_library().map(|cause| cause.delta).sum();
@@ -72,29 +73,29 @@ fn a_cause_that_services_share_is_one() {
 }
 
 #[test]
-fn of_equal_pairs_none_is_named() {
-    let ranking = ranked(150, FDR, |_, program| program);
+fn no_pair_of_equal_builds_is_reported() {
+    let ranking = rank_services(150, FDR, |_, program| program);
     assert_eq!((ranking.changed, ranking.shared.len(), ranking.pairs.len()), (0, 0, 150));
     assert!(ranking.common.is_empty(), "{:?}", ranking.common);
 }
 
-/// Pairs of equal size of which the new sides work as often as `work` says.
-fn worked(services: usize, work: impl Fn(usize) -> f64, change: impl Fn(Program) -> Program) -> Ranking {
+/// Ranks pairs of equal size whose new sides do `work` times the amount of work.
+fn rank_with_work(services: usize, work: impl Fn(usize) -> f64, change: impl Fn(Program) -> Program) -> Ranking {
     let mut fleet = Fleet::default();
     for number in 0..services {
         let seed = 104_729 * number as u64 + 1;
         let base = [service(number, 6.0).sampled(4000.0, 1.0, seed)];
         let new = [change(service(number, 6.0)).sampled(4000.0, work(number), seed + 1)];
-        fleet.push(&format!("svc{number}"), found(&base, &new));
+        fleet.push(&format!("svc{number}"), explain_pair(&base, &new));
     }
     fleet.ranking(FDR).unwrap()
 }
 
 #[test]
-fn what_no_pair_is_sure_of_many_are_together() {
+fn a_change_too_small_for_each_pair_is_found_in_the_fleet() {
     let grow = |program: Program| program.times_own(LIBRARY, 1.15);
-    let ranking = worked(60, |_| 1.0, grow);
-    // No pair has it as a cause, and nothing else is named.
+    let ranking = rank_with_work(60, |_| 1.0, grow);
+    // The change is not a cause of any single pair, and no other function is reported.
     assert_eq!((ranking.changed, ranking.shared.len()), (0, 0));
     let names: Vec<&str> = ranking.common.iter().map(|change| change.function.as_str()).collect();
     assert_eq!(names, [LIBRARY]);
@@ -103,73 +104,75 @@ fn what_no_pair_is_sure_of_many_are_together() {
     let grown = change.delta / change.base;
     assert!((0.1..0.2).contains(&grown) && change.delta == change.new - change.base, "{change:?}");
     assert!((change.share - change.delta / ranking.summary.total.base as f64).abs() < 1e-12);
-    // Ten pairs are not enough; in the pairs in which it is a cause it is one.
-    assert!(worked(10, |_| 1.0, grow).common.is_empty());
-    let much = worked(60, |_| 1.0, |program| program.times_own(LIBRARY, 3.0));
+    // Ten pairs are too few. With a larger change, most pairs report the function as their own cause.
+    assert!(rank_with_work(10, |_| 1.0, grow).common.is_empty());
+    let much = rank_with_work(60, |_| 1.0, |program| program.times_own(LIBRARY, 3.0));
     assert!(much.shared[0].pairs > 50 && much.common.iter().all(|change| change.pairs < 10), "{:?}", much.common);
-    // What became cheaper is less.
-    let less = worked(60, |_| 1.0, |program| program.times_own(LIBRARY, 0.85));
+    // A decrease has a negative delta.
+    let less = rank_with_work(60, |_| 1.0, |program| program.times_own(LIBRARY, 0.85));
     assert!(less.common.len() == 1 && less.common[0].delta < 0.0, "{:?}", less.common);
 }
 
 #[test]
-fn more_work_is_no_change_of_a_function() {
-    // All new sides did a tenth more; or each another amount.
+fn more_work_is_not_a_change_of_a_function() {
+    // All new sides did 10% more work, or each did a different amount.
     for work in [|_: usize| 1.1, |number: usize| 0.6 + 0.05 * (number % 17) as f64] {
-        let ranking = worked(60, work, |program| program);
+        let ranking = rank_with_work(60, work, |program| program);
         assert!(ranking.common.is_empty(), "{:?}", ranking.common);
-        let grown = worked(60, work, |program| program.times_own(LIBRARY, 1.2));
+        let grown = rank_with_work(60, work, |program| program.times_own(LIBRARY, 1.2));
         let names: Vec<&str> = grown.common.iter().map(|change| change.function.as_str()).collect();
         assert_eq!(names, [LIBRARY]);
     }
 }
 
 #[test]
-fn a_stricter_rate_names_fewer() {
+fn a_stricter_false_discovery_rate_reports_fewer_pairs() {
     // Changes of many sizes, some within chance.
     let change = |number: usize, program: Program| program.times_own("shop/part1.Work2", 1.0 + 0.05 * number as f64);
-    let changed = |fdr: f64| ranked(40, fdr, change).changed;
+    let changed = |fdr: f64| rank_services(40, fdr, change).changed;
     let (strict, usual) = (changed(1e-9), changed(FDR));
     assert!(0 < strict && strict < usual && usual < 40, "{strict} {usual}");
 }
 
 #[test]
-fn one_of_many_has_to_be_surer_than_one_alone() {
+fn a_pair_among_many_needs_more_evidence_than_a_single_pair() {
     let base = [service(0, 6.0).sampled(4000.0, 1.0, 1)];
-    let of = |step: i32| {
+    let explain_change = |step: i32| {
         let grown = service(0, 6.0).times_own("shop/part1.Work2", 1.2 + 0.005 * f64::from(step));
-        found(&base, &[grown.sampled(4000.0, 1.0, 2)]).unwrap()
+        explain_pair(&base, &[grown.sampled(4000.0, 1.0, 2)]).unwrap()
     };
     let rank = |pairs: Vec<PairCauses>| {
         let mut fleet = Fleet::default();
         pairs.into_iter().for_each(|pair| fleet.push("pair", Ok(pair)));
         fleet.ranking(FDR).unwrap()
     };
-    // Such a cause is in one of some thousand pairs by chance: alone it is one, and of a hundred it is not sure enough.
-    let hardly = (0..300).map(of).find(|pair| (0.0006..0.002).contains(&rank(vec![pair.clone()]).pairs[0].q));
+    // By chance, one in about a thousand pairs has such a cause. This is significant for a single pair, but not among a
+    // hundred pairs.
+    let hardly =
+        (0..300).map(explain_change).find(|pair| (0.0006..0.002).contains(&rank(vec![pair.clone()]).pairs[0].q));
     let hardly = hardly.expect("some change is just a cause");
     let q = rank(vec![hardly.clone()]).pairs[0].q;
     assert_eq!(rank(vec![hardly.clone()]).changed, 1);
-    let equal = found(&base, &base).unwrap();
+    let equal = explain_pair(&base, &base).unwrap();
     let many = rank(std::iter::repeat_n(equal, 99).chain([hardly]).collect());
     let least = many.pairs.iter().map(|pair| pair.q).fold(1.0, f64::min);
     assert_eq!((many.changed, (1e9 * least).round()), (0, (1e9 * 100.0 * q).round()));
 }
 
 #[test]
-fn accounts_are_kept_of_the_largest_changes() {
-    // Seven changes of a hundred pairs each, as they come in turns, and then many of the largest.
+fn accounts_are_kept_for_the_largest_changes() {
+    // Seven kinds of changes with a hundred pairs each, interleaved, followed by many pairs with the largest change.
     let base = [service(0, 6.0).sampled(4000.0, 1.0, 1)];
-    let of = |step: i32| {
+    let causes_of_change = |step: i32| {
         let grown = [service(0, 6.0).times_own("shop/part1.Work2", 3.0 + f64::from(step)).sampled(4000.0, 1.0, 2)];
         let diff = Diff::new(&base, &grown).unwrap();
         let e = diff.explain(&Query::default(), &[], &ExplainOptions::default()).unwrap();
         PairCauses::of(&diff, &e, |_| String::new(), String::new(), || Some(step.to_string())).unwrap()
     };
-    let kinds: Vec<PairCauses> = [3, 6, 0, 5, 1, 4, 2].map(of).into();
+    let kinds: Vec<PairCauses> = [3, 6, 0, 5, 1, 4, 2].map(causes_of_change).into();
     let mut fleet = Fleet::default();
     (0..700).for_each(|number| fleet.push(&number.to_string(), Ok(kinds[number % 7].clone())));
-    // Of equal ones, the first.
+    // Among equal changes, the first pairs are kept.
     (0..700).for_each(|number| fleet.push(&format!("equal{number}"), Ok(kinds[1].clone())));
     let ranking = fleet.ranking(FDR).unwrap();
     let accounts: Vec<&str> = ranking.pairs.iter().filter_map(|pair| pair.account.as_deref()).collect();
@@ -180,14 +183,14 @@ fn accounts_are_kept_of_the_largest_changes() {
 }
 
 #[test]
-fn what_can_not_be_compared_is_said() {
+fn pairs_that_cannot_be_compared_are_reported() {
     let cpu = |n: i64| [profile(&stacks(&[("cpu", "nanoseconds")], &[(vec!["main", "work"], vec![n])]))];
     let heap = [profile(&stacks(&[("alloc_space", "bytes")], &[(vec!["main", "work"], vec![1 << 20])]))];
     let mut fleet = Fleet::default();
     fleet.push("gone", Err(Error::query("gone: no such file")));
     assert!(fleet.clone().ranking(FDR).unwrap_err().to_string().contains("no pair could be compared"));
-    fleet.push("api", found(&cpu(1000), &cpu(1000)));
-    fleet.push("heap", found(&heap, &heap));
+    fleet.push("api", explain_pair(&cpu(1000), &cpu(1000)));
+    fleet.push("heap", explain_pair(&heap, &heap));
     assert_eq!((fleet.len(), fleet.failed(), fleet.is_empty()), (3, 2, false));
     assert!(fleet.clone().ranking(0.0).unwrap_err().to_string().contains("between 0 and 1"));
     let ranking = fleet.ranking(FDR).unwrap();

@@ -1,8 +1,9 @@
-//! Hash flooding: inputs made to collide in hash tables take no more than three times as long as others of their size.
+//! Hash flooding: inputs that are built to collide in hash tables may take at most three times as long as other inputs
+//! of the same size.
 //!
-//! Hashers are keyed with secrets of the process (see tests/architecture.rs), so nobody can work out what collides. What
-//! can be tried without knowing them is tried here: what collides in common hashers without keys, in sums and products,
-//! and in their lowest bits.
+//! The hashers use secret keys of the process (see tests/architecture.rs), so nobody can compute collisions. These
+//! tests try the collisions that are possible without the keys: those of common unkeyed hashers, of sums and products,
+//! and of the lowest bits.
 
 #![allow(clippy::unwrap_used)]
 
@@ -18,15 +19,17 @@ use prost::Message;
 
 const N: u64 = 1 << 14;
 
-/// Names of 28 bytes that are one number to any hasher of the form h * 31 + c: "Aa" and "BB" are.
+/// Returns a name of 28 bytes. "Aa" and "BB" have the same value in any hash of the form h * 31 + c, so all colliding
+/// names are equal there.
 fn name(i: u64, colliding: bool) -> Vec<u8> {
     let (zero, one): (&[u8], &[u8]) = if colliding { (b"Aa", b"BB") } else { (b"xK", b"q7") };
     (0..14).flat_map(|bit| if i >> bit & 1 == 0 { zero } else { one }).copied().collect()
 }
 
-/// The same profile but for how ids, lines, addresses, labels and the order of frames are chosen.
+/// Builds a profile. The two variants differ only in their ids, lines, addresses, labels and frame order.
 fn profile(colliding: bool) -> Vec<u8> {
-    // Equal in their lowest 40 bits, against the same bits in the lowest place (made as long by the highest).
+    // Colliding ids are equal in their lowest 40 bits. The others have the same bits at the bottom, and a high bit to
+    // make them equally long.
     let id = |i: u64| if colliding { (i + 1) << 40 } else { 1 << 55 | (i + 1).wrapping_mul(0x9e37_79b9) & 0xffff_ffff };
     let number = |i: u64| if colliding { ((i + 1) << 45) as i64 } else { ((1 << 59) | ((i + 1) * 7919)) as i64 };
     let mut strings: Vec<Vec<u8>> = [&b""[..], b"cpu", b"count", b"key"].map(<[u8]>::to_vec).to_vec();
@@ -37,7 +40,7 @@ fn profile(colliding: bool) -> Vec<u8> {
             Label { key: 3, str: value, ..Default::default() },
             Label { key: 3, num: number(i), ..Default::default() },
         ];
-        // Turned around and round, the same frames have one sum, product and exclusive or.
+        // Rotations of the same frames have the same sum, product and exclusive or.
         let mut frames: Vec<u64> = (0..16).map(|k| if colliding { k } else { (i * 16 + k * 97) % N }).collect();
         if colliding {
             frames.rotate_left(i as usize % 16);
@@ -64,8 +67,8 @@ fn profile(colliding: bool) -> Vec<u8> {
     p.encode_to_vec()
 }
 
-/// The time of everything that looks something up.
-fn work(bytes: &[u8]) -> Duration {
+/// Returns the time of everything that looks up ids, names or stacks.
+fn time_lookups(bytes: &[u8]) -> Duration {
     let begin = Instant::now();
     let load = |name| Arc::new(pprofdiff::Profile::from_bytes(name, bytes, &LoadOptions::default()).unwrap());
     let (a, b) = (load("a"), load("b"));
@@ -83,23 +86,23 @@ fn work(bytes: &[u8]) -> Duration {
 }
 
 #[test]
-fn colliding_names_ids_stacks_and_labels_cost_no_more_than_others() {
+fn colliding_names_ids_stacks_and_labels_are_not_slower() {
     let (benign, crafted) = (profile(false), profile(true));
     let ratio = crafted.len() as f64 / benign.len() as f64;
     assert!((0.8..1.25).contains(&ratio), "the two are not of one size: {ratio}");
-    // In turns, so that what else the machine does hits both; the fastest of each is the least disturbed. If all that
-    // collides were in one bucket, 16,384 entries would take thousands of times as long.
+    // The two run alternately, so that other load affects both, and the fastest run of each counts. With all colliding
+    // entries in one bucket, 16,384 entries would take thousands of times as long.
     let mut fastest = [Duration::MAX; 2];
     for _ in 0..5 {
         for (i, bytes) in [&benign, &crafted].into_iter().enumerate() {
-            fastest[i] = fastest[i].min(work(bytes));
+            fastest[i] = fastest[i].min(time_lookups(bytes));
         }
     }
     println!("benign {:?}, crafted {:?}", fastest[0], fastest[1]);
     assert!(fastest[1] < 3 * fastest[0], "benign {:?}, crafted {:?}", fastest[0], fastest[1]);
 }
 
-/// A text that thousands of samples name is read once, not once a sample.
+/// A text that thousands of samples refer to is read once, not once per sample.
 #[test]
 fn texts_of_a_megabyte_are_hashed_and_matched_once() {
     let labelled = |n: u64, length: usize| {
@@ -131,10 +134,10 @@ fn texts_of_a_megabyte_are_hashed_and_matched_once() {
         begin.elapsed()
     };
     let long = 1 << 20;
-    // The texts' own cost, and that of the samples, each without the other.
+    // The cost of the long texts and the cost of the samples, measured separately.
     let apart = time(&labelled(6, long)) + time(&labelled(20_000, 8));
     let together = time(&labelled(20_000, long));
     println!("apart {apart:?}, together {together:?}");
-    // Once a sample would be 20,000 times a megabyte: minutes.
+    // Reading the text once per sample would process 20,000 megabytes, which takes minutes.
     assert!(together < 10 * apart + Duration::from_secs(2), "apart {apart:?}, together {together:?}");
 }

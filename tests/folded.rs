@@ -1,5 +1,5 @@
-//! Folded stacks: what our writer writes is read as what it was, one side or two; protobuf is never taken for them; and
-//! no text does harm.
+//! Tests of folded stacks. Files from our own writer are read back unchanged, with one side or two; protobuf is never
+//! mistaken for folded text; and no text causes a panic.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -34,14 +34,14 @@ fn measure(diff: &Diff, sample_type: Option<&str>) -> Measure {
     diff.measure(&query).unwrap()
 }
 
-/// What a text says of each stack, taken apart as flame graph tools do it: words from the end. Without zeros.
+/// Parses each stack of a text like flame graph tools do: numbers from the end of the line. Omits zeros.
 fn values_of_text(text: &str, columns: usize) -> BTreeMap<String, Vec<i64>> {
     let mut stacks = BTreeMap::new();
     for line in text.lines().filter(|line| !line.starts_with("# pprofdiff-folded ")) {
         let mut words: Vec<&str> = line.rsplitn(columns + 1, ' ').collect();
         let stack: Vec<&str> = match words.pop().unwrap() {
             "" => Vec::new(),
-            // A name that is empty is shown as unknown.
+            // An empty name is shown as unknown.
             stack => stack.split(';').map(|name| if name.is_empty() { "<unknown>" } else { name }).collect(),
         };
         let sums = stacks.entry(stack.join(";")).or_insert_with(|| vec![0; columns]);
@@ -51,7 +51,7 @@ fn values_of_text(text: &str, columns: usize) -> BTreeMap<String, Vec<i64>> {
     stacks
 }
 
-/// The same of a diff.
+/// Returns the same values from a diff.
 fn values_of(diff: &Diff) -> BTreeMap<String, Vec<i64>> {
     let measure = measure(diff, None);
     let stacks = measure.stacks(false);
@@ -69,7 +69,7 @@ fn values_of(diff: &Diff) -> BTreeMap<String, Vec<i64>> {
 }
 
 #[test]
-fn what_is_written_is_read_with_its_stacks_totals_and_type() {
+fn written_stacks_are_read_back_with_their_totals_and_type() {
     let mut n = 0;
     for name in oracle::pairs() {
         let [base, new] = oracle::raw_pair(&name).map(|bytes| load(&bytes).unwrap());
@@ -85,10 +85,11 @@ fn what_is_written_is_read_with_its_stacks_totals_and_type() {
                 assert_eq!(values_of(&again), values_of_text(&text, columns), "{name} {kind}");
                 let after = measure(&again, None);
                 if name != "python-full" {
-                    // That has a sample without a stack, which is of the total and in no table of stacks.
+                    // `python-full` has a sample without a stack, which counts in the total but is in no table of
+                    // stacks.
                     assert_eq!(after.summary().total, before.summary().total, "{name} {kind}");
                 }
-                // Written again it is the same, but for the order of rows that are equal.
+                // Writing it again gives the same text, except for the order of equal rows.
                 assert_eq!(values_of_text(&folded(&after), columns), values_of_text(&text, columns), "{name} {kind}");
                 n += 1;
             }
@@ -98,7 +99,7 @@ fn what_is_written_is_read_with_its_stacks_totals_and_type() {
 }
 
 #[test]
-fn two_columns_are_two_sides_only_if_that_is_said() {
+fn two_columns_are_two_sides_only_with_the_folded2_format() {
     let text = b"main;parse 31 33\nmain 8 0\n";
     let one = Diff::of_profile(&load(text).unwrap()).unwrap();
     assert!(!one.is_two_sided());
@@ -106,7 +107,7 @@ fn two_columns_are_two_sides_only_if_that_is_said() {
     let two = load_as(text, "folded2").unwrap();
     let expected = BTreeMap::from([("main;parse".to_owned(), vec![31, 33]), ("main".to_owned(), vec![8, 0])]);
     assert_eq!(values_of(&Diff::of_profile(&two).unwrap()), expected);
-    // It is a written diff: pprof opens it as -diff_base does, and it can't be a side.
+    // The result is a written diff: it opens as with pprof's -diff_base, and cannot be one side of another diff.
     let again = load(&two.to_bytes(&WriteOptions::default()).unwrap()).unwrap();
     assert_eq!(values_of(&Diff::of_profile(&again).unwrap()), expected);
     let error = Diff::between(two.clone(), two).unwrap_err();
@@ -114,12 +115,12 @@ fn two_columns_are_two_sides_only_if_that_is_said() {
 }
 
 #[test]
-fn values_are_of_the_type_that_is_said() {
+fn the_input_type_option_sets_the_type_of_plain_text() {
     let options = LoadOptions::default().with_input_type("cpu/nanoseconds").unwrap();
     let types = |text: &[u8]| Profile::from_bytes("in", text, &options).unwrap().sample_types();
     let pair = |kind: &str, unit: &str| vec![(kind.to_owned(), unit.to_owned())];
     assert_eq!(types(b"a 1\n"), pair("cpu", "nanoseconds"));
-    // What says itself what it counts is believed.
+    // A type in the file takes precedence.
     assert_eq!(types(b"# pprofdiff-folded space/bytes value\na 1\n"), pair("space", "bytes"));
     assert_eq!(types(&oracle::raw_pair("go-mutex")[0]).len(), 2);
     for text in ["cpu", "/", "cpu/", "/ns", ""] {
@@ -129,7 +130,7 @@ fn values_are_of_the_type_that_is_said() {
 }
 
 #[test]
-fn packed_and_streamed_text_is_the_same() {
+fn compressed_and_streamed_text_give_the_same_profile() {
     let text = b"# pprofdiff-folded cpu/nanoseconds base new\nmain;parse 31 33\n".repeat(2000);
     let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
     gzip.write_all(&text).unwrap();
@@ -147,8 +148,8 @@ fn packed_and_streamed_text_is_the_same() {
 }
 
 #[test]
-fn protobuf_is_never_taken_for_text() {
-    // A message in which nearly all is a valid text.
+fn protobuf_is_never_mistaken_for_text() {
+    // A message that consists almost entirely of valid folded text.
     let mut b = ProfileBuilder::new();
     b.sample_type("samples", "count");
     let text = "\na;b 1\n".repeat(20_000);
@@ -161,7 +162,7 @@ fn protobuf_is_never_taken_for_text() {
     let messages = oracle::pairs().into_iter().flat_map(|name| oracle::raw_pair(&name)).chain([message]);
     let mut refused = 0;
     for message in messages {
-        // Damaged ones have their own errors. Of the first few bytes nobody can tell what they are.
+        // Damaged messages give protobuf errors. The first few bytes are too short to identify the format.
         for cut in (32..200).chain((1..20).map(|part| message.len() * part / 20)) {
             let cut = &message[..cut.min(message.len())];
             let (any, pprof) = (load(cut), load_as(cut, "pprof"));
@@ -178,7 +179,7 @@ fn protobuf_is_never_taken_for_text() {
 }
 
 #[test]
-fn what_is_no_format_says_which_there_are() {
+fn unknown_formats_are_errors_that_list_the_formats() {
     let error = load(b"Chapter 1\nIt was late.\nAnd dark.\n").unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Malformed);
     for format in InputFormat::all() {
@@ -200,7 +201,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(oracle::cases(300)))]
 
     #[test]
-    fn any_line_is_read_or_refused_by_name(
+    fn any_line_is_read_or_refused_with_its_number(
         lines in prop::collection::vec(r"[ab;# \t\-\.0-9\r\u{ff}]{0,12}( [0-9]{1,3}){0,2}", 1..8),
         two in any::<bool>(),
     ) {
@@ -209,7 +210,7 @@ proptest! {
             Ok(p) => {
                 let diff = Diff::of_profile(&p).unwrap();
                 prop_assert_eq!(diff.is_two_sided(), two);
-                // What is shown can be written and read again.
+                // The output can be written and read again.
                 let written = folded(&measure(&diff, None));
                 let expected = values_of_text(&written, 1 + usize::from(two));
                 let again = load_as(format!("{written}\n").as_bytes(), if two { "folded2" } else { "folded" }).unwrap();

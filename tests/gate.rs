@@ -1,6 +1,6 @@
-//! Properties of a check's verdict over thousands of random cases. A pass means that no limit is exceeded. Neither a
-//! stricter limit nor another rule turns a failure into a pass. Another run does not hide a large change; a small one can
-//! come within the limit. A simple computation from the drawn values decides whether a limit is exceeded.
+//! Invariants of a check's verdict over thousands of random cases. A pass means that no limit is exceeded. Neither a
+//! stricter limit nor another rule turns a failure into a pass. Adding a run does not hide a large change, but may
+//! bring a small one within the limit. A simple computation from the drawn values decides whether a limit is exceeded.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -61,7 +61,7 @@ impl Population {
             false => 1.0,
         };
         let changed: Vec<f64> = base.iter().map(|mean| mean * factor()).collect();
-        // A side without any expected samples would have no profiles.
+        // If hardly any samples are expected, the new side would have no profiles, so it does not change.
         let new = if changed.iter().sum::<f64>() < 5.0 { base.clone() } else { changed };
         Population { means: [base, new], tau: random.one_of(&[0.0, 0.02, 0.07, 0.2, 0.5]) }
     }
@@ -88,7 +88,7 @@ impl Population {
 }
 
 /// Converts a run to a profile: function i is `pkg.f<i>`, called by `main.main`, with samples of 10 ms.
-fn recorded(run: &[i64]) -> Arc<Profile> {
+fn profile_of_run(run: &[i64]) -> Arc<Profile> {
     let names: Vec<String> = (0..run.len()).map(|i| format!("pkg.f{i}")).collect();
     let samples = names.iter().zip(run).filter(|(_, n)| **n > 0);
     let samples: Vec<_> =
@@ -97,7 +97,7 @@ fn recorded(run: &[i64]) -> Arc<Profile> {
 }
 
 fn check(base: &[Vec<i64>], new: &[Vec<i64>], rules: &[String], how: CheckPolicy) -> Check {
-    let [base, new] = [base, new].map(|side| side.iter().map(|run| recorded(run)).collect::<Vec<_>>());
+    let [base, new] = [base, new].map(|side| side.iter().map(|run| profile_of_run(run)).collect::<Vec<_>>());
     let mut all = Rules::default();
     rules.iter().for_each(|rule| all.fail_on(rule).unwrap());
     all.how = how;
@@ -154,7 +154,7 @@ impl Limit {
             Limit::Growth(percent) => after - before * (1.0 + f64::from(percent) / 100.0),
             Limit::Increase(ms) => after - before - f64::from(ms) / 10.0,
             Limit::Value(ms) => after - f64::from(ms) / 10.0,
-            // Shares are compared by their median. Only the sign matters here.
+            // Shares are compared by their median. The sign of the result is enough here.
             Limit::Share(percent) => {
                 let mut above: Vec<f64> = new
                     .iter()
@@ -307,8 +307,8 @@ fn a_stricter_limit_never_passes_where_a_looser_limit_does_not() {
     }
 }
 
-/// Two runs of the base say little about noise that differs between functions. If all functions grew, a limit that chance could
-/// exceed and a limit far above it must not have opposite verdicts.
+/// Two runs of the base reveal little about noise that differs between functions. If all functions grew, a limit that
+/// chance could exceed and a limit far above it must not have opposite verdicts.
 #[test]
 fn a_stricter_limit_does_not_pass_where_every_function_grew() {
     let mut random = Random(16);
@@ -372,7 +372,7 @@ fn another_run_of_the_same_program_never_hides_a_large_change() {
 /// The text next to an outcome is consistent with it: a growth within chance is smaller than the growth that would have
 /// failed.
 #[test]
-fn a_growth_within_chance_is_smaller_than_what_would_have_failed() {
+fn a_growth_within_chance_is_smaller_than_the_growth_that_would_fail() {
     let mut seen = 0;
     for (case, _) in cases(15, 2500) {
         let is_of_one = matches!(case.subject, Subject::Total | Subject::Together);

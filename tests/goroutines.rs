@@ -1,5 +1,5 @@
-//! Go's goroutines in all forms that one process wrote (`tests/producers/goroutines`): the protobuf form is the judge of
-//! what the words of `debug=2` and of SIGQUIT say.
+//! Tests of goroutine dumps: all forms that one Go process wrote (`tests/producers/goroutines`). The text of `debug=2`
+//! and of SIGQUIT must give the same content as the protobuf form.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -39,9 +39,9 @@ fn labels(p: &Profile, sample: Sample<'_>) -> Vec<String> {
     sample.labels().map(text).collect()
 }
 
-/// Returns each stack with its label `tenant` and the sum of a sample type, without what only some forms print: frames of
-/// the runtime at either end, type arguments, and the stack of the goroutine that writes the profile. The middle of a
-/// deep stack is a single frame.
+/// Returns each stack with its label `tenant` and the sum of a sample type. Removes content that only some forms print:
+/// frames of the runtime at both ends, type arguments, and the stack of the goroutine that writes the profile. The
+/// middle of a deep stack becomes a single frame.
 fn stacks(p: &Profile, kind: &str) -> BTreeMap<String, i64> {
     let column = p.sample_types().iter().position(|(name, _)| name == kind).unwrap();
     let mut sums = BTreeMap::new();
@@ -66,7 +66,7 @@ fn stacks(p: &Profile, kind: &str) -> BTreeMap<String, i64> {
 }
 
 #[test]
-fn all_forms_of_one_moment_have_the_same_stacks_and_counts() {
+fn all_forms_of_one_dump_have_the_same_stacks_and_counts() {
     for (side, n_goroutines, n_leaks) in [("leaking", 14, 5), ("fixed", 9, 0)] {
         let all = stacks(&open(&format!("{side}.goroutine.pb.gz")), "goroutine");
         assert_eq!(all.values().sum::<i64>(), n_goroutines);
@@ -84,7 +84,7 @@ fn all_forms_of_one_moment_have_the_same_stacks_and_counts() {
     }
 }
 
-/// The text of `debug=1` has `runtime.(unnamed)` for what Go leaves out at the leaf.
+/// The text of `debug=1` has `runtime.(unnamed)` for leaf frames that Go omits.
 #[test]
 fn a_dump_compares_with_every_other_form_of_the_same_process() {
     for kind in ["goroutine", "goroutineleak"] {
@@ -98,7 +98,7 @@ fn a_dump_compares_with_every_other_form_of_the_same_process() {
             assert_eq!(total(&profiles[1]), total(&profiles[0]), "{side}.{kind} debug=1");
             assert_eq!(total(&profiles[2]), total(&profiles[0]), "{side}.{kind} debug=2");
         }
-        // The default of both forms is what the endpoint is called.
+        // The default sample type of both forms has the name of the endpoint.
         let side = |side: &str| Arc::new(open(&format!("{side}.{kind}.debug2.txt.gz")));
         let diff = Diff::new(&[side("fixed")], &[side("leaking")]).unwrap();
         let top = diff.measure(&Query::default()).unwrap().top(Sort::Cum);
@@ -115,7 +115,7 @@ fn rows(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_goroutine_has_its_functions_without_arguments_and_its_state_as_labels() {
+fn arguments_are_removed_from_functions_and_the_state_becomes_labels() {
     let text = "goroutine 18 [chan receive (leaked), 12 minutes, locked to thread, synctest bubble 3]:\n\
         main.wait(...)\n\t/src/a b.go:7\n\
         main.(*T[...]).M(0xc000012345, {0x1, 0x2?, ...})\n\t/src/main.go:8 +0x19\n\
@@ -131,7 +131,7 @@ fn a_goroutine_has_its_functions_without_arguments_and_its_state_as_labels() {
     ];
     assert_eq!(rows(text), expected);
     assert_eq!(rows(&text.replace('\n', "\r\n")), expected);
-    // An inlined function is a line of the location of its caller, as in Go's profile.
+    // An inlined function is a line of its caller's location, as in Go's profile.
     let p = read(text);
     assert_eq!(p.locations().lines(0).len(), 2);
     assert_eq!(p.total(1), Some(1), "one goroutine leaks");
@@ -160,7 +160,7 @@ fn a_crash_is_read_without_the_text_around_its_goroutines() {
 }
 
 #[test]
-fn elided_and_foreign_frames_have_names_that_do_not_differ_from_run_to_run() {
+fn elided_and_foreign_frames_have_stable_names() {
     let text = |elided: &str, address: &str| {
         format!(
             "goroutine 1 [syscall]:\nnon-Go function at pc={address}\nmain.f(0x1)\n\t/a.go:1 +0x1\n{elided}\nmain.g(0x1)\n\t/a.go:2 +0x1\n\
@@ -178,7 +178,7 @@ fn labels_of_the_program_are_read_with_their_escapes() {
     let text = r#"goroutine 1 [select, 2 minutes labels:{"a]:": "x, \"y\"}", "\t\x1bz\u00e9\U0001f600": ""}]:"#;
     let rows = rows(&format!("{text}\nmain.main()\n\t/a.go:1\n"));
     assert_eq!(rows, ["main.main /a.go:1 [state=select, a]:=x, \"y\"}, minutes=2minutes]"]);
-    // A label without a value is none; one that is cut off ends the labels.
+    // A label without a value is ignored. A truncated label ends the list.
     let cut = r#"goroutine 1 [select labels:{"a": "b", "c": "\u12"}]:"#;
     assert_eq!(self::rows(&format!("{cut}\nmain.main()\n\t/a.go:1\n")), ["main.main /a.go:1 [state=select, a=b]"]);
 }
@@ -193,7 +193,7 @@ fn a_repeated_goroutine_counts_once_with_a_note() {
 }
 
 #[test]
-fn prose_about_goroutines_is_no_dump() {
+fn prose_about_goroutines_is_not_a_dump() {
     for text in
         ["goroutine 1 [running]:\n", "goroutine 1 [running]:\nit was late.\nAnd dark.\n", "a goroutine 1 [x]:\n\tb\n"]
     {
@@ -205,13 +205,13 @@ fn prose_about_goroutines_is_no_dump() {
 }
 
 #[test]
-fn a_dump_that_is_cut_off_anywhere_has_the_goroutines_before_the_cut() {
+fn a_truncated_dump_has_the_goroutines_before_the_end() {
     let bytes = std::fs::read(oracle::corpus().join("goroutines/fixed.goroutineleak.debug2.txt.gz")).unwrap();
     let whole = oracle::gunzip(&bytes);
     let options = LoadOptions::default().with_input_format("goroutines").unwrap();
     let mut last = 0;
     for end in 0..whole.len() {
-        // What ends within the first goroutine's line is no dump.
+        // A text that ends within the first goroutine's line is not a dump.
         let Ok(p) = Profile::from_bytes("in", &whole[..end], &options) else {
             assert_eq!(last, 0, "{end}");
             continue;

@@ -1,6 +1,6 @@
-//! Texts from strangers that reach people: a profile with hostile texts in every field, in a file with a hostile name,
-//! goes through every verb and format. Nothing that a terminal or a CI's log would obey comes out; JSON and CSV have it
-//! exactly.
+//! Tests of hostile input texts. A profile with hostile texts in every field, in a file with a hostile name, goes
+//! through every verb and format. The output must not contain anything that a terminal or a CI log would interpret.
+//! JSON and CSV must keep the texts exactly.
 
 #![allow(clippy::unwrap_used)]
 #![cfg(unix)]
@@ -14,8 +14,8 @@ use pprofdiff::proto::{Function, Label, Line, Location, Mapping, Profile, Sample
 use prost::Message;
 use serde_json::Value;
 
-/// A command of GitHub's at the beginning, in a line of its own and in the middle, an escape sequence, C1 controls,
-/// line ends of all kinds, and what turns text around.
+/// Returns a text with GitHub commands at the beginning, on its own line and in the middle, an escape sequence, C1
+/// controls, line ends of all kinds, and characters that change the direction of text.
 fn evil(field: &str) -> String {
     format!(
         "::error file=x::{field}\n::warning::1\r##[error]2\x1b[31m\u{9b}2J\u{85}\u{2028}\u{202e}\u{2066}\u{200f}\
@@ -23,7 +23,7 @@ fn evil(field: &str) -> String {
     )
 }
 
-/// As a file's name, which ends in `.pb`.
+/// Returns a hostile file name that ends in `.pb`.
 fn evil_name(stem: &str) -> String {
     evil(stem).replace('/', "_") + ".pb"
 }
@@ -56,7 +56,7 @@ impl Drop for Dir {
     }
 }
 
-/// Every text of the format is hostile, except a file's name that leads to source lines which are.
+/// Builds a profile in which every text is hostile, except the file name, which leads to hostile source lines.
 fn profile(value: i64) -> Vec<u8> {
     let mut p = Profile { string_table: vec![Vec::new()], ..Profile::default() };
     let mut text = |text: &str| {
@@ -97,7 +97,7 @@ fn profile(value: i64) -> Vec<u8> {
     p.encode_to_vec()
 }
 
-/// As [`profile`], of a unit that is known.
+/// Like [`profile`], with a known unit.
 fn counts(value: i64) -> Vec<u8> {
     let mut p = Profile::decode(&profile(value)[..]).unwrap();
     p.string_table.push(b"count".to_vec());
@@ -105,8 +105,8 @@ fn counts(value: i64) -> Vec<u8> {
     p.encode_to_vec()
 }
 
-/// What must not be in what people see. Lines are ours: a text from the input has none, so none begins with its
-/// command.
+/// Checks text for humans: no control characters, and no line that starts with a command. Texts from the input contain
+/// no line breaks, so they cannot start a line.
 fn check(what: &str, shown: &[u8]) -> String {
     let shown = String::from_utf8(shown.to_vec()).unwrap_or_else(|e| panic!("{what}: {e}"));
     let raw = shown.chars().find(|&c| {
@@ -125,12 +125,12 @@ fn check(what: &str, shown: &[u8]) -> String {
 }
 
 #[test]
-fn nothing_hostile_reaches_a_person() {
+fn text_for_humans_contains_nothing_hostile() {
     let d = Dir::new("verbs");
     let (base, new) = (&*evil_name("base"), &*evil_name("new"));
     d.write(base, profile(100));
     d.write(new, profile(150));
-    // What is counted can have causes, which come with a command.
+    // Counted profiles can have causes, which come with a command.
     let (few, many) = (&*evil_name("few"), &*evil_name("many"));
     d.write(few, counts(100));
     d.write(many, counts(1_000_000));
@@ -234,7 +234,7 @@ fn json_and_csv_are_exact() {
     assert!(names.contains(&&evil("function").into()), "{names:?}");
     let csv = |args: &[&str]| String::from_utf8(d.run(&[args, &["--format", "csv"]].concat()).stdout).unwrap();
     assert!(csv(&["stacks", base, new]).contains(&evil("function")));
-    // A spreadsheet's formulas, in every table with texts.
+    // Spreadsheet formulas, in every table with texts.
     let mut p = Profile::decode(&profile(100)[..]).unwrap();
     p.string_table.iter_mut().filter(|s| s.starts_with(b"::")).for_each(|s| *s = [b"=1+", &s[..]].concat());
     d.write("=a", p.encode_to_vec());
@@ -259,9 +259,9 @@ fn json_and_csv_are_exact() {
     assert!(csv(&["batch", "a", "a", "--quote-formulas"]).lines().skip(1).any(|l| l.starts_with("'=a,")));
 }
 
-/// Errors, warnings and a server's words.
+/// Errors, warnings, and messages of a server.
 #[test]
-fn standard_error_is_harmless_lines() {
+fn standard_error_contains_only_harmless_lines() {
     let d = Dir::new("stderr");
     let (good, bad, missing) = (&*evil_name("good"), &*evil_name("bad"), &*evil_name("missing"));
     d.write(good, profile(100));
@@ -274,8 +274,8 @@ fn standard_error_is_harmless_lines() {
     let server = std::thread::spawn(move || {
         let (mut stream, _) = listener.accept().unwrap();
         let _ = stream.read(&mut [0; 4096]).unwrap();
-        let said = evil("server").replace('\n', "");
-        write!(stream, "HTTP/1.1 500 x\r\nContent-Length: {}\r\n\r\n{said}", said.len()).unwrap();
+        let message = evil("server").replace('\n', "");
+        write!(stream, "HTTP/1.1 500 x\r\nContent-Length: {}\r\n\r\n{message}", message.len()).unwrap();
     });
     let cases: &[&[&str]] = &[
         &["diff", good, missing],
@@ -312,7 +312,7 @@ fn standard_error_is_harmless_lines() {
         }
     }
     server.join().unwrap();
-    // A process that was started anew is a warning, which names the output.
+    // A restarted process gives a warning that names the output.
     d.write("less", profile(1));
     let output = format!("{}.pb", evil("delta"));
     let out = d.run(&["delta", good, "less", "--cumulative", &evil("type"), "--on-reset", "clamp", "-o", &output]);

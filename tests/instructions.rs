@@ -1,6 +1,6 @@
-//! The decoders of instructions against disassemblers that others wrote, on code that Go compiles when the tests run:
-//! GNU objdump for x86-64 (Go's own does not know AVX), Go's for arm64. Where instructions begin and end must be the
-//! same everywhere, and so must operation and operands, but for the spellings that the functions below list.
+//! Compares the instruction decoders with other disassemblers on code that Go compiles during the test: GNU objdump for
+//! x86-64 (Go's own does not support AVX), Go's objdump for arm64. The instruction boundaries must always be equal.
+//! Operations and operands must be equal except for the spelling differences listed in the functions below.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,8 +12,8 @@ use regex::{Captures, Regex};
 
 use crate::tools::have;
 
-/// An instruction as a disassembler lists it.
-struct Listed {
+/// An instruction in the listing of a disassembler.
+struct ListedInstruction {
     address: u64,
     bytes: Vec<u8>,
     text: String,
@@ -31,7 +31,7 @@ fn go_build(architecture: &str, what: &str, file: &Path) {
     output(go.envs([("GOOS", "linux"), ("GOARCH", architecture), ("CGO_ENABLED", "0")]));
 }
 
-/// An empty folder to write to.
+/// Creates an empty folder for output.
 fn folder(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("instructions-{name}-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
@@ -47,7 +47,7 @@ fn bytes(text: &str) -> Vec<u8> {
     digits.chunks(2).map(|pair| hex(&String::from_iter(pair)) as u8).collect()
 }
 
-/// Numbers of arm64, which each disassembler writes in a base of its own.
+/// Converts numbers of arm64 listings to decimal, because each disassembler writes them in another base.
 fn in_decimals(text: &str) -> String {
     static NUMBER: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"#(-?)([0-9][0-9a-fx.e+-]*)").unwrap());
     let number = |c: &Captures<'_>| match c[2].strip_prefix("0x") {
@@ -57,12 +57,17 @@ fn in_decimals(text: &str) -> String {
     NUMBER.replace_all(text, number).into_owned()
 }
 
-/// Decodes the bytes of a listing and compares; `spelled` is the judge's text in our words. Returns how many
-/// instructions were compared, and of how many only where they begin and end, since the judge does not know them.
-fn compare(architecture: Architecture, listed: &[Listed], spelled: impl Fn(&Listed) -> String) -> (usize, usize) {
+/// Decodes the bytes of a listing and compares the result. `spelled` converts the disassembler's text to our spelling.
+/// Returns the number of compared instructions, and the number of instructions that the disassembler does not know.
+/// Only the boundaries of unknown instructions are compared.
+fn compare(
+    architecture: Architecture,
+    listed: &[ListedInstruction],
+    spelled: impl Fn(&ListedInstruction) -> String,
+) -> (usize, usize) {
     let mut differences: BTreeMap<String, (usize, String)> = BTreeMap::new();
     let (mut compared, mut unknown) = (0, 0);
-    let joined = |a: &Listed, b: &Listed| a.address + a.bytes.len() as u64 == b.address;
+    let joined = |a: &ListedInstruction, b: &ListedInstruction| a.address + a.bytes.len() as u64 == b.address;
     for run in listed.chunk_by(joined) {
         let code: Vec<u8> = run.iter().flat_map(|listed| &listed.bytes).copied().collect();
         let mut theirs = run.iter();
@@ -71,7 +76,7 @@ fn compare(architecture: Architecture, listed: &[Listed], spelled: impl Fn(&List
             let place = format!("{:#x}: {}", theirs.address, theirs.text);
             let text = match architecture {
                 Architecture::X86_64 => ours.named(|_| None),
-                // Go does not say where the two steps of an address lead.
+                // Go does not resolve the address that two instructions build together.
                 Architecture::Arm64 => ours.to_string(),
             };
             assert_eq!((theirs.address, theirs.bytes.len()), (ours.address, ours.len.into()), "{place} is not {text}");
@@ -92,15 +97,20 @@ fn compare(architecture: Architecture, listed: &[Listed], spelled: impl Fn(&List
     (compared, unknown)
 }
 
-/// Replaces in order.
+/// Returns a function that applies these replacements in order.
 fn replacing(table: &[(&str, &'static str)]) -> impl Fn(&str) -> String + use<> {
     let table: Vec<_> = table.iter().map(|&(pattern, by)| (Regex::new(pattern).unwrap(), by)).collect();
     move |text| table.iter().fold(text.to_owned(), |text, (pattern, by)| pattern.replace_all(&text, *by).into_owned())
 }
 
 #[test]
-fn x86_64_as_gnu_objdump() {
-    if !have("x86_64-linux-gnu-objdump", "--version", "binutils-x86-64-linux-gnu", "x86_64_as_gnu_objdump") {
+fn x86_64_instructions_equal_gnu_objdump() {
+    if !have(
+        "x86_64-linux-gnu-objdump",
+        "--version",
+        "binutils-x86-64-linux-gnu",
+        "x86_64_instructions_equal_gnu_objdump",
+    ) {
         return;
     }
     let folder = folder("x86-64");
@@ -112,16 +122,16 @@ fn x86_64_as_gnu_objdump() {
     let line = |line: &str| {
         let [address, code, text] = line.split('\t').collect::<Vec<_>>()[..] else { return None };
         let address = hex(address.trim().trim_end_matches(':'));
-        Some(Listed { address, bytes: bytes(code), text: text.trim().to_owned() })
+        Some(ListedInstruction { address, bytes: bytes(code), text: text.trim().to_owned() })
     };
-    let listed: Vec<Listed> = listing.lines().filter_map(line).collect();
+    let listed: Vec<ListedInstruction> = listing.lines().filter_map(line).collect();
 
     let spelled = replacing(&[
-        // The names of targets.
+        // Names of branch targets.
         (r"\s*<.*>$", ""),
         (r"\s+", " "),
         (r" # ", "  # "),
-        // Prefixes without effect, as in padding, and the segments that are meant anyway.
+        // Prefixes without effect, as in padding, and default segments.
         (r"^((data16|cs|ds|es|ss|rex[.A-Z]*) )+", ""),
         (r"%[de]s:\((%rsi|%rdi)\)", "($1)"),
         (r",1\)", ")"),
@@ -130,14 +140,14 @@ fn x86_64_as_gnu_objdump() {
     ]);
     let doubled = Regex::new(r"^(imul \$\w+),(%\w+),(%\w+)$").unwrap();
     let once = |c: &Captures<'_>| if c[2] == c[3] { format!("{},{}", &c[1], &c[2]) } else { c[0].to_owned() };
-    let spelled = |listed: &Listed| doubled.replace(&spelled(&listed.text), once).into_owned();
+    let spelled = |listed: &ListedInstruction| doubled.replace(&spelled(&listed.text), once).into_owned();
     let (compared, unknown) = compare(Architecture::X86_64, &listed, spelled);
     assert!(compared > 50_000 && unknown == 0, "{compared} and {unknown}");
 }
 
 #[test]
-fn arm64_as_go_objdump() {
-    // Floating point, vectors and atomics; packages that need nothing that takes long to compile.
+fn arm64_instructions_equal_go_objdump() {
+    // Packages with floating point, vectors and atomics that compile quickly.
     let packages = ["math", "internal/bytealg", "internal/chacha8rand", "internal/runtime/atomic", "internal/strconv"];
     let spelled = replacing(&[
         (r"\s*,\s*", ", "),
@@ -153,7 +163,7 @@ fn arm64_as_go_objdump() {
         let registers: Vec<String> = (first..=last).map(|n| format!("v{n}{}", &c[2])).collect();
         format!("{{{}}}", registers.join(", "))
     };
-    let spelled = |listed: &Listed| {
+    let spelled = |listed: &ListedInstruction| {
         let from = if listed.text.starts_with("adrp") { listed.address & !0xfff } else { listed.address };
         let absolute = |c: &Captures<'_>| format!("{:x}", from.wrapping_add(hex(&c[1])));
         let text = target.replace(&listed.text, absolute).into_owned();
@@ -169,11 +179,11 @@ fn arm64_as_go_objdump() {
             let mut columns = line.split('\t').filter(|column| !column.is_empty());
             let (_, address, code, text) = (columns.next()?, columns.next()?, columns.next()?, columns.next()?);
             let text = text.split_once("// ").map_or("?", |(_, text)| text.trim()).to_owned();
-            // Words are shown as numbers.
+            // Instruction words are shown as numbers.
             let bytes = bytes(code).into_iter().rev().collect();
-            Some(Listed { address: hex(address.strip_prefix("0x")?), bytes, text })
+            Some(ListedInstruction { address: hex(address.strip_prefix("0x")?), bytes, text })
         };
-        let listed: Vec<Listed> = listing.lines().filter_map(line).collect();
+        let listed: Vec<ListedInstruction> = listing.lines().filter_map(line).collect();
         let counts = compare(Architecture::Arm64, &listed, spelled);
         (compared, unknown) = (compared + counts.0, unknown + counts.1);
     }

@@ -1,5 +1,5 @@
-//! What a store keeps of its builds' columns: a series is the same with it and without, whoever writes beside, whatever is
-//! damaged or another's there; and with it builds are not read again.
+//! Tests of the columns that a store caches for series. A series has the same result with and without the cache, with
+//! concurrent writers, and with damaged or foreign cache files. With the cache, builds are not read again.
 
 #![allow(clippy::unwrap_used)]
 
@@ -17,7 +17,7 @@ use crate::cli::{stdout, temp};
 
 const BUILDS: usize = 90;
 
-/// A build of a program whose functions come and go, and of which one costs more from the fiftieth build on.
+/// Builds a profile of a program whose functions come and go. One function costs more in builds with number >= 50.
 fn build(number: usize) -> Arc<Profile> {
     let mut b = ProfileBuilder::new();
     b.sample_type("samples", "count");
@@ -50,7 +50,7 @@ fn builds(path: &Path) -> Vec<(String, Source)> {
     Selection::named(path).unwrap().unwrap().builds().unwrap()
 }
 
-fn asking(sample_type: Option<&str>) -> Query {
+fn query_for(sample_type: Option<&str>) -> Query {
     sample_type.map_or_else(Query::default, |name| Query::default().with_sample_type(name))
 }
 
@@ -59,14 +59,14 @@ fn bytes(series: &Series) -> Vec<u8> {
     postcard::to_stdvec(series).unwrap()
 }
 
-/// What a series has without anything that is kept.
-fn plain(path: &Path, query: &Query) -> Vec<u8> {
+/// Computes a series without cached columns.
+fn series_without_cache(path: &Path, query: &Query) -> Vec<u8> {
     let mut builder = SeriesBuilder::new(query, &SeriesOptions::default()).unwrap();
     builder.add(&builds(path)).unwrap();
     bytes(&builder.finish().unwrap())
 }
 
-fn kept(path: &Path, query: &Query) -> Vec<u8> {
+fn series_with_cache(path: &Path, query: &Query) -> Vec<u8> {
     bytes(&Series::load(builds(path), query, &SeriesOptions::default()).unwrap())
 }
 
@@ -77,51 +77,52 @@ fn files(store: &Store) -> Vec<PathBuf> {
     files
 }
 
-/// Makes it impossible to read what functions cost in a build.
-fn forget(store: &Store, number: usize) {
+/// Removes the function values of a build, so that they cannot be read again.
+fn remove_function_values(store: &Store, number: usize) {
     fs::remove_dir_all(store.dir().join(format!("functions/service=api/build={number}"))).unwrap();
 }
 
 #[test]
-fn a_build_more_reads_that_build_alone() {
+fn adding_a_build_reads_only_that_build() {
     let (store, path) = fleet("kept-more");
-    for query in [asking(None), asking(Some("samples"))] {
+    for query in [query_for(None), query_for(Some("samples"))] {
         let before = files(&store).len();
-        let wanted = plain(&path, &query);
-        assert_eq!(kept(&path, &query), wanted);
-        // Of another sample type there are other files.
+        let expected = series_without_cache(&path, &query);
+        assert_eq!(series_with_cache(&path, &query), expected);
+        // Other sample types have their own cache files.
         assert!(files(&store).len() > before + 1, "{:?}", files(&store));
-        assert_eq!(kept(&path, &query), wanted);
+        assert_eq!(series_with_cache(&path, &query), expected);
     }
     let n = files(&store).len();
     add(&store, BUILDS, &build(BUILDS));
-    // A build of two profiles, which are added up, is kept as well.
+    // A build that sums two profiles is cached as well.
     add(&store, BUILDS, &build(BUILDS + 1));
-    let wanted = plain(&path, &asking(None));
-    // The first says which sample type it is, so it is always read.
-    (1..BUILDS).for_each(|number| forget(&store, number));
-    assert_eq!(kept(&path, &asking(None)), wanted);
-    // The last group grew; what there was of it is gone.
+    let expected = series_without_cache(&path, &query_for(None));
+    // The first build is always read, because it determines the sample type.
+    (1..BUILDS).for_each(|number| remove_function_values(&store, number));
+    assert_eq!(series_with_cache(&path, &query_for(None)), expected);
+    // The last group grew, and its old file was removed.
     assert_eq!(files(&store).len(), n);
     fs::remove_dir_all(store.dir().join(format!("samples/service=api/build={BUILDS}"))).unwrap();
-    let without = Series::load(builds(&path), &asking(None), &SeriesOptions::default()).unwrap();
+    let without = Series::load(builds(&path), &query_for(None), &SeriesOptions::default()).unwrap();
     assert_eq!(without.builds.all.len(), BUILDS);
 }
 
 #[test]
 fn a_build_that_was_removed_is_not_counted() {
     let (store, path) = fleet("kept-removed");
-    kept(&path, &asking(None));
+    series_with_cache(&path, &query_for(None));
     let n = files(&store).len();
     for number in [0, 33, 34, BUILDS - 1] {
         fs::remove_dir_all(store.dir().join(format!("samples/service=api/build={number}"))).unwrap();
-        let wanted = plain(&path, &asking(None));
-        assert_eq!(kept(&path, &asking(None)), wanted, "{number}");
-        assert_eq!(kept(&path, &asking(None)), wanted, "{number}");
+        let expected = series_without_cache(&path, &query_for(None));
+        assert_eq!(series_with_cache(&path, &query_for(None)), expected, "{number}");
+        assert_eq!(series_with_cache(&path, &query_for(None)), expected, "{number}");
     }
-    // One group was made anew for each of the first three, of the last its beginning is not kept any more.
+    // A new file was written for each of the first three groups. For the last group, the file of its beginning was
+    // removed.
     assert!((n + 3..=n + 4).contains(&files(&store).len()), "{n} {}", files(&store).len());
-    // The command says the same, and that of a compacted store is no other.
+    // The command gives the same result, also after the store has been compacted.
     let csv = || stdout(&["series", &path.display().to_string(), "--rows", "values", "--format", "csv"]);
     let of_kept = csv();
     fs::remove_dir_all(store.dir().join("_series")).unwrap();
@@ -131,13 +132,13 @@ fn a_build_that_was_removed_is_not_counted() {
 }
 
 #[test]
-fn what_is_wrong_is_ignored_and_made_again() {
+fn damaged_cache_files_are_ignored_and_rewritten() {
     let (store, path) = fleet("kept-wrong");
-    let wanted = kept(&path, &asking(None));
+    let expected = series_with_cache(&path, &query_for(None));
     let whole: Vec<(PathBuf, Vec<u8>)> = files(&store).into_iter().map(|f| (f.clone(), fs::read(f).unwrap())).collect();
     let (file, content) = whole.iter().max_by_key(|(_, content)| content.len()).unwrap();
     let mended = |what: &str| {
-        assert!(kept(&path, &asking(None)) == wanted, "{what}");
+        assert!(series_with_cache(&path, &query_for(None)) == expected, "{what}");
         assert!(fs::read(file).unwrap() == *content, "{what}");
     };
     let with_sum = |content: &[u8]| {
@@ -154,7 +155,7 @@ fn what_is_wrong_is_ignored_and_made_again() {
         fs::write(file, &content[..at]).unwrap();
         mended(&format!("cut at {at}"));
     }
-    // What a stranger writes, with a sum that is right: of other builds, or nonsense.
+    // Files with a valid checksum that a stranger wrote: the columns of other builds, or nonsense.
     let other = &whole.iter().find(|(other, _)| other != file).unwrap().1;
     fs::write(file, other).unwrap();
     mended("another's");
@@ -166,39 +167,40 @@ fn what_is_wrong_is_ignored_and_made_again() {
     mended("with more behind it");
     let mut state = 1_u64;
     for round in 0..200 {
-        // It may lie, of a unit that no other build has as well, but all goes well with it.
+        // The values may be wrong, even with a unit that no other build has, but nothing may fail.
         let mut changed = content[..content.len() - 4].to_vec();
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let at = (state >> 33) as usize % changed.len();
         changed[at] = (state >> 20) as u8;
         fs::write(file, with_sum(&changed)).unwrap();
-        let series = Series::load(builds(&path), &asking(None), &SeriesOptions::default()).unwrap();
+        let series = Series::load(builds(&path), &query_for(None), &SeriesOptions::default()).unwrap();
         assert_eq!(series.builds.all.len(), BUILDS, "{round}");
         series.shifts(pprofdiff::Sort::Flat);
     }
-    // A folder where the file is to be, and a file where the folder is to be.
+    // A folder in place of the file, and a file in place of the folder.
     fs::remove_file(file).unwrap();
     fs::create_dir(file).unwrap();
-    assert!(kept(&path, &asking(None)) == wanted);
+    assert!(series_with_cache(&path, &query_for(None)) == expected);
     fs::remove_dir_all(store.dir().join("_series")).unwrap();
     fs::write(store.dir().join("_series"), "a text").unwrap();
-    assert!(kept(&path, &asking(None)) == wanted);
+    assert!(series_with_cache(&path, &query_for(None)) == expected);
     store.compact().unwrap();
 }
 
 #[test]
-fn two_that_write_at_once_and_a_disk_that_is_full_change_no_answer() {
+fn concurrent_writers_and_a_full_disk_do_not_change_answers() {
     let (store, path) = fleet("kept-writers");
-    let wanted = plain(&path, &asking(None));
+    let expected = series_without_cache(&path, &query_for(None));
     let pool = rayon::ThreadPoolBuilder::new().num_threads(4).build().unwrap();
     for _ in 0..5 {
         pool.scope(|scope| {
-            (0..4).for_each(|_| scope.spawn(|_| assert!(kept(&path, &asking(None)) == wanted)));
+            (0..4).for_each(|_| scope.spawn(|_| assert!(series_with_cache(&path, &query_for(None)) == expected)));
         });
-        assert!(kept(&path, &asking(None)) == wanted);
+        assert!(series_with_cache(&path, &query_for(None)) == expected);
         fs::remove_dir_all(store.dir().join("_series")).unwrap();
     }
-    // A file may have no block at all; more is an error, once the signal is ignored. Answers go to pipes.
+    // The limit of zero blocks simulates a full disk: every write to a file fails. The signal is ignored, and answers
+    // go to pipes.
     let args = ["series", &path.display().to_string(), "--rows", "values", "--format", "csv"];
     let whole = stdout(&args);
     fs::remove_dir_all(store.dir().join("_series")).unwrap();

@@ -1,5 +1,5 @@
-//! The formats from before `profile.proto`: `go tool pprof -proto`, run live, says what is in each, for real files and for
-//! made ones of every form.
+//! Tests of the formats before `profile.proto`. `go tool pprof -proto`, run live, gives the expected content of real
+//! files and of generated files in every form.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -13,10 +13,10 @@ use pprofdiff::{Diff, LoadOptions, Profile, Query};
 use crate::generated_series::Random;
 use crate::{golibrary, oracle};
 
-/// A stack's frames (address, mapping, lines) and label, with the sums of its values.
+/// A frame list (address, mapping, lines) with a label, and the sums of its values.
 type Stacks = BTreeMap<String, Vec<i64>>;
 
-/// What the judge and we must agree about; `source` is the path that pprof names mappings by that have no name.
+/// Returns the content on which pprof and pprofdiff must agree. pprof names unnamed mappings by the path `source`.
 fn content(p: &Profile, source: &str) -> (String, Stacks) {
     let text = |id| p.text(id);
     let frame = |l: u32| {
@@ -30,7 +30,8 @@ fn content(p: &Profile, source: &str) -> (String, Stacks) {
             let f = locations.line_function[n] as usize;
             format!("{}@{}:{}", text(p.functions().name[f]), text(p.functions().file[f]), locations.line_number[n])
         };
-        // pprof passes over the names and labels in comments; only Java's have names in its sense, and no addresses.
+        // pprof ignores names and labels in comments. Only Java formats have names for pprof, and those have no
+        // addresses.
         let lines = lines.filter(|_| locations.address[i] == 0).map(line).collect::<Vec<_>>().join(",");
         format!("{:x} {mapping:?} {lines}", locations.address[i])
     };
@@ -55,8 +56,8 @@ fn content(p: &Profile, source: &str) -> (String, Stacks) {
     (head, stacks)
 }
 
-/// What pprof makes of a file.
-fn judged(path: &Path, folder: &Path) -> Profile {
+/// Converts a file with pprof.
+fn convert_with_pprof(path: &Path, folder: &Path) -> Profile {
     let out = folder.join("judged.pb.gz");
     let output = Command::new(golibrary::tool_pprof())
         .args(["-proto", "-symbolize=none", "-output"])
@@ -74,7 +75,7 @@ fn folder(name: &str) -> PathBuf {
     folder
 }
 
-/// Says where the two differ, in few lines.
+/// Fails with the first few differences.
 fn assert_same(name: &str, ours: &(String, Stacks), judge: &(String, Stacks)) {
     assert_eq!(ours.0, judge.0, "{name}");
     let other: Vec<_> = ours.1.iter().filter(|(k, v)| judge.1.get(*k) != Some(v)).take(3).collect();
@@ -83,7 +84,7 @@ fn assert_same(name: &str, ours: &(String, Stacks), judge: &(String, Stacks)) {
 }
 
 #[test]
-fn real_files_have_the_numbers_that_pprof_reads() {
+fn real_files_have_the_same_values_as_in_pprof() {
     let folder = folder("legacy-real");
     let mut n = 0;
     for entry in std::fs::read_dir(oracle::corpus().join("legacy")).unwrap() {
@@ -91,29 +92,29 @@ fn real_files_have_the_numbers_that_pprof_reads() {
         let name = path.display().to_string();
         let ours = content(&Profile::open(&path, &LoadOptions::default()).unwrap(), &name);
         assert!(ours.1.len() > 1, "{name} has {} stacks", ours.1.len());
-        assert_same(&name, &ours, &content(&judged(&path, &folder), &name));
+        assert_same(&name, &ours, &content(&convert_with_pprof(&path, &folder), &name));
         n += 1;
     }
     assert!(n >= 5, "{n}");
 }
 
-/// By texts of labels and names of frames from the root, without the runtime's at the leaf: the sum of the first type.
-fn named(p: &Profile) -> BTreeMap<(Vec<String>, Vec<String>), i64> {
+/// Sums the first type by label texts and frame names from the root, without the runtime's frames at the leaf.
+fn sums_by_name(p: &Profile) -> BTreeMap<(Vec<String>, Vec<String>), i64> {
     let name = |l: u32| {
         let lines = p.locations().lines(l);
-        let of = |n: u32| {
+        let text_of = |n: u32| {
             let f = p.locations().line_function[n as usize] as usize;
             let (name, file) = (p.text(p.functions().name[f]), p.text(p.functions().file[f]));
             format!("{name} {file}:{}", p.locations().line_number[n as usize])
         };
-        lines.rev().map(of).collect::<Vec<_>>()
+        lines.rev().map(text_of).collect::<Vec<_>>()
     };
     let mut sums = BTreeMap::new();
     for sample in p.samples() {
         let mut locations = Vec::new();
         sample.for_each_location(|l| locations.push(l));
         let mut frames: Vec<String> = locations.iter().rev().flat_map(|&l| name(l)).collect();
-        // Go's message leaves that out.
+        // Go's message omits this frame.
         frames.retain(|f| f != "runtime.goexit :0");
         while frames.len() > 1 && frames.last().is_some_and(|f| f.starts_with("runtime.")) {
             frames.pop();
@@ -130,13 +131,13 @@ fn named(p: &Profile) -> BTreeMap<(Vec<String>, Vec<String>), i64> {
     sums
 }
 
-/// The text and the message were written at one moment.
+/// The text and the message were written at the same moment.
 #[test]
-fn names_and_labels_in_comments_of_go_are_those_of_its_message() {
+fn names_and_labels_in_go_comments_equal_those_of_its_message() {
     let text = oracle::corpus().join("legacy/go-goroutine.debug1.txt");
     let text = Profile::open(&text, &LoadOptions::default()).unwrap();
     let message = Profile::open(oracle::corpus().join("go-goroutine.base.pb.gz"), &LoadOptions::default()).unwrap();
-    let (mut ours, mut theirs) = (named(&text), named(&message));
+    let (mut ours, mut theirs) = (sums_by_name(&text), sums_by_name(&message));
     // The goroutine that writes the profile is at another place each time.
     let writes = |frames: &[String]| frames.iter().any(|f| f.starts_with("runtime/pprof.writeGoroutine"));
     ours.retain(|(_, frames), _| !writes(frames));
@@ -145,21 +146,21 @@ fn names_and_labels_in_comments_of_go_are_those_of_its_message() {
     oracle::assert_same(&ours, &theirs, "goroutines");
 }
 
-fn of<T: Copy>(random: &mut Random, all: &[T]) -> T {
+fn pick<T: Copy>(random: &mut Random, all: &[T]) -> T {
     all[random.below(all.len() as u64) as usize]
 }
 
-/// Addresses of which some lie in the mappings, some before them, and some in none.
+/// Returns addresses inside the mappings, before them, and outside of all.
 fn stack(random: &mut Random) -> Vec<u64> {
     let parts = [0x40_1000, 0x40_1000, 0x7f00_0000, 0x7f00_8000, 0x1000, 0x7fff_0000_0000];
-    (0..1 + random.below(6)).map(|_| of(random, &parts) + 16 * random.below(20) + 1).collect()
+    (0..1 + random.below(6)).map(|_| pick(random, &parts) + 16 * random.below(20) + 1).collect()
 }
 
 fn addresses(random: &mut Random) -> String {
     stack(random).iter().map(|a| format!(" 0x{a:x}")).collect()
 }
 
-/// Lists of mappings in all forms, with what pprof corrects.
+/// Lists of mappings in all forms, including those that pprof corrects.
 const MAPS: [&str; 7] = [
     "",
     "00401000-00480000 r-xp 00001000 08:01 12 /usr/bin/program\n7f000000-7f010000 r-xp 00000000 08:01 13 /lib/libc.so.6\n\
@@ -172,11 +173,11 @@ const MAPS: [&str; 7] = [
     "7f004000-7f020000 r-xp 00004000 08:01 13 /lib/a.so\n7f000000-7f005000 r-xp 00000000 08:01 14 /lib/b.so\n1000-1100 /lib/c.so\n",
 ];
 
-/// Of the lines that begin a list, what ends the samples of all formats.
+/// The header line of a mapping list that ends the samples in all formats.
 const MEMORY_MAP: &str = "--- Memory map: ---";
 
 fn maps(random: &mut Random, begin: &str) -> String {
-    match of(random, &MAPS) {
+    match pick(random, &MAPS) {
         "" => String::new(),
         text => format!("\n{begin}\n{text}"),
     }
@@ -231,7 +232,7 @@ fn count(random: &mut Random, kind: &str) -> String {
     text + &maps(random, MEMORY_MAP)
 }
 
-/// `handlers` second frames that all stacks have, and leaves that are written twice.
+/// Writes stacks with `handlers` common second frames, some with their leaf twice.
 fn cpu(random: &mut Random, size: usize, little: bool, java: bool, handlers: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut word = |v: u64| match little {
@@ -242,7 +243,7 @@ fn cpu(random: &mut Random, size: usize, little: bool, java: bool, handlers: usi
     for i in 0..70 {
         let mut stack: Vec<u64> = stack(random).iter().map(|a| a & 0x7fff_ffff).collect();
         if random.below(2) == 0 {
-            // The leaf again, as the first return address.
+            // Repeats the leaf as the first return address.
             stack.insert(1, stack[0]);
         }
         if i % 50 != 7 {
@@ -261,7 +262,7 @@ fn cpu(random: &mut Random, size: usize, little: bool, java: bool, handlers: usi
     bytes
 }
 
-/// Of addresses 1 to 7; 6 is not there.
+/// Locations of addresses 1 to 7, without 6.
 const JAVA_LOCATIONS: &str = "
  0x00000001 com.example.Parser.read (Parser.java:121)
  0x00000002 com.example.Main.run (Main.java:17)
@@ -282,7 +283,7 @@ fn java(random: &mut Random, head: &str) -> String {
 }
 
 #[test]
-fn made_files_of_every_form_have_the_numbers_that_pprof_reads() {
+fn generated_files_of_every_form_have_the_same_values_as_in_pprof() {
     let mut random = Random(17);
     let mut files: Vec<(String, Vec<u8>)> = Vec::new();
     for kind in [
@@ -336,13 +337,13 @@ fn made_files_of_every_form_have_the_numbers_that_pprof_reads() {
         let ours = Profile::open(&path, &LoadOptions::default()).unwrap_or_else(|e| panic!("{name}: {e}"));
         let ours = content(&ours, &source);
         assert!(ours.1.len() > 3, "{name} has {} stacks", ours.1.len());
-        assert_same(name, &ours, &content(&judged(&path, &folder), &source));
+        assert_same(name, &ours, &content(&convert_with_pprof(&path, &folder), &source));
     }
     assert!(files.len() > 45, "{}", files.len());
 }
 
 #[test]
-fn what_is_wrong_is_said_with_its_line() {
+fn errors_name_the_line() {
     let options = LoadOptions::default();
     let error = |bytes: &[u8]| match Profile::from_bytes("in", bytes, &options) {
         Ok(_) => panic!("it is read: {}", String::from_utf8_lossy(bytes)),
@@ -384,7 +385,8 @@ fn what_is_wrong_is_said_with_its_line() {
     assert!(error(&much).contains("int64"), "{}", error(&much));
 }
 
-/// pprof refuses the pair, so it judges each dump alone (`made_files_of_every_form_have_the_numbers_that_pprof_reads`).
+/// pprof refuses the pair, so it converts each dump alone
+/// (`generated_files_of_every_form_have_the_same_values_as_in_pprof`).
 #[test]
 fn a_dump_before_the_first_free_has_the_types_of_the_others() {
     let mut random = Random(7);
@@ -412,13 +414,13 @@ fn a_dump_before_the_first_free_has_the_types_of_the_others() {
         assert_eq!(total(&forwards, kind), [of_before, after.total(i).unwrap()], "{kind}");
         assert_eq!(total(&backwards, kind), [after.total(i).unwrap(), of_before], "{kind}");
     }
-    // The default is that of the dump with four.
+    // The default type is that of the dump with four types.
     assert_eq!(forwards.measure(&Query::default()).unwrap().summary().sample_type, "inuse_space");
-    // A side may have both, and they merge.
+    // One side may mix both kinds, and they can be merged.
     let mixed = Diff::new(&[before.clone(), after.clone()], std::slice::from_ref(&after)).unwrap();
     assert_eq!(kinds(&mixed.sample_types()), four);
     let merged = pprofdiff::merge(&[&*before, &*after]).unwrap();
     assert_eq!(merged.total(3), Some(space + after.total(3).unwrap()));
-    // Alone, nothing changes.
+    // Alone, the dump keeps its types.
     assert_eq!(kinds(&Diff::between(before.clone(), before).unwrap().sample_types()), ["objects", "space"]);
 }

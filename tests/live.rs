@@ -1,5 +1,5 @@
-//! Profiles over http and https, from a real Go server that is started here: deltas of the live process, URLs in the place
-//! of files for every verb, and what happens when it does not answer, or not with a profile. `go` must be installed.
+//! Tests with profiles over HTTP and HTTPS, from a real Go server that the tests start: deltas of the live process,
+//! URLs instead of files for every verb, and servers that do not answer, or not with a profile. `go` must be installed.
 
 #![allow(clippy::unwrap_used)]
 
@@ -12,14 +12,14 @@ use std::time::{Duration, Instant};
 use pprofdiff::{LoadOptions, Profile};
 
 struct Server {
-    /// Its standard input is open as long as it is to run.
+    /// The server runs as long as its standard input is open.
     _process: Child,
     http: String,
     https: String,
     certificate: PathBuf,
 }
 
-/// One server for all tests of this file.
+/// Starts one server for all tests of this file.
 fn server() -> &'static Server {
     static SERVER: OnceLock<Server> = OnceLock::new();
     SERVER.get_or_init(|| {
@@ -52,7 +52,7 @@ fn heap() -> String {
     format!("{}/debug/pprof/heap", server().http)
 }
 
-/// An empty folder to write to.
+/// Creates an empty folder for output.
 fn folder(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("live-{name}-{}", std::process::id()));
     let _ = std::fs::remove_dir_all(&folder);
@@ -60,7 +60,7 @@ fn folder(name: &str) -> PathBuf {
     folder
 }
 
-/// The verb `delta`, with such arguments.
+/// Returns a `delta` command with these arguments.
 fn command(folder: &Path, args: &[&str]) -> Command {
     verb(folder, &[&["delta"], args].concat())
 }
@@ -72,7 +72,7 @@ fn verb(folder: &Path, args: &[&str]) -> Command {
 fn program(program: &str, folder: &Path, args: &[&str]) -> Command {
     let mut command = Command::new(program);
     command.current_dir(folder).args(args).stdin(Stdio::null());
-    // A proxy of the machine's is not for our own server.
+    // The requests to our own server must not go through a proxy of the machine.
     for name in ["http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "SSL_CERT_FILE"] {
         command.env_remove(name);
     }
@@ -91,7 +91,7 @@ fn succeed(output: &Output) {
     assert!(output.status.success() && stderr.is_empty() && output.stdout.is_empty(), "{stderr}");
 }
 
-/// The one line of a run that must fail.
+/// Checks that a command failed with one line, and returns that line.
 fn failure(output: &Output) -> String {
     let stderr = String::from_utf8(output.stderr.clone()).unwrap();
     assert_eq!(output.status.code(), Some(2), "{stderr}");
@@ -105,14 +105,14 @@ fn load(path: &Path) -> Profile {
 }
 
 #[test]
-fn a_live_process_is_sampled_over_http() {
+fn a_delta_of_a_live_process_works_over_http() {
     let folder = folder("seconds");
     succeed(&command(&folder, &[&heap(), "--seconds", "1", "-o", "out.pb.gz"]).output().unwrap());
     assert_eq!(files(&folder), ["out.pb.gz"], "the snapshot that was kept is gone again");
     let delta = load(&folder.join("out.pb.gz"));
     let seconds = delta.duration_nanos() as f64 / 1e9;
     assert!((0.9..5.0).contains(&seconds), "{seconds} s");
-    // It allocates a lot in a second, and holds little.
+    // The process allocates a lot per second, but holds little.
     assert!(delta.total(1).unwrap() > 1 << 20 && delta.total(3).unwrap() < 16 << 20);
     assert!(delta.comments().pop().unwrap().starts_with("pprofdiff delta: cumulative alloc_objects alloc_space;"));
     let mut pprof = Command::new("go");
@@ -123,20 +123,20 @@ fn a_live_process_is_sampled_over_http() {
 }
 
 #[test]
-fn a_live_process_is_sampled_again_and_again_over_https() {
+fn repeated_deltas_of_a_live_process_work_over_https() {
     let folder = folder("every");
     let url = format!("{}/debug/pprof/heap", server().https);
     let args = [&url, "--every", "200ms", "--count", "3", "-o", "heap-{index}.pb.zst"];
     succeed(&command(&folder, &args).env("SSL_CERT_FILE", &server().certificate).output().unwrap());
     assert_eq!(files(&folder), ["heap-1.pb.zst", "heap-2.pb.zst", "heap-3.pb.zst"]);
     assert!((1..4).all(|i| load(&folder.join(format!("heap-{i}.pb.zst"))).n_samples() > 0));
-    // A certificate that nobody signed.
+    // The server's certificate is self-signed.
     let line = failure(&command(&folder, &args).output().unwrap());
     assert!(line.contains("https://127.0.0.1") && line.to_lowercase().contains("certificate"), "{line}");
 }
 
 #[test]
-fn what_was_taken_is_kept_when_the_next_one_fails() {
+fn finished_snapshots_are_kept_if_the_next_one_fails() {
     let folder = folder("kept");
     let url = format!("{}/twice", server().http);
     let output = command(&folder, &[&url, "--every", "100ms", "-o", "{index}.pb.gz"]).output().unwrap();
@@ -144,7 +144,7 @@ fn what_was_taken_is_kept_when_the_next_one_fails() {
     assert!(line.contains("503 Service Unavailable: out of snapshots"), "{line}");
     assert!(line.contains("the last snapshot is kept in snapshot.pb.gz"), "{line}");
     assert_eq!(files(&folder), ["1.pb.gz", "snapshot.pb.gz"]);
-    // And one can go on with it.
+    // The saved snapshot can be the start of another delta.
     let output = command(&folder, &["snapshot.pb.gz", &heap(), "-o", "2.pb.gz"]).output().unwrap();
     succeed(&output);
     assert!(load(&folder.join("2.pb.gz")).n_samples() > 0);
@@ -152,9 +152,10 @@ fn what_was_taken_is_kept_when_the_next_one_fails() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn what_was_taken_is_kept_when_ctrl_c_comes() {
+fn finished_snapshots_are_kept_on_ctrl_c() {
     let folder = folder("interrupted");
-    // What started the tests may ignore Ctrl-C (nohup, a script's `&`), and so would all that they start.
+    // The tests may run with Ctrl-C ignored (by nohup, or in the background of a script), and child processes inherit
+    // that. `env` restores the default.
     let heeds_it = ["--default-signal=INT", env!("CARGO_BIN_EXE_pprofdiff")];
     let args = ["delta", &heap(), "--seconds", "3600", "-o", "out.pb.gz"];
     let mut child = program("env", &folder, &[&heeds_it[..], &args[..]].concat()).spawn().unwrap();
@@ -171,8 +172,8 @@ fn what_was_taken_is_kept_when_ctrl_c_comes() {
     assert!(load(&kept).n_samples() > 0);
 }
 
-/// The URL that asks for a password.
-fn closed(login: &str) -> String {
+/// Returns a URL that requires a password.
+fn url_with_password(login: &str) -> String {
     format!("{}/closed", server().http.replace("//", &format!("//{login}@")))
 }
 
@@ -189,33 +190,36 @@ fn goroutines_are_read_in_each_form() {
 }
 
 #[test]
-fn passwords_are_sent() {
+fn passwords_in_urls_are_sent_to_the_server() {
     let folder = folder("password");
-    succeed(&command(&folder, &[&closed("user:secret"), "--seconds", "1", "-o", "out.pb.gz"]).output().unwrap());
+    succeed(
+        &command(&folder, &[&url_with_password("user:secret"), "--seconds", "1", "-o", "out.pb.gz"]).output().unwrap(),
+    );
     assert!(load(&folder.join("out.pb.gz")).n_samples() > 0);
 }
 
 #[test]
-fn whatever_goes_wrong_is_one_clear_line() {
+fn every_failure_prints_one_line() {
     let folder = folder("wrong");
-    let ask = |url: &str, more: &[&str]| {
+    let failure_of = |url: &str, more: &[&str]| {
         let args = [&[url, "--seconds", "1", "-o", "out.pb.gz"], more].concat();
         failure(&command(&folder, &args).output().unwrap())
     };
     let at = |path: &str| format!("{}/{path}", server().http);
     let begin = Instant::now();
-    let line = ask(&at("slow"), &["--timeout", "300ms"]);
+    let line = failure_of(&at("slow"), &["--timeout", "300ms"]);
     assert!(line.contains("/slow: no answer within 0.300 s"), "{line}");
     assert!(begin.elapsed() < Duration::from_secs(20));
-    assert!(ask(&at("debug/pprof/none"), &[]).contains("404 Not Found: Unknown profile"));
-    assert!(ask(&at("page"), &[]).contains("this is an HTML page; it says \"<html>Not what"));
-    assert!(ask(&at("cut"), &[]).contains("/cut: "));
-    assert!(ask(&at("debug/pprof/heap"), &["--inflated-limit", "50"]).contains("limit of 50 bytes"));
-    assert!(ask("http://127.0.0.1:1/heap", &[]).contains("refused"));
-    // What can't be subtracted: by its URL nothing is asked for; else the first snapshot tells. Nobody waits.
+    assert!(failure_of(&at("debug/pprof/none"), &[]).contains("404 Not Found: Unknown profile"));
+    assert!(failure_of(&at("page"), &[]).contains("this is an HTML page; it says \"<html>Not what"));
+    assert!(failure_of(&at("cut"), &[]).contains("/cut: "));
+    assert!(failure_of(&at("debug/pprof/heap"), &["--inflated-limit", "50"]).contains("limit of 50 bytes"));
+    assert!(failure_of("http://127.0.0.1:1/heap", &[]).contains("refused"));
+    // Profiles without cumulative counters: some URLs are refused without a request, others after the first snapshot.
+    // No case waits for a second snapshot.
     let nobody = "http://user:secret@127.0.0.1:1/debug/pprof";
     for path in ["profile", "profile?seconds=60", "goroutine", "goroutineleak", "heap?seconds=30"] {
-        let line = ask(&format!("{nobody}/{path}"), &[]);
+        let line = failure_of(&format!("{nobody}/{path}"), &[]);
         assert!(line.contains("nothing to subtract") && line.contains("--cumulative TYPE,..."), "{line}");
         assert!(line.contains("http://***@127.0.0.1:1/debug") && !line.contains("secret"), "{line}");
     }
@@ -227,10 +231,10 @@ fn whatever_goes_wrong_is_one_clear_line() {
     assert!(line.contains("/other-name: none of its sample types (goroutine) is known to count"), "{line}");
     assert!(line.contains("(--cumulative TYPE,...)"), "{line}");
     assert!(failure(&hour(&["--cumulative", "threads"]).output().unwrap()).contains("there is no sample type"));
-    let line = ask(&closed("user:wrong-secret"), &[]);
+    let line = failure_of(&url_with_password("user:wrong-secret"), &[]);
     assert!(line.contains("//***@127.0.0.1") && line.contains("401 Unauthorized"), "{line}");
-    assert!(ask("http://[", &[]).contains("http://["));
-    assert!(ask("http://no-such-host.invalid/heap", &[]).contains("http://no-such-host.invalid/heap: "));
+    assert!(failure_of("http://[", &[]).contains("http://["));
+    assert!(failure_of("http://no-such-host.invalid/heap", &[]).contains("http://no-such-host.invalid/heap: "));
     let one = |args: &[&str]| failure(&command(&folder, args).output().unwrap());
     assert!(one(&[&heap(), "-o", "out.pb.gz"]).contains("--seconds 30"));
     assert!(one(&[&heap(), "--every", "1s", "-o", "out.pb.gz"]).contains("{index}"));
@@ -239,23 +243,23 @@ fn whatever_goes_wrong_is_one_clear_line() {
     assert!(files(&folder).is_empty(), "{:?}", files(&folder));
 }
 
-/// A file of the corpus behind a URL.
-fn served(file: &str) -> String {
+/// Returns the URL of a file of the corpus.
+fn corpus_url(file: &str) -> String {
     format!("{}/corpus/{file}", server().http)
 }
 
-/// What a run writes to standard output, names of the two files left out; its other output must be empty.
-fn written(output: &Output, names: [&str; 2]) -> String {
+/// Returns the standard output of a command without the names of the two files. Its stderr must be empty.
+fn stdout_without_names(output: &Output, names: [&str; 2]) -> String {
     let (text, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!([0, 1].contains(&output.status.code().unwrap()) && stderr.is_empty(), "{stderr}");
     text.replace(names[0], "BASE").replace(names[1], "NEW")
 }
 
 #[test]
-fn every_verb_takes_urls_for_files() {
+fn every_verb_accepts_urls_instead_of_files() {
     let folder = folder("verbs");
     let names = ["story-cpu.base.pb.gz", "story-cpu.new.pb.gz"];
-    let urls = names.map(served);
+    let urls = names.map(corpus_url);
     let paths = names.map(|name| corpus().join(name).display().to_string());
     let verbs: [&[&str]; 12] = [
         &["diff"],
@@ -274,9 +278,9 @@ fn every_verb_takes_urls_for_files() {
     for args in verbs {
         let [of_files, of_urls] = [&paths, &urls].map(|[base, new]| {
             let output = verb(&folder, &[args, &[base, new]].concat()).output().unwrap();
-            written(&output, [base, new])
+            stdout_without_names(&output, [base, new])
         });
-        // Files and URLs are called by what they are, and all else is the same.
+        // Files and URLs appear under their own names. All other output is equal.
         assert!(!of_urls.is_empty(), "{args:?}");
         if args[0] == "batch" {
             let rows = |text: &str| text.split_once("\"rows\"").map(|(_, rows)| rows.to_owned());
@@ -285,25 +289,25 @@ fn every_verb_takes_urls_for_files() {
             assert_eq!(of_files, of_urls, "{args:?}");
         }
     }
-    // Without a verb; one beside a file; several on a side.
-    let of = |args: &[&str]| {
+    // No verb, a URL combined with a file, and several URLs per side.
+    let stdout_of = |args: &[&str]| {
         let output = verb(&folder, args).output().unwrap();
-        written(&output, ["", ""].map(|_| "no such name"))
+        stdout_without_names(&output, ["", ""].map(|_| "no such name"))
     };
     let rows = |text: &str| text.lines().filter(|l| l.contains("logmill/")).collect::<Vec<_>>().join("\n");
-    let usual = rows(&of(&[&urls[0], &urls[1]]));
+    let usual = rows(&stdout_of(&[&urls[0], &urls[1]]));
     assert!(usual.lines().count() > 3, "{usual}");
-    assert_eq!(rows(&of(&[&paths[0], &urls[1]])), usual);
+    assert_eq!(rows(&stdout_of(&[&paths[0], &urls[1]])), usual);
     assert_eq!(
-        rows(&of(&["--base", &urls[0], &paths[0], "--new", &paths[1], &urls[1]])),
-        rows(&of(&["--base", &paths[0], &paths[0], "--new", &paths[1], &paths[1]]))
+        rows(&stdout_of(&["--base", &urls[0], &paths[0], "--new", &paths[1], &urls[1]])),
+        rows(&stdout_of(&["--base", &paths[0], &paths[0], "--new", &paths[1], &paths[1]]))
     );
-    let against = of(&["series", &urls[1], "--base", &urls[0], "--format", "csv"]);
+    let against = stdout_of(&["series", &urls[1], "--base", &urls[0], "--format", "csv"]);
     assert!(against.lines().count() > 3, "{against}");
-    // A scheme has no case.
-    assert_eq!(rows(&of(&[&urls[0].replace("http:", "HTTP:"), &urls[1]])), usual);
-    // What a server says is no file's name.
-    let line = failure(&verb(&folder, &["top", &served("none.pb.gz")]).output().unwrap());
+    // URL schemes are case-insensitive.
+    assert_eq!(rows(&stdout_of(&[&urls[0].replace("http:", "HTTP:"), &urls[1]])), usual);
+    // The answer of the server must not be confused with a file error.
+    let line = failure(&verb(&folder, &["top", &corpus_url("none.pb.gz")]).output().unwrap());
     assert!(line.contains("/corpus/none.pb.gz: the server answers 404 Not Found"), "{line}");
 }
 
@@ -323,18 +327,18 @@ fn urls_in_manifests_are_fetched_only_if_that_is_allowed() {
     std::fs::write(folder.join("pairs.csv"), manifest).unwrap();
     let before = counted();
     let output = verb(&folder, &["batch", "pairs.csv", "--format", "jsonl"]).output().unwrap();
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(2), "{said}");
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{stderr}");
     assert_eq!(
-        said.matches("URLs in a manifest, or from an agent, are fetched only with --allow-urls").count(),
+        stderr.matches("URLs in a manifest, or from an agent, are fetched only with --allow-urls").count(),
         2,
-        "{said}"
+        "{stderr}"
     );
-    assert!(said.contains("2 of 3 pairs failed") && !said.contains("secret"), "{said}");
+    assert!(stderr.contains("2 of 3 pairs failed") && !stderr.contains("secret"), "{stderr}");
     assert_eq!(counted(), before, "nobody asked");
     let output = verb(&folder, &["batch", "pairs.csv", "--format", "jsonl", "--allow-urls"]).output().unwrap();
-    let (text, said) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
-    assert!(output.status.success() && said.is_empty() && !text.contains("secret"), "{said}");
+    let (text, stderr) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+    assert!(output.status.success() && stderr.is_empty() && !text.contains("secret"), "{stderr}");
     assert_eq!((text.lines().count(), counted() - before), (3, 3), "{text}");
 }
 
@@ -354,33 +358,34 @@ fn https_is_not_redirected_to_http() {
         let output = top(&url);
         assert!(output.status.success(), "{url}: {}", String::from_utf8_lossy(&output.stderr));
     }
-    // Nor by a second redirect.
+    // A second redirect is refused, too.
     let line = failure(&top(&format!("{https}/to-https/{}", heap(https).replace("debug/pprof/heap", "to-http/x/y"))));
     assert!(line.contains("which is not followed"), "{line}");
 }
 
 #[test]
-fn urls_of_every_verb_are_within_limits() {
+fn every_verb_applies_size_and_time_limits_to_urls() {
     let folder = folder("limits");
     let at = |path: &str| format!("{}/{path}", server().http);
     let file = corpus().join("go-heap.base.pb.gz").display().to_string();
     for args in [&["top"][..], &["diff", &file], &["merge", &file, "-o", "out.pb.gz"], &["series", &file]] {
-        let ask = |path: &str, more: &[&str]| failure_of_one(&folder, &[args, &[&at(path)], more].concat());
-        assert!(ask("slow", &["--timeout", "300ms"]).contains("/slow: no answer within 0.300 s"));
-        let line = ask("endless", &["--inflated-limit", "1000000"]);
+        let failure_of =
+            |path: &str, more: &[&str]| failure_of_single_url(&folder, &[args, &[&at(path)], more].concat());
+        assert!(failure_of("slow", &["--timeout", "300ms"]).contains("/slow: no answer within 0.300 s"));
+        let line = failure_of("endless", &["--inflated-limit", "1000000"]);
         assert!(line.contains("/endless: the answer is longer than the limit of 1000000 bytes"), "{line}");
-        assert!(ask("endless-error", &[]).contains("418 I'm a teapot: too much to say"));
-        let line = ask("debug/pprof/heap?gc=1", &["--inflated-limit", "9000"]);
+        assert!(failure_of("endless-error", &[]).contains("418 I'm a teapot: too much to say"));
+        let line = failure_of("debug/pprof/heap?gc=1", &["--inflated-limit", "9000"]);
         assert!(line.contains("limit"), "{line}");
     }
-    // The limit of the environment is for answers as well.
+    // The limit from the environment applies to answers of servers.
     let output = verb(&folder, &["top", &at("endless")]).env("PPROFDIFF_MAX_INFLATED", "70000").output().unwrap();
     assert!(failure(&output).contains("limit of 70000 bytes"));
     assert!(files(&folder).is_empty(), "{:?}", files(&folder));
 }
 
-/// The line that says why the one URL of a run gives nothing; verbs of many inputs have another that counts.
-fn failure_of_one(folder: &Path, args: &[&str]) -> String {
+/// Returns the error line for the only URL of a command. Verbs with many inputs print a second line with counts.
+fn failure_of_single_url(folder: &Path, args: &[&str]) -> String {
     let output = verb(folder, args).output().unwrap();
     let stderr = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2), "{args:?}: {stderr}");

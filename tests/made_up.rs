@@ -1,4 +1,4 @@
-//! Profiles of programs that do not exist: stacks as they are given, and programs whose costs are known, sampled.
+//! Generators of synthetic profiles: from given stacks, and by sampling programs with known costs.
 
 use std::sync::Arc;
 
@@ -12,13 +12,13 @@ pub fn profile(message: &Message) -> Arc<Profile> {
     Arc::new(Profile::from_bytes("made up", &message.encode_to_vec(), &LoadOptions::default()).unwrap())
 }
 
-/// A small program, run many times: a tree of calls with costs, sampled with a generator that a seed fixes.
+/// A small program: a tree of calls with costs. It is sampled with a seeded generator.
 pub struct Program {
     pub stacks: Vec<(Vec<String>, f64)>,
 }
 
 impl Program {
-    /// `handlers` functions, each of which calls four; their costs differ.
+    /// Builds a program with `handlers` functions that each call four others. Their costs differ.
     pub fn new(handlers: usize) -> Program {
         let mut stacks = Vec::new();
         for h in 0..handlers {
@@ -35,17 +35,17 @@ impl Program {
         Program { stacks }
     }
 
-    /// With the cost of the stacks that have these frames in a row multiplied.
+    /// Multiplies the cost of the stacks that contain these consecutive frames.
     pub fn times(mut self, frames: &[&str], factor: f64) -> Program {
         let has = |stack: &[String]| stack.windows(frames.len()).any(|w| w.iter().zip(frames).all(|(a, b)| a == b));
         self.stacks.iter_mut().filter(|(stack, _)| has(stack)).for_each(|(_, cost)| *cost *= factor);
         self
     }
 
-    /// With a function's own cost multiplied.
+    /// Multiplies the own cost of a function.
     pub fn times_own(mut self, function: &str, factor: f64) -> Program {
-        let own = self.stacks.iter_mut().filter(|(stack, _)| stack.last().is_some_and(|f| f == function));
-        own.for_each(|(_, cost)| *cost *= factor);
+        let own_stacks = self.stacks.iter_mut().filter(|(stack, _)| stack.last().is_some_and(|f| f == function));
+        own_stacks.for_each(|(_, cost)| *cost *= factor);
         self
     }
 
@@ -54,12 +54,14 @@ impl Program {
         self
     }
 
-    /// About so many samples of 10 ms, drawn by Poisson's distribution (Knuth's method, in steps that exp can take).
+    /// Draws about `samples` samples of 10 ms from a Poisson distribution (Knuth's method, in steps within the range of
+    /// exp).
     pub fn sampled(&self, samples: f64, work: f64, seed: u64) -> Arc<Profile> {
         profile(&self.message(samples, work, seed))
     }
 
-    /// `samples` is what the program takes at its costs, `work` how often it runs.
+    /// Returns the message of a run. `samples` is the expected number at the program's costs, `work` the number of
+    /// repetitions.
     pub fn message(&self, samples: f64, work: f64, seed: u64) -> Message {
         let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
         let mut uniform = move || {
@@ -90,7 +92,7 @@ impl Program {
     }
 }
 
-/// A message of stacks, root first.
+/// Builds a message from stacks, root first.
 pub fn stacks(types: &[(&str, &str)], stacks: &[(Vec<&str>, Vec<i64>)]) -> Message {
     let mut p = Message { string_table: vec![Vec::new()], ..Message::default() };
     let mut known: std::collections::HashMap<String, u64> = Default::default();
@@ -124,7 +126,8 @@ pub fn stacks(types: &[(&str, &str)], stacks: &[(Vec<&str>, Vec<i64>)]) -> Messa
     p
 }
 
-/// The program run for four tenants, of which one may be slower, with so many other keys that tell little apart.
+/// Builds a profile of the program run for four tenants, of which one may be slower. `keys` more label keys have little
+/// relation to the change.
 pub fn of_tenants(slow: f64, seed: u64, keys: usize) -> Arc<Profile> {
     let program = Program::new(8);
     let mut all: Option<Message> = None;
@@ -162,10 +165,10 @@ pub fn of_tenants(slow: f64, seed: u64, keys: usize) -> Arc<Profile> {
     profile(&all)
 }
 
-/// Stacks by `;`, root first, with so many samples of 10 ms.
+/// Stacks (names root first, separated by `;`) with their number of samples of 10 ms.
 pub type Stacks = Vec<(String, i64)>;
 
-/// A profile of a processor's time.
+/// Builds a CPU profile.
 pub fn cpu(of: &Stacks) -> Arc<Profile> {
     let split = |(stack, n): &(String, i64)| (stack.split(';').map(str::to_owned).collect::<Vec<_>>(), *n);
     let all: Vec<(Vec<String>, i64)> = of.iter().map(split).collect();
@@ -174,7 +177,7 @@ pub fn cpu(of: &Stacks) -> Arc<Profile> {
     profile(&stacks(&[("samples", "count"), ("cpu", "nanoseconds")], &all))
 }
 
-/// Thirty functions of a program in Go that do not change, and these stacks.
+/// Returns these stacks, plus thirty functions of a Go program that do not change.
 pub fn with(stacks: &[(&str, i64)]) -> Stacks {
     let others = (0..30).map(|i| (format!("main.main;main.f{i}"), 2000 + 10 * i));
     others.chain(stacks.iter().map(|(stack, n)| ((*stack).to_owned(), *n))).collect()

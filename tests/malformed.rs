@@ -1,5 +1,5 @@
-//! Malformed input: one mutation per row, with the message and the byte offset that must come of it;
-//! and a real profile cut off at every byte.
+//! Tests of malformed input. In the tables, each row has one mutation with the expected message and byte offset.
+//! Another test truncates a real profile at every byte.
 
 #![allow(clippy::unwrap_used)]
 
@@ -12,7 +12,7 @@ use pprofdiff::{Diff, ErrorKind, LoadOptions, Query, Sort};
 use pprofdiff_report::Table;
 use prost::Message;
 
-/// A small valid profile: one type, one mapping, one function, one location, one sample with a label.
+/// Returns a small valid profile: one type, one mapping, one function, one location, one sample with a label.
 fn valid() -> Profile {
     let strings = ["", "cpu", "nanoseconds", "f", "f.go", "key", "value"];
     Profile {
@@ -40,7 +40,7 @@ fn load(bytes: &[u8]) -> pprofdiff::Result<pprofdiff::Profile> {
     pprofdiff::Profile::from_bytes("in.pb", bytes, &LoadOptions::default())
 }
 
-/// Where a record of the valid profile begins: prost writes the tables in the order of their fields.
+/// Returns the offset of a record of the valid profile. prost writes the tables in the order of their field numbers.
 fn offset_of(bytes: &[u8], field: u64, nth: usize) -> u64 {
     let (mut at, mut seen) = (0, 0);
     while at < bytes.len() {
@@ -60,11 +60,12 @@ fn offset_of(bytes: &[u8], field: u64, nth: usize) -> u64 {
     panic!("no record {nth} of field {field}");
 }
 
-/// Name, mutation, the record that the error must name, its message, the field whose record it must point at.
+/// Name, mutation, record that the error must name, message, and field number of the table whose record contains the
+/// offset (0 skips this check).
 type Row = (&'static str, fn(&mut Profile), &'static str, &'static str, u64);
 
 #[test]
-fn each_mutation_is_reported_with_its_record_and_place() {
+fn each_mutation_is_reported_with_its_record_and_offset() {
     let rows: &[Row] = &[
         ("no sample type", |p| p.sample_type.clear(), "", "no sample types that describe them", 2),
         (
@@ -167,7 +168,7 @@ fn each_mutation_is_reported_with_its_record_and_place() {
         assert!(error.to_string().starts_with("in.pb: "), "{name}: {error}");
         assert_eq!(error.record().unwrap_or_default(), *record, "{name}: {error}");
         if *field != 0 {
-            // The offset may point into the record, at the field that is wrong.
+            // The offset may be inside the record, at the wrong field.
             let nth = record.rsplit(' ').next().and_then(|n| n.parse().ok()).unwrap_or(0);
             let (start, offset) = (offset_of(&bytes, *field, nth), error.offset().unwrap());
             let end = start + 2 + u64::from(bytes[start as usize + 1]);
@@ -177,7 +178,7 @@ fn each_mutation_is_reported_with_its_record_and_place() {
     load(&valid().encode_to_vec()).unwrap();
 }
 
-/// The valid profile, then bytes: name, bytes, message, offset from the end of the valid profile.
+/// The valid profile with bytes appended: name, bytes, message, and offset from the end of the valid profile.
 #[test]
 fn each_malformed_wire_form_is_reported_at_its_byte() {
     let rows: &[(&str, &[u8], &str, u64)] = &[
@@ -241,7 +242,7 @@ fn oddities_that_pprof_accepts_are_accepted() {
         let diff = Diff::of_profile(&loaded.into()).unwrap();
         Table::top(&diff.measure(&Query::default()).unwrap().top(Sort::Flat), usize::MAX);
     }
-    // The last scalar wins; a ten-byte number may carry bits past the 64th.
+    // The last value of a scalar wins. A ten-byte number may have bits past the 64th.
     let last = [&valid().encode_to_vec()[..], &[0x50, 3, 0x50, 4]].concat();
     assert_eq!(load(&last).unwrap().duration_nanos(), 4);
     let long = [&valid().encode_to_vec()[..], &[0x60, 255, 255, 255, 255, 255, 255, 255, 255, 255, 0x7f]].concat();
@@ -255,7 +256,7 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn damaged_packings_are_reported() {
+fn damaged_compression_is_reported() {
     let raw = valid().encode_to_vec();
     let packed = gzip(&raw);
     let n = packed.len();
@@ -273,10 +274,10 @@ fn damaged_packings_are_reported() {
     assert!(message(&[&packed[..], b"trailing"].concat()).contains("not gzip follow the gzip data"));
     assert!(message(&[0x28, 0xb5, 0x2f, 0xfd, 1, 2, 3]).contains("the zstd data is damaged or cut off"));
     assert!(message(b"<!DOCTYPE html><html>").contains("in.pb: "));
-    // Members that follow each other are one profile.
+    // Consecutive gzip members form one profile.
     let members = [gzip(&raw[..20]), gzip(&raw[20..])].concat();
     assert_eq!(load(&members).unwrap().n_samples(), 1);
-    // A header with all that a header may have.
+    // A gzip header with all optional fields.
     let mut header = vec![0x1f, 0x8b, 8, 2 | 4 | 8 | 16, 0, 0, 0, 0, 0, 255, 3, 0, b'x', b'y', b'z'];
     header.extend(b"name\0comment\0");
     let mut crc = flate2::Crc::new();
@@ -287,7 +288,7 @@ fn damaged_packings_are_reported() {
     let mut reserved = packed.clone();
     reserved[3] |= 0x40;
     assert!(message(&reserved).contains("the gzip header has flags that are reserved"));
-    // Frames of zstd that are to be skipped may come first, and between others.
+    // Skippable zstd frames may come first, and between other frames.
     let options = pprofdiff::WriteOptions::default().with_compression(pprofdiff::Compression::Zstd);
     let zstd = load(&raw).unwrap().to_bytes(&options).unwrap();
     let skipped = [&[0x5a, 0x2a, 0x4d, 0x18, 3, 0, 0, 0][..], b"123"].concat();
@@ -295,7 +296,8 @@ fn damaged_packings_are_reported() {
     assert!(message(&skipped).contains("not a profile"));
 }
 
-/// Files are inflated at once, pipes a block at a time: by two libraries, which must agree on what is gzip.
+/// Files are inflated at once and pipes block by block, with two different libraries. Both must agree on which bytes
+/// are valid gzip.
 #[test]
 fn files_and_pipes_agree_on_gzip() {
     let packed = gzip(&valid().encode_to_vec());
@@ -316,7 +318,7 @@ fn files_and_pipes_agree_on_gzip() {
             cases.last_mut().unwrap()[at] ^= 1 << bit;
         }
     }
-    let told = |loaded: pprofdiff::Result<pprofdiff::Profile>| match loaded {
+    let outcome_of = |loaded: pprofdiff::Result<pprofdiff::Profile>| match loaded {
         Ok(profile) => {
             format!("{} samples, total {}", profile.n_samples(), profile.samples().map(|s| s.value(0)).sum::<i64>())
         }
@@ -324,20 +326,20 @@ fn files_and_pipes_agree_on_gzip() {
     };
     let mut accepted = 0;
     for case in cases {
-        let at_once = told(load(&case));
+        let at_once = outcome_of(load(&case));
         assert_eq!(
             at_once,
-            told(pprofdiff::Profile::from_reader("in.pb", &case[..], &LoadOptions::default())),
+            outcome_of(pprofdiff::Profile::from_reader("in.pb", &case[..], &LoadOptions::default())),
             "{case:x?}"
         );
         accepted += usize::from(at_once.contains("total"));
     }
-    // The file itself, twice, with an empty member; and what changes in a header that nobody reads.
+    // Accepted are the file itself, the file twice, the file with an empty member, and changes in unused header fields.
     assert!((3..100).contains(&accepted), "{accepted} accepted");
 }
 
 #[test]
-fn the_inflated_limit_is_an_error_in_every_packing() {
+fn the_inflated_limit_applies_to_every_compression() {
     let raw = valid().encode_to_vec();
     let zstd = load(&raw)
         .unwrap()
@@ -349,7 +351,7 @@ fn the_inflated_limit_is_an_error_in_every_packing() {
         };
         assert!(with_limit(raw.len()).is_ok());
         assert_eq!(with_limit(raw.len() - 1).err().unwrap().kind(), ErrorKind::Limit);
-        // More can't be set: offsets are 32 bits wide.
+        // The maximum limit: offsets are 32 bits wide.
         assert!(with_limit((4 << 30) - 1).is_ok());
         let error = with_limit(4 << 30).err().unwrap();
         assert!(error.kind() == ErrorKind::Query && error.to_string().contains("at most 4294967295 bytes"), "{error}");
@@ -357,7 +359,7 @@ fn the_inflated_limit_is_an_error_in_every_packing() {
 }
 
 #[test]
-fn what_has_no_names_says_how_to_get_them() {
+fn unnamed_frames_show_how_to_get_names() {
     let profile = |binary: &str, lines: Vec<Line>| Profile {
         sample_type: vec![ValueType { r#type: 1, unit: 1 }],
         sample: vec![Sample { location_id: vec![1], value: vec![1], ..Default::default() }],
@@ -386,7 +388,7 @@ fn what_has_no_names_says_how_to_get_them() {
 }
 
 #[test]
-fn passwords_of_urls_are_no_part_of_a_name() {
+fn passwords_in_urls_are_not_part_of_a_name() {
     let url = "https://user:secret@host/heap";
     let named = |name: &str, e: &pprofdiff::Error| {
         assert_eq!((name, e.input()), ("https://***@host/heap", Some("https://***@host/heap")));
@@ -401,7 +403,7 @@ fn passwords_of_urls_are_no_part_of_a_name() {
         pprofdiff::Profile::from_reader(url, &empty[..], &options).unwrap().name(),
         &pprofdiff::Profile::from_reader(url, &b"x"[..], &options).unwrap_err(),
     );
-    // As a path, which is not there.
+    // The URL is used as a path, which does not exist.
     named(
         &pprofdiff::Source::Path(url.into()).name(),
         &pprofdiff::Source::Path(url.into()).load(&options).unwrap_err(),
@@ -503,7 +505,7 @@ fn a_duplicate_json_key_is_an_error_or_is_not_read() {
 }
 
 #[test]
-fn otlp_messages_share_no_names() {
+fn otlp_messages_do_not_share_strings() {
     let message = |names: &str| {
         format!(
             r#"{{"resourceProfiles":[{{"scopeProfiles":[{{"profiles":[{{"sampleType":{{"typeStrindex":1,"unitStrindex":2}},
@@ -529,8 +531,8 @@ fn a_real_profile_cut_off_at_any_byte_is_an_error() {
     for n in 0..packed.len() {
         assert!(load(&packed[..n]).is_err(), "cut off at byte {n}, it passes as complete");
     }
-    // Without a packing that knows its length, an end between two fields can't be seen; what is
-    // accepted there must at least be whole in itself.
+    // Without compression, a truncation between two fields cannot be detected. The accepted part must at least be a
+    // valid profile.
     let raw = load(&packed).unwrap();
     let raw = raw.to_bytes(&pprofdiff::WriteOptions::default().with_compression(pprofdiff::Compression::None)).unwrap();
     let mut accepted = 0;

@@ -1,4 +1,4 @@
-//! Names that are matched across builds: views are those of profiles whose names were made equal by hand.
+//! Tests of name matching across builds: the views equal those of profiles whose names were made equal by hand.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use pprofdiff_report::Table;
 
 use crate::made_up::{profile, stacks};
 
-/// A Rust program, a Go program, and one in JavaScript, as compilers of two builds name their functions.
+/// The names of functions in two builds of a Rust, a Go and a JavaScript program, and the name that both sides share.
 const NAMES: [[&str; 3]; 5] = [
     ["orders::price::h0123456789abcdef", "orders::price::hfedcba9876543210", "orders::price"],
     ["main.run.func3", "main.run.func4.1", "main.run.func#"],
@@ -18,7 +18,7 @@ const NAMES: [[&str; 3]; 5] = [
     ["main.main", "main.main", "main.main"],
 ];
 
-/// A side's profile, by its names or by those that all sides have.
+/// Builds a profile with one column of the names: those of a build, or the shared names.
 fn side(of: usize) -> Arc<Profile> {
     let name = |i: usize| NAMES[i][of];
     let all = [
@@ -30,13 +30,13 @@ fn side(of: usize) -> Arc<Profile> {
 }
 
 #[test]
-fn views_are_those_of_names_that_are_equal() {
+fn matched_views_equal_those_of_equal_names() {
     let canonical = Query::default().with_matching(Matching::Canonical);
     let matched = Diff::new(&[side(0)], &[side(1)]).unwrap();
     let by_hand = Diff::new(&[side(2)], &[side(2)]).unwrap();
     for granularity in [Granularity::Functions, Granularity::FileFunctions, Granularity::Lines] {
         let view = matched.measure(&canonical.clone().with_granularity(granularity)).unwrap();
-        let wanted = by_hand.measure(&Query::default().with_granularity(granularity)).unwrap();
+        let expected = by_hand.measure(&Query::default().with_granularity(granularity)).unwrap();
         let tables = |m: &pprofdiff::Measure| {
             [
                 Table::top(&m.top(Sort::Flat), usize::MAX).columns,
@@ -44,17 +44,17 @@ fn views_are_those_of_names_that_are_equal() {
                 Table::stacks(&m.stacks(true), usize::MAX).columns,
             ]
         };
-        assert_eq!(tables(&view), tables(&wanted), "{granularity:?}");
+        assert_eq!(tables(&view), tables(&expected), "{granularity:?}");
     }
     let exact = matched.measure(&Query::default()).unwrap().top(Sort::Flat);
     assert_eq!(exact.rows.iter().filter(|r| r.status == Status::Same).count(), 1);
-    // Of one side alone, too.
+    // Names are also matched in a single profile.
     let one = Diff::of_profile(&side(0)).unwrap().measure(&canonical).unwrap().top(Sort::Flat);
     assert!(one.rows.iter().any(|r| one.frames.name(r.frame) == "orders::price"));
 }
 
 #[test]
-fn what_was_matched_is_said_and_files_keep_their_names() {
+fn matched_names_are_reported_and_written_files_keep_their_names() {
     let diff = Diff::new(&[side(0)], &[side(1)]).unwrap();
     let view = diff.measure(&Query::default().with_matching(Matching::Canonical)).unwrap();
     let [said] = &view.summary().warnings[..] else { panic!("{:?}", view.summary().warnings) };
@@ -70,7 +70,8 @@ fn what_was_matched_is_said_and_files_keep_their_names() {
     assert!(equal.measure(&Query::default().with_matching(Matching::Canonical)).unwrap().summary().warnings.is_empty());
 }
 
-/// A function that was renamed, and one that the new build has inlined: each side, and the base with both done by hand.
+/// Builds with a renamed function and a function that the new build inlined: the base, the new side, and the base with
+/// both changes applied by hand.
 fn builds() -> [Arc<Profile>; 3] {
     let build = |parse: &'static str, helper: bool, costs: [i64; 5]| {
         let called = |below: &[&'static str]| {
@@ -83,7 +84,7 @@ fn builds() -> [Arc<Profile>; 3] {
             (called(&["hash"]), vec![costs[2]]),
             (called(&[]), vec![costs[3]]),
             (vec!["main", "work"], vec![costs[4]]),
-            // Too little to be found by.
+            // Too few samples to be matched.
             (vec!["main", if helper { "before" } else { "after" }], vec![2]),
         ];
         profile(&stacks(&[("samples", "count")], &all))
@@ -91,7 +92,7 @@ fn builds() -> [Arc<Profile>; 3] {
     [
         build("parse", true, [300, 100, 200, 50, 100]),
         build("scan", false, [305, 98, 204, 49, 99]),
-        // What a compiler left of `helper` in `work` is there as `work`.
+        // The part of `helper` that was inlined into `work` appears as `work`.
         profile(&stacks(
             &[("samples", "count")],
             &[
@@ -110,7 +111,7 @@ fn diff(base: &Arc<Profile>, new: &Arc<Profile>) -> Diff {
 }
 
 #[test]
-fn views_follow_what_was_renamed_and_inlined() {
+fn views_follow_renamed_and_inlined_functions() {
     let [base, new, by_hand] = builds();
     let moved = Query::default().with_matching(Matching::Moved);
     let tables = |m: &pprofdiff::Measure| {
@@ -121,33 +122,33 @@ fn views_follow_what_was_renamed_and_inlined() {
         ]
     };
     let view = diff(&base, &new).measure(&moved).unwrap();
-    let wanted = diff(&by_hand, &new).measure(&Query::default()).unwrap();
-    assert_eq!(tables(&view), tables(&wanted));
-    assert_eq!(view.summary().total, wanted.summary().total);
-    let told = [
+    let expected = diff(&by_hand, &new).measure(&Query::default()).unwrap();
+    assert_eq!(tables(&view), tables(&expected));
+    assert_eq!(view.summary().total, expected.summary().total);
+    let warnings = [
         "matched under other names: parse of the base is scan",
         "matched inlined on one side: helper of the base is part of work",
     ];
-    assert_eq!(view.summary().warnings, told);
+    assert_eq!(view.summary().warnings, warnings);
     assert_eq!(view.summary().query.matching.name(), "moved");
-    // The other way round it was outlined.
+    // With the sides swapped, the function was outlined.
     let view = diff(&new, &base).measure(&moved).unwrap();
     assert_eq!(view.summary().warnings[1], "matched inlined on one side: helper of the new side is part of work");
     assert!(view.top(Sort::Flat).rows.iter().all(|r| !["helper", "scan"].contains(&&*view.frames().name(r.frame))));
-    // Filters see names as they are, and do not change what is found.
+    // Filters match the original names, and do not change the matching.
     let focused = moved.clone().with_filters(Filters::default().with("focus", "^parse$|^scan$").unwrap());
     let rows = diff(&new, &base).measure(&focused).unwrap().top(Sort::Flat);
     let names: Vec<String> = rows.rows.iter().map(|r| rows.frames.name(r.frame)).collect();
     assert_eq!(names, ["lex", "parse", "load", "main"]);
-    // Nothing moves between a build and itself, and in a single profile.
+    // Nothing is matched between a build and itself, or in a single profile.
     let same = diff(&new, &new).measure(&moved).unwrap();
     assert!(same.summary().warnings.is_empty());
     assert!(Diff::of_profile(&new).unwrap().measure(&moved).unwrap().summary().warnings.is_empty());
 }
 
-/// A part of a function that calls nothing became one of its own; another function is really new.
+/// A part of a function that calls nothing became a separate function. Another function is really new.
 #[test]
-fn a_part_that_became_a_function_is_part_of_its_caller() {
+fn an_outlined_part_is_merged_with_its_caller() {
     let count = [("samples", "count")];
     let base = [(vec!["main", "parse"], vec![400]), (vec!["main", "work"], vec![300])];
     let new = [
@@ -164,7 +165,7 @@ fn a_part_that_became_a_function_is_part_of_its_caller() {
 }
 
 #[test]
-fn a_stack_of_nothing_but_inlined_functions_stays() {
+fn a_stack_of_only_inlined_functions_is_kept() {
     let count = [("samples", "count")];
     let base = [
         (vec!["main", "work", "helper", "hash"], vec![200]),
@@ -180,7 +181,7 @@ fn a_stack_of_nothing_but_inlined_functions_stays() {
 }
 
 #[test]
-fn what_has_names_as_they_are_says_so() {
+fn written_profiles_and_listings_refuse_name_matching() {
     let diff = Diff::new(&[side(0)], &[side(1)]).unwrap();
     let canonical = Query::default().with_matching(Matching::Canonical);
     let error = diff.to_profile(&canonical).unwrap_err().to_string();
@@ -211,14 +212,14 @@ const RUNS: [[&str; 3]; 8] = [
     ["<function f at 0x7f3a2c0d1e50>", "<function f at 0x7f0000000000>", "<function f>"],
 ];
 
-/// A run that is read from text.
+/// Reads a run from text.
 fn run(of: usize) -> Arc<Profile> {
     let text: String = RUNS.iter().map(|names| format!("main;{};leaf 500\n", names[of])).collect();
     Arc::new(Profile::from_bytes("in", text.as_bytes(), &LoadOptions::default()).unwrap())
 }
 
 #[test]
-fn where_runs_are_compared_numbers_of_a_run_are_no_part_of_a_name() {
+fn comparisons_of_runs_ignore_numbers_that_differ_between_runs() {
     let diff = diff(&run(0), &run(1));
     let check = |matching| {
         let mut rules = Rules::default();
@@ -230,7 +231,7 @@ fn where_runs_are_compared_numbers_of_a_run_are_no_part_of_a_name() {
         assert_eq!(check(matching).verdict, Outcome::Pass, "{matching:?}");
     }
     assert_eq!(check(Matching::Exact).verdict, Outcome::Fail);
-    // A table of two profiles is pprof's, except for mangled names, which pprof demangles.
+    // A table of two profiles has pprof's names, except for mangled names, which pprof demangles.
     let changed = |diff: &Diff| {
         let top = diff.measure(&Query::default()).unwrap().top(Sort::Cum);
         top.rows.iter().filter(|row| row.status != Status::Same).count()
@@ -247,7 +248,7 @@ fn where_runs_are_compared_numbers_of_a_run_are_no_part_of_a_name() {
 }
 
 #[test]
-fn frames_of_a_recorder_are_no_causes() {
+fn frames_of_the_profiler_are_not_causes() {
     let side = |wrapped: bool| {
         let root = if wrapped { vec!["runtime.goexit"] } else { vec![] };
         let all: Vec<_> = [("fill", 400), ("sort", 300), ("write", 200), ("read", 100)]

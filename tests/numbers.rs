@@ -1,5 +1,5 @@
-//! Numbers at their ends: sums and products past int64, factors that are no number, totals of zero, negative values. Each
-//! is an error or an exact answer, in every view and every format.
+//! Tests of extreme numbers: sums and products beyond int64, invalid factors, totals of zero, negative values. Each
+//! gives an error or an exact answer, in every view and every format.
 
 #![allow(clippy::unwrap_used)]
 
@@ -14,7 +14,7 @@ use pprofdiff::proto::{self, Function, Line, Location, Sample, ValueType};
 use pprofdiff::{Diff, Normalize, Profile, Query, Result, Sort, WriteOptions};
 use pprofdiff_report::{self as report, CsvOptions, PageOptions, Table, TextOptions, dot, svg};
 
-/// A profile of one type: function `i` called by function 1, of the value `values[i]`.
+/// A profile with one sample type. Function 1 calls function `i`, which has the value `values[i]`.
 fn profile(values: &[i64]) -> proto::Profile {
     let n = values.len() as u64;
     let strings = ["", "cpu", "nanoseconds"].map(str::to_owned).into_iter();
@@ -50,11 +50,11 @@ fn normalized(diff: &Diff, normalize: Normalize) -> Result<pprofdiff::Measure> {
     diff.measure(&Query::default().with_normalize(normalize))
 }
 
-fn said<T>(result: Result<T>) -> String {
+fn error_text<T>(result: Result<T>) -> String {
     result.err().expect("an error").to_string()
 }
 
-/// Everything that is written of a diff, as text.
+/// Returns everything that is written about a diff, as text.
 fn everything(diff: &Diff, query: &Query) -> String {
     let view = diff.measure(query).unwrap();
     let mut out = Vec::new();
@@ -88,30 +88,30 @@ fn everything(diff: &Diff, query: &Query) -> String {
 }
 
 #[test]
-fn sums_that_no_int64_holds_are_refused_at_every_door() {
+fn sums_beyond_int64_are_refused_everywhere() {
     const HALF: i64 = i64::MAX / 2;
-    // By magnitude, so that no part of the samples can overflow either.
+    // The limit is on the sum of magnitudes, so that no subset of the samples can overflow.
     assert!(load(&[HALF, HALF, 1]).is_ok());
     for values in [&[HALF, HALF, 2][..], &[i64::MAX, -1], &[-HALF, -HALF, -2], &[i64::MIN], &[i64::MIN, i64::MIN]] {
-        assert!(said(load(values)).contains("add up to more than an int64 holds"), "{values:?}");
+        assert!(error_text(load(values)).contains("add up to more than an int64 holds"), "{values:?}");
     }
     let [half, more] = [&[HALF][..], &[HALF + 2]].map(|values| load(values).unwrap());
     let pair = |base: &Arc<Profile>, new: &Arc<Profile>| Diff::new(from_ref(base), from_ref(new));
     assert!(pair(&half, &half).is_ok());
-    assert!(said(pair(&half, &more)).contains("int64"));
-    assert!(said(Diff::new(&[half.clone(), more.clone()], &[load(&[1]).unwrap()])).contains("int64"));
-    assert!(said(pprofdiff::merge(&[&half, &more])).contains("int64"));
-    // Counters may be as far apart as two int64 can be.
+    assert!(error_text(pair(&half, &more)).contains("int64"));
+    assert!(error_text(Diff::new(&[half.clone(), more.clone()], &[load(&[1]).unwrap()])).contains("int64"));
+    assert!(error_text(pprofdiff::merge(&[&half, &more])).contains("int64"));
+    // The difference of two counters may exceed int64.
     let policy = DeltaOptions::default().with_cumulative(vec!["cpu".to_owned()]);
     let ends = [-i64::MAX, i64::MAX].map(|v| load(&[v]).unwrap());
-    assert!(said(delta(&ends[0], &ends[1], &policy)).contains("int64"));
-    assert!(said(delta(&ends[1], &ends[0], &policy)).contains("went down"));
+    assert!(error_text(delta(&ends[0], &ends[1], &policy)).contains("int64"));
+    assert!(error_text(delta(&ends[1], &ends[0], &policy)).contains("went down"));
     let below = [load(&[-HALF]).unwrap(), load(&[HALF]).unwrap()];
     assert_eq!(delta(&below[0], &below[1], &policy).unwrap().to_profile("d").unwrap().total(0), Some(2 * HALF));
 }
 
 #[test]
-fn values_near_the_ends_stay_exact_in_every_format() {
+fn values_near_the_int64_limits_are_exact_in_every_format() {
     const LARGE: i64 = 1 << 62;
     let diff = diff(&[0, -LARGE + 1], &[0, LARGE]);
     let row = diff.measure(&Query::default()).unwrap().top(Sort::Flat).rows[0];
@@ -130,17 +130,17 @@ fn values_near_the_ends_stay_exact_in_every_format() {
 fn factors_are_positive_numbers() {
     let diff = diff(&[1, 2], &[3, 4]);
     for factor in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 0.0, -0.0, -1.0] {
-        let error = said(normalized(&diff, Normalize::Factor(factor)));
+        let error = error_text(normalized(&diff, Normalize::Factor(factor)));
         assert!(error.contains("must be a positive number"), "{factor}: {error}");
     }
     for text in ["nan", "inf", "1/0", "0/0", "-1/3", "1e999"] {
         let factor: Normalize = text.parse().unwrap();
-        assert!(said(normalized(&diff, factor)).contains("must be a positive number"), "{text}");
+        assert!(error_text(normalized(&diff, factor)).contains("must be a positive number"), "{text}");
     }
     assert!("one half".parse::<Normalize>().is_err());
-    // As a sum, of which every row is a part.
-    assert!(said(normalized(&diff, Normalize::Factor(1e300))).contains("no longer fits an int64"));
-    assert!(said(normalized(&diff, Normalize::Factor(1.4e18))).contains("no longer fits an int64"));
+    // The limit applies to the total; every row is a part of it.
+    assert!(error_text(normalized(&diff, Normalize::Factor(1e300))).contains("no longer fits an int64"));
+    assert!(error_text(normalized(&diff, Normalize::Factor(1.4e18))).contains("no longer fits an int64"));
     let large = normalized(&diff, Normalize::Factor(1.2e18)).unwrap();
     assert_eq!(large.summary().total.new, 8_400_000_000_000_000_000);
     let nothing = normalized(&diff, Normalize::Factor(5e-324)).unwrap();
@@ -150,21 +150,21 @@ fn factors_are_positive_numbers() {
 }
 
 #[test]
-fn what_is_zero_is_no_measure() {
+fn normalizing_by_zero_is_an_error() {
     let nothing = diff(&[0, 0], &[3, 4]);
-    assert!(said(normalized(&nothing, Normalize::Total)).contains(" of the base is zero"));
-    assert!(said(normalized(&diff(&[3, 4], &[0, 0]), Normalize::Total)).contains(" of the new side is zero"));
-    // A sum of zero is none either, although there are values.
-    assert!(said(normalized(&diff(&[3, -3], &[3, 4]), Normalize::Total)).contains(" of the base is zero"));
-    assert!(said(normalized(&diff(&[3, 4], &[-3, -4]), Normalize::Total)).contains("opposite signs"));
-    assert!(said(normalized(&nothing, Normalize::Duration)).contains(" of the base is zero"));
+    assert!(error_text(normalized(&nothing, Normalize::Total)).contains(" of the base is zero"));
+    assert!(error_text(normalized(&diff(&[3, 4], &[0, 0]), Normalize::Total)).contains(" of the new side is zero"));
+    // Values that sum to zero are refused, too.
+    assert!(error_text(normalized(&diff(&[3, -3], &[3, 4]), Normalize::Total)).contains(" of the base is zero"));
+    assert!(error_text(normalized(&diff(&[3, 4], &[-3, -4]), Normalize::Total)).contains("opposite signs"));
+    assert!(error_text(normalized(&nothing, Normalize::Duration)).contains(" of the base is zero"));
     let lasting = |nanos: i64| Arc::new(proto::Profile { duration_nanos: nanos, ..profile(&[1]) }.load("p").unwrap());
     let opposite = Diff::new(&[lasting(5)], &[lasting(-5)]).unwrap();
-    assert!(said(normalized(&opposite, Normalize::Duration)).contains("opposite signs"));
+    assert!(error_text(normalized(&opposite, Normalize::Duration)).contains("opposite signs"));
     let long = Diff::new(&[lasting(i64::MAX), lasting(i64::MAX)], &[lasting(i64::MAX)]).unwrap().summed();
     let long = normalized(&long, Normalize::Duration).unwrap();
     assert_eq!((long.summary().factor, long.summary().base.as_ref().unwrap().duration_nanos), (1.0, i64::MAX));
-    // Of a base of zero all is new, and there is no share.
+    // With a base of zero everything is new, and shares are undefined.
     let text = everything(&nothing, &Query::default());
     assert!(text.contains("): 0 -> 7ns  +7ns  new\n"), "nothing is said of the growth");
     assert!(text.contains("  +4ns     new         -  "), "nothing is said of the share");
@@ -181,7 +181,7 @@ fn what_is_zero_is_no_measure() {
 fn negative_values_keep_their_sign() {
     let diff = diff(&[0, -100, 50], &[0, -40, 80]);
     let view = diff.measure(&Query::default()).unwrap();
-    // Percentages are of the magnitudes, so those of negative rows are negative and none is beyond all measure.
+    // Percentages refer to the sum of magnitudes. They are negative for negative rows, and never exceed 100%.
     assert_eq!((view.summary().total.base, view.summary().total.new), (150, 120));
     let top = view.top(Sort::Flat);
     let flats: Vec<_> = top.rows.iter().map(|r| (top.frames.name(r.frame), r.flat.base, r.flat.new)).collect();
@@ -190,14 +190,14 @@ fn negative_values_keep_their_sign() {
     Table::top(&top, usize::MAX).write_text(&mut text, TextOptions::default()).unwrap();
     let text = String::from_utf8(text).unwrap();
     assert!(text.contains("+40.00%") && text.contains("+20.00%"), "{text}");
-    // A scaled value is rounded half away from zero on both sides of it.
+    // Scaled values round half away from zero, for both signs.
     let half = normalized(&diff, Normalize::Factor(0.4875)).unwrap().top(Sort::Flat);
     let new = |name: &str| half.rows.iter().find(|r| half.frames.name(r.frame) == name).unwrap().flat.new;
     assert_eq!((new("f1"), new("f2")), (-20, 39));
 }
 
 #[test]
-fn a_rule_knows_no_percent_of_nothing() {
+fn percentage_rules_fail_on_growth_from_zero() {
     let verdict = |base: &[i64], new: &[i64], rule: &str| {
         let mut rules = Rules::default();
         rules.fail_on(rule).unwrap();
@@ -206,9 +206,9 @@ fn a_rule_knows_no_percent_of_nothing() {
         assert!(check.rules.iter().flat_map(|r| &r.findings).all(|f| f.percent.is_none_or(f64::is_finite)));
         check.verdict
     };
-    // Whatever is more than nothing is more than any percentage of it.
+    // Any growth from zero exceeds any percentage.
     assert_eq!(verdict(&[0], &[1], "total>+1000%"), Outcome::Fail);
-    // A new side of nothing is an error, as nothing was measured.
+    // A new side of zero is an error, because nothing was measured.
     let mut rules = Rules::default();
     rules.fail_on("total>+0%").unwrap();
     rules.how = CheckPolicy::default().with_strict(true);

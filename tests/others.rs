@@ -1,4 +1,4 @@
-//! Files that are no profiles: each is said for what it is, and the command that the error advises makes a profile of it.
+//! Tests of files that are not profiles: the error names their kind, and the command that it advises gives a profile.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -47,7 +47,7 @@ fn the_advised_command_makes_a_profile() {
     std::fs::remove_dir_all(&folder).unwrap();
 }
 
-/// The error about a file, with the advice as it is inside the folder.
+/// Returns the error for a file, with the advice adapted to run inside the folder.
 fn open_below(folder: &Path, file: &str) -> pprofdiff::Error {
     let bytes = std::fs::read(folder.join(file)).unwrap();
     let error = Profile::from_bytes(file, &bytes, &LoadOptions::default()).unwrap_err();
@@ -56,7 +56,7 @@ fn open_below(folder: &Path, file: &str) -> pprofdiff::Error {
 }
 
 #[test]
-fn go_makes_profiles_of_its_traces() {
+fn the_advice_for_go_traces_gives_a_profile() {
     let folder = folder("trace");
     let program = "package main\n\nimport (\n\t\"os\"\n\t\"runtime/trace\"\n\t\"time\"\n)\n\nfunc main() {\n\ttrace.Start(os.Stdout)\n\t\
                    done := make(chan bool)\n\tfor i := 0; i < 4; i++ {\n\t\tgo func() { time.Sleep(time.Millisecond); done <- true }()\n\t}\n\t\
@@ -65,14 +65,14 @@ fn go_makes_profiles_of_its_traces() {
     shell(&folder, "go run main.go > it.trace");
     let error = open_below(&folder, "it.trace");
     assert!(error.to_string().contains("an execution trace of Go"), "{error}");
-    // What waits for the scheduler is chance, and what waits for others is not.
+    // Whether goroutines wait for the scheduler depends on chance. They always wait for each other.
     shell(&folder, &error.advice().unwrap().replace("sched", "sync"));
     let profile = Profile::open(folder.join("profile.pb.gz"), &LoadOptions::default()).unwrap();
     assert!(profile.total(0) > Some(0));
 }
 
 #[test]
-fn each_kind_is_said_for_what_it_is() {
+fn each_kind_of_file_is_named_in_the_error() {
     let tar = [&[b'a'; 257][..], b"ustar\0"].concat();
     // A packet with a time, and the mark that a tracing service writes.
     let mark = b"\x82\x47\x7a\x76\xb2\x8d\x42\xba\x81\xdc\x33\x32\x6d\x57\xa0\x79";
@@ -137,7 +137,7 @@ fn each_kind_is_said_for_what_it_is() {
         assert_eq!(error.advice().unwrap_or_default(), advice, "{shown}");
         assert!(!shown.contains('\n'), "{shown}");
     }
-    // Prose and what is only like it are none of these.
+    // Prose and files that only resemble these kinds are not named.
     for bytes in [&b"{x}"[..], b"[section]\na=b\n", b"<3 profiles", b"File: main\n", b"goroutines\n"] {
         let error = Profile::from_bytes("in", bytes, &LoadOptions::default()).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Malformed, "{error}");

@@ -1,6 +1,6 @@
-//! OpenTelemetry profiles: messages of every form are written with the crate `opentelemetry-proto`, of the releases
-//! that ship the two numberings, and read as a plain conversion says; and what the collector's own library wrote of
-//! profiles of the corpus is read as those profiles.
+//! Tests of OpenTelemetry profiles. Messages of every form are written with the crate `opentelemetry-proto`, in the
+//! releases for both field numberings, and must be read as a plain conversion gives. Messages that the collector's own
+//! library wrote from profiles of the corpus must be read as these profiles.
 
 mod generate;
 
@@ -15,7 +15,7 @@ use prost::Message;
 use crate::generated_series::Random;
 use crate::oracle;
 
-use generate::{Generator, before};
+use generate::{Generator, to_previous_release};
 use new::common::v1::any_value::Value;
 use new::common::v1::{AnyValue, ArrayValue, KeyValue, KeyValueList};
 use new::profiles::v1development::{
@@ -27,7 +27,8 @@ use new::resource::v1::Resource;
 /// Frames from the leaf, and labels.
 type Key = (Vec<String>, BTreeSet<String>);
 
-/// What a profile says, without the order of its samples and tables. Values of samples with one key are added up.
+/// The content of a profile, independent of the order of its samples and tables. Values of samples with the same key
+/// are added up.
 #[derive(Debug, PartialEq, Default)]
 struct Content {
     types: Vec<(String, String)>,
@@ -104,7 +105,7 @@ fn number_label(key: &str, value: i64, unit: &str) -> String {
     format!("{key}={value} {unit}")
 }
 
-/// The conversion, said plainly: everything is looked up where it is used.
+/// A plain conversion, which looks up everything where it is used.
 struct Plain<'a>(&'a ProfilesDictionary);
 
 impl Plain<'_> {
@@ -112,7 +113,7 @@ impl Plain<'_> {
         self.0.string_table[index as usize].clone()
     }
 
-    /// As text; `nested` in a list or a map.
+    /// Formats a value as text. `nested` is set inside a list or a map.
     fn show(&self, value: Option<&AnyValue>, nested: bool) -> String {
         let Some(value) = value.and_then(|v| v.value.as_ref()) else { return "null".to_owned() };
         let text = match value {
@@ -147,7 +148,7 @@ impl Plain<'_> {
         (!key.is_empty() && !text.is_empty()).then(|| text_label(key, &text))
     }
 
-    /// The attributes that these indexes are of: key, value as text, label.
+    /// Returns the attributes with these indexes: key, value as text, label.
     fn attributes(&self, indices: &[i32]) -> Vec<(String, String, Option<String>)> {
         let attribute = |index: &i32| {
             let a = &self.0.attribute_table[*index as usize];
@@ -155,7 +156,7 @@ impl Plain<'_> {
             let label = self.label(&key, value, &self.string(a.unit_strindex));
             (key, self.show(value, false), label)
         };
-        // In the order of the table, each once.
+        // In the order of the table, without duplicates.
         indices.iter().collect::<BTreeSet<_>>().into_iter().map(attribute).collect()
     }
 
@@ -169,10 +170,10 @@ impl Plain<'_> {
             let flags = (0..4).map(|i| u8::from(has(&format!("pprof.mapping.{}", flags[i]))) << i).sum();
             let ids = ["gnu", "go", "htlhash"].map(|kind| {
                 let key = format!("process.executable.build_id.{kind}");
-                // In the order in which the mapping names them, and text.
+                // The first build id that the mapping lists and that is text.
                 let named = m.attribute_indices.iter().map(|i| &self.0.attribute_table[*i as usize]);
-                let of = named.filter(|a| self.string(a.key_strindex) == key);
-                let mut texts = of.filter(|a| {
+                let candidates = named.filter(|a| self.string(a.key_strindex) == key);
+                let mut texts = candidates.filter(|a| {
                     let value = a.value.as_ref().and_then(|v| v.value.as_ref());
                     !matches!(value, None | Some(Value::IntValue(_))) && !self.show(a.value.as_ref(), false).is_empty()
                 });
@@ -255,7 +256,8 @@ fn expected(data: &ProfilesData) -> Content {
 }
 
 fn load(bytes: &[u8], format: Option<&str>) -> pprofdiff::Result<Profile> {
-    // A function without a name would get the linker's, which the plain conversion does not do.
+    // A function without a name would get the linker's name. The plain conversion does not do that, so demangling is
+    // off.
     let mut options = LoadOptions::default();
     options.demangle = pprofdiff::Demangle::Off;
     let options = format.map_or(Ok(options.clone()), |format| options.with_input_format(format))?;
@@ -263,15 +265,15 @@ fn load(bytes: &[u8], format: Option<&str>) -> pprofdiff::Result<Profile> {
 }
 
 #[test]
-fn generated_messages_are_read_as_a_plain_conversion_says_in_both_numberings() {
-    // By numbering: how many were recognised, and how many fit both.
+fn generated_messages_equal_a_plain_conversion_in_both_numberings() {
+    // For each numbering: the number of recognised messages, and of messages that fit both.
     let mut outcomes = [[0; 2]; 2];
     for seed in 0..u64::from(oracle::cases(4000)) {
         let data = Generator(Random(seed)).message();
         let mut expected = expected(&data);
-        // The header has one.
+        // The header holds only one URL.
         let urls = std::mem::take(&mut expected.doc_url);
-        let encoded = [(data.encode_to_vec(), "otlp"), (before(&data).encode_to_vec(), "otlp-1.9")];
+        let encoded = [(data.encode_to_vec(), "otlp"), (to_previous_release(&data).encode_to_vec(), "otlp-1.9")];
         for ((bytes, name), outcomes) in encoded.iter().zip(&mut outcomes) {
             let same = |p: Profile| {
                 let mut read = content(&p);
@@ -299,15 +301,15 @@ fn generated_messages_are_read_as_a_plain_conversion_says_in_both_numberings() {
     assert!(outcomes.iter().all(|[known, both]| known > both && *both > 0), "{outcomes:?}");
 }
 
-/// What the collector's library wrote of a profile of the corpus, and that profile.
+/// Profiles of the corpus that the collector's library converted.
 const WRITTEN: [&str; 4] = ["cpp-cpu.base", "go-heap.new", "go-labels-cpu.new", "gperftools-heap.new"];
 
-fn written(name: &str, format: &str) -> Vec<u8> {
+fn written_by_collector(name: &str, format: &str) -> Vec<u8> {
     oracle::gunzip(&std::fs::read(oracle::corpus().join(format!("inputs/{name}.{format}.gz"))).unwrap())
 }
 
 #[test]
-fn what_the_collectors_library_writes_of_profiles_is_read_as_those_profiles() {
+fn profiles_converted_by_the_collectors_library_are_read_unchanged() {
     for name in WRITTEN {
         let of_corpus = std::fs::read(oracle::corpus().join(format!("{name}.pb.gz"))).unwrap();
         let mut expected = content(&load(&of_corpus, None).unwrap());
@@ -321,21 +323,22 @@ fn what_the_collectors_library_writes_of_profiles_is_read_as_those_profiles() {
             .collect();
         for format in ["otlp", "otlp-1.9"] {
             for named in [None, Some(format)] {
-                let p = load(&written(name, format), named).unwrap_or_else(|e| panic!("{name} {format}: {e}"));
+                let p =
+                    load(&written_by_collector(name, format), named).unwrap_or_else(|e| panic!("{name} {format}: {e}"));
                 assert_eq!(content(&p), expected, "{name} {format}");
             }
-            // The other numbering does not fit.
+            // Reading the message with the field numbers of the other version fails.
             let other = if format == "otlp" { "otlp-1.9" } else { "otlp" };
-            assert!(load(&written(name, format), Some(other)).is_err(), "{name} {format} as {other}");
+            assert!(load(&written_by_collector(name, format), Some(other)).is_err(), "{name} {format} as {other}");
         }
     }
 }
 
 #[test]
-fn a_real_message_that_is_cut_off_or_damaged_never_panics() {
-    let whole = written("go-heap.new", "otlp");
+fn a_truncated_or_damaged_message_never_panics() {
+    let whole = written_by_collector("go-heap.new", "otlp");
     let mut random = Random(7);
-    // Nightly at each byte.
+    // Nightly runs truncate at each byte.
     let step = if oracle::cases(1) > 1 { 1 } else { 3 };
     for end in (0..whole.len()).step_by(step) {
         let _ = load(&whole[..end], Some("otlp"));

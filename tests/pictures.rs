@@ -1,6 +1,6 @@
-//! Call graphs, listings and files for other viewers: against the plain version where there is something to compute,
-//! against parsers and programs of others where something is written. (That nodes, edges and lines cost what pprof says
-//! is `conformance`'s part.) Graphviz must be installed.
+//! Tests of call graphs, listings and files for other viewers. Computed values are compared with the plain
+//! implementation, and files are read by other parsers and programs. (`conformance` compares the costs of nodes, edges
+//! and lines with pprof.) Graphviz must be installed.
 
 #![allow(clippy::unwrap_used)]
 
@@ -40,7 +40,7 @@ fn magnitude((base, new): Sides) -> i64 {
     base.abs().max(new.abs()).max((new - base).abs())
 }
 
-/// The calls among some frames as the samples say: weight, and whether others lie in between.
+/// Sums the calls among the kept frames directly from the samples: weight, and whether other frames lie in between.
 fn calls(base: &[Stack], new: &[Stack], kept: &BTreeSet<Frame>) -> BTreeMap<(Frame, Frame), (Sides, bool)> {
     let mut rows: BTreeMap<(Frame, Frame), (Sides, bool)> = BTreeMap::new();
     for (stacks, is_base) in [(base, true), (new, false)] {
@@ -60,7 +60,7 @@ fn calls(base: &[Stack], new: &[Stack], kept: &BTreeSet<Frame>) -> BTreeMap<(Fra
     rows
 }
 
-/// All that is said of a graph with two sides: which frames and calls it keeps, and their weights.
+/// Checks a graph with two sides completely: its frames and calls, and their weights.
 fn check_graph(base: &[u8], new: &[u8], options: GraphOptions) -> usize {
     let diff = Diff::new(&[load(base)], &[load(new)]).unwrap();
     let (base, new) = (oracle::decode(base), oracle::decode(new));
@@ -114,7 +114,7 @@ fn check_graph(base: &[u8], new: &[u8], options: GraphOptions) -> usize {
             callees.entry(c.caller).or_default().push(c.callee);
             compared += 1;
         }
-        // Whatever else is gone is residual, and another way leads there.
+        // Every other missing call is residual, and the callee can still be reached on another path.
         for ((caller, callee), (_, residual)) in left {
             assert!(residual, "{kind}: {caller:?} -> {callee:?} is gone");
             let number =
@@ -138,7 +138,7 @@ fn graph_options(node_count: usize, node_fraction: f64, edge_fraction: f64, rank
 }
 
 #[test]
-fn graphs_of_two_sides_keep_what_is_large_on_either() {
+fn graphs_keep_frames_that_are_large_on_either_side() {
     let mut compared = 0;
     for name in oracle::pairs() {
         let [base, new] = oracle::raw_pair(&name);
@@ -156,7 +156,7 @@ fn graphs_of_two_sides_keep_what_is_large_on_either() {
 }
 
 #[test]
-fn a_fraction_is_a_part_of_one() {
+fn fractions_must_be_between_0_and_1() {
     let view = pair("go-mutex").measure(&Query::default()).unwrap();
     for bad in [-0.1, 1.1, f64::NAN] {
         assert!(view.graph(&graph_options(0, bad, 0.0, Rank::Flat)).unwrap_err().to_string().contains("from 0 to 1"));
@@ -164,20 +164,20 @@ fn a_fraction_is_a_part_of_one() {
     }
 }
 
-/// The attribute of an element as a number.
+/// Returns a numeric attribute of an element.
 fn number(node: Node, name: &str) -> f64 {
     node.attribute(name).unwrap_or_else(|| panic!("{name} of {node:?}")).parse().unwrap()
 }
 
-/// Checks a picture as it is drawn: no two nodes overlap, everything is on the paper, every call runs from the border of
-/// its caller to that of its callee. Gives the words that are written in it.
-fn look_at(svg: &str, graph: &Graph) -> Vec<String> {
+/// Checks the geometry of a picture: nodes do not overlap, everything is inside the page, and each call runs from the
+/// border of its caller to the border of its callee. Returns the words in the picture.
+fn check_picture(svg: &str, graph: &Graph) -> Vec<String> {
     let document = Document::parse(svg).unwrap_or_else(|e| panic!("{e}\n{svg}"));
-    let known = ["svg", "g", "rect", "path", "text", "title"];
+    let known_tags = ["svg", "g", "rect", "path", "text", "title"];
     let mut words = Vec::new();
     for node in document.descendants().filter(|n| n.is_element()) {
         let tag = node.tag_name().name();
-        assert!(known.contains(&tag), "<{tag}> has no place in a picture");
+        assert!(known_tags.contains(&tag), "<{tag}> has no place in a picture");
         assert!(node.attributes().all(|a| !a.name().starts_with("on") && !["href", "style", "id"].contains(&a.name())));
         if tag == "text" || tag == "title" {
             words.push(node.text().unwrap_or_default().to_owned());
@@ -206,7 +206,7 @@ fn look_at(svg: &str, graph: &Graph) -> Vec<String> {
         let within = b[0] + dx >= 0.0 && b[1] + dy >= 0.0;
         assert!(within && b[2] + dx <= number(root, "width") && b[3] + dy <= number(root, "height"), "off the paper");
     }
-    // Numbers are written with one decimal.
+    // Numbers have one decimal.
     let on_border = |(x, y): (f64, f64), b: &[f64; 4]| {
         let inside = x >= b[0] - 0.2 && x <= b[2] + 0.2 && y >= b[1] - 0.2 && y <= b[3] + 0.2;
         inside && [x - b[0], x - b[2], y - b[1], y - b[3]].iter().any(|d| d.abs() < 0.2)
@@ -226,26 +226,26 @@ fn look_at(svg: &str, graph: &Graph) -> Vec<String> {
 }
 
 #[test]
-fn pictures_of_the_corpus_are_drawn_as_they_should() {
+fn pictures_of_the_corpus_are_laid_out_correctly() {
     for name in oracle::pairs() {
         let diff = pair(&name);
         for (kind, _) in diff.sample_types() {
             let query = Query::default().with_sample_type(kind);
             let graph = diff.measure(&query).unwrap().graph(&GraphOptions::default()).unwrap();
-            look_at(&svg(&graph).unwrap(), &graph);
+            check_picture(&svg(&graph).unwrap(), &graph);
         }
         let one = Diff::of_profile(diff.base().next().unwrap()).unwrap();
         let graph = one.measure(&Query::default()).unwrap().graph(&GraphOptions::default()).unwrap();
-        let words = look_at(&svg(&graph).unwrap(), &graph);
+        let words = check_picture(&svg(&graph).unwrap(), &graph);
         assert!(words.iter().all(|w| !w.contains(" → ") || w.contains('\n')), "one profile has no changes: {words:?}");
     }
 }
 
 #[test]
-fn a_picture_of_the_story_says_what_happened() {
+fn the_picture_of_the_story_shows_added_and_removed_frames() {
     let graph = pair("story-cpu").measure(&Query::default()).unwrap().graph(&GraphOptions::default()).unwrap();
     let svg = svg(&graph).unwrap();
-    let words = look_at(&svg, &graph);
+    let words = check_picture(&svg, &graph);
     for expected in [
         "names.canonical",
         "0 → 0.20s  new",
@@ -257,7 +257,7 @@ fn a_picture_of_the_story_says_what_happened() {
     ] {
         assert!(words.iter().any(|w| w == expected), "{expected:?} is not in {words:?}");
     }
-    // The frame that is new has a thick border, the one that is gone a dashed one.
+    // The added frame has a thick border, the removed frame a dashed one.
     let node =
         |name: &str| svg.split("<g class=\"node\"").find(|n| n.contains(&format!("data-name=\"{name}\""))).unwrap();
     assert!(node("logmill/names.canonical").contains("stroke-width=\"2.5\""));
@@ -273,12 +273,12 @@ fn a_graph_that_is_too_large_for_a_picture_is_refused() {
     assert!(svg(&graph).unwrap_err().to_string().contains("too many for a picture"));
 }
 
-/// Functions of which each calls some others, each call with the given weight, in stacks below the first function.
+/// Builds a profile of `n` functions with the given weighted calls, in stacks below the first function.
 fn calling(n: usize, calls: impl Iterator<Item = (usize, usize, i64)>) -> Arc<Profile> {
     calling_in(1, n, calls)
 }
 
-/// As [`calling`], with as many sample types of one name and a number, which all have these values.
+/// Like [`calling`], with several numbered sample types that all have the same values.
 fn calling_in(types: usize, n: usize, calls: impl Iterator<Item = (usize, usize, i64)>) -> Arc<Profile> {
     let mut strings = vec![b"".to_vec(), b"cpu".to_vec(), b"nanoseconds".to_vec()];
     strings.extend((0..n).map(|i| format!("pkg.function{i:03}").into_bytes()));
@@ -307,9 +307,10 @@ fn calling_in(types: usize, n: usize, calls: impl Iterator<Item = (usize, usize,
     Arc::new(profile.load("calling").unwrap())
 }
 
-/// Each sample type has a picture: were each as large as one may be, a page of a hundred would take as many seconds.
+/// Each sample type has its own picture. If each had the maximum size, a page with a hundred types would take a hundred
+/// seconds.
 #[test]
-fn what_the_pictures_of_a_page_cost_is_bounded_together() {
+fn the_pictures_of_a_page_share_one_budget() {
     let calls = (0..30).flat_map(|a| (0..30).filter(move |&b| a != b).map(move |b| (a, b, 100)));
     let profile = calling_in(12, 30, calls);
     let diff = Diff::of_profile(&profile).unwrap();
@@ -323,13 +324,13 @@ fn what_the_pictures_of_a_page_cost_is_bounded_together() {
     for wanted in ["cpu", "type11"] {
         let (calls, page) = page(wanted);
         assert!((2..6).contains(&calls.len()) && calls.iter().all(|&n| n > 30), "{wanted}: {calls:?}");
-        let said = format!("the page has call graphs of {} of 12 sample types", calls.len());
-        assert!(page.contains(&said), "{said} is not said");
+        let note = format!("the page has call graphs of {} of 12 sample types", calls.len());
+        assert!(page.contains(&note), "{note} is not said");
     }
 }
 
 #[test]
-fn of_calls_beyond_number_the_heaviest_are_drawn_and_it_is_said() {
+fn too_many_calls_draws_the_heaviest_and_warns() {
     let all = |n: usize| (0..n).flat_map(move |a| (0..n).filter(move |&b| a != b).map(move |b| (a, b)));
     let weighed = |(a, b): (usize, usize)| (a, b, 1000 + (a * 31 + b * 17) as i64 % 200);
     let layers = (0..380usize).flat_map(|a| (0..20).map(move |b| (a, (a / 20 + 1) * 20 + b)));
@@ -354,14 +355,14 @@ fn of_calls_beyond_number_the_heaviest_are_drawn_and_it_is_said() {
         let drawn: Vec<String> = classed("call").map(title).collect();
         assert_eq!(classed("node").count(), n);
         assert!(drawn.len() < graph.calls.len() && drawn.len() > n, "{} of {n} frames", drawn.len());
-        let said = format!("{} of {} calls are drawn", drawn.len(), graph.calls.len());
-        assert!(svg.contains(&said), "{said:?} is not said");
-        // What the work follows: points of all lines, of which a call between neighbours has three.
+        let note = format!("{} of {} calls are drawn", drawn.len(), graph.calls.len());
+        assert!(svg.contains(&note), "{note:?} is not said");
+        // The work is proportional to the number of points of all lines. A call between neighbours has three points.
         let points: usize = classed("call")
             .map(|call| call.children().find_map(|c| c.attribute("d")).unwrap().matches('C').count())
             .sum();
         assert!(points < 4000 + 3 * drawn.len(), "{points} points");
-        // Whatever is called is called by something, and by what calls it most.
+        // Every called function has an incoming line, at least from its heaviest caller.
         let name = |i: u32| graph.frames.name(graph.nodes[i as usize].frame);
         let mut heaviest: BTreeMap<String, String> = BTreeMap::new();
         for c in &graph.calls {
@@ -373,11 +374,11 @@ fn of_calls_beyond_number_the_heaviest_are_drawn_and_it_is_said() {
     }
 }
 
-fn has_graphviz(test: &str) -> bool {
+fn is_graphviz_installed(test: &str) -> bool {
     tools::have("dot", "-V", "graphviz", &format!("pictures::{test}"))
 }
 
-/// Graphviz's own picture of a graph.
+/// Renders a graph with Graphviz.
 fn graphviz(dot: &[u8]) -> String {
     let child =
         Command::new("dot").arg("-Tsvg").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
@@ -387,18 +388,18 @@ fn graphviz(dot: &[u8]) -> String {
     let writer = std::thread::spawn(move || input.write_all(&bytes));
     let output = child.wait_with_output().unwrap();
     writer.join().unwrap().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && !said.contains("syntax error"), "{said}\n{}", String::from_utf8_lossy(dot));
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && !stderr.contains("syntax error"), "{stderr}\n{}", String::from_utf8_lossy(dot));
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// What Graphviz makes of it: the words of each node and edge, without the spaces and the lines that they are set in.
+/// Renders a graph with Graphviz, and returns the words of each node and edge, without spaces and line breaks.
 fn graphviz_words(dot: &[u8]) -> Vec<String> {
     let svg = graphviz(dot);
     let options = roxmltree::ParsingOptions { allow_dtd: true, ..Default::default() };
     let document = Document::parse_with_options(&svg, options).unwrap();
-    let known = ["svg", "g", "title", "polygon", "text", "path", "a", "polyline"];
-    assert!(document.descendants().filter(|n| n.is_element()).all(|n| known.contains(&n.tag_name().name())));
+    let known_tags = ["svg", "g", "title", "polygon", "text", "path", "a", "polyline"];
+    assert!(document.descendants().filter(|n| n.is_element()).all(|n| known_tags.contains(&n.tag_name().name())));
     let groups = document.descendants().filter(|n| matches!(n.attribute("class"), Some("node" | "edge")));
     let words = |n: Node| {
         let texts = n.descendants().filter(|t| t.tag_name().name() == "text").filter_map(|t| t.text());
@@ -408,15 +409,15 @@ fn graphviz_words(dot: &[u8]) -> Vec<String> {
 }
 
 #[test]
-fn graphviz_draws_the_nodes_and_calls_that_we_draw() {
-    if !has_graphviz("graphviz_draws_the_nodes_and_calls_that_we_draw") {
+fn graphviz_draws_the_same_nodes_and_calls() {
+    if !is_graphviz_installed("graphviz_draws_the_same_nodes_and_calls") {
         return;
     }
     for name in oracle::pairs() {
         let graph = pair(&name).measure(&Query::default()).unwrap().graph(&GraphOptions::default()).unwrap();
         let mut dot = Vec::new();
         report::dot(&graph, &mut dot).unwrap();
-        // The same words are in our own picture; there the label of a call stands behind it.
+        // Our own picture has the same words; the label of a call comes after it.
         let svg = svg(&graph).unwrap();
         let document = Document::parse(&svg).unwrap();
         let groups = document.descendants().filter(|n| matches!(n.attribute("class"), Some("node" | "call")));
@@ -448,7 +449,8 @@ const HOSTILE: [&[u8]; 12] = [
     b" ",
 ];
 
-/// A profile whose functions, files and binaries have such names, and one of 10 kB. Each calls the next.
+/// Builds a profile whose functions, files and binaries have the hostile names and one name of 10 kB. Each function
+/// calls the next.
 fn hostile(values: [i64; 2]) -> Arc<Profile> {
     let long = b"long<name>\"".repeat(1000);
     let names: Vec<Vec<u8>> = HOSTILE.iter().map(|n| n.to_vec()).chain([long]).collect();
@@ -477,7 +479,7 @@ fn hostile_diff() -> Diff {
     Diff::new(&[hostile([3, 4])], &[hostile([5, 1])]).unwrap()
 }
 
-/// True if there is nothing that a text can't hold or that turns it around.
+/// Returns true if the text has no control characters or characters that change its direction.
 fn is_harmless(text: &str) -> bool {
     !text.chars().any(|c| {
         c.is_control() && c != '\n' || ('\u{202a}'..='\u{202e}').contains(&c) || ('\u{2066}'..='\u{2069}').contains(&c)
@@ -486,19 +488,19 @@ fn is_harmless(text: &str) -> bool {
 
 #[test]
 fn hostile_names_stay_text_in_pictures() {
-    let has_graphviz = has_graphviz("hostile_names_stay_text_in_pictures");
+    let is_graphviz_installed = is_graphviz_installed("hostile_names_stay_text_in_pictures");
     for granularity in [Granularity::Functions, Granularity::Lines, Granularity::Files] {
         for diff in [hostile_diff(), Diff::of_profile(&hostile([1, 2])).unwrap()] {
             let view = diff.measure(&Query::default().with_granularity(granularity)).unwrap();
             let graph = view.graph(&GraphOptions::default()).unwrap();
             assert_eq!(graph.nodes.len(), HOSTILE.len() + 1);
-            let words = look_at(&svg(&graph).unwrap(), &graph);
+            let words = check_picture(&svg(&graph).unwrap(), &graph);
             assert!(words.iter().all(|w| is_harmless(w) && w.chars().count() < 1000), "{words:?}");
             let all = words.concat();
             for text in ["onerror=alert(1)>", "quotes \" ' `", "&lt;entity&gt;", "not UTF-8 \u{fffd}", "…"] {
                 assert!(all.contains(text), "{text:?} is not shown: {all}");
             }
-            if !has_graphviz {
+            if !is_graphviz_installed {
                 continue;
             }
             let mut dot = Vec::new();
@@ -527,9 +529,10 @@ fn hostile_names_stay_text_in_listings() {
         assert_eq!(listing.routines.len(), HOSTILE.len() + 1);
         let html = listing_html(&listing);
         let document = Document::parse(&html).unwrap_or_else(|e| panic!("{e}\n{html}"));
-        let known = ["div", "style", "b", "span", "details", "summary", "table", "thead", "tbody", "tr", "th", "td"];
+        let known_tags =
+            ["div", "style", "b", "span", "details", "summary", "table", "thead", "tbody", "tr", "th", "td"];
         for node in document.descendants().filter(Node::is_element) {
-            assert!(known.contains(&node.tag_name().name()), "{node:?}");
+            assert!(known_tags.contains(&node.tag_name().name()), "{node:?}");
             assert!(node.attributes().all(|a| ["class", "open"].contains(&a.name())), "{node:?}");
         }
         let text: String = document.descendants().filter(|n| n.is_text()).filter_map(|n| n.text()).collect();
@@ -553,7 +556,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: oracle::cases(64), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn generated_graphs_agree_with_the_plain_version_and_can_be_drawn(
+    fn generated_graphs_agree_with_the_plain_implementation_and_can_be_drawn(
         a in generate::recipe(), b in generate::recipe(), node_count in 0usize..9, fraction in 0f64..0.2
     ) {
         let (a, b) = (generate::encode(&generate::profile(&a), 0), generate::encode(&generate::profile(&b), 0));
@@ -563,7 +566,7 @@ proptest! {
         let diff = Diff::new(&[load(&a)], &[load(&b)]).unwrap();
         let view = diff.measure(&Query::default().with_granularity(Granularity::Lines)).unwrap();
         let graph = view.graph(&graph_options(0, 0.0, 0.0, Rank::Entropy)).unwrap();
-        look_at(&svg(&graph).unwrap(), &graph);
+        check_picture(&svg(&graph).unwrap(), &graph);
         listing_html(&diff.list(&Query::default(), ".", &()).unwrap());
     }
 }

@@ -1,5 +1,5 @@
-//! What hands type that know `go tool pprof`, converting, weighing and git: the ways of others, as scripts use them here.
-//! Whether the numbers are pprof's is for `conformance`.
+//! Tests of the options of `go tool pprof`, conversion, weights and Git integration. (`conformance` compares the
+//! numbers with pprof.)
 
 #![allow(clippy::unwrap_used)]
 
@@ -32,12 +32,12 @@ fn stdout(args: &[&str]) -> Vec<u8> {
 
 fn failure(args: &[&str]) -> String {
     let output = run(args);
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert!(output.status.code() == Some(2) && said.lines().count() == 1, "{args:?}: {said}");
-    said
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.code() == Some(2) && stderr.lines().count() == 1, "{args:?}: {stderr}");
+    stderr
 }
 
-/// A line of words, in which B and N stand for two profiles, and H for one of a heap.
+/// Splits a line into words. B and N stand for two profiles, H for a heap profile.
 fn words(line: &str) -> Vec<String> {
     let files = files();
     let named = |word: &str| match word {
@@ -58,15 +58,15 @@ fn files() -> [String; 3] {
 }
 
 #[test]
-fn what_is_on_or_off_takes_no_other_value() {
+fn boolean_options_of_pprof_accept_no_other_value() {
     for word in ["-cum=maybe", "-drop_negative=x", "-top=2"] {
-        let said = failure(&[word, &corpus("story-cpu.new.pb.gz")]);
-        assert!(said.contains("must be on or off"), "{word}: {said}");
+        let error = failure(&[word, &corpus("story-cpu.new.pb.gz")]);
+        assert!(error.contains("must be on or off"), "{word}: {error}");
     }
 }
 
 #[test]
-fn words_of_pprof_are_taken_where_they_mean_the_same() {
+fn pprof_options_with_the_same_meaning_are_accepted() {
     for (pprofs, ours) in [
         ("-top -base B N", "top --base B --new N"),
         ("-top -diff_base=B N", "top B N"),
@@ -110,8 +110,8 @@ fn words_of_pprof_are_taken_where_they_mean_the_same() {
         ("-top --base B --new N", "top B N"),
         ("-top --all_frames B", "top --all-frames B"),
     ] {
-        let said = |line: &str| stdout(&words(line).iter().map(String::as_str).collect::<Vec<_>>());
-        assert!(said(pprofs) == said(ours), "{pprofs} is not {ours}");
+        let stdout_of = |line: &str| stdout(&words(line).iter().map(String::as_str).collect::<Vec<_>>());
+        assert!(stdout_of(pprofs) == stdout_of(ours), "{pprofs} is not {ours}");
     }
     let (file, files) = (temp("x.json").display().to_string(), files());
     stdout(&["-top", "-output", &file, &files[0]]);
@@ -122,7 +122,7 @@ fn words_of_pprof_are_taken_where_they_mean_the_same() {
 }
 
 #[test]
-fn of_other_words_the_error_says_what_to_write() {
+fn other_pprof_options_name_the_replacement() {
     for (pprofs, said) in [
         (
             "-http=: B",
@@ -142,16 +142,16 @@ fn of_other_words_the_error_says_what_to_write() {
         ("--divide_by=2 B", "--normalize"),
         ("-no_such_word B", "see pprofdiff --help"),
     ] {
-        let told = failure(&words(pprofs).iter().map(String::as_str).collect::<Vec<_>>());
-        assert!(told.contains(said), "{pprofs}: {told}");
+        let error = failure(&words(pprofs).iter().map(String::as_str).collect::<Vec<_>>());
+        assert!(error.contains(said), "{pprofs}: {error}");
     }
 }
 
 #[test]
-fn any_input_converts_to_any_of_the_formats() {
+fn any_input_converts_to_any_format() {
     let [base, new, heap] = files();
     let path = |name: &str| temp(name).display().to_string();
-    // A profile.proto stays as it is, to the byte.
+    // A profile.proto is kept byte for byte.
     let (bare, packed) = (path("heap.pb"), path("heap.pb.zst"));
     stdout(&["convert", &heap, "-o", &bare]);
     stdout(&["convert", &bare, "-o", &packed]);
@@ -159,7 +159,7 @@ fn any_input_converts_to_any_of_the_formats() {
         stdout(&["convert", &packed, "-o", "-", "--format", "pprof"]),
         stdout(&["convert", &heap, "-o", "-", "--format", "pprof"])
     );
-    // Folded stacks and back again have the same stacks.
+    // Converting to folded stacks and back keeps the stacks.
     let (folded, again) = (path("heap.folded"), path("again.pb.gz"));
     stdout(&["convert", &heap, "-o", &folded, "--sample-type", "alloc_space"]);
     assert_eq!(
@@ -168,7 +168,7 @@ fn any_input_converts_to_any_of_the_formats() {
     );
     stdout(&["convert", &folded, "-o", &again]);
     assert_eq!(stdout(&["convert", &again, "-o", "-", "--format", "folded"]), std::fs::read(&folded).unwrap());
-    // Text of others, which says not what it counts.
+    // Folded stacks of another tool, which do not name their sample type.
     let (text, named) = (path("stacks.txt"), path("named.pb"));
     std::fs::write(&text, "main;parse 12\nmain;write 30\n").unwrap();
     stdout(&["convert", &text, "-o", &named, "--input-type", "cpu/nanoseconds"]);
@@ -191,7 +191,7 @@ fn any_input_converts_to_any_of_the_formats() {
 }
 
 #[test]
-fn a_weight_is_so_many_times_the_file() {
+fn a_weight_multiplies_a_file() {
     let [base, new, heap] = files();
     let path = |name: &str| temp(name).display().to_string();
     let (weighted, repeated) = (path("weighted.pb"), path("repeated.pb"));
@@ -204,15 +204,15 @@ fn a_weight_is_so_many_times_the_file() {
     merge(&[&base, &new, "--weight", &weight], &weighted);
     merge(&[&base, &base, &base, &new], &repeated);
     assert_eq!(rows(&weighted), rows(&repeated));
-    // A pattern weighs several; a weight of 1 is none.
+    // A pattern weights several files. A weight of 1 changes nothing.
     merge(&[&base, &new, "--weight", "*story-cpu.*.pb.gz=2"], &weighted);
     merge(&[&base, &new, &base, &new], &repeated);
     assert_eq!(rows(&weighted), rows(&repeated));
     assert_eq!(merge(&[&base, &new, "--weight", "*=1"], &weighted), merge(&[&base, &new], &repeated));
-    // Parts: each sample type's sum is rounded once, however few each sample has.
+    // Fractional weights: the sum of each sample type is rounded once, however small each sample is.
     let info = |file: &str, line: &str| {
-        let said = String::from_utf8(stdout(&["info", file])).unwrap();
-        said.lines().find(|l| l.contains(line)).unwrap_or_else(|| panic!("{said}")).trim().to_owned()
+        let info_text = String::from_utf8(stdout(&["info", file])).unwrap();
+        info_text.lines().find(|l| l.contains(line)).unwrap_or_else(|| panic!("{info_text}")).trim().to_owned()
     };
     merge(&[&base, "--weight", "*=0.1"], &weighted);
     assert_eq!(info(&weighted, "samples (count)"), "sample type  samples (count): 19");
@@ -236,15 +236,15 @@ fn a_weight_is_so_many_times_the_file() {
     }
     let twice = failure(&["merge", &heap, "--weight", "*=1", "--weight", "*heap*=2", "-o", "x.pb"]);
     assert!(twice.contains("both match"), "{twice}");
-    // Sums that do not fit: 2 GB of values, a million times, in millionths.
+    // Sums that overflow after weighting.
     let large = path("large.folded");
     std::fs::write(&large, format!("a {}\n", i64::MAX / 1000)).unwrap();
-    let told = failure(&["merge", &large, "--weight", "*=2000.5", "-o", "x.pb"]);
-    assert!(told.contains("more than an int64 holds"), "{told}");
+    let error = failure(&["merge", &large, "--weight", "*=2000.5", "-o", "x.pb"]);
+    assert!(error.contains("more than an int64 holds"), "{error}");
 }
 
 #[test]
-fn a_call_tree_has_a_box_for_each_way() {
+fn a_call_tree_has_a_box_for_each_path() {
     let file = temp("ways.folded").display().to_string();
     std::fs::write(&file, "main 100\nmain;a;work 10\nmain;b;work 5\nmain;b;c;work 3\n").unwrap();
     let dot = |args: &[&str]| {
@@ -257,22 +257,22 @@ fn a_call_tree_has_a_box_for_each_way() {
     };
     assert_eq!(dot(&["-n", "0"]), (5, 6, 0));
     assert_eq!(dot(&["-n", "0", "--call-tree"]), (7, 6, 0));
-    // main and two ways to work: what lies between is left out.
+    // main and two paths to work; the functions in between are omitted.
     assert_eq!(dot(&["-n", "3", "--call-tree", "--sort", "flat"]), (3, 2, 2));
     let callgrind = String::from_utf8(stdout(&["top", &file, "--format", "callgrind", "--call-tree"])).unwrap();
     assert_eq!(callgrind.matches("calls=").count(), 6, "{callgrind}");
-    let told = failure(&["top", &file, "--call-tree"]);
-    assert!(told.contains("--format dot, svg or callgrind"), "{told}");
-    // More ways than are kept in memory: each of 700 stacks makes 400 of its own.
+    let error = failure(&["top", &file, "--call-tree"]);
+    assert!(error.contains("--format dot, svg or callgrind"), "{error}");
+    // More paths than the limit for memory: each of 700 stacks adds 400 paths.
     let many: String = (0..700).map(|i| format!("f{i};{} 1\n", vec!["g"; 400].join(";"))).collect();
     std::fs::write(&file, many).unwrap();
-    let told = failure(&["top", &file, "--format", "dot", "--call-tree"]);
-    assert!(told.contains("nodes; --focus on some frames"), "{told}");
+    let error = failure(&["top", &file, "--format", "dot", "--call-tree"]);
+    assert!(error.contains("nodes; --focus on some frames"), "{error}");
 }
 
-/// The recipe of docs/command.md, in a repository of its own, by git itself.
+/// The recipe of docs/command.md, run by git in a temporary repository.
 #[test]
-fn git_shows_what_a_profile_consists_of() {
+fn git_diffs_profiles_with_the_documented_configuration() {
     let page = std::fs::read_to_string(root().join("docs/command.md")).unwrap();
     let section = page.split("\n## ").find(|section| section.starts_with("Profiles in git\n")).unwrap();
     let blocks: Vec<&str> = section.split("```sh\n").skip(1).map(|block| block.split("```").next().unwrap()).collect();
@@ -285,7 +285,7 @@ fn git_shows_what_a_profile_consists_of() {
     let shell = |script: &str| {
         let mut command = Command::new("sh");
         command.args(["-ec", script]).current_dir(&repository).env("PATH", &path);
-        // Nobody's own configuration.
+        // Ignores the Git configuration of the user and the system.
         command.env("HOME", &repository).env("GIT_CONFIG_NOSYSTEM", "1").env_remove("GIT_DIR");
         let output = command.output().unwrap();
         assert!(output.status.success(), "{script}: {}", String::from_utf8_lossy(&output.stderr));

@@ -1,5 +1,5 @@
-//! The engine against the plain version (tests/oracle), and laws that hold for every profile: on the
-//! corpus of real profiles, and on profiles that proptest makes up.
+//! Compares the engine with the plain implementation (tests/oracle), and checks invariants that hold for every profile.
+//! The inputs are the real profiles of the corpus and profiles that proptest generates.
 
 #![allow(clippy::unwrap_used)]
 
@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use crate::generate;
 use crate::oracle;
-use builder::{all_that_is_said, build, mapping};
+use builder::{all_fields, build, mapping};
 use oracle::{Frame, Sides};
 use pprofdiff::builder::ProfileBuilder;
 use pprofdiff::columns::StringId;
@@ -38,7 +38,7 @@ fn frame(frames: &Frames, f: u32) -> Frame {
     (frames.name(f), frames.file(f), frames.line(f), frames.address(f), frames.mapping(f))
 }
 
-/// Compares every table of a diff with the plain version's. Returns how many rows there were.
+/// Compares every table of a diff with the plain implementation, and returns the number of compared rows.
 fn check_all(base: &[u8], new: &[u8], addresses: bool) -> usize {
     let diff = Diff::new(&[load(base)], &[load(new)]).unwrap();
     let (base, new) = (oracle::decode(base), oracle::decode(new));
@@ -75,7 +75,7 @@ fn check_all(base: &[u8], new: &[u8], addresses: bool) -> usize {
                         let frame = self::frame(&top.frames, frame);
                         let (flat, cum) = expected[&frame];
                         let (by, other) = if sort == Sort::Flat { (flat, cum) } else { (cum, flat) };
-                        (oracle::size(by, other), oracle::written(frame))
+                        (oracle::size(by, other), oracle::row_order(frame))
                     };
                     assert!(top.rows.is_sorted_by_key(|r| order(r.frame)), "{context}: rows are out of order");
                 }
@@ -108,7 +108,8 @@ fn check_all(base: &[u8], new: &[u8], addresses: bool) -> usize {
                     rows += got.len();
                 }
 
-                // The engine sums numbers whatever their unit; the plain version shows the file's.
+                // The engine sums numbers regardless of their unit. The plain implementation keeps the units of the
+                // file.
                 let labels = view.labels();
                 let sum = |sides: &mut dyn Iterator<Item = Sides>| sides.fold((0, 0), |s, v| (s.0 + v.0, s.1 + v.1));
                 let expected = oracle::by_label(&b, &n);
@@ -125,24 +126,25 @@ fn check_all(base: &[u8], new: &[u8], addresses: bool) -> usize {
 }
 
 #[test]
-fn the_corpus_agrees_with_the_plain_version() {
+fn the_corpus_agrees_with_the_plain_implementation() {
     for name in oracle::pairs() {
-        // drop_frames is checked by go tool pprof, in conformance.rs; the plain version has no filters.
+        // conformance.rs compares drop_frames with go tool pprof. The plain implementation has no filters, so it is
+        // removed here.
         let without_drops = |bytes: Vec<u8>| {
             let message = proto::Profile { drop_frames: 0, ..oracle::decode(&bytes) };
             Message::encode_to_vec(&message)
         };
         let [base, new] = oracle::raw_pair(&name).map(without_drops);
-        // Where the kernel moved a binary between the runs, addresses are shifted to agree; the plain
-        // version does not do that (go tool pprof checks it in conformance.rs).
+        // If the kernel moved a binary between the runs, the engine shifts its addresses. The plain implementation does
+        // not, so addresses are compared only for equal mappings (and by go tool pprof in conformance.rs).
         let starts = |bytes: &[u8]| oracle::decode(bytes).mapping.iter().map(|m| m.memory_start).collect::<Vec<_>>();
         let rows = check_all(&base, &new, starts(&base) == starts(&new));
         assert!(rows > 100, "{name}: only {rows} rows were compared");
     }
 }
 
-/// Stacks of up to 500 locations, most of which are several frames, as deep inlining makes them; `id` gives the ids of
-/// locations, `turn` what differs between two sides.
+/// Builds stacks of up to 500 locations. Most have several frames, as with deep inlining. `id` gives the location ids;
+/// `turn` varies the result between the sides.
 fn deep(id: fn(u64) -> u64, turn: u64) -> Vec<u8> {
     let texts = ["", "samples", "count"].into_iter().map(str::to_owned).chain((0..40).map(|i| format!("f{i}")));
     let line = |function_id, line| proto::Line { function_id, line, ..Default::default() };
@@ -171,14 +173,14 @@ fn deep(id: fn(u64) -> u64, turn: u64) -> Vec<u8> {
 }
 
 #[test]
-fn deep_stacks_of_inlined_frames_agree_with_the_plain_version() {
-    // In order, in steps, and of up to nine bytes: the three ways in which ids are looked up.
+fn deep_stacks_of_inlined_frames_agree_with_the_plain_implementation() {
+    // Consecutive ids, ids with gaps, and ids of up to nine bytes take three different lookup paths.
     for id in [|i| i + 1, |i| 3 * i + 5, |i| (i + 1) << (7 * (i % 8))] as [fn(u64) -> u64; 3] {
         assert!(check_all(&deep(id, 0), &deep(id, 5), true) > 1000);
     }
 }
 
-/// A diff's rows as (frame, flat, cum, status), in order.
+/// Returns the rows of a diff as (frame, flat, cum, status), in order.
 fn rows(diff: &Diff, q: &Query) -> Vec<(Frame, Sides, Sides, Status)> {
     let top = diff.measure(q).unwrap().top(Sort::Flat);
     top.rows
@@ -191,7 +193,7 @@ fn swap((base, new): Sides) -> Sides {
     (new, base)
 }
 
-fn laws(a: &Arc<Profile>, b: &Arc<Profile>) {
+fn check_invariants(a: &Arc<Profile>, b: &Arc<Profile>) {
     let diff = |base: &Arc<Profile>, new: &Arc<Profile>| Diff::new(from_ref(base), from_ref(new)).unwrap();
     let (same, ab, ba) = (diff(a, a), diff(a, b), diff(b, a));
     let raw = |p: &Profile| p.to_bytes(&WriteOptions::default().with_compression(Compression::None)).unwrap();
@@ -205,7 +207,7 @@ fn laws(a: &Arc<Profile>, b: &Arc<Profile>) {
                     .all(|(_, flat, cum, s)| *s == Status::Same && flat.0 == flat.1 && cum.0 == cum.1)
             );
             let forward = rows(&ab, &q);
-            // Rows are ordered by magnitude, so the order is the same both ways.
+            // Rows are sorted by magnitude, so the order is the same in both directions.
             let mirrored: Vec<_> = rows(&ba, &q)
                 .into_iter()
                 .map(|(f, flat, cum, status)| {
@@ -218,7 +220,7 @@ fn laws(a: &Arc<Profile>, b: &Arc<Profile>) {
                 })
                 .collect();
             if granularity != Granularity::Addresses {
-                // Addresses are those of the new side, so they may differ between the two directions.
+                // Addresses come from the new side, so they may differ between the two directions.
                 assert!(forward == mirrored, "{kind} {}: diff(a, b) is not -diff(b, a)", granularity.name());
             }
             flat_totals.push(forward.iter().fold((0, 0), |t, (_, flat, _, _)| (t.0 + flat.0, t.1 + flat.1)));
@@ -228,7 +230,7 @@ fn laws(a: &Arc<Profile>, b: &Arc<Profile>) {
             "{kind}: flat totals differ by granularity: {flat_totals:?}"
         );
 
-        // A written diff, opened again, says the same.
+        // A diff that is written and read again is equal.
         let written = ab.to_profile(&Query::default()).unwrap();
         let reloaded = load(&written.to_bytes(&WriteOptions::default()).unwrap());
         let n_types = a.sample_types().len();
@@ -237,7 +239,7 @@ fn laws(a: &Arc<Profile>, b: &Arc<Profile>) {
             let again = Diff::of_profile(&reloaded).unwrap();
             let q = query(&kind, Granularity::Lines, false);
             let in_order = |d: &Diff| {
-                // Merging drops what sums up to nothing in every column; such a row says nothing.
+                // Merging drops samples whose columns are all zero, so rows of zeros are ignored.
                 let mut all = rows(d, &q);
                 all.retain(|(_, flat, cum, _)| (*flat, *cum) != ((0, 0), (0, 0)));
                 all.iter().map(|r| (r.0.clone(), r.1, r.2)).collect::<Vec<_>>()
@@ -245,12 +247,12 @@ fn laws(a: &Arc<Profile>, b: &Arc<Profile>) {
             assert!(in_order(&again) == in_order(&ab), "{kind}: a written diff says something else");
         }
     }
-    // Writing is the identity, in every packing.
+    // Writing does not change the message, with any compression.
     for compression in [Compression::None, Compression::Gzip, Compression::Zstd] {
         let bytes = a.to_bytes(&WriteOptions::default().with_compression(compression)).unwrap();
         assert!(raw(&load(&bytes)) == raw(a), "writing changes the message");
     }
-    // Merging is associative to the byte, and commutative up to order.
+    // Merging is associative to the byte, and commutative except for the order.
     let merge = |ps: &[&Profile]| pprofdiff::merge(ps).unwrap();
     let c = merge(&[a, b]);
     assert!(raw(&merge(&[&c, a])) == raw(&merge(&[a, &merge(&[b, a])])), "merge is not associative");
@@ -258,13 +260,13 @@ fn laws(a: &Arc<Profile>, b: &Arc<Profile>) {
     oracle::assert_same(&content(&merge(&[a, b])), &content(&merge(&[b, a])), "merge is not commutative");
 }
 
-/// A profile's samples by content, whatever their order and numbering; values summed.
+/// Returns the samples of a profile by content, independent of their order and numbering, with summed values.
 fn content(p: &Profile) -> BTreeMap<String, Vec<i64>> {
     let raw = p.to_bytes(&WriteOptions::default().with_compression(Compression::None)).unwrap();
     let message = oracle::decode(&raw);
     let mut samples = BTreeMap::new();
     for column in 0..message.sample_type.len() {
-        // Absolute addresses are those of the profile that came first, so they are left out.
+        // Absolute addresses come from the first profile, so they are ignored.
         for s in oracle::stacks(&message, column, Granularity::Lines, false) {
             let all = samples
                 .entry(format!("{:?} {:?}", s.frames, s.labels))
@@ -277,10 +279,10 @@ fn content(p: &Profile) -> BTreeMap<String, Vec<i64>> {
 }
 
 #[test]
-fn laws_hold_for_the_corpus() {
+fn invariants_hold_for_the_corpus() {
     for name in oracle::pairs() {
         let [a, b] = oracle::raw_pair(&name).map(|bytes| load(&bytes));
-        laws(&a, &b);
+        check_invariants(&a, &b);
     }
 }
 
@@ -311,9 +313,9 @@ fn results_do_not_depend_on_threads() {
     }
 }
 
-/// So many samples are split between threads, at load and for the table of functions.
+/// At this number, samples are split between threads at load and for the table of functions.
 #[test]
-fn many_samples_in_one_profile_are_split_without_a_trace() {
+fn a_large_profile_gives_the_same_result_for_any_number_of_threads() {
     let mut message = oracle::decode(&oracle::raw_pair("go-heap")[0]);
     let samples = message.sample.clone();
     while message.sample.len() < 300_000 {
@@ -331,7 +333,7 @@ fn many_samples_in_one_profile_are_split_without_a_trace() {
         out
     };
     let alone = answer();
-    // A bad sample is named as it is without threads, by its number and place in the whole file.
+    // The error for a bad sample has the same number and offset as without threads.
     let at = message.sample.len() - 1000;
     message.sample[at].location_id.push(u64::MAX);
     let damaged = message.encode_to_vec();
@@ -346,7 +348,7 @@ fn many_samples_in_one_profile_are_split_without_a_trace() {
 }
 
 #[test]
-fn several_files_on_a_side_add_up_if_they_are_to() {
+fn summed_sides_add_up_their_files() {
     let [a, b] = oracle::raw_pair("go-heap").map(|bytes| load(&bytes));
     let q = query("alloc_space", Granularity::Functions, false);
     let doubled = Diff::new(&[a.clone(), a.clone()], from_ref(&b)).unwrap().summed();
@@ -375,7 +377,7 @@ fn normalizing_by_total_makes_the_totals_equal() {
 }
 
 #[test]
-fn units_of_one_type_are_converted_to_the_finer() {
+fn different_units_of_one_type_are_converted_to_the_finer_one() {
     let side = |unit: &str, value: i64| {
         let p = proto::Profile {
             string_table: [b"".as_slice(), b"cpu", unit.as_bytes(), b"f"].map(<[u8]>::to_vec).to_vec(),
@@ -407,7 +409,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: oracle::cases(96), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn generated_profiles_agree_with_the_plain_version(
+    fn generated_profiles_agree_with_the_plain_implementation(
         a in generate::recipe(), b in generate::recipe(), forms in (0u8..32, 0u8..32)
     ) {
         let (a, b) = (generate::profile(&a), generate::profile(&b));
@@ -415,9 +417,9 @@ proptest! {
     }
 
     #[test]
-    fn a_builder_makes_what_prost_makes(recipe in generate::recipe()) {
+    fn a_builder_writes_the_same_profile_as_prost(recipe in generate::recipe()) {
         let mut message = generate::profile(&recipe);
-        // What recipes have none of.
+        // Fields that recipes never set.
         let texts = ["pkg.dropped", "pkg.kept", "said", "said again", "https://example.org/", "events", "count", "id"];
         let [drop, keep, one, two, url, events, count, id] = texts.map(|text| {
             message.string_table.push(text.into());
@@ -436,13 +438,13 @@ proptest! {
         }
         let built = build(&message).build("test").unwrap();
         let again = built.to_bytes(&WriteOptions::default().with_compression(Compression::None)).unwrap();
-        prop_assert_eq!(all_that_is_said(&oracle::decode(&again)), all_that_is_said(&message));
-        // And the engine takes it for the same.
+        prop_assert_eq!(all_fields(&oracle::decode(&again)), all_fields(&message));
+        // The engine treats both as equal.
         check_all(&again, &message.encode_to_vec(), true);
     }
 
     #[test]
-    fn a_builder_refuses_what_it_does_not_have(recipe in generate::recipe(), more in 0..3_usize) {
+    fn a_builder_refuses_unknown_ids_and_wrong_value_counts(recipe in generate::recipe(), more in 0..3_usize) {
         let message = generate::profile(&recipe);
         let mut larger = build(&message);
         let n_strings = (message.string_table.len() + 9) as u32;
@@ -464,10 +466,11 @@ proptest! {
         prop_assert!(small.sample(&[], &values, &label(key, LabelValue::Number(1, text))).is_err());
         let wrong = if more == types { types + 1 } else { more };
         prop_assert!(small.sample(&[], &vec![1; wrong], &[]).is_err());
-        // What was refused left nothing.
+        // Refused samples leave nothing behind.
         prop_assert_eq!(small.n_samples(), message.sample.len());
         small.sample(&[], &values, &label(key, LabelValue::Text(known))).unwrap();
-        // What is only known at the end: a type that came after the samples, foreign strings of the header.
+        // Some errors are detected only at the end: a sample type added after samples, and foreign strings in the
+        // header.
         let mut late = build(&message);
         late.sample(&[], &values, &[]).unwrap();
         late.sample_type("late", "count");
@@ -478,16 +481,16 @@ proptest! {
     }
 
     #[test]
-    fn laws_hold_for_generated_profiles(
+    fn invariants_hold_for_generated_profiles(
         a in generate::recipe(), b in generate::recipe(), forms in (0u8..32, 0u8..32)
     ) {
         let (a, b) = (generate::profile(&a), generate::profile(&b));
-        laws(&load(&generate::encode(&a, forms.0)), &load(&generate::encode(&b, forms.1)));
+        check_invariants(&load(&generate::encode(&a, forms.0)), &load(&generate::encode(&b, forms.1)));
     }
 }
 
 #[test]
-fn two_profiles_make_a_diff_whoever_owns_them() {
+fn a_diff_takes_owned_or_shared_profiles() {
     let load = |name: &str| Profile::open(oracle::corpus().join(name), &LoadOptions::default()).unwrap();
     let shared = Arc::new(load("story-cpu.new.pb.gz"));
     let diff = Diff::between(load("story-cpu.base.pb.gz"), shared.clone()).unwrap();
@@ -504,7 +507,7 @@ fn paths_and_sources_give_the_same_diff() {
     let source = |side| Source::Path(path(side));
     assert!(!opened.is_empty());
     assert_eq!(opened, rows(Diff::load(&[source("base")], &[source("new")], &options).unwrap()));
-    // A run that is given twice is its own mean.
+    // The mean of a run that is listed twice is the run itself.
     let twice = Diff::load(&[source("base")], &[source("new"), source("new")], &options).unwrap();
     assert_eq!(opened, rows(twice.clone()));
     assert_ne!(opened, rows(twice.summed()));

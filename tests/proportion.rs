@@ -1,5 +1,5 @@
-//! Memory in proportion: crafted inputs that stand for much more than their size, each loaded and looked at in every
-//! way by a child process, whose peak is measured. Linux tells the peak of a process, so it is tested there.
+//! Memory grows in proportion to the input. A child process loads crafted inputs, which represent much more than their
+//! size, computes every view, and reports its peak memory. Linux only, because it reports the peak of a process.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used)]
@@ -33,11 +33,12 @@ use profiles::*;
 use prost::Message;
 use rayon::prelude::*;
 
-/// What every process may take beside the multiple of its input.
+/// Memory that every process may take in addition to the multiple of its input.
 const MB: u64 = 1 << 20;
 const FLOOR: u64 = 64 * MB;
 
-/// Nightly, inputs are as large as their names and tests/README.md say, otherwise half of that.
+/// Returns true if inputs have the full sizes listed in tests/README.md, as in nightly runs. Otherwise they are half as
+/// large.
 fn is_whole() -> bool {
     std::env::var_os("PPROFDIFF_CASES").is_some()
 }
@@ -46,28 +47,28 @@ fn half<T: Div<Output = T> + From<u8>>(n: T) -> T {
     if is_whole() { n } else { n / T::from(2) }
 }
 
-/// Half of that too, but for the 16 MB that a process takes whatever the input: so many bytes for each record are too many of
-/// half an input where they are of a whole one.
+/// Returns the memory allowance, halved together with the inputs, except for the 16 MB that a process takes regardless
+/// of its input. With the full allowance, a half-size input could use too many bytes per record unnoticed.
 fn floor() -> u64 {
     if is_whole() { FLOOR } else { 16 * MB + (FLOOR - 16 * MB) / 2 }
 }
 
-/// The most that any view may take, as a multiple of the inflated size.
+/// Maximum memory of any view, as a multiple of the inflated size.
 const TIMES: u64 = 4;
 
-/// A crafted profile: name, message that is so many times half as large as the name says, what its error says (empty if it
-/// loads).
+/// A crafted profile: its name, a function that builds its message from a multiple of half the named size, and its
+/// expected error (empty if it loads).
 type Case = (&'static str, fn(u64) -> Vec<u8>, &'static str);
 
-/// Is only loaded and made a table of: writing it in all formats takes minutes in a test's build.
-const LARGE: &str = "a string table of 1 GB";
+/// This case is only loaded and turned into a table. Writing it in all formats takes minutes in a test build.
+const LOADED_ONLY: &str = "a string table of 1 GB";
 
-/// Are never halved: one is at a bound of ours, the other near its own.
-const WHOLE: [&str; 2] = ["a sample of ten million frames", "deep inlining within bounds"];
+/// Cases that are never halved: the first tests one of our limits, the second is close to its own.
+const NEVER_HALVED: [&str; 2] = ["a sample of ten million frames", "deep inlining within bounds"];
 
 const CASES: &[Case] = &[
     ("ten million empty strings", empty_strings, ""),
-    (LARGE, large_strings, ""),
+    (LOADED_ONLY, large_strings, ""),
     ("a sample of ten million frames", deep_stack, ""),
     ("recursion a million deep", recursion, ""),
     ("40,000 distinct stacks of 300 frames", many_stacks, ""),
@@ -83,16 +84,16 @@ const CASES: &[Case] = &[
     ("a string whose number is 2^31", string_number, "string 2147483648"),
 ];
 
-/// The peak of this process in bytes, so far.
+/// Returns the peak memory of this process so far, in bytes.
 fn peak() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:")).unwrap();
     line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
 }
 
-/// The child: loads what it is told to and looks at it in every way.
+/// The child process: loads the given file and computes every view.
 #[test]
-fn look_at_everything() {
+fn compute_every_view() {
     let Some(path) = std::env::var_os("PPROFDIFF_PROPORTION") else { return };
     let limit = std::env::var("PPROFDIFF_LIMIT").ok().and_then(|l| l.parse().ok());
     let mut options = LoadOptions::default();
@@ -111,7 +112,7 @@ fn look_at_everything() {
         Table::top(&view.top(Sort::Flat), usize::MAX);
         return tell("check");
     }
-    // Every format writes row by row; of text, whose columns are as wide as the widest row, all is made twice.
+    // All formats but text write row by row. Text columns are as wide as the widest row, so text is formatted twice.
     let all_formats = |table: &Table, sink: &mut dyn Write| {
         table.write_csv(sink, CsvOptions::default()).unwrap();
         table.write_json(sink).unwrap();
@@ -138,7 +139,7 @@ fn look_at_everything() {
     svg(&graph).unwrap();
     tell("graph");
     drop(graph);
-    // With a node for each way there are as many as frames in all stacks, up to a bound.
+    // A call tree has as many nodes as all stacks have frames, up to a limit.
     match view.graph(&GraphOptions::default().with_call_tree(true)) {
         Ok(tree) => dot(&tree, sink).unwrap(),
         Err(e) => assert!(e.to_string().contains("the call tree has more than"), "{e}"),
@@ -178,10 +179,10 @@ fn look_at_everything() {
     tell("check");
 }
 
-/// The child of [`causes_take_memory_and_work_in_proportion`]: the profiles of a folder whose names begin with `base` are
-/// runs of one side, the others of the other.
+/// The child process of [`causes_take_memory_and_work_in_proportion`]. Profiles in the folder whose names begin with
+/// `base` are runs of the base side. All others are runs of the new side.
 #[test]
-fn look_for_causes() {
+fn explain_causes() {
     let Some(folder) = std::env::var_os("PPROFDIFF_CAUSES") else { return };
     let mut paths: Vec<PathBuf> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.sort();
@@ -210,16 +211,16 @@ fn look_for_causes() {
     tell("page", "");
 }
 
-/// What a child said: steps with the peak after each. What one step has freed does not count for the next: glibc gives
-/// back large blocks at once as long as nothing moves its thresholds, which it would do itself otherwise.
+/// Runs the child process and returns its steps, each with the peak memory after it and a message. The malloc settings
+/// make glibc return large blocks at once, so memory freed by one step does not count for the next.
 fn child(input: &Path, limit: Option<u64>, brief: bool) -> Vec<(String, u64, String)> {
-    child_of("look_at_everything", "PPROFDIFF_PROPORTION", input, limit, brief)
+    child_of("compute_every_view", "PPROFDIFF_PROPORTION", input, limit, brief)
 }
 
 fn child_of(test: &str, name: &str, input: &Path, limit: Option<u64>, brief: bool) -> Vec<(String, u64, String)> {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", test, "--nocapture"]).env(name, input);
-    // The measured memory is what the program keeps, not what the allocator keeps for each thread.
+    // Measures the memory that the program keeps, not the memory that the allocator caches per thread.
     command
         .env("MALLOC_MMAP_THRESHOLD_", "131072")
         .env("MALLOC_TRIM_THRESHOLD_", "131072")
@@ -244,20 +245,21 @@ fn temporary(name: &str) -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("proportion-{}-{name}", std::process::id()))
 }
 
-/// With `PPROFDIFF_TIMES` in the environment the inputs are so many times as large (but for those that are at a bound), and
-/// what they take is only told.
+/// If `PPROFDIFF_TIMES` is set, the inputs are larger by that factor (except inputs that test a limit), and the memory
+/// is only printed.
 #[test]
 fn crafted_inputs_take_memory_in_proportion() {
     let times = std::env::var("PPROFDIFF_TIMES").map_or(1, |t| t.parse().unwrap());
-    // As many at once as there are cores: most of the time is their processes'.
+    // Runs one child per core, because the children take most of the time.
     let beyond = |(i, (name, message, error)): (usize, &Case)| {
         let path = temporary(&format!("{i}.pb"));
-        let (halves, floor) = if WHOLE.contains(name) { (2, FLOOR) } else { (if is_whole() { 2 } else { 1 }, floor()) };
+        let (halves, floor) =
+            if NEVER_HALVED.contains(name) { (2, FLOOR) } else { (if is_whole() { 2 } else { 1 }, floor()) };
         let bytes = message(halves * times);
         let size = bytes.len() as u64;
         std::fs::write(&path, bytes).unwrap();
         let began = std::time::Instant::now();
-        let steps = child(&path, None, *name == LARGE);
+        let steps = child(&path, None, *name == LOADED_ONLY);
         std::fs::remove_file(&path).unwrap();
         let shown: Vec<String> = steps.iter().map(|(what, peak, _)| format!("{what} {}", peak / MB)).collect();
         let (last, peak, said) = steps.last().unwrap();
@@ -277,17 +279,17 @@ fn crafted_inputs_take_memory_in_proportion() {
     assert!(beyond.is_empty(), "{beyond:#?}");
 }
 
-/// Stacks of functions, with keys of labels.
+/// A generator of profiles with stacks of functions and with label keys.
 struct Stacks {
     stacks: u64,
     depth: u64,
-    /// Of how many functions; each stack has its own if there are as many.
+    /// Number of functions. If it equals the number of stacks, each stack has its own function.
     functions: u64,
     keys: u64,
-    /// How many values each key has.
+    /// Number of values of each key.
     values: u64,
     sample_types: usize,
-    /// Runs of each side, all with other functions.
+    /// Number of runs per side. Each run has other functions.
     runs: u64,
 }
 
@@ -295,7 +297,7 @@ const STACKS: Stacks =
     Stacks { stacks: 100, depth: 100, functions: 10_000, keys: 0, values: 2, sample_types: 1, runs: 1 };
 
 impl Stacks {
-    /// The stacks of a run of a side; on the new side some functions cost more, by a value of a label as well.
+    /// Builds the profile of one run. On the new side some functions cost more, also for one value of a label.
     fn message(&self, run: u64, is_new: bool) -> Vec<u8> {
         let mix = |x: u64| {
             let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -314,9 +316,9 @@ impl Stacks {
         let names: Vec<i64> = (0..self.functions).map(|i| text(format!("main.f{i}.{run}"))).collect();
         p.function.iter_mut().zip(names).for_each(|(f, name)| f.name = name);
         p.sample_type.iter_mut().zip(types).for_each(|(t, name)| t.r#type = name);
-        let own = self.functions == self.stacks * self.depth;
+        let has_own_functions = self.functions == self.stacks * self.depth;
         let one = |s: u64| {
-            let frame = |d: u64| if own { s * self.depth + d } else { mix(s << 16 | d) % self.functions };
+            let frame = |d: u64| if has_own_functions { s * self.depth + d } else { mix(s << 16 | d) % self.functions };
             let frames: Vec<u64> = (0..self.depth).map(|d| 1 + frame(d)).collect();
             let of_key = |i: u64| (s >> (i % 5)) % self.values;
             let slow = frames.iter().filter(|&&f| f % 100 == 3).count() as u32 + u32::from(of_key(1) == 1);
@@ -331,12 +333,13 @@ impl Stacks {
     }
 }
 
-/// The most steps that causes may take, and more for each byte: a little beyond the engine's own bound, where it stops trying.
+/// Maximum steps for the search for causes, plus a maximum per byte. Both are a little above the engine's own limits,
+/// where it gives up.
 const WORK: u64 = 3 << 25;
 const WORK_OF_BYTE: u64 = 96;
 
-/// Labels by functions by stacks, by runs, by sample types: each alone is in the file, and their product is what a search
-/// for causes would look at.
+/// Combines labels, functions, stacks, runs and sample types. The file size is the sum of them, but a naive search for
+/// causes would visit their product.
 #[test]
 fn causes_take_memory_and_work_in_proportion() {
     let labels = |keys, values| Stacks { keys, values, ..STACKS };
@@ -360,7 +363,7 @@ fn causes_take_memory_and_work_in_proportion() {
             size += bytes.len() as u64;
             std::fs::write(folder.join(format!("{side}{run}.pb")), bytes).unwrap();
         }
-        let steps = child_of("look_for_causes", "PPROFDIFF_CAUSES", &folder, None, false);
+        let steps = child_of("explain_causes", "PPROFDIFF_CAUSES", &folder, None, false);
         std::fs::remove_dir_all(&folder).unwrap();
         let shown: Vec<String> = steps.iter().map(|(what, peak, _)| format!("{what} {}", peak / MB)).collect();
         let (_, peak, _) = steps.last().unwrap();
@@ -378,7 +381,7 @@ fn causes_take_memory_and_work_in_proportion() {
     assert!(beyond.is_empty(), "{beyond:#?}");
 }
 
-/// The maximum memory of a check of two profiles, as a multiple of their size, if each name is a stack.
+/// Maximum memory of a check of two profiles in which each name is a stack, as a multiple of their size.
 const TIMES_OF_NAMES: u64 = 9;
 
 /// Builds a profile of `n` one-frame stacks. A third of the functions differ on the new side.
@@ -409,7 +412,7 @@ fn check_names() {
     }
 }
 
-/// Each name is a frame, a row, a function to name and a stack, so the check keeps several copies of each.
+/// Each name is a frame, a row, a function and a stack, so the check keeps several copies of it.
 #[test]
 fn a_check_of_many_names_takes_memory_in_proportion() {
     let folder = temporary("names");

@@ -1,5 +1,5 @@
-//! Numbers as people read them: growth beside share under headings, units by column, and what is counted; in each
-//! format that is for people.
+//! Tests of number formatting for humans: growth next to share, headings, one unit per column, and names of counts, in
+//! each human-readable format.
 
 #![allow(clippy::unwrap_used)]
 
@@ -23,20 +23,20 @@ fn run(args: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// What is said of both sides of a corpus pair by a verb (or by none, the table of frames).
-fn of(pair: &str, verb: &[&str], more: &[&str]) -> String {
+/// Returns the output of a verb (or of the default view) for both sides of a corpus pair.
+fn view_of_pair(pair: &str, verb: &[&str], more: &[&str]) -> String {
     let files = ["base", "new"].map(|side| format!("{pair}.{side}.pb.gz"));
     run(&[verb, &[&*files[0], &*files[1]], more].concat())
 }
 
-/// The cells of the line that ends in `last`, where columns are two spaces apart.
+/// Returns the cells of the line that ends in `last`. Columns are two spaces apart.
 fn cells(text: &str, last: &str) -> Vec<String> {
     let line = text.lines().find(|l| l.ends_with(last)).unwrap_or_else(|| panic!("no {last} in {text}"));
     line.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).map(str::to_owned).collect()
 }
 
-/// A profile of cpu time: a function each value, in a file of its own.
-fn written(name: &str, values: &[i64]) -> String {
+/// Writes a CPU profile with one function per value, and returns its path.
+fn write_profile(name: &str, values: &[i64]) -> String {
     let n = values.len() as u64;
     let strings = ["", "cpu", "nanoseconds"].map(str::to_owned).into_iter();
     let profile = Profile {
@@ -57,46 +57,48 @@ fn written(name: &str, values: &[i64]) -> String {
     path.display().to_string()
 }
 
-/// Of `names.compare`, cum goes from 20 to 168 samples of 10 ms: x8.4 by itself, and 148 of the base's 190.
+/// The cum of `names.compare` grows from 20 to 168 samples of 10 ms: x8.4, which is 148 of the base's 190 samples.
 #[test]
-fn growth_stands_beside_share_under_headings() {
-    let text = of("story-cpu", &[], &["--sort", "cum"]);
+fn growth_is_next_to_share_under_headings() {
+    let text = view_of_pair("story-cpu", &[], &["--sort", "cum"]);
     let head = ["cum: base", "new", "delta", "growth", "of total", "flat: base", "new", "delta", "frame"];
     assert_eq!(cells(&text, "frame"), head);
     let row = ["0.20s", "1.68s", "+1.48s", "x8.4", "+77.89%", "0.17s", "0.25s", "+0.08s", "logmill/names.compare"];
     assert_eq!(cells(&text, "names.compare"), row);
-    // By flat, flat leads and has them: 17 to 25 of 190.
-    let text = of("story-cpu", &[], &["--sort", "flat"]);
+    // Sorted by flat, the flat columns come first and have both: 17 to 25 of 190.
+    let text = view_of_pair("story-cpu", &[], &["--sort", "flat"]);
     assert_eq!(cells(&text, "frame")[..6], ["flat: base", "new", "delta", "growth", "of total", "cum: base"]);
     assert_eq!(cells(&text, "names.compare")[3..5], ["+47.1%", "+4.21%"]);
     assert_eq!(cells(&text, "names.canonical")[3..5], ["new", "+10.53%"]);
     assert_eq!(cells(&text, "accesslog.cleanName")[3..5], ["gone", "-5.26%"]);
 
-    let markdown = of("story-cpu", &[], &["--sort", "cum", "--format", "markdown"]);
+    let markdown = view_of_pair("story-cpu", &[], &["--sort", "cum", "--format", "markdown"]);
     assert!(markdown.contains("| cum delta | growth | of total |\n"), "{markdown}");
     assert!(markdown.contains("| 0.20s | 1.68s | +1.48s | x8.4 | +77.89% |\n"), "{markdown}");
-    let callers = of("story-cpu", &["peek", "names.compare"], &[]);
+    let callers = view_of_pair("story-cpu", &["peek", "names.compare"], &[]);
     assert_eq!(cells(&callers, "frame"), ["base", "new", "delta", "growth", "of total", "frame"]);
     assert!(callers.contains("0.20s  1.68s  +1.48s    x8.4   +77.89%    logmill/names.compare"), "{callers}");
-    let listing = of("story-cpu", &["list", "names.compare$"], &[]);
+    let listing = view_of_pair("story-cpu", &["list", "names.compare$"], &[]);
     assert!(listing.contains("\ncum 0.20s -> 1.68s  +1.48s  x8.4  +77.89% of total\n"), "{listing}");
-    let stacks = of("story-cpu", &["stacks"], &["-n", "1"]);
+    let stacks = view_of_pair("story-cpu", &["stacks"], &["-n", "1"]);
     assert!(stacks.contains("\n0 -> 590ms  +590ms  new  +31.05% of total  added\n"), "{stacks}");
-    let checked = of("story-cpu", &["check"], &["--fail-on", "cum:each=names.compare$>+5%", "--fail-on", "total>+5%"]);
+    let checked =
+        view_of_pair("story-cpu", &["check"], &["--fail-on", "cum:each=names.compare$>+5%", "--fail-on", "total>+5%"]);
     assert!(
         checked.contains("0.20s -> 1.68s  +1.48s  x8.4  +77.89% of total  p < 0.001  logmill/names.compare\n"),
         "{checked}"
     );
     assert!(checked.contains("1.90s -> 2.93s  +1.03s  +54.2%  p = 0.0"), "{checked}");
-    let dot = of("story-cpu", &[], &["--format", "dot"]);
+    let dot = view_of_pair("story-cpu", &[], &["--format", "dot"]);
     assert!(dot.contains("cum 0.20s → 1.68s  x8.4\\n+77.89% of total"), "{dot}");
 }
 
-/// A difference of 54.31 s between 8 hours is in seconds; what is small among large numbers is not 0.
+/// A difference of 54.31 s between values of 8 hours is shown in seconds. A small value among large ones is not shown
+/// as 0.
 #[test]
-fn units_suit_what_a_column_shows() {
-    let base = written("day-base", &[8 * HOUR, 3 * HOUR, 700]);
-    let new = written("day-new", &[8 * HOUR + 54_310_000_000, 3 * HOUR - 12_000_000, 900]);
+fn units_fit_the_values_of_a_column() {
+    let base = write_profile("day-base", &[8 * HOUR, 3 * HOUR, 700]);
+    let new = write_profile("day-new", &[8 * HOUR + 54_310_000_000, 3 * HOUR - 12_000_000, 900]);
     let text = run(&[&base, &new]);
     assert!(text.contains("11hrs -> 11.02hrs  +54.30s  +0.14%\n"), "{text}");
     assert_eq!(cells(&text, "f0")[..5], ["8hrs", "8.02hrs", "+54.31s", "+0.19%", "+0.14%"]);
@@ -110,19 +112,19 @@ fn units_suit_what_a_column_shows() {
 }
 
 #[test]
-fn records_are_stacks_and_one_is_singular() {
-    let text = of("story-cpu", &[], &[]);
+fn records_are_called_stacks_and_one_is_singular() {
+    let text = view_of_pair("story-cpu", &[], &[]);
     assert!(text.contains("story-cpu.base.pb.gz  156 stacks, 190 samples in 1.86s\n"), "{text}");
-    // Without a sample type that counts them, nothing is called samples.
-    assert!(of("go-mutex", &[], &[]).lines().take(2).all(|l| l.contains(" stacks") && !l.contains("sample")));
-    let one = written("one", &[5]);
+    // Without a sample type that counts samples, the word "samples" does not appear.
+    assert!(view_of_pair("go-mutex", &[], &[]).lines().take(2).all(|l| l.contains(" stacks") && !l.contains("sample")));
+    let one = write_profile("one", &[5]);
     let text = run(&["top", &one]);
     assert!(text.contains("  1 stack\n") && text.contains("\n1 frame\n"), "{text}");
     assert!(run(&["stacks", &one]).contains("\n1 stack\n"));
     std::fs::remove_file(one).unwrap();
 }
 
-/// Names begin before column 90 in all real pairs, so that those of 30 letters fit into 120.
+/// In all real pairs, names begin before column 90, so that names of 30 letters fit into 120 columns.
 #[test]
 fn the_table_fits_a_terminal() {
     let names: BTreeSet<String> = std::fs::read_dir(corpus())
@@ -131,7 +133,7 @@ fn the_table_fits_a_terminal() {
         .collect();
     assert!(names.len() > 10);
     for (name, sort) in names.iter().flat_map(|name| [(name, "flat"), (name, "cum")]) {
-        let text = of(name, &[], &["--sort", sort]);
+        let text = view_of_pair(name, &[], &["--sort", sort]);
         let head = text.lines().find(|l| l.ends_with("  frame")).unwrap();
         assert!(head.len() - "frame".len() <= 90, "{name}: {head}");
     }

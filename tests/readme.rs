@@ -1,6 +1,6 @@
-//! The console blocks of README.md and docs/ are real: each command is run, and what it prints must stand below it. Quotes
-//! around a word are the shell's. Commands that name `main.pb.gz` (of the start pages) are run where it and `branch.pb.gz`
-//! are the two profiles of the story, others in the repository's root.
+//! Checks the console blocks of README.md and docs/: each command is run, and its output must equal the text below it.
+//! Words may be quoted as in a shell. Commands with `main.pb.gz` (on the start pages) run in a folder where it and
+//! `branch.pb.gz` are the two profiles of the story. All other commands run in the root of the repository.
 //!
 //! To accept new output: `UPDATE_GOLDENS=1 cargo test -p pprofdiff-cli --test command readme::`.
 
@@ -9,7 +9,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// README.md and the pages of docs/.
+/// Returns README.md and the pages of docs/.
 fn pages(root: &Path) -> Vec<PathBuf> {
     let docs = std::fs::read_dir(root.join("docs")).unwrap().map(|entry| entry.unwrap().path());
     let mut pages: Vec<PathBuf> = docs.filter(|path| path.extension().is_some_and(|e| e == "md")).collect();
@@ -18,7 +18,7 @@ fn pages(root: &Path) -> Vec<PathBuf> {
     pages
 }
 
-/// A folder with the profiles of the start pages.
+/// Creates a folder with the profiles of the start pages.
 fn start(root: &Path) -> PathBuf {
     let folder = std::env::temp_dir().join(format!("pprofdiff-start-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
@@ -29,7 +29,7 @@ fn start(root: &Path) -> PathBuf {
     folder
 }
 
-/// The page's text with what its commands print now, and the number of its commands.
+/// Returns the text of a page with the current output of its commands, and the number of commands.
 fn fresh(root: &Path, start: &Path, text: &str) -> (String, usize) {
     let mut parts = text.split("```console\n");
     let mut fresh = parts.next().unwrap().to_owned();
@@ -49,7 +49,7 @@ fn fresh(root: &Path, start: &Path, text: &str) -> (String, usize) {
 }
 
 #[test]
-fn the_pages_show_what_the_command_prints() {
+fn the_pages_show_the_current_output_of_their_commands() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let start = start(&root);
     let mut shown = 0;

@@ -1,4 +1,4 @@
-//! What views show, as the command writes it: rows, their order, runs and labels.
+//! Tests of the rows of views as the command prints them: their order, runs and labels.
 
 #![allow(clippy::unwrap_used)]
 
@@ -6,9 +6,9 @@ use serde_json::Value;
 
 use crate::cli::{corpus, failure, json, run, stdout, story, temp};
 
-/// In a row of the table, whichever columns have it.
+/// Equal values in a row have the same text in all columns.
 #[test]
-fn what_is_equal_reads_the_same() {
+fn equal_values_have_the_same_text() {
     let mut equal = 0;
     for name in ["story-cpu", "go-heap", "rust-cpu", "node-time", "go-mutex"] {
         let [base, new] = ["base", "new"].map(|side| corpus(&format!("{name}.{side}.pb.gz")));
@@ -21,7 +21,7 @@ fn what_is_equal_reads_the_same() {
         for (row, line) in json["rows"].as_array().unwrap().iter().zip(rows) {
             let cells: Vec<&str> = line.split_whitespace().collect();
             let mut seen = std::collections::HashMap::new();
-            // Growth and share stand between.
+            // The columns 3 and 4 are growth and share.
             for (column, at) in columns.iter().zip([0, 1, 2, 5, 6, 7]) {
                 let value = row[*column].as_i64().unwrap();
                 let shown = cells[at].trim_start_matches(['+', '-']);
@@ -38,13 +38,13 @@ fn what_is_equal_reads_the_same() {
 }
 
 #[test]
-fn samples_that_are_gone_are_said() {
-    // A snapshot that lost samples: what did not change from it to the next is not in their delta.
+fn vanished_samples_are_reported() {
+    // A delta is not a later snapshot of the process.
     let snapshot = |i: usize| corpus(&format!("series/heap-{i:02}.pb.gz"));
     let (grown, out) = (temp("grown.pb.gz").display().to_string(), temp("gone.pb.gz").display().to_string());
     stdout(&["delta", &snapshot(3), &snapshot(4), "-o", &grown]);
-    let told = |policy: &[&str]| run(&[&["delta", &snapshot(4), &grown, "-o", &out], policy].concat());
-    let line = String::from_utf8(told(&[]).stderr).unwrap();
+    let run_delta = |policy: &[&str]| run(&[&["delta", &snapshot(4), &grown, "-o", &out], policy].concat());
+    let line = String::from_utf8(run_delta(&[]).stderr).unwrap();
     assert!(line.contains("--on-reset pass"), "{line}");
 
     let [a, b] = [
@@ -58,7 +58,7 @@ fn samples_that_are_gone_are_said() {
     assert!(output.status.success());
     assert_eq!(String::from_utf8(output.stderr).unwrap(), format!("pprofdiff: warning: {out}: {a}\n"));
     assert!(stdout(&["info", &out]).contains(b));
-    // More than half of what had counted: a restart.
+    // More than half of the counts vanished, which means a restart.
     std::fs::write(&now, mutex(&[("h", 6)])).unwrap();
     let line = failure(&["delta", &before, &now, "-o", &out]);
     assert!(line.contains("2 of the 3 samples that had counted something are gone, with 10 of 15 of delay"), "{line}");
@@ -69,7 +69,7 @@ fn samples_that_are_gone_are_said() {
 }
 
 #[test]
-fn labels_are_hidden_by_key_in_tables_and_in_what_is_written() {
+fn labels_are_hidden_by_key_in_tables_and_written_files() {
     let labelled = corpus("go-labels-cpu.new.pb.gz");
     let keys = |args: &[&str]| {
         let rows = json(&[&["labels", "--format", "json"], args].concat())["rows"].as_array().unwrap().clone();
@@ -83,7 +83,7 @@ fn labels_are_hidden_by_key_in_tables_and_in_what_is_written() {
     assert_eq!(keys(&[&labelled, "--tagshow", &exactly]), [one.clone()].into());
     assert_eq!(keys(&[&labelled, "--taghide", &exactly]), rest);
     assert!(keys(&[&labelled, "--tagshow", &exactly, "--taghide", &exactly]).is_empty());
-    // Stacks that only a hidden label tells apart are one.
+    // Stacks that differ only in a hidden label are merged.
     let stacks =
         |args: &[&str]| json(&[&["stacks", &labelled, "--format", "json"], args].concat())["rows_total"].clone();
     assert_eq!(stacks(&["--labels", "--taghide", "."]), stacks(&[]));
@@ -97,7 +97,7 @@ fn labels_are_hidden_by_key_in_tables_and_in_what_is_written() {
 }
 
 #[test]
-fn traces_are_read_from_the_leaf() {
+fn traces_start_at_the_leaf() {
     let labelled = corpus("go-labels-cpu.new.pb.gz");
     let text = stdout(&["traces", &labelled, "-n", "1"]);
     let rows = json(&["traces", &labelled, "--format", "json", "-n", "1"])["rows"].clone();
@@ -111,7 +111,7 @@ fn traces_are_read_from_the_leaf() {
     let block: Vec<&str> = text.split(ruler).nth(1).unwrap().trim_matches('\n').lines().collect();
     let shown: Vec<String> = block[..labels.len()].iter().map(|l| l.trim().replace(":  ", "=")).collect();
     assert_eq!(shown, labels, "{text}");
-    // The value stands before the leaf.
+    // The value comes before the leaf.
     assert!(block[labels.len()].trim_start().starts_with(|c: char| c.is_ascii_digit()), "{text}");
     let shown: Vec<&str> = block[labels.len()..].iter().map(|l| &l[13..]).collect();
     assert_eq!(shown, frames, "{text}");
@@ -123,7 +123,7 @@ fn traces_are_read_from_the_leaf() {
 }
 
 #[test]
-fn several_files_on_a_side_are_runs_or_add_up() {
+fn several_files_per_side_are_runs_or_are_summed() {
     let path = |build: &str, i: u8| corpus(&format!("faults/freight/{build}-{i}.cpu.pb.gz"));
     let side = |build: &str| [1, 2, 3].map(|i| path(build, i));
     let (base, new) = (side("base"), side("calls"));
@@ -132,19 +132,19 @@ fn several_files_on_a_side_are_runs_or_add_up() {
         let more: Vec<String> = more.iter().map(|&arg| arg.to_owned()).collect();
         [side("--base", &base), side("--new", &new), more].concat()
     };
-    let said = |more: &[&str]| stdout(&args(more).iter().map(String::as_str).collect::<Vec<_>>());
-    let means = said(&["--sort", "cum"]);
+    let stdout_of = |more: &[&str]| stdout(&args(more).iter().map(String::as_str).collect::<Vec<_>>());
+    let means = stdout_of(&["--sort", "cum"]);
     assert!(means.contains("base  mean of 3 runs: ") && means.contains("together\n"), "{means}");
     assert!(means.contains("cpu (nanoseconds): 4.02s -> 4.76s  +0.737s  +18.3%  p = 0.012 (Mann-Whitney 0.100;"));
-    let sums = said(&["--sort", "cum", "--sum"]);
+    let sums = stdout_of(&["--sort", "cum", "--sum"]);
     assert!(
         sums.contains("base  sum of 3: ") && sums.contains("cpu (nanoseconds): 12.06s -> 14.27s  +2.21s  +18.3%\n")
     );
-    // Every row that is left is no noise, and the rest is counted.
-    let significant = said(&["--sort", "cum", "--significant"]);
+    // Only significant rows are left; the others are counted.
+    let significant = stdout_of(&["--sort", "cum", "--significant"]);
     assert!(significant.contains(" of 222 frames;") && !significant.contains("  ~  "), "{significant}");
     assert!(means.contains("  ~  "), "{means}");
-    // A view that knows no chance is refused, not shown without.
+    // Views without significance refuse the option instead of ignoring it.
     for format in ["svg", "html", "folded", "pprof"] {
         let all = args(&["--significant", "--format", format, "-o", "/dev/null"]);
         let output = run(&all.iter().map(String::as_str).collect::<Vec<_>>());
@@ -154,7 +154,7 @@ fn several_files_on_a_side_are_runs_or_add_up() {
     assert_eq!(alone.status.code(), Some(2));
 }
 
-/// Each side counts by its own total, and the cost by which rows are ordered.
+/// Each side is compared with its own total, in the sort column.
 #[test]
 fn small_rows_are_hidden() {
     let [base, new] = story();
@@ -177,9 +177,9 @@ fn small_rows_are_hidden() {
     assert!(failure(&[&base, &new, "--hide-below", "500"]).contains("percentage from 0 to 100"));
 }
 
-/// Each sample that has a matching frame is in one chain, which ends at the first of them.
+/// Each sample with a matching frame belongs to one chain, which ends at the first match.
 #[test]
-fn roots_are_chains_to_what_matches() {
+fn roots_shows_the_chains_to_the_first_match() {
     let [base, new] = story();
     let roots = json(&["roots", "mallocgc", &base, &new, "--format", "json"]);
     let stacks = json(&["stacks", &base, &new, "--format", "json"]);
@@ -204,9 +204,9 @@ fn roots_are_chains_to_what_matches() {
     assert!(failure(&["roots", "no such", &base, &new]).contains("no frame matches"));
 }
 
-/// What rows are ordered by stands first, whatever the rows are: by both costs they have the same order here.
+/// The sort column comes first. Both sort orders are the same here.
 #[test]
-fn the_cost_that_rows_are_ordered_by_stands_first() {
+fn the_sort_column_comes_first() {
     let [base, new] = story();
     for (sort, first) in [("flat", "flat: base"), ("cum", "cum: base")] {
         for view in [&["-n", "1"][..], &["-n", "1", "--focus", "tableInsensitive$"]] {
@@ -217,7 +217,7 @@ fn the_cost_that_rows_are_ordered_by_stands_first() {
     }
 }
 
-/// A profile of a counter, one function a sample.
+/// Builds a profile of a cumulative counter, with one function per sample.
 fn mutex(samples: &[(&str, i64)]) -> Vec<u8> {
     use pprofdiff::proto;
     use prost::Message as _;

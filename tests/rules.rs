@@ -1,4 +1,5 @@
-//! What `explain` knows how to say: of each rule of its table a case, named after it, and cases in which rules must not speak.
+//! Tests of the rules of `explain`. Each rule of its table has a test whose name begins with the rule's name. Other
+//! tests check that rules do not apply where they should not.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,7 +17,7 @@ fn explain(base: &[Arc<Profile>], new: &[Arc<Profile>]) -> Explanation {
     Diff::new(base, new).unwrap().explain(&Query::default(), &[], &ExplainOptions::default()).unwrap()
 }
 
-/// A rule without a case is not known to work, nor is one that the documentation does not name.
+/// Each rule needs a test in this file, and a row in docs/explain.md.
 #[test]
 fn each_rule_has_a_case_and_is_documented() {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/explain.md");
@@ -41,7 +42,7 @@ fn calls_that_cost_more_are_named_with_their_caller() {
 }
 
 #[test]
-fn added_and_removed_calls_are_told() {
+fn added_calls_are_causes() {
     let (without, with) =
         ([("main.main;main.a", 3000)], [("main.main;main.a", 3000), ("main.main;main.a;main.b", 4000)]);
     let e = between(&without, &with);
@@ -50,7 +51,7 @@ fn added_and_removed_calls_are_told() {
 }
 
 #[test]
-fn removed_calls_are_told_by_the_base() {
+fn removed_calls_are_causes() {
     let (without, with) =
         ([("main.main;main.a", 3000)], [("main.main;main.a", 3000), ("main.main;main.a;main.b", 4000)]);
     let e = between(&with, &without);
@@ -59,14 +60,14 @@ fn removed_calls_are_told_by_the_base() {
 }
 
 #[test]
-fn labels_are_named_where_only_their_samples_changed() {
+fn labels_are_named_if_only_their_samples_changed() {
     let e = explain(&[of_tenants(1.0, 1, 0)], &[of_tenants(1.8, 2, 0)]);
     let label = e.causes[0].label.as_ref().map(|label| (label.key.as_str(), label.value.as_str()));
     assert_eq!((e.causes.len(), label), (1, Some(("tenant", "b"))), "{e:?}");
     says(&e, "other values of the label did not change");
 }
 
-/// What moved, with nothing else to say.
+/// Checks that the cost shift is the only finding, and returns its two function names.
 fn moved(base: &[(&str, i64)], new: &[(&str, i64)], how: MoveKind) -> (String, String) {
     let e = between(base, new);
     assert_eq!((e.verdict, e.causes.len(), e.moved.len()), (Verdict::None, 0, 1), "{e:?}");
@@ -88,17 +89,17 @@ fn outlined_functions_were_part_of_their_callers() {
 }
 
 #[test]
-fn cost_shift_within_a_caller_is_no_cause() {
+fn cost_shift_within_a_caller_is_not_a_cause() {
     let side = |a: i64, b: i64| [("main.main;main.host;main.scan", a), ("main.main;main.host;main.scanFast", b)];
     let e = between(&side(6000, 2000), &side(2000, 6000));
     assert_eq!((e.verdict, e.causes.len(), e.moved.len()), (Verdict::None, 0, 1), "{e:?}");
     assert!(e.moved[0].even && matches!(e.moved[0].how, MoveKind::Shift | MoveKind::Swap), "{e:?}");
-    // What changed on the way did not only move.
+    // A change on top of the shift is a cause.
     let e = between(&side(6000, 2000), &side(2000, 12_000));
     assert!(!e.causes.is_empty() && e.moved.iter().all(|moved| moved.even), "{e:?}");
 }
 
-/// Runs of a program that is all in one function.
+/// Builds runs of a program whose whole cost is in one function.
 fn of_one_function(n: i64, size: i64) -> Vec<Arc<Profile>> {
     let run = |i: i64| {
         let n = n + i * n / 100;
@@ -115,11 +116,11 @@ fn of_one_function(n: i64, size: i64) -> Vec<Arc<Profile>> {
 }
 
 #[test]
-fn whole_programs_in_one_function_did_less_work_or_it_is_cheaper() {
+fn whole_programs_in_one_function_may_have_done_less_work_or_the_function_is_cheaper() {
     let e = explain(&of_one_function(100_000, 64), &of_one_function(50_000, 64));
     assert_eq!((e.verdict, e.causes.len(), e.suspects.len()), (Verdict::Inconclusive, 0, 1), "{e:?}");
     says(&e, "Either 0.50 times as much work, or main.solve itself allocates less");
-    // Less work makes fewer allocations, and none smaller.
+    // Less work makes fewer allocations, but not smaller ones.
     let e = explain(&of_one_function(100_000, 64), &of_one_function(100_000, 32));
     assert_eq!((e.verdict, e.causes.len()), (Verdict::Change, 1), "{e:?}");
     says(&e, "main.solve itself allocates less, called by main.main: ");
@@ -138,7 +139,7 @@ fn ambiguous_causes_are_withheld() {
 }
 
 #[test]
-fn renamed_packages_are_matched_and_what_changed_in_them_is_a_cause() {
+fn renamed_packages_are_matched_and_changes_in_them_are_causes() {
     let of = |path: &str, b: i64| -> Vec<(String, i64)> {
         ["A", "B", "C", "D"]
             .iter()
@@ -157,7 +158,7 @@ fn renamed_packages_are_matched_and_what_changed_in_them_is_a_cause() {
     let cause = &e.causes[0];
     assert_eq!((cause.kind, cause.function.as_deref()), (CauseKind::Own, Some("y.org/lib.v3.(*T).B")), "{e:?}");
     assert!((cause.delta - 6e10).abs() < 1e6, "{cause:?}");
-    // Both names find its stacks.
+    // The pattern matches the stacks of both names.
     let pattern = cause.evidence.pattern.clone().unwrap();
     assert!(pattern.contains("lib\\.v2") && pattern.contains("lib\\.v3"), "{pattern}");
     let moved = e.moved.iter().find(|moved| moved.function == "y.org/lib.v3.(*T).B").unwrap();
@@ -165,26 +166,26 @@ fn renamed_packages_are_matched_and_what_changed_in_them_is_a_cause() {
 }
 
 #[test]
-fn equal_cost_alone_is_no_rename() {
+fn equal_cost_alone_is_not_a_rename() {
     let e = between(&[("main.main;main.load;a/one.Read", 4000)], &[("main.main;main.load;b/two.Parse", 4000)]);
     assert!(e.moved.iter().all(|moved| moved.how != MoveKind::Renamed), "{:?}", e.moved);
-    // The same last name is evidence.
+    // An equal last part of the name is evidence of a rename.
     let e = between(&[("main.main;main.load;a/one.Read", 4000)], &[("main.main;main.load;b/two.Read", 4100)]);
     assert!(e.moved.iter().any(|moved| moved.how == MoveKind::Renamed) && e.causes.is_empty(), "{e:?}");
 }
 
 #[test]
-fn two_names_in_common_make_no_package_another() {
-    let of = |path: &str, names: &[&str], n: i64| -> Arc<Profile> {
+fn two_common_names_do_not_make_a_package_renamed() {
+    let package = |path: &str, names: &[&str], n: i64| -> Arc<Profile> {
         let all: Vec<String> = names.iter().map(|name| format!("main.main;main.load;{path}.{name}")).collect();
         cpu(&with(&all.iter().map(|stack| (stack.as_str(), n)).collect::<Vec<_>>()))
     };
     let many: Vec<String> = (0..20).map(|i| format!("c{i}")).chain(["New".to_owned(), "Get".to_owned()]).collect();
     let many: Vec<&str> = many.iter().map(String::as_str).collect();
-    let e = explain(&[of("x/lru", &["New", "Get"], 20_000)], &[of("y/kafka", &many, 900)]);
+    let e = explain(&[package("x/lru", &["New", "Get"], 20_000)], &[package("y/kafka", &many, 900)]);
     assert!(e.moved.iter().all(|moved| !moved.from.contains("lru.New")), "{:?}", e.moved);
-    // Names that differ by case alone are two.
-    let [base, new] = ["x/v2", "x/v3"].map(|path| of(path, &["Read", "read", "Close"], 2000));
+    // Names that differ only in case are different names.
+    let [base, new] = ["x/v2", "x/v3"].map(|path| package(path, &["Read", "read", "Close"], 2000));
     let e = explain(&[base], &[new]);
     assert_eq!(
         (e.verdict, e.moved.iter().filter(|moved| moved.how == MoveKind::Renamed).count()),
@@ -194,7 +195,7 @@ fn two_names_in_common_make_no_package_another() {
 }
 
 #[test]
-fn many_packages_of_equal_names_take_no_time() {
+fn many_packages_with_equal_names_are_matched_quickly() {
     let side = |letter: char| {
         let all: Vec<String> =
             (0..20_000).flat_map(|i| ["f", "g"].map(|f| format!("main.main;{letter}{i}.{f}"))).collect();
@@ -205,21 +206,21 @@ fn many_packages_of_equal_names_take_no_time() {
 }
 
 #[test]
-fn a_change_that_nothing_cancels_is_no_swap() {
-    let of = |dearer: i64| {
+fn a_change_without_a_counterpart_is_not_a_swap() {
+    let side = |dearer: i64| {
         [
             ("main.main;main.f", 100),
             ("main.main;main.f;sync.(*Once).Do;main.init", 700),
             ("main.main;main.f;sync.(*Once).Do;runtime.lock", dearer),
         ]
     };
-    let e = between(&of(1), &of(9000));
+    let e = between(&side(1), &side(9000));
     assert!(e.moved.iter().all(|moved| moved.how != MoveKind::Swap), "{:?}", e.moved);
     assert!(e.causes.first().is_some_and(|cause| cause.delta > 8e10), "{}", words(&e));
 }
 
 #[test]
-fn calls_through_what_is_inlined_on_one_side_are_told() {
+fn calls_through_a_function_inlined_on_one_side_are_causes() {
     let side = |middle: &str, each: i64| {
         let all: Vec<String> = (0..6).map(|k| format!("main.main;main.a;{middle}main.c;main.k{k}")).collect();
         let mut all: Vec<(String, i64)> = all.into_iter().map(|stack| (stack, each)).collect();
@@ -239,12 +240,12 @@ fn replaced_calls_are_one_cause() {
     assert_eq!((cause.kind, cause.function.as_deref()), (CauseKind::Calls, Some("main.load")));
     assert!((cause.delta + 4.1e10).abs() < 1e6, "{cause:?}");
     says(&e, "main.load calls b/two.Parse (+9s) instead of a/one.Read (-50s): -41s");
-    // Both have what they had.
+    // Each part keeps its own delta.
     assert_eq!(cause.parts.iter().map(|part| part.delta).collect::<Vec<_>>(), [9e9, -5e10]);
 }
 
 #[test]
-fn own_cost_in_the_runtime_is_said_with_what_is_called() {
+fn own_cost_in_the_runtime_is_attributed_to_the_call() {
     let find = |own: i64, map: i64| {
         let map = (map > 0).then_some(("main.main;main.find;runtime.mapaccess1", map));
         std::iter::once(("main.main;main.find", own)).chain(map).collect::<Vec<_>>()
@@ -257,33 +258,34 @@ fn own_cost_in_the_runtime_is_said_with_what_is_called() {
     says(&e, "main.find spends more in runtime.mapaccess1 (called more, or slower)");
     says(&between(&find(1000, 0), &find(1000, 5000)), "main.find now calls runtime.mapaccess1");
     says(&between(&find(1000, 5000), &find(1000, 0)), "main.find no longer calls runtime.mapaccess1");
-    // Its own work is its own.
+    // A change of the function's own code is not attributed to a call.
     let e = between(&find(1000, 1000), &find(5000, 1000));
     assert_eq!((e.causes[0].kind, e.causes[0].callee.as_deref()), (CauseKind::Own, None), "{e:?}");
 }
 
 #[test]
-fn of_a_library_the_functions_of_the_program_are_named() {
-    let of = |one: i64, two: i64| {
+fn calls_of_a_library_name_the_functions_of_the_program() {
+    let side = |one: i64, two: i64| {
         let sort = |caller: &str, n: i64| (format!("main.main;{caller};sort.Sort;sort.insertionSort"), n);
         let other = |n: i64| ("main.main;main.one;sort.Sort;sort.heapSort".to_owned(), n);
         let all = [sort("main.one", one), sort("main.two", two), other(3000)];
         cpu(&with(&all.iter().map(|(stack, n)| (stack.as_str(), *n)).collect::<Vec<_>>()))
     };
-    let e = explain(&[of(2000, 2000)], &[of(8000, 8000)]);
-    let program: Vec<(&str, f64)> = e.causes[0].program.iter().map(|of| (of.function.as_str(), of.delta)).collect();
+    let e = explain(&[side(2000, 2000)], &[side(8000, 8000)]);
+    let program: Vec<(&str, f64)> =
+        e.causes[0].program.iter().map(|side| (side.function.as_str(), side.delta)).collect();
     assert_eq!(program, [("main.one", 6e10), ("main.two", 6e10)], "{e:?}");
     says(&e, "for main.one (+60s), main.two (+60s)");
 }
 
 #[test]
-fn rewritten_libraries_are_said_first_and_causes_are_sought_above_them() {
+fn rewritten_libraries_come_first_and_causes_are_above_them() {
     let side = |path: &str, names: &str, read: i64, write: i64| -> Vec<(String, i64)> {
-        let of = |entry: &str, n: i64| {
+        let entry_stacks = |entry: &str, n: i64| {
             let stack = |c: char| (format!("main.main;main.{entry};x.org/lib.{entry};{path}.{names}{c}"), n / 6);
             "abcdef".chars().map(stack).collect::<Vec<_>>()
         };
-        [of("Read", read), of("Write", write)].concat()
+        [entry_stacks("Read", read), entry_stacks("Write", write)].concat()
     };
     let of = |of: Vec<(String, i64)>| cpu(&with(&of.iter().map(|(s, n)| (s.as_str(), *n)).collect::<Vec<_>>()));
     let base = of(side("x.org/lib/old", "decode", 30_000, 30_000));
@@ -294,7 +296,7 @@ fn rewritten_libraries_are_said_first_and_causes_are_sought_above_them() {
     says(&e, "Rewritten: x.org/lib/old is now x.org/lib/new: 600s -> 1200s; 6 functions removed, 6 added.");
     assert_eq!(e.causes.len(), 1, "{e:?}");
     assert!(["x.org/lib.Write", "main.Write"].contains(&e.causes[0].function.as_deref().unwrap()), "{e:?}");
-    // Functions of scripts have no package: then it is said below which function they were exchanged.
+    // Functions of scripts have no package. The text then names the function whose callees were replaced.
     let script = |names: &str, read: i64| {
         let stacks = "abcdef".chars().map(|c| (format!("main.main;load;{names}{c}"), read / 6));
         of(stacks.collect())
@@ -304,7 +306,7 @@ fn rewritten_libraries_are_said_first_and_causes_are_sought_above_them() {
     says(&e, "Rewritten: the callees of load: 300s -> 900s");
 }
 
-/// A heap: stacks with objects of so many bytes, all of them sampled.
+/// Builds a heap profile: stacks with a number of objects and their size in bytes. All objects are sampled.
 fn heap(sample_type: &str, of: &[(&str, i64, i64)]) -> Arc<Profile> {
     let objects = sample_type.replace("space", "objects");
     let all: Vec<(Vec<&str>, Vec<i64>)> =
@@ -313,7 +315,7 @@ fn heap(sample_type: &str, of: &[(&str, i64, i64)]) -> Arc<Profile> {
 }
 
 #[test]
-fn in_use_level_is_no_amount_of_work() {
+fn in_use_level_is_not_an_amount_of_work() {
     let side = |times: i64, cache: i64| {
         let names: Vec<String> = (0..12).map(|i| format!("main.main;main.f{i}")).collect();
         let mut all: Vec<_> = names.iter().map(|name| (name.as_str(), 1000 * times, 100)).collect();
@@ -324,7 +326,7 @@ fn in_use_level_is_no_amount_of_work() {
     assert_eq!((e.verdict, e.scale.rule, e.scale.factor), (Verdict::Change, ScaleRule::Level, 1.0));
     assert_eq!((e.causes.len(), &e.causes[0].function, e.causes[0].factor), (1, &None, Some(2.0)), "{e:?}");
     says(&e, "everything grew by the same factor (more live data, or a leak in proportion)");
-    // What grew besides has its own line, and all adds up without any amount of work.
+    // A cache that grew more than the rest has its own line. The account adds up with zero work.
     let e = explain(&[side(1, 500)], &[side(2, 50_000)]);
     assert_eq!(e.causes[0].function.as_deref(), Some("main.cache"));
     assert_eq!((e.account.work, e.account.delta), (0.0, e.account.causes + e.account.rest), "{e:?}");
@@ -332,7 +334,7 @@ fn in_use_level_is_no_amount_of_work() {
 }
 
 #[test]
-fn more_work_makes_more_objects_and_no_larger_ones() {
+fn more_work_makes_more_objects_but_not_larger_ones() {
     let side = |count: i64, size: i64| {
         let names: Vec<String> = (0..12).map(|i| format!("main.main;main.f{i}")).collect();
         heap("alloc_space", &names.iter().map(|name| (name.as_str(), count, size)).collect::<Vec<_>>())
@@ -346,7 +348,7 @@ fn more_work_makes_more_objects_and_no_larger_ones() {
 }
 
 #[test]
-fn more_time_everywhere_alike_is_more_work_or_slower_work() {
+fn a_uniform_increase_is_more_work_or_slower_code() {
     let once = with(&[]);
     let twice: Stacks = once.iter().map(|(stack, n)| (stack.clone(), 2 * n)).collect();
     let (once, twice) = ([cpu(&once)], [cpu(&twice)]);
@@ -365,7 +367,7 @@ fn more_time_everywhere_alike_is_more_work_or_slower_work() {
 }
 
 #[test]
-fn what_has_no_stack_is_said_and_what_is_noticed_is_more_than_chance() {
+fn samples_without_a_stack_are_reported_and_detection_exceeds_noise() {
     let side = |waited: i64| {
         let all = [(vec!["main.main", "main.lock"], vec![10, waited]), (Vec::new(), vec![3, 300_000_000])];
         profile(&stacks(&[("contentions", "count"), ("delay", "nanoseconds")], &all))
@@ -380,29 +382,30 @@ fn what_has_no_stack_is_said_and_what_is_noticed_is_more_than_chance() {
 }
 
 #[test]
-fn gc_pressure_belongs_to_who_allocates() {
-    let of = |allocated: i64, collected: i64| {
+fn gc_pressure_is_attributed_to_the_allocating_function() {
+    let side = |allocated: i64, collected: i64| {
         vec![
             ("main.main;main.rows;runtime.makeslice;runtime.mallocgc", allocated),
             ("main.main;main.page;runtime.newobject;runtime.mallocgc", 3000),
             ("runtime.gcBgMarkWorker;runtime.gcDrain;runtime.scanobject", collected),
         ]
     };
-    let e = between(&of(2000, 5000), &of(12_000, 15_000));
+    let e = between(&side(2000, 5000), &side(12_000, 15_000));
     let cause = &e.causes[0];
     assert_eq!(cause.function.as_deref(), Some("main.rows"), "{e:?}");
     assert!((cause.garbage.unwrap() - 1e11).abs() < 1e6, "{cause:?}");
     assert_eq!((e.account.garbage, e.account.consequences), (1e11, 1e11));
     says(&e, "plus about +100s of garbage collection");
-    // Where nothing else changed it is all that did.
-    let e = between(&of(2000, 5000), &of(2000, 15_000));
+    // If nothing else changed, the line reports it as the whole change.
+    let e = between(&side(2000, 5000), &side(2000, 15_000));
     assert!(e.causes.is_empty(), "{e:?}");
     says(&e, "GC, scheduling and locks changed by +100s, which is all that changed");
 }
 
 #[test]
-fn gc_pressure_is_by_the_heaps_of_the_same_runs() {
-    // The time says nothing of who allocates; the heaps say that it is `page`, which costs little time.
+fn gc_pressure_uses_the_heap_profiles_of_the_same_runs() {
+    // The CPU profile does not show which function allocates. The heap profile shows that `page` does, although it
+    // takes little time.
     let time = |rows: i64, page: i64, collected: i64| {
         let gc = "runtime.gcBgMarkWorker;runtime.gcDrain;runtime.scanobject";
         cpu(&with(&[("main.main;main.rows", rows), ("main.main;main.page", page), (gc, collected)]))
@@ -426,42 +429,42 @@ fn gc_pressure_is_by_the_heaps_of_the_same_runs() {
 }
 
 #[test]
-fn of_a_heap_what_is_in_use_and_what_was_allocated_are_explained() {
+fn both_memory_in_use_and_allocations_of_a_heap_are_explained() {
     let types = ["alloc_objects", "alloc_space", "inuse_objects", "inuse_space"];
     let types: Vec<_> = types.iter().map(|t| (*t, if t.ends_with("space") { "bytes" } else { "count" })).collect();
     let side = |allocated: i64, kept: i64| {
         let one = |name: &'static str, a: i64, b: i64| (vec!["main.main", name], vec![a, 100 * a, b, 100 * b]);
-        let mut of = stacks(&types, &[one("main.f", allocated, 4000), one("main.g", 5000, kept)]);
-        of.default_sample_type = of.sample_type[3].r#type;
-        profile(&of)
+        let mut message = stacks(&types, &[one("main.f", allocated, 4000), one("main.g", 5000, kept)]);
+        message.default_sample_type = message.sample_type[3].r#type;
+        profile(&message)
     };
     let diff = Diff::new(&[side(9000, 2000)], &[side(30_000, 8000)]).unwrap();
     let explain = |query| diff.explain(&query, &[], &ExplainOptions::default()).unwrap();
     let e = explain(Query::default());
-    let of = |e: &Explanation| (e.summary.sample_type.clone(), e.causes[0].function.clone().unwrap());
-    assert_eq!(of(&e), ("inuse_space".to_owned(), "main.g".to_owned()), "{e:?}");
-    assert_eq!(of(&e.also[0]), ("alloc_space".to_owned(), "main.f".to_owned()), "{e:?}");
+    let summary_of = |e: &Explanation| (e.summary.sample_type.clone(), e.causes[0].function.clone().unwrap());
+    assert_eq!(summary_of(&e), ("inuse_space".to_owned(), "main.g".to_owned()), "{e:?}");
+    assert_eq!(summary_of(&e.also[0]), ("alloc_space".to_owned(), "main.f".to_owned()), "{e:?}");
     let text = words(&e);
     assert!(text.contains("\n\nalloc_space: "), "{text}");
     assert!(explain(Query::default().with_sample_type("inuse_space")).also.is_empty());
 }
 
 #[test]
-fn names_stay_apart_where_both_builds_have_them() {
-    // What a cause has of the base: 3,000 samples of 10 ms, and not those of what is called alike.
+fn names_that_exist_in_both_builds_are_not_merged() {
+    // Checks that the cause has only the 3,000 samples (of 10 ms) of its own function, without those of similar names.
     let alone = |e: &Explanation, function: &str| {
         let cause = &e.causes[0];
         assert_eq!((cause.function.as_deref(), cause.evidence.base.value), (Some(function), 3e10), "{e:?}");
     };
     let side = |of: &'static str, n: i64| [(of, n), ("main.main;x.org/a.F[string]", 3000)];
-    // Instances of their own, of which one changed.
-    let of = |n: i64| side("main.main;x.org/a.F[int]", n);
-    alone(&between(&of(3000), &of(9000)), "x.org/a.F[int]");
-    // One that only one side has is known by what is left of its name.
-    let of = |shape: &'static str| side(shape, 3000);
-    let e = between(&of("main.main;x.org/a.F[go.shape.int_0]"), &of("main.main;x.org/a.F[go.shape.int_1]"));
+    // Two instances of a generic function; one of them changed.
+    let instance = |n: i64| side("main.main;x.org/a.F[int]", n);
+    alone(&between(&instance(3000), &instance(9000)), "x.org/a.F[int]");
+    // An instance that exists on one side only is matched by the rest of its name.
+    let instance = |shape: &'static str| side(shape, 3000);
+    let e = between(&instance("main.main;x.org/a.F[go.shape.int_0]"), &instance("main.main;x.org/a.F[go.shape.int_1]"));
     assert!(e.causes.is_empty(), "{e:?}");
-    // Closures are numbered anew where one comes before them: `func1` of both sides is not the same then.
+    // Closures are renumbered when an earlier closure is added, so `func1` may differ between the sides.
     let closures =
         |first: i64, second: i64| [("main.main;main.run.func1", first), ("main.main;main.run.func2", second)];
     let e = between(&[("main.main;main.run.func1", 6000)], &closures(3000, 6000));
@@ -469,7 +472,7 @@ fn names_stay_apart_where_both_builds_have_them() {
     alone(&between(&closures(3000, 3000), &closures(3000, 9000)), "main.run.func2");
 }
 
-/// Waits of a run, in ms: so many at each stack, each so long.
+/// Builds a profile of waits: for each stack the number of waits, and the milliseconds of each.
 fn waits(of: &[(&str, i64, i64)]) -> Arc<Profile> {
     let all: Vec<(Vec<&str>, Vec<i64>)> =
         of.iter().map(|(stack, n, each)| (stack.split(';').collect(), vec![*n, n * each * 1_000_000])).collect();
@@ -477,7 +480,7 @@ fn waits(of: &[(&str, i64, i64)]) -> Arc<Profile> {
 }
 
 #[test]
-fn lock_contention_is_waiting_longer_or_more_often() {
+fn lock_contention_distinguishes_longer_waits_from_more_waits() {
     let run = |wobble: i64, n: i64, each: i64| {
         waits(&[
             ("main.main;main.serve;main.(*Stats).Record;sync.(*Mutex).Unlock", n + wobble, each),
@@ -497,7 +500,7 @@ fn lock_contention_is_waiting_longer_or_more_often() {
 }
 
 #[test]
-fn candidate_is_named_where_nothing_is_a_cause() {
+fn candidate_is_named_if_there_is_no_cause() {
     let small = |n: i64| {
         let names: Vec<String> = (0..8).map(|i| format!("main.main;main.f{i}")).collect();
         let mut all: Vec<(String, i64)> = names.into_iter().map(|name| (name, 40)).collect();
@@ -514,7 +517,7 @@ fn candidate_is_named_where_nothing_is_a_cause() {
 }
 
 #[test]
-fn an_amount_of_work_on_which_nothing_agrees_is_unknown() {
+fn the_amount_of_work_is_unknown_if_no_frames_agree() {
     let side = |of: &[i64]| {
         let all = of.iter().zip(0..).map(|(n, i)| (format!("main.main;main.f{i}"), *n)).collect();
         cpu(&all)
@@ -525,7 +528,7 @@ fn an_amount_of_work_on_which_nothing_agrees_is_unknown() {
 }
 
 #[test]
-fn what_benchmarks_wrote_says_how_much_was_done() {
+fn the_number_of_operations_is_read_from_benchmark_output() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("ops-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let write = |name: &str, text: &str| {
@@ -557,9 +560,9 @@ fn what_benchmarks_wrote_says_how_much_was_done() {
     std::fs::remove_dir_all(&folder).unwrap();
 }
 
-/// Where it is given how much work runs did, a machine's speed is noise between them as anything is.
+/// If the number of operations is given, differences in machine speed between runs are noise.
 #[test]
-fn how_long_runs_took_is_noise_where_operations_are_given() {
+fn run_duration_is_noise_if_operations_are_given() {
     let run = |(speed, find): (f64, f64)| {
         let cost = |i: i64| (5000 + 10 * i) as f64 * speed * if i == 0 { find } else { 1.0 };
         cpu(&(0..30).map(|i| (format!("main.main;shop/work.F{i}"), cost(i) as i64)).collect())
@@ -575,20 +578,20 @@ fn how_long_runs_took_is_noise_where_operations_are_given() {
     let equal = between(&base, &new, 1.0);
     assert_eq!((equal.verdict, causes(&equal)), (Verdict::None, vec![]), "{}", words(&equal));
     assert_eq!(causes(&between(&base, &new, 2.0)), ["shop/work.F0"]);
-    // What is likely and large is not said to be nothing, though a change of one function would have been noticed.
+    // A large and plausible change is inconclusive, although a change of a single function would have been detected.
     let speeds = [0.85, 1.15, 0.9, 1.1];
     let slower = |times: f64| between(&speeds, &speeds.map(|speed| times * speed), 1.0);
     let unsure = slower(1.26);
     assert!(unsure.noise.noticed < 1.0 && unsure.account.p.is_some_and(|p| p > 0.05), "{unsure:?}");
     assert_eq!((unsure.verdict, causes(&unsure)), (Verdict::Inconclusive, vec![]), "{}", words(&unsure));
-    // A quarter of a well-sampled total is not said to be chance.
+    // The text must not call a change of a quarter of a well-sampled total chance.
     says(&unsure, "The difference has no known cause.");
     assert_eq!(causes(&slower(1.4)), ["main.main"]);
 }
 
-/// Four times as much is not nothing, be it chance: by two runs a side that are far apart.
+/// With two runs per side that are far apart, a fourfold increase may be chance. It must not be reported as no change.
 #[test]
-fn what_has_no_cause_and_is_vast_is_not_said_to_be_nothing() {
+fn a_vast_change_without_a_cause_is_inconclusive() {
     let run = |times: f64| {
         let stacks = [("main.main;main.work", 20_000.0), ("main.main;main.other", 20.0)];
         cpu(&stacks.iter().map(|(stack, n)| ((*stack).to_owned(), (n * times) as i64)).collect())

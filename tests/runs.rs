@@ -1,4 +1,5 @@
-//! Several runs a side: values are means of runs, rounded once, in every view; and what runs say of chance.
+//! Tests of several runs per side: every view shows the means of the runs, rounded once, and significance is computed
+//! from the runs.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,7 +14,7 @@ use pprofdiff_report::{Cell, Table};
 use crate::generated_series::Random;
 use crate::made_up::{profile, stacks};
 
-/// Rows by what they are, with the numbers of their columns that end so.
+/// Rows by key, with the values of all columns that have a given ending.
 type Rows = BTreeMap<String, Vec<i64>>;
 
 fn rows(table: &Table, ending: &str) -> Rows {
@@ -31,7 +32,7 @@ fn rows(table: &Table, ending: &str) -> Rows {
     (0..table.len()).map(row).collect()
 }
 
-/// The views of rows, and the boxes of the flame graph.
+/// Returns the tables, and the boxes of the flame graph.
 fn views(measure: &Measure, ending: &str) -> Vec<Rows> {
     let tables = [
         Table::top(&measure.top(Sort::Flat), usize::MAX),
@@ -45,13 +46,13 @@ fn views(measure: &Measure, ending: &str) -> Vec<Rows> {
     for node in &flame.nodes {
         path.truncate(node.depth as usize);
         path.push(format!("{:?}", node.frame));
-        let of = |pair: Pair| if ending == "base" { pair.base } else { pair.new };
-        boxes.insert(path.join(";"), vec![of(node.cum), of(node.flat)]);
+        let value_of = |pair: Pair| if ending == "base" { pair.base } else { pair.new };
+        boxes.insert(path.join(";"), vec![value_of(node.cum), value_of(node.flat)]);
     }
     tables.iter().map(|table| rows(table, ending)).chain([boxes]).collect()
 }
 
-/// A run of a program with these stacks, by chance.
+/// A random run of a program with these stacks.
 fn run(random: &mut Random, tenths: u64) -> Arc<Profile> {
     let all: Vec<(Vec<&str>, Vec<i64>)> = [
         vec!["main", "parse"],
@@ -66,7 +67,7 @@ fn run(random: &mut Random, tenths: u64) -> Arc<Profile> {
     profile(&stacks(&[("cpu", "nanoseconds")], &all))
 }
 
-/// The mean of so many runs, half away from zero.
+/// Returns the mean per run, rounding halves away from zero.
 fn mean(sum: i128, runs: i128) -> i64 {
     ((2 * sum.abs() + runs) / (2 * runs) * sum.signum()) as i64
 }
@@ -89,11 +90,11 @@ fn values_are_means_of_runs_in_every_view_rounded_once() {
         assert_eq!([sums.base, sums.new].map(i128::from), totals);
         let means = of_runs.summary().total;
         assert_eq!([means.base, means.new], [mean(totals[0], m), mean(totals[1], n)]);
-        // Each view of the means is that of the sums, divided; which runs these sums are of is seen from the runs alone.
+        // The means in each view are the sums divided by the number of runs. The sums are computed from the runs alone.
         for (side, profiles, runs) in [("base", &base, m), ("new", &new, n)] {
             let mut by_hand = vec![BTreeMap::<String, Vec<i128>>::new(); 5];
             for one in profiles.iter() {
-                // The same run on both sides, so that all is in one place.
+                // Uses the same run on both sides, so that all values are in one table.
                 let alone = Diff::new(std::slice::from_ref(one), std::slice::from_ref(one)).unwrap();
                 for (sums, view) in by_hand.iter_mut().zip(views(&measure(&alone, &Query::default()), side)).take(4) {
                     for (key, values) in view {
@@ -112,13 +113,14 @@ fn values_are_means_of_runs_in_every_view_rounded_once() {
             for i in 0..4 {
                 assert_eq!(shown(&means[i]), shown(&divided(&by_hand[i])), "{side} {m} {n} view {i}");
             }
-            // Frames of a flame graph are numbered by the diff, so its boxes are compared with those of the sums.
+            // Each diff numbers the frames of a flame graph differently, so its boxes are compared with those of the
+            // sums.
             for (path, values) in &means[4] {
                 let wanted: Vec<i64> = sums[4][path].iter().map(|&sum| mean(sum.into(), runs)).collect();
                 assert_eq!(values, &wanted, "{side} {m} {n} {path}");
             }
         }
-        // What is written has the means of its stacks, of which the fractions add up to that of the total.
+        // A written diff has the means of its stacks. Their fractions add up to the fraction of the total.
         let written = Diff::of_profile(&Arc::new(diff.to_profile(&Query::default()).unwrap())).unwrap();
         assert_eq!(measure(&written, &Query::default()).summary().total, of_runs.summary().total);
         let stacks_of = |diff: &Diff, side: &str| {
@@ -163,23 +165,23 @@ fn means_are_normalized_to_the_base() {
     assert_eq!((summary.factor, summary.total.new), (0.5, mean(n, 8)));
 }
 
-/// Runs of a program of a hundred functions, in samples; the first costs so many times more.
+/// Builds a noisy run of a program of a hundred functions, in samples. The cost of the first is multiplied by `factor`.
 fn noisy(random: &mut Random, factor: f64) -> Arc<Profile> {
     let names: Vec<String> = (0..100).map(|i| format!("f{i:02}")).collect();
     let length = 1.0 + (random.below(1000) as f64 / 1000.0 - 0.5) / 10.0;
-    let of = |i: usize, random: &mut Random| {
+    let draw = |i: usize, random: &mut Random| {
         let mean = 400.0 / (1.0 + i as f64 / 10.0) * length * if i == 0 { factor } else { 1.0 };
         // About Poisson: the sum of twelve uniform numbers is about normal.
         let normal: f64 = (0..12).map(|_| random.below(1_000_000) as f64 / 1e6).sum::<f64>() - 6.0;
         (mean + normal * mean.sqrt()).round().max(0.0) as i64
     };
     let all: Vec<_> =
-        names.iter().enumerate().map(|(i, name)| (vec!["main", name.as_str()], vec![of(i, random)])).collect();
+        names.iter().enumerate().map(|(i, name)| (vec!["main", name.as_str()], vec![draw(i, random)])).collect();
     profile(&stacks(&[("samples", "count")], &all))
 }
 
 #[test]
-fn rows_that_differ_by_more_than_chance_are_told_from_the_rest() {
+fn significant_rows_are_separated_from_noise() {
     let mut random = Random(11);
     let (mut found, mut noise) = (0, 0);
     for _ in 0..20 {
@@ -198,12 +200,12 @@ fn rows_that_differ_by_more_than_chance_are_told_from_the_rest() {
         assert_eq!(top.rows_total, 101);
     }
     assert!(found >= 19, "{found} of 20 found");
-    // A rate of one in twenty among those that are shown: at most about one in all.
+    // With a false discovery rate of 5%, about one row in all is noise.
     assert!(noise <= 4, "{noise} rows of noise, at {SIGNIFICANT}");
 }
 
 #[test]
-fn chance_is_asked_of_runs_of_two_sides() {
+fn significance_requires_runs_on_two_sides() {
     let mut random = Random(3);
     let (a, b) = (noisy(&mut random, 1.0), noisy(&mut random, 1.0));
     let measure = |diff: Diff| diff.measure(&Query::default()).unwrap();
@@ -212,7 +214,7 @@ fn chance_is_asked_of_runs_of_two_sides() {
     assert!(
         error(Diff::new(std::slice::from_ref(&a), &[b.clone(), a.clone()]).unwrap().summed()).contains("are not runs")
     );
-    // One run a side has p-values, by what is known of other programs, and nothing to show a spread by.
+    // With one run per side, p-values come from the noise of other programs. There is no spread to show.
     let top = measure(Diff::new(&[a], &[b]).unwrap()).top_of_runs(Sort::Flat).unwrap();
     let chance = top.chances.unwrap()[top.rows[0].frame as usize];
     assert!(chance.p.is_some() && chance.base_sd.is_none() && top.summary.chance.unwrap().rank_p.is_none());
@@ -266,14 +268,14 @@ fn a_repeated_run_counts_once() {
             let warnings = &top.summary.warnings;
             assert_eq!(warnings.len(), usize::from(said.is_some()), "{warnings:?}");
             assert!(warnings.iter().zip(said).all(|(warning, said)| warning.contains(said)), "{warnings:?}");
-            // Runs that add up count each time they are named.
+            // Summed sides count a run each time it is listed.
             let sum = diff.clone().summed().measure(&Query::default()).unwrap().top(Sort::Flat);
             let total = if is_base { sum.summary.total.base } else { sum.summary.total.new };
             let profiles = side.iter().map(|source| source.load(&LoadOptions::default()).unwrap().total(0).unwrap());
             assert_eq!((total, sum.summary.warnings.len()), (profiles.sum(), 0));
         }
     }
-    // The same file on both sides is a comparison of equals.
+    // The same file on both sides is a comparison of equal sides.
     let equal = Diff::load(&timed[..1], &timed[..1], &LoadOptions::default()).unwrap();
     let top = equal.measure(&Query::default()).unwrap().top(Sort::Flat);
     assert_eq!((top.summary.total.delta(), top.summary.warnings.len()), (0, 0));
@@ -281,7 +283,7 @@ fn a_repeated_run_counts_once() {
 }
 
 #[test]
-fn a_repeated_run_is_no_noise_run() {
+fn a_repeated_run_does_not_count_as_a_noise_run() {
     let mut random = Random(5);
     let [a, b, c, d] = std::array::from_fn(|_| noisy(&mut random, 1.0));
     let explain = |base: &[&Arc<Profile>], noise_runs: usize| {
@@ -297,10 +299,10 @@ fn a_repeated_run_is_no_noise_run() {
     }
 }
 
-/// The totals of real benchmarks, each run a profile: p-values of ranks as benchstat prints them, and the verdict of the
-/// model beside them. `tests/benchstat/record` makes the files.
+/// The totals of real benchmarks, with one profile per run: the p-values of the rank test equal those of benchstat, and
+/// the model gives the same verdict. `tests/benchstat/record` records the files.
 #[test]
-fn ranks_of_totals_are_benchstats() {
+fn rank_tests_of_totals_equal_benchstats() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/benchstat");
     let read = |name: String| std::fs::read_to_string(folder.join(&name)).unwrap_or_else(|e| panic!("{name}: {e}"));
     let mut compared = 0;
@@ -308,8 +310,9 @@ fn ranks_of_totals_are_benchstats() {
         let side = |side: &str, benchmark: &str| -> Vec<Arc<Profile>> {
             let text = read(format!("{recorded}.{side}.txt"));
             let lines = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
-            let of = lines.filter(|words| words[0].strip_prefix("Benchmark") == Some(benchmark));
-            of.map(|w| profile(&stacks(&[("time", "nanoseconds")], &[(vec!["all"], vec![w[2].parse().unwrap()])])))
+            let matching_lines = lines.filter(|words| words[0].strip_prefix("Benchmark") == Some(benchmark));
+            matching_lines
+                .map(|w| profile(&stacks(&[("time", "nanoseconds")], &[(vec!["all"], vec![w[2].parse().unwrap()])])))
                 .collect()
         };
         for line in read(format!("{recorded}.benchstat.csv")).lines() {
@@ -328,9 +331,9 @@ fn ranks_of_totals_are_benchstats() {
     assert_eq!(compared, 6);
 }
 
-/// Of many runs each stack has a fraction of a sample; together they have their number.
+/// With many runs, each stack has a fraction of a sample. The sum over all stacks must be kept.
 #[test]
-fn what_is_written_of_many_runs_keeps_its_sums() {
+fn a_diff_written_from_many_runs_keeps_its_sums() {
     let mut random = Random(4);
     let mut sparse = |_: usize| {
         let all: Vec<(String, i64)> =

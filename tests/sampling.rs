@@ -1,5 +1,5 @@
-//! How many samples stand behind a value, for profiles of every producer: what the model says, and what follows for `check` and
-//! `explain`. Profiles are made here, in the shapes that the producers write.
+//! Tests of the number of samples behind a value, for profiles of every producer: the sampling model, and its effect on
+//! `check` and `explain`. The profiles are generated in the shapes that the producers write.
 
 use std::sync::Arc;
 
@@ -12,17 +12,17 @@ use pprofdiff::{Diff, LoadOptions, Profile, Query};
 use crate::made_up::{profile, stacks};
 use crate::verdict::Random;
 
-/// Returns a generator; neighbouring seeds give unlike numbers.
+/// Returns a generator. Neighbouring seeds give independent numbers.
 fn random(seed: u64) -> Random {
     Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
 }
 
-/// Numbers of samples of twenty functions, about `mean` each.
-fn drawn(random: &mut Random, mean: f64) -> Vec<(String, i64)> {
+/// Draws the sample counts of twenty functions, about `mean` each.
+fn draw_counts(random: &mut Random, mean: f64) -> Vec<(String, i64)> {
     (0..20).map(|i| (format!("shop.f{i}"), random.poisson(mean))).filter(|(_, n)| *n > 0).collect()
 }
 
-/// A message with a value of each sample type: its unit's part times the number of samples.
+/// Builds a message in which each sample type has its unit value times the number of samples.
 fn message(counts: &[(String, i64)], types: &[(&str, &str, i64)]) -> Message {
     let names: Vec<(&str, &str)> = types.iter().map(|(kind, unit, _)| (*kind, *unit)).collect();
     let values = |n: i64| types.iter().map(|(.., each)| each * n).collect::<Vec<_>>();
@@ -53,7 +53,7 @@ fn verdict(base: &Arc<Profile>, new: &Arc<Profile>, rule: &str) -> Outcome {
     check_as(base, new, rule, CheckPolicy::default()).verdict
 }
 
-/// The producers' shapes of the same samples, 10 ms each.
+/// Returns the same samples in the shape of each producer, 10 ms each.
 fn shapes(counts: &[(String, i64)]) -> Vec<(&'static str, Arc<Profile>)> {
     const TEN_MS: i64 = 10_000_000;
     let folded =
@@ -118,7 +118,7 @@ fn shapes(counts: &[(String, i64)]) -> Vec<(&'static str, Arc<Profile>)> {
 
 #[test]
 fn every_producer_states_the_number_of_its_samples() {
-    let counts = drawn(&mut random(7), 12.0);
+    let counts = draw_counts(&mut random(7), 12.0);
     let n: i64 = counts.iter().map(|(_, n)| n).sum();
     for (name, profile) in shapes(&counts) {
         let default = profile.default_sample_type().unwrap();
@@ -130,25 +130,25 @@ fn every_producer_states_the_number_of_its_samples() {
 }
 
 #[test]
-fn equal_builds_do_not_fail_whatever_wrote_their_samples() {
+fn equal_builds_do_not_fail_in_any_format() {
     let mut failures: Vec<String> = Vec::new();
     for seed in 0..25 {
         let mut draws = random(seed + 1);
-        let [base, new] = [(); 2].map(|()| shapes(&drawn(&mut draws, 12.0)));
+        let [base, new] = [(); 2].map(|()| shapes(&draw_counts(&mut draws, 12.0)));
         for ((name, base), (_, new)) in base.iter().zip(&new) {
             if verdict(base, new, "flat:any>+20%") == Outcome::Fail {
                 failures.push(format!("{name} {seed}"));
             }
         }
     }
-    // One of a hundred may: of 250, more than eight would be no accident (Poisson, p < 0.001).
+    // About 2.5 of 250 may fail by chance. More than eight would be significant (Poisson, p < 0.001).
     assert!(failures.len() <= 8, "{failures:?}");
 }
 
 #[test]
 fn a_tripled_function_is_found_in_every_format() {
     let mut draws = random(3);
-    let mut counts = drawn(&mut draws, 60.0);
+    let mut counts = draw_counts(&mut draws, 60.0);
     let base = shapes(&counts);
     counts.iter_mut().filter(|(name, _)| name == "shop.f3").for_each(|(_, n)| *n *= 4);
     for ((name, base), (_, new)) in base.into_iter().zip(shapes(&counts)) {
@@ -160,10 +160,10 @@ fn a_tripled_function_is_found_in_every_format() {
 }
 
 #[test]
-fn what_states_no_number_of_samples_never_fails_a_rule_on_frames() {
+fn rules_on_frames_never_fail_if_the_number_of_samples_is_unknown() {
     let uneven = |seed: u64, factor: i64| {
         let mut draws = random(seed);
-        let mut counts = drawn(&mut draws, 40.0);
+        let mut counts = draw_counts(&mut draws, 40.0);
         counts.iter_mut().for_each(|(_, n)| *n = *n * 9_999_991 + draws.below(1000) as i64);
         counts[4].1 *= factor;
         message(&counts, &[("cpu", "nanoseconds", 1)])
@@ -197,7 +197,7 @@ fn what_states_no_number_of_samples_never_fails_a_rule_on_frames() {
 }
 
 #[test]
-fn a_column_that_is_not_proportional_counts_nothing() {
+fn a_column_that_is_not_proportional_does_not_count_samples() {
     let mut draws = random(11);
     let rows: Vec<(String, i64, i64)> = (0..40)
         .map(|i| (format!("shop.f{i}"), 1 + draws.below(3) as i64, 7_000_003 * (1 << draws.below(14))))
@@ -209,7 +209,7 @@ fn a_column_that_is_not_proportional_counts_nothing() {
 }
 
 #[test]
-fn large_numbers_without_a_common_step_are_no_counts_of_samples() {
+fn large_numbers_without_a_common_step_are_not_sample_counts() {
     let mut draws = random(5);
     let folded: String = (0..20).map(|i| format!("main;f{i} {}\n", 1_000_003 + draws.below(9_000_000))).collect();
     assert_eq!(Sampling::of_profile(&text("cycles.folded", &folded), 0).model, Model::Unknown);
@@ -218,19 +218,19 @@ fn large_numbers_without_a_common_step_are_no_counts_of_samples() {
 }
 
 #[test]
-fn a_resolution_of_a_clock_is_no_sample() {
-    let counts = drawn(&mut random(2), 12.0);
+fn clock_resolution_and_allocator_rounding_are_not_sample_sizes() {
+    let counts = draw_counts(&mut random(2), 12.0);
     for (each, model) in [(1_000_000, Model::Unknown), (10_000_000, Model::Counted), (1_000, Model::Unknown)] {
         let made = profile(&message(&counts, &[("cpu", "nanoseconds", each)]));
         assert_eq!(Sampling::of_profile(&made, 0).model, model, "{each}");
     }
-    // Memory is in multiples of what the allocator rounds to.
+    // Memory is a multiple of the allocator's rounding.
     let memory = profile(&message(&counts, &[("heap", "bytes", 4096)]));
     assert_eq!(Sampling::of_profile(&memory, 0).model, Model::Unknown);
 }
 
 #[test]
-fn samples_at_another_rate_are_no_change() {
+fn another_sampling_rate_is_not_a_change() {
     let at = |draws: &mut Random, hertz: f64| {
         let counts: Vec<(String, i64)> =
             (0..60).map(|i| (format!("shop.f{i}"), draws.poisson(hertz * 10.0 / (2.0 + f64::from(i)) / 4.0))).collect();
@@ -273,7 +273,7 @@ fn a_leak_is_gated_by_one_exact_snapshot() {
     let empty = leaks(&[]);
     for rule in ["total>0", "flat:any>+0", "cum:any>+0"] {
         assert_eq!(verdict(&empty, &empty, rule), Outcome::Pass, "{rule}");
-        // Sixty programs: one to three leaks of twenty functions, some beside a known one.
+        // Sixty programs with one to three leaks in twenty functions, some of which also have a known leak.
         for program in 0..60 {
             let by = format!("shop.worker{}", program % 20);
             let known: &[(&str, &str, i64)] =
@@ -298,7 +298,7 @@ fn a_leak_is_gated_by_one_exact_snapshot() {
 
 #[test]
 fn an_unknown_side_makes_both_unknown() {
-    let counts = drawn(&mut random(2), 40.0);
+    let counts = draw_counts(&mut random(2), 40.0);
     let known = profile(&message(&counts, &[("cpu", "nanoseconds", 10_000_000)]));
     let mut odd = counts.clone();
     odd.iter_mut().for_each(|(_, n)| *n = *n * 9_999_991 + 17);
@@ -312,7 +312,7 @@ fn an_unknown_side_makes_both_unknown() {
 }
 
 #[test]
-fn what_a_jit_inlined_in_one_run_does_not_fail() {
+fn different_jit_inlining_does_not_fail() {
     let run = |shown: i64| {
         let mut all = vec![
             (vec!["app.Shop.main", "app.Shop.sortAll", "java.util.DualPivotQuicksort.sort"], vec![400 - shown]),
@@ -363,7 +363,7 @@ fn complete_counts_of_several_runs_fail_only_if_all_exceed_the_limit() {
 }
 
 #[test]
-fn filters_that_leave_nothing_of_a_leak_do_not_pass() {
+fn filters_that_match_nothing_of_a_leak_do_not_pass() {
     let leak =
         |n: i64| profile(&stacks(&[("goroutineleak", "count")], &[(vec!["shop.worker", "runtime.gopark"], vec![n])]));
     let mut rules = Rules::default();
@@ -375,7 +375,7 @@ fn filters_that_leave_nothing_of_a_leak_do_not_pass() {
 }
 
 #[test]
-fn records_that_were_not_added_up_are_samples() {
+fn records_that_were_not_summed_are_samples() {
     let rows: Vec<_> = (0..400).map(|i| (vec!["main", ["a", "b", "c", "d"][i % 4]], vec![4097 + i as i64])).collect();
     let sampling = Sampling::of_profile(&profile(&stacks(&[("heap", "bytes")], &rows)), 0);
     assert_eq!(sampling.model, Model::Counted, "{sampling:?}");
@@ -385,7 +385,7 @@ fn records_that_were_not_added_up_are_samples() {
 }
 
 #[test]
-fn memory_of_jax_is_exact_and_what_holds_more_is_named() {
+fn jax_memory_is_exact_and_the_growing_function_is_named() {
     let side = |n: i64| {
         let rows = vec![
             (vec!["train.main", "train.keep"], vec![n, n * 3_000_000]),

@@ -1,5 +1,6 @@
-//! Many builds: the sparse table, steps and movers against a plain version (a dictionary over each profile's own table),
-//! against `Diff`, for any number of threads, with bad builds in between; and how builds are known and ordered.
+//! Tests of series of many builds. The sparse table, steps and movers are compared with a plain implementation (a map
+//! of each profile's own table) and with `Diff`, for any number of threads and with bad builds in between. Other tests
+//! cover the keys and the order of builds.
 
 #![allow(clippy::unwrap_used)]
 
@@ -39,14 +40,14 @@ fn frame(frames: &Frames, f: u32) -> Frame {
 /// (flat, cum) of each frame.
 type Plain = BTreeMap<Frame, (i64, i64)>;
 
-/// The plain version of a column.
+/// Computes a column with the plain implementation.
 fn plain(message: &Message_, kind: &str, granularity: Granularity, no_inlines: bool) -> Option<Plain> {
     let column = message.sample_type.iter().position(|t| oracle::string(message, t.r#type) == kind)?;
     let stacks = oracle::stacks(message, column, granularity, no_inlines);
     Some(oracle::top(&[], &stacks).into_iter().map(|(f, (flat, cum))| (f, (flat.1, cum.1))).collect())
 }
 
-/// A step as it is compared: frame, from, to, flat before and after, cum before and after, status.
+/// A step in comparable form: frame, from, to, flat before and after, cum before and after, status.
 type PlainStep = (Frame, usize, usize, (i64, i64), (i64, i64), &'static str);
 
 fn plain_steps(columns: &[(usize, Plain)], against: Against) -> BTreeSet<PlainStep> {
@@ -74,7 +75,7 @@ fn step_of(s: &Series, step: &Step) -> PlainStep {
     (frame(&s.frames, step.frame), step.from, step.to, pair(step.flat), pair(step.cum), step.status.name())
 }
 
-/// Compares everything that a series says with the plain version of its columns.
+/// Compares everything in a series with the plain columns.
 fn check_series(s: &Series, columns: &[(usize, Plain)]) {
     let got: Vec<(usize, Plain)> = s
         .values()
@@ -86,17 +87,17 @@ fn check_series(s: &Series, columns: &[(usize, Plain)]) {
         .collect();
     assert_eq!(got, columns);
 
-    let wanted = plain_steps(columns, s.builds.against);
+    let expected = plain_steps(columns, s.builds.against);
     for sort in [Sort::Flat, Sort::Cum] {
         let size = |flat: (i64, i64), cum: (i64, i64)| {
             if sort == Sort::Flat { oracle::size(flat, cum) } else { oracle::size(cum, flat) }
         };
         let steps = s.steps(sort);
-        assert_eq!(steps.rows.len(), wanted.len(), "steps occur twice");
-        assert_eq!(steps.rows.iter().map(|step| step_of(s, step)).collect::<BTreeSet<_>>(), wanted);
+        assert_eq!(steps.rows.len(), expected.len(), "steps occur twice");
+        assert_eq!(steps.rows.iter().map(|step| step_of(s, step)).collect::<BTreeSet<_>>(), expected);
         let order = |step: &Step| {
             let (f, _, to, flat, cum, _) = step_of(s, step);
-            (size(flat, cum), to, oracle::written(f))
+            (size(flat, cum), to, oracle::row_order(f))
         };
         assert!(steps.rows.is_sorted_by_key(order), "steps are out of order");
 
@@ -107,7 +108,7 @@ fn check_series(s: &Series, columns: &[(usize, Plain)]) {
             let f = frame(&s.frames, m.frame);
             let has: Vec<usize> = columns.iter().filter(|(_, c)| c.contains_key(&f)).map(|(build, _)| *build).collect();
             assert_eq!((m.first, m.last, m.builds), (has[0], has[has.len() - 1], has.len()), "{f:?}");
-            let mut own: Vec<&PlainStep> = wanted.iter().filter(|w| w.0 == f).collect();
+            let mut own: Vec<&PlainStep> = expected.iter().filter(|w| w.0 == f).collect();
             own.sort_by_key(|w| (size(w.3, w.4), w.2));
             match own.first() {
                 Some(largest) => assert_eq!(step_of(s, &m.step), **largest),
@@ -116,13 +117,13 @@ fn check_series(s: &Series, columns: &[(usize, Plain)]) {
         }
         let order = |step: &Step| {
             let (f, _, _, flat, cum, _) = step_of(s, step);
-            (size(flat, cum), oracle::written(f))
+            (size(flat, cum), oracle::row_order(f))
         };
         assert!(movers.rows.is_sorted_by_key(|m| order(&m.step)), "movers are out of order");
     }
 }
 
-/// All that a series says, as text.
+/// Returns everything in a series as text.
 fn everything(s: &Series) -> String {
     let mut out = Vec::new();
     for sort in [Sort::Flat, Sort::Cum] {
@@ -142,7 +143,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(oracle::cases(200)) })]
 
     #[test]
-    fn any_builds_agree_with_the_plain_version(
+    fn generated_builds_agree_with_the_plain_implementation(
         recipes in prop::collection::vec((generate::recipe(), 0_u8..8), 1..7),
         granularity in 0_usize..4,
         no_inlines: bool,
@@ -152,7 +153,7 @@ proptest! {
         let against = if first { Against::First } else { Against::Previous };
         let granularity = Granularity::ALL[granularity].1;
         let query = Query::default().with_sample_type("alpha").with_granularity(granularity).with_no_inlines(no_inlines);
-        // One in eight is broken.
+        // One in eight builds is broken.
         let messages: Vec<_> = recipes.iter().map(|(r, broken)| (*broken > 0).then(|| generate::profile(r))).collect();
         let contents: Vec<Vec<u8>> =
             messages.iter().map(|m| m.as_ref().map_or(b"\x1f\x8b broken".to_vec(), |m| m.encode_to_vec())).collect();
@@ -174,7 +175,7 @@ proptest! {
             prop_assert_eq!(build.error.is_none(), message.is_some());
         }
         prop_assert_eq!(made.errors().len(), messages.iter().filter(|m| m.is_none()).count());
-        // What is stored and read again says the same.
+        // A stored series that is read again is equal.
         let stored: Series = serde_json::from_slice(&serde_json::to_vec(&made).unwrap()).unwrap();
         prop_assert_eq!(everything(&stored), everything(&made));
     }
@@ -185,11 +186,12 @@ fn snapshots(kind: &str) -> Vec<(String, Source)> {
 }
 
 #[test]
-fn steps_are_the_diffs_of_the_builds_that_follow_each_other() {
+fn steps_equal_the_diffs_of_consecutive_builds() {
     for (kind, sample_type) in [("heap", "alloc_space"), ("mutex", "delay"), ("goroutine", "goroutine")] {
         for against in [Against::Previous, Against::First] {
             for normalize in [Normalize::None, Normalize::Total] {
-                // A series is normalized to its first build, so only what is compared with that is a diff's.
+                // A series is normalized to its first build. Only comparisons with that build can therefore equal a
+                // normalized diff.
                 if normalize == Normalize::Total && against == Against::Previous {
                     continue;
                 }
@@ -216,7 +218,7 @@ fn steps_are_the_diffs_of_the_builds_that_follow_each_other() {
                         .filter(|s| s.to == to)
                         .map(|r| (frame(&s.frames, r.frame), r.flat, r.cum, r.status))
                         .collect();
-                    // In the same order, too.
+                    // The order is the same, too.
                     assert_eq!(of_series, of_diff, "{kind} {to}");
                     assert_eq!(top.summary.total.new, s.builds.all[to].total);
                     assert_eq!(top.summary.total.base, s.builds.all[from].total);
@@ -230,14 +232,14 @@ fn steps_are_the_diffs_of_the_builds_that_follow_each_other() {
 }
 
 #[test]
-fn each_build_has_the_rows_of_its_own_table() {
+fn each_build_has_the_same_rows_as_its_own_table() {
     let query = Query::default().with_sample_type("alloc_space");
     let s = Series::load(snapshots("heap"), &query, &SeriesOptions::default()).unwrap();
-    let mut wanted = Vec::new();
+    let mut expected = Vec::new();
     for (key, source) in snapshots("heap") {
         let profile = source.load(&LoadOptions::default()).unwrap();
         let top = Diff::of_profile(&profile).unwrap().measure(&query).unwrap().top(Sort::Flat);
-        wanted.extend(top.rows.iter().map(|r| (key.clone(), top.frames.name(r.frame), r.flat.new, r.cum.new)));
+        expected.extend(top.rows.iter().map(|r| (key.clone(), top.frames.name(r.frame), r.flat.new, r.cum.new)));
     }
     let table = Table::values_of(&s);
     let text = |column: &str, row| match table.column(column).unwrap().cell(row) {
@@ -247,13 +249,13 @@ fn each_build_has_the_rows_of_its_own_table() {
     let (flat, cum) = (table.values("flat"), table.values("cum"));
     let got: Vec<_> =
         (0..table.len()).map(|row| (text("build", row), text("name", row), flat[row], cum[row])).collect();
-    assert_eq!(got, wanted);
+    assert_eq!(got, expected);
 }
 
 #[test]
-fn no_result_depends_on_the_number_of_threads() {
+fn results_do_not_depend_on_the_number_of_threads_or_batches() {
     let query = Query::default();
-    // Broken ones among them, and far more than a window.
+    // Some builds are broken, and there are far more builds than fit a window.
     let mut builds = Vec::new();
     for (i, (_, source)) in (0..8).flat_map(|_| snapshots("heap")).enumerate() {
         let source = if i % 7 == 3 { Source::Bytes(format!("bad {i}"), vec![0xff]) } else { source };
@@ -264,13 +266,13 @@ fn no_result_depends_on_the_number_of_threads() {
     for threads in [1, 2, 7] {
         assert!(in_pool(threads, make) == alone, "other with {threads} threads");
     }
-    // Nor on how they are handed over.
+    // The result does not depend on the batches in which builds are added.
     let mut builder = SeriesBuilder::new(&query, &SeriesOptions::default()).unwrap();
     builds.iter().for_each(|b| builder.add(std::slice::from_ref(b)).unwrap());
     assert!(everything(&builder.finish().unwrap()) == alone);
 }
 
-/// A profile of stacks (names root first, separated by `;`) with a value each.
+/// Builds a profile from stacks (names root first, separated by `;`) with one value each.
 fn profile(kind: &str, unit: &str, stacks: &[(&str, i64)]) -> Vec<u8> {
     let mut p = Message_ { string_table: vec![Vec::new()], ..Message_::default() };
     let mut string = |text: &str| {
@@ -300,19 +302,19 @@ fn cpu(stacks: &[(&str, i64)]) -> Vec<u8> {
     profile("cpu", "nanoseconds", stacks)
 }
 
-/// (name, from, to, flat delta) of all steps.
+/// Returns (name, from, to, flat delta) of all steps.
 fn steps(s: &Series) -> Vec<(String, String, String, i64)> {
     let key = |build: usize| s.builds.all[build].key.clone();
     let rows = s.steps(Sort::Flat).rows;
     rows.iter().map(|r| (s.frames.name(r.frame), key(r.from), key(r.to), r.flat.delta())).collect()
 }
 
-fn owned(rows: &[(&str, &str, &str, i64)]) -> Vec<(String, String, String, i64)> {
+fn owned_rows(rows: &[(&str, &str, &str, i64)]) -> Vec<(String, String, String, i64)> {
     rows.iter().map(|(a, b, c, v)| ((*a).to_owned(), (*b).to_owned(), (*c).to_owned(), *v)).collect()
 }
 
 #[test]
-fn a_bad_build_is_told_and_its_neighbours_are_compared() {
+fn a_bad_build_is_reported_and_its_neighbours_are_compared() {
     let written = {
         let side = |c: &[u8]| [Arc::new(Profile::from_bytes("x", c, &LoadOptions::default()).unwrap())];
         let diff = Diff::new(&side(&cpu(&[("a", 1)])), &side(&cpu(&[("a", 2)]))).unwrap();
@@ -334,7 +336,7 @@ fn a_bad_build_is_told_and_its_neighbours_are_compared() {
     assert_eq!(s.builds.loaded().map(|b| b.key.as_str()).collect::<Vec<_>>(), ["1", "2"]);
     assert_eq!(
         steps(&s),
-        owned(&[("a", "1", "2", 20), ("c", "1", "2", 7), ("b", "1", "2", -5), ("main", "1", "2", 0)])
+        owned_rows(&[("a", "1", "2", 20), ("c", "1", "2", 7), ("b", "1", "2", -5), ("main", "1", "2", 0)])
     );
     let reasons = [
         "broken first.pb: ",
@@ -348,11 +350,11 @@ fn a_bad_build_is_told_and_its_neighbours_are_compared() {
     ];
     assert_eq!(s.errors().len(), reasons.len());
     for ((build, error), reason) in s.errors().iter().zip(reasons) {
-        let said = s.builds.all[*build].error.as_deref().unwrap();
-        assert_eq!(said, error.to_string());
-        assert!(said.starts_with(reason), "{said}");
+        let text = s.builds.all[*build].error.as_deref().unwrap();
+        assert_eq!(text, error.to_string());
+        assert!(text.starts_with(reason), "{text}");
     }
-    // All reasons are in the text, a line each.
+    // The text lists all reasons, one per line.
     let mut text = Vec::new();
     Table::movers(&s.movers(Sort::Flat), usize::MAX)
         .write_text(&mut text, pprofdiff_report::TextOptions::default())
@@ -360,10 +362,10 @@ fn a_bad_build_is_told_and_its_neighbours_are_compared() {
     let text = String::from_utf8(text).unwrap();
     assert_eq!(text.lines().filter(|l| l.starts_with("failed: ")).count(), reasons.len(), "{text}");
 
-    // A base has to be good.
+    // A bad base is an error.
     let error = Series::load(builds, &Query::default(), &options(Against::First)).unwrap_err();
     assert_eq!(error.input(), Some("broken first.pb"));
-    // As has at least one.
+    // It is also an error if all builds are bad.
     let error = Series::load([bytes("x", b"\xff"), bytes("y", b"\xff")], &Query::default(), &SeriesOptions::default());
     assert_eq!(error.unwrap_err().input(), Some("x.pb"));
     let error = Series::load([], &Query::default(), &SeriesOptions::default()).unwrap_err();
@@ -371,28 +373,29 @@ fn a_bad_build_is_told_and_its_neighbours_are_compared() {
 }
 
 #[test]
-fn units_convert_to_the_finest_of_all() {
-    let of = |unit: &str, v: i64| profile("cpu", unit, &[("a", v)]);
+fn values_are_converted_to_the_finest_unit() {
+    let build_in = |unit: &str, v: i64| profile("cpu", unit, &[("a", v)]);
     let builds = [
-        bytes("ms", &of("milliseconds", 3)),
-        bytes("us", &of("microseconds", 2_500)),
-        bytes("s", &of("seconds", 1)),
-        bytes("too large", &of("seconds", i64::MAX / 1_500_000)),
-        bytes("msec", &of("ms", 4)),
+        bytes("ms", &build_in("milliseconds", 3)),
+        bytes("us", &build_in("microseconds", 2_500)),
+        bytes("s", &build_in("seconds", 1)),
+        bytes("too large", &build_in("seconds", i64::MAX / 1_500_000)),
+        bytes("msec", &build_in("ms", 4)),
     ];
     let s = Series::load(builds, &Query::default(), &SeriesOptions::default()).unwrap();
     assert_eq!(s.summary.unit, "microseconds");
     let flat: Vec<i64> = s.values().map(|(_, values)| values[0].flat).collect();
     assert_eq!(flat, [3_000, 2_500, 1_000_000, 4_000]);
     assert_eq!(s.builds.loaded().map(|b| b.total).collect::<Vec<_>>(), flat);
-    // Units that nobody knows are the same only by their name.
-    let builds = [bytes("a", &of("widgets", 1)), bytes("b", &of("widgets", 3)), bytes("c", &of("gadgets", 3))];
+    // Unknown units are equal only if their names are.
+    let builds =
+        [bytes("a", &build_in("widgets", 1)), bytes("b", &build_in("widgets", 3)), bytes("c", &build_in("gadgets", 3))];
     let s = Series::load(builds, &Query::default(), &SeriesOptions::default()).unwrap();
-    assert_eq!(steps(&s), owned(&[("a", "a", "b", 2)]));
+    assert_eq!(steps(&s), owned_rows(&[("a", "a", "b", 2)]));
 }
 
 #[test]
-fn normalized_builds_are_as_long_as_the_first() {
+fn builds_are_normalized_to_the_first() {
     let builds = [
         bytes("1", &cpu(&[("a", 50), ("b", 50)])),
         bytes("nothing", &cpu(&[])),
@@ -408,18 +411,18 @@ fn normalized_builds_are_as_long_as_the_first() {
     assert!(s.builds.all[1].error.as_deref().unwrap().contains("can't normalize by total"));
     assert_eq!(
         steps(&s),
-        owned(&[("a", "2", "3", -50), ("b", "2", "3", 50), ("a", "1", "2", 25), ("b", "1", "2", -25)])
+        owned_rows(&[("a", "2", "3", -50), ("b", "2", "3", 50), ("a", "1", "2", 25), ("b", "1", "2", -25)])
     );
 }
 
 #[test]
-fn filters_and_what_is_said_of_them() {
+fn filters_apply_and_warn_if_they_match_nothing() {
     let builds = [bytes("1", &cpu(&[("main;a", 1)])), bytes("2", &cpu(&[("main;b", 2), ("main;c", 4)]))];
     let focus = |re: &str| Query::default().with_filters(pprofdiff::Filters::default().with("focus", re).unwrap());
     let s = Series::load(builds.clone(), &focus("^b$"), &SeriesOptions::default()).unwrap();
     assert_eq!(s.summary.warnings, ["1: focus \"^b$\" matched nothing"]);
-    assert_eq!(steps(&s), owned(&[("b", "1", "2", 2), ("main", "1", "2", 0)]));
-    // Percentages stay those of all.
+    assert_eq!(steps(&s), owned_rows(&[("b", "1", "2", 2), ("main", "1", "2", 0)]));
+    // Percentages still refer to the total of all samples.
     assert_eq!(s.builds.all[1].total, 6);
     let s = Series::load(builds.clone(), &focus("^d$"), &SeriesOptions::default()).unwrap();
     assert_eq!(s.summary.warnings, ["focus \"^d$\" matched nothing"]);
@@ -432,7 +435,7 @@ fn filters_and_what_is_said_of_them() {
 }
 
 #[test]
-fn patterns_give_keys_in_their_natural_order() {
+fn patterns_sort_keys_in_natural_order() {
     let dir = std::env::temp_dir().join(format!("pprofdiff-series-{}", std::process::id()));
     for (i, build) in ["build-9", "build-10", "build-2"].into_iter().enumerate() {
         std::fs::create_dir_all(dir.join(build)).unwrap();
@@ -442,7 +445,7 @@ fn patterns_give_keys_in_their_natural_order() {
     let options = SeriesOptions::default().with_order(Order::Key);
     let s = Series::load(builds, &Query::default(), &options).unwrap();
     assert_eq!(s.builds.all.iter().map(|b| b.key.as_str()).collect::<Vec<_>>(), ["2", "9", "10"]);
-    assert_eq!(steps(&s), owned(&[("a", "2", "9", -2), ("a", "9", "10", 1)]));
+    assert_eq!(steps(&s), owned_rows(&[("a", "2", "9", -2), ("a", "9", "10", 1)]));
     assert!(Finder::default().builds(dir.join("none-*").to_str().unwrap()).is_err());
     std::fs::remove_dir_all(dir).unwrap();
 }
@@ -452,7 +455,7 @@ fn a_step_is_explained_by_the_builds_around_it() {
     let dir = std::env::temp_dir().join(format!("pprofdiff-series-explain-{}", std::process::id()));
     std::fs::create_dir_all(&dir).unwrap();
     let path = |i: usize| dir.join(format!("{i}.pb"));
-    // From the sixth build on `parse` costs twice as much; the others differ by a little.
+    // `parse` costs twice as much from the sixth build on. The other functions vary a little.
     for i in 0..9 {
         let work = 900 + 13 * (i as i64 * 5 % 7);
         let parse = if i < 5 { 400 } else { 800 } + 7 * (i as i64 * 3 % 5);
@@ -463,37 +466,37 @@ fn a_step_is_explained_by_the_builds_around_it() {
         let sources = (from..to).map(|i| (i.to_string(), Source::Path(path(i))));
         Series::load(sources, &Query::default(), &options(against)).unwrap()
     };
-    let of = |s: &Series, build: usize, runs: usize| {
+    let explain_build = |s: &Series, build: usize, runs: usize| {
         s.explain(&s.change_point(build, runs)?, &LoadOptions::default(), &ExplainOptions::default())
     };
     let s = load(0, 9, Against::Previous);
     let step = s.largest_change(Sort::Flat, 3).unwrap().build;
     assert_eq!(s.builds.all[step].key, "5");
-    let why = of(&s, step, 3).unwrap();
+    let why = explain_build(&s, step, 3).unwrap();
     assert_eq!((why.summary.new.paths.len(), why.noise.runs), (3, (3, 3)));
     let function = |e: &Explanation| e.causes.first().and_then(|c| c.function.clone());
     assert_eq!((why.causes.len(), function(&why).as_deref()), (1, Some("parse")));
-    // At the ends there are fewer; where nothing changed there is no cause.
-    let last = of(&s, 8, 3).unwrap();
+    // There are fewer runs near the ends. Without a change there is no cause.
+    let last = explain_build(&s, 8, 3).unwrap();
     assert_eq!((last.noise.runs, last.causes.len()), ((3, 1), 0));
-    assert_eq!(of(&s, 1, 3).unwrap().noise.runs, (1, 3));
-    assert_eq!(of(&s, 1, usize::MAX).unwrap().noise.runs, (1, 8), "as many as there are");
+    assert_eq!(explain_build(&s, 1, 3).unwrap().noise.runs, (1, 3));
+    assert_eq!(explain_build(&s, 1, usize::MAX).unwrap().noise.runs, (1, 8), "as many as there are");
     let against = load(4, 7, Against::First);
-    let why = of(&against, 2, 3).unwrap();
+    let why = explain_build(&against, 2, 3).unwrap();
     assert_eq!((why.noise.runs, function(&why).as_deref()), ((1, 1), Some("parse")));
     let moved = Query::default().with_matching(pprofdiff::Matching::Moved);
     let refused = SeriesBuilder::new(&moved, &options(Against::Previous)).err().unwrap().to_string();
     assert!(refused.contains("exact, stable or canonical"), "{refused}");
     for (build, runs, said) in [(0, 3, "nothing comes before it"), (3, 0, "no runs"), (99, 3, "no values")] {
-        let error = of(&s, build, runs).unwrap_err().to_string();
+        let error = explain_build(&s, build, runs).unwrap_err().to_string();
         assert!(error.contains(said), "{error}");
     }
     std::fs::remove_dir_all(&dir).unwrap();
-    assert!(of(&s, step, 1).unwrap_err().to_string().contains("4.pb"), "the profiles are gone");
+    assert!(explain_build(&s, step, 1).unwrap_err().to_string().contains("4.pb"), "the profiles are gone");
     assert!(load_equal().largest_change(Sort::Flat, 3).is_none());
 }
 
-/// Three builds that are the same.
+/// Returns a series of three equal builds.
 fn load_equal() -> Series {
     let same = profile("samples", "count", &[("main", 10)]);
     Series::load(numbered(&[same.clone(), same.clone(), same]), &Query::default(), &options(Against::Previous)).unwrap()
@@ -518,7 +521,7 @@ fn stored_series_are_checked() {
 }
 
 #[test]
-fn keys_and_names_are_data_in_html() {
+fn keys_and_names_are_escaped_in_html() {
     let evil = "<script>alert('1')</script>";
     let s =
         Series::load([bytes(evil, &cpu(&[(evil, 1)])), bytes("2", &cpu(&[]))], &Query::default(), &Default::default());

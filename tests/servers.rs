@@ -1,6 +1,6 @@
-//! Profiles by query: what a real Pyroscope answered (`tests/servers/pyroscope.py --write` recorded it) becomes what the
-//! files say that it was sent; and servers that are slow, endless, elsewhere or something else. No server outside this
-//! process is asked.
+//! Tests of profiles that are queried from servers. Recorded answers of a real Pyroscope (`tests/servers/pyroscope.py
+//! --write`) must give the profiles that it had received. Other tests use servers that are slow, endless, redirecting
+//! or not profile servers. All servers run in this process.
 
 #![allow(clippy::unwrap_used)]
 
@@ -18,25 +18,25 @@ fn corpus() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/corpus")
 }
 
-/// A request as it came: its first line and headers, and its body.
+/// A request as received: its first line and headers, and its body.
 #[derive(Clone)]
-pub struct Asked {
+pub struct ReceivedRequest {
     pub head: String,
     body: Vec<u8>,
 }
 
-/// A server of this process, which answers each request in a thread of its own and keeps what it was asked.
+/// A local server that answers each request in its own thread, and keeps the requests.
 pub struct Server {
     pub port: u16,
-    asked: Arc<Mutex<Vec<Asked>>>,
+    requests: Arc<Mutex<Vec<ReceivedRequest>>>,
 }
 
 impl Server {
-    pub fn new(answer: impl Fn(&Asked, &mut TcpStream) + Send + Sync + 'static) -> Server {
+    pub fn new(answer: impl Fn(&ReceivedRequest, &mut TcpStream) + Send + Sync + 'static) -> Server {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
-        let (asked, answer) = (Arc::new(Mutex::new(Vec::new())), Arc::new(answer));
-        let kept = asked.clone();
+        let (requests, answer) = (Arc::new(Mutex::new(Vec::new())), Arc::new(answer));
+        let kept = requests.clone();
         std::thread::spawn(move || {
             for stream in listener.incoming() {
                 let (mut stream, kept, answer) = (stream.unwrap(), kept.clone(), answer.clone());
@@ -47,11 +47,11 @@ impl Server {
                 });
             }
         });
-        Server { port, asked }
+        Server { port, requests }
     }
 
-    pub fn asked(&self) -> Vec<Asked> {
-        self.asked.lock().unwrap().clone()
+    pub fn requests(&self) -> Vec<ReceivedRequest> {
+        self.requests.lock().unwrap().clone()
     }
 
     fn address(&self, rest: &str) -> String {
@@ -59,7 +59,7 @@ impl Server {
     }
 }
 
-fn read_request(stream: &TcpStream) -> Option<Asked> {
+fn read_request(stream: &TcpStream) -> Option<ReceivedRequest> {
     let mut reader = BufReader::new(stream);
     let mut head = String::new();
     while !head.ends_with("\r\n\r\n") {
@@ -70,23 +70,23 @@ fn read_request(stream: &TcpStream) -> Option<Asked> {
     let length = head.lines().find_map(|line| line.to_ascii_lowercase().strip_prefix("content-length: ")?.parse().ok());
     let mut body = vec![0; length.unwrap_or(0)];
     reader.read_exact(&mut body).ok()?;
-    Some(Asked { head, body })
+    Some(ReceivedRequest { head, body })
 }
 
 pub fn send(stream: &mut TcpStream, status: &str, headers: &str, body: &[u8]) {
     let head = format!("HTTP/1.1 {status}\r\n{headers}Connection: close\r\nContent-Length: {}\r\n\r\n", body.len());
-    // A client that has heard enough goes.
+    // The client may close the connection early, so errors are ignored.
     let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body));
 }
 
-/// Pyroscope, as it was recorded, and the window that was asked for.
-fn recorded() -> (Server, String, u64) {
+/// Starts a server that replays the recorded answers of Pyroscope. Returns it with the recorded time window.
+fn start_recorded_server() -> (Server, String, u64) {
     let folder = corpus().join("servers");
     let all: Value = serde_json::from_slice(&std::fs::read(folder.join("pyroscope.json")).unwrap()).unwrap();
     let (from, until) = (all["from"].as_u64().unwrap(), all["until"].as_u64().unwrap());
-    let server = Server::new(move |asked, stream| {
-        let path = asked.head.split(' ').nth(1).unwrap();
-        let question: String = asked.body.iter().map(|byte| format!("{byte:02x}")).collect();
+    let server = Server::new(move |request, stream| {
+        let path = request.head.split(' ').nth(1).unwrap();
+        let question: String = request.body.iter().map(|byte| format!("{byte:02x}")).collect();
         let is_it = |e: &&Value| e["path"] == path && e["question"] == question.as_str();
         let Some(exchange) = all["exchanges"].as_array().unwrap().iter().find(is_it) else {
             return send(stream, "500 Not Recorded", "", format!("not recorded: {path} {question}").as_bytes());
@@ -127,15 +127,15 @@ fn succeed(args: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// The one line of a run that must fail.
+/// Checks that a command failed with one line, and returns that line.
 pub fn failure(output: &Output) -> String {
     let stderr = String::from_utf8(output.stderr.clone()).unwrap();
     assert_eq!((output.status.code(), stderr.lines().count()), (Some(2), 1), "{stderr}");
     stderr
 }
 
-/// The total, and the flat values of functions by name: sorted, without what Go writes for type parameters, which
-/// Pyroscope leaves out, so that such functions are one.
+/// Returns the total, and the flat values of functions by name, sorted. Go's type parameters are removed from names,
+/// because Pyroscope omits them and thus merges such functions.
 fn flat(args: &[&str]) -> (i64, Vec<(String, i64)>) {
     let report: Value =
         serde_json::from_str(&succeed(&[&["top"], args, &["-n", "0", "--format", "json"]].concat())).unwrap();
@@ -160,8 +160,8 @@ fn flat(args: &[&str]) -> (i64, Vec<(String, i64)>) {
 }
 
 #[test]
-fn what_pyroscope_answers_is_what_it_was_sent() {
-    let (server, window, _) = recorded();
+fn pyroscope_returns_the_profiles_that_it_received() {
+    let (server, window, _) = start_recorded_server();
     let pairs =
         [("story-cpu", "cpu"), ("story-cpu", "samples"), ("go-heap", "alloc_space"), ("go-heap", "inuse_objects")];
     for (pair, kind) in pairs {
@@ -172,7 +172,7 @@ fn what_pyroscope_answers_is_what_it_was_sent() {
             assert_eq!(of_file, of_server, "{pair} {side} {kind}");
         }
     }
-    // Both sides by query.
+    // Both sides are queries.
     let [base, new] = ["v1", "v2"].map(|version| server.address(&format!("/{}?type=cpu&{window}", selector(version))));
     let verdict = |base: &str, new: &str| {
         let text = succeed(&["explain", base, new]);
@@ -182,15 +182,15 @@ fn what_pyroscope_answers_is_what_it_was_sent() {
     let report: Value = serde_json::from_str(&succeed(&[&base, &new, "--format", "json", "-n", "1"])).unwrap();
     assert_eq!(report["base"]["paths"][0], base.as_str());
     assert_eq!((&report["total_base"], &report["total_new"]), (&1_900_000_000.into(), &2_930_000_000i64.into()));
-    // Each is one file among others.
+    // A query can be combined with files.
     let among = succeed(&["--base", &base, &base, "--new", &new, "story-cpu.new.pb.gz", "--format", "json", "-n", "1"]);
     let report: Value = serde_json::from_str(&among).unwrap();
     assert_eq!(report["new"]["paths"].as_array().map(Vec::len), Some(2), "{report}");
 }
 
 #[test]
-fn the_labels_of_a_server_are_its_series() {
-    let (server, window, _) = recorded();
+fn labels_of_a_server_lists_its_series() {
+    let (server, window, _) = start_recorded_server();
     let address = server.address(&format!("?{window}"));
     let csv = succeed(&["labels", &address, "--format", "csv"]);
     for row in [
@@ -208,8 +208,8 @@ fn the_labels_of_a_server_are_its_series() {
 }
 
 #[test]
-fn what_pyroscope_refuses_is_said_in_a_line() {
-    let (server, window, until) = recorded();
+fn errors_of_pyroscope_are_shown_in_one_line() {
+    let (server, window, until) = start_recorded_server();
     let refused = |query: &str| failure(&run(&["top", &server.address(&format!("/{query}"))]));
     let line = refused(&format!("{{service_name=\"none\"}}?type=cpu&{window}"));
     assert!(line.contains("{service_name=\"none\"} matches no profile from 20"), "{line}");
@@ -228,7 +228,7 @@ fn what_pyroscope_refuses_is_said_in_a_line() {
     assert!(line.contains("the server answers 400: the query time range exceeds the limit"), "{line}");
 }
 
-/// An address that is asked for once.
+/// Returns an address that takes a single request.
 fn whole(server: &Server) -> String {
     server.address("/{}?type=process_cpu:cpu:nanoseconds:cpu:nanoseconds")
 }
@@ -237,26 +237,26 @@ const PROFILE: &str = "Content-Type: application/proto\r\n";
 
 #[test]
 fn hostile_answers_are_errors() {
-    let of = |answer: fn(&mut TcpStream), more: &[&str]| {
+    let failure_with = |answer: fn(&mut TcpStream), more: &[&str]| {
         let server = Server::new(move |_, stream| answer(stream));
         let line = failure(&run(&[&["top", &whole(&server)], more].concat()));
-        assert_eq!(server.asked().len(), 1, "{line}");
+        assert_eq!(server.requests().len(), 1, "{line}");
         line
     };
-    // Without end, with and without success.
+    // Endless answers, with a success and with an error status.
     let endless = |stream: &mut TcpStream| {
         let _ = stream.write_all(format!("HTTP/1.1 200 OK\r\n{PROFILE}\r\n").as_bytes());
         while stream.write_all(&[0x0a; 4096]).is_ok() {}
     };
-    let line = of(endless, &["--inflated-limit", "1000000"]);
+    let line = failure_with(endless, &["--inflated-limit", "1000000"]);
     assert!(line.contains("the answer is longer than the limit of 1000000 bytes"), "{line}");
     let refusing = |stream: &mut TcpStream| {
         let _ = stream.write_all(b"HTTP/1.1 500 No\r\n\r\nno end\n");
         while stream.write_all(&[b'x'; 4096]).is_ok() {}
     };
-    let line = of(refusing, &[]);
+    let line = failure_with(refusing, &[]);
     assert!(line.contains("the server answers 500: no end") && line.len() < 1000, "{line}");
-    // Bytes that come one by one.
+    // An answer that arrives byte by byte.
     let slow = |stream: &mut TcpStream| {
         let _ = stream.write_all(format!("HTTP/1.1 200 OK\r\n{PROFILE}\r\n").as_bytes());
         while stream.write_all(&[0x0a]).is_ok() {
@@ -264,24 +264,24 @@ fn hostile_answers_are_errors() {
         }
     };
     let begin = Instant::now();
-    let line = of(slow, &["--timeout", "300ms"]);
+    let line = failure_with(slow, &["--timeout", "300ms"]);
     assert!(line.contains("no answer within 0.300 s; request a shorter period (from=, until=)"), "{line}");
     assert!(begin.elapsed() < Duration::from_secs(20));
     let page = |stream: &mut TcpStream| send(stream, "200 OK", "Content-Type: text/html\r\n", b"<html>login");
-    assert!(of(page, &[]).contains("does not answer like Pyroscope (200, text/html)"));
+    assert!(failure_with(page, &[]).contains("does not answer like Pyroscope (200, text/html)"));
     let junk = |stream: &mut TcpStream| send(stream, "200 OK", PROFILE, &[0x32, 0x7f, 1, 2]);
-    assert!(of(junk, &[]).contains("the server's answer is not a profile"));
-    // Samples, but nothing that they could be.
+    assert!(failure_with(junk, &[]).contains("the server's answer is not a profile"));
+    // A valid message with samples, but without sample types.
     let broken = |stream: &mut TcpStream| send(stream, "200 OK", PROFILE, &[0x12, 2, 0x0a, 0]);
-    assert!(of(broken, &[]).contains("/{}?type=process_cpu"));
+    assert!(failure_with(broken, &[]).contains("/{}?type=process_cpu"));
     let cut = |stream: &mut TcpStream| {
         let _ = stream.write_all(format!("HTTP/1.1 200 OK\r\n{PROFILE}Content-Length: 99\r\n\r\n").as_bytes());
     };
-    assert!(of(cut, &[]).starts_with("pprofdiff: pyroscope://127.0.0.1:"));
+    assert!(failure_with(cut, &[]).starts_with("pprofdiff: pyroscope://127.0.0.1:"));
     let evil = |stream: &mut TcpStream| {
         send(stream, "400 No", "Content-Type: application/json\r\n", b"{\"message\":\"\\u001b[31m::error::red\"}");
     };
-    let line = of(evil, &[]);
+    let line = failure_with(evil, &[]);
     assert!(!line.contains('\u{1b}') && line.contains("the server answers 400"), "{line}");
     assert!(failure(&run(&["top", "pyroscope+https://127.0.0.1:1/{}?type=a:b:c:d:e"])).contains("refused"));
     let server = Server::new(|_, _| {});
@@ -290,9 +290,9 @@ fn hostile_answers_are_errors() {
 }
 
 #[test]
-fn who_is_busy_is_asked_again() {
+fn busy_servers_are_retried() {
     let profile = std::fs::read(corpus().join("go-mutex.base.pb.gz")).unwrap();
-    // Busy so often, and then with the profile; or always.
+    // Answers "busy" this many times, and then sends the profile.
     let busy = |times: usize, status: &'static str, wait: &'static str| {
         let (profile, left) = (profile.clone(), AtomicUsize::new(times));
         Server::new(move |_, stream| match left.fetch_update(SeqCst, SeqCst, |left| left.checked_sub(1)) {
@@ -305,20 +305,20 @@ fn who_is_busy_is_asked_again() {
     for (status, wait) in [("503 Busy", ""), ("429 Slow", "Retry-After: 0\r\n")] {
         let server = busy(2, status, wait);
         assert_eq!(succeed(&["top", &page(&server), "--format", "csv"]), expected);
-        assert_eq!(server.asked().len(), 3, "{status}");
+        assert_eq!(server.requests().len(), 3, "{status}");
     }
     let server = busy(usize::MAX, "503 Busy", "Retry-After: 0\r\n");
     let line = failure(&run(&["top", &page(&server)]));
     assert!(line.contains("the server answers 503") && line.contains("slow down"), "{line}");
-    assert_eq!(server.asked().len(), 5);
+    assert_eq!(server.requests().len(), 5);
     let server = busy(usize::MAX, "429 Slow", "Retry-After: 0\r\n");
     assert!(failure(&run(&["top", &whole(&server)])).contains("the server answers 429: slow down"));
-    assert_eq!(server.asked().len(), 5);
-    // Who is to wait for longer than there is time is told at once, and so is what no waiting mends.
+    assert_eq!(server.requests().len(), 5);
+    // A wait beyond the timeout fails at once, as do errors that a retry cannot fix.
     for (status, wait) in [("503 Busy", "Retry-After: 4294967295\r\n"), ("500 No", ""), ("403 No", "")] {
         let server = busy(usize::MAX, status, wait);
         assert!(failure(&run(&["top", &page(&server)])).contains(&format!("the server answers {}", &status[..3])));
-        assert_eq!(server.asked().len(), 1, "{status}");
+        assert_eq!(server.requests().len(), 1, "{status}");
     }
 }
 
@@ -331,25 +331,26 @@ fn redirects_are_not_followed_and_tokens_stay_with_their_host() {
         let output = command(&["top", &whole(&server)]).env("PPROFDIFF_TOKEN", "s3cret").output().unwrap();
         let line = failure(&output);
         assert!(line.contains("the server redirects to ") && !line.contains("s3cret"), "{line}");
-        assert!(server.asked()[0].head.to_ascii_lowercase().contains("authorization: bearer s3cret"));
-        assert!(elsewhere.asked().is_empty(), "{status}");
+        assert!(server.requests()[0].head.to_ascii_lowercase().contains("authorization: bearer s3cret"));
+        assert!(elsewhere.requests().is_empty(), "{status}");
     }
 }
 
 #[test]
-fn tokens_are_sent_to_whom_the_user_names() {
-    let (server, _, _) = recorded();
-    let refusing = Server::new(|asked, stream| {
-        let is_sent = asked.head.to_ascii_lowercase().contains("authorization");
+fn tokens_are_sent_only_to_hosts_that_the_user_names() {
+    let (server, _, _) = start_recorded_server();
+    let refusing = Server::new(|request, stream| {
+        let is_sent = request.head.to_ascii_lowercase().contains("authorization");
         send(stream, "401 Unauthorized", "", if is_sent { b"bad token" } else { b"who?" });
     });
     let line = failure(&run(&["top", &whole(&refusing)]));
     assert!(line.contains("requires a token (401: who?); set PPROFDIFF_TOKEN_127_0_0_1 to it"), "{line}");
-    let ask = |args: &[&str], variable: &str| failure(&command(args).env(variable, "s3cret").output().unwrap());
-    let line = ask(&["top", &whole(&refusing)], "PPROFDIFF_TOKEN_127_0_0_1");
+    let failure_with_variable =
+        |args: &[&str], variable: &str| failure(&command(args).env(variable, "s3cret").output().unwrap());
+    let line = failure_with_variable(&["top", &whole(&refusing)], "PPROFDIFF_TOKEN_127_0_0_1");
     assert!(line.contains("refuses the token of PPROFDIFF_TOKEN_127_0_0_1 (401: bad token)"), "{line}");
     assert!(!line.contains("s3cret"));
-    // The hosts of a manifest are asked only if that is allowed, and are sent no token that is for all.
+    // Hosts in a manifest need permission, and never receive the general token.
     let manifest = std::env::temp_dir().join(format!("pprofdiff-servers-{}.jsonl", std::process::id()));
     let pair = serde_json::json!({"name": "x", "base": whole(&refusing), "new": whole(&refusing)});
     std::fs::write(&manifest, format!("{pair}\n")).unwrap();
@@ -359,20 +360,20 @@ fn tokens_are_sent_to_whom_the_user_names() {
         let text = [output.stdout, output.stderr].concat();
         String::from_utf8(text).unwrap()
     };
-    let before = refusing.asked().len();
+    let before = refusing.requests().len();
     assert!(batch(&[]).contains("--allow-urls"));
-    assert_eq!(refusing.asked().len(), before);
+    assert_eq!(refusing.requests().len(), before);
     let text = batch(&["--allow-urls"]);
     assert!(text.contains("requires a token (401: who?)") && !text.contains("s3cret"), "{text}");
     std::fs::remove_file(manifest).unwrap();
-    // Nor does a password stand in an address.
+    // A password in an address is hidden, too.
     let line = failure(&run(&["top", &whole(&server).replace("//", "//user:s3cret@")]));
     assert!(line.contains("pyroscope://***@127.0.0.1") && line.contains("set PPROFDIFF_TOKEN in the"), "{line}");
     for wrong in ["/{}?token=s3cret", "/{}x?token=s3cret", "/{}?type=a&token=s3cret"] {
         let line = failure(&run(&["top", &server.address(wrong)]));
         assert!(line.contains("token") && !line.contains("s3cret"), "{line}");
     }
-    assert!(server.asked().is_empty());
+    assert!(server.requests().is_empty());
 }
 
 /// Starts a proxy that records the first request of each connection, also inside a tunnel, and answers with an error.
@@ -398,7 +399,7 @@ fn proxy() -> (String, Arc<Mutex<String>>) {
 
 #[test]
 fn local_requests_bypass_the_proxy() {
-    let (server, window, _) = recorded();
+    let (server, window, _) = start_recorded_server();
     let (proxy, seen) = proxy();
     let through = |args: &[&str]| {
         let mut command = command(args);
@@ -421,7 +422,7 @@ fn local_requests_bypass_the_proxy() {
         assert!(line.contains("the server answers 500") && !line.contains("s3cret"), "{line}");
     }
     assert_eq!(*seen.lock().unwrap(), "");
-    assert_eq!(server.asked().len(), 6);
+    assert_eq!(server.requests().len(), 6);
     // Requests to other hosts go through the proxy, but without a token that others could read on the way.
     let line = failure(&through(&["top", "pyroscope+http://pyroscope.example/{}?type=a:b:c:d:e", "--timeout", "5s"]));
     assert!(line.contains("500"), "{line}");
@@ -447,8 +448,8 @@ fn a_token_goes_only_to_its_exact_host_and_never_over_plain_http() {
     let query = "{}?type=a:b:c:d:e";
     // This variable belongs to pyroscope.example.com.
     batch(&format!("pyroscope+http://pyroscope-example.com/{query}"), "PPROFDIFF_TOKEN_PYROSCOPE_EXAMPLE_COM");
-    let asked = seen.lock().unwrap().to_ascii_lowercase();
-    assert!(asked.contains("pyroscope-example.com") && !asked.contains("s3cret"), "{asked}");
+    let request = seen.lock().unwrap().to_ascii_lowercase();
+    assert!(request.contains("pyroscope-example.com") && !request.contains("s3cret"), "{request}");
     let said =
         batch(&format!("pyroscope+http://pyroscope-example.com/{query}"), "PPROFDIFF_TOKEN_PYROSCOPE__EXAMPLE_COM");
     assert!(said.contains("is not sent over plain http, where others can read it"), "{said}");
@@ -459,13 +460,13 @@ fn a_token_goes_only_to_its_exact_host_and_never_over_plain_http() {
 #[test]
 fn redirects_are_followed_to_pages_without_showing_secrets() {
     let profile = std::fs::read(corpus().join("go-mutex.base.pb.gz")).unwrap();
-    let elsewhere = Server::new(move |asked, stream| match asked.head.split(' ').nth(1).unwrap() {
+    let elsewhere = Server::new(move |request, stream| match request.head.split(' ').nth(1).unwrap() {
         "/profile" => send(stream, "200 OK", "", &profile),
         path => send(stream, "403 No", "", format!("no {path}").as_bytes()),
     });
     let port = elsewhere.port;
-    let server = Server::new(move |asked, stream| {
-        let path = asked.head.split(' ').nth(1).unwrap();
+    let server = Server::new(move |request, stream| {
+        let path = request.head.split(' ').nth(1).unwrap();
         let (_, query) = path.split_once('?').unwrap_or((path, ""));
         let to = match path.split('?').next().unwrap() {
             "/there" => format!("http://127.0.0.1:{port}/profile"),
@@ -484,8 +485,8 @@ fn redirects_are_followed_to_pages_without_showing_secrets() {
             succeed(&["top", "go-mutex.base.pb.gz", "--format", "csv"])
         );
     }
-    assert!(elsewhere.asked().iter().all(|asked| !asked.head.to_ascii_lowercase().contains("authorization")));
-    assert!(server.asked()[0].head.to_ascii_lowercase().contains("authorization: basic"));
+    assert!(elsewhere.requests().iter().all(|request| !request.head.to_ascii_lowercase().contains("authorization")));
+    assert!(server.requests()[0].head.to_ascii_lowercase().contains("authorization: basic"));
     for (path, why) in [
         ("copy?token=s3cret%2F1", "the server answers 403 Forbidden: no /no?token=***"),
         ("other", "the server answers 403 Forbidden: no /no?sig=***"),
@@ -525,8 +526,8 @@ fn secrets_of_a_signed_url_are_never_shown() {
     }
     std::fs::remove_dir_all(folder).unwrap();
     // A profile and an error that repeat the secret.
-    let echoing = Server::new(|asked, stream| {
-        let path = asked.head.split(' ').nth(1).unwrap();
+    let echoing = Server::new(|request, stream| {
+        let path = request.head.split(' ').nth(1).unwrap();
         send(stream, "200 OK", "", format!("main;{path} 10\n").as_bytes());
     });
     let line = succeed(&["top", &format!("http://127.0.0.1:{}/x?sig=s3cret-of-many-characters", echoing.port)]);
@@ -577,7 +578,7 @@ fn the_address_of_serve_is_never_a_process_argument() {
 }
 
 #[test]
-fn snapshots_are_taken_of_pages_only() {
+fn snapshots_require_a_url() {
     let args = ["delta", "pyroscope://127.0.0.1:1/{}?type=cpu", "-o", "none.pb.gz"];
     let line = failure(&run(&[&args[..], &["--seconds", "1"]].concat()));
     assert!(line.contains("take snapshots from one http:// or https:// URL"), "{line}");

@@ -1,5 +1,5 @@
-//! Lasting changes along a history: steps, what passed and drifts are found where they were planted, spikes and noise are
-//! none, and what is said of them is what the values say.
+//! Tests of lasting changes along a history. Planted steps, temporary changes and drifts are found at their builds,
+//! spikes and noise are not reported, and the reported values match the data.
 
 use std::collections::BTreeMap;
 
@@ -13,18 +13,18 @@ use crate::made_up::stacks;
 
 const BUILDS: usize = 60;
 
-/// Histories of 80 functions, about Poisson; `factor` is what a function costs more in a build.
+/// Builds a history of 80 functions with roughly Poisson noise. `factor` multiplies the cost of a function in a build.
 fn history(seed: u64, builds: usize, factor: impl Fn(usize, usize) -> f64) -> Vec<(String, Source)> {
     let mut random = Random(seed);
     let names: Vec<String> = (0..80).map(|i| format!("work.f{i:02}")).collect();
     let mut build = |build: usize| {
-        let mut of = |i: usize| {
+        let mut cost_of = |i: usize| {
             let mean = 800.0 / (1.0 + i as f64 / 8.0) * factor(i, build);
             let normal: f64 = (0..12).map(|_| random.below(1_000_000) as f64 / 1e6).sum::<f64>() - 6.0;
             (mean + normal * mean.sqrt()).round().max(0.0) as i64
         };
         let all: Vec<(Vec<&str>, Vec<i64>)> =
-            names.iter().enumerate().map(|(i, name)| (vec!["main", name.as_str()], vec![of(i)])).collect();
+            names.iter().enumerate().map(|(i, name)| (vec!["main", name.as_str()], vec![cost_of(i)])).collect();
         let kept: Vec<_> = all.into_iter().filter(|(_, values)| values[0] != 0).collect();
         let key = format!("b{build:02}");
         (key.clone(), Source::Bytes(key, stacks(&[("samples", "count")], &kept).encode_to_vec()))
@@ -36,16 +36,17 @@ fn series(builds: Vec<(String, Source)>, against: Against) -> Series {
     Series::load(builds, &Query::default(), &SeriesOptions::default().with_against(against)).unwrap()
 }
 
-fn found(series: &Series) -> BTreeMap<String, Vec<Shift>> {
-    let mut found: BTreeMap<String, Vec<Shift>> = BTreeMap::new();
+fn shifts_by_name(series: &Series) -> BTreeMap<String, Vec<Shift>> {
+    let mut shifts_by_name: BTreeMap<String, Vec<Shift>> = BTreeMap::new();
     for row in series.shifts(Sort::Flat).rows {
-        found.entry(series.frames.name(row.frame)).or_default().push(row);
+        shifts_by_name.entry(series.frames.name(row.frame)).or_default().push(row);
     }
-    found
+    shifts_by_name
 }
 
-/// A step up, one down, one that goes away again, a drift, spikes at three places, and a function that is new.
-fn planted(function: usize, build: usize) -> f64 {
+/// The planted changes: a step up, a step down, a temporary change, a drift, spikes at three builds, and a new
+/// function.
+fn planted_factor(function: usize, build: usize) -> f64 {
     match (function, build) {
         (3, 25..) => 1.4,
         (9, 40..) => 0.6,
@@ -60,14 +61,14 @@ fn planted(function: usize, build: usize) -> f64 {
 #[test]
 fn lasting_changes_are_found_where_they_began() {
     for seed in [1, 2, 3] {
-        let series = series(history(seed, BUILDS, planted), Against::Previous);
-        let found = found(&series);
-        let names: Vec<&str> = found.keys().map(String::as_str).collect();
-        let wanted = ["work.f03", "work.f09", "work.f14", "work.f20", "work.f30"];
-        assert_eq!(names.iter().filter(|name| wanted.contains(name)).count(), wanted.len(), "{seed}: {names:?}");
-        // One in twenty of what is said may be noise.
-        assert!(names.len() <= wanted.len() + 1, "{seed}: {names:?}");
-        let one = |name: &str| match &found[name][..] {
+        let series = series(history(seed, BUILDS, planted_factor), Against::Previous);
+        let shifts_by_name = shifts_by_name(&series);
+        let names: Vec<&str> = shifts_by_name.keys().map(String::as_str).collect();
+        let expected = ["work.f03", "work.f09", "work.f14", "work.f20", "work.f30"];
+        assert_eq!(names.iter().filter(|name| expected.contains(name)).count(), expected.len(), "{seed}: {names:?}");
+        // The false discovery rate is 5%: one reported change in twenty may be noise.
+        assert!(names.len() <= expected.len() + 1, "{seed}: {names:?}");
+        let one = |name: &str| match &shifts_by_name[name][..] {
             [one] => *one,
             rows => panic!("{seed} {name}: {rows:?}"),
         };
@@ -90,12 +91,12 @@ fn lasting_changes_are_found_where_they_began() {
             assert!((grown / ratio).ln().abs() < 0.1, "{seed} {name}: {grown} and not {ratio}");
             let delta = shift.value.delta() as f64;
             assert!(shift.interval[0] < delta && delta < shift.interval[1] && shift.q <= 0.05, "{shift:?}");
-            // The interval is one of the change: its end at no change is as far as the change is clear.
+            // The interval excludes zero: its end nearer to zero shows how clear the change is.
             assert!(shift.interval[0].signum() == shift.interval[1].signum(), "{shift:?}");
         }
         let new = one("work.f30");
         assert_eq!((new.kind, new.build, new.value.base), (ShiftKind::Step, 35, 0));
-        // By the size of the change, and as a table.
+        // Rows are sorted by the size of the change, also in the table.
         let rows = series.shifts(Sort::Flat);
         assert!(rows.rows.is_sorted_by_key(|s| std::cmp::Reverse(s.value.delta().unsigned_abs())));
         let table = Table::shifts(&rows, usize::MAX, &[]);
@@ -109,42 +110,44 @@ fn lasting_changes_are_found_where_they_began() {
 
 #[test]
 fn equal_builds_have_no_lasting_changes() {
-    // Where nothing changed, one history in twenty may have a row: of many samples and of few.
+    // With no planted change, one history in twenty may have a row, with many samples as with few.
     for few in [1.0, 0.1] {
-        let with_rows =
-            (100..200).filter(|&seed| !found(&series(history(seed, 40, |_, _| few), Against::Previous)).is_empty());
+        let with_rows = (100..200)
+            .filter(|&seed| !shifts_by_name(&series(history(seed, 40, |_, _| few), Against::Previous)).is_empty());
         let with_rows = with_rows.count();
         assert!(with_rows <= 5, "{with_rows} of a hundred, at {few}");
     }
 }
 
-/// Noise of one course: as wide as a normal variable of deviation 1, or nearly.
+/// A kind of noise for one function. Its standard deviation is about 1.
 #[derive(Clone, Copy, Debug)]
-enum Wander {
-    /// Each build by itself.
+enum NoiseKind {
+    /// Independent for each build.
     Free,
-    /// A first-order autoregression of .7.
+    /// A first-order autoregression with coefficient 0.7.
     Lasting,
-    /// By the time of day.
+    /// A daily cycle.
     Wave,
-    /// Student's with two degrees of freedom.
+    /// Student's t with two degrees of freedom.
     Heavy,
 }
 
-impl Wander {
+impl NoiseKind {
     fn course(self, random: &mut Random, builds: usize) -> Vec<f64> {
         let normal = |random: &mut Random| (0..12).map(|_| random.below(1_000_000) as f64 / 1e6).sum::<f64>() - 6.0;
         let phase = random.below(628) as f64 / 100.0;
         let period = [8.0, 12.0, 24.0][random.below(3) as usize];
         let mut last = normal(random) / 0.51f64.sqrt();
         let one = |build: usize| match self {
-            Wander::Free => normal(random),
-            Wander::Lasting => {
+            NoiseKind::Free => normal(random),
+            NoiseKind::Lasting => {
                 last = 0.7 * last + normal(random);
                 last
             }
-            Wander::Wave => 1.4 * (phase + std::f64::consts::TAU * build as f64 / period).sin() + 0.3 * normal(random),
-            Wander::Heavy => {
+            NoiseKind::Wave => {
+                1.4 * (phase + std::f64::consts::TAU * build as f64 / period).sin() + 0.3 * normal(random)
+            }
+            NoiseKind::Heavy => {
                 let wide = (normal(random).powi(2) + normal(random).powi(2)) / 2.0;
                 (normal(random) / wide.sqrt().max(1e-3)).clamp(-60.0, 60.0)
             }
@@ -153,9 +156,9 @@ impl Wander {
     }
 }
 
-/// Histories of forty builds of twenty functions with many samples, which differ by 5 % by themselves and by what all have
-/// in common; `factor` as in [`history`].
-fn wandering(seed: u64, own: Wander, common: Option<Wander>, factor: impl Fn(usize, usize) -> f64) -> Series {
+/// Builds a history of 40 builds and 20 functions with many samples. Each function varies by 5% on its own, and by the
+/// noise that all have in common. `factor` works as in [`history`].
+fn wandering(seed: u64, own: NoiseKind, common: Option<NoiseKind>, factor: impl Fn(usize, usize) -> f64) -> Series {
     const BUILDS: usize = 40;
     let mut random = Random(seed);
     let costs: Vec<f64> = (0..20).map(|_| 10f64.powf(6.5 + 2.5 * random.below(1000) as f64 / 1e3)).collect();
@@ -172,17 +175,17 @@ fn wandering(seed: u64, own: Wander, common: Option<Wander>, factor: impl Fn(usi
     series((0..BUILDS).map(build).collect(), Against::Previous)
 }
 
-/// A machine or a day that is slower for some builds, and noise with wide tails, are no lasting changes: one history in
-/// twenty may have a row. `PPROFDIFF_SEED` chooses other histories.
+/// A machine that is slower for some builds, and noise with wide tails, are not lasting changes: one history in twenty
+/// may have a row. `PPROFDIFF_SEED` selects other histories.
 #[test]
-fn what_wanders_or_reaches_far_is_no_lasting_change() {
+fn wandering_and_heavy_tailed_noise_is_not_a_lasting_change() {
     let begin: u64 = std::env::var("PPROFDIFF_SEED").map_or(1000, |seed| seed.parse().unwrap());
     for (own, common) in [
-        (Wander::Free, Some(Wander::Lasting)),
-        (Wander::Free, Some(Wander::Wave)),
-        (Wander::Lasting, None),
-        (Wander::Wave, None),
-        (Wander::Heavy, None),
+        (NoiseKind::Free, Some(NoiseKind::Lasting)),
+        (NoiseKind::Free, Some(NoiseKind::Wave)),
+        (NoiseKind::Lasting, None),
+        (NoiseKind::Wave, None),
+        (NoiseKind::Heavy, None),
     ] {
         let is_false = |seed: &u64| !wandering(*seed, own, common, |_, _| 1.0).shifts(Sort::Cum).rows.is_empty();
         let with_rows = (begin..begin + 100).filter(is_false).count();
@@ -191,48 +194,48 @@ fn what_wanders_or_reaches_far_is_no_lasting_change() {
     }
 }
 
-/// Steps are still found beside such noise: of one function beside a machine that wanders, and of all.
+/// Steps are found despite such noise: a step of one function on a machine that varies, and a step of all functions.
 #[test]
-fn steps_are_found_beside_what_wanders() {
+fn steps_are_found_despite_wandering_noise() {
     for (common, factor, functions, wanted) in
-        [(None, 1.15, 3..4, 16), (Some(Wander::Lasting), 1.2, 3..4, 16), (Some(Wander::Free), 1.3, 0..20, 16)]
+        [(None, 1.15, 3..4, 16), (Some(NoiseKind::Lasting), 1.2, 3..4, 16), (Some(NoiseKind::Free), 1.3, 0..20, 16)]
     {
         let step = |i: usize, build: usize| if functions.contains(&i) && build >= 18 { factor } else { 1.0 };
         let is_found = |seed: &u64| {
-            let series = wandering(*seed, Wander::Free, common, step);
+            let series = wandering(*seed, NoiseKind::Free, common, step);
             let rows = series.shifts(Sort::Cum).rows;
-            // A step of all is one of the total.
+            // A step of all functions is reported for the total.
             let wanted = if functions.len() > 1 { "main" } else { "f3" };
             rows.iter().any(|row| series.frames.name(row.frame) == wanted && row.build.abs_diff(18) <= 3)
         };
-        let found = (1..=20).filter(is_found).count();
-        assert!(found >= wanted, "{common:?} {factor}: {found} of 20");
+        let shifts_by_name = (1..=20).filter(is_found).count();
+        assert!(shifts_by_name >= wanted, "{common:?} {factor}: {shifts_by_name} of 20");
     }
 }
 
 #[test]
-fn builds_that_fail_are_passed_over() {
-    let mut builds = history(4, BUILDS, planted);
+fn failed_builds_are_skipped() {
+    let mut builds = history(4, BUILDS, planted_factor);
     builds[24].1 = Source::Bytes("broken".to_owned(), b"\x1f\x8b broken".to_vec());
     let series = series(builds, Against::Previous);
     assert_eq!(series.errors().len(), 1);
-    let shift = found(&series)["work.f03"][0];
+    let shift = shifts_by_name(&series)["work.f03"][0];
     assert!(shift.build == 25 && series.builds.all[shift.build].key == "b25", "{shift:?}");
-    // It may have come with the one that failed.
+    // The change may have come with the failed build.
     assert!(shift.between[0] <= 24, "{shift:?}");
 }
 
 #[test]
-fn too_few_builds_and_those_against_a_base_have_none() {
+fn too_few_builds_or_a_fixed_base_report_no_shift() {
     let step = |_: usize, build: usize| if build > 2 { 3.0 } else { 1.0 };
-    assert!(found(&series(history(5, 5, step), Against::Previous)).is_empty());
-    assert!(found(&series(history(5, 30, step), Against::First)).is_empty());
-    // With three on each side a large change is one.
-    let small = found(&series(history(5, 6, step), Against::Previous));
+    assert!(shifts_by_name(&series(history(5, 5, step), Against::Previous)).is_empty());
+    assert!(shifts_by_name(&series(history(5, 30, step), Against::First)).is_empty());
+    // With three builds on each side, a large change is reported.
+    let small = shifts_by_name(&series(history(5, 6, step), Against::Previous));
     assert!(small["work.f00"].len() == 1 && small["work.f00"][0].build == 3, "{small:?}");
 }
 
-/// Snapshots of a heap: what leaks grows by about as much from each to the next, a cache is filled once.
+/// Heap snapshots: a leak grows by about the same amount in each snapshot, a cache is filled once.
 #[test]
 fn a_leak_is_a_drift_and_a_cache_a_step() {
     let mut random = Random(8);
@@ -247,9 +250,9 @@ fn a_leak_is_a_drift_and_a_cache_a_step() {
         (key.clone(), Source::Bytes(key, stacks(&[("inuse_space", "bytes")], &all).encode_to_vec()))
     };
     let series = series((0..12).map(&mut snapshot).collect(), Against::Previous);
-    let found = found(&series);
-    assert_eq!(found.keys().map(String::as_str).collect::<Vec<_>>(), ["main.fillCache", "main.leakSession"]);
-    let (leak, cache) = (found["main.leakSession"][0], found["main.fillCache"][0]);
+    let shifts_by_name = shifts_by_name(&series);
+    assert_eq!(shifts_by_name.keys().map(String::as_str).collect::<Vec<_>>(), ["main.fillCache", "main.leakSession"]);
+    let (leak, cache) = (shifts_by_name["main.leakSession"][0], shifts_by_name["main.fillCache"][0]);
     assert_eq!((leak.kind, cache.kind, cache.build), (ShiftKind::Drift, ShiftKind::Step, 6));
     // Eleven steps of 0.97 MB.
     assert!((leak.value.delta() - 11 * 970_000).abs() < 150_000, "{leak:?}");
@@ -257,17 +260,17 @@ fn a_leak_is_a_drift_and_a_cache_a_step() {
     assert!(leak.interval[1] - leak.interval[0] < 400_000.0, "{leak:?}");
 }
 
-/// What grows by the same from build to build has no spike at its ends, and no step.
+/// A function that grows by exactly the same amount in each build has no spikes at the ends, and no step.
 #[test]
-fn an_exact_line_is_one_drift() {
+fn exactly_linear_growth_is_one_drift() {
     for [first, step] in [[1000, 1000], [0, 1000], [100, 1000], [20_000, -1600]] {
         let build = |i: i64| {
             let text = format!("main;leak {}\nmain;rest 5000\n", first + step * i);
             (i.to_string(), Source::Bytes(format!("{i}.folded"), text.into_bytes()))
         };
         let series = series((0..10).map(build).collect(), Against::Previous);
-        let found = found(&series);
-        let [one] = found["leak"][..] else { panic!("{first} {step}: {found:?}") };
+        let shifts_by_name = shifts_by_name(&series);
+        let [one] = shifts_by_name["leak"][..] else { panic!("{first} {step}: {shifts_by_name:?}") };
         assert_eq!((one.kind, one.build, one.until), (ShiftKind::Drift, 0, Some(9)), "{one:?}");
         let near = |a: i64, b: i64| assert!((a - b).abs() <= 1, "{one:?}");
         near(one.value.base, first);
@@ -276,15 +279,15 @@ fn an_exact_line_is_one_drift() {
     }
 }
 
-/// A leak that comes with a build: flat before it, and from there on more in each.
+/// A leak that starts at a build: constant before it, growing in each build after it.
 #[test]
 fn a_drift_may_begin_in_the_middle() {
     for (seed, begin) in [(1, 20), (2, 35), (3, 45)] {
         let factor =
             |i: usize, build: usize| if i == 4 { 1.0 + 0.08 * build.saturating_sub(begin) as f64 } else { 1.0 };
         let series = series(history(seed, BUILDS, factor), Against::Previous);
-        let found = found(&series);
-        let one = match &found["work.f04"][..] {
+        let shifts_by_name = shifts_by_name(&series);
+        let one = match &shifts_by_name["work.f04"][..] {
             [one] => *one,
             rows => panic!("{seed}: {rows:?}"),
         };
@@ -299,12 +302,12 @@ fn a_drift_may_begin_in_the_middle() {
     }
 }
 
-/// The newest builds are what people look for: a step at the last two has its size, as has one behind a build that failed
-/// to measure anything.
+/// Users look at the newest builds most. A step at the last two builds has its full size, also if it follows a build
+/// that failed to measure anything.
 #[test]
 fn steps_at_the_end_have_their_size() {
     let late = series(history(6, BUILDS, |i, build| if i == 2 && build >= 58 { 3.0 } else { 1.0 }), Against::Previous);
-    let shift = found(&late)["work.f02"][0];
+    let shift = shifts_by_name(&late)["work.f02"][0];
     assert_eq!(shift.build, 58);
     let grown = shift.value.new as f64 / shift.value.base as f64;
     assert!((grown / 3.0 - 1.0).abs() < 0.1, "{shift:?}");
@@ -314,12 +317,12 @@ fn steps_at_the_end_have_their_size() {
         _ => 1.0,
     };
     let dropped = series(history(7, BUILDS, dropped), Against::Previous);
-    let rows = &found(&dropped)["work.f02"];
+    let rows = &shifts_by_name(&dropped)["work.f02"];
     assert!(rows.len() == 1 && rows[0].build.abs_diff(30) <= 1, "{rows:?}");
 }
 
-/// Two steps that come together, what passed and began just before, and a drift.
-fn together(function: usize, build: usize) -> f64 {
+/// Two simultaneous steps, a temporary change that began just before them, and a drift.
+fn simultaneous_factor(function: usize, build: usize) -> f64 {
     match (function, build) {
         (3 | 9, 25..) => 1.6,
         (14, 15..32) => 1.8,
@@ -329,8 +332,8 @@ fn together(function: usize, build: usize) -> f64 {
 }
 
 #[test]
-fn changes_that_came_together_are_one_point() {
-    let series = series(history(7, BUILDS, together), Against::Previous);
+fn simultaneous_changes_share_one_change_point() {
+    let series = series(history(7, BUILDS, simultaneous_factor), Against::Previous);
     let shifts = series.shifts(Sort::Flat);
     let points = series.change_points(&shifts, 100);
     let names = |rows: &[usize]| {
@@ -341,17 +344,17 @@ fn changes_that_came_together_are_one_point() {
     let at = |build: usize| points.iter().find(|point| point.build == build).unwrap();
     assert_eq!(names(&at(25).rows), ["work.f03", "work.f09"]);
     assert_eq!(names(&at(15).rows), ["work.f14"]);
-    // No other change lies within a side, up or down, also where what passed went away.
+    // No side contains another change, in either direction. The end of a temporary change counts as a change.
     assert_eq!(at(15).sides, [(0..15).collect::<Vec<_>>(), (15..25).collect()]);
     assert_eq!(at(25).sides, [(15..25).collect::<Vec<_>>(), (25..32).collect()]);
-    // A drift compares the ends.
+    // A drift compares its first builds with its last builds.
     assert_eq!(names(&at(59).rows), ["work.f20"]);
     assert_eq!(at(59).sides, [(0..30).collect::<Vec<_>>(), (30..60).collect()]);
-    // With fewer runs the nearest are taken.
+    // With a smaller limit, the nearest runs are used.
     let points = series.change_points(&shifts, 4);
     let near = points.iter().find(|point| point.build == 25).unwrap();
     assert_eq!(near.sides, [vec![21, 22, 23, 24], vec![25, 26, 27, 28]]);
-    // The largest change is that of the first row.
+    // The largest change belongs to the first row.
     let largest = series.largest_change(Sort::Flat, 4).unwrap();
     assert!(largest.rows.contains(&0) && points.contains(&largest), "{largest:?}");
 }
@@ -361,9 +364,9 @@ fn each_lasting_change_has_its_own_cause() {
     let dir = std::env::temp_dir().join(format!("pprofdiff-shifts-{}", std::process::id()));
     std::fs::create_dir_all(&dir).unwrap();
     let mut paths = Vec::new();
-    for (i, (key, source)) in history(7, BUILDS, together).into_iter().enumerate() {
+    for (i, (key, source)) in history(7, BUILDS, simultaneous_factor).into_iter().enumerate() {
         let Source::Bytes(_, mut bytes) = source else { panic!("{key} has no bytes") };
-        // A function has another name from some build on.
+        // A function is renamed from some build onwards.
         let at = bytes.windows(8).position(|name| name == b"work.f01").unwrap();
         bytes[at..at + 8].copy_from_slice(if i < 45 { b"work.f01" } else { b"work.fXX" });
         let path = dir.join(format!("{key}.pb"));
@@ -371,12 +374,12 @@ fn each_lasting_change_has_its_own_cause() {
         paths.push((key, Source::Path(path)));
     }
     let series = series(paths, Against::Previous);
-    let asked = |explain| View::Shifts { sort: Sort::Flat, limit: Some(6), explain };
+    let view = |explain| View::Shifts { sort: Sort::Flat, limit: Some(6), explain };
     let table = |view| match Request::default().asking(view).answer_series(&series, &LoadOptions::default()).unwrap() {
         Report::Table(table) => table,
         _ => panic!("no table"),
     };
-    let causes = table(asked(Some(Default::default())));
+    let causes = table(view(Some(Default::default())));
     assert_eq!(causes.len(), 6);
     let text = |table: &Table, column: &str, row: usize| match table.column(column).unwrap().cell(row) {
         Cell::Text(text) => Some(text.to_owned()),
@@ -388,14 +391,14 @@ fn each_lasting_change_has_its_own_cause() {
         let moved = ["work.f01", "work.fXX"];
         assert_eq!(moved.iter().all(|name| cause.contains(name)), moved.contains(&name.as_str()), "{name}: {cause}");
     }
-    // People read each under its build, once.
+    // Text output shows each cause once, under its build.
     let mut out = Vec::new();
     causes.write_text(&mut out, Default::default()).unwrap();
     let out = String::from_utf8(out).unwrap();
     assert_eq!(out.matches("\nexplain: b").count(), 5, "{out}");
-    let without = table(asked(None));
+    let without = table(view(None));
     assert!((0..6).all(|row| text(&without, "cause", row).is_none()));
-    // The page has the graphs of each point; what it says of a build is what the table says.
+    // The page has the graphs of each change point. Its text for a build equals the table's.
     let html = Format::named("html").unwrap();
     let request = Request::default().asking(View::Shifts { sort: Sort::Flat, limit: None, explain: None });
     let report = request.for_format(html).unwrap().answer_series(&series, &LoadOptions::default()).unwrap();
@@ -408,9 +411,9 @@ fn each_lasting_change_has_its_own_cause() {
     assert!(error.contains("b00.pb"), "{error}");
 }
 
-/// What is only near a change has no share in its cause; what is below the function has.
+/// A function that merely runs near the change does not share its cause. A function below the changed call does.
 #[test]
-fn causes_are_of_the_rows_own_stacks() {
+fn the_cause_of_a_row_lies_on_its_own_stacks() {
     let dir = std::env::temp_dir().join(format!("pprofdiff-below-{}", std::process::id()));
     std::fs::create_dir_all(&dir).unwrap();
     let build = |i: usize| {

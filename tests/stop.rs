@@ -1,5 +1,5 @@
-//! Work that is stopped: every verb ends at its next poll, with the one error, and leaves nothing behind that changes an
-//! answer. Polls are counted, not seconds.
+//! Tests of cancellation: every verb stops at its next checkpoint with the same error, and leaves no state that changes a
+//! later answer. The tests count checkpoints instead of seconds.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use pprofdiff_report::{CheckOptions, Format, PageOptions, Report, Request, View}
 
 const THREADS: u64 = 3;
 
-/// Stacks out of many functions, so that a walk over them is several chunks of work.
+/// Builds stacks of many functions, so that walking them takes several chunks of work.
 fn profile(seed: u64) -> Arc<Profile> {
     let mut state = 88_172_645_463_325_252_u64;
     let mut below = |n: u64| {
@@ -38,7 +38,7 @@ fn profile(seed: u64) -> Arc<Profile> {
         })
         .collect();
     for i in 0..30_000_u64 {
-        // Callees follow from their callers, so that there are calls to count.
+        // Each callee depends on its caller, so that there are calls to count.
         let mut at = below(7);
         let depth = 10 + below(30);
         let mut stack: Vec<LocationId> = (0..depth)
@@ -61,7 +61,7 @@ type Verb = Box<dyn Fn() -> Result<Vec<u8>> + Sync>;
 fn verbs() -> Vec<(&'static str, Verb)> {
     let (base, new) = (profile(1), profile(2));
     let mut verbs: Vec<(&'static str, Verb)> = Vec::new();
-    // Formats that inflate and parse in different ways.
+    // Formats that are inflated and parsed in different ways.
     let load = |bytes: Vec<u8>| -> Verb {
         Box::new(move || {
             let profile = Profile::from_bytes("in", &bytes, &LoadOptions::default())?;
@@ -134,14 +134,14 @@ fn pool() -> rayon::ThreadPool {
 }
 
 #[test]
-fn every_verb_ends_at_the_next_poll() {
+fn every_verb_stops_at_the_next_checkpoint() {
     let pool = pool();
     for (name, verb) in verbs() {
         let run = |work: &Cancellation| pool.install(|| work.run(&verb)).and_then(|result| result);
         let work = Cancellation::new();
         let whole = run(&work).unwrap();
         let polls = work.polls();
-        // The work of some megabytes, of which no more than a few hundred kilobytes lie between two polls.
+        // The inputs have some megabytes, and at most a few hundred kilobytes are processed between two checkpoints.
         assert!(polls >= 10, "{name} polls {polls} times");
         for at in [0, 1, polls / 4, polls / 2, polls * 9 / 10] {
             let work = Cancellation::new();
@@ -152,7 +152,7 @@ fn every_verb_ends_at_the_next_poll() {
                 ErrorKind::Interrupted,
                 "{name}, stopped at {at} of {polls}"
             );
-            // One more of each other thread, and of what each is a part of.
+            // Each thread may reach one more checkpoint, for itself and for its parent task.
             let most = at + 2 * THREADS;
             assert!(work.polls() <= most, "{name}, stopped at {at} of {polls}: {} polls", work.polls());
         }
@@ -161,7 +161,7 @@ fn every_verb_ends_at_the_next_poll() {
 }
 
 #[test]
-fn a_stopped_update_changes_nothing() {
+fn a_cancelled_update_changes_no_state() {
     let (base, new) = (profile(1), profile(2));
     let options = DeltaOptions::default().with_cumulative(["samples".to_owned()]);
     let options = options.with_on_reset(pprofdiff::delta::OnReset::Clamp);
@@ -170,7 +170,7 @@ fn a_stopped_update_changes_nothing() {
     let mut computer = DeltaComputer::new(options.clone());
     computer.start(&base).unwrap();
     let expected = bytes(&mut computer);
-    // As those below: one that has written before polls at other places.
+    // A computer that has written before reaches checkpoints at other places, so the loop uses new computers.
     let mut computer = DeltaComputer::new(options.clone());
     computer.start(&base).unwrap();
     let work = Cancellation::new();
@@ -187,7 +187,7 @@ fn a_stopped_update_changes_nothing() {
 }
 
 #[test]
-fn work_says_what_it_is_doing() {
+fn work_reports_its_phase() {
     let (base, new) = (profile(1), profile(2));
     let bytes = new.to_bytes(&WriteOptions::default()).unwrap();
     let diff = Diff::new(std::slice::from_ref(&base), &[new]).unwrap();

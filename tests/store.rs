@@ -1,4 +1,5 @@
-//! Stores by the command: a view of stored profiles is that of their files, byte for byte but for their names.
+//! Tests of stores with the command: views of stored profiles equal those of the original files, byte for byte except
+//! for names.
 
 #![allow(clippy::unwrap_used)]
 
@@ -6,7 +7,7 @@ use std::path::Path;
 
 use crate::cli::{corpus, failure, run, stdout, temp};
 
-/// A corpus's pairs, by their names.
+/// Returns the names of the corpus pairs.
 fn pairs() -> Vec<String> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/corpus");
     let names = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
@@ -16,26 +17,26 @@ fn pairs() -> Vec<String> {
     pairs
 }
 
-/// An answer, with the names of its inputs replaced.
+/// Returns the output of a command, with the names of its inputs replaced.
 fn answer(args: &[&str], inputs: [&str; 2]) -> String {
     let output = run(&[args, &inputs].concat());
     let text = format!("{}\n{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    // What lies in a store is called by its id, too.
+    // A stored profile is also named by its id.
     let ids = regex::Regex::new("(BASE|NEW)/[0-9a-f]{32}").unwrap();
     let text = text.replace(inputs[0], "BASE").replace(inputs[1], "NEW");
     ids.replace_all(&text, "$1").into_owned()
 }
 
 #[test]
-fn views_of_stored_profiles_are_those_of_their_files() {
+fn views_of_stored_profiles_equal_those_of_their_files() {
     let store = temp("equal-store").display().to_string();
     for pair in pairs() {
         let files = ["base", "new"].map(|side| corpus(&format!("{pair}.{side}.pb.gz")));
         let service = format!("service={pair}");
         let stored = ["base", "new"].map(|side| format!("{store}/{service}/build={side}"));
         for (file, build) in files.iter().zip(["build=base", "build=new"]) {
-            let said = stdout(&["store", "add", &store, file, "--key", &service, "--key", build]);
-            assert!(said.starts_with("1 profile added"), "{said}");
+            let output = stdout(&["store", "add", &store, file, "--key", &service, "--key", build]);
+            assert!(output.starts_with("1 profile added"), "{output}");
         }
         for args in [
             &["top", "--format", "json"][..],
@@ -52,18 +53,18 @@ fn views_of_stored_profiles_are_those_of_their_files() {
             assert!(of_files == of_store, "{pair} {args:?}:\n{of_files}\n---\n{of_store}");
         }
     }
-    // All of them, by the key that both leave open.
+    // All pairs in one batch, matched by the key that both sides leave open.
     let sides = ["base", "new"].map(|side| format!("{store}/build={side}"));
     let lines = stdout(&["batch", &sides[0], &sides[1], "--format", "jsonl", "-n", "1"]);
     assert_eq!(lines.lines().count(), pairs().len());
 }
 
 #[test]
-fn series_of_a_store_are_those_of_its_files() {
+fn series_of_a_store_equal_those_of_its_files() {
     let store = temp("series-store").display().to_string();
     let pattern = corpus("go-*.*.pb.gz").replace("go-*", "go-labels-cpu");
-    let said = stdout(&["store", "add", &store, &pattern, "--key", "service=api", "--key", "build={1}"]);
-    assert!(said.starts_with("2 profiles added"), "{said}");
+    let output = stdout(&["store", "add", &store, &pattern, "--key", "service=api", "--key", "build={1}"]);
+    assert!(output.starts_with("2 profiles added"), "{output}");
     assert!(
         stdout(&["store", "add", &store, &pattern, "--key", "service=api", "--key", "build={1}"])
             .contains("2 already stored")

@@ -1,5 +1,5 @@
-//! Tables and series that were stored, by whatever stored them: changed in any byte or cut off anywhere, they are refused, or
-//! they are tables with which all goes well that goes with others. (Python pickles them so, and sends them to processes.)
+//! Tests of serialized tables and series. If any byte is changed or the data is truncated, they are refused, or they
+//! are tables that work in all functions. (Python pickles tables in this form, also to send them to other processes.)
 
 #![allow(unsafe_code, clippy::unwrap_used)]
 
@@ -17,30 +17,30 @@ use pprofdiff_report::{Cell, Column, Kind, Table, TextOptions, series_html};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// Notes the largest piece of memory that was asked for.
-struct Watching;
+/// An allocator that records the largest allocation.
+struct RecordingAllocator;
 
 static LARGEST: AtomicUsize = AtomicUsize::new(0);
 
 // SAFETY: every call is passed on to the system's allocator unchanged.
-unsafe impl GlobalAlloc for Watching {
+unsafe impl GlobalAlloc for RecordingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         LARGEST.fetch_max(layout.size(), Ordering::Relaxed);
-        // SAFETY: as the caller promised.
+        // SAFETY: the caller upholds the contract of `GlobalAlloc`.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
-        // SAFETY: as the caller promised.
+        // SAFETY: the caller upholds the contract of `GlobalAlloc`.
         unsafe { System.dealloc(ptr, layout) }
     }
 }
 
 #[global_allocator]
-static WATCHING: Watching = Watching;
+static ALLOCATOR: RecordingAllocator = RecordingAllocator;
 
-/// What serde sets aside for a list whose length is only said.
-const SAID: usize = 1 << 20;
+/// Memory that serde reserves in advance for a list, whatever its claimed length.
+const MAX_RESERVED: usize = 1 << 20;
 
 fn pair(name: &str) -> Diff {
     let [base, new] = oracle::raw_pair(name)
@@ -55,7 +55,7 @@ fn builds() -> Series {
     Series::load(builds, &Query::default(), &SeriesOptions::default()).unwrap()
 }
 
-/// A history with lasting changes.
+/// Returns a history with lasting changes.
 fn history() -> Series {
     let build = |i: usize| {
         let text = format!("main;a {}\nmain;b {}\n", 1000 + i % 3, if i < 4 { 500 } else { 900 + i % 2 });
@@ -66,7 +66,7 @@ fn history() -> Series {
     series
 }
 
-/// Tables of all kinds, of a few rows each.
+/// Returns tables of all kinds, with a few rows each.
 fn tables() -> Vec<Table> {
     let (two, series) = (pair("go-mutex"), builds());
     let one = Diff::of_profile(two.new_side().next().unwrap()).unwrap();
@@ -93,24 +93,24 @@ fn bytes(value: &impl Serialize) -> Vec<u8> {
     postcard::to_stdvec(value).unwrap()
 }
 
-/// Reads a value, which takes no memory but for what is there.
+/// Deserializes a value. Checks that no allocation is larger than the data allows.
 fn read<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
     LARGEST.store(0, Ordering::Relaxed);
     let value = postcard::from_bytes(bytes).ok();
     let largest = LARGEST.load(Ordering::Relaxed);
-    assert!(largest <= SAID + 64 * bytes.len(), "{largest} bytes at once for {}", bytes.len());
+    assert!(largest <= MAX_RESERVED + 64 * bytes.len(), "{largest} bytes at once for {}", bytes.len());
     value
 }
 
-/// Three of seven changes, others at the next place; nightly all.
+/// Returns three of the seven changes, rotating with the position. Nightly runs use all of them.
 fn some_of<T>(changes: [T; 7], at: usize) -> impl Iterator<Item = T> {
     let mut changes = changes;
     changes.rotate_left(3 * at % 7);
     changes.into_iter().take(oracle::cases(3) as usize)
 }
 
-/// All that is done with a table.
-fn use_it(table: &Table) {
+/// Calls all functions of a table.
+fn exercise(table: &Table) {
     let mut out = Vec::new();
     for color in [false, true] {
         table.write_text(&mut out, TextOptions { color, brief: false }).unwrap();
@@ -130,7 +130,7 @@ fn use_it(table: &Table) {
     let backwards: Vec<usize> = (0..table.len()).rev().collect();
     for part in [table.head(0), table.head(1), table.head(1000), table.take(&backwards)] {
         part.write_text(&mut out, TextOptions::default()).unwrap();
-        // What was made of a valid table is one.
+        // A part of a valid table is valid.
         assert!(read::<Table>(&bytes(&part)).is_some());
     }
     for row in 0..table.len() {
@@ -144,17 +144,17 @@ fn use_it(table: &Table) {
 }
 
 #[test]
-fn tables_come_back_as_they_were() {
+fn tables_are_read_back_unchanged() {
     for table in tables() {
         let stored = bytes(&table);
         let again: Table = read(&stored).unwrap_or_else(|| panic!("a table of kind {:?} is refused", table.kind));
         assert_eq!(bytes(&again), stored);
-        use_it(&again);
+        exercise(&again);
     }
 }
 
 #[test]
-fn changed_tables_are_refused_or_tables() {
+fn changed_tables_are_refused_or_usable() {
     let (mut refused, mut taken) = (0, 0);
     for table in tables() {
         let stored = bytes(&table);
@@ -167,7 +167,7 @@ fn changed_tables_are_refused_or_tables() {
                     None => refused += 1,
                     Some(table) => {
                         taken += 1;
-                        use_it(&table);
+                        exercise(&table);
                     }
                 }
             }
@@ -177,10 +177,10 @@ fn changed_tables_are_refused_or_tables() {
 }
 
 #[test]
-fn tables_of_lies_are_refused() {
+fn inconsistent_tables_are_refused() {
     let top = tables().into_iter().find(|t| t.kind.name == "diff").unwrap();
     let stored = bytes(&top);
-    // The number of rows stands at the end.
+    // The last byte is the number of rows.
     assert_eq!(stored.last(), Some(&3));
     let endless = [&stored[..stored.len() - 1], &[0xff; 8], &[0x7f]].concat();
     assert!(read::<Table>(&endless).is_none());
@@ -201,7 +201,7 @@ fn tables_of_lies_are_refused() {
 }
 
 #[test]
-fn changed_series_are_refused_or_series() {
+fn changed_series_are_refused_or_usable() {
     let mut taken = 0;
     let stored = [builds(), history()].map(|series| serde_json::to_string(&series).unwrap());
     for stored in &stored {
@@ -219,15 +219,15 @@ fn changed_series_are_refused_or_series() {
             let Ok(series) = serde_json::from_str::<Series>(&changed) else { continue };
             taken += 1;
             for sort in [Sort::Flat, Sort::Cum] {
-                use_it(&Table::movers(&series.movers(sort), 2));
-                use_it(&Table::steps(&series.steps(sort), 2));
+                exercise(&Table::movers(&series.movers(sort), 2));
+                exercise(&Table::steps(&series.steps(sort), 2));
                 let shifts = series.shifts(sort);
-                use_it(&Table::shifts(&shifts, 2, &[]));
+                exercise(&Table::shifts(&shifts, 2, &[]));
                 series.change_points(&shifts, 3);
                 series_html(&series, sort, 3);
             }
-            use_it(&Table::values_of(&series).head(2));
-            use_it(&Table::dense_values_of(&series).unwrap().head(2));
+            exercise(&Table::values_of(&series).head(2));
+            exercise(&Table::dense_values_of(&series).unwrap().head(2));
         }
     }
     assert!(taken > 1000, "{taken} taken");

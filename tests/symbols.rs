@@ -1,6 +1,6 @@
-//! Names and lines from binaries: google/pprof, built and run live, says what it makes of addresses of C++, Rust and Go
-//! programs, Go's own tools of programs for other systems; which binary is taken, and what is said if there is none;
-//! damaged binaries.
+//! Names and lines from binaries. google/pprof, built and run live, gives the expected frames for C++, Rust and Go
+//! programs; Go's own tools give those for other operating systems. Also tested: which binary is chosen, the warnings
+//! if there is no match, and damaged binaries.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ mod programs;
 
 use programs::{compiled, compiled_otherwise, cpp, parcels};
 
-/// A place for what a test builds.
+/// Creates an empty folder for files that a test builds.
 fn folder(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("symbols-{name}-{}", std::process::id()));
     let _ = std::fs::remove_dir_all(&folder);
@@ -37,16 +37,17 @@ fn run(folder: &Path, words: &str) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// Where a binary is loaded: its mapping, and what is added to its own addresses.
-struct Loaded {
+/// A binary as a loader would map it: its mapping, and the offset from its own addresses.
+struct LoadedBinary {
     mapping: Mapping,
     slide: u64,
     text: std::ops::Range<u64>,
     build_id: String,
 }
 
-/// As a loader of programs would do it: the segment with the code, in whole pages, and anywhere if the binary allows that.
-fn loaded(binary: &Path) -> Loaded {
+/// Maps a binary like a program loader: the segment with the code, in whole pages, at any address if the binary is
+/// position-independent.
+fn load_binary(binary: &Path) -> LoadedBinary {
     let bytes = std::fs::read(binary).unwrap();
     let object = object::File::parse(&*bytes).unwrap();
     let text = object.sections().filter(|s| s.kind() == SectionKind::Text).max_by_key(|s| s.size()).unwrap();
@@ -57,16 +58,16 @@ fn loaded(binary: &Path) -> Loaded {
     let size = (segment.size() + 0x1fff) & !0xfff;
     let mapping = Mapping { offset: segment.file_range().0 & !0xfff, ..mapping(page + slide, size) };
     let build_id = object.build_id().unwrap().unwrap_or_default().iter().map(|b| format!("{b:02x}")).collect();
-    Loaded { mapping, slide, text: text.address()..text.address() + text.size(), build_id }
+    LoadedBinary { mapping, slide, text: text.address()..text.address() + text.size(), build_id }
 }
 
-/// A mapping without names.
+/// Returns a mapping without a file name or build id.
 fn mapping(start: u64, size: u64) -> Mapping {
     let none = ProfileBuilder::new().string("");
     Mapping { start, limit: start + size, offset: 0, file: none, build_id: none, flags: 0 }
 }
 
-/// A profile of addresses, each a sample, of one mapping.
+/// Builds a profile with one mapping and one sample for each address.
 fn profile(file: &str, build_id: &str, mapping: Mapping, addresses: impl IntoIterator<Item = u64>) -> Vec<u8> {
     let mut builder = ProfileBuilder::new();
     builder.sample_type("cpu", "nanoseconds");
@@ -79,8 +80,8 @@ fn profile(file: &str, build_id: &str, mapping: Mapping, addresses: impl IntoIte
     builder.build("made").unwrap().to_bytes(&WriteOptions::default()).unwrap()
 }
 
-/// Addresses in the code, always the same.
-fn some(text: &std::ops::Range<u64>, n: usize) -> impl Iterator<Item = u64> + use<> {
+/// Returns pseudo-random addresses in the code, the same in each run.
+fn pseudo_random_addresses(text: &std::ops::Range<u64>, n: usize) -> impl Iterator<Item = u64> + use<> {
     let (begin, size) = (text.start, text.end - text.start);
     let mut state = 88_172_645_463_325_252u64;
     (0..n).map(move |_| {
@@ -91,14 +92,15 @@ fn some(text: &std::ops::Range<u64>, n: usize) -> impl Iterator<Item = u64> + us
     })
 }
 
-/// A frame: name, system name, file, line, column, the function's first line.
+/// A frame: name, system name, file, line, column, and first line of the function.
 type Frame = (String, String, String, i64, i64, i64);
 
-/// The frames of each address, innermost first. A frame without a name and a file says nothing; a column is none without
-/// its line; Go's `.` is in paths once, twice or not at all.
+/// Returns the frames of each address, innermost first, in a form that both tools share. Frames without a name and a
+/// file are dropped, columns without a line are zeroed, and the leading `./` is removed because Go's paths have it
+/// once, twice or not at all.
 fn frames(profile: &Profile) -> BTreeMap<u64, Vec<Frame>> {
     let (locations, functions) = (profile.locations(), profile.functions());
-    let of = |l: u32| {
+    let location_frames = |l: u32| {
         let frame = |line: u32| {
             let (line, f) = (line as usize, locations.line_function[line as usize] as usize);
             let text = |id| profile.text(id);
@@ -108,26 +110,26 @@ fn frames(profile: &Profile) -> BTreeMap<u64, Vec<Frame>> {
             let file = file.trim_start_matches("./").to_owned();
             (text(functions.name[f]), text(functions.system_name[f]), file, number, column, functions.start_line[f])
         };
-        let said = |f: &Frame| !f.0.is_empty() || !f.2.is_empty();
-        (locations.address[l as usize], locations.lines(l).map(frame).filter(said).collect())
+        let has_name = |f: &Frame| !f.0.is_empty() || !f.2.is_empty();
+        (locations.address[l as usize], locations.lines(l).map(frame).filter(has_name).collect())
     };
-    (0..locations.len() as u32).map(of).collect()
+    (0..locations.len() as u32).map(location_frames).collect()
 }
 
 fn with(binary: &Path) -> LoadOptions {
     LoadOptions::default().with_binaries(Binaries::new(vec![binary.to_owned()], vec![binary.to_owned()]))
 }
 
-/// google/pprof's command.
-fn judge() -> &'static Path {
+/// Builds google/pprof, once.
+fn pprof_command() -> &'static Path {
     static PPROF: OnceLock<PathBuf> = OnceLock::new();
     PPROF.get_or_init(|| golibrary::build("symbols").join("oracle"))
 }
 
-/// What google/pprof makes of a binary and a profile.
-fn judged(folder: &Path, binary: &Path, profile: &Path) -> Profile {
+/// Symbolizes the profile with google/pprof.
+fn symbolize_with_pprof(folder: &Path, binary: &Path, profile: &Path) -> Profile {
     let out = folder.join("judged.pb.gz");
-    let output = Command::new(judge())
+    let output = Command::new(pprof_command())
         .args(["-proto", "-symbolize=local", "-output"])
         .args([&out, binary, profile])
         .env("PPROF_TMPDIR", folder)
@@ -138,25 +140,25 @@ fn judged(folder: &Path, binary: &Path, profile: &Path) -> Profile {
     Profile::open(&out, &LoadOptions::default()).unwrap()
 }
 
-/// Holds the frames of `n` addresses against google/pprof's.
-fn assert_judged(folder: &Path, binary: &Path, n: usize) {
-    let at = loaded(binary);
+/// Checks that `n` addresses have the same frames as in google/pprof.
+fn assert_frames_equal_pprofs(folder: &Path, binary: &Path, n: usize) {
+    let at = load_binary(binary);
     let bytes = profile(
         &binary.to_string_lossy(),
         &at.build_id,
         at.mapping,
-        some(&at.text, n).map(|address| address + at.slide),
+        pseudo_random_addresses(&at.text, n).map(|address| address + at.slide),
     );
     let path = folder.join("profile.pb.gz");
     std::fs::write(&path, &bytes).unwrap();
     let ours = Profile::open(&path, &with(binary)).unwrap();
     assert_eq!(ours.warnings(), Vec::<String>::new());
-    let (ours, theirs) = (frames(&ours), frames(&judged(folder, binary, &path)));
+    let (ours, theirs) = (frames(&ours), frames(&symbolize_with_pprof(folder, binary, &path)));
     assert_eq!(ours.len(), theirs.len());
     let same = |(ours, theirs): (&Frame, &Frame)| {
-        // pprof turns the numbers of v0's closures around, or leaves the name mangled (`demangle`).
-        let known = theirs.0.contains("{closure#") || theirs.0.starts_with("_R");
-        (ours.0 == theirs.0 || known)
+        // pprof reverses the numbers of closures in v0 names, or leaves such names mangled (see `demangle`).
+        let is_known_difference = theirs.0.contains("{closure#") || theirs.0.starts_with("_R");
+        (ours.0 == theirs.0 || is_known_difference)
             && (&ours.1, &ours.2, ours.3, ours.4, ours.5) == (&theirs.1, &theirs.2, theirs.3, theirs.4, theirs.5)
     };
     let all_same = |ours: &[Frame], theirs: &[Frame]| ours.len() == theirs.len() && ours.iter().zip(theirs).all(same);
@@ -168,10 +170,15 @@ fn assert_judged(folder: &Path, binary: &Path, n: usize) {
     assert!(named > n / 2 && (inlined > n / 10 || binary.ends_with("symbols-only")), "{named} {inlined} of {n}");
 }
 
-/// Holds the frames of `n` addresses against those of the same program whose debug information is in another form.
+/// Checks that `n` addresses have the same frames as in the same program with another form of debug information.
 fn assert_same(binary: &Path, original: &Path, n: usize) {
-    let at = loaded(original);
-    let bytes = profile("/app", &at.build_id, at.mapping, some(&at.text, n).map(|address| address + at.slide));
+    let at = load_binary(original);
+    let bytes = profile(
+        "/app",
+        &at.build_id,
+        at.mapping,
+        pseudo_random_addresses(&at.text, n).map(|address| address + at.slide),
+    );
     let [ours, theirs] = [binary, original].map(|binary| {
         let p = Profile::from_bytes("p", &bytes, &with(binary)).unwrap();
         assert_eq!(p.warnings(), Vec::<String>::new(), "{}", binary.display());
@@ -181,23 +188,24 @@ fn assert_same(binary: &Path, original: &Path, n: usize) {
     assert!(ours.values().filter(|f| f.len() > 1 && f[0].3 > 0).count() > n / 10, "{}", binary.display());
 }
 
-/// That all frames are equal; if not, shows the first that differ.
+/// Fails with the first frame that differs.
 fn assert_alike(name: &str, ours: &BTreeMap<u64, Vec<Frame>>, theirs: &BTreeMap<u64, Vec<Frame>>) {
     let differ = ours.iter().zip(theirs).find(|(ours, theirs)| ours != theirs);
     assert!(ours.len() == theirs.len() && differ.is_none(), "{name}: {differ:#x?}");
 }
 
-fn has_judge(test: &str) -> bool {
+fn is_llvm_installed(test: &str) -> bool {
     tools::have("llvm-symbolizer", "--version", "llvm", test)
 }
 
 #[test]
-fn cpp_programs_have_pprofs_names_and_lines() {
-    if !has_judge("symbols::cpp_programs_have_pprofs_names_and_lines") {
+fn names_and_lines_of_cpp_programs_equal_pprofs() {
+    if !is_llvm_installed("symbols::names_and_lines_of_cpp_programs_equal_pprofs") {
         return;
     }
     let folder = folder("cpp");
-    // A second unit that differs by its lines alone, so a place in the one is also one in the other.
+    // A second compilation unit that differs only in its line numbers, so that an address of one is also valid in the
+    // other.
     let source = std::fs::read_to_string(parcels()).unwrap();
     assert!(source.contains("int main("));
     std::fs::write(folder.join("moved.cc"), format!("\n\n\n{}", source.replace("int main(", "void other("))).unwrap();
@@ -209,7 +217,7 @@ fn cpp_programs_have_pprofs_names_and_lines() {
         ("split", "-O2 -g -gsplit-dwarf moved.cc"),
         ("linked-late", "-O2 -g -flto"),
     ] {
-        assert_judged(&folder, &cpp(&folder, name, options), 1000);
+        assert_frames_equal_pprofs(&folder, &cpp(&folder, name, options), 1000);
     }
     for (name, how) in [
         ("packed", "--compress-debug-sections=zlib"),
@@ -217,25 +225,25 @@ fn cpp_programs_have_pprofs_names_and_lines() {
         ("symbols-only", "--strip-debug"),
     ] {
         run(&folder, &format!("objcopy {how} dwarf5 {name}"));
-        assert_judged(&folder, &folder.join(name), 1000);
+        assert_frames_equal_pprofs(&folder, &folder.join(name), 1000);
     }
     run(&folder, "llvm-dwp -e split -o split.dwp");
     for unit in ["moved", "parcels"] {
         std::fs::remove_file(folder.join(format!("split-{unit}.dwo"))).unwrap();
     }
-    assert_judged(&folder, &folder.join("split"), 1000);
-    // Not each distribution's llvm reads these, so it is not asked.
+    assert_frames_equal_pprofs(&folder, &folder.join("split"), 1000);
+    // The llvm of some distributions cannot read zstd sections, so the expected frames come from the unpacked binary.
     run(&folder, "objcopy --compress-debug-sections=zstd dwarf5 packed-zstd");
     assert_same(&folder.join("packed-zstd"), &folder.join("dwarf5"), 1000);
 }
 
 #[test]
-fn binaries_that_share_debug_information_have_all_of_it() {
-    if !tools::have("dwz", "--version", "dwz", "symbols::binaries_that_share_debug_information_have_all_of_it") {
+fn shared_debug_information_is_complete() {
+    if !tools::have("dwz", "--version", "dwz", "symbols::shared_debug_information_is_complete") {
         return;
     }
     let folder = folder("shared");
-    let originals = [elsewhere(&folder).0, another_build(&folder).0];
+    let originals = [moved_program(&folder).0, another_build(&folder).0];
     let binaries = ["one", "two"].map(|name| folder.join(name));
     for (original, binary) in originals.iter().zip(&binaries) {
         std::fs::copy(original, binary).unwrap();
@@ -249,8 +257,8 @@ fn binaries_that_share_debug_information_have_all_of_it() {
 }
 
 #[test]
-fn rust_and_go_programs_have_pprofs_names_and_lines() {
-    if !has_judge("symbols::rust_and_go_programs_have_pprofs_names_and_lines") {
+fn names_and_lines_of_rust_and_go_programs_equal_pprofs() {
+    if !is_llvm_installed("symbols::names_and_lines_of_rust_and_go_programs_equal_pprofs") {
         return;
     }
     let folder = folder("rust-go");
@@ -259,18 +267,18 @@ fn rust_and_go_programs_have_pprofs_names_and_lines() {
     std::fs::write(folder.join("words.rs"), source).unwrap();
     for (name, options) in [("rust", "-O -g"), ("rust-v0", "-O -g -Csymbol-mangling-version=v0")] {
         run(&folder, &format!("rustc {options} -o {name} words.rs"));
-        assert_judged(&folder, &folder.join(name), 2000);
+        assert_frames_equal_pprofs(&folder, &folder.join(name), 2000);
     }
     let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/live/main.go");
     std::fs::copy(program, folder.join("main.go")).unwrap();
     for (name, options) in [("go", ""), ("go-pie", "-buildmode=pie")] {
         run(&folder, &format!("go build {options} -o {name} main.go"));
-        assert_judged(&folder, &folder.join(name), 2000);
+        assert_frames_equal_pprofs(&folder, &folder.join(name), 2000);
     }
 }
 
 #[test]
-fn programs_for_other_systems_have_the_names_and_lines_of_gos_tools() {
+fn names_and_lines_of_programs_for_other_systems_equal_gos_tools() {
     let folder = folder("systems");
     let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/live/main.go");
     std::fs::copy(program, folder.join("main.go")).unwrap();
@@ -292,52 +300,54 @@ fn programs_for_other_systems_have_the_names_and_lines_of_gos_tools() {
             .collect();
         assert!(functions.len() > 300, "{name}: {}", functions.len());
         let bytes = profile("/app", "", mapping(0, 0), functions.iter().map(|f| f.0));
-        let of = |name: &str| frames(&Profile::from_bytes("p", &bytes, &with(&folder.join(name))).unwrap());
-        let ours = of(&name);
-        // The linker packs debug information. If that were not read, Go's own tables would say almost the same.
+        let frames_of = |name: &str| frames(&Profile::from_bytes("p", &bytes, &with(&folder.join(name))).unwrap());
+        let ours = frames_of(&name);
+        // The linker compresses debug information. Uncompressed output must give the same frames. Without this check a
+        // failure to inflate would go unnoticed, because Go's own tables have almost the same names.
         run(&folder, &format!("{build} -ldflags=-compressdwarf=false -o plain main.go"));
-        assert_alike(&name, &ours, &of("plain"));
+        assert_alike(&name, &ours, &frames_of("plain"));
         let asked: String = functions.iter().map(|f| format!("{:x}\n", f.0)).collect();
         std::fs::write(folder.join("asked"), asked).unwrap();
         std::fs::write(folder.join("ask"), format!("go tool addr2line {name} < asked\n")).unwrap();
-        let told = run(&folder, "sh ask");
-        let told: Vec<&str> = told.lines().collect();
-        assert_eq!(told.len(), 2 * functions.len(), "{name}");
+        let output = run(&folder, "sh ask");
+        let output: Vec<&str> = output.lines().collect();
+        assert_eq!(output.len(), 2 * functions.len(), "{name}");
         let (mut lines, mut others) = (0, Vec::new());
-        for ((address, function), told) in functions.iter().zip(told.chunks(2)) {
+        for ((address, function), output) in functions.iter().zip(output.chunks(2)) {
             let found = &ours[address];
             let outermost = found.last().unwrap_or_else(|| panic!("{name}: nothing for {function}"));
-            // Of Mach-O the underscore that it puts before C's names is not shown.
+            // Mach-O adds an underscore to C names, which pprofdiff removes.
             let plain = |name: &str| name.trim_start_matches('_').to_owned();
             assert_eq!(plain(&outermost.1), plain(function), "{name} {address:x}");
             let innermost = &found[0];
             let place = format!("{}:{}", innermost.2.rsplit('/').next().unwrap(), innermost.3);
-            // Mach-O's DWARF has no lines of what the compiler generates.
-            match told[1].ends_with(&place) || (told[1] == "<autogenerated>:1" && place == ":0") {
+            // The DWARF of Mach-O has no lines for compiler-generated code.
+            match output[1].ends_with(&place) || (output[1] == "<autogenerated>:1" && place == ":0") {
                 true => lines += 1,
-                false => others.push((function, place, told[1])),
+                false => others.push((function, place, output[1])),
             }
         }
-        // Where a function is inlined at the first address Go's table and its DWARF may name different lines.
+        // Go's line table and its DWARF may differ where a function is inlined at the first address.
         assert!(lines * 100 >= functions.len() * 97, "{name}: {lines} of {} lines: {others:?}", functions.len());
     }
 }
 
-/// The program, and a profile of it as of one that lay at `/opt/parcels`.
-fn elsewhere(folder: &Path) -> (PathBuf, Loaded, Vec<u8>) {
-    moved(compiled(), folder)
+/// Returns the program, and a profile recorded as if the program were at `/opt/parcels`.
+fn moved_program(folder: &Path) -> (PathBuf, LoadedBinary, Vec<u8>) {
+    relocate(compiled(), folder)
 }
 
-/// The same of another build of the program.
-fn another_build(folder: &Path) -> (PathBuf, Loaded, Vec<u8>) {
-    moved(compiled_otherwise(), folder)
+/// Like [`moved_program`], for another build of the program.
+fn another_build(folder: &Path) -> (PathBuf, LoadedBinary, Vec<u8>) {
+    relocate(compiled_otherwise(), folder)
 }
 
-fn moved(built: &Path, folder: &Path) -> (PathBuf, Loaded, Vec<u8>) {
+fn relocate(built: &Path, folder: &Path) -> (PathBuf, LoadedBinary, Vec<u8>) {
     let binary = folder.join(built.file_name().unwrap());
     std::fs::copy(built, &binary).unwrap();
-    let at = loaded(&binary);
-    let bytes = profile("/opt/parcels", &at.build_id, at.mapping, some(&at.text, 50).map(|a| a + at.slide));
+    let at = load_binary(&binary);
+    let bytes =
+        profile("/opt/parcels", &at.build_id, at.mapping, pseudo_random_addresses(&at.text, 50).map(|a| a + at.slide));
     (binary, at, bytes)
 }
 
@@ -348,7 +358,7 @@ fn names(profile: &Profile) -> usize {
 #[test]
 fn binaries_are_searched_as_pprof_searches_them() {
     let folder = folder("search");
-    let (binary, at, bytes) = elsewhere(&folder);
+    let (binary, at, bytes) = moved_program(&folder);
     let id = at.build_id;
     let load = |place: &Path| {
         let binaries = Binaries::default().with_folders(vec![folder.join("nothing"), place.to_owned()]);
@@ -369,10 +379,10 @@ fn binaries_are_searched_as_pprof_searches_them() {
         std::fs::copy(&binary, root.join(&place)).unwrap();
         assert_eq!(names(&load(&root)), named, "{place}");
     }
-    // Of a folder that is given as a binary the same is true.
+    // A folder that is given as a binary is searched in the same way.
     let p = Profile::from_bytes("p", &bytes, &with(&folder.join("root"))).unwrap();
     assert_eq!((names(&p), p.warnings()), (named, Vec::new()));
-    // Debug information may be in a file of its own, which has the name of the build, or which the binary names.
+    // Debug information may be in a separate file, found by build id or by the name in the binary.
     run(&folder, "objcopy --only-keep-debug parcels parcels.debug");
     run(&folder, "objcopy --strip-all --add-gnu-debuglink=parcels.debug parcels stripped");
     assert_eq!(frames(&Profile::from_bytes("p", &bytes, &with(&folder.join("stripped"))).unwrap()), frames(&p));
@@ -390,19 +400,19 @@ fn binaries_are_searched_as_pprof_searches_them() {
 #[test]
 fn another_build_is_refused() {
     let folder = folder("builds");
-    let (binary, at, bytes) = elsewhere(&folder);
+    let (binary, at, bytes) = moved_program(&folder);
     let (other, other_at, new) = another_build(&folder);
     let refused = Profile::from_bytes("p.pb", &bytes, &with(&other)).unwrap_err();
-    let told = refused.to_string();
+    let error = refused.to_string();
     assert_eq!(refused.kind(), ErrorKind::Incompatible);
     for part in ["p.pb: ", "/opt/parcels", &at.build_id, &other_at.build_id, "--any-build"] {
-        assert!(told.contains(part), "{told}");
+        assert!(error.contains(part), "{error}");
     }
     let both = vec![other.clone(), binary.clone()];
     let insisted = Binaries::new(Vec::new(), vec![other.clone()]).with_any_build(true);
     let load = |binaries| Profile::from_bytes("p", &bytes, &LoadOptions::default().with_binaries(binaries)).unwrap();
     assert!(names(&load(insisted)) > 0);
-    // The binaries of both sides may be given in any order: each side takes its own.
+    // The binaries of both sides may be given in any order. Each side takes the binary with its build id.
     let sides = [&bytes, &new].map(|b| [Source::Bytes("side".to_owned(), b.clone())]);
     let options = LoadOptions::default().with_binaries(Binaries::new(both.clone(), both));
     let diff = Diff::load(&sides[0], &sides[1], &options).unwrap();
@@ -410,8 +420,8 @@ fn another_build_is_refused() {
         .map(|(b, binary)| frames(&Profile::from_bytes("p", b, &with(binary)).unwrap()));
     let together = [diff.base().next().unwrap(), diff.new_side().next().unwrap()].map(|p| frames(p));
     assert_eq!(together, alone);
-    // And without build ids, a binary for each side.
-    let anonymous = |bytes: &[u8], at: &Loaded| {
+    // Without build ids, each side needs its own binary.
+    let anonymous = |bytes: &[u8], at: &LoadedBinary| {
         let p = Profile::from_bytes("p", bytes, &LoadOptions::default()).unwrap();
         let addresses = p.locations().address.clone();
         [Source::Bytes("side".to_owned(), profile("", "", at.mapping, addresses))]
@@ -422,14 +432,14 @@ fn another_build_is_refused() {
 }
 
 #[test]
-fn the_profiles_of_a_baseline_are_of_the_bases_binaries() {
+fn profiles_of_a_baseline_use_the_base_binaries() {
     let folder = folder("baseline");
-    let (base, new) = (elsewhere(&folder), another_build(&folder));
+    let (base, new) = (moved_program(&folder), another_build(&folder));
     std::fs::write(folder.join("base.pb"), base.2).unwrap();
     std::fs::write(folder.join("new.pb"), new.2).unwrap();
     let command = env!("CARGO_BIN_EXE_pprofdiff");
     let binaries = "--base-binary parcels --new-binary other";
-    // It is stored with addresses only.
+    // The stored profile has addresses only.
     run(&folder, &format!("{command} check base.pb --baseline store --store --fail-on total>+10%"));
     let check = format!("{command} check new.pb --baseline store {binaries} --fail-on total>+10%");
     let said: serde_json::Value =
@@ -443,22 +453,25 @@ fn the_profiles_of_a_baseline_are_of_the_bases_binaries() {
 }
 
 #[test]
-fn what_is_missing_is_said() {
+fn a_missing_binary_is_a_warning_with_its_name_and_build_id() {
     let folder = folder("missing");
-    let (_, at, bytes) = elsewhere(&folder);
+    let (_, at, bytes) = moved_program(&folder);
     let words = format!("/opt/parcels, build id {}", at.build_id);
     let warning = |options: &LoadOptions| Profile::from_bytes("p.pb", &bytes, options).unwrap().warnings();
-    let told = warning(&LoadOptions::default());
-    assert!(told.len() == 1 && told[0].contains(&words) && told[0].contains("--binary"), "{told:?}");
+    let warnings = warning(&LoadOptions::default());
+    assert!(warnings.len() == 1 && warnings[0].contains(&words) && warnings[0].contains("--binary"), "{warnings:?}");
     let empty = folder.join("empty");
     std::fs::create_dir(&empty).unwrap();
-    let told = warning(&with(&empty));
-    assert!(told.len() == 1 && told[0].contains(&words) && told[0].contains("not found"), "{told:?}");
-    // Another build of the name is as good as none, and is named.
+    let warnings = warning(&with(&empty));
+    assert!(warnings.len() == 1 && warnings[0].contains(&words) && warnings[0].contains("not found"), "{warnings:?}");
+    // A file with the right name but another build id is not used. The warning names its build id.
     let (other, other_at, _) = another_build(&folder);
     std::fs::copy(other, empty.join("parcels")).unwrap();
-    let told = warning(&with(&empty));
-    assert!(told.len() == 1 && told[0].contains(&words) && told[0].contains(&other_at.build_id), "{told:?}");
+    let warnings = warning(&with(&empty));
+    assert!(
+        warnings.len() == 1 && warnings[0].contains(&words) && warnings[0].contains(&other_at.build_id),
+        "{warnings:?}"
+    );
     for (given, kind, said) in [
         (folder.join("nowhere"), ErrorKind::Io, "nowhere"),
         (PathBuf::from("/dev/zero"), ErrorKind::Query, "regular file"),
@@ -470,10 +483,11 @@ fn what_is_missing_is_said() {
 }
 
 #[test]
-fn older_formats_have_names_too() {
+fn legacy_profiles_are_symbolized() {
     let folder = folder("older");
-    let (binary, at, _) = elsewhere(&folder);
-    let stacks: Vec<String> = some(&at.text, 40).map(|a| format!("1: 100 [2: 200] @ {:#x}", a + at.slide)).collect();
+    let (binary, at, _) = moved_program(&folder);
+    let stacks: Vec<String> =
+        pseudo_random_addresses(&at.text, 40).map(|a| format!("1: 100 [2: 200] @ {:#x}", a + at.slide)).collect();
     let m = at.mapping;
     let text = format!(
         "heap profile: 40: 4000 [80: 8000] @ heap_v2/1\n{}\n\nMAPPED_LIBRARIES:\n{:x}-{:x} r-xp {:08x} 08:01 7 {}\n",
@@ -487,15 +501,15 @@ fn older_formats_have_names_too() {
     std::fs::write(&path, text).unwrap();
     let ours = Profile::open(&path, &with(&binary)).unwrap();
     assert!(names(&ours) > 30, "{}", names(&ours));
-    if has_judge("symbols::older_formats_have_names_too") {
-        assert_eq!(frames(&ours), frames(&judged(&folder, &binary, &path)));
+    if is_llvm_installed("symbols::legacy_profiles_are_symbolized") {
+        assert_eq!(frames(&ours), frames(&symbolize_with_pprof(&folder, &binary, &path)));
     }
 }
 
 #[test]
-fn opentelemetry_messages_have_the_names_of_profile_proto() {
+fn opentelemetry_profiles_are_symbolized_like_profile_proto() {
     let folder = folder("otlp");
-    let (binary, at, as_pprof) = elsewhere(&folder);
+    let (binary, at, as_pprof) = moved_program(&folder);
     let expected = Profile::from_bytes("pprof", &as_pprof, &with(&binary)).unwrap();
     let addresses: Vec<String> = frames(&expected).keys().map(u64::to_string).collect();
     let (m, n) = (at.mapping, addresses.len());
@@ -519,9 +533,9 @@ fn opentelemetry_messages_have_the_names_of_profile_proto() {
     assert_eq!(found, frames(&expected));
 }
 
-/// However many addresses share a name of a megabyte: without that, each takes 18 ms.
+/// The addresses share a name of a megabyte. Hashing it again for each address would take 18 ms each.
 #[test]
-fn a_long_name_is_hashed_once() {
+fn a_long_shared_name_is_hashed_once() {
     let folder = folder("long");
     let time = |len: usize| {
         let f = format!("f{}", "x".repeat(len));
@@ -531,9 +545,9 @@ fn a_long_name_is_hashed_once() {
         );
         std::fs::write(folder.join("long.c"), text).unwrap();
         run(&folder, "gcc -g -O0 -o long long.c");
-        let (binary, at) = (folder.join("long"), loaded(&folder.join("long")));
-        let own = (at.text.start..at.text.end).map(|a| a + at.slide);
-        let bytes = profile("/opt/long", "", at.mapping, own);
+        let (binary, at) = (folder.join("long"), load_binary(&folder.join("long")));
+        let addresses = (at.text.start..at.text.end).map(|a| a + at.slide);
+        let bytes = profile("/opt/long", "", at.mapping, addresses);
         let start = Instant::now();
         let named = Profile::from_bytes("p", &bytes, &with(&binary)).unwrap();
         let taken = start.elapsed();
@@ -546,21 +560,23 @@ fn a_long_name_is_hashed_once() {
     assert!(long < short * 20 + Duration::from_secs(2), "{long:?} with a long name, {short:?} with a short one");
 }
 
-/// What is cut or changed anywhere gives names, fewer names, or an error; whatever is left is a valid profile.
+/// A binary that is truncated or changed anywhere gives all names, fewer names, or an error. The profile is always
+/// valid.
 #[test]
-fn damaged_binaries_are_no_trouble() {
+fn damaged_binaries_give_fewer_names_or_an_error() {
     let folder = folder("damaged");
-    elsewhere(&folder);
+    moved_program(&folder);
     run(&folder, "objcopy --compress-debug-sections=zlib parcels packed");
     let original = folder.join("packed");
-    let (at, good) = (loaded(&original), std::fs::read(&original).unwrap());
-    let bytes = profile("/opt/packed", "", at.mapping, some(&at.text, 30).map(|a| a + at.slide));
+    let (at, good) = (load_binary(&original), std::fs::read(&original).unwrap());
+    let bytes = profile("/opt/packed", "", at.mapping, pseudo_random_addresses(&at.text, 30).map(|a| a + at.slide));
     let damaged = folder.join("damaged");
     let mut refused = 0;
     let n = oracle::cases(130) as usize;
-    for (i, place) in some(&(0..good.len() as u64), n).enumerate() {
+    for (i, place) in pseudo_random_addresses(&(0..good.len() as u64), n).enumerate() {
         let mut binary = good.clone();
-        // Most that can go wrong is in the headers and tables at the beginning and at the end.
+        // The headers and tables at the beginning and the end of the file are the most fragile, so most changes are
+        // there.
         let place = [place as usize, place as usize % 0x400, good.len() - 1 - place as usize % 0x2000][i % 3];
         match i % 4 {
             0 => binary.truncate(place.max(1)),
@@ -572,7 +588,7 @@ fn damaged_binaries_are_no_trouble() {
         match Profile::from_bytes("p", &bytes, &with(&damaged)) {
             Ok(p) => {
                 let diff = Diff::of_profile(&Arc::new(p)).unwrap();
-                // Instructions, or what is missing.
+                // Disassembly may return instructions or an error, but must not panic.
                 let _ = diff.disasm(&Query::default(), ".", 3);
             }
             Err(e) => {

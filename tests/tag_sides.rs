@@ -1,5 +1,5 @@
-//! `base_tagfocus` and `new_tagfocus`: two labels of one profile, compared. `go tool pprof -tagfocus` writes the profile of
-//! each label alone, and the diff of these two is what the filters must show of the whole.
+//! Tests of `base_tagfocus` and `new_tagfocus`, which compare two labels of one profile. The result must equal the diff
+//! of the two profiles that `go tool pprof -tagfocus` writes for each label.
 
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -16,7 +16,7 @@ fn whole() -> Arc<Profile> {
     Arc::new(Profile::open(oracle::corpus().join(PROFILE), &LoadOptions::default()).unwrap())
 }
 
-/// Returns what pprof writes of the samples with this label.
+/// Returns the profile that pprof writes for the samples with this label.
 fn written_by_pprof(tagfocus: &str, name: &str) -> Arc<Profile> {
     let folder = std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("tag-sides");
     std::fs::create_dir_all(&folder).unwrap();
@@ -47,10 +47,10 @@ fn of_labels(base: &str, new: &str) -> Query {
 }
 
 #[test]
-fn two_labels_of_one_profile_compare_as_the_profiles_that_pprof_makes_of_them() {
+fn two_labels_of_one_profile_compare_like_the_profiles_that_pprof_writes() {
     let (base, new) = ("endpoint=^/walk$", "endpoint=^/sum$");
     let apart = Diff::new(&[written_by_pprof(base, "base.pb.gz")], &[written_by_pprof(new, "new.pb.gz")]).unwrap();
-    // One file on both sides: a repeated run, if it were on one.
+    // The same file on both sides. On one side it would count as a repeated run.
     let together = Diff::new(&[whole()], &[whole()]).unwrap();
     for normalize in [Normalize::None, Normalize::Total] {
         let query = of_labels(base, new).with_normalize(normalize);
@@ -59,26 +59,26 @@ fn two_labels_of_one_profile_compare_as_the_profiles_that_pprof_makes_of_them() 
         assert!(expected.0 > 0 && expected.1 > 0 && expected.2.len() > 5);
         oracle::assert_same(&found.2, &expected.2, "rows");
     }
-    // Other filters apply to what the sides have.
+    // Other filters apply to the selected samples.
     let mut query = of_labels(base, new);
     query.filters = query.filters.with("focus", "main").unwrap();
     let mut plain = Query::default();
     plain.filters = plain.filters.with("focus", "main").unwrap();
     assert_eq!(rows(&together, &query), rows(&apart, &plain));
-    // Explanations and written diffs are of the same samples.
+    // Explanations and written diffs use the same samples.
     let options = ExplainOptions::default();
     let explained = |diff: &Diff, query: &Query| diff.explain(query, &[], &options).unwrap().total;
     assert_eq!(explained(&together, &of_labels(base, new)), explained(&apart, &Query::default()));
     let written = Arc::new(together.to_profile(&of_labels(base, new)).unwrap());
     let written = Diff::of_profile(&written).unwrap();
     assert_eq!(rows(&written, &Query::default()), rows(&apart, &Query::default()));
-    // And a written diff has two sides of which each may be cut.
+    // Each side of a written diff can be filtered by labels, too.
     let whole_diff = Diff::of_profile(&Arc::new(together.to_profile(&Query::default()).unwrap())).unwrap();
     assert_eq!(rows(&whole_diff, &of_labels(base, new)), rows(&apart, &Query::default()));
 }
 
 #[test]
-fn one_side_may_be_cut_alone_and_a_label_that_nobody_has_is_a_warning() {
+fn one_side_can_be_filtered_alone_and_an_unmatched_label_is_a_warning() {
     let diff = Diff::new(&[whole()], &[whole()]).unwrap();
     let mut query = Query::default();
     query.filters = query.filters.with("new_tagfocus", "endpoint=/sum").unwrap();

@@ -1,7 +1,7 @@
-//! Profiles that other tools save (.cpuprofile, .heapprofile, speedscope, perf script, jemalloc), against what others say
-//! of them: a plain reading (`tests/traces/judge.py`), `perf report` and `jeprof`. What they say is recorded beside the
-//! files in `tests/corpus/inputs/`, by `tests/producers/make traces`. And what our own writer writes for speedscope is
-//! read as what it was.
+//! Tests of the formats that other tools save (.cpuprofile, .heapprofile, speedscope, perf script, jemalloc). The
+//! expected values come from a plain parser (`tests/traces/judge.py`), `perf report` and `jeprof`.
+//! `tests/producers/make traces` recorded them next to the files in `tests/corpus/inputs/`. Files written by our own
+//! speedscope writer must be read back unchanged.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -26,8 +26,8 @@ fn text(name: &str) -> String {
     String::from_utf8(oracle::gunzip(&std::fs::read(inputs().join(name)).unwrap())).unwrap()
 }
 
-/// The names of recorded files with an ending, without `.gz`.
-fn recorded(ending: &str) -> Vec<String> {
+/// Returns the names of recorded files with an ending, without `.gz`.
+fn files_with_ending(ending: &str) -> Vec<String> {
     let names = std::fs::read_dir(inputs()).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap());
     let mut names: Vec<String> = names.filter_map(|n| n.strip_suffix(".gz").map(str::to_owned)).collect();
     names.retain(|n| n.ends_with(ending));
@@ -36,10 +36,10 @@ fn recorded(ending: &str) -> Vec<String> {
     names
 }
 
-/// A stack from the root as `name file:line`, and labels.
+/// A stack from the root as `name file:line`, and its labels.
 type Key = (Vec<String>, Vec<String>);
 
-/// What the samples of each stack add up to.
+/// Returns the sum of the samples of each stack.
 fn samples(p: &Profile) -> BTreeMap<Key, Vec<i64>> {
     use pprofdiff::samples::{Label, LabelValue};
     let (functions, locations) = (p.functions(), p.locations());
@@ -66,7 +66,7 @@ fn samples(p: &Profile) -> BTreeMap<Key, Vec<i64>> {
 }
 
 #[test]
-fn names_of_addresses_are_in_a_binary() {
+fn unnamed_addresses_give_advice_about_the_binary() {
     let p = Profile::open(oracle::corpus().join("inputs/jemalloc.base.heap.gz"), &LoadOptions::default()).unwrap();
     assert!(p.warnings()[0].contains("the names are in that binary"), "{:?}", p.warnings());
     let advice = p.advice().unwrap();
@@ -74,9 +74,9 @@ fn names_of_addresses_are_in_a_binary() {
 }
 
 #[test]
-fn samples_are_those_of_a_plain_reading() {
+fn samples_equal_those_of_a_plain_parser() {
     for ending in [".cpuprofile", ".heapprofile", ".speedscope.json", ".perf.txt"] {
-        for name in recorded(ending) {
+        for name in files_with_ending(ending) {
             let expected = std::fs::read_to_string(inputs().join(format!("{name}.expected.json"))).unwrap();
             let expected: Value = serde_json::from_str(&expected).unwrap();
             let p = load(text(&format!("{name}.gz")).as_bytes()).unwrap();
@@ -91,10 +91,10 @@ fn samples_are_those_of_a_plain_reading() {
     }
 }
 
-/// Idle time is in no other sample type than `wall`, and there is some.
+/// Idle time is only in the sample type `wall`, and the files have some.
 #[test]
-fn idle_time_is_no_cpu_time() {
-    for name in recorded(".cpuprofile") {
+fn idle_time_is_not_cpu_time() {
+    for name in files_with_ending(".cpuprofile") {
         let p = load(text(&format!("{name}.gz")).as_bytes()).unwrap();
         let samples = samples(&p);
         let idle = &samples[&(vec!["(idle) :0".to_owned()], vec![])];
@@ -104,9 +104,9 @@ fn idle_time_is_no_cpu_time() {
     }
 }
 
-/// `perf report` counts the samples of each symbol; they are of 2,000,000 each.
+/// `perf report` counts the samples of each symbol. Each sample is 2,000,000 events.
 #[test]
-fn symbols_have_the_samples_of_perf_report() {
+fn symbols_have_the_same_samples_as_in_perf_report() {
     for side in ["base", "new"] {
         let p = load(text(&format!("frames.{side}.perf.txt.gz")).as_bytes()).unwrap();
         let mut found: BTreeMap<String, i64> = BTreeMap::new();
@@ -125,9 +125,9 @@ fn symbols_have_the_samples_of_perf_report() {
     }
 }
 
-/// `jeprof` says what is in use at and below each address, and altogether.
+/// `jeprof` prints the bytes in use at each address, below it, and in total.
 #[test]
-fn addresses_have_the_bytes_of_jeprof() {
+fn addresses_have_the_same_bytes_as_in_jeprof() {
     for side in ["base", "new"] {
         let p = load(text(&format!("jemalloc.{side}.heap.gz")).as_bytes()).unwrap();
         let types: Vec<String> = p.sample_types().into_iter().map(|(kind, unit)| format!("{kind}/{unit}")).collect();
@@ -142,7 +142,7 @@ fn addresses_have_the_bytes_of_jeprof() {
         }
         let report = text(&format!("jemalloc.{side}.report.txt.gz"));
         let mut lines = report.lines();
-        // It rounds sums; each sample is rounded here.
+        // jeprof rounds sums, while pprofdiff rounds each sample.
         let n = p.n_samples() as i64;
         let total: i64 = lines.next().unwrap().parse().unwrap();
         assert!((p.total(3).unwrap() - total).abs() <= n, "{side}: {:?} {total}", p.total(3));
@@ -160,7 +160,7 @@ fn addresses_have_the_bytes_of_jeprof() {
 }
 
 #[test]
-fn sides_are_compared_like_any_profiles() {
+fn recorded_pairs_can_be_compared_and_written() {
     for name in ["press.SIDE.cpuprofile", "dwarf.SIDE.perf.txt", "py-spy.SIDE.speedscope.json", "jemalloc.SIDE.heap"] {
         let [base, new] =
             ["base", "new"].map(|side| load(text(&(name.replace("SIDE", side) + ".gz")).as_bytes()).unwrap());
@@ -184,7 +184,8 @@ fn scope(diff: &Diff, kind: &str) -> Vec<u8> {
     out
 }
 
-/// What our writer shows of each stack: the viewer's weights are positive, so others are left out.
+/// Returns the values of each stack as our writer shows them. speedscope requires positive weights, so other stacks are
+/// omitted.
 fn values_of(diff: &Diff, kind: &str) -> BTreeMap<String, [i64; 2]> {
     let mut query = Query::default();
     query.sample_type = Some(kind.to_owned());
@@ -200,7 +201,7 @@ fn values_of(diff: &Diff, kind: &str) -> BTreeMap<String, [i64; 2]> {
 }
 
 #[test]
-fn what_our_writer_writes_is_read_as_what_it_was() {
+fn written_speedscope_files_are_read_back_unchanged() {
     let mut n = 0;
     for name in oracle::pairs() {
         let [base, new] = oracle::raw_pair(&name).map(|bytes| load(&bytes).unwrap());
@@ -218,7 +219,7 @@ fn what_our_writer_writes_is_read_as_what_it_was() {
     assert!(n > 50, "{n}");
 }
 
-/// A call tree as speedscope's events say it, and as its samples do.
+/// Generates a call tree, which is written both as speedscope events and as samples.
 fn calls() -> impl Strategy<Value = Vec<(u8, bool, u16)>> {
     prop::collection::vec((0u8..4, any::<bool>(), 0u16..50), 1..60)
 }
@@ -227,7 +228,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(oracle::cases(200)))]
 
     #[test]
-    fn events_and_samples_of_the_same_calls_are_the_same(calls in calls()) {
+    fn events_and_samples_of_the_same_calls_give_equal_stacks(calls in calls()) {
         let frames: Vec<Value> = (0..4).map(|f| json!({"name": format!("f{f}"), "file": "x.c", "line": f})).collect();
         let (mut stack, mut events, mut samples_, mut weights, mut now) = (vec![], vec![], vec![], vec![], 7);
         for (frame, opens, time) in calls {
@@ -255,9 +256,9 @@ proptest! {
         prop_assert_eq!(read(&evented), samples(&load(format!("{sampled:#}").as_bytes()).unwrap()));
     }
 
-    /// What is cut or changed anywhere is read or refused, and an error says where.
+    /// A file that is truncated or changed anywhere is either read, or refused with the position of the error.
     #[test]
-    fn damage_is_told(which in 0usize..5, at in 0.0..1.0f64, byte in any::<u8>(), cut in any::<bool>()) {
+    fn damaged_files_are_read_or_refused_with_a_position(which in 0usize..5, at in 0.0..1.0f64, byte in any::<u8>(), cut in any::<bool>()) {
         let name = ["press.base.cpuprofile", "press.base.heapprofile", "pyinstrument.base.speedscope.json",
             "frames.base.perf.txt", "jemalloc.base.heap"][which];
         let format = ["cpuprofile", "heapprofile", "speedscope", "perf-script", "jemalloc"][which];
@@ -283,7 +284,7 @@ fn scope_of(profiles: Value) -> Vec<u8> {
 }
 
 #[test]
-fn units_of_speedscope_are_not_added_up() {
+fn different_units_of_speedscope_are_not_added_up() {
     let profile = |name: &str, unit: &str| {
         let (samples, weights) = ([[0]], [7]);
         json!({"type": "sampled", "name": name, "unit": unit, "samples": samples, "weights": weights})
@@ -293,14 +294,14 @@ fn units_of_speedscope_are_not_added_up() {
         Profile::from_bytes("in", &scope_of(profiles), &options)
     };
     for (first, second) in [("none", "milliseconds"), ("seconds", "none"), ("bytes", "none")] {
-        let of = if first == "bytes" { "heap/bytes" } else { "time/nanoseconds" };
+        let expected_type = if first == "bytes" { "heap/bytes" } else { "time/nanoseconds" };
         let profiles = json!([profile("main", first), profile("wall\u{1b}[1m", second)]);
-        let error = read(profiles.clone(), of).unwrap_err();
-        let said = format!(
+        let error = read(profiles.clone(), expected_type).unwrap_err();
+        let expected = format!(
             "in: profile 1: \"wall\\u{{1b}}[1m\" has the unit {second} and \"main\" (profile 0) has the unit {first}, so \
-             the input type {of} cannot apply to both; give an input type with another unit, such as samples/count"
+             the input type {expected_type} cannot apply to both; give an input type with another unit, such as samples/count"
         );
-        assert!(error.to_string().starts_with(&said), "{error}");
+        assert!(error.to_string().starts_with(&expected), "{error}");
         assert_eq!(error.kind(), ErrorKind::Malformed);
         assert_eq!(read(profiles, "samples/count").unwrap().sample_types().len(), 2);
     }
@@ -308,8 +309,9 @@ fn units_of_speedscope_are_not_added_up() {
     assert_eq!(read(times, "wall/nanoseconds").unwrap().total(0), Some(7_007_000_000));
 }
 
-/// The one sample of a text of perf script: frames with their binaries from the root, labels and value.
-fn perf(text: &str) -> (Vec<String>, Vec<String>, i64) {
+/// Parses a perf script text with a single sample, and returns its frames with binaries from the root, its labels and
+/// its value.
+fn parse_perf_sample(text: &str) -> (Vec<String>, Vec<String>, i64) {
     let p = load(text.as_bytes()).unwrap_or_else(|e| panic!("{text}: {e}"));
     let read = samples(&p);
     let ([((_, labels), values)], [value]) =
@@ -335,7 +337,7 @@ fn perf(text: &str) -> (Vec<String>, Vec<String>, i64) {
 }
 
 #[test]
-fn perf_script_has_paths_with_parentheses() {
+fn perf_script_paths_may_contain_parentheses() {
     for (line, frame) in [
         ("main+0x10 (/home/x (copy)/a.out)", "main in /home/x (copy)/a.out"),
         ("main (/home/x (copy)/a.out)", "main in /home/x (copy)/a.out"),
@@ -345,24 +347,24 @@ fn perf_script_has_paths_with_parentheses() {
         ("main (/a (b/c)", "main in /a (b/c"),
         ("main (/a) b/c)", "main in /a) b/c"),
         ("(/home/x (copy)/a.out)", "[a.out] in /home/x (copy)/a.out"),
-        // Symbols have parentheses too.
+        // Symbols may contain parentheses, too.
         ("operator()(int) (const) (/a.out)", "operator()(int) (const) in /a.out"),
         ("(anonymous namespace)::f (int)+0x1 (/x (1)/a.out)", "(anonymous namespace)::f (int) in /x (1)/a.out"),
         ("f (anonymous namespace)::g ([kernel.kallsyms])", "f (anonymous namespace)::g in [kernel.kallsyms]"),
         ("compiled (/src/a.rb:3) (/tmp/perf-1.map)", "compiled (/src/a.rb:3) in /tmp/perf-1.map"),
         ("main (a.out)", "main in a.out"),
     ] {
-        let (frames, _, value) = perf(&format!("x 1/2 1.5: 100 cycles:\n\t12a7 {line}\n"));
+        let (frames, _, value) = parse_perf_sample(&format!("x 1/2 1.5: 100 cycles:\n\t12a7 {line}\n"));
         assert_eq!((&frames[..], value), (&[frame.to_owned()][..], 100), "{line}");
-        let (frames, ..) = perf(&format!("x 1/2 1.5: 100 cycles: ffffffff12a7 {line}\n"));
+        let (frames, ..) = parse_perf_sample(&format!("x 1/2 1.5: 100 cycles: ffffffff12a7 {line}\n"));
         assert_eq!(frames, [frame], "{line}");
     }
-    let (frames, ..) = perf("x 1/2 1.5: 100 cycles:\n\t10 in1 (int) (inlined)\n\t10 f+0x2 (/x (1)/a)\n");
+    let (frames, ..) = parse_perf_sample("x 1/2 1.5: 100 cycles:\n\t10 in1 (int) (inlined)\n\t10 f+0x2 (/x (1)/a)\n");
     assert_eq!(frames, ["f in /x (1)/a", "in1 (int) in /x (1)/a"]);
 }
 
 #[test]
-fn perf_script_has_threads_of_any_name() {
+fn perf_script_thread_names_may_be_anything() {
     let labels = |labels: &[&str]| labels.iter().map(|l| (*l).to_owned()).collect::<Vec<_>>();
     for (header, of) in [
         ("                 1234/1234  [000]   100.5:        100 cycles:u: ", labels(&["pid=1234", "tid=1234"])),
@@ -371,18 +373,19 @@ fn perf_script_has_threads_of_any_name() {
         (" -1/-1 100.5: 100 cycles:u:", labels(&["pid=-1", "tid=-1"])),
         ("#wrk 7/8 100.5: 100 cycles:u:", labels(&["comm=#wrk", "pid=7", "tid=8"])),
         ("            #wrk     8 100.5: 100 cycles:u:", labels(&["comm=#wrk", "tid=8"])),
-        // A name that is a number.
+        // The name is a number.
         ("12 34 100.5: 100 cycles:u:", labels(&["comm=12", "tid=34"])),
         ("    12/3 34/35 [001] 100.5: 100 cycles:u:", labels(&["comm=12/3", "pid=34", "tid=35"])),
     ] {
-        let found =
-            perf(&format!("# captured on: today 1.5: 3 cycles:\n#\n# nrcpus online : 8\n{header}\n\tff f (/a)\n\n"));
+        let found = parse_perf_sample(&format!(
+            "# captured on: today 1.5: 3 cycles:\n#\n# nrcpus online : 8\n{header}\n\tff f (/a)\n\n"
+        ));
         assert_eq!(found, (vec!["f in /a".to_owned()], of, 100), "{header}");
     }
-    // Without periods and events a sample counts 1.
-    let found = perf("#wrk 8 100.5:\n\tff f (/a)\n#wrk did 3\n");
+    // Without a period and event, a sample counts 1.
+    let found = parse_perf_sample("#wrk 8 100.5:\n\tff f (/a)\n#wrk did 3\n");
     assert_eq!((found.1, found.2), (labels(&["comm=#wrk", "tid=8"]), 1));
-    // Empty lines are not needed between samples.
+    // Empty lines between samples are optional.
     let two = load(b" 1/1 1.5: 100 cycles:\n\tff f (/a)\n 1/1 1.5: 50 cycles:\n\tff f (/a)\n").unwrap();
     assert_eq!((two.n_samples(), two.total(0)), (1, Some(150)));
 }

@@ -1,6 +1,6 @@
-//! Views on the tree of stacks that several of them share, beside those that walk the samples, and the plain version: on
-//! the corpus, and on profiles that proptest makes up, whose locations share functions (recursion, inlining here and not
-//! there), whose values are negative or cancel out, and whose types are zero in some samples.
+//! Compares views that use the shared tree of stacks with views that walk the samples, and with the plain
+//! implementation. The inputs are the corpus and generated profiles, whose locations share functions (recursion,
+//! partial inlining), whose values are negative or cancel out, and whose types are zero in some samples.
 
 #![allow(clippy::unwrap_used)]
 
@@ -22,7 +22,7 @@ fn load(bytes: &[u8]) -> Arc<Profile> {
     Arc::new(Profile::from_bytes("test", bytes, &LoadOptions::default()).unwrap())
 }
 
-/// Each view in words, in the order in which it has its rows.
+/// Returns each view as text, with its rows in order.
 fn views(measure: &Measure) -> Vec<(String, Vec<String>)> {
     let mut all = Vec::new();
     let mut add = |name: String, rows: Vec<String>| all.push((name, rows));
@@ -63,7 +63,7 @@ fn views(measure: &Measure) -> Vec<(String, Vec<String>)> {
     all
 }
 
-/// Selections of one query, without a tree and with one.
+/// Returns two selections of one query, without and with a tree.
 fn both(diff: &Diff, query: &Query) -> (Selection, Selection) {
     let (plain, tree) = (diff.select(query).unwrap(), diff.select(query).unwrap());
     tree.build_tree();
@@ -71,7 +71,7 @@ fn both(diff: &Diff, query: &Query) -> (Selection, Selection) {
     (plain, tree)
 }
 
-/// All views of all sample types are the same. Returns how many rows there were.
+/// Checks that all views of all sample types are the same, and returns the number of rows.
 fn check(diff: &Diff, query: &Query) -> usize {
     let (plain, tree) = both(diff, query);
     let mut rows = 0;
@@ -88,7 +88,7 @@ fn check(diff: &Diff, query: &Query) -> usize {
     rows
 }
 
-/// Frames and edges are those of the plain version.
+/// Checks that frames and edges equal those of the plain implementation.
 fn check_plain(base: &[u8], new: &[u8], granularity: Granularity, no_inlines: bool) {
     let diff = Diff::new(&[load(base)], &[load(new)]).unwrap();
     let (base, new) = (oracle::decode(base), oracle::decode(new));
@@ -118,7 +118,7 @@ fn filtered(name: &str, value: &str) -> Query {
 }
 
 #[test]
-fn views_of_the_corpus_are_the_same() {
+fn views_of_the_corpus_are_the_same_with_and_without_a_tree() {
     for name in oracle::pairs() {
         let raw = oracle::raw_pair(&name);
         let [base, new] = raw.clone().map(|bytes| load(&bytes));
@@ -131,10 +131,10 @@ fn views_of_the_corpus_are_the_same() {
         check(&diff, &filtered("focus", "a.*e"));
         check(&diff, &filtered("hide", "^[a-m]").with_granularity(Granularity::Lines));
         check(&Diff::of_profile(&new).unwrap(), &Query::default());
-        // A diff that was written: two sides of one file.
+        // A written diff: two sides in one file.
         let written = diff.to_profile(&Query::default()).unwrap();
         check(&Diff::of_profile(&Arc::new(written)).unwrap(), &Query::default());
-        // Runs, whose values are means, and parts, which add up.
+        // Runs, whose values are means, and summed sides.
         let runs = Diff::new(&[base.clone(), new.clone(), base.clone()], &[new, base]).unwrap();
         check(&runs, &Query::default().with_normalize(Normalize::Total));
         check(&runs.summed(), &Query::default());
@@ -145,7 +145,7 @@ fn views_of_the_corpus_are_the_same() {
 }
 
 #[test]
-fn means_are_divided_on_the_tree_as_well() {
+fn means_are_the_same_with_and_without_a_tree() {
     let [_, new] = oracle::raw_pair("go-heap-ops").map(|bytes| load(&bytes));
     let diff = Diff::of_profile(&new).unwrap();
     let (plain, tree) = both(&diff, &Query::default().with_mean(true));
@@ -158,7 +158,7 @@ fn means_are_divided_on_the_tree_as_well() {
 }
 
 #[test]
-fn what_cancels_out_is_there() {
+fn rows_whose_values_cancel_out_are_kept() {
     let base = load(b"main;a 1\nmain;e 1\nmain;e -1\nmain;g 2\n");
     let new = load(b"main;a 2\nmain;f 3\nmain;f;f 1\nmain;f -3\nmain;f;f -1\nmain;g 1\nmain;g -1\n");
     let diff = Diff::new(&[base], &[new]).unwrap();
@@ -170,8 +170,8 @@ fn what_cancels_out_is_there() {
 }
 
 #[test]
-fn a_tree_that_takes_too_much_is_not_built() {
-    // A frame is a byte here, and eight in a tree.
+fn a_tree_that_is_too_large_is_not_built() {
+    // A frame takes one byte here, but eight in a tree.
     let mut p = proto::Profile { string_table: vec![vec![], b"n".to_vec(), b"f".to_vec()], ..Default::default() };
     p.sample_type.push(proto::ValueType { r#type: 1, unit: 1 });
     for id in 1..=2 {
@@ -192,7 +192,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: oracle::cases(16), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn views_of_generated_profiles_are_the_same(
+    fn views_of_generated_profiles_are_the_same_with_and_without_a_tree(
         a in generate::recipe(), b in generate::recipe(), c in generate::recipe(), factor in 0.01..3.0,
     ) {
         let bytes = [&a, &b, &c].map(|recipe| generate::encode(&generate::profile(recipe), 0));

@@ -1,7 +1,8 @@
-//! `explain` on real upgrades of libraries, a program in four steps and changes of locks (tests/producers/upgrades,
-//! recorded in tests/corpus/upgrades): each row of truth.json says what is the cause, by tables and sources, and so what
-//! the answer to all runs of both sides must be. Where the answer is wrong, the row says so, and how; the test fails as
-//! well when such an answer gets better, for its row to be corrected.
+//! Tests of `explain` on real upgrades of libraries, on a program in four steps, and on changes of locks
+//! (tests/producers/upgrades, recorded in tests/corpus/upgrades). Each row of truth.json gives the true cause,
+//! determined from tables and sources, and thus the expected answer for all runs of both sides. Rows with a wrong
+//! answer say so and describe the error. The test also fails if such an answer improves, so that its row can be
+//! corrected.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -12,36 +13,36 @@ use pprofdiff::{Diff, LoadOptions, Profile, Query};
 use pprofdiff_report::{Format, Report};
 use serde::Deserialize;
 
-/// What is known of a pair, and of what one kind of its profiles shows.
+/// The truth about a pair, as far as one kind of its profiles shows it.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Case {
-    /// Files `PAIR.a1` to `PAIR.b3`; of a program in steps the first of two.
+    /// Files `PAIR.a1` to `PAIR.b3`. For a program in steps, the first of two.
     pair: String,
     kind: String,
     #[serde(default = "change")]
     verdict: String,
-    /// What the first cause may be called: a function, or what calls it or is called, if the change is there as well.
+    /// Accepted functions of the first cause. Includes callers and callees if the change is visible there as well.
     #[serde(default)]
     functions: Vec<String>,
-    /// The change of the first of these as a part of the base's total.
+    /// The change of the first function as a fraction of the base's total.
     share: Option<f64>,
-    /// The sign of the change, where callees are named that are each a part of it.
+    /// The sign of the change, for callees that each have only a part of it.
     sign: Option<f64>,
-    /// How much work the new side did.
+    /// The amount of work of the new side, relative to the base.
     #[serde(default = "one")]
     scale: f64,
     lock: Option<Lock>,
-    /// Where waits are counted, the least and most of how many times as many there are, and how many times as long.
+    /// For counted waits: the minimum and maximum factor of their number, and of their duration.
     split: Option<[(f64, f64); 2]>,
-    /// What the answer says among its causes.
+    /// Texts that the answer must contain.
     #[serde(default)]
     says: Vec<String>,
-    /// How the answer is wrong.
+    /// A description of the error in the answer.
     wrong: Option<String>,
 }
 
-/// What happened to a lock.
+/// The kind of change of a lock.
 #[derive(Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Lock {
@@ -51,7 +52,7 @@ enum Lock {
 }
 
 impl Lock {
-    /// What else could have happened to it, as answers say it.
+    /// Returns the texts for the other kinds of changes.
     fn others(&self) -> [&str; 2] {
         match self {
             Lock::Held => ["the lock is taken more often.", "the lock is held for less time"],
@@ -77,7 +78,7 @@ fn cases() -> Vec<Case> {
     serde_json::from_slice(&std::fs::read(folder().join("truth.json")).unwrap()).unwrap()
 }
 
-/// The recordings by their names.
+/// Returns the names of the recordings.
 fn recordings() -> BTreeSet<String> {
     let names = std::fs::read_dir(folder()).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap());
     names.filter(|name| name != "truth.json").collect()
@@ -88,7 +89,7 @@ impl Case {
         format!("{} {}", self.pair, self.kind)
     }
 
-    /// The files of either side.
+    /// Returns the files of each side.
     fn files(&self, all: &BTreeSet<String>) -> [Vec<String>; 2] {
         let begins = match self.pair.strip_prefix("loops").map(|step| step.parse::<u32>().unwrap()) {
             Some(step) => [format!("loops{step}."), format!("loops{}.", step + 1)],
@@ -101,7 +102,7 @@ impl Case {
         begins.map(|begin| all.iter().filter(|name| is(name, &begin)).cloned().collect())
     }
 
-    fn explained(&self, all: &BTreeSet<String>) -> Explanation {
+    fn explain(&self, all: &BTreeSet<String>) -> Explanation {
         let open = |names: Vec<String>| -> Vec<Arc<Profile>> {
             let files = names.iter().map(|name| folder().join(name));
             files.map(|f| Arc::new(Profile::open(f, &LoadOptions::default()).unwrap())).collect()
@@ -112,25 +113,25 @@ impl Case {
         Diff::new(&base, &new).unwrap().explain(&query, &[], &ExplainOptions::default()).unwrap()
     }
 
-    /// What is wrong with an answer.
+    /// Returns the errors of an answer.
     fn faults_of(&self, e: &Explanation) -> Vec<String> {
         let mut wrong = Vec::new();
         let mut check = |right: bool, what: String| wrong.extend((!right).then_some(what));
         check(e.verdict.name() == self.verdict, e.verdict.name().to_owned());
         check((e.scale.factor / self.scale - 1.0).abs() < 0.1, format!("scale {:.2}", e.scale.factor));
-        let said = words(e);
+        let text = words(e);
         for what in &self.says {
-            check(said.contains(&format!("{what}:")), format!("{what:?} is not in {said}"));
+            check(text.contains(&format!("{what}:")), format!("{what:?} is not in {text}"));
         }
         for what in self.lock.iter().flat_map(Lock::others) {
-            check(!said.contains(what), format!("it says: {what}"));
+            check(!text.contains(what), format!("it says: {what}"));
         }
         let Some(cause) = e.causes.first().filter(|_| self.verdict == "change") else { return wrong };
         let is_known = cause.function.as_ref().is_some_and(|f| self.functions.contains(f));
         check(is_known, format!("{} {:?} of {:?}", cause.kind.name(), cause.function, cause.caller));
         let sign = self.sign.or(self.share).unwrap();
         check(cause.delta * sign > 0.0, format!("{:+e}", cause.delta));
-        // What is called or calls has more of it, or less.
+        // The share of callers and callees may be larger or smaller.
         let near = self.share.is_none_or(|share| (0.5..2.0).contains(&(cause.share / share)));
         check(near, format!("share {:+.3}", cause.share));
         if let Some([count, unit]) = self.split {
@@ -142,7 +143,7 @@ impl Case {
     }
 }
 
-/// What is said, as text.
+/// Returns the answer as text.
 fn words(e: &Explanation) -> String {
     let (report, mut text) = (Report::Explain(Box::new(e.clone())), Vec::new());
     (Format::named("text").unwrap().write)(&report, &mut text, Default::default()).unwrap();
@@ -154,27 +155,27 @@ fn causes_of_upgrades_are_named() {
     let (all, mut surprises, mut right) = (recordings(), Vec::new(), 0);
     let cases = cases();
     for case in &cases {
-        let found = case.faults_of(&case.explained(&all));
+        let found = case.faults_of(&case.explain(&all));
         right += usize::from(found.is_empty());
         if found.is_empty() != case.wrong.is_none() {
-            let known = case.wrong.as_deref().unwrap_or("which is right");
-            surprises.push(format!("{}: {}, was: {known}", case.name(), found.join(", ")));
+            let previous = case.wrong.as_deref().unwrap_or("which is right");
+            surprises.push(format!("{}: {}, was: {previous}", case.name(), found.join(", ")));
         }
     }
     println!("{right} of {} are right", cases.len());
     assert!(surprises.is_empty(), "{}", surprises.join("\n"));
 }
 
-/// Which lock it is, and what happened to it, in three languages.
+/// The right lock and the right kind of change, in three languages.
 #[test]
-fn most_changes_of_locks_are_told() {
+fn most_lock_changes_are_explained_correctly() {
     let all = recordings();
     let locks: Vec<Case> = cases().into_iter().filter(|case| case.lock.is_some()).collect();
     let languages: BTreeSet<&str> = locks.iter().map(|case| case.pair.split('-').next().unwrap()).collect();
     assert_eq!(languages, BTreeSet::from(["cpp", "go", "java"]));
     let wrong: Vec<String> = locks
         .iter()
-        .map(|case| (case, case.faults_of(&case.explained(&all))))
+        .map(|case| (case, case.faults_of(&case.explain(&all))))
         .filter(|(_, found)| !found.is_empty())
         .map(|(case, found)| format!("{}: {}", case.name(), found.join(", ")))
         .collect();
@@ -182,9 +183,9 @@ fn most_changes_of_locks_are_told() {
     assert!(wrong.len() * 5 <= locks.len(), "{} of {}:\n{}", wrong.len(), locks.len(), wrong.join("\n"));
 }
 
-/// Each recording is in a row, and each row has all runs of both sides.
+/// Each recording belongs to a row, and each row has all runs of both sides.
 #[test]
-fn the_truth_of_all_upgrades_is_known() {
+fn every_upgrade_recording_has_a_row_in_truth_json() {
     let (all, mut used) = (recordings(), BTreeSet::new());
     for case in cases() {
         let runs = if case.pair.starts_with("loops") { 2 } else { 3 };

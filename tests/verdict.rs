@@ -1,7 +1,7 @@
-//! The Go library (tests/verdict/main.go) and the engine on the same inputs: the corpus, what is broken in it, and
-//! thousands of mutations of real profiles. Both accept, with the same samples and sums, or both refuse; every reason to
-//! differ stands in a table here, which tests/README.md explains. With `PPROFDIFF_INPUTS`, a directory, its files are asked
-//! about as well: what fuzzing has come to, say.
+//! Compares the Go library (tests/verdict/main.go) with the engine on the same inputs: the corpus, its broken files,
+//! and thousands of mutations of real profiles. Both accept an input with the same samples and sums, or both refuse it.
+//! The tables here list every accepted difference; tests/README.md explains them. If `PPROFDIFF_INPUTS` names a
+//! directory, its files are compared as well, for example the inputs found by fuzzing.
 
 #![allow(clippy::unwrap_used)]
 
@@ -14,7 +14,7 @@ use crate::golibrary;
 use pprofdiff::{LoadOptions, Profile, proto};
 use prost::Message;
 
-/// What we refuse and Go accepts, by the words of our error, with why.
+/// Inputs that only pprofdiff refuses: the text of our error, and the reason.
 const ONLY_WE_REFUSE: &[(&str, &str)] = &[
     ("add up to more than an int64 holds", "sums wrap around in Go"),
     ("does not exist in protobuf", "no writer writes field 0, or one from 2^29 on: damage"),
@@ -22,10 +22,10 @@ const ONLY_WE_REFUSE: &[(&str, &str)] = &[
     ("more nanoseconds than an int64 holds", "they wrap around in Go"),
 ];
 
-/// What Go refuses and we accept, by the words of its error, with why.
+/// Inputs that only Go refuses: the text of its error, and the reason.
 const ONLY_GO_REFUSES: &[(&str, &str)] = &[("unrecognized profile format", "zstd, which Go does not read")];
 
-/// What we say of a file, as main.go says it.
+/// Returns our verdict about a file, in the format of main.go.
 fn verdict(path: &Path) -> String {
     let profile = match Profile::open(path, &LoadOptions::default()) {
         Ok(profile) => profile,
@@ -36,8 +36,8 @@ fn verdict(path: &Path) -> String {
     format!("accept {} {}", profile.n_samples(), sums.collect::<Vec<_>>().join(","))
 }
 
-/// Go's verdicts.
-fn of_go(oracle: &Path, paths: &[PathBuf]) -> Vec<String> {
+/// Returns Go's verdicts.
+fn go_verdicts(oracle: &Path, paths: &[PathBuf]) -> Vec<String> {
     let mut go = Command::new(oracle).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let mut stdin = go.stdin.take().unwrap();
     let asked: String = paths.iter().map(|p| format!("{}\n", p.display())).collect();
@@ -59,7 +59,7 @@ fn files_in(dir: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Numbers that look random and are the same each time (xorshift).
+/// A xorshift generator. Its numbers are the same in each run.
 pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
@@ -71,12 +71,12 @@ impl Random {
     }
 }
 
-/// A message with a few bytes changed, put in, taken out or doubled, or cut off.
-fn mutated(message: &[u8], random: &mut Random) -> Vec<u8> {
+/// Returns a message with a few bytes changed, inserted, removed or doubled, or a truncated message.
+fn mutate(message: &[u8], random: &mut Random) -> Vec<u8> {
     let mut bytes = message.to_vec();
     for _ in 0..=random.below(2) {
         let at = random.below(bytes.len());
-        // Half of the changes are small, so that not everything is refused.
+        // Half of the changes are small, so that some inputs remain valid.
         match random.below(16) {
             0 => bytes[at] ^= 1 << random.below(8),
             1 => bytes[at] = random.below(256) as u8,
@@ -101,9 +101,9 @@ fn mutated(message: &[u8], random: &mut Random) -> Vec<u8> {
     bytes
 }
 
-/// What few mutations come to: a sum past int64, two profiles in one (which both refuse), zstd, a field number past those
-/// of protobuf, lines of other spaces.
-fn on_purpose() -> Vec<Vec<u8>> {
+/// Inputs that mutations rarely produce: a sum beyond int64, two concatenated profiles (which both refuse), zstd, a field
+/// number that protobuf does not allow, and lines with unusual spaces.
+fn rare_inputs() -> Vec<Vec<u8>> {
     let mut p = proto::Profile {
         string_table: [&b""[..], b"cpu", b"count"].map(<[u8]>::to_vec).to_vec(),
         sample_type: vec![proto::ValueType { r#type: 1, unit: 2 }],
@@ -120,7 +120,7 @@ fn on_purpose() -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn go_and_we_accept_the_same_with_the_same_sums() {
+fn go_and_pprofdiff_accept_the_same_inputs_with_the_same_sums() {
     let per_file: usize = std::env::var("PPROFDIFF_MUTATIONS").map_or(150, |n| n.parse().unwrap());
     let folder = golibrary::build("verdict");
     let mut paths = [files(""), files("series"), files("malformed"), files("legacy")].concat();
@@ -132,16 +132,16 @@ fn go_and_we_accept_the_same_with_the_same_sums() {
         if flate2::read::MultiGzDecoder::new(&*packed).read_to_end(&mut message).is_err() {
             message = packed;
         }
-        // Of a large one the beginning only would ever be hit, and both take long to read it.
+        // Large profiles are skipped: both tools take long to read them.
         if message.len() < 100_000 {
             for n in 0..per_file {
                 let path = folder.join(format!("{i}-{n}"));
-                std::fs::write(&path, mutated(&message, &mut random)).unwrap();
+                std::fs::write(&path, mutate(&message, &mut random)).unwrap();
                 paths.push(path);
             }
         }
     }
-    for (i, bytes) in on_purpose().into_iter().enumerate() {
+    for (i, bytes) in rare_inputs().into_iter().enumerate() {
         paths.push(folder.join(format!("purpose-{i}")));
         std::fs::write(&paths[paths.len() - 1], bytes).unwrap();
     }
@@ -149,7 +149,7 @@ fn go_and_we_accept_the_same_with_the_same_sums() {
     if let Some(more) = std::env::var_os("PPROFDIFF_INPUTS") {
         paths.extend(files_in(Path::new(&more)));
     }
-    let theirs = of_go(&folder.join("oracle"), &paths);
+    let theirs = go_verdicts(&folder.join("oracle"), &paths);
     assert_eq!(theirs.len(), paths.len());
     let (mut accepted, mut differ, mut unexplained) = (0, BTreeMap::<&str, usize>::new(), Vec::new());
     for (i, (path, theirs)) in paths.iter().zip(&theirs).enumerate() {
@@ -176,7 +176,7 @@ fn go_and_we_accept_the_same_with_the_same_sums() {
     let reasons = ONLY_WE_REFUSE.iter().chain(ONLY_GO_REFUSES);
     let unused: Vec<_> = reasons.filter(|(words, _)| !differ.contains_key(words)).collect();
     assert!(unused.is_empty(), "reasons that nothing needs: {unused:?}");
-    // Mutations that all break everything, or nothing, would show little.
+    // If almost all mutations were refused, or almost none, the comparison would prove little.
     assert!(accepted > n_made / 10 && accepted < n_made * 9 / 10, "{accepted} of {n_made} are accepted");
     std::fs::remove_dir_all(folder).unwrap();
 }

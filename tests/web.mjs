@@ -1,13 +1,13 @@
-// The page's engine without a browser: reads questions from standard input, each a line of JSON ({files, sides, question,
-// format}), and answers each with a line ({answer} in base64, or {error}). test_web_engine.py judges it. Argument: the folder that
-// crates/pprofdiff-web/make made.
+// The page's engine without a browser. Reads requests from standard input, one JSON object per line ({files, sides,
+// question, format}), and answers each with a line ({answer} in base64, or {error}). test_web_engine.py checks the
+// answers. Argument: the folder that crates/pprofdiff-web/make created.
 
 import { webcrypto } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 import { pathToFileURL } from "node:url";
 
-globalThis.crypto ??= webcrypto; // what browsers have, Node has from 20 on
+globalThis.crypto ??= webcrypto; // Browsers have it, and Node from version 20 on.
 const folder = pathToFileURL(`${process.argv[2]}/`);
 const { default: init, Engine, choices } = await import(new URL("pprofdiff_web.js", folder));
 await init({ module_or_path: readFileSync(new URL("pprofdiff_web_bg.wasm", folder)) });
@@ -15,7 +15,7 @@ await init({ module_or_path: readFileSync(new URL("pprofdiff_web_bg.wasm", folde
 for await (const line of createInterface({ input: process.stdin })) {
   const { files, sides, question, format } = JSON.parse(line);
   let told;
-  // A trap is no error of the engine, and ends this program.
+  // A trap is not an error of the engine, and ends this program.
   const engine = new Engine();
   try {
     for (const [name, content] of files) engine.add(name, Buffer.from(content, "base64"));

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Measures deltas of heap snapshots beside the Go library and fastdelta: `benches/peers/delta.py [RUNS]`.
+"""Compares the time of heap snapshot deltas with the Go library and fastdelta: `benches/peers/delta.py [RUNS]`.
 
-Ten snapshots of size M of one process. Per snapshot, from the bytes of its gzip file to those of the delta's, gzip
-level 1 on all sides: ours with DeltaComputer on one thread, and on two as the command does it; DataDog's fastdelta; the
-Go library with Parse, ScaleN, Merge, Write (their collector has both cores). In turns, medians. Nothing is timed before
-the answers agree. Needs Rust and Go.
+It uses ten snapshots of size M of one process. A measurement starts with the bytes of a snapshot's gzip file and ends
+with the gzip file of the delta (level 1 for all). Ours uses DeltaComputer on one thread, and on two as in the command.
+The peers are DataDog's fastdelta and the Go library with Parse, ScaleN, Merge and Write (their garbage collector may
+use both cores). The programs run in turns, and the medians are printed. The answers are compared before anything is
+measured. Needs Rust and Go.
 """
 
 import json
@@ -20,12 +21,12 @@ OURS = str(ROOT / "target" / "release" / "deltas")
 
 
 def output(*args: str, cwd: Path = ROOT) -> str:
-    """What a command prints."""
+    """Returns the output of a command."""
     return subprocess.run(args, cwd=cwd, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
 def main() -> None:
-    """Check, measure, print."""
+    """Checks the answers, measures, and prints the table."""
     runs = int(sys.argv[1]) if len(sys.argv) > 1 else 5
     output("cargo", "build", "--release", "--locked", "-p", "pprofdiff-bench", "--bin", "deltas")
     scratch = Path(tempfile.mkdtemp())
@@ -37,7 +38,8 @@ def main() -> None:
     output(OURS, "1", str(scratch / "delta-{index}.pb.gz"))
     output(fastdelta, "write", str(scratch / "fastdelta-"), *snapshots)
     output(go, "check", *snapshots, "--", *(str(scratch / f"delta-{i}.pb.gz") for i in range(1, 10)))
-    # fastdelta never forgets a stack, so what is missing once and comes back counts from before: the first must agree.
+    # fastdelta never forgets a stack, so a stack that is missing once and returns is counted from before. Only the
+    # first delta can be compared.
     output(go, "check", *snapshots[:2], "--", str(scratch / "fastdelta-1.pb.gz"))
 
     names = ("load", "update", "pack", "milliseconds", "stream")

@@ -1,7 +1,7 @@
-"""The Python package's calls, one at a time and on demand: what `benches/src/bin/inprocess.rs` is for Rust.
+"""Runs calls of the Python package one at a time on demand, like `benches/src/bin/inprocess.rs` does for Rust.
 
-`inprocess.py BASE NEW [BASE NEW ...]` reads names of works from standard input, a line each, and answers each
-with the seconds of wall and CPU time that it took.
+`inprocess.py BASE NEW [BASE NEW ...]` reads the name of a task per line from standard input, runs it, and prints its
+wall and CPU time in seconds.
 """
 
 import functools
@@ -16,25 +16,25 @@ PAIRS = list(zip(sys.argv[1::2], sys.argv[2::2], strict=True))
 
 
 def top() -> None:
-    """The table of functions of the first pair."""
+    """Builds the table of functions of the first pair."""
     pprofdiff.diff(*PAIRS[0]).top()
 
 
 def many() -> None:
-    """The diffs of all pairs."""
+    """Builds the diffs of all pairs."""
     for result in pprofdiff.batch(PAIRS, on_error="raise"):
         assert result.diff
 
 
 def tops() -> None:
-    """The diffs of all pairs, and the table of functions of each."""
+    """Builds the diffs of all pairs, and the table of functions of each."""
     for result in pprofdiff.batch(PAIRS, on_error="raise"):
         result.diff.top()
 
 
 @functools.cache
 def stacks() -> pprofdiff.Table:
-    """All stacks of the first pair; checked: polars must read what is there."""
+    """Returns all stacks of the first pair, after checking that polars reads the same values."""
     table = pprofdiff.diff(*PAIRS[0]).stacks()
     frame, last = table.to_polars(), table[len(table) - 1]
     assert frame.height == len(table)
@@ -44,24 +44,24 @@ def stacks() -> pprofdiff.Table:
 
 @functools.cache
 def columns() -> list[numpy.ndarray]:
-    """The columns of stacks() as they lie in memory."""
+    """Returns the columns of stacks() as they are in memory."""
     chunks = [chunk for column in stacks().to_arrow().columns for chunk in column.chunks]
     buffers = [buffer for chunk in chunks for buffer in chunk.buffers() if buffer is not None]
     return [numpy.frombuffer(buffer, numpy.uint8) for buffer in buffers]
 
 
 def polars() -> None:
-    """All stacks as a polars frame."""
+    """Converts all stacks to a polars frame."""
     stacks().to_polars()
 
 
 def copy() -> None:
-    """The limit of that: copying the columns once."""
+    """Copies the columns once: the lower bound for polars()."""
     [column.copy() for column in columns()]
 
 
 def main() -> None:
-    """Answer."""
+    """Answers requests until the end of the input."""
     works = {work.__name__: work for work in (top, many, tops, polars, copy)}
     for line in sys.stdin:
         work = works[line.strip()]

@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
-"""Measures pprofdiff beside its peers and prints Markdown: `benches/peers/run.py [--slow] [--write] [SIZE...]`.
+"""Compares pprofdiff with its peers and prints Markdown: `benches/peers/run.py [--slow] [--write] [SIZE...]`.
 
-Builds what it needs (Rust and the wheel in release as shipped, the Go peers), checks every answer, then runs
-everything in turns and reports medians, ratios and peak memory. It refuses to time a wrong answer. Needs Rust, Go
-and Linux. `--slow` adds the peers that take minutes and gigabytes at size L; `--write` puts the result into
-benches/README.md.
+It builds everything (Rust and the wheel in release mode, the Go peers), checks every answer, runs all programs in
+turns, and reports medians, ratios and peak memory. A wrong answer stops the measurement. Needs Rust, Go and Linux.
+`--slow` adds the peers that take minutes and gigabytes at size L. `--write` writes the result to benches/README.md.
 """
 
 import datetime
@@ -29,23 +28,23 @@ VENV = ROOT / "target" / "bench-venv"
 PYTHON = str(VENV / "bin" / "python")
 OURS = str(RELEASE / "pprofdiff")
 README = ROOT / "benches" / "README.md"
-# What the Python measurements need besides the wheel.
+# The packages for the Python measurements, besides the wheel.
 PACKAGES = ["numpy==2.4.6", "polars==2.1.0", "protobuf==7.36.2", "pyarrow==26.0.1"]
-# How often each work is run: in one process, and as a process.
+# Number of runs of each task inside one process, and as a separate process.
 RUNS_INSIDE = {"S": 51, "M": 15, "L": 3, "real": 101}
 RUNS = {"S": 15, "M": 5, "L": 3}
 
 Times = tuple[float, ...]
-"""Wall seconds, CPU seconds and, of a process, peak MiB."""
+"""Wall seconds, CPU seconds and, for a process, peak MiB."""
 
 
 def output(*args: str, cwd: Path = ROOT) -> str:
-    """What a command prints."""
+    """Returns the output of a command."""
     return subprocess.run(args, cwd=cwd, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
 def process(*args: str) -> Callable[[], Times]:
-    """A work: one run of a command."""
+    """Returns a task that runs a command once."""
 
     def run() -> Times:
         start = time.perf_counter()
@@ -61,13 +60,13 @@ def process(*args: str) -> Callable[[], Times]:
 
 
 class Server:
-    """A process that does works on demand, and says how long each took."""
+    """A process that runs tasks on demand, and reports the time of each."""
 
     def __init__(self, *args: str) -> None:
         self.child = subprocess.Popen(args, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def work(self, name: str) -> Callable[[], Times]:
-        """A work of this process."""
+        """Returns a task of this process."""
 
         def run() -> Times:
             print(name, file=self.child.stdin, flush=True)
@@ -84,10 +83,10 @@ class Server:
 
 
 def take_turns(runs: int, works: dict[str, Callable[[], Times]], warm_up: bool = False) -> dict[str, Times]:
-    """The medians of works that take turns, so that what else the machine does hits all of them.
+    """Runs tasks in turns, so that other load affects all of them, and returns their medians.
 
-    With `warm_up` the first round does not count: in a process the first large buffers cost page faults that later
-    ones do not, and copying a column took seven times as long.
+    With `warm_up` the first round does not count. The first large buffers of a process cause page faults that later
+    ones do not; copying a column took seven times as long.
     """
     if warm_up:
         for work in works.values():
@@ -99,13 +98,13 @@ def take_turns(runs: int, works: dict[str, Callable[[], Times]], warm_up: bool =
     medians = {
         name: tuple(statistics.median(column) for column in zip(*rows, strict=True)) for name, rows in times.items()
     }
-    # It takes a while until all is measured, and may be interrupted: what is known is told.
+    # The whole measurement takes long and may be interrupted, so partial results are printed.
     print(json.dumps(medians), file=sys.stderr, flush=True)
     return medians
 
 
 def pair(size: str, seed: int = 1) -> list[str]:
-    """The files of a pair."""
+    """Returns the files of a pair."""
     if size == "real":
         return [str(ROOT / "tests" / "corpus" / f"rust-cpu.{side}.pb.gz") for side in ("base", "new")]
     return [str(DATA / f"{size}-{seed}.{side}.pb.gz") for side in ("base", "new")]
@@ -115,14 +114,14 @@ def pair(size: str, seed: int = 1) -> list[str]:
 
 
 def check_top(theirs: dict[str, tuple[int, int]], who: str, ours: dict) -> None:
-    """The ten frames that changed most must be theirs, to the last digit."""
+    """Checks that the ten frames with the largest changes equal the peer's, exactly."""
     rows = {row["name"]: (row["flat_delta"], row["cum_delta"]) for row in ours["rows"]}
     if rows != theirs:
         sys.exit(f"{who} and pprofdiff disagree: {theirs} and {rows}")
 
 
 def pprof_top(pprof: str, base: str, new: str, unit: str) -> dict[str, tuple[int, int]]:
-    """The same ten by pprof."""
+    """Returns the ten largest changes according to pprof."""
     text = output(pprof, "-top", "-diff_base", base, f"-unit={unit}", "-nodecount=10", "-symbolize=none", new)
     row = re.compile(r"\s*(-?[\d.]+)\S*\s+\S+%\s+\S+%\s+(-?[\d.]+)\S*\s+\S+%\s+(.*?)(?: \((?:partial-)?inline\))?$")
     rows = [match for line in text.splitlines() if (match := row.match(line))]
@@ -130,9 +129,9 @@ def pprof_top(pprof: str, base: str, new: str, unit: str) -> dict[str, tuple[int
 
 
 def check_written(pprof: str, ours: str, theirs: str) -> None:
-    """Both written diffs must read alike in pprof."""
+    """Checks that pprof reads both written diffs alike."""
     reports = [output(pprof, "-top", "-nodecount=30", path) for path in (ours, theirs)]
-    # Rows only: the headers differ in the duration, which the Go library adds up.
+    # Compares only the rows. The headers differ in the duration, which the Go library adds up.
     rows = [[line for line in report.splitlines() if re.match(r"\s*-?[\d.]+\S*\s+[\d.]+%", line)] for report in reports]
     if rows[0] != rows[1] or not rows[0]:
         sys.exit("the written diffs disagree")
@@ -142,17 +141,17 @@ def check_written(pprof: str, ours: str, theirs: str) -> None:
 
 
 def measure_inside(size: str) -> dict[str, Times]:
-    """Works on one pair inside a process, with the limit; the process checks its answers first."""
+    """Measures tasks on one pair inside a process, with their lower bound. The process checks its answers first."""
     with Server(str(RELEASE / "inprocess"), size) as rust:
         names = ["inflate", "bare", "open", "top", "explain", "check", "page", "stacks", "written", "written_gzip"]
         return take_turns(RUNS_INSIDE[size], {name: rust.work(name) for name in names}, warm_up=True)
 
 
 def measure_processes(size: str, slow: bool, gomerge: str, pprof: str, scratch: Path) -> tuple[dict[str, Times], dict]:
-    """Ours and the peers as processes, and the sizes of what was written."""
+    """Measures ours and the peers as processes, and returns the sizes of the written files."""
     base, new = pair(size)
     out = {name: str(scratch / f"{name}.pb.gz") for name in ("ours", "go", "pprof")}
-    # What the last size left is none of this one's answers.
+    # Removes the files of the previous size, so that they cannot count as answers.
     for path in out.values():
         Path(path).unlink(missing_ok=True)
     ours = json.loads(output(OURS, base, new, "--format", "json", "-n", "10"))
@@ -170,7 +169,7 @@ def measure_processes(size: str, slow: bool, gomerge: str, pprof: str, scratch: 
         "gomerge": [gomerge, base, new, out["go"]],
         "pprof_proto": proto,
     }
-    # In minutes and gigabytes: once, and unchecked.
+    # These take minutes and gigabytes, so they run once, without a check.
     rare = {name: commands.pop(name) for name in ("pprof_top", "obvious", "upb", "pprof_proto")} if size == "L" else {}
     if not rare:
         check_top(pprof_top(pprof, base, new, ours["unit"]), "pprof", ours)
@@ -186,7 +185,7 @@ def measure_processes(size: str, slow: bool, gomerge: str, pprof: str, scratch: 
 
 
 def measure_batch() -> dict[str, Times]:
-    """The 200 pairs of size S, in Rust and Python."""
+    """Measures the 200 pairs of size S, in Rust and Python."""
     files = [path for seed in range(1, 201) for path in pair("S", seed)]
     with (
         Server(str(RELEASE / "inprocess"), "many") as rust,
@@ -198,7 +197,7 @@ def measure_batch() -> dict[str, Times]:
 
 
 def measure_python(size: str) -> dict[str, Times]:
-    """diff(a, b).top(), and the same call in Rust."""
+    """Measures diff(a, b).top(), and the same call in Rust."""
     base, new = pair(size)
     ours = json.loads(output(OURS, base, new, "--format", "json", "-n", "10"))
     script = "import pprofdiff, sys; print(pprofdiff.diff(*sys.argv[1:]).top(10).to_json())"
@@ -212,13 +211,13 @@ def measure_python(size: str) -> dict[str, Times]:
 
 
 def measure_polars(size: str) -> dict[str, Times]:
-    """All stacks to polars, and copying the columns once."""
+    """Measures the conversion of all stacks to polars, and copying the columns once."""
     with Server(PYTHON, str(HERE / "inprocess.py"), *pair(size)) as python:
         return take_turns(9, {name: python.work(name) for name in ("copy", "polars")}, warm_up=True)
 
 
 def measure_start() -> dict[str, Times]:
-    """The wheel's console script on a tiny pair, and a Python that does nothing."""
+    """Measures the wheel's console script on a tiny pair, and a Python process that does nothing."""
     tiny = [str(ROOT / "tests" / "corpus" / f"go-mutex.{side}.pb.gz") for side in ("base", "new")]
     works = {
         "python": process(PYTHON, "-c", "pass"),
@@ -232,12 +231,12 @@ def measure_start() -> dict[str, Times]:
 
 
 def table(head: list[str], rows: list[list[str]]) -> str:
-    """A Markdown table."""
+    """Formats a Markdown table."""
     return "\n".join("| " + " | ".join(row) + " |" for row in [head, ["---"] * len(head), *rows]) + "\n"
 
 
 def digits(value: float) -> str:
-    """Two or three significant digits."""
+    """Formats two or three significant digits."""
     return f"{value:.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
 
 
@@ -253,7 +252,7 @@ INSIDE = {
     "written": "diff as an uncompressed pprof file",
     "written_gzip": "diff as a gzip-compressed pprof file",
 }
-# The name of each, and which of ours it is compared with.
+# The name of each process, and the reference among ours.
 PROCESSES = {
     "table": ("`pprofdiff A B`", None),
     "pprof_top": ("`go tool pprof -top -diff_base`", "table"),
@@ -266,7 +265,7 @@ PROCESSES = {
 
 
 def inside_table(inside: dict[str, dict[str, Times]]) -> str:
-    """Milliseconds and multiples of the limit."""
+    """Formats milliseconds and multiples of the lower bound."""
 
     def cell(size: str, name: str) -> str:
         wall, limit = inside[size][name][0], inside[size]["inflate"][0]
@@ -277,7 +276,7 @@ def inside_table(inside: dict[str, dict[str, Times]]) -> str:
 
 
 def process_table(processes: dict[str, dict[str, Times]]) -> str:
-    """Wall, CPU, memory, and how many times ours it is."""
+    """Formats wall time, CPU time, memory, and the ratio to ours."""
 
     def cell(medians: dict[str, Times], name: str, reference: str | None) -> str:
         if name not in medians:
@@ -297,7 +296,7 @@ def process_table(processes: dict[str, dict[str, Times]]) -> str:
 
 
 def growth_table(shapes: dict, inside: dict, processes: dict) -> str:
-    """Time and memory per sample and per frame, which should not grow with the profile."""
+    """Formats time and memory per sample and per frame, which should not grow with the profile."""
     rows = []
     for size in processes:
         samples = sum(shape["samples"] for shape in shapes[size])
@@ -317,11 +316,11 @@ def growth_table(shapes: dict, inside: dict, processes: dict) -> str:
 def targets(
     shapes: dict, inside: dict, processes: dict, written: dict, many: dict, python: dict, polars: dict, start: dict
 ) -> str:
-    """What is to be reached, and what is."""
+    """Formats the goals and the measured values."""
     rows = []
 
     def row(work: str, against: str, value: float, reach: float, aim: float, unit: str = "x", cpu: str = "") -> None:
-        # What we are a multiple of should be small, what is a multiple of us large.
+        # Multiples of a lower bound should be small, and multiples of our own time large.
         met = [value >= goal if reach < aim else value <= goal for goal in (reach, aim)]
         word = "stretch goal" if met[1] else "goal" if met[0] else "**no**"
         rows.append([work, against, f"{digits(value)}{unit}", cpu, f"{reach:g}", f"{aim:g}", word])
@@ -362,7 +361,7 @@ def targets(
 
 
 def machine(load: float) -> str:
-    """Where and with what this was measured."""
+    """Describes the machine and the versions."""
     cpu = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())[1]
     versions = f"{output('rustc', '-V').split()[1]}, Go {output('go', 'version').split()[2].removeprefix('go')}"
     return (
@@ -373,7 +372,7 @@ def machine(load: float) -> str:
 
 
 def shapes_of(generated: str) -> dict[str, list[dict[str, float]]]:
-    """What is in the files of each pair, from the generator's table."""
+    """Parses the content of each pair's files from the generator's table."""
     shapes: dict[str, list[dict[str, float]]] = {}
     for line in generated.splitlines()[2:]:
         name, samples, _, _, depth, inflated, gz = (cell.strip() for cell in line.strip("|").split("|"))
@@ -383,11 +382,11 @@ def shapes_of(generated: str) -> dict[str, list[dict[str, float]]]:
 
 
 def build(scratch: Path) -> tuple[str, str]:
-    """Build everything; the Go peer and where pprof is."""
+    """Builds everything. Returns the paths of the Go peer and of pprof."""
     output("cargo", "build", "--release", "--locked", "-p", "pprofdiff-cli", "-p", "pprofdiff-bench")
     output("go", "build", "-o", str(scratch / "gomerge"), ".", cwd=HERE / "gomerge")
     if not VENV.exists():
-        # With the pip of the day: Python 3.11 brings one whose scripts import `re`, which takes longer than we do.
+        # Upgrades pip: the scripts of the version in Python 3.11 import `re`, which takes longer than our command.
         venv.create(VENV, with_pip=True, upgrade_deps=True)
     pip = [PYTHON, "-m", "pip", "install", "-q", "--disable-pip-version-check"]
     output(*pip, *PACKAGES)
@@ -396,7 +395,7 @@ def build(scratch: Path) -> tuple[str, str]:
 
 
 def main() -> None:
-    """Measure, print, and perhaps write."""
+    """Measures, prints the report, and writes it on request."""
     flags = {arg for arg in sys.argv[1:] if arg.startswith("-")}
     if flags - {"--slow", "--write"}:
         sys.exit(__doc__)

@@ -11,7 +11,7 @@ from pathlib import Path
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.internal import api_implementation
 
-# The fields of pprof's messages that a table of functions needs: name, number, type; * is repeated.
+# The fields of pprof's messages that a table of functions needs: name, number, type. * marks repeated fields.
 MESSAGES = {
     "Profile": "sample=2:Sample* location=4:Location* function=5:Function* string_table=6:string*",
     "Sample": "location_id=1:uint64* value=2:int64*",
@@ -22,7 +22,7 @@ MESSAGES = {
 
 
 def profile_class() -> type:
-    """The class of the message Profile."""
+    """Builds the message class Profile."""
     file = descriptor_pb2.FileDescriptorProto(name="profile", package="bench", syntax="proto3")
     for name, fields in MESSAGES.items():
         message = file.message_type.add(name=name)
@@ -42,7 +42,7 @@ def profile_class() -> type:
 
 
 def main() -> None:
-    """Print the table's first rows."""
+    """Prints the first rows of the table."""
     if api_implementation.Type() != "upb":
         sys.exit("protobuf's fast implementation is missing")
     message = profile_class()

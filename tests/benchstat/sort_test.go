@@ -1,4 +1,5 @@
-// Benchmarks whose times `record` compares with benchstat. VARIANT=new makes two of them slower, one by little.
+// The benchmarks for `record`, which compares their times with benchstat. VARIANT=new makes two of them slower, one
+// only slightly.
 package benchstat
 
 import (

@@ -1,4 +1,4 @@
-//! What chance has to do with a limit: runs, events, small frames, frames that a profiler shows by chance.
+//! Tests of chance in checks: several runs, sampling events, small frames, and frames that a profiler shows at random.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,9 +7,9 @@ use serde_json::Value;
 
 use super::{CPU, Dir, corpus, profile, sampled, second};
 
-/// What exceeds a limit fails if chance does not explain it.
+/// Exceeding a limit is a failure unless chance explains it.
 #[test]
-fn a_limit_is_exceeded_by_more_than_chance_or_not() {
+fn a_limit_fails_only_if_chance_does_not_explain_the_excess() {
     let d = Dir::new("chance");
     let write = |name: &str, runs: &[i64]| {
         for (i, ms) in runs.iter().enumerate() {
@@ -24,15 +24,15 @@ fn a_limit_is_exceeded_by_more_than_chance_or_not() {
     write("base", &[1000, 1500, 700]);
     write("new", &[1250, 1875, 875]);
     let five = |name: &str| -> Vec<String> {
-        let of = |name: &str| (0..5).map(|i| format!("{name}{i}")).collect::<Vec<_>>();
-        [vec!["--base".to_owned()], of("b"), vec!["--new".to_owned()], of(name)].concat()
+        let names = |name: &str| (0..5).map(|i| format!("{name}{i}")).collect::<Vec<_>>();
+        [vec!["--base".to_owned()], names("b"), vec!["--new".to_owned()], names(name)].concat()
     };
     let (more, overlap) = (five("more"), five("overlap"));
     let strings = |args: &[&str]| args.iter().map(|&arg| arg.to_owned()).collect::<Vec<String>>();
     let three = strings(&["--base", "base0", "base1", "base2", "--new", "new0", "new1", "new2"]);
     let (pass, fail, error, inconclusive) = (0, 1, 2, 3);
     for (files, rule, more, code) in [
-        // One run a side: as much as other programs differ by between runs.
+        // One run per side: assumes the noise between runs of other programs.
         (strings(&["b0", "some0"]), "total>+10%", None, inconclusive),
         (strings(&["b0", "some0"]), "total>+10%", Some("--strict"), fail),
         (strings(&["b0", "some0"]), "total>+20%", None, pass),
@@ -40,19 +40,19 @@ fn a_limit_is_exceeded_by_more_than_chance_or_not() {
         (strings(&["b0", "some0"]), "total>1.1s", None, inconclusive),
         (strings(&["b0", "twice0"]), "total>1.1s", None, fail),
         (strings(&["b0", "b0"]), "flat:regex=work>99%", None, inconclusive),
-        // Several runs show how much these differ.
+        // Several runs show their own noise.
         (more.clone(), "total>+5%", None, fail),
         (more.clone(), "total>+50ms", None, fail),
         (more.clone(), "total>+15%", None, pass),
         (overlap.clone(), "total>900ms", None, fail),
         (overlap, "total>1050ms", None, inconclusive),
-        // What is to become cheaper, and did not.
+        // A rule that requires a decrease, which did not happen.
         (more.clone(), "total>-20%", None, fail),
-        // Pairs take out what their runs have in common.
+        // Pairing removes the noise that both runs of a pair share.
         (three.clone(), "total>+10%", None, inconclusive),
         (three, "total>+10%", Some("--paired"), fail),
         (strings(&["--base", "b0", "--new", "b0", "b1"]), "total>+10%", Some("--paired"), error),
-        // One run can't show that nothing grew by 5 %.
+        // A single run cannot rule out a growth of 5 %.
         (strings(&["b0", "b1"]), "total>+5%", None, pass),
         (strings(&["b0", "b1"]), "total>+5%", Some("--require-power"), inconclusive),
         (strings(&["b0", "b1"]), "total>+100%", Some("--require-power"), pass),
@@ -72,7 +72,7 @@ fn a_limit_is_exceeded_by_more_than_chance_or_not() {
     assert!(text.contains("within chance (p = 0."), "{text}");
     assert!(text.contains(&format!("about {needed} runs per side would be enough")), "{text}");
     assert!(text.contains(" would have failed"), "{text}");
-    // A second rule leaves half of what may go wrong for each.
+    // A second rule halves the error rate for each rule.
     let rules = ["b0", "some0", "--fail-on", "total>+10%", "--fail-on", "flat:regex=work>+10%"];
     let (_, both) = d.json_with_chance(&rules);
     let p = |json: &Value| json["rules"][0]["findings"][0]["p_adjusted"].as_f64().unwrap();
@@ -83,7 +83,7 @@ fn a_limit_is_exceeded_by_more_than_chance_or_not() {
 fn small_frames_fail_only_on_large_growth_and_are_inconclusive_below() {
     let d = Dir::new("frames");
     let names: Vec<String> = (0..40).map(|i| format!("f{i}")).collect();
-    // f0 has a second, the others 25 samples each, of which chance makes 15 to 35.
+    // f0 has one second. The others have 25 samples each, which vary between 15 and 35 by chance.
     let side = |changed: &[(usize, i64)], noise: i64| {
         let cost = |i: usize| match changed.iter().find(|(at, _)| *at == i) {
             Some((_, ms)) => *ms,
@@ -109,7 +109,7 @@ fn small_frames_fail_only_on_large_growth_and_are_inconclusive_below() {
     for (new, frame) in [("small", "f3"), ("large", "f0")] {
         let (code, json) = check(new);
         assert_eq!((code, failed(&json)), (1, vec![frame.to_owned()]), "{json}");
-        // A frame that fails is not counted among the frames that chance could explain.
+        // A failing frame is not counted among the frames whose growth chance could explain.
         assert_eq!(json["rules"][0]["too_small"].as_u64(), Some(39), "{json}");
     }
     let text = d.run_with_chance(&[&["base", "small"][..], &rule].concat()).stdout;
@@ -117,7 +117,7 @@ fn small_frames_fail_only_on_large_growth_and_are_inconclusive_below() {
     assert!(text.contains("40 compared, 39 with noise above the limit\n"), "{text}");
 }
 
-/// What is recorded without exception, or in a way that the profile does not tell, is as sure as its runs are alike.
+/// Exact sums, and sums with an unknown sampling method, are judged by the noise between runs.
 #[test]
 fn sums_without_a_period_are_judged_by_their_runs() {
     let d = Dir::new("sums");
@@ -135,16 +135,16 @@ fn sums_without_a_period_are_judged_by_their_runs() {
 }
 
 #[test]
-fn limits_of_every_kind_know_chance() {
+fn limits_of_every_kind_consider_chance() {
     let d = Dir::new("kinds");
     for (name, ms) in [("a", 1000), ("b", 1500), ("c", 700)] {
         d.write(name, sampled(&[("work", ms)]));
     }
     let code = |args: &[&str]| d.run_with_chance(args).status.code();
-    // A limit on the new side alone compares no pairs: what these have in common is noise there.
+    // A limit on the new side alone does not use pairs, so the noise that pairs share remains.
     let pairs = ["--base", "a", "b", "c", "--new", "a", "b", "c", "--fail-on", "total>900ms"];
     assert_eq!(code(&[&pairs[..], &["--paired"]].concat()), Some(3));
-    // Something new, of 6 events: more than the limit, but who knows.
+    // A new frame with 6 events exceeds the limit, but the evidence is weak.
     d.write("without", sampled(&[("work", 1000)]));
     d.write("with", sampled(&[("work", 1000), ("other", 6)]));
     d.write("much", sampled(&[("work", 1000), ("other", 400)]));
@@ -155,11 +155,11 @@ fn limits_of_every_kind_know_chance() {
         "exceeded, by less than chance makes"
     );
     assert_eq!(code(&["without", "much", "--fail-on", "flat:any>+20ms"]), Some(1));
-    // What is rare may come in bursts, however improbable its number is.
+    // Rare events may come in bursts, even if their number is improbable.
     d.write("rare", sampled(&[("work", 1000), ("other", 25)]));
     let text = String::from_utf8(d.run_with_chance(&["without", "rare", "--fail-on", "flat:any>+5ms"]).stdout).unwrap();
     assert!(text.contains("  inconclusive  0 -> 25ms") && text.contains("too few events to be sure (p "), "{text}");
-    // What is to become less: how many runs would tell is counted from there.
+    // For a required decrease, the number of runs is computed from the required value.
     d.write("less", sampled(&[("work", 900)]));
     let (code_of, json) = d.json_with_chance(&["a", "less", "--fail-on", "total>-20%", "--require-power"]);
     let rule = &json["rules"][0];
@@ -167,22 +167,22 @@ fn limits_of_every_kind_know_chance() {
     assert!(rule["findings"][0]["runs_needed"].as_u64().is_some(), "{json}");
     d.write("gone", sampled(&[("other", 900)]));
     assert_eq!(code(&["a", "gone", "--fail-on", "cum:regex=work>-50%", "--require-power"]), Some(0));
-    // Nothing is said to be noticed where nothing was looked at.
+    // Without any comparison, the output must not claim a detectable change.
     for args in
         [&["a", "a", "--fail-on", "cum:regex=absent>+5%"][..], &["a", "a", "--fail-on", "total>+5%", "--strict"]]
     {
         let text = String::from_utf8(d.run_with_chance(args).stdout).unwrap();
         assert!(!text.contains("would have"), "{text}");
     }
-    // Within the limit is within the limit.
+    // A growth within the limit passes without further conditions.
     let text = String::from_utf8(d.run_with_chance(&["a", "a", "--fail-on", "total>+500%"]).stdout).unwrap();
     assert!(text.contains("+500% would have failed"), "{text}");
 }
 
-/// In some languages it is chance which inlined frame is shown at the leaf; a function that costs more is seen all the
-/// same.
+/// In some languages the inlined frame shown at the leaf is random. A function that really costs more is still
+/// detected.
 #[test]
-fn a_leaf_that_is_shown_by_chance_is_no_growth() {
+fn a_randomly_shown_leaf_is_not_growth() {
     let d = Dir::new("leaf");
     let side = |leaf: &str, ms: i64| {
         let stack = format!("app::cancellation{leaf}");
@@ -196,17 +196,17 @@ fn a_leaf_that_is_shown_by_chance_is_no_growth() {
     d.write("dearer", side("", 5000));
     let check = |new: &str| d.json_with_chance(&["base", new, "--fail-on", "flat:any>+20%"]);
     let (code, json) = check("flicker");
-    // Both frames exceed their limits, which is no pass and no failure.
+    // Both frames exceed their limits. The result is neither a pass nor a failure.
     assert_eq!(code, 3, "{json}");
     assert!(json["rules"][0]["left_out"].as_u64().unwrap() >= 2, "{json}");
     let (code, json) = check("dearer");
     assert_eq!((code, &json["rules"][0]["findings"][0]["frame"]), (1, &"app::cancellation".into()), "{json}");
 }
 
-/// A check and `explain` say of the same runs how much a frame with a tenth of the total has to grow to be seen, by one
-/// function, each by its own threshold; of a check with fewer rules it is less.
+/// `check` and `explain` report the same detectable growth of a function with a tenth of the total, computed by one
+/// function with the threshold of each. With fewer rules the detectable growth of a check is smaller.
 #[test]
-fn one_size_of_power() {
+fn check_and_explain_compute_detectable_growth_alike() {
     let d = Dir::new("power");
     let files = |build: &str, runs: usize| -> Vec<String> {
         let path = |run: usize| corpus(&format!("faults/freight/{build}-{run}.cpu.pb.gz")).to_str().unwrap().to_owned();
@@ -223,7 +223,7 @@ fn one_size_of_power() {
         let noticed = 100.0 * noise["noticed"].as_f64().unwrap();
         assert!((noticed / detectable(&of_each)).ln().abs() < 2f64.ln(), "{runs}: {noticed} {of_each}");
         assert!((noticed / 1000.0 - noise["mde"].as_f64().unwrap()).abs() < 1e-6 || noticed > 1000.0, "{noise}");
-        // What is noticed is some standard deviations from what chance does.
+        // The detectable growth is several standard deviations of the noise.
         let far = (1.0 + noticed / 100.0).ln() / noise["deviation"].as_f64().unwrap();
         assert!((4.0..7.0).contains(&far), "{runs}: {far} {noise}");
         let two = check(&["--fail-on", "cum:any>+5%", "--fail-on", "cum:any>+5%"]);
@@ -234,10 +234,10 @@ fn one_size_of_power() {
     }
 }
 
-/// Where inlining differs by chance, checks of equal builds with one run a side do not fail, whatever is shown; a function
-/// that costs more is found.
+/// If inlining varies by chance, checks of equal builds with one run per side do not fail, regardless of the shown
+/// frames. A function that costs more is found.
 #[test]
-fn one_run_a_side_does_not_fail_where_inlining_flickers() {
+fn one_run_per_side_does_not_fail_if_inlining_varies() {
     let d = Dir::new("flicker");
     let path = |build: &str, run: usize| corpus(&format!("faults/maptiles/{build}-{run}.cpu.pb.gz"));
     let runs = |builds: &[&str]| -> Vec<PathBuf> {
@@ -253,10 +253,10 @@ fn one_run_a_side_does_not_fail_where_inlining_flickers() {
             assert_ne!(code, 1, "{base:?} {new:?} {json}");
         }
     }
-    // What is matched is said, as `--match moved` says it.
+    // The matching is reported, as with `--match moved`.
     let (_, json) = check(&path("base", 1), &path("equal", 1));
     assert!(json["warnings"].to_string().contains("matched inlined on one side"), "{json}");
-    // A function that came to be shown within one that costs as much as before, and one that costs more.
+    // In `shown`, a function appears inside another that costs the same as before. In `dearer`, a function costs more.
     let side = |stacks: &[(&str, i64)]| {
         let others = [("app::a", 1000), ("core::c", 1000), ("alloc::d", 1000), ("core::e", 1000)];
         sampled(&[&others[..], stacks].concat())
@@ -283,9 +283,9 @@ fn one_run_a_side_does_not_fail_where_inlining_flickers() {
     assert!(failed(0).contains(&"app::inner"), "{json}");
 }
 
-/// Frames that a profiler puts there are compared only by name.
+/// Frames that the profiler inserts are compared only if a rule names them.
 #[test]
-fn artefacts_of_profiling_are_no_frames_of_the_program() {
+fn artefacts_of_profiling_are_not_frames_of_the_program() {
     let d = Dir::new("artefacts");
     let side = |preempted: i64| {
         let program = ["main.run", "main.work", "runtime.mallocgc", "runtime.memmove", "strings.Index"];
@@ -300,7 +300,7 @@ fn artefacts_of_profiling_are_no_frames_of_the_program() {
     d.write("base2", side(120));
     d.write("new2", side(1100));
     assert_eq!(code("flat:each=^runtime.asyncPreempt$>+20%"), Some(1));
-    // The table says why nothing is said of it, and which the words are; in JSON, too.
+    // The table (also in JSON) gives the reason why such a frame is not reported.
     let table = |args: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_pprofdiff"));
         let output = command
@@ -316,23 +316,23 @@ fn artefacts_of_profiling_are_no_frames_of_the_program() {
     assert!(row.contains(" profiling ") && !row.contains('~'), "{text}");
     assert!(text.contains("profiling or inlining: the frame's presence is itself random"), "{text}");
     let rows: Value = serde_json::from_str(&table(&["--format", "json"])).unwrap();
-    let of = |name: &str| rows["rows"].as_array().unwrap().iter().find(|row| row["name"] == name).unwrap().clone();
-    assert_eq!(of("runtime.asyncPreempt")["left_out"], "profiling");
-    assert_eq!(of("runtime.memmove")["left_out"], Value::Null);
+    let row_of = |name: &str| rows["rows"].as_array().unwrap().iter().find(|row| row["name"] == name).unwrap().clone();
+    assert_eq!(row_of("runtime.asyncPreempt")["left_out"], "profiling");
+    assert_eq!(row_of("runtime.memmove")["left_out"], Value::Null);
 }
 
-/// Under filters the total is that of what they leave, as in every other rule; and nothing is no pass.
+/// With filters, every rule uses the total of the remaining samples. If no samples remain, the check does not pass.
 #[test]
-fn totals_are_of_what_filters_leave() {
+fn totals_are_those_of_the_filtered_samples() {
     let d = Dir::new("focused");
-    // `enc/a` grows by half, and the rest falls by as much.
+    // `enc/a` grows by half, and the rest decreases by the same amount.
     d.write("a.pb", second(200));
     d.write("b.pb", second(300));
     for (limit, focus, code) in [
         ("total>+5%", None, 0),
         ("total>+5%", Some("enc/a"), 1),
         ("total>+51%", Some("enc/a"), 0),
-        // Shares stay those of the whole, as in tables.
+        // Shares refer to the unfiltered total, as in tables.
         ("cum:regex=enc/a>29%", Some("enc/a"), 1),
         ("cum:regex=enc/a>31%", Some("enc/a"), 0),
         ("total>+99ms", Some("enc/a"), 1),
@@ -343,9 +343,9 @@ fn totals_are_of_what_filters_leave() {
         assert_eq!(found, code, "{limit} {focus:?}: {json}");
     }
     let (_, json) = d.json(&["a.pb", "b.pb", "--fail-on", "total>+5%", "--ignore", "enc/a"]);
-    let of = |side: &str| json["rules"][0]["findings"][0][side]["median"].as_i64();
-    assert_eq!((of("base"), of("new")), (Some(800_000_000), Some(700_000_000)), "{json}");
-    // With and without chance.
+    let median_of = |side: &str| json["rules"][0]["findings"][0][side]["median"].as_i64();
+    assert_eq!((median_of("base"), median_of("new")), (Some(800_000_000), Some(700_000_000)), "{json}");
+    // With and without the test for chance.
     for rule in ["total>+5%", "flat:any>+5%", "cum:regex=a>+5%", "total>2s", "flat:each=b>30%"] {
         for strict in [&["--strict"][..], &[]] {
             let args = ["a.pb", "b.pb", "--fail-on", rule, "--focus", "nothing like it"];
@@ -354,8 +354,8 @@ fn totals_are_of_what_filters_leave() {
             assert!(json["warnings"].to_string().contains("the filters remove every sample of cpu"), "{json}");
         }
     }
-    // What is on one side alone is there: it is gone, or new.
+    // A frame on one side only counts as removed or new.
     d.write("none.pb", profile(CPU, &[("main", &[1_000_000_000])]));
-    let of = |base: &str, new: &str| d.json(&[base, new, "--fail-on", "total>+5%", "--focus", "enc/a"]).0;
-    assert_eq!((of("a.pb", "none.pb"), of("none.pb", "a.pb")), (0, 1));
+    let exit_code = |base: &str, new: &str| d.json(&[base, new, "--fail-on", "total>+5%", "--focus", "enc/a"]).0;
+    assert_eq!((exit_code("a.pb", "none.pb"), exit_code("none.pb", "a.pb")), (0, 1));
 }

@@ -1,4 +1,4 @@
-//! What a check writes: text, Markdown, annotations, test cases, findings, and reports of other formats.
+//! Tests of the outputs of a check: text, Markdown, annotations, JUnit, SARIF, and reports in other formats.
 
 use std::process::{Command, Stdio};
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{CPU, Dir, corpus, profile, sampled, second};
 
 #[test]
-fn outputs_say_the_same() {
+fn all_outputs_have_the_same_findings() {
     let d = Dir::new("outputs");
     d.write("base", second(100));
     d.write("more", second(150));
@@ -36,7 +36,7 @@ fn outputs_say_the_same() {
     let read = |name: &str| std::fs::read_to_string(d.0.join(name)).unwrap();
     assert_eq!(serde_json::from_str::<Value>(&read("r.json")).unwrap(), json);
     assert_eq!((read("r.md"), read("r.txt")), (markdown, text));
-    // Who stops reading still gets the verdict.
+    // A reader that closes the pipe early does not change the verdict.
     let mut child = Command::new(env!("CARGO_BIN_EXE_pprofdiff"))
         .current_dir(&d.0)
         .args(["check", "--strict"])
@@ -49,7 +49,7 @@ fn outputs_say_the_same() {
 }
 
 #[test]
-fn markdown_fits_into_a_comment_and_names_stay_text() {
+fn markdown_fits_into_a_comment_and_names_are_escaped() {
     let d = Dir::new("long");
     let names: Vec<String> =
         (0..3000).map(|i| format!("main;pkg{i}.{}|`<b>\n::error::", "x".repeat(i % 400))).collect();
@@ -78,7 +78,7 @@ fn markdown_fits_into_a_comment_and_names_stay_text() {
 }
 
 #[test]
-fn a_check_is_of_what_is_selected() {
+fn a_check_applies_to_the_selected_samples() {
     let d = Dir::new("selected");
     d.write("base", second(100));
     d.write("more", second(150));
@@ -89,9 +89,9 @@ fn a_check_is_of_what_is_selected() {
     assert_eq!((code, &without["verdict"]), (0, &"pass".into()), "{without}");
 }
 
-/// A page, a picture or a profile of the sides as the check saw them.
+/// A page, a picture or a profile shows the sides as the check compared them.
 #[test]
-fn reports_in_formats_without_findings_are_of_what_was_compared() {
+fn reports_without_findings_show_the_compared_sides() {
     let d = Dir::new("compared");
     d.write("base", second(100));
     d.write("more", second(150));
@@ -101,19 +101,19 @@ fn reports_in_formats_without_findings_are_of_what_was_compared() {
     assert_eq!((code, json["kind"].as_str()), (1, Some("check")));
     let read = |name: &str| std::fs::read_to_string(d.0.join(name)).unwrap();
     assert!(read("r.html").starts_with("<!doctype html>") && read("r.svg").starts_with("<svg"));
-    // The table is of the same sums, filtered and scaled.
+    // The table has the same sums, filtered and scaled.
     let command = || Command::new(env!("CARGO_BIN_EXE_pprofdiff"));
-    let of = |args: &[&str]| command().current_dir(&d.0).args(args).output().unwrap().stdout;
-    let asked = of(&["base", "more", "--normalize", "2", "--ignore", "enc/a", "--format", "csv"]);
-    assert_eq!(read("r.csv").into_bytes(), asked);
-    let written = of(&["r.pb.gz", "--format", "csv", "--sort", "flat"]);
+    let stdout_of = |args: &[&str]| command().current_dir(&d.0).args(args).output().unwrap().stdout;
+    let expected = stdout_of(&["base", "more", "--normalize", "2", "--ignore", "enc/a", "--format", "csv"]);
+    assert_eq!(read("r.csv").into_bytes(), expected);
+    let written = stdout_of(&["r.pb.gz", "--format", "csv", "--sort", "flat"]);
     let names = |csv: &[u8]| String::from_utf8(csv.to_vec()).unwrap().lines().count();
-    assert_eq!(names(&written), names(&asked));
-    assert!(!String::from_utf8(asked).unwrap().contains("enc/a"));
+    assert_eq!(names(&written), names(&expected));
+    assert!(!String::from_utf8(expected).unwrap().contains("enc/a"));
 }
 
 #[test]
-fn causes_are_told_whatever_the_verdict() {
+fn causes_can_be_added_for_any_verdict() {
     let d = Dir::new("explain");
     let (base, new) = (corpus("story-cpu.base.pb.gz"), corpus("story-cpu.new.pb.gz"));
     let sides = [base.to_str().unwrap(), new.to_str().unwrap()];
@@ -123,7 +123,7 @@ fn causes_are_told_whatever_the_verdict() {
     assert_eq!(code, 0);
     assert_eq!(json["rules"][0]["why"]["verdict"], "change", "{json}");
     assert!(d.json(&[&sides[..], &rules[..2]].concat()).1["rules"][0].get("why").is_none());
-    // Of rules that fail, else of the first of its sample type.
+    // The causes are attached to failing rules, otherwise to the first rule of the sample type.
     let (_, json) = d.json(&[&sides[..], &rules, &["--explain"]].concat());
     let told: Vec<bool> = json["rules"].as_array().unwrap().iter().map(|rule| rule.get("why").is_some()).collect();
     assert_eq!(told, [false, true, true]);
@@ -132,9 +132,9 @@ fn causes_are_told_whatever_the_verdict() {
     assert!(markdown.contains("Why:\n- `logmill/names.compare` now calls"), "{markdown}");
 }
 
-/// What costs less, or lies elsewhere, is not why something costs more.
+/// A decrease, or a growth in other stacks, does not explain a finding.
 #[test]
-fn causes_are_those_of_what_a_rule_found() {
+fn causes_explain_the_finding_of_their_rule() {
     let d = Dir::new("why");
     let write = |name: &str, a: i64, b: i64, c: i64| {
         let others: String = (0..20).map(|i| format!("main;other{i} 100\n")).collect();
@@ -152,18 +152,19 @@ fn causes_are_those_of_what_a_rule_found() {
         names.join(" ")
     });
     assert_eq!(whys.collect::<Vec<_>>(), ["a c", "a", "c", "", "a c"], "{json}");
-    // For people each is said once.
+    // Text for humans shows each cause once.
     let out = d.run(&[&["base", "new"], &rules[..]].concat());
     let text = String::from_utf8(out.stdout).unwrap();
     assert_eq!(text.lines().filter(|line| line.starts_with("  why: ")).count(), 2, "{text}");
 }
 
-/// A rule on any frame finds all frames on the way to what grew, and all below it.
+/// A rule on any frame finds all frames on the path to the growth, and all frames below it.
 #[test]
-fn people_are_told_what_lies_in_nothing_else() {
+fn text_shows_only_the_outermost_findings() {
     let d = Dir::new("within");
     let write = |name: &str, grown: i64| {
-        // Twelve handlers below one, seven by themselves, and what stays as it is; a frame above that is in nothing else.
+        // Twelve handlers below one function, seven independent functions, and one that does not change. A frame above
+        // these is not part of another finding.
         let below = (0..12).map(|i| format!("main;serve;handle;h{i} {}\n", grown * (i + 1)));
         let alone = (0..7).map(|i| format!("main;only{i} {}\n", grown * (100 + i)));
         let all = below.chain(alone).chain(["main;still 100000\n".to_owned()]).collect::<String>();
@@ -175,7 +176,7 @@ fn people_are_told_what_lies_in_nothing_else() {
     let (_, json) = d.json(&rule);
     let findings = json["rules"][0]["findings"].as_array().unwrap();
     let failed = |within: Value| findings.iter().filter(|f| f["within"] == within).count();
-    // serve costs what handle costs: the inner one stands for both.
+    // serve and handle have the same cost. The inner one represents both.
     assert_eq!((findings.len(), failed(Value::Null), failed("handle".into())), (21, 8, 13), "{json}");
     let text = String::from_utf8(d.run(&rule).stdout).unwrap();
     let names: Vec<&str> =
@@ -188,9 +189,9 @@ fn people_are_told_what_lies_in_nothing_else() {
     assert!(String::from_utf8(out.stdout).unwrap().contains("\n16 more fail\n"));
 }
 
-/// GitHub shows an annotation beside the line that it names.
+/// GitHub shows an annotation next to the line that it names.
 #[test]
-fn annotations_say_where_and_why() {
+fn annotations_have_a_place_and_a_reason() {
     let d = Dir::new("annotated");
     let sides = [corpus("story-cpu.base.pb.gz"), corpus("story-cpu.new.pb.gz")];
     let sides = sides.each_ref().map(|side| side.to_str().unwrap());
@@ -201,9 +202,9 @@ fn annotations_say_where_and_why() {
     assert!(line.contains("%0Awhy: logmill/names.compare now calls logmill/names.canonical: "), "{text}");
 }
 
-/// GitHub looks for all of these after Markdown is read, so no backslash helps.
+/// GitHub searches for mentions and links after it has parsed the Markdown, so escaping with a backslash does not help.
 #[test]
-fn markdown_mentions_nobody_and_links_nowhere() {
+fn markdown_contains_no_mentions_or_links() {
     let d = Dir::new("mentions");
     let strange = |v: i64| profile(&[("@octocat www.x.org http://x", "#1")], &[("main;@octocat #2", &[v])]);
     d.write("base", strange(10));
@@ -237,9 +238,9 @@ fn reports_that_cannot_be_written_are_errors() {
     }
 }
 
-/// A CI system reads the rules as tests.
+/// CI systems read the rules as test cases.
 #[test]
-fn rules_are_test_cases() {
+fn junit_reports_rules_as_test_cases() {
     let d = Dir::new("junit");
     d.write("base", sampled(&[("a<b>&\"", 1000), ("c", 1000)]));
     d.write("new", sampled(&[("a<b>&\"", 3000), ("c", 1150)]));
@@ -251,19 +252,22 @@ fn rules_are_test_cases() {
     let suite = tree.descendants().find(|n| n.has_tag_name("testsuite")).unwrap();
     assert_eq!(["tests", "failures", "skipped"].map(|name| suite.attribute(name).unwrap()), ["3", "1", "1"]);
     let cases: Vec<_> = suite.children().filter(|n| n.has_tag_name("testcase")).collect();
-    let of = |i: usize| cases[i].children().find(roxmltree::Node::is_element);
+    let outcome_of = |i: usize| cases[i].children().find(roxmltree::Node::is_element);
     assert_eq!(cases[0].attribute("name"), Some("flat:any>+20%"));
-    assert!(of(0).unwrap().has_tag_name("failure") && of(0).unwrap().text().unwrap().starts_with("a<b>&\": 1s -> 3s"));
-    assert!(of(1).unwrap().has_tag_name("skipped") && of(2).is_none(), "{text}");
+    assert!(
+        outcome_of(0).unwrap().has_tag_name("failure")
+            && outcome_of(0).unwrap().text().unwrap().starts_with("a<b>&\": 1s -> 3s")
+    );
+    assert!(outcome_of(1).unwrap().has_tag_name("skipped") && outcome_of(2).is_none(), "{text}");
     let report = d.run_with_chance(&[&["base", "new", "--report", "r.xml"][..], &rules].concat());
     assert_eq!(report.status.code(), Some(1));
     assert_eq!(std::fs::read_to_string(d.0.join("r.xml")).unwrap(), text);
 }
 
-/// Code scanning reads findings as SARIF: types that are made of the standard's schema take what is written, and what is
-/// said there is what was found.
+/// Code scanning reads findings as SARIF. Types generated from the standard's schema must parse the output, and contain
+/// the findings.
 #[test]
-fn findings_are_results_of_code_scanning() {
+fn findings_are_sarif_results() {
     let d = Dir::new("sarif");
     d.write("base", sampled(&[("a\u{1b}[2J", 1000), ("b", 1000), ("c", 1000)]));
     d.write("new", sampled(&[("a\u{1b}[2J", 3000), ("b", 3000), ("c", 1150)]));
@@ -275,7 +279,7 @@ fn findings_are_results_of_code_scanning() {
     assert_eq!(std::fs::read(d.0.join("r.sarif")).unwrap(), out.stdout);
     let log: serde_sarif::sarif::Sarif = serde_json::from_slice(&out.stdout).unwrap();
     let value: Value = serde_json::from_slice(&out.stdout).unwrap();
-    // Nothing of it is lost on the schema's types: there are no other fields than those of the standard.
+    // The output has no fields outside the schema: a round trip through its types loses nothing.
     assert_eq!(serde_json::to_value(&log).unwrap(), value);
     let run = &value["runs"][0];
     assert_eq!(run["tool"]["driver"]["rules"].as_array().unwrap().len(), 3);
@@ -288,10 +292,10 @@ fn findings_are_results_of_code_scanning() {
             [&r["ruleId"], &r["kind"], subject].map(|v| v.as_str().unwrap())
         })
         .collect();
-    // What is allowed, inconclusive or passes would be an alert as well, so it is not there.
+    // Every SARIF result is shown as an alert, so allowed, inconclusive and passing findings are omitted.
     assert_eq!(said, [["flat:any>+20%", "fail", "a\u{fffd}[2J"]]);
     assert_eq!(results[0]["level"], "error");
-    // A message is for people.
+    // Messages are for humans: no control characters, and formatted values.
     let message = results[0]["message"]["text"].as_str().unwrap();
     assert!(message.contains("1s -> 3s") && !message.contains('\u{1b}'), "{message}");
     assert_eq!(results[0]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"], "new");

@@ -1,4 +1,5 @@
-//! Source lines in the command's answers: where sources are looked for, and paths that are cut to compare checkouts.
+//! Tests of source lines in the command's output: the search for sources, and path prefixes that are trimmed to compare
+//! checkouts.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -7,7 +8,7 @@ use serde_json::Value;
 
 use super::{command, failure, json, stdout, story, temp};
 
-/// A profile of one function in a file, with one sample on a line.
+/// Writes a profile of one function in a file, with one sample on a line.
 fn profile_in(name: &str, file: &str, line: i64) -> String {
     use pprofdiff::proto::{Function, Line, Location, Profile, Sample, ValueType};
     let p = Profile {
@@ -25,7 +26,7 @@ fn profile_in(name: &str, file: &str, line: i64) -> String {
 }
 
 #[test]
-fn files_of_two_checkouts_compare_once_paths_are_trimmed() {
+fn files_of_two_checkouts_match_after_trimming_paths() {
     let base = profile_in("trim/main/cpu.pb.gz", "/root/go/pkg/mod/github.com/x/y@v1.2.3/z.go", 7);
     let new = profile_in("trim/branch/cpu.pb.gz", "/home/ci/mod/github.com/x/y@v1.2.4/z.go", 7);
     let trim = "--trim-path=/root/go/pkg/mod:/home/ci/mod/";
@@ -33,7 +34,7 @@ fn files_of_two_checkouts_compare_once_paths_are_trimmed() {
         let granularity = format!("--granularity={granularity}");
         let plain = json(&[&base, &new, &granularity, "--format=json"]);
         assert_eq!((&plain["rows_total"], &plain["trim_path"]), (&2.into(), &Value::Array(vec![])), "{plain}");
-        // An option without a value is none: scripts pass variables that are not set.
+        // An option with an empty value is ignored, because scripts pass unset variables.
         assert_eq!(json(&[&base, &new, &granularity, "--format=json", "--trim-path="]), plain);
         let trimmed = json(&[&base, &new, &granularity, "--format=json", trim]);
         let row = &trimmed["rows"][0];
@@ -48,7 +49,7 @@ fn files_of_two_checkouts_compare_once_paths_are_trimmed() {
     let batch = stdout(&["batch", &main, &branch, "--granularity=files", trim, "--format=jsonl"]);
     assert!(batch.contains("\"github.com/x/y/z.go\"") && !batch.contains("@v1"), "{batch}");
 
-    // A listing needs no option to bring the sides together; sources are looked for with their versions.
+    // A listing matches the two files without an option. Its search for sources includes the version in the path.
     let sources = temp("trim/mod/github.com/x/y@v1.2.4/z.go");
     std::fs::create_dir_all(sources.parent().unwrap()).unwrap();
     std::fs::write(&sources, "line\n".repeat(9)).unwrap();
@@ -62,7 +63,7 @@ fn files_of_two_checkouts_compare_once_paths_are_trimmed() {
     }
 }
 
-/// What a command writes to a terminal.
+/// Returns the output of a command in a terminal.
 #[cfg(target_os = "linux")]
 fn on_a_terminal(dir: &Path, args: &[&str]) -> String {
     let words: Vec<String> = args.iter().map(|a| format!("'{a}'")).collect();
@@ -75,7 +76,7 @@ fn on_a_terminal(dir: &Path, args: &[&str]) -> String {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn on_a_terminal_the_working_directory_has_the_new_sides_sources() {
+fn in_a_terminal_sources_of_the_new_side_default_to_the_working_directory() {
     let [base, new] = story();
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/producers/story");
     let list = ["list", "tableInsensitive", &base, &new];
@@ -84,25 +85,25 @@ fn on_a_terminal_the_working_directory_has_the_new_sides_sources() {
     assert!(shown.contains("note: no source of the base: lines are paired by their numbers"), "{shown}");
     assert!(shown.contains("names.Same(table[i].name, name)"), "{shown}");
     assert!(shown.ends_with("set its folder with --base-source DIR\n"), "{shown}");
-    // What is named counts alone.
+    // If a folder is given, no other folder is searched.
     let named = on_a_terminal(&sources, &[&list[..], &["--base-source", "logmill"]].concat());
     assert!(named.ends_with("no source of the new side was found: set its folder with --new-source DIR\n"), "{named}");
-    // Nobody looks at a pipe, a file or JSON.
-    let there = |args: &[&str]| {
+    // With a pipe, a file or JSON, the working directory is not searched.
+    let stdout_in_sources = |args: &[&str]| {
         let output = command().args(args).current_dir(&sources).output().unwrap();
         String::from_utf8(output.stdout).unwrap()
     };
     let hint = "no source was found: set the folders with --base-source DIR and --new-source DIR, \
                 or one for both with --source-path DIR\n";
-    assert!(there(&list).ends_with(hint), "{}", there(&list));
+    assert!(stdout_in_sources(&list).ends_with(hint), "{}", stdout_in_sources(&list));
     let file = temp("listing.txt").display().to_string();
     on_a_terminal(&sources, &[&list[..], &["-o", &file]].concat());
     assert!(std::fs::read_to_string(&file).unwrap().ends_with(hint));
     let as_json = on_a_terminal(&sources, &[&list[..], &["--format", "json"]].concat());
     assert!(as_json.contains("\"new_source\":null") && !as_json.contains("--source-path"), "{as_json}");
-    let one = there(&["list", "tableInsensitive", &base]);
+    let one = stdout_in_sources(&["list", "tableInsensitive", &base]);
     assert!(one.ends_with("no source was found: set its folder with --source-path DIR\n"), "{one}");
-    let many = there(&["list", ".", &base, &new, "--source-path", "."]);
+    let many = stdout_in_sources(&["list", ".", &base, &new, "--source-path", "."]);
     assert!(regex::Regex::new(r"no source was found for \d+ of \d+ functions: set").unwrap().is_match(&many));
 }
 
@@ -118,7 +119,7 @@ fn list_shows_source_lines_of_functions() {
     assert_eq!(one["kind"], "list");
     assert!(one["routines"][0]["source"].as_str().unwrap().ends_with("logmill/headers/table.go"));
 
-    // Only one side has sources, and a prefix is cut off.
+    // Only one side has sources, and a prefix is trimmed.
     let folder = format!("{sources}/logmill");
     let some = json(&[
         "list",

@@ -1,11 +1,11 @@
-//! What the command writes to files and pipes: pages, pictures, stacks, diffs, merged profiles, deltas.
+//! Tests of the files that the command writes: pages, pictures, stacks, diffs, merged profiles, deltas.
 
 use std::path::Path;
 
 use super::{command, corpus, failure, json, run, stdout, story, temp};
 
 #[test]
-fn a_page_goes_to_a_file_or_a_pipe_and_opens_where_that_is_wanted() {
+fn a_page_is_written_to_a_file_or_pipe_and_opened_on_request() {
     let [base, new] = story();
     let path = temp("page.html");
     let file = path.to_str().unwrap();
@@ -16,8 +16,8 @@ fn a_page_goes_to_a_file_or_a_pipe_and_opens_where_that_is_wanted() {
     assert!(stdout(&["top", &base, "--format", "html", "--min-width", "0.5"]).len() < page.len());
     for verb in [&["tree"][..], &["peek", "x"], &["stacks"], &["labels"]] {
         let reason = failure(&[verb, &[&base, &new, "--format", "html"]].concat());
-        let told = format!("{} can't be written as html; supported formats: text, json", verb[0]);
-        assert!(reason.contains(&told), "{reason}");
+        let expected = format!("{} can't be written as html; supported formats: text, json", verb[0]);
+        assert!(reason.contains(&expected), "{reason}");
     }
     let story = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/producers/story");
     let sources = ["--base-source", story.to_str().unwrap(), "--new-source", story.to_str().unwrap()];
@@ -35,10 +35,10 @@ fn a_page_goes_to_a_file_or_a_pipe_and_opens_where_that_is_wanted() {
     assert!(failure(&[&base, &new, "--format", "html", "--open"]).contains("-o"));
 }
 
-/// A browser that only notes what it was asked to open.
+/// Uses a fake browser that only records its arguments.
 #[test]
 #[cfg(target_os = "linux")]
-fn open_hands_the_page_to_the_browser() {
+fn open_passes_the_page_to_the_browser() {
     use std::os::unix::fs::PermissionsExt;
     let [base, new] = story();
     let (bin, noted) = (temp("bin"), temp("opened"));
@@ -60,7 +60,7 @@ fn open_hands_the_page_to_the_browser() {
 }
 
 #[test]
-fn csv_and_folded_say_warnings_on_standard_error() {
+fn csv_and_folded_print_warnings_to_standard_error() {
     let [base, new] = story();
     for format in ["csv", "folded", "pprof"] {
         let out = temp("warned").display().to_string();
@@ -72,7 +72,7 @@ fn csv_and_folded_say_warnings_on_standard_error() {
 }
 
 #[test]
-fn a_reopened_diff_knows_what_it_does_not_know() {
+fn a_reopened_diff_refuses_what_it_cannot_compute() {
     let [base, new] = story();
     let out = temp("reopened.pb.gz").display().to_string();
     stdout(&[&base, &new, "--format", "pprof", "-o", &out]);
@@ -98,7 +98,7 @@ fn a_written_diff_opens_again_and_merged_profiles_add_up() {
 }
 
 #[test]
-fn deltas_of_snapshots_are_written_one_for_each_two() {
+fn one_delta_is_written_for_each_pair_of_snapshots() {
     let snapshot = |i: usize| corpus(&format!("series/heap-{i:02}.pb.gz"));
     let out = temp("delta.pb.gz").display().to_string();
     assert_eq!(stdout(&["delta", &snapshot(3), &snapshot(4), "-o", &out]), "");
@@ -115,7 +115,7 @@ fn deltas_of_snapshots_are_written_one_for_each_two() {
     let sum: i64 = (1..9).map(|i| allocated(&template.replace("{index}", &i.to_string())).as_i64().unwrap()).sum();
     assert_eq!(sum, allocated(&all[8]).as_i64().unwrap() - allocated(&all[0]).as_i64().unwrap());
 
-    // Packed as told.
+    // The compression level is applied.
     let size = |name: &str, level: &str| {
         let out = temp(name).display().to_string();
         stdout(&["delta", &all[3], &all[4], "-o", &out, "--level", level]);
@@ -125,7 +125,7 @@ fn deltas_of_snapshots_are_written_one_for_each_two() {
 }
 
 #[test]
-fn a_restart_between_snapshots_is_always_said() {
+fn a_restart_between_snapshots_is_always_reported() {
     let snapshot = |i: usize| corpus(&format!("series/mutex-{i:02}.pb.gz"));
     let (before, after, out) = (snapshot(8), snapshot(9), temp("reset.pb.gz").display().to_string());
     let line = failure(&["delta", &before, &after, "-o", &out]);
@@ -139,7 +139,7 @@ fn a_restart_between_snapshots_is_always_said() {
 }
 
 #[test]
-fn mistakes_about_snapshots_end_with_2_and_one_line() {
+fn mistakes_with_snapshots_exit_with_2_and_one_line() {
     let snapshot = |i: usize| corpus(&format!("series/heap-{i:02}.pb.gz"));
     let (a, b, c) = (snapshot(1), snapshot(2), snapshot(3));
     let out = temp("none.pb.gz").display().to_string();
@@ -152,13 +152,13 @@ fn mistakes_about_snapshots_end_with_2_and_one_line() {
     assert!(failure(&["delta", &a, &b, "-o", &out, "--level", "10"]).contains("levels 0 to 9"));
     assert!(failure(&["delta", "-", "-", "-o", &out]).contains("only once"));
     assert!(!Path::new(&out).exists());
-    // Naming a gauge is the user's right.
+    // Users may declare a gauge to be cumulative.
     stdout(&["delta", &a, &b, "-o", &out, "--cumulative", "alloc_space,alloc_objects"]);
     assert!(stdout(&["delta", "--help"]).contains("mutex_duration"));
 }
 
 #[test]
-fn folded_stacks_have_a_column_a_side() {
+fn folded_stacks_have_one_column_per_side() {
     let [base, new] = story();
     let folded = stdout(&[&base, &new, "--format", "folded"]);
     assert!(folded.starts_with("# pprofdiff-folded cpu/nanoseconds base new\n"), "{folded}");
@@ -173,7 +173,7 @@ fn folded_stacks_have_a_column_a_side() {
 }
 
 #[test]
-fn call_graphs_are_written_for_graphviz_and_as_pictures() {
+fn call_graphs_are_written_as_dot_and_svg() {
     let [base, new] = story();
     for verb in [&["diff"][..], &["top"], &["tree"]] {
         let svg = stdout(&[verb, &[&base, &new, "--format", "svg", "-n", "10"]].concat());
@@ -199,7 +199,7 @@ fn call_graphs_are_written_for_graphviz_and_as_pictures() {
 }
 
 #[test]
-fn the_outputs_ending_chooses_the_format() {
+fn the_output_extension_selects_the_format() {
     let [base, new] = story();
     for (name, begin) in [
         ("ending.json", "{\"schema\": \"pprofdiff/1\", \"kind\": \"diff\""),
@@ -217,7 +217,7 @@ fn the_outputs_ending_chooses_the_format() {
         stdout(&[&base, &new, "-o", path.to_str().unwrap()]);
         let written = std::fs::read_to_string(&path).unwrap();
         assert!(written.starts_with(begin) && !written.is_empty(), "{name}: {}", &written[..50]);
-        // What is named counts, whatever the ending.
+        // `--format` takes precedence over the extension.
         stdout(&[&base, &new, "--format", "csv", "-o", path.to_str().unwrap()]);
         assert!(std::fs::read_to_string(&path).unwrap().starts_with("name,"), "{name}");
     }
@@ -234,11 +234,11 @@ fn the_outputs_ending_chooses_the_format() {
 }
 
 #[test]
-fn a_written_diff_is_no_input_beside_others() {
+fn a_written_diff_cannot_be_combined_with_other_inputs() {
     let [base, new] = story();
     let out = temp("side.pb.gz").display().to_string();
     stdout(&[&base, &new, "--format", "pprof", "-o", &out]);
-    let said = format!("{out}: this is a written diff: ");
+    let expected = format!("{out}: this is a written diff: ");
     let sides: [&[&str]; 8] = [
         &[&out, &new],
         &[&base, &out],
@@ -251,15 +251,15 @@ fn a_written_diff_is_no_input_beside_others() {
     ];
     for args in sides {
         let line = failure(args);
-        assert!(line.contains(&said) && line.contains("the profiles from which it was made"), "{line}");
+        assert!(line.contains(&expected) && line.contains("the profiles from which it was made"), "{line}");
     }
-    // Of many pairs, that one fails.
+    // In a batch, only that pair fails.
     let pairs = temp("pairs.csv");
     std::fs::write(&pairs, format!("base,new\n{base},{new}\n{out},{new}\n")).unwrap();
     let output = run(&["batch", &pairs.display().to_string(), "--format", "csv"]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&output.stderr).contains(&said));
-    // Diffs add up to the diff of the sums; a profile beside them is of neither side.
+    assert!(String::from_utf8_lossy(&output.stderr).contains(&expected));
+    // Merged diffs give the diff of the sums. A diff cannot be merged with a profile.
     let twice = temp("twice.pb.gz").display().to_string();
     stdout(&["merge", &out, &out, "-o", &twice]);
     assert_eq!(
@@ -272,7 +272,7 @@ fn a_written_diff_is_no_input_beside_others() {
 }
 
 #[test]
-fn a_diff_for_kcachegrind_has_both_sides_as_events() {
+fn callgrind_output_of_a_diff_has_both_sides_as_events() {
     let [base, new] = story();
     let out = temp("diff.callgrind").display().to_string();
     stdout(&[&base, &new, "-o", &out]);
@@ -281,7 +281,7 @@ fn a_diff_for_kcachegrind_has_both_sides_as_events() {
         text.starts_with("# callgrind format\npositions: instr line\nevents: cpu_base(nanoseconds) cpu_new("),
         "{text}"
     );
-    // What each address cost itself adds up to the totals; the line after a call is what the call cost.
+    // The own costs of all addresses add up to the totals. The line after `calls=` is the cost of the call.
     let lines: Vec<&str> = text.lines().collect();
     let costs = lines.windows(2).filter(|l| !l[0].starts_with("calls=") && l[1].starts_with("0x")).map(|l| {
         let words: Vec<i64> = l[1].split(' ').skip(2).map(|w| w.parse().unwrap()).collect();
@@ -295,28 +295,28 @@ fn a_diff_for_kcachegrind_has_both_sides_as_events() {
 }
 
 #[test]
-fn speedscope_says_what_it_leaves_out() {
+fn speedscope_warns_about_omitted_stacks() {
     let (one, two) = (temp("negative.folded"), temp("both.folded"));
     std::fs::write(&one, "a;b 5\na;c -3\n").unwrap();
     std::fs::write(&two, "# pprofdiff-folded cpu/nanoseconds base new\na;b 4000 -1000\na;c -1000 3000\nd -5000 0\n")
         .unwrap();
     let (one, two, out) =
         (one.display().to_string(), two.display().to_string(), temp("left-out").display().to_string());
-    let said = |args: &[&str]| {
+    let stderr_of = |args: &[&str]| {
         let output = run(&[args, &["--format", "speedscope", "-o", &out]].concat());
         assert!(output.status.success(), "{args:?}");
         String::from_utf8(output.stderr).unwrap()
     };
     let warning = "pprofdiff: warning: speedscope can't show negative values: omitted stacks of";
     let of_one = format!("{warning} -3, 37.50% of the profile by magnitude\n");
-    assert_eq!(said(&["convert", &one]), of_one);
-    assert_eq!(said(&["stacks", &one]), of_one);
+    assert_eq!(stderr_of(&["convert", &one]), of_one);
+    assert_eq!(stderr_of(&["stacks", &one]), of_one);
     let of_two = format!(
         "{warning} -6us, 60.00% of base by magnitude\n\
          {warning} -1us, 25.00% of new by magnitude\n"
     );
-    assert_eq!(said(&["stacks", &two]), of_two);
-    assert_eq!(said(&["stacks", &one, "--ignore", "c"]), "");
-    // Folded stacks have room for them.
+    assert_eq!(stderr_of(&["stacks", &two]), of_two);
+    assert_eq!(stderr_of(&["stacks", &one, "--ignore", "c"]), "");
+    // Folded stacks can represent them.
     assert_eq!(stdout(&["stacks", &one, "--format", "folded"]), "a;b 5\na;c -3\n");
 }

@@ -1,4 +1,4 @@
-//! Runs our command and reads its JSON into the rows that pprof would print.
+//! Runs our command, and converts its JSON to the rows that pprof would print.
 
 use std::ffi::OsString;
 use std::io::Read;
@@ -14,7 +14,7 @@ use crate::reports::edge;
 use crate::rows::Row;
 use crate::units;
 
-/// One row of our JSON: the printed names and every number column under its name.
+/// One row of our JSON, with the printed names, and each number under the name of its column.
 pub struct Entry {
     json: Value,
 }
@@ -33,13 +33,13 @@ pub fn ask(view: &[&str], subject: Subject, question: &Question) -> Answer {
     let Value::Array(rows) = json["rows"].take() else {
         panic!("{}: no rows", command_line(view, subject, words));
     };
-    // All rows are asked for, so a count that differs means that some were cut.
+    // The command was run without a row limit, so a different count means that rows were lost.
     assert_eq!(json["rows_total"].as_u64(), Some(rows.len() as u64), "{}", command_line(view, subject, words));
     let entries = rows.into_iter().map(|json| Entry { json }).collect();
     Answer { json, entries }
 }
 
-/// Runs the command for a file that it writes.
+/// Runs the command to write a diff to a file.
 pub fn write_diff(base: &Path, new: &Path, out: &Path) {
     let status = Command::new(env!("CARGO_BIN_EXE_pprofdiff"))
         .arg("diff")
@@ -55,7 +55,7 @@ pub fn command_line(view: &[&str], subject: Subject, words: &[String]) -> String
 }
 
 impl Entry {
-    /// A number column, such as `flat_base`.
+    /// Returns a number column, such as `flat_base`.
     pub fn number(&self, column: &str) -> i64 {
         self.json[column].as_i64().unwrap_or_else(|| panic!("no number {column:?} in {}", self.json))
     }
@@ -68,7 +68,7 @@ impl Entry {
         &self.json
     }
 
-    /// The rows of `top`, with these two of its columns.
+    /// Converts a row of `top`, with two of its columns.
     pub fn sums(&self, flat: &str, cum: &str) -> Row {
         Row { subject: self.node(), numbers: vec![self.number(flat), self.number(cum)] }
     }
@@ -77,13 +77,14 @@ impl Entry {
         printed_name(&self.json)
     }
 
-    /// A row of `peek`: the edge and one column. Its ends are named as pprof names them.
+    /// Converts a row of `peek`: the edge, with the two frames named as in pprof, and one column.
     pub fn edge(&self, column: &str) -> Row {
         let subject = edge(&self.text("node"), &(self.text("relation") + " "), &self.text("other"));
         Row { subject, numbers: vec![self.number(column)] }
     }
 
-    /// A row of `labels`: the label, its value scaled to `unit` as pprof does with all numbers of a report.
+    /// Converts a row of `labels`: the label, with its value scaled to `unit`, because pprof scales all numbers of a
+    /// report.
     pub fn label(&self, column: &str, unit: &str) -> Row {
         let value = match self.json["unit"].as_str() {
             None => self.text("value"),
@@ -92,7 +93,7 @@ impl Entry {
         Row { subject: format!("{}={value}", self.text("key")), numbers: vec![self.number(column)] }
     }
 
-    /// A row of `traces` of one profile: its labels and frames.
+    /// Converts a row of `traces` of one profile: its labels and frames.
     pub fn trace(&self) -> Row {
         let Row { subject, numbers } = self.stack("weight");
         let labels =
@@ -100,7 +101,7 @@ impl Entry {
         Row { subject: labelled(&subject, labels), numbers }
     }
 
-    /// A row of `stacks`: the frames, root first.
+    /// Converts a row of `stacks`: the frames, root first.
     pub fn stack(&self, column: &str) -> Row {
         let frames = self.json["frames"].as_array().unwrap();
         let frames: Vec<&str> = frames.iter().map(|frame| frame.as_str().unwrap()).collect();
@@ -108,8 +109,8 @@ impl Entry {
     }
 }
 
-/// A stack with its labels. pprof prints the values of a key with spaces between them, and scales numbers, so of those it is
-/// compared that they are there.
+/// Returns a stack with its labels. pprof prints several values of a key with spaces in between, and scales numbers, so
+/// only the presence of numbers is compared.
 pub fn labelled<'l>(stack: &str, labels: impl Iterator<Item = (&'l str, &'l str)>) -> String {
     let shown = |word: &'l str| if word.starts_with(|c: char| c == '-' || c.is_ascii_digit()) { "0" } else { word };
     let words = labels.flat_map(|(key, values)| values.split(' ').map(move |word| format!("{key}={}", shown(word))));
@@ -118,7 +119,8 @@ pub fn labelled<'l>(stack: &str, labels: impl Iterator<Item = (&'l str, &'l str)
     format!("{}: {stack}", words.join(", "))
 }
 
-/// The name that pprof prints for a frame: address, function, place; the place alone at `files`.
+/// Returns the name that pprof prints for a frame: address, function and place, or only the place at granularity
+/// `files`.
 fn printed_name(frame: &Value) -> String {
     let name = frame["name"].as_str().unwrap_or("");
     let file = frame["file"].as_str().unwrap_or("");
@@ -128,7 +130,7 @@ fn printed_name(frame: &Value) -> String {
         None | Some(0) => {}
         Some(address) => parts.push(format!("{address:016x}")),
     }
-    // A frame without a name is called by its file, at `files` every frame is. pprof prints that once.
+    // A frame without a name is named by its file, as is every frame at `files`. pprof prints the file once.
     if !name.is_empty() && name != file {
         parts.push(name.into());
     }
@@ -160,13 +162,13 @@ fn arguments(view: &[&str], subject: Subject, words: &[String]) -> Vec<String> {
     arguments
 }
 
-/// Runs the command in this process, which saves the better part of the time that starting one takes. Its answer goes
-/// to a pipe, which `-o` writes to as it is: a file would wait for the disk, longer than all else here takes.
+/// Runs the command in this process, which saves most of the time for starting one. The output goes to a pipe, because
+/// waiting for the disk would take longer than everything else.
 pub fn run(view: &[&str], subject: Subject, words: &[String]) -> String {
-    answered(arguments(view, subject, words))
+    run_arguments(arguments(view, subject, words))
 }
 
-fn answered(arguments: Vec<String>) -> String {
+fn run_arguments(arguments: Vec<String>) -> String {
     let (mut reader, writer) = std::io::pipe().unwrap();
     let pipe = format!("/dev/fd/{}", writer.as_raw_fd());
     let command = format!("pprofdiff {}", arguments.join(" "));
@@ -183,18 +185,18 @@ fn answered(arguments: Vec<String>) -> String {
     })
 }
 
-/// What a view prints for people.
+/// Returns the text that a view prints for humans.
 pub fn printed(view: &[&str], subject: Subject, words: &[String]) -> String {
     let mut arguments = arguments(view, subject, words);
     let format = arguments.iter().position(|word| word == "--format").unwrap();
     arguments.drain(format..format + 2);
-    answered(arguments)
+    run_arguments(arguments)
 }
 
-/// The same question in a process of its own, with the answer on standard output: the command as a user runs it.
+/// Runs the command in its own process, as a user does, and returns its standard output.
 pub fn run_binary(view: &[&str], subject: Subject, words: &[String]) -> String {
     let output = Command::new(env!("CARGO_BIN_EXE_pprofdiff")).args(arguments(view, subject, words)).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{}: {}\n{said}", command_line(view, subject, words), output.status);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{}: {}\n{stderr}", command_line(view, subject, words), output.status);
     String::from_utf8(output.stdout).unwrap()
 }

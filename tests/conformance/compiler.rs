@@ -1,8 +1,8 @@
-//! Profiles of a real and larger program, made when the tests run: the Go compiler, compiling a package of its standard
-//! library with its optimisations and without.
+//! Profiles of a large real program, recorded during the test: the Go compiler, compiling a package of its standard
+//! library with and without optimisations.
 //!
-//! They are some thirty times as large as those of the corpus, with real inlining and deep recursion, and differ from one
-//! run and one machine to the next: nobody has tuned the engine to them.
+//! They are about thirty times as large as those of the corpus, with real inlining and deep recursion. They differ
+//! between runs and machines, so the engine cannot have been tuned to them.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,12 +12,12 @@ use crate::pprof::go;
 
 const PACKAGE: &str = "go/types";
 
-/// The compiler's CPU and heap profiles, kept for the next run of the tests with the same Go.
+/// Returns the CPU and heap profiles of the compiler. They are kept for later test runs with the same Go version.
 pub fn pairs() -> Vec<Pair> {
     let version: String = go(&["env", "GOVERSION"]).trim().replace(|c: char| !c.is_ascii_alphanumeric(), "_");
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("compiler-{version}"));
     if !folder.exists() {
-        // Under another name until it is complete, so that an interrupted run leaves nothing half made.
+        // The folder gets its final name when it is complete, so that an interrupted run leaves no partial profiles.
         let unfinished = folder.with_extension(std::process::id().to_string());
         record(&unfinished.join("base"), &[]);
         record(&unfinished.join("new"), &["-N", "-l"]);
@@ -28,7 +28,7 @@ pub fn pairs() -> Vec<Pair> {
     vec![pair("compiler-cpu", "cpu.pb.gz"), pair("compiler-heap", "heap.pb.gz")]
 }
 
-/// Compiles the package once for each profile: the heap profiler would be seen in the CPU profile.
+/// Compiles the package once per profile, because the heap profiler would appear in the CPU profile.
 fn record(folder: &Path, options: &[&str]) {
     std::fs::create_dir_all(folder).unwrap();
     let imports = folder.join("importcfg");
@@ -46,7 +46,7 @@ fn record(folder: &Path, options: &[&str]) {
         assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
         std::fs::remove_file(folder.join("object")).unwrap();
     };
-    // Given a file, the compiler writes its heap profile in the old text format; given a folder, as a protobuf.
+    // The compiler writes a heap profile to a file as legacy text, but to a folder as protobuf.
     let heap = format!("{}/heap/", folder.display());
     compile(&[&format!("-cpuprofile={}", folder.join("cpu.pb.gz").display())]);
     compile(&["-memprofilerate=16384", &format!("-memprofile={heap}")]);

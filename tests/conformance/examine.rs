@@ -1,7 +1,7 @@
-//! Asks both tools one question about one pair and compares all that they say.
+//! Asks both tools a question about a pair, and compares the complete answers.
 
 use crate::command::{self, Answer, Entry};
-use crate::exceptions::{Shown, added_up, without_zeros};
+use crate::exceptions::{ComparedRows, added_up, without_zeros};
 use crate::pairs::{Input, Pair};
 use crate::pprof::{self, Side, Subject};
 use crate::question::{Granularity, Question};
@@ -9,35 +9,35 @@ use crate::reports::{self, Graph};
 use crate::rows::{Row, compare};
 use crate::units;
 
-/// What was compared, and what differed.
+/// The number of comparisons, and the differences.
 #[derive(Default)]
 pub struct Log {
     pub comparisons: usize,
     pub rows: usize,
     pub differences: Vec<String>,
-    /// Where asked for, what was compared: ours, then pprof's.
+    /// If enabled, the compared rows: ours, then pprof's.
     pub kept: Option<Vec<(Vec<Row>, Vec<Row>)>>,
 }
 
 impl Log {
-    /// Compares our rows with pprof's. `said_by` names the two commands.
-    pub fn compare(&mut self, ours: Vec<Row>, theirs: Vec<Row>, said_by: impl Fn() -> String) {
+    /// Compares our rows with pprof's. `describe_commands` describes the two commands.
+    pub fn compare(&mut self, ours: Vec<Row>, theirs: Vec<Row>, describe_commands: impl Fn() -> String) {
         if let Some(kept) = &mut self.kept {
             kept.push((ours.clone(), theirs.clone()));
         }
         self.comparisons += 1;
         self.rows += theirs.len();
         if let Err(difference) = compare(ours, theirs) {
-            self.differences.push(format!("{}\n{difference}", said_by()));
+            self.differences.push(format!("{}\n{difference}", describe_commands()));
         }
     }
 
-    pub fn equal(&mut self, ours: i64, theirs: i64, what: &str, said_by: impl Fn() -> String) {
+    pub fn equal(&mut self, ours: i64, theirs: i64, what: &str, describe_commands: impl Fn() -> String) {
         let row = |number| vec![Row { subject: what.into(), numbers: vec![number] }];
-        self.compare(row(ours), row(theirs), said_by);
+        self.compare(row(ours), row(theirs), describe_commands);
     }
 
-    pub fn tell(&self, what: &str) {
+    pub fn print(&self, what: &str) {
         println!("{what}: {} comparisons, {} rows, {} differ", self.comparisons, self.rows, self.differences.len());
     }
 
@@ -48,52 +48,52 @@ impl Log {
     }
 }
 
-/// Everything that one question can be compared by: each side alone, and the diff.
+/// Makes all comparisons for a question: each side alone, and the diff.
 pub fn examine(pair: &Pair, question: &Question, log: &mut Log) {
     let base = examine_one(&pair.base, question, log);
     let new = examine_one(&pair.new, question, log);
     examine_diff(pair, question, base, new, log);
 }
 
-/// One profile: `top` and `peek`, and `labels` where the granularity is the default one (labels have none). Gives what
-/// pprof says, for comparing it with the columns of the diff.
+/// Compares one profile: `top` and `peek`, and also `labels` at the default granularity (labels have no granularity).
+/// Returns pprof's rows, for comparison with the columns of the diff.
 fn examine_one(input: &Input, question: &Question, log: &mut Log) -> Graph {
     let unit = input.unit_of(&question.sample_type).expect("a sample type of both sides");
-    // Of a diff, the report is in the finer unit of the two.
+    // A report about a diff uses the finer unit of the two sides.
     let unit = if units::has_family(unit) { unit } else { &question.unit };
     let question = &Question { unit: unit.into(), ..question.clone() };
     let ours = Subject::One(&input.path);
     let theirs = Subject::One(input.for_pprof.at(question.granularity));
-    let said_by = |view: &'static [&'static str], format: &'static str| {
-        move || said_by(view, ours, &question.to_our_args(), format, theirs, &question.to_pprof_args())
+    let describe_commands = |view: &'static [&'static str], format: &'static str| {
+        move || describe_commands(view, ours, &question.to_our_args(), format, theirs, &question.to_pprof_args())
     };
 
     let top = command::ask(&["top"], ours, question);
     let peek = peek_at_all(&top, ours, question);
-    let shown = Shown::new(&top.entries, ["flat", "cum"], &peek.entries, "weight");
+    let shown = ComparedRows::new(&top.entries, ["flat", "cum"], &peek.entries, "weight");
     let graph = reports::graph(&ask_pprof("peek .", theirs, question));
-    log.compare(shown.nodes.clone(), graph.nodes.clone(), said_by(&["top"], "-peek=."));
+    log.compare(shown.nodes.clone(), graph.nodes.clone(), describe_commands(&["top"], "-peek=."));
     let (edges, expected) = shown.edges(graph.edges.clone());
-    log.compare(edges, expected, said_by(&["peek", "."], "-peek=."));
+    log.compare(edges, expected, describe_commands(&["peek", "."], "-peek=."));
 
-    // `-peek` prints the nodes of `-top`, and the edges: so `-top` itself is run only as often as makes sure of that.
+    // `-peek` prints the nodes of `-top` and the edges, so `-top` itself is only run for some questions.
     if question.granularity == Granularity::Functions || question.choices.is_empty() {
         let expected = reports::top(&ask_pprof("top", theirs, question));
-        log.compare(shown.nodes, expected.rows, said_by(&["top"], "-top"));
-        log.equal(total(&top, "total"), expected.total, "total", said_by(&["top"], "-top"));
+        log.compare(shown.nodes, expected.rows, describe_commands(&["top"], "-top"));
+        log.equal(total(&top, "total"), expected.total, "total", describe_commands(&["top"], "-top"));
     }
     if question.granularity == Granularity::Functions {
         let traces = command::ask(&["traces"], ours, question);
         let rows = added_up(traces.entries.iter().map(Entry::trace));
         let expected = added_up(reports::traces(&ask_pprof("traces", theirs, question)));
-        log.compare(rows, expected, said_by(&["traces"], "-traces"));
+        log.compare(rows, expected, describe_commands(&["traces"], "-traces"));
         let labels = command::ask(&["labels"], ours, question);
         compare_labels(&labels, ours, theirs, question, "weight", None, log);
     }
     graph
 }
 
-/// A new side that is the sum of several profiles.
+/// Compares a new side that is the sum of several profiles.
 pub fn examine_sums(pair: &Pair, question: &Question, log: &mut Log) {
     let for_pprof = |input: &'_ Input| input.for_pprof.at(question.granularity).to_path_buf();
     let (base, new) = (&*pair.base.path, &*pair.new.path);
@@ -103,21 +103,21 @@ pub fn examine_sums(pair: &Pair, question: &Question, log: &mut Log) {
     examine_deltas(pair, ours, theirs, question, log);
 }
 
-/// The deltas of `top` and `peek` with `-diff_base`. Gives what we say.
+/// Compares the deltas of `top` and `peek` with `-diff_base`. Returns our answers.
 fn examine_deltas(pair: &Pair, ours: Subject, theirs: Subject, question: &Question, log: &mut Log) -> (Answer, Answer) {
-    let said_by = |view: &'static [&'static str], format: &'static str| {
-        move || said_by(view, ours, &question.to_our_args(), format, theirs, &question.to_pprof_args())
+    let describe_commands = |view: &'static [&'static str], format: &'static str| {
+        move || describe_commands(view, ours, &question.to_our_args(), format, theirs, &question.to_pprof_args())
     };
     let top = command::ask(&["top"], ours, question);
     let peek = peek_at_all(&top, ours, question);
-    let shown = Shown::new(&top.entries, ["flat_delta", "cum_delta"], &peek.entries, "delta");
+    let shown = ComparedRows::new(&top.entries, ["flat_delta", "cum_delta"], &peek.entries, "delta");
     let pprofs_top = reports::top(&ask_pprof("top", theirs, question));
     let (edges, expected) = shown.edges(reports::graph(&ask_pprof("peek .", theirs, question)).edges);
-    log.compare(shown.nodes, pprofs_top.rows, said_by(&["top"], "-top"));
-    log.compare(edges, expected, said_by(&["peek", "."], "-peek=."));
-    // Without a base to speak of, pprof's percentages are of what there is in new. See also `exceptions::MERGED_TOTALS`.
+    log.compare(shown.nodes, pprofs_top.rows, describe_commands(&["top"], "-top"));
+    log.compare(edges, expected, describe_commands(&["peek", "."], "-peek=."));
+    // If the base's total is zero, pprof's percentages refer to the new side. See also `exceptions::MERGED_TOTALS`.
     if total(&top, "total_base") != 0 && !pair.base.profile.has_negative_values() {
-        log.equal(total(&top, "total_base"), pprofs_top.total, "total_base", said_by(&["top"], "-top"));
+        log.equal(total(&top, "total_base"), pprofs_top.total, "total_base", describe_commands(&["top"], "-top"));
     }
     for entry in &top.entries {
         check_status(entry, log);
@@ -125,29 +125,29 @@ fn examine_deltas(pair: &Pair, ours: Subject, theirs: Subject, question: &Questi
     (top, peek)
 }
 
-/// Two profiles: the deltas, and the columns of each side with what pprof says of that side.
+/// Compares two profiles: the deltas, and the columns of each side with pprof's rows for that side.
 fn examine_diff(pair: &Pair, question: &Question, base: Graph, new: Graph, log: &mut Log) {
     let granularity = question.granularity;
     let ours = Subject::Two { base: &pair.base.path, new: &pair.new.path };
     let theirs = Subject::Two { base: pair.base.for_pprof.at(granularity), new: pair.new.for_pprof.at(granularity) };
-    let said_by = |view: &'static [&'static str], format: &'static str, side: Option<Side>| {
+    let describe_commands = |view: &'static [&'static str], format: &'static str, side: Option<Side>| {
         move || {
             let mut words = question.to_pprof_args();
             words.extend(side.map(|side| side.filter().to_string()));
-            said_by(view, ours, &question.to_our_args(), format, theirs, &words)
+            describe_commands(view, ours, &question.to_our_args(), format, theirs, &words)
         }
     };
 
     let (top, peek) = examine_deltas(pair, ours, theirs, question, log);
 
-    // The samples of each side can be told apart in pprof's diff by a tag filter, unless the question has one.
+    // A tag filter can select the samples of one side in pprof's diff, unless the question already has a tag filter.
     let has_tag_filter = question.asks_for("tagfocus") || question.asks_for("tagignore");
     for (side, input, alone, [flat, cum, weight]) in [
         (Side::Base, &pair.base, base, ["flat_base", "cum_base", "base"]),
         (Side::New, &pair.new, new, ["flat_new", "cum_new", "new"]),
     ] {
-        // A side's column says what the side alone says, but for what the diff changes: addresses are moved to where the
-        // other side has its binary, and units to the finer one.
+        // The column of a side equals the rows of that side alone, except for the changes made by the diff: it shifts
+        // addresses to those of the other side's binary, and converts to the finer unit.
         let unit = input.unit_of(&question.sample_type).unwrap();
         let same_alone = granularity != Granularity::Addresses && (unit == question.unit || !units::has_family(unit));
         let expected = match (same_alone, has_tag_filter) {
@@ -156,13 +156,13 @@ fn examine_diff(pair: &Pair, question: &Question, base: Graph, new: Graph, log: 
             (false, true) => None,
         };
         if let Some(expected) = expected {
-            let shown = Shown::new(&top.entries, [flat, cum], &peek.entries, weight);
+            let shown = ComparedRows::new(&top.entries, [flat, cum], &peek.entries, weight);
             let (edges, expected_edges) = shown.edges(expected.edges);
-            log.compare(shown.nodes, expected.nodes, said_by(&["top"], "-peek=.", Some(side)));
+            log.compare(shown.nodes, expected.nodes, describe_commands(&["top"], "-peek=.", Some(side)));
             log.compare(
                 without_zeros(edges),
                 without_zeros(expected_edges),
-                said_by(&["peek", "."], "-peek=.", Some(side)),
+                describe_commands(&["peek", "."], "-peek=.", Some(side)),
             );
         }
     }
@@ -180,14 +180,14 @@ fn examine_diff(pair: &Pair, question: &Question, base: Graph, new: Graph, log: 
         let expected = reports::stacks(&ask_pprof("traces", theirs, question));
         for (column, expected) in [("base", expected.base), ("new", expected.new)] {
             let rows = added_up(stacks.entries.iter().map(|entry| entry.stack(column)));
-            log.compare(rows, added_up(expected), said_by(&["stacks"], "-traces", None));
+            log.compare(rows, added_up(expected), describe_commands(&["stacks"], "-traces", None));
         }
     }
-    // `tree` is `peek .` under another name.
+    // `tree` is another name for `peek .`.
     if question.choices.is_empty() {
         let tree = command::ask(&["tree"], ours, question);
         let edges = |answer: &Answer| answer.entries.iter().map(|entry| entry.edge("delta")).collect();
-        log.compare(edges(&tree), edges(&peek), said_by(&["tree"], "-peek=.", None));
+        log.compare(edges(&tree), edges(&peek), describe_commands(&["tree"], "-peek=.", None));
     }
 }
 
@@ -195,7 +195,7 @@ fn ask_pprof(command: &str, subject: Subject, question: &Question) -> String {
     pprof::report(command, subject, &question.to_pprof_args())
 }
 
-/// pprof's graph of one side of its diff.
+/// Returns pprof's graph of one side of its diff.
 pub fn graph_of_side(diff: Subject, question: &Question, side: Side) -> Graph {
     let mut words = question.to_pprof_args();
     words.push(side.filter().into());
@@ -207,7 +207,7 @@ pub fn graph_of_side(diff: Subject, question: &Question, side: Side) -> Graph {
     Graph { nodes: with_sign(graph.nodes), edges: with_sign(graph.edges) }
 }
 
-/// One column of `labels` with `-tags`. Both are converted to units in which every number is whole.
+/// Compares one column of `labels` with `-tags`. Both are converted to units in which every number is an integer.
 fn compare_labels(
     labels: &Answer,
     ours: Subject,
@@ -232,11 +232,11 @@ fn compare_labels(
         row
     });
     log.compare(without_zeros(rows), expected, || {
-        said_by(&["labels"], ours, &question.to_our_args(), "-tags", theirs, &words)
+        describe_commands(&["labels"], ours, &question.to_our_args(), "-tags", theirs, &words)
     });
 }
 
-/// `peek .`, which is an error in both tools where no frame is left that could match.
+/// Runs `peek .`. In both tools this is an error if no frame is left.
 fn peek_at_all(top: &Answer, subject: Subject, question: &Question) -> Answer {
     match top.entries.is_empty() {
         true => Answer { json: serde_json::Value::Null, entries: Vec::new() },
@@ -244,7 +244,7 @@ fn peek_at_all(top: &Answer, subject: Subject, question: &Question) -> Answer {
     }
 }
 
-/// The status of a row follows from its numbers.
+/// Checks that the status of a row matches its numbers.
 fn check_status(entry: &Entry, log: &mut Log) {
     let zero = |flat, cum| entry.number(flat) == 0 && entry.number(cum) == 0;
     let holds = match entry.text("status").as_str() {
@@ -267,7 +267,7 @@ fn total(answer: &Answer, column: &str) -> i64 {
     answer.json[column].as_i64().unwrap_or_else(|| panic!("no {column} in {}", answer.json))
 }
 
-fn said_by(
+fn describe_commands(
     view: &[&str],
     ours: Subject,
     our_words: &[String],

@@ -1,8 +1,8 @@
-//! Pairs of profiles that no producer in the corpus happens to write: made up from a seed, always the same.
+//! Generated pairs of profiles with content that no producer in the corpus writes. A seed determines them.
 //!
-//! They hold what is legal but rare: sparse ids, locations without lines, functions without names, several binaries that
-//! are loaded elsewhere in the other run, inlined recursion, values that cancel out, labels that repeat a key, units that
-//! differ between the sides, frames to be dropped, tables in any order.
+//! Their content is legal but rare: sparse ids, locations without lines, functions without names, several binaries at
+//! other addresses in the other run, inlined recursion, values that cancel out, labels with repeated keys, units that
+//! differ between the sides, `drop_frames`, and tables in any order.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,8 @@ pub fn pairs(count: u64) -> Vec<Pair> {
     std::fs::create_dir_all(&folder).unwrap();
     let pair = |seed: u64| {
         let side = |name: &str, is_base: bool| -> PathBuf {
-            // Other tests make the same files at the same time, and read them: a file is there whole or not at all.
+            // Other tests create and read the same files at the same time, so a file gets its final name when it is
+            // complete.
             let path = folder.join(format!("{seed}.{name}.pb"));
             let written = folder.join(format!("{seed}.{name}.{:?}", std::thread::current().id()));
             std::fs::write(&written, Generator::new(seed, is_base).profile()).unwrap();
@@ -26,7 +27,7 @@ pub fn pairs(count: u64) -> Vec<Pair> {
     (1..=count).map(pair).collect()
 }
 
-/// A profile of one sample, whose values are 1, 2, 3 ... in these types.
+/// Builds a profile with one sample, whose values are 1, 2, 3 ... in these types.
 pub fn with_types(types: &[&str], default: &str) -> Vec<u8> {
     let mut out = Vec::new();
     let message = |fields: &[(u64, u64)]| {
@@ -47,7 +48,7 @@ pub fn with_types(types: &[&str], default: &str) -> Vec<u8> {
     out
 }
 
-/// The two sides of a pair share their functions and differ in their samples, addresses and the order of their tables.
+/// Generates the two sides of a pair. They share their functions, and differ in samples, addresses and table order.
 struct Generator {
     shared: Random,
     own: Random,
@@ -55,7 +56,7 @@ struct Generator {
     strings: Vec<String>,
 }
 
-/// xorshift64*: enough to be unlike a pattern, and the same everywhere.
+/// A xorshift64* generator, the same on every platform.
 struct Random(u64);
 
 impl Random {
@@ -80,8 +81,8 @@ struct Function {
 impl Generator {
     fn new(seed: u64, is_base: bool) -> Generator {
         let scrambled = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let own = if is_base { scrambled ^ 0xba5e } else { scrambled ^ 0x4e3 };
-        Generator { shared: Random(scrambled), own: Random(own), is_base, strings: vec![String::new()] }
+        let seed_of_side = if is_base { scrambled ^ 0xba5e } else { scrambled ^ 0x4e3 };
+        Generator { shared: Random(scrambled), own: Random(seed_of_side), is_base, strings: vec![String::new()] }
     }
 
     fn string(&mut self, text: &str) -> u64 {
@@ -93,7 +94,7 @@ impl Generator {
     }
 
     fn profile(mut self) -> Vec<u8> {
-        // Ids with gaps, and in the one side too large for a table that is indexed by them.
+        // Ids have gaps. On one side they are too large for a table indexed by id.
         let stride = if self.own.one_in(3) { 1 << 33 } else { 1 + self.own.below(3) };
         let id = |position: usize| (position as u64 + 1) * stride;
 
@@ -102,7 +103,7 @@ impl Generator {
 
         let base_unit = ["milliseconds", "microseconds", "nanoseconds"][self.shared.below(3) as usize];
         let unit = if self.is_base { base_unit } else { "nanoseconds" };
-        // One column may be missing on one side, and the order is not the same.
+        // One column may be missing on one side, and the order differs.
         let mut types = vec![("objects", "count"), ("time", unit), ("space", "bytes")];
         match self.own.below(3) {
             0 if self.is_base => drop(types.pop()),
@@ -146,7 +147,7 @@ impl Generator {
         for position in 0..location_count {
             let mut message = Vec::new();
             write_scalar(&mut message, 1, id(position));
-            // Some locations lie in no mapping; their addresses are the same in every run.
+            // Some locations have no mapping. Their addresses are the same in every run.
             let mapping = self.shared.below(mapping_count as u64 + 1);
             let offset = self.shared.below(0x8000) * 8;
             if mapping < mapping_count as u64 {
@@ -155,7 +156,7 @@ impl Generator {
             } else {
                 write_scalar(&mut message, 3, offset);
             }
-            // Of one location all lines have a file or none has: see `exceptions::FILES`.
+            // Either all lines of a location have a file, or none: see `exceptions::FILES`.
             let has_files = !self.shared.one_in(4);
             let alike: Vec<usize> =
                 (0..functions.len()).filter(|&index| functions[index].file.is_empty() != has_files).collect();
@@ -175,7 +176,7 @@ impl Generator {
             let sample = self.sample(location_count, &types, id);
             messages.push((2, sample));
         }
-        // Frames that every view of the profile leaves out.
+        // Frames that every view drops.
         let dropped = self.string("main\\.[ab]|ns::.*|\\(anonymous namespace\\)::c");
         let kept = self.string("main\\.b|ns::d.*");
         let drops = self.shared.one_in(2);
@@ -183,7 +184,8 @@ impl Generator {
             messages.push((6, text.clone().into_bytes()));
         }
 
-        // Fields may come in any order as long as each table keeps its own; here the samples or the strings come first.
+        // Fields may come in any order as long as the order within each table is kept. Here the samples or the strings
+        // may come first.
         match self.own.below(3) {
             0 => messages.sort_by_key(|(number, _)| *number),
             1 => messages.sort_by_key(|(number, _)| 6 - number),
@@ -232,7 +234,7 @@ impl Generator {
         let mut message = Vec::new();
         let depth = self.own.below(9);
         let locations: Vec<u64> = (0..depth).map(|_| id(self.own.below(location_count as u64) as usize)).collect();
-        // Values are small, so that sums cancel out; sometimes negative, as in a written diff; sometimes zero.
+        // Values are small, so that sums cancel out. Some are negative, as in a written diff, and some are zero.
         let values: Vec<u64> = types
             .iter()
             .map(|(name, unit)| match self.own.below(5) {

@@ -1,4 +1,4 @@
-//! Behaviour of google/pprof since November 2026 that older versions lack or handle differently.
+//! Behaviour of google/pprof of November 2026 that older versions lack or handle differently.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -46,9 +46,9 @@ fn microseconds(is_newest: bool) {
     let [stacks, file] = [stacks, file].map(|path| path.display().to_string());
     ours(&["convert", &stacks, "--input-type", "delay/μs", "-o", &file]);
     let theirs = pprof::run(&["-top", "-symbolize=none", "-unit=ms", &file]);
-    let said = ours(&["top", "--unit", "ms", &file]);
+    let stdout = ours(&["top", "--unit", "ms", &file]);
     let has_row = |text: &str| text.lines().any(|line| line.contains("2.50ms") && line.ends_with("work"));
-    assert!(has_row(&said), "{said}");
+    assert!(has_row(&stdout), "{stdout}");
     assert_eq!(has_row(&theirs), is_newest, "{theirs}");
 }
 
@@ -95,8 +95,8 @@ fn instructions(is_newest: bool) {
 
     let listed = |regex: &str| pprof::try_run(&[&format!("-disasm={regex}"), "-symbolize=none", &file]);
     let end = |text: &str| text.lines().find(|line| line.contains(&format!("{last:x}"))).map(str::to_owned);
-    let said = ours(&["disasm", "^work$", &file, "--binary", &program]);
-    assert!(end(&said).is_some_and(|line| line.contains("30ns")), "{said}");
+    let stdout = ours(&["disasm", "^work$", &file, "--binary", &program]);
+    assert!(end(&stdout).is_some_and(|line| line.contains("30ns")), "{stdout}");
     assert_eq!(listed("^work$").is_ok(), is_newest);
     let theirs = listed("work").unwrap();
     assert_eq!(end(&theirs).is_some_and(|line| line.contains("30ns")), is_newest, "{theirs}");

@@ -1,7 +1,7 @@
-//! The pairs of profiles that are compared, and the questions that are asked about each.
+//! The pairs of profiles to compare, and the questions about each.
 //!
-//! The filters are chosen from the pair's own names, always the same ones for the same files: a filter must split the
-//! samples, since one that matches all or nothing shows no difference between right and wrong.
+//! The filters are chosen from the names in the pair, deterministically. A filter must match some samples but not all:
+//! otherwise a wrong implementation could give the same result.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,12 +17,12 @@ pub struct Pair {
     pub new: Input,
 }
 
-/// Filters to be set together.
+/// Filters that are used together.
 struct Variant {
     choices: Vec<Choice>,
-    /// Whether they look at the names of binaries.
+    /// True if they match the names of binaries.
     by_binary: bool,
-    /// Whether numbers become names, so that it matters how they are formatted.
+    /// True if numbers become names, so that their formatting matters.
     names_numbers: bool,
 }
 
@@ -54,7 +54,7 @@ impl Pair {
         Pair { name: name.into(), base: Input::read(base), new: Input::read(new) }
     }
 
-    /// The sample types that both sides have, with the finer of their units.
+    /// Returns the sample types that both sides have, with the finer of their units.
     pub fn common_sample_types(&self) -> Vec<(String, String)> {
         let in_both = self.new.profile.sample_types.iter().filter_map(|new| {
             let base_unit = self.base.unit_of(&new.name)?;
@@ -63,7 +63,8 @@ impl Pair {
         in_both.collect()
     }
 
-    /// Every question about this pair: sample type x granularity x (plain, noinlines, each filter, some together).
+    /// Returns every question about this pair: sample type x granularity x (plain, noinlines, each filter, some
+    /// combinations).
     pub fn questions(&self) -> Vec<Question> {
         let variants = self.variants();
         let mut questions = Vec::new();
@@ -73,8 +74,8 @@ impl Pair {
                     let unit = match variant.names_numbers {
                         false => unit.clone(),
                         true if units::has_family(&unit) => return None,
-                        // pprof formats the numbers that become names in the unit of the report. In this unit, in which
-                        // we format them too, counts are still printed as they are.
+                        // pprof formats numbers that become names in the unit of the report. With `minimum`, which we
+                        // support too, counts are still printed unchanged.
                         true => "minimum".into(),
                     };
                     let (sample_type, choices) = (sample_type.clone(), variant.choices.clone());
@@ -125,7 +126,7 @@ impl Pair {
             }
             variants.push(Variant::of(vec![Choice::new("hide", inlined), Choice::switch("noinlines")]));
         }
-        // Filters match file names too; `show` of a file keeps several frames of a stack.
+        // Filters match file names too. `show` with a file keeps several frames of a stack.
         if let Some(file) = &file {
             for filter in ["ignore", "hide", "show"] {
                 variants.push(one(filter, file));
@@ -135,7 +136,7 @@ impl Pair {
             variants.push(Variant::of(vec![Choice::new("focus", middle), Choice::new("ignore", file)]));
             variants.push(Variant::of(vec![Choice::new("show_from", middle), Choice::new("hide", file)]));
         }
-        // And the names of binaries. See `exceptions::FILES` for why not at `files` as well.
+        // Filters match the names of binaries, too. `exceptions::FILES` explains why not at `files`.
         if let Some(binary) = &binary {
             for filter in ["focus", "hide", "show"] {
                 variants.push(Variant { by_binary: file.is_some(), ..one(filter, binary) });
@@ -146,22 +147,23 @@ impl Pair {
             let expression = format!("{key}=^{}$", escaped(&value));
             variants.push(one("tagfocus", &expression));
             variants.push(one("tagignore", &expression));
-            // Without a key every expression must match some `key:value`, with one any of them a value of the key.
+            // Without a key, every expression must match some `key:value`. With a key, any of them must match a value
+            // of the key.
             variants.push(one("tagfocus", &format!("^{key}:,{}$", escaped(&value).replace(',', "."))));
             variants.push(one("tagignore", &format!("{key}=^{}$,^x", escaped(&value).replace(',', "."))));
-            // pprof takes the label by which it knows the base for one of the profile's, and reports of diffs need it.
+            // pprof treats its own label for the base like a label of the profile, and needs it for reports of diffs.
             variants.push(one("tagshow", &format!("^{}$|^pprof::base$", escaped(&key))));
             variants.push(one("taghide", &format!("^{}$", escaped(&key))));
             let shown = vec![Choice::new("tagshow", "[a-m]|^pprof::base$"), Choice::new("taghide", "^[d-k]")];
             variants.push(Variant::of(shown));
-            // Labels make frames, and choose samples, before they are hidden.
+            // Labels create frames and select samples before they are hidden.
             let hidden = vec![Choice::new("taghide", escaped(&key)), Choice::new("tagfocus", &expression)];
             variants.push(Variant::of(hidden));
             let hidden = vec![Choice::new("taghide", escaped(&key)), Choice::new("tagroot", &key)];
             variants.push(Variant { names_numbers: self.has_numbers(&key), ..Variant::of(hidden) });
-            // The frames that labels become are there before the filters look.
+            // Filters see the frames that were created from labels.
             let focused = vec![Choice::new("tagroot", &key), Choice::new("focus", escaped(&value))];
-            // A key that no sample has gives each a frame without a name.
+            // A key that no sample has adds a frame without a name to each stack.
             let two_keys = format!("{key},absent");
             for variant in [one("tagroot", &key), one("tagleaf", &key), one("tagroot", &two_keys), Variant::of(focused)]
             {
@@ -174,7 +176,7 @@ impl Pair {
         if let Some((key, value, unit)) = self.number_label() {
             variants.push(Variant { names_numbers: true, ..one("tagroot", &key) });
             variants.push(one("tagshow", &format!("^{}$|^pprof::base$", escaped(&key))));
-            // pprof reads a range's unit as letters only.
+            // pprof only accepts letters in the unit of a range.
             if unit.chars().all(|letter| letter.is_ascii_alphabetic()) {
                 variants.push(one("tagfocus", &format!("{key}={value}{unit}:")));
                 variants.push(one("tagfocus", &format!("{key}={value}{unit}")));
@@ -191,8 +193,7 @@ impl Pair {
         self.samples().flat_map(|sample| &sample.labels).any(is_number)
     }
 
-    /// The name that occurs in most samples among those that occur in at most two thirds of them; the first in order of
-    /// the alphabet where several do.
+    /// Returns the most frequent name among those in at most two thirds of the samples. Ties are broken alphabetically.
     fn splitting_name<'a>(&'a self, names: impl Fn(&'a [Frame]) -> Vec<&'a str>) -> Option<String> {
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
         let mut samples = 0;
@@ -207,7 +208,7 @@ impl Pair {
         }
         let at_most = samples * 2 / 3;
         let best = counts.iter().filter(|(_, count)| **count <= at_most).max_by(|left, right| {
-            // Of equal counts the first name: `max_by` would give the last.
+            // For equal counts, selects the first name; `max_by` alone would select the last.
             left.1.cmp(right.1).then(right.0.cmp(left.0))
         });
         best.or_else(|| counts.iter().next()).map(|(name, _)| escaped(name))
@@ -224,7 +225,7 @@ impl Pair {
         Some((key.into(), value.into()))
     }
 
-    /// The middle one of the numbers of the numeric label that comes first in the alphabet, with the unit pprof gives it.
+    /// Returns the median value of the alphabetically first numeric label, with its unit in pprof.
     fn number_label(&self) -> Option<(String, i64, String)> {
         let mut numbers: BTreeMap<&str, (Vec<i64>, &str)> = BTreeMap::new();
         for label in self.samples().flat_map(|sample| &sample.labels) {
@@ -244,13 +245,13 @@ impl Pair {
     }
 }
 
-/// A regular expression that matches exactly this text, in RE2 and in Rust's regex alike.
+/// Returns a regular expression that matches exactly this text, in RE2 and in Rust's regex.
 fn escaped(text: &str) -> String {
     let special = |letter| "\\.+*?()|[]{}^$".contains(letter);
     text.chars().flat_map(|letter| special(letter).then_some('\\').into_iter().chain([letter])).collect()
 }
 
-/// The pairs NAME.base.pb.gz and NAME.new.pb.gz of a folder, by name.
+/// Returns the pairs NAME.base.pb.gz and NAME.new.pb.gz of a folder, sorted by name.
 pub fn in_folder(folder: &Path) -> Vec<Pair> {
     let entries = std::fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
     let mut names: Vec<String> = entries

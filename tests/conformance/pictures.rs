@@ -1,7 +1,7 @@
-//! Call graphs and source listings beside pprof's `-dot` and `-list`.
+//! Compares call graphs and source listings with pprof's `-dot` and `-list`.
 //!
-//! Pictures show scaled numbers, so the graph that is compared is the engine's, and its listing as well; pprof prints
-//! the file's own unit when asked. Names are multisets, as in `rows`.
+//! Pictures show scaled numbers, so the comparison uses the engine's own graph and listing, and pprof is run with the
+//! unit of the file. Names are multisets, as in `rows`.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -22,7 +22,8 @@ use crate::pprof::{self, Subject};
 use crate::reports::{number, word};
 use crate::rows::Row;
 
-/// How much of a graph is kept: nodes, and the fractions for nodes and edges. The first is the default of both tools.
+/// Limits for a graph: number of nodes, and fractions for nodes and edges. The first entry is the default of both
+/// tools.
 const KEPT: [(usize, f64, f64); 6] =
     [(80, 0.005, 0.001), (20, 0.005, 0.001), (12, 0.0, 0.0), (7, 0.02, 0.05), (0, 0.01, 0.02), (0, 0.0, 0.0)];
 
@@ -37,7 +38,7 @@ fn options((node_count, node_fraction, edge_fraction): (usize, f64, f64)) -> Gra
         .with_edge_fraction(edge_fraction)
 }
 
-/// What pprof is asked. It counts and draws labels as nodes, which we do not, so they are hidden.
+/// Returns the arguments for pprof. It counts and draws labels as nodes, unlike us, so they are hidden.
 fn words(sample_type: &str, unit: &str, granularity: Granularity, kept: (usize, f64, f64)) -> Vec<String> {
     let (nodes, node_fraction, edge_fraction) = kept;
     vec![
@@ -52,31 +53,32 @@ fn words(sample_type: &str, unit: &str, granularity: Granularity, kept: (usize, 
     ]
 }
 
-/// One profile: the same nodes and edges, the same that are dotted, the same numbers.
+/// Compares the graphs of one profile: nodes, edges, dotted edges and numbers.
 pub fn examine_graphs(pair: &Pair, log: &mut Log) {
     for input in [&pair.base, &pair.new] {
         let diff = Diff::of_profile(&load(&input.path)).unwrap();
         for (sample_type, unit) in diff.sample_types() {
             for granularity in [Granularity::Functions, Granularity::Lines] {
                 let view = diff.measure(&query(&sample_type, granularity)).unwrap();
-                // Of lines that count the same, pprof keeps those that are first as text (`:133` before `:35`), and we
-                // by number. So lines are not cut off at a number of nodes.
+                // Among lines with equal cost, pprof keeps the first in text order (`:133` before `:35`), and we use
+                // numeric order. Therefore, lines are compared without a limit on the number of nodes.
                 let comparable = |kept: &&(usize, f64, f64)| granularity == Granularity::Functions || kept.0 == 0;
                 for &kept in KEPT.iter().filter(comparable) {
                     let graph = view.graph(&options(kept)).unwrap();
                     let words = words(&sample_type, &unit, granularity, kept);
                     let subject = Subject::One(&input.path);
                     let (nodes, edges) = read(&pprof::report_of_command_line("dot", subject, &words));
-                    let said_by = || pprof::command_line("-dot", subject, &words);
-                    log.compare(our_nodes(&graph, |p| p.new), nodes, said_by);
-                    log.compare(our_edges(&graph, |p| p.new), edges, said_by);
+                    let commands = || pprof::command_line("-dot", subject, &words);
+                    log.compare(our_nodes(&graph, |p| p.new), nodes, commands);
+                    log.compare(our_edges(&graph, |p| p.new), edges, commands);
                 }
             }
         }
     }
 }
 
-/// One profile as a call tree: the same nodes and edges, trimmed and whole; of two, the whole one with its deltas.
+/// Compares the call trees of one profile: nodes and edges, trimmed and complete. For two profiles, compares the
+/// complete tree with its deltas.
 pub fn examine_call_trees(pair: &Pair, log: &mut Log) {
     let two = Subject::Two { base: &pair.base.path, new: &pair.new.path };
     let of_one = |input: &Input| Diff::of_profile(&load(&input.path)).unwrap();
@@ -95,25 +97,25 @@ pub fn examine_call_trees(pair: &Pair, log: &mut Log) {
                 let mut words = words(&sample_type, &unit, Granularity::Functions, kept);
                 words.push("-call_tree".into());
                 let (nodes, edges) = read(&pprof::report_of_command_line("dot", subject, &words));
-                // As with graphs: what cancels is no node for pprof.
+                // pprof omits nodes that cancel, like in graphs.
                 let cancelled: Vec<bool> =
                     graph.nodes.iter().map(|n| n.flat.delta() == 0 && n.cum.delta() == 0).collect();
                 graph.calls.retain(|c| !cancelled[c.caller as usize] && !cancelled[c.callee as usize]);
-                let said_by = || pprof::command_line("-dot", subject, &words);
+                let commands = || pprof::command_line("-dot", subject, &words);
                 if kept.0 != 0 && graph.nodes_total > kept.0 {
-                    // Nodes that are only passed through rank alike, and which of them are kept is by chance in pprof.
-                    log.equal(graph.nodes.len() as i64, nodes.len() as i64, "nodes", said_by);
+                    // Nodes without own cost rank equally, and pprof keeps an arbitrary subset of them.
+                    log.equal(graph.nodes.len() as i64, nodes.len() as i64, "nodes", commands);
                     continue;
                 }
-                log.compare(without_zeros(our_nodes(&graph, Sides::delta)), without_zeros(nodes), said_by);
-                log.compare(without_zeros(our_edges(&graph, Sides::delta)), without_zeros(edges), said_by);
+                log.compare(without_zeros(our_nodes(&graph, Sides::delta)), without_zeros(nodes), commands);
+                log.compare(without_zeros(our_edges(&graph, Sides::delta)), without_zeros(edges), commands);
             }
         }
     }
 }
 
-/// Two profiles, untrimmed: all nodes and edges with their deltas. (pprof trims a diff by what is left of the total
-/// after subtraction, which we do not.)
+/// Compares two profiles, untrimmed: all nodes and edges with their deltas. (pprof trims a diff by the total after
+/// subtraction, which we do not.)
 pub fn examine_graph_of_diff(pair: &Pair, log: &mut Log) {
     let diff = Diff::new(&[load(&pair.base.path)], &[load(&pair.new.path)]).unwrap();
     for (sample_type, unit) in diff.sample_types() {
@@ -122,16 +124,16 @@ pub fn examine_graph_of_diff(pair: &Pair, log: &mut Log) {
         let words = words(&sample_type, &unit, Granularity::Functions, kept);
         let subject = Subject::Two { base: &pair.base.path, new: &pair.new.path };
         let (nodes, edges) = read(&pprof::report_of_command_line("dot", subject, &words));
-        let said_by = || pprof::command_line("-dot", subject, &words);
-        // What cancels is no node for pprof, and so are the edges at such a node.
+        let commands = || pprof::command_line("-dot", subject, &words);
+        // pprof omits nodes that cancel, with their edges.
         let cancelled = |i: u32| {
             let node = &graph.nodes[i as usize];
             node.flat.delta() == 0 && node.cum.delta() == 0
         };
         let mut shown = graph.clone();
         shown.calls.retain(|c| !cancelled(c.caller) && !cancelled(c.callee));
-        log.compare(without_zeros(our_nodes(&graph, Sides::delta)), without_zeros(nodes), said_by);
-        log.compare(without_zeros(our_edges(&shown, Sides::delta)), without_zeros(edges), said_by);
+        log.compare(without_zeros(our_nodes(&graph, Sides::delta)), without_zeros(nodes), commands);
+        log.compare(without_zeros(our_edges(&shown, Sides::delta)), without_zeros(edges), commands);
     }
 }
 
@@ -160,7 +162,8 @@ fn our_edges(graph: &Graph, value: fn(Sides) -> i64) -> Vec<Row> {
 
 /// Reads pprof's dot: nodes with flat and cum, and edges.
 ///
-/// A node's tooltip is its name and cum; its label ends in lines such as `1ns (2%)` and `of 3ns (4%)`, or in one of them.
+/// The tooltip of a node is its name and cum. Its label ends in lines such as `1ns (2%)` and `of 3ns (4%)`, or only one
+/// of them.
 pub fn read(dot: &str) -> (Vec<Row>, Vec<Row>) {
     static LINE: LazyLock<Regex> = LazyLock::new(|| {
         let quoted = r#""((?:[^"\\]|\\.)*)""#;
@@ -174,7 +177,7 @@ pub fn read(dot: &str) -> (Vec<Row>, Vec<Row>) {
         let (name, cum) = tooltip.rsplit_once(" (").unwrap();
         let cum = number(cum.trim_end_matches(')'));
         if let Some(ends) = found.get(1) {
-            // pprof draws calls of nodes that it has left out (they cancelled) as calls of a node 0.
+            // pprof draws calls of omitted nodes (which cancelled) as calls of a node 0.
             if ends.as_str() == "-> N0 " || line.starts_with("N0 ") {
                 continue;
             }
@@ -194,7 +197,8 @@ pub fn read(dot: &str) -> (Vec<Row>, Vec<Row>) {
     (nodes, edges)
 }
 
-/// Where the sources of a pair's program lie, and what their paths begin with; the pairs that have none are left out.
+/// Returns the folder with the sources of a pair's program, and the prefix of their paths. Pairs without sources are
+/// skipped.
 fn sources(pair: &str) -> Option<(&'static str, &'static str)> {
     match pair {
         "story-cpu" => Some(("story/logmill", "logmill")),
@@ -206,13 +210,13 @@ fn sources(pair: &str) -> Option<(&'static str, &'static str)> {
     }
 }
 
-/// Every line of every function whose source is at hand: of each side alone, and of the diff. Gives how many lines with
-/// samples were compared.
+/// Compares every line of every function whose source is available, for each side and for the diff. Returns the number
+/// of compared lines with samples.
 pub fn examine_listings(pair: &Pair, log: &mut Log) {
     let Some((folder, prefix)) = sources(&pair.name) else { return };
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/producers").join(folder);
     let folder = folder.canonicalize().unwrap();
-    // pprof reads absolute paths, such as those of a compiler's headers, unasked; we do if told so.
+    // pprof reads absolute paths, such as those of compiler headers, by default. We need an option for that.
     let folders = vec![folder.clone(), "/".into()];
     let (base, new) = (load(&pair.base.path), load(&pair.new.path));
     let two = Diff::new(std::slice::from_ref(&base), std::slice::from_ref(&new)).unwrap();
@@ -246,7 +250,7 @@ pub fn examine_listings(pair: &Pair, log: &mut Log) {
     }
 }
 
-/// Reads pprof's listing: a row a line.
+/// Reads pprof's listing: one row per line.
 fn read_listing(text: &str) -> Vec<Row> {
     let mut rows = Vec::new();
     let mut routine = "";
@@ -266,7 +270,7 @@ fn read_listing(text: &str) -> Vec<Row> {
     rows
 }
 
-/// One profile as callgrind: what every address cost, and every call.
+/// Compares one profile as callgrind: the cost of every address, and every call.
 pub fn examine_callgrind(pair: &Pair, log: &mut Log) {
     let format = Format::named("callgrind").unwrap();
     for input in [&pair.base, &pair.new] {
@@ -279,29 +283,29 @@ pub fn examine_callgrind(pair: &Pair, log: &mut Log) {
             let words = vec![format!("-sample_index={sample_type}"), format!("-unit={unit}")];
             let subject = Subject::One(input.for_pprof.at(crate::question::Granularity::Addresses));
             let theirs = pprof::report_of_command_line("callgrind", subject, &words);
-            let said_by = || pprof::command_line("-callgrind", subject, &words);
+            let commands = || pprof::command_line("-callgrind", subject, &words);
             let (nodes, calls) = read_callgrind(std::str::from_utf8(&ours).unwrap());
             let (expected_nodes, expected_calls) = read_callgrind(&theirs);
-            log.compare(nodes, expected_nodes, said_by);
-            log.compare(calls, expected_calls, said_by);
+            log.compare(nodes, expected_nodes, commands);
+            log.compare(calls, expected_calls, commands);
         }
     }
 }
 
-/// Reads callgrind's format: costs by place, and calls. Numbers stand for names that occurred before, and pprof writes most
-/// addresses relative to that of the node before.
+/// Reads the callgrind format: costs by place, and calls. Names that occurred before are replaced by numbers, and pprof
+/// writes most addresses relative to the previous node.
 fn read_callgrind(text: &str) -> (Vec<Row>, Vec<Row>) {
     static SUFFIX: LazyLock<Regex> = LazyLock::new(|| Regex::new(r" \[\d+/\d+\]$").unwrap());
     let (mut nodes, mut calls) = (Vec::new(), Vec::new());
     let mut known: HashMap<(String, String), String> = HashMap::new();
     let mut names: HashMap<&str, String> = HashMap::new();
     let (mut before, mut at, mut node, mut callee) = (0u64, 0u64, String::new(), None::<String>);
-    // A frame without a name is called by its binary here, and by nothing there.
+    // A frame without a name is named by its binary in our output, and has an empty name in pprof's.
     let place = |names: &HashMap<&str, String>, [file, name]: [&str; 2], address: u64, line: &str| {
-        let of = |field| names.get(field).map_or("", String::as_str);
-        let name = SUFFIX.replace(of(name), "");
-        let nameless = name.starts_with('[') || name == "<unknown>" || name == of(file);
-        format!("{address:x} {} {}:{line}", if nameless { "" } else { &name }, of(file))
+        let name_of = |field| names.get(field).map_or("", String::as_str);
+        let name = SUFFIX.replace(name_of(name), "");
+        let nameless = name.starts_with('[') || name == "<unknown>" || name == name_of(file);
+        format!("{address:x} {} {}:{line}", if nameless { "" } else { &name }, name_of(file))
     };
     for line in text.lines() {
         let field = line.split_once('=').filter(|(f, _)| ["ob", "fl", "fn", "cob", "cfl", "cfn"].contains(f));

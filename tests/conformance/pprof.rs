@@ -1,8 +1,8 @@
-//! Runs questions against pprof: the Go toolchain's version, or a newer version.
+//! Runs pprof: the version of the Go toolchain, or a newer one.
 //!
-//! A command line of pprof costs 7 ms of one core, nearly all of it for starting and loading. So a profile is opened once,
-//! in pprof's interactive mode, and every question is typed there: options, then a command. What it prints is what the
-//! command line prints, which `conformance.rs` makes sure of.
+//! A command line of pprof takes 7 ms of one core, mostly for startup and loading. So each profile is opened once in
+//! pprof's interactive mode, and every question is typed there: options, then a command. `conformance.rs` checks that
+//! the output equals that of the command line.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -42,8 +42,8 @@ pub fn with_version<T>(version: Version, work: impl FnOnce() -> T) -> T {
     done
 }
 
-/// What a report is about: one profile, or two of which `base` is subtracted, or a new side that is the sum of several.
-/// (Of several `-diff_base`, `go tool pprof` takes the last.)
+/// The subject of a report: one profile, two profiles (`base` is subtracted), or a new side that is the sum of several.
+/// (`go tool pprof` only uses the last of several `-diff_base`.)
 #[derive(Clone, Copy)]
 pub enum Subject<'a> {
     One(&'a Path),
@@ -51,8 +51,8 @@ pub enum Subject<'a> {
     Several { base: &'a Path, new: &'a [&'a Path] },
 }
 
-/// One side of a diff, with the addresses and the units that the diff gives it. pprof labels the samples of the base, so
-/// its own tag filters tell the sides apart; the base's numbers come out negative.
+/// One side of a diff, with the addresses and units of the diff. pprof labels the samples of the base, so its tag
+/// filters can select a side. The numbers of the base are negative.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Side {
     Base,
@@ -60,7 +60,7 @@ pub enum Side {
 }
 
 impl Side {
-    /// The filter takes the place of a tag filter of the question, so it only works for questions without one.
+    /// Returns the filter for this side. It replaces a tag filter, so it only works for questions without one.
     pub fn filter(self) -> &'static str {
         match self {
             Side::Base => "-tagfocus=pprof::base=true",
@@ -69,7 +69,7 @@ impl Side {
     }
 }
 
-/// The command line that was run, for the message about a difference.
+/// Returns the command line, for the message about a difference.
 pub fn command_line(format: &str, subject: Subject, words: &[String]) -> String {
     let arguments = arguments(&[format.into()], subject, words);
     let quoted = |word: &String| match word.contains(|c: char| "()*|$\\ <>&;'".contains(c)) {
@@ -83,7 +83,7 @@ fn arguments(format: &[String], subject: Subject, words: &[String]) -> Vec<Strin
     let mut arguments = format.to_vec();
     arguments.extend_from_slice(words);
     arguments.push("-symbolize=none".into());
-    // All rows, unless trimming is what is asked about.
+    // Prints all rows, unless the question is about trimming.
     if !words.contains(&"-trim=true".to_string()) {
         arguments.push("-trim=false".into());
     }
@@ -99,13 +99,13 @@ fn arguments(format: &[String], subject: Subject, words: &[String]) -> Vec<Strin
     arguments
 }
 
-/// One report, from the session of this thread in which the subject is open. A report that is empty is asked for again
-/// on the command line, which tells a failure from nothing to say.
+/// Returns a report from this thread's session for the subject. An empty report is requested again on the command line,
+/// which distinguishes a failure from an empty result.
 pub fn report(command: &str, subject: Subject, words: &[String]) -> String {
     thread_local! {
         static SESSIONS: RefCell<HashMap<(Version, Vec<String>), Session>> = RefCell::default();
     }
-    // pprof scales by totals and drops frames while it loads, so these options need a session of their own.
+    // pprof normalizes and drops frames during loading, so these options need their own session.
     let (loading, typed): (Vec<String>, Vec<String>) =
         words.iter().cloned().partition(|word| ["-normalize", "-all_frames"].contains(&word.as_str()));
     let opened_with = arguments(&[], subject, &loading);
@@ -119,36 +119,36 @@ pub fn report(command: &str, subject: Subject, words: &[String]) -> String {
     }
 }
 
-/// One report from a pprof of its own. Its only failure that means "nothing": a peek that no node matches, because no
+/// Returns a report from a new pprof process. The only accepted failure is a peek without a matching node, because no
 /// node is left.
 pub fn report_of_command_line(command: &str, subject: Subject, words: &[String]) -> String {
     let format = format!("-{}", command.replace(' ', "="));
     let output = pprof(&arguments(std::slice::from_ref(&format), subject, words)).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
+    let stderr = String::from_utf8_lossy(&output.stderr);
     if !output.status.success() {
-        assert!(said.contains("no matches found"), "{}\n{said}", command_line(&format, subject, words));
+        assert!(stderr.contains("no matches found"), "{}\n{stderr}", command_line(&format, subject, words));
         return String::new();
     }
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// What pprof prints of a report without options, in UTC.
+/// Returns the text of a report without options, in UTC.
 pub fn printed(command: &str, subject: Subject) -> String {
     let output = pprof(&arguments(&[format!("-{command}")], subject, &[])).env("TZ", "UTC").output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// The help text.
+/// Returns the help text.
 pub fn help() -> String {
     let output = pprof(&["-h".to_owned()]).output().unwrap();
     [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap()).concat()
 }
 
-/// A pprof in interactive mode.
+/// A pprof process in interactive mode.
 struct Session {
     child: Child,
-    /// The options as they are set: they stay so from one question to the next.
+    /// The current values of options, which persist from one question to the next.
     set: HashMap<String, String>,
 }
 
@@ -176,11 +176,11 @@ impl Session {
         stdin.write_all((lines.join("\n") + "\n").as_bytes()).unwrap();
         let prompts = lines.len();
         let text = self.read(prompts);
-        // Each line but the last says nothing, and is followed by a prompt; so is the report.
+        // Each option line prints only a prompt. The report is followed by one, too.
         text.strip_suffix(PROMPT).unwrap().replacen(PROMPT, "", prompts - 1)
     }
 
-    /// Reads up to the last of so many prompts.
+    /// Reads up to the last of `prompts` prompts.
     fn read(&mut self, prompts: usize) -> String {
         let stdout = self.child.stdout.as_mut().unwrap();
         let (mut bytes, mut buffer) = (Vec::new(), [0; 1 << 16]);
@@ -200,14 +200,14 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        // The end of its input ends it.
+        // Closing its input ends pprof.
         drop(self.child.stdin.take());
         let _ = self.child.wait();
     }
 }
 
-/// An option of the command line as it is typed in interactive mode, where switches and the choices of one setting have
-/// names and values like any other.
+/// Converts a command-line option to the assignment in interactive mode, where switches and choices are written like
+/// other options.
 fn assignment(word: &str) -> (String, String) {
     let option = word.trim_start_matches('-');
     match option.split_once('=') {
@@ -219,18 +219,18 @@ fn assignment(word: &str) -> (String, String) {
     }
 }
 
-/// What an option is set back to.
+/// Returns the value that resets an option.
 fn default(option: &str) -> &'static str {
     if option == "noinlines" { "false" } else { "" }
 }
 
-/// pprof without what it would find in, or leave behind in, the home directory.
+/// Returns a pprof command that does not read or write files in the home directory.
 fn pprof(arguments: &[String]) -> Command {
     let tool = tool();
     let mut command = Command::new(&tool.binary);
     command
         .args(arguments)
-        // There are as many of them as cores; and they are small, so that collecting what they leave is a sixth of their time.
+        // One process runs per core, and each is small. Collecting garbage less often saves a sixth of their time.
         .env("GOMAXPROCS", "1")
         .env("GOGC", "800")
         .env("HOME", &tool.home)
@@ -242,7 +242,7 @@ fn pprof(arguments: &[String]) -> Command {
 
 struct Tool {
     binary: PathBuf,
-    /// An empty directory: pprof looks for settings, and for binaries to symbolize with, below the home directory.
+    /// An empty directory: pprof reads settings and searches binaries below the home directory.
     home: PathBuf,
 }
 
@@ -253,7 +253,7 @@ fn tool() -> &'static Tool {
         let home = folder.join("pprof-home");
         std::fs::create_dir_all(&home).unwrap();
         let binary = match version() {
-            // `go tool pprof` spends 100 ms on locating, and possibly building, a binary that then runs for 5 ms.
+            // `go tool pprof` spends 100 ms finding (and possibly building) a binary that then runs for 5 ms.
             Version::Toolchain => go(&["tool", "-n", "pprof"]).trim().into(),
             Version::Newest => newest(&folder.join(format!("pprof-{NEWEST}"))),
         };
@@ -290,8 +290,8 @@ fn newest(folder: &Path) -> PathBuf {
         for arguments in [&["get", &module][..], &["build", "-o", "unfinished", "."]] {
             let mut go = Command::new("go");
             let output = go.args(arguments).current_dir(folder).env("GOFLAGS", "-mod=mod").output().unwrap();
-            let said = String::from_utf8_lossy(&output.stderr);
-            assert!(output.status.success(), "go {arguments:?}, which needs the Go module proxy: {said}");
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "go {arguments:?}, which needs the Go module proxy: {stderr}");
         }
         std::fs::rename(folder.join("unfinished"), &binary).unwrap();
     }
@@ -310,7 +310,8 @@ pub fn run(arguments: &[&str]) -> String {
     try_run(arguments).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// What a `go` command prints. Without Go there is no oracle, and a test that skips proves nothing: so it fails.
+/// Runs `go` and returns its output. Without Go there is nothing to compare with, so the test fails: a skipped test
+/// would prove nothing.
 pub fn go(arguments: &[&str]) -> String {
     let output = Command::new("go").args(arguments).output().unwrap_or_else(|error| {
         panic!(
@@ -318,7 +319,7 @@ pub fn go(arguments: &[&str]) -> String {
              (https://go.dev/dl/) and put its bin folder on PATH."
         )
     });
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success(), "go {}: {said}", arguments.join(" "));
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "go {}: {stderr}", arguments.join(" "));
     String::from_utf8_lossy(&output.stdout).into_owned()
 }

@@ -1,4 +1,4 @@
-//! Options and outputs that are pprof's own ways: what it prints with them, and every word of its help.
+//! Compares options and outputs that are specific to pprof, and checks every option in its help.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -21,12 +21,12 @@ fn question(sample_type: &str, unit: &str, choices: Vec<Choice>) -> Question {
     Question { sample_type: sample_type.into(), unit: unit.into(), granularity: Granularity::Functions, choices }
 }
 
-/// The sample types of one profile, with their units.
+/// Returns the sample types of one profile, with their units.
 fn types(input: &Input) -> impl Iterator<Item = (&str, &str)> {
     input.profile.sample_types.iter().map(|found| (found.name.as_str(), found.unit.as_str()))
 }
 
-/// `-mean`: values by those of the first sample type, in the table of frames and at the calls.
+/// Compares `-mean`: values divided by those of the first sample type, in the table of frames and at the calls.
 pub fn examine_mean(pair: &Pair, log: &mut Log) {
     for input in [&pair.base, &pair.new] {
         for (sample_type, unit) in types(input) {
@@ -36,14 +36,15 @@ pub fn examine_mean(pair: &Pair, log: &mut Log) {
             let theirs = reports::top(&pprof::report("top", subject, &words));
             let rows = ours.entries.iter().map(|entry| entry.sums("flat", "cum"));
             let commands = || pprof::command_line("-top", subject, &words);
-            // pprof shows frames whose means were cut to zero; sums of zero it does not.
+            // pprof shows frames whose means were truncated to zero, but not frames whose sums are zero.
             log.compare(without_zeros(rows), without_zeros(theirs.rows), commands);
             log.equal(ours.json["total"].as_i64().unwrap(), theirs.total, "total", commands);
             let edges = command::ask(&["tree"], subject, &question);
-            // pprof's `-peek` and `-tree` show sums at the calls, and `-dot` means.
+            // In pprof, `-peek` and `-tree` show sums at the calls, while `-dot` shows means.
             let words = [&words[..], &["-taghide=.".to_owned()]].concat();
             let (nodes, theirs) = pictures::read(&pprof::report_of_command_line("dot", subject, &words));
-            // A frame whose samples cancel is no node there, and its calls are those of a node without a name.
+            // A frame whose samples cancel is not a node in pprof, and its calls are attributed to a node without a
+            // name.
             let nodes: BTreeSet<String> = nodes.into_iter().map(|node| node.subject).collect();
             let ends = |edge: &&Entry| ["node", "other"].iter().all(|end| nodes.contains(&edge.text(end)));
             let calls = edges.entries.iter().filter(|edge| edge.text("relation") == "callee").filter(ends);
@@ -60,7 +61,7 @@ pub fn examine_mean(pair: &Pair, log: &mut Log) {
     }
 }
 
-/// `-drop_negative`: the same frames are left of a diff.
+/// Compares `-drop_negative`: the same frames of a diff remain.
 pub fn examine_without_negative(pair: &Pair, log: &mut Log) {
     let subject = Subject::Two { base: &pair.base.path, new: &pair.new.path };
     for (sample_type, unit) in pair.common_sample_types() {
@@ -73,7 +74,7 @@ pub fn examine_without_negative(pair: &Pair, log: &mut Log) {
         let ours = command::ask(&["tree"], subject, &question);
         let edges = ours.entries.iter().map(|entry| entry.edge("delta"));
         let theirs = reports::graph(&pprof::report("peek .", subject, &words)).edges;
-        // Nodes that cancel are rows of ours and none of pprof's.
+        // Nodes that cancel are rows in our output, but not in pprof's.
         let nodes: BTreeSet<String> = theirs.iter().map(|edge| node_of(&edge.subject)).collect();
         let edges = edges.filter(|edge| nodes.contains(&node_of(&edge.subject)));
         log.compare(without_zeros(edges), without_zeros(theirs), commands);
@@ -84,21 +85,21 @@ fn node_of(edge: &str) -> String {
     edge.split(" -- ").next().unwrap().to_owned()
 }
 
-/// `-relative_percentages`: the total is that of what filters leave, of the base where there is one.
+/// Compares `-relative_percentages`: the total is that of the filtered samples, of the base if there is one.
 pub fn examine_relative(pair: &Pair, log: &mut Log) {
     let two = Subject::Two { base: &pair.base.path, new: &pair.new.path };
-    let asked = pair.questions().into_iter().filter(|question| {
+    let chosen = pair.questions().into_iter().filter(|question| {
         let filters = ["focus", "ignore", "tagfocus", "tagignore", "show_from"];
         question.granularity == Granularity::Functions && filters.iter().any(|filter| question.asks_for(filter))
     });
-    for mut question in asked {
+    for mut question in chosen {
         question.choices.push(Choice::switch("relative_percentages"));
         let words = question.to_pprof_args();
         for (subject, total) in [(two, "total_base"), (Subject::One(&pair.base.path), "total")] {
             let ours = command::ask(&["top"], subject, &question);
             let ours = ours.json[total].as_i64().unwrap();
             let text = pprof::report("top", subject, &words);
-            // Where nothing is left of the base, pprof takes what is left of both.
+            // If nothing of the base remains, pprof uses the rest of both sides.
             if ours != 0 && !pair.base.profile.has_negative_values() {
                 log.equal(ours, reports::top(&text).total, "total", || pprof::command_line("-top", subject, &words));
             }
@@ -106,7 +107,7 @@ pub fn examine_relative(pair: &Pair, log: &mut Log) {
     }
 }
 
-/// `-unit`: the texts of values.
+/// Compares `-unit`: the texts of values.
 pub fn examine_units(pair: &Pair, log: &mut Log) {
     for input in [&pair.base, &pair.new] {
         for (sample_type, unit) in types(input) {
@@ -115,7 +116,7 @@ pub fn examine_units(pair: &Pair, log: &mut Log) {
                     &["ns", "us", "ms", "seconds", "hrs", "auto"]
                 }
                 "bytes" => &["bytes", "kilobytes", "MB", "GB", "auto"],
-                // pprof calls a count of anything by the unit that is asked for.
+                // pprof prints any count with the requested unit.
                 _ => continue,
             };
             for unit in units {
@@ -123,7 +124,7 @@ pub fn examine_units(pair: &Pair, log: &mut Log) {
                 let ours = [format!("--sample-type={sample_type}"), format!("--unit={unit}"), "-n0".to_owned()];
                 let theirs = [format!("-sample_index={sample_type}"), format!("-unit={unit}"), "-functions".to_owned()];
                 let printed = command::printed(&["top"], subject, &ours);
-                // flat, of total, cum, of total, name; and with the sum of percentages behind the second.
+                // flat, of total, cum, of total, name. The sum of percentages follows the second column.
                 let rows = printed.lines().skip_while(|line| !line.trim_start().starts_with("flat ")).skip(1);
                 let ours = rows.map(|line| texts(line, 2)).filter(|row| !row.contains("  0 0"));
                 let report = pprof::report("top", subject, &theirs);
@@ -138,7 +139,7 @@ pub fn examine_units(pair: &Pair, log: &mut Log) {
     }
 }
 
-/// The name of a row with the texts of flat and cum, which stands in this column.
+/// Returns the name of a row, with the texts of flat and cum. `cum` is the column of cum.
 fn texts(line: &str, cum: usize) -> String {
     let mut rest = line;
     let mut columns = Vec::new();
@@ -151,8 +152,7 @@ fn texts(line: &str, cum: usize) -> String {
     format!("{name}  {} {}", columns[0], columns[cum])
 }
 
-/// `-raw` and `-comments`, line for line. See `exceptions::RAW_FRAMES`, `RAW_DURATION` and
-/// `RAW_BINARY`.
+/// Compares `-raw` and `-comments` line by line. See `exceptions::RAW_FRAMES`, `RAW_DURATION` and `RAW_BINARY`.
 pub fn examine_outputs(pair: &Pair, log: &mut Log) {
     let (base, new) = (&*pair.base.path, &*pair.new.path);
     for subject in [Subject::One(base), Subject::One(new), Subject::Two { base, new }] {
@@ -175,7 +175,7 @@ pub fn examine_outputs(pair: &Pair, log: &mut Log) {
     }
 }
 
-/// A sum of profiles with weights is the profile that the compiler wants, and says what pprof's sum of so many copies says.
+/// A weighted sum of profiles is accepted by the Go compiler, and equals pprof's sum of repeated profiles.
 pub fn examine_weights(pair: &Pair) {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("pgo");
     std::fs::create_dir_all(&folder).unwrap();
@@ -195,7 +195,8 @@ pub fn examine_weights(pair: &Pair) {
     assert_eq!(ours, theirs);
 }
 
-/// Every word of `go tool pprof -h` stands in docs/from-pprof.md, and is taken or answered.
+/// Checks that docs/from-pprof.md lists every option of `go tool pprof -h`, and that each is accepted or gets a
+/// specific error.
 pub fn examine_help() {
     let help = pprof::help();
     let words = Regex::new(r"(?m)^ +-(\w+)").unwrap();
@@ -203,7 +204,7 @@ pub fn examine_help() {
     assert!(words.len() > 80 && words.contains(&"diff_base") && words.contains(&"mean_delay"), "{words:?}");
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let page = std::fs::read_to_string(root.join("docs/from-pprof.md")).unwrap();
-    // A row is about the words of its first cell, and says something in its second.
+    // The first cell of a row lists the options, and the second must not be empty.
     let rows: Vec<(&str, &str)> = page
         .lines()
         .filter_map(|line| line.strip_prefix("| ")?.split_once(" | "))
@@ -218,11 +219,11 @@ pub fn examine_help() {
     }
     let profile = root.join("tests/corpus/story-cpu.base.pb.gz").display().to_string();
     for word in words {
-        // With a value, which a switch does not take, unless it is said to be on.
+        // Also with a value, which switches do not accept unless it turns them on.
         for argument in [format!("-{word}"), format!("-{word}=1"), format!("-{word}=true")] {
             let output = Command::new(env!("CARGO_BIN_EXE_pprofdiff")).args([&argument, &profile]).output().unwrap();
-            let said = String::from_utf8(output.stderr).unwrap();
-            assert!(!said.contains("unexpected argument"), "{argument}: {said}");
+            let stderr = String::from_utf8(output.stderr).unwrap();
+            assert!(!stderr.contains("unexpected argument"), "{argument}: {stderr}");
         }
     }
 }

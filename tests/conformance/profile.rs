@@ -1,8 +1,8 @@
-//! A naive reader of profile.proto, just enough to choose questions and to count samples.
+//! A naive reader of profile.proto, sufficient to choose questions and to count samples.
 //!
-//! It is deliberately not the engine's reader: what the test asks, and how far a scaled value may be off, must not
-//! depend on the code that is being tested. It also writes the copies of a profile that are handed to pprof where
-//! pprof's grouping has a bug that a field of the profile sets off (see `exceptions`).
+//! It does not use the engine's reader, because the questions and the allowed rounding must not depend on the code
+//! under test. It also writes the copies of a profile for pprof that avoid fields which trigger a bug in pprof's
+//! grouping (see `exceptions`).
 
 use std::collections::{HashMap, HashSet};
 use std::io::Read;
@@ -26,18 +26,18 @@ pub struct Sample {
     pub labels: Vec<Label>,
 }
 
-/// One line of a location, or the location itself where it has none.
+/// One line of a location, or the location itself if it has no lines.
 pub struct Frame {
     pub function: String,
     pub file: String,
-    /// The base name of the mapped file, which stands for a frame without symbols.
+    /// The base name of the mapped file. It names frames without symbols.
     pub binary: String,
-    /// Whether the line is one that the compiler inlined into the next.
+    /// True if the compiler inlined this line into the next.
     pub inlined: bool,
 }
 
 impl Frame {
-    /// What pprof calls it at granularity `functions`.
+    /// Returns the name that pprof shows at granularity `functions`.
     fn name(&self) -> String {
         match (self.function.as_str(), self.binary.as_str()) {
             ("", "") => "<unknown>".into(),
@@ -62,7 +62,7 @@ impl Profile {
         Profile::decode(&inflated(path))
     }
 
-    /// How many samples the frame called `name` occurs in: what bounds the rounding of a scaled row.
+    /// Returns the number of samples that contain the frame `name`. It bounds the rounding error of a scaled row.
     pub fn samples_with(&self, name: &str) -> usize {
         self.samples.iter().filter(|sample| sample.frames.iter().any(|frame| frame.name() == name)).count()
     }
@@ -72,7 +72,7 @@ impl Profile {
     }
 
     fn decode(bytes: &[u8]) -> Profile {
-        // The string table may come last, so the tables are collected before anything is resolved.
+        // The string table may come last, so all tables are collected before names are resolved.
         let mut strings = Vec::new();
         let mut functions = HashMap::new();
         let mut locations = HashMap::new();
@@ -131,7 +131,7 @@ impl Profile {
     }
 }
 
-/// The profile in `path` without compression.
+/// Returns the uncompressed profile in `path`.
 pub fn inflated(path: &Path) -> Vec<u8> {
     let bytes = std::fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     if !bytes.starts_with(&[0x1f, 0x8b]) {
@@ -144,13 +144,13 @@ pub fn inflated(path: &Path) -> Vec<u8> {
     inflated
 }
 
-/// True if it names frames to drop (field 7).
+/// Returns true if the profile has frames to drop (field 7).
 pub fn names_frames_to_drop(profile: &[u8]) -> bool {
     scalar(profile, 7) != 0
 }
 
-/// The same profile with nothing left by which pprof tells two frames of one file apart: the start lines of functions
-/// (field 5), and the mapping (field 2) of locations all of whose lines have a file.
+/// Returns the profile without the fields by which pprof splits frames of one file: the start lines of functions (field
+/// 5), and the mapping (field 2) of locations whose lines all have a file.
 pub fn with_files_alone(profile: &[u8]) -> Vec<u8> {
     let empty: Vec<bool> = messages(profile, 6).map(<[u8]>::is_empty).collect();
     let without_file: HashSet<u64> = messages(profile, 5)
@@ -168,7 +168,7 @@ pub fn with_files_alone(profile: &[u8]) -> Vec<u8> {
     })
 }
 
-/// The same profile without the columns of its lines (field 3).
+/// Returns the profile without the columns of its lines (field 3).
 pub fn without_columns(profile: &[u8]) -> Vec<u8> {
     let line_without = |line: &[u8]| rewritten(line, |number, _| (number == 3).then(Vec::new));
     rewritten(profile, |number, message| {
@@ -176,7 +176,7 @@ pub fn without_columns(profile: &[u8]) -> Vec<u8> {
     })
 }
 
-/// Copies a message; a field for which `replace` gives something else gets that, and goes where it gives nothing.
+/// Copies a message. `replace` may return other bytes for a field; an empty result removes the field.
 fn rewritten(message: &[u8], replace: impl Fn(u64, &[u8]) -> Option<Vec<u8>>) -> Vec<u8> {
     let mut out = Vec::with_capacity(message.len());
     for field in Fields(message) {
@@ -208,7 +208,7 @@ pub fn write_varint(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
-/// One field of a message. `bytes` is empty for a scalar and `value` is 0 for anything else.
+/// One field of a message. `bytes` is empty for a scalar, and `value` is 0 for other fields.
 struct Field<'a> {
     number: u64,
     value: u64,
@@ -216,7 +216,7 @@ struct Field<'a> {
     encoded: &'a [u8],
 }
 
-/// Walks the fields of a message; only wire types 0, 1, 2 and 5 exist in what valid producers write.
+/// Iterates over the fields of a message. Valid producers only write wire types 0, 1, 2 and 5.
 struct Fields<'a>(&'a [u8]);
 
 impl<'a> Iterator for Fields<'a> {
@@ -259,7 +259,7 @@ impl Fields<'_> {
     }
 }
 
-/// The messages, or strings, of one field.
+/// Returns the messages, or strings, of one field.
 fn messages(message: &[u8], number: u64) -> impl Iterator<Item = &[u8]> {
     Fields(message).filter(move |field| field.number == number).map(|field| field.bytes)
 }
@@ -268,7 +268,7 @@ fn scalar(message: &[u8], number: u64) -> u64 {
     Fields(message).filter(|field| field.number == number).last().map_or(0, |field| field.value)
 }
 
-/// A repeated integer, packed or not: a packed field has bytes, an unpacked one has a value.
+/// Returns a repeated integer field, packed (with bytes) or unpacked (with a value).
 fn repeated(message: &[u8], number: u64) -> Vec<u64> {
     let mut values = Vec::new();
     for field in Fields(message).filter(|field| field.number == number) {

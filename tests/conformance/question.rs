@@ -1,6 +1,6 @@
-//! One question that both tools are asked, in the words of each.
+//! A question for both tools, with the arguments for each.
 
-/// How frames are grouped. Both tools use the same five words.
+/// The grouping of frames. Both tools use the same five names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Granularity {
     Functions,
@@ -30,7 +30,7 @@ impl Granularity {
     }
 }
 
-/// An option under pprof's name for it (`show_from`), with its value, or none for a switch.
+/// An option under pprof's name (`show_from`), with its value, or without for a switch.
 #[derive(Clone, Debug)]
 pub struct Choice {
     pub name: &'static str,
@@ -50,7 +50,7 @@ impl Choice {
 #[derive(Clone, Debug)]
 pub struct Question {
     pub sample_type: String,
-    /// The unit of the file, or the finer one of two files: pprof is asked to print in it, so that it scales nothing.
+    /// The unit of the file, or the finer one of two files. pprof prints in this unit, so that it does not scale.
     pub unit: String,
     pub granularity: Granularity,
     pub choices: Vec<Choice>,

@@ -1,15 +1,15 @@
-//! pprof's text reports, read back into rows.
+//! Parses pprof's text reports into rows.
 //!
-//! They are exact when pprof is asked for the unit of the file: it prints the sum as a float64 with two decimals and cuts
-//! `.00`, which is the integer itself up to 2^53 (three months of nanoseconds, nine petabytes). `number` insists on that,
-//! so nothing is ever compared rounded.
+//! The numbers are exact if pprof prints in the unit of the file: it formats the sum as a float64 with two decimals and
+//! removes `.00`, so integers up to 2^53 (three months of nanoseconds, nine petabytes) are unchanged. `number` checks
+//! this, so no comparison uses rounded values.
 
 use crate::command::labelled;
 use crate::rows::Row;
 
 /// `top`: flat and cum of every node.
 pub struct Top {
-    /// What percentages are of: the sum of absolute values before filters, of the base where there is one.
+    /// The base of percentages: the sum of absolute values before filters, of the base if there is one.
     pub total: i64,
     pub rows: Vec<Row>,
 }
@@ -51,7 +51,8 @@ pub fn top(text: &str) -> Top {
     Top { total, rows: rows.collect() }
 }
 
-/// Reads `peek .`. Blocks between rulers: the callers, the node itself (its name one space after the bar), the callees.
+/// Reads `peek .`. Each block between two rulers has the callers, the node itself (its name one space after the bar),
+/// and the callees.
 pub fn graph(text: &str) -> Graph {
     let mut graph = Graph { nodes: Vec::new(), edges: Vec::new() };
     let Some((_, body)) = text.split_once(" + context") else { return graph };
@@ -81,17 +82,17 @@ pub fn graph(text: &str) -> Graph {
     graph
 }
 
-/// How an edge is named in a row: pprof lists it once at either end.
+/// Returns the name of an edge in a row. pprof lists each edge twice, once at either end.
 pub fn edge(node: &str, relation: &str, other: &str) -> String {
     format!("{node} -- {relation}{other}")
 }
 
-/// pprof appends how a call was compiled to the name of a node or of an edge's end.
+/// Removes the suffix that pprof appends to the name of an inlined node or edge.
 fn without_inline_mark(name: &str) -> &str {
     name.strip_suffix(" (inline)").or_else(|| name.strip_suffix(" (partial-inline)")).unwrap_or(name)
 }
 
-/// Reads `tags`: the sum of every value of every label. See `exceptions::BASE_LABEL`.
+/// Reads `tags`: the sum for every value of every label. See `exceptions::BASE_LABEL`.
 pub fn tags(text: &str) -> Vec<Row> {
     let mut rows = Vec::new();
     for group in text.split("\n\n").filter(|group| !group.trim().is_empty()) {
@@ -103,7 +104,7 @@ pub fn tags(text: &str) -> Vec<Row> {
         }
         for line in lines {
             let (sum, rest) = word(line);
-            // The percentage is missing where the total is zero: `5ns:` rather than `5ns (12%):`.
+            // Without a total, the percentage is missing: `5ns:` instead of `5ns (12%):`.
             let value = match sum.strip_suffix(':') {
                 Some(_) => rest,
                 None => rest.split_once("%):").unwrap_or_else(|| panic!("pprof, tags: {line}")).1,
@@ -115,7 +116,7 @@ pub fn tags(text: &str) -> Vec<Row> {
     rows
 }
 
-/// Reads `traces`: every sample. The label by which pprof knows the base tells the sides apart.
+/// Reads `traces`: every sample. pprof's label for the base distinguishes the sides.
 pub fn stacks(text: &str) -> Stacks {
     let mut stacks = Stacks { base: Vec::new(), new: Vec::new() };
     for sample in samples_of_traces(text) {
@@ -128,9 +129,10 @@ pub fn stacks(text: &str) -> Stacks {
     stacks
 }
 
-/// A sample as `traces` prints it.
+/// A sample as printed by `traces`.
 struct Trace<'t> {
-    /// Labels come first, `key:  value`; then the frames from the leaf, the first after the value of the sample.
+    /// Labels come first (`key:  value`), then the frames from the leaf. The first frame follows the value of the
+    /// sample.
     labels: Vec<&'t str>,
     /// Root first.
     stack: String,
@@ -174,7 +176,7 @@ pub fn traces(text: &str) -> Vec<Row> {
     rows
 }
 
-/// A number in the unit that was asked for: digits, then the unit. A decimal point would mean that pprof scaled it.
+/// Parses a number in the requested unit: digits, then the unit. A decimal point would mean that pprof has scaled it.
 pub fn number(printed: &str) -> i64 {
     let end = printed.find(|c: char| c != '-' && !c.is_ascii_digit()).unwrap_or(printed.len());
     let (digits, unit) = printed.split_at(end);
@@ -184,13 +186,13 @@ pub fn number(printed: &str) -> i64 {
     number
 }
 
-/// The first word of a line and what follows it.
+/// Returns the first word of a line, and the rest.
 pub fn word(line: &str) -> (&str, &str) {
     let line = line.trim_start();
     line.split_once(' ').unwrap_or((line, ""))
 }
 
-/// All rows of any of these reports, for comparing two of them.
+/// Returns all rows of any of these reports, for comparing two of them.
 pub fn rows(command: &str, text: &str) -> Vec<Row> {
     match command {
         "top" => top(text).rows,

@@ -1,11 +1,11 @@
-//! What both tools' reports are reduced to, and the comparison of two of them as multisets.
+//! The common form of both tools' reports, and their comparison as multisets.
 //!
-//! A multiset, because two rows may print the same name (two binaries of one base name, say): then neither tool says
-//! which is which, but both must say the same numbers equally often.
+//! Two rows may print the same name (for example, two binaries with the same base name). Neither tool distinguishes
+//! such rows, but both must print the same numbers equally often, so the comparison uses multisets.
 
 use std::fmt;
 
-/// One row of a report: what it is about, as pprof prints it, and its numbers.
+/// One row of a report: its subject as pprof prints it, and its numbers.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Row {
     pub subject: String,
@@ -28,13 +28,13 @@ impl fmt::Display for Row {
     }
 }
 
-/// The rows that only one of the two has.
+/// The rows that only one of the two reports has.
 pub struct Difference {
     pub only_ours: Vec<Row>,
     pub only_pprof: Vec<Row>,
 }
 
-/// Compares two reports both ways: a row that is missing and a row too many are both told.
+/// Compares two reports in both directions: missing rows and additional rows are reported.
 pub fn compare(mut ours: Vec<Row>, mut theirs: Vec<Row>) -> Result<(), Difference> {
     ours.sort();
     theirs.sort();
@@ -57,7 +57,7 @@ pub fn compare(mut ours: Vec<Row>, mut theirs: Vec<Row>) -> Result<(), Differenc
 
 impl fmt::Display for Difference {
     fn fmt(&self, out: &mut fmt::Formatter) -> fmt::Result {
-        // A wrong rule makes every row differ, so the first few tell as much as all of them.
+        // A wrong rule changes every row, so the first few differences are enough.
         const SHOWN: usize = 4;
         for (name, rows) in [("ours ", &self.only_ours), ("pprof", &self.only_pprof)] {
             writeln!(out, "  only {name}: {} rows", rows.len())?;

@@ -1,9 +1,9 @@
-//! Numbers with units as pprof prints them, for the values of numeric labels.
+//! Formats numbers with units like pprof, for the values of numeric labels.
 
 use crate::pprof::{Version, version};
 
-/// pprof's units and their factors. A value whose unit is in one family and that is to be shown in a unit of another is
-/// shown in the family's default unit.
+/// pprof's units and their factors. If a value and the requested unit belong to different families, pprof uses the
+/// default unit of the value's family.
 const FAMILIES: [(&str, &[(&str, &[&str], f64)]); 2] = [
     (
         "B",
@@ -26,16 +26,16 @@ const FAMILIES: [(&str, &[(&str, &[&str], f64)]); 2] = [
     ),
 ];
 
-/// The unit in which all numbers of a `-tags` report are whole: times become nanoseconds, bytes stay bytes because
-/// nanoseconds mean nothing to them, and anything else is printed as it is.
+/// The unit in which all numbers of a `-tags` report are integers: times become nanoseconds, bytes stay bytes because
+/// they cannot be converted, and other values are printed unchanged.
 pub const WHOLE: &str = "nanoseconds";
 
-/// A sum in `unit` as the whole number that pprof prints for it when asked for [`WHOLE`].
+/// Returns a sum in `unit` as the integer that pprof prints with unit [`WHOLE`].
 pub fn whole(value: i64, unit: &str) -> i64 {
     convert(value, unit, WHOLE).0 as i64
 }
 
-/// `value` in `unit`, converted to `shown_in`, with at most two decimals.
+/// Formats `value` in `unit`, converted to `shown_in`, with at most two decimals.
 pub fn scaled(value: i64, unit: &str, shown_in: &str) -> String {
     let (number, unit) = convert(value, unit, shown_in);
     let digits = format!("{number:.2}");
@@ -61,7 +61,7 @@ type Unit = (&'static str, &'static [&'static str], f64);
 
 fn find(units: &'static [Unit], name: &str) -> Option<Unit> {
     let name = name.to_lowercase();
-    // The toolchain's pprof counts bytes, and `μs` has three.
+    // The toolchain's pprof measures the length in bytes, and `μs` has three.
     let length = if version() == Version::Newest { name.chars().count() } else { name.len() };
     let singular = match length > 2 {
         true => name.strip_suffix('s').unwrap_or(&name),
@@ -70,12 +70,12 @@ fn find(units: &'static [Unit], name: &str) -> Option<Unit> {
     units.iter().copied().find(|(_, aliases, _)| aliases.contains(&singular))
 }
 
-/// Whether pprof converts this unit into others, so that a report may be in another one than the file.
+/// Returns true if pprof converts this unit to others, so a report may use another unit than the file.
 pub fn has_family(unit: &str) -> bool {
     FAMILIES.iter().any(|(_, units)| find(units, unit).is_some())
 }
 
-/// The finer of two units of one sample type, into which a diff converts both sides.
+/// Returns the finer of two units of one sample type. A diff converts both sides to it.
 pub fn finer(left: &str, right: &str) -> String {
     let factor = |unit| FAMILIES.iter().find_map(|(_, units)| find(units, unit)).map_or(1.0, |found| found.2);
     if factor(right) < factor(left) { right.into() } else { left.into() }

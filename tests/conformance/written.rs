@@ -1,4 +1,4 @@
-//! Our written diff, opened by pprof and by ourselves; and scaling, where both round.
+//! Compares written diffs, opened by pprof and by our command, and normalized values, which both tools round.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -14,7 +14,8 @@ use crate::question::{Choice, Granularity, Question};
 use crate::reports;
 use crate::rows::Row;
 
-/// `diff --format pprof` says to pprof what `-diff_base` says about the two files, and to us what the two files say.
+/// `diff --format pprof` gives pprof the same values as `-diff_base` with the two files, and gives us the same values
+/// as the two files.
 pub fn examine_written_diff(pair: &Pair, log: &mut Log) {
     let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("written-{}.pb.gz", pair.name));
     command::write_diff(&pair.base.path, &pair.new.path, &out);
@@ -50,8 +51,8 @@ pub fn examine_written_diff(pair: &Pair, log: &mut Log) {
     }
 }
 
-/// Scaling new to base's total. pprof rounds each sample before it adds, we round each sum: a sample may take pprof half
-/// a unit away from the exact value, and our one rounding takes us another half.
+/// Compares normalization to the base's total. pprof rounds each sample before it adds, and we round each sum. Each
+/// sample may add half a unit of error in pprof, and our rounding adds another half.
 pub fn examine_normalized(pair: &Pair, log: &mut Log) {
     let files = Subject::Two { base: &pair.base.path, new: &pair.new.path };
     for (sample_type, unit) in pair.common_sample_types() {
@@ -59,7 +60,7 @@ pub fn examine_normalized(pair: &Pair, log: &mut Log) {
             let column = pair.profile.sample_types.iter().position(|found| found.name == sample_type).unwrap();
             pair.profile.samples.iter().map(|sample| sample.values[column]).sum::<i64>()
         };
-        // There is no factor from or to nothing: an error for us, zeros for pprof.
+        // A factor from or to zero is undefined: an error for us, zeros for pprof.
         if total(&pair.base) == 0 || total(&pair.new) == 0 {
             continue;
         }
@@ -100,7 +101,7 @@ pub fn examine_normalized(pair: &Pair, log: &mut Log) {
     }
 }
 
-/// Rows that print one name are one row here; the bound of the name covers their samples together.
+/// Sums rows with the same name. The error bound of the name covers their samples together.
 fn by_name(rows: Vec<Row>) -> BTreeMap<String, Vec<i64>> {
     let mut sums: BTreeMap<String, Vec<i64>> = BTreeMap::new();
     for row in rows {
@@ -113,7 +114,7 @@ fn by_name(rows: Vec<Row>) -> BTreeMap<String, Vec<i64>> {
 }
 
 impl command::Answer {
-    /// Our own rows as they are, for comparing two answers of ours. See `exceptions::MERGED_ROWS`.
+    /// Returns our own rows as text, for comparing two of our answers. See `exceptions::MERGED_ROWS`.
     fn rows_as_text(&self) -> Vec<Row> {
         const SUMS: [&str; 6] = ["base", "new", "flat_base", "flat_new", "cum_base", "cum_new"];
         let is_zero = |json: &Value| SUMS.iter().all(|sum| json.get(*sum).is_none_or(|number| *number == 0));

@@ -1,4 +1,4 @@
-//! The Go library (google/pprof's profile package) as the oracle of deltas: tests/delta/main.go.
+//! Compares deltas with the Go library (google/pprof's profile package), through tests/delta/main.go.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -8,15 +8,15 @@ use pprofdiff::{WriteOptions, delta};
 
 use super::{load, policy};
 
-/// The levels at which sizes are compared.
+/// Compression levels at which sizes are compared.
 const LEVELS: [u32; 2] = [1, 6];
 
-/// Asks about the deltas of pairs of snapshots (name, snapshots, cumulative columns). Fails where ours are other, or (of
-/// real snapshots) larger. Returns the bytes written by us and by the library for all real snapshots at each level, and
-/// the number of samples that were compared.
-pub fn ask(questions: &[(String, Vec<Vec<u8>>, &[usize])]) -> (Vec<(u64, u64)>, usize) {
+/// Compares the deltas of pairs of snapshots (name, snapshots, cumulative columns) with the Go library. Fails if ours
+/// differ or, for real snapshots, are larger. Returns the bytes written by us and by the library for all real snapshots
+/// at each level, and the number of compared samples.
+pub fn compare_with_go(questions: &[(String, Vec<Vec<u8>>, &[usize])]) -> (Vec<(u64, u64)>, usize) {
     let folder = golibrary::build("delta");
-    let mut asked = String::new();
+    let mut input = String::new();
     for (name, pair, cumulative) in questions {
         let file = |what: &str, bytes: &[u8]| {
             let path = folder.join(format!("{name}.{what}"));
@@ -32,12 +32,12 @@ pub fn ask(questions: &[(String, Vec<Vec<u8>>, &[usize])]) -> (Vec<(u64, u64)>, 
             let bytes = ours.to_bytes(&WriteOptions::default().with_level(level)).unwrap();
             let ours = file(&format!("ours-{level}"), &bytes);
             let out = file("out", &[]);
-            asked += &format!("{prev}\t{cur}\t{ours}\t{out}\t{level}\t{comment}\t{}\n", names.join(","));
+            input += &format!("{prev}\t{cur}\t{ours}\t{out}\t{level}\t{comment}\t{}\n", names.join(","));
         }
     }
     let mut oracle = Command::new(folder.join("oracle")).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let mut stdin = oracle.stdin.take().unwrap();
-    let writer = std::thread::spawn(move || stdin.write_all(asked.as_bytes()).unwrap());
+    let writer = std::thread::spawn(move || stdin.write_all(input.as_bytes()).unwrap());
     let output = oracle.wait_with_output().unwrap();
     writer.join().unwrap();
     assert!(output.status.success());
@@ -54,7 +54,8 @@ pub fn ask(questions: &[(String, Vec<Vec<u8>>, &[usize])]) -> (Vec<(u64, u64)>, 
         assert!(number(2) > 0, "{name}: nothing was expected");
         let (ours, theirs, rewritten) = (number(3), number(4), number(5));
         samples += number(2) as usize;
-        // Made-up snapshots have doubles in their tables, which we leave and the library does not.
+        // Synthetic snapshots contain duplicate table entries. Only the Go library removes them, so sizes are not
+        // compared.
         if name.starts_with("made-up") {
             continue;
         }

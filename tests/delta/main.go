@@ -1,11 +1,12 @@
-// The Go library's word on a delta. Reads questions from standard input, one a line:
+// Compares deltas with the Go library. Reads questions from standard input, one per line:
 //
 //	PREV CUR DELTA OUT LEVEL COMMENT TYPE,TYPE,...
 //
-// separated by tabs. What is expected is CUR merged with PREV, of which the named types are scaled by -1 and the others
-// by 0. Merging DELTA with the negated expectation must leave nothing, and something if one value of DELTA is off by one.
-// Prints for each question: samples left, samples left after planting a 1, samples expected, and the sizes of DELTA and of
-// the expectation (with the comment, packed at the level, also written to OUT), and of DELTA as the library writes it.
+// separated by tabs. The expected delta is CUR merged with PREV, where the named types are scaled by -1 and the others
+// by 0. Merging DELTA with the negated expectation must leave no samples, but must leave some if one value of DELTA is
+// off by one. Prints for each question: the remaining samples, the remaining samples after planting a 1, the expected
+// samples, the sizes of DELTA and of the expectation (with the comment, compressed at the level, also written to OUT),
+// and the size of DELTA as the library writes it.
 package main
 
 import (

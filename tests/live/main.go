@@ -1,6 +1,7 @@
-// A server to take snapshots from: it works all the time, and serves its profiles as every Go server does, and in some
-// ways that nobody wants. Prints its two addresses (http, https), and writes the authority that vouches for the second to the
-// file that is its first argument; the second is a folder of profiles that it also serves. Ends with its standard input.
+// A server for snapshots. It works continuously, serves its profiles like every Go server, and has additional endpoints
+// that misbehave. Prints its two addresses (http, https), and writes the certificate authority for the second to the
+// file in its first argument. The second argument is a folder of profiles to serve. The server ends when its standard
+// input is closed.
 package main
 
 import (
@@ -30,9 +31,9 @@ var kept [][]byte
 
 func main() {
 	runtime.MemProfileRate = 4096
-	log.SetOutput(io.Discard) // the clients do as badly as they are to
+	log.SetOutput(io.Discard) // Hides errors that badly behaved clients cause.
 	go work()
-	// The third snapshot does not come.
+	// The third snapshot never arrives.
 	var asked atomic.Int32
 	http.HandleFunc("/twice", func(w http.ResponseWriter, r *http.Request) {
 		if asked.Add(1) > 2 {
@@ -62,14 +63,14 @@ func main() {
 		w.Header().Set("Content-Length", "100000")
 		w.Write([]byte("\x1f\x8b"))
 	})
-	// Answers that lead elsewhere: what follows the slash is the address, behind its scheme.
+	// Redirects: the address follows the slash, and the scheme is in the path.
 	for _, scheme := range []string{"http", "https"} {
 		http.HandleFunc("/to-"+scheme+"/", func(w http.ResponseWriter, r *http.Request) {
 			target := scheme + "://" + strings.TrimPrefix(r.URL.Path, "/to-"+scheme+"/")
 			http.Redirect(w, r, target, http.StatusFound)
 		})
 	}
-	// Never ends.
+	// An endless answer.
 	http.HandleFunc("/endless", func(w http.ResponseWriter, r *http.Request) {
 		w.Write([]byte("\x1f\x8b\x08"))
 		for block := make([]byte, 1<<16); ; {
@@ -78,7 +79,7 @@ func main() {
 			}
 		}
 	})
-	// An error that never ends.
+	// An endless error message.
 	http.HandleFunc("/endless-error", func(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "too much to say", http.StatusTeapot)
 		for block := make([]byte, 1<<16); ; {
@@ -87,14 +88,14 @@ func main() {
 			}
 		}
 	})
-	// How many were asked for a profile so far.
+	// The number of requests for a profile so far.
 	var served atomic.Int32
 	http.HandleFunc("/counted", func(w http.ResponseWriter, r *http.Request) {
 		served.Add(1)
 		pprof.Handler("heap").ServeHTTP(w, r)
 	})
 	http.HandleFunc("/count", func(w http.ResponseWriter, r *http.Request) { fmt.Fprintln(w, served.Load()) })
-	// The corpus, by its files' names.
+	// Files of the corpus, by name.
 	http.Handle("/corpus/", http.StripPrefix("/corpus/", http.FileServer(http.Dir(os.Args[2]))))
 	plain := httptest.NewServer(http.DefaultServeMux)
 	authority, certificate := certificates()
@@ -106,7 +107,7 @@ func main() {
 	io.Copy(io.Discard, os.Stdin)
 }
 
-// certificates makes an authority that nobody knows, and what it says of this server.
+// certificates creates an unknown certificate authority, and a certificate of this server signed by it.
 func certificates() (authority []byte, server tls.Certificate) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	check(err)

@@ -1,4 +1,4 @@
-//! Inputs that broke something once.
+//! Inputs that once caused a bug.
 
 use std::slice::from_ref;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use prost::Message;
 
 use super::{load, valid};
 
-/// Files that broke something once, see their README.md.
+/// Files that once caused a bug; see their README.md.
 #[test]
 fn regressions() {
     let named = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/corpus/malformed");
@@ -24,11 +24,11 @@ fn regressions() {
             continue;
         }
         n += 1;
-        // However it is read, the same is said of it.
+        // Every way of reading gives the same error.
         let bytes = std::fs::read(&path).unwrap();
         let error = |p: pprofdiff::Result<pprofdiff::Profile>| p.err().map(|e| e.to_string().replace("in.pb", "in"));
         for size in [1, 7, 1000] {
-            let read = pprofdiff::Profile::from_reader("in", Slow(&bytes, size), &LoadOptions::default());
+            let read = pprofdiff::Profile::from_reader("in", SlowReader(&bytes, size), &LoadOptions::default());
             assert_eq!(error(read), error(load(&bytes)), "{name}, {size} bytes at a time");
         }
         assert!(readme.contains(&name), "README.md does not speak of {name}");
@@ -61,10 +61,10 @@ fn regressions() {
     assert!(message("sample-type-twice.pb").contains("sample type sample occurs more than once"));
 }
 
-/// So many bytes at a time.
-struct Slow<'a>(&'a [u8], usize);
+/// A reader that returns a limited number of bytes at a time.
+struct SlowReader<'a>(&'a [u8], usize);
 
-impl std::io::Read for Slow<'_> {
+impl std::io::Read for SlowReader<'_> {
     fn read(&mut self, out: &mut [u8]) -> std::io::Result<usize> {
         let n = out.len().min(self.1).min(self.0.len());
         let (part, rest) = self.0.split_at(n);
@@ -75,7 +75,7 @@ impl std::io::Read for Slow<'_> {
 }
 
 #[test]
-fn a_bad_label_after_good_ones_that_look_alike_is_found() {
+fn a_bad_label_after_similar_good_labels_is_reported() {
     let label = |str| Label { key: 1, str, num: 0, num_unit: 0 };
     let sample = |str| Sample { location_id: vec![], value: vec![1], label: vec![label(str)] };
     let mut p = Profile {
@@ -92,8 +92,8 @@ fn a_bad_label_after_good_ones_that_look_alike_is_found() {
 }
 
 #[test]
-fn expressions_of_a_file_that_cost_too_much_are_left_out_with_a_warning() {
-    // A name of letters in no order, so that an expression that looks back has to keep all of them in mind.
+fn too_expensive_expressions_in_a_file_are_ignored_with_a_warning() {
+    // A name of pseudo-random letters, so that an expression with a long lookback must keep all of them in memory.
     let mut seed = 1_u32;
     let name = (0..2_000_000).map(|_| {
         seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -131,7 +131,7 @@ fn expressions_of_a_file_that_cost_too_much_are_left_out_with_a_warning() {
     }
 }
 
-/// A profile of one sample with values in these types.
+/// Builds a profile of one sample with values in these types.
 fn with_types(names: &[String], values: Vec<i64>) -> Arc<pprofdiff::Profile> {
     let mut p = valid();
     let first = p.string_table.len() as i64;
@@ -142,8 +142,8 @@ fn with_types(names: &[String], values: Vec<i64>) -> Arc<pprofdiff::Profile> {
 }
 
 #[test]
-fn sample_types_may_be_many() {
-    // Were types compared with each other, this would take minutes.
+fn many_sample_types_take_time_in_proportion() {
+    // Comparing all pairs of types would take minutes.
     let names: Vec<String> = (0..100_000).map(|i| format!("t{i}")).collect();
     let p = with_types(&names, vec![1; names.len()]);
     let diff = Diff::new(from_ref(&p), from_ref(&p)).unwrap();
@@ -158,9 +158,9 @@ fn sample_types_may_be_many() {
     }
 }
 
-/// Unlike pprof, which refuses them: no value depends on what the period counts.
+/// Unlike pprof, which refuses such profiles. Values do not depend on the period's type.
 #[test]
-fn profiles_whose_period_types_differ_compare() {
+fn profiles_with_different_period_types_can_be_compared() {
     let sampled = |period_type: Option<ValueType>, value: i64| {
         let mut p = valid();
         (p.period_type, p.period, p.sample[0].value) = (period_type, 10 * value, vec![value]);
@@ -171,7 +171,7 @@ fn profiles_whose_period_types_differ_compare() {
         let diff = Diff::between(sampled(types[base], 3), sampled(types[new], 5)).unwrap();
         assert_eq!(diff.measure(&Query::default()).unwrap().summary().total, pprofdiff::Pair { base: 3, new: 5 });
     }
-    // Of several the period is of the type that is kept.
+    // The merged period belongs to the period type that is kept.
     let [none, first, second] = [0, 1, 2].map(|i| sampled(types[i], i as i64 + 1));
     let more = sampled(types[1], 9);
     let period = |all: &[Arc<pprofdiff::Profile>]| {
@@ -185,7 +185,7 @@ fn profiles_whose_period_types_differ_compare() {
 }
 
 #[test]
-fn a_default_sample_type_without_values_is_said() {
+fn a_default_sample_type_without_values_is_a_warning() {
     let names = |types: &[&str]| types.iter().map(|t| t.to_string()).collect::<Vec<_>>();
     let types = names(&["alloc", "inuse", "cpu"]);
     let [some, none, cpu] = [vec![1, 2, 0], vec![0, 0, 0], vec![0, 0, 1]].map(|values| with_types(&types, values));
@@ -195,10 +195,10 @@ fn a_default_sample_type_without_values_is_said() {
         let diff = Diff::new(from_ref(base), from_ref(new)).unwrap();
         diff.measure(&query).unwrap().summary().warnings.clone()
     };
-    let said = "the default sample type, cpu, has no values; these have: alloc, inuse";
-    assert_eq!(warnings(&some, &some, None), [said]);
-    assert_eq!(warnings(&none, &some, None), [said]);
-    assert_eq!(warnings(&some, &none, None), [said]);
+    let warning = "the default sample type, cpu, has no values; these have: alloc, inuse";
+    assert_eq!(warnings(&some, &some, None), [warning]);
+    assert_eq!(warnings(&none, &some, None), [warning]);
+    assert_eq!(warnings(&some, &none, None), [warning]);
     let quiet = [
         warnings(&none, &none, None),
         warnings(&cpu, &some, None),
@@ -218,7 +218,7 @@ fn a_default_sample_type_without_values_is_said() {
 }
 
 #[test]
-fn explain_takes_the_first_sample_type_with_values_where_the_default_has_none() {
+fn explain_uses_the_first_sample_type_with_values_if_the_default_has_none() {
     let types = ["alloc", "inuse", "cpu"].map(str::to_owned);
     let diff = |values: [i64; 3]| {
         let profile = with_types(&types, values.to_vec());

@@ -1,11 +1,11 @@
-//! Programs of tests with google/pprof's packages, built with the copy of them that the Go distribution brings for
-//! `go tool pprof`, so nothing is fetched.
+//! Builds test programs that use google/pprof's packages. The packages are copied from the Go distribution, which
+//! contains them for `go tool pprof`, so nothing is downloaded.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// What the other tests of conformance say where there is no Go: these fail.
+/// Runs `go`. Without Go, the tests fail with the same message as the conformance tests.
 fn go(folder: &Path, arguments: &[&str]) -> String {
     let output = Command::new("go").current_dir(folder).env("GOFLAGS", "-mod=mod").args(arguments).output();
     let output =
@@ -23,18 +23,19 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// The packages, kept for the next run with the same Go: its cache has what they are compiled to by their folder.
+/// Returns a copy of the packages. It is kept for later runs with the same Go version, because Go caches compiled
+/// packages by folder.
 fn packages() -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     FOLDER.get_or_init(|| {
         let temporary = Path::new(env!("CARGO_TARGET_TMPDIR"));
-        let told = go(temporary, &["env", "GOVERSION", "GOROOT"]);
-        let (version, root) = told.split_once('\n').unwrap();
+        let output = go(temporary, &["env", "GOVERSION", "GOROOT"]);
+        let (version, root) = output.split_once('\n').unwrap();
         let folder = temporary.join(format!("google-pprof-{}", version.replace(|c: char| !c.is_ascii_alphanumeric(), "_")));
         if folder.exists() {
             return folder;
         }
-        // Under another name until it is complete, so that an interrupted run leaves nothing half made.
+        // The folder gets its final name when it is complete, so that an interrupted run leaves no partial copy.
         let unfinished = folder.with_extension(std::process::id().to_string());
         let _ = std::fs::remove_dir_all(&unfinished);
         let vendored = Path::new(root.trim()).join("src/cmd/vendor/github.com");
@@ -46,28 +47,28 @@ fn packages() -> &'static Path {
         );
         std::fs::write(unfinished.join("go.mod"), module).unwrap();
         std::fs::write(unfinished.join("demangle/go.mod"), format!("module {demangle}\n\ngo 1.24\n")).unwrap();
-        // Another process may have been first.
+        // Another process may have created it first.
         assert!(std::fs::rename(&unfinished, &folder).is_ok() || folder.exists(), "{}", folder.display());
         folder
     })
 }
 
-/// The program of `go tool pprof`. Asked through `go`, a question takes 0.3 s of processor and not 0.01: it makes sure each time
-/// that the program is as its source says.
+/// Returns the binary of `go tool pprof`. Running it through `go` takes 0.3 s of CPU time instead of 0.01 s, because
+/// `go` checks each time whether the binary is up to date.
 pub fn tool_pprof() -> &'static Path {
     static PPROF: OnceLock<PathBuf> = OnceLock::new();
     PPROF.get_or_init(|| go(Path::new(env!("CARGO_TARGET_TMPDIR")), &["tool", "-n", "pprof"]).trim().into())
 }
 
-/// A folder with the program `oracle`: tests/NAME/main.go with the packages.
+/// Builds tests/NAME/main.go with the packages, and returns the folder that contains the program `oracle`.
 pub fn build(name: &str) -> PathBuf {
     let packages = packages();
-    let own = format!("{name}-{}", std::process::id());
-    let folder = packages.join(&own);
+    let folder_name = format!("{name}-{}", std::process::id());
+    let folder = packages.join(&folder_name);
     let _ = std::fs::remove_dir_all(&folder);
     std::fs::create_dir_all(&folder).unwrap();
     let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests").join(name).join("main.go");
     std::fs::copy(program, folder.join("main.go")).unwrap();
-    go(packages, &["build", "-o", &format!("{own}/oracle"), &format!("./{own}")]);
+    go(packages, &["build", "-o", &format!("{folder_name}/oracle"), &format!("./{folder_name}")]);
     folder
 }

@@ -1,7 +1,7 @@
-//! The plain, obvious version of the engine: prost messages and dictionaries. It checks the fast one.
+//! A plain implementation of the engine with prost messages and maps, used to check the fast one.
 //!
-//! Nothing here is clever, shares code with the engine, or minds speed: one object a sample, one set
-//! of frames a sample, maps keyed by content.
+//! It is simple, shares no code with the engine, and ignores speed: one object and one set of frames per sample, and
+//! maps keyed by content.
 
 #![allow(dead_code, clippy::unwrap_used)] // each test file uses its own part
 
@@ -16,20 +16,20 @@ use prost::Message;
 /// A frame as a reader sees it: name, file, line, address, mapping.
 pub type Frame = (String, Option<String>, Option<i64>, Option<u64>, Option<String>);
 
-/// base and new.
+/// Values of base and new.
 pub type Sides = (i64, i64);
 
-/// How many random cases a property is tried with: so many, times PPROFDIFF_CASES where the environment has it.
+/// Returns the number of random cases for a property: `n`, multiplied by PPROFDIFF_CASES if it is set.
 pub fn cases(n: u32) -> u32 {
     n * std::env::var("PPROFDIFF_CASES").map_or(1, |times| times.parse::<u32>().unwrap())
 }
 
-/// The directory of the real profiles.
+/// Returns the directory of the real profiles.
 pub fn corpus() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/corpus")
 }
 
-/// The names of the corpus's pairs, sorted.
+/// Returns the names of the pairs in the corpus, sorted.
 pub fn pairs() -> Vec<String> {
     let mut names: Vec<String> = std::fs::read_dir(corpus())
         .unwrap()
@@ -40,7 +40,7 @@ pub fn pairs() -> Vec<String> {
     names
 }
 
-/// The inflated bytes of both sides of a pair.
+/// Returns the inflated bytes of both sides of a pair.
 pub fn raw_pair(name: &str) -> [Vec<u8>; 2] {
     ["base", "new"].map(|side| gunzip(&std::fs::read(corpus().join(format!("{name}.{side}.pb.gz"))).unwrap()))
 }
@@ -59,7 +59,7 @@ pub fn string(p: &Profile, index: i64) -> String {
     String::from_utf8_lossy(&p.string_table[index as usize]).into_owned()
 }
 
-/// A path without `.`, `..` and doubled slashes; enough for the paths of the corpus.
+/// Returns a path without `.`, `..` and doubled slashes. Sufficient for the paths of the corpus.
 fn clean(path: &str) -> String {
     let mut parts: Vec<&str> = Vec::new();
     for part in path.split('/').filter(|p| !p.is_empty() && *p != ".") {
@@ -72,7 +72,7 @@ fn clean(path: &str) -> String {
     if path.starts_with('/') { format!("/{}", parts.join("/")) } else { parts.join("/") }
 }
 
-/// Fails with the rows that differ, not with all of them.
+/// Fails with only the rows that differ.
 pub fn assert_same<K: Ord + std::fmt::Debug, V: PartialEq + std::fmt::Debug>(
     ours: &BTreeMap<K, V>,
     plain: &BTreeMap<K, V>,
@@ -92,7 +92,7 @@ pub fn assert_same<K: Ord + std::fmt::Debug, V: PartialEq + std::fmt::Debug>(
     );
 }
 
-/// The frames of a location at a granularity, innermost first. Addresses are as in the file.
+/// Returns the frames of a location at a granularity, innermost first. Addresses are those of the file.
 pub fn frames(p: &Profile, location: &Location, granularity: Granularity, no_inlines: bool) -> Vec<Frame> {
     let mapping = p.mapping.iter().find(|m| m.id == location.mapping_id && m.id != 0);
     let mapping = mapping.map(|m| string(p, m.filename)).filter(|f| !f.is_empty());
@@ -128,14 +128,14 @@ pub fn frames(p: &Profile, location: &Location, granularity: Granularity, no_inl
     lines.iter().map(frame).collect()
 }
 
-/// One sample, expanded: frames root first, labels as sorted `key=value`, value.
+/// One expanded sample: frames root first, labels as sorted `key=value`, value.
 pub struct Stack {
     pub frames: Vec<Frame>,
     pub labels: Vec<String>,
     pub value: i64,
 }
 
-/// All samples of a profile that are not zero in a column.
+/// Returns all samples of a profile whose value in the column is not zero.
 pub fn stacks(p: &Profile, column: usize, granularity: Granularity, no_inlines: bool) -> Vec<Stack> {
     let stack = |s: &pprofdiff::proto::Sample| {
         let location = |id: &u64| p.location.iter().find(|l| l.id == *id).unwrap();
@@ -157,15 +157,15 @@ pub fn stacks(p: &Profile, column: usize, granularity: Granularity, no_inlines: 
     p.sample.iter().filter(|s| s.value[column] != 0).map(stack).collect()
 }
 
-/// flat and cum of each frame, both sides.
+/// Returns flat and cum of each frame for both sides.
 pub fn top(base: &[Stack], new: &[Stack]) -> BTreeMap<Frame, (Sides, Sides)> {
     let mut rows: BTreeMap<Frame, (Sides, Sides)> = BTreeMap::new();
     for (stacks, side) in [(base, 0), (new, 1)] {
         for s in stacks {
             for frame in s.frames.iter().collect::<BTreeSet<_>>() {
                 let (flat, cum) = rows.entry(frame.clone()).or_default();
-                let own = if s.frames.last() == Some(frame) { s.value } else { 0 };
-                *(if side == 0 { &mut flat.0 } else { &mut flat.1 }) += own;
+                let own_value = if s.frames.last() == Some(frame) { s.value } else { 0 };
+                *(if side == 0 { &mut flat.0 } else { &mut flat.1 }) += own_value;
                 *(if side == 0 { &mut cum.0 } else { &mut cum.1 }) += s.value;
             }
         }
@@ -173,21 +173,22 @@ pub fn top(base: &[Stack], new: &[Stack]) -> BTreeMap<Frame, (Sides, Sides)> {
     rows
 }
 
-/// Sizes in the order of rows.
+/// The sort key for rows by size.
 pub type Size = std::cmp::Reverse<[u64; 2]>;
 
-/// The magnitudes of the deltas of the column that rows are sorted by and of the other; the largest come first.
+/// Returns the absolute deltas of the sort column and of the other column, in descending order.
 pub fn size(by: Sides, other: Sides) -> Size {
     std::cmp::Reverse([by, other].map(|(base, new)| (new - base).unsigned_abs()))
 }
 
-/// What rows of one size are ordered by: what the profile says of the frame, not what is shown where it has no name.
-pub fn written((name, file, line, address, mapping): Frame) -> impl Ord {
+/// Returns the order of rows with equal size. It uses the names in the profile, not the names that are shown for
+/// unnamed frames.
+pub fn row_order((name, file, line, address, mapping): Frame) -> impl Ord {
     let is_made_up = mapping.is_some() || name == "<unknown>" || file.as_ref() == Some(&name);
     (if is_made_up { String::new() } else { name }, file, line.unwrap_or(0), address, mapping)
 }
 
-/// The weight of each (caller, callee), both sides.
+/// Returns the weight of each (caller, callee) for both sides.
 pub fn edges(base: &[Stack], new: &[Stack]) -> BTreeMap<(Frame, Frame), Sides> {
     let mut rows: BTreeMap<(Frame, Frame), Sides> = BTreeMap::new();
     for (stacks, side) in [(base, 0), (new, 1)] {
@@ -202,7 +203,7 @@ pub fn edges(base: &[Stack], new: &[Stack]) -> BTreeMap<(Frame, Frame), Sides> {
     rows
 }
 
-/// The weight of each distinct stack (with its labels, if asked), both sides.
+/// Returns the weight of each distinct stack (optionally with its labels) for both sides.
 pub fn by_stack(base: &[Stack], new: &[Stack], by_labels: bool) -> BTreeMap<(Vec<Frame>, Vec<String>), Sides> {
     let mut rows: BTreeMap<(Vec<Frame>, Vec<String>), Sides> = BTreeMap::new();
     for (stacks, side) in [(base, 0), (new, 1)] {
@@ -215,7 +216,7 @@ pub fn by_stack(base: &[Stack], new: &[Stack], by_labels: bool) -> BTreeMap<(Vec
     rows
 }
 
-/// The weight of each label value, both sides; values with their unit as in the file.
+/// Returns the weight of each label value for both sides. Values have the unit of the file.
 pub fn by_label(base: &[Stack], new: &[Stack]) -> BTreeMap<String, Sides> {
     let mut rows: BTreeMap<String, Sides> = BTreeMap::new();
     for (stacks, side) in [(base, 0), (new, 1)] {

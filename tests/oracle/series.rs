@@ -1,11 +1,11 @@
-//! Snapshots of a process that does not exist: counters that grow, gauges that do what they like, stacks that come (and
-//! go, where a test asks for it), each snapshot written down in another legal way.
+//! Snapshots of a synthetic process: growing counters, arbitrary gauges, and stacks that appear (and, on request,
+//! vanish). Each snapshot has another legal encoding.
 
 #![allow(dead_code)] // each test file uses its own part
 
 use pprofdiff::proto::{Function, Label, Line, Location, Mapping, Profile, Sample, ValueType};
 
-/// splitmix64: the same everywhere.
+/// A splitmix64 generator, the same on every platform.
 pub struct Random(pub u64);
 
 impl Random {
@@ -32,7 +32,7 @@ impl Random {
     }
 }
 
-/// A stack of the process, and what it counted so far.
+/// A stack of the process, with its counters so far.
 #[derive(Clone)]
 struct Stack {
     locations: Vec<usize>,
@@ -41,7 +41,7 @@ struct Stack {
     in_use: [i64; 2],
 }
 
-/// The process: what can occur in its stacks, and its stacks.
+/// The process: its possible locations, and its stacks.
 pub struct Process {
     random: Random,
     /// Mapping (3 for none), relative address, lines as (function, line, column), folded.
@@ -51,7 +51,7 @@ pub struct Process {
     taken: i64,
 }
 
-/// The first two sample types are cumulative.
+/// The sample types. The first two are cumulative.
 pub const TYPES: [(&str, &str); 4] =
     [("alloc_objects", "count"), ("alloc_space", "bytes"), ("inuse_objects", "count"), ("inuse_space", "bytes")];
 
@@ -65,7 +65,7 @@ impl Process {
                 let lines = (0..random.below(4))
                     .map(|_| (random.below(FUNCTIONS), random.below(3) as i64 - 1, random.below(2) as i64))
                     .collect();
-                // Many without an address: only their lines tell them apart.
+                // Many locations have no address, so only their lines distinguish them.
                 let address = if random.one_in(2) { 0 } else { random.below(0x4000) };
                 (random.below(4), address, lines, random.one_in(10))
             })
@@ -76,7 +76,7 @@ impl Process {
     fn grow(&mut self) {
         let random = &mut self.random;
         for _ in 0..5 + random.below(20) {
-            // The same stack may occur twice in the process: then its samples are duplicates.
+            // The same stack may occur twice in the process, which gives duplicate samples.
             let depth = if random.one_in(12) { 40 + random.below(60) } else { random.below(9) };
             self.stacks.push(Stack {
                 locations: (0..depth).map(|_| random.below(40) as usize).collect(),
@@ -86,7 +86,8 @@ impl Process {
             });
         }
         if self.vanishing {
-            // Of the older half. Not small ones: should such a stack occur twice, it would not vanish, but count less.
+            // Removes stacks of the older half, but keeps short stacks. A short stack may occur twice, and its sum would
+            // decrease instead of vanishing.
             let n = self.stacks.len();
             let mut index = 0;
             self.stacks.retain(|s| {
@@ -104,7 +105,7 @@ impl Process {
         }
     }
 
-    /// Lets the process work, and takes a snapshot.
+    /// Advances the process, and takes a snapshot.
     pub fn snapshot(&mut self) -> Profile {
         self.grow();
         self.taken += 1;
@@ -114,7 +115,7 @@ impl Process {
             strings.add(&format!("unused {i}"));
         }
         let sample_type = TYPES.map(|(kind, unit)| ValueType { r#type: strings.add(kind), unit: strings.add(unit) });
-        // Ids are another each time: in order, or sparse.
+        // Ids differ in each snapshot: consecutive, or sparse.
         let sparse = random.one_in(2);
         let salt = random.below(1 << 20);
         let id = |i: u64| if sparse { (i * 7919 + salt + 3) << 33 | 5 } else { i + 1 };
@@ -135,14 +136,14 @@ impl Process {
         let mut function: Vec<Function> = (0..FUNCTIONS)
             .map(|i| Function {
                 id: id(i),
-                // Two have the name of another, but not its first line or its file.
+                // Two functions have the same name as another, but not the same first line or file.
                 name: if i == 3 { 0 } else { strings.add(&format!("pkg.function{}", i % 12)) },
                 system_name: if i % 5 == 1 { strings.add(&format!("_ZN{i}")) } else { 0 },
                 filename: if i == 4 { 0 } else { strings.add(&format!("src/file{}.go", i % 3 + i / 12)) },
                 start_line: i as i64 / 6,
             })
             .collect();
-        // Some locations are there twice, under two ids.
+        // Some locations occur twice, under two ids.
         let mut location: Vec<Location> = Vec::new();
         for (i, (m, address, lines, is_folded)) in (0..).zip(self.locations.iter().chain(&self.locations[..8])) {
             let start = if *m == 3 { 0 } else { mapping[*m as usize].memory_start };
@@ -173,13 +174,13 @@ impl Process {
                 })
                 .collect();
             let value: Vec<i64> = s.counted.into_iter().chain(s.in_use).collect();
-            // Keys in another order are the same labels, values of one key are not.
+            // The order of label keys does not matter, but the order of values of one key does.
             let text = |index: i64| strings.0[index as usize].clone();
             if label.len() == 2 && text(label[0].key) != text(label[1].key) && random.one_in(2) {
                 label.swap(0, 1);
             }
             if random.one_in(6) {
-                // In two parts.
+                // Splits the sample in two.
                 let part: Vec<i64> = value.iter().map(|&v| v / 3).collect();
                 let rest = value.iter().zip(&part).map(|(v, p)| v - p).collect();
                 sample.push(Sample { location_id: location_id.clone(), value: rest, label: label.clone() });
@@ -220,7 +221,7 @@ impl Process {
     }
 }
 
-/// A string table that does not care about doubles.
+/// A string table that may contain duplicates.
 struct Strings(Vec<Vec<u8>>);
 
 impl Strings {

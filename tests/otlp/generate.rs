@@ -1,8 +1,8 @@
-//! Messages made at random, in both numberings.
+//! Generates random messages in both numberings.
 
 use super::*;
 
-/// Makes messages in which everything occurs that the protocol has.
+/// Generates messages that use every feature of the protocol.
 pub(super) struct Generator(pub(super) Random);
 
 const KEYS: [&str; 14] = [
@@ -22,7 +22,7 @@ const KEYS: [&str; 14] = [
     "länge",
 ];
 
-/// Where strings begin in the table: the empty one, keys, types and units, and others.
+/// Types and units. In the string table they come after the empty string and the keys, before other strings.
 const TYPES: [(&str, &str); 4] = [("cpu", "nanoseconds"), ("samples", "count"), ("off_cpu", "nanoseconds"), ("", "")];
 
 impl Generator {
@@ -34,7 +34,7 @@ impl Generator {
         (0..self.below(most + 1)).map(|_| one(self)).collect()
     }
 
-    /// An index into a table of so many entries. 0 is one of them.
+    /// Returns an index into a table of `n` entries. 0 is a valid index.
     fn index(&mut self, n: usize) -> i32 {
         self.below(n) as i32
     }
@@ -77,7 +77,7 @@ impl Generator {
     }
 
     fn value_type(&mut self) -> Option<ValueType> {
-        // Strings of types stand behind the keys.
+        // In the string table, types follow the keys.
         let kind = self.below(TYPES.len() + 1);
         let at = |i: usize| (1 + KEYS.len() + 2 * kind + i) as i32;
         (kind < TYPES.len()).then(|| ValueType { type_strindex: at(0), unit_strindex: at(1) })
@@ -174,8 +174,8 @@ impl Generator {
     }
 }
 
-/// The same message as the release before has it, which has no references to strings in values.
-pub(super) fn before(data: &ProfilesData) -> old::profiles::v1development::ProfilesData {
+/// Converts a message to the previous release, whose values cannot refer to strings.
+pub(super) fn to_previous_release(data: &ProfilesData) -> old::profiles::v1development::ProfilesData {
     use old::profiles::v1development as v1_8;
     let d = data.dictionary.as_ref().unwrap();
     let plain = Plain(d);
@@ -201,7 +201,7 @@ pub(super) fn before(data: &ProfilesData) -> old::profiles::v1development::Profi
         period_type: kind(&p.period_type),
         period: p.period,
         comment_strindices: vec![],
-        // Without one of the fields behind the comments, 1.8 can't be told from 1.9.
+        // Without a field after the comments, 1.8 cannot be distinguished from 1.9.
         profile_id: vec![5; 16],
         dropped_attributes_count: p.dropped_attributes_count,
         original_payload_format: p.original_payload_format.clone(),

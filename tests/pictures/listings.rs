@@ -1,4 +1,4 @@
-//! Listings: source lines of both sides, aligned, with what they cost.
+//! Tests of listings: aligned source lines of both sides, with their costs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -11,12 +11,12 @@ use pprofdiff::{Diff, Granularity, Profile, Query, proto};
 use super::pair;
 use crate::oracle;
 
-/// The sources of the story: as they are in the repository, and with the branch's patch.
+/// The sources of the story: the version in the repository, and the version with the branch's patch.
 struct Story {
     patch: String,
 }
 
-/// For each line of the new text: what it says, and its number in the old text if it was there.
+/// For each line of the new text: its content, and its number in the old text if it existed there.
 type Patched = Vec<(String, Option<i64>)>;
 
 impl Story {
@@ -32,7 +32,7 @@ impl Story {
         std::fs::read_to_string(Story::dir().join(path.strip_prefix("logmill/")?)).ok()
     }
 
-    /// Applies the patch by hand; so it is the patch that says which line became which.
+    /// Applies the patch by hand, so that the patch determines which lines correspond.
     fn branch(&self, path: &str) -> Option<Patched> {
         let old = Story::main(path)?;
         let mut old = old.lines().zip(1i64..).peekable();
@@ -73,14 +73,14 @@ impl SourceCode for Story {
     }
 }
 
-/// flat and cum of each line that has some, by function, file and line, without sources: of one side.
+/// Returns flat and cum of each line with cost on one side, by function, file and line, without sources.
 fn costs(listing: &Listing) -> BTreeMap<(String, Option<String>, i64), (i64, i64)> {
     let lines = listing.routines.iter().flat_map(|r| r.lines.iter().map(move |l| (r, l)));
     lines.map(|(r, l)| ((r.name.clone(), r.file.clone(), l.new.unwrap()), (l.flat.new, l.cum.new))).collect()
 }
 
 #[test]
-fn a_statement_that_moved_meets_its_own_cost() {
+fn a_moved_statement_is_aligned_with_its_old_cost() {
     let (diff, story, query) = (pair("story-cpu"), Story::new(), Query::default());
     let one = |profile| costs(&Diff::of_profile(profile).unwrap().list(&query, "^logmill/", &()).unwrap());
     let (base, new) = (one(diff.base().next().unwrap()), one(diff.new_side().next().unwrap()));
@@ -88,7 +88,7 @@ fn a_statement_that_moved_meets_its_own_cost() {
     let (mut moved, mut found) = (0, (0, 0));
     for r in &listing.routines {
         let file = r.file.clone().unwrap();
-        // An inlined function of the library has no source here.
+        // Inlined library functions have no source here.
         let lines = story.branch(&file);
         let is_of_lines = |note: &String| !note.starts_with("inlined");
         assert!(!r.notes.iter().any(is_of_lines) || lines.is_none(), "{:?}", r.notes);
@@ -99,7 +99,7 @@ fn a_statement_that_moved_meets_its_own_cost() {
             let (b, n) = (cost(&base, l.base), cost(&new, l.new));
             assert_eq!(((l.flat.base, l.cum.base), (l.flat.new, l.cum.new)), (b, n), "{} {l:?}", r.name);
             if let (Some(n), Some(lines)) = (l.new, &lines) {
-                // What the patch calls a line that stayed is one; empty lines and braces may stay in more than one way.
+                // Lines that the patch keeps must be aligned. Empty lines and braces can be aligned in several ways.
                 let (text, was) = &lines[n as usize - 1];
                 assert_eq!(l.text.as_deref(), Some(text.as_str()));
                 if text.trim().len() > 1 {
@@ -107,7 +107,7 @@ fn a_statement_that_moved_meets_its_own_cost() {
                 }
             }
             let change = match (l.base, l.new) {
-                // Without a source nobody knows.
+                // Without a source, the change of a line is unknown.
                 _ if lines.is_none() => LineChange::Same,
                 (None, _) => LineChange::Inserted,
                 (_, None) => LineChange::Deleted,
@@ -128,7 +128,7 @@ fn a_statement_that_moved_meets_its_own_cost() {
 }
 
 #[test]
-fn a_routine_costs_what_its_function_costs() {
+fn a_routine_has_the_cost_of_its_function() {
     for name in oracle::pairs() {
         let diff = pair(&name);
         let view = diff.measure(&Query::default().with_granularity(Granularity::FileFunctions)).unwrap();
@@ -155,7 +155,7 @@ fn a_routine_costs_what_its_function_costs() {
             .iter()
             .map(|r| (r.name.clone(), r.file.clone(), r.flat.base, r.flat.new, r.cum.base, r.cum.new, r.status))
             .collect();
-        // A function whose file is named differently by the builds is one routine here and two rows there.
+        // If the builds name the file of a function differently, it is one routine here, but two rows in the table.
         let two_files: BTreeSet<String> = expected
             .iter()
             .filter(|a| !ours.iter().any(|b| (&a.0, &a.1) == (&b.0, &b.1)))
@@ -171,9 +171,9 @@ fn a_routine_costs_what_its_function_costs() {
     }
 }
 
-/// A text of one side only, sources of another build, a moved file: no cost is lost, and it is said.
+/// A text for one side only, sources of another build, and a moved file: no cost is lost, and a note explains it.
 #[test]
-fn what_changed_most_is_listed_where_there_are_sources() {
+fn the_largest_changes_are_listed_with_their_sources() {
     let (diff, story, query) = (pair("story-cpu"), Story::new(), Query::default());
     let all = diff.list(&query, ".", &story).unwrap().routines;
     let with: Vec<_> = all.iter().filter(|r| r.places != (None, None)).cloned().collect();
@@ -189,23 +189,23 @@ fn what_changed_most_is_listed_where_there_are_sources() {
     assert!(diff.list_with_sources(&query, 9, &()).unwrap().routines.is_empty());
 }
 
-/// The texts of every file of the base, and of the new side.
-struct Given(Option<Arc<str>>, Option<Arc<str>>);
+/// The texts of every file on the base side and on the new side.
+struct GivenSources(Option<Arc<str>>, Option<Arc<str>>);
 
-impl Given {
-    fn new(base: Option<&str>, new: Option<&str>) -> Given {
-        Given(base.map(Arc::from), new.map(Arc::from))
+impl GivenSources {
+    fn new(base: Option<&str>, new: Option<&str>) -> GivenSources {
+        GivenSources(base.map(Arc::from), new.map(Arc::from))
     }
 }
 
-impl SourceCode for Given {
+impl SourceCode for GivenSources {
     fn find(&self, base: bool, path: &str) -> Option<SourceText> {
         let text = if base { self.0.clone() } else { self.1.clone() }?;
         Some(SourceText::new(format!("{base}:{path}"), text))
     }
 }
 
-/// A profile of functions: name, file, first line (0: not said), and lines with what they cost.
+/// Builds a profile of functions: name, file, first line (0 if unknown), and lines with their costs.
 fn profile_of(functions: &[(&str, &str, i64, &[(i64, i64)])]) -> Arc<Profile> {
     let mut p = proto::Profile {
         string_table: ["", "cpu", "ns"].iter().map(|s| s.as_bytes().to_vec()).collect(),
@@ -227,66 +227,67 @@ fn profile_of(functions: &[(&str, &str, i64, &[(i64, i64)])]) -> Arc<Profile> {
 }
 
 /// A line of a listing: its numbers (0 for none), text (`-` for none), and flat of both sides.
-type Shown = (i64, i64, String, i64, i64);
+type ShownLine = (i64, i64, String, i64, i64);
 
-/// The lines of the only function there is, and the notes.
-fn only_routine(diff: &Diff, sources: &dyn SourceCode) -> (pprofdiff::list::Routine, Vec<Shown>) {
+/// Returns the only function of a listing with its lines.
+fn only_routine(diff: &Diff, sources: &dyn SourceCode) -> (pprofdiff::list::Routine, Vec<ShownLine>) {
     let listing = diff.list(&Query::default(), ".", sources).unwrap();
     let [r] = &listing.routines[..] else { panic!("{:?}", listing.routines) };
-    let shown = |l: &pprofdiff::list::Line| {
+    let shown_line = |l: &pprofdiff::list::Line| {
         let text = l.text.as_deref().unwrap_or("-").to_owned();
         (l.base.unwrap_or_default(), l.new.unwrap_or_default(), text, l.flat.base, l.flat.new)
     };
-    let lines: Vec<Shown> = r.lines.iter().map(shown).collect();
+    let lines: Vec<ShownLine> = r.lines.iter().map(shown_line).collect();
     let sums = (lines.iter().map(|l| l.3).sum::<i64>(), lines.iter().map(|l| l.4).sum::<i64>());
     assert_eq!(sums, (r.flat.base, r.flat.new), "some cost is lost");
     (r.clone(), lines)
 }
 
-fn shown(base: i64, new: i64, text: &str, b: i64, n: i64) -> Shown {
+fn shown_line(base: i64, new: i64, text: &str, b: i64, n: i64) -> ShownLine {
     (base, new, text.to_owned(), b, n)
 }
 
 #[test]
-fn without_sources_a_statement_of_a_function_that_moved_meets_its_own_cost() {
+fn without_sources_statements_of_a_moved_function_are_aligned() {
     let f = |start: i64, lines: &[(i64, i64)]| profile_of(&[("f", "f.go", start, lines)]);
     let pair = |base: &Arc<Profile>, new: &Arc<Profile>| {
         Diff::new(std::slice::from_ref(base), std::slice::from_ref(new)).unwrap()
     };
-    // The function is two lines further down, and has a line with samples that the base does not have.
+    // The function is two lines further down, and has a line with samples that the base lacks.
     let (base, new) = (f(66, &[(67, 345), (70, 5)]), f(68, &[(67, 93), (69, 1920), (72, 6)]));
-    let moved = [shown(65, 67, "-", 0, 93), shown(67, 69, "-", 345, 1920), shown(70, 72, "-", 5, 6)];
+    let moved = [shown_line(65, 67, "-", 0, 93), shown_line(67, 69, "-", 345, 1920), shown_line(70, 72, "-", 5, 6)];
     let (r, lines) = only_routine(&pair(&base, &new), &());
     assert_eq!(lines, moved);
     let offset = "lines are paired by their offset from the function's first line (66 -> 68)";
     assert_eq!(r.notes, [format!("no source of either side: {offset}")]);
 
-    // With the text of one side alone its lines are shown, and paired in the same way.
+    // With the text of one side, its lines are shown, and aligned in the same way.
     let text: String = (1..=80).map(|n| format!("line {n}\n")).collect();
     for (given, note) in [
-        (Given::new(None, Some(&text)), "no source of the base"),
-        (Given::new(Some(&text), None), "no source of the new side"),
+        (GivenSources::new(None, Some(&text)), "no source of the base"),
+        (GivenSources::new(Some(&text), None), "no source of the new side"),
     ] {
         let (r, lines) = only_routine(&pair(&base, &new), &given);
         assert_eq!(r.notes, [format!("{note}: {offset}")]);
         let with_cost: Vec<_> = lines.iter().filter(|l| l.3 + l.4 != 0).map(|l| (l.0, l.1, l.3, l.4)).collect();
         assert_eq!(with_cost, moved.each_ref().map(|l| (l.0, l.1, l.3, l.4)));
-        let own = |l: &Shown| if given.0.is_some() { l.0 } else { l.1 };
-        assert!(lines.iter().all(|l| l.1 - l.0 == 2 && l.2 == format!("line {}", own(l))), "{lines:?}");
+        let line_number = |l: &ShownLine| if given.0.is_some() { l.0 } else { l.1 };
+        assert!(lines.iter().all(|l| l.1 - l.0 == 2 && l.2 == format!("line {}", line_number(l))), "{lines:?}");
         assert_eq!(lines.len(), 77 - 67 + 1);
     }
 
-    // Where the profiles do not say where it begins, it moved as the first line did if more lines then meet.
+    // If the first line of the function is unknown, the offset of its first sampled line is used, provided that more
+    // lines then match.
     let by_first = |base: &[(i64, i64)], new: &[(i64, i64)]| only_routine(&pair(&f(0, base), &f(66, new)), &());
     let (r, lines) = by_first(&[(67, 3), (70, 5)], &[(69, 4), (72, 6)]);
-    assert_eq!(lines, [shown(67, 69, "-", 3, 4), shown(70, 72, "-", 5, 6)]);
+    assert_eq!(lines, [shown_line(67, 69, "-", 3, 4), shown_line(70, 72, "-", 5, 6)]);
     assert!(r.notes[0].ends_with("by their offset from the first line with samples (67 -> 69)"), "{:?}", r.notes);
     let (r, lines) = by_first(&[(67, 3), (70, 5)], &[(70, 4), (72, 6), (0, 7)]);
-    let numbers = [shown(67, 67, "-", 3, 0), shown(70, 70, "-", 5, 4), shown(72, 72, "-", 0, 6)];
+    let numbers = [shown_line(67, 67, "-", 3, 0), shown_line(70, 70, "-", 5, 4), shown_line(72, 72, "-", 0, 6)];
     assert_eq!((&lines[..3], r.notes[0].ends_with("by their numbers")), (&numbers[..], true), "{:?}", r.notes);
     assert_eq!(lines[3].4, 7);
 
-    // Numbers at their ends, and a function that one side has: nothing to pair.
+    // Extreme line numbers, and a function on one side only: nothing can be aligned.
     let (_, lines) = only_routine(&pair(&f(1, &[(i64::MAX, 3), (i64::MIN, 2)]), &f(9, &[(i64::MAX, 4)])), &());
     assert_eq!(lines.len(), 3, "{lines:?}");
     let nothing = profile_of(&[("f", "f.go", 1, &[])]);
@@ -295,18 +296,18 @@ fn without_sources_a_statement_of_a_function_that_moved_meets_its_own_cost() {
 }
 
 #[test]
-fn sources_that_differ_in_too_many_lines_are_not_aligned_and_it_is_said() {
+fn too_different_sources_are_not_aligned_and_a_note_says_so() {
     let text = |shift: u32, n: u32| -> Arc<str> {
         let line = |i: u32| format!("{}\n", i.wrapping_mul(2_654_435_761) >> 8);
         (0..n).map(|i| line(i * 2 + shift)).collect::<String>().into()
     };
     let f = |start: i64| profile_of(&[("f", "f.go", start, &[(start + 1, 3), (start + 4, 5)])]);
     let diff = Diff::new(&[f(10)], &[f(30_010)]).unwrap();
-    // Only what changed counts, not what both begin and end with.
+    // Only the different part counts, not the common prefix and suffix.
     let same: String = "same\n".repeat(60_000);
-    let few = Given::new(Some(&format!("{same}a\n{same}")), Some(&format!("{same}b\n{same}")));
+    let few = GivenSources::new(Some(&format!("{same}a\n{same}")), Some(&format!("{same}b\n{same}")));
     assert!(only_routine(&diff, &few).0.notes.is_empty());
-    let (r, lines) = only_routine(&diff, &Given(Some(text(0, 60_000)), Some(text(1, 60_000))));
+    let (r, lines) = only_routine(&diff, &GivenSources(Some(text(0, 60_000)), Some(text(1, 60_000))));
     let note = "the sources differ in too many lines to be compared: \
                 lines are paired by their offset from the function's first line (10 -> 30010)";
     assert_eq!(r.notes, [note]);
@@ -314,9 +315,9 @@ fn sources_that_differ_in_too_many_lines_are_not_aligned_and_it_is_said() {
     assert_eq!(lines.iter().filter(|l| l.3 != 0).map(|l| (l.3, l.4)).collect::<Vec<_>>(), [(3, 3), (5, 5)]);
 }
 
-/// The bound is of a listing: were it of each pair of files, a checkout of many would take as many times as long.
+/// The limit applies to a whole listing. A limit per file would let many files take a multiple of the time.
 #[test]
-fn what_is_compared_of_a_listing_is_bounded_over_all_files() {
+fn the_alignment_limit_applies_to_all_files_of_a_listing() {
     struct Files;
     impl SourceCode for Files {
         fn find(&self, base: bool, path: &str) -> Option<SourceText> {
@@ -325,7 +326,8 @@ fn what_is_compared_of_a_listing_is_bounded_over_all_files() {
             Some(SourceText::new(path, text))
         }
     }
-    // In the order in which they are listed: the first takes nearly all, so the second has no room, but the third has.
+    // In the order of the listing, the first file uses most of the budget. The second file exceeds the rest, but the
+    // third fits.
     let side = profile_of(&[
         ("first", "49000.go", 1, &[(2, 9)]),
         ("second", "20000.go", 1, &[(2, 5)]),
@@ -338,15 +340,15 @@ fn what_is_compared_of_a_listing_is_bounded_over_all_files() {
     assert_eq!(cut, [("first", false), ("second", true), ("third", false)]);
 }
 
-/// Functions may overlap; all lines of each would be lines times functions.
+/// Functions may overlap. Showing all lines of each could take functions times lines.
 #[test]
-fn a_listing_has_no_more_source_than_there_is_room_for() {
+fn the_source_lines_of_a_listing_are_limited() {
     let names: Vec<String> = (0..400).map(|i| format!("f{i}")).collect();
     let functions: Vec<_> = names.iter().map(|n| (&**n, "f.go", 1, &[(2, 1), (9_999, 1)][..])).collect();
     let p = profile_of(&functions);
     let text: String = "a line of a source\n".repeat(10_000);
     let diff = Diff::new(std::slice::from_ref(&p), std::slice::from_ref(&p)).unwrap();
-    let given = Given::new(Some(&text), Some(&text));
+    let given = GivenSources::new(Some(&text), Some(&text));
     let routines = diff.list(&Query::default(), ".", &given).unwrap().routines;
     let whole = routines.iter().filter(|r| r.lines.len() > 9_000).count();
     assert!((5..100).contains(&whole), "{whole}");
@@ -357,7 +359,7 @@ fn a_listing_has_no_more_source_than_there_is_room_for() {
 }
 
 #[test]
-fn a_function_whose_file_has_another_name_is_one_function() {
+fn a_function_with_a_renamed_file_is_one_routine() {
     let side = |files: &[(&'static str, &'static str)]| {
         let functions: Vec<_> = files.iter().map(|&(name, file)| (name, file, 1, &[(2, 1)][..])).collect();
         profile_of(&functions)
@@ -406,7 +408,7 @@ fn a_function_whose_file_has_another_name_is_one_function() {
 }
 
 #[test]
-fn listings_say_when_lines_can_not_be_trusted() {
+fn listings_warn_about_unreliable_lines() {
     let side = |file: &str, lines: &[(i64, i64)]| profile_of(&[("f", file, 2, lines)]);
     let diff = Diff::new(&[side("v1/f.go", &[(3, 10), (4, 1)])], &[side("v2/f.go", &[(4, 20), (9, 2)])]).unwrap();
     let listed = |sources: &dyn SourceCode| {
@@ -416,22 +418,25 @@ fn listings_say_when_lines_can_not_be_trusted() {
         (lines, r.notes[1..].join("; "))
     };
     let (lines, notes) = listed(&());
-    assert_eq!(lines, [shown(3, 3, "-", 10, 0), shown(4, 4, "-", 1, 20), shown(9, 9, "-", 0, 2)]);
+    assert_eq!(lines, [shown_line(3, 3, "-", 10, 0), shown_line(4, 4, "-", 1, 20), shown_line(9, 9, "-", 0, 2)]);
     assert_eq!(notes, "no source of either side: lines are paired by their numbers");
 
-    // The new text begins with a line more, so the base's line 3 is its line 4; it has no line 9.
-    let (lines, notes) = listed(&Given::new(Some("a\nfunc f\n  work\n}"), Some("// new\na\nfunc f\nwork\n}")));
+    // The new text has one more line at the start, so line 3 of the base is its line 4. It has no line 9.
+    let (lines, notes) = listed(&GivenSources::new(Some("a\nfunc f\n  work\n}"), Some("// new\na\nfunc f\nwork\n}")));
     let expected = [
-        shown(1, 2, "a", 0, 0),
-        shown(2, 3, "func f", 0, 0),
-        shown(3, 4, "work", 10, 20),
-        shown(4, 5, "}", 1, 0),
-        shown(0, 9, "-", 0, 2),
+        shown_line(1, 2, "a", 0, 0),
+        shown_line(2, 3, "func f", 0, 0),
+        shown_line(3, 4, "work", 10, 20),
+        shown_line(4, 5, "}", 1, 0),
+        shown_line(0, 9, "-", 0, 2),
     ];
     assert_eq!(lines, expected);
     assert!(notes.contains("not the source of this build"), "{notes}");
 
-    let (lines, notes) = listed(&Given::new(None, Some("a\nfunc f\nwork\n}")));
-    assert!(lines.contains(&shown(3, 3, "work", 10, 0)) && lines.contains(&shown(4, 4, "}", 1, 20)), "{lines:?}");
+    let (lines, notes) = listed(&GivenSources::new(None, Some("a\nfunc f\nwork\n}")));
+    assert!(
+        lines.contains(&shown_line(3, 3, "work", 10, 0)) && lines.contains(&shown_line(4, 4, "}", 1, 20)),
+        "{lines:?}"
+    );
     assert!(notes.starts_with("no source of the base"), "{notes}");
 }

@@ -1,4 +1,4 @@
-//! Stacks for the viewers of others: speedscope, inferno.
+//! Tests of stacks for other viewers: speedscope and inferno.
 
 use pprofdiff::{Diff, Granularity, Query};
 use pprofdiff_report as report;
@@ -17,7 +17,7 @@ fn other_viewers_read_stacks_with_both_values() {
             let folded = String::from_utf8(folded).unwrap();
             let (mut base, mut new) = (0, 0);
             for line in folded.lines().filter(|line| !line.starts_with("# ")) {
-                // As readers of the format take it apart: two numbers from the end.
+                // Parses a line like other tools: two numbers from the end.
                 let (rest, last) = line.rsplit_once(' ').unwrap();
                 let (stack, first) = rest.rsplit_once(' ').unwrap();
                 assert!(!stack.is_empty());
@@ -69,12 +69,12 @@ fn inferno_draws_folded_stacks_of_one_profile_and_of_two() {
             "{shown} is not in {}",
             &svg[svg.len() - 3000..]
         );
-        // Only of two columns it says how a frame changed.
+        // inferno shows the change of a frame only for two columns.
         assert_eq!(svg.contains("%; +") || svg.contains("%; -"), is_diff);
     }
 }
 
-/// `1,234,567`.
+/// Formats a number like inferno: `1,234,567`.
 fn inferno_number(v: i64) -> String {
     let digits: Vec<char> = v.to_string().chars().rev().collect();
     let groups: Vec<String> = digits.chunks(3).map(|c| c.iter().collect()).collect();

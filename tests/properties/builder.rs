@@ -1,4 +1,4 @@
-//! A message built again by `ProfileBuilder`, and all that a message says, to compare the two.
+//! Rebuilds a message with `ProfileBuilder`, and lists the content of a message for comparisons.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use pprofdiff::columns::{self};
 use pprofdiff::proto;
 use pprofdiff::samples::LabelValue;
 
-/// A mapping of a message as the builder takes it.
+/// Converts a mapping of a message for the builder.
 pub(super) fn mapping<'m>(
     b: &mut ProfileBuilder,
     m: &proto::Mapping,
@@ -24,7 +24,7 @@ pub(super) fn mapping<'m>(
     }
 }
 
-/// A message, given to a builder record by record.
+/// Adds a message to a builder record by record.
 pub(super) fn build(p: &proto::Profile) -> ProfileBuilder {
     let mut b = ProfileBuilder::new();
     let text = |i: i64| p.string_table[i as usize].as_slice();
@@ -70,8 +70,8 @@ pub(super) fn build(p: &proto::Profile) -> ProfileBuilder {
     b
 }
 
-/// All that a message says, whatever its ids and string numbers: its header, then each sample.
-pub(super) fn all_that_is_said(p: &proto::Profile) -> Vec<String> {
+/// Returns the content of a message independent of its ids and string indexes: its header, then each sample.
+pub(super) fn all_fields(p: &proto::Profile) -> Vec<String> {
     let text = |i: i64| String::from_utf8_lossy(&p.string_table[i as usize]).into_owned();
     let kind = |t: &proto::ValueType| (text(t.r#type), text(t.unit));
     let location = |id: &u64| {

@@ -1,10 +1,10 @@
-//! Inputs of other formats that stand for much more than their size, and bombs.
+//! Inputs of other formats that represent much more than their size, and decompression bombs.
 
 use std::io::Write;
 
 use super::{FLOOR, MB, child, floor, half, temporary};
 
-/// Text becomes a profile first, whose records are larger than what the shortest names and lines take.
+/// Text is first converted to a profile, whose records are larger than short names and lines.
 #[test]
 fn folded_stacks_take_memory_in_proportion() {
     let usual = |i: u32| format!("main.main;net/http.(*Server).Serve;handler{};json.Marshal{} 10\n", i % 100, i % 1000);
@@ -27,7 +27,7 @@ fn folded_stacks_take_memory_in_proportion() {
     }
 }
 
-/// Of formats that are read into other records, the shortest that each record may be.
+/// For formats that are converted to other records, each record has its minimum size.
 #[test]
 fn other_formats_take_memory_in_proportion() {
     let word = |w: u64| w.to_le_bytes();
@@ -112,9 +112,9 @@ fn other_formats_take_memory_in_proportion() {
     }
 }
 
-/// What other tools save, as it is and as dense as it can be: name, text, how many times its size that may take beside the
-/// floor, and what the error says (empty if it loads). Most is beyond four times only where two bytes of text are a call of
-/// its own.
+/// Files of other tools, in a usual form and as dense as possible: name, text, maximum memory as a multiple of the size
+/// above the floor, and expected error (empty if it loads). Most exceed four times the size only if two bytes of text
+/// describe a separate call.
 #[test]
 fn files_of_other_tools_take_memory_in_proportion() {
     let node = |i: u32, size: u32| {
@@ -129,7 +129,7 @@ fn files_of_other_tools_take_memory_in_proportion() {
         format!("{{\"nodes\":[{nodes}],\"samples\":[{samples}],\"timeDeltas\":[{deltas}]}}")
     };
     let list = |n: u32, one: &dyn Fn(u32) -> String| (1..=n).map(one).collect::<Vec<_>>().join(",");
-    // Each node has the one before as its parent.
+    // Each node has the previous one as its parent.
     let chain = |n: u32| {
         cpu(
             list(n, &|i| short(i) + &format!(",\"parent\":{}}}", i - 1)).replacen(",\"parent\":0", "", 1),
@@ -275,7 +275,7 @@ fn files_of_other_tools_take_memory_in_proportion() {
         let expected = if error.is_empty() { "load" } else { "error" };
         assert!(what == expected && said.contains(error), "{name}: {what} {said}");
         let size = text.len() as u64;
-        // What is refused is as large as it must be for that.
+        // A refused input cannot be halved, because it must reach the limit.
         let floor = if error.is_empty() { floor() } else { FLOOR };
         let taken = (*peak as f64 - floor as f64).max(0.0) / size as f64;
         println!("{name}: {:.1} MB, peak {} MB, {taken:.1} times beside the floor", size as f64 / MB as f64, peak / MB);
@@ -286,9 +286,9 @@ fn files_of_other_tools_take_memory_in_proportion() {
     assert!(beyond.is_empty(), "{beyond:#?}");
 }
 
-/// The message has a table of stacks, and `profile.proto` has none: what is made of it is as large as the stacks that
-/// each sample has, which is no multiple of the message, so that this is what a limit is for
-/// (`what_is_made_is_limited`, beside the reader).
+/// An OTLP message has a table of stacks, but `profile.proto` has none. The converted profile contains the stack of
+/// each sample, so its size is not proportional to the message. A limit covers that
+/// (`the_size_of_the_converted_profile_is_limited`, in the tests of the reader).
 #[test]
 fn otlp_messages_take_memory_in_proportion() {
     let field = |field: u8, content: &[u8]| {
@@ -303,7 +303,7 @@ fn otlp_messages_take_memory_in_proportion() {
         numbers.iter().for_each(|&v| prost::encoding::encode_varint(v, &mut out));
         out
     };
-    // A profile of cpu in strings 1 and 2, its samples, and the other records of the dictionary.
+    // A CPU profile with type strings 1 and 2, its samples, and the other records of the dictionary.
     let message = |samples: Vec<u8>, dictionary: Vec<u8>| {
         let profile = [field(1, &[0x08, 1, 0x10, 2]), samples].concat();
         let strings = [field(5, b""), field(5, b"cpu"), field(5, b"count")].concat();
@@ -315,7 +315,7 @@ fn otlp_messages_take_memory_in_proportion() {
         let attributes = if attributes.is_empty() { vec![] } else { field(2, &numbers(attributes)) };
         field(2, &[stack, attributes, field(4, &[1])].concat())
     };
-    // Ten frames of 2,000, in stacks that three samples share; an attribute says of which thread each is.
+    // Stacks of ten of 2,000 frames, each shared by three samples. An attribute names the thread.
     let usual = || {
         let names = (0..2000).flat_map(|i| field(5, format!("net/http.(*Server).handler{i}").as_bytes()));
         let functions = (0..2000).flat_map(|i| field(3, &[vec![0x08], numbers(&[i + 3])].concat()));
@@ -384,7 +384,7 @@ fn bombs_end_at_the_limit() {
     let zeros = vec![0; 64 * MB as usize];
     let mut member = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
     member.write_all(&zeros).unwrap();
-    // 10 GB in 10 MB.
+    // 10 GB when inflated, 10 MB compressed.
     let gzip = member.finish().unwrap().repeat(160);
     let zstd = zstd::encode_all(&zeros[..], 3).unwrap().repeat(160);
     for (name, bytes) in [("bomb.gz", gzip), ("bomb.zst", zstd)] {

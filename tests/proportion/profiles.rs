@@ -1,4 +1,4 @@
-//! Profiles that stand for much more than their size; each is so many times half of what its name says.
+//! Profiles that represent much more than their size. `halves` multiplies half of the size in the case's name.
 
 use pprofdiff::proto::{Function, Label, Line, Location, Mapping, Profile, Sample, ValueType};
 use prost::Message;
@@ -59,7 +59,7 @@ pub(super) fn large_strings(halves: u64) -> Vec<u8> {
     p.encode_to_vec()
 }
 
-/// Functions, each in a file of its own, with the name of all.
+/// Functions with one common name, each in its own file.
 pub(super) fn shared_name(halves: u64) -> Vec<u8> {
     let mut p = base(100);
     p.string_table[3] = vec![b'x'; halves as usize * HALF_MB];
@@ -71,7 +71,7 @@ pub(super) fn shared_name(halves: u64) -> Vec<u8> {
     p.encode_to_vec()
 }
 
-/// Locations without functions, each at an address of its own, in a binary whose path is long.
+/// Locations without functions, each with its own address, in a binary with a long path.
 pub(super) fn shared_path(halves: u64) -> Vec<u8> {
     let mut p = base(100);
     p.string_table[3] = vec![b'x'; halves as usize * HALF_MB];
@@ -83,7 +83,7 @@ pub(super) fn shared_path(halves: u64) -> Vec<u8> {
     p.encode_to_vec()
 }
 
-/// A tree of 30 lines of one function each, one byte a location: 30 frames a byte.
+/// Locations with 30 lines of one function each. A sample needs one byte per location, which gives 30 frames per byte.
 pub(super) fn short_inlining(halves: u64) -> Vec<u8> {
     let mut p = base(30);
     p.location = (1..=100).map(|id| location(id, &(1..=30).collect::<Vec<_>>())).collect();
@@ -128,7 +128,8 @@ pub(super) fn label_each(halves: u64) -> Vec<u8> {
     Profile { sample: samples.collect(), ..base(1) }.encode_to_vec()
 }
 
-/// A label more is a row of a megabyte in each format, so there are as many as show a text that each of them keeps.
+/// Each label is a row of a megabyte in each format, so there are only enough labels to detect a copy of the text per
+/// label.
 pub(super) fn long_keys(halves: u64) -> Vec<u8> {
     let mut p = base(1);
     p.string_table.push(vec![b'k'; 1 << 20]);

@@ -1,27 +1,27 @@
-//! Recordings, whose events refer to tables, or are much shorter than what becomes of them: JFR, Firefox, perf.data.
+//! Recordings whose events refer to tables or are much shorter than their converted form: JFR, Firefox, perf.data.
 
 use std::io::Read;
 
 use super::{FLOOR, MB, child, floor, half, temporary};
 
-/// A recording of the corpus.
-fn recorded(name: &str) -> Vec<u8> {
+/// Reads a recording of the corpus.
+fn read_recording(name: &str) -> Vec<u8> {
     let path = format!("{}/../../tests/corpus/inputs/{name}.gz", env!("CARGO_MANIFEST_DIR"));
     let mut bytes = Vec::new();
     flate2::read::MultiGzDecoder::new(std::fs::File::open(path).unwrap()).read_to_end(&mut bytes).unwrap();
     bytes
 }
 
-/// A recording of one chunk with plain integers, and its shortest event as often again.
+/// Returns a recording of one chunk with uncompressed integers, and its shortest event repeated `times` times.
 fn jfr_of_one_event(times: usize) -> Vec<u8> {
-    let mut bytes = recorded("written-plain.jfr");
+    let mut bytes = read_recording("written-plain.jfr");
     let number = |at: usize, n: usize| bytes[at..at + n].iter().fold(0u64, |number, &b| number << 8 | u64::from(b));
     let size = number(8, 8) as usize;
     let mut events = Vec::new();
     let mut at = 68;
     while at < size {
         let length = number(at, 4) as usize;
-        // The first two kinds describe others.
+        // The first two types of events are metadata.
         if number(at + 4, 8) > 1 {
             events.push(&bytes[at..at + length]);
         }
@@ -39,7 +39,7 @@ fn list(n: usize, one: impl Fn(usize) -> String) -> String {
     (0..n).map(one).collect::<Vec<_>>().join(",")
 }
 
-/// A profile of one thread: stacks as frames with those that call them, samples as their stacks.
+/// Returns a profile of one thread: stacks as frames with their callers, samples as stack indexes.
 fn firefox(functions: usize, stacks: (String, String), samples: String) -> Vec<u8> {
     let meta = "\"meta\":{\"interval\":1,\"startTime\":1,\"preprocessedProfileVersion\":57}";
     let names = list(functions, |i| format!("\"f{i}\""));
@@ -62,7 +62,8 @@ fn record(kind: u32, misc: u16, body: &[u8]) -> Vec<u8> {
     [&kind.to_le_bytes()[..], &misc.to_le_bytes(), &size.to_le_bytes(), body].concat()
 }
 
-/// What a pipe has: one event, of which samples have an address, a thread, a time and callers; then records.
+/// Returns perf data in pipe format: one event type, whose samples have an address, a thread, a time and callers; then
+/// records.
 fn perf_data(records: impl IntoIterator<Item = Vec<u8>>) -> Vec<u8> {
     const SAMPLE: u64 = 1 | 1 << 1 | 1 << 2 | 1 << 5;
     let event = record(64, 0, &words([1 | 72 << 32, 0, 1000, SAMPLE, 0, 1 << 18, 0, 0, 0, 1]));
@@ -78,7 +79,7 @@ fn mapped(process: u64, start: u64, size: u64, name: &str) -> Vec<u8> {
     let mut body = words([process << 32 | process, start, size, 0]);
     body.extend(name.as_bytes());
     body.resize(body.len() / 8 * 8 + 8, 0);
-    // What stands behind records that are no samples: thread and time.
+    // The trailer of records that are not samples: thread and time.
     body.extend(words([0, 1]));
     record(1, 2, &body)
 }
@@ -98,7 +99,7 @@ fn recordings_take_memory_in_proportion() {
         sample(1, &chain)
     };
     let inputs: Vec<(&str, Vec<u8>, u64, &str)> = vec![
-        ("jfr: real chunks", recorded("press.base.jfr").repeat(half(200)), 1, ""),
+        ("jfr: real chunks", read_recording("press.base.jfr").repeat(half(200)), 1, ""),
         ("jfr: an event three million times", jfr_of_one_event(half(3_000_000)), 1, ""),
         (
             "firefox: usual",

@@ -1,6 +1,5 @@
-"""A runner of GitHub's, as far as the tests of the action need one: the steps of action.yml are run in a scratch
-repository with the real scripts and the real command, and a `gh` that keeps releases and comments in files.
-"""
+"""Emulates a GitHub runner for the tests of the action: runs the steps of action.yml in a scratch repository, with the
+real scripts and the real command, and with a fake `gh` that keeps releases and comments in files."""
 
 import hashlib
 import json
@@ -23,7 +22,7 @@ STEPS = ACTION["runs"]["steps"]
 VERSION = re.search(r'^version = "(.*)"$', (ROOT / "Cargo.toml").read_text(), re.MULTILINE)[1]
 COMMAND = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).resolve() / "debug" / "pprofdiff"
 RUNS = CORPUS / "faults" / "maptiles"
-# The outcomes with which no step fails.
+# The outcomes for which no step fails.
 NOTHING_FAILS = {"pass", "inconclusive", "none"}
 
 GH = r'''#!{python}
@@ -58,7 +57,7 @@ def fail(text):
     sys.exit(1)
 
 def page(comments, cursor, lines):
-    """Two comments a page, of 100 that are asked for."""
+    """Returns two comments per page, although 100 are requested."""
     at = int(cursor or 0)
     nodes = [{"id": c["id"], "viewerDidAuthor": c["author"] == "us", "body": c["body"]} for c in comments[at:at + 2]]
     if lines:
@@ -106,7 +105,7 @@ elif kind[0] == "api":
     elif lines:
         assert given[""] == ["api", "repos/octo/scratch/pulls/7/comments"] and given["--method"] == "POST", given
         assert given["side"] == "RIGHT" and given.get("start_side", "RIGHT") == "RIGHT"
-        # Of the file's lines the pull request shows some.
+        # The pull request shows only some lines of the file.
         at = range(given.get("start_line", given["line"]), given["line"] + 1)
         if not set(at) <= set(json.loads((fake / "shown.json").read_text())):
             fail("Validation Failed (HTTP 422)")
@@ -128,7 +127,7 @@ else:
 
 
 def tree(expression: str, context: dict) -> str:
-    """What an expression of the kind that action.yml uses stands for: a property, or nothing."""
+    """Evaluates an expression of the kind that action.yml uses: a property, or nothing."""
     value: object = context
     for name in expression.split("."):
         value = value.get(name) if isinstance(value, dict) else None
@@ -149,7 +148,7 @@ def runs_now(step: dict, failed: bool, context: dict) -> bool:
 
 @dataclass
 class Result:
-    """What a run of the action left."""
+    """The results of a run of the action."""
 
     outputs: dict[str, str]
     log: str = ""
@@ -159,7 +158,7 @@ class Result:
 
 
 class Runner:
-    """A job on a machine, whose scratch repository is `work`. A job's machine is kept from step to step."""
+    """A job on a machine, whose scratch repository is `work`. The machine is kept from step to step."""
 
     def __init__(self, home: Path) -> None:
         self.fake, self.work, self.temp = (home / name for name in ("fake", "work", "temp dir"))
@@ -181,10 +180,10 @@ class Runner:
             self.event.pop("pull_request", None)
 
     def release(self, target: str, version: str = VERSION) -> Path:
-        """An archive as a release has it, with the command, attested."""
+        """Creates a release archive with the command, and attests it."""
         name = f"pprofdiff-v{version}-{target}"
         archive = self.fake / "release" / (name + (".zip" if "windows" in target else ".tar.gz"))
-        # Half a gigabyte of debug symbols need not be packed; a script stands for the program.
+        # A script replaces the program, because its debug symbols take half a gigabyte.
         program = f'#!/bin/sh\nexec "{COMMAND}" "$@"\n'.encode()
         if archive.suffix == ".zip":
             with zipfile.ZipFile(archive, "w") as out:
@@ -257,7 +256,7 @@ class Runner:
         return dict(line.split("=", 1) for line in files["OUTPUT"].read_text().splitlines())
 
     def put(self, **files: Path | bytes) -> None:
-        """Files of the scratch repository; `_` in their names stands for a blank."""
+        """Writes files to the scratch repository. `_` in their names stands for a space."""
         for name, content in files.items():
             path = self.work / f"{name.replace('_', ' ')}.pb.gz"
             path.write_bytes(content if isinstance(content, bytes) else content.read_bytes())

@@ -1,6 +1,5 @@
-"""What the tests share: the corpus, profiles made to order, a browser, the documentation as a site, and a thread that
-sees whether others may run.
-"""
+"""Shared fixtures and helpers: the corpus, generated profiles, a browser, the documentation site, and a test whether
+other threads can run during a call."""
 
 import os
 import re
@@ -21,19 +20,19 @@ from page_model import NOTE, Open, settle
 
 SKIPPED = os.environ.get("PPROFDIFF_SKIPPED")
 
-# Whatever started the tests may ignore Ctrl-C (nohup, a script's `&`), which all that they start would inherit.
+# The parent process may ignore Ctrl-C (nohup, a script's `&`), and all child processes would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# As long as actions wait; five seconds are too few for the page's engine on a busy machine.
+# Timeout for assertions, equal to that of actions. Five seconds are too few for the page's engine on a busy machine.
 expect.set_options(timeout=30_000)
 
-# Nightly, with the packages of that group.
+# These tests run nightly, with the packages of the group nightly.
 collect_ignore = [] if os.environ.get("PPROFDIFF_CLUSTERS") else ["test_clusters.py", "test_spark.py"]
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Lists the tests that are skipped, and why, where tests/run counts them."""
-    in_worker = "PYTEST_XDIST_WORKER" in os.environ  # which reports to the process that lists them
+    """Lists the skipped tests with their reasons, for the summary of tests/run."""
+    in_worker = "PYTEST_XDIST_WORKER" in os.environ  # A worker reports to the main process, which writes the list.
     if report.skipped and not hasattr(report, "wasxfail") and SKIPPED and not in_worker:
         assert isinstance(report.longrepr, tuple)  # file, line, reason
         with Path(SKIPPED).open("a") as file:
@@ -45,7 +44,7 @@ PAIRS = sorted(path.name.removesuffix(".base.pb.gz") for path in CORPUS.glob("*.
 
 
 def pair(name: str) -> tuple[Path, Path]:
-    """The two files of a pair of the corpus."""
+    """Returns the two files of a pair of the corpus."""
     return CORPUS / f"{name}.base.pb.gz", CORPUS / f"{name}.new.pb.gz"
 
 
@@ -69,7 +68,7 @@ def profile(
     sample_type: tuple[str, str] = ("space", "bytes"),
     last: bytes = b"",
 ) -> bytes:
-    """A raw profile of (stack, root first; value; labels), one function a frame."""
+    """Builds a raw profile from (stack, root first; value; labels), with one function per frame."""
     strings = [""]
     functions: list[str] = []
 
@@ -91,9 +90,10 @@ def profile(
 
 
 def lets_others_run(work: Callable[[], object]) -> bool:
-    """Whether another thread of the interpreter goes on while `work` does: once in thirty calls is enough, since a busy
-    machine may give the other thread no core. It ticks a thousand times a second if it is let; work that keeps the GIL
-    leaves it one or two ticks, around the call."""
+    """Returns true if another Python thread makes progress while `work` runs.
+
+    One of thirty calls is enough, because a busy machine may give the other thread no core. The thread ticks a thousand
+    times per second if it can run. Work that keeps the GIL allows only one or two ticks, at its start and end."""
     ticks, done = 0, threading.Event()
 
     def tick() -> None:
@@ -127,7 +127,7 @@ def labelled() -> pprofdiff.Diff:
 
 @pytest.fixture
 def program(tmp_path: Path) -> tuple[Path, bytes]:
-    """A program, and a heap profile of addresses in its functions `work` and `main`."""
+    """Builds a program, and a heap profile of addresses in its functions `work` and `main`."""
     source = tmp_path / "app.c"
     source.write_text("int work(int n) { return n * 7; }\nint main(int n, char **v) { return work(n); }\n")
     app = tmp_path / "app"
@@ -144,7 +144,7 @@ def program(tmp_path: Path) -> tuple[Path, bytes]:
 
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
-    # Without the windows around pages, opening one costs a third (0.9 and 2.5 s of processor).
+    # Chromium without browser windows needs a third of the CPU time to open a page (0.9 instead of 2.5 s).
     path = shutil.which("chromium-headless-shell") or shutil.which("chromium")
     if not path:
         pytest.skip("Chromium is missing (apt-get install chromium-headless-shell)")
@@ -156,7 +156,7 @@ def chromium() -> Iterator[Browser]:
 
 @pytest.fixture
 def show(chromium: Browser, tmp_path: Path) -> Iterator[Open]:
-    """Opens a page; at the end, nothing may have been said on the console, and nothing asked of anyone."""
+    """Opens pages. At the end, it fails if the console has messages or a page made a request."""
     said: list[str] = []
     contexts = []
 
@@ -182,7 +182,7 @@ def show(chromium: Browser, tmp_path: Path) -> Iterator[Open]:
 
 @pytest.fixture(scope="session")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The documentation as docs/make builds it."""
+    """Builds the documentation with docs/make, and returns its folder."""
     folder = tmp_path_factory.mktemp("docs") / "site"
     make = Path(__file__).parents[2] / "docs" / "make"
     environment = os.environ | {"PYTHON": sys.executable}

@@ -1,8 +1,7 @@
-"""What tests of the page share.
+"""Shared helpers for the tests of the page.
 
-What the page must show is worked out here from the stacks of both sides, without the engine's flame graph: a tree of
-dicts. What it does show is what Chromium was told to paint: the calls on its canvas are noted as they are made.
-"""
+The expected boxes are computed from the stacks of both sides, without the engine's flame graph. The actual boxes are
+recorded from the drawing calls on the canvas in Chromium."""
 
 import base64
 import json
@@ -20,7 +19,7 @@ ROW = 20
 WIDTHS = ("max", "base", "new", "delta")
 
 
-# Notes what is painted since the canvas was last cleared.
+# Records everything that is painted after the canvas was last cleared.
 NOTE = """
 window.boxes = []; window.texts = []; window.fills = []; window.inks = [];
 const paint = CanvasRenderingContext2D.prototype, {clearRect, fillRect, fillText} = paint;
@@ -43,12 +42,12 @@ Open = Callable[..., Page]
 
 
 def settle(page: Page | Frame) -> None:
-    """Waits until what was asked for is painted."""
+    """Waits until pending changes are painted."""
     page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
 
 def until(page: Page | Frame, expression: str) -> None:
-    """Waits for what a browser does by itself; the page's policy keeps Playwright from asking in it."""
+    """Waits until an expression is true. Playwright's own wait is blocked by the page's content security policy."""
     for _ in range(200):
         if page.evaluate(expression):
             return
@@ -57,7 +56,7 @@ def until(page: Page | Frame, expression: str) -> None:
 
 
 class Node:
-    """A box as the stacks say it: both values, the four widths, and what is beneath."""
+    """An expected box: both values, the four widths, and its children."""
 
     def __init__(self) -> None:
         self.base = self.new = 0
@@ -69,7 +68,7 @@ class Node:
 
 def tree(d: pprofdiff.Views, sample_type: str, inverted: bool = False) -> Node:
     root = Node()
-    # By name; functions without one stand first, by their binary.
+    # Sorted by name. Functions without a name come first, sorted by their binary.
     order = {
         r["name"]: (b"" if r["mapping"] else r["name"].encode(), r["mapping"] or "")
         for r in d.top(sample_type=sample_type)
@@ -96,7 +95,7 @@ Box = tuple[int, float, float, str, Node]  # depth, left, width, name, node
 
 
 def boxes_of(root: Node, mode: str, across: float) -> Iterator[Box]:
-    """All boxes from the root down: siblings by the larger side, widest first, then by name."""
+    """Yields all boxes from the root down. Siblings are sorted by the larger side, widest first, then by name."""
     scale = across / root.width[mode] if root.width[mode] else 0
     todo: list[Box] = [(0, 0, across, "all", root)]
     while todo:
@@ -109,8 +108,8 @@ def boxes_of(root: Node, mode: str, across: float) -> Iterator[Box]:
 
 
 def painted(page: Page) -> tuple[float, list[tuple[int, float, float]]]:
-    """How wide the canvas is, and its boxes: (depth, left, width)."""
-    # As text, since Playwright takes half a second for ten thousand numbers.
+    """Returns the width of the canvas, and its boxes as (depth, left, width)."""
+    # Transfers text, because Playwright takes half a second for ten thousand numbers.
     across, boxes = json.loads(page.evaluate("JSON.stringify([document.getElementById('canvas').clientWidth, boxes])"))
     return across, [(round(y / ROW), x, w) for x, y, w, h, _ in boxes if h == ROW - 1]
 
@@ -120,7 +119,7 @@ def types_of(d: pprofdiff.Views) -> list[str]:
 
 
 def numbers(text: str, signed: bool) -> list[int]:
-    """A column of the page's data, read again."""
+    """Decodes a column of the page's data."""
     out, value, shift = [], 0, 0
     for byte in base64.b64decode(text):
         value |= (byte & 127) << shift
@@ -138,7 +137,7 @@ def data_of(html: str) -> dict[str, Any]:
 
 
 def stacks_in(data: dict[str, Any], raw: dict[str, Any]) -> dict[tuple[str, ...], tuple[int, int]]:
-    """The value of each stack that ends somewhere in a tree of the page, by its path."""
+    """Returns the value of each stack in a tree of the page, by its path."""
     sums: dict[tuple[str, ...], list[int]] = {}
     path: list[tuple[str, int, int]] = []
     columns = (numbers(raw[c], c in ("base", "new")) for c in ("what", "depth", "base", "new"))
@@ -158,7 +157,7 @@ def stacks_in(data: dict[str, Any], raw: dict[str, Any]) -> dict[tuple[str, ...]
 
 
 def box(page: Page, d: pprofdiff.Diff, name: str) -> tuple[float, float]:
-    """Where the first box of a function is, on the unzoomed page."""
+    """Returns the position of a function's first box on the unzoomed page."""
     across, _ = painted(page)
     spot = page.locator("#canvas").bounding_box()
     assert spot
@@ -167,7 +166,7 @@ def box(page: Page, d: pprofdiff.Diff, name: str) -> tuple[float, float]:
 
 
 def bright(page: Page | Frame) -> set[tuple[int, int]]:
-    """Depth and left edge of the boxes that are not faded."""
+    """Returns depth and left edge of the boxes that are not faded."""
     return {(round(y / ROW), round(x)) for x, y, _, h, alpha in page.evaluate("boxes") if alpha == 1 and h == ROW - 1}
 
 
@@ -179,7 +178,8 @@ Colour = tuple[float, ...]
 
 
 def colour(text: str) -> Colour:
-    """A colour as the browser says it: `rgb(1, 2, 3)`, `rgba(...)`, `color(srgb 0.1 0.2 0.3)` or `#010203`."""
+    """Parses a colour in the forms that browsers return: `rgb(1, 2, 3)`, `rgba(...)`, `color(srgb 0.1 0.2 0.3)` or
+    `#010203`."""
     if text.startswith("#"):
         return tuple(int(text[i : i + 2], 16) for i in (1, 3, 5))
     values = [float(v) for v in re.findall(r"[\d.]+", text)][:3]

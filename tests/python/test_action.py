@@ -1,9 +1,8 @@
-"""The GitHub Action as a runner runs it: action.yml is read, its steps are run in a scratch repository with the real
-scripts and the real command, and a `gh` that keeps releases and comments in files.
+"""Tests of the GitHub Action: the steps of action.yml run in a scratch repository with the real scripts and the real
+command, and with a fake `gh` that keeps releases and comments in files.
 
-What only GitHub can tell is not tested: that its runner evaluates expressions as here, and that its API answers as this
-`gh` does.
-"""
+Two assumptions are not tested: that GitHub's runner evaluates expressions like this one, and that its API answers like
+the fake `gh`."""
 
 import json
 import re
@@ -28,7 +27,7 @@ def runner(tmp_path: Path) -> Runner:
 
 @pytest.fixture
 def installed(runner: Runner) -> Runner:
-    """A machine that has the command, with the story's profiles."""
+    """A machine with the command installed, and the profiles of the story."""
     (runner.fake / "bin" / "pprofdiff").symlink_to(COMMAND)
     base, new = pair("story-cpu")
     runner.put(base=base, new=new)
@@ -36,8 +35,8 @@ def installed(runner: Runner) -> Runner:
 
 
 def text_of(markdown: str) -> str:
-    """What of Markdown GitHub would look through for mentions and issues: the text outside of code."""
-    # Raw HTML is shown, so that what is not escaped is found.
+    """Returns the text outside code, where GitHub looks for mentions and issues."""
+    # Raw HTML is kept, so that unescaped text is found.
     html = cmarkgfm.github_flavored_markdown_to_html(markdown, cmarkgfm.cmark.Options.CMARK_OPT_UNSAFE)
     return re.sub(r"<code>.*?</code>|<pre>.*?</pre>", "", html, flags=re.DOTALL)
 
@@ -46,27 +45,27 @@ STORY = {"base": "base.pb.gz", "new": "new.pb.gz"}
 FAILS = {**STORY, "rules": "flat:regex=canonical>+10%"}
 
 
-def test_a_regression_fails_and_is_told_everywhere(runner: Runner):
+def test_a_regression_fails_and_is_reported_in_every_output(runner: Runner):
     base, new = pair("story-cpu")
     runner.put(base=base, new=new)
     done = runner.run(**FAILS)
     assert (done.failed, done.outputs["outcome"]) == (["Check"], "fail")
-    # Annotations: one of the rule.
+    # One annotation, for the failing rule.
     assert [line for line in done.log.splitlines() if line.startswith("::error title=fail flat%3Aregex=canonical")]
-    # Summary and comment: verdict, causes, what moved most, the page's address.
+    # The summary and the comment contain the verdict, the causes, the largest changes, and the link to the page.
     [comment] = runner.comments()
     assert done.summary == comment["body"]
     for part in ["### pprofdiff: fail: a limit is exceeded", "Why:\n- ", "What moved most", "/artifacts/2)"]:
         assert part in comment["body"]
     assert re.search(r"`logmill/names.compare` now calls `logmill/names.canonical`: \+1\.39s", comment["body"])
     assert re.search(r"\| `logmill/names.canonical` \| `added` \| 0 \|.*\| 1\.39s \|", comment["body"])
-    # Files.
+    # Artifacts.
     files = done.artifacts["pprofdiff"]
     assert sorted(files) == ["diff.pb.gz", "findings.md", "report.html"]
     assert b"names.canonical" in files["report.html"]
     assert Path(done.outputs["report"]).read_bytes() == files["report.html"]
     assert Path(done.outputs["markdown"]).read_bytes() == files["findings.md"]
-    # The archive was downloaded once for both uses.
+    # Both steps used one download of the archive.
     shutil.rmtree(runner.fake / "release")
     assert runner.run(**FAILS).outputs["outcome"] == "fail"
 
@@ -81,19 +80,21 @@ def test_a_regression_fails_and_is_told_everywhere(runner: Runner):
         ("", "error", "::error title=pprofdiff::pprofdiff: there are no rules to check"),
     ],
 )
-def test_outcomes(installed: Runner, rules: str, outcome: str, annotation: str | None):
+def test_each_outcome_has_its_annotation_and_comment(
+    installed: Runner, rules: str, outcome: str, annotation: str | None
+):
     done = installed.run(**STORY, rules=rules, version="installed")
     assert (done.outputs["outcome"], not done.failed) == (outcome, outcome in NOTHING_FAILS)
     annotations = [line for line in done.log.splitlines() if line.startswith("::")]
     assert [line.startswith(annotation or "no") for line in annotations] == ([True] if annotation else [])
     assert f"pprofdiff: {outcome}" in installed.comments()[0]["body"]
-    # The cause is told whatever the verdict, and there is a page.
+    # The cause and the page are part of every outcome but an error.
     if outcome != "error":
         assert "now calls" in done.summary
         assert "report.html" in done.artifacts["pprofdiff"]
 
 
-def test_errors_say_what_to_do(installed: Runner):
+def test_errors_name_the_remedy(installed: Runner):
     for inputs, said in [
         ({"base": "none.pb.gz"}, "none.pb.gz: No such file"),
         ({"base": "none-*.pb.gz"}, "base: no file matches none-*.pb.gz"),
@@ -122,7 +123,7 @@ def test_the_comment_is_updated(installed: Runner):
     installed.run(**failing, version="installed")
     assert [c["body"].split("\n")[1] for c in installed.comments()[5:]] == ["### pprofdiff: fail: a limit is exceeded"]
     installed.run(**passing, version="installed")
-    # Another use in the same workflow has a comment of its own, and says which it is.
+    # Another use in the same workflow has its own comment, which contains its name.
     installed.run(**failing, version="installed", name="heap")
     bodies = [c["body"].split("\n") for c in installed.comments()]
     assert [body[1] for body in bodies[:4]] == ["of a stranger"] * 4
@@ -132,7 +133,7 @@ def test_the_comment_is_updated(installed: Runner):
     assert len(bodies) == 7
 
 
-def test_no_comment_unless_it_is_wanted(installed: Runner):
+def test_no_comment_unless_requested(installed: Runner):
     installed.run(**FAILS, version="installed", comment="false")
     installed.on("push", "refs/heads/trunk")
     done = installed.run(**FAILS, version="installed")
@@ -140,7 +141,7 @@ def test_no_comment_unless_it_is_wanted(installed: Runner):
     assert "now calls" in done.summary
 
 
-def test_a_token_that_may_only_read_is_a_warning(installed: Runner):
+def test_a_read_only_token_is_a_warning(installed: Runner):
     (installed.fake / "read-only").touch()
     done = installed.run(**STORY, rules="total>+500%", version="installed")
     assert not done.failed
@@ -164,7 +165,7 @@ def test_runs_are_found_by_patterns(installed: Runner):
     }
     done = installed.run(**fixed, new="same 1.pb.gz\n same [23].pb.gz \n")
     assert done.outputs["outcome"] == "pass", done.log
-    # A file may be called like a pattern, or like an option.
+    # A file name may look like a pattern or an option.
     done = installed.run(**fixed, new="-r1[x].pb\n-r[23]*")
     assert done.outputs["outcome"] == "inconclusive", done.log
     assert "4.62s (3.67s to 4.77s, 3 runs)" in done.summary
@@ -172,7 +173,7 @@ def test_runs_are_found_by_patterns(installed: Runner):
     assert "paired runs need the same number of runs on both sides, not 3 and 1" in done.log
 
 
-def test_the_table_is_of_the_sample_type_that_is_asked_for(installed: Runner):
+def test_the_table_has_the_requested_sample_type(installed: Runner):
     base, new = pair("go-heap")
     installed.put(base=base, new=new)
     rules = {**STORY, "rules": "total>+500%", "version": "installed"}
@@ -183,12 +184,12 @@ def test_the_table_is_of_the_sample_type_that_is_asked_for(installed: Runner):
 def test_a_baseline_is_filled_by_the_default_branch(installed: Runner):
     inputs = {"new": "new.pb.gz", "baseline": "base line", "rules": "flat:regex=canonical>+10%", "version": "installed"}
     stored = installed.work / "base line"
-    # A pull request comes first: there is nothing yet, which is not its fault.
+    # The first pull request has no baseline yet, which is not an error.
     done = installed.run(**inputs)
     assert (done.outputs["outcome"], done.failed, done.outputs["report"]) == ("none", [], "")
     assert "::warning title=pprofdiff::base line has no profile to compare with yet" in done.log
     assert "nothing is compared" in installed.comments()[0]["body"]
-    # Neither a branch nor what can run strangers' code on the default branch stores.
+    # Neither branches nor events that may run foreign code on the default branch store a profile.
     for event, ref in [("push", "refs/heads/topic"), ("pull_request_target", "refs/heads/trunk")]:
         installed.on(event, ref)
         assert installed.run(**inputs).outputs["outcome"] == "none"
@@ -200,7 +201,7 @@ def test_a_baseline_is_filled_by_the_default_branch(installed: Runner):
         assert installed.run(**inputs).outputs["outcome"] == "pass"
     entries = [json.loads(file.read_text()) for file in stored.glob("*.json")]
     assert [(e["branch"], e["commit"]) for e in entries] == [("trunk", "feed")] * 2
-    # The page and the table are there without a file of the base.
+    # The page and the table exist even without a file for the base.
     installed.put(new=pair("story-cpu")[1])
     installed.on("pull_request", "refs/pull/7/merge")
     done = installed.run(**inputs)
@@ -209,13 +210,13 @@ def test_a_baseline_is_filled_by_the_default_branch(installed: Runner):
     assert "What moved most" in done.summary
     assert b"names.canonical" in done.artifacts["pprofdiff"]["report.html"]
     assert len(list(stored.glob("*.json"))) == 2
-    # Of another branch there is none.
+    # Another branch has no baseline.
     done = installed.run(**inputs, arguments="--branch topic")
     assert done.outputs["outcome"] == "error"
     assert "no profile of branch topic" in done.log
 
 
-def test_a_benchmark_of_both_sides_is_run_and_the_commit_stands_at_its_lines(installed: Runner):
+def test_bench_runs_both_sides_and_annotates_the_lines_of_the_commit(installed: Runner):
     def git(*words: str) -> str:
         who = ["-c", "user.name=a", "-c", "user.email=a@example.com"]
         return subprocess.run(
@@ -246,7 +247,7 @@ def test_a_benchmark_of_both_sides_is_run_and_the_commit_stands_at_its_lines(ins
     )
     assert "report.html" in done.artifacts["pprofdiff"]
     assert "cost 9000" in installed.comments()[0]["body"]
-    # The same of profiles that are there.
+    # The same with existing profiles.
     installed.put(
         base=b"main;shop.validate 4000\nmain;shop.load 9000\n", new=b"main;shop.validate 9000\nmain;shop.load 9000\n"
     )
@@ -263,7 +264,7 @@ def test_a_benchmark_of_both_sides_is_run_and_the_commit_stands_at_its_lines(ins
         )
 
 
-def test_the_lines_of_a_commit_have_a_comment(installed: Runner):
+def test_a_comment_is_placed_on_the_lines_of_the_commit(installed: Runner):
     def git(*words: str) -> str:
         who = ["-c", "user.name=a", "-c", "user.email=a@example.com"]
         done = subprocess.run(["git", *who, *words], cwd=installed.work, check=True, capture_output=True, text=True)
@@ -301,18 +302,18 @@ def test_the_lines_of_a_commit_have_a_comment(installed: Runner):
     assert (first, said) == (marker, "pprofdiff: this reaches a cause of the difference.")
     assert cause.startswith("- `shop.validate` itself costs more"), cause
     assert "@octocat" not in text_of(one["body"])
-    # Again: the same comment, anew; another use in the workflow has its own.
+    # A second run replaces the comment. Another use in the workflow keeps its own.
     store.write_text(json.dumps([*others, {**one, "body": f"{marker}\nold", "of": 2}]))
     installed.run(**of_range)
     assert [(c["id"], c["body"]) for c in installed.comments("lines")[3:]] == [(one["id"], one["body"])]
     installed.run(**of_range, name="heap")
     assert len(installed.comments("lines")) == 5
-    # What no longer holds goes, unless it was answered.
+    # An outdated comment is deleted, unless it has replies.
     store.write_text(json.dumps([*others, one, {**one, "id": "answered", "of": 2}]))
     installed.put(new=b"main;shop.validate 4000\nmain;shop.load 9000\n")
     installed.run(**of_range)
     assert [c["id"] for c in installed.comments("lines")] == ["o0", "o1", "o2", "answered"]
-    # Only the first line is shown, or none of them.
+    # The pull request shows only the first line, or none of the lines.
     installed.put(new=b"main;shop.validate 9000\nmain;shop.load 9000\n")
     for lines, wanted in [((4,), [(None, 4)]), ((), [])]:
         store.write_text("[]")
@@ -320,12 +321,12 @@ def test_the_lines_of_a_commit_have_a_comment(installed: Runner):
         done = installed.run(**of_range)
         assert [(c["start_line"], c["line"]) for c in installed.comments("lines")] == wanted
         assert "::warning" not in done.log, done.log
-    # Without a range, or a wish, there is none.
+    # No comment without a range, or if it is disabled.
     shown(4, 5)
     installed.run(**{**of_range, "git": ""})
     installed.run(**of_range, comment="false")
     assert installed.comments("lines") == []
-    # What GitHub refuses is a warning.
+    # If GitHub refuses the comment, there is a warning.
     (installed.fake / "no-lines").touch()
     done = installed.run(**of_range)
     [warning] = [line for line in done.log.splitlines() if line.startswith("::warning")]
@@ -334,7 +335,7 @@ def test_the_lines_of_a_commit_have_a_comment(installed: Runner):
     assert not done.failed
 
 
-def test_only_what_was_built_there_is_installed(runner: Runner):
+def test_only_attested_builds_are_installed(runner: Runner):
     base, new = pair("story-cpu")
     runner.put(base=base, new=new)
 
@@ -351,7 +352,7 @@ def test_only_what_was_built_there_is_installed(runner: Runner):
     content = archive.read_bytes()
     archive.write_bytes(content + b"\0")
     install("was not built by a workflow of pprofdiff/pprofdiff")
-    # An older release under a newer name was built there, too.
+    # An older release under a newer name has a valid attestation, too.
     archive.rename(archive.with_name(archive.name.replace(VERSION, "9.9.9")))
     renamed = runner.release("x86_64-unknown-linux-musl", "9.9.9")
     runner.environment["RELEASED"] = "9.9.9"
@@ -393,7 +394,7 @@ HOSTILE = [
 ]
 
 
-def test_names_are_data(installed: Runner):
+def test_hostile_names_are_not_interpreted(installed: Runner):
     strange_type = ("@octocat", "#6")
     installed.put(
         base=profile([(["main", name], 1_000_000, {}) for name in HOSTILE], sample_type=strange_type),
@@ -408,21 +409,21 @@ def test_names_are_data(installed: Runner):
     done = installed.run(**inputs)
     assert done.outputs["outcome"] == "fail", done.log
     commands = [line for line in done.log.splitlines() if line.lstrip().startswith("::") or "##[" in line]
-    # Of each rule the five that moved most, and how many more there are.
+    # For each rule, the five largest changes, and the number of the others.
     assert len(commands) == 7, commands
     assert all(re.match(r"::(error|warning) title=(fail|pprofdiff)", line) for line in commands)
     body = installed.comments()[0]["body"]
     assert len(body) < 65_536
     shown = text_of(body)
     assert not re.search(r"@octocat|#\d|<img", shown), shown
-    # Inputs are shown in errors.
+    # Errors quote inputs.
     strange = "none @octocat\n::error::taken"
     for wrong in ({"config": strange}, {"store": strange, "base": "", "baseline": "store"}):
         done = installed.run(**{**inputs, **wrong})
         assert done.outputs["outcome"] == "error"
         assert all(line.startswith("::error title=pprofdiff::") for line in done.log.splitlines() if "::" in line[:3])
         assert "@octocat" not in text_of(installed.comments()[0]["body"])
-    # A file that is not there, called like this.
+    # A missing file with such a name.
     done = installed.run(**{**inputs, "new": "none @octocat\n::error::taken"})
     assert not re.search(r"@octocat", text_of(installed.comments()[0]["body"]))
     assert all(line.startswith("::error title=pprofdiff::") for line in done.log.splitlines() if "::" in line[:3])
@@ -430,7 +431,8 @@ def test_names_are_data(installed: Runner):
 
 @pytest.mark.skipif(shutil.which("go") is None, reason="no go")
 def test_workflows_are_valid(tmp_path: Path):
-    """actionlint reads of action.yml only what `uses` needs; so its steps stand in a workflow, beside the examples."""
+    """actionlint checks only the inputs and outputs of action.yml, so its steps are copied to a workflow, next to the
+    examples."""
     workflows = tmp_path / ".github" / "workflows"
     workflows.mkdir(parents=True)
     subprocess.run(["git", "init", "--quiet", tmp_path], check=True)
@@ -445,16 +447,16 @@ def test_workflows_are_valid(tmp_path: Path):
         here = example.replace(f"pprofdiff/pprofdiff@v{VERSION}", "./")
         assert "uses: ./" in here
         (workflows / f"{number}.yml").write_text(here)
-    # From its source, since its wheel would fetch a program.
+    # Runs actionlint from source, because its wheel would download a binary.
     lint = ["go", "run", "github.com/rhysd/actionlint/cmd/actionlint@v1.7.12"]
     done = subprocess.run(lint, cwd=tmp_path, capture_output=True, text=True, timeout=240)
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
 
 
-def test_expressions_stay_out_of_scripts():
+def test_scripts_contain_no_expressions():
     for step in STEPS:
         assert "${{" not in step.get("run", ""), "what an input says would be run"
-    # Each input goes somewhere; a script is given the variables that it reads, and no others.
+    # Every input is used, and every script gets exactly the variables that it reads.
     everything = json.dumps(STEPS)
     assert [name for name in ACTION["inputs"] if f"inputs.{name} " not in everything] == []
     annotate = (ROOT / "action" / "annotate").read_text()
@@ -465,4 +467,4 @@ def test_expressions_stay_out_of_scripts():
         script = (ROOT / "action" / step["run"].split("/")[-1].rstrip('"')).read_text() + annotate
         code = re.sub(r"^\s*#.*$", "", script, flags=re.MULTILINE)
         read = {name for name in re.findall(r"\$\{?([A-Z][A-Z_]+)", code) if not own.match(name)}
-        assert read == set(step["env"]) - {"GH_TOKEN"}  # which gh reads
+        assert read == set(step["env"]) - {"GH_TOKEN"}  # The variable is read by gh.

@@ -1,4 +1,4 @@
-"""Every consumer of the Arrow stream reads every kind of table, nulls and lists included."""
+"""Tests of the Arrow stream: every consumer reads every kind of table, including nulls and lists."""
 
 import subprocess
 import sys
@@ -41,13 +41,13 @@ def table(request: pytest.FixtureRequest, views: pprofdiff.Views) -> pprofdiff.T
 
 
 def plain(value: object) -> object:
-    """A cell as to_dicts() has it: pandas has its own words for nothing, and arrays for lists."""
+    """Converts a cell to the form of to_dicts(). pandas has its own null values, and arrays instead of lists."""
     if hasattr(value, "tolist"):
         value = value.tolist()
     return None if value is pd.NA else value
 
 
-def test_polars(table: pprofdiff.Table):
+def test_polars_reads_every_table(table: pprofdiff.Table):
     for frame in (pl.DataFrame(table), table.to_polars()):
         assert frame.to_dicts() == table.to_dicts()
         for name, dtype in frame.schema.items():
@@ -62,7 +62,7 @@ def test_polars(table: pprofdiff.Table):
             )
 
 
-def test_pyarrow(table: pprofdiff.Table):
+def test_pyarrow_reads_every_table(table: pprofdiff.Table):
     for arrow in (pa.table(table), table.to_arrow(), pa.RecordBatchReader.from_stream(table).read_all()):
         arrow.validate(full=True)
         assert arrow.to_pylist() == table.to_dicts()
@@ -74,19 +74,19 @@ def test_pyarrow(table: pprofdiff.Table):
     )
 
 
-def test_duckdb(table: pprofdiff.Table):
-    found = duckdb.sql('select * from "table"')  # finds this test's argument
+def test_duckdb_reads_every_table(table: pprofdiff.Table):
+    found = duckdb.sql('select * from "table"')  # DuckDB finds this test's argument by name.
     assert found.columns == table.columns
     assert [dict(zip(table.columns, row, strict=True)) for row in found.fetchall()] == table.to_dicts()
 
 
-def test_duckdb_counts_as_we_do(labelled: pprofdiff.Diff):
+def test_duckdb_sums_equal_ours(labelled: pprofdiff.Diff):
     top = labelled.top()
     ((delta,),) = duckdb.sql("select sum(flat_delta)::bigint from top where status = 'added'").fetchall()
     assert delta == sum(row["flat_delta"] for row in top if row["status"] == "added")
 
 
-def test_pandas(table: pprofdiff.Table):
+def test_pandas_reads_every_table(table: pprofdiff.Table):
     frame = table.to_pandas()
     rows = [{k: plain(v) for k, v in row.items()} for row in frame.to_dict("records")]
     assert rows == table.to_dicts()
@@ -95,16 +95,16 @@ def test_pandas(table: pprofdiff.Table):
         number = name.endswith(("base", "new", "delta", "flat", "cum", "weight"))
         assert frame[name].dtype == (wanted or ("int64" if number else "string")), name
         if number:
-            frame[name] += 1  # not read-only
+            frame[name] += 1  # Fails if the column is read-only.
 
 
-def test_pandas_reads_the_stream_too(table: pprofdiff.Table):
+def test_pandas_reads_the_arrow_stream(table: pprofdiff.Table):
     frame = pd.DataFrame.from_arrow(table)
     assert list(frame.columns) == table.columns
     assert len(frame) == len(table)
 
 
-def test_diffs_and_profiles_are_their_top(views: pprofdiff.Views):
+def test_diffs_and_profiles_export_their_top_table(views: pprofdiff.Views):
     rows = views.top().to_dicts()
     assert pl.DataFrame(views).to_dicts() == views.to_polars().to_dicts() == rows
     assert pa.table(views).to_pylist() == rows
@@ -112,13 +112,13 @@ def test_diffs_and_profiles_are_their_top(views: pprofdiff.Views):
     assert list(views.to_pandas()["name"]) == [row["name"] for row in rows]
 
 
-def test_a_requested_schema_is_no_error(labelled: pprofdiff.Diff):
+def test_a_requested_schema_is_ignored(labelled: pprofdiff.Diff):
     schema = pa.schema([("name", pa.string())])
     capsule = labelled.top().__arrow_c_stream__(schema.__arrow_c_schema__())
     assert type(capsule).__name__ == "PyCapsule"
 
 
-def test_a_stream_that_nobody_reads_is_released(labelled: pprofdiff.Diff):
+def test_an_unread_stream_is_released(labelled: pprofdiff.Diff):
     for _ in range(100):
         labelled.top().__arrow_c_stream__()
 
@@ -129,7 +129,7 @@ def test_frames_outlive_their_table():
     assert frame.filter(pl.col("frames").list.contains("runtime.main")).height > 0
 
 
-def test_large_values_and_addresses():
+def test_large_values_and_addresses_are_exact():
     big = 2**63 - 1
     p = pprofdiff.load(profile([(["main"], big, {})]))
     for frame in (p.to_polars(), p.to_pandas()):
@@ -138,7 +138,7 @@ def test_large_values_and_addresses():
     assert all(isinstance(a, int) for a in high)
 
 
-def test_pandas_without_pyarrow():
+def test_pandas_works_without_pyarrow():
     code = """
 import sys
 for name in ("pyarrow", "polars", "duckdb"):

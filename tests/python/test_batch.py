@@ -1,4 +1,4 @@
-"""batch: in order, bounded, and one bad pair stops nothing."""
+"""Tests of batch(): results in order, bounded memory, and bad pairs that do not stop the others."""
 
 import copy
 import csv
@@ -36,7 +36,7 @@ def test_results_come_in_order():
     assert results[0].diff.top().to_dicts() == pprofdiff.diff(*pairs[0]).top().to_dicts()
 
 
-def test_a_bad_pair_is_an_item():
+def test_a_bad_pair_is_a_result_with_an_error():
     good = pair("go-mutex")
     pairs = [good, ("none", good[1]), good, (b"\xff", good[1]), 3, (good[0], None), ([], good[1]), good]
     results = list(pprofdiff.batch(pairs))
@@ -50,7 +50,7 @@ def test_a_bad_pair_is_an_item():
     assert "FileNotFoundError" in repr(results[1])
 
 
-def test_collect_gives_what_is_left():
+def test_collect_returns_the_remaining_results():
     pairs = [pair("go-mutex"), (b"\xff", pair("go-mutex")[1]), pair("story-cpu")]
     results = pprofdiff.batch(pairs)
     assert next(results).error is None
@@ -62,7 +62,7 @@ def test_collect_gives_what_is_left():
         pprofdiff.batch(pairs, on_error="raise").collect()
 
 
-def test_on_error_raise():
+def test_on_error_raise_stops_at_the_first_bad_pair():
     good = pair("go-mutex")
     results = pprofdiff.batch([good, good, (b"\xff", good[1]), good], on_error="raise")
     assert next(results).diff is not None
@@ -74,7 +74,7 @@ def test_on_error_raise():
         pprofdiff.batch([], on_error="ignore")
 
 
-def test_pairs_are_read_a_few_ahead():
+def test_only_a_few_pairs_are_read_ahead():
     read = 0
 
     def pairs() -> Iterator[tuple]:
@@ -87,11 +87,11 @@ def test_pairs_are_read_a_few_ahead():
     for i, result in enumerate(itertools.islice(pprofdiff.batch(pairs()), 200)):
         assert result.error is None
         ahead = max(ahead, read - i)
-    assert ahead < 2 * 256  # two for each core
+    assert ahead < 2 * 256  # Two for each core.
     assert read < 200 + 2 * 256
 
 
-def test_what_the_pairs_raise_comes_in_its_turn():
+def test_an_exception_of_the_iterable_is_raised_in_order():
     def pairs() -> Iterator[tuple]:
         yield pair("go-mutex")
         yield pair("go-mutex")
@@ -105,7 +105,7 @@ def test_what_the_pairs_raise_comes_in_its_turn():
     assert list(results) == []
 
 
-def test_an_interrupt_of_the_pairs_comes_at_once():
+def test_an_interrupt_of_the_iterable_is_raised_immediately():
     def pairs() -> Iterator[tuple]:
         yield pair("go-mutex")
         raise KeyboardInterrupt
@@ -114,7 +114,7 @@ def test_an_interrupt_of_the_pairs_comes_at_once():
         next(pprofdiff.batch(pairs()))
 
 
-def test_sources_of_all_kinds():
+def test_pairs_may_have_sources_of_all_kinds():
     base, new = pair("go-heap")
     loaded = pprofdiff.load(base)
     wanted = pprofdiff.diff(base, new).top().to_dicts()
@@ -125,20 +125,20 @@ def test_sources_of_all_kinds():
     assert results[0].diff.base[0] is loaded
 
 
-def test_it_may_be_left_early():
+def test_a_batch_can_be_abandoned():
     results = pprofdiff.batch(itertools.repeat(pair("story-cpu")))
     next(results)
     del results
     assert pprofdiff.load(CORPUS / "story-cpu.base.pb.gz").n_samples == 156
 
 
-def test_no_pairs_and_no_iterable():
+def test_no_pairs_give_no_results_and_a_number_is_a_type_error():
     assert list(pprofdiff.batch([])) == []
     with pytest.raises(TypeError):
         pprofdiff.batch(3)
 
 
-def test_matching():
+def test_results_support_pattern_matching():
     match next(pprofdiff.batch([pair("go-mutex")])):
         case pprofdiff.Result(_, pprofdiff.Diff() as d, None):
             assert len(d.top()) > 0
@@ -147,14 +147,14 @@ def test_matching():
     assert pprofdiff.Result[tuple[str, str]]
 
 
-def test_the_limit():
+def test_the_inflated_limit_is_an_error_of_the_pair():
     (result,) = pprofdiff.batch([pair("go-heap")], inflated_limit=10)
     assert isinstance(result.error, pprofdiff.PprofError)
 
 
 @pytest.fixture
 def trees(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Two trees of pairs: two good ones, one broken, and a file without partner on each side."""
+    """Two directory trees with two good pairs, one broken pair, and one file without a partner on each side."""
     monkeypatch.chdir(tmp_path)
     for side, at in (("base", "main"), ("new", "branch")):
         for service, name in (("api", "story-cpu"), ("db", "go-mutex"), ("bad", None), (side, None)):
@@ -195,7 +195,7 @@ def test_pairs_of_a_manifest(trees: Path):
     assert next(pairs).name == "api"
     results = list(pprofdiff.batch(pairs))
     assert [r.name for r in results] == ["line 3", "far"]
-    # The second one got as far as the file system that its URL names.
+    # The second pair reached the file system of its URL.
     assert [type(r.error) for r in results] == [pprofdiff.PprofError, FileNotFoundError]
     (two,) = pprofdiff.batch(pprofdiff.pairs("m.jsonl"))
     assert (two.name, len(two.diff.base)) == ("two", 2)
@@ -204,10 +204,11 @@ def test_pairs_of_a_manifest(trees: Path):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no such pipes")
-def test_a_manifest_that_comes_slowly_loses_nothing_to_an_interrupt(tmp_path: Path):
+def test_an_interrupt_loses_no_line_of_a_slow_manifest(tmp_path: Path):
     pipe = tmp_path / "pipe.jsonl"
     os.mkfifo(pipe)
-    with os.fdopen(os.open(pipe, os.O_RDWR), "w") as writer:  # opened for both, so that it does not wait for a reader
+    # Opened for reading and writing, so that it does not wait for a reader.
+    with os.fdopen(os.open(pipe, os.O_RDWR), "w") as writer:
         lines = [f'{{"base": "a", "new": "b", "name": "{i}"}}\n' for i in range(5)]
         print(*lines[:3], sep="", end="", file=writer, flush=True)
         pairs = pprofdiff.pairs(pipe)
@@ -235,7 +236,7 @@ def test_a_pair_has_a_name_and_pickles():
     assert result.name == str(new)
 
 
-def test_tables_are_those_of_top():
+def test_tables_equal_top():
     d = pprofdiff.diff(*pair("go-heap"))
     for question, wanted in [
         ({}, d.top()),
@@ -256,7 +257,7 @@ def test_tables_are_those_of_top():
         pprofdiff.batch([]).tables(tagfokus="x")
 
 
-def test_profiles_of_a_side_are_runs_or_add_up():
+def test_profiles_of_a_side_are_runs_or_are_summed():
     (a, b), (c, d) = pair("go-mutex"), pair("go-mutex")[::-1]
     sides = [a, c, a], [b, d]
     added = pprofdiff.diff(*sides, sum=True).top().to_dicts()
@@ -271,13 +272,13 @@ def test_profiles_of_a_side_are_runs_or_add_up():
             assert result.table.to_dicts() == pprofdiff.diff(*sides).top().to_dicts()
 
 
-def test_an_unanswerable_question_is_an_error_of_its_pair():
+def test_an_impossible_view_is_an_error_of_its_pair():
     results = pprofdiff.batch([pair("go-heap"), pair("go-mutex")]).tables(sample_type="alloc_space").collect()
     assert [r.error is None for r in results] == [True, False]
     assert results[1].table is None
 
 
-def test_every_view_of_rows_is_made_for_many_pairs():
+def test_every_view_of_rows_works_for_many_pairs():
     d = pprofdiff.diff(*pair("story-cpu"))
     options = {"granularity": "lines", "noinlines": True}
     views = {
@@ -295,7 +296,7 @@ def test_every_view_of_rows_is_made_for_many_pairs():
         pa.RecordBatchReader.from_stream(pprofdiff.batch([]).tables(view="tree"))
 
 
-def test_tables_come_before_the_first_result():
+def test_tables_must_be_requested_before_the_first_result():
     results = pprofdiff.batch([pair("go-mutex")] * 2)
     next(results)
     with pytest.raises(RuntimeError, match="has started"):
@@ -313,7 +314,7 @@ def test_pairs_are_ranked_and_share_causes(tmp_path: Path):
     cause = pprofdiff.diff(*story).explain().causes.to_dicts()[0]
     (first, *_) = ranking.clusters.to_dicts()
     assert (first["function"], first["pairs"], first["delta"]) == (cause["function"], 2, 2 * cause["delta"])
-    # The command says the same, and so do workers, and what was pickled.
+    # The command, workers and pickled results give the same ranking.
     manifest = tmp_path / "pairs.csv"
     manifest.write_text("base,new,name\n" + "".join(f"{p.base},{p.new},{p.name}\n" for p in pairs[:3]))
     command = [sys.executable, "-m", "pprofdiff", "batch", str(manifest), "--rank", "--format", "json"]
@@ -352,7 +353,7 @@ def test_files_are_paired_by_keys(trees: Path):
         pprofdiff.group_pairs(rows, "service,host", base="host=a", new="host=b")
 
 
-def test_what_has_no_ranking():
+def test_invalid_rankings_are_errors():
     good = pair("story-cpu")
     with pytest.raises(pprofdiff.PprofError, match="between 0 and 1"):
         pprofdiff.batch([good]).ranking(fdr=1.0)
@@ -392,7 +393,7 @@ def test_the_summary_is_the_pair_in_one_row(story: pprofdiff.Diff):
 
 
 def results_of(pairs: list, n: int | None) -> list[dict]:
-    """What the stream has to say, row by row, out of the tables."""
+    """Returns the expected rows of the stream, built from the tables."""
     rows = []
     for result in pprofdiff.batch(pairs).tables(n):
         if result.error is not None:
@@ -404,14 +405,14 @@ def results_of(pairs: list, n: int | None) -> list[dict]:
     return rows
 
 
-def some(pairs: int) -> list:
-    """Small pairs of several kinds, a bad one in ten."""
+def small_pairs(pairs: int) -> list:
+    """Returns small pairs of several kinds; one in ten is bad."""
     kinds = [pair("go-mutex"), pair("story-cpu"), pair("go-heap"), ([], []), pair("go-block")]
     return [kinds[i % 5] if i % 10 else ("no such file", f"bad {i}") for i in range(pairs)]
 
 
 def test_consumers_of_the_arrow_stream():
-    pairs = some(30)
+    pairs = small_pairs(30)
     wanted = results_of(pairs, 40)
     full = [{column: row.get(column) for column in wanted[1]} for row in wanted]
     assert sum(row["error"] is not None for row in wanted) > 5
@@ -420,16 +421,16 @@ def test_consumers_of_the_arrow_stream():
     table = pa.table(many())
     table.validate(full=True)
     assert table.to_pylist() == full
-    stream = many()  # noqa: F841 (duckdb finds it)
+    stream = many()  # noqa: F841 (DuckDB finds the variable by name)
     found = duckdb.sql("select * from stream")
     assert [dict(zip(found.columns, row, strict=True)) for row in found.fetchall()] == full
-    # Of the results themselves it is the stream of all rows.
+    # Without tables(), the stream contains all rows.
     assert pl.DataFrame(pprofdiff.batch(pairs)).to_dicts() == [
         {column: row.get(column) for column in wanted[1]} for row in results_of(pairs, None)
     ]
 
 
-def test_the_stream_is_taken_batch_by_batch(tmp_path: Path):
+def test_the_stream_is_read_batch_by_batch(tmp_path: Path):
     read = 0
 
     def pairs() -> Iterator[tuple]:
@@ -455,10 +456,10 @@ def test_the_stream_is_taken_batch_by_batch(tmp_path: Path):
     assert found == 2000 * sum(pprofdiff.diff(*pair("story-cpu")).top(granularity="lines")["flat_delta"])
 
 
-def test_a_table_that_is_cut():
+def test_long_tables_are_split_into_batches():
     stacks = [([f"function {i}"], i + 1, {}) for i in range(70_000)]
     base = profile(stacks[:1])
-    # In parts, since profile() looks names up one by one.
+    # Built in parts, because profile() is slow for many names.
     new = pprofdiff.merge([profile(stacks[i : i + 500]) for i in range(0, len(stacks), 500)])
     batches = list(pa.RecordBatchReader.from_stream(pprofdiff.batch([(base, new), (base, base)])))
     assert [batch.num_rows for batch in batches] == [1 << 16, 70_001 - (1 << 16)]
@@ -466,7 +467,7 @@ def test_a_table_that_is_cut():
     assert names[:-1] == pprofdiff.diff(base, new).top()["name"]
 
 
-def test_the_stream_of_on_error_raise():
+def test_the_stream_raises_with_on_error_raise():
     results = pprofdiff.batch([pair("go-mutex"), ("none", "none")], on_error="raise")
     reader = pa.RecordBatchReader.from_stream(results)
     assert reader.read_next_batch().num_rows > 1
@@ -474,7 +475,7 @@ def test_the_stream_of_on_error_raise():
         reader.read_next_batch()
 
 
-def test_a_stream_that_nobody_reads():
+def test_an_unread_stream_frees_its_pairs():
     for _ in range(20):
         pprofdiff.batch([pair("go-mutex")]).__arrow_c_stream__()
     reader = pa.RecordBatchReader.from_stream(pprofdiff.batch(itertools.repeat(pair("story-cpu"))))
@@ -483,7 +484,7 @@ def test_a_stream_that_nobody_reads():
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT to send")
-def test_ctrl_c_ends_a_stream_with_what_is_done(tmp_path: Path):
+def test_ctrl_c_keeps_the_finished_rows_of_a_stream(tmp_path: Path):
     code = """
 import itertools, sys, pprofdiff, pyarrow, pyarrow.parquet
 pairs = itertools.repeat(tuple(sys.argv[2:]))
@@ -504,7 +505,7 @@ except KeyboardInterrupt:
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
         assert child.stdout is not None
         assert child.stdout.readline() == "ready\n"
-        time.sleep(0.3)  # it is within the next batch
+        time.sleep(0.3)  # Now it is inside the next batch.
         child.send_signal(signal.SIGINT)
         sent = time.monotonic()
         rest, _ = child.communicate(timeout=60)
@@ -515,7 +516,7 @@ except KeyboardInterrupt:
     assert int(rows) % (1 << 16) != 0, "the batch that was begun is there"
 
 
-def test_progress(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
+def test_progress_is_shown_in_terminals(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
     pairs = [pair("go-mutex")] * 7
     assert len(pprofdiff.batch(pairs).collect()) == 7
     assert capfd.readouterr().err == ""
@@ -531,7 +532,7 @@ def test_progress(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyP
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the system does not tell the peak")
 def test_ten_thousand_pairs_in_bounded_memory():
-    """Peak memory of 10,000 pairs is that of 1,000; the bad ones are reported, each, and none is lost."""
+    """Peak memory for 10,000 pairs equals that for 1,000 pairs. Every bad pair is reported, and none is lost."""
     code = r"""
 import itertools, re, sys
 from pathlib import Path
@@ -562,14 +563,14 @@ def test_the_pairs_of_a_batch_are_compared_once():
     assert len(done.collect()) == 2
     with pytest.raises(RuntimeError, match="this batch is done; keep its results with collect"):
         list(done)
-    # An iterator that has ended stays so, and nothing is left of it.
+    # An exhausted iterator stays exhausted.
     assert next(done, None) is None
     assert done.collect() == []
-    # What is left of one that has begun is given.
+    # collect() returns the remaining results of an iterator in use.
     begun = pprofdiff.batch(pairs)
     next(iter(begun))
     assert len(begun.collect()) == 1
-    # Its tables are of the same pairs.
+    # tables() compares the same pairs.
     both = pprofdiff.batch(pairs)
     assert len(both.tables(1).collect()) == 2
     for again in (both.collect, both.tables(1).collect):

@@ -1,4 +1,4 @@
-"""`pprofdiff.bench` and `load_runs`: runs of two commits of a Python program by py-spy, and of a made-up command."""
+"""Tests of `pprofdiff.bench` and `load_runs`, with py-spy on a Python program and with a scripted command."""
 
 import os
 import pickle
@@ -25,7 +25,7 @@ def repository(tmp_path: Path) -> Path:
     return tmp_path
 
 
-# py-spy fails for a program that has ended before it looks, and counts no time in which nothing is done.
+# py-spy fails if a program ends before the first sample, and does not count idle time.
 APP = """
 import time
 
@@ -42,7 +42,7 @@ def git(folder: Path, *words: str) -> None:
     subprocess.run(["git", *who, *words], cwd=folder, check=True)
 
 
-def test_a_change_is_decided_and_its_runs_are_read_again(repository: Path, capsys: pytest.CaptureFixture[str]):
+def test_a_change_is_decided_and_its_runs_can_be_loaded(repository: Path, capsys: pytest.CaptureFixture[str]):
     d = pprofdiff.bench("HEAD~1..HEAD", "sh 'run.sh'", cwd=repository, effect=0.01)
     assert "a change of the total: +38.5 %" in capsys.readouterr().err
     [row] = [row for row in d.top() if row["name"] == "shop.validate"]
@@ -50,14 +50,14 @@ def test_a_change_is_decided_and_its_runs_are_read_again(repository: Path, capsy
     again = pprofdiff.load_runs(repository / "pprofdiff-runs")
     assert len(again.base) == len(again.new) >= 5
     assert again.top().to_dicts() == d.top().to_dicts()
-    # The command that shows a cause names the folder, not each run; with runs of equal builds too, and after pickling.
+    # The command in a cause names the folder instead of each run, also with noise runs and after pickling.
     for told in (again.explain(), again.explain(noise=again.base[:2]), pickle.loads(pickle.dumps(again)).explain()):
         assert told.best
         assert told.best["evidence"]["command"].split()[3] == str(repository / "pprofdiff-runs")
     unnamed = pprofdiff.diff(again.base, again.new).explain().best
     assert unnamed
     assert unnamed["evidence"]["command"].split()[3] == "--base"
-    # Two commands in place of two commits, and gone on with.
+    # Two commands instead of two commits, continued with `more`.
     few = pprofdiff.bench(base_cmd="sh run.sh", new_cmd="COST=1 sh run.sh", runs=2, into="two", cwd=repository)
     assert len(few.base) == 2
     assert len(pprofdiff.bench(more="two", yes=True, runs=4, cwd=repository).base) == 4
@@ -66,7 +66,7 @@ def test_a_change_is_decided_and_its_runs_are_read_again(repository: Path, capsy
     assert pprofdiff.bench("HEAD", ["sh", "run.sh"], runs=2, into="tree", cwd=repository).top()
 
 
-def test_what_is_refused(repository: Path):
+def test_invalid_arguments_are_errors(repository: Path):
     with pytest.raises(pprofdiff.PprofError, match='git: unknown commit "nothing"'):
         pprofdiff.bench("nothing..HEAD", ["sh", "run.sh"], cwd=repository)
     with pytest.raises(pprofdiff.PprofError, match=r"runs\.toml"):
@@ -82,7 +82,7 @@ def test_python_is_profiled_by_py_spy(repository: Path, tmp_path: Path):
     )
     if tried.returncode and "ermission" in tried.stderr:
         if "CI" in os.environ:
-            return  # a kernel is no fault of whoever runs the tests
+            return  # The user cannot change the kernel of CI.
         pytest.skip("the kernel does not let py-spy look into a process")
     assert tried.returncode == 0, tried.stderr
     command = [*spy, "--", sys.executable, "app.py"]

@@ -1,4 +1,4 @@
-"""check() from Python: the same facts as the command's."""
+"""Tests of check(): the same results as from the command."""
 
 import json
 import pickle
@@ -12,11 +12,11 @@ from conftest import pair, profile
 
 
 def _run(kilobytes: int) -> bytes:
-    """A profile with a sample each 1000 bytes, which its last field says: the period."""
+    """Builds a profile with a sample per 1000 bytes. The appended field is the period."""
     return profile([(["main", "work"], kilobytes * 1000, {})], last=b"\x60\xe8\x07")
 
 
-def test_what_chance_explains_is_inconclusive():
+def test_growth_within_chance_is_inconclusive():
     base, new, twice = (_run(kb) for kb in (1000, 1150, 2000))
     check = pprofdiff.check(base, new, ["total>+10%"])
     found = check.rules[0]["findings"][0]
@@ -31,7 +31,7 @@ def test_what_chance_explains_is_inconclusive():
     assert pprofdiff.check(base, base, ["total>+10%"], require_power=True).verdict == "inconclusive"
 
 
-def test_pairs_take_out_what_runs_have_in_common():
+def test_pairing_removes_noise_that_runs_share():
     base = [_run(kb) for kb in (1000, 1500, 700)]
     new = [_run(kb) for kb in (1250, 1875, 875)]
     assert pprofdiff.check(base, new, ["total>+10%"]).verdict == "inconclusive"
@@ -40,7 +40,7 @@ def test_pairs_take_out_what_runs_have_in_common():
         pprofdiff.check(base, new[:2], ["total>+10%"], paired=True)
 
 
-def test_the_same_facts_as_the_command(tmp_path):
+def test_check_gives_the_same_results_as_the_command(tmp_path):
     base, new = pair("story-cpu")
     rules = ["total>+5%", "flat:any>+10%", "cum:regex=^logmill/names>+50ms"]
     check = pprofdiff.check(base, new, rules)
@@ -59,7 +59,7 @@ def test_the_same_facts_as_the_command(tmp_path):
 
 
 @pytest.mark.parametrize("how", ["total", "duration", 0.25])
-def test_normalized_values_are_those_of_the_table(how):
+def test_normalized_values_equal_the_table(how):
     base, new = pair("story-cpu")
     rows = {r["name"]: r for r in pprofdiff.diff(base, new).normalize(how).top()}
     check = pprofdiff.check(base, new, ["flat:any>-100000%"], floor=0, normalize=how, strict=True)
@@ -72,7 +72,7 @@ def test_normalized_values_are_those_of_the_table(how):
         pprofdiff.check(base, new, ["total>+5%"], normalize="half")
 
 
-def test_values_are_those_of_the_table():
+def test_values_equal_the_table():
     base, new = pair("go-heap")
     rows = {r["name"]: r for r in pprofdiff.diff(base, new).top(sample_type="inuse_space")}
     check = pprofdiff.check(base, new, ["inuse_space:cum:any>-100000%"], floor=0, strict=True)
@@ -83,7 +83,7 @@ def test_values_are_those_of_the_table():
         assert (f["base"]["values"], f["new"]["values"]) == ([row["cum_base"]], [row["cum_new"]])
 
 
-def test_the_configuration(tmp_path):
+def test_the_configuration_file_sets_rules_and_allowed_frames(tmp_path):
     base, new = pair("story-cpu")
     config = tmp_path / "limits.toml"
     config.write_text("[check]\nrules = ['total>+5%']\n[[check.allow]]\nrule = 'total>+5%'\nreason = 'a longer run'\n")
@@ -97,7 +97,7 @@ def test_the_configuration(tmp_path):
         pprofdiff.check(base, new, config=config)
 
 
-def test_what_is_not_understood():
+def test_invalid_rules_and_options_are_errors():
     base, new = pair("story-cpu")
     for rules in [["total"], []]:
         with pytest.raises(pprofdiff.PprofError):

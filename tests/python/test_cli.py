@@ -1,4 +1,4 @@
-"""The command as pip installs it."""
+"""Tests of the command as pip installs it."""
 
 import os
 import re
@@ -33,13 +33,13 @@ def run(command: list[str], *arguments: str, **options) -> subprocess.CompletedP
     return subprocess.run([*command, *arguments], capture_output=True, text=True, timeout=60, **options)
 
 
-def test_a_diff(command: list[str]):
+def test_the_command_prints_a_diff(command: list[str]):
     done = run(command, BASE, NEW)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.rstrip() == repr(pprofdiff.diff(BASE, NEW))
 
 
-def test_version_and_help(command: list[str]):
+def test_version_and_help_are_printed(command: list[str]):
     assert run(command, "--version").stdout == f"pprofdiff {pprofdiff.__version__}\n"
     done = run(command, "--help")
     assert done.returncode == 0
@@ -50,14 +50,14 @@ def test_version_and_help(command: list[str]):
 @pytest.mark.parametrize(
     "arguments", [[], ["none", BASE], [BASE, NEW, "--sort", "name"], [str(CORPUS / "README.md"), NEW]]
 )
-def test_errors_are_one_line_and_2(command: list[str], arguments: list[str]):
+def test_errors_are_one_line_and_exit_code_2(command: list[str], arguments: list[str]):
     done = run(command, *arguments)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("pprofdiff: ")
     assert done.stderr.count("\n") == 1
 
 
-def test_stdin_and_output(command: list[str], tmp_path: Path):
+def test_stdin_is_an_input_and_output_goes_to_a_file(command: list[str], tmp_path: Path):
     with Path(BASE).open("rb") as file:
         done = run(command, "-", NEW, "--format", "json", "-o", str(tmp_path / "out.json"), stdin=file)
     assert (done.returncode, done.stdout) == (0, "")
@@ -65,7 +65,7 @@ def test_stdin_and_output(command: list[str], tmp_path: Path):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="a shell's pipes")
-def test_a_closed_pipe_is_no_error(command: list[str]):
+def test_a_closed_pipe_is_not_an_error(command: list[str]):
     script = '"$@" | head -1; exit ${PIPESTATUS[0]}'
     arguments = [*command, "stacks", BASE, NEW, "-n", "0"]
     done = subprocess.run(["bash", "-c", script, "bash", *arguments], capture_output=True, text=True, timeout=60)
@@ -74,13 +74,13 @@ def test_a_closed_pipe_is_no_error(command: list[str]):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT to send")
-def test_ctrl_c(command: list[str]):
+def test_ctrl_c_ends_the_command_silently(command: list[str]):
     with subprocess.Popen([*command, "top", "-"], stdin=subprocess.PIPE, stderr=subprocess.PIPE) as child:
         assert child.stdin
-        child.stdin.write(bytes(1 << 17))  # more than a pipe holds, so it reads now
+        child.stdin.write(bytes(1 << 17))  # More than a pipe holds, so it is reading now.
         child.stdin.flush()
         child.send_signal(signal.SIGINT)
-        # Its input stays open, as a terminal's does: the end of it and the signal may come in either order.
+        # stdin stays open like a terminal's. Otherwise the end of input could arrive before the signal.
         child.wait(timeout=60)
         errors = child.stderr.read()
     assert (child.returncode, errors) == (130, b"")
@@ -97,10 +97,11 @@ def test_ctrl_c_leaves_nothing_half_written(command: list[str], tmp_path: Path):
             time.sleep(seconds)
             child.send_signal(signal.SIGINT)
             _, errors = child.communicate(timeout=60)
-        # On a busy machine Python may still be importing itself, which it says with another code, or us.
+        # On a busy machine Python may still be starting or importing. The signal then gives another exit code or a
+        # traceback.
         starting = b"init_import_site" in errors
         importing = re.search(rb"\n    (from \S+ )?import ", errors)
-        # It may have been done.
+        # The command may have finished already.
         assert starting or child.returncode in (0, 130, -signal.SIGINT), errors
         assert starting or importing or errors == b""
         assert list(out.parent.iterdir()) == [out]
@@ -108,7 +109,7 @@ def test_ctrl_c_leaves_nothing_half_written(command: list[str], tmp_path: Path):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="a name of bytes")
-def test_a_name_that_is_not_utf_8(command: list[str], tmp_path: Path):
+def test_file_names_may_be_invalid_utf_8(command: list[str], tmp_path: Path):
     name = os.fsencode(tmp_path) + b"/\xff.pb.gz"
     shutil.copy(os.fsencode(BASE), name)
     done = subprocess.run([*command, "top", name, "--format", "json"], capture_output=True, timeout=60)
@@ -116,13 +117,13 @@ def test_a_name_that_is_not_utf_8(command: list[str], tmp_path: Path):
 
 
 def manifest(path: Path, pairs: int) -> str:
-    """A manifest that names the same pair again and again."""
+    """Writes a manifest that repeats one pair."""
     path.write_text("name,base,new\n" + "".join(f"p{i},{BASE},{NEW}\n" for i in range(pairs)))
     return str(path)
 
 
 def on_terminal(command: list[str], **options) -> tuple[int, str]:
-    """The exit code of a command, and what it writes on a terminal that is its standard error."""
+    """Returns the exit code of a command, and its output to a terminal on standard error."""
     pty = pytest.importorskip("pty")
     terminal, end = pty.openpty()
     seen = b""
@@ -133,7 +134,7 @@ def on_terminal(command: list[str], **options) -> tuple[int, str]:
             if select.select([terminal], [], [], 0.1)[0]:
                 try:
                     read = os.read(terminal, 4096)
-                except OSError:  # Linux's end of a terminal
+                except OSError:  # Linux signals the end of a terminal in this way.
                     read = b""
                 if not read:
                     break
@@ -142,12 +143,12 @@ def on_terminal(command: list[str], **options) -> tuple[int, str]:
     return child.returncode, seen.decode()
 
 
-def test_advice_to_copy_is_for_terminals(command: list[str], tmp_path: Path):
-    """On a terminal, each name in it is one word of a shell."""
+def test_commands_to_copy_are_only_shown_in_terminals(command: list[str], tmp_path: Path):
+    """In a terminal, each file name in the suggested command is a single shell word."""
     recording = tmp_path / "$(old) it's.data"
     recording.write_bytes(b"2ELIFREP")
     bare = tmp_path / "only addresses.pb"
-    # A sample type, a location without lines, the strings.
+    # A sample type, a location without lines, and the strings.
     bare.write_bytes(b"\x0a\x04\x08\x01\x10\x01\x22\x04\x08\x01\x18\x09\x32\x00\x32\x03cpu")
     for file, code, command_begin, rest in (
         (recording, 2, "perf script -i", [">", "profile.txt"]),
@@ -163,20 +164,20 @@ def test_advice_to_copy_is_for_terminals(command: list[str], tmp_path: Path):
         assert shlex.split(advice) == [str(file), *rest], seen
 
 
-def test_a_terminal_shows_what_takes_long(command: list[str], tmp_path: Path):
+def test_slow_steps_show_progress_in_a_terminal(command: list[str], tmp_path: Path):
     out = tmp_path / "merged.pb.gz"
     merge = [*command, "merge", *[BASE] * 20_000, "-o", str(out)]
     code, seen = on_terminal(merge, stdout=subprocess.PIPE)
     assert code == 0
     assert "reading (" in seen or "merging (" in seen, seen
-    # The line is gone at the end.
+    # The progress line is cleared at the end.
     assert seen.endswith(("\r\x1b[2K", "\x1b[K", "\x1b[2K\r", "\x1b[1B")) or not seen.split("\x1b[2K")[-1].strip(), seen
     assert run([*merge[:2000], "-o", str(out)]).stderr == ""
-    # What is done at once says nothing.
+    # Fast commands print nothing.
     assert on_terminal([*command, "info", BASE], stdout=subprocess.DEVNULL) == (0, "")
 
 
-def test_batch_shows_its_progress_on_a_terminal_only(command: list[str], tmp_path: Path):
+def test_batch_shows_progress_only_in_a_terminal(command: list[str], tmp_path: Path):
     out = tmp_path / "out.jsonl"
     batch = [*command, "batch", manifest(tmp_path / "m.csv", 500), "-n1", "--format", "jsonl", "-o", str(out)]
     code, seen = on_terminal(batch, stdout=subprocess.PIPE)
@@ -186,7 +187,7 @@ def test_batch_shows_its_progress_on_a_terminal_only(command: list[str], tmp_pat
     done = run(batch)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert out.read_bytes() == written
-    # With a known number of pairs it is a bar.
+    # If the number of pairs is known, progress is a bar.
     for side, file in (("a", BASE), ("b", NEW)):
         (tmp_path / side).mkdir()
         for i in range(300):
@@ -196,7 +197,7 @@ def test_batch_shows_its_progress_on_a_terminal_only(command: list[str], tmp_pat
 
 
 @pytest.mark.parametrize("to_file", [True, False])
-def test_an_interrupted_batch_writes_what_is_done(command: list[str], tmp_path: Path, to_file: bool):
+def test_an_interrupted_batch_writes_the_finished_pairs(command: list[str], tmp_path: Path, to_file: bool):
     out = tmp_path / "out.csv"
     batch = [*command, "batch", manifest(tmp_path / "m.csv", 200_000), "-n1", "--format", "csv"]
     batch += ["-o", str(out)] if to_file else []

@@ -1,9 +1,8 @@
-"""Past one machine: Ray on two nodes, files in S3 on threads, Dask and Ray, and docs/bulk.md's programs for all that.
+"""Tests on several machines: Ray on two nodes, files in S3 with threads, Dask and Ray, and the example programs of
+docs/bulk.md.
 
-Only with PPROFDIFF_CLUSTERS, as .ci/nightly sets it: conftest.py leaves this file out without it. Ray and the server
-that stands for S3 are large to install (`pip install --group nightly`) and slow to start. Dask by itself is in
-test_executors.py.
-"""
+They only run if PPROFDIFF_CLUSTERS is set, as in .ci/nightly; otherwise conftest.py ignores this file. Ray and the S3
+emulator are large to install (`pip install --group nightly`) and slow to start. test_executors.py tests Dask alone."""
 
 import concurrent.futures
 import http.server
@@ -33,7 +32,7 @@ import pprofdiff
 from conftest import PAIRS, pair
 from test_executors import dask_ends
 
-# Processes, pipes and sockets that Ray, Dask and the server leave to the garbage collector, and what they deprecate.
+# Ray, Dask and the server leave processes, pipes and sockets to the garbage collector, and use deprecated functions.
 pytestmark = [pytest.mark.filterwarnings("ignore")]
 
 BUCKET = "profiles"
@@ -42,10 +41,10 @@ TIMEOUT = 60
 
 @pytest.fixture(scope="module", autouse=True)
 def s3() -> Iterator[None]:
-    """The corpus in a bucket: main/NAME/cpu.pb.gz, branch/NAME/cpu.pb.gz; and secret/, which nobody may read.
+    """Starts an S3 server with the corpus in a bucket: main/NAME/cpu.pb.gz, branch/NAME/cpu.pb.gz, and secret/, which
+    denies access.
 
-    Before all clusters, whose workers get the environment of this process.
-    """
+    It must start before all clusters, because their workers inherit the environment of this process."""
     logging.getLogger("werkzeug").setLevel(logging.WARNING)
     server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
     server.start()
@@ -74,7 +73,7 @@ def s3() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def nodes(s3: None) -> Iterator[ray.cluster_utils.Cluster]:
-    """Two nodes of Ray, of one CPU each; this program will be at the first."""
+    """Starts two Ray nodes with one CPU each. This program connects to the first."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         cluster = ray.cluster_utils.Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
@@ -103,7 +102,7 @@ def dask(s3: None) -> Iterator[distributed.Client]:
             yield client
 
 
-def test_dask_whose_cluster_ends_says_what_is_missing_to_its_own_executor_too():
+def test_a_dask_executor_reports_missing_pairs_if_its_cluster_ends():
     dask_ends(lambda client: client.get_executor())
 
 
@@ -120,7 +119,7 @@ def executor(request: pytest.FixtureRequest) -> Iterator[object]:
 
 
 class Side(os.PathLike):
-    """A profile's path, for which a worker that is sent it evaluates an expression."""
+    """A profile's path that evaluates an expression in the worker that unpickles it."""
 
     def __init__(self, expression: str) -> None:
         self.expression = expression
@@ -136,31 +135,31 @@ DIES = "__import__('os').kill(__import__('os').getpid(), 9)"
 
 
 def answers(pairs: list, executor: object) -> list[str | type]:
-    """The table of each pair as CSV, which does not name the files, or what kind of error it has."""
+    """Returns the table of each pair as CSV, which does not contain file names, or the type of its error."""
     results = list(pprofdiff.batch(pairs, executor=executor).tables(granularity="lines", sort="cum"))
     assert [r.pair for r in results] == pairs
     return [type(r.error) if r.table is None else r.table.to_csv() for r in results]
 
 
-def test_ray_gives_the_same_from_both_nodes(connected: ray.cluster_utils.Cluster, tmp_path: Path):
+def test_ray_gives_the_same_results_on_both_nodes(connected: ray.cluster_utils.Cluster, tmp_path: Path):
     base, new = pair("go-mutex")
     bad = [("none", new), (b"\xff", new), 3, ([], new), pprofdiff.Pair(None, None, "alone", error=ValueError("none"))]
     good = [*map(pair, PAIRS), (base.read_bytes(), [new, str(new)])]
     pairs = [*good, *bad, *good * 30]
     assert answers(pairs, ray) == answers(pairs, None)
-    # Each worker leaves its node's name.
+    # Each worker writes its node's id to a folder.
     where = f"(__import__('pathlib').Path({str(tmp_path)!r}) / __import__('ray').get_runtime_context().get_node_id())"
     leaves = Side(f"({where}.touch(), {str(base)!r})[1]")
     assert set(answers([(leaves, new)] * 1000, ray)) == {*answers([(base, new)], None)}
     assert {path.name for path in tmp_path.iterdir()} == {node["NodeID"] for node in ray.nodes() if node["Alive"]}
 
 
-def test_diffs_come_back_from_ray(connected: ray.cluster_utils.Cluster):
+def test_ray_returns_diffs(connected: ray.cluster_utils.Cluster):
     (result,) = pprofdiff.batch([pair("go-mutex")], executor=ray)
     assert result.diff.top().to_json() == pprofdiff.diff(*pair("go-mutex")).top().to_json()
 
 
-def test_ray_goes_on_when_a_worker_is_killed(connected: ray.cluster_utils.Cluster, tmp_path: Path):
+def test_ray_loses_no_pair_if_a_worker_is_killed(connected: ray.cluster_utils.Cluster, tmp_path: Path):
     base, new = pair("go-mutex")
     once = tmp_path / "once"
     dies_once = f"({DIES} if not {once!r}.exists() and not {once!r}.touch() else {str(base)!r})"
@@ -178,14 +177,14 @@ def test_a_pair_that_kills_every_worker_is_an_error(connected: ray.cluster_utils
     pairs[200] = (Side(DIES), new)
     found = answers(pairs, ray)
     lost = [i for i, answer in enumerate(found) if isinstance(answer, type)]
-    # With it those of its task, and nothing else.
+    # The other pairs of its task are lost as well, but no pairs of other tasks.
     assert 200 in lost
     assert lost == [*range(lost[0], lost[-1] + 1)]
     assert len(lost) <= 64
     assert {found[i] for i in lost} == {ray.exceptions.WorkerCrashedError}
 
 
-def test_ray_goes_on_when_a_node_is_lost(connected: ray.cluster_utils.Cluster):
+def test_ray_loses_no_pair_if_a_node_is_lost(connected: ray.cluster_utils.Cluster):
     third = connected.add_node(num_cpus=1)
     connected.wait_for_nodes()
     base, new = map(str, pair("story-cpu"))
@@ -198,7 +197,7 @@ def test_ray_goes_on_when_a_node_is_lost(connected: ray.cluster_utils.Cluster):
     assert (len(done), len(set(done))) == (3000, 1)
 
 
-def test_ray_that_is_shut_down_says_what_is_missing(connected: ray.cluster_utils.Cluster):
+def test_ray_reports_missing_pairs_after_a_shutdown(connected: ray.cluster_utils.Cluster):
     pairs = [pair("story-cpu")] * 2000
     results = []
     for result in pprofdiff.batch(pairs, executor=ray).tables(1):
@@ -212,7 +211,7 @@ def test_ray_that_is_shut_down_says_what_is_missing(connected: ray.cluster_utils
         pprofdiff.batch(pairs, executor=ray)
 
 
-def test_a_batch_that_is_left_gives_up_its_tasks(connected: ray.cluster_utils.Cluster):
+def test_an_abandoned_batch_cancels_its_tasks(connected: ray.cluster_utils.Cluster):
     results = pprofdiff.batch(iter(lambda: pair("story-cpu"), None), executor=ray).tables(1)
     for _ in range(100):
         assert next(results).error is None
@@ -220,12 +219,12 @@ def test_a_batch_that_is_left_gives_up_its_tasks(connected: ray.cluster_utils.Cl
     assert answers([pair("go-mutex")], ray) == answers([pair("go-mutex")], None)
 
 
-def test_files_in_s3_give_what_those_on_disk_give(executor: object):
+def test_files_in_s3_give_the_same_results_as_on_disk(executor: object):
     urls = [(f"s3://{BUCKET}/main/{name}/cpu.pb.gz", f"s3://{BUCKET}/branch/{name}/cpu.pb.gz") for name in PAIRS]
     assert answers(urls * 5, executor) == answers(list(map(pair, PAIRS)) * 5, None)
 
 
-def test_keys_that_are_missing_or_denied_are_errors_of_their_pairs(executor: object):
+def test_missing_or_denied_keys_are_errors_of_their_pairs(executor: object):
     good = f"s3://{BUCKET}/main/go-mutex/cpu.pb.gz"
     pairs = [(good, good), (good, f"s3://{BUCKET}/none"), (f"s3://{BUCKET}/secret/cpu.pb.gz", good), (good, good)]
     results = pprofdiff.batch(pairs, executor=executor).collect()
@@ -233,12 +232,12 @@ def test_keys_that_are_missing_or_denied_are_errors_of_their_pairs(executor: obj
 
 
 def command(*args: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """What the package's command says."""
+    """Runs the package's command."""
     words = [sys.executable, "-m", "pprofdiff", *args]
     return subprocess.run(words, capture_output=True, text=True, env=os.environ | environment)
 
 
-def test_the_command_compares_what_is_in_s3():
+def test_the_command_compares_objects_in_s3():
     sides = [f"s3://{BUCKET}/{side}/*/cpu.pb.gz" for side in ("main", "branch")]
     done = command("batch", *sides, "-n", "3", "--format", "jsonl")
     assert (done.returncode, done.stderr) == (0, "")
@@ -257,7 +256,7 @@ def test_the_command_compares_what_is_in_s3():
 
 
 @pytest.mark.parametrize("token", ["", "to/ken=+"])
-def test_the_command_signs_as_awss_library_does(token: str):
+def test_the_command_signs_requests_like_the_library_of_aws(token: str):
     asked: list[str] = []
 
     class Keeping(http.server.BaseHTTPRequestHandler):
@@ -295,15 +294,15 @@ def test_the_command_signs_as_awss_library_does(token: str):
 
 
 def programs() -> list[str]:
-    """The Python of docs/bulk.md about more than one machine."""
+    """Returns the Python programs in the section of docs/bulk.md about several machines."""
     page = (Path(__file__).parents[2] / "docs/bulk.md").read_text()
     section = page[page.index("## On a cluster") : page.index("## What it costs")]
     return re.findall(r"^```python\n(.*?)^```", section, re.M | re.S)
 
 
 def of_spark(program: str, names: dict) -> None:
-    """A program with a DataFrame of the pairs, on two cores of a session that is ended."""
-    from pyspark.sql import SparkSession  # starts nothing, but takes a while
+    """Runs a program with a DataFrame of the pairs in a temporary Spark session with two cores."""
+    from pyspark.sql import SparkSession  # Imported here, because the import is slow.
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
     spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
@@ -326,7 +325,7 @@ def of_spark(program: str, names: dict) -> None:
 def test_programs_of_the_documentation(
     program: str, nodes: ray.cluster_utils.Cluster, dask: distributed.Client, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setenv("RAY_ADDRESS", nodes.address)  # where "auto" looks
+    monkeypatch.setenv("RAY_ADDRESS", nodes.address)  # Ray reads this variable for the address "auto".
     program = program.replace("tcp://scheduler:8786", dask.scheduler.address)
     names: dict = {"pprofdiff": pprofdiff, "pairs": [pair("go-mutex"), ("none", "none")]}
     if "mapInArrow" in program:

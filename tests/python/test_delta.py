@@ -1,4 +1,4 @@
-"""Deltas of growing profiles, and where snapshots come from: files, bytes, URLs."""
+"""Tests of deltas of cumulative profiles, and of snapshots from files, bytes and URLs."""
 
 import datetime
 import functools
@@ -25,7 +25,7 @@ def snapshot(kind: str, number: int) -> Path:
 
 
 def samples(profile: pprofdiff.Profile, sample_type: str) -> dict[tuple[str, ...], int]:
-    """The value of each stack with its labels."""
+    """Returns the value of each stack with its labels."""
     rows = profile.stacks(labels=True, sample_type=sample_type, granularity="addresses")
     return {(*row["frames"], *row["labels"]): row["weight"] for row in rows}
 
@@ -53,14 +53,14 @@ def test_counters_are_subtracted_and_gauges_are_not():
     assert samples(named, "alloc_objects") == samples(cur, "alloc_objects")
 
 
-def test_every_kind_of_source():
+def test_every_kind_of_source_gives_the_same_delta():
     wanted = pprofdiff.delta(snapshot("mutex", 3), snapshot("mutex", 4)).to_bytes("none")
     contents = [snapshot("mutex", i).read_bytes() for i in (3, 4)]
     assert pprofdiff.delta(*contents).to_bytes("none") == wanted
     assert pprofdiff.delta(io.BytesIO(contents[0]), pprofdiff.load(contents[1])).to_bytes("none") == wanted
 
 
-def test_a_stream():
+def test_a_stream_gives_the_deltas_of_consecutive_snapshots():
     computer = pprofdiff.DeltaComputer()
     first = computer.update(snapshot("heap", 0))
     assert samples(first, "alloc_space") == samples(pprofdiff.load(snapshot("heap", 0)), "alloc_space")
@@ -80,7 +80,7 @@ def test_a_stream():
     )
 
 
-def test_deltas_reads_no_further_than_it_must():
+def test_deltas_reads_snapshots_lazily():
     read = []
 
     def snapshots() -> Iterator[Path]:
@@ -95,7 +95,7 @@ def test_deltas_reads_no_further_than_it_must():
     assert list(pprofdiff.deltas([])) == list(pprofdiff.deltas([snapshot("heap", 0)])) == []
 
 
-def test_a_restart_is_never_silent():
+def test_a_restart_is_always_reported():
     before, after = snapshot("heap", RESTARTED - 1), snapshot("heap", RESTARTED)
     with pytest.raises(pprofdiff.PprofError, match="counters went down in") as caught:
         pprofdiff.delta(before, after)
@@ -118,7 +118,7 @@ def test_a_restart_is_never_silent():
     assert computer.reset is None
 
 
-def test_errors_leave_a_stream_where_it_was():
+def test_errors_do_not_change_the_state_of_a_stream():
     computer = pprofdiff.DeltaComputer()
     computer.start(snapshot("heap", 2))
     for wrong in (snapshot("heap", 1), snapshot("mutex", 3), b"nothing"):
@@ -128,7 +128,7 @@ def test_errors_leave_a_stream_where_it_was():
     assert after.to_bytes() == pprofdiff.delta(snapshot("heap", 2), snapshot("heap", 3)).to_bytes()
 
 
-def test_samples_that_are_gone_are_said():
+def test_vanished_samples_are_reported():
     before = profile([(["a"], 3, {}), (["b"], 7, {}), (["c"], 5, {})])
     after = [profile([([name], value, {}) for name, value in left]) for left in ([("b", 8), ("c", 5)], [("c", 6)])]
     said = "1 sample that had counted something is gone"
@@ -141,7 +141,7 @@ def test_samples_that_are_gone_are_said():
     with pytest.warns(UserWarning, match=said):
         computer.update(after[0])
     assert (computer.vanished, computer.reset) == (1, None)
-    # More than half of what had counted.
+    # More than half of the counts vanished.
     said = "2 of the 3 samples that had counted something are gone, with 10 of 15 of space"
     with pytest.raises(pprofdiff.PprofError, match=said):
         pprofdiff.delta(before, after[1], ["space"])
@@ -150,7 +150,7 @@ def test_samples_that_are_gone_are_said():
     assert samples(d, "space") == {("c",): 6}
 
 
-def test_what_is_not_cumulative_is_refused():
+def test_profiles_without_cumulative_types_are_refused():
     goroutines = [snapshot("goroutine", i) for i in (1, 2)]
     with pytest.raises(pprofdiff.PprofError, match=r"\(goroutine\) is known to count from the start"):
         pprofdiff.delta(*goroutines)
@@ -159,7 +159,7 @@ def test_what_is_not_cumulative_is_refused():
     assert pprofdiff.delta(*goroutines, cumulative=[]).n_samples > 0
 
 
-def test_a_written_diff_is_no_snapshot_and_no_side():
+def test_a_written_diff_is_neither_a_snapshot_nor_a_side():
     before, after = snapshot("heap", 3), snapshot("heap", 4)
     written = pprofdiff.load(pprofdiff.diff(before, after).to_bytes())
     for call in (pprofdiff.delta, pprofdiff.diff, lambda a, b: pprofdiff.check(a, b, ["total>+1%"])):
@@ -168,7 +168,7 @@ def test_a_written_diff_is_no_snapshot_and_no_side():
                 call(*sides)
 
 
-def test_mistakes():
+def test_invalid_arguments_of_deltas_are_errors():
     a, b = snapshot("heap", 1), snapshot("heap", 2)
     with pytest.raises(pprofdiff.PprofError, match="give the older snapshot first"):
         pprofdiff.delta(b, a)
@@ -191,7 +191,7 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
 
 @pytest.fixture
 def server() -> Iterator[str]:
-    """The address of a server of the corpus."""
+    """Serves the corpus, and yields the server's address."""
     handler = functools.partial(Quiet, directory=CORPUS)
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever)
@@ -201,7 +201,7 @@ def server() -> Iterator[str]:
         thread.join()
 
 
-def test_urls(server: str):
+def test_snapshots_can_be_urls(server: str):
     content = snapshot("heap", 3).read_bytes()
     fsspec.filesystem("memory").pipe_file("/snapshots/heap.pb.gz", content)
     wanted = pprofdiff.load(content).top().to_dicts()
@@ -234,7 +234,7 @@ def test_passwords_of_urls_are_not_shown(server: str):
     assert "secret" not in repr(one)
     keys = [build["key"] for build in pprofdiff.series([url]).builds]
     assert keys == [p.name]
-    # Errors are of the same kind, and say the same.
+    # Errors have the same type and text as for files.
     for wrong, kind in (("none", FileNotFoundError), ("README.md", pprofdiff.PprofError)):
         with pytest.raises(kind) as caught:
             pprofdiff.load(f"{secret}/{wrong}")
@@ -243,7 +243,7 @@ def test_passwords_of_urls_are_not_shown(server: str):
         assert "user:secret" not in told.replace(f'f"{{secret}}/{wrong}"', "")
 
 
-def test_urls_say_what_they_need(tmp_path: Path):
+def test_urls_without_fsspec_name_the_missing_package(tmp_path: Path):
     code = """
 import sys
 sys.modules["fsspec"] = sys.modules["fsspec.core"] = None

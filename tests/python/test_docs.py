@@ -1,4 +1,4 @@
-"""The documentation: its links, the site that is built of it, and its start pages, step by step."""
+"""Tests of the documentation: its links, the site, and each step of the start pages."""
 
 import os
 import re
@@ -33,7 +33,7 @@ def links(page: Path) -> Iterator[str]:
 
 
 def anchors(page: Path) -> set[str]:
-    """What a link can name in a page, as GitHub makes it of headings: one that occurs again has a number."""
+    """Returns the anchors of a page, as GitHub derives them from headings. Repeated headings get a number."""
     found: dict[str, int] = {}
     tokens = parse(page)
     for opening, inline in pairwise(tokens):
@@ -44,7 +44,7 @@ def anchors(page: Path) -> set[str]:
     return {anchor if n == 0 else f"{anchor}-{n}" for anchor, count in found.items() for n in range(count + 1)}
 
 
-def test_links_lead_somewhere():
+def test_links_have_existing_targets():
     listed = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z", "*.md"]
     names = subprocess.run(listed, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split("\0")[:-1]
     pages = [ROOT / name for name in names if (ROOT / name).exists()]
@@ -96,7 +96,8 @@ def test_the_site_needs_no_network_and_fits(chromium: Browser, site: Path, width
         page.goto(file.as_uri())
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), file.name
     assert said == []
-    # From a file the browser does not let it read the pages for excerpts, and says so; what is found is all there.
+    # Opened from a file, the page may not read the pages for excerpts, and the browser logs that. The results are
+    # complete.
     page.goto(f"{site.as_uri()}/search.html?q=garbage")
     page.locator(".search li a", has_text="Find out why two profiles differ").first.wait_for()
     assert [url for url in asked if not url.startswith((site.as_uri(), "data:", "about:"))] == []
@@ -104,7 +105,7 @@ def test_the_site_needs_no_network_and_fits(chromium: Browser, site: Path, width
 
 
 def steps(page: Path, language: str) -> list[str]:
-    """A page's blocks in a language, without those that a comment before them leaves out."""
+    """Returns the blocks of a page in a language, except those that a preceding comment excludes."""
     tokens = parse(page)
     return [
         block.content

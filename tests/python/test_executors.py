@@ -1,4 +1,4 @@
-"""batch on executors: the same answers wherever a pair is compared, and no pair lost when a worker dies."""
+"""Tests of batch() on executors: the same results everywhere, and no pair is lost if a worker dies."""
 
 import asyncio
 import concurrent.futures
@@ -28,7 +28,7 @@ TIMEOUT = 60
 
 
 class Mute(Exception):
-    """Can be pickled, but not unpickled: such exceptions break pools."""
+    """An exception that can be pickled but not unpickled, which breaks process pools."""
 
     def __init__(self, one: str, two: str) -> None:
         super().__init__(one + two)
@@ -45,7 +45,7 @@ fsspec.register_implementation("mute", MuteFileSystem)
 
 
 class SignalFileSystem(fsspec.AbstractFileSystem):
-    """Says what the process that reads would do at Ctrl-C."""
+    """A file system that raises the current handler of Ctrl-C in the reading process."""
 
     protocol = "sigint"
 
@@ -57,7 +57,7 @@ fsspec.register_implementation("sigint", SignalFileSystem)
 
 
 def many() -> list:
-    """Pairs of every kind, bad ones among them; more than a task's worth."""
+    """Returns pairs of every kind, including bad ones, more than fit into one task."""
     base, new = pair("go-mutex")
     bad = [
         ("none", new),
@@ -79,7 +79,7 @@ def many() -> list:
 
 
 def answers(executor: Executor | None, **options) -> list[tuple[str, bytes | tuple[str, str]]]:
-    """Name and table of each pair, to the byte, or what kind of error it is."""
+    """Returns the name of each pair with its table as bytes, or with the type and text of its error."""
     results = pprofdiff.batch(many(), executor=executor, **options).tables(granularity="lines", sort="cum")
     found = []
     for given, result in itertools.zip_longest(many(), results):
@@ -94,7 +94,7 @@ def answers(executor: Executor | None, **options) -> list[tuple[str, bytes | tup
 
 @pytest.fixture(scope="module")
 def wanted() -> list:
-    """What the threads of this process say."""
+    """Returns the results of this process's threads."""
     found = answers(None)
     errors = [answer for _, answer in found if isinstance(answer, tuple)]
     assert len(found) == len(many())
@@ -105,7 +105,7 @@ def wanted() -> list:
 
 
 def mute_here() -> None:
-    """For workers that are started anew: the file system above."""
+    """Registers the file system above in newly started workers."""
     fsspec.register_implementation("mute", MuteFileSystem, clobber=True)
 
 
@@ -117,27 +117,27 @@ def pool(method: str, workers: int) -> Executor:
 @pytest.fixture
 def no_fork_warning() -> Iterator[None]:
     with warnings.catch_warnings():
-        # From 3.12 on Python warns of threads that a forked child will not have.
+        # Since 3.12, Python warns that a forked child lacks the threads of its parent.
         warnings.simplefilter("ignore", DeprecationWarning)
         yield
 
 
 @pytest.mark.usefixtures("no_fork_warning")
 @pytest.mark.parametrize(("method", "workers"), [("fork", 1), ("fork", 3), ("spawn", 2)])
-def test_process_pools(method: str, workers: int, wanted: list):
+def test_process_pools_give_the_same_results(method: str, workers: int, wanted: list):
     if method not in multiprocessing.get_all_start_methods():
         pytest.skip(f"the system has no {method}")
     with pool(method, workers) as executor:
         assert answers(executor) == wanted
 
 
-def test_threads(wanted: list):
+def test_thread_pools_give_the_same_results(wanted: list):
     with concurrent.futures.ThreadPoolExecutor(5) as executor:
         assert answers(executor) == wanted
 
 
 class OneByOne(Executor):
-    """Another's executor: it says nothing of itself, and works when it is asked."""
+    """A minimal executor: it has no attributes that reveal its size, and runs each task immediately."""
 
     def submit(self, fn: Callable, /, *args, **kwargs) -> concurrent.futures.Future:
         future: concurrent.futures.Future = concurrent.futures.Future()
@@ -145,7 +145,7 @@ class OneByOne(Executor):
         return future
 
 
-def test_any_executor(wanted: list):
+def test_any_executor_gives_the_same_results(wanted: list):
     assert answers(OneByOne()) == wanted
     assert answers(OneByOne(), workers=1) == wanted
     with pytest.raises(pprofdiff.PprofError, match="at least 1"):
@@ -155,7 +155,7 @@ def test_any_executor(wanted: list):
 
 
 class SlowFileSystem(fsspec.AbstractFileSystem):
-    """Says how many threads read at the same time."""
+    """A file system that records the number of concurrent reads."""
 
     protocol = "slow"
     lock = threading.Lock()
@@ -175,8 +175,8 @@ class SlowFileSystem(fsspec.AbstractFileSystem):
 fsspec.register_implementation("slow", SlowFileSystem)
 
 
-def test_all_threads_of_a_pool_are_found():
-    """The window begins with three tasks a core."""
+def test_all_threads_of_a_pool_are_used():
+    """The initial window has three tasks per core."""
     workers = 4 * (os.cpu_count() or 1)
     with concurrent.futures.ThreadPoolExecutor(workers) as executor:
         results = pprofdiff.batch([("slow://a", "slow://b")] * 40 * workers, executor=executor).tables(1)
@@ -190,7 +190,7 @@ def cluster() -> Iterator:
     options = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        # Quiet: what a killed worker says is no failure here.
+        # Messages of killed workers are expected here.
         with distributed.LocalCluster(**options, silence_logs="CRITICAL") as cluster:
             yield cluster
 
@@ -207,13 +207,13 @@ def client(cluster) -> Iterator:
             yield client
 
 
-def test_dask(client, wanted: list):
+def test_dask_gives_the_same_results(client, wanted: list):
     assert len(set(client.run(os.getpid).values()) - {os.getpid()}) == 2
     assert answers(client) == wanted
     assert answers(client.get_executor(), workers=2) == wanted
 
 
-def test_dask_that_is_asynchronous_is_refused():
+def test_an_asynchronous_dask_client_is_refused():
     distributed = pytest.importorskip("distributed")
 
     async def batch() -> None:
@@ -230,7 +230,7 @@ def test_dask_that_is_asynchronous_is_refused():
             asyncio.run(batch())
 
 
-def test_dask_goes_on_when_a_worker_is_killed(client):
+def test_killed_dask_worker_loses_no_pair(client):
     pids = list(client.run(os.getpid).values())
     pairs = [pair("story-cpu")] * 3000
     done = []
@@ -245,7 +245,7 @@ def test_dask_goes_on_when_a_worker_is_killed(client):
     assert set(client.run(os.getpid).values()) != set(pids)
 
 
-def test_dask_whose_cluster_ends_says_what_is_missing():
+def test_dask_reports_missing_pairs_if_its_cluster_ends():
     dask_ends(lambda client: client)
 
 
@@ -258,7 +258,7 @@ def dask_ends(executor_of: Callable) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         cluster = distributed.LocalCluster(**options, silence_logs="CRITICAL")
-        with cluster, distributed.Client(cluster, timeout=5) as client:  # after which it has lost the connection
+        with cluster, distributed.Client(cluster, timeout=5) as client:  # A lost connection ends after 5 s.
             for result in pprofdiff.batch(pairs, executor=executor_of(client)).tables(1):
                 results.append(result)
                 if len(results) == 50:
@@ -271,7 +271,7 @@ def dask_ends(executor_of: Callable) -> None:
 
 
 @pytest.mark.usefixtures("no_fork_warning")
-def test_a_pool_whose_worker_is_killed_says_what_is_missing():
+def test_a_pool_reports_missing_pairs_if_a_worker_is_killed():
     pairs = [(path, path) for path in map(str, itertools.islice(itertools.cycle(pair("story-cpu")), 2000))]
     with pool("fork", 2) as executor:
         executor.submit(os.getpid).result(TIMEOUT)
@@ -285,7 +285,7 @@ def test_a_pool_whose_worker_is_killed_says_what_is_missing():
     missing = [r for r in results if r.error is not None]
     assert all(isinstance(r.error, BrokenProcessPool) for r in missing)
     assert all(r.table is None for r in missing)
-    # What was done before stays done, and all that is missing is named.
+    # Finished results are kept, and every missing pair has an error.
     assert 0 < len(missing) <= len(pairs) - 50
     assert all((r.table is None) == (r.error is not None) for r in results)
 
@@ -297,10 +297,10 @@ def test_a_worker_starts_no_threads():
         assert all(r.error is None for r in results)
         results = pprofdiff.batch([pair("story-cpu")] * 3, executor=executor)
         assert all(r.diff is not None for r in results)
-        # Those of a pool have numbers; that of the last work may still be ending.
+        # Threads of a pool have numbered names. The thread of the last task may still be ending.
         assert [name for name in executor.submit(threads).result(TIMEOUT) if name.startswith("pprofdiff-")] == []
         executor.submit(pprofdiff.load, pair("story-cpu")[0]).result(TIMEOUT)
-        # So that the line above can fail.
+        # Checks that the line above can fail.
         assert any(name.startswith("pprofdiff-") for name in executor.submit(threads).result(TIMEOUT))
 
 
@@ -310,14 +310,14 @@ def threads() -> list[str]:
         pytest.skip("the system does not tell its threads")
     names = []
     for task in tasks.iterdir():
-        # One that ends between being listed and being read is none any more.
+        # A thread may end between being listed and being read.
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
             names.append((task / "comm").read_text())
     return names
 
 
 @pytest.mark.usefixtures("no_fork_warning")
-def test_diffs_come_back_whole(story: pprofdiff.Diff):
+def test_workers_return_complete_diffs(story: pprofdiff.Diff):
     with pool("fork", 2) as executor:
         results = pprofdiff.batch([pair("story-cpu"), ("none", "none")] * 3, executor=executor).collect()
     assert [type(r.error) for r in results] == [type(None), FileNotFoundError] * 3
@@ -328,7 +328,7 @@ def test_diffs_come_back_whole(story: pprofdiff.Diff):
 
 
 class Counting(OneByOne):
-    """How many pairs were handed over and how many tasks, and how large those are as pickles."""
+    """Counts pairs and tasks, and records the largest pickled size per pair."""
 
     def __init__(self) -> None:
         self.pairs, self.tasks, self.largest = 0, 0, 0
@@ -342,18 +342,18 @@ class Counting(OneByOne):
         return super().submit(fn, *args, **kwargs)
 
 
-def test_tasks_are_small_few_and_within_a_window():
+def test_tasks_are_small_and_few_and_only_a_window_is_submitted():
     executor = Counting()
     ahead = 0
     results = pprofdiff.batch(itertools.repeat(pair("go-mutex")), executor=executor, workers=2).tables(1)
     for i, _ in enumerate(itertools.islice(results, 2000), 1):
         ahead = max(ahead, executor.pairs - i)
-    assert executor.largest < 1000  # bytes a pair: paths and a question
+    assert executor.largest < 1000  # Bytes per pair, for the paths and the options.
     assert executor.tasks < 600
     assert ahead <= 3 * 2 * 64
 
 
-def test_memory_urls_in_process():
+def test_memory_urls_work_in_process():
     base, new = pair("go-heap")
     memory = fsspec.filesystem("memory")
     memory.pipe("/many/base", base.read_bytes())
@@ -368,14 +368,14 @@ def test_memory_urls_in_process():
 
 
 @pytest.mark.usefixtures("no_fork_warning")
-def test_an_open_file_is_sent_as_bytes():
+def test_an_open_file_is_sent_to_workers_as_bytes():
     base, new = pair("go-heap")
     with pool("fork", 1) as executor, base.open("rb") as file:
         (result,) = pprofdiff.batch([(file, new)], executor=executor).tables()
     assert result.table.to_dicts() == pprofdiff.diff(base, new).top().to_dicts()
 
 
-def test_on_error_raise():
+def test_on_error_raise_stops_at_the_first_bad_pair():
     good = pair("go-mutex")
     with concurrent.futures.ThreadPoolExecutor(2) as executor:
         results = pprofdiff.batch([good, good, ("none", good[1]), good], executor=executor, on_error="raise")
@@ -386,7 +386,7 @@ def test_on_error_raise():
         assert list(results) == []
 
 
-def test_what_the_pairs_raise_comes_in_its_turn():
+def test_an_exception_of_the_iterable_is_raised_in_order():
     def pairs() -> Iterator[tuple]:
         yield pair("go-mutex")
         yield pair("go-mutex")
@@ -400,7 +400,7 @@ def test_what_the_pairs_raise_comes_in_its_turn():
             next(results)
 
 
-def test_an_executor_that_was_shut_down():
+def test_an_executor_that_was_shut_down_is_an_error():
     executor = concurrent.futures.ThreadPoolExecutor(1)
     executor.shutdown()
     results = pprofdiff.batch([pair("go-mutex")] * 3, executor=executor).collect()
@@ -417,8 +417,8 @@ def test_the_arrow_stream_is_the_same():
 
 
 @pytest.mark.usefixtures("no_fork_warning")
-def test_merging_what_workers_merged():
-    """merge() is associative to the byte, so sums may be made in parts, wherever."""
+def test_profiles_merged_by_workers_can_be_merged():
+    """merge() is associative to the byte, so workers may compute partial sums."""
     files = [str(pair("story-cpu")[i % 2]) for i in range(12)]
     whole = pprofdiff.merge(files).to_bytes("none")
     for parts in (2, 3, 5):
@@ -450,7 +450,7 @@ if __name__ == "__main__":
 
 @pytest.mark.parametrize("executor", ENDS)
 @pytest.mark.parametrize("work", ["results = results.tables(1); ", ""], ids=["tables", "diffs"])
-def test_the_interpreter_may_end_in_the_middle(executor: str, work: str):
+def test_the_interpreter_can_exit_during_a_batch(executor: str, work: str):
     command = program(executor, work + "[next(results) for _ in range(30)]; print('done', flush=True)")
     done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT)
     assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")
@@ -460,8 +460,8 @@ def interrupted() -> None:
     raise KeyboardInterrupt
 
 
-def test_a_worker_that_is_interrupted_is_an_error_of_its_pairs():
-    """The caller is interrupted by itself, or not at all: Ctrl-C that was handled is not raised again."""
+def test_an_interrupted_worker_is_an_error_of_its_pairs():
+    """An interrupt in a worker must not interrupt the caller. A handled Ctrl-C is not raised again."""
 
     class Interrupted(concurrent.futures.ThreadPoolExecutor):
         def submit(self, *_args: object, **_kwargs: object) -> concurrent.futures.Future[None]:  # type: ignore[override]
@@ -474,8 +474,8 @@ def test_a_worker_that_is_interrupted_is_an_error_of_its_pairs():
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT to send")
 @pytest.mark.parametrize("executor", ENDS)
-def test_ctrl_c(executor: str):
-    """As a terminal sends it: to the workers as well."""
+def test_ctrl_c_interrupts_a_batch_on_an_executor(executor: str):
+    """Sends the signal to the whole process group like a terminal, so workers get it as well."""
     work = """
     done = 0
     results = results.tables(1)
@@ -497,7 +497,7 @@ def test_ctrl_c(executor: str):
         os.killpg(child.pid, signal.SIGINT)
         sent = time.monotonic()
         out, _ = child.communicate(timeout=TIMEOUT)
-        assert out.startswith("interrupted")  # and the next result, if it came while none was waited for
+        assert out.startswith("interrupted")  # The next result follows, if one arrived in the meantime.
         assert time.monotonic() - sent < 20
     finally:
         with contextlib.suppress(ProcessLookupError):
@@ -507,7 +507,7 @@ def test_ctrl_c(executor: str):
 
 @pytest.mark.usefixtures("no_fork_warning")
 @pytest.mark.parametrize("ignored", [False, True])
-def test_workers_heed_ctrl_c_in_tasks_as_they_did_and_not_between(ignored: bool):
+def test_workers_keep_their_ctrl_c_handler_in_tasks_and_ignore_it_between(ignored: bool):
     before = (signal.signal, (signal.SIGINT, signal.SIG_IGN)) if ignored else (None, ())
     fork = multiprocessing.get_context("fork")
     with concurrent.futures.ProcessPoolExecutor(1, fork, *before) as executor:
@@ -521,8 +521,8 @@ def test_workers_heed_ctrl_c_in_tasks_as_they_did_and_not_between(ignored: bool)
 @pytest.mark.skipif(os.name == "nt", reason="Windows stops no process for a while")
 @pytest.mark.parametrize("executor", ["fork", "spawn"])
 @pytest.mark.parametrize("given_up", ["by us", "by others"])
-def test_a_worker_dies_when_tasks_were_given_up(executor: str, given_up: str):
-    """CPython's pool may lose its manager then; in neither case does anybody wait for what will never come."""
+def test_a_worker_that_dies_after_cancelled_tasks_blocks_nobody(executor: str, given_up: str):
+    """CPython's pool may lose its manager thread in this case. Nothing may wait forever."""
     work = """
     import os, signal
     results = results.tables(1)

@@ -1,4 +1,4 @@
-"""explain() from Python: the same facts as the command's, as a dict, a table, Markdown and HTML."""
+"""Tests of explain(): the same results as from the command, as a dict, a table, Markdown and HTML."""
 
 import json
 import pickle
@@ -17,12 +17,12 @@ def _command(*args: str) -> str:
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
-def test_the_facts_are_the_commands():
+def test_explain_gives_the_same_results_as_the_command():
     base, new = pair("story-cpu")
     explained = pprofdiff.diff(base, new).explain()
     written = json.loads(_command(str(base), str(new), "--format", "json"))
     assert explained.to_dict() == written == json.loads(explained.to_json())
-    # What shows the stacks of a cause is Python's.
+    # The suggested code for the stacks of a cause is Python.
     text = repr(explained).splitlines()
     (at,) = [i for i, line in enumerate(text) if line.startswith("   d.")]
     command = _command(str(base), str(new)).splitlines()
@@ -34,7 +34,7 @@ def test_the_facts_are_the_commands():
     assert isinstance(explained, pprofdiff.Rendered)
 
 
-def test_it_speaks_python():
+def test_suggested_code_is_python():
     d = pprofdiff.diff(*pair("story-cpu"))
     explained = d.explain()
     (call,) = [line.strip() for line in repr(explained).splitlines() if line.startswith("   d.")]
@@ -43,7 +43,7 @@ def test_it_speaks_python():
     assert best == explained.to_dict()["causes"][0]
     assert {row["node"] for row in peeked} == {best["function"]}
     assert peeked.summary["sample_type"] == "cpu"
-    # Stacks of other causes are left out, and those of a label are chosen.
+    # Stacks of other causes are excluded, and a label is filtered.
     both = pprofdiff.diff(*pair("go-heap-ops")).explain(sample_type="alloc_space")
     written = [line for line in repr(both).splitlines() if line.startswith("   d.")]
     ignore = both.to_dict()["causes"][0]["evidence"]["ignore"]
@@ -58,7 +58,7 @@ def test_it_speaks_python():
     assert d.new[0].total == (2_930_000_000,)
     assert explained.noise["runs"] == [1, 1]
     assert explained.moved == explained.to_dict()["moved"]
-    # Where nothing is a cause, what is nearest to one, or nothing.
+    # Without a cause, the best candidate, if there is one.
     unsure = pprofdiff.diff(*pair("gperftools-cpu")).explain()
     assert (unsure.verdict, unsure.exit_code) == ("inconclusive", 3)
     assert unsure.best == unsure.to_dict()["candidate"]
@@ -66,7 +66,7 @@ def test_it_speaks_python():
     assert pprofdiff.diff(d.base, d.base).explain().best is None
 
 
-def test_causes_are_a_table():
+def test_causes_are_available_as_a_table():
     explained = pprofdiff.diff(*pair("story-cpu")).explain()
     causes = explained.causes.to_polars()
     assert causes["function"].to_list() == ["logmill/names.canonical", "logmill/accesslog.cleanName"]
@@ -81,12 +81,13 @@ def test_a_notebook_shows_the_account_as_bars():
     explained = pprofdiff.diff(*pair("story-cpu")).explain()
     html = explained._repr_html_()
     assert "<code>logmill/names.canonical</code>" in html
-    # The base, two causes, consequences, the rest and the new side; a script there is none for buttons.
+    # The base, two causes, consequences, the remainder and the new side. The notebook has no script, so there are no
+    # buttons.
     assert html.count("<rect") == 6
     assert "<button" not in html
 
 
-def test_options_are_those_of_the_command():
+def test_options_equal_those_of_the_command():
     base, new = pair("go-heap-ops")
     d = pprofdiff.diff(base, new)
     given = d.explain(ops=(1000, 3000)).to_dict()
@@ -100,7 +101,7 @@ def test_options_are_those_of_the_command():
         pprofdiff.load(base).explain()
 
 
-def test_a_configuration_says_what_the_runtime_is(tmp_path):
+def test_a_configuration_names_runtime_functions(tmp_path):
     config = tmp_path / "pprofdiff.toml"
     config.write_text("[explain]\nbackground = ['canonical$']\n")
     explained = pprofdiff.diff(*pair("story-cpu")).explain(config=config).to_dict()
@@ -110,7 +111,7 @@ def test_a_configuration_says_what_the_runtime_is(tmp_path):
         pprofdiff.diff(*pair("story-cpu")).explain(config=tmp_path / "none.toml")
 
 
-def test_noise_is_learned_from_runs_of_equal_builds():
+def test_noise_is_estimated_from_runs_of_equal_builds():
     folder = CORPUS / "faults" / "freight"
     d = pprofdiff.diff(folder / "base-1.cpu.pb.gz", folder / "calls-1.cpu.pb.gz")
     equal = sorted(folder.glob("equal-*.cpu.pb.gz"))
@@ -122,7 +123,7 @@ def test_noise_is_learned_from_runs_of_equal_builds():
     assert explained == json.loads(wanted)
 
 
-def test_runs_are_kept_apart():
+def test_runs_are_not_summed():
     folder = CORPUS / "faults" / "freight"
     runs = [[folder / f"{build}-{run}.cpu.pb.gz" for run in (1, 2, 3)] for build in ("base", "calls")]
     explained = pprofdiff.diff(*runs).explain().to_dict()
@@ -130,7 +131,7 @@ def test_runs_are_kept_apart():
     assert explained["causes"][0]["function"] == "freight/tariff.Make"
 
 
-def test_explanations_travel():
+def test_explanations_can_be_pickled():
     explained = pprofdiff.diff(*pair("story-cpu")).explain()
     again = pickle.loads(pickle.dumps(explained))
     assert again.to_dict() == explained.to_dict()
@@ -138,10 +139,10 @@ def test_explanations_travel():
     assert (repr(again), again.to_html(), again.verdict) == (repr(explained), explained.to_html(), explained.verdict)
 
 
-def test_many_pairs_are_explained_at_once():
+def test_many_pairs_are_explained_in_a_batch():
     pairs = [pprofdiff.Pair(*pair(name), name=name) for name in ("story-cpu", "go-heap-ops")]
     tables = {r.name: r.table.to_polars() for r in pprofdiff.batch(pairs).tables(view="explain")}
     for name, table in tables.items():
         assert table.equals(pprofdiff.diff(*pair(name)).explain().causes.to_polars())
-    # Of a heap it is what is in use, all of which grew alike.
+    # For a heap, memory in use is explained. All of it grew uniformly.
     assert tables["go-heap-ops"]["function"].to_list() == [None]

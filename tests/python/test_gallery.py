@@ -1,4 +1,4 @@
-"""The gallery: pages of the corpus, made by the command that the documentation names."""
+"""Tests of the gallery: pages of the corpus, built with the command in the documentation."""
 
 import re
 import subprocess
@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, expect
 MAKE = Path(__file__).parents[2] / "docs" / "gallery" / "make"
 
 
-def test_the_gallery(chromium: Browser, tmp_path: Path):
+def test_the_gallery_can_be_built(chromium: Browser, tmp_path: Path):
     subprocess.run([sys.executable, MAKE, tmp_path / "gallery"], check=True)
     pages = sorted(path.name for path in (tmp_path / "gallery").glob("*.html"))
     assert pages == [

@@ -1,4 +1,4 @@
-"""JupyterLab in a browser, offline: what is clicked in a flame graph comes back to Python, and charts are drawn."""
+"""Tests in JupyterLab in a browser, offline: selections in a flame graph reach Python, and charts are drawn."""
 
 import contextlib
 import json
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 ROW = 20
 TOKEN = secrets.token_hex(16)
-# Nobody is asked for news, updates or extensions.
+# Disables requests for news, updates and extensions.
 QUIET = (
     "--LabApp.news_url=None",
     "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
@@ -33,7 +33,7 @@ QUIET = (
 
 @pytest.fixture
 def lab(tmp_path: Path) -> Iterator[str]:
-    """A server on this machine for the folder tmp_path/work, with settings of its own: its address."""
+    """Starts a server on this machine for the folder tmp_path/work, with separate settings. Yields its address."""
     (tmp_path / "work").mkdir()
     own = {name: str(tmp_path / name) for name in ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "IPYTHONDIR", "HOME")}
     runtime = tmp_path / "runtime"
@@ -55,10 +55,10 @@ def lab(tmp_path: Path) -> Iterator[str]:
         server.wait(20)
 
 
-def test_what_is_clicked_comes_back_and_charts_are_drawn(chromium: "Browser", lab: str, tmp_path: Path):
+def test_selections_reach_python_and_charts_are_drawn(chromium: "Browser", lab: str, tmp_path: Path):
     base, new = map(str, pair("story-cpu"))
     cells = [
-        # Without altair, which loads its script from the web.
+        # altair is disabled, because it loads its script from the web.
         "import re, sys\nsys.modules['altair'] = None\nimport pprofdiff\n"
         f"d = pprofdiff.diff({base!r}, {new!r})\nw = d.flamegraph().widget()\nheard = []\n"
         "w.observe(lambda change: heard.append(w.frame), 'stack')\nw",
@@ -79,7 +79,7 @@ def test_what_is_clicked_comes_back_and_charts_are_drawn(chromium: "Browser", la
     page.locator(".jp-Notebook-ExecutionIndicator[data-status=idle]").wait_for(timeout=90_000)
 
     def run(number: int) -> None:
-        """Again, if nothing came of it: JupyterLab may still be starting, and take the focus back."""
+        """Runs a cell, again if it had no effect: JupyterLab may still be starting, and may take the focus back."""
         prompt = cell.nth(number).locator(".jp-InputPrompt")
         before = prompt.inner_text()
         for _ in range(20):
@@ -93,7 +93,7 @@ def test_what_is_clicked_comes_back_and_charts_are_drawn(chromium: "Browser", la
     runs = 3
 
     def said() -> list[str]:
-        """What Python knows now: the last cell's output."""
+        """Returns the selection known to Python: the output of the last cell."""
         nonlocal runs
         runs += 1
         run(3)
@@ -108,7 +108,7 @@ def test_what_is_clicked_comes_back_and_charts_are_drawn(chromium: "Browser", la
     page.locator(".vega-embed canvas, .vega-embed svg").nth(1).wait_for()
     assert said() == ["None", "[]", "[]", "0"]
 
-    # The seventh box from the root, of a stack that the picture shows; then its caller, by the keyboard.
+    # The seventh box from the root, in a stack that the picture shows. Then its caller, with the keyboard.
     canvas.click(position={"x": 50, "y": 6 * ROW + 5})
     page.frame_locator("iframe").locator("#details .name").get_by_text("logmill/names.Same").wait_for()
     frame, stack, heard, edges = said()
@@ -140,7 +140,7 @@ def test_what_is_clicked_comes_back_and_charts_are_drawn(chromium: "Browser", la
     ] == []
 
 
-def test_without_anywidget_it_says_what_to_install():
+def test_without_anywidget_the_error_names_the_package():
     code = "import sys; sys.modules['anywidget'] = None; import pprofdiff; "
     code += "pprofdiff.load(sys.argv[1]).flamegraph().widget()"
     done = subprocess.run([sys.executable, "-c", code, pair("story-cpu")[0]], capture_output=True, text=True)

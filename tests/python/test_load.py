@@ -1,4 +1,4 @@
-"""Where profiles come from, what they say of themselves, and what is said of bad ones."""
+"""Tests of loading: the sources of profiles, their metadata, and the errors for bad profiles."""
 
 import array
 import datetime
@@ -51,7 +51,7 @@ def test_every_kind_of_source_gives_the_same_profile():
             assert pprofdiff.load(source).top().to_dicts() == wanted, source
 
 
-def test_names():
+def test_profiles_are_named_by_their_source():
     assert pprofdiff.load(HEAP).name == str(HEAP)
     assert pprofdiff.load(HEAP.read_bytes()).name == "<bytes>"
     assert pprofdiff.load(io.BytesIO(HEAP.read_bytes())).name == "<stream>"
@@ -60,15 +60,15 @@ def test_names():
     with tempfile.TemporaryFile() as file:
         file.write(HEAP.read_bytes())
         file.seek(0)
-        assert pprofdiff.load(file).name == "<stream>"  # its name is a number
+        assert pprofdiff.load(file).name == "<stream>"  # The name of this file is a number.
 
 
-def test_a_profile_is_returned_as_it_is():
+def test_a_loaded_profile_is_returned_unchanged():
     p = pprofdiff.load(HEAP)
     assert pprofdiff.load(p) is p
 
 
-def test_what_a_profile_says_of_itself():
+def test_metadata_of_a_profile():
     p = pprofdiff.load(CORPUS / "story-cpu.base.pb.gz")
     assert p.sample_types == [("samples", "count"), ("cpu", "nanoseconds")]
     assert p.default_sample_type == "cpu"
@@ -85,13 +85,13 @@ def test_what_a_profile_says_of_itself():
     assert (p.comments, p.doc_url, p.warnings, p.is_diff) == ([], "", [], False)
 
 
-def test_a_profile_that_says_nothing_of_itself():
+def test_metadata_of_an_empty_profile():
     p = pprofdiff.load(profile([(["main"], 1, {})]))
     assert (p.duration, p.time, p.period_type, p.mappings) == (None, None, None, [])
 
 
 @pytest.mark.parametrize("nanos", [-1, 1, -(2**63), 2**63 - 1])
-def test_times_at_the_edge(nanos: int):
+def test_extreme_times_are_exact_or_none(nanos: int):
     number = (nanos & (1 << 64) - 1).to_bytes(10, "little")
     varint = bytearray()
     value = int.from_bytes(number, "little")
@@ -104,7 +104,7 @@ def test_times_at_the_edge(nanos: int):
     assert p.time == datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC) + p.duration
 
 
-def test_the_system_s_errors(tmp_path: Path):
+def test_errors_of_the_operating_system_are_oserrors(tmp_path: Path):
     with pytest.raises(FileNotFoundError) as caught:
         pprofdiff.load(tmp_path / "none")
     assert (caught.value.errno, caught.value.filename) == (errno.ENOENT, str(tmp_path / "none"))
@@ -118,7 +118,7 @@ def test_the_system_s_errors(tmp_path: Path):
         pprofdiff.load("a\0b")
 
 
-def test_the_errors_of_a_file_object_pass_through():
+def test_exceptions_of_a_file_object_are_raised_unchanged():
     class Broken:
         def read(self) -> bytes:
             raise ConnectionResetError("gone")
@@ -127,7 +127,7 @@ def test_the_errors_of_a_file_object_pass_through():
         pprofdiff.load(Broken())
 
 
-def test_malformed_bytes():
+def test_malformed_bytes_are_errors_with_a_position():
     good = profile([(["main", "leaf"], 7, {})])
     with pytest.raises(pprofdiff.PprofError) as caught:
         pprofdiff.load(good + b"\x12\x02\x08\x63")
@@ -141,7 +141,7 @@ def test_malformed_bytes():
     assert str(e) == f"<bytes>: sample 1: {e.detail} (at byte {e.offset} of the inflated data)"
 
 
-def test_messages_are_harmless_and_attributes_exact(tmp_path: Path):
+def test_messages_are_escaped_and_attributes_are_exact(tmp_path: Path):
     path = tmp_path / "a\n::error::b\x1b[31m\u202e.pb"
     path.write_bytes(b"none")
     with pytest.raises(pprofdiff.PprofError) as caught:
@@ -158,12 +158,12 @@ def test_messages_are_harmless_and_attributes_exact(tmp_path: Path):
     assert str(unknown.value).isprintable()
 
 
-def test_errors_made_by_hand_have_the_attributes():
+def test_errors_created_in_python_have_the_attributes():
     e = pprofdiff.PprofError("mine")
     assert (e.input, e.record, e.offset, e.detail, e.advice) == (None, None, None, None, None)
 
 
-def test_advice_to_copy_is_a_note_and_not_in_the_message(tmp_path: Path):
+def test_advice_is_a_note_of_the_exception(tmp_path: Path):
     recording = tmp_path / "it's $(old).data"
     recording.write_bytes(b"2ELIFREP")
     with pytest.raises(pprofdiff.PprofError, match="have perf write it as text") as caught:
@@ -177,12 +177,12 @@ def test_advice_to_copy_is_a_note_and_not_in_the_message(tmp_path: Path):
 
 
 @pytest.mark.parametrize("content", [b"", b"\x1f\x8b", HEAP.read_bytes()[:-9], HEAP.read_bytes() + b"x"])
-def test_incomplete_and_foreign_input(content: bytes):
+def test_incomplete_and_foreign_input_is_an_error(content: bytes):
     with pytest.raises(pprofdiff.PprofError, match=r"^<bytes>: "):
         pprofdiff.load(content)
 
 
-def test_the_limit():
+def test_the_inflated_limit_is_an_error():
     with pytest.raises(pprofdiff.PprofError, match="inflate"):
         pprofdiff.load(HEAP, inflated_limit=100)
     with pytest.raises(pprofdiff.PprofError, match="inflate"):
@@ -192,17 +192,17 @@ def test_the_limit():
 
 
 @pytest.mark.parametrize("source", [None, 3, ["a"], object()])
-def test_what_is_no_source(source: object):
+def test_objects_that_are_not_sources_are_type_errors(source: object):
     with pytest.raises(TypeError, match="a profile must be a path, a URL, bytes, a file object or a Profile"):
         pprofdiff.load(source)
 
 
-def test_a_file_in_text_mode():
+def test_a_file_in_text_mode_is_an_error():
     with pytest.raises(TypeError, match="mode 'rb'"):
         pprofdiff.load(io.StringIO("text"))
 
 
-def test_merge():
+def test_merge_sums_profiles():
     a, b = (pprofdiff.load(path) for path in pair("go-heap"))
     merged = pprofdiff.merge([a, pair("go-heap")[1]])
     assert merged.name == "merged"
@@ -217,14 +217,14 @@ def test_merge():
 @pytest.mark.parametrize(
     ("name", "magic"), [("p.pb.gz", b"\x1f\x8b"), ("p.zst", b"\x28\xb5\x2f\xfd"), ("p.pb", b"\x5a")]
 )
-def test_write_packs_by_name(tmp_path: Path, name: str, magic: bytes):
+def test_write_compresses_by_extension(tmp_path: Path, name: str, magic: bytes):
     p = pprofdiff.load(HEAP)
     p.write(tmp_path / name)
     assert (tmp_path / name).read_bytes().startswith(magic)
     assert pprofdiff.load(tmp_path / name).top().to_dicts() == p.top().to_dicts()
 
 
-def test_merge_with_weights():
+def test_merge_multiplies_by_weights():
     twice, once = pprofdiff.merge([HEAP, HEAP]), pprofdiff.merge([HEAP], weights=[2])
     assert once.totals == twice.totals
     assert once.stacks().to_dicts() == twice.stacks().to_dicts()
@@ -236,7 +236,7 @@ def test_merge_with_weights():
         pprofdiff.merge([HEAP], weights=[0])
 
 
-def test_write_as_told(tmp_path: Path):
+def test_write_accepts_compression_and_level(tmp_path: Path):
     p = pprofdiff.load(HEAP)
     inflated = gzip.decompress(HEAP.read_bytes())
     assert p.to_bytes("none") == inflated
@@ -254,7 +254,7 @@ def test_write_as_told(tmp_path: Path):
         p.write(3)
 
 
-def test_the_docstring_tells_the_level_that_is_used():
+def test_the_docstring_contains_the_compression_level_in_use():
     p, doc = pprofdiff.load(HEAP), " ".join((pprofdiff.Profile.write.__doc__ or "").split())
     for packing in ("gzip", "zstd"):
         told = re.search(rf"{packing} \d+ to \d+ \((\d+) unless given\)", doc)
@@ -272,7 +272,7 @@ def test_folded_stacks_are_a_profile_or_a_diff(tmp_path: Path):
     two = pprofdiff.load(FOLDED, input_format="folded2")
     rows = {row["name"]: (row["flat_base"], row["flat_new"]) for row in two.top().to_dicts()}
     assert rows == {"main": (8, 0), "parse": (31, 33)}
-    # What is written opens as what it was; pickles do not depend on how it was loaded.
+    # A written file is read back unchanged. Pickles do not depend on the way of loading.
     written = tmp_path / "diff.folded"
     diff = pprofdiff.diff(*pair("go-mutex"))
     written.write_text(diff.folded())
@@ -282,7 +282,7 @@ def test_folded_stacks_are_a_profile_or_a_diff(tmp_path: Path):
         assert loaded.top().summary["total_delta"] == diff.top().summary["total_delta"]
 
 
-def test_every_function_that_loads_takes_the_format():
+def test_every_function_that_loads_accepts_the_format():
     a, b = b"a;b 5\n", b"a;b 8\n"
     how = {"input_format": "folded", "input_type": "alloc_space/bytes"}
     assert pprofdiff.diff(a, b, **how).sample_types == [("alloc_space", "bytes")]
@@ -311,7 +311,7 @@ def names_of(table: pprofdiff.Table) -> set[str]:
     return {row["name"] for row in table.to_dicts()}
 
 
-def test_names_come_from_binaries(program: tuple[Path, bytes], monkeypatch: pytest.MonkeyPatch):
+def test_names_are_read_from_binaries(program: tuple[Path, bytes], monkeypatch: pytest.MonkeyPatch):
     app, heap = program
     bare = pprofdiff.load(heap)
     assert "/opt/app" in bare.warnings[0]
@@ -329,7 +329,7 @@ def test_names_come_from_binaries(program: tuple[Path, bytes], monkeypatch: pyte
     ):
         assert names_of(profile_or_diff.top()) == {"work", "main"}
     assert names_of(pprofdiff.series([heap, heap], **how).values()) == {"work", "main"}
-    # Noise runs with the content of the base are copies. No other warning is left.
+    # Noise runs with the same content as the base count as copies. No other warning remains.
     (warning,) = pprofdiff.diff(heap, heap, **how).explain(noise=[heap, heap], **how).to_dict()["warnings"]
     assert "the same content as 2 other runs of the base" in warning
     with ThreadPoolExecutor(1) as executor:
@@ -342,7 +342,7 @@ def test_names_come_from_binaries(program: tuple[Path, bytes], monkeypatch: pyte
     assert names_of(pprofdiff.load(heap).top()) == {"work", "main"}
 
 
-def test_instructions_come_from_binaries(program: tuple[Path, bytes], tmp_path: Path):
+def test_instructions_are_read_from_binaries(program: tuple[Path, bytes], tmp_path: Path):
     app, heap = program
     with pytest.raises(pprofdiff.PprofError, match="binaries that are missing: /opt/app; name them with --binary"):
         pprofdiff.load(heap).disasm("work")
@@ -378,7 +378,7 @@ def test_each_side_has_its_binary(program: tuple[Path, bytes]):
         pprofdiff.batch([(heap, heap)], binry=app)
 
 
-def test_two_parts_of_one_recording_are_sides():
+def test_two_time_ranges_of_one_recording_can_be_compared():
     run = CORPUS / "inputs" / "press.base.jfr.gz"
     d = pprofdiff.diff(run, run, base_time="0..3s", new_time="3s..6s")
     sides = d.top().summary
@@ -402,7 +402,7 @@ def test_two_parts_of_one_recording_are_sides():
 
 
 def runs_of(folder: Path, **profiles: bytes) -> Path:
-    """A folder of runs, as bench leaves it: two runs of each side, with a second profile that is not compared."""
+    """Creates a folder of runs like `bench`: two runs per side, with a second profile that is not compared."""
     text = 'schema = "pprofdiff-runs/1"\ncommand = ["app"]\nseed = 1\neffect = 0.02\n'
     for side, content in profiles.items():
         for run in ("1", "2"):
@@ -416,7 +416,7 @@ def runs_of(folder: Path, **profiles: bytes) -> Path:
     return folder
 
 
-def test_a_folder_of_runs_is_two_sides_and_each_side_a_profile(tmp_path: Path):
+def test_a_folder_of_runs_has_two_sides_that_are_profiles(tmp_path: Path):
     runs = runs_of(tmp_path / "runs", base=b"main;work 40\n", new=b"main;work 90\n")
     d = pprofdiff.load_runs(runs)
     assert [p.name for p in (*d.base, *d.new)] == [
@@ -424,14 +424,14 @@ def test_a_folder_of_runs_is_two_sides_and_each_side_a_profile(tmp_path: Path):
     ]
     [row] = [row for row in d.top() if row["name"] == "work"]
     assert (row["flat_base"], row["flat_new"]) == (40, 90)
-    # Sides: the sum of their runs, or, beside another one, the runs.
+    # A side is the sum of its runs, or in a comparison the list of its runs.
     side = pprofdiff.load(runs / "new")
     assert (side.name, side.top()[0]["flat"]) == (str(runs / "new"), 180)
     assert pprofdiff.diff(str(runs / "base"), runs / "new").top().to_dicts() == d.top().to_dicts()
     assert len(pprofdiff.diff([runs / "new"], runs / "base").base) == 2
     with pytest.raises(pprofdiff.PprofError, match=r"name .*/runs/base or .*/runs/new$"):
         pprofdiff.load(runs)
-    # How profiles are read.
+    # Options for loading apply to the runs.
     with pytest.raises(pprofdiff.PprofError, match="first: "):
         pprofdiff.load_runs(runs, input_format="pprof")
     with pytest.raises(TypeError):
@@ -440,7 +440,7 @@ def test_a_folder_of_runs_is_two_sides_and_each_side_a_profile(tmp_path: Path):
         pprofdiff.load_runs(runs_of(tmp_path / "half", base=b"main 1\n"))
 
 
-def test_the_binaries_of_a_folder_of_runs_are_used(program: tuple[Path, bytes], tmp_path: Path):
+def test_binaries_of_a_folder_of_runs_are_used(program: tuple[Path, bytes], tmp_path: Path):
     app, heap = program
     runs = runs_of(tmp_path / "runs", base=heap, new=heap)
     for side in ("base", "new"):

@@ -1,4 +1,4 @@
-"""Hostile names stay literal text in every view when GitHub renders our Markdown in a comment."""
+"""Tests that hostile names stay literal text in every view when GitHub renders our Markdown in a comment."""
 
 import html
 import os
@@ -49,14 +49,14 @@ TAGS = {"p", "table", "thead", "tbody", "tr", "th", "td", "code", "strong", "ol"
 
 
 def names(seed: int) -> list[str]:
-    """Returns each sign by itself, after a backquote and after a pipe, and mixtures of signs."""
+    """Returns each sign alone, after a backquote and after a pipe, and mixtures of signs."""
     random = Random(seed)
     mixed = ["".join(random.choices(SIGNS + ENDS, k=random.randint(2, 5))) for _ in range(40)]
     return [before + sign for before in ("", "` ", "| ", "a`b`| ") for sign in SIGNS] + ENDS + mixed
 
 
 def rendered(*arguments: str) -> str:
-    """Renders the Markdown of an answer like GitHub, without the filter for dangerous tags."""
+    """Renders the Markdown output of a command like GitHub, without the filter for dangerous tags."""
     done = subprocess.run([COMMAND, *arguments, "--format", "markdown"], capture_output=True, text=True)
     assert done.returncode in (0, 1, 3), (arguments, done.stderr)
     return cmarkgfm.github_flavored_markdown_to_html(done.stdout, cmarkgfm.cmark.Options.CMARK_OPT_UNSAFE)
@@ -83,7 +83,7 @@ def cells(page: str) -> list[list[str]]:
 
 
 def shown(name: str) -> str:
-    """Returns a name as a person sees it, without control characters for a terminal or a viewer."""
+    """Returns a name as a person sees it, without control characters of a terminal or viewer."""
     return re.sub(r"[\x00-\x1f]", "\ufffd", name).strip()
 
 

@@ -1,4 +1,4 @@
-"""`pprofdiff mcp`, to which lines are sent as they are: no messages, files that never end, calls that are cancelled."""
+"""Tests of `pprofdiff mcp` with raw lines: invalid messages, endless files, and cancelled calls."""
 
 import json
 import os
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(not COMMAND.exists(), reason=f"{COMMAND} is not 
 
 
 class Lines:
-    """A server to which lines are sent as they are."""
+    """A server with raw lines as input."""
 
     def __init__(self) -> None:
         self.server = subprocess.Popen([COMMAND, "mcp"], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -52,7 +52,7 @@ class Lines:
         return self.answer()
 
 
-def test_what_is_no_message_is_answered_and_the_server_goes_on():
+def test_invalid_messages_are_answered_and_the_server_continues():
     with Lines() as lines:
         call = b'{"jsonrpc":"2.0","id":7,"method":"tools/call"'
         for line, code, number in [
@@ -74,7 +74,7 @@ def test_what_is_no_message_is_answered_and_the_server_goes_on():
             answer = lines.answer()
             assert (answer["error"]["code"], answer["id"]) == (code, number), (line[:80], answer)
             assert lines.ask("ping", number=8)["id"] == 8
-        # What has no answer.
+        # Messages without an answer.
         lines.send(b"")
         lines.send({"method": "notifications/elsewhere", "params": 3})
         assert lines.ask("ping", number=9) == {"jsonrpc": "2.0", "id": 9, "result": {}}
@@ -100,8 +100,8 @@ def test_pipes_and_devices_are_refused(tmp_path: Path):
         assert "error" not in lines.ask("ping", number=2)
 
 
-def test_a_call_that_was_cancelled_does_no_more_work(tmp_path: Path):
-    # Copies, because a file that is named several times is loaded once.
+def test_a_cancelled_call_that_waits_does_no_work(tmp_path: Path):
+    # Copies, because a file that is listed several times is loaded once.
     files = []
     for name in ("story-cpu.base", "story-cpu.new", "cpp-cpu.base", "cpp-cpu.new"):
         for number in range(60):
@@ -116,15 +116,15 @@ def test_a_call_that_was_cancelled_does_no_more_work(tmp_path: Path):
         assert lines.ask("ping", number=99)["id"] == 99
         story = {"name": "load", "arguments": STORY}
         answer = lines.ask("tools/call", story, number=100)
-        # Those that were waiting were never loaded: no name was given to them.
+        # The waiting calls were never run: they used no diff names.
         assert answer["id"] == 100
         assert int(answer["result"]["content"][0]["text"].split()[1].removeprefix("d")) < 10
 
 
-def test_a_call_that_is_cancelled_ends_in_the_middle():
+def test_a_cancelled_call_stops_while_it_runs():
     files = [f"tests/corpus/{name}.{side}.pb.gz" for name in ("story-cpu", "cpp-cpu") for side in ("base", "new")]
     with Lines() as lines:
-        # Hours of work, which all threads of the pool are at.
+        # Hours of work for all threads of the pool.
         load = {"name": "load", "arguments": {"base": files * 20_000, "new": files * 20_000}}
         for number in range(1, 5):
             lines.send({"id": number, "method": "tools/call", "params": load})
@@ -153,7 +153,7 @@ def test_the_server_ends_with_its_client(busy: bool):
             print(json.dumps({"jsonrpc": "2.0", **message}), file=server.stdin, flush=True)
         said = [json.loads(server.stdout.readline()) for _ in range(1 if busy else 2)]
         assert [message["id"] for message in said] == list(range(1, len(said) + 1))
-        # As when a client is killed: its ends of the pipes are closed.
+        # Closes the pipes, as if the client had been killed.
         server.stdin.close()
         server.stdout.close()
         assert server.wait(timeout=20) == 0

@@ -1,4 +1,4 @@
-"""A notebook, executed; its output is escaped and needs no script."""
+"""Tests in a notebook: its output is escaped and needs no script."""
 
 import inspect
 import re
@@ -14,7 +14,7 @@ import pprofdiff
 from conftest import pair, profile
 
 EVIL = "<script>alert(1)</script>"
-# Of the first location, with the value 3.
+# A sample at the first location, with the value 3.
 SAMPLE = b"\x12\x06\x0a\x01\x01\x12\x01\x03"
 
 
@@ -23,7 +23,7 @@ TEXT = {"style", "div", "span", "b", "p", "ol", "li", "details", "summary", "cod
 
 
 class Checker(HTMLParser):
-    """Notes the tags, and whether all are closed."""
+    """Records the tags, and checks that all are closed."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -60,7 +60,7 @@ def evil() -> pprofdiff.Diff:
     return pprofdiff.diff(pprofdiff.load(base), new)
 
 
-def test_html_is_escaped(evil: pprofdiff.Diff):
+def test_html_of_hostile_names_is_escaped(evil: pprofdiff.Diff):
     filtered = evil.filter(focus="script|<b>")
     tables = [evil.top(), evil.tree(), evil.stacks(labels=True), evil.labels(), filtered.top()]
     for shown in (evil, evil.base[0], filtered, filtered.normalize("total"), *tables):
@@ -70,7 +70,7 @@ def test_html_is_escaped(evil: pprofdiff.Diff):
     assert "&lt;script&gt;" in evil._repr_html_()
 
 
-def test_html_of_real_profiles(story: pprofdiff.Diff, labelled: pprofdiff.Diff):
+def test_html_of_real_profiles_is_well_formed(story: pprofdiff.Diff, labelled: pprofdiff.Diff):
     for d in (story, labelled, labelled.new[0]):
         for shown in (d, d.top(granularity="lines"), d.tree(), d.stacks(labels=True), d.labels()):
             html = shown._repr_html_()
@@ -79,24 +79,24 @@ def test_html_of_real_profiles(story: pprofdiff.Diff, labelled: pprofdiff.Diff):
             assert not re.search(r"https?://(?!\S*go)", html)
 
 
-def test_a_diff_leads_with_its_account(story: pprofdiff.Diff, evil: pprofdiff.Diff):
-    """The page's picture, before the table; so does an explanation; of one profile there is nothing to explain."""
+def test_a_diff_starts_with_its_account(story: pprofdiff.Diff, evil: pprofdiff.Diff):
+    """Diffs and explanations show the account picture above the table. A single profile has nothing to explain."""
     html = story._repr_html_()
     assert html.index('class="account"') < html.index("<table>")
     picture = re.search(r'<ol class="account">.*</ol>', html, re.S)
     assert picture
     on_page = re.findall(r'<ol class="account">.*?</ol>(?=<ul)', story.to_html(), re.S)
-    # There, its causes are buttons.
+    # On the page, the causes are buttons.
     button = r"<(/?)button[^>]*?( class=\"what\")?(?: title=[^>]*)?>"
     assert picture[0] in [re.sub(button, r"<\1span\2>", other) for other in on_page]
     assert 'class="more"' in picture[0]
     assert picture[0] in story.explain().to_html()
-    # As the table: of the same filters and, if that can be told, whatever the scale.
+    # The account uses the same filters as the table and, if possible, the same scale.
     assert 'class="account"' in story.filter(focus="names").normalize("total")._repr_html_()
     for other in (story.new[0], story.top(), pprofdiff.diff(story.base, story.new).filter(tagroot="x")):
         check(other._repr_html_())
     assert 'class="account"' not in story.new[0]._repr_html_()
-    # Nor unasked where that takes seconds.
+    # It is omitted if it would take seconds.
     for samples, leads in ((90_000, True), (110_000, False)):
         sides = [profile([(["f"], 10, {})], last=SAMPLE * (samples - 1)) for _ in range(2)]
         assert ('class="account"' in pprofdiff.diff(*sides)._repr_html_()) == leads
@@ -104,8 +104,8 @@ def test_a_diff_leads_with_its_account(story: pprofdiff.Diff, evil: pprofdiff.Di
     check(evil._repr_html_())
 
 
-def test_keywords_are_completed(story: pprofdiff.Diff):
-    """As IPython's completer, without a guess of Jedi's, finds them: by the signature."""
+def test_keyword_arguments_are_completed(story: pprofdiff.Diff):
+    """IPython's completer, without Jedi, reads them from the signature."""
     shell = InteractiveShell.instance()
     shell.Completer.use_jedi = False
     shell.user_ns |= {"d": story, "pprofdiff": pprofdiff}
@@ -121,7 +121,7 @@ def test_keywords_are_completed(story: pprofdiff.Diff):
     ):
         with provisionalcompleter():
             assert expected <= {found.text for found in shell.Completer.completions(text, len(text))}, text
-    # All that is taken, and nothing else, in the order of the tables.
+    # Exactly the accepted keywords, in the order of the engine's tables.
     filters = [name for name in inspect.signature(story.filter).parameters if name != "filters"]
     for name in filters:
         story.filter(**{name: ""})
@@ -131,7 +131,7 @@ def test_keywords_are_completed(story: pprofdiff.Diff):
     assert not story.filter.__doc__.startswith("filter(")
 
 
-def test_a_notebook(tmp_path):
+def test_the_example_notebook_runs(tmp_path):
     base, new = map(str, pair("story-cpu"))
     cells = [
         f"import pprofdiff\nd = pprofdiff.diff({base!r}, {new!r})\nd",

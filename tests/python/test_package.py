@@ -1,4 +1,4 @@
-"""The package itself: stub and docstrings, the stable ABI, a light import."""
+"""Tests of the package itself: stub and docstrings, the stable ABI, and a fast import."""
 
 import ast
 import importlib.metadata
@@ -16,14 +16,14 @@ from conftest import pair
 from pprofdiff import _native
 
 ROOT = Path(__file__).parents[2]
-# That of the repository, of which the installed one is a copy.
+# The stub in the repository. The installed one is a copy.
 STUB = ROOT / "python/pprofdiff/_native.pyi"
-# What mypy finds of packages, which it checks by content, for the next run.
+# mypy's cache of packages, which it checks by content, for later runs.
 MYPY = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "mypy"
 
 
 def _docstrings(tree: ast.Module) -> dict[str, str]:
-    """Docstrings that the stub should have, out of the extension module, by qualified name."""
+    """Returns the docstrings of the extension module by qualified name, for the stub."""
     found = {}
     for node in tree.body:
         if isinstance(node, ast.ClassDef | ast.FunctionDef) and not node.name.startswith("_"):
@@ -36,7 +36,7 @@ def _docstrings(tree: ast.Module) -> dict[str, str]:
 
 
 def _with_docstrings(source: str, docstrings: dict[str, str]) -> str:
-    """The stub with these docstrings in place of its own."""
+    """Returns the stub with its docstrings replaced."""
     lines = source.splitlines()
     nodes: list[tuple[str, ast.ClassDef | ast.FunctionDef]] = []
     for node in ast.parse(source).body:
@@ -56,7 +56,7 @@ def _with_docstrings(source: str, docstrings: dict[str, str]) -> str:
             above = min(n.lineno for n in [first, *getattr(first, "decorator_list", [])]) - 1
             lines[above:above] = doc
         else:
-            # `...` gives way to the docstring.
+            # A body of `...` is replaced with the docstring.
             assert first.end_lineno is not None
             lines[first.lineno - 1] = lines[first.lineno - 1].removesuffix(" ...")
             lines[first.lineno : first.lineno] = doc
@@ -82,7 +82,7 @@ def test_the_stub_has_the_docstrings_of_the_extension():
         assert stub.get(name) == doc, f"{name}: {hint}"
 
 
-# Classes of options in types.py: the headings of the engine's tables whose rows they have.
+# Option classes in types.py, with the headings of the engine's tables that their keys come from.
 CLASSES = {
     "Filters(TypedDict, total=False)": (["Filters"], "The keywords of Views.filter(), which all views take as well."),
     "ViewOptions(Filters, total=False)": (
@@ -93,7 +93,7 @@ CLASSES = {
 }
 
 
-def test_the_keywords_of_options_are_the_rows_of_the_engines_tables():
+def test_option_classes_equal_the_engines_tables():
     blocks = []
     for head, (headings, doc) in CLASSES.items():
         lines = [f"class {head}:", f'    """{doc}"""', ""]
@@ -122,14 +122,14 @@ def test_everything_public_has_a_docstring():
 CONFIG = ROOT / "pyproject.toml"
 
 
-def test_stubtest(tmp_path):
+def test_stubs_match_the_extension(tmp_path):
     allowed = tmp_path / "allowed"
     allowed.write_text(
-        # The package has a list of its own; names with an underscore serve pickle and _batch.py.
+        # The package has its own __all__. Names with an underscore serve pickle and _batch.py.
         "pprofdiff._native.__all__\npprofdiff._native._[a-zA-Z].*\n"
-        # stubtest takes an alias of a Literal for a call.
+        # stubtest treats an alias of a Literal as a call.
         "pprofdiff.types.(Sort|Granularity|Matching|Status|Outcome|Verdict)\n"
-        # What anywidget's metaclass makes; a name that is gone after its `except`.
+        # A class created by anywidget's metaclass, and a name that is deleted after its `except`.
         "pprofdiff._widget.(FlameGraphWidget|e)\n"
         # What makes a class generic is not written in stubs.
         "pprofdiff._native.Result.__class_getitem__\npprofdiff._batch.Batch.__class_getitem__\n"
@@ -140,7 +140,7 @@ def test_stubtest(tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_types_of_what_users_write(tmp_path):
+def test_mypy_accepts_typical_user_code(tmp_path):
     program = tmp_path / "program.py"
     program.write_text(
         """
@@ -171,7 +171,7 @@ pprofdiff.load(3)  # type: ignore[arg-type]
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_it_is_one_wheel_for_all_pythons():
+def test_the_wheel_uses_the_stable_abi():
     wheel = importlib.metadata.distribution("pprofdiff").read_text("WHEEL")
     assert wheel is not None
     assert re.findall(r"^Tag: (\w+-\w+)-", wheel, re.M) == ["cp311-abi3"]
@@ -179,7 +179,7 @@ def test_it_is_one_wheel_for_all_pythons():
 
 
 def modules_of(code: str) -> list[str]:
-    """The modules that this code imports in a fresh interpreter, besides those of its start."""
+    """Returns the modules that this code imports in a fresh interpreter, without those loaded at startup."""
     code = f"before = set(sys.modules); {code}; print(*sorted(set(sys.modules) - before))"
     command = [sys.executable, "-S", "-c", f"import sys; sys.path[:0] = {sys.path!r}; {code}"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
@@ -189,12 +189,12 @@ def modules_of(code: str) -> list[str]:
 PACKAGE = ["pprofdiff", *(f"pprofdiff.{name}" for name in ("_batch", "_bench", "_deltas", "_native", "_scan"))]
 
 
-def test_importing_it_imports_next_to_nothing():
+def test_importing_the_package_imports_only_its_own_modules():
     assert modules_of("import pprofdiff") == PACKAGE
 
 
 @pytest.mark.parametrize("arguments", [["--version"], ["info", pair("go-mutex")[0]], [*pair("go-mutex")]])
-def test_the_command_imports_no_more_than_itself(arguments: list[str]):
+def test_the_command_imports_only_its_own_modules(arguments: list[str]):
     run = f"from pprofdiff._cli import main; sys.argv[1:] = {[str(a) for a in arguments]!r}; assert main() == 0"
     assert modules_of(run) == sorted([*PACKAGE, "pprofdiff._cli"])
 

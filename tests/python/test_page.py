@@ -1,4 +1,4 @@
-"""The page in a real browser: what it draws, and what can be done with it."""
+"""Tests of the page in a real browser: the drawing of the flame graph, and all interactions."""
 
 import bisect
 import json
@@ -34,7 +34,7 @@ from page_model import (
 
 
 @pytest.mark.parametrize("name", PAIRS)
-def test_every_box_is_painted_as_wide_as_its_stacks_say(name: str, show: Open):
+def test_every_box_is_as_wide_as_its_stacks(name: str, show: Open):
     d = pprofdiff.diff(*pair(name))
     page = show(d.to_html(min_width=0))
     compared = 0
@@ -57,7 +57,7 @@ def test_every_box_is_painted_as_wide_as_its_stacks_say(name: str, show: Open):
                 for depth, left, width in visible:
                     found = any((depth, round(left + a, 2), round(width + b, 2)) in at for a in near for b in near)
                     assert found, (kind, mode, inverted, depth, left, width)
-                # Nothing else is painted: thin boxes side by side are strips, which add up to what they stand for.
+                # Nothing else is painted. Adjacent thin boxes are joined to strips with the same total width.
                 sums: dict[int, float] = {}
                 for depth, _, width in drawn:
                     sums[depth] = sums.get(depth, 0) + width
@@ -67,7 +67,7 @@ def test_every_box_is_painted_as_wide_as_its_stacks_say(name: str, show: Open):
                 for depth in range(max(sums) + 1):
                     room = 0.5 + 0.2 * len(rows[depth])
                     assert sums.get(depth, 0) == pytest.approx(sum(rows[depth]), abs=room), (kind, mode, depth)
-                # A box lies within the one it hangs from.
+                # Each box is inside its parent.
                 row_of: dict[int, list[tuple[float, float]]] = {}
                 for depth, left, width in sorted(drawn):
                     row_of.setdefault(depth, []).append((left, width))
@@ -80,7 +80,7 @@ def test_every_box_is_painted_as_wide_as_its_stacks_say(name: str, show: Open):
     assert compared > 40
 
 
-def test_a_box_tells_both_values(show: Open, story: pprofdiff.Diff):
+def test_a_box_shows_both_values(show: Open, story: pprofdiff.Diff):
     page = show(story.to_html(min_width=0))
     across, _ = painted(page)
     spot = page.locator("#canvas").bounding_box()
@@ -93,7 +93,7 @@ def test_a_box_tells_both_values(show: Open, story: pprofdiff.Diff):
     def text(v: int, unit: tuple[str, float]) -> str:
         symbol, scaled = unit[0], v / unit[1]
         digits = 2 if abs(scaled) >= 1 else 3
-        # Three significant digits; zeros beyond the second decimal are cut, and those of whole numbers.
+        # Three significant digits. Zeros after the second decimal are removed, as are the zeros of integers.
         return re.sub(r"\.00$|(?<=\.\d\d)0$", "", f"{scaled:.{digits}f}") + symbol if v else "0"
 
     def growth(base: int, new: int) -> str:
@@ -110,7 +110,7 @@ def test_a_box_tells_both_values(show: Open, story: pprofdiff.Diff):
             return "0"
         sign = "+" if new > base else ""
         share = f"{sign}{100 * (new - base) / total:.2f}%" if new != base else "0%"
-        # Both sides in the unit of the larger; so is the delta, unless it is small in it.
+        # Both sides use the unit of the larger value. The delta does too, unless it is small in that unit.
         unit = of_delta = unit_of(max(base, new))
         if abs(new - base) < unit[1] / 10 and 0 not in (base, new):
             of_delta = unit_of(abs(new - base))
@@ -147,11 +147,11 @@ def test_every_stack_of_both_inputs_is_in_the_page(name: str):
         assert stacks_in(data, raw["up"]) == {path[::-1]: value for path, value in expected.items()}
 
 
-def test_the_table_is_the_table(show: Open, story: pprofdiff.Diff):
+def test_the_table_equals_the_top_view(show: Open, story: pprofdiff.Diff):
     page = show(story.to_html())
     rows = page.locator("#table tbody tr")
     names = story.top(100, sort="cum")["name"]
-    # Rows that are equal in cum are ordered by flat, then by name, here and there.
+    # Rows with equal cum are sorted by flat, then by name, in both.
     assert page.locator("#table tbody td:first-child").all_inner_texts() == names
     assert rows.nth(0).locator("td").all_inner_texts() == re.split(
         " ", "logmill/names.compare 0.17s 0.25s +0.08s +47.1% +4.21% 0.20s 1.68s +1.48s x8.4 +77.89% changed"
@@ -171,12 +171,12 @@ def test_the_table_is_the_table(show: Open, story: pprofdiff.Diff):
     assert page.get_attribute("#filter", "aria-invalid") == "true"
 
 
-def test_a_row_finds_its_function_in_the_graph(show: Open, story: pprofdiff.Diff):
+def test_clicking_a_row_highlights_its_function_in_the_graph(show: Open, story: pprofdiff.Diff):
     page = show(story.to_html())
     page.get_by_role("button", name="logmill/headers.tableInsensitive").click()
     settle(page)
     assert page.inner_text("#details .name") == "logmill/headers.tableInsensitive"
-    # All boxes are dimmed but those of the function.
+    # Only the function's boxes are not dimmed.
     assert len([b for b in page.evaluate("boxes") if b[3] == ROW - 1 and b[4] == 1]) == 1
     assert page.locator("tr[aria-selected=true]").count() == 1
     edges = page.locator("#edges table")
@@ -187,7 +187,7 @@ def test_a_row_finds_its_function_in_the_graph(show: Open, story: pprofdiff.Diff
     assert edges.nth(1).locator("tbody tr").nth(0).locator("td").all_inner_texts()[1:] == ["0.29s", "1.76s", "+1.47s"]
     edges.nth(1).get_by_role("button", name="logmill/names.Same").click()
     assert page.inner_text(".edge-self .name") == "logmill/names.Same"
-    # One that is thin is zoomed in on, as far as it takes.
+    # If the box is thin, the graph zooms in.
     page.fill("#filter", "^runtime.asyncPreempt$")
     page.locator("#table tbody tr").first.click()
     settle(page)
@@ -195,12 +195,12 @@ def test_a_row_finds_its_function_in_the_graph(show: Open, story: pprofdiff.Diff
     assert "runtime.asyncPreempt" in " ".join(t[0] for t in page.evaluate("texts"))
 
 
-def test_search(show: Open, story: pprofdiff.Diff):
+def test_search_highlights_matches_and_sums_their_stacks(show: Open, story: pprofdiff.Diff):
     page = show(story.to_html())
     page.keyboard.press("/")
     page.keyboard.type(r"names\.|cleanName")
     settle(page)
-    # A stack counts once, however many of its frames match.
+    # A stack counts once, even if several of its frames match.
     hit = [r for r in story.stacks() if any(re.search(r"names\.|cleanName", f) for f in r["frames"])]
     base, new = (sum(r[side] for r in hit) / 1e9 for side in ("base", "new"))
     total = page.inner_text("#matched")
@@ -217,21 +217,21 @@ def test_search(show: Open, story: pprofdiff.Diff):
     assert all(b[4] == 1 for b in page.evaluate("boxes") if b[3] == ROW - 1)
 
 
-def test_zoom_back_and_the_fragment(show: Open, story: pprofdiff.Diff):
+def test_zoom_can_be_undone_and_is_stored_in_the_fragment(show: Open, story: pprofdiff.Diff):
     html = story.to_html(min_width=0)
     page = show(html)
     before = painted(page)
     page.mouse.click(*box(page, story, "logmill/names.Same"))
     settle(page)
     across, drawn = painted(page)
-    # It and all above it take the whole width.
+    # The box and its ancestors take the whole width.
     assert [(0, across)] * 7 == [(x, w) for depth, x, w in sorted(drawn) if depth <= 6]
     zoomed, address = drawn, page.url
     assert "zoom=" in address
     page.click("#back")
     settle(page)
     assert painted(page) == before
-    # Other choices are undone as zooms are, what is typed at once, and whoever is fast is not undone.
+    # Back also undoes other choices. Consecutive typing is one step, and fast input is not lost.
     page.click("[data-mode=base]")
     page.fill("#search", "names")
     page.locator("#search").press_sequentially("x")
@@ -250,24 +250,24 @@ def test_zoom_back_and_the_fragment(show: Open, story: pprofdiff.Diff):
     page.wait_for_function("document.getElementById('inverted').ariaPressed === 'false'")
     assert painted(page) == before
     assert chosen
-    # The fragment brings the view back, in another window.
+    # The fragment restores the view in another window.
     other = show(html, address.partition("#")[2] + "&width=base&theme=dark")
     assert other.get_attribute("[data-mode=base]", "aria-pressed") == "true"
     assert other.get_attribute("html", "data-theme") == "dark"
     other.click("[data-mode=max]")
     settle(other)
     assert painted(other)[1] == zoomed
-    # One that somebody got wrong is the view at the start, as far as it is wrong.
+    # An invalid fragment gives the default view for its invalid parts.
     wrong = show(html, "zoom=99999999&type=none&width=wide&sort=x&fn=-7&theme=%3Cscript%3E&nothing")
     assert painted(wrong) == before
 
 
-def test_the_keyboard(show: Open, story: pprofdiff.Diff):
+def test_the_keyboard_moves_zooms_and_switches(show: Open, story: pprofdiff.Diff):
     page = show(story.to_html())
     page.focus("#canvas")
     for _ in range(6):
         page.keyboard.press("ArrowDown")
-    # The widest stack, six frames in.
+    # The widest stack, six frames from the root.
     node, name = tree(story, "cpu"), ""
     for _ in range(6):
         name, node = min(node.children.items(), key=lambda c: (-c[1].width["max"], c[0]))
@@ -277,7 +277,7 @@ def test_the_keyboard(show: Open, story: pprofdiff.Diff):
     assert "zoom=" in page.url
     page.keyboard.press("ArrowUp")
     assert page.inner_text("#details .name") == "logmill/headers.tableInsensitive"
-    # The steps of the keyboard are one choice, the zoom before them another.
+    # Consecutive keyboard moves are one step for Back, and the zoom before them is another.
     page.keyboard.press("Backspace")
     page.keyboard.press("Backspace")
     page.keyboard.press("2")
@@ -292,13 +292,13 @@ def test_the_keyboard(show: Open, story: pprofdiff.Diff):
     assert page.is_disabled("#reset")
     page.keyboard.press("t")
     assert page.get_attribute("html", "data-theme") == "dark"
-    # Everything that can be clicked can be reached: the table's rows are buttons.
+    # Everything clickable can be reached by keyboard: table rows contain buttons.
     page.locator("#table tbody button").first.focus()
     page.keyboard.press("Enter")
     assert page.inner_text("#details .name") == "logmill/names.compare"
 
 
-def test_copy_a_stack(show: Open, story: pprofdiff.Diff):
+def test_a_stack_can_be_copied(show: Open, story: pprofdiff.Diff):
     page = show(story.to_html(), permissions=["clipboard-read", "clipboard-write"])
     page.mouse.click(*box(page, story, "logmill/names.Same"))
     page.click("#copy")
@@ -313,7 +313,7 @@ def test_copy_a_stack(show: Open, story: pprofdiff.Diff):
     ]
 
 
-def test_switching_the_sample_type_stays_at_the_stack(show: Open):
+def test_switching_the_sample_type_keeps_the_selected_stack(show: Open):
     d = pprofdiff.diff(*pair("go-heap"))
     page = show(d.to_html(sample_type="alloc_objects"))
     assert page.locator("#type option:checked").inner_text() == "alloc_objects (count)"
@@ -331,7 +331,7 @@ def test_switching_the_sample_type_stays_at_the_stack(show: Open):
     assert "type=inuse_space" in page.url
 
 
-def test_light_and_dark(show: Open, story: pprofdiff.Diff):
+def test_light_and_dark_schemes_can_be_switched(show: Open, story: pprofdiff.Diff):
     html = story.to_html()
     for scheme, least, most in (("light", 200, 256), ("dark", 0, 60)):
         page = show(html, color_scheme=scheme)
@@ -342,7 +342,7 @@ def test_light_and_dark(show: Open, story: pprofdiff.Diff):
         assert page.get_attribute("html", "data-theme") == "light"
 
 
-def test_a_window_of_another_size(show: Open, story: pprofdiff.Diff):
+def test_resizing_the_window_redraws_the_graph(show: Open, story: pprofdiff.Diff):
     page = show(story.to_html())
     for width in (700, 1700):
         page.set_viewport_size({"width": width, "height": 800})
@@ -353,7 +353,7 @@ def test_a_window_of_another_size(show: Open, story: pprofdiff.Diff):
         assert max(w for _, _, w in drawn) == across
 
 
-def test_what_is_pruned_is_gathered_and_said(show: Open, story: pprofdiff.Diff):
+def test_pruned_boxes_are_merged_and_reported(show: Open, story: pprofdiff.Diff):
     html = story.to_html(min_width=0.05)
     data = data_of(html)
     raw = next(t for t in data["types"] if t["type"] == "cpu")["down"]
@@ -376,7 +376,7 @@ def test_what_is_pruned_is_gathered_and_said(show: Open, story: pprofdiff.Diff):
     assert len(data_of(story.to_html(max_frames=20))["types"][1]["down"]["what"]) < 60
 
 
-def test_one_profile(show: Open, story: pprofdiff.Diff):
+def test_the_page_of_one_profile(show: Open, story: pprofdiff.Diff):
     p = story.new[0]
     page = show(p.to_html(min_width=0))
     across, drawn = painted(page)
@@ -392,8 +392,9 @@ def test_one_profile(show: Open, story: pprofdiff.Diff):
 
 
 @pytest.mark.parametrize("name", PAIRS)
-def test_no_page_of_the_corpus_complains(show: Open, name: str):
-    """All sample types, both directions, and what is told of boxes and rows; `show` fails if the console has a word."""
+def test_no_page_of_the_corpus_logs_to_the_console(show: Open, name: str):
+    """Visits all sample types, both directions, and the details of boxes and rows. `show` fails if the console has
+    messages."""
     page = show(pprofdiff.diff(*pair(name)).to_html(), viewport={"width": 1400, "height": 900})
     for kind in page.locator("#type option").all():
         page.select_option("#type", kind.get_attribute("value"))
@@ -407,7 +408,7 @@ def test_no_page_of_the_corpus_complains(show: Open, name: str):
             page.keyboard.press("i")
 
 
-def test_a_call_graph_that_comes_along_is_shown_and_does_nothing(show: Open, story: pprofdiff.Diff):
+def test_a_call_graph_is_shown_and_contains_no_script(show: Open, story: pprofdiff.Diff):
     svg = '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><script>window.pwned = 1</script>'
     svg += '<rect width="5" height="5" fill="#123456"/><text>a &lt;b&gt;</text></svg>'
     html = story.to_html()
@@ -442,7 +443,7 @@ def test_the_call_graph_of_each_sample_type_is_in_the_page(show: Open):
     assert show(pprofdiff.load(profile([])).to_html()).is_hidden("#callgraph")
 
 
-def test_source_lines_come_along_where_there_are_sources(show: Open, story: pprofdiff.Diff, tmp_path: Path):
+def test_source_lines_are_included_if_there_are_sources(show: Open, story: pprofdiff.Diff, tmp_path: Path):
     story_sources = EXAMPLE.parents[1] / "tests" / "producers" / "story"
     page = show(story.to_html(base_source=story_sources, new_source=[story_sources]))
     listed = page.locator("#source details")
@@ -461,7 +462,7 @@ def test_source_lines_come_along_where_there_are_sources(show: Open, story: ppro
     assert (tmp_path / "saved.html").read_text() == story.to_html(source_path=story_sources)
 
 
-def test_lines_open_to_their_instructions(show: Open, program: tuple[Path, bytes]):
+def test_source_lines_expand_to_their_instructions(show: Open, program: tuple[Path, bytes]):
     app, heap = program
     both = pprofdiff.diff(heap, heap, binary=[app])
     page = show(both.to_html(source_path=app.parent), "tab=source", viewport=PHONE)
@@ -471,7 +472,7 @@ def test_lines_open_to_their_instructions(show: Open, program: tuple[Path, bytes
     assert (line.is_visible(), code.is_visible()) == (True, False)
     line.locator("input").click()
     assert code.is_visible()
-    # What lies before the costs of the line lies before those of its instructions.
+    # The columns of instructions are aligned with those of the line.
     cells = [row.locator("td").nth(2).bounding_box() for row in (line, code)]
     assert cells[0]
     assert cells[1]
@@ -485,7 +486,7 @@ def test_lines_open_to_their_instructions(show: Open, program: tuple[Path, bytes
 
 
 def test_the_readme_shows_the_page(chromium: Browser, tmp_path: Path):
-    """To take the picture again: UPDATE_GOLDENS=1 pytest tests/python/test_page.py -k readme."""
+    """To update the picture: UPDATE_GOLDENS=1 pytest tests/python/test_page.py -k readme."""
     picture = EXAMPLE.parents[1] / "docs" / "report.png"
     if os.environ.get("UPDATE_GOLDENS"):
         for source, name in zip(pair("story-cpu"), ("main.pb.gz", "branch.pb.gz"), strict=True):
@@ -508,7 +509,7 @@ def test_the_readme_shows_the_page(chromium: Browser, tmp_path: Path):
     assert "](docs/report.png)" in (picture.parents[1] / "README.md").read_text()
 
 
-def test_saved_and_written_by_the_command_it_is_the_same(tmp_path: Path, story: pprofdiff.Diff):
+def test_save_and_the_command_write_the_same_page(tmp_path: Path, story: pprofdiff.Diff):
     base, new = pair("story-cpu")
     story.save_html(tmp_path / "saved.html", sample_type="samples", min_width=0.01)
     command = [sys.executable, "-m", "pprofdiff", base, new, "--sample-type", "samples", "--min-width", "0.01"]
@@ -533,7 +534,7 @@ def test_the_page_is_small(story: pprofdiff.Diff):
     assert len(html.encode()) - len(data[1].encode()) < 140_000
 
 
-def test_where_nothing_changed_there_is_nothing_to_draw(show: Open, story: pprofdiff.Diff):
+def test_a_page_without_changes_has_no_boxes(show: Open, story: pprofdiff.Diff):
     page = show(pprofdiff.diff(story.base, story.base).to_html())
     page.click("[data-mode=delta]")
     settle(page)
@@ -543,7 +544,7 @@ def test_where_nothing_changed_there_is_nothing_to_draw(show: Open, story: pprof
     assert empty.evaluate("texts")[0][0] == "There are no stacks here."
 
 
-def test_a_normalized_page(show: Open):
+def test_a_normalized_page_shows_scaled_values(show: Open):
     d = pprofdiff.diff(*pair("go-heap-ops")).normalize(1 / 3)
     page = show(d.to_html(min_width=0))
     assert "0.3333333333333333" in page.inner_text("#notes")

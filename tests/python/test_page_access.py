@@ -1,4 +1,4 @@
-"""The page without a mouse, a good eye or a moving picture: axe's rules, contrast, focus, reduced motion."""
+"""Tests of the page's accessibility: axe's rules, contrast, focus, reduced motion."""
 
 from pathlib import Path
 from typing import Any
@@ -16,8 +16,8 @@ SOURCES = EXAMPLE.parents[1] / "tests" / "producers" / "story"
 
 
 def violations(page: Page, only: str = "") -> list[tuple[str, Any]]:
-    """The rules of axe that the page breaks, contrast of 4.5 among them, and where; or one rule.
-    Of a table's hundreds of rows, which are made alike, it looks at three."""
+    """Returns the violated axe rules (including a contrast of 4.5) with their places, or checks a single rule. Only
+    three of the hundreds of similar table rows are checked."""
     settle(page)
     if not page.evaluate("'axe' in window"):
         page.evaluate(AXE)
@@ -28,10 +28,9 @@ def violations(page: Page, only: str = "") -> list[tuple[str, Any]]:
 
 @pytest.mark.parametrize(("scheme", "only"), [("light", ""), ("dark", "color-contrast")], ids=["light", "dark"])
 def test_axe_finds_nothing(show: Open, story: pprofdiff.Diff, scheme: str, only: str):
-    """In the dark scheme only the colours differ, so only contrast is checked there.
+    """The dark scheme differs only in colours, so only contrast is checked there.
 
-    Without reduced motion axe can see a button halfway between two backgrounds, with the contrast of neither.
-    """
+    Without reduced motion, axe could see a button in a transition between two backgrounds."""
     html = story.to_html(source_path=SOURCES)
     look = {"color_scheme": scheme, "reduced_motion": "reduce"}
     page = show(html, "cause=0&fn=5", viewport=SCREEN, **look)
@@ -49,8 +48,8 @@ def test_axe_finds_nothing(show: Open, story: pprofdiff.Diff, scheme: str, only:
         assert violations(show(other, viewport=SCREEN, **look), only) == []
 
 
-def test_axe_finds_what_is_wrong(show: Open, story: pprofdiff.Diff):
-    """It looks at all: a pale text and a nameless button are found."""
+def test_axe_detects_planted_violations(show: Open, story: pprofdiff.Diff):
+    """A pale text and a button without a name must be found."""
     page = show(story.to_html(), viewport=SCREEN)
     page.evaluate("""() => {
         const pale = document.getElementById('rows'), button = document.createElement('button');
@@ -78,7 +77,7 @@ def test_every_control_shows_its_focus(show: Open, story: pprofdiff.Diff):
     assert {"type", "theme", "help", "search", "canvas", "inverted", "fold", "filter", "csv"} <= set(seen)
 
 
-def test_nothing_moves_for_who_wants_that(show: Open, story: pprofdiff.Diff):
+def test_reduced_motion_disables_transitions(show: Open, story: pprofdiff.Diff):
     moving = """() => [...document.querySelectorAll('*')].filter(e => {
         const s = getComputedStyle(e);
         return s.transitionDuration !== '0s' || s.animationName !== 'none' || s.scrollBehavior === 'smooth';

@@ -1,4 +1,4 @@
-"""Causes on the page in a real browser: its first lines, the stacks that they point out, and what is grey by chance."""
+"""Tests of causes on the page in a real browser: the summary, the highlighted stacks, and grey values within chance."""
 
 import re
 import subprocess
@@ -28,12 +28,12 @@ from page_model import (
 )
 
 
-def test_the_page_opens_with_the_sentences_of_explain(show: Open, story: pprofdiff.Diff):
+def test_the_page_starts_with_the_sentences_of_explain(show: Open, story: pprofdiff.Diff):
     command = [sys.executable, "-m", "pprofdiff", "explain", *pair("story-cpu")]
     text = subprocess.run(command, capture_output=True, check=True, text=True).stdout.splitlines()
     page = show(story.to_html())
     panel = page.inner_text("#why")
-    # All of it but the command and the parts of causes, which are indented; the account is a picture.
+    # All lines except the indented ones (the command and the parts of causes). The account is a picture.
     head, *lines = [line.replace("->", "→") for line in text if not line.startswith(" ")]
     (account,) = [line for line in lines if line.startswith("Total ")]
     lines.remove(account)
@@ -51,11 +51,11 @@ def test_the_page_opens_with_the_sentences_of_explain(show: Open, story: pprofdi
     assert top
     assert graph
     assert top["y"] < graph["y"]
-    # Each sample type has its own.
+    # Each sample type has its own summary.
     page.select_option("#type", label="samples (count)")
     assert page.locator("#why .whole b:visible").all_inner_texts() == ["190", "293"]
     assert page.locator("#why h2:visible").count() == 1
-    # Where there is nothing to compare, or to explain by functions, there is none.
+    # Without a comparison, or without functions to explain, there is no summary.
     for html in (story.new[0].to_html(), story.to_html(granularity="lines"), story.new[0].flamegraph().to_html()):
         other = show(html)
         assert other.is_hidden("#why")
@@ -63,7 +63,7 @@ def test_the_page_opens_with_the_sentences_of_explain(show: Open, story: pprofdi
 
 
 def bars(page: Page) -> list[tuple[str, float, float]]:
-    """The rows of the account in sight: what they are, and where their bars begin and end."""
+    """Returns the visible rows of the account: their kind, and the start and end of their bars."""
     rows = page.locator("#why [data-type]:not([hidden]) .account > li:not(.others)")
     return rows.evaluate_all(
         """all => all.map(li => {
@@ -76,7 +76,8 @@ def bars(page: Page) -> list[tuple[str, float, float]]:
 @pytest.mark.parametrize("size", [SCREEN, PHONE], ids=["screen", "phone"])
 @pytest.mark.parametrize("name", ["story-cpu", "go-heap", "go-mutex", "go-allocs-ops"])
 def test_the_account_is_a_picture(show: Open, name: str, size: dict[str, int]):
-    """Each part begins where the one before it ends; together they lead from one side's total to that of the other."""
+    """Each bar starts at the end of the previous one. Together they lead from the total of one side to that of the
+    other."""
     d = pprofdiff.diff(*pair(name))
     page = show(d.to_html(sample_type=d.default_sample_type), viewport=size)
     rows = bars(page)
@@ -93,7 +94,7 @@ def test_the_account_is_a_picture(show: Open, name: str, size: dict[str, int]):
     assert at == pytest.approx(new, abs=2)
     causes = sum((e - b) * (1 if k == "more" else -1) for k, b, e in parts if k in ("more", "less"))
     assert causes == pytest.approx(account["causes"] * abs(scale), abs=3) or scale < 0
-    # On a phone, too, all of it is the first screen, and nothing sticks out.
+    # The whole account fits on the first screen, also on a phone, and nothing overflows.
     spot = page.locator("#summary").bounding_box()
     assert spot
     assert spot["y"] + spot["height"] <= size["height"]
@@ -101,7 +102,7 @@ def test_the_account_is_a_picture(show: Open, name: str, size: dict[str, int]):
     assert page.evaluate("document.documentElement.scrollWidth") <= size["width"]
 
 
-def test_a_cause_is_chosen_in_all_views(show: Open, story: pprofdiff.Diff):
+def test_selecting_a_cause_highlights_it_in_all_views(show: Open, story: pprofdiff.Diff):
     sources = EXAMPLE.parents[1] / "tests" / "producers" / "story"
     page = show(story.to_html(source_path=sources), viewport=SCREEN)
     page.click("#why button[data-cause='0']:visible")
@@ -116,7 +117,7 @@ def test_a_cause_is_chosen_in_all_views(show: Open, story: pprofdiff.Diff):
     }"""
     assert page.evaluate(inside, ["#callgraph .chosen", "#callgraph .scroll"])
     assert page.evaluate(inside, ["#table tr[aria-selected=true] button", "#functions .scroll"])
-    # Back takes it all away, and forward brings it again.
+    # Back undoes the selection, and forward restores it.
     page.go_back()
     page.wait_for_function("!document.querySelector('#why [aria-pressed=true]')")
     assert page.locator("#table tr[aria-selected=true]").count() == 0
@@ -141,8 +142,8 @@ def test_inconclusive_samples_show_the_best_candidate(show: Open):
     assert page.inner_text(".edge-self .name") == best["function"]
 
 
-def test_samples_that_can_not_tell_have_a_page(show: Open, tmp_path: Path):
-    """The base has no more than an event, so that there is no size at which a change would be told from chance."""
+def test_too_few_samples_still_give_a_page(show: Open, tmp_path: Path):
+    """The base has a single event, so no change can be detected."""
     files = [tmp_path / "base.folded", tmp_path / "new.folded"]
     for file, text in zip(files, ("main;a 1\n", "main;a 2\nmain;b 1\n"), strict=True):
         file.write_text(text)
@@ -155,7 +156,7 @@ def test_a_page_explains_a_few_sample_types(show: Open):
     d = pprofdiff.diff(*pair("go-heap"))
     page = show(d.to_html())
     assert page.locator("#why [data-type]").count() == len(d.sample_types) == 4
-    # A normalized page finds the scale by itself.
+    # A normalized page determines the scale by itself.
     scaled = pprofdiff.diff(*pair("go-heap-ops")).normalize(1 / 3)
     page = show(scaled.to_html(sample_type="alloc_space"))
     assert "main.splitFields now allocates in main.copyRest" in page.inner_text("#why")
@@ -165,7 +166,7 @@ def test_a_page_explains_a_few_sample_types(show: Open):
 
 
 def stacks_through(root: Node, caller: str, function: str, across: float, inverted: bool) -> set[tuple[int, int]]:
-    """The boxes above and below those of a function that a caller calls."""
+    """Returns the boxes above and below those of a function with a certain caller."""
     found = set()
     above: list[Box] = []
     inside = -1
@@ -185,7 +186,7 @@ def stacks_through(root: Node, caller: str, function: str, across: float, invert
     return found
 
 
-def test_a_cause_points_out_its_stacks(show: Open, story: pprofdiff.Diff):
+def test_a_cause_highlights_its_stacks(show: Open, story: pprofdiff.Diff):
     page = show(story.to_html(min_width=0))
     every = bright(page)
     first = page.get_by_role("button", name="1. logmill/names.compare now calls logmill/names.canonical")
@@ -206,7 +207,7 @@ def test_a_cause_points_out_its_stacks(show: Open, story: pprofdiff.Diff):
     settle(page)
     assert first.get_attribute("aria-pressed") == "true"
     assert "cause=0" in page.url
-    # A link brings it back; the search takes its place; a second click, Escape and Reset take it away.
+    # A link restores the selection, and a search replaces it. A second click, Escape and Reset clear it.
     other = show(story.to_html(min_width=0), page.url.partition("#")[2])
     assert bright(other) == bright(page)
     for end in ("click", "Escape", "reset", "search"):
@@ -230,7 +231,7 @@ def test_a_cause_points_out_its_stacks(show: Open, story: pprofdiff.Diff):
     assert first.get_attribute("aria-pressed") == "true"
 
 
-def test_a_function_that_costs_more_itself_is_pointed_out_without_what_it_calls(show: Open):
+def test_own_cost_is_highlighted_without_callees(show: Open):
     stacks = {("main", "f", f"g{i}"): (40, 40) for i in range(9)} | {("main", "f"): (90, 400)}
     stacks |= {("main", f"h{i}"): (40, 40) for i in range(9)}
     # Each sample is an event.
@@ -242,7 +243,7 @@ def test_a_function_that_costs_more_itself_is_pointed_out_without_what_it_calls(
     assert len(bright(page)) == 3
 
 
-def test_what_is_chance_is_grey(show: Open, story: pprofdiff.Diff):
+def test_values_within_chance_are_grey(show: Open, story: pprofdiff.Diff):
     html = story.to_html(min_width=0)
 
     def chroma(page: Page, name: str) -> int:
@@ -264,7 +265,7 @@ def test_what_is_chance_is_grey(show: Open, story: pprofdiff.Diff):
     assert switch.get_attribute("aria-pressed") == "true"
     assert chroma(page, chance) < 15 < 90 < chroma(page, changed)
     assert "within noise" in page.inner_text("#legend")
-    # Its delta, growth and share, of flat and of cum; cum is what the box has.
+    # Delta, growth and share of flat and of cum. The box shows cum.
     greyed = page.locator(cells % chance + ".chance")
     delta, why = greyed.nth(-3).text_content(), greyed.nth(-3).get_attribute("title")
     assert delta
@@ -279,7 +280,7 @@ def test_what_is_chance_is_grey(show: Open, story: pprofdiff.Diff):
     assert chroma(page, chance) > 15
     assert page.locator("#table .chance").count() == 0
     assert "within noise" not in page.inner_text("#legend")
-    # The reason is told all the same, and a link remembers.
+    # The reason is still shown, and a link keeps the setting.
     assert page.locator(cells % chance + ".less").last.get_attribute("title") == why
     assert chroma(show(html, page.url.partition("#")[2]), chance) > 15
     switch.click()

@@ -1,4 +1,4 @@
-"""How the page looks in a real browser: on a screen, a phone and paper, in light and dark; colours, tooltips, keys."""
+"""Tests of the page's appearance in a browser: screen, phone and paper, light and dark, colours, tooltips, keys."""
 
 import colorsys
 import contextlib
@@ -19,7 +19,7 @@ from page_model import EXAMPLE, PHONE, ROW, SCREEN, Colour, Open, box, boxes_of,
 
 
 @pytest.mark.parametrize("size", [SCREEN, PHONE], ids=["screen", "phone"])
-def test_what_moved_most_stands_beside_the_total(show: Open, size: dict[str, int]):
+def test_the_largest_changes_are_next_to_the_total(show: Open, size: dict[str, int]):
     d = pprofdiff.diff(*pair("go-allocs-ops"))
     page = show(d.to_html(), viewport=size)
     page.click("#about summary")
@@ -42,7 +42,9 @@ def test_what_moved_most_stands_beside_the_total(show: Open, size: dict[str, int
 
 
 @pytest.mark.parametrize("size", [SCREEN, PHONE], ids=["screen", "phone"])
-def test_heads_of_what_moved_most_stand_over_their_columns(show: Open, story: pprofdiff.Diff, size: dict[str, int]):
+def test_headings_of_the_largest_changes_are_aligned_with_their_columns(
+    show: Open, story: pprofdiff.Diff, size: dict[str, int]
+):
     page = show(story.to_html(), viewport=size)
     page.click("#about summary")
     for table in page.locator("#movers table").all():
@@ -59,7 +61,7 @@ def test_heads_of_what_moved_most_stand_over_their_columns(show: Open, story: pp
         assert ends[0] == pytest.approx(ends[1], abs=1)
 
 
-def test_what_moved_most_of_the_story(show: Open, story: pprofdiff.Diff):
+def test_the_largest_changes_of_the_story(show: Open, story: pprofdiff.Diff):
     page = show(story.to_html())
     assert page.is_hidden("#movers"), "the verdict stands before it"
     page.click("#about summary")
@@ -69,7 +71,7 @@ def test_what_moved_most_of_the_story(show: Open, story: pprofdiff.Diff):
     one = show(story.new[0].to_html())
     assert "cost most" in one.inner_text("#movers")
     assert one.locator("#movers tbody tr").count() == 5
-    # Nothing moved, nothing is said.
+    # Without changes, the tables are hidden.
     assert show(pprofdiff.diff(story.base, story.base).to_html()).is_hidden("#movers")
 
 
@@ -89,15 +91,15 @@ def test_the_table_is_copied_as_csv(show: Open, story: pprofdiff.Diff):
 def test_names_are_shortened_from_the_left(show: Open, story: pprofdiff.Diff):
     page = show(story.to_html())
     drawn = {re.sub(r"^[^\w(] ", "", text) for text, *_ in page.evaluate("texts")}
-    # The whole, without its path, without what is in brackets, and alone: as far as there is room.
+    # As much as there is room for: the whole name, without the path, without text in brackets, or the last part alone.
     assert {"logmill/names.compare", "accesslog.parseHeaders", "slices.Sort", "cleanName"} <= drawn
-    # Only what is too short for the last of it is cut, at its end.
+    # Only names that are still too long are truncated at the end.
     for text in drawn:
         assert not text.startswith(("logmill/", "accesslog.")) or not text.endswith("…"), text
 
 
-def test_narrow_boxes_join(show: Open, story: pprofdiff.Diff):
-    """Between boxes that are narrower than a letter there is no line, and around them no dashes."""
+def test_narrow_boxes_are_joined(show: Open, story: pprofdiff.Diff):
+    """There are no lines between boxes narrower than a letter, and no dashes around them."""
     page = show(story.to_html(min_width=0))
     page.evaluate("""() => {
         window.lines = []; window.dashed = [];
@@ -119,7 +121,7 @@ def test_narrow_boxes_join(show: Open, story: pprofdiff.Diff):
     assert min(page.evaluate("dashed")) > 5
 
 
-def test_the_runtime_folds(show: Open, story: pprofdiff.Diff):
+def test_runtime_frames_can_be_folded(show: Open, story: pprofdiff.Diff):
     page = show(story.to_html(min_width=0))
     across, before = painted(page)
     page.keyboard.press("r")
@@ -130,16 +132,16 @@ def test_the_runtime_folds(show: Open, story: pprofdiff.Diff):
     assert len(folded) < len(before)
     texts = " ".join(text for text, *_ in page.evaluate("texts"))
     assert "(runtime)" in texts
-    # What started the program stays; a row keeps its width where nothing of it was joined.
+    # The start function of the program stays. A row without folded frames keeps its width.
     assert "runtime.main" in texts
     assert sum(w for depth, _, w in folded if depth == 4) == pytest.approx(
         sum(w for depth, _, w in before if depth == 4), abs=1
     )
-    # No box below a folded one, and no two of them side by side below one frame.
+    # No box is below a folded one, and no two folded boxes are adjacent under one frame.
     page.keyboard.press("r")
     settle(page)
     assert painted(page)[1] == before
-    # A function in a folded box is shown all the same.
+    # A selected function inside a folded box is shown.
     page.keyboard.press("r")
     page.fill("#filter", "^runtime.mallocgc$")
     page.locator("#table tbody tr").first.click()
@@ -148,8 +150,8 @@ def test_the_runtime_folds(show: Open, story: pprofdiff.Diff):
     del across
 
 
-def test_the_call_graph_is_fitted(show: Open, story: pprofdiff.Diff):
-    """On a phone, or if it stays readable; as a whole in any case: nothing of it is cut off."""
+def test_the_call_graph_fits_the_window(show: Open, story: pprofdiff.Diff):
+    """On a phone, and if it stays readable, it is scaled down. In any case nothing is cut off."""
 
     def extent(page: Page, what: str) -> tuple[float, float, float, float]:
         found = page.locator(what).first.bounding_box()
@@ -169,7 +171,7 @@ def test_the_call_graph_is_fitted(show: Open, story: pprofdiff.Diff):
             assert (bottom - top) / (right - left) == pytest.approx(height / width, rel=0.01)
         else:
             assert right - left == width > size["width"]
-            # What changed most is in sight.
+            # The largest change is visible.
             x, y, x2, y2 = extent(page, '#callgraph [data-name="indexbytebody"]')
             a, b, a2, b2 = extent(page, "#callgraph .scroll")
             assert a <= x < x2 <= a2
@@ -182,13 +184,13 @@ def test_the_call_graph_is_fitted(show: Open, story: pprofdiff.Diff):
         page.click("#fit")
         assert page.get_attribute("#fit", "aria-pressed") == str(not expected).lower()
         assert f"fit={1 - expected}" in page.url
-        # Its legend is text of the page, which does not shrink with it.
+        # The legend is outside the picture, so it is not scaled down.
         assert "frames" in page.inner_text("#callgraph .note")
         assert page.locator("#callgraph svg > text").count() == 0
 
 
 def contrast(a: Colour, b: Colour) -> float:
-    """WCAG 2.2's contrast ratio."""
+    """Returns WCAG 2.2's contrast ratio."""
 
     def luminance(c: Colour) -> float:
         linear = [v / 255 / 12.92 if v / 255 <= 0.04045 else ((v / 255 + 0.055) / 1.055) ** 2.4 for v in c]
@@ -225,7 +227,7 @@ def test_the_call_graph_is_light_or_dark_as_the_page(show: Open, story: pprofdif
 
 
 def unreadable(page: Page) -> list[tuple[str, float]]:
-    """The texts on the canvas whose contrast with what is below them is less than 4.5."""
+    """Returns the texts on the canvas with a contrast below 4.5 to their background."""
     paper = colour(style(page, "#flame", "backgroundColor"))
     painted = page.evaluate("[boxes, fills, texts, inks]")
     found = []
@@ -241,7 +243,7 @@ def unreadable(page: Page) -> list[tuple[str, float]]:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_letters_are_readable(show: Open, story: pprofdiff.Diff, scheme: str):
+def test_texts_on_the_canvas_have_enough_contrast(show: Open, story: pprofdiff.Diff, scheme: str):
     page = show(story.to_html(), color_scheme=scheme)
     assert len(page.evaluate("texts")) > 30
     assert unreadable(page) == []
@@ -261,8 +263,8 @@ def test_letters_are_readable(show: Open, story: pprofdiff.Diff, scheme: str):
     assert unreadable(one) == []
 
 
-def test_what_changed_shows_its_direction(show: Open):
-    """By its colour, however little of a box it is that changed."""
+def test_colours_show_the_direction_of_a_change(show: Open):
+    """The colour shows the direction even if only a small part of the box changed."""
     stacks = {("main", "up"): (90_000, 90_300), ("main", "down"): (70_000, 69_800), ("main", "same"): (900, 900)}
     stacks |= {("main", "both", "x"): (50_000, 50_100), ("main", "both", "y"): (50_000, 49_850)}
     sides = (profile([(list(stack), both[i], {}) for stack, both in stacks.items()]) for i in (0, 1))
@@ -284,13 +286,13 @@ def test_what_changed_shows_its_direction(show: Open):
     assert set(redder) == {"all", "main", "up", "down", "both", "x", "y"}
     assert min(redder[name] for name in ("all", "main", "up", "x")) > 15, redder
     assert max(redder[name] for name in ("down", "both", "y")) < -15, redder
-    # All of it rose, or a part.
+    # The whole box grew, or only a part.
     assert redder["up"] == redder["x"] > redder["main"]
     assert "net direction" in page.inner_text("#legend")
 
 
-def test_a_tooltip_tells_what_is_there(show: Open, story: pprofdiff.Diff):
-    """After whatever happened under a mouse that rests: what it would be told, had it come just now, or nothing."""
+def test_a_tooltip_always_matches_the_box_under_the_pointer(show: Open, story: pprofdiff.Diff):
+    """After any change under a resting pointer, the tooltip equals that of a new pointer, or is hidden."""
     page = show(story.to_html(), viewport=SCREEN)
     spot = page.locator("#canvas").bounding_box()
     assert spot
@@ -362,7 +364,7 @@ def test_switches_look_like_switches(show: Open, story: pprofdiff.Diff):
         assert "by callee" in page.inner_text("#legend"), "without the switches, on paper"
 
 
-def test_paper_has_legend_and_graph(show: Open, story: pprofdiff.Diff):
+def test_the_printed_page_has_legend_and_graph(show: Open, story: pprofdiff.Diff):
     page = show(story.to_html(), "theme=dark&inverted=1", viewport={"width": 1440, "height": 500})
     page.evaluate(
         "addEventListener('beforeprint', () => { window.printed = [boxes.length, document.documentElement.className,"
@@ -379,7 +381,7 @@ def test_paper_has_legend_and_graph(show: Open, story: pprofdiff.Diff):
     assert (width, height) == (2000, 2 * extent)
     settle(page)
     assert painted(page) == before
-    # What stands on the paper.
+    # Elements on the printed page.
     page.emulate_media(media="print")
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
     assert max(y for _, y, *_ in page.evaluate("boxes")) > deepest
@@ -398,8 +400,8 @@ def test_paper_has_legend_and_graph(show: Open, story: pprofdiff.Diff):
     assert page.get_attribute("html", "data-theme") == "dark"
 
 
-def test_paper_is_as_wide_as_source_lines(show: Open, story: pprofdiff.Diff):
-    """A line that is too long is broken: on paper nobody can move it."""
+def test_long_source_lines_are_wrapped_on_paper(show: Open, story: pprofdiff.Diff):
+    """Paper cannot be scrolled, so long lines are wrapped."""
     sources = EXAMPLE.parents[1] / "tests" / "producers" / "story"
     page = show(story.to_html(source_path=sources), viewport={"width": 718, "height": 1000})
     page.emulate_media(media="print")
@@ -410,19 +412,19 @@ def test_paper_is_as_wide_as_source_lines(show: Open, story: pprofdiff.Diff):
         assert box["x"] + box["width"] <= 718
 
 
-def test_the_keys_are_told(show: Open, story: pprofdiff.Diff):
+def test_the_help_lists_all_keys(show: Open, story: pprofdiff.Diff):
     page = show(story.to_html())
     page.focus("#canvas")
     page.keyboard.press("?")
     keys = page.get_by_role("dialog", name="Keys")
     assert keys.is_visible()
     told = keys.locator("kbd").all_inner_texts()
-    # Every key that a control's title names, and those of the canvas.
+    # Every key in the title of a control, and those of the canvas.
     titles = page.locator("[title]").evaluate_all("all => all.map(e => e.title)")
     named = {m[1].strip() for title in titles if (m := re.search(r"\(([^ ()]+)\)$", title))}
     assert len(named) >= 9
     assert named | {"/", "Arrows", "Enter", "Esc"} <= set(told)
-    # It keeps the keys to itself.
+    # The open help captures the keys.
     page.keyboard.press("2")
     assert page.get_attribute("[data-mode=max]", "aria-pressed") == "true"
     page.keyboard.press("Escape")
@@ -435,7 +437,7 @@ def test_the_keys_are_told(show: Open, story: pprofdiff.Diff):
     assert "1" not in show(story.new[0].to_html()).locator("#keys kbd").all_text_contents()
 
 
-# The sixteen colours as xterm has them, without black, white and grey.
+# The sixteen colours of xterm, without black, white and grey.
 XTERM = {
     31: (205, 0, 0),
     32: (0, 205, 0),
@@ -459,7 +461,7 @@ def test_less_and_more_look_the_same_everywhere(chromium: Browser, show: Open, s
     with subprocess.Popen(command, stdout=terminal, env=environment) as process:
         os.close(terminal)
         written = b""
-        # Linux ends a terminal that nobody writes to any more with an error.
+        # On Linux, reading from a terminal without writers is an error.
         with contextlib.suppress(OSError):
             while chunk := os.read(main, 1 << 16):
                 written += chunk

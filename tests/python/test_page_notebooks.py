@@ -1,4 +1,4 @@
-"""The page in a notebook's frame, in a real browser: what it may do there, and what it tells the notebook."""
+"""Tests of the page in a notebook's frame, in a real browser: its permissions, and its messages to the notebook."""
 
 import json
 from pathlib import Path
@@ -9,7 +9,7 @@ import pprofdiff
 from page_model import EXAMPLE, NOTE, ROW, bright, settle
 
 
-def test_a_notebooks_frame(chromium: Browser, tmp_path: Path, story: pprofdiff.Diff):
+def test_the_page_works_in_a_notebooks_frame(chromium: Browser, tmp_path: Path, story: pprofdiff.Diff):
     graph = story.flamegraph()
     host = tmp_path / "notebook.html"
     host.write_text(f"<!doctype html><title>host</title><script>secret = 1</script>{graph._repr_html_()}")
@@ -22,7 +22,7 @@ def test_a_notebooks_frame(chromium: Browser, tmp_path: Path, story: pprofdiff.D
     page.goto(host.as_uri())
     assert page.get_attribute("iframe", "sandbox") == "allow-scripts"
     frame = page.frames[1]
-    # Has it painted anew: what a frame paints first may come before the notes are taken.
+    # Repaints the frame, because its first paint may precede the recording.
     frame.locator("#canvas").hover(position={"x": 50, "y": 5})
     settle(frame)
     assert frame.locator("#functions").is_hidden()
@@ -33,11 +33,11 @@ def test_a_notebooks_frame(chromium: Browser, tmp_path: Path, story: pprofdiff.D
     assert frame.inner_text("#details .name") == "logmill/names.Same"
     frame.click("#copy")
     frame.get_by_text("Copied: 6 frames.").wait_for()
-    # Without an address of its own, too, it goes back.
+    # Back works although the frame has no address.
     frame.click("#back")
     assert frame.inner_text("#details .name") == "all"
     assert frame.is_disabled("#back")
-    # It leads with the account, whose causes show their stacks, and has the switch for noise.
+    # The page starts with the account, whose causes highlight their stacks, and has the switch for noise.
     assert frame.locator("#why .account .whole:visible").count() == 2
     frame.locator("#why [data-cause='0']").click()
     settle(frame)
@@ -50,12 +50,12 @@ def test_a_notebooks_frame(chromium: Browser, tmp_path: Path, story: pprofdiff.D
     assert frame.evaluate("new Set(fills).size") > colours
     frame.click("#grey")
     assert said == []
-    # What runs in it has no way out.
+    # Scripts in the frame cannot access the notebook.
     assert frame.evaluate("(() => { try { return parent.secret; } catch { return 'refused'; } })()") == "refused"
     page.close()
 
 
-def test_what_is_chosen_is_told_to_a_notebook_only(chromium: Browser, tmp_path: Path, story: pprofdiff.Diff):
+def test_selections_are_sent_to_notebooks_only(chromium: Browser, tmp_path: Path, story: pprofdiff.Diff):
     graph = story.flamegraph()
     graph.save(tmp_path / "graph.html")
     for frame, told in ((graph._repr_html_(), 1), ('<iframe src="graph.html" width="900" height="1000"></iframe>', 0)):
@@ -67,7 +67,7 @@ def test_what_is_chosen_is_told_to_a_notebook_only(chromium: Browser, tmp_path: 
         inside = page.frames[1]
         inside.locator("#canvas").click(position={"x": 50, "y": 6 * ROW + 5})
         assert inside.inner_text("#details .name") == "logmill/names.Same"
-        # Read from a box up to the root, a stack begins with the root as well.
+        # In the inverted graph, the reported stack starts at the root, too.
         inside.click("#inverted")
         inside.locator("#canvas").click(position={"x": 50, "y": 2 * ROW + 5})
         settle(page)
@@ -84,14 +84,14 @@ def test_the_example_notebook(chromium: Browser, site: Path):
     cells = json.loads(EXAMPLE.read_text())["cells"]
     assert not any(cell.get("outputs") for cell in cells), "the notebook is kept without its output"
     said: list[str] = []
-    # A browser paints frames that are in sight.
+    # Browsers only paint visible frames.
     page = chromium.new_page(viewport={"width": 1200, "height": 12000})
     page.add_init_script(NOTE)
     page.on("console", lambda message: said.append(message.text))
     page.on("pageerror", lambda error: said.append(str(error)))
     page.goto((site / "story.html").as_uri())
     shown = page.locator(".cell_output")
-    assert shown.count() == sum(cell["cell_type"] == "code" for cell in cells) - 1  # a saved page shows nothing
+    assert shown.count() == sum(cell["cell_type"] == "code" for cell in cells) - 1  # A saved page has no output.
     assert len(page.frames) == 3
     for frame in page.frames[1:]:
         frame.locator("#canvas").hover(position={"x": 50, "y": 5})

@@ -1,4 +1,4 @@
-"""The page on a phone: views as tabs, a table of three columns, the call graph as a path."""
+"""Tests of the page on a phone: views as tabs, a table of three columns, the call graph as a path."""
 
 import pytest
 
@@ -13,7 +13,7 @@ def test_on_a_phone_the_table_has_three_columns(show: Open, story: pprofdiff.Dif
     assert [h.rstrip(" ↓") for h in heads] == ["function", "delta", "delta"]
     row = page.locator("#table tbody tr").first.locator("td")
     assert row.all_inner_texts() == ["logmill/names.compare", "+0.08s", "+1.48s"]
-    # No number is cut or broken.
+    # No number is cut off or wrapped.
     cut = """cells => cells.filter(c => c.scrollWidth > c.clientWidth || c.getBoundingClientRect().right > innerWidth
         || c.getClientRects().length > 1 || getComputedStyle(c).whiteSpace !== 'nowrap').map(c => c.textContent)"""
     assert page.locator("#table td:not(.t)").evaluate_all(cut) == []
@@ -23,11 +23,11 @@ def test_on_a_phone_the_table_has_three_columns(show: Open, story: pprofdiff.Dif
     assert rest.inner_text().split("\n")[:2] == [
         "flat 170ms → 250ms, +80ms, +47.1%, +4.21% of total", "cum 0.20s → 1.68s, +1.48s, x8.4, +77.89% of total",
     ]  # fmt: skip
-    # Only one at a time.
+    # Only one row is expanded at a time.
     page.locator("#table tbody tr[data-frame]").nth(3).click()
     assert rest.count() == 1
     assert "0.44s → 1.82s" in rest.inner_text()
-    # Turned to a screen's width, all columns stand as they do there.
+    # At the width of a screen, all columns are shown as usual.
     page.set_viewport_size(SCREEN)
     settle(page)
     assert page.locator("#table thead tr").last.locator("th").nth(1).inner_text() == "base"
@@ -48,7 +48,7 @@ def test_on_a_phone_views_are_tabs(show: Open, story: pprofdiff.Diff):
         tab.click()
         assert seen() == [view]
         assert tab.get_attribute("aria-pressed") == "true"
-    # What is chosen in one is chosen in all.
+    # A selection in one view applies to all views.
     tabs.nth(1).click()
     page.locator("#table tbody tr", has_text="logmill/names.Same").first.click()
     tabs.nth(2).click()
@@ -58,7 +58,7 @@ def test_on_a_phone_views_are_tabs(show: Open, story: pprofdiff.Diff):
     tabs.nth(0).click()
     settle(page)
     assert page.inner_text("#details .name") == "logmill/names.Same"
-    # Each choice is a step back; the address keeps the last.
+    # Each choice is a step for Back. The address contains the last.
     for view in ("callgraph", "neighbours", "functions"):
         page.go_back()
         page.wait_for_function("view => document.querySelector('main').dataset.tab === view", arg=view)
@@ -67,7 +67,7 @@ def test_on_a_phone_views_are_tabs(show: Open, story: pprofdiff.Diff):
     other = show(story.to_html(source_path=sources), "tab=callgraph", viewport=PHONE)
     assert other.is_visible("#callgraph")
     assert other.is_hidden("#flame")
-    # A screen has room for all; callers and source lines open there.
+    # A screen has room for all views. Callers and source lines are shown there.
     page.set_viewport_size(SCREEN)
     settle(page)
     assert seen() == ["flame", "functions", "callgraph"]
@@ -77,7 +77,7 @@ def test_on_a_phone_views_are_tabs(show: Open, story: pprofdiff.Diff):
 
 
 @pytest.mark.parametrize(("size", "view"), [(PHONE, "tab=source"), (SCREEN, "pane=1")], ids=["phone", "screen"])
-def test_source_lines_begin_with_their_changes(show: Open, story: pprofdiff.Diff, size: dict[str, int], view: str):
+def test_source_lines_start_with_their_changes(show: Open, story: pprofdiff.Diff, size: dict[str, int], view: str):
     sources = EXAMPLE.parents[1] / "tests" / "producers" / "story"
     page = show(story.to_html(source_path=sources), view, viewport=size)
     routine = page.locator("#source details").filter(has_text="logmill/headers.tableInsensitive in")
@@ -110,13 +110,13 @@ def test_the_call_graph_opens_on_the_heaviest_changed_path(show: Open, story: pp
     assert page.is_hidden("#path")
     marked = page.locator("#callgraph g.path").evaluate_all("all => all.map(g => g.dataset.name)")
     assert set(path) <= set(marked)
-    # They are marked, and their letters are those that their boxes were made for.
+    # The frames of the path are marked, and their text uses the font that the boxes were measured with.
     letters = "all => [...new Set(all.map(text => getComputedStyle(text).fontFamily))]"
     assert len(page.locator("#callgraph g.node text").evaluate_all(letters)) == 1
     assert len(marked) < 15
 
 
-def test_a_finger_leaves_no_tooltip(show: Open, story: pprofdiff.Diff):
+def test_a_touch_leaves_no_tooltip(show: Open, story: pprofdiff.Diff):
     page = show(story.to_html(), viewport=PHONE, has_touch=True, is_mobile=True)
     page.locator("#canvas").tap(position={"x": 40, "y": 5 * ROW + 5})
     settle(page)

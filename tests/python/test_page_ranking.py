@@ -1,4 +1,4 @@
-"""The page of a ranking: what many pairs come to, and each of them on a click. It has no script."""
+"""Tests of the page of a ranking, which shows the summary of many pairs and expands each pair. It has no script."""
 
 import pytest
 from playwright.sync_api import expect
@@ -24,7 +24,7 @@ def ranking() -> pprofdiff.Ranking:
     return pprofdiff.batch(pairs).ranking()
 
 
-def test_pairs_open_with_all_that_is_said_of_them(show: Open, ranking: pprofdiff.Ranking):
+def test_pairs_expand_to_their_explanation(show: Open, ranking: pprofdiff.Ranking):
     page = show(ranking.to_html(), viewport=SCREEN)
     rows = ranking.pairs.to_dicts()
     assert page.title().startswith(f"{ranking.changed} of {len(rows)} pairs changed")
@@ -32,7 +32,7 @@ def test_pairs_open_with_all_that_is_said_of_them(show: Open, ranking: pprofdiff
     shown = page.locator("section[aria-labelledby=pairs] :is(summary, .pair) > .of").all_inner_texts()
     assert shown == [row["pair"] for row in rows]
     assert page.locator("section[aria-labelledby=pairs] > details").count() == ranking.changed
-    # What is said of a pair is what is said of it alone.
+    # The explanation of a pair equals that of the pair alone.
     page.click("summary:has-text('api') >> nth=-1")
     opened = page.locator("[open] .account").first
     alone = pprofdiff.diff(*pair("story-cpu")).explain()
@@ -41,7 +41,7 @@ def test_pairs_open_with_all_that_is_said_of_them(show: Open, ranking: pprofdiff
     assert "none" in page.inner_text("section:last-child li")
 
 
-def test_a_shared_cause_leads_to_its_pairs(show: Open, ranking: pprofdiff.Ranking):
+def test_a_shared_cause_links_to_its_pairs(show: Open, ranking: pprofdiff.Ranking):
     page = show(ranking.to_html(), viewport=SCREEN)
     (first, *_) = ranking.clusters.to_dicts()
     summary = page.locator("section[aria-labelledby=shared] summary").first

@@ -1,4 +1,4 @@
-"""The page of a series in a real browser: courses of what changed, and the graphs around a change."""
+"""Tests of the page of a series in a real browser: timelines of changed frames, and the graphs around a change."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from page_model import Open, settle
 
 
 def history_of(folder: Path, n: int = 24) -> pprofdiff.Series:
-    """Builds in which work steps up at 10, and <b>parse</b> costs more from 16 to 20."""
+    """Builds a history in which work steps up at 10, and <b>parse</b> costs more from 16 to 20."""
     for i in range(n):
         costs = {f"f{k}": 300 + (i * 7 + k * 11) % 23 for k in range(12)}
         costs["work"] = (1000 if i >= 10 else 500) + (i * 5) % 17
@@ -17,18 +17,18 @@ def history_of(folder: Path, n: int = 24) -> pprofdiff.Series:
     return pprofdiff.series(str(folder / "*.pb"))
 
 
-def test_courses_of_a_series(show: Open, tmp_path: Path):
+def test_timelines_of_a_series(show: Open, tmp_path: Path):
     s = history_of(tmp_path)
     page = show(s.to_html())
     rows = page.locator("#courses tbody tr")
     shifts = s.shifts().to_dicts()
     assert [rows.nth(i).locator("button").inner_text() for i in range(rows.count())] == [r["name"] for r in shifts]
     assert [rows.nth(i).locator("td").nth(8).inner_text() for i in range(2)] == ["step", "passed, gone at 20 #20"]
-    # The largest change is shown first, with the graphs of the builds around it.
+    # The largest change is selected first, with the graphs of the builds around it.
     assert rows.nth(0).get_attribute("aria-selected") == "true"
     assert page.locator("#type").evaluate("e => e.selectedOptions[0].textContent") == "10 #10, 1 change"
     assert page.locator("#sides .path").all_text_contents()[0].endswith("09.pb")
-    # Another frame brings those of its own change, finds it there, and is in the address.
+    # Another frame shows the graphs of its own change, highlights itself there, and is part of the address.
     rows.nth(1).locator("button").click()
     settle(page)
     assert page.locator("#type").evaluate("e => e.selectedOptions[0].textContent") == "16 #16, 1 change"
@@ -38,13 +38,13 @@ def test_courses_of_a_series(show: Open, tmp_path: Path):
     before, after = (shifts[1][side] for side in ("before", "after"))
     course = page.locator("#course")
     assert f"{before}B → {after}B" in course.inner_text()
-    # The pointer says what a build costs.
+    # The pointer shows the value of a build.
     box = course.locator("svg").bounding_box()
     assert box
     page.mouse.move(box["x"] + box["width"] - 9, box["y"] + 40)
     last = next(row["flat"] for row in s.values() if row["build"] == "23" and row["name"] == "<b>parse</b>")
     assert f"23 #23: {last}B" in course.inner_text()
-    # The list of changes brings the course of its change.
+    # Selecting a change in the list shows the timeline of that change.
     page.locator("#type").select_option(label="10 #10, 1 change")
     settle(page)
     assert page.locator("#courses tr[aria-selected=true] button").inner_text() == "work"
@@ -54,7 +54,7 @@ def test_courses_of_a_series(show: Open, tmp_path: Path):
     assert again.locator("#courses tr[aria-selected=true] button").inner_text() == "<b>parse</b>"
 
 
-def test_courses_without_a_change(show: Open, tmp_path: Path):
+def test_timelines_without_a_lasting_change(show: Open, tmp_path: Path):
     for i in range(8):
         (tmp_path / f"{i}.pb").write_bytes(profile([(["main", f"f{k}"], 900 + (i * 7 + k) % 5, {}) for k in range(9)]))
     page = show(pprofdiff.series(str(tmp_path / "*.pb")).to_html())
@@ -62,7 +62,7 @@ def test_courses_without_a_change(show: Open, tmp_path: Path):
     assert (
         page.locator("#type").evaluate("e => e.selectedOptions[0].textContent") == "0 #0 → 7 #7, first and last builds"
     )
-    # Of few builds, and against a base, the largest steps.
+    # For few builds, or against a base, the largest steps are shown.
     few = pprofdiff.series([tmp_path / f"{i}.pb" for i in range(3)], base=tmp_path / "7.pb")
     page = show(few.to_html())
     assert page.locator("#courses tbody tr").count() == len(few.movers())

@@ -1,4 +1,4 @@
-"""The page's table in a real browser: which columns it has, what it is sorted by; and the pane of what is chosen."""
+"""Tests of the page's table in a real browser: its columns, sorting, and the details pane."""
 
 import base64
 
@@ -17,7 +17,7 @@ def heads(page: Page) -> list[str]:
     return [text.rstrip(" ↓↑") for text in texts]
 
 
-def test_columns_are_chosen(show: Open, story: pprofdiff.Diff):
+def test_columns_can_be_selected(show: Open, story: pprofdiff.Diff):
     page = show(story.to_html(), viewport=SCREEN)
     values = ["base", "new", "delta", "growth", "of total"]
     assert heads(page) == ["function", *values, *values, "status"]
@@ -27,7 +27,7 @@ def test_columns_are_chosen(show: Open, story: pprofdiff.Diff):
     assert heads(page) == ["function", "delta", "growth", "delta", "of total"]
     row = page.locator("#table tbody tr").first.locator("td")
     assert row.all_inner_texts() == ["logmill/names.compare", "+0.08s", "+47.1%", "+1.48s", "+77.89%"]
-    # It closes when it is left; a link has the columns, on a phone as well, and Back takes them away together.
+    # The menu closes when it loses the focus. A link contains the columns, also on a phone, and Back removes them.
     page.click("#rows")
     assert page.get_by_label("status").is_hidden()
     link = page.url.partition("#")[2]
@@ -40,7 +40,7 @@ def test_columns_are_chosen(show: Open, story: pprofdiff.Diff):
     page.focus("#canvas")
     page.keyboard.press("Backspace")
     assert len(heads(page)) == 12
-    # Names alone are a table, too; what is not a column is none.
+    # A table of only names is valid. Unknown columns are ignored.
     assert heads(show(story.to_html(), "columns=name", viewport=SCREEN)) == ["function"]
     one = show(story.new[0].to_html(), "columns=cum_new.base", viewport=SCREEN)
     assert heads(one) == ["function", "cum"]
@@ -66,13 +66,13 @@ def test_every_column_sorts(show: Open, story: pprofdiff.Diff):
         shares = [abs(rows[name][f"{cost}_delta"]) for name in first(f"{cost}_share")]
         assert shares == sorted(shares)
     assert page.get_attribute("th[data-key=cum_share]", "aria-sort") == "ascending"
-    # The head that was clicked keeps the keyboard.
+    # The clicked heading keeps the keyboard focus.
     assert page.evaluate("document.activeElement.closest('th').dataset.key") == "cum_share"
     assert "sort=cum_share" in page.url
 
 
 def in_window(page: Page, where: str) -> bool:
-    """Whether something is in the window, and on top of what is there."""
+    """Returns true if an element is inside the window and not covered."""
     return page.locator(where).first.evaluate(
         """e => { const r = e.getBoundingClientRect();
         const top = document.elementFromPoint(r.left + 9, r.top + r.height / 2);
@@ -80,12 +80,12 @@ def in_window(page: Page, where: str) -> bool:
     )
 
 
-def test_what_is_chosen_opens_in_place(show: Open, story: pprofdiff.Diff):
+def test_details_of_a_selection_open_in_place(show: Open, story: pprofdiff.Diff):
     size = {"width": 1280, "height": 800}
     page = show(story.to_html(source_path=SOURCES), viewport=size)
     assert in_window(page, "#open")
     assert page.is_hidden("#edges")
-    # A row: its callers, callees and lines are in the window, and so is the row, wherever it was.
+    # A row: its callers, callees and lines are visible, and so is the row, wherever it was.
     row = page.locator("#table tbody tr", has_text="logmill/headers.tableInsensitive").first
     row.evaluate("e => scrollBy(0, e.getBoundingClientRect().bottom - innerHeight + 60)")
     row.click()
@@ -100,21 +100,21 @@ def test_what_is_chosen_opens_in_place(show: Open, story: pprofdiff.Diff):
     assert listings.all_inner_texts() == ["logmill/headers.tableInsensitive"]
     line = page.locator("#source tr:visible", has_text="names.Same(table[i].name, name)")
     assert [t.strip() for t in line.locator("td").all_text_contents()[:3]] == ["-30ms", "+1.45s", "64"]
-    # A box: of what is clicked, with the graph where it was.
+    # A box: its details are shown, and the graph keeps its position.
     page.evaluate("scrollTo(0, 200)")
     page.mouse.click(*box(page, story, "logmill/names.Same"))
     assert page.evaluate("scrollY") == 200
     assert page.inner_text("#chosen .name") == "logmill/names.Same"
     assert in_window(page, "#edges .edge-self")
     assert listings.all_inner_texts() == ["logmill/names.Same"]
-    # One without sources says whose there are, and goes there.
+    # A function without sources names callees with sources, and links to them.
     page.locator("#edges").get_by_role("button", name="logmill/names.compare").click()
     page.locator("#edges").get_by_role("button", name="logmill/names.canonical").click()
     page.locator("#edges").get_by_role("button", name="strings.IndexByte").click()
     assert listings.count() == 0
     page.locator("#source .others").get_by_role("button", name="logmill/headers.Classify").click()
     assert listings.all_inner_texts() == ["logmill/headers.Classify"]
-    # Escape closes it, a key opens it, Back and the address know it.
+    # Escape closes the pane, a key opens it, and Back and the address include it.
     page.keyboard.press("Escape")
     assert page.is_hidden("#edges")
     assert page.evaluate("document.activeElement.id") == "open"
@@ -126,8 +126,8 @@ def test_what_is_chosen_opens_in_place(show: Open, story: pprofdiff.Diff):
 
 
 @pytest.mark.parametrize("name", ["story-cpu", "go-heap", "rust-cpu", "go-goroutine"])
-def test_what_is_certain_is_not_grey(name: str):
-    """Where the total changed by more than chance, what most of that is in is not called chance."""
+def test_significant_changes_are_not_grey(name: str):
+    """If the total changed significantly, the frame with most of that change is not grey."""
     d = pprofdiff.diff(*pair(name))
     kind = d.default_sample_type
     assert d.explain(sample_type=kind).account["p"] < 0.01
@@ -144,5 +144,5 @@ def test_what_is_certain_is_not_grey(name: str):
     assert most
     assert [i for i in most if is_grey(table["cum_chance"], i)] == []
     assert not is_grey(raw["down"]["chance"], 0), "all of it"
-    # Others are: it is no switch.
+    # Other frames are grey, so the check is not trivial.
     assert any(is_grey(table["cum_chance"], i) for i in range(table["rows"]))

@@ -1,4 +1,4 @@
-"""Zooming and moving on the page in a real browser: by wheel, pinch, drag, keys and the map."""
+"""Tests of zooming and moving on the page in a real browser: wheel, pinch, drag, keys and the map."""
 
 import pytest
 from playwright.sync_api import Page
@@ -9,7 +9,7 @@ from page_model import PHONE, ROW, SCREEN, Open, boxes_of, painted, settle, tree
 
 
 def span(page: Page) -> tuple[float, float]:
-    """Which part of the graph is in sight, as the address has it a moment later."""
+    """Returns the visible part of the graph, which is in the address after a short delay."""
     page.evaluate("() => new Promise(done => setTimeout(done, 70))")
     text = page.evaluate("new URLSearchParams(location.hash.slice(1)).get('span') ?? '0_1'")
     begin, _, end = text.partition("_")
@@ -24,7 +24,7 @@ def wheel(page: Page, by: float) -> None:
 
 
 def pinch(page: Page, x: float, y: float, factor: float) -> None:
-    """Two fingers, from 80 pixels apart."""
+    """Emulates two fingers that start 80 pixels apart."""
     fingers = page.context.new_cdp_session(page)
 
     def touch(kind: str, apart: float) -> None:
@@ -39,7 +39,7 @@ def pinch(page: Page, x: float, y: float, factor: float) -> None:
 
 
 def agrees(page: Page, d: pprofdiff.Diff) -> None:
-    """Each box that is in sight is painted where its part of the whole is."""
+    """Checks that each visible box is painted at its position."""
     begin, end = span(page)
     across, drawn = painted(page)
     at = {(depth, round(x), round(w)) for depth, x, w in drawn}
@@ -68,14 +68,14 @@ def test_the_flame_graph_zooms_and_moves(show: Open, story: pprofdiff.Diff):
     page.evaluate("scrollTo(0, 0)")
     settle(page)
     assert span(page) == (0, 1)
-    # With Ctrl it zooms, and what is below the pointer stays there.
+    # With Ctrl, the wheel zooms around the pointer.
     wheel(page, -200)
     begin, end = span(page)
     assert 0.2 < end - begin < 0.5
     assert begin + (end - begin) * 300 / across == pytest.approx(300 / across, abs=1e-6)
     assert page.evaluate("[scrollY, devicePixelRatio, visualViewport.scale]") == [0, 1, 1]
     agrees(page, story)
-    # A drag moves, and is no click.
+    # A drag moves the graph, and does not count as a click.
     page.mouse.down()
     page.mouse.move(x - 60, y, steps=3)
     page.mouse.move(x - 100, y)
@@ -84,20 +84,20 @@ def test_the_flame_graph_zooms_and_moves(show: Open, story: pprofdiff.Diff):
     assert moved[0] - begin == pytest.approx(100 / across * (end - begin), abs=1e-6)
     assert page.inner_text("#details .name") == "all"
     agrees(page, story)
-    # An address brings it back; both are one choice, which Back undoes.
+    # An address restores the view. Zoom and move are one step for Back.
     again = show(story.to_html(min_width=0), page.url.partition("#")[2], viewport=SCREEN)
     assert painted(again) == painted(page)
     page.keyboard.press("Backspace")
     settle(page)
     assert painted(page) == (across, before)
     assert page.is_disabled("#back")
-    # A click goes to the whole of a box, as ever.
+    # A click still zooms to the whole box.
     wheel(page, -200)
     page.mouse.click(x, y)
     settle(page)
     assert span(page) == (0, 1)
     assert "zoom=" in page.url
-    # Farther out than a box is what is around it.
+    # Zooming out beyond a box shows its surroundings.
     for _ in range(8):
         wheel(page, 100)
     assert painted(page)[1] == before
@@ -113,7 +113,7 @@ def test_the_keyboard_zooms_and_moves(show: Open, story: pprofdiff.Diff):
     agrees(page, story)
     page.keyboard.press("-")
     assert span(page) == (0, 1)
-    # Around what is selected; and whoever walks out of sight takes it along.
+    # Keys zoom around the selection. Moving it out of sight scrolls the graph.
     for key in ("ArrowDown", "ArrowDown", "ArrowDown", "ArrowDown", "+", "+"):
         page.keyboard.press(key)
     begin, end = span(page)
@@ -130,18 +130,18 @@ def test_the_keyboard_zooms_and_moves(show: Open, story: pprofdiff.Diff):
     assert page.is_disabled("#reset")
 
 
-def test_the_map_shows_where_one_is(show: Open, story: pprofdiff.Diff):
+def test_the_map_shows_the_visible_part(show: Open, story: pprofdiff.Diff):
     page = show(story.to_html(min_width=0), "span=0.25_0.5", viewport=SCREEN)
 
     def frame() -> tuple[float, float]:
-        """The part of the map that its frame has around it."""
+        """Returns the part of the map inside its frame."""
         inside, outside = (page.locator(where).bounding_box() for where in ("#map .here", "#map canvas"))
         assert inside
         assert outside
         return (inside["x"] - outside["x"]) / outside["width"], inside["width"] / outside["width"]
 
     assert frame() == (pytest.approx(0.25, abs=0.01), pytest.approx(0.25, abs=0.01))
-    # What it shows begins with the root, which is as wide as the map.
+    # The map starts with the root, which is as wide as the map.
     painted = page.evaluate("""() => {
         const map = document.querySelector('#map canvas'), { width } = map;
         const row = map.getContext('2d').getImageData(0, 0, width, 1).data;
@@ -160,7 +160,7 @@ def test_the_map_shows_where_one_is(show: Open, story: pprofdiff.Diff):
     settle(page)
     assert frame() == (pytest.approx(0.75, abs=0.01), pytest.approx(0.25, abs=0.01))
     agrees(page, story)
-    # Of a box that was zoomed in on it shows where that is.
+    # After zooming to a box, the map shows the position of the box.
     page.keyboard.press("0")
     page.focus("#canvas")
     page.keyboard.press("ArrowDown")
@@ -169,7 +169,7 @@ def test_the_map_shows_where_one_is(show: Open, story: pprofdiff.Diff):
     settle(page)
     node = max((b for b in boxes_of(tree(story, "cpu"), "max", 1) if b[0] == 2), key=lambda b: b[2])
     assert frame() == (pytest.approx(node[1], abs=0.01), pytest.approx(node[2], abs=0.01))
-    # A stack that is deeper than the window has it from the beginning, and it scrolls.
+    # For a stack deeper than the window, the map is visible from the start and scrolls with it.
     deep = profile([([f"f{i}" for i in range(80)], 10, {})])
     page = show(pprofdiff.load(deep).to_html(), viewport=SCREEN)
     here, whole = (page.locator(where).bounding_box() for where in ("#map .here", "#map canvas"))
@@ -219,14 +219,14 @@ def test_the_call_graph_zooms_and_moves(show: Open, story: pprofdiff.Diff):
     assert width2 > 1.2 * width
     assert (x - left2) / width2 == pytest.approx((x - left) / width, abs=0.002)
     assert (y - top2) / width2 == pytest.approx((y - top) / width, abs=0.002)
-    # A drag moves it, and chooses nothing.
+    # A drag moves the graph, and selects nothing.
     *_, before, above = page.evaluate(place)
     page.mouse.down()
     page.mouse.move(x + 70, y + 40, steps=3)
     page.mouse.up()
     assert page.evaluate(place)[3:] == [pytest.approx(before - 70, abs=2), pytest.approx(above - 40, abs=2)]
     assert page.locator("#callgraph .chosen").count() == 0
-    # Buttons and keys do the same; the address keeps it.
+    # Buttons and keys do the same, and the address contains the view.
     page.click("#smaller")
     scroll.focus()
     page.keyboard.press("-")

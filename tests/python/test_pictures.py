@@ -1,4 +1,4 @@
-"""Call graphs and listings: what a notebook shows of them, and what is saved."""
+"""Tests of call graphs and listings: their display in notebooks, and saved files."""
 
 import json
 import pickle
@@ -17,7 +17,7 @@ EVIL = "</script><img src=x onerror=alert(1)>"
 
 
 def words(svg: str) -> set[str]:
-    """What is written in a picture."""
+    """Returns the texts in a picture."""
     return {text.text or "" for text in ET.fromstring(svg).iter(f"{SVG}text")}
 
 
@@ -45,7 +45,7 @@ def test_a_graph_that_is_too_large_for_a_picture_can_still_be_written(story: ppr
         graph.to_svg()
 
 
-def test_options_that_make_no_sense(story: pprofdiff.Diff):
+def test_invalid_options_are_errors(story: pprofdiff.Diff):
     with pytest.raises(pprofdiff.PprofError, match="from 0 to 1"):
         story.callgraph(node_fraction=2)
     with pytest.raises(pprofdiff.PprofError, match="'flat' or 'cum'"):
@@ -90,7 +90,7 @@ def test_each_side_has_its_sources(story: pprofdiff.Diff, tmp_path: Path):
     assert all(line["new_line"] == line["base_line"] + 1 for line in routine["lines"] if line["text"])
 
 
-def test_saving(story: pprofdiff.Diff, tmp_path: Path):
+def test_pictures_and_listings_can_be_saved(story: pprofdiff.Diff, tmp_path: Path):
     graph, listing = story.callgraph(10), story.list("names")
     graph.save(tmp_path / "a.svg")
     graph.save(str(tmp_path / "a.dot"))
@@ -108,7 +108,7 @@ def test_saving(story: pprofdiff.Diff, tmp_path: Path):
             saved.save(tmp_path / "no folder" / ("a.svg" if saved is graph else "a.txt"))
 
 
-def test_both_pickle(story: pprofdiff.Diff):
+def test_call_graphs_and_listings_can_be_pickled(story: pprofdiff.Diff):
     graph, listing = pickle.loads(pickle.dumps((story.callgraph(10), story.list("names"))))
     assert graph.to_svg() == story.callgraph(10).to_svg()
     assert (graph.to_dot(), repr(graph)) == (story.callgraph(10).to_dot(), repr(story.callgraph(10)))
@@ -116,7 +116,7 @@ def test_both_pickle(story: pprofdiff.Diff):
     assert listing._repr_html_() == story.list("names")._repr_html_()
 
 
-def test_names_stay_text():
+def test_hostile_names_stay_text():
     evil = pprofdiff.diff(profile([([EVIL, "a & b"], 10, {})]), profile([([EVIL], 20, {})]))
     svg = evil.callgraph().to_svg()
     assert {element.tag for element in ET.fromstring(svg).iter()} <= {
@@ -129,7 +129,7 @@ def test_names_stay_text():
         assert "&lt;img" in html
 
 
-def test_speedscope(story: pprofdiff.Diff):
+def test_speedscope_has_a_profile_per_side(story: pprofdiff.Diff):
     scope = json.loads(story.to_speedscope())
     assert [(p["name"], p["endValue"], p["unit"]) for p in scope["profiles"]] == [
         ("base", 1_900_000_000, "nanoseconds"),
@@ -140,7 +140,7 @@ def test_speedscope(story: pprofdiff.Diff):
     assert pprofdiff.load(pair("go-heap")[0]).to_speedscope()
 
 
-def test_speedscope_warns_of_what_it_leaves_out():
+def test_speedscope_warns_about_omitted_stacks():
     negative = pprofdiff.load(b"a;b 5\na;c -3\n")
     with pytest.warns(UserWarning, match="omitted stacks of -3, 37.50% of the profile by magnitude"):
         assert json.loads(negative.to_speedscope())["profiles"][0]["weights"] == [5]

@@ -1,4 +1,5 @@
-"""Charts: their data are the rows', in one readable unit; Vega-Lite takes and draws them; names stay text."""
+"""Tests of charts: their data equal the rows in one readable unit, Vega-Lite accepts and draws them, and names stay
+text."""
 
 import json
 import math
@@ -26,7 +27,7 @@ EVIL = "</script><img src=x onerror=alert(1)>"
 
 
 def drawn(chart: Any) -> list[ET.Element]:
-    """The picture's marks: what a screen reader is told of each is in aria-label."""
+    """Returns the marks of the picture. Their aria-labels are the descriptions for screen readers."""
     root = ET.fromstring(vl_convert.vegalite_to_svg(chart.to_json()))
     assert {e.tag for e in root.iter()} <= {
         SVG + t for t in ("svg", "g", "path", "text", "rect", "line", "tspan", "defs", "clipPath")
@@ -39,7 +40,7 @@ def marks(chart: Any, kind: str) -> list[ET.Element]:
 
 
 def values(chart: Any, *place: str | int) -> list[dict[str, Any]]:
-    """The data of a chart, or of a part of it; altair moves some to the end."""
+    """Returns the data of a chart or of a part of it. altair moves some data to the end of the specification."""
     spec = chart.to_dict()
     part = spec
     for step in place:
@@ -51,7 +52,7 @@ def x_title(chart: Any) -> str:
     return chart.to_dict()["layer"][0]["encoding"]["x"]["title"]
 
 
-def test_two_sides_are_drawn_as_what_changed(story: pprofdiff.Diff):
+def test_two_sides_are_drawn_as_deltas(story: pprofdiff.Diff):
     table = story.filter(focus="logmill/", show="logmill/").top(9, sort="cum")
     chart = table.plot()
     assert isinstance(chart, altair.LayerChart)
@@ -67,7 +68,7 @@ def test_two_sides_are_drawn_as_what_changed(story: pprofdiff.Diff):
     assert {row["change"]: row["delta"] < 0 for row in rows} == {"more": False, "less": True}
     bars = marks(chart, "bar")
     assert len(bars) == 9
-    # Blue to the left for less, red to the right for more, each as long as it says.
+    # Blue bars to the left for less, red bars to the right for more, with matching lengths.
     colours = {"less": "#2f6fc4", "more": "#cf4237"}
     assert [bar.get("fill") for bar in bars] == [colours[row["change"]] for row in rows]
     lengths = [abs(float(re.findall(r"[hH](-?[\d.]+)", bar.get("d") or "")[0])) for bar in bars]
@@ -77,12 +78,12 @@ def test_two_sides_are_drawn_as_what_changed(story: pprofdiff.Diff):
     words = {e.text for e in ET.fromstring(vl_convert.vegalite_to_svg(chart.to_json())).iter()}
     assert {"cpu: 1.90s → 2.93s  +1.03s  +54.2%", "9 of 29 rows", "names.compare", "x8.4"} <= words
     assert len(values(table.plot(3))) == 3
-    # In the order of the table, whatever that is.
+    # In the order of the table.
     assert [row["name"] for row in values(table.sort("name", descending=False).plot())] == sorted(table["name"])
     assert "normalized by total" in str(story.normalize("total").top().plot().to_dict()["title"])
 
 
-def test_one_side_is_drawn_as_what_it_costs(story: pprofdiff.Diff):
+def test_one_side_is_drawn_as_values(story: pprofdiff.Diff):
     table = story.new[0].top(5)
     chart = table.plot()
     assert [row["value"] for row in values(chart)] == pytest.approx([v / 1e9 for v in table["flat"]])
@@ -93,7 +94,7 @@ def test_one_side_is_drawn_as_what_it_costs(story: pprofdiff.Diff):
     assert [row["value"] for row in values(counted)] == story.new[0].top(5, sample_type="samples")["flat"]
 
 
-def test_runs_have_whiskers_and_what_is_chance_is_grey():
+def test_runs_have_whiskers_and_values_within_chance_are_grey():
     sides = ([FREIGHT / f"{build}-{i}.cpu.pb.gz" for i in (1, 2, 3)] for build in ("base", "calls"))
     table = pprofdiff.diff(*sides).top(20, sort="cum")
     chart = table.plot()
@@ -107,7 +108,7 @@ def test_runs_have_whiskers_and_what_is_chance_is_grey():
     assert "standard deviation" in str(chart.to_dict()["title"])
 
 
-def test_all_kinds_of_tables_are_drawn(story: pprofdiff.Diff, labelled: pprofdiff.Diff):
+def test_all_kinds_of_tables_can_be_drawn(story: pprofdiff.Diff, labelled: pprofdiff.Diff):
     series = pprofdiff.series(SNAPSHOTS, sample_type="alloc_space")
     tables = [story.peek("names"), story.tree(), story.stacks(), labelled.labels(), story.explain().causes]
     tables += [story.new[0].stacks(labels=True), story.top(granularity="lines")]
@@ -125,7 +126,7 @@ def test_all_kinds_of_tables_are_drawn(story: pprofdiff.Diff, labelled: pprofdif
         series.values().plot()
 
 
-def test_several_sample_types_stand_beside_each_other():
+def test_several_sample_types_are_drawn_side_by_side():
     d = pprofdiff.diff(*pair("go-heap"))
     table = d.top(6, sample_type=["alloc_objects", "alloc_space"])
     panels = table.plot().to_dict()["hconcat"]
@@ -138,7 +139,7 @@ def test_several_sample_types_stand_beside_each_other():
     assert len(marks(table.plot(), "bar")) == 12
 
 
-def test_a_series_is_drawn_as_courses():
+def test_a_series_is_drawn_as_timelines():
     series = pprofdiff.series(SNAPSHOTS, sample_type="alloc_space")
     chart = series.plot(3)
     changes, courses = values(chart, "layer", 0), values(chart, "layer", 1)
@@ -151,13 +152,13 @@ def test_a_series_is_drawn_as_courses():
     assert chart.to_dict()["layer"][1]["encoding"]["y"]["title"] == "flat (MB)"
     assert len(marks(chart, "rule mark")) == 3
     assert len(marks(chart, "line mark")) == len(set(shifts["name"]))
-    # Too few builds to tell what lasts: the frames that moved most.
+    # Too few builds for lasting changes: the frames with the largest changes.
     few = pprofdiff.series(SNAPSHOTS[:4], sample_type="alloc_space")
     assert few.plot(2).to_dict()["title"]["text"] == "the frames that moved most, by flat"
     assert {point["name"] for point in values(few.plot(2), "layer", 1)} == set(few.movers(2)["name"])
 
 
-def test_without_altair_it_is_a_plot_that_notebooks_draw(story: pprofdiff.Diff):
+def test_without_altair_plots_are_still_drawn_by_notebooks(story: pprofdiff.Diff):
     code = "import sys, json; sys.modules['altair'] = None; import pprofdiff; "
     code += "p = pprofdiff.diff(*sys.argv[1:]).top(3).plot(); "
     code += "print(json.dumps([repr(p), p.to_dict(), json.loads(p.to_json()), p._repr_mimebundle_()]))"
@@ -172,7 +173,7 @@ def test_without_altair_it_is_a_plot_that_notebooks_draw(story: pprofdiff.Diff):
     altair.Chart.from_dict(spec)
 
 
-def test_names_stay_text():
+def test_hostile_names_stay_text():
     equal = profile([(["a" * 100 + str(i), EVIL, "datum.x', alert(1), '"], 10 + i, {}) for i in range(2)])
     table = pprofdiff.diff(profile([([EVIL, "\x1b[31m"], 10, {EVIL: EVIL})]), equal).top()
     chart = table.plot()
@@ -180,7 +181,7 @@ def test_names_stay_text():
     assert len(marks(chart, "bar")) == len(table)
     without_data = json.dumps({k: v for k, v in chart.to_dict().items() if k != "datasets"})
     assert "alert" not in without_data
-    # Cut to the same, they are still told apart.
+    # Names that are truncated to the same text are still distinguished.
     labels = [row["label"] for row in values(chart)]
     assert len(set(labels)) == len(labels)
     stack = profile([([EVIL] * 3000, 1, {})])
@@ -188,7 +189,7 @@ def test_names_stay_text():
 
 
 def test_the_documents_show_a_chart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """To draw it again: UPDATE_GOLDENS=1 pytest tests/python/test_plot.py -k documents."""
+    """To update the picture: UPDATE_GOLDENS=1 pytest tests/python/test_plot.py -k documents."""
     picture = DOCS / "plot.png"
     if os.environ.get("UPDATE_GOLDENS"):
         for source, name in zip(pair("story-cpu"), ("main.pb.gz", "branch.pb.gz"), strict=True):

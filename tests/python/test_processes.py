@@ -1,4 +1,4 @@
-"""Threads, forked and spawned processes, Ctrl-C."""
+"""Tests with threads, forked and spawned processes, and Ctrl-C."""
 
 import concurrent.futures
 import itertools
@@ -32,7 +32,7 @@ def ask(d: pprofdiff.Diff) -> tuple[str, pprofdiff.Table]:
     return question(d), d.stacks()
 
 
-# Each is in the story's profiles.
+# Each name occurs in the story's profiles.
 NAMES = ["main", "runtime", "logmill", "names", "headers", "strings", "Classify", "compare"]
 
 
@@ -50,16 +50,16 @@ def test_threads_read_the_same_profiles(story: pprofdiff.Diff):
         assert [*threads.map(work, range(8))] == [{wanted}] * 8
 
 
-def test_other_threads_run_meanwhile():
-    """While one thread is in the engine, another one's Python goes on."""
+def test_other_threads_run_during_engine_calls():
+    """Python code of another thread runs while one thread is in the engine."""
     profiles = [pair("story-cpu")[0]] * 400
     assert lets_others_run(lambda: pprofdiff.merge(profiles))
 
 
 def in_a_fork(work) -> None:
-    """Runs work in a forked child; fails if it fails, or hangs."""
+    """Runs work in a forked child. Fails if the child fails or hangs."""
     with warnings.catch_warnings():
-        # From 3.12 on Python warns of threads that the child will not have: the very thing tested here.
+        # Since 3.12, Python warns that the child lacks the parent's threads, which is the case under test.
         warnings.simplefilter("ignore", DeprecationWarning)
         child = os.fork()
     if child == 0:
@@ -83,7 +83,7 @@ def in_a_fork(work) -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
 class TestFork:
-    def test_use_fork_use(self, story: pprofdiff.Diff):
+    def test_the_engine_works_before_and_after_a_fork(self, story: pprofdiff.Diff):
         wanted = question(story)
 
         def work() -> None:
@@ -133,13 +133,13 @@ class TestFork:
 
 
 @pytest.mark.parametrize("method", multiprocessing.get_all_start_methods())
-def test_multiprocessing(method: str, story: pprofdiff.Diff):
+def test_objects_can_be_sent_to_multiprocessing_workers(method: str, story: pprofdiff.Diff):
     wanted = question(story)
     context = multiprocessing.get_context(method)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         with context.Pool(2) as pool:
-            # Names in, JSON out; and objects in and out.
+            # Names in, JSON out; then objects in and out.
             assert pool.map_async(ask_files, ["story-cpu"] * 3).get(TIMEOUT) == [wanted] * 3
             answers = pool.map_async(ask, [story] * 3).get(TIMEOUT)
     assert [json for json, _ in answers] == [wanted] * 3
@@ -167,8 +167,8 @@ INTERRUPTED = {
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="the system does not tell what threads there are")
 @pytest.mark.parametrize("call", INTERRUPTED)
-def test_interrupted_work_ends(call: str, tmp_path: Path):
-    """No thread goes on after calls that were interrupted, and no file is left."""
+def test_interrupted_calls_leave_no_thread_and_no_file(call: str, tmp_path: Path):
+    """No thread continues after an interrupted call, and no file remains."""
     large = [tmp_path / side for side in ("base.folded", "new.folded")]
     with large[0].open("w") as base, large[1].open("w") as new:
         for i in range(100_000):
@@ -209,7 +209,7 @@ print(threads() - before, flush=True)
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT to send")
 @pytest.mark.parametrize("call", LONG_CALLS)
-def test_ctrl_c(call: str, tmp_path: Path):
+def test_ctrl_c_interrupts_long_calls(call: str, tmp_path: Path):
     pipe = tmp_path / "pipe.jsonl"
     os.mkfifo(pipe)
     code = f"""

@@ -1,4 +1,4 @@
-"""What threads, callbacks, short-lived inputs and changing files can do to a profile; that nothing is left behind."""
+"""Tests with threads, callbacks, short-lived inputs and changing files; and that memory and files are released."""
 
 import concurrent.futures
 import gc
@@ -24,7 +24,8 @@ STATUS = Path("/proc/self/status")
 def test_eight_threads_read_while_others_write(tmp_path: Path, story: pprofdiff.Diff):
     wanted = story.top(granularity="lines").to_json()
     out, page = tmp_path / "diff.pb.gz", tmp_path / "page.html"
-    # Two profiles that take turns in one file: of a file that is written in place, some read a part or a mixture.
+    # Two profiles are written alternately to one file. If the file were not replaced atomically, some readers would see
+    # a part or a mixture.
     diffs = [story, pprofdiff.diff(*pair("go-heap"))]
     contents = set()
     for d in diffs:
@@ -63,7 +64,7 @@ def test_eight_threads_read_while_others_write(tmp_path: Path, story: pprofdiff.
 
 
 class Failing(io.RawIOBase):
-    """Reads a little, then raises."""
+    """A file object that reads a little, then raises."""
 
     def __init__(self, error: BaseException):
         super().__init__()
@@ -87,7 +88,7 @@ def failing_iterator():
 
 
 @pytest.mark.parametrize("error", [LookupError("no more"), KeyboardInterrupt(), MemoryError()])
-def test_what_a_file_object_raises_comes_out_as_it_is(error: BaseException):
+def test_exceptions_of_a_file_object_are_raised_unchanged_from_any_call(error: BaseException):
     for call in (
         pprofdiff.load,
         lambda f: pprofdiff.diff(f, f),
@@ -100,7 +101,7 @@ def test_what_a_file_object_raises_comes_out_as_it_is(error: BaseException):
     assert pprofdiff.load(pair("go-heap")[0]).top()
 
 
-def test_what_other_callbacks_raise_comes_out_as_it_is():
+def test_exceptions_of_other_callbacks_are_raised_unchanged():
     with pytest.raises(LookupError, match="no path"):
         pprofdiff.load(FailingPath())
     with pytest.raises(LookupError, match="no more"):
@@ -125,7 +126,7 @@ def test_objects_outlive_their_inputs(tmp_path: Path):
     stream = table.__arrow_c_stream__()
     del p, q, d
     gc.collect()
-    # What was freed would be written over by these.
+    # These objects would overwrite freed memory.
     others = [pprofdiff.load(profile([(["x" * 50, "y" * 50], 1, {})])) for _ in range(200)]
     assert [r["name"] for r in table.to_dicts()] == ["f", "main"] or len(table) == 2
     assert {r["flat_base"] for r in rows} == {5, 2}
@@ -136,8 +137,8 @@ def test_objects_outlive_their_inputs(tmp_path: Path):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="an open file can't be cut off there")
-def test_a_file_that_is_cut_off_while_it_is_read_is_whole_or_an_error(tmp_path: Path):
-    whole = pair("story-cpu")[0].read_bytes() * 40  # gzip members that follow each other
+def test_a_file_truncated_during_reading_is_complete_or_an_error(tmp_path: Path):
+    whole = pair("story-cpu")[0].read_bytes() * 40  # Consecutive gzip members.
     path = tmp_path / "p.pb.gz"
     done = threading.Event()
 
@@ -167,7 +168,8 @@ def test_a_file_that_is_cut_off_while_it_is_read_is_whole_or_an_error(tmp_path: 
     assert kinds <= {"whole", "error of one line"}
 
 
-# Single calls that take a second or so, in the engine or with Python's objects; after how many seconds Ctrl-C comes.
+# Single calls that take about a second in the engine or with Python objects, and the seconds after which Ctrl-C is
+# sent.
 LONG_WORK = {
     "merge": ("pprofdiff.merge([PATH] * 1_000_000)", 0.5),
     "sources": ("pprofdiff.merge([PATH] * 10_000_000)", 0.1),
@@ -180,9 +182,9 @@ LONG_WORK = {
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT to send")
 @pytest.mark.parametrize("work", LONG_WORK)
-def test_ctrl_c_ends_any_work_within_a_tenth_of_a_second(work: str, tmp_path: Path):
-    """Three times in a row, within thirty: a machine that is busy with other things says nothing about the others.
-    There a call that works for less than a tenth may wait for two seconds, too."""
+def test_ctrl_c_stops_any_call_within_a_tenth_of_a_second(work: str, tmp_path: Path):
+    """Three consecutive tries of at most thirty must succeed, because other load may disturb single tries. Under load,
+    a call that uses less than a tenth of a second of CPU time may still wait for two seconds."""
     (call, seconds), path = LONG_WORK[work], tmp_path / "large.pb"
     made = ""
     if work == "deep":
@@ -197,7 +199,7 @@ def test_ctrl_c_ends_any_work_within_a_tenth_of_a_second(work: str, tmp_path: Pa
 import gc, sys, pprofdiff
 PATH = sys.argv[1]
 {made}
-gc.disable()  # collecting takes long too, and is not ours
+gc.disable()  # The garbage collector is slow too, and not part of the test.
 try:
     print("ready", flush=True)
     {call}
@@ -206,7 +208,7 @@ except KeyboardInterrupt:
     print("interrupted", flush=True)
 """
     waited = []
-    # A process for each, since work that was interrupted goes on there.
+    # Uses a new process for each try, because interrupted work continues in the background there.
     while len(waited) < 30 and max([1, *waited][-3:]) >= 0.1:
         command = [sys.executable, "-c", code, path]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
@@ -215,7 +217,7 @@ except KeyboardInterrupt:
             time.sleep(seconds)
             sent, worked = time.monotonic(), seconds_worked(child.pid)
             child.send_signal(signal.SIGINT)
-            # One that does not hear it would take all memory.
+            # A process that ignores the signal would use all memory.
             killer = threading.Timer(30, child.kill)
             killer.start()
             answer = child.stdout.readline()
@@ -227,7 +229,7 @@ except KeyboardInterrupt:
 
 
 def seconds_worked(process: int) -> float:
-    """The processors' time that a process has had, in steps of 10 ms; where that is not told, much."""
+    """Returns the CPU seconds of a process, in steps of 10 ms, or a large number if the system does not report them."""
     try:
         fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
     except FileNotFoundError:
@@ -236,15 +238,15 @@ def seconds_worked(process: int) -> float:
 
 
 def many_labels(n: int) -> bytes:
-    """A profile with so many labels on one sample."""
-    # Key 1, a number of four bytes each.
+    """Builds a profile with `n` labels on one sample."""
+    # Key 1, with a number of four bytes each.
     numbers = (bytes([i & 127 | 128, i >> 7 & 127 | 128, i >> 14 & 127 | 128, i >> 21]) for i in range(n))
     label = b"".join(b"\x1a\x07\x08\x01\x18" + number for number in numbers)
     return profile([(["main"], 1, {})], last=sample(b"\x0a\x01\x01\x12\x01\x01" + label))
 
 
 def deep(n: int) -> bytes:
-    """A profile with a sample of so many frames."""
+    """Builds a profile with a sample of `n` frames."""
     return profile([(["main"], 1, {})], last=sample(b"\x0a" + varint(n) + b"\x01" * n + b"\x12\x01\x01"))
 
 
@@ -252,7 +254,7 @@ def sample(message: bytes) -> bytes:
     return b"\x12" + varint(len(message)) + message
 
 
-def test_other_threads_run_while_a_table_becomes_dicts(tmp_path: Path):
+def test_other_threads_run_during_to_dicts(tmp_path: Path):
     path = tmp_path / "labels.pb"
     path.write_bytes(many_labels(1_000_000))
     labels = pprofdiff.load(path).labels()
@@ -268,7 +270,7 @@ def test_threads_share_an_iterator_of_rows(tmp_path: Path):
         assert sorted(v for part in parts for v in part.result()) == [*range(1, 1_000_000)]
 
 
-# What goes on, or is not asked for its results any more, when the interpreter ends.
+# Work that is still running, or whose results are not used, when the interpreter exits.
 UNFINISHED = {
     "an iterator": "results = pprofdiff.batch(endless()); next(results)",
     "a stream": "tables = pprofdiff.batch(endless()).tables(); stream = tables.__arrow_c_stream__()",
@@ -282,7 +284,7 @@ UNFINISHED = {
 
 
 @pytest.mark.parametrize("what", UNFINISHED)
-def test_the_interpreter_ends_in_the_middle_of_work(what: str):
+def test_the_interpreter_can_exit_during_work(what: str):
     code = f"""
 import itertools, sys, threading, time, pprofdiff
 from concurrent import futures
@@ -306,7 +308,7 @@ if __name__ == "__main__":
 
 
 @pytest.mark.skipif(not STATUS.exists(), reason="the system does not tell what a process takes")
-def test_a_thousand_rounds_take_what_the_first_ones_took(tmp_path: Path):
+def test_a_thousand_rounds_use_no_more_memory_and_files_than_the_first(tmp_path: Path):
     rounds = int(os.environ.get("PPROFDIFF_ROUNDS", "1000"))
     small = [name for name in PAIRS if sum(p.stat().st_size for p in pair(name)) < 30_000]
     assert len(small) >= 4
@@ -354,6 +356,6 @@ def test_the_limit_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch):
     assert pprofdiff.load(base).top()
 
 
-def test_nothing_else_is_required():
+def test_the_package_has_no_required_dependencies():
     needed = importlib.metadata.requires("pprofdiff") or []
     assert not [package for package in needed if "; extra == " not in package]

@@ -1,4 +1,4 @@
-"""Several runs a side: means, sums where they are asked for, and rows that are more than chance."""
+"""Tests of several runs per side: means, sums on request, and significant rows."""
 
 import json
 import pickle
@@ -17,7 +17,7 @@ def side(build: str) -> list[Path]:
     return [FREIGHT / f"{build}-{i}.cpu.pb.gz" for i in (1, 2, 3)]
 
 
-def test_values_are_means_of_runs_or_sums() -> None:
+def test_values_are_means_of_runs_or_sums_on_request() -> None:
     base, new = side("base"), side("calls")
     of_runs, summed = pprofdiff.diff(base, new), pprofdiff.diff(base, new, sum=True)
     means, sums = (json.loads(d.top(sort="cum").to_json()) for d in (of_runs, summed))
@@ -26,11 +26,11 @@ def test_values_are_means_of_runs_or_sums() -> None:
     of_row = {row["name"]: row for row in sums["rows"]}
     for row in means["rows"]:
         for column in ("flat_base", "flat_new", "cum_base", "cum_new"):
-            # Three runs never make a half.
+            # A mean of three integers never ends in a half, so rounding is unambiguous.
             assert row[column] == round(of_row[row["name"]][column] / 3)
     assert "p" not in sums["rows"][0]
     assert 0 <= means["rows"][0]["p"] <= means["rows"][0]["q"]
-    # What the repr shows is the same table, and so is what a pickle brings back.
+    # The repr and a pickled copy show the same table.
     assert "mean of 3 runs" in repr(of_runs)
     assert "sum of 3" in repr(summed)
     for d in (of_runs, summed):
@@ -46,7 +46,7 @@ def test_significant_rows_are_those_with_a_small_q() -> None:
     assert wanted[0]["name"] == "freight/tariff.Make"
     assert len(wanted) < len(rows) / 4
     assert wanted[0]["base_sd"] > 0
-    # One run a side has no spread of its own.
+    # A single run per side has no spread of its own.
     one = pprofdiff.diff(side("base")[0], side("calls")[0])
     assert "q" not in one.top().columns
     (first, *_) = one.top(sort="cum", significant=True).to_dicts()
@@ -59,7 +59,7 @@ def test_significant_rows_are_those_with_a_small_q() -> None:
         pprofdiff.load(side("base")[0]).top(significant=True)
 
 
-def test_a_pattern_is_all_its_files(tmp_path: Path) -> None:
+def test_a_pattern_loads_all_matching_files(tmp_path: Path) -> None:
     base, new = pair("story-cpu")
     for i in range(11):
         shutil.copy(base, tmp_path / f"main-{i}.pb.gz")
@@ -69,7 +69,7 @@ def test_a_pattern_is_all_its_files(tmp_path: Path) -> None:
     assert [Path(p.name).name for p in d.new] == ["branch-1.pb.gz", "branch-2.pb.gz", new.name]
     with pytest.raises(pprofdiff.PprofError, match=r"no file matches .*none-\*"):
         pprofdiff.diff(str(tmp_path / "none-*.pb.gz"), new)
-    # A file with such a name is itself.
+    # An existing file whose name is a pattern is used as a file.
     odd = tmp_path / "main-[1].pb.gz"
     shutil.copy(new, odd)
     assert pprofdiff.diff(base, str(odd)).new[0].name == str(odd)

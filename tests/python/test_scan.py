@@ -1,4 +1,5 @@
-"""scan(): many profiles as a lazy frame, of which a query opens no more than it needs, with the rows of their views."""
+"""Tests of scan(): many profiles as a lazy frame. A query opens only the files that it needs, and gives the rows of the
+views."""
 
 import os
 import shutil
@@ -22,7 +23,7 @@ SERVICES = {"labels": "go-labels-cpu", "heap": "go-heap", "rust": "rust-cpu"}
 
 @pytest.fixture
 def files(tmp_path: Path) -> Path:
-    """Three services of two builds each."""
+    """Three services with two builds each."""
     for service, name in SERVICES.items():
         for build, side in (("9", "base"), ("10", "new")):
             (tmp_path / service / build).mkdir(parents=True)
@@ -32,7 +33,7 @@ def files(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What was opened since."""
+    """Returns a list that records the opened files."""
     names: list[str] = []
     load = _native.load
 
@@ -51,7 +52,7 @@ def scan(files: Path, **options) -> pl.LazyFrame:
 
 @pytest.mark.parametrize("view", ["top", "stacks", "tree"])
 @pytest.mark.parametrize("options", [{}, {"granularity": "lines", "focus": "alloc|runtime"}])
-def test_its_rows_are_those_of_the_views(files: Path, view: str, options: dict):
+def test_rows_equal_those_of_the_views(files: Path, view: str, options: dict):
     frame = scan(files, view=view, **options)
     wanted = []
     for service in sorted(SERVICES):
@@ -76,7 +77,7 @@ def test_its_rows_are_those_of_the_views(files: Path, view: str, options: dict):
     assert len(wanted) > 10
 
 
-def test_a_query_opens_what_it_needs(files: Path, opened: list[str]):
+def test_a_query_opens_only_the_files_that_it_needs(files: Path, opened: list[str]):
     frame = scan(files)
     assert not opened
     of_heap = frame.filter(pl.col("service") == "heap", pl.col("flat") > 0, pl.col("build").is_in(["9", "11"]))
@@ -90,21 +91,21 @@ def test_a_query_opens_what_it_needs(files: Path, opened: list[str]):
     assert of_heap.select("service").collect()["service"].to_list() == ["heap"] * len(found)
     assert frame.filter(service="heap", build="9").select(pl.len()).collect().item() == len(wanted)
 
-    # A condition that is not only about keys excludes nothing.
+    # A condition that also involves other columns excludes no file.
     opened.clear()
     either = frame.filter((pl.col("service") == "heap") | (pl.col("name") == "main.main"))
     assert set(either.collect()["service"]) == {"heap", "labels"}
     assert len(opened) == 6
-    # What is true of none opens none; the columns are there all the same.
+    # A condition that no file meets opens none. The columns are known all the same.
     opened.clear()
     none = frame.filter(pl.col("service") == "no").collect()
     assert (len(none), none.schema, opened) == (0, frame.collect_schema(), [])
-    # One that compares rows is decided when they are there.
+    # A condition that compares rows is evaluated after loading.
     most = frame.filter(pl.col("build") == pl.col("build").max()).collect()
     assert set(most["build"]) == {"9"}
 
 
-def test_only_the_sample_types_of_a_condition_are_made(files: Path, monkeypatch: pytest.MonkeyPatch):
+def test_only_the_sample_types_of_a_condition_are_computed(files: Path, monkeypatch: pytest.MonkeyPatch):
     asked: list[str] = []
     question = _native._Question
 
@@ -127,7 +128,7 @@ def test_the_first_rows_open_the_first_profiles(tmp_path: Path, opened: list[str
     assert found["profile"].to_list() == [str(paths[0])] * 2 + [str(paths[1])]
     assert len(opened) < 100
     assert pprofdiff.scan(paths).head(0).collect().is_empty()
-    # Whoever takes them slowly has few of them in memory.
+    # A slow consumer keeps only a few tables in memory.
     opened.clear()
     frames = _Scan([(path, {}) for path in paths], "top", False, {})(None, None, None, None)
     for _ in range(10):
@@ -136,7 +137,7 @@ def test_the_first_rows_open_the_first_profiles(tmp_path: Path, opened: list[str
     assert 10 <= len(opened) <= 10 + _AHEAD * (os.cpu_count() or 1)
 
 
-def test_profiles_are_named_in_many_ways(files: Path):
+def test_profiles_can_be_given_in_many_ways(files: Path):
     path = files / "heap/9/p.pb.gz"
     rows = pprofdiff.scan([path]).select("name", "flat").collect()
     for profiles in ([str(path)], [path.read_bytes()], [pprofdiff.load(path)], [{"profile": path, "a": 1}]):
@@ -168,7 +169,7 @@ def test_a_store_has_its_own_keys(files: Path, opened: list[str]):
         pprofdiff.scan(files / "fleet", "service")
 
 
-def test_a_profile_that_fails(files: Path):
+def test_a_bad_profile_is_an_error_or_a_row(files: Path):
     broken = files / "rust/9/p.pb.gz"
     broken.write_bytes(b"no profile")
     with pytest.raises(Exception, match=r"rust/9/p\.pb\.gz"):
@@ -182,14 +183,14 @@ def test_a_profile_that_fails(files: Path):
     assert len(found) == 1 + len(scan(files).filter(pl.col("profile") != str(broken)).collect())
     assert len(scan(files, on_error="collect").filter(service="rust", build="9").collect()) == 1
     assert scan(files, on_error="collect").filter(pl.col("flat") > 0).collect()["error"].null_count() > 10
-    # One type of all: who lacks it fails, and names those that there are.
+    # A required sample type that a profile lacks is an error, which lists the available types.
     of_type = scan(files, on_error="collect", sample_type="alloc_space")
     [row] = of_type.filter(service="labels", build="9").collect().to_dicts()
     assert "alloc_space" in row["error"]
     assert "cpu" in row["error"]
 
 
-def test_what_cant_be_asked(files: Path):
+def test_invalid_queries_are_errors(files: Path):
     for options, why in [
         ({"view": "explain"}, "view must be"),
         ({"on_error": "pass"}, "on_error must be"),
@@ -210,7 +211,7 @@ def test_what_cant_be_asked(files: Path):
         pprofdiff.scan([{"profile": "x", "host": "y"}], "build")
 
 
-def test_labels_are_keys(tmp_path: Path):
+def test_labels_can_be_used_as_keys(tmp_path: Path):
     source = pprofdiff.load(CORPUS / "go-labels-cpu.new.pb.gz")
     for endpoint in ("sum", "walk"):
         source.filter(tagfocus=f"endpoint=/{endpoint}").write(tmp_path / f"{endpoint}.pb.gz")
@@ -224,7 +225,7 @@ def test_labels_are_keys(tmp_path: Path):
 
 
 class ClosedFileSystem(fsspec.AbstractFileSystem):
-    """Says whom it does not let in."""
+    """A file system that denies access, and names the user in its error."""
 
     protocol = "closed"
 
@@ -235,14 +236,14 @@ class ClosedFileSystem(fsspec.AbstractFileSystem):
 fsspec.register_implementation("closed", ClosedFileSystem)
 
 
-def test_passwords_are_in_no_error_of_a_pattern():
+def test_errors_of_a_pattern_contain_no_password():
     for ask in (pprofdiff.scan, pprofdiff.series):
         with pytest.raises(PermissionError, match=r"no entry for closed://\*\*\*@host") as failed:
             ask("closed://user:secret@host/*.pb.gz")
         assert failed.value.__context__ is None
 
 
-def test_urls_are_found_by_patterns(tmp_path: Path):
+def test_patterns_match_urls(tmp_path: Path):
     memory = fsspec.filesystem("memory")
     for service in ("api", "db"):
         for build, path in zip(("v1", "v2"), pair("go-mutex"), strict=True):

@@ -29,7 +29,7 @@ COUNTS = {"flat": 160, "cum": 300}
 
 @pytest.fixture(scope="module")
 def frames(tmp_path_factory: pytest.TempPathFactory) -> list[pl.LazyFrame]:
-    """Returns a scan of files, a scan in which a profile fails, and a scan of a view of stacks."""
+    """Returns a scan of files, a scan with a bad profile, and a scan of a view of stacks."""
     folder = tmp_path_factory.mktemp("scan")
     listed = []
     for build in range(BUILDS):

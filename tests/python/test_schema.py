@@ -1,4 +1,4 @@
-"""The JSON that the command writes, against the schema that it prints; both as cargo builds them."""
+"""Tests that the JSON output of the command matches the schema that it prints. Both come from cargo's build."""
 
 import json
 import subprocess
@@ -25,7 +25,7 @@ RUNS = [
     for side, build in [("--base", "base"), ("--new", "calls")]
     for word in [side, *(f"{CORPUS}/faults/freight/{build}-{i}.cpu.pb.gz" for i in (1, 2))]
 ]
-# A rewrite, what moved, a candidate, a paragraph besides.
+# Pairs with a rewrite, a cost shift, a candidate, and an additional paragraph.
 UPGRADES = [
     [f"{CORPUS}/upgrades/{name}.{build}1.{data}.pb.gz" for build in "ab"]
     for name, data in [("lanes", "cpu"), ("radar", "cpu"), ("letters", "heap")]
@@ -61,23 +61,23 @@ def schemas() -> dict[str, Any]:
     return {kind["title"]: kind | {"$defs": schema["$defs"]} for kind in schema["anyOf"]}
 
 
-def refused(schemas: dict[str, Any], value: dict[str, Any]) -> str:
+def schema_error(schemas: dict[str, Any], value: dict[str, Any]) -> str:
     kind = value["kind"]
     error = jsonschema.Draft202012Validator(schemas[kind]).iter_errors(value)
     return "; ".join(f"{list(e.absolute_path)}: {e.message[:200]}" for e in error)
 
 
-def test_all_that_is_written_as_json_is_as_the_schema_says(schemas: dict[str, Any]):
-    # Of binaries; of batches; of frames of data.
+def test_all_json_output_matches_the_schema(schemas: dict[str, Any]):
+    # Kinds that are tested elsewhere: they need binaries, batches or data frames.
     kinds = {"disasm", "failed", "causes", "pairs", "shared_causes", "common_changes"}
     for words in WRITTEN:
         value = json.loads(command(*words, "--format", "json"))
-        assert refused(schemas, value) == "", words
+        assert schema_error(schemas, value) == "", words
         kinds.add(value["kind"])
     assert kinds == set(schemas)
 
 
-def test_a_line_of_a_batch_says_its_schema(schemas: dict[str, Any], tmp_path):
+def test_each_line_of_a_batch_names_its_schema(schemas: dict[str, Any], tmp_path):
     manifest = tmp_path / "pairs.csv"
     manifest.write_text(f"base,new,name\n{','.join(STORY)},a\n{STORY[0]},nowhere.pb.gz,b\n")
     manifest.write_text(manifest.read_text().replace(CORPUS, str(ROOT / CORPUS)))
@@ -87,21 +87,21 @@ def test_a_line_of_a_batch_says_its_schema(schemas: dict[str, Any], tmp_path):
             for line in command("batch", str(manifest), "--format", "jsonl", "--view", view).splitlines()
         ]
         assert [line["pair"] for line in lines] == ["a", "b"]
-        assert [refused(schemas, line) for line in lines] == ["", ""], view
+        assert [schema_error(schemas, line) for line in lines] == ["", ""], view
         assert {line["schema"] for line in lines} == {"pprofdiff/1"}
     types = command("batch", str(manifest), "--format", "jsonl", "--sample-type", "cpu,samples").splitlines()
-    assert refused(schemas, json.loads(types[0])) == ""
+    assert schema_error(schemas, json.loads(types[0])) == ""
 
 
-def test_the_schema_refuses_what_is_not_written(schemas: dict[str, Any]):
+def test_the_schema_rejects_unknown_fields(schemas: dict[str, Any]):
     value = json.loads(command("top", *STORY, "--format", "json", "-n", "1"))
     row = value["rows"][0]
     for wrong in (row | {"more": 1}, row | {"flat_base": "1"}, {k: v for k, v in row.items() if k != "status"}):
-        assert refused(schemas, value | {"rows": [wrong]}) != ""
-    assert refused(schemas, value | {"more": 1}) != ""
-    assert refused(schemas, value | {"schema": "pprofdiff/2"}) != ""
+        assert schema_error(schemas, value | {"rows": [wrong]}) != ""
+    assert schema_error(schemas, value | {"more": 1}) != ""
+    assert schema_error(schemas, value | {"schema": "pprofdiff/2"}) != ""
     value = json.loads(command("explain", *STORY, "--format", "json"))
     cause = value["causes"][0]
     for wrong in (cause | {"more": 1}, cause | {"delta": "1"}, {k: v for k, v in cause.items() if k != "evidence"}):
-        assert refused(schemas, value | {"causes": [wrong]}) != ""
-    assert refused(schemas, value | {"more": 1}) != ""
+        assert schema_error(schemas, value | {"causes": [wrong]}) != ""
+    assert schema_error(schemas, value | {"more": 1}) != ""

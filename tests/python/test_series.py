@@ -1,4 +1,4 @@
-"""series: keys, order, tables, bad builds, and what notebooks and data frames see."""
+"""Tests of series(): keys, order, tables, bad builds, notebooks and data frames."""
 
 import io
 import pickle
@@ -20,13 +20,13 @@ SNAPSHOTS = sorted((CORPUS / "series").glob("heap-*.pb.gz"))
 
 
 def build(**costs: int) -> bytes:
-    """A profile in which main calls functions of such names and costs."""
+    """Builds a profile in which main calls functions with these names and costs."""
     return profile([(["main", name], value, {}) for name, value in costs.items()])
 
 
 @pytest.fixture
 def builds(tmp_path: Path) -> Path:
-    """build-9, build-10 and build-11: b appears in the second, a grows in the third."""
+    """Creates build-9, build-10 and build-11. b appears in the second, a grows in the third."""
     for number, costs in [(9, {"a": 10}), (10, {"a": 10, "b": 5}), (11, {"a": 30, "b": 5})]:
         (tmp_path / f"build-{number}").mkdir()
         (tmp_path / f"build-{number}" / "heap.pb").write_bytes(build(**costs))
@@ -53,7 +53,7 @@ def test_a_pattern_is_ordered_by_key(builds: Path):
     assert rows(s.steps(), "name", "from", "to", "status", "flat_from", "flat_to", "flat_delta", "total_from") == [
         ("a", "10", "11", "changed", 10, 30, 20, 15),
         ("b", "9", "10", "added", 0, 5, 5, 10),
-        # Equal in flat, so by cum.
+        # Rows with equal flat are sorted by cum.
         ("main", "10", "11", "changed", 0, 0, 0, 15),
         ("main", "9", "10", "changed", 0, 0, 0, 10),
     ]
@@ -67,7 +67,7 @@ def test_a_pattern_is_ordered_by_key(builds: Path):
     assert s.values().summary["order"] == "key"
 
 
-def test_keys():
+def test_keys_and_their_order():
     two = [build(a=1), build(a=2)]
     assert keys(pprofdiff.series(two)) == ["0", "1"]
     assert keys(pprofdiff.series(iter(two), key=lambda b: f"{len(b)}-{hash(b)}"))[0].startswith(f"{len(two[0])}-")
@@ -75,19 +75,19 @@ def test_keys():
     assert keys(pprofdiff.series(iter(SNAPSHOTS[:2]))) == [str(p) for p in SNAPSHOTS[:2]]
     assert keys(pprofdiff.series([pprofdiff.load(p) for p in SNAPSHOTS[:2]])) == [str(p) for p in SNAPSHOTS[:2]]
     assert keys(pprofdiff.series(SNAPSHOTS[:2], lambda p: p.stem[5:7])) == ["00", "01"]
-    # The order of an iterable is the caller's; that of a pattern is that of the keys.
+    # An iterable keeps its order, and a pattern is sorted by key.
     assert keys(pprofdiff.series(SNAPSHOTS[1::-1])) == ["heap-01.pb.gz", "heap-00.pb.gz"]
     pattern = str(CORPUS / "series" / "heap-0?.pb.gz")
     assert keys(pprofdiff.series(pattern, lambda p: 20 - int(p.name[5:7])))[0] == "11"
 
 
-def test_it_is_what_the_profiles_say(heap: pprofdiff.Series):
+def test_values_and_steps_equal_those_of_profiles_and_diffs(heap: pprofdiff.Series):
     wanted = []
     for path, b in zip(SNAPSHOTS, heap.builds, strict=True):
         top = pprofdiff.load(path).top(sample_type="alloc_space")
         wanted += [(b["key"], *row) for row in rows(top, "name", "flat", "cum")]
     assert rows(heap.values(), "build", "name", "flat", "cum") == wanted
-    # A step is what a diff says.
+    # A step equals the row of a diff.
     step = heap.steps(1)[0]
     by_key = dict(zip(keys(heap), SNAPSHOTS, strict=True))
     diff = pprofdiff.diff(by_key[step["from"]], by_key[step["to"]])
@@ -97,7 +97,7 @@ def test_it_is_what_the_profiles_say(heap: pprofdiff.Series):
     ]
 
 
-def test_data_frames(heap: pprofdiff.Series):
+def test_polars_pandas_pyarrow_and_duckdb_read_a_series(heap: pprofdiff.Series):
     table = heap.values()
     wanted = table.to_dicts()
     frame = pl.DataFrame(heap)
@@ -138,7 +138,7 @@ def test_builds_against_one_base():
         pprofdiff.series([SNAPSHOTS[0]], base="none")
 
 
-def test_bad_builds():
+def test_bad_builds_are_reported_and_skipped():
     class Broken(io.BytesIO):
         def read(self, *_: object) -> bytes:
             raise OSError("the wire was cut")
@@ -158,11 +158,11 @@ def test_bad_builds():
         pprofdiff.series([b"\xff"])
     with pytest.raises(pprofdiff.PprofError, match="at least one build"):
         pprofdiff.series([])
-    # Two of one key: the second has no values.
+    # The second build with the same key has no values.
     assert list(pprofdiff.series([build(a=1), build(a=2)], key=lambda _: "x").errors) == ["x"]
 
 
-def test_what_is_refused():
+def test_invalid_arguments_are_errors():
     one = [build(a=1)]
     for wrong in (SNAPSHOTS[0], build(a=1), 3, [3], pprofdiff.load(SNAPSHOTS[0])):
         with pytest.raises(TypeError):
@@ -183,7 +183,7 @@ def test_what_is_refused():
         pprofdiff.series("none-*.pb")
 
 
-def test_questions():
+def test_filters_and_options_apply_to_all_builds():
     two = [build(a=10, b=10), build(a=30, b=10)]
     s = pprofdiff.series(two, normalize="total", focus="^a$")
     assert [b["factor"] for b in s.builds] == [1.0, 0.5]
@@ -194,7 +194,7 @@ def test_questions():
         pprofdiff.series(two, key=lambda _: (_ for _ in ()).throw(LookupError("mine")))
 
 
-def test_an_iterable_is_read_a_few_ahead_and_profiles_go():
+def test_an_iterable_is_read_lazily_and_profiles_are_freed():
     alive = 0
     most = 0
 
@@ -219,7 +219,7 @@ def test_an_iterable_is_read_a_few_ahead_and_profiles_go():
     assert most < 1000
 
 
-def test_it_pickles(heap: pprofdiff.Series):
+def test_a_series_can_be_pickled(heap: pprofdiff.Series):
     copy = pickle.loads(pickle.dumps(heap))
     assert copy.values().to_json() == heap.values().to_json()
     assert copy.steps().to_json() == heap.steps().to_json()
@@ -269,7 +269,7 @@ def test_a_notebook_shows_what_changed(heap: pprofdiff.Series):
     assert repr(heap).startswith("12 builds in the order given")
 
 
-def test_urls(tmp_path: Path):
+def test_builds_can_be_urls(tmp_path: Path):
     pytest.importorskip("fsspec")
     for name, source in [("a", SNAPSHOTS[0]), ("b", SNAPSHOTS[1])]:
         shutil.copy(source, tmp_path / name)
@@ -278,10 +278,10 @@ def test_urls(tmp_path: Path):
     assert list(s.errors) == ["none"]
 
 
-def test_why_a_build_differs(tmp_path: Path):
+def test_a_build_is_explained_by_its_neighbours(tmp_path: Path):
     for i in range(6):
         costs = {"work": 900_000 + i, "parse": 400_000 if i < 3 else 900_000}
-        # The last field is the period: an event is 1000 bytes.
+        # The appended field is the period: one event per 1000 bytes.
         period = b"\x60\xe8\x07"
         stacks = [(["main", name], value, {}) for name, value in costs.items()]
         (tmp_path / f"{i}.pb").write_bytes(profile(stacks, last=period))
@@ -297,7 +297,7 @@ def test_why_a_build_differs(tmp_path: Path):
 
 def test_shifts_are_lasting_changes():
     def build(i: int) -> bytes:
-        # Functions whose costs differ a little from build to build, and one that is dearer from the tenth on.
+        # Functions whose costs vary slightly between builds, and one that costs twice as much from build 10 on.
         costs = {f"main;f{j}": 1000 + (i * 37 + j * 101) % 23 for j in range(30)}
         costs["main;f3"] *= 2 if i >= 10 else 1
         return "".join(f"{stack} {cost}\n" for stack, cost in costs.items()).encode()
@@ -327,13 +327,13 @@ def test_a_dense_frame_has_every_build_with_every_frame(builds: Path):
 
 @pytest.fixture
 def history(tmp_path: Path) -> pprofdiff.Series:
-    """Twenty builds: work costs twice as much from 08 on, parse half of it between 12 and 16."""
+    """Twenty builds: work costs twice as much from 08 on, and parse half as much from 12 to 15."""
     for i in range(20):
         costs = {f"f{k}": 300 + (i * 7 + k * 11) % 23 for k in range(20)}
         costs["work"] = (1000 if i >= 8 else 500) + (i * 5) % 17
         costs["parse"] = (200 if 12 <= i < 16 else 400) + (i * 3) % 13
         stacks = [(["main", name], 1000 * cost, {}) for name, cost in costs.items()]
-        # The last field is the period: an event is 1000 bytes.
+        # The appended field is the period: one event per 1000 bytes.
         (tmp_path / f"{i:02}.pb").write_bytes(profile(stacks, last=b"\x60\xe8\x07"))
     return pprofdiff.series(str(tmp_path / "*.pb"))
 
@@ -352,7 +352,7 @@ def test_lasting_changes_have_causes(history: pprofdiff.Series):
     assert "lasting change" in repr(history)
 
 
-def test_a_series_is_a_page(history: pprofdiff.Series, tmp_path: Path):
+def test_a_series_can_be_written_as_a_page(history: pprofdiff.Series, tmp_path: Path):
     history.save_html(tmp_path / "history.html", n=1)
     html = (tmp_path / "history.html").read_text()
     assert '"type":"08 #8"' in html
@@ -362,7 +362,7 @@ def test_a_series_is_a_page(history: pprofdiff.Series, tmp_path: Path):
         pprofdiff.series([build(a=1)] * 7).to_html()
 
 
-def test_builds_are_loaded_again_as_they_were(tmp_path: Path):
+def test_builds_are_reloaded_with_the_same_options(tmp_path: Path):
     for i in range(8):
         cost = 900 if i >= 4 else 400
         (tmp_path / f"{i}.folded").write_text(f"main;work {cost + i}\nmain;rest {2000 + (i * 7) % 11}\n")

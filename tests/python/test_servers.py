@@ -1,4 +1,4 @@
-"""Profiles by query: the server is of this process, so a load that held the GIL would wait for itself."""
+"""Tests of profiles from servers. The server runs in this process, so a call that keeps the GIL would deadlock."""
 
 import http.server
 import json
@@ -16,7 +16,7 @@ RECORDED = json.loads((CORPUS / "servers" / "pyroscope.json").read_text())
 
 
 class Pyroscope(http.server.BaseHTTPRequestHandler):
-    """Answers as the real one did, see tests/servers.rs."""
+    """Replays the recorded answers of a real Pyroscope, see tests/servers.rs."""
 
     def do_POST(self) -> None:
         question = self.rfile.read(int(self.headers["Content-Length"])).hex()
@@ -56,7 +56,7 @@ def address(place: str, version: str) -> str:
     return f"{place}/{selector}?type=cpu&{window()}"
 
 
-def test_an_address_is_a_profile_wherever_a_url_is(place: str) -> None:
+def test_server_addresses_work_wherever_urls_do(place: str) -> None:
     base, new = address(place, "v1"), address(place, "v2")
     files = [CORPUS / f"story-cpu.{side}.pb.gz" for side in ("base", "new")]
     totals = [pprofdiff.load(file).top(sample_type="cpu").summary["total"] for file in files]
@@ -68,12 +68,12 @@ def test_an_address_is_a_profile_wherever_a_url_is(place: str) -> None:
     assert [r.error for r in results] == [None]
 
 
-def test_the_catalogue_has_labels(place: str) -> None:
+def test_labels_lists_the_series_of_a_server(place: str) -> None:
     rows = pprofdiff.load(f"{place}?{window()}").labels().to_dicts()
     assert {"v1", "v2"} <= {row["value"] for row in rows if row["key"] == "version"}
 
 
-def test_errors_are_ours(place: str) -> None:
+def test_server_errors_are_pprof_errors(place: str) -> None:
     with pytest.raises(pprofdiff.PprofError, match="the selector needs a slash before it"):
         pprofdiff.load('pyroscope://localhost{a="b"}')
     with pytest.raises(OSError, match="the server answers 400: failed to parse label selector"):

@@ -1,7 +1,6 @@
-"""Stores: Spark reads their tables as docs/store.md says, with keys as columns.
+"""Tests that Spark reads the tables of a store as docs/store.md shows, with keys as columns.
 
-Only with PPROFDIFF_CLUSTERS, as test_clusters.py; it needs Java.
-"""
+They only run if PPROFDIFF_CLUSTERS is set, like test_clusters.py, and need Java."""
 
 from pathlib import Path
 
@@ -15,9 +14,9 @@ __all__ = ["fleet"]
 pytestmark = [pytest.mark.filterwarnings("ignore")]
 
 
-def test_keys_are_columns(fleet: Path, monkeypatch: pytest.MonkeyPatch):
+def test_spark_reads_keys_as_columns(fleet: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(fleet)
-    # Whole paths: Java's working directory is that of the first test that had a session.
+    # Absolute paths: Java keeps the working directory of the first test with a session.
     spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
     try:
         functions = spark.read.parquet(str(fleet / "fleet/functions")).filter("sample_type = 'cpu'")

@@ -1,5 +1,5 @@
-"""Stores: polars and DuckDB read what `pprofdiff store` writes as it is, by the programs of docs/store.md, and say what
-our own views say."""
+"""Tests that polars and DuckDB read the files of `pprofdiff store` directly, with the programs of docs/store.md, and
+get the same values as our own views."""
 
 import re
 import shutil
@@ -25,7 +25,7 @@ def store(folder: Path, *args: object) -> str:
 
 @pytest.fixture(scope="module", params=[False, True], ids=["added", "compacted"])
 def fleet(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two services of two builds each, in a store below the folder; of the new builds two profiles."""
+    """Creates a store with two services of two builds each. The new builds have two profiles."""
     folder = tmp_path_factory.mktemp("store")
     for service, name in SERVICES.items():
         for build, sides in {9: ["base"], 10: ["new", "base"]}.items():
@@ -43,7 +43,7 @@ def programs() -> dict[str, str]:
 
 
 def grown(folder: Path) -> list[tuple[str, int, str, int]]:
-    """What the programs ask, of our own tables."""
+    """Returns the expected result of the programs, from our own tables."""
     rows = []
     for service in SERVICES:
         flat: list[dict[str, int]] = []
@@ -67,7 +67,7 @@ def test_programs_of_the_documentation(fleet: Path, engine: str, monkeypatch: py
     assert set(rows[:3]) == set(grown(fleet)[:3])
 
 
-def test_samples_and_locations_say_what_profiles_say(fleet: Path):
+def test_samples_and_locations_equal_those_of_profiles(fleet: Path):
     profile = pprofdiff.load(fleet / "fleet/service=labels/build=9")
     read = {
         name: polars.read_parquet(f"{fleet}/fleet/{name}/**/*.parquet", hive_partitioning=True)
@@ -78,14 +78,14 @@ def test_samples_and_locations_say_what_profiles_say(fleet: Path):
     leaf = samples.with_columns(name=polars.col("functions").list.get(0, null_on_oob=True))
     flat = dict(leaf.group_by("name").agg(polars.col("value").sum()).rows())
     assert {r["name"]: r["flat"] for r in profile.top(sample_type="cpu").to_dicts() if r["flat"]} == flat
-    # Labels are JSON, and stacks have one hash in all builds.
+    # Labels are JSON, and a stack has the same hash in all builds.
     endpoints = samples.group_by(samples["labels"].str.json_path_match("$.endpoint")).agg(polars.col("value").sum())
     wanted = {r["value"]: r["weight"] for r in profile.labels(sample_type="cpu").to_dicts() if r["key"] == "endpoint"}
     assert {name: value for name, value in endpoints.rows() if name} == wanted
     assert len(wanted) > 2
     hashes = {build: set(read["samples"].filter(service="labels", build=build)["stack"]) for build in (9, 10)}
     assert len(hashes[9] & hashes[10]) == len(hashes[9])
-    # What a sample's locations are called, by a join, is what it has itself.
+    # Function names joined from the locations equal those stored with the sample.
     named = read["locations"].filter(service="labels", build=9).sort("location", "inline_depth")
     by_location = named.group_by("location", maintain_order=True).agg("function")
     names = dict(by_location.rows())
@@ -101,7 +101,7 @@ def test_duckdb_reads_all_tables(fleet: Path):
         assert profiles == 6
 
 
-def test_a_part_of_a_store_is_a_series(fleet: Path):
+def test_a_partition_of_a_store_can_be_a_series(fleet: Path):
     part = fleet / "fleet/service=labels"
     of_builds = [pprofdiff.load(part / f"build={build}").top(sample_type="cpu").to_dicts() for build in (9, 10)]
     wanted = [[(row["name"], row["flat"], row["cum"]) for row in rows] for rows in of_builds]
@@ -119,7 +119,7 @@ def test_a_part_of_a_store_is_a_series(fleet: Path):
         pprofdiff.series(fleet / "fleet")
 
 
-def test_what_was_read_of_a_store_is_kept(tmp_path: Path):
+def test_values_read_from_a_store_are_cached(tmp_path: Path):
     for build in range(6):
         shutil.copy(CORPUS / "go-mutex.new.pb.gz", tmp_path / f"{build}.pb.gz")
     store(tmp_path, "add", "fleet", "*.pb.gz", "--key", "build={1}")
@@ -138,7 +138,7 @@ def kill_when(process: subprocess.Popen, folder: Path, name: str) -> None:
 
 
 def test_engines_and_pprofdiff_agree_after_killed_writers_and_compactions(tmp_path: Path):
-    """Engines read each table independently, so a profile must be in all tables or in none."""
+    """Engines read each table separately, so a profile must be in all tables or in none."""
     rounds = 4
     run = [sys.executable, "-m", "pprofdiff", "store"]
 

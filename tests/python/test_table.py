@@ -1,4 +1,4 @@
-"""A Table as a sequence of dicts, and as text."""
+"""Tests of Table as a sequence of dicts and as text."""
 
 import csv
 import io
@@ -18,7 +18,7 @@ def table(story: pprofdiff.Diff) -> pprofdiff.Table:
     return story.top()
 
 
-def test_it_is_a_sequence_of_dicts(table: pprofdiff.Table):
+def test_a_table_is_a_sequence_of_dicts(table: pprofdiff.Table):
     rows = table.to_dicts()
     assert len(table) == len(rows) == table.rows_total
     assert list(table) == rows
@@ -47,14 +47,14 @@ def test_slices_are_tables(table: pprofdiff.Table, cut: slice):
     assert part.summary == table.summary
 
 
-def test_sort(table: pprofdiff.Table):
+def test_rows_can_be_sorted_by_each_column(table: pprofdiff.Table):
     for column in table.columns:
         down, up = table.sort(column)[column], table.sort(column, descending=False)[column]
         key = (lambda v: (v is not None, v)) if None not in down else (lambda v: v is not None)
         assert down == sorted(down, key=key, reverse=True)
         assert up == sorted(up, key=key)
     assert [r["name"] for r in table.sort("name", False)] == sorted(table["name"])
-    # Rows that are equal keep their order.
+    # Equal rows keep their order.
     statuses = table.sort("status", False)
     for status in ("added", "changed"):
         rows = [r for r in statuses if r["status"] == status]
@@ -70,44 +70,44 @@ def test_head_counts_nodes_where_rows_are_edges(story: pprofdiff.Diff, table: pp
     assert tree.head(3).to_dicts() == story.tree(3).to_dicts()
 
 
-def test_column(story: pprofdiff.Diff):
+def test_columns_can_be_read_by_name(story: pprofdiff.Diff):
     assert story.stacks()["frames"][0][0] == "runtime.main"
     assert set(story.top()["line"]) == {None}
 
 
-def test_summary(table: pprofdiff.Table):
+def test_the_summary_has_sides_and_totals(table: pprofdiff.Table):
     s = table.summary
     assert list(s)[:3] == ["base", "new", "sample_type"]
     assert s["base"]["stacks"] == 156
     assert s["total_delta"] == s["total_new"] - s["total_base"]
 
 
-def test_json(table: pprofdiff.Table):
+def test_json_has_the_rows_and_the_summary(table: pprofdiff.Table):
     parsed = json.loads(table.to_json())
     assert parsed["schema"] == "pprofdiff/1"
     assert parsed["rows"] == table.to_dicts()
     assert {k: parsed[k] for k in table.summary} == table.summary
 
 
-def test_csv(table: pprofdiff.Table):
+def test_csv_has_the_rows(table: pprofdiff.Table):
     rows = list(csv.DictReader(io.StringIO(table.to_csv())))
     assert [r["name"] for r in rows] == table["name"]
     assert [int(r["flat_delta"]) for r in rows] == table["flat_delta"]
 
 
-def test_csv_for_spreadsheets():
+def test_csv_can_quote_formulas_for_spreadsheets():
     table = pprofdiff.load(profile([(["=1+1", "main"], 5, {})])).stacks()
     assert table.to_csv().splitlines()[1] == "=1+1;main,5"
     assert table.to_csv(quote_formulas=True) == table.to_csv().replace("=1+1", "'=1+1")
 
 
-def test_markdown(table: pprofdiff.Table):
+def test_markdown_is_a_table(table: pprofdiff.Table):
     text = table[:2].to_markdown()
     assert "indexbytebody" in text
     assert "|" in text
 
 
-def test_an_empty_table(story: pprofdiff.Diff):
+def test_an_empty_table_can_be_written_in_each_format(story: pprofdiff.Diff):
     empty = story.top(0)
     assert (len(empty), list(empty), empty.to_dicts()) == (0, [], [])
     assert json.loads(empty.to_json())["rows"] == []
@@ -115,7 +115,7 @@ def test_an_empty_table(story: pprofdiff.Diff):
         assert text
 
 
-def test_text_is_cut_after_twenty_rows(table: pprofdiff.Table):
+def test_text_is_truncated_after_twenty_rows(table: pprofdiff.Table):
     assert f"20 of {len(table)} frames" in repr(table)
     assert table._repr_html_().count("<tr>") == 21
 
@@ -133,7 +133,7 @@ def test_several_sample_types_are_one_table():
         own = ["samples", "cpu"] if name == "labels" else types
         both = view(sample_type=own)
         alone = [view(sample_type=sample_type) for sample_type in own]
-        # The plain join of what each type alone shows.
+        # A plain join of the tables for each type alone.
         wanted: dict[object, dict[str, object]] = {}
         for sample_type, table in zip(own, alone, strict=True):
             for row in table:
@@ -162,7 +162,7 @@ def test_several_sample_types_are_one_table():
         assert pickle.loads(pickle.dumps(both)).to_dicts() == both.to_dicts()
 
 
-def test_what_shows_one_sample_type_says_so():
+def test_views_of_one_sample_type_refuse_several():
     heap, types = pprofdiff.diff(*pair("go-heap")), ["alloc_objects", "alloc_space"]
     for refused in (
         lambda: heap.folded(sample_type=types),
@@ -178,8 +178,8 @@ def test_what_shows_one_sample_type_says_so():
         heap.top(foucs="x")  # type: ignore[call-arg]
 
 
-def test_a_view_takes_filters_and_normalization_itself(story: pprofdiff.Diff):
+def test_a_view_accepts_filters_and_normalization(story: pprofdiff.Diff):
     wanted = story.filter(focus="tableInsensitive").normalize("total").top()
     assert story.top(focus="tableInsensitive", normalize="total").to_dicts() == wanted.to_dicts()
-    # An empty filter is taken away, for this view.
+    # An empty filter removes that filter for this view.
     assert story.filter(focus="tableInsensitive").top(focus="").to_dicts() == story.top().to_dicts()

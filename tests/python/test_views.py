@@ -1,4 +1,4 @@
-"""Views, filters, normalization: what the engine says arrives as it is."""
+"""Tests of views, filters and normalization: Python gets the engine's results unchanged."""
 
 import json
 import re
@@ -36,7 +36,7 @@ VIEWS = {
 
 
 @pytest.mark.parametrize("name", PAIRS)
-def test_every_pair_of_the_corpus_is_as_the_command_says(name: str):
+def test_every_pair_of_the_corpus_equals_the_commands_output(name: str):
     base, new = pair(name)
     d = pprofdiff.diff(base, new)
     command = [sys.executable, "-m", "pprofdiff", base, new, "--format", "json"]
@@ -45,7 +45,7 @@ def test_every_pair_of_the_corpus_is_as_the_command_says(name: str):
 
 
 @pytest.mark.parametrize("view", VIEWS)
-def test_columns(labelled: pprofdiff.Diff, view: str):
+def test_views_have_their_columns(labelled: pprofdiff.Diff, view: str):
     table = getattr(labelled, view)()
     assert table.columns == VIEWS[view]
     assert table.kind == {"top": "diff"}.get(view, view)
@@ -59,7 +59,7 @@ def test_columns(labelled: pprofdiff.Diff, view: str):
     assert {"weight", "flat"} & set(of_one.columns)
 
 
-def test_arguments(story: pprofdiff.Diff):
+def test_options_of_a_view_are_applied(story: pprofdiff.Diff):
     by_cum = story.top(5, sort="cum", sample_type="samples", granularity="lines", noinlines=True)
     assert len(by_cum) == 5
     deltas = [abs(d) for d in by_cum["cum_delta"]]
@@ -73,7 +73,7 @@ def test_arguments(story: pprofdiff.Diff):
     assert [r["file"] for r in story.top(3, granularity="files")] != [None] * 3
 
 
-def test_peek(story: pprofdiff.Diff):
+def test_peek_shows_callers_and_callees(story: pprofdiff.Diff):
     edges = story.peek("tableInsensitive")
     assert set(edges["node"]) == {"logmill/headers.tableInsensitive"}
     assert set(edges["relation"]) == {"caller", "callee"}
@@ -81,14 +81,14 @@ def test_peek(story: pprofdiff.Diff):
         assert len(story.peek("no such function")) == 0
 
 
-def test_labels_of_stacks(labelled: pprofdiff.Diff):
+def test_stacks_can_have_labels(labelled: pprofdiff.Diff):
     table = labelled.stacks(labels=True)
     assert table.columns[:2] == ["frames", "labels"]
     assert any("=" in label for labels in table["labels"] for label in labels)
     assert len(table) >= len(labelled.stacks())
 
 
-def test_folded(story: pprofdiff.Diff):
+def test_folded_has_the_rows_of_stacks(story: pprofdiff.Diff):
     header, *lines = story.folded().splitlines()
     assert header == "# pprofdiff-folded cpu/nanoseconds base new"
     assert len(lines) == len(story.stacks())
@@ -118,14 +118,14 @@ def test_folded(story: pprofdiff.Diff):
         lambda d: pprofdiff.diff(d.new[0], profile([(["main"], 1, {})])),
     ],
 )
-def test_questions_that_have_no_answer(story: pprofdiff.Diff, question):
+def test_invalid_arguments_of_views_are_errors(story: pprofdiff.Diff, question):
     with pytest.raises(pprofdiff.PprofError) as caught:
         question(story)
     assert caught.value.detail
     assert "\n" not in str(caught.value)
 
 
-def test_filters_add_up_and_can_be_taken_away(story: pprofdiff.Diff):
+def test_filters_are_combined_and_can_be_removed(story: pprofdiff.Diff):
     focused = story.filter(focus="tableInsensitive")
     both = focused.filter(ignore="canonical")
     assert both.top().summary["filters"] == {"focus": "tableInsensitive", "ignore": "canonical"}
@@ -140,8 +140,8 @@ def test_filters_add_up_and_can_be_taken_away(story: pprofdiff.Diff):
 
 
 @pytest.mark.filterwarnings("ignore:.*matched nothing:UserWarning")
-def test_every_filter_arrives(labelled: pprofdiff.Diff):
-    # The keywords are the engine's; TypedDicts name them once more for editors, and help says what each does.
+def test_every_filter_is_passed_to_the_engine(labelled: pprofdiff.Diff):
+    # The keywords come from the engine. TypedDicts repeat them for editors, and help() describes each.
     names = Filters.__annotations__
     with pytest.raises(TypeError, match="unknown option"):
         labelled.filter(focuss="x")  # type: ignore[call-arg]
@@ -154,7 +154,7 @@ def test_every_filter_arrives(labelled: pprofdiff.Diff):
     assert set(re.findall(r"\w+", str(caught.value).split("the options are")[1])) == {*ViewOptions.__annotations__}
 
 
-def test_rows_are_reckoned_as_pprofs_options_say(story: pprofdiff.Diff):
+def test_rows_follow_the_options_of_pprof(story: pprofdiff.Diff):
     rose = story.top(drop_negative=True)
     assert 0 < len(rose) < len(story.top())
     assert rose.summary["drop_negative"]
@@ -185,7 +185,7 @@ def test_rows_are_reckoned_as_pprofs_options_say(story: pprofdiff.Diff):
 
 
 def keys_are(value: object, of: type) -> None:
-    """Checks that a dict has the keys of a TypedDict, those that it must have, and no others."""
+    """Checks that a dict has all required keys of a TypedDict, and no unknown keys."""
     assert isinstance(value, dict)
     assert of.__required_keys__ <= {*value} <= {*of.__annotations__}, of  # type: ignore[attr-defined]
 
@@ -220,7 +220,7 @@ def test_results_have_the_keys_of_their_types(story: pprofdiff.Diff):
         keys_are(result.summary, PairSummary)
 
 
-def test_normalize(story: pprofdiff.Diff):
+def test_normalize_accepts_modes_and_factors(story: pprofdiff.Diff):
     scaled = story.normalize("total").top().summary
     assert scaled["total_new"] == scaled["total_base"]
     assert scaled["normalize"]["mode"] == "total"
@@ -229,7 +229,7 @@ def test_normalize(story: pprofdiff.Diff):
     assert story.normalize("duration").normalize(None).top().to_dicts() == story.top().to_dicts()
 
 
-def test_one_profile_filtered(story: pprofdiff.Diff):
+def test_one_profile_can_be_filtered(story: pprofdiff.Diff):
     focused = story.new[0].filter(focus="tableInsensitive")
     assert isinstance(focused, pprofdiff.Diff)
     assert (focused.base, focused.new) == ([], [story.new[0]])
@@ -238,7 +238,7 @@ def test_one_profile_filtered(story: pprofdiff.Diff):
     assert len(pprofdiff.load(focused.to_bytes()).top()) == len(focused.top())
 
 
-def test_files_of_a_side_add_up():
+def test_files_of_a_side_are_summed_on_request():
     base, new = pair("go-heap")
     once, twice = pprofdiff.diff(base, new), pprofdiff.diff([base, base], (new, new), sum=True)
     assert [len(twice.base), len(twice.new)] == [2, 2]
@@ -246,7 +246,7 @@ def test_files_of_a_side_add_up():
     assert {r["name"]: r["flat_delta"] for r in twice.top()} == doubled
 
 
-def test_given_profiles_are_kept():
+def test_given_profiles_are_not_copied():
     base, new = (pprofdiff.load(p) for p in pair("go-heap"))
     d = pprofdiff.diff([base, pair("go-heap")[0]], new)
     assert d.base[0] is base
@@ -294,7 +294,7 @@ def test_numbers_beyond_2_to_the_53():
 
 
 @pytest.mark.parametrize("prefix", ["logmill", ["elsewhere", "logmill/"]])
-def test_prefixes_are_cut_off_the_paths_of_files(story: pprofdiff.Diff, prefix: str | list[str]):
+def test_path_prefixes_are_trimmed(story: pprofdiff.Diff, prefix: str | list[str]):
     files = story.top(granularity="files", trim_path=prefix)
     assert "headers/table.go" in {r["file"] for r in files}
     assert files.summary["trim_path"] == ([prefix] if isinstance(prefix, str) else prefix)
@@ -307,7 +307,7 @@ def test_prefixes_are_cut_off_the_paths_of_files(story: pprofdiff.Diff, prefix: 
     assert "headers/table.go" in {r["file"] for r in history.movers()}
 
 
-def test_a_name_that_is_not_there_is_warned_of_with_the_nearest():
+def test_an_unmatched_name_gives_a_warning_with_the_nearest_name():
     diff = pprofdiff.diff(*pair("story-cpu"))
     like = r'matches "tableinsensitve"; did you mean logmill/headers.tableInsensitive\?$'
     with pytest.warns(UserWarning, match=f"^no frame {like}"):
@@ -330,7 +330,7 @@ def test_small_rows_are_hidden(story: pprofdiff.Diff):
         story.stacks(hide_below=50)
 
 
-def test_roots_are_chains_to_what_matches(story: pprofdiff.Diff):
+def test_roots_shows_the_chains_to_the_first_match(story: pprofdiff.Diff):
     roots = story.roots("mallocgc")
     assert len(roots) > 1
     assert all("mallocgc" in row["frames"][-1] for row in roots)
@@ -339,6 +339,6 @@ def test_roots_are_chains_to_what_matches(story: pprofdiff.Diff):
         assert len(story.roots("no such")) == 0
 
 
-def test_a_notebook_says_what_was_asked(story: pprofdiff.Diff):
+def test_a_notebook_shows_the_options_of_a_view(story: pprofdiff.Diff):
     html = story.top(granularity="lines", match="canonical", noinlines=True)._repr_html_()
     assert all(text in html for text in ("granularity=lines", "match=canonical", "noinlines"))

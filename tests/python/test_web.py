@@ -1,4 +1,4 @@
-"""The page that compares what is dropped on it, in a browser: files that are really dropped, and those of `serve`."""
+"""Tests of the page that compares dropped files, in a browser: with real drops, and with the files of `serve`."""
 
 import contextlib
 import functools
@@ -25,21 +25,21 @@ from web_page import BUILDS, COMMAND, FOLDER, command, drop, story_files, total
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):
-    """A file server, as plain as they come."""
+    """A simple silent file server."""
 
     def log_message(self, format: str, *args: Any) -> None:
         pass
 
 
 class Places(socketserver.ThreadingMixIn, http.server.HTTPServer):
-    """Where the page is, and what was asked of it."""
+    """A server that records the requests for the page."""
 
     daemon_threads = True
 
 
 @pytest.fixture
 def address() -> Iterator[str]:
-    """The page from a file server."""
+    """Serves the page from a file server."""
     if not FOLDER.exists():
         pytest.skip("the page is missing (crates/pprofdiff-web/make)")
     with Places(("127.0.0.1", 0), functools.partial(Quiet, directory=str(FOLDER))) as server:
@@ -50,7 +50,7 @@ def address() -> Iterator[str]:
 
 @pytest.fixture
 def served(tmp_path: Path) -> Iterator[Callable[..., str]]:
-    """`pprofdiff serve` with arguments; its address."""
+    """Runs `pprofdiff serve` with arguments, and returns its address."""
     running = []
 
     def started(*arguments: str | Path) -> str:
@@ -70,7 +70,7 @@ def served(tmp_path: Path) -> Iterator[Callable[..., str]]:
 
 @pytest.fixture
 def visit(chromium: Browser) -> Iterator[Callable[..., Page]]:
-    """Opens a page; at the end nothing may have been said on the console, and nothing sent to others."""
+    """Opens pages. At the end, it fails if the console has messages or a page sent data to other hosts."""
     said: list[str] = []
     contexts: list[BrowserContext] = []
 
@@ -102,7 +102,7 @@ def test_two_dropped_profiles_are_compared(address: str, visit: Callable[..., Pa
     html = pprofdiff.diff(*pair("story-cpu")).to_html()
     assert re.search(r"<title>(.*?)</title>", html)[1].endswith("pprofdiff")  # type: ignore[index]
     before = total(page)
-    # A filter is asked anew of the engine.
+    # A changed filter asks the engine again.
     page.get_by_role("button", name="Filter").click()
     report.locator("#type").select_option("0")
     chosen = report.locator("#type option:checked").inner_text()
@@ -119,7 +119,7 @@ def test_two_dropped_profiles_are_compared(address: str, visit: Callable[..., Pa
     assert page.title().startswith("story-cpu.new.pb.gz → story-cpu.base.pb.gz")
 
 
-def test_one_then_another_then_a_series(address: str, visit: Callable[..., Page]) -> None:
+def test_one_file_then_a_pair_then_a_series(address: str, visit: Callable[..., Page]) -> None:
     page = visit(address)
     base, new = pair("go-heap")
     drop(page, [base])
@@ -132,7 +132,7 @@ def test_one_then_another_then_a_series(address: str, visit: Callable[..., Page]
     expect(page.locator("#new .caption")).to_have_text(f"{len(BUILDS)} builds")
 
 
-def test_builds_of_two_names_are_asked_about(address: str, visit: Callable[..., Page], tmp_path: Path) -> None:
+def test_builds_with_two_names_need_a_choice(address: str, visit: Callable[..., Page], tmp_path: Path) -> None:
     names = [f"{name}-{i}.pb.gz" for name in ("branch", "main") for i in (1, 2, 3)]
     for i, name in enumerate(names):
         shutil.copy(BUILDS[i], tmp_path / name)
@@ -155,7 +155,7 @@ def test_builds_of_two_names_are_asked_about(address: str, visit: Callable[..., 
     expect(asked).to_be_hidden()
 
 
-def test_a_broken_file_is_said_and_breaks_nothing(address: str, visit: Callable[..., Page], tmp_path: Path) -> None:
+def test_a_broken_file_is_reported_and_keeps_the_page(address: str, visit: Callable[..., Page], tmp_path: Path) -> None:
     broken = tmp_path / "broken.pb.gz"
     broken.write_bytes(pair("go-heap")[0].read_bytes()[:900])
     page = visit(address)
@@ -166,7 +166,7 @@ def test_a_broken_file_is_said_and_breaks_nothing(address: str, visit: Callable[
     drop(page, story_files(tmp_path))
     total(page)
     expect(page.get_by_role("alert")).to_be_hidden()
-    # On a side of what is open: that stays, with its names.
+    # Dropped on a side of an open report, which stays open with its names.
     drop(page, [broken], "new")
     expect(page.get_by_role("alert")).to_contain_text("broken.pb.gz")
     expect(page.locator("#new .names")).to_have_text("story-cpu.new.pb.gz")
@@ -177,7 +177,7 @@ def test_a_broken_file_is_said_and_breaks_nothing(address: str, visit: Callable[
     expect(page.get_by_role("alert")).to_contain_text("broken.pb.gz")
 
 
-def test_what_is_saved_is_what_the_command_writes(address: str, visit: Callable[..., Page], tmp_path: Path) -> None:
+def test_saved_files_equal_those_of_the_command(address: str, visit: Callable[..., Page], tmp_path: Path) -> None:
     page = visit(address)
     drop(page, story_files(tmp_path))
     total(page)
@@ -190,12 +190,12 @@ def test_what_is_saved_is_what_the_command_writes(address: str, visit: Callable[
         names = ["story-cpu.base.pb.gz", "story-cpu.new.pb.gz"]
         _, out, err = command("diff", *names, "--format", format, *words, cwd=tmp_path)
         saved_bytes = saved.value.path().read_bytes()
-        if format == "pprof":  # packed by another library
+        if format == "pprof":  # The two use different compression libraries.
             saved_bytes, out = gzip.decompress(saved_bytes), gzip.decompress(out)
         assert saved_bytes == out, err
 
 
-def test_a_link_keeps_the_view_and_no_data(address: str, visit: Callable[..., Page], tmp_path: Path) -> None:
+def test_a_link_contains_the_view_but_no_data(address: str, visit: Callable[..., Page], tmp_path: Path) -> None:
     page = visit(address)
     drop(page, story_files(tmp_path))
     total(page)
@@ -216,9 +216,7 @@ def test_a_link_keeps_the_view_and_no_data(address: str, visit: Callable[..., Pa
     expect(report.locator("#inverted")).to_have_attribute("aria-pressed", "true")
 
 
-def test_it_opens_without_a_network_after_the_first_visit(
-    address: str, visit: Callable[..., Page], tmp_path: Path
-) -> None:
+def test_the_page_works_offline_after_the_first_visit(address: str, visit: Callable[..., Page], tmp_path: Path) -> None:
     page = visit(address)
     page.evaluate("() => navigator.serviceWorker.ready.then(() => true)")
     page.wait_for_function("() => navigator.serviceWorker.controller !== null")
@@ -230,7 +228,7 @@ def test_it_opens_without_a_network_after_the_first_visit(
     visit.said.clear()  # type: ignore[attr-defined]
 
 
-def test_it_is_used_without_a_mouse(address: str, visit: Callable[..., Page], tmp_path: Path) -> None:
+def test_the_page_works_without_a_mouse(address: str, visit: Callable[..., Page], tmp_path: Path) -> None:
     page = visit(address)
     choosers: list[FileChooser] = []
     page.on("filechooser", lambda chooser: choosers.append(chooser))
@@ -246,17 +244,17 @@ def test_it_is_used_without_a_mouse(address: str, visit: Callable[..., Page], tm
     assert page.frame_locator("#report").locator("#table tbody tr").count() > 10
 
 
-def test_work_that_nobody_waits_for_is_given_up(address: str, visit: Callable[..., Page], tmp_path: Path) -> None:
+def test_outdated_work_is_cancelled(address: str, visit: Callable[..., Page], tmp_path: Path) -> None:
     page = visit(address)
     drop(page, story_files(tmp_path))
     total(page)
     page.get_by_role("button", name="Filter").click()
-    # Asked one after the other without waiting: the last one is shown.
+    # Changes the filter repeatedly without waiting. The result of the last change is shown.
     for value in ["runtime", "main", "regexp"]:
         page.locator("[name=focus]").fill(value)
         page.locator("[name=focus]").press("Enter")
     expect(page.frame_locator("#report").locator("#notes")).to_contain_text("focus=regexp")
-    # Given up in the middle: nothing is saved, and the next question is of the same two files.
+    # Cancelled during saving: nothing is saved, and the next request uses the same two files.
     page.evaluate("() => { document.getElementById('save').click(); document.getElementById('cancel').click(); }")
     page.locator("[name=focus]").fill("")
     page.locator("[name=focus]").press("Enter")
@@ -266,9 +264,7 @@ def test_work_that_nobody_waits_for_is_given_up(address: str, visit: Callable[..
     expect(page.get_by_role("alert")).to_be_hidden()
 
 
-def test_a_question_without_an_answer_can_be_asked_otherwise(
-    address: str, visit: Callable[..., Page], tmp_path: Path
-) -> None:
+def test_an_invalid_filter_can_be_corrected(address: str, visit: Callable[..., Page], tmp_path: Path) -> None:
     page = visit(address + "#sample_type=inuse_space&focus=(")
     drop(page, story_files(tmp_path))
     expect(page.get_by_role("alert")).to_contain_text("regular expression")
@@ -280,12 +276,12 @@ def test_a_question_without_an_answer_can_be_asked_otherwise(
     page.locator("[name=focus]").press("Enter")
     expect(page.frame_locator("#report").locator("#notes")).to_contain_text("focus=logmill")
     page.go_back()
-    assert page.url == "about:blank"  # no report is an entry of the history
+    assert page.url == "about:blank"  # Reports do not add history entries.
     visit.said.clear()  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_it_fits_a_phone(scheme: Any, address: str, visit: Callable[..., Page], tmp_path: Path) -> None:
+def test_the_page_fits_a_phone(scheme: Any, address: str, visit: Callable[..., Page], tmp_path: Path) -> None:
     page = visit(address, viewport={"width": 390, "height": 800}, color_scheme=scheme)
     assert page.evaluate("() => document.documentElement.scrollWidth") <= 390
     drop(page, story_files(tmp_path))
@@ -297,7 +293,7 @@ def test_it_fits_a_phone(scheme: Any, address: str, visit: Callable[..., Page], 
 # ------------------------------------------------------------------------------------------------------------- served
 
 
-def test_serve_shows_what_the_command_line_names(
+def test_serve_shows_the_files_of_the_command_line(
     served: Callable[..., str], visit: Callable[..., Page], tmp_path: Path
 ) -> None:
     base, new = pair("story-cpu")
@@ -316,7 +312,7 @@ def test_serve_shows_what_the_command_line_names(
 
 
 def ask_filter(page: Page, value: str, name: str = "focus") -> None:
-    """Sets a filter, and waits until the report follows it."""
+    """Sets a filter, and waits until the report uses it."""
     if page.locator("#question").is_hidden():
         page.get_by_role("button", name="Filter").click()
     page.locator(f"[name={name}]").fill(value)
@@ -325,7 +321,7 @@ def ask_filter(page: Page, value: str, name: str = "focus") -> None:
 
 
 def paths(page: Page) -> list[str]:
-    """The files that the report is of."""
+    """Returns the files of the report."""
     total(page)
     shown = page.frame_locator("#report").locator(".side .path").all_text_contents()
     return [Path(name).name for name in shown]
@@ -335,7 +331,7 @@ STORY = ["story-cpu.base.pb.gz", "story-cpu.new.pb.gz"]
 HEAP = ["go-heap.base.pb.gz", "go-heap.new.pb.gz"]
 
 
-def test_tabs_of_serve_are_apart(served: Callable[..., str], visit: Callable[..., Page]) -> None:
+def test_tabs_of_serve_are_independent(served: Callable[..., str], visit: Callable[..., Page]) -> None:
     page = visit(served(*pair("story-cpu")))
     total(page)
     other = page.context.new_page()
@@ -348,7 +344,7 @@ def test_tabs_of_serve_are_apart(served: Callable[..., str], visit: Callable[...
     page.bring_to_front()
     ask_filter(page, "tableInsensitive")
     assert paths(page) == STORY
-    # Each finds its own again; so does one that is a copy of the other, but then each has its own.
+    # After a reload, each tab has its own files. A duplicated tab becomes independent, too.
     page.reload()
     assert paths(page) == STORY
     other.reload()
@@ -358,7 +354,7 @@ def test_tabs_of_serve_are_apart(served: Callable[..., str], visit: Callable[...
     assert paths(popup.value) == STORY
 
 
-def test_what_can_not_be_opened_leaves_what_is_open(
+def test_files_that_cannot_be_opened_keep_the_open_report(
     served: Callable[..., str], visit: Callable[..., Page], tmp_path: Path
 ) -> None:
     broken = tmp_path / "broken.pb.gz"
@@ -387,9 +383,7 @@ def test_what_can_not_be_opened_leaves_what_is_open(
     visit.said.clear()  # type: ignore[attr-defined]  # the browser says that the server refused them
 
 
-def test_closed_and_loaded_anew_it_has_the_files_of_the_command_line(
-    served: Callable[..., str], visit: Callable[..., Page]
-) -> None:
+def test_a_new_tab_has_the_files_of_the_command_line(served: Callable[..., str], visit: Callable[..., Page]) -> None:
     page = visit(served(*pair("story-cpu")))
     drop(page, list(pair("go-heap")))
     expect(page.frame_locator("#report").locator("#type")).to_contain_text("inuse")
@@ -427,7 +421,7 @@ def test_the_total_follows_the_focus(served: Callable[..., str], visit: Callable
     assert total(page) == "0.44s → 1.82s +1.38s x4.14 of 1.90s → 2.93s before filters"
 
 
-def test_serve_answers_its_own_page_alone(served: Callable[..., str]) -> None:
+def test_serve_answers_only_its_own_page(served: Callable[..., str]) -> None:
     from urllib.error import HTTPError
     from urllib.request import Request, urlopen
 
@@ -456,7 +450,7 @@ def test_serve_answers_its_own_page_alone(served: Callable[..., str]) -> None:
     assert status(address + "tab/answer", body=b"{") == 400
     assert status(address + "tab/nothing", body=b"null") == 404
     assert status(address + "nothing", body=b"null") == 404
-    # The sessions of the 32 tabs that were used last are kept.
+    # The sessions of the 32 most recently used tabs are kept.
     for n in range(32):
         assert status(address + f"tab{n}/state", body=b"null") == 200
         assert status(address + "tab0/read", body=b"0") == 200

@@ -1,4 +1,4 @@
-"""The engine of the page for browsers, in Node: all that the command reads gives the same, or the same error."""
+"""Tests of the page's engine in Node: every input gives the same result or the same error as the command."""
 
 import base64
 import gzip
@@ -25,7 +25,7 @@ QUESTIONS: list[dict[str, Any]] = [
 
 @pytest.fixture(scope="module")
 def ask() -> Iterator[Callable[..., bytes | str]]:
-    """Asks the module: an answer is bytes, an error text."""
+    """Returns a function that sends a request to the module. It returns bytes for an answer, and text for an error."""
     if not FOLDER.exists():
         pytest.skip("the page is missing (crates/pprofdiff-web/make)")
     if not shutil.which("node"):
@@ -60,7 +60,7 @@ DIFF = {"diff": {"base": [0], "new": [1]}}
 
 
 def agree(answer: bytes | str, code: int, out: bytes, err: str) -> None:
-    """Both answer the same, or both refuse in the same words."""
+    """Checks that both give the same answer, or the same error."""
     if isinstance(answer, str):
         assert (code, err) == (2, f"pprofdiff: {answer}\n")
     else:
@@ -69,7 +69,7 @@ def agree(answer: bytes | str, code: int, out: bytes, err: str) -> None:
 
 
 def options(question: dict[str, Any]) -> list[str]:
-    """A question in the words of the command."""
+    """Converts a request to options of the command."""
     words = []
     for key, value in {**question, **question.get("filters", {})}.items():
         if key != "filters":
@@ -78,7 +78,9 @@ def options(question: dict[str, Any]) -> list[str]:
 
 
 @pytest.mark.parametrize("name", PAIRS)
-def test_the_module_answers_as_the_command_does(name: str, ask: Callable[..., bytes | str], tmp_path: Path) -> None:
+def test_the_module_gives_the_same_answers_as_the_command(
+    name: str, ask: Callable[..., bytes | str], tmp_path: Path
+) -> None:
     files = [(path.name, path.read_bytes()) for path in pair(name)]
     names = [path.name for path in pair(name)]
     for question in QUESTIONS:
@@ -92,7 +94,7 @@ def test_the_module_answers_as_the_command_does(name: str, ask: Callable[..., by
 INPUTS = sorted([*(CORPUS / "inputs").iterdir(), *(CORPUS / "legacy").iterdir(), *(CORPUS / "malformed").iterdir()])
 
 
-def test_the_module_reads_what_the_command_reads(ask: Callable[..., bytes | str]) -> None:
+def test_the_module_reads_the_same_formats_as_the_command(ask: Callable[..., bytes | str]) -> None:
     read = 0
     for path in INPUTS:
         answer = ask([(path.name, path.read_bytes())], {"diff": {"base": [], "new": [0]}}, {}, "json")
@@ -102,7 +104,7 @@ def test_the_module_reads_what_the_command_reads(ask: Callable[..., bytes | str]
     assert read > 30
 
 
-def test_what_is_packed_with_zstd_is_read(ask: Callable[..., bytes | str], tmp_path: Path) -> None:
+def test_zstd_files_are_read(ask: Callable[..., bytes | str], tmp_path: Path) -> None:
     _, path = pair("go-heap")
     packed = tmp_path / "heap.pb.zst"
     subprocess.run([COMMAND, "convert", path, "-o", packed], check=True)
@@ -111,13 +113,11 @@ def test_what_is_packed_with_zstd_is_read(ask: Callable[..., bytes | str], tmp_p
     assert answer == command("top", "heap.pb.zst", "--format", "json", cwd=tmp_path)[1]
 
 
-def test_damaged_files_are_errors_of_the_module_as_of_the_command(
-    ask: Callable[..., bytes | str], tmp_path: Path
-) -> None:
+def test_damaged_files_give_the_same_errors_as_the_command(ask: Callable[..., bytes | str], tmp_path: Path) -> None:
     chance = random.Random(7)
     for name in ["go-heap", "rust-cpu", "node-heap"]:
         whole = bytearray(gzip.decompress(pair(name)[1].read_bytes()))
-        # Nightly each is damaged in three times as many ways.
+        # Nightly runs damage each file three times as often.
         for _ in range(60 if "PPROFDIFF_CASES" in os.environ else 20):
             damaged = bytearray(whole)
             for _ in range(chance.randint(1, 3)):

@@ -1,4 +1,4 @@
-"""What tests of the page for browsers share: where it is, the command, and what is done with the page."""
+"""Shared helpers for the tests of the page for browsers: its folder, the command, and actions on the page."""
 
 import os
 import shutil
@@ -17,18 +17,18 @@ BUILDS = sorted((CORPUS / "series").glob("heap-*.pb.gz"))
 
 
 def command(*arguments: str | Path, cwd: Path) -> tuple[int, bytes, str]:
-    """What the command writes and says."""
+    """Runs the command, and returns its exit code, output and errors."""
     done = subprocess.run([COMMAND, *arguments], cwd=cwd, capture_output=True)
     return done.returncode, done.stdout, done.stderr.decode()
 
 
 def drop(page: Page, files: list[Path], place: str = "") -> None:
-    """Drops files as a person does, on one of the places that appear: the browser hears of a drag from outside."""
+    """Drops files like a user, on one of the drop areas: the browser receives a drag from outside."""
     session = page.context.new_cdp_session(page)
     data = {"items": [], "files": [str(path) for path in files], "dragOperationsMask": 1}
     target = page.locator(f"[data-place='{place}']")
     session.send("Input.dispatchDragEvent", {"type": "dragEnter", "x": 150, "y": 300, "data": data})
-    # A report that is just being shown hears of a drag only from then on; a person's goes on all the while.
+    # A report that is being displayed only notices later drag events. A user's drag sends events continuously.
     for _ in range(100):
         session.send("Input.dispatchDragEvent", {"type": "dragOver", "x": 150, "y": 300, "data": data})
         if target.is_visible():
@@ -44,14 +44,14 @@ def drop(page: Page, files: list[Path], place: str = "") -> None:
 
 
 def total(page: Page) -> str:
-    """What the report says of the whole."""
+    """Returns the total shown in the report."""
     report = page.frame_locator("#report")
     report.locator("#total").wait_for()
     return report.locator("#total").inner_text()
 
 
 def story_files(tmp_path: Path) -> list[Path]:
-    """Base and new, the base older."""
+    """Copies the files base and new, with an older date for base."""
     base, new = (Path(shutil.copy(path, tmp_path)) for path in pair("story-cpu"))
     os.utime(base, (1_000_000, 1_000_000))
     return [new, base]

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Compare what a real Pyroscope answers to `pyroscope://` with the profiles that it was sent.
+"""Compares the answers of a real Pyroscope to `pyroscope://` with the profiles that were sent to it.
 
     tests/servers/pyroscope.py PPROFDIFF PYROSCOPE [--write]
 
-PPROFDIFF and PYROSCOPE are the two commands (`build_pyroscope` builds one of 1.6, and 2.0 is known, too). The server runs on this machine's loopback alone, in a folder of its own,
-and tells nobody. With --write its answers become those that `tests/servers.rs` replays, in `tests/corpus/servers/`.
-"""
+PPROFDIFF and PYROSCOPE are the two commands. `build_pyroscope` builds version 1.6; version 2.0 works, too. The server
+only listens on the loopback interface, uses a temporary folder, and sends no statistics. With --write, its answers are
+recorded in `tests/corpus/servers/`, where `tests/servers.rs` replays them."""
 
 import argparse
 import gzip
@@ -23,14 +23,14 @@ import urllib.request
 from pathlib import Path
 
 CORPUS = Path(__file__).resolve().parent.parent / "corpus"
-# A pair, and the sample types of it that are asked for.
+# The pairs, and the sample types to request from each.
 PAIRS = {"story-cpu": ["cpu", "samples"], "go-heap": ["alloc_space", "inuse_objects"]}
 VERSIONS = {"base": "v1", "new": "v2"}
 HOUR = 3600
 
 
 class Pyroscope:
-    """A server that is started here, with its data in a folder."""
+    """A server that this script starts, with its data in a folder."""
 
     def __init__(self, command: str, folder: Path) -> None:
         ports = [4141, 9095, 7947, 9099]
@@ -49,11 +49,11 @@ class Pyroscope:
         args += [f"-memberlist.bind-addr={local}", f"-memberlist.bind-port={ports[2]}"]
         args += [f"-memberlist.advertise-addr={local}"]
         args += [f"-metastore.raft.{kind}-address={local}:{ports[3]}" for kind in ["bind", "advertise"]]
-        # Data are there as soon as they are sent, and nothing leaves this machine.
+        # Data are available as soon as they are sent, and nothing leaves this machine.
         args += ["-architecture.storage=v2", "-self-profiling.disable-push=true", "-usage-stats.enabled=false"]
         args += ["-tracing.enabled=false", f"-pyroscopedb.data-path={folder}/data"]
         args += [f"-storage.filesystem.dir={folder}/shared"]
-        # Servers before 2.0 have neither the other storage nor what belongs to it.
+        # Servers before 2.0 do not have the new storage and its options.
         known = subprocess.run([command, "-help-all"], capture_output=True, text=True).stdout
         self.is_older = "architecture.storage" not in known
         args = [arg for arg in args if re.search(rf"^  {arg.partition('=')[0]}\b", known, re.MULTILINE)]
@@ -63,7 +63,7 @@ class Pyroscope:
             self.process = subprocess.Popen([command, *args], cwd=folder, stdout=log, stderr=log)
 
     def wait(self) -> None:
-        """Until it is ready, which takes a minute."""
+        """Waits until the server is ready, which takes a minute."""
         for _ in range(300):
             if self.process.poll() is not None:
                 sys.exit(f"Pyroscope ended: {self.log.read_text()[-1000:]}")
@@ -75,7 +75,8 @@ class Pyroscope:
         sys.exit("Pyroscope does not become ready")
 
     def send(self, profile: bytes, version: str, moment: int) -> None:
-        """A profile of the service `shop`. It must be of the last hour, so a later field says when it was taken."""
+        """Sends a profile of the service `shop`. Profiles must be from the last hour, so an appended field overrides
+        the time."""
         profile = gzip.decompress(profile) + b"\x48" + varint(moment * 10**9)
         query = {
             "name": f"shop{{version={version},zone=eu west}}",
@@ -90,7 +91,7 @@ class Pyroscope:
                 return
             except urllib.error.HTTPError as error:
                 said = error.read().decode()
-            # An older one says that it is ready before its parts know one another.
+            # An older server reports that it is ready before its components have found each other.
             if "empty ring" not in said:
                 break
             time.sleep(1)
@@ -106,7 +107,7 @@ def varint(number: int) -> bytes:
 
 
 class Recorder(http.server.BaseHTTPRequestHandler):
-    """Hands on what it is sent to Pyroscope, and keeps what comes back."""
+    """Forwards requests to Pyroscope, and records its answers."""
 
     server: "Proxy"
 
@@ -144,14 +145,14 @@ def run(command: str, *args: str) -> subprocess.CompletedProcess[str]:
 
 
 def table(command: str, *args: str) -> tuple[int, dict[str, tuple[int, int]]]:
-    """The total, and flat and cumulative values by function."""
+    """Returns the total, and flat and cumulative values by function."""
     done = run(command, "top", *args, "--format", "json", "-n", "0")
     if done.returncode:
         sys.exit(done.stderr)
     report = json.loads(done.stdout)
     rows: dict[str, tuple[int, int]] = {}
     for row in report["rows"]:
-        # Pyroscope leaves out what Go writes for type parameters; before 2.0 it had dots in their place.
+        # Pyroscope omits Go's type parameters. Before 2.0 it replaced them with dots.
         name = re.sub(r"\[(go\.shape\..*|\.\.\.)\]", "", row["name"])
         flat, cum = rows.get(name, (0, 0))
         rows[name] = (flat + row["flat"], max(cum, row["cum"]))
@@ -194,7 +195,7 @@ def compare(command: str, server: Pyroscope, write: bool) -> None:
                 of_server = table(command, f"{place}/{selector}?type={kind}&{window}")
                 if of_file[0] != of_server[0]:
                     sys.exit(f"{pair} {kind} {side}: {of_server[0]} instead of {of_file[0]}")
-                # Recursion may count twice in neither; where names were joined a cumulative value can be more.
+                # Recursion may count only once in both. If names were joined, a cumulative value may be larger.
                 names = of_file[1].keys() | of_server[1].keys()
                 flats = {name: [side[1].get(name, (None, 0))[0] for side in (of_file, of_server)] for name in names}
                 other = {name: both for name, both in flats.items() if both[0] != both[1]}
@@ -215,7 +216,7 @@ def compare(command: str, server: Pyroscope, write: bool) -> None:
     unexpected = []
     for query, words in refused.items():
         done = run(command, "top", f"{place}/{query}")
-        # An older one has no words for what it does not understand.
+        # An older server gives a generic error for an invalid query.
         is_said = words in done.stderr or server.is_older and "the server answers 500" in done.stderr
         if done.returncode != 2 or not is_said:
             unexpected.append(f"{query}: {done.stderr}")

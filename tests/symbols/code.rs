@@ -1,6 +1,5 @@
-//! Instructions and what they cost: `go tool pprof` and google/pprof say it of each side alone; two builds of one program
-//! are aligned; lines open to the instructions that `-weblist` groups under them.
-
+//! Tests of instructions and their costs. `go tool pprof` and google/pprof give the expected costs of each side. Two
+//! builds of one program are aligned, and source lines expand to the same instructions as in `-weblist`.
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,11 +11,12 @@ use pprofdiff::{Diff, LoadOptions, Profile, Query, WriteOptions};
 use pprofdiff_report::{Request, View};
 
 use super::programs::{compiled, compiled_otherwise, cpp};
-use super::{Loaded, folder, judge, loaded, run, some, with};
+use super::{LoadedBinary, folder, load_binary, pprof_command, pseudo_random_addresses, run, with};
 use crate::golibrary;
 
-/// A profile of stacks of three addresses, whose values differ; some have one twice, if that is asked for.
-fn stacks(binary: &Path, at: &Loaded, addresses: impl IntoIterator<Item = u64>, recursive: bool) -> Vec<u8> {
+/// Builds a profile of stacks with three addresses and varying values. If `recursive`, some stacks contain an address
+/// twice.
+fn stacks(binary: &Path, at: &LoadedBinary, addresses: impl IntoIterator<Item = u64>, recursive: bool) -> Vec<u8> {
     let mut builder = ProfileBuilder::new();
     builder.sample_type("samples", "count");
     let (file, build_id) = (builder.string(&*binary.to_string_lossy()), builder.string(&at.build_id));
@@ -34,15 +34,15 @@ fn stacks(binary: &Path, at: &Loaded, addresses: impl IntoIterator<Item = u64>, 
     builder.build("made").unwrap().to_bytes(&WriteOptions::default()).unwrap()
 }
 
-/// flat and cum of each instruction, of one profile.
+/// flat and cum of each instruction, for one profile.
 type Costs = BTreeMap<u64, (i64, i64)>;
 
 fn costs<'a>(instructions: impl IntoIterator<Item = &'a Instruction>) -> Costs {
     instructions.into_iter().map(|i| (i.new.unwrap(), (i.flat.new, i.cum.new))).collect()
 }
 
-/// `         .        12     4a3f20: MOVQ ...`
-fn told(line: &str) -> Option<(u64, (i64, i64))> {
+/// Parses a line such as `         .        12     4a3f20: MOVQ ...`
+fn parse_line(line: &str) -> Option<(u64, (i64, i64))> {
     let mut words = line.split_whitespace();
     let mut number = || match words.next()? {
         "." => Some(0),
@@ -53,7 +53,7 @@ fn told(line: &str) -> Option<(u64, (i64, i64))> {
     Some((u64::from_str_radix(address, 16).ok()?, (flat, cum)))
 }
 
-/// The functions of a binary by address, but for their last bytes: samples there are lost by pprof.
+/// Returns the functions of a binary by address, without their last bytes, because pprof loses samples there.
 fn functions(folder: &Path, binary: &Path) -> BTreeMap<u64, (u64, String)> {
     let number = |text: &str| u64::from_str_radix(text, 16).unwrap();
     let symbols = run(folder, &format!("nm -S {}", binary.display()));
@@ -67,25 +67,29 @@ fn functions(folder: &Path, binary: &Path) -> BTreeMap<u64, (u64, String)> {
     parts.filter_map(function).collect()
 }
 
-/// Holds the costs of all instructions of the functions that match against pprof's.
+/// Checks that all instructions of the matching functions have the same costs as in pprof.
 fn assert_disassembled(folder: &Path, binary: &Path, regex: &str, pprof: &mut Command) {
-    let (at, functions) = (loaded(binary), functions(folder, binary));
+    let (at, functions) = (load_binary(binary), functions(folder, binary));
     let matches = regex::Regex::new(regex).unwrap();
     let is_asked = |a: &u64| {
         let function = functions.range(..=a).next_back();
         function.is_some_and(|(_, (end, name))| a < end && matches.is_match(name))
     };
     let path = folder.join("stacks.pb.gz");
-    std::fs::write(&path, stacks(binary, &at, some(&at.text, 100_000).filter(is_asked).take(4000), true)).unwrap();
+    std::fs::write(
+        &path,
+        stacks(binary, &at, pseudo_random_addresses(&at.text, 100_000).filter(is_asked).take(4000), true),
+    )
+    .unwrap();
     let profile = Arc::new(Profile::open(&path, &with(binary)).unwrap());
     let listing = Diff::of_profile(&profile).unwrap().disasm(&Query::default(), regex, usize::MAX).unwrap();
     let ours = costs(listing.routines.iter().flat_map(|r| &r.instructions));
     pprof.arg(format!("-disasm={regex}")).arg("-symbolize=local").args([binary, &path]);
     let output = pprof.env("PPROF_TMPDIR", folder).output().unwrap();
     let output = String::from_utf8(output.stdout).unwrap();
-    // Go's disassembler splits what it does not know into several.
+    // Go's disassembler splits unknown instructions into several.
     let mut theirs: Costs = ours.keys().map(|&address| (address, (0, 0))).collect();
-    for (address, (flat, cum)) in output.lines().filter_map(told).filter(|(_, cost)| *cost != (0, 0)) {
+    for (address, (flat, cum)) in output.lines().filter_map(parse_line).filter(|(_, cost)| *cost != (0, 0)) {
         let sums = theirs.range_mut(..=address).next_back().unwrap().1;
         *sums = (sums.0 + flat, sums.1 + cum);
     }
@@ -97,31 +101,31 @@ fn assert_disassembled(folder: &Path, binary: &Path, regex: &str, pprof: &mut Co
 }
 
 #[test]
-fn each_side_costs_what_pprof_disassembles() {
+fn instruction_costs_equal_pprofs_disassembly() {
     let folder = folder("disasm");
     let fixed = cpp(&folder, "fixed", "-O1 -no-pie");
     for binary in [compiled_otherwise(), &fixed] {
-        assert_disassembled(&folder, binary, ".", Command::new(judge()).env("HOME", &folder));
+        assert_disassembled(&folder, binary, ".", Command::new(pprof_command()).env("HOME", &folder));
     }
     let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/live/main.go");
     std::fs::copy(program, folder.join("main.go")).unwrap();
     for (name, env) in [("go", ""), ("go-arm64", "GOARCH=arm64")] {
         run(&folder, &format!("env CGO_ENABLED=0 {env} go build -o {name} main.go"));
-        // pprof matches what it prints of a frame, which begins with the address.
+        // pprof matches its printed form of a frame, which starts with the address.
         let packages = r"\b(main|bufio|strconv|strings)\.";
         assert_disassembled(&folder, &folder.join(name), packages, &mut Command::new(golibrary::tool_pprof()));
     }
 }
 
-/// What `-weblist` has under each line of a file: the instructions with their costs.
-fn grouped(html: &str) -> BTreeMap<(String, i64), Costs> {
+/// Returns the instructions with their costs that `-weblist` shows under each line of a file.
+fn instructions_by_line(html: &str) -> BTreeMap<(String, i64), Costs> {
     let mut all: BTreeMap<(String, i64), Costs> = BTreeMap::new();
     for part in html.split("class=\"filename\">").skip(1) {
         let file = part.split('<').next().unwrap();
         for line in part.split("<span class=line>").skip(1) {
             let number: i64 = line.split('<').next().unwrap().trim().parse().unwrap();
             let code = line.split_once("<span class=asm>").map_or("", |(_, code)| code);
-            let costs: Costs = code.lines().filter_map(told).collect();
+            let costs: Costs = code.lines().filter_map(parse_line).collect();
             all.entry((file.to_owned(), number)).or_default().extend(costs);
         }
     }
@@ -130,14 +134,14 @@ fn grouped(html: &str) -> BTreeMap<(String, i64), Costs> {
 }
 
 #[test]
-fn lines_open_to_what_weblist_groups() {
+fn lines_expand_to_the_same_instructions_as_in_weblist() {
     let folder = folder("weblist");
     let binary = compiled();
-    let (at, functions) = (loaded(binary), functions(&folder, binary));
-    let own = functions.iter().filter(|(_, (_, name))| name.contains("parcels"));
-    let addresses = own.flat_map(|(&from, &(to, _))| (from..to).step_by(3));
+    let (at, functions) = (load_binary(binary), functions(&folder, binary));
+    let own_functions = functions.iter().filter(|(_, (_, name))| name.contains("parcels"));
+    let addresses = own_functions.flat_map(|(&from, &(to, _))| (from..to).step_by(3));
     let path = folder.join("stacks.pb.gz");
-    // -weblist counts recursion twice, which -disasm does not.
+    // Unlike -disasm, -weblist counts recursion twice.
     std::fs::write(&path, stacks(binary, &at, addresses, false)).unwrap();
     let profile = Arc::new(Profile::open(&path, &with(binary)).unwrap());
     let listing = Diff::of_profile(&profile).unwrap().list(&Query::default(), "parcels::", &()).unwrap();
@@ -149,36 +153,41 @@ fn lines_open_to_what_weblist_groups() {
         }
     }
     let page = folder.join("page.html");
-    let mut pprof = Command::new(judge());
+    let mut pprof = Command::new(pprof_command());
     pprof.args(["-weblist=parcels::", "-symbolize=local", "-output"]).args([&page, binary, &path]);
     let output = pprof.env("PPROF_TMPDIR", &folder).env("HOME", &folder).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let mut theirs = grouped(&std::fs::read_to_string(&page).unwrap());
-    // It also has the lines of the standard library that have our names in theirs.
+    let mut theirs = instructions_by_line(&std::fs::read_to_string(&page).unwrap());
+    // It also contains lines of the standard library whose names include ours.
     theirs.retain(|(file, _), _| file.ends_with("/parcels.cc"));
     assert!(theirs.len() > 30 && theirs.values().any(|costs| costs.len() > 30), "{}", theirs.len());
     for (line, costs) in &theirs {
-        // It looks around each sample, and so into functions that no sample ran.
-        let mut own = ours.get(line).cloned().unwrap_or_default();
+        // pprof also shows instructions around each sample, including those of functions without samples.
+        let mut instructions = ours.get(line).cloned().unwrap_or_default();
         costs.iter().filter(|(_, cost)| **cost == (0, 0)).for_each(|(&a, &cost)| {
-            own.entry(a).or_insert(cost);
+            instructions.entry(a).or_insert(cost);
         });
-        let differ = own.iter().find(|(a, cost)| costs.get(a) != Some(cost));
-        assert!(differ.is_none() && own.len() == costs.len(), "{line:?}: {differ:x?}, {} {}", own.len(), costs.len());
+        let differ = instructions.iter().find(|(a, cost)| costs.get(a) != Some(cost));
+        assert!(
+            differ.is_none() && instructions.len() == costs.len(),
+            "{line:?}: {differ:x?}, {} {}",
+            instructions.len(),
+            costs.len()
+        );
     }
     assert!(ours.keys().all(|line| theirs.contains_key(line)));
 }
 
-/// A program in C; each build is a file of its own, at `name` in the folder.
-fn c(folder: &Path, name: &str, code: &str) -> PathBuf {
+/// Compiles a C program. Each build has its own file `name` in the folder.
+fn compile_c(folder: &Path, name: &str, code: &str) -> PathBuf {
     std::fs::write(folder.join(format!("{name}.c")), code).unwrap();
     run(folder, &format!("gcc -O1 -g -fno-inline -o {name} {name}.c"));
     folder.join(name)
 }
 
-/// The addresses of one function, each a sample.
+/// Builds a profile with one sample for each address of a function.
 fn samples_of(folder: &Path, binary: &Path, function: &str) -> Vec<u8> {
-    let at = loaded(binary);
+    let at = load_binary(binary);
     let all = functions(folder, binary);
     let (&from, &(to, _)) = all.iter().find(|(_, (_, name))| name == function).unwrap();
     super::profile(&binary.to_string_lossy(), &at.build_id, at.mapping, (from..=to).map(|a| a + at.slide))
@@ -188,7 +197,7 @@ const OLD: &str = "int sum(int *v, int n) { int s = 0; for (int i = 0; i < n; i+
                    int work(int *v, int n) {\n  int s = sum(v, n);\n  return s ^ 5;\n}\n\
                    int main(int n, char **v) { return work((int *)v, n); }\n";
 
-/// The new build has another function before `work`, so all addresses moved, and one more call in it.
+/// Returns the code of the new build. A function before `work` moves all addresses, and `work` has one more call.
 fn new_code() -> String {
     let added = OLD.replace("return s ^ 5;", "s += sum(v, n / 2);\n  return s ^ 5;");
     format!("int before(int n) {{ return n * 3; }}\n{added}")
@@ -196,7 +205,7 @@ fn new_code() -> String {
 
 fn builds(name: &str) -> (PathBuf, [PathBuf; 2], Diff) {
     let folder = folder(name);
-    let binaries = [c(&folder, "old", OLD), c(&folder, "new", &new_code())];
+    let binaries = [compile_c(&folder, "old", OLD), compile_c(&folder, "new", &new_code())];
     let profiles = binaries.each_ref().map(|binary| {
         let bytes = samples_of(&folder, binary, "work");
         Arc::new(Profile::from_bytes("p", &bytes, &with(binary)).unwrap())
@@ -205,12 +214,12 @@ fn builds(name: &str) -> (PathBuf, [PathBuf; 2], Diff) {
     (folder, binaries, Diff::between(base, new).unwrap())
 }
 
-/// What has no code of its own is in that of others, which is said by name.
+/// Functions that are inlined everywhere have no code of their own. The error names the functions that contain it.
 #[test]
-fn what_is_only_inlined_says_into_what() {
+fn functions_that_are_only_inlined_name_their_callers() {
     let folder = folder("only-inlined");
     let inline = OLD.replace("int sum(", "static inline __attribute__((always_inline)) int sum(");
-    let binary = c(&folder, "inlined", &inline);
+    let binary = compile_c(&folder, "inlined", &inline);
     let bytes = samples_of(&folder, &binary, "work");
     let diff = Diff::of_profile(&Arc::new(Profile::from_bytes("p", &bytes, &with(&binary)).unwrap())).unwrap();
     let unmatched = |view: View| {
@@ -240,7 +249,7 @@ fn two_builds_are_aligned() {
     let calls = |all: &[&str]| all.iter().filter(|text| text.starts_with("call ") && text.ends_with("<sum>")).count();
     assert_eq!((calls(&same), calls(&inserted)), (1, 1), "{:#?}", work.instructions);
     assert!(same.iter().any(|text| text.starts_with("xor $0x5,")) && same.contains(&"ret"));
-    // Each byte is a sample, so an instruction costs its length on the sides that have it.
+    // Each byte is a sample, so the cost of an instruction is its length, on each side that contains it.
     let mut last = (None, None);
     for i in &work.instructions {
         let (base, new) = (i.base.is_some(), i.new.is_some());
@@ -252,14 +261,15 @@ fn two_builds_are_aligned() {
     }
     let sum = |of: fn(&Instruction) -> i64| work.instructions.iter().map(of).sum::<i64>();
     assert_eq!((work.flat.base, work.flat.new), (sum(|i| i.flat.base), sum(|i| i.flat.new)));
-    // The same under the lines, where each line is aligned by itself; no source says which of them are the same.
+    // The instructions below source lines have the same sums. Each line is aligned separately, because without a source
+    // corresponding lines are unknown.
     let listing = diff.list(&Query::default(), "^work$", &()).unwrap();
     let under: Vec<&Instruction> = listing.routines[0].lines.iter().flat_map(|l| &l.instructions).collect();
     let sum = |of: fn(&Instruction) -> i64| under.iter().map(|i| of(i)).sum::<i64>();
     assert_eq!((work.flat.base, work.flat.new), (sum(|i| i.flat.base), sum(|i| i.flat.new)));
 }
 
-/// Only one side's samples ran it: the other side's code is there all the same.
+/// Only one side has samples. The code of the other side is shown as well.
 #[test]
 fn code_without_samples_is_found() {
     let (folder, [old, new], _) = builds("unsampled");
@@ -283,7 +293,7 @@ fn missing_binaries_are_named_by_side() {
     };
     let (unnamed, named) = (LoadOptions::default(), with(&new));
     let refused = |diff: &Diff| diff.disasm(&Query::default(), "work", 1).unwrap_err().to_string();
-    let words = |binary: &Path| format!("{}, build id {}", binary.display(), loaded(binary).build_id);
+    let words = |binary: &Path| format!("{}, build id {}", binary.display(), load_binary(binary).build_id);
     let base = Diff::between(open(&old, &unnamed), open(&new, &named)).unwrap();
     assert_eq!(
         refused(&base),
@@ -297,19 +307,20 @@ fn missing_binaries_are_named_by_side() {
     assert!(both.contains(&words(&old)) && both.contains(&format!("of the new side {}", words(&new))), "{both}");
     let one = refused(&Diff::of_profile(&open(&new, &unnamed)).unwrap());
     assert!(one.ends_with(&format!("missing: {}; name them with --binary", words(&new))), "{one}");
-    // Of a profile that has names already, too.
+    // The same error appears for a profile that already has names.
     let named = open(&new, &named).to_bytes(&WriteOptions::default()).unwrap();
     let named = Arc::new(Profile::from_bytes("p", &named, &unnamed).unwrap());
     let one = refused(&Diff::of_profile(&named).unwrap());
     assert!(one.contains(&words(&new)), "{one}");
-    // Its lines do without.
+    // Its source lines are listed without instructions.
     let listing = Diff::of_profile(&named).unwrap().list(&Query::default(), "work", &()).unwrap();
     assert!(listing.routines[0].lines.iter().all(|l| l.instructions.is_empty()));
 }
 
-/// Functions that only their files see: two of one name, which are paired by their files, and have instructions each.
+/// Two static functions with the same name in different files. They are paired by file, and each has its own
+/// instructions.
 #[test]
-fn functions_of_one_name_are_told_apart() {
+fn functions_with_the_same_name_are_paired_by_file() {
     let folder = folder("names");
     for (file, times) in [("a", 3), ("b", 5)] {
         let code =
@@ -321,15 +332,15 @@ fn functions_of_one_name_are_told_apart() {
         "int a(int); int b(int);\nint main(int n, char **v) { return a(n) + b(n); }\n",
     )
     .unwrap();
-    // The order of the files is the other one in the new build.
+    // The new build links the files in the opposite order.
     let build = |name: &str, files: &str| {
         run(&folder, &format!("gcc -O1 -g -fno-inline -fno-ipa-icf -o {name} main.c {files}"));
         folder.join(name)
     };
     let open = |binary: &Path| {
-        let (at, all) = (loaded(binary), functions(&folder, binary));
-        let own = all.iter().filter(|(_, (_, name))| name == "cmp").map(|(&from, _)| from + at.slide);
-        let bytes = super::profile(&binary.to_string_lossy(), &at.build_id, at.mapping, own);
+        let (at, all) = (load_binary(binary), functions(&folder, binary));
+        let addresses = all.iter().filter(|(_, (_, name))| name == "cmp").map(|(&from, _)| from + at.slide);
+        let bytes = super::profile(&binary.to_string_lossy(), &at.build_id, at.mapping, addresses);
         Arc::new(Profile::from_bytes("p", &bytes, &with(binary)).unwrap())
     };
     let diff = Diff::between(open(&build("old", "a.c b.c")), open(&build("new", "b.c a.c"))).unwrap();
@@ -346,11 +357,11 @@ fn functions_of_one_name_are_told_apart() {
     assert_eq!(lines.routines.iter().map(under).collect::<Vec<_>>(), [1, 1], "the line of each, but for its ret");
 }
 
-/// A file that was renamed, and a machine whose code is not decoded: lines are listed all the same.
+/// A renamed file, and a processor whose code cannot be decoded: the lines are still listed.
 #[test]
-fn lines_open_where_they_can() {
+fn lines_are_listed_even_without_instructions() {
     let folder = folder("renamed");
-    let binaries = [c(&folder, "x1", OLD), c(&folder, "y1", OLD)];
+    let binaries = [compile_c(&folder, "x1", OLD), compile_c(&folder, "y1", OLD)];
     let [base, new] = binaries
         .each_ref()
         .map(|binary| Arc::new(Profile::from_bytes("p", &samples_of(&folder, binary, "work"), &with(binary)).unwrap()));
@@ -371,12 +382,12 @@ fn lines_open_where_they_can() {
     assert!(diff.disasm(&Query::default(), "work", 1).unwrap_err().to_string().contains("it is for Riscv64"));
 }
 
-/// Samples in a library that is missing say nothing of a program that is there, nor does the program stand for it.
+/// Samples in a missing library are not attributed to the program, although the program is available.
 #[test]
-fn libraries_are_not_the_program() {
+fn samples_of_a_missing_library_are_not_attributed_to_the_program() {
     let folder = folder("library");
-    let binary = c(&folder, "app", OLD);
-    let at = loaded(&binary);
+    let binary = compile_c(&folder, "app", OLD);
+    let at = load_binary(&binary);
     let (&work, _) =
         functions(&folder, &binary).iter().find(|(_, (_, name))| name == "work").map(|(a, f)| (a, f.clone())).unwrap();
     let open = |in_work: bool| {

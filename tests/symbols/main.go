@@ -1,5 +1,5 @@
-// google/pprof's own command, which asks LLVM's symbolizer for functions and lines; `go tool pprof` has lines alone of
-// what is not compiled by Go.
+// google/pprof's own command, which uses LLVM's symbolizer for functions and lines. For code that Go did not compile,
+// `go tool pprof` only has lines.
 package main
 
 import (

@@ -1,14 +1,13 @@
 #!/usr/bin/env python3
-"""Reads profiles of other tools plainly, and says what their samples are: what `tests/traces.rs`, and
-`format/judged.rs` of the crate that reads, hold our readers to.
+"""Reads profiles of other tools in a simple way, and writes their samples. `tests/traces.rs` and `format/oracle.rs`
+compare our readers with the result.
 
-Written from the formats' descriptions, with nothing in common with the readers, and slow. Usage: judge.py FILE...; for
-each FILE writes FILE.expected.json (without .gz), `{"types": [...], "samples": [[stack, labels, values], ...]}`,
-a stack from the root. With `--time FROM..UNTIL`, in seconds from where the recording begins, it is what lies within, in
-FILE.cut.json, which also has the `time`, and when the first of all `events` of each name was, in nanoseconds. Of Java's
-recordings `jfr print` is asked. What `perf report` and `jeprof` say is recorded beside it, by `tests/producers/make
-traces`.
-"""
+The code follows the descriptions of the formats, shares nothing with the readers, and is slow. Usage: judge.py FILE...
+writes FILE.expected.json (without .gz) for each FILE: `{"types": [...], "samples": [[stack, labels, values], ...]}`,
+with stacks from the root. With `--time FROM..UNTIL` (in seconds from the start of the recording) it only reads that
+part, and writes FILE.cut.json, which also contains the `time`, and the nanoseconds until the first event of each name
+(`events`). Java recordings are read with `jfr print`. `tests/producers/make traces` records the output of `perf report`
+and `jeprof` in the same folder."""
 
 import collections
 import datetime
@@ -22,30 +21,30 @@ import sys
 import tempfile
 from decimal import Decimal
 
-# The part of a recording that is read, in nanoseconds from where it begins.
+# The part of a recording to read, in nanoseconds from its start.
 WINDOW = [0, 10**18]
 
-# When the first event of each name was.
+# Time of the first event of each name.
 EVENTS = {}
 
 
 def is_read(time):
-    """True if what happens then is read."""
+    """Returns true if an event at this time is inside the window."""
     return WINDOW[0] <= time < WINDOW[1]
 
 
 def overlap(begin, end):
-    """How much of what lasts so long is read."""
+    """Returns the length of the overlap between an interval and the window."""
     return max(0, min(end, WINDOW[1]) - max(begin, WINDOW[0]))
 
 
 def note(event, time):
-    """An event of this name was then."""
+    """Records an event of this name at this time."""
     EVENTS[event] = min(time, EVENTS.get(event, time))
 
 
 def cpuprofile(text):
-    """DevTools: in the order of time each sample lasts until the next one, and the last one until the recording ends."""
+    """DevTools: in order of time, each sample lasts until the next one, and the last one until the recording ends."""
     profile = json.loads(text)
     nodes = {node["id"]: node for node in profile["nodes"]}
     parent = {child: node["id"] for node in profile["nodes"] for child in node.get("children", [])}
@@ -72,7 +71,7 @@ def cpuprofile(text):
 
 
 def place(frame):
-    """Name, file and line, counted from 1."""
+    """Returns name, file and line (counted from 1)."""
     line = frame["lineNumber"] + 1
     name = frame["functionName"] or "(anonymous)"
     if not frame["functionName"] and frame["url"]:
@@ -83,7 +82,7 @@ def place(frame):
 
 
 def heapprofile(text):
-    """The size of each node."""
+    """Returns the size of each node."""
     sums = collections.defaultdict(lambda: [0])
     todo = [(json.loads(text)["head"], ())]
     while todo:
@@ -94,12 +93,12 @@ def heapprofile(text):
 
 
 def whole(number, scale):
-    """A number of larger units, rounded."""
+    """Converts a number of larger units to an integer, rounded."""
     return int((Decimal(number) * scale).to_integral_value(rounding="ROUND_HALF_UP"))
 
 
 def speedscope(text):
-    """Samples by weight, events by the time between them."""
+    """Reads samples by weight, and events by the time between them."""
     powers = {"seconds": 9, "milliseconds": 6, "microseconds": 3, "nanoseconds": 0}
     file = json.loads(text, parse_float=Decimal)
     names = [f"{f['name']} {f.get('file') or ''}:{f.get('line') or 0}" for f in file["shared"]["frames"]]
@@ -132,7 +131,7 @@ FRAME = re.compile(r"\s*[0-9a-f]+ (.*?)(?:\+0x[0-9a-f]+)?(?: \((\S+)\))?$")
 
 
 def perf_script(text):
-    """Blocks of lines, a sample each."""
+    """Reads blocks of lines, each of which is a sample."""
     types, blocks, first = [], [], None
     for line in text.splitlines():
         header = HEADER.match(line.strip()) if not line.startswith("\t") else None
@@ -169,7 +168,7 @@ def perf_script(text):
 
 
 def firefox(text):
-    """Each sample by the tables of its thread, or of all threads."""
+    """Reads each sample with the tables of its thread, or the shared tables of all threads."""
     profile = json.loads(text, parse_float=Decimal)
     shared = profile.get("shared", {})
     sums = collections.defaultdict(lambda: [0, 0])
@@ -216,13 +215,13 @@ def firefox(text):
 
 
 def jfr(data):
-    """What `jfr print` of the JDK says of each event."""
+    """Reads the output of `jfr print` of the JDK for each event."""
     events = [event for _, chunk in chunks(data) for event in printed(chunk)]
     began = min(start for start, _ in chunks(data))
     kinds = {event["type"].removeprefix("jdk.") for event in events}
     is_exact = not kinds.isdisjoint({"ObjectAllocationInNewTLAB", "ObjectAllocationOutsideTLAB"})
     allocated = "alloc_space"
-    # Of each event: sample types, and what it adds to them.
+    # For each event: its sample types, and the values that it adds to them.
     adds = {
         "ExecutionSample": {"samples": lambda _: 1},
         "NativeMethodSample": {"native_samples": lambda _: 1},
@@ -253,7 +252,7 @@ def jfr(data):
         for frame in reversed((values["stackTrace"] or {"frames": []})["frames"]):
             method = frame["method"]
             within = source_class(method["type"]["name"])
-            # Native frames, as async-profiler has them, are in no class.
+            # Native frames, as async-profiler writes them, have no class.
             name = f"{within}.{method['name']}" if within else method["name"]
             stack.append(f"{name} :{max(frame['lineNumber'], 0)}")
         key = tuple(stack), tuple(f"{k}={v}" for k, v in labels.items() if v)
@@ -263,7 +262,8 @@ def jfr(data):
 
 
 def chunks(data):
-    """When each chunk of a recording began, as its header says, and the chunk, which is a recording by itself."""
+    """Yields the start time of each chunk of a recording, from its header, and the chunk, which is a recording by
+    itself."""
     at = 0
     while at < len(data):
         size, _, _, start = struct.unpack_from(">4q", data, at + 8)
@@ -272,8 +272,8 @@ def chunks(data):
 
 
 def printed(chunk):
-    """The events of a chunk. Of several together `jfr` (JDK 17) tells times by the clock of the first one that describes
-    the same events; clocks of chunks differ, in ours by up to 0.2 microseconds."""
+    """Returns the events of a chunk. Chunks are printed separately, because `jfr` (JDK 17) applies the clock of the
+    first chunk with the same events to all chunks. The clocks of our chunks differ by up to 0.2 microseconds."""
     with tempfile.NamedTemporaryFile(suffix=".jfr") as file:
         file.write(chunk)
         file.flush()
@@ -282,20 +282,20 @@ def printed(chunk):
 
 
 def since_1970(text):
-    """A moment as 2026-11-25T10:00:00.123456789+01:00."""
+    """Parses a time such as 2026-11-25T10:00:00.123456789+01:00."""
     day, fraction, zone = re.fullmatch(r"([^.]+?)(\.\d+)?([+-]\d\d:\d\d|Z)", text).groups()
     seconds = datetime.datetime.fromisoformat(day + zone.replace("Z", "+00:00")).timestamp()
     return int(seconds) * 10**9 + whole(fraction or 0, 10**9)
 
 
 def iso_nanos(text):
-    """A time as PT1M2.5S."""
+    """Parses a duration such as PT1M2.5S."""
     minutes, seconds = re.fullmatch(r"PT(?:(\d+)M)?(?:([\d.]+)S)?", text).groups()
     return int(Decimal(minutes or 0) * 60 * 10**9 + Decimal(seconds or 0) * 10**9)
 
 
 def source_class(name):
-    """As in source, without what a JVM numbers anew."""
+    """Returns a name as in the source, without the numbers that a JVM assigns."""
     if name.startswith("["):
         element = name.lstrip("[")
         letters = {"Z": "boolean", "B": "byte", "C": "char", "S": "short"}
@@ -309,7 +309,7 @@ def source_class(name):
 
 
 def main(paths):
-    """Writes what is expected of each file."""
+    """Writes the expected content of each file."""
     readers = {
         ".jfr": jfr,
         ".firefox.json": firefox,

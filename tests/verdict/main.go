@@ -1,4 +1,4 @@
-// The Go library's word on inputs. Reads paths from standard input, one a line, and prints for each what it makes of it:
+// Decides about inputs with the Go library. Reads paths from standard input, one per line, and prints for each
 //
 //	accept SAMPLES SUM,SUM,...
 //	reject WHY

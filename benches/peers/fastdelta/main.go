@@ -1,10 +1,11 @@
-// A peer: fastdelta, DataDog's delta computer for heap profiles inside a Go process, with gzip level 1 on both sides.
+// A peer: fastdelta, DataDog's delta computation for heap profiles inside a Go process, with gzip level 1 on both
+// sides.
 //
-// fastdelta RUNS SNAPSHOT... prints the milliseconds of each delta (the median of the runs) as JSON, and the bytes written.
-// fastdelta write PREFIX SNAPSHOT... writes the deltas to PREFIX1.pb.gz and so on, to be checked.
+// fastdelta RUNS SNAPSHOT... prints the milliseconds of each delta (the median of the runs) as JSON, and the bytes
+// written. fastdelta write PREFIX SNAPSHOT... writes the deltas to PREFIX1.pb.gz and so on, for checks.
 //
-// The package is internal to dd-trace-go. Go decides by import paths who may use it, so this module is named as if it lay
-// beside it.
+// The package is internal to dd-trace-go. Go checks import paths for access to internal packages, so this module is
+// named as if it were in the same repository.
 package main
 
 import (

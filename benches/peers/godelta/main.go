@@ -1,9 +1,11 @@
-// A peer: deltas of cumulative heap profiles as people make them with the Go library. For each two snapshots that follow
-// each other: parse the newer, scale the older (-1 for what is cumulative, 0 for the rest), merge, write with gzip level 1.
+// A peer: deltas of cumulative heap profiles, computed in the usual way with the Go library. For each pair of
+// consecutive snapshots: parse the newer, scale the older (-1 for cumulative types, 0 for others), merge, and write
+// with gzip level 1.
 //
-// godelta RUNS SNAPSHOT... prints the milliseconds of each delta (the median of the runs) as JSON, and the bytes written.
-// godelta check SNAPSHOT... -- DELTA... compares deltas with its own: merged with the negated expectation, nothing may be
-// left but samples that vanished (or count less because one of two vanished), where the library says less than nothing.
+// godelta RUNS SNAPSHOT... prints the milliseconds of each delta (the median of the runs) as JSON, and the bytes
+// written. godelta check SNAPSHOT... -- DELTA... compares deltas with its own. After merging with the negated
+// expectation, only samples that vanished (or decreased because one of two duplicates vanished) may remain, where the
+// library has negative values.
 package main
 
 import (
@@ -93,7 +95,7 @@ func compare(snapshots, deltas []string) {
 		left, err := profile.Merge([]*profile.Profile{read(path), expected})
 		check(err)
 		for _, s := range left.Sample {
-			// Negated, so more than nothing.
+			// The expectation is negated, so these values are positive.
 			if s.Value[0] < 0 || s.Value[1] < 0 || s.Value[2] != 0 || s.Value[3] != 0 {
 				log.Fatalf("%s: a sample differs: %v", path, s.Value)
 			}

@@ -1,4 +1,4 @@
-// A peer: what people write with the Go library. Parse both profiles, negate the base, merge, write.
+// A peer: the usual diff with the Go library. Parses both profiles, negates the base, merges and writes them.
 package main
 
 import (

@@ -1,7 +1,7 @@
-//! The fuzz targets, all in one program, since compiling and linking each takes longer than a short run of it. FUZZ_TARGET
-//! in the environment names one; without it the program lists them with the bytes that each is given at most.
+//! All fuzz targets in one program, because compiling and linking each takes longer than a short run. FUZZ_TARGET in
+//! the environment selects one. Without it, the program lists the targets with their maximum input size.
 //!
-//! A target is a file in `targets/` and a row of the table below.
+//! Each target is a file in `targets/` and a row of the table below.
 
 #![no_main]
 
@@ -27,12 +27,12 @@ use std::sync::LazyLock;
 
 type Target = (&'static str, usize, fn(&[u8]));
 
-/// Name, largest input in bytes, and what is done with an input.
+/// Name, maximum input size in bytes, and function of each target.
 const TARGETS: [Target; 12] = [
     ("load", 65_536, targets::load::run),
     ("views", 65_536, targets::views::run),
     ("delta", 65_536, targets::delta::run),
-    ("oracle", 8192, targets::oracle::run), // takes time that grows with the square of it
+    ("oracle", 8192, targets::oracle::run), // quadratic in the input size
     ("write", 65_536, targets::write::run),
     ("filters", 1024, targets::filters::run),
     ("layouts", 4096, targets::layouts::run),

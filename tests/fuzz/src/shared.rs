@@ -1,4 +1,4 @@
-//! What the fuzz targets share: bytes to options, bytes to profiles that load, and every view in every format.
+//! Helpers for the fuzz targets: options from bytes, valid profiles from bytes, and every view in every format.
 
 use std::hint::black_box;
 use std::sync::{Arc, LazyLock};
@@ -15,16 +15,16 @@ use pprofdiff_report::{
 };
 use prost::Message;
 
-/// Small enough that a bomb costs no time, large enough for every seed.
+/// Small enough that decompression bombs are fast, large enough for every seed.
 pub static LIMIT: LazyLock<LoadOptions> = LazyLock::new(|| {
     let options = LoadOptions::default().with_inflated_limit(8 << 20);
     options.unwrap_or_else(|e| panic!("{e}"))
 });
 
-/// The bare message, whatever loads.
+/// Writes the uncompressed message.
 pub const BARE: WriteOptions = WriteOptions::new().with_compression(Compression::None);
 
-/// Choices, taken off the front of an input; zeros once it is used up.
+/// Takes choices from the start of the input, and zeros at its end.
 pub struct Choices<'a>(pub &'a [u8]);
 
 impl<'a> Choices<'a> {
@@ -38,7 +38,7 @@ impl<'a> Choices<'a> {
         self.byte() & 1 == 1
     }
 
-    /// A short text, or none.
+    /// Returns a short text, or `None`.
     fn text(&mut self) -> Option<String> {
         let n = usize::from(self.byte());
         if n < 128 {
@@ -49,7 +49,7 @@ impl<'a> Choices<'a> {
         Some(String::from_utf8_lossy(text).into_owned())
     }
 
-    /// What is left, in parts of about the given number.
+    /// Returns the rest of the input in about `n` parts.
     pub fn parts(&mut self, n: usize) -> Vec<&'a [u8]> {
         let mut parts = Vec::new();
         for _ in 1..n {
@@ -94,9 +94,9 @@ impl<'a> Choices<'a> {
     }
 }
 
-/// A profile made valid: random changes to a real message nearly always break a reference, and then nothing behind
-/// loading is ever reached. Bytes that are no message at all give none.
-pub fn mended(bytes: &[u8]) -> Option<Vec<u8>> {
+/// Repairs a profile so that it is valid. Random changes to a real message almost always break a reference, so code
+/// after loading would never be reached. Returns `None` for bytes that are not a message.
+pub fn repair(bytes: &[u8]) -> Option<Vec<u8>> {
     let mut p = Profile::decode(bytes).ok()?;
     if p.string_table.is_empty() {
         p.string_table.push(Vec::new());
@@ -159,22 +159,22 @@ pub fn mended(bytes: &[u8]) -> Option<Vec<u8>> {
     Some(p.encode_to_vec())
 }
 
-/// Loads an input as it is, or mended.
+/// Loads an input unchanged, or repaired.
 pub fn load(name: &str, bytes: &[u8]) -> Option<Arc<pprofdiff::Profile>> {
     let loaded = pprofdiff::Profile::from_bytes(name, bytes, &LIMIT);
-    let loaded = loaded.ok().or_else(|| mended(bytes).map(|message| mended_loads(name, &message)));
+    let loaded = loaded.ok().or_else(|| repair(bytes).map(|message| load_repaired(name, &message)));
     loaded.map(Arc::new)
 }
 
-fn mended_loads(name: &str, message: &[u8]) -> pprofdiff::Profile {
+fn load_repaired(name: &str, message: &[u8]) -> pprofdiff::Profile {
     match pprofdiff::Profile::from_bytes(name, message, &LIMIT) {
         Ok(profile) => profile,
         Err(e) => panic!("a valid profile does not load: {e}"),
     }
 }
 
-/// Asks a diff for one of the views, in every format that it has; an error is an answer, a panic is not.
-pub fn look(diff: &Diff, choices: &mut Choices<'_>) {
+/// Computes one of the views of a diff, in every format. An error is accepted, a panic is not.
+pub fn compute_view(diff: &Diff, choices: &mut Choices<'_>) {
     let (query, which) = (choices.query(), choices.byte());
     let Ok(view) = diff.measure(&query) else { return };
     let sort = if choices.flag() { Sort::Cum } else { Sort::Flat };
@@ -198,21 +198,21 @@ pub fn look(diff: &Diff, choices: &mut Choices<'_>) {
         2 => {
             let stacks = view.stacks(choices.flag());
             table(&Table::stacks(&stacks, most));
-            written(report::folded(&stacks, &mut out));
-            written(report::speedscope(&stacks, &mut out));
+            expect_written(report::folded(&stacks, &mut out));
+            expect_written(report::speedscope(&stacks, &mut out));
             serde_json(&out[out.iter().position(|&b| b == b'{').unwrap_or(0)..]);
         }
         3 => table(&Table::labels(&view.labels())),
         4 => {
             let rank = [Rank::Entropy, Rank::Flat, Rank::Cum][most % 3];
-            // Laying out a graph takes time; drawn as a picture it is kept small.
+            // Graph layout is slow, so pictures have few nodes.
             let options = GraphOptions::default()
                 .with_node_count(1 + most % 24)
                 .with_node_fraction(fraction)
                 .with_edge_fraction(0.0)
                 .with_rank(rank);
             let Ok(graph) = view.graph(&options) else { return };
-            written(dot(&graph, &mut out));
+            expect_written(dot(&graph, &mut out));
             let _ = svg(&graph);
         }
         5 => {
@@ -226,22 +226,26 @@ pub fn look(diff: &Diff, choices: &mut Choices<'_>) {
         }
         6 => {
             let options = PageOptions { max_frames: most, only_flame: choices.flag(), ..PageOptions::default() };
-            let text = Text(most);
+            let text = UniformSources(most);
             let sources = choices.flag().then_some(&text as &dyn pprofdiff::list::SourceCode);
             let _ = report::page(diff, &query, &options, sources);
         }
         7 => {
             let pattern = choices.text().unwrap_or_else(|| ".".to_owned());
-            if let Ok(listing) = diff.list(&query, &pattern, &Text(most)) {
-                written(listing_text(&listing, &mut out, TextOptions { color: choices.flag(), brief: choices.flag() }));
-                written(listing_json(&listing, &mut out));
+            if let Ok(listing) = diff.list(&query, &pattern, &UniformSources(most)) {
+                expect_written(listing_text(
+                    &listing,
+                    &mut out,
+                    TextOptions { color: choices.flag(), brief: choices.flag() },
+                ));
+                expect_written(listing_json(&listing, &mut out));
                 listing_html(&listing);
             }
         }
         8 => {
             let Ok(profile) = diff.to_profile(&query) else { return };
             let bytes = profile.to_bytes(&BARE).unwrap_or_default();
-            let again = Arc::new(mended_loads("written", &bytes));
+            let again = Arc::new(load_repaired("written", &bytes));
             let again = Diff::of_profile(&again);
             assert!(again.is_ok(), "a written diff does not open: {:?}", again.err());
         }
@@ -253,19 +257,19 @@ pub fn look(diff: &Diff, choices: &mut Choices<'_>) {
             let report = Report::Explain(Box::new(e));
             for format in ["text", "markdown", "json"] {
                 let format = report::Format::named(format).expect("a format");
-                written((format.write)(&report, &mut out, Default::default()));
+                expect_written((format.write)(&report, &mut out, Default::default()));
             }
         }
         _ => {
             report::info_json(diff);
-            written(report::info(diff, &mut out));
+            expect_written(report::info(diff, &mut out));
             Table::labels(&view.labels()).summary_json();
-            every_text_is_within(&view);
+            read_every_frame(&view);
         }
     }
 }
 
-fn every_text_is_within(view: &Measure) {
+fn read_every_frame(view: &Measure) {
     let frames = view.frames();
     for f in 0..frames.len() as u32 {
         black_box((
@@ -279,20 +283,20 @@ fn every_text_is_within(view: &Measure) {
     }
 }
 
-/// A table in every format.
+/// Writes a table in every format.
 pub fn table(table: &report::Table) {
     let mut out = Vec::new();
-    written(table.write_text(&mut out, TextOptions::default()));
-    written(table.write_csv(&mut out, CsvOptions { quote_formulas: true }));
-    written(table.write_markdown(&mut out));
+    expect_written(table.write_text(&mut out, TextOptions::default()));
+    expect_written(table.write_csv(&mut out, CsvOptions { quote_formulas: true }));
+    expect_written(table.write_markdown(&mut out));
     table.to_html(20);
     out.clear();
-    written(table.write_json(&mut out));
+    expect_written(table.write_json(&mut out));
     serde_json(&out);
     let _ = table.head(3);
 }
 
-fn written(result: std::io::Result<()>) {
+fn expect_written(result: std::io::Result<()>) {
     assert!(result.is_ok(), "writing into memory failed: {result:?}");
 }
 
@@ -301,10 +305,10 @@ fn serde_json(text: &[u8]) {
     assert!(parsed.is_ok(), "no JSON: {parsed:?}");
 }
 
-/// Sources in which every file has so many lines.
-struct Text(usize);
+/// Source files that all have this number of lines.
+struct UniformSources(usize);
 
-impl pprofdiff::list::SourceCode for Text {
+impl pprofdiff::list::SourceCode for UniformSources {
     fn find(&self, _: bool, path: &str) -> Option<SourceText> {
         (!path.is_empty()).then(|| SourceText::new(path, "x = 1;\n".repeat(self.0)))
     }

@@ -1,9 +1,8 @@
-"""Writes what `perf script` printed as profiles of the Firefox profiler, by the description of its format
-(src/types/profile.ts of firefox-devtools/profiler): what samply would write, which can't be installed everywhere.
+"""Converts the output of `perf script` to profiles of the Firefox profiler, following the description of its format
+(src/types/profile.ts of firefox-devtools/profiler). It replaces samply, which cannot be installed everywhere.
 
-Usage: firefox.py PERF_TEXT own|shared OUT. `own` has all tables in each thread, as version 47 of the format; `shared` has
-them in one place, with a table of sources.
-"""
+Usage: firefox.py PERF_TEXT own|shared OUT. `own` has all tables in each thread, like version 47 of the format. `shared`
+has shared tables, with a table of sources."""
 
 import collections
 import json
@@ -15,7 +14,7 @@ FRAME = re.compile(r"\s*([0-9a-f]+) (.*?)(?:\+0x[0-9a-f]+)?(?: \((\S+)\))?$")
 
 
 class Table:
-    """Rows that are numbered once each."""
+    """A table of distinct rows with numbers."""
 
     def __init__(self):
         self.rows = {}
@@ -28,7 +27,7 @@ class Table:
 
 
 class Tables:
-    """What stacks are made of."""
+    """The tables for stacks."""
 
     def __init__(self, libraries):
         self.libraries = libraries
@@ -36,7 +35,7 @@ class Tables:
         self.functions, self.frames, self.stacks = Table(), Table(), Table()
 
     def stack(self, frames):
-        """Of (address, name, binary, file, line), from the root."""
+        """Returns the number of a stack of (address, name, binary, file, line), from the root."""
         prefix = None
         for address, name, binary, file, line in frames:
             resource = -1
@@ -71,7 +70,7 @@ class Tables:
 
 
 def samples(text):
-    """Threads, times in milliseconds, microseconds of work, and frames from the root; of clocks."""
+    """Yields threads, times in milliseconds, microseconds of work, and frames from the root, for clock events."""
     for block in text.split("\n\n"):
         lines = block.strip("\n").split("\n")
         header = HEADER.match(lines[0].strip())
@@ -83,7 +82,7 @@ def samples(text):
                 address, name, binary = FRAME.match(line).groups()
                 frames.append([address, name, "" if binary == "inlined" else (binary or "").strip("[]"), "", None])
                 continue
-            # Where the frame before is.
+            # The source position of the previous frame.
             file, _, number = line.strip().removesuffix(" (inlined)").rpartition(":")
             if number.isdigit() and not file.startswith("??"):
                 frames[-1][3:] = file, int(number)
@@ -105,7 +104,7 @@ def main(path, layout, out):
     threads = []
     for (name, pid, tid), of in rows.items():
         stacks, times, works = (list(column) for column in zip(*of, strict=True))
-        # Nothing ran at the end.
+        # The last sample is idle.
         table = {
             "stack": [*stacks, None],
             "time": [*(round(time - begin, 3) for time in times), end - begin],

@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
-"""Takes out of a perf.data what says on which machine it was recorded, and where. Usage: perf_data.py FILE FOLDER OUT.
+"""Removes information about the machine and the folder from a perf.data file. Usage: perf_data.py FILE FOLDER OUT.
 
-Of the sections behind the records only build ids and the names of events stay; FOLDER is /press in the paths of files.
-"""
+Of the sections after the records, only build ids and event names are kept. FOLDER becomes /press in file paths."""
 
 import pathlib
 import re
@@ -10,7 +9,7 @@ import struct
 import sys
 
 KEPT = [2, 12]
-SECTIONS = 72  # where the header has the bits of the sections
+SECTIONS = 72  # Offset of the section bits in the header.
 
 name, folder, out = sys.argv[1:]
 data = pathlib.Path(name).read_bytes()
@@ -30,7 +29,7 @@ written += b"".join(sections)
 
 
 def shorter(match):
-    """A path has zeros behind it, so a shorter one may have more of them."""
+    """Returns a shorter path. Paths are padded with zeros, so a shorter path gets more padding."""
     return (b"/press" + match[1]).ljust(len(match[0]), b"\0")
 
 

@@ -1,5 +1,5 @@
-//! Any bytes as the binary of a profile: refused in one line, or names for some of its addresses, and a profile that is
-//! valid, and its instructions. Without an input's first byte: it says which addresses.
+//! Any bytes as the binary of a profile: a one-line error, or a valid profile with names for some of its addresses, and
+//! its instructions. The first byte of the input selects the addresses.
 
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -28,7 +28,7 @@ pub fn run(data: &[u8]) {
     }
 }
 
-/// Where the binary is, in memory if the system has that.
+/// Returns the path of the binary, in a memory file system if there is one.
 fn file() -> &'static PathBuf {
     static FILE: OnceLock<PathBuf> = OnceLock::new();
     FILE.get_or_init(|| {
@@ -38,7 +38,7 @@ fn file() -> &'static PathBuf {
     })
 }
 
-/// 64 addresses of a program that is loaded where it was linked, from one that the number says on.
+/// Builds a profile with 64 addresses, starting at an offset given by `which`, of a program loaded at its link address.
 fn profile(which: u64) -> Vec<u8> {
     let mut builder = ProfileBuilder::new();
     builder.sample_type("samples", "count");

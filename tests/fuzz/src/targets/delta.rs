@@ -1,4 +1,4 @@
-//! A stream of snapshots: every delta loads, a refused one changes nothing, and no counter is negative.
+//! A stream of snapshots: every delta loads, a refused snapshot changes no state, and no counter is negative.
 
 use crate::shared::{BARE, Choices, LIMIT, load};
 use pprofdiff::delta::{CUMULATIVE, DeltaComputer, DeltaOptions, OnReset};
@@ -13,7 +13,8 @@ pub fn run(data: &[u8]) {
     let mut stream = DeltaComputer::new(policy.clone());
     let n = 2 + usize::from(choices.byte()) % 3;
     for (i, part) in choices.parts(n).into_iter().enumerate() {
-        // Where nothing is left, the last snapshot comes again: nothing may have changed then.
+        // A part that does not load is skipped. Each accepted snapshot is also sent twice: the second delta must be
+        // zero.
         let Some(snapshot) = load("snapshot", part) else { continue };
         let Ok(delta) = stream.update(&snapshot) else {
             assert!(i > 0 || snapshot.is_diff() || stream_refuses(&snapshot, &policy), "a first snapshot is refused");
@@ -35,7 +36,7 @@ pub fn run(data: &[u8]) {
     }
 }
 
-/// Names that the policy gives must occur; of those that are known, one.
+/// Column names in the policy must occur. Without them, at least one known name must occur.
 fn stream_refuses(snapshot: &pprofdiff::Profile, policy: &DeltaOptions) -> bool {
     let known: Vec<_> = CUMULATIVE.iter().map(|&name| name.to_owned()).collect();
     let names = policy.cumulative.as_deref().unwrap_or(&known);

@@ -1,5 +1,5 @@
-//! Stacks with labels, as deep and as many as a few bytes can say: causes of what two sides of them differ by, found with
-//! work that has a bound, and none but of what is there.
+//! Generated stacks with labels, as deep and as numerous as a few bytes can describe. `explain` must stay within a
+//! bounded amount of work, and name only causes that exist.
 
 use std::sync::Arc;
 
@@ -8,8 +8,8 @@ use pprofdiff::explain::ExplainOptions;
 use pprofdiff::proto::{Function, Label, Line, Location, Profile, Sample, ValueType};
 use pprofdiff::{Diff, Query};
 
-/// Steps that any input may take, and more for each byte of both profiles; beyond the engine's own bound, where it stops
-/// comparing and not at once.
+/// Maximum steps for any input, plus a maximum per byte of both profiles. Both are above the engine's own limit, where
+/// it stops comparing, but not immediately.
 const WORK: u64 = 1 << 28;
 const WORK_OF_BYTE: u64 = 96;
 

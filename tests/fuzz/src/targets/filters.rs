@@ -1,4 +1,4 @@
-//! Any text for a filter on a real profile: an answer or an error of one line, within time.
+//! Any text as a filter on a real profile: an answer or a one-line error, in limited time.
 
 use std::sync::{Arc, LazyLock};
 

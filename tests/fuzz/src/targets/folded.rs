@@ -1,4 +1,4 @@
-//! Folded stacks of any bytes: refused at a line, or a profile that is written and read as the same values.
+//! Any bytes as folded stacks: an error with a line, or a profile that is written and read back with the same values.
 
 use std::sync::Arc;
 
@@ -11,13 +11,13 @@ pub fn run(data: &[u8]) {
     let options = [LIMIT.clone(), as_format("folded"), as_format("folded2")];
     let Some((first, total)) = read(text, &options[usize::from(which % 3)]) else { return };
     let Some(again) = written(&first) else { return };
-    // Only of one profile of samples there is no header, which may then not be recognised.
+    // A profile of one side has no header if its type is samples, so its format may need to be given.
     let options = if first.is_two_sided() { &options[2] } else { &options[1] };
     let Some((second, other)) = read(&again, options) else {
         panic!("what is written is not read: {:?}", String::from_utf8_lossy(&again))
     };
     assert_eq!(first.is_two_sided(), second.is_two_sided());
-    // Samples without a stack are in no table of stacks, and names that become the same may cancel.
+    // Samples without a stack are in no table of stacks, and names that become equal may cancel.
     assert!(other.base <= total.base && other.new <= total.new, "{total:?} {other:?}");
 }
 
@@ -35,7 +35,7 @@ fn read(text: &[u8], options: &LoadOptions) -> Option<(Diff, pprofdiff::Pair)> {
     }
 }
 
-/// With a line break, since nothing at all is no input.
+/// Writes the stacks with a trailing line break, because an empty text is not a valid input.
 fn written(diff: &Diff) -> Option<Vec<u8>> {
     let mut out = Vec::new();
     let measure = diff.measure(&Query::default()).ok()?;

@@ -1,4 +1,4 @@
-//! Any bytes as each input format: refused in one line, or a profile that is written and read as the same totals.
+//! Any bytes as each input format: a one-line error, or a profile that is written and read back with the same totals.
 
 use crate::shared::LIMIT;
 use pprofdiff::input::InputFormat;
@@ -7,7 +7,7 @@ use pprofdiff::{LoadOptions, Profile, WriteOptions};
 pub fn run(data: &[u8]) {
     let Some((which, bytes)) = data.split_first() else { return };
     let formats: Vec<&InputFormat> = InputFormat::all().collect();
-    // One number more, for none that is named.
+    // One additional number stands for no explicit format.
     let format = formats.get(usize::from(*which) % (formats.len() + 1));
     let mut options = LIMIT.clone();
     if let Some(format) = format {

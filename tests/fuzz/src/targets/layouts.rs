@@ -1,4 +1,4 @@
-//! Any functions that call each other in any way: a picture of them all, in a time that has a bound, and Graphviz's text.
+//! Any call graph: a picture of all functions in limited time, and Graphviz's text.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ pub fn run(data: &[u8]) {
     let profile = profile.load("in").unwrap_or_else(|e| panic!("{e}"));
     let view = Diff::of_profile(&Arc::new(profile)).and_then(|diff| diff.measure(&Query::default()));
     let view = view.unwrap_or_else(|e| panic!("{e}"));
-    // All frames, or so few that calls run through others.
+    // All frames, or few frames, so that calls pass through omitted ones.
     for node_count in [0, few] {
         let options = GraphOptions::default()
             .with_node_count(node_count)
@@ -45,8 +45,8 @@ pub fn run(data: &[u8]) {
         assert!(dot(&graph, &mut Vec::new()).is_ok());
         let svg = svg(&graph).unwrap_or_else(|e| panic!("{e}"));
         let drawn = svg.matches("<g class=\"call\"").count();
-        let said = svg.contains(&format!("{drawn} of {} calls are drawn", graph.calls.len()));
-        assert_eq!(said, drawn < graph.calls.len(), "{drawn} of {} calls", graph.calls.len());
+        let is_reported = svg.contains(&format!("{drawn} of {} calls are drawn", graph.calls.len()));
+        assert_eq!(is_reported, drawn < graph.calls.len(), "{drawn} of {} calls", graph.calls.len());
         assert!(drawn > 0 || graph.calls.is_empty(), "no call is drawn");
         assert!(svg.len() < (1 << 20) + 2000 * (drawn + graph.nodes.len()), "{} bytes", svg.len());
     }

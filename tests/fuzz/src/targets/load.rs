@@ -1,4 +1,4 @@
-//! Any bytes: they load, or the error is one line; and what loads can be walked to the end.
+//! Any bytes: they load, or the error is one line. A loaded profile can be traversed completely.
 
 use std::hint::black_box;
 
@@ -9,8 +9,8 @@ use pprofdiff::Profile;
 
 pub fn run(data: &[u8]) {
     let loaded = Profile::from_bytes("in", data, &LIMIT);
-    // By the other way in, in small pieces, it is the same.
-    let read = Profile::from_reader("in", Slow(data), &LIMIT);
+    // Reading from a stream in small pieces gives the same result.
+    let read = Profile::from_reader("in", SlowReader(data), &LIMIT);
     match (&loaded, &read) {
         (Ok(a), Ok(b)) => assert_eq!(a.inflated_size(), b.inflated_size()),
         (Err(a), Err(b)) => {
@@ -46,7 +46,7 @@ pub fn run(data: &[u8]) {
     black_box((p.warnings(), p.comments(), p.doc_url(), p.mapping_files(), p.period_type(), p.default_sample_type()));
 }
 
-/// Two parts of a recording have the samples of the whole, where both can be read.
+/// Two parts of a recording add up to the whole, if both can be read.
 fn two_parts(data: &[u8], whole: &[i64]) {
     let load = |window: &str| {
         let window = window.parse().unwrap_or_else(|e| panic!("{e}"));
@@ -63,17 +63,17 @@ fn two_parts(data: &[u8], whole: &[i64]) {
                 }
             }
             Err(e) if e.detail().starts_with("no sample is within") => {}
-            // It has no times, or not of all samples.
+            // The profile lacks times for some samples.
             Err(_) => return,
         }
     }
     assert_eq!(sums, whole);
 }
 
-/// Seven bytes at a time.
-struct Slow<'a>(&'a [u8]);
+/// Reads seven bytes at a time.
+struct SlowReader<'a>(&'a [u8]);
 
-impl std::io::Read for Slow<'_> {
+impl std::io::Read for SlowReader<'_> {
     fn read(&mut self, out: &mut [u8]) -> std::io::Result<usize> {
         let n = out.len().min(7).min(self.0.len());
         let (part, rest) = self.0.split_at(n);

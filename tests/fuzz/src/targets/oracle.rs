@@ -1,5 +1,5 @@
-//! Against the plain version: prost's messages and the rules of validity, one by one. Both accept or both refuse, and
-//! what is accepted has the same samples and the same rows.
+//! Compares the engine with the plain implementation: prost's messages and separate validity rules. Both accept an
+//! input or both refuse it, and an accepted input has the same samples and rows.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, LazyLock};
@@ -11,7 +11,7 @@ use pprofdiff::samples::LabelValue;
 use pprofdiff::{Demangle, Diff, Granularity, LoadOptions, Profile, Query, Sort};
 use prost::Message as _;
 
-/// Other formats are none of prost's, and names stay as they are written.
+/// prost only reads pprof's format, and names are compared without demangling.
 static PPROF: LazyLock<LoadOptions> = LazyLock::new(|| {
     let mut options = LIMIT.clone().with_input_format("pprof").unwrap_or_else(|e| panic!("{e}"));
     options.demangle = Demangle::Off;
@@ -32,14 +32,15 @@ pub fn run(data: &[u8]) {
     }
 }
 
-/// Message fields that have message fields of their own, or none.
+/// The message fields of a message type, with their own message fields.
 struct Kind(&'static [(u64, Kind)]);
 const LEAF: Kind = Kind(&[]);
 const PROFILE: Kind =
     Kind(&[(1, LEAF), (2, Kind(&[(3, LEAF)])), (3, LEAF), (4, Kind(&[(4, LEAF)])), (5, LEAF), (11, LEAF)]);
 
-/// False for what the two read differently on purpose: numbers with bits past the 64th, groups, a second period type
-/// (prost merges them, Go and we take the last) and a second time (which shows that two files were joined).
+/// Returns false for content that the two intentionally read differently: numbers with bits past the 64th, groups, a
+/// second period type (prost merges them, Go and we take the last), and a second time (a sign that two files were
+/// concatenated).
 fn is_plain(mut data: &[u8], kind: &Kind) -> bool {
     let top = kind.0.len() > 2;
     let mut seen = HashSet::new();
@@ -58,7 +59,7 @@ fn is_plain(mut data: &[u8], kind: &Kind) -> bool {
             2 => {
                 let Some(len) = number(&mut data) else { return false };
                 let Some((inside, rest)) = data.split_at_checked(usize::try_from(len).unwrap_or(usize::MAX)) else {
-                    return true; // cut off, for both
+                    return true; // truncated, for both
                 };
                 data = rest;
                 if kind.0.iter().any(|(field, inner)| *field == key >> 3 && !is_plain(inside, inner)) {
@@ -75,7 +76,7 @@ fn is_plain(mut data: &[u8], kind: &Kind) -> bool {
     true
 }
 
-/// A number without bits past the 64th.
+/// Parses a number without bits past the 64th.
 fn number(data: &mut &[u8]) -> Option<u64> {
     let mut v = 0u128;
     for i in 0..10 {
@@ -89,7 +90,7 @@ fn number(data: &mut &[u8]) -> Option<u64> {
     None
 }
 
-/// The rules, as plainly as they can be said.
+/// The validity rules in their simplest form.
 fn valid(p: &Message) -> Result<(), String> {
     let ensure = |ok: bool, rule: &str| if ok { Ok(()) } else { Err(rule.to_owned()) };
     ensure(p.string_table.first().is_some_and(Vec::is_empty), "the first string is empty")?;
@@ -160,8 +161,8 @@ fn same(p: Profile, message: &Message) {
             }
         }
     }
-    // The plain version knows no filters, shows names that are not UTF-8 alike, and cleans no unusual path; and it takes
-    // time that grows with the square of the size.
+    // The plain implementation has no filters, does not distinguish invalid UTF-8 names, and does not normalize unusual
+    // paths. Its time is quadratic in the size.
     let unusual = |s: &[u8]| {
         std::str::from_utf8(s).is_err()
             || s.starts_with(b".")
@@ -183,7 +184,7 @@ fn same(p: Profile, message: &Message) {
         let query = Query::default().with_sample_type(types[column].0.clone()).with_granularity(Granularity::Lines);
         let Ok(view) = diff.measure(&query) else { continue };
         if view.summary().unit != types[column].1 {
-            continue; // two types of one name
+            continue; // two types with the same name
         }
         let plain = oracle::stacks(message, column, Granularity::Lines, false);
         let (top, mut got) = (view.top(Sort::Flat), BTreeMap::new());

@@ -1,4 +1,4 @@
-//! Tables and a series that were stored and changed: each is refused, or is one that every format can be made of.
+//! Changed bytes of serialized tables and series: each is refused, or can be written in every format.
 
 use std::sync::{Arc, LazyLock};
 
@@ -8,7 +8,7 @@ use crate::shared::{Choices, LIMIT, table};
 use pprofdiff::{Diff, Profile, Query, Sort, Source};
 use pprofdiff_report::{Table, series_html};
 
-/// What is changed: a table of each kind, and a series.
+/// The serialized data: a table of each kind, and a series.
 static STORED: LazyLock<(Vec<Vec<u8>>, Vec<u8>)> = LazyLock::new(|| {
     let files = [
         include_bytes!("../../../corpus/go-mutex.base.pb.gz").as_slice(),
@@ -16,7 +16,7 @@ static STORED: LazyLock<(Vec<Vec<u8>>, Vec<u8>)> = LazyLock::new(|| {
     ];
     let load = |bytes: &[u8]| Arc::new(Profile::from_bytes("in", bytes, &LIMIT).unwrap_or_else(|e| panic!("{e}")));
     let [base, new] = files.map(load);
-    // Enough for lasting changes.
+    // Enough builds for lasting changes.
     let profile = |i: usize| if i < 3 { &base } else { &new };
     let builds = (0..6).map(|i| (i.to_string(), Source::Profile(profile(i).clone())));
     let builds = Series::load(builds, &Query::default(), &SeriesOptions::default()).unwrap_or_else(|e| panic!("{e}"));

@@ -1,6 +1,6 @@
-//! Two profiles, any question, any view, every format: an answer or an error, and the same answer twice.
+//! Two profiles with any options, any view, every format: an answer or an error, and the same answer twice.
 
-use crate::shared::{Choices, load, look};
+use crate::shared::{Choices, compute_view, load};
 use pprofdiff::Diff;
 
 pub fn run(data: &[u8]) {
@@ -13,6 +13,6 @@ pub fn run(data: &[u8]) {
         None => Diff::of_profile(&base),
     };
     if let Ok(diff) = diff {
-        look(&diff, &mut Choices(options));
+        compute_view(&diff, &mut Choices(options));
     }
 }

@@ -1,4 +1,4 @@
-//! What was loaded and written loads again, and is the same; merging and merging again change nothing.
+//! A loaded profile that is written can be loaded again and is equal. Merging it again changes nothing.
 
 use crate::shared::{BARE, LIMIT, load};
 use pprofdiff::{Compression, Profile, WriteOptions, merge};
@@ -17,8 +17,8 @@ pub fn run(data: &[u8]) {
     again(&merged);
     let twice = merge(&[&again(&merged)]).unwrap_or_else(|e| panic!("what was merged does not merge: {e}"));
     assert!(bytes(&twice, &BARE) == merged, "merging a merged profile changes it");
-    // Of columns with one name the first is kept, and the profile warns of it. Samples that are equal but for their
-    // sign cancel, so the magnitude may shrink; plain sums stay.
+    // Of several columns with one name, the first is kept, with a warning. Samples that are equal except for their sign
+    // cancel, so the magnitude may shrink, but plain sums do not change.
     let types = profile.sample_types();
     let first = (0..types.len()).filter(|&i| types[..i].iter().all(|t| t.0 != types[i].0));
     for (merged, column) in first.enumerate() {

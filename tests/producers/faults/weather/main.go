@@ -63,7 +63,7 @@ func (c *collector) receive(receiver, rounds int) {
 	}
 }
 
-// handle does all that a packet needs.
+// handle processes a packet.
 func (c *collector) handle(raw []byte) error {
 	p, err := packet.Decode(raw)
 	if err != nil {

@@ -59,12 +59,12 @@ def permit(number):
 
 
 def check(validator, permits):
-    """How many mistakes there are."""
+    """Returns the number of mistakes."""
     return sum(len(list(validator.iter_errors(p))) for p in permits)
 
 
 def volume(permits):
-    """What the program itself does: cubic metres of all that is built."""
+    """Computes the total volume in cubic metres: the program's own work."""
     total = 0.0
     for p in permits:
         ground = p["plot"]["width"] * abs(p["plot"]["depth"])

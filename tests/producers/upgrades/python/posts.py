@@ -24,7 +24,7 @@ def post(number):
 
 
 def count_tags(html):
-    """What the program itself does: how many tags there are of each name."""
+    """Counts the tags of each name: the program's own work."""
     tags = {}
     for piece in html.split("<")[1:]:
         name = piece.split(">")[0].split(" ")[0]

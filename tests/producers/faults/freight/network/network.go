@@ -45,7 +45,7 @@ func Build(columns, rows int) *Network {
 	return n
 }
 
-// Towns is how many towns there are.
+// Towns returns the number of towns.
 func (n *Network) Towns() int { return len(n.tracks) }
 
 // Find finds the cheapest way (Dijkstra 1959).
@@ -72,7 +72,7 @@ func (n *Network) reset() {
 	}
 }
 
-// relax looks at all tracks out of a town.
+// relax updates the costs along all tracks from a town.
 func (n *Network) relax(at entry) {
 	for _, track := range n.tracks[at.town] {
 		cost := at.cost + cost(track)
@@ -83,7 +83,7 @@ func (n *Network) relax(at entry) {
 	}
 }
 
-// cost is the energy that a track takes: uphill, speed falls kilometre by kilometre.
+// cost returns the energy for a track: uphill, speed falls kilometre by kilometre.
 func cost(track track) int {
 	energy, speed := 0, 80
 	for range track.length / 2 {
@@ -105,7 +105,7 @@ func (n *Network) trace(from, to int) Route {
 
 type entry struct{ town, cost int }
 
-// queue is a heap of the towns that are to be looked at.
+// queue is a heap of the towns still to visit.
 type queue []entry
 
 func (q *queue) push(e entry) {

@@ -10,7 +10,7 @@ import (
 	"freight/tariff"
 )
 
-// Waybill is what goes with a train.
+// Waybill returns the papers for a train.
 func Waybill(order orders.Order, route network.Route, wagons []cargo.Wagon, quote tariff.Quote) string {
 	var page strings.Builder
 	page.Grow(4096)
@@ -40,7 +40,7 @@ func load(page *strings.Builder, number int, wagon cargo.Wagon) {
 	}
 }
 
-// row is a name and a value at the right.
+// row writes a name, and a value aligned to the right.
 func row(page *strings.Builder, name, value string) {
 	line := make([]byte, 0, 48)
 	for i := range len(name) {
@@ -52,7 +52,7 @@ func row(page *strings.Builder, name, value string) {
 	page.Write(append(append(line, value...), '\n'))
 }
 
-// plain is for printers that know capitals only.
+// plain converts a letter for printers with capitals only.
 func plain(letter byte) byte {
 	if letter >= 'a' && letter <= 'z' {
 		return letter - 'a' + 'A'
@@ -76,7 +76,7 @@ func decimal(n int) string {
 	return string(digits[at:])
 }
 
-// seal is a sum of the page that tells if it was changed (Fletcher 1982).
+// seal returns a checksum of the page (Fletcher 1982).
 func seal(page string) string {
 	low, high := 1, 0
 	for i := range len(page) {

@@ -13,13 +13,13 @@ type Position struct {
 	Amount int
 }
 
-// Quote is what a transport costs.
+// Quote is the price of a transport.
 type Quote struct {
 	Positions []Position
 	Total     int
 }
 
-// Make prices a transport: the way, the wagons, what is in them.
+// Make prices a transport: the distance, the wagons, and their load.
 func Make(order orders.Order, route network.Route, wagons []cargo.Wagon) Quote {
 	quote := Quote{Positions: make([]Position, 0, 4+len(wagons))}
 	quote.add("way", way(route))
@@ -39,7 +39,7 @@ func (q *Quote) add(text string, amount int) {
 	q.Total += amount
 }
 
-// way gets cheaper with the distance.
+// way returns the price of the distance, which falls with its length.
 func way(route network.Route) int {
 	amount, rate := 0, 9000
 	for i := range route.Towns {
@@ -49,7 +49,7 @@ func way(route network.Route) int {
 	return amount
 }
 
-// haul is for what every piece weighs on every part of the way.
+// haul returns the price of all pieces on all parts of the way.
 func haul(wagon cargo.Wagon, route network.Route) int {
 	amount := 0
 	for part := range route.Towns {
@@ -60,7 +60,7 @@ func haul(wagon cargo.Wagon, route network.Route) int {
 	return amount
 }
 
-// band looks a rate up in the list of weights.
+// band looks up a rate in the list of weights.
 func band(weight, part int) int {
 	limits := [...]int{20, 50, 100, 200, 300, 500, 800}
 	for i, limit := range limits {

@@ -1,4 +1,4 @@
-//! Cuts rings at the edges of a window, one edge after the other (Sutherland and Hodgman 1974).
+//! Clips rings to a window, edge by edge (Sutherland and Hodgman 1974).
 
 use crate::land::{Point, Window};
 
@@ -41,7 +41,7 @@ fn inside(point: Point, edge: Edge) -> bool {
     }
 }
 
-/// Where the way from a to b meets the edge.
+/// Returns the intersection of the line from a to b with the edge.
 fn meet(a: Point, b: Point, edge: Edge) -> Point {
     match edge {
         Edge::Left(x) | Edge::Right(x) => Point { x, y: a.y + (b.y - a.y) * (x - a.x) / (b.x - a.x) },

@@ -1,4 +1,4 @@
-//! Packs pictures: lines as differences to what is near, then runs.
+//! Compresses pictures: predicts each line from its neighbours, then encodes runs.
 
 use crate::raster::Picture;
 
@@ -15,7 +15,7 @@ pub fn encode(picture: &Picture) -> Vec<u8> {
     packed
 }
 
-/// The differences that are smallest of three kinds.
+/// Returns the smallest differences of three kinds of predictions.
 #[inline(never)]
 fn filter(line: &[u8], above: &[u8]) -> Vec<u8> {
     let before = |i: usize| if i == 0 { 0 } else { line[i - 1] };
@@ -45,7 +45,7 @@ fn weight(line: &[u8]) -> u32 {
     line.iter().map(|&b| u32::from(b.min(0u8.wrapping_sub(b)))).sum()
 }
 
-/// Runs of equal bytes as a count and the byte.
+/// Encodes runs of equal bytes as a count and the byte.
 #[inline(never)]
 fn pack(bytes: &[u8]) -> Vec<u8> {
     let mut packed = Vec::new();
@@ -58,7 +58,7 @@ fn pack(bytes: &[u8]) -> Vec<u8> {
     packed
 }
 
-/// A checksum, bit by bit.
+/// Computes a checksum, bit by bit.
 #[inline(never)]
 fn sum(bytes: &[u8]) -> u32 {
     let mut sum = u32::MAX;

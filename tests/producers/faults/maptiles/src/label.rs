@@ -1,4 +1,4 @@
-//! Names of shapes, where they do not cover each other.
+//! Places the names of shapes so that they do not overlap.
 
 use crate::land::Point;
 use crate::raster::{dot, Picture};
@@ -20,7 +20,7 @@ impl Names {
         Names { placed: Vec::new() }
     }
 
-    /// Puts a name near the middle of a ring, above or below what is there.
+    /// Places a name near the middle of a ring, above or below other names.
     #[inline(never)]
     pub fn place(&mut self, text: &str, ring: &[Point]) {
         let n = ring.len() as f64;

@@ -1,4 +1,4 @@
-//! What is on the map.
+//! The shapes on the map.
 
 #[derive(Clone, Copy)]
 pub struct Point {
@@ -24,7 +24,7 @@ impl Window {
         Window { left: f64::from(column) * 250.0, top: f64::from(row) * 250.0, size: 250.0 }
     }
 
-    /// To pixels of a picture.
+    /// Converts to pixels of a picture.
     #[inline(never)]
     pub fn project(&self, ring: &[Point]) -> Vec<Point> {
         let scale = 256.0 / self.size;
@@ -32,7 +32,7 @@ impl Window {
     }
 }
 
-/// Lakes and woods, with coasts that wind.
+/// Generates lakes and woods with winding coasts.
 #[inline(never)]
 pub fn shapes(variant: u32) -> Vec<Shape> {
     let mut random = 7 + variant;
@@ -54,7 +54,7 @@ pub fn shapes(variant: u32) -> Vec<Shape> {
         .collect()
 }
 
-/// Sine and cosine of a part of a turn (Bhaskara's approximation).
+/// Returns sine and cosine of a part of a turn (Bhaskara's approximation).
 fn direction(turn: f64) -> (f64, f64) {
     let half = |t: f64| 16.0 * t * (0.5 - t) / (1.25 - 4.0 * t * (0.5 - t));
     let sine = |t: f64| if t < 0.5 { 4.0 * half(t) } else { -4.0 * half(t - 0.5) };

@@ -42,7 +42,7 @@ fn draw_map(round: u32) -> usize {
     bytes
 }
 
-/// Draws what lies in a tile, and packs the picture.
+/// Draws the shapes of a tile, and compresses the picture.
 #[inline(never)]
 fn draw_tile(shapes: &[land::Shape], column: u32, row: u32) -> Vec<u8> {
     let window = land::Window::of(column, row);

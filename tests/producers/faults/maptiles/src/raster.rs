@@ -26,7 +26,7 @@ pub fn fill(picture: &mut Picture, ring: &[Point], shade: u8) {
     }
 }
 
-/// Where the sides of a ring meet a line, from left to right.
+/// Returns the intersections of a ring's sides with a line, from left to right.
 #[inline(never)]
 fn meet_line(ring: &[Point], y: f64, meets: &mut Vec<f64>) {
     meets.clear();
@@ -45,7 +45,7 @@ fn span(picture: &mut Picture, line: usize, from: usize, to: usize, shade: u8) {
     }
 }
 
-/// Lays a shade over a pixel. Light is the square of a shade; its root is found in steps (Newton).
+/// Blends a shade into a pixel. Light is the square of a shade; its root is computed in steps (Newton).
 #[inline(never)]
 fn blend(pixel: &mut u8, shade: u8) {
     let light = (3 * u32::from(*pixel).pow(2) + 5 * u32::from(shade).pow(2)) / 8;
@@ -87,7 +87,7 @@ fn line(picture: &mut Picture, mut at: (i32, i32), to: (i32, i32), shade: u8) {
     }
 }
 
-/// A dot as wide as a pen.
+/// Draws a dot as wide as a pen.
 pub fn dot(picture: &mut Picture, x: i32, y: i32, shade: u8) {
     for (x, y) in [(x, y), (x + 1, y), (x, y + 1)] {
         let size = picture.size as i32;

@@ -1,4 +1,4 @@
-//! Leaves out points that nobody sees (Douglas and Peucker 1973).
+//! Removes invisible points (Douglas and Peucker 1973).
 
 use crate::land::Point;
 
@@ -11,7 +11,7 @@ pub fn simplify(ring: &[Point], least: f64) -> Vec<Point> {
     ring.iter().zip(keep).filter_map(|(point, keep)| keep.then_some(*point)).collect()
 }
 
-/// Keeps the point that lies farthest from the way between two others, and splits there; recursive.
+/// Keeps the point farthest from the line between two others, and splits there; recursive.
 fn split(ring: &[Point], from: usize, to: usize, least: f64, keep: &mut [bool]) {
     let (at, distance) = farthest(ring, from, to);
     if distance > least {
@@ -33,7 +33,7 @@ fn farthest(ring: &[Point], from: usize, to: usize) -> (usize, f64) {
     found
 }
 
-/// From a point to the way between two others.
+/// Returns the distance of a point to the line between two others.
 fn distance(point: Point, a: Point, b: Point) -> f64 {
     let (dx, dy) = (b.x - a.x, b.y - a.y);
     let length = (dx * dx + dy * dy).sqrt();

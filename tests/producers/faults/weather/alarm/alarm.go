@@ -10,20 +10,20 @@ import (
 	"weather/series"
 )
 
-// Rules are limits of what is usual.
+// Rules holds the limits of usual values.
 type Rules struct {
 	cold, storm float64
 	siren       sync.Mutex
 	raised      int
 }
 
-// NewRules are for summer.
+// NewRules returns rules for summer.
 func NewRules() *Rules { return &Rules{cold: 22, storm: 55} }
 
-// Raised is how many alarms there were.
+// Raised returns the number of alarms.
 func (r *Rules) Raised() int { return r.raised }
 
-// Check says what is unusual about a packet.
+// Check returns the unusual values of a packet.
 func (r *Rules) Check(p *packet.Packet, trend series.Trend) []string {
 	var found []string
 	if trend.Median < r.cold {
@@ -40,7 +40,7 @@ func (r *Rules) Check(p *packet.Packet, trend series.Trend) []string {
 	return found
 }
 
-// sound waits for the siren, of which there is one.
+// sound waits for the only siren.
 func (r *Rules) sound() {
 	r.siren.Lock()
 	defer r.siren.Unlock()
@@ -48,7 +48,7 @@ func (r *Rules) sound() {
 	time.Sleep(time.Millisecond)
 }
 
-// gusts are the steps up between values that follow each other.
+// gusts returns the increases between consecutive values.
 func gusts(wind []float64) []float64 {
 	steps := make([]float64, 0, len(wind))
 	for i := 1; i < len(wind); i++ {

@@ -36,7 +36,7 @@ func (a *Archive) Note(station, text string) {
 	}
 }
 
-// Blocks is how many blocks are stored.
+// Blocks returns the number of stored blocks.
 func (a *Archive) Blocks() int { return a.blocks }
 
 func (a *Archive) store(block []byte) {

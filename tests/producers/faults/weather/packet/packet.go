@@ -22,7 +22,7 @@ type Packet struct {
 
 var errSum = errors.New("the sum of a packet is wrong")
 
-// Made is what a station sends.
+// Made returns the bytes that a station sends.
 func Made(station, number int) []byte {
 	raw := binary.BigEndian.AppendUint16(nil, uint16(station))
 	raw = binary.BigEndian.AppendUint16(raw, uint16(number))
@@ -69,7 +69,7 @@ func unpack(body []byte) []int32 {
 	return buffer[:readings]
 }
 
-// convert makes physical values of what the sensor counts.
+// convert computes physical values from sensor counts.
 func convert(channel int, counts []int32) []float64 {
 	scale := [channels]float64{0.1, 0.25, 0.05}[channel]
 	values := make([]float64, len(counts))

@@ -27,7 +27,7 @@ type Store struct {
 // NewStore makes an empty store.
 func NewStore() *Store { return &Store{stations: map[string][]*packet.Packet{}} }
 
-// Add puts a packet into its series, and says where that goes.
+// Add appends a packet to its series, and returns the trend.
 func (s *Store) Add(p *packet.Packet) Trend {
 	window := s.window(p)
 	sorted := slices.Clone(window)
@@ -36,7 +36,7 @@ func (s *Store) Add(p *packet.Packet) Trend {
 	return Trend{sorted[n/2], sorted[n*9/10] - sorted[n/10], smooth(window)}
 }
 
-// window returns all temperatures that are kept of the station.
+// window returns all stored temperatures of the station.
 func (s *Store) window(p *packet.Packet) []float64 {
 	s.lock.Lock()
 	defer s.lock.Unlock()
@@ -55,13 +55,13 @@ func (s *Store) window(p *packet.Packet) []float64 {
 	return window
 }
 
-// checkpoint waits until the disk has what there is.
+// checkpoint waits until the disk has everything.
 func (s *Store) checkpoint() {
 	s.saved++
 	time.Sleep(time.Millisecond)
 }
 
-// smooth is a moving mean.
+// smooth returns a moving mean.
 func smooth(values []float64) []float64 {
 	means := make([]float64, len(values)/4)
 	for i := range means {

@@ -10,7 +10,7 @@ import (
 	"logmill/headers"
 )
 
-// Route is what is known about one pattern.
+// Route holds the statistics of one pattern.
 type Route struct {
 	Pattern  string
 	Hits     int

@@ -59,7 +59,7 @@ func loosen(i invoice) map[string]any {
 	return record
 }
 
-// sum is what the program itself does.
+// sum is the program's own work.
 func (i invoice) sum() float64 {
 	sum := 0.0
 	for _, l := range i.Lines {

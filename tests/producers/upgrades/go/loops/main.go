@@ -45,7 +45,7 @@ func main() {
 	fmt.Println(found, "levels of loops")
 }
 
-// Depth is how many loops a loop is in, itself among them.
+// Depth returns the number of loops that contain a loop, including itself.
 func Depth(l *Loop) int {
 	depth := 0
 	for ; l != nil; l = l.Parent {
@@ -54,7 +54,7 @@ func Depth(l *Loop) int {
 	return depth
 }
 
-// BuildGraph makes a switch whose cases are nests of loops, and a loop around it all.
+// BuildGraph builds a switch whose cases are nested loops, inside an outer loop.
 func BuildGraph(cases int) *Graph {
 	g := &Graph{}
 	start, end := g.block(), g.block()
@@ -67,7 +67,7 @@ func BuildGraph(cases int) *Graph {
 	return g
 }
 
-// nest adds loops within loops after a block, with a branch in each, and says where they end.
+// nest adds nested loops after a block, with a branch in each, and returns their last block.
 func (g *Graph) nest(at *Block, depth int) *Block {
 	header, left, right, latch := g.block(), g.block(), g.block(), g.block()
 	connect(at, header)

@@ -16,7 +16,7 @@ func (n *Node) reset(b *Block, number int) {
 	n.parent = n
 }
 
-// Find is the node that stands for the set.
+// Find returns the node that represents the set.
 func (n *Node) Find() *Node {
 	root := n
 	for root.parent != root {
@@ -28,7 +28,7 @@ func (n *Node) Find() *Node {
 	return root
 }
 
-// isAncestor is whether w is v or above it in the tree of the search.
+// isAncestor returns true if w is v or above it in the tree of the search.
 func isAncestor(w, v int, last []int) bool {
 	return w <= v && v <= last[w]
 }

@@ -67,7 +67,7 @@ func write(s settings) []byte {
 	return text
 }
 
-// correct is what the program itself does: sensors are shifted, and limits widened.
+// correct is the program's own work: it shifts sensors and widens limits.
 func correct(s *settings, round int) {
 	for i := range s.Stations {
 		station := &s.Stations[i]

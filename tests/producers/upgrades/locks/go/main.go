@@ -24,7 +24,7 @@ const (
 	couriers, ways = 3, 80
 )
 
-// Ledger is what ships owe.
+// Ledger holds the debts of ships.
 type Ledger struct {
 	halves []half
 	held   time.Duration
@@ -35,7 +35,7 @@ type half struct {
 	owed map[int]int
 }
 
-// Book adds to what a ship owes.
+// Book adds to the debt of a ship.
 func (l *Ledger) Book(ship, amount int) {
 	h := &l.halves[ship%len(l.halves)]
 	h.Lock()
@@ -44,7 +44,7 @@ func (l *Ledger) Book(ship, amount int) {
 	time.Sleep(l.held)
 }
 
-// Sum is what all owe.
+// Sum returns the debt of all ships.
 func (l *Ledger) Sum() int {
 	sum := 0
 	for i := range l.halves {
@@ -58,13 +58,13 @@ func (l *Ledger) Sum() int {
 	return sum
 }
 
-// Board is where pilots are.
+// Board holds the positions of pilots.
 type Board struct {
 	sync.Mutex
 	at map[int]int
 }
 
-// Post says where a pilot is.
+// Post stores the position of a pilot.
 func (b *Board) Post(pilot, ship int) {
 	b.Lock()
 	defer b.Unlock()
@@ -72,7 +72,7 @@ func (b *Board) Post(pilot, ship int) {
 	time.Sleep(500 * time.Microsecond)
 }
 
-// Look reads where a pilot is.
+// Look returns the position of a pilot.
 func (b *Board) Look(pilot int) int {
 	b.Lock()
 	defer b.Unlock()
@@ -94,7 +94,7 @@ func (b *Bag) Put(letter int) {
 	time.Sleep(200 * time.Microsecond)
 }
 
-// Take removes one.
+// Take removes a letter.
 func (b *Bag) Take() (letter int) {
 	b.Lock()
 	defer b.Unlock()

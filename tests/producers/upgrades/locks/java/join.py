@@ -1,7 +1,8 @@
-"""Joins two folded files of async-profiler, how often stacks waited and how long, into pprof's contention text of Java.
+"""Joins two folded files of async-profiler (number of waits and nanoseconds by stack) to pprof's contention text for
+Java.
 
-Its converter writes either of them; the text has both. Usage: join.py TIMES.folded NANOSECONDS.folded >OUT.txt
-"""
+async-profiler's converter writes only one of the two values per file. Usage: join.py TIMES.folded NANOSECONDS.folded
+>OUT.txt"""
 
 import re
 import sys
@@ -9,7 +10,7 @@ from pathlib import Path
 
 
 def read(file):
-    """The stacks of a file and their values; what says how a frame was compiled is left out."""
+    """Returns the stacks of a file with their values, without the marks for how a frame was compiled."""
     found = {}
     for line in Path(file).read_text().splitlines():
         stack, value = line.rsplit(" ", 1)

@@ -28,7 +28,7 @@ fn count<'p>(page: &'p str, words: &mut HashMap<&'p str, u64>) {
     }
 }
 
-/// Counts which words stand beside each other.
+/// Counts which words are adjacent.
 #[inline(never)]
 fn pair_up(page: &str, words: &HashMap<&str, u64>) -> HashMap<(u64, u64), u64> {
     let mut pairs = HashMap::new();
@@ -41,7 +41,7 @@ fn pair_up(page: &str, words: &HashMap<&str, u64>) -> HashMap<(u64, u64), u64> {
     pairs
 }
 
-/// What the pairs are worth: those that are seldom more than others.
+/// Returns the value of the pairs: rare pairs count more.
 #[inline(never)]
 fn score(pairs: &HashMap<(u64, u64), u64>) -> u64 {
     let mut seen: Vec<_> = pairs.iter().map(|((a, b), n)| (*n, a * 31 + b)).collect();
@@ -49,7 +49,7 @@ fn score(pairs: &HashMap<(u64, u64), u64>) -> u64 {
     seen.iter().enumerate().map(|(place, (n, word))| place as u64 * n % 97 + word % 5).sum()
 }
 
-/// Makes up a page of 2,000 words.
+/// Generates a page of 2,000 words.
 fn write_page(number: u64) -> String {
     let mut random = number + 11;
     let mut page = String::new();

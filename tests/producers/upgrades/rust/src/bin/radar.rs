@@ -20,7 +20,7 @@ fn main() {
     println!("{total} mm of rain");
 }
 
-/// What a picture holds, a byte for each color of a pixel.
+/// Returns the pixels of a picture, a byte for each color.
 #[cfg(feature = "a")]
 #[inline(never)]
 fn load(file: &[u8]) -> Vec<u8> {
@@ -30,7 +30,7 @@ fn load(file: &[u8]) -> Vec<u8> {
     pixels
 }
 
-/// What a picture holds, a byte for each color of a pixel.
+/// Returns the pixels of a picture, a byte for each color.
 #[cfg(feature = "b")]
 #[inline(never)]
 fn load(file: &[u8]) -> Vec<u8> {
@@ -51,7 +51,7 @@ fn regions(pixels: &[u8]) -> [u64; 64] {
     sums
 }
 
-/// How much rain a color stands for.
+/// Returns the amount of rain for a color.
 #[inline(never)]
 fn amount(pixel: &[u8]) -> u64 {
     u64::from(pixel[0] / 31) + u64::from(pixel[1] < 100)
