@@ -35,7 +35,7 @@ pub enum ErrorKind {
     /// None of the snapshot's sample types counts from the start of the process, so subtracting snapshots is
     /// meaningless.
     NotCumulative,
-    /// The work was cancelled; see [`Cancellation`](crate::Work).
+    /// The work was cancelled; see [`Cancellation`](crate::Cancellation).
     Interrupted,
     /// The request is invalid: an unknown sample type, an invalid regular expression, a factor of NaN.
     Query,
