@@ -11,7 +11,7 @@ use pprofdiff::proto::Profile as Message;
 use pprofdiff::{Diff, Profile, Query};
 use prost::Message as _;
 
-use crate::made_up::{profile, stacks};
+use crate::synthetic::{profile, stacks};
 use crate::verdict::Random;
 
 /// The stacks of a run with their values, root first, with names as in the message.

@@ -48,7 +48,7 @@ mod generate;
 mod generated_series;
 #[path = "oracle/golibrary.rs"]
 mod golibrary;
-mod made_up;
 mod oracle;
+mod synthetic;
 #[path = "oracle/tools.rs"]
 mod tools;

@@ -10,7 +10,7 @@ use pprofdiff::{Diff, LoadOptions, Profile, Query, Sort};
 use prost::Message as _;
 use serde_json::Value;
 
-use crate::made_up::{Program, Stacks, cpu, of_tenants, profile, stacks};
+use crate::synthetic::{Program, Stacks, cpu, of_tenants, profile, stacks};
 
 pub fn corpus(file: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/corpus").join(file)

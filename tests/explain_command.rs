@@ -7,7 +7,7 @@ use pprofdiff::explain::Verdict;
 use serde_json::{Value, json};
 
 use crate::explain::{corpus, explain, pairs};
-use crate::made_up::{profile, stacks};
+use crate::synthetic::{profile, stacks};
 
 #[test]
 fn explanations_are_a_few_lines_of_text_or_json() {

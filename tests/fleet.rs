@@ -7,7 +7,7 @@ use pprofdiff::explain::ExplainOptions;
 use pprofdiff::fleet::{FDR, Fleet, PairCauses, Ranking};
 use pprofdiff::{Diff, Error, Query};
 
-use crate::made_up::{Program, profile, stacks};
+use crate::synthetic::{Program, profile, stacks};
 
 const LIBRARY: &str = "log/v2.Encode";
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use pprofdiff::check::{Check, CheckPolicy, Outcome, Rules};
 use pprofdiff::{Diff, Profile, Query};
 
-use crate::made_up::{profile, stacks};
+use crate::synthetic::{profile, stacks};
 use crate::verdict::Random;
 
 /// The minimum share of the total, in percent, for a frame to be compared: the default of rules on each frame.

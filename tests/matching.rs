@@ -7,7 +7,7 @@ use pprofdiff::explain::ExplainOptions;
 use pprofdiff::{Diff, Filters, Granularity, LoadOptions, Matching, Profile, Query, Sort, Status};
 use pprofdiff_report::Table;
 
-use crate::made_up::{profile, stacks};
+use crate::synthetic::{profile, stacks};
 
 /// The names of functions in two builds of a Rust, a Go and a JavaScript program, and the name that both sides share.
 const NAMES: [[&str; 3]; 5] = [

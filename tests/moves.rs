@@ -6,7 +6,7 @@ use std::sync::Arc;
 use pprofdiff::explain::{CauseKind, ExplainOptions, Explanation, MoveKind, ScaleRule, Verdict};
 use pprofdiff::{Diff, Profile, Query};
 
-use crate::made_up::{cpu, says, with, words};
+use crate::synthetic::{cpu, says, with, words};
 
 fn explain(base: &[Arc<Profile>], new: &[Arc<Profile>], ops: Option<f64>) -> Explanation {
     let options = ops.map_or_else(ExplainOptions::default, |ops| ExplainOptions::default().with_ops(1.0, ops));

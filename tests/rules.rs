@@ -7,7 +7,7 @@ use std::sync::Arc;
 use pprofdiff::explain::{CauseKind, ExplainOptions, Explanation, MoveKind, RULES, ScaleRule, Verdict};
 use pprofdiff::{Diff, Profile, Query};
 
-use crate::made_up::{Stacks, cpu, of_tenants, profile, says, stacks, with, words};
+use crate::synthetic::{Stacks, cpu, of_tenants, profile, says, stacks, with, words};
 
 fn between(base: &[(&str, i64)], new: &[(&str, i64)]) -> Explanation {
     explain(&[cpu(&with(base))], &[cpu(&with(new))])

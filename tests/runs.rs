@@ -12,7 +12,7 @@ use pprofdiff::{Diff, LoadOptions, Measure, Normalize, Pair, Profile, Query, Sor
 use pprofdiff_report::{Cell, Table};
 
 use crate::generated_series::Random;
-use crate::made_up::{profile, stacks};
+use crate::synthetic::{profile, stacks};
 
 /// Rows by key, with the values of all columns that have a given ending.
 type Rows = BTreeMap<String, Vec<i64>>;

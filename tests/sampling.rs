@@ -9,7 +9,7 @@ use pprofdiff::proto::{Profile as Message, ValueType};
 use pprofdiff::sampling::{Model, Sampling};
 use pprofdiff::{Diff, LoadOptions, Profile, Query};
 
-use crate::made_up::{profile, stacks};
+use crate::synthetic::{profile, stacks};
 use crate::verdict::Random;
 
 /// Returns a generator. Neighbouring seeds give independent numbers.
@@ -398,5 +398,5 @@ fn jax_memory_is_exact_and_the_growing_function_is_named() {
     let found = diff.explain(&query, &[], &ExplainOptions::default()).unwrap();
     assert_eq!(diff.sampling(1).map(|side| side.model), [Model::Exact; 2]);
     assert_eq!(found.causes.first().and_then(|cause| cause.function.as_deref()), Some("train.keep"));
-    assert!(crate::made_up::words(&found).contains("holds more"), "{}", crate::made_up::words(&found));
+    assert!(crate::synthetic::words(&found).contains("holds more"), "{}", crate::synthetic::words(&found));
 }

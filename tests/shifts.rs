@@ -9,7 +9,7 @@ use pprofdiff_report::{Cell, Format, Report, Request, Table, View};
 use prost::Message as _;
 
 use crate::generated_series::Random;
-use crate::made_up::stacks;
+use crate::synthetic::stacks;
 
 const BUILDS: usize = 60;
 
