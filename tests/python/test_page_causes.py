@@ -41,7 +41,8 @@ def test_the_page_starts_with_the_sentences_of_explain(show: Open, story: pprofd
     assert all(line in panel for line in lines), panel
     assert head.removeprefix("cpu: ") in page.inner_text("#total")
     total, consequences, remainder = re.fullmatch(
-        r"T(otal .*\)): the causes .*; GC, scheduling and locks changed by (\S+)\. The remainder of (\S+) is within noise\.",
+        r"T(otal .*\)): the causes .*; GC, scheduling and locks changed by (\S+)\. "
+        r"The remainder of (\S+) is within noise\.",
         account,
     ).groups()
     assert "t" + total in panel

@@ -161,8 +161,8 @@ impl DeltaComputer {
         self.last_facts().reset
     }
 
-    /// The number of samples that had counted something before the last update() and are missing in its snapshot. The
-    /// profile's comment and a UserWarning report it too.
+    /// The number of samples that had counted something before the last update() and are missing in its
+    /// snapshot. The profile's comment and a UserWarning report it too.
     #[getter]
     fn vanished(&self) -> usize {
         self.last_facts().vanished

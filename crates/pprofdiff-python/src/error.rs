@@ -16,8 +16,8 @@ pub fn pprof_error(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
     let class = PPROF_ERROR.get_or_try_init(py, || {
         let doc = c"A profile is invalid, or a question about it can't be answered.
 
-The message is a single line with the input, the record, the byte offset and the reason. Control characters and other
-unprintable characters in it are replaced. The attributes have the exact parts:
+The message is a single line with the input, the record, the byte offset and the reason. Control characters and
+other unprintable characters in it are replaced. The attributes have the exact parts:
 input (str or None: the file's name, or a placeholder for it), record (str or None: such as 'sample 17', counted
 from 0), offset (int or None: in bytes of the inflated data) and detail (str: the reason, without the place).
 advice (str or None) is a shell command that can help; names in it are quoted. It is also attached as a note, so a

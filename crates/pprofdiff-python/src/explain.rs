@@ -10,7 +10,8 @@ use crate::rendered::Rendered;
 use crate::table::Table;
 use crate::{error, runtime};
 
-/// The explanation of a difference, returned by Diff.explain(). A notebook shows the causes with bars for both sides.
+/// The explanation of a difference, returned by Diff.explain(). A notebook shows the causes with bars for
+/// both sides.
 #[pyclass(frozen, extends = Rendered, module = "pprofdiff")]
 pub struct Explanation {
     html: String,
@@ -93,9 +94,9 @@ impl Explanation {
         Table::new(self.causes.clone())
     }
 
-    /// The parts of the difference of the totals, for a mean run: delta = work + causes + consequences + rest. A dict
-    /// that also has garbage (the part of the consequences due to garbage collection), by_chance, unexplained,
-    /// consequences_by_chance and p.
+    /// The parts of the difference of the totals, for a mean run: delta = work + causes + consequences + rest.
+    /// A dict that also has garbage (the part of the consequences due to garbage collection), by_chance,
+    /// unexplained, consequences_by_chance and p.
     #[getter]
     fn account<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         slf.as_super().get().part(slf.py(), "account")

@@ -98,9 +98,10 @@ impl Ranking {
         self.changed
     }
 
-    /// The pairs as a Table, one row per pair. Pairs that changed beyond chance come first, ordered by the change that
-    /// causes explain. Columns: pair, function and cause (the largest cause as text, for pairs that changed), base, new
-    /// and delta (totals) and q (the smallest false discovery rate at which the pair counts as changed).
+    /// The pairs as a Table, one row per pair. Pairs that changed beyond chance come first, ordered by the
+    /// change that causes explain. Columns: pair, function and cause (the largest cause as text, for pairs that
+    /// changed), base, new and delta (totals) and q (the smallest false discovery rate at which the pair counts
+    /// as changed).
     #[getter]
     fn pairs(&self) -> Table {
         Table::new(self.pairs.clone())
@@ -115,10 +116,10 @@ impl Ranking {
         Table::new(self.clusters.clone())
     }
 
-    /// The functions whose own cost changed alike in many pairs, although the change is within chance in each of them.
-    /// One row per function, largest change first. Columns: function, pairs (their number), base (scaled to the new
-    /// sides' amounts of work), new and delta (summed over the pairs), share (delta divided by the sum of all base
-    /// totals) and q.
+    /// The functions whose own cost changed alike in many pairs, although the change is within chance in each
+    /// of them. One row per function, largest change first. Columns: function, pairs (their number), base
+    /// (scaled to the new sides' amounts of work), new and delta (summed over the pairs), share (delta divided
+    /// by the sum of all base totals) and q.
     #[getter]
     fn common(&self) -> Table {
         Table::new(self.common.clone())

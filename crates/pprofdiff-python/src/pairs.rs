@@ -25,8 +25,8 @@ use crate::{error, runtime};
 /// `base` and `new` are as in diff(). The name defaults to the name of the new side.
 #[pyclass(frozen, module = "pprofdiff")]
 pub struct Pair {
-    /// The name of the pair: the path below both directories, the text that the pattern's `*` matched, or the name in
-    /// the manifest.
+    /// The name of the pair: the path below both directories, the text that the pattern's `*` matched, or the
+    /// name in the manifest.
     #[pyo3(get)]
     pub name: String,
     /// The base, as diff() accepts it; None if there is an error.
@@ -182,8 +182,8 @@ pub fn pairs(py: Python<'_>, base: PathBuf, new: Option<PathBuf>) -> PyResult<Py
     resolved.into_iter().map(|pair| Pair::resolved(py, pair)).collect::<PyResult<Vec<_>>>()?.into_py_any(py)
 }
 
-/// Find files that belong together by keys and return them as Pairs for batch(), in the natural order of the keys that
-/// both sides share.
+/// Find files that belong together by keys and return them as Pairs for batch(), in the natural order of
+/// the keys that both sides share.
 ///
 /// `files` is a pattern (of paths or URLs), a manifest, or an iterable of dicts. For a pattern, `keys` are templates
 /// for paths and labels, such as "service={1},version={version}": {1} is the text that the first wildcard matched, and

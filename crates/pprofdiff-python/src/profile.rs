@@ -79,8 +79,8 @@ impl Profile {
         (0..).map_while(|i| self.profile.total(i)).collect()
     }
 
-    /// The duration of the recording (a datetime.timedelta, truncated to microseconds), or None if the profile has no
-    /// duration.
+    /// The duration of the recording (a datetime.timedelta, truncated to microseconds), or None if the profile
+    /// has no duration.
     #[getter]
     fn duration<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDelta>>> {
         match self.profile.duration_nanos() {
@@ -89,8 +89,8 @@ impl Profile {
         }
     }
 
-    /// The time of the recording (a datetime.datetime in UTC, truncated to microseconds), or None if the profile has no
-    /// time.
+    /// The time of the recording (a datetime.datetime in UTC, truncated to microseconds), or None if the
+    /// profile has no time.
     #[getter]
     fn time<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let nanos = self.profile.time_nanos();
@@ -139,8 +139,8 @@ impl Profile {
         self.profile.warnings()
     }
 
-    /// A shell command that fixes a warning: it adds missing function names. Names in it are quoted. None if no command
-    /// is needed.
+    /// A shell command that fixes a warning: it adds missing function names. Names in it are quoted. None if no
+    /// command is needed.
     #[getter]
     fn advice(&self) -> Option<String> {
         self.profile.advice()

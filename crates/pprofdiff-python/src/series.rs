@@ -59,9 +59,9 @@ impl Series {
 
 #[pymethods]
 impl Series {
-    /// The builds in order, as a list of dicts. Keys: key, path, and either error (the reason why the build failed), or
-    /// stacks, duration_nanos, time_nanos, total (before filters, normalized) and factor (by which its values were
-    /// multiplied).
+    /// The builds in order, as a list of dicts. Keys: key, path, and either error (the reason why the build
+    /// failed), or stacks, duration_nanos, time_nanos, total (before filters, normalized) and factor (by which
+    /// its values were multiplied).
     #[getter]
     fn builds<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         py.import("json")?.call_method1("loads", (builds_json(&self.series.builds),))
@@ -91,7 +91,8 @@ impl Series {
         Ok(Table::new(runtime::run(py, move || make(&series))?))
     }
 
-    /// Return the frames as a Table, ordered by the largest step of each frame: its change from one build to the next.
+    /// Return the frames as a Table, ordered by the largest step of each frame: its change from one build to
+    /// the next.
     ///
     /// `sort` is the cost that counts: "flat" (own cost) or "cum" (cost with callees). Columns: name, file, line,
     /// mapping, first_seen and last_seen (the keys of the first and last build with the frame, with their numbers),
@@ -127,8 +128,8 @@ impl Series {
         }
     }
 
-    /// Return all steps as a Table, largest first: the changes of a frame from one build to the next, or from the base
-    /// to another build.
+    /// Return all steps as a Table, largest first: the changes of a frame from one build to the next, or from
+    /// the base to another build.
     ///
     /// Columns: name, file, line, mapping, from and to (the keys of the builds, with from_number and to_number),
     /// status, flat_from, flat_to, flat_delta, cum_from, cum_to, cum_delta and total_from (the total of the earlier
@@ -182,8 +183,8 @@ impl Series {
         Py::new(py, explanation)
     }
 
-    /// Return a self-contained HTML page: charts of each frame over the builds, and for each change, flame graphs and
-    /// tables of the builds before and after it.
+    /// Return a self-contained HTML page: charts of each frame over the builds, and for each change, flame
+    /// graphs and tables of the builds before and after it.
     ///
     /// The page has the first `n` rows of shifts(), at most 500; for fewer than six builds or with a base, it has rows
     /// of movers(). The twelve largest changes have flame graphs. The builds around them are read again from their
@@ -205,9 +206,9 @@ impl Series {
         save(py, path, self.to_html(py, n, sort)?)
     }
 
-    /// Draw at most `n` frames over the builds as a line chart, with a rule at each lasting change. The frames are the
-    /// first rows of shifts(), or of movers() if there are no shifts. `sort` is the cost to draw: "flat" (own cost) or
-    /// "cum" (cost with callees). Returns the same kind of object as Table.plot().
+    /// Draw at most `n` frames over the builds as a line chart, with a rule at each lasting change. The frames
+    /// are the first rows of shifts(), or of movers() if there are no shifts. `sort` is the cost to draw:
+    /// "flat" (own cost) or "cum" (cost with callees). Returns the same kind of object as Table.plot().
     #[pyo3(signature = (n = 8, *, sort = "flat"))]
     fn plot<'py>(&self, py: Python<'py>, n: usize, sort: &str) -> PyResult<Bound<'py, PyAny>> {
         let sort = parse_sort(py, sort)?;

@@ -228,8 +228,8 @@ impl Table {
         self.table.columns.iter().map(|c| &*c.name).collect()
     }
 
-    /// The header of to_json() as a dict: the sides, sample_type, unit, granularity, filters, normalize, warnings and
-    /// totals. For a series, it has the builds instead of sides and totals.
+    /// The header of to_json() as a dict: the sides, sample_type, unit, granularity, filters, normalize,
+    /// warnings and totals. For a series, it has the builds instead of sides and totals.
     #[getter]
     fn summary<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         py.import("json")?.call_method1("loads", (self.table.summary_json(),))

@@ -101,8 +101,8 @@ impl Views {
     }
 
     #[doc = signature!(query "peek($self, regex, n=None, *, sort='flat'")]
-    /// Return the callers and callees of the frames that match a regular expression. The expression is searched in the
-    /// names of frames (with file and line at granularities that have them).
+    /// Return the callers and callees of the frames that match a regular expression. The expression is searched
+    /// in the names of frames (with file and line at granularities that have them).
     ///
     /// Columns: node, other, relation ("caller" or "callee"), base, new and delta; for one profile weight instead of
     /// the last three. `n` limits the nodes. The table is empty if nothing matches.
@@ -120,8 +120,8 @@ impl Views {
     }
 
     #[doc = signature!(query "roots($self, regex, n=None, *")]
-    /// Return the call chains to the frames that match a regular expression, as in peek(): each chain from the root to
-    /// the first matching frame.
+    /// Return the call chains to the frames that match a regular expression, as in peek(): each chain from the
+    /// root to the first matching frame.
     ///
     /// The columns are the same as in stacks(). `n` limits the rows. The table is empty if nothing matches.
     #[pyo3(signature = (regex, n = None, **options), text_signature = None)]
@@ -335,8 +335,8 @@ impl Views {
     }
 
     #[doc = signature!(query "to_html($self, *, min_width=None, max_frames=None, base_source=None, new_source=None, source_path=None")]
-    /// Return a self-contained HTML page: summary, explain(), flame graph, table, callers and callees, and call graph
-    /// of every sample type (at most the first hundred). The page loads nothing from the network.
+    /// Return a self-contained HTML page: summary, explain(), flame graph, table, callers and callees, and call
+    /// graph of every sample type (at most the first hundred). The page loads nothing from the network.
     ///
     /// It shows `sample_type` first. `min_width` is the fraction of the total below which a flame graph box is merged
     /// with its siblings into "(pruned)". The default is half a pixel after zooming in ten times, and 0 draws every box

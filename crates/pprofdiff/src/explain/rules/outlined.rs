@@ -10,7 +10,7 @@ use pprofdiff_profile::random::HashMap;
 
 pub(super) const RULE: Rule = Rule {
     name: "outlined",
-    needs: "a function that one side lacks and that calls little, whose callers cost as much more there",
+    needs: "a function that one side lacks and that calls little, whose callers' own cost is higher by the same amount there",
     says: "its cost is now in its caller, or the reverse",
     find: Find::Fold(|names| outlined(&names.rows, &names.costs)),
 };

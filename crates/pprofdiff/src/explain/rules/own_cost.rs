@@ -10,7 +10,7 @@ use crate::explain::evidence::rows::ValueKind;
 pub(super) const RULE: Rule = Rule {
     name: "own_cost",
     needs: "stacks that end in a function, or below it only in the runtime",
-    says: "\"X itself costs more\"",
+    says: "\"X itself costs more\", or \"X spends more in R\" for one function R of the runtime",
     find: Find::Search,
 };
 

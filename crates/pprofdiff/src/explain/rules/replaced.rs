@@ -12,7 +12,7 @@ use pprofdiff_profile::random::HashMap;
 pub(super) const RULE: Rule = Rule {
     name: "replaced",
     needs: "a caller that gained one call and lost another",
-    says: "\"A calls B instead of C\"",
+    says: "\"A calls B instead of C\", with both changes",
     find: Find::Causes(find),
 };
 

@@ -13,8 +13,8 @@ use pprofdiff_profile::cancellation::checkpointed;
 
 pub(super) const RULE: Rule = Rule {
     name: "rewritten",
-    needs: "many functions of one package on one side only",
-    says: "\"Rewritten: A is now B\"; causes are searched above it, and the amount of work is unknown",
+    needs: "functions that the opposite side lacks, with much of the cost on both sides, most of them in one package",
+    says: "\"Rewritten: A is now B\", with both costs; causes are searched above it, and the amount of work is unknown",
     find: Find::Cut(|names| rewritten(&names.rows, &names.costs)),
 };
 

@@ -10,8 +10,8 @@ use pprofdiff_profile::cancellation::checkpointed;
 
 pub(super) const RULE: Rule = Rule {
     name: "whole",
-    needs: "totals that differ although no cause was found",
-    says: "\"Either N times as much work, or ...\"",
+    needs: "totals that differ beyond noise, without a cause",
+    says: "\"Either N times as much work, or ...\"; only the function if sizes of allocations changed or its library was rewritten",
     find: Find::Causes(find),
 };
 
