@@ -346,12 +346,13 @@ fn commands_of_a_folder_need_the_users_consent() {
     assert!(shop.run(&bench).0.status.success());
     let line = shop.failure(&["bench", "--more", "pprofdiff-runs", "--runs", "3"]);
     assert!(
-        line.contains("pprofdiff-runs/runs.toml wants to run the build `touch built`, and `sh run.sh` in checkouts of")
-            && line.contains("add --yes to --more"),
+        line.contains(
+            "pprofdiff-runs/runs.toml wants to run the build `touch built` in checkouts of 'HEAD~2..HEAD', and"
+        ) && line.contains("`sh run.sh` in checkouts of 'HEAD~2..HEAD'; add --yes to --more"),
         "{line}"
     );
     let (output, _, stderr) = shop.run(&["bench", "--more", "pprofdiff-runs", "--yes", "--runs", "3"]);
-    assert!(output.status.success() && stderr.contains("runs.toml runs `sh run.sh` in checkouts"), "{stderr}");
+    assert!(output.status.success() && stderr.contains("runs.toml would run `sh run.sh` in checkouts"), "{stderr}");
     assert!(shop.failure(&["bench", "HEAD", "--yes", "--", "true"]).contains("--more"));
 }
 

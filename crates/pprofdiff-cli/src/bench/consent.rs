@@ -24,13 +24,13 @@ pub fn ask(dir: &Path, recording: &Recording, is_given: bool) -> Result<()> {
         )));
     }
     for command in &commands {
-        say(&format!("{} runs {command}", file.display()));
+        say(&format!("{} would run {command}", file.display()));
     }
     if is_given {
         return Ok(());
     }
     let mut answer = String::new();
-    write!(stderr(), "pprofdiff: run this? [y/N] ")?;
+    write!(stderr(), "pprofdiff: run these commands? [y/N] ")?;
     stderr().flush()?;
     stdin().read_line(&mut answer)?;
     if ["y", "yes"].contains(&answer.trim().to_lowercase().as_str()) {
@@ -39,24 +39,43 @@ pub fn ask(dir: &Path, recording: &Recording, is_given: bool) -> Result<()> {
     Err(Failure::Message("nothing was run".to_owned()))
 }
 
-/// Describes all commands that the folder would run and the folders in which they would run.
+/// Describes each command that the folder would run, with the folders in which it would run. The build runs on both sides,
+/// and so does the command, unless the new side has a command of its own.
 fn commands(recording: &Recording) -> Vec<String> {
     let words = |words: &[String]| words.iter().map(|text| word(text)).collect::<Vec<_>>().join(" ");
-    let places = match recording.dirs.as_slice() {
-        [base, new] if base == new => format!(" in {}", word(base)),
-        [base, new] => format!(" in {} and {}", word(base), word(new)),
-        _ => format!(" in checkouts of {}", word(&recording.range)),
+    let [base_place, new_place, both_places] = match recording.dirs.as_slice() {
+        [base, new] if base == new => [(); 3].map(|()| word(base)),
+        [base, new] => [word(base), word(new), format!("{} and {}", word(base), word(new))],
+        _ => [(); 3].map(|()| format!("checkouts of {}", word(&recording.range))),
     };
     let mut all = Vec::new();
     if !recording.build.is_empty() {
-        all.push(format!("the build `{}`", recording.build));
+        all.push(format!("the build `{}` in {both_places}", recording.build));
     }
-    all.push(format!("`{}`", words(&recording.command)));
-    if !recording.new_command.is_empty() {
-        all.push(format!("`{}`", words(&recording.new_command)));
-    }
-    if let Some(last) = all.last_mut() {
-        last.push_str(&places);
+    if recording.new_command.is_empty() {
+        all.push(format!("`{}` in {both_places}", words(&recording.command)));
+    } else {
+        all.push(format!("`{}` in {base_place}", words(&recording.command)));
+        all.push(format!("`{}` in {new_place}", words(&recording.new_command)));
     }
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use pprofdiff::recording::Recording;
+
+    #[test]
+    fn each_command_is_shown_with_the_folders_in_which_it_runs() {
+        let list = |words: &[&str]| words.iter().map(|&text| text.to_owned()).collect::<Vec<_>>();
+        let mut recording = Recording::default();
+        recording.dirs = list(&["old", "new"]);
+        recording.build = "make".to_owned();
+        recording.command = list(&["./a", "1 2"]);
+        assert_eq!(super::commands(&recording), ["the build `make` in old and new", "`./a '1 2'` in old and new"]);
+        recording.new_command = list(&["./b"]);
+        assert_eq!(super::commands(&recording)[1..], ["`./a '1 2'` in old", "`./b` in new"]);
+        recording.dirs = list(&["new", "new"]);
+        assert_eq!(super::commands(&recording)[1..], ["`./a '1 2'` in new", "`./b` in new"]);
+    }
 }
