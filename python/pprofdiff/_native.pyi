@@ -60,8 +60,8 @@ _Pair = TypeVar("_Pair", bound=tuple[_Side, _Side] | Pair, covariant=True)
 class PprofError(ValueError):
     """A profile is invalid, or a question about it can't be answered.
 
-    The message is a single line with the input, the record, the byte offset and the reason. Control characters and other
-    unprintable characters in it are replaced. The attributes have the exact parts:
+    The message is a single line with the input, the record, the byte offset and the reason. Control characters and
+    other unprintable characters in it are replaced. The attributes have the exact parts:
     input (str or None: the file's name, or a placeholder for it), record (str or None: such as 'sample 17', counted
     from 0), offset (int or None: in bytes of the inflated data) and detail (str: the reason, without the place).
     advice (str or None) is a shell command that can help; names in it are quoted. It is also attached as a note, so a
@@ -272,8 +272,8 @@ def pairs(base: str | PathLike[str], new: None = None) -> Iterator[Pair]:
     """
 
 def group_pairs(files: str | PathLike[str] | Iterable[dict[str, Any]], keys: str, base: str, new: str) -> list[Pair]:
-    """Find files that belong together by keys and return them as Pairs for batch(), in the natural order of the keys that
-    both sides share.
+    """Find files that belong together by keys and return them as Pairs for batch(), in the natural order of
+    the keys that both sides share.
 
     `files` is a pattern (of paths or URLs), a manifest, or an iterable of dicts. For a pattern, `keys` are templates
     for paths and labels, such as "service={1},version={version}": {1} is the text that the first wildcard matched, and
@@ -367,15 +367,15 @@ class Views:
         sort: Sort = "flat",
         **options: Unpack[ViewOptions],
     ) -> Table:
-        """Return the callers and callees of the frames that match a regular expression. The expression is searched in the
-        names of frames (with file and line at granularities that have them).
+        """Return the callers and callees of the frames that match a regular expression. The expression is searched
+        in the names of frames (with file and line at granularities that have them).
 
         Columns: node, other, relation ("caller" or "callee"), base, new and delta; for one profile weight instead of
         the last three. `n` limits the nodes. The table is empty if nothing matches.
         """
     def roots(self, regex: str, n: int | None = None, **options: Unpack[ViewOptions]) -> Table:
-        """Return the call chains to the frames that match a regular expression, as in peek(): each chain from the root to
-        the first matching frame.
+        """Return the call chains to the frames that match a regular expression, as in peek(): each chain from the
+        root to the first matching frame.
 
         The columns are the same as in stacks(). `n` limits the rows. The table is empty if nothing matches.
         """
@@ -509,8 +509,8 @@ class Views:
         source_path: _Paths | None = None,
         **options: Unpack[ViewOptions],
     ) -> str:
-        """Return a self-contained HTML page: summary, explain(), flame graph, table, callers and callees, and call graph
-        of every sample type (at most the first hundred). The page loads nothing from the network.
+        """Return a self-contained HTML page: summary, explain(), flame graph, table, callers and callees, and call
+        graph of every sample type (at most the first hundred). The page loads nothing from the network.
 
         It shows `sample_type` first. `min_width` is the fraction of the total below which a flame graph box is merged
         with its siblings into "(pruned)". The default is half a pixel after zooming in ten times, and 0 draws every box
@@ -617,13 +617,13 @@ class Profile(Views):
         """The sum of the absolute values of each sample type in `sample_types`, before filters."""
     @property
     def duration(self) -> timedelta | None:
-        """The duration of the recording (a datetime.timedelta, truncated to microseconds), or None if the profile has no
-        duration.
+        """The duration of the recording (a datetime.timedelta, truncated to microseconds), or None if the profile
+        has no duration.
         """
     @property
     def time(self) -> datetime | None:
-        """The time of the recording (a datetime.datetime in UTC, truncated to microseconds), or None if the profile has no
-        time.
+        """The time of the recording (a datetime.datetime in UTC, truncated to microseconds), or None if the
+        profile has no time.
         """
     @property
     def period(self) -> int:
@@ -645,8 +645,8 @@ class Profile(Views):
         """Problems that affect the views, for example missing function names."""
     @property
     def advice(self) -> str | None:
-        """A shell command that fixes a warning: it adds missing function names. Names in it are quoted. None if no command
-        is needed.
+        """A shell command that fixes a warning: it adds missing function names. Names in it are quoted. None if no
+        command is needed.
         """
     @property
     def is_diff(self) -> bool:
@@ -677,8 +677,8 @@ class Pair:
     def __new__(cls, base: _Side, new: _Side, name: str | None = None, *, error: Exception | None = None) -> Pair: ...
     @property
     def name(self) -> str:
-        """The name of the pair: the path below both directories, the text that the pattern's `*` matched, or the name in
-        the manifest.
+        """The name of the pair: the path below both directories, the text that the pattern's `*` matched, or the
+        name in the manifest.
         """
     @property
     def base(self) -> Any:
@@ -709,9 +709,9 @@ class Result(Generic[_Pair]):
         """The Table, if tables were requested; None if the pair failed."""
     @property
     def summary(self) -> PairSummary:
-        """The result of tables() as one row: name, error (as text), sample_type, unit, total_base, total_new, total_delta,
-        frames (their number), and frame (name), flat_delta and cum_delta of the frame with the largest change. Missing
-        values are None.
+        """The result of tables() as one row: name, error (as text), sample_type, unit, total_base, total_new,
+        total_delta, frames (their number), and frame (name), flat_delta and cum_delta of the frame with the
+        largest change. Missing values are None.
         """
     @property
     def diff(self) -> Diff | None:
@@ -762,8 +762,8 @@ class DeltaComputer:
         """
     @property
     def vanished(self) -> int:
-        """The number of samples that had counted something before the last update() and are missing in its snapshot. The
-        profile's comment and a UserWarning report it too.
+        """The number of samples that had counted something before the last update() and are missing in its
+        snapshot. The profile's comment and a UserWarning report it too.
         """
 
 @final
@@ -871,9 +871,10 @@ class Ranking:
         """The number of pairs that changed beyond chance. They are the first rows of `pairs`."""
     @property
     def pairs(self) -> Table:
-        """The pairs as a Table, one row per pair. Pairs that changed beyond chance come first, ordered by the change that
-        causes explain. Columns: pair, function and cause (the largest cause as text, for pairs that changed), base, new
-        and delta (totals) and q (the smallest false discovery rate at which the pair counts as changed).
+        """The pairs as a Table, one row per pair. Pairs that changed beyond chance come first, ordered by the
+        change that causes explain. Columns: pair, function and cause (the largest cause as text, for pairs that
+        changed), base, new and delta (totals) and q (the smallest false discovery rate at which the pair counts
+        as changed).
         """
     @property
     def clusters(self) -> Table:
@@ -884,10 +885,10 @@ class Ranking:
         """
     @property
     def common(self) -> Table:
-        """The functions whose own cost changed alike in many pairs, although the change is within chance in each of them.
-        One row per function, largest change first. Columns: function, pairs (their number), base (scaled to the new
-        sides' amounts of work), new and delta (summed over the pairs), share (delta divided by the sum of all base
-        totals) and q.
+        """The functions whose own cost changed alike in many pairs, although the change is within chance in each
+        of them. One row per function, largest change first. Columns: function, pairs (their number), base
+        (scaled to the new sides' amounts of work), new and delta (summed over the pairs), share (delta divided
+        by the sum of all base totals) and q.
         """
     @property
     def failed(self) -> list[tuple[str, str]]:
@@ -904,7 +905,9 @@ class Ranking:
 
 @final
 class Explanation(Rendered):
-    """The explanation of a difference, returned by Diff.explain(). A notebook shows the causes with bars for both sides."""
+    """The explanation of a difference, returned by Diff.explain(). A notebook shows the causes with bars for
+    both sides.
+    """
 
     @property
     def verdict(self) -> Verdict:
@@ -919,9 +922,9 @@ class Explanation(Rendered):
         """
     @property
     def account(self) -> dict[str, Any]:
-        """The parts of the difference of the totals, for a mean run: delta = work + causes + consequences + rest. A dict
-        that also has garbage (the part of the consequences due to garbage collection), by_chance, unexplained,
-        consequences_by_chance and p.
+        """The parts of the difference of the totals, for a mean run: delta = work + causes + consequences + rest.
+        A dict that also has garbage (the part of the consequences due to garbage collection), by_chance,
+        unexplained, consequences_by_chance and p.
         """
     @property
     def moved(self) -> list[dict[str, Any]]:
@@ -952,9 +955,9 @@ class Series:
 
     @property
     def builds(self) -> list[Build]:
-        """The builds in order, as a list of dicts. Keys: key, path, and either error (the reason why the build failed), or
-        stacks, duration_nanos, time_nanos, total (before filters, normalized) and factor (by which its values were
-        multiplied).
+        """The builds in order, as a list of dicts. Keys: key, path, and either error (the reason why the build
+        failed), or stacks, duration_nanos, time_nanos, total (before filters, normalized) and factor (by which
+        its values were multiplied).
         """
     @property
     def errors(self) -> dict[str, str]:
@@ -968,7 +971,8 @@ class Series:
         cum.
         """
     def movers(self, n: int | None = None, *, sort: Sort = "flat") -> Table:
-        """Return the frames as a Table, ordered by the largest step of each frame: its change from one build to the next.
+        """Return the frames as a Table, ordered by the largest step of each frame: its change from one build to
+        the next.
 
         `sort` is the cost that counts: "flat" (own cost) or "cum" (cost with callees). Columns: name, file, line,
         mapping, first_seen and last_seen (the keys of the first and last build with the frame, with their numbers),
@@ -991,8 +995,8 @@ class Series:
         profiles are read again from their paths, so bytes and objects raise PprofError.
         """
     def steps(self, n: int | None = None, *, sort: Sort = "flat") -> Table:
-        """Return all steps as a Table, largest first: the changes of a frame from one build to the next, or from the base
-        to another build.
+        """Return all steps as a Table, largest first: the changes of a frame from one build to the next, or from
+        the base to another build.
 
         Columns: name, file, line, mapping, from and to (the keys of the builds, with from_number and to_number),
         status, flat_from, flat_to, flat_delta, cum_from, cum_to, cum_delta and total_from (the total of the earlier
@@ -1017,8 +1021,8 @@ class Series:
         failed builds.
         """
     def to_html(self, *, n: int | None = None, sort: Sort = "flat") -> str:
-        """Return a self-contained HTML page: charts of each frame over the builds, and for each change, flame graphs and
-        tables of the builds before and after it.
+        """Return a self-contained HTML page: charts of each frame over the builds, and for each change, flame
+        graphs and tables of the builds before and after it.
 
         The page has the first `n` rows of shifts(), at most 500; for fewer than six builds or with a base, it has rows
         of movers(). The twelve largest changes have flame graphs. The builds around them are read again from their
@@ -1027,9 +1031,9 @@ class Series:
     def save_html(self, path: str | PathLike[str], *, n: int | None = None, sort: Sort = "flat") -> None:
         """Write to_html() to a path."""
     def plot(self, n: int = 8, *, sort: Sort = "flat") -> Any:
-        """Draw at most `n` frames over the builds as a line chart, with a rule at each lasting change. The frames are the
-        first rows of shifts(), or of movers() if there are no shifts. `sort` is the cost to draw: "flat" (own cost) or
-        "cum" (cost with callees). Returns the same kind of object as Table.plot().
+        """Draw at most `n` frames over the builds as a line chart, with a rule at each lasting change. The frames
+        are the first rows of shifts(), or of movers() if there are no shifts. `sort` is the cost to draw:
+        "flat" (own cost) or "cum" (cost with callees). Returns the same kind of object as Table.plot().
         """
     def to_polars(self, *, dense: bool = False) -> polars.DataFrame:
         """Return values() as a polars.DataFrame, see Table.to_polars(); `dense` as in values()."""
@@ -1057,8 +1061,8 @@ class Table:
         """The names of the columns."""
     @property
     def summary(self) -> TableSummary:
-        """The header of to_json() as a dict: the sides, sample_type, unit, granularity, filters, normalize, warnings and
-        totals. For a series, it has the builds instead of sides and totals.
+        """The header of to_json() as a dict: the sides, sample_type, unit, granularity, filters, normalize,
+        warnings and totals. For a series, it has the builds instead of sides and totals.
         """
     @property
     def rows_total(self) -> int:
