@@ -48,7 +48,7 @@ pub fn json_schema() -> Value {
         let command = "The shell command that shows the stacks, with quoted arguments";
         evidence["properties"]["command"] = json!({"type": "string", "description": command});
     }
-    for cause in ["Candidate", "Cause"] {
+    for cause in ["NearestCandidate", "Cause"] {
         let Some(cause) = defs.get_mut(cause) else { continue };
         let piece =
             |kind: &str| json!({"type": "object", "properties": {kind: {"type": "string"}}, "required": [kind]});
