@@ -340,6 +340,25 @@ fn commit_names_are_never_git_options() {
 }
 
 #[test]
+fn options_that_cannot_work_are_refused_before_the_first_run() {
+    let shop = Repository::shop("refused", "4000", "9000");
+    std::fs::write(shop.0.join("bad.toml"), "[check]\nrules = ['total']\n").unwrap();
+    for (options, reason) in [
+        (&["--granularity", "lines"][..], "explain names functions"),
+        (&["--normalize", "total"], "if it is known, give --ops"),
+        (&["--format", "csv", "--fail-on", "total>+5%"], "check can't be written as csv"),
+        (&["--config", "absent.toml"], "absent.toml"),
+        (&["--config", "bad.toml"], "it lacks a limit"),
+        (&["-o", "absent/page.html"], "the folder absent does not exist"),
+        (&["--report", "absent/page.html"], "the folder absent does not exist"),
+    ] {
+        let message = shop.failure(&[&["bench", "HEAD~2..HEAD"], options, &["--", "sh", "run.sh"]].concat());
+        assert!(message.contains(reason), "{options:?}: {message}");
+        assert!(!shop.0.join("pprofdiff-runs").exists(), "{options:?}");
+    }
+}
+
+#[test]
 fn commands_of_a_folder_need_the_users_consent() {
     let shop = Repository::shop("consent", "4000", "9000");
     let bench = ["bench", "HEAD~2..HEAD", "--build", "touch built", "--runs", "2", "--", "sh", "run.sh"];

@@ -178,6 +178,7 @@ fn mistakes_exit_with_2_and_one_line() {
     assert!(failure(&[&corpus("go-heap.base.pb.gz"), &new]).contains("no sample type is common"));
     assert!(failure(&[&base, &new, "-o", "/no/such/directory/x"]).contains("/no/such/directory/x"));
     assert!(failure(&[&corpus("."), &new]).contains("directory"));
+    assert!(failure(&["explain", &base, &new, "--min-effect", "200%"]).contains("from 0% to below 100%"));
     let named = temp("named.pb.gz").display().to_string();
     for without_base in [
         &["top", &new][..],
@@ -572,6 +573,34 @@ fn a_pattern_that_mixes_cpu_and_heap_profiles_suggests_one_for_each() {
     // Each side has one kind, but the kinds differ.
     let error = ask(files("base", &["cpu"]), files("calls", &["heap"]));
     assert_eq!(error, format!("{no_type}{}; {}\n", kind("calls", "heap", types[1]), kind("base", "cpu", types[0])));
+}
+
+/// The inputs do not exist either, so a command that read them first would name them.
+#[test]
+fn an_output_in_a_missing_folder_is_refused_before_any_input_is_read() {
+    let output = temp("no-such-folder/answer.pb.gz").display().to_string();
+    let verbs = ["diff", "explain", "check", "top", "tree", "stacks", "labels", "traces", "info", "raw", "merge"];
+    let others = ["convert", "delta", "batch", "series"];
+    for verb in verbs.into_iter().chain(others) {
+        let inputs: &[&str] = if verb == "convert" { &["absent.pb"] } else { &["absent.pb", "absent2.pb"] };
+        let rule: &[&str] = if verb == "check" { &["--fail-on", "total>+5%"] } else { &[] };
+        // An extension that the verb's format matches would hide the error of the folder.
+        let named = match verb {
+            "check" | "explain" | "labels" | "info" => output.replace(".pb.gz", ".json"),
+            "top" | "tree" | "stacks" | "traces" | "diff" | "batch" | "series" => output.replace(".pb.gz", ".csv"),
+            _ => output.clone(),
+        };
+        let message = failure(&[&[verb][..], inputs, rule, &["-o", &named]].concat());
+        assert!(message.contains("no-such-folder does not exist; create it first"), "{verb}: {message}");
+    }
+    let report = ["--fail-on", "total>+5%", "--report", &output.replace(".pb.gz", ".md")];
+    assert!(failure(&[&["check", "absent.pb", "absent2.pb"][..], &report].concat()).contains("no-such-folder"));
+}
+
+#[test]
+fn a_profile_is_not_read_as_a_manifest_of_pairs() {
+    let message = failure(&["batch", &corpus("story-cpu.base.pb.gz")]);
+    assert!(message.contains("not a manifest but a binary file; to compare a pair"), "{message}");
 }
 
 #[test]

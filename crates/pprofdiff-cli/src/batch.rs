@@ -11,7 +11,8 @@ use pprofdiff::store::{Selection, store_pairs};
 use pprofdiff::text::redacted;
 use pprofdiff::{Cancellation, Diff, Error, LoadOptions, Source, batch};
 use pprofdiff_report::{EachWriter, Report, Table, View, pair_causes};
-use std::io;
+use std::fs::File;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -157,6 +158,18 @@ fn listed(
     pairs.map(move |pair| resolve(pair, &inputs, allow_urls))
 }
 
+/// Returns true if a file starts with bytes that no text has, as a profile does.
+fn is_binary(path: &Path) -> Result<bool> {
+    let mut start = Vec::new();
+    File::open(path)?.take(512).read_to_end(&mut start)?;
+    // The last character may be cut off.
+    let is_text = match std::str::from_utf8(&start) {
+        Ok(_) => true,
+        Err(e) => e.error_len().is_none(),
+    };
+    Ok(!is_text || start.contains(&0))
+}
+
 /// Returns the pairs that the arguments name, and their number if it is known in advance.
 pub fn pairs(args: &BatchArgs, inputs: Inputs, allow_urls: bool) -> Result<PairStream> {
     let is_url = |text: &String| fetch::url(Path::new(text)).is_some_and(|url| !bucket::is_pattern(url));
@@ -196,6 +209,12 @@ pub fn pairs(args: &BatchArgs, inputs: Inputs, allow_urls: bool) -> Result<PairS
         [manifest] => {
             let manifest = Path::new(manifest);
             inputs.outputs.check_input(manifest)?;
+            if is_binary(manifest)? {
+                let name = manifest.display();
+                return Err(Failure::Message(format!(
+                    "{name}: this is not a manifest but a binary file; to compare a pair: pprofdiff batch BASE NEW"
+                )));
+            }
             Ok((Box::new(listed(manifest_pairs(manifest)?, inputs, allow_urls)), None))
         }
         #[cfg(feature = "store")]

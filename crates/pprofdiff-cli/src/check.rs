@@ -174,6 +174,14 @@ pub fn config(named: Option<&Path>) -> Result<Option<(String, String)>> {
     }
 }
 
+/// Checks the rules in a configuration file, for commands that take measurements before they check.
+pub fn check_config(named: Option<&Path>) -> Result<()> {
+    let Some((name, text)) = config(named)? else { return Ok(()) };
+    let mut options = CheckOptions::default();
+    options.config = Some(text);
+    options.rules().map(drop).map_err(|e| Failure::Message(format!("{name}: {e}")))
+}
+
 /// Returns the options from the arguments and the configuration. Checks them before a profile is loaded.
 pub fn options(args: &CheckArgs) -> Result<CheckOptions> {
     let mut options = CheckOptions::default();

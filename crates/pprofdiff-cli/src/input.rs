@@ -36,6 +36,7 @@ impl Inputs {
     }
 
     fn with_options(args: &LoadArgs, options: LoadOptions, outputs: Outputs) -> Result<Inputs> {
+        outputs.check_folders()?;
         let loading = &args.profiles.0;
         let mut binaries = [&loading.binary, &loading.base_binary, &loading.new_binary].into_iter().flatten();
         binaries.try_for_each(|binary| outputs.check_input(binary))?;

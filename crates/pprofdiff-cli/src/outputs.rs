@@ -1,4 +1,4 @@
-//! Prevents a command from reading a file that it writes, because the output would overwrite the profile.
+//! Rejects output files that cannot be written, or that are also inputs, before a command does any work.
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -7,19 +7,35 @@ use pprofdiff::Error;
 
 use crate::is_stdin;
 
-/// The output files that already exist.
+/// The output files of a command.
 #[derive(Default)]
 pub struct Outputs {
+    /// The outputs that already exist.
     files: Vec<(PathBuf, OutputId)>,
+    /// The first output in a folder that does not exist.
+    homeless: Option<PathBuf>,
     refused: OnceLock<String>,
 }
 
 impl Outputs {
     pub fn new<P: AsRef<Path>>(paths: impl IntoIterator<Item = P>) -> Outputs {
-        let paths = paths.into_iter().filter(|path| !is_stdin(path.as_ref()));
-        let files =
-            paths.filter_map(|path| Some((path.as_ref().to_owned(), OutputId::from_path(path.as_ref())?))).collect();
-        Outputs { files, refused: OnceLock::new() }
+        let paths: Vec<PathBuf> = paths.into_iter().map(|path| path.as_ref().to_owned()).collect();
+        let paths = || paths.iter().filter(|path| !is_stdin(path));
+        let files = paths().filter_map(|path| Some((path.clone(), OutputId::from_path(path)?))).collect();
+        let homeless = paths().find(|path| missing_folder(path).is_some()).cloned();
+        Outputs { files, homeless, refused: OnceLock::new() }
+    }
+
+    /// Checks that the folders of all outputs exist.
+    ///
+    /// # Errors
+    /// Fails if a folder is missing. The error names the folder.
+    pub fn check_folders(&self) -> pprofdiff::Result<()> {
+        let Some((output, folder)) = self.homeless.as_ref().and_then(|path| Some((path, missing_folder(path)?))) else {
+            return Ok(());
+        };
+        let detail = format!("the folder {} does not exist; create it first", folder.display());
+        Err(Error::query(detail).in_input(&output.display().to_string()))
     }
 
     /// Checks that an input is not an output.
@@ -46,6 +62,12 @@ impl Outputs {
     pub fn refusal(&self) -> Option<&str> {
         self.refused.get().map(String::as_str)
     }
+}
+
+/// Returns the folder of an output file, if it does not exist. Folders with placeholders (`{index}`) are not checked.
+fn missing_folder(output: &Path) -> Option<&Path> {
+    let folder = output.parent().filter(|folder| !folder.as_os_str().is_empty())?;
+    (!folder.exists() && !folder.to_string_lossy().contains('{')).then_some(folder)
 }
 
 /// The identity of a regular file, which is the same for all of its names.

@@ -201,5 +201,5 @@ fn operations(text: &str) -> Result<(f64, f64), String> {
 pub(super) fn percentage(text: &str) -> Result<f64, String> {
     let number = text.trim().strip_suffix('%').unwrap_or(text).trim().parse().ok();
     let part = number.map(|n: f64| n / 100.0).filter(|part| (0.0..1.0).contains(part));
-    part.ok_or_else(|| "write it in percent, such as 0.5%".to_owned())
+    part.ok_or_else(|| "write a percentage from 0% to below 100%, such as 0.5%".to_owned())
 }

@@ -11,13 +11,22 @@ use crate::git::Commits;
 use crate::input::recorded_sources;
 use crate::{Failure, Result, check, explain, say, write_to};
 
-/// Rejects formats and rules that can't work before the first run is measured.
+/// Rejects options that can't work before the first run is measured: formats, rules, a missing configuration, and queries
+/// that `explain` does not support.
 pub fn check_args(args: &BenchArgs) -> Result<()> {
     let format = args.output.format()?;
     let request = pprofdiff_report::Request::default();
-    let explains = request.asking(View::Explain(Default::default())).for_format(format);
-    if answers(format) && !has_limits(args) {
-        explains?;
+    let query = args.query.request(View::Explain(Default::default())).query;
+    if has_limits(args) {
+        check::check_config(args.config.as_deref())?;
+        if answers(format) {
+            request.asking(View::Check(Default::default())).for_format(format)?;
+        }
+    } else {
+        pprofdiff::explain::check_query(&query)?;
+        if answers(format) {
+            request.asking(View::Explain(Default::default())).for_format(format)?;
+        }
     }
     if answers(format) || args.output.path().is_some() {
         for path in &args.report {

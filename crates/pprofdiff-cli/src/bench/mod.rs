@@ -43,7 +43,8 @@ const DEFAULT_EFFECT: f64 = 0.02;
 /// Measures runs until the result is clear or `work` is stopped, then explains the runs so far.
 pub fn run(args: BenchArgs, work: &Cancellation) -> Result<u8> {
     end::check_args(&args)?;
-    let inputs = Inputs::new(&args.load, Outputs::new(args.output.path()))?;
+    let outputs = Outputs::new(args.report.iter().map(PathBuf::as_path).chain(args.output.path()));
+    let inputs = Inputs::new(&args.load, outputs)?;
     let (dir, mut recording) = recording(&args, work)?;
     let pairs = measure(&args, work, &inputs, &dir, &mut recording)?;
     let is_interrupted = work.is_stopped();

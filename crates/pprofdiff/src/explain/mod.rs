@@ -178,6 +178,22 @@ impl ExplainOptions {
 /// Below this limit, several explanations run at the same time, and tables include one by default.
 pub const FEW_SAMPLES: usize = 200_000;
 
+/// Checks that `explain` supports the query. Callers that record profiles first can check it before they start.
+///
+/// # Errors
+/// For a normalization, and for rows other than functions.
+pub fn check_query(query: &Query) -> Result<()> {
+    if query.normalize != Normalize::None {
+        return Err(Error::query(
+            "explain estimates the amount of work instead of normalizing; if it is known, give --ops",
+        ));
+    }
+    if query.granularity != Granularity::Functions {
+        return Err(Error::query("explain names functions; other granularities are not supported"));
+    }
+    Ok(())
+}
+
 impl Diff {
     /// Explains why the sides differ. The profiles of a side are runs of the same program and stay separate.
     ///
@@ -225,14 +241,7 @@ impl Diff {
         if !self.is_two_sided() {
             return Err(Error::query("explain compares two sides; there is only one profile"));
         }
-        if query.normalize != Normalize::None {
-            return Err(Error::query(
-                "explain estimates the amount of work instead of normalizing; if it is known, give --ops",
-            ));
-        }
-        if query.granularity != Granularity::Functions {
-            return Err(Error::query("explain names functions; other granularities are not supported"));
-        }
+        check_query(query)?;
         let ops = options.ops.map(|(base, new)| new / base);
         if ops.is_some_and(|ops| !(ops.is_finite() && ops > 0.0)) {
             return Err(Error::query("the numbers of operations must be greater than zero"));
