@@ -179,6 +179,15 @@ fn mistakes_exit_with_2_and_one_line() {
     assert!(failure(&[&base, &new, "-o", "/no/such/directory/x"]).contains("/no/such/directory/x"));
     assert!(failure(&[&corpus("."), &new]).contains("directory"));
     assert!(failure(&["explain", &base, &new, "--min-effect", "200%"]).contains("from 0% to below 100%"));
+    for (mistake, answer) in [
+        (&["--formt", "json"][..], "unexpected argument '--formt'; did you mean --format?\n"),
+        (&["--formt=json"], "unexpected argument '--formt'; did you mean --format?\n"),
+        (&["--sort", "flt"], "; did you mean flat?\n"),
+        (&["-n", "few"], ": expected a whole number; see pprofdiff --help\n"),
+    ] {
+        let said = failure(&[&[&*base, &new], mistake].concat());
+        assert!(said.ends_with(answer), "{said}");
+    }
     let named = temp("named.pb.gz").display().to_string();
     for without_base in [
         &["top", &new][..],

@@ -36,6 +36,7 @@ pub use fetch::server_source;
 use args::{
     CONVERTED, Cli, ConvertArgs, InfoArgs, Later, MergeArgs, RawArgs, SourceArgs, TopArgs, Verb, ViewArgs, ViewVerb,
 };
+use clap::error::{ContextKind, ContextValue};
 use clap::{CommandFactory, Parser};
 use input::{Inputs, is_pattern, is_stdin, one_stdin, open, open_with, recorded_sources};
 use outputs::Outputs;
@@ -153,7 +154,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
         parsed => match (mistakes::explain(&args, parsed.as_ref().err()), parsed) {
             (Some(message), _) => return exit_code(Err(Failure::Message(message))),
             (None, Ok(cli)) => cli,
-            (None, Err(e)) => return exit_code(Err(Failure::Message(format!("{}; see pprofdiff --help", usage(&e))))),
+            (None, Err(e)) => return exit_code(Err(Failure::Message(usage(&e)))),
         },
     };
     let work = Cancellation::new();
@@ -211,10 +212,23 @@ fn exit_code(result: Result<u8>) -> u8 {
 
 /// Returns clap's error message as one line. clap's own text has several lines and ends with the usage.
 fn usage(e: &clap::Error) -> String {
-    let reason = e.to_string();
-    let lines = reason.lines().map(str::trim).take_while(|l| !l.starts_with("Usage:"));
-    let reason = lines.filter(|l| !l.is_empty() && !l.starts_with("For more")).collect::<Vec<_>>().join(" ");
-    reason.trim_start_matches("error: ").to_owned()
+    let text = e.to_string();
+    let lines = text.lines().map(str::trim).take_while(|line| !line.starts_with("Usage:"));
+    let is_reason = |line: &&str| !line.is_empty() && !line.starts_with("For more") && !line.starts_with("tip:");
+    let reason = lines.filter(is_reason).collect::<Vec<_>>().join(" ");
+    let reason = reason.trim_start_matches("error: ").trim_end_matches(" found");
+    // The words of the standard library's number parsers.
+    let reason = reason.replace("invalid digit found in string", "expected a whole number");
+    let suggestions = [ContextKind::SuggestedArg, ContextKind::SuggestedValue, ContextKind::SuggestedSubcommand];
+    let suggestion = suggestions.into_iter().find_map(|kind| match e.get(kind) {
+        Some(ContextValue::String(word)) => Some(word.clone()),
+        Some(ContextValue::Strings(words)) => words.first().cloned(),
+        _ => None,
+    });
+    match suggestion {
+        Some(word) => format!("{reason}; did you mean {word}?"),
+        None => format!("{reason}; see pprofdiff --help"),
+    }
 }
 
 /// Runs the verb and returns the exit code.

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, CommandFactory};
 use pprofdiff::advice::{operand, word};
 
@@ -19,6 +19,10 @@ pub fn explain(args: &[OsString], error: Option<&clap::Error>) -> Option<String>
     let [_, first, ..] = args else { return None };
     if let Some(message) = misspelt_verb(args) {
         return Some(message);
+    }
+    // The value of an unknown option would count as a file.
+    if error.is_some_and(|e| e.kind() == ErrorKind::UnknownArgument && is_option_named(e)) {
+        return None;
     }
     let command = args::whole();
     let verb = first.to_str().and_then(|first| command.find_subcommand(first));
@@ -42,6 +46,11 @@ pub fn explain(args: &[OsString], error: Option<&clap::Error>) -> Option<String>
     let (regex, files) = operands.split_at(usize::from(takes_regex).min(operands.len()));
     let words: Vec<String> = std::iter::once(name.to_owned()).chain(regex.iter().map(|r| typed(r))).collect();
     too_many(error?, &words, files, &options)
+}
+
+/// Returns true if the error names an option, not an operand.
+fn is_option_named(e: &clap::Error) -> bool {
+    matches!(e.get(ContextKind::InvalidArg), Some(ContextValue::String(word)) if word.starts_with('-'))
 }
 
 /// Explains that a view's expression is missing, if `regex` is the name of a file.
