@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Builds the archive of the command for a target: `release/archive.py TARGET [DIR]`.
 
-In it: the command, manual pages, completions, README, CHANGELOG and the licences, also of what is linked
-(release/THIRD-PARTY.txt, which release/licences.py writes). Beside it a file with its SHA-256. Runs the command that it
-built, so TARGET must be one whose programs run here. The same commit gives the same bytes from the same compiler, where
-Cargo's home has the same path: messages of panics have it.
+The archive contains the command, man pages, completions, README, CHANGELOG and all licences, including those of linked
+crates (release/THIRD-PARTY.txt, written by release/licences.py). A second file has the SHA-256 of the archive. The script
+runs the command that it built, so programs for TARGET must run on this machine. The same commit and compiler give the same
+bytes if Cargo's home has the same path, because panic messages contain that path.
 """
 
 import gzip
@@ -22,9 +22,9 @@ from pathlib import Path
 from readme import absolute
 
 ROOT = Path(__file__).resolve().parents[1]
-# The licences of what is linked.
+# The licences of linked crates.
 THIRD_PARTY = ROOT / "release" / "THIRD-PARTY.txt"
-# Completions by the shell's name, as the shells look for them.
+# File names of completions by shell, as each shell expects them.
 COMPLETIONS = {
     "bash": "pprofdiff.bash",
     "zsh": "_pprofdiff",
@@ -64,7 +64,7 @@ def main(target: str, out: Path) -> None:
 
 
 def build(target: str) -> Path:
-    """Compiles the command; its path."""
+    """Compiles the command and returns its path."""
     flags = ["--release", "--locked", "-p", "pprofdiff-cli", "--target", target]
     subprocess.run(["cargo", "build", *flags], cwd=ROOT, check=True)
     directory = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
@@ -72,7 +72,7 @@ def build(target: str) -> Path:
 
 
 def tarred(folder: str, files: dict[str, bytes], command: str) -> bytes:
-    """A tar.gz of the files, without anything of this machine."""
+    """Writes the files as a tar.gz without the owner, times and other facts of this machine."""
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT) as tar:
         for name, content in files.items():
@@ -83,7 +83,7 @@ def tarred(folder: str, files: dict[str, bytes], command: str) -> bytes:
 
 
 def zipped(folder: str, files: dict[str, bytes]) -> bytes:
-    """A zip of the files, without anything of this machine."""
+    """Writes the files as a zip without the times and other facts of this machine."""
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in files.items():

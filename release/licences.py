@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Writes release/THIRD-PARTY.txt: the licences of all that is linked into the command and the wheel, which have to go
-with both.
+"""Writes release/THIRD-PARTY.txt: the licences of all crates that are linked into the command and the wheel. The licences
+require that the texts are distributed with both.
 
-It has each licence file of each crate, also those of what a crate has inside (C sources, Unicode's tables). Tools that
-tell licences apart by their words (cargo-about 0.9) put a blank form in the place of texts that they don't know: of
-chrono, libm, the crates for Windows. Which licences may be linked at all, cargo-deny says (deny.toml).
+The file contains each licence file of each crate, including those of bundled sources (C code, Unicode tables). Tools that
+recognize licences by their text (cargo-about 0.9) write an empty template if they do not know a text, as for chrono, libm
+and the crates for Windows. cargo-deny checks which licences are allowed (deny.toml).
 """
 
 import json
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-# What is shipped, and for which systems.
+# The released packages, and their target systems.
 SHIPPED = ["pprofdiff-cli", "pprofdiff-python"]
 SYSTEMS = ["unknown-linux-gnu", "unknown-linux-musl", "apple-darwin", "pc-windows-msvc"]
 TARGETS = [f"{processor}-{system}" for processor in ["x86_64", "aarch64"] for system in SYSTEMS]
@@ -29,7 +29,7 @@ The texts of both licences stand below.
 """
 
 
-# The licence of crates that have no file of it. It asks for no notice, so that the words are here is for the reader.
+# The licence of crates without a licence file. It requires no notice; the text is here for the reader.
 ZERO_CLAUSE_BSD = """\
 Permission to use, copy, modify, and/or distribute this software for any purpose with or without fee is hereby granted.
 
@@ -41,7 +41,7 @@ THIS SOFTWARE."""
 
 
 def linked() -> list[dict[str, Any]]:
-    """The crates that are linked for any of the targets, and those that write code that is; by name."""
+    """Returns the crates that are linked for any target, and those that generate linked code, sorted by name."""
     metadata = ["cargo", "metadata", "--format-version", "1", "--locked"]
     packages = json.loads(subprocess.check_output(metadata, cwd=ROOT))["packages"]
     tree = ["cargo", "tree", "--locked", "--edges", "normal", "--prefix", "none", "--no-dedupe", "--target"]
@@ -55,11 +55,11 @@ def linked() -> list[dict[str, Any]]:
 
 
 def texts(package: dict[str, Any]) -> Iterator[str]:
-    """A crate's licences."""
+    """Returns the licence texts of a crate."""
     folder = Path(package["manifest_path"]).parent
     files = sorted(p for p in folder.rglob("*") if p.suffix not in (".rs", ".html") and LICENCE.search(p.name))
     found = [file.read_text(encoding="utf-8").strip("\n") for file in files if file.is_file()]
-    # zstd is under BSD or GPL, of which the first is taken.
+    # zstd may be used under BSD or GPL; we use BSD.
     found = [text for text in found if "GNU GENERAL PUBLIC LICENSE" not in text]
     if not found:
         if package["license"] == "0BSD":
@@ -72,13 +72,13 @@ def texts(package: dict[str, Any]) -> Iterator[str]:
 
 
 def main() -> None:
-    """Writes the file: all crates, and each text once, below those that have it."""
+    """Writes the file: all crates, then each distinct text below the names of its crates."""
     packages = linked()
     users: dict[str, list[str]] = {}
     first: dict[str, str] = {}
     for package in packages:
         for text in texts(package):
-            words = " ".join(text.split())  # the same, however it is wrapped
+            words = " ".join(text.split())  # line breaks do not matter
             first.setdefault(words, text)
             named = users.setdefault(words, [])
             if package["name"] not in named:

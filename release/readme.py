@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Makes the links of README.md absolute, in place: `release/readme.py [FILE]`, and `git checkout README.md` afterwards.
+"""Makes the links of README.md absolute, in place: `release/readme.py [FILE]`. Restore with `git checkout README.md`.
 
-PyPI shows the README without the repository, so a relative link leads nowhere there; crates.io looks for it below the
-crate's own folder. What is released has links to the tag of its version. In the repository they stay relative: they
-work in a clone, on a branch and on the forge.
+PyPI shows the README without the repository, so relative links are broken there; crates.io resolves them below the
+crate's own folder. Releases therefore link to the tag of their version. In the repository the links stay relative, so
+that they work in a clone and on every branch.
 """
 
 import re
@@ -17,12 +17,12 @@ LINK = re.compile(r"(!?)\[([^\[\]]+)\]\((?![a-z]+:|#)([^()\s]+)\)")
 
 
 def absolute(text: str) -> str:
-    """The text with links into the repository instead of relative ones."""
+    """Replaces relative links by links into the repository."""
     return LINK.sub(lambda m: f"{m[1]}[{m[2]}]({leads(m[3], picture=bool(m[1]))})", text)
 
 
 def leads(link: str, picture: bool) -> str:
-    """Where a link leads: a picture as it is, all else as the forge shows it."""
+    """Returns the absolute link: the raw file for a picture, the rendered page for everything else."""
     path = ROOT / link.partition("#")[0]
     if not path.exists():
         sys.exit(f"README.md has a link to {link}, which is not there")

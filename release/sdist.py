@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Builds the source distribution of the Python package, with the crates that it needs: `release/sdist.py [DIR]`.
 
-It installs without a network where Rust, a C compiler and maturin are: the crates lie in it, and its .cargo/config.toml
-names them. Needs maturin (beside this interpreter or on the path) and the network, or a filled cache of cargo.
+The distribution installs without a network if Rust, a C compiler and maturin are installed: it contains the crates, and its
+.cargo/config.toml refers to them. Building it needs maturin (next to this interpreter or on the path), and the network or a
+filled cargo cache.
 """
 
 import gzip
@@ -18,12 +19,12 @@ from pathlib import Path
 from readme import absolute
 
 ROOT = Path(__file__).resolve().parents[1]
-# What is cut out of the manifests: tests, which are not in the source distribution, and what only they need.
+# Removed from the manifests: tests, which the source distribution does not contain, and their dependencies.
 TESTS = re.compile(r"^\[(dev-dependencies|\[(test|bench)\])\][^\n]*\n(?:(?!\[).*\n?)*", re.MULTILINE)
 
 
 def main(out: Path) -> None:
-    """Writes the archive into `out`."""
+    """Writes the archive to the folder `out`."""
     with tempfile.TemporaryDirectory() as scratch:
         bare = Path(scratch, "bare")
         maturin = shutil.which("maturin", path=str(Path(sys.executable).parent)) or "maturin"
@@ -34,12 +35,12 @@ def main(out: Path) -> None:
         tree = Path(scratch, archive.name.removesuffix(".tar.gz"))
         for manifest in tree.glob("crates/*/Cargo.toml"):
             manifest.write_text(TESTS.sub("", manifest.read_text()))
-        # PKG-INFO has the README again, which is what PyPI shows.
+        # PyPI shows the copy of the README in PKG-INFO.
         for page in [tree / "README.md", tree / "PKG-INFO"]:
             page.write_text(absolute(page.read_text(encoding="utf-8")), encoding="utf-8")
-        # The lock file keeps its versions and loses what was cut out.
+        # The lock file keeps its versions, without the removed dependencies.
         subprocess.run(["cargo", "metadata", "--format-version", "1"], cwd=tree, check=True, stdout=subprocess.DEVNULL)
-        vendor = ["cargo", "vendor", "--locked", "vendor"]  # prints what the configuration has to say
+        vendor = ["cargo", "vendor", "--locked", "vendor"]  # prints the necessary configuration
         config = subprocess.check_output(vendor, cwd=tree, stderr=subprocess.DEVNULL)
         (tree / ".cargo").mkdir()
         (tree / ".cargo" / "config.toml").write_bytes(config)
@@ -49,7 +50,7 @@ def main(out: Path) -> None:
 
 
 def packed(tree: Path) -> bytes:
-    """The tree as a tar.gz, without anything of this machine."""
+    """Writes the tree as a tar.gz without the owner, times and other facts of this machine."""
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT) as tar:
         for path in sorted(tree.rglob("*")):

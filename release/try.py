@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Does what the start pages say, with what was built and nothing else: `release/try.py KIND [PATH]`.
+"""Runs the commands of the start pages with a release artifact and nothing else: `release/try.py KIND [PATH]`.
 
     release/try.py wheel [FILE]      docs/start.md and docs/notebooks.md in a new virtual environment with this wheel
-    release/try.py wheel --installed the same with this interpreter, into which it was installed
-    release/try.py archive [FILE]    the shell's part of docs/start.md with the command out of this archive
+    release/try.py wheel --installed the same pages with this interpreter, where the wheel is already installed
+    release/try.py archive [FILE]    the shell blocks of docs/start.md with the command from this archive
     release/try.py crates            docs/rust.md in empty projects, with the crates as they would be uploaded
 
-Without a PATH the newest in target/dist is taken. Each page has a directory of its own, with two profiles in it
-(main.pb.gz and branch.pb.gz); its blocks are run in their order. A block behind <!-- install --> says how to get what
-is tried here, and one behind <!-- not run --> needs what a page can't bring: both are left out, but for what else is
-installed with pip.
+PATH defaults to the newest artifact in target/dist. Each page runs in its own directory with two profiles (main.pb.gz and
+branch.pb.gz), and its blocks run in order. A block after <!-- install --> installs the artifact itself, and a block after
+<!-- not run --> needs something that a page cannot provide. Both are skipped, except for other packages that they install
+with pip.
 """
 
 import os
@@ -28,7 +28,7 @@ CRATES = ["pprofdiff-profile", "pprofdiff", "pprofdiff-report"]
 
 
 def blocks(page: str, *languages: str) -> list[tuple[str, str]]:
-    """The page's blocks that are to be run: language and text."""
+    """Returns the blocks of a page that run: their language and text."""
     found = BLOCK.findall((ROOT / "docs" / page).read_text())
     runs = [(language, text) for left_out, language, text in found if not left_out and language in languages]
     assert runs, f"docs/{page} has no block of {languages}"
@@ -36,19 +36,19 @@ def blocks(page: str, *languages: str) -> list[tuple[str, str]]:
 
 
 def installation(page: str) -> str:
-    """The page's blocks that say how to install."""
+    """Returns the install blocks of a page."""
     return "\n".join(text for kind, _, text in BLOCK.findall((ROOT / "docs" / page).read_text()) if "install" in kind)
 
 
 def shell(text: str, language: str) -> str:
-    """The commands of a block; a console block has their output, too."""
+    """Returns the commands of a block. A console block also contains their output."""
     if language == "console":
         return "\n".join(line.removeprefix("$ ") for line in text.splitlines() if line.startswith("$ "))
     return text
 
 
 def run(*command: str | Path, cwd: Path, path: Path | None = None, input: str | None = None) -> None:
-    """Runs it, with `path` before the system's own programs and nothing else on the path."""
+    """Runs a command with `path` and the system's own programs on the search path, and nothing else."""
     env = {"HOME": str(cwd), "PATH": f"{path}:/usr/local/bin:/usr/bin:/bin"} if path else None
     if os.name == "nt" and path:
         env = os.environ | {"PATH": f"{path};{os.environ['PATH']}"}
@@ -75,7 +75,7 @@ def try_pages(directory: Path, pages: dict[str, list[str]], path: Path, python: 
 
 
 def wheel(directory: Path, given: str | None) -> None:
-    """The pages of the Python package."""
+    """Runs the pages of the Python package."""
     pages = {"start.md": ["sh", "console"], "notebooks.md": ["python"]}
     packages = {word for page in pages for word in re.findall(r"^pip install (.*)$", installation(page), re.MULTILINE)}
     others = {word for words in packages for word in words.split()} - {"pprofdiff"}
@@ -92,7 +92,7 @@ def wheel(directory: Path, given: str | None) -> None:
 
 
 def archive(directory: Path, given: str | None) -> None:
-    """The command's pages."""
+    """Runs the pages of the command."""
     file = Path(given).resolve() if given else newest("pprofdiff-v*.tar.gz")
     if file.is_dir():
         (file,) = [f for f in file.iterdir() if f.name.endswith((".tar.gz", ".zip"))]
@@ -104,7 +104,7 @@ def archive(directory: Path, given: str | None) -> None:
 
 
 def crates(directory: Path, given: str | None) -> None:
-    """The library's page: each program of docs/rust.md in a project of its own."""
+    """Runs the page of the library: each program of docs/rust.md in its own project."""
     named = [word for name in CRATES for word in ("-p", name)]
     subprocess.run(["cargo", "package", "--quiet", "--locked", "--no-verify", *named], cwd=ROOT, check=True)
     target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
@@ -133,7 +133,7 @@ def crates(directory: Path, given: str | None) -> None:
 
 
 def newest(pattern: str) -> Path:
-    """The newest of what was built."""
+    """Returns the newest artifact."""
     return max(DIST.glob(pattern), key=lambda f: f.stat().st_mtime)
 
 

@@ -9,6 +9,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 use regex::Regex;
 
@@ -48,6 +49,19 @@ const CONSTRUCTIONS: [(&str, &str); 8] = [
 const MIN_SENTENCES: usize = 20;
 /// The number of sentences that a failure prints for each crate or page.
 const EXAMPLES: usize = 8;
+
+/// String literals.
+static LITERAL: LazyLock<Regex> = LazyLock::new(|| Regex::new(r#"(?s)"((?:[^"\\]|\\.)*)""#).unwrap());
+/// Line breaks, escapes and placeholders in a string literal.
+static ESCAPE: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\\\n\s*|\\n|\{[^}]*\}").unwrap());
+/// The start of a list item in Markdown.
+static ITEM: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"^\s*(?:[-*]|\d+\.) ").unwrap());
+/// Code in a sentence.
+static CODE: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"`[^`]*`").unwrap());
+/// A link in Markdown.
+static LINK: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\[([^\]]*)\]\([^)]*\)").unwrap());
+/// The end of a sentence and the start of the next one.
+static END: LazyLock<Regex> = LazyLock::new(|| Regex::new(r#"[.!?;:] ["(]?[A-Z]"#).unwrap());
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -89,10 +103,8 @@ fn rust_blocks(text: &str) -> Vec<String> {
     let mut blocks = comment_blocks(text, |line| ["///", "//!", "//"].iter().find_map(|mark| line.strip_prefix(mark)));
     let code = text.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
     let code: String = code.lines().filter(|line| comment(line.trim_start()).is_none()).collect::<Vec<_>>().join("\n");
-    let literal = Regex::new(r#"(?s)"((?:[^"\\]|\\.)*)""#).unwrap();
-    let escape = Regex::new(r"\\\n\s*|\\n|\{[^}]*\}").unwrap();
-    for literal in literal.captures_iter(&code) {
-        let words = escape.replace_all(&literal[1], |piece: &regex::Captures| match &piece[0] {
+    for literal in LITERAL.captures_iter(&code) {
+        let words = ESCAPE.replace_all(&literal[1], |piece: &regex::Captures| match &piece[0] {
             "\\n" => ". ".to_owned(),
             piece if piece.starts_with('{') => "X".to_owned(),
             _ => String::new(),
@@ -116,22 +128,18 @@ fn markdown_blocks(text: &str) -> Vec<String> {
     let prose: String = text.split("```").step_by(2).collect::<Vec<_>>().join("\n\n");
     let kept = |line: &str| !["|", "#", "<", "    "].iter().any(|mark| line.starts_with(mark));
     let lines = prose.lines().map(|line| if kept(line) || line.trim_start().starts_with("- ") { line } else { "" });
-    let item = Regex::new(r"^\s*(?:[-*]|\d+\.) ").unwrap();
     let separated: String =
-        lines.map(|line| if item.is_match(line) { format!("\n{line}\n") } else { format!("{line}\n") }).collect();
+        lines.map(|line| if ITEM.is_match(line) { format!("\n{line}\n") } else { format!("{line}\n") }).collect();
     separated.split("\n\n").map(str::to_owned).collect()
 }
 
 /// Splits a block into sentences with at least four words, with code and links' targets removed.
 fn sentences(block: &str) -> Vec<String> {
-    let code = Regex::new(r"`[^`]*`").unwrap();
-    let link = Regex::new(r"\[([^\]]*)\]\([^)]*\)").unwrap();
-    let text = link.replace_all(block, "$1");
-    let text = code.replace_all(&text, "X");
+    let text = LINK.replace_all(block, "$1");
+    let text = CODE.replace_all(&text, "X");
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let end = Regex::new(r#"[.!?;:] ["(]?[A-Z]"#).unwrap();
     let mut starts = vec![0];
-    starts.extend(end.find_iter(&text).map(|end| end.start() + 1));
+    starts.extend(END.find_iter(&text).map(|end| end.start() + 1));
     starts.push(text.len());
     let sentences = starts.windows(2).map(|pair| text[pair[0]..pair[1]].trim().trim_matches(['*', '_', '-']).trim());
     let is_sentence = |text: &&str| text.split(' ').count() >= 4 && text.contains(|c: char| c.is_ascii_lowercase());

@@ -1,5 +1,5 @@
-# Homebrew's formula, as homebrew-core takes it; release/README.md says how it gets there. `url` and `sha256` are those of the
-# newest release.
+# The formula for homebrew-core. release/README.md explains how to submit it. `url` and `sha256` belong to the newest
+# release.
 class Pprofdiff < Formula
   desc "Compares pprof profiles: what changed, with both sides of every number"
   homepage "https://github.com/pprofdiff/pprofdiff"
