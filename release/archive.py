@@ -2,9 +2,9 @@
 """Builds the archive of the command for a target: `release/archive.py TARGET [DIR]`.
 
 The archive contains the command, man pages, completions, README, CHANGELOG and all licences, including those of linked
-crates (release/THIRD-PARTY.txt, written by release/licences.py). A second file has the SHA-256 of the archive. The script
-runs the command that it built, so programs for TARGET must run on this machine. The same commit and compiler give the same
-bytes if Cargo's home has the same path, because panic messages contain that path.
+crates (release/THIRD-PARTY.txt, written by release/licences.py). A second file has the SHA-256 of the archive. The
+script runs the command that it built, so programs for TARGET must run on this machine. The same commit and compiler
+give the same bytes if Cargo's home has the same path, because panic messages contain that path.
 """
 
 import gzip

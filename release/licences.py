@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Writes release/THIRD-PARTY.txt: the licences of all crates that are linked into the command and the wheel. The licences
-require that the texts are distributed with both.
+"""Writes release/THIRD-PARTY.txt: the licences of all crates that are linked into the command and the wheel. The
+licences require that the texts are distributed with both.
 
-The file contains each licence file of each crate, including those of bundled sources (C code, Unicode tables). Tools that
-recognize licences by their text (cargo-about 0.9) write an empty template if they do not know a text, as for chrono, libm
-and the crates for Windows. cargo-deny checks which licences are allowed (deny.toml).
+The file contains each licence file of each crate, including those of bundled sources (C code, Unicode tables). Tools
+that recognize licences by their text (cargo-about 0.9) write an empty template if they do not know a text, as for
+chrono, libm and the crates for Windows. cargo-deny checks which licences are allowed (deny.toml).
 """
 
 import json

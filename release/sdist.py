@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Builds the source distribution of the Python package, with the crates that it needs: `release/sdist.py [DIR]`.
 
-The distribution installs without a network if Rust, a C compiler and maturin are installed: it contains the crates, and its
-.cargo/config.toml refers to them. Building it needs maturin (next to this interpreter or on the path), and the network or a
-filled cargo cache.
+The distribution installs without a network if Rust, a C compiler and maturin are installed: it contains the crates, and
+its .cargo/config.toml refers to them. Building it needs maturin (next to this interpreter or on the path), and the
+network or a filled cargo cache.
 """
 
 import gzip

@@ -6,10 +6,10 @@
     release/try.py archive [FILE]    the shell blocks of docs/start.md with the command from this archive
     release/try.py crates            docs/rust.md in empty projects, with the crates as they would be uploaded
 
-PATH defaults to the newest artifact in target/dist. Each page runs in its own directory with two profiles (main.pb.gz and
-branch.pb.gz), and its blocks run in order. A block after <!-- install --> installs the artifact itself, and a block after
-<!-- not run --> needs something that a page cannot provide. Both are skipped, except for other packages that they install
-with pip.
+PATH defaults to the newest artifact in target/dist. Each page runs in its own directory with two profiles (main.pb.gz
+and branch.pb.gz), and its blocks run in order. A block after <!-- install --> installs the artifact itself, and a block
+after <!-- not run --> needs something that a page cannot provide. Both are skipped, except for other packages that they
+install with pip.
 """
 
 import os
