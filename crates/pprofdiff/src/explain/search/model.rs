@@ -227,11 +227,11 @@ impl<'a> ScaleModel<'a> {
         if s.b + s.n > 0.0 { penalised(s.b, s.n, s.r, self.variance(set, &s)) } else { 0.0 }
     }
 
-    /// Returns how much a set explains: its deviance, weighted by [`worth`], minus its price. Returns `None` if this
-    /// does not exceed `least`, if the set fails the test or changes less than the floor, and if it has nearly all of
-    /// both sides while the amount of work is not given, because more work explains such a change. The penalised
-    /// deviance tests whether there is a change, but saturates for many events. Therefore the plain deviance locates
-    /// the change.
+    /// Returns how much a set explains: its deviance, weighted by [`worth`], minus its price. Returns `None` if the
+    /// unweighted deviance minus the price does not exceed `least`, if the set fails the test or changes less than the
+    /// floor, and if it has nearly all of both sides while the amount of work is not given, because more work explains
+    /// such a change. The penalised deviance tests whether there is a change, but saturates for many events. Therefore
+    /// the plain deviance locates the change.
     fn rank(&self, set: usize, least: f64) -> Option<f64> {
         let set_data = &self.sets.sets[set];
         if set_data.whole && !self.is_given {
