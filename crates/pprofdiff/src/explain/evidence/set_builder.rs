@@ -12,8 +12,8 @@ use pprofdiff_profile::interner::{Found, Index};
 
 /// Minimum number of events of a set. Sets with fewer events cannot be a cause.
 pub(super) const MIN_EVENTS: f64 = 5.0;
-/// Maximum share of both sides in a set. A change of a larger set may be a different amount of work, so it is a cause
-/// only if that amount is given.
+/// Maximum share of both sides in a set. A change of a larger set may be a different amount of work, so the search
+/// considers it only if that amount is given.
 const WHOLE: f64 = 0.9;
 /// Additional penalised deviance that a set of stacks that end in a system function needs.
 const PRICE_OF_SYSTEM: f64 = 6.0;
