@@ -223,7 +223,7 @@ impl StackPrefixes {
         self.hashes.len()
     }
 
-    /// Returns the prefix without its last frame.
+    /// Returns the prefix without its last frame; [`NONE`] for a prefix of one frame.
     pub(in crate::explain) fn shorter(&self, prefix: u32) -> u32 {
         self.shorter[prefix as usize]
     }
@@ -234,7 +234,7 @@ impl StackPrefixes {
     }
 
     /// Returns the length of the longest prefix that a stack (root first) shares with a heavy stack, and the prefix's
-    /// number.
+    /// number. The length is 0 if they share none; the number is then meaningless.
     pub(in crate::explain) fn longest(&self, stack: &[u32], hashes: &mut Vec<u64>) -> (usize, u32) {
         hashes.clear();
         // Hashes are computed only for the lengths that the search tests.

@@ -19,7 +19,8 @@ pub(in crate::explain) use noise::{Variances, known_variance, known_variance_of,
 use noise::{is_replicated, measured, threshold_of, variance_of_runs};
 
 /// "More work everywhere" may explain a difference nearly as well as a cause does. The search's result is ambiguous if
-/// the causes are better by less than [`MARGIN`], and a cause has more than the fraction [`CONFUSABLE`] of the base.
+/// the causes are better than any scale without causes by less than [`MARGIN`], and a cause has more than the fraction
+/// [`CONFUSABLE`] of the base.
 const MARGIN: f64 = 6.0;
 const CONFUSABLE: f64 = 0.5;
 /// A scale that differs from the exposure costs this much more than a cause, plus the square of its logarithm over
@@ -38,7 +39,8 @@ const MIN_UNANIMOUS: usize = 5;
 /// Like [`AGREEING`], for locks. It is higher, because a thread that waits longer for one lock waits less for other
 /// locks meanwhile.
 const AGREEING_LOCKS: f64 = 0.9;
-/// A function agrees with a scale, whatever the noise, if the logarithms of both ratios differ by less than this.
+/// A function agrees with a scale, whatever the noise, if the logarithms of both ratios differ by less than this. A
+/// scale is rejected if its logarithm differs by more than this from the growth of object counts.
 const NEAR_SCALE: f64 = 0.1;
 /// Minimum deviance of the untouched stacks together, before their ratio is tried as a scale.
 const SCALE_DEVIANCE: f64 = 9.0;
