@@ -50,9 +50,9 @@ pub struct FleetCause {
     pub callee: Option<String>,
     /// The kind of change.
     pub kind: CauseKind,
-    /// The cost of its stacks in a run of the base.
+    /// The cost of its stacks per run of the base, in the sample type's unit.
     pub base: f64,
-    /// The cost of its stacks in a run of the new side.
+    /// The cost of its stacks per run of the new side, not scaled to equal work.
     pub new: f64,
     /// See [`Cause::delta`].
     pub delta: f64,
@@ -71,7 +71,7 @@ impl FleetCause {
         Some(CauseKey { function: name(&self.function)?, callee: name(&self.callee), grew: self.delta > 0.0 })
     }
 
-    /// Returns the package of the caller.
+    /// Returns the package of the caller. Returns `None` if the cause has no caller.
     fn caller_package(&self) -> Option<String> {
         self.caller.as_deref().map(|caller| package_of(caller).into_owned())
     }
@@ -89,7 +89,8 @@ struct CauseKey {
 pub struct PairCauses {
     summary: Arc<Summary>,
     verdict: Verdict,
-    /// The p-value of the most significant cause.
+    /// The p-value of the most significant cause: the probability that any candidate of the pair reaches its score by
+    /// chance. 1 without causes.
     p: f64,
     causes: Vec<FleetCause>,
     sentence: String,
@@ -147,17 +148,18 @@ pub struct RankedPair {
     pub total_base: i64,
     /// The mean total of a run of the new side.
     pub total_new: i64,
-    /// The difference between the totals.
+    /// The new total minus the base total.
     pub total_delta: i64,
     /// The verdict on this pair alone.
     pub verdict: Verdict,
     /// The verdict as one sentence.
     pub sentence: String,
-    /// The false discovery rate at which the pair is significant (q-value), or 1 if it has no cause.
+    /// The false discovery rate at which the pair is significant (q-value). 1 if it has no cause.
     pub q: f64,
-    /// The largest causes, if the pair changed by more than chance.
+    /// The largest causes. Empty if the pair did not change significantly at [`Ranking::fdr`], even if it has causes on
+    /// its own.
     pub causes: Vec<FleetCause>,
-    /// The full description of the pair, for the changed pairs with the largest changes.
+    /// The full description of the pair. `None` except for the changed pairs with the largest changes.
     #[serde(skip)]
     pub account: Option<String>,
 }
@@ -174,21 +176,21 @@ fn size(causes: &[FleetCause]) -> f64 {
 pub struct SharedCause {
     /// The canonical name of the function.
     pub function: String,
-    /// The callee, if the calls to it changed.
+    /// The canonical name of the system function, if the function's calls of it changed ([`Cause::callee`]).
     pub callee: Option<String>,
-    /// The package of the callers, if the calls changed and all pairs have the same package.
+    /// The package of the callers. `None` if a pair's cause has no caller, and if the callers are in several packages.
     pub caller_package: Option<String>,
-    /// The number of pairs with this cause.
+    /// The number of changed pairs with this cause.
     pub pairs: usize,
     /// The names of the first pairs, sorted by the size of the change, descending.
     pub named: Vec<String>,
-    /// The cost of its stacks in all pairs, each in a run of the base.
+    /// The cost of its stacks in all these pairs, summed, each per run of the base.
     pub base: f64,
-    /// The cost of its stacks in all pairs, each in a run of the new side.
+    /// The cost of its stacks in all these pairs, summed, each per run of the new side.
     pub new: f64,
-    /// The sum of its deltas.
+    /// The sum of its deltas in these pairs ([`Cause::delta`]).
     pub delta: f64,
-    /// The sum as a share of the totals of all bases.
+    /// `delta` divided by the sum of the base totals of all compared pairs. 0 if that sum is zero.
     pub share: f64,
     /// The sentence of the pair with the largest change.
     pub sentence: String,
@@ -231,10 +233,10 @@ pub struct Ranking {
     /// Changed pairs first, with the largest change by causes first, then unchanged pairs. Ties are sorted by the
     /// change of the totals, then by name.
     pub pairs: Vec<RankedPair>,
-    /// Causes that at least two pairs share, the largest change first.
+    /// Causes that at least two changed pairs share, the largest change first.
     pub shared: Vec<SharedCause>,
-    /// Changes of a function's own cost that many pairs share, and that are not significant in any single pair. The
-    /// largest change comes first.
+    /// Changes of a function's own cost that many pairs share, without pairs where the function is a cause. They are
+    /// significant only in all these pairs together. The largest change comes first.
     pub common: Vec<CommonChange>,
     /// Pairs that could not be compared.
     pub failed: Vec<FailedPair>,
@@ -349,7 +351,7 @@ fn to_ranked_pair(((name, pair), q): ((String, PairCauses), f64)) -> RankedPair 
     }
 }
 
-/// Returns the causes that at least two of these pairs share.
+/// Returns the causes that at least two of these pairs share. `total` is the sum of the base totals of all pairs.
 fn shared(pairs: &[RankedPair], total: f64) -> Vec<SharedCause> {
     let mut groups: HashMap<CauseKey, Vec<(&str, &FleetCause)>> = HashMap::default();
     for pair in pairs {

@@ -34,7 +34,8 @@ const CERTAIN: f64 = 6.63;
 const LARGE_REST: f64 = 0.1;
 const MORE_THAN_SAMPLING: f64 = 9.0;
 
-/// The original stacks with the base's names, before the rules removed inlined calls and cost that moved.
+/// The original stacks with the base's names, before rules removed inlined calls, cost that moved and the inside of
+/// rewritten code. They show whether a cause's name is true for everything that it covers.
 #[derive(Default)]
 pub(super) struct Uncut {
     pub stacks: Stacks,
@@ -123,7 +124,7 @@ pub(super) struct Books<'a> {
     pub heap: Option<&'a StackRows>,
     /// By frame of the base: the frame with its name on the new side.
     pub renamed: &'a HashMap<u32, u32>,
-    /// Minimum change of a cause, as a fraction of the total.
+    /// Minimum change of a cause, as a fraction of the mean of both sides' totals at equal work.
     pub min_effect: f64,
     /// The expected ratio of all new runs to all base runs: the ratio of the numbers of runs, times `--ops` if given.
     pub exposure: f64,
@@ -148,7 +149,7 @@ impl Books<'_> {
         new - self.scale * base
     }
 
-    /// Returns the penalised deviance of some of a set's rows.
+    /// Returns the penalised deviance of some of a set's rows; 0 if they have no values.
     pub(super) fn score(&self, set: usize, rows: &[u32]) -> f64 {
         let v = self.sum(rows);
         let q: f64 = rows.iter().map(|&row| self.rows.rows[row as usize].variance).sum();
@@ -160,7 +161,8 @@ impl Books<'_> {
         penalised(b, n, self.scale, variance_of(self.rows, self.search.tau2.of(self.sets, set), [b, n]))
     }
 
-    /// Returns true if some rows of a set qualify as a cause on their own.
+    /// Returns true if some rows of a set qualify as a cause on their own: they changed by at least the minimum effect,
+    /// and their score exceeds the threshold plus the set's price.
     pub(super) fn is_cause(&self, set: usize, rows: &[u32]) -> bool {
         let total = self.rows.total();
         let floor = self.min_effect * (self.scale * total[0] + total[1]) / 2.0;
@@ -326,8 +328,9 @@ impl Books<'_> {
     }
 
     /// Splits a change into the shares of count and unit cost: `[count share, unit share, count factor, unit factor]`.
-    /// The logarithms of the factors add up exactly (LMDI, Ang 2004). Returns `None` if count and cost are one
-    /// measurement.
+    /// The logarithms of the factors add up exactly (LMDI, Ang 2004). Returns `None` for sampled values, where count
+    /// and cost are one measurement, if a count or value is not positive, and if the value grew exactly like the work,
+    /// because shares of zero are undefined.
     pub(super) fn split(&self, entry: &CauseEntry) -> Option<[f64; 4]> {
         if self.rows.kind == ValueKind::Sampled {
             return None;
@@ -343,7 +346,8 @@ impl Books<'_> {
         (whole.abs() > 1e-6).then(|| [count.ln() / whole, unit.ln() / whole, count, unit])
     }
 
-    /// Returns the parts of the whole difference, for a mean run of the new side.
+    /// Returns the parts of the difference of the totals, per run. Parts at equal work are changes per run of the new
+    /// side.
     pub(super) fn account(&self, entries: &[CauseEntry]) -> Account {
         let [m0, m1] = self.rows.runs.map(|m| m as f64);
         let [base, new] = self.rows.all();
@@ -378,8 +382,9 @@ impl Books<'_> {
         }
     }
 
-    /// Returns the two-sided p-value of the difference of the totals. Several runs per side measure the variation
-    /// (Student's t). One pair uses the known variance of other programs.
+    /// Returns the two-sided p-value of the difference of the totals. The null hypothesis is that the ratio of the
+    /// totals is `exposure`. With several runs on both sides, their variation measures chance (Student's t). Otherwise,
+    /// the known variance of other programs is used. Returns `None` if a side's total is zero.
     fn p_of_total(&self) -> Option<f64> {
         let (m, total) = (self.rows.runs, self.rows.total());
         let q: f64 = self.rows.rows.iter().map(|row| row.variance).sum();
@@ -411,7 +416,8 @@ impl Books<'_> {
         Some(p.min(1.0))
     }
 
-    /// Returns the variance between runs of the widest set.
+    /// Returns the variance between runs of the function or call with the most cost; the typical variance of functions
+    /// if there is none.
     fn tau2_of_all(&self) -> f64 {
         let wide =
             (0..self.sets.len()).filter(|&set| matches!(self.sets.sets[set].key, SetKey::Node(_) | SetKey::Edge(..)));
@@ -420,7 +426,8 @@ impl Books<'_> {
         widest.map_or(self.search.tau * self.search.tau, |set| self.search.tau2.of(self.sets, set))
     }
 
-    /// Returns the penalised deviance of the sum of rows whose variance between runs is `tau2`.
+    /// Returns the penalised deviance of the sum of rows whose variance between runs is `tau2`; 0 if they have no
+    /// values.
     pub(super) fn deviance_of(&self, rows: &[u32], tau2: f64) -> f64 {
         let v = self.sum(rows);
         let q: f64 = rows.iter().map(|&row| self.rows.rows[row as usize].variance).sum();

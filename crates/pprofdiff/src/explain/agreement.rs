@@ -1,5 +1,6 @@
-//! Counts the functions that independently show that both sides did the same work: their own cost is unchanged, and
-//! they do not call each other. A single function may have changed together with the amount of work.
+//! Counts the functions that independently show that both sides did the same work: their own cost is unchanged at that
+//! amount of work, and they do not call each other. A single function may have changed together with the amount of
+//! work.
 
 use std::collections::BTreeSet;
 
@@ -7,13 +8,14 @@ use super::evidence::rows::StackRows;
 use super::evidence::sets::Sets;
 use super::search::SearchResult;
 
-/// Minimum number of functions that prove the same work.
+/// Minimum number of functions that together count as evidence for an amount of work.
 pub(super) const ENOUGH: usize = 3;
 /// Minimum number of events of such a function, on both sides together.
 const MIN_EVENTS: f64 = 20.0;
 
 /// Returns the number of functions whose own cost is the same on both sides at this amount of work, counting only
-/// functions that do not call each other. Stops at [`ENOUGH`].
+/// functions that do not call each other. Stops at [`ENOUGH`]. Returns 0 if fewer than half of the functions agree with
+/// the search's scale.
 pub(super) fn independent_witnesses(rows: &StackRows, sets: &Sets, search: &SearchResult, scale: f64) -> usize {
     // If most functions changed, some agree with any amount of work by accident.
     if 2 * search.agree < search.n_telling {

@@ -37,14 +37,15 @@ const SWAP: f64 = 0.25;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum CauseKind {
-    /// The function's own cost: its code, or the system functions that it calls.
+    /// The function's own cost: its own code, or the system functions that it calls.
     #[serde(rename = "self")]
     Own,
-    /// The calls of the function: their number, or the cost of its callees.
+    /// The cost of the function with its callees: it is called more or less often, or a call costs more or less. Labels
+    /// and levels without a function have this kind, too.
     Calls,
-    /// A function or call that only the new side has.
+    /// A function, call or label that only the new side has.
     Added,
-    /// A function or call that only the base has.
+    /// A function, call or label that only the base has.
     Removed,
 }
 
@@ -102,10 +103,11 @@ pub(super) struct CostShift {
     pub lost: u32,
     pub inside: u32,
     pub amount: f64,
-    /// The kind of move in reports; `None` if inlining differs between runs of one build: then the move is not
-    /// reported.
+    /// The kind of move in reports. `None` if the move is not reported: one function only wraps the other, inlining
+    /// differs between runs of one build, or the functions have at most a common caller.
     pub how: Option<MoveKind>,
-    /// True if the cost of the frame that contains both changed by no more than chance.
+    /// True if the cost of the frame that contains both changed by no more than chance, and by less than [`EVEN`] of
+    /// the amount.
     pub even: bool,
 }
 
@@ -139,7 +141,8 @@ impl<'a> Attribution<'a> {
         self.search.fits.iter().map(|fit| self.candidate(fit.set, fit.delta)).collect()
     }
 
-    /// Creates a candidate from a set. `delta` is the change that the search attributes to it.
+    /// Creates a candidate from a set. `delta` is the change that the search attributes to the set, in values of all
+    /// base runs.
     pub(super) fn candidate(&self, set: usize, delta: f64) -> CauseCandidate {
         CauseCandidate {
             set,
@@ -191,7 +194,7 @@ impl<'a> Attribution<'a> {
         }
     }
 
-    /// Returns `Added` or `Removed` if one side has nearly none of these values.
+    /// Returns `Added` or `Removed` if one side has nearly none of these values, and otherwise `None`.
     fn one_sided(&self, [base, new]: [f64; 2]) -> Option<CauseKind> {
         match () {
             () if base < ONE_SIDED * new => Some(CauseKind::Added),
@@ -210,8 +213,8 @@ impl<'a> Attribution<'a> {
         !node.whole && (0..2).any(|s| node.values[s] < WIDE * self.total[s])
     }
 
-    /// Returns the largest candidate that its callers do not feel: cost that moved within the smallest set around it (a
-    /// cost shift, as in FBDetect).
+    /// Returns the largest candidate whose callers did not change with it: its cost moved within the smallest set
+    /// around it (a cost shift, as in FBDetect). Returns `None` if there is no such candidate.
     pub(super) fn shift(&self, candidates: &[CauseCandidate]) -> Option<CostShift> {
         let scale = self.search.scale;
         let delta = |v: [f64; 2]| v[1] / scale - v[0];
@@ -298,7 +301,8 @@ impl<'a> Attribution<'a> {
         counts::penalised(b, n, self.search.scale, variance) < counts::LEVEL
     }
 
-    /// Returns the set with the largest opposite change inside a set.
+    /// Returns the counterpart of a candidate inside a set: the function or call that changed in the opposite direction
+    /// by about the same amount. Returns `None` if no change in the opposite direction exceeds half of the candidate's.
     fn partner(&self, candidate: &CauseCandidate, set: usize, raw: f64) -> Option<usize> {
         let change_and_value = |row: u32| {
             let [b, n] = self.rows.rows[row as usize].values;
@@ -326,7 +330,8 @@ impl<'a> Attribution<'a> {
         Some(best?.1)
     }
 
-    /// Returns true if a set lost about the amount that another gained, and by more than chance.
+    /// Returns true if a set changed by more than chance in the opposite direction of `raw`, and by about the same
+    /// amount.
     fn is_counterpart(&self, set: usize, caller: Option<u32>, raw: f64) -> bool {
         let node = &self.sets.sets[set];
         let [b, n] = node.values.map(|v| v / node.event.max(1e-300));
@@ -339,7 +344,7 @@ impl<'a> Attribution<'a> {
     }
 
     /// Removes pairs of candidates that cancel out, have a similar size, and belong to related functions: code that
-    /// moved.
+    /// moved. Returns the removed pairs, except if one function of a pair only wraps the other.
     pub(super) fn swaps(&self, candidates: &mut Vec<CauseCandidate>) -> Vec<Swap> {
         let mut swaps = Vec::new();
         'again: loop {
@@ -400,7 +405,8 @@ impl<'a> Attribution<'a> {
         [change(a, b, is_narrower), change(b, a, !is_narrower)]
     }
 
-    /// Returns the function of the smallest set that contains both candidates.
+    /// Returns the function of the smallest set that contains both candidates. Returns `None` if no function contains
+    /// both.
     fn narrowest_around(&self, a: &CauseCandidate, b: &CauseCandidate) -> Option<u32> {
         let all = |r: u32| self.rows.rows[r as usize].values[0] + self.rows.rows[r as usize].values[1];
         let both: Vec<u32> = a.rows.iter().chain(&b.rows).copied().collect();
@@ -419,7 +425,8 @@ impl<'a> Attribution<'a> {
         around.into_iter().any(|(j, _)| self.is_place(j) && !self.sets.sets[j].key.is_label())
     }
 
-    /// Merges changes of one sign that make up most of a set around them: that set runs more often, or less often.
+    /// Merges changes of one sign that make up most of a set around them. Calling the code of that set more or less
+    /// often explains all of them at once.
     pub(super) fn merge(&self, candidates: Vec<CauseCandidate>) -> Vec<CauseCandidate> {
         let mut candidates = candidates;
         loop {

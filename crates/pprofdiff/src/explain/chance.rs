@@ -12,7 +12,8 @@ impl Explanation {
     /// ([`super::Noise::event`]), `r` the ratio of the amounts of work ([`super::WorkScale::factor`]) times `m1 / m0`,
     /// and `V = tau^2 (1/m0 + 1/m1)` the variance. A change is within chance if `min over x of G(b, n, r e^x) + x^2 / V
     /// < 3.84`, where `G` is the deviance of two Poisson counts. Therefore one in twenty unchanged frames exceeds
-    /// chance. Returns false for negative values, unless both are equal.
+    /// chance. For negative values, and if the value of an event is unknown (0), returns true only if both values are
+    /// equal.
     pub fn is_chance(&self, base: f64, new: f64) -> bool {
         let event = self.noise.event;
         if !(base >= 0.0 && new >= 0.0 && event > 0.0) {
@@ -37,7 +38,7 @@ impl Explanation {
     }
 
     /// Returns the expected ratio of an unchanged frame's new value to its base value, over all runs, and the variance
-    /// of its logarithm.
+    /// of the logarithm of this ratio between the sides.
     fn expected(&self) -> (f64, f64) {
         let ([m0, m1], (base, new)) = (self.runs(), self.noise.runs);
         (self.scale.factor * m1 / m0, between_run_variance(self.noise.tau.powi(2), [base, new]))

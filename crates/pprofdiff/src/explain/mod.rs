@@ -68,7 +68,8 @@ const SURE_OF_RUNS: f64 = 0.05;
 /// [`LARGE_REST`] times the smaller side's total.
 const UNSURE: f64 = 0.1;
 const LARGE_REST: f64 = 0.25;
-/// Above this multiple of the smaller side's total, the verdict is never "nothing changed", however probable that is.
+/// If the unexplained rest exceeds this multiple of the smaller side's total, the verdict is never "nothing changed",
+/// whatever the p-value of the totals.
 const VAST_REST: f64 = 1.0;
 /// Minimum fraction of a side that cannot be attributed before a warning reports it.
 const LITTLE: f64 = 0.01;
@@ -83,9 +84,11 @@ const MAX_SHIFTS: usize = 8;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ExplainOptions {
-    /// The number of operations (such as requests) in one run of each side, if it is known: `(base, new)`.
+    /// The number of operations (such as requests) in one run of each side: `(base, new)`. Only their ratio matters. If
+    /// it is `None`, the ratio is estimated from the profiles.
     pub ops: Option<(f64, f64)>,
-    /// Minimum change that is reported as a cause, as a fraction of the base's total.
+    /// Minimum change that is reported as a cause, as a fraction of the mean of both sides' totals at equal work. At
+    /// least 0 and less than 1.
     pub min_effect: f64,
     /// The last `noise_runs` base profiles are A/A runs. They estimate noise and are excluded from the comparison.
     pub noise_runs: usize,
@@ -95,7 +98,8 @@ pub struct ExplainOptions {
     /// Regular expressions for functions whose cost is a consequence of causes elsewhere, in addition to the known
     /// functions.
     pub background: Vec<String>,
-    /// Heap profiles of the same runs.
+    /// Heap profiles of the same runs. They attribute garbage collection to the causes that allocate more, and get
+    /// explanations of their own in [`Explanation::also`].
     #[serde(skip)]
     pub heap: Option<Heap>,
     /// True if a test of the same runs found no change of the total, or is inconclusive. The explanation then offers no
@@ -131,7 +135,8 @@ impl ExplainOptions {
         self
     }
 
-    /// Sets the minimum change that is reported as a cause, as a fraction of the total.
+    /// Sets the minimum change that is reported as a cause, as a fraction of the mean of both sides' totals at equal
+    /// work.
     #[must_use]
     pub fn with_min_effect(mut self, part: f64) -> Self {
         self.min_effect = part;
@@ -202,9 +207,11 @@ impl Diff {
     /// `beside` may name the sample type that counts the explained one.
     ///
     /// # Errors
-    /// Fails if there is only one profile, for an unknown sample type, for two sample types that do not belong
-    /// together, for a granularity other than functions, for a normalization (`explain` finds the scale itself), for
-    /// numbers of operations that are not positive, and for heap profiles without allocations.
+    /// Fails if there is only one profile, for an unknown sample type, for sample types that do not belong together,
+    /// for a granularity other than functions, and for a normalization (`explain` finds the scale itself). Fails for
+    /// options out of range: numbers of operations that are not positive or differ by more than a factor of 1e9, a
+    /// minimum effect outside of `0.0..1.0`, a single A/A run, A/A runs without another base profile, and invalid
+    /// regular expressions. Fails for heap profiles without allocations or with only one side.
     pub fn explain(&self, query: &Query, beside: &[String], options: &ExplainOptions) -> Result<Explanation> {
         // A duplicate of a run counts once.
         let noise_runs = self.different_runs(options.noise_runs);
@@ -260,7 +267,8 @@ impl Diff {
         UserRules::new(&options.system, &options.background)
     }
 
-    /// Explains the heap profiles of the same runs, and appends the result to `beside.also`.
+    /// Explains the heap profiles of the same runs, and appends the result and its own `also` to `beside.also`. Does
+    /// nothing without heap profiles.
     fn explain_heap(&self, query: &Query, options: &ExplainOptions, beside: &mut Explanation) -> Result<()> {
         let Some(Heap(heap)) = &options.heap else { return Ok(()) };
         let query = Query { sample_type: None, ..query.clone() };
@@ -272,7 +280,8 @@ impl Diff {
         Ok(())
     }
 
-    /// Returns the rows of the allocations in a diff of heap profiles.
+    /// Returns the rows of the allocations in a diff of heap profiles. Fails if the profiles do not record allocations,
+    /// and if there is only one profile.
     fn allocations(&self, query: &Query, user_rules: &UserRules) -> Result<StackRows> {
         let Some(number) = self.sample_types().iter().position(|(kind, _)| kind == ALLOCATED) else {
             let name = self.base().next().map_or("", |profile| profile.name());
@@ -623,7 +632,8 @@ fn explain(
     }
 }
 
-/// Returns a warning about values that cannot be attributed, if they exceed [`LITTLE`] of a side.
+/// Returns a warning about values that cannot be attributed. Returns `None` if they are at most [`LITTLE`] of each
+/// side.
 fn rest_warning(values: [f64; 2], all: [f64; 2], kind: &str, why: &str) -> Option<String> {
     let parts = [0, 1].map(|side| 100.0 * values[side] / all[side].max(f64::MIN_POSITIVE));
     let [base, new] = parts.map(f64::round);
@@ -633,8 +643,8 @@ fn rest_warning(values: [f64; 2], all: [f64; 2], kind: &str, why: &str) -> Optio
         .then(|| format!("{base}% of the base's and {new}% of the new side's {kind} could not be attributed to {why}"))
 }
 
-/// Returns the number of frames to keep if cost below the frame `inside` only changed places: up to its first
-/// occurrence.
+/// Returns the number of frames to keep if cost below the frame `inside` only changed places: the frames up to and
+/// including its first occurrence, or all frames if the stack does not contain it.
 fn kept_frames(stack: &[u32], inside: u32) -> usize {
     stack.iter().position(|frame| *frame == inside).map_or(stack.len(), |at| at + 1)
 }

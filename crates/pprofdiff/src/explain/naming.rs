@@ -12,7 +12,8 @@ use pprofdiff_profile::random::HashMap;
 
 /// Maximum number of program functions that are listed for a cause in a library.
 const MAX_WITHIN: usize = 5;
-/// Minimum cost of a rename or inlined function in results, as a fraction of a side.
+/// Minimum cost of a renamed, inlined or cloned function in results, as a fraction of a side. Inlined functions whose
+/// caller's own cost changed by the same amount are shown at any cost.
 pub(super) const MIN_SHOWN: f64 = 0.01;
 
 /// Rounds a result to nine digits, so that the order of additions does not show in comparisons.
@@ -24,19 +25,21 @@ pub(super) fn rounded(x: f64) -> f64 {
     if digits.is_finite() && digits > 0.0 { (x * digits).round() / digits } else { x }
 }
 
-/// The names of frames in results.
+/// The names of frames in results. `renamed` maps a frame of the base to the frame with its name on the new side.
 pub(super) struct ShownNames<'a> {
     pub rows: &'a StackRows,
     pub renamed: HashMap<u32, u32>,
 }
 
 impl ShownNames<'_> {
-    /// Returns the frame's costliest original name on the new side, or on the base if the new side lacks it.
+    /// Returns the frame's costliest original name on the new side, or on the base if the new side lacks it. For a
+    /// renamed function, returns its new name.
     pub(super) fn name(&self, frame: u32) -> String {
         self.name_on(self.renamed.get(&frame).copied().unwrap_or(frame), 1)
     }
 
-    /// Returns the name on the side with more cost at equal work.
+    /// Returns the name on the base if the cost decreased (`delta` is negative), and otherwise the name on the new
+    /// side.
     fn name_for(&self, frame: u32, delta: f64) -> String {
         if delta < 0.0 { self.name_on(frame, 0) } else { self.name(frame) }
     }
@@ -66,7 +69,8 @@ impl ShownNames<'_> {
     }
 }
 
-/// Finds compiler-made clones: parts of a function with a name of their own on only one side.
+/// Finds compiler-made clones: parts of a function that have a name of their own on only one side, while both sides
+/// have the function.
 pub(super) fn clones(rows: &StackRows, total: [f64; 2], per_run: impl Fn(usize, f64) -> f64) -> Vec<Moved> {
     let mut moved = Vec::new();
     for name in rows.names.iter().filter(|name| name.shown.len() > 1) {
@@ -110,7 +114,8 @@ impl Naming<'_> {
         (new - self.scale * base) / self.rows.runs[1] as f64
     }
 
-    /// For a function outside the program: returns the nearest functions of the program above it.
+    /// For a function outside the program: returns the nearest functions of the program above it, at most
+    /// [`MAX_WITHIN`], largest change first. Returns an empty list for a function of the program.
     fn program(&self, entry: &CauseEntry) -> Vec<ProgramShare> {
         let is_program = |frame: u32| self.rows.names[frame as usize].class.program;
         let Some(function) = entry.subject.function.filter(|&frame| !is_program(frame)) else { return Vec::new() };
@@ -133,7 +138,8 @@ impl Naming<'_> {
         all
     }
 
-    /// Returns a regular expression that matches all names of a function on both sides.
+    /// Returns a regular expression that matches all names of a renamed function on both sides, or else only the name
+    /// that is shown.
     fn pattern(&self, frame: u32, shown: &str) -> String {
         match self.shown.renamed.contains_key(&frame) {
             true => exactly_any(&self.shown.spellings(frame)),

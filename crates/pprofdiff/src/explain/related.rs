@@ -17,9 +17,10 @@ const MOST: f64 = 0.5;
 pub(super) enum CostRelation {
     /// There is a call between the functions: code moved between them.
     Call,
-    /// A function is somewhere above its counterpart: below its callers, or in a recursion with it.
+    /// One function is above the other in most stacks of one of them, without a direct call: it calls the other
+    /// indirectly.
     Above,
-    /// Their names or their callees are alike.
+    /// Their names are alike, or they have similar callees.
     Likeness,
     /// A function appeared and its counterpart disappeared, without evidence that they are the same.
     Replacement,
@@ -69,7 +70,7 @@ fn have_most(rows: &StackRows, subset: &[u32], has: impl Fn(&[u32]) -> bool) -> 
     have > MOST * all
 }
 
-/// Returns true if a stack contains a call of `callee` by `caller`. System frames between them do not count.
+/// Returns true if a stack contains a call of `callee` by `caller`. System frames between them are skipped.
 fn is_call(rows: &StackRows, stack: &[u32], caller: u32, callee: u32) -> bool {
     let mut before = None;
     stack.iter().any(|&frame| {

@@ -39,7 +39,7 @@ impl<'a> SharedInputs<'a> {
         target.read(self.selection, &value, self.options.noise_runs, |columns| run(ReadRuns::new(columns, &self.texts)))
     }
 
-    /// Explains two sample types at the same time, which takes the memory of both.
+    /// Explains two sample types at the same time, which is faster and takes the memory of both. Fails if either fails.
     pub fn explain_both(&self, targets: [&ExplainTarget; 2], with_heap: [bool; 2]) -> Result<[Explanation; 2]> {
         let [a, b] = [self.measure(targets[0])?, self.measure(targets[1])?];
         let learned = self.options.noise_runs;
@@ -63,9 +63,10 @@ impl<'a> SharedInputs<'a> {
 }
 
 impl Selection {
-    /// Explains the first `most` of the sample types that can be explained, like
-    /// [`Diff::explain`](crate::Diff::explain) without normalization. `types` are positions in
-    /// [`Diff::sample_types`](crate::Diff::sample_types). Cheaper than one by one.
+    /// Explains the first `max` of the sample types that can be explained, like [`Diff::explain`](crate::Diff::explain)
+    /// without normalization. Skips sample types that fail. `types` are positions in
+    /// [`Diff::sample_types`](crate::Diff::sample_types), and the results contain them. Cheaper than one call per type.
+    /// Returns an empty list if the query or the options do not support explanations.
     pub fn explain_types(&self, types: &[usize], max: usize, options: &ExplainOptions) -> Vec<(usize, Explanation)> {
         let query = Query { sample_type: None, normalize: Normalize::None, ..self.query().clone() };
         let Ok(user_rules) = self.diff().check_explain(&query, options) else { return Vec::new() };

@@ -80,6 +80,8 @@ impl Diff {
     }
 
     /// Returns the sample type to explain for a query's sample type and the types that the user listed beside it.
+    /// Without a sample type in the query, this is the default, or the first sample type with values. Fails for an
+    /// unknown type, and for types that are not a pair of cost and count.
     pub(super) fn explain_target(&self, sample_type: Option<&str>, beside: &[String]) -> Result<ExplainTarget> {
         let types = self.sample_types();
         let first = match sample_type {
@@ -130,9 +132,10 @@ impl Diff {
 /// A sample type to explain and the types that belong to it, as numbers in [`Diff::sample_types`].
 pub(super) struct ExplainTarget {
     pub(super) number: usize,
-    /// The sample type that counts it.
+    /// The sample type that counts it: the count of its pair, or else the number of samples. `None` if there is
+    /// neither.
     pub(super) count: Option<usize>,
-    /// The cost of the pair, if the type belongs to a pair.
+    /// The cost of the pair. `None` if the type does not belong to a pair of cost and count.
     pub(super) cost: Option<usize>,
     pub(super) kind: ValueKind,
     has_background: bool,

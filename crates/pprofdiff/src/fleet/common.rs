@@ -27,7 +27,8 @@ const MAX_KEPT: usize = 200_000;
 /// The minimum number of pairs for a test of a function. Fewer pairs cannot agree by more than chance.
 const MIN_PAIRS: usize = 8;
 
-/// A change that many pairs share, and that is not significant in any single pair.
+/// A change of a function's own cost that many pairs share, without pairs where the function is a cause. It is
+/// significant only in all these pairs together.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
@@ -36,15 +37,15 @@ pub struct CommonChange {
     pub function: String,
     /// The number of pairs that contain the function, without pairs where it is a cause.
     pub pairs: usize,
-    /// The function's own cost in the bases of these pairs, scaled to the amounts of work of the new sides.
+    /// The function's own cost in the bases of these pairs, summed, each scaled to the amount of work of its new side.
     pub base: f64,
-    /// The function's own cost on the new sides of these pairs.
+    /// The function's own cost on the new sides of these pairs, summed.
     pub new: f64,
-    /// The difference between the costs.
+    /// `new` minus `base`.
     pub delta: f64,
-    /// The difference as a share of the totals of all bases.
+    /// `delta` divided by the sum of the base totals of all compared pairs. 0 if that sum is zero.
     pub share: f64,
-    /// The false discovery rate at which the change is significant (q-value).
+    /// The false discovery rate, among all tested functions, at which the change is significant (q-value).
     pub q: f64,
 }
 
@@ -54,11 +55,13 @@ pub(super) struct FlatChange {
     function: String,
     base: f64,
     new: f64,
-    /// The difference in standard deviations of chance.
+    /// The difference in standard deviations of chance. Positive if the new side costs more.
     z: f64,
 }
 
-/// Returns the changes of functions that are not part of a cause. `event` is the value of one profiled event.
+/// Returns the changes of functions that are not part of a cause and have at least [`MIN_EVENTS`] events, the costliest
+/// functions first. `event` is the value of one profiled event. If it is unknown (0), the pair is no evidence, so the
+/// list is empty.
 pub(super) fn flat_changes(top: &Top, event: f64, causes: &[FleetCause]) -> Vec<FlatChange> {
     if event <= 0.0 {
         return Vec::new();
@@ -91,8 +94,8 @@ pub(super) fn flat_changes(top: &Top, event: f64, causes: &[FleetCause]) -> Vec<
     changes
 }
 
-/// Returns the new side's amount of work relative to the base: the median growth of functions, weighted by cost. A few
-/// changed functions do not affect it.
+/// Returns the new side's amount of work divided by the base's: the median growth of functions, weighted by cost. A few
+/// changed functions do not affect it. Returns 1 if no function is on both sides.
 fn amount_of_work<'a>(costs: impl Iterator<Item = &'a [f64; 2]>) -> f64 {
     let mut ratios: Vec<(f64, f64)> =
         costs.filter(|[base, new]| *base > 0.0 && *new > 0.0).map(|[base, new]| (new / base, base + new)).collect();

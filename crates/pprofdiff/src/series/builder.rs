@@ -163,8 +163,8 @@ impl SeriesBuilder {
     ///
     /// # Errors
     /// Fails if a series does not support the query: on an invalid regular expression, on addresses (which differ
-    /// between builds), on a factor for normalization (which applies to two sides only), and on options of single
-    /// tables ([`Scope`]).
+    /// between builds), on matching of moved functions (which needs two sides), on a factor for normalization (which
+    /// applies to two sides only), and on options of single tables ([`Scope`]).
     pub fn new(query: &Query, options: &SeriesOptions) -> Result<SeriesBuilder> {
         query.check_scope("a series", Scope::Everything)?;
         query.filters.check()?;
@@ -189,11 +189,12 @@ impl SeriesBuilder {
         })
     }
 
-    /// Loads builds with unique keys. Inside a rayon pool, this uses all of its threads. A build that fails keeps its
-    /// place in [`Series::builds`] with its error.
+    /// Loads builds. Inside a rayon pool, this uses all of its threads. A build that fails keeps its place in
+    /// [`Series::builds`] with its error. A build whose key an earlier build has fails, too.
     ///
     /// # Errors
-    /// Returns the error of the first build, if all builds are compared with it.
+    /// Returns the error of the first build if all builds are compared with it ([`Against::First`]). Errors of other
+    /// builds are not returned, because they stay in the series.
     pub fn add(&mut self, builds: &[(String, Source)]) -> Result<()> {
         let mut rest = builds;
         while !rest.is_empty() {
@@ -375,7 +376,8 @@ impl SeriesBuilder {
     }
 
     /// Returns a warning about builds that contain the profile of another build, because they are no evidence that a
-    /// level lasts. Ignores profiles that do not record a time, which may be equal by chance.
+    /// level lasts. Returns `None` without such builds. Ignores profiles that do not record a time, which may be equal
+    /// by chance.
     fn repeats(&self) -> Option<String> {
         let loaded = || self.loaded.iter().filter_map(|build| Some((&build.key, build.column.as_ref().ok()?)));
         let is_same = |a: &BuildColumn, b: &BuildColumn| {
@@ -402,8 +404,9 @@ impl SeriesBuilder {
         ))
     }
 
-    /// Returns for each build the finest unit that can be converted to the first build's unit, and the factor for the
-    /// build's values.
+    /// Returns for each build the common unit, and the factor that converts the build's values to it. The common unit
+    /// is the finest unit of all builds that can be converted to the first build's unit. Returns an error for each
+    /// build whose unit cannot be converted.
     fn finest_unit(&self) -> Vec<Result<(String, i64)>> {
         let units = || self.loaded.iter().map(|l| l.column.as_ref().ok().map(|c| c.unit.as_str()));
         let Some(first) = units().flatten().next() else { return units().map(|_| Ok((String::new(), 1))).collect() };

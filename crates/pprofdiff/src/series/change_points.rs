@@ -13,16 +13,18 @@ use pprofdiff_profile::{LoadOptions, Profile, parallel};
 /// A change splits the level of another change that is up to this many times larger. Smaller changes are ignored.
 const DISTURBING: u64 = 10;
 
-/// A build where frames changed, with the builds on both sides that count as runs of one program. Builds are indexes
-/// in [`super::Builds::all`].
+/// A build where frames changed, or which the caller chose, with the builds on both sides that count as runs of one
+/// program. Builds are indexes in [`super::Builds::all`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ChangePoint {
     /// The first build with the changes. For a drift, the last build of all.
     pub build: usize,
-    /// The changes at this build, as indexes in the rows, the largest change first.
+    /// The changes at this build, as indexes in the [`Ranked::rows`] of [`Series::shifts`], the largest change first.
+    /// Empty if the caller chose the build.
     pub rows: Vec<usize>,
-    /// The nearest builds before the change, and from it on, without another change in between.
+    /// The builds before the change, and the builds from it on. For lasting changes, these are the nearest builds
+    /// without another change of similar size in between. For a drift, these are the first and the last builds.
     pub sides: [Vec<usize>; 2],
 }
 
@@ -110,7 +112,7 @@ impl Series {
     /// build.
     ///
     /// # Errors
-    /// Fails if `runs` is zero, and if the series has a single build.
+    /// Fails if `runs` is zero, and if fewer than two builds have values.
     pub fn ends(&self, runs: usize) -> Result<ChangePoint> {
         let columns: Vec<usize> = self.values().map(|(build, _)| build).collect();
         let n = runs.min(columns.len() / 2);
@@ -124,7 +126,7 @@ impl Series {
     }
 
     /// Returns the point of the largest lasting change or, if there is none, of the largest step. Returns `None` if no
-    /// value ever changed.
+    /// value ever changed, and if `runs` is zero and there is no lasting change.
     pub fn largest_change(&self, sort: Sort, runs: usize) -> Option<ChangePoint> {
         let lasting = self.change_points(&self.shifts(sort), runs);
         lasting.into_iter().find(|point| point.rows.first() == Some(&0)).or_else(|| {
@@ -135,11 +137,12 @@ impl Series {
     }
 
     /// Loads the profiles of a change point for a comparison. The builds before it are runs of the base, and the builds
-    /// from it on are runs of the new side. Profiles are read again from their paths or fetched again, in parallel inside a
-    /// rayon pool.
+    /// from it on are runs of the new side. Profiles are read again from their paths or fetched again, in parallel
+    /// inside a rayon pool.
     ///
     /// # Errors
-    /// Fails if a profile cannot be loaded again, for example because its source was not a file.
+    /// Fails if a profile cannot be loaded again, for example because its source was not a file. Returns the errors of
+    /// [`Diff::new`].
     pub fn diff(&self, point: &ChangePoint, load: &LoadOptions) -> Result<Diff> {
         let open = |builds: &Vec<usize>| -> Result<Vec<Arc<Profile>>> {
             let builds: Vec<(usize, &Build)> =

@@ -56,7 +56,8 @@ fn place(source: &Source) -> Option<(&Store, bool)> {
     Some((first.store(), tail.is_none_or(|tail| tail.is_multiple_of(MEAN_BUILDS))))
 }
 
-/// Adds all following builds that belong to the group: builds of the same store, up to a build that ends the group.
+/// Adds all following builds that belong to the group: builds of the same store, up to a build that ends the group, and
+/// at most [`MAX_BUILDS`] in total. A build that is not in a store stays alone.
 pub(super) fn filled(
     mut group: Vec<(String, Source)>,
     builds: &mut Peekable<impl Iterator<Item = (String, Source)>>,
@@ -84,7 +85,8 @@ struct KeptColumn<'a> {
 }
 
 /// Returns the columns of a group of builds. Reads missing columns from the profiles and caches them. Returns `None` if
-/// the cache does not support the query.
+/// the cache does not support the query: it holds only the costs of functions for a named sample type, of builds in a
+/// store.
 pub(super) fn group(builds: &[(String, Source)], query: &Query, load: &LoadOptions) -> Option<BuildGroup> {
     let sample_type = query.sample_type.as_deref().filter(|_| !needs_samples(query, load))?;
     let (store, _) = place(&builds.first()?.1)?;
@@ -106,7 +108,7 @@ pub(super) fn group(builds: &[(String, Source)], query: &Query, load: &LoadOptio
     Some(group)
 }
 
-/// Returns for each prefix of the builds the name of its cached file.
+/// Returns for each prefix of the builds the name of its cached file. Returns `None` if a build is not in a store.
 fn names(builds: &[(String, Source)], sample_type: &str, load: &LoadOptions) -> Option<Vec<String>> {
     let mut hash = Sha256::new();
     hash.update(SCHEMA);
@@ -124,7 +126,8 @@ fn names(builds: &[(String, Source)], sample_type: &str, load: &LoadOptions) -> 
     Some(names)
 }
 
-/// Reads the cached columns of `n` builds. The file is validated like untrusted input.
+/// Reads the cached columns of `n` builds. The file is validated like untrusted input. Returns `None` if it is missing
+/// or invalid.
 fn read(store: &Store, name: &str, n: usize, sample_type: &str) -> Option<BuildGroup> {
     let bytes = store.read_derived(name)?;
     cancellation::checkpoint();
@@ -178,7 +181,7 @@ impl KeptColumn<'_> {
     }
 }
 
-/// Serializes a group, if all of its columns can be cached.
+/// Serializes a group. Returns `None` if a column cannot be cached, because its build failed or has warnings.
 fn to_bytes(group: &BuildGroup) -> Option<Vec<u8>> {
     let columns = group.columns.iter().map(KeptColumn::new).collect::<Option<Vec<_>>>()?;
     postcard::to_stdvec(&(&group.frames, columns)).ok()

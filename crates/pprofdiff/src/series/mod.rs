@@ -108,13 +108,14 @@ pub struct Build {
     pub samples: usize,
     /// The duration that the profile records.
     pub duration_nanos: i64,
-    /// The time that the profile records, or 0.
+    /// The start of the profile in nanoseconds since 1970, as recorded; 0 if it is not recorded.
     pub time_nanos: i64,
     /// The sum of the magnitudes of all values, normalized and before filters. Percentages refer to it.
     pub total: i64,
-    /// The scale factor of its values.
+    /// The factor by which normalization multiplied its values; 1 without normalization.
     pub factor: f64,
-    /// The value of one event, such as a sample or a sampled allocation, or 0 if it is unknown.
+    /// The value of one event, such as a sample or a sampled allocation, in the unit and scale of the values. 0 if it
+    /// is unknown.
     #[serde(default)]
     pub event: f64,
 }
@@ -319,7 +320,7 @@ impl Series {
     /// ```
     ///
     /// # Errors
-    /// Returns the errors of [`SeriesBuilder::new`] and [`SeriesBuilder::finish`].
+    /// Returns the errors of [`SeriesBuilder::new`], [`SeriesBuilder::add`] and [`SeriesBuilder::finish`].
     pub fn load(
         builds: impl IntoIterator<Item = (String, Source)>,
         query: &Query,
@@ -330,7 +331,8 @@ impl Series {
         builder.finish()
     }
 
-    /// Returns the builds that failed, as an index in [`Builds::all`] and the error.
+    /// Returns the builds that failed, as an index in [`Builds::all`] and the error. Empty for a deserialized series,
+    /// which only has the messages in [`Build::error`].
     pub fn errors(&self) -> &[(usize, Error)] {
         &self.errors
     }
@@ -430,7 +432,7 @@ impl Series {
     }
 
     /// Returns all steps that change a value, sorted by the magnitude of the change ([`Sort`]), then by build, then by
-    /// frame.
+    /// the frame's name.
     pub fn steps(&self, sort: Sort) -> Ranked<Step> {
         let mut rows = Vec::new();
         self.for_each_frame(|frame, points| self.for_each_step(frame, points, |step| rows.push(step)));

@@ -31,13 +31,14 @@ pub const FEWEST_BUILDS: usize = 2 * LEAST;
 const MIN_EVENTS: f64 = 60.0;
 /// The tolerance for a return to the previous level, as a share of the change.
 const MAX_RETURN_DISTANCE: f64 = 0.25;
-/// The maximum increase of the squared error for builds that may also have caused the change.
+/// The maximum increase of the squared error for builds that may also have caused the change, in units of the variance
+/// of a build.
 const MAX_EXTRA_SQUARES: f64 = 6.0;
 /// The number of start builds for lines in the first pass.
 const MAX_STARTS: usize = 64;
 /// The maximum number of pairs of builds, summed over frames. The frames with the highest cost are searched first.
 const MAX_WORK: usize = 1_000_000_000;
-/// The maximum number of events in a build.
+/// The maximum number of events in a build. It bounds the value of an event from below if the profiles do not tell it.
 const MAX_EVENTS: f64 = 1e9;
 
 /// The kind of a lasting change.
@@ -45,11 +46,11 @@ const MAX_EVENTS: f64 = 1e9;
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum ShiftKind {
-    /// The change remains.
+    /// The value changed at one build, and the change remains.
     Step,
-    /// The change disappeared again.
+    /// The value changed at one build, and later returned to about its earlier level.
     Passed,
-    /// The change came gradually.
+    /// The value changed gradually, along a line.
     Drift,
 }
 
@@ -76,12 +77,13 @@ pub struct Shift {
     pub build: usize,
     /// The first and the last build that may have introduced the change.
     pub between: [usize; 2],
-    /// For a change that passed, the first build without it. For a drift, the last build of all.
+    /// For a change that passed, the first build without it. For a drift, the last build of all. `None` for a step.
     pub until: Option<usize>,
     /// The mean before and after the change. For a drift, the values of the fitted line in the first and the last build
     /// of all.
     pub value: Pair,
-    /// The 95 % confidence interval of the change of the mean.
+    /// The 95 % confidence interval of the change, new minus base, in the unit of `value`. For a drift, the change is
+    /// the growth of the fitted line.
     pub interval: [f64; 2],
     /// The false discovery rate among all shifts that are at least as significant (Benjamini-Hochberg).
     pub q: f64,
@@ -120,16 +122,17 @@ struct Course<'a> {
 }
 
 impl Series {
-    /// Returns true if lasting changes are detected: if there are at least six builds, each compared with the build
-    /// before it.
+    /// Returns true if lasting changes are detected: if at least six builds have values, and each build is compared
+    /// with the build before it.
     pub fn is_history(&self) -> bool {
         self.builds.against == Against::Previous && self.columns.len() >= FEWEST_BUILDS
     }
 
     /// Returns the lasting changes of a history: steps, changes that passed, and drifts, sorted by the magnitude of the
-    /// change. About one in twenty is false. There are no results for fewer than six builds, and for builds that are
-    /// compared with a base. The time grows with the square of the number of builds. With very many builds, the frames
-    /// with the lowest cost are skipped, with a warning.
+    /// change. About one in twenty is false. There are no results, and a warning, for fewer than six builds with
+    /// values, and for builds that are compared with a base. The time grows with the square of the number of builds.
+    /// Frames with few events are not searched. Frames with negative values are skipped with a warning, and so are the
+    /// frames with the lowest cost if there are very many builds.
     pub fn shifts(&self, sort: Sort) -> Ranked<Shift> {
         let is_history = self.is_history();
         let (rows, [left_out, negative]) = if is_history { self.find_shifts(sort) } else { (Vec::new(), [0, 0]) };
@@ -297,7 +300,8 @@ impl Course<'_> {
         rows
     }
 
-    /// Returns the build between two other builds where a change fits best.
+    /// Returns the build between two other builds where a change fits best: the squared error of a mean before it and a
+    /// mean from it on is minimal.
     fn clearest(&self, from: usize, to: usize) -> usize {
         let squares = |build: usize| self.sums.squares(from, build) + self.sums.squares(build, to);
         (from + 1..to).min_by(|&a, &b| squares(a).total_cmp(&squares(b))).unwrap_or(to)
@@ -312,7 +316,8 @@ impl Course<'_> {
         [first.unwrap_or(build), last.unwrap_or(build)]
     }
 
-    /// Returns a drift, if a line through all builds, or from some build on, fits at least as well as the levels.
+    /// Returns a drift if a line through all builds, or from some build on, fits at least as well as the levels.
+    /// Otherwise returns `None`. `changes` are the starts of levels with their q-values.
     fn drift(&self, changes: &[(usize, f64)]) -> Option<Shift> {
         let n = self.levels.len();
         let q = changes.iter().map(|(_, q)| *q).reduce(f64::min)?;

@@ -18,8 +18,9 @@ pub(super) fn needs_samples(query: &Query, options: &LoadOptions) -> bool {
     needs_samples || options.input_format.is_some() || options.demangle != Demangle::Default
 }
 
-/// Returns the column of a stored profile. Returns `None` for other sources, and if the query needs the profile's
-/// samples.
+/// Returns the column of a stored profile. Returns `None` if the profile must be loaded instead: for other sources, if
+/// the query needs samples, if the store has no costs of this sample type, and if matching would join several
+/// functions. Fails if the stored costs cannot be read or are damaged.
 pub(super) fn column(source: &Source, query: &Query, options: &LoadOptions) -> Result<Option<(BuildColumn, Frames)>> {
     let Source::Stored(stored) = source else { return Ok(None) };
     if needs_samples(query, options) {

@@ -35,15 +35,15 @@ impl CallNode {
 
 /// Properties of a node in the tree of all rows.
 pub(in crate::explain) struct NodeInfo {
-    /// The number of the call that leads to the node, if it is a candidate and the first such call in the stack; or
-    /// [`NONE`].
+    /// The number of the call that leads to the node. [`NONE`] for a root, and if the stack contains the same call
+    /// above, because a recursive call counts once per stack.
     call: u32,
-    /// True if the frame belongs to the program, and is not a system frame.
+    /// True if the frame is not a system frame.
     pub is_own: bool,
     /// True if `is_own` holds, and this is the frame's first occurrence in the stack.
     is_first: bool,
-    /// True for a call between two system functions below the program. Only the first system function says what the
-    /// program calls. Therefore this call counts only for stacks that return to the program below it.
+    /// True for a call between two system functions below a function of the program. Only the first system function
+    /// says what the program calls. Therefore this call counts only for stacks that return to the program below it.
     pub is_inner: bool,
 }
 
@@ -207,7 +207,7 @@ impl CallTree {
         }
     }
 
-    /// Builds the tree of a label's rows. It contains only functions of the program.
+    /// Builds the tree of a label's rows. It contains no system functions.
     fn add_label(&mut self, members: Range<u32>) {
         let first = self.nodes.len() as u32;
         // The path to the last row, as pairs of nodes: in the tree of all rows, and in this tree.
@@ -244,7 +244,8 @@ impl CallTree {
         self.label_nodes.push(first..self.nodes.len() as u32);
     }
 
-    /// Calls `each` with the members below each function of the program: function, members, node. Members are in order.
+    /// Calls `each` with the members below each function, except system functions: function, members, node. Members are
+    /// in order. A recursive function counts once per stack.
     pub(in crate::explain) fn for_each_function(&self, mut each: impl FnMut(u32, Range<u32>, u32)) {
         for (i, _) in (0..).zip(&self.places).filter(|(_, place)| place.is_first) {
             let node = &self.nodes[i as usize];
@@ -252,7 +253,8 @@ impl CallTree {
         }
     }
 
-    /// Calls `each` with the members below each call: number of the call, members, node. Members are in order.
+    /// Calls `each` with the members below each call: number of the call, members, node. Members are in order. Calls
+    /// between system functions count only for members that return to the program.
     pub(in crate::explain) fn for_each_call(&self, mut each: impl FnMut(u32, Range<u32>, u32)) {
         for (i, (node, place)) in (0..).zip(self.nodes.iter().zip(&self.places)) {
             if place.call != NONE && !place.is_inner {

@@ -88,8 +88,8 @@ pub(in crate::explain) struct WorkLabels {
 }
 
 impl WorkLabels {
-    /// Keeps keys with 2 to 50 values if most of their cost is in values that both sides have. Any other key, such as a
-    /// build, a process or a request, distinguishes the sides or the samples instead of the work.
+    /// Keeps keys with 2 to 50 values if more than half of their cost is in values that both sides have. Any other key,
+    /// such as a build, a process or a request, distinguishes the sides or the samples instead of the work.
     pub(in crate::explain) fn new(runs: &[Run<'_>], read: &[OfRun]) -> WorkLabels {
         let mut texts = TextInterner::default();
         let mut pairs: Interner<(u32, u32), State> = Interner::default();
@@ -197,8 +197,9 @@ struct KeyOfLabels {
 }
 
 impl StackRows {
-    /// Counts the memory of candidates with labels, and drops keys that exceed the limit. Keys that separate the least
-    /// cost are dropped first. The change of cost does not matter: selecting by change would be a test without a price.
+    /// Counts the memory of candidates with labels. If it exceeds the limit, keeps keys in the order of the cost that
+    /// they separate, largest first, and drops each key that does not fit into the rest of the limit. The change of
+    /// cost does not matter: selecting by change would be a test without a price.
     pub(in crate::explain) fn fit_labels(&mut self, profile_bytes: usize) {
         let mut room = (profile_bytes / BYTES_OF_PLACE).max(PLACES);
         let mut keys = self.keys_of_labels();

@@ -126,7 +126,8 @@ impl FrameTexts {
         (names, self.frame_texts.iter().map(|&text| name_of[text as usize]).collect())
     }
 
-    /// Returns the cost of each text, by side.
+    /// Returns the cost of each text, by side. The measure includes A/A runs, so costs of the base are multiplied by
+    /// the fraction of its runs that are compared.
     fn costs(&self, columns: &Columns<'_>) -> Vec<[f64; 2]> {
         let runs = columns.value.walks_of(true).count() as f64;
         let compared_share = (runs - columns.learned as f64) / runs.max(1.0);
@@ -184,8 +185,8 @@ fn costs_of_stable(canonical: &CanonicalNames, texts: &[Arc<str>], costs: &[[f64
     sums
 }
 
-/// Lists the texts of each canonical name with their costs, unless the only text is the canonical name itself. Then
-/// there is only one spelling.
+/// Lists the texts of each canonical name with their costs, except texts without cost that share the name. The list is
+/// empty if the only text is the canonical name itself, because there is only one spelling.
 fn show(names: &mut [FrameName], texts: &[Arc<str>], name_of: &[u32], costs: Option<&[[f64; 2]]>) {
     let mut sharing = vec![0u32; names.len()];
     name_of.iter().for_each(|&name| sharing[name as usize] += 1);

@@ -34,9 +34,9 @@ const MIN_STACKS: usize = 1 << 16;
 pub(in crate::explain) struct Columns<'m> {
     /// The explained measure.
     pub value: &'m Measure,
-    /// The measure that counts it.
+    /// The measure that counts what `value` measures, if there is one.
     pub count: Option<&'m Measure>,
-    /// For heap profiles: the bytes.
+    /// The bytes of a heap profile, from which the number of sampled objects follows. `None` for other profiles.
     pub bytes: Option<&'m Measure>,
     pub kind: ValueKind,
     /// True if the runtime's work is a consequence of causes elsewhere: for CPU time, and for waiting for locks. For
@@ -97,7 +97,8 @@ impl SampleReader<'_> {
     }
 }
 
-/// Returns the value of one event in each run, in the order of the profiles; 0 if it is unknown.
+/// Returns the mean value of one event in each run, in the order of the profiles; 0 if the number of samples is
+/// unknown, or without positive values.
 pub(in crate::explain) fn event_of_runs(columns: &Columns<'_>) -> Vec<f64> {
     parallel::map(&runs(columns), |run| {
         if run.is_unknown {
@@ -489,8 +490,8 @@ impl CollectedRows<'_, '_> {
     }
 }
 
-/// Maximum fraction of background. If there is more, background work is what the program does, so it counts as
-/// foreground.
+/// Maximum fraction of background in both sides together. If there is more, background work is what the program does,
+/// so it counts as foreground.
 const MAX_BACKGROUND: f64 = 0.7;
 
 /// Returns the profiles, in the order of their files.

@@ -43,7 +43,8 @@ impl StackEnd {
 /// The frame that represents all runtime functions at the leaf in Go's text profiles, which omit their names.
 const UNNAMED: &str = "runtime.(unnamed)";
 
-/// Removes the frames that only one side's recorder wrote, and returns warnings that name them.
+/// Removes the frames that only one side's recorder wrote, and returns warnings that name them. Returns an empty list
+/// if there are none.
 pub(in crate::explain) fn leave_out(rows: &mut StackRows) -> Vec<String> {
     let sides = sides_of_names(rows);
     let mut notes: Vec<String> = leave_out_runtime(rows, &sides).into_iter().collect();
@@ -68,7 +69,8 @@ pub(in crate::explain) fn leave_out(rows: &mut StackRows) -> Vec<String> {
     notes
 }
 
-/// Removes the runtime's functions at all leaves if one side does not name them.
+/// Removes the runtime's functions at all leaves if one side does not name them, and returns a warning. Returns `None`
+/// if neither side or both sides omit the names. Stacks with nothing but the runtime remain.
 fn leave_out_runtime(rows: &mut StackRows, sides: &[[bool; 2]]) -> Option<String> {
     let unnamed = rows.names.iter().position(|name| &*name.text == UNNAMED)?;
     if sides[unnamed] == [true; 2] {
@@ -99,8 +101,9 @@ fn sides_of_names(rows: &StackRows) -> Vec<[bool; 2]> {
     sides
 }
 
-/// Returns the number of frames that each row loses at an end, and the set of these frames. Returns `None` if there are
-/// only common frames.
+/// Returns the number of frames that each row loses at an end, and the set of these frames. Returns `None` if too few
+/// stacks of the side begin or end with frames that the opposite side lacks, or with too many different ones, because
+/// the program itself may then have changed.
 fn cuts(rows: &StackRows, sides: &[[bool; 2]], end: StackEnd, side: usize) -> Option<(Vec<usize>, HashSet<u32>)> {
     let is_foreign = |frame: u32| sides[frame as usize][side] && !sides[frame as usize][1 - side];
     let rows_of_side = |side: usize| (0..rows.rows.len()).filter(move |&row| rows.rows[row].values[side] > 0.0);

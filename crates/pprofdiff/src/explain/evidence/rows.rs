@@ -38,9 +38,9 @@ pub(in crate::explain) type SpelledName = (Arc<str>, [f64; 2]);
 #[derive(Debug, Clone)]
 pub(in crate::explain) struct Row {
     pub stack: u32,
-    /// The number of its set of labels.
+    /// The number of its set of labels, in [`StackRows::label_sets`].
     pub labels: u32,
-    /// True if its cost is a consequence of causes elsewhere.
+    /// True if its cost is a consequence of causes elsewhere, such as garbage collection. Such rows are no candidates.
     pub background: bool,
     /// True if the stack was truncated at a function whose own stacks are all complete. Its cost is then not the
     /// function's own.
@@ -234,7 +234,8 @@ impl StackRows {
         [0, 1].map(|s| self.rows.iter().map(|r| r.values[s]).sum())
     }
 
-    /// Returns the values without a stack, by side. They count in the total, but belong to no function.
+    /// Returns the values without a stack, by side. They count in the total, but belong to no function. Such rows are
+    /// never background.
     pub(in crate::explain) fn stackless(&self) -> [f64; 2] {
         // These rows come first in the foreground: one for each set of labels.
         let stackless = (0..self.n_front()).take_while(|&row| self.stack(row).is_empty());
@@ -246,7 +247,7 @@ impl StackRows {
         [0, 1].map(|s| self.rows.iter().filter(|r| !r.background).map(|r| r.values[s]).sum())
     }
 
-    /// Returns true if most of both sides is below a benchmark runner.
+    /// Returns true if more than half of each side, without background, is below a benchmark runner.
     pub(in crate::explain) fn is_benchmark(&self) -> bool {
         if !self.names.iter().any(|name| name.class.benchmark) {
             return false;
@@ -257,7 +258,7 @@ impl StackRows {
         (0..2).all(|side| benchmarked.iter().map(|&row| self.rows[row].values[side]).sum::<f64>() > front[side] / 2.0)
     }
 
-    /// Returns the value of one event.
+    /// Returns the mean value of one event over all rows; 0 without values.
     pub(in crate::explain) fn event(&self) -> f64 {
         let (q, v) = self.rows.iter().fold((0.0, 0.0), |(q, v), r| (q + r.variance, v + r.values[0] + r.values[1]));
         if v > 0.0 { q / v } else { 0.0 }

@@ -28,7 +28,9 @@ pub(in crate::explain) const DEEPEST: usize = 256;
 fn events_of_object(size: f64, is_level: bool) -> f64 {
     if is_level && size > LARGE { size.exp_m1().min(CERTAIN) } else { -(-size).exp_m1() }
 }
+/// Minimum size of a large object in use, in sampling rates.
 const LARGE: f64 = 3.0;
+/// Maximum number of events that a large object in use counts as.
 const CERTAIN: f64 = 100.0;
 
 /// The number of waits to assume for a record of delays without a count. Only several runs show how much they vary.

@@ -12,9 +12,10 @@ use pprofdiff_profile::interner::{Found, Index};
 
 /// Minimum number of events of a set. Sets with fewer events cannot be a cause.
 pub(super) const MIN_EVENTS: f64 = 5.0;
-/// Maximum share of both sides in a set. A larger set belongs to the scale, and is not a cause.
+/// Maximum share of both sides in a set. A change of a larger set may be a different amount of work, so the search
+/// considers it only if that amount is given.
 const WHOLE: f64 = 0.9;
-/// Additional penalised deviance that a set at a system function needs.
+/// Additional penalised deviance that a set of stacks that end in a system function needs.
 const PRICE_OF_SYSTEM: f64 = 6.0;
 
 /// The sums over all members before a position.

@@ -12,17 +12,19 @@ use pprofdiff_profile::columns::NONE;
 /// The name of a set of stacks. Among names of equal sets, the first variant here is preferred.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(in crate::explain) enum SetKey {
-    /// Stacks whose innermost program function is this function: its own cost, including the system functions it calls.
+    /// Stacks whose innermost function outside the system is this function: its own cost, including the system
+    /// functions it calls.
     Own(u32),
-    /// Stacks with a call of the second function by the first function.
+    /// Stacks with a call of the second function by the first function. A call between two system functions below the
+    /// program counts only in stacks that return to the program below it.
     Edge(u32, u32),
-    /// Stacks that contain the function.
+    /// Stacks that contain the function, which is not a system function.
     Node(u32),
-    /// Stacks that end in the function.
+    /// Stacks that end in the function. System functions have such a set only for stacks without any other function.
     Leaf(u32),
     /// Stacks with the label.
     Label(u32),
-    /// Stacks with the label that contain the function.
+    /// Stacks with the label that contain the function, which is not a system function.
     LabelNode(u32, u32),
 }
 
@@ -51,7 +53,8 @@ impl SetKey {
 
 /// Minimum number of events of a set that estimates noise.
 pub(in crate::explain) const TELLING: f64 = 20.0;
-/// Additional penalised deviance that a label needs, compared with a function.
+/// Additional penalised deviance that a set with a label needs, compared with a function. Many labels increase it
+/// further.
 const PRICE_OF_LABEL: f64 = 4.0;
 
 /// A set of stacks.
@@ -64,9 +67,10 @@ pub(in crate::explain) struct Set {
     pub values: [f64; 2],
     /// The value of one event.
     pub event: f64,
-    /// True if the set has nearly all of both sides.
+    /// True if the set has more than 90% of both sides. A change of such a set may be a different amount of work.
     pub whole: bool,
-    /// The price of the set: it must exceed the threshold plus this deviance.
+    /// The price of the set: its penalised deviance must exceed the threshold plus this price. 0 except for labels and
+    /// system functions.
     pub price: f64,
 }
 
@@ -82,11 +86,11 @@ impl Set {
     }
 }
 
-/// The sets with enough events to estimate noise.
+/// The sets that can estimate noise.
 pub(in crate::explain) struct Telling {
-    /// The sets by class, in order, without sets that have nearly all of both sides.
+    /// The sets with enough events, by class, in order, without sets that have nearly all of both sides.
     pub by_class: [Vec<u32>; 3],
-    /// The number of sets that are a function's own cost. These are the first sets.
+    /// The number of sets that are a function's own cost, whatever their number of events. These are the first sets.
     pub n_own: u32,
 }
 
@@ -179,7 +183,8 @@ impl Sets {
         let tree = CallTree::new(rows);
         let mut builder = SetBuilder::new(rows, &tree);
         let (n_rows, n_frames) = (rows.n_front() as u32, rows.names.len());
-        // The innermost program function of each row, and its leaf if that is another function outside the system.
+        // The innermost function of each row outside the system, and its leaf. A system function as the leaf counts
+        // only if the row has no other function. Truncated rows that do not show their own function have neither.
         let seen_frames = |row: u32| if rows.rows[row as usize].is_below { &[] } else { rows.stack(row as usize) };
         let own_function = |row: u32| seen_frames(row).iter().rev().copied().find(|&frame| !rows.is_system(frame));
         let owns: Vec<u32> = checkpointed(0..n_rows).map(|row| own_function(row).unwrap_or(NONE)).collect();
@@ -380,8 +385,8 @@ impl Sets {
         checkpointed(0..self.sets.len()).map(|set| self.sum(set, &before)).collect()
     }
 
-    /// Returns the sets with more than the fraction `part` of the value of these rows, with their values, in ascending
-    /// order.
+    /// Returns the sets that contain more than the fraction `part` of the value of these rows, in ascending order, each
+    /// with the value of these rows that it contains.
     pub(in crate::explain) fn around(&self, rows: &[u32], value: impl Fn(u32) -> f64, part: f64) -> Vec<(usize, f64)> {
         let mut row_values = vec![0.0; self.ends.len() - 1];
         rows.iter().for_each(|&row| row_values[row as usize] = value(row));

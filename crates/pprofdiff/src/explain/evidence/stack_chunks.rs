@@ -141,7 +141,8 @@ impl StackChunk {
         StackChunk { range: range.clone(), stacks, first, further, is_full, visited }
     }
 
-    /// Joins all chunks of a profile, in order. Returns `None` if a sum could depend on the chunks, or a chunk is full.
+    /// Joins all chunks of a profile, in order. Returns `None` if a sum could depend on the chunks, or if a chunk is
+    /// full; the profile is then read again in one pass.
     pub fn joined(mut chunks: Vec<StackChunk>) -> Option<OfRun> {
         let negative: f64 = chunks.iter().map(|chunk| chunk.visited.negative[0]).sum();
         if chunks.iter().any(|chunk| chunk.is_full) || negative >= EXACT {

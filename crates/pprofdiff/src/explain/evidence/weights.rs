@@ -51,8 +51,9 @@ pub(in crate::explain) struct ChosenStacks {
 }
 
 /// Selects the heaviest stacks, a sample of the remaining stacks, and the stacks of changed functions, with at most
-/// `frames` frames together. `event` is the value of one event. `with` returns, for at most 64 functions and a list of
-/// stacks, the functions that each stack contains, as bits.
+/// `frames` frames together (but at least one stack). Selects all stacks if they are few. `event` is the value of one
+/// event. `with` returns, for at most 64 functions and a list of stacks, the functions that each stack contains, as
+/// bits.
 pub(in crate::explain) fn chosen(
     weights: &[Weight],
     frames: usize,
@@ -132,8 +133,8 @@ fn choose_changed(
     is_whole
 }
 
-/// Returns the functions whose own cost changed unexpectedly. Functions with the largest change per light stack come
-/// first.
+/// Returns the functions whose own cost changed unexpectedly and that have light stacks, at most 64. Functions with the
+/// largest change per light stack come first.
 fn changed(weights: &[Weight], light: &[u32], event: f64) -> Vec<u32> {
     let owns = || weights.iter().filter(|weight| weight.own != NONE);
     let mut costs = vec![([0.0; 2], 0usize); owns().map(|weight| weight.own as usize + 1).max().unwrap_or(0)];
@@ -222,7 +223,7 @@ impl StackPrefixes {
         self.hashes.len()
     }
 
-    /// Returns the prefix without its last frame.
+    /// Returns the prefix without its last frame; [`NONE`] for a prefix of one frame.
     pub(in crate::explain) fn shorter(&self, prefix: u32) -> u32 {
         self.shorter[prefix as usize]
     }
@@ -233,7 +234,7 @@ impl StackPrefixes {
     }
 
     /// Returns the length of the longest prefix that a stack (root first) shares with a heavy stack, and the prefix's
-    /// number.
+    /// number. The length is 0 if they share none; the number is then meaningless.
     pub(in crate::explain) fn longest(&self, stack: &[u32], hashes: &mut Vec<u64>) -> (usize, u32) {
         hashes.clear();
         // Hashes are computed only for the lengths that the search tests.

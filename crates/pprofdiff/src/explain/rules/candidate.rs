@@ -26,7 +26,9 @@ fn find(books: &Books<'_>, findings: &mut Findings) {
 }
 
 impl Books<'_> {
-    /// Returns the nearest candidate: among the sets that exceed chance on their own, the set that explains most.
+    /// Returns the nearest candidate: among the sets that changed by at least [`WORTH_A_NAME`] and would exceed chance
+    /// if they were the only tested set, the set that explains most. Returns `None` if there is no such set, and if the
+    /// name of the best one would be misleading.
     fn candidate(&self) -> Option<CauseEntry> {
         let total = self.rows.total();
         let floor = WORTH_A_NAME * (self.scale * total[0] + total[1]) / 2.0;

@@ -17,7 +17,8 @@ pub(super) const RULE: Rule = Rule {
 /// Heaps that differ by less than this fraction count as equal.
 const MIN_CHANGE_OF_HEAP: f64 = 0.02;
 
-/// Minimum share of a cause in the change of allocations, for a share in the change of garbage collection.
+/// Minimum share of a cause in the change of allocations, for the cause to get a share in the change of garbage
+/// collection.
 const MIN_PART_OF_GARBAGE: f64 = 0.1;
 
 fn find(books: &Books<'_>, findings: &mut Findings) {
@@ -35,8 +36,9 @@ impl Books<'_> {
     }
 
     /// Returns each cause's share in the change of garbage collection, summed over all runs of the new side. The shares
-    /// follow the change of allocations. They are `None` if allocations changed in the opposite direction, or within
-    /// chance. Their sum never exceeds the change of garbage collection.
+    /// follow the change of allocations. All are `None` if allocations changed in the opposite direction, or too little
+    /// to tell. A cause's share is `None` if it has at most [`MIN_PART_OF_GARBAGE`] of the change of allocations. Their
+    /// sum never exceeds the change of garbage collection.
     fn garbage_of(&self, entries: &[CauseEntry]) -> Vec<Option<f64>> {
         let collected = self.delta(self.garbage());
         let allocated = match self.heap {
@@ -52,7 +54,8 @@ impl Books<'_> {
         parts.into_iter().map(garbage).collect()
     }
 
-    /// Returns the change of the time that is spent on allocating, and each cause's part of this change.
+    /// Returns the change of the time that is spent on allocating, and each cause's part of this change. Returns `None`
+    /// if the change is within chance.
     fn allocated_here(&self, entries: &[CauseEntry]) -> Option<(f64, Vec<f64>)> {
         let allocates = |row: &u32| self.rows.has(*row as usize, |class| class.allocates);
         let open = (0..self.rows.rows.len() as u32).filter(|&row| !self.rows.rows[row as usize].background);
@@ -66,7 +69,8 @@ impl Books<'_> {
     }
 
     /// Returns the change of allocations per run in heap profiles of the same runs, and each cause's part of this
-    /// change. A stack with several causes counts for the innermost cause.
+    /// change. A stack with several causes counts for the innermost cause. Returns `None` if the heaps differ by at
+    /// most [`MIN_CHANGE_OF_HEAP`].
     fn allocated_in(&self, heap: &StackRows, entries: &[CauseEntry]) -> Option<(f64, Vec<f64>)> {
         // `rows` have the base's names on both sides. In the heap profiles, each side has its own names.
         let text = |frame: u32| self.rows.names[frame as usize].text.as_ref();

@@ -18,7 +18,8 @@ fn find(books: &Books<'_>, findings: &mut Findings) {
 }
 
 impl Books<'_> {
-    /// Returns a cause if everything in use grew by one factor. Its stacks are the stacks without another cause.
+    /// Returns a cause if everything in use grew, or shrank, by one factor. Its stacks are the stacks without another
+    /// cause.
     fn level(&self, entries: &[CauseEntry]) -> Option<CauseEntry> {
         let mut is_open: Vec<bool> = self.rows.rows.iter().map(|row| !row.background).collect();
         entries.iter().flat_map(|entry| &entry.rows).for_each(|&row| is_open[row as usize] = false);

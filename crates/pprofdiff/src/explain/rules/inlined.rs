@@ -20,7 +20,7 @@ pub(super) const RULE: Rule = Rule {
 /// A function that is inlined into its caller on the opposite side.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::explain) struct Inlined {
-    /// The side with the function.
+    /// The side with the function; the opposite side inlines it.
     pub side: usize,
     pub frame: u32,
     pub caller: u32,

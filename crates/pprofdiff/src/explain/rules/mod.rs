@@ -50,7 +50,7 @@ impl Rule {
     }
 }
 
-/// The function that applies a rule.
+/// The stage of a rule, with the function that applies it.
 #[derive(Debug, Clone, Copy)]
 enum Find {
     /// Finds functions with another name on the new side.
@@ -160,7 +160,7 @@ pub(super) struct Findings {
     pub causes: Vec<CauseEntry>,
     /// Causes that a different amount of work would explain nearly as well.
     pub suspects: Vec<CauseEntry>,
-    /// The nearest candidate, if no change qualifies as a cause.
+    /// The nearest candidate. `None` if there are causes or suspects, or if no change is near enough.
     pub candidate: Option<CauseEntry>,
 }
 

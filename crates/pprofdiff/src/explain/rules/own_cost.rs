@@ -20,9 +20,9 @@ const MOSTLY: f64 = 0.5;
 const MAX_CALLEES: usize = 3;
 
 impl Books<'_> {
-    /// If a function's own change is mostly in one system callee, makes the calls of this callee the cause. If it is in
-    /// several system callees, the function's own code is not more expensive, so the kind becomes [`CauseKind::Calls`].
-    /// Locks are an exception, because waiting always happens in a system function.
+    /// If a function's own change is mostly in system callees, its own code is not more expensive, so the kind becomes
+    /// [`CauseKind::Calls`]. If it is mostly in one of them, whose calls qualify as a cause on their own, the cause is
+    /// narrowed to these calls. Locks are an exception, because waiting always happens in a system function.
     pub(in crate::explain) fn name_callee(
         &self,
         description: &mut Description,
@@ -61,7 +61,7 @@ impl Books<'_> {
         }
     }
 
-    /// Returns the callees of a function in these stacks, largest change first.
+    /// Returns the callees of a function in these stacks, largest change first, at most [`MAX_CALLEES`].
     pub(in crate::explain) fn callees(&self, function: u32, rows: &[u32]) -> Vec<(Description, [f64; 2])> {
         let mut by_callee: BTreeMap<u32, [f64; 2]> = BTreeMap::new();
         for &row in rows {

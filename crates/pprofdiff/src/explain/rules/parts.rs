@@ -19,7 +19,8 @@ pub(in crate::explain) struct Parts {
     /// The receiver or type. Empty for a function without one.
     pub owner: String,
     /// The last name in lower case, because a function's export may change. The last name of a closure includes the
-    /// function that contains it. Empty for names without information, such as `<lambda>`.
+    /// function that contains it. The last name of a method that the language itself calls, such as `__init__`,
+    /// includes its type. Empty for names without information, such as `<lambda>`.
     pub last: String,
 }
 
@@ -57,7 +58,8 @@ pub(super) fn package(name: &str) -> Cow<'_, str> {
     name[..begin].strip_suffix('.').unwrap_or(&name[..begin]).into()
 }
 
-/// Returns true if a segment of a path is a receiver or a type.
+/// Returns true if a segment of a path looks like a receiver or a type: it starts with `(` or with an upper-case
+/// letter.
 fn is_type(segment: &str) -> bool {
     segment.starts_with('(') || segment.starts_with(char::is_uppercase)
 }

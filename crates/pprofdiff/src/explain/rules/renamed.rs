@@ -33,11 +33,12 @@ const ALIKE: f64 = 0.6;
 const LIKE_COST: f64 = 2.0;
 /// Minimum share of distinctive callees in a function's cost.
 const TELLING_CALLEES: f64 = 0.05;
-/// Two packages match if they share at least this number of names, and this fraction of the larger package's names.
+/// Two packages whose paths differ by more than a version match only if they share at least this number of names, and
+/// this fraction of the larger package's names.
 const SHARED_NAMES: usize = 2;
 const SHARED_PART: f64 = 0.3;
-/// Packages with unrelated paths also need this number of shared functions that only their own package can call. If the
-/// language's names do not show who can call them, they need this number of shared types and functions.
+/// Packages with unrelated paths also need this number of shared functions that only their own package can call (in Go,
+/// where names show this), or of shared types and functions (in other languages).
 const SHARED_PRIVATE: usize = 2;
 const SHARED_OWNERS: usize = 3;
 /// Minimum number of segments of a path that is a suffix of another path.
@@ -108,7 +109,7 @@ struct RenameMatcher<'a> {
     rows: &'a StackRows,
     costs: &'a FrameCosts,
     pairs: Vec<RenamedFunction>,
-    /// By side: from a frame to the frame of the base with the common name.
+    /// By side: from a renamed frame to the frame of the base with the common name.
     renamed: [BTreeMap<u32, u32>; 2],
 }
 
@@ -199,7 +200,8 @@ impl RenameMatcher<'_> {
         }
     }
 
-    /// Returns true if the names that two packages share prove that they are the same, although their paths differ.
+    /// Returns true if the names that two packages share prove that they are the same, although their paths differ: the
+    /// paths are alike or enough of the shared names are distinctive, and the shared functions have a similar cost.
     /// Implementations of one interface share its methods and often a constructor, but seldom their cost.
     fn is_one(&self, paths: PathRelation, old: &BTreeMap<String, u32>, new: &BTreeMap<String, u32>) -> bool {
         let shared = || old.iter().filter_map(|(name, &frame)| Some((frame, *new.get(name)?)));
@@ -217,14 +219,15 @@ impl RenameMatcher<'_> {
         (paths == PathRelation::Alike || are_distinctive) && self.log_ratio(costs).abs() < LIKE_COST.ln()
     }
 
-    /// Returns the logarithm of the ratio of two costs, each as a fraction of its side.
+    /// Returns the logarithm of the ratio of two costs, new divided by base, each as a fraction of its side.
     fn log_ratio(&self, [base, new]: [f64; 2]) -> f64 {
         let total = self.rows.total();
         (new / total[1] / (base / total[0])).ln()
     }
 
-    /// Returns the overlap of two functions' distinctive callees: functions of the program, or of the functions' own
-    /// package. Calls of a standard library are not distinctive.
+    /// Returns the overlap of two functions' distinctive callees, from 0 to 1: functions of the program, or of the
+    /// functions' own package. Calls of a standard library are not distinctive. Returns 0 if distinctive callees have
+    /// little of a function's cost.
     fn common_callees(&self, near: [&Neighbours; 2], package_of_both: [&str; 2]) -> f64 {
         let is_telling = |frame: u32| {
             let name = &self.rows.names[frame as usize];
@@ -324,8 +327,9 @@ impl RenameMatcher<'_> {
 /// The shares in a frame's cost of its callers (`true`) and callees (`false`).
 type Neighbours = BTreeMap<(bool, u32), f64>;
 
-/// A neighbour that only one side has and that is not matched yet, and the end of a stack.
+/// A neighbour that only one side has and that is not matched yet. Two such neighbours count as equal.
 const UNKNOWN: u32 = u32::MAX;
+/// The missing caller of a root frame, and the missing callee of a leaf.
 const END: u32 = u32::MAX - 1;
 
 /// Returns the neighbours of these frames, as frames of the base.

@@ -39,7 +39,8 @@ impl Books<'_> {
         }
     }
 
-    /// Returns caller, callee and kind of a cause that is an added or removed call.
+    /// Returns caller, callee and kind of a cause that is an added or removed call, and `None` for other causes. A
+    /// change of the calls of one system function is such a cause if one side lacks them.
     fn one_sided_call(entry: &CauseEntry) -> Option<(u32, u32, CauseKind)> {
         let description = &entry.subject;
         if description.label.is_some() || !entry.parts.is_empty() {
@@ -95,7 +96,8 @@ impl Books<'_> {
     }
 
     /// Returns the added and the removed call if a function calls one function instead of another, and both have most
-    /// of its cost. `v` are the values of the function's cause, which must be nearly all of the function's cost.
+    /// of its cost on their side. `v` are the values of the function's cause. Returns `None` if these are not nearly
+    /// all of the function's cost, or if a side still calls the other side's function indirectly.
     pub(in crate::explain) fn replacement(&self, function: u32, v: [f64; 2]) -> Option<Vec<(Description, [f64; 2])>> {
         let mut by_callee: BTreeMap<u32, [f64; 2]> = BTreeMap::new();
         let mut whole = [0.0; 2];

@@ -20,7 +20,7 @@ pub(super) const RULE: Rule = Rule {
 
 /// Minimum share of each side's cost in functions that the opposite side lacks.
 const REWRITTEN: f64 = 0.3;
-/// Minimum share of one package in this cost.
+/// Minimum share in this cost of one package, and of the function that calls the rewritten code.
 const OF_PACKAGE: f64 = 0.6;
 
 /// Minimum number of functions that only one side has, counting functions with [`MIN_EVENTS`] events or more.
@@ -31,16 +31,17 @@ const MIN_EVENTS: f64 = 5.0;
 pub(in crate::explain) struct Rewritten {
     /// The package with most of the disappeared cost, and the package with most of the added cost.
     pub packages: [String; 2],
-    /// The function that calls most of the rewritten code on both sides.
+    /// The function that calls most of the rewritten code on both sides. `None` if no single function does.
     pub below: Option<u32>,
-    /// The cost of stacks with a function that the opposite side lacks, by side.
+    /// The cost of stacks with a function that the opposite side lacks, by side, in all runs of the side.
     pub cost: [f64; 2],
     /// The number of functions that disappeared and appeared. Rarely sampled functions do not count.
     pub functions: [usize; 2],
 }
 
-/// Returns a rewritten library, if there is one, and the number of frames that each stack keeps: up to the first frame
-/// that the opposite side lacks.
+/// Returns a rewritten library, and the number of frames that each stack keeps: the frames above the first frame that
+/// the opposite side lacks. Returns `None` if such functions have too little of either side's cost, if they belong to
+/// several packages, or if they are too few.
 fn rewritten(rows: &StackRows, costs: &FrameCosts) -> Option<(Rewritten, Vec<usize>)> {
     // By frame: the side, if only one side has it.
     let mut alone: Vec<Option<usize>> = vec![None; rows.names.len()];

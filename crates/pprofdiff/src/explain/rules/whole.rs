@@ -38,8 +38,9 @@ fn find(books: &Books<'_>, findings: &mut Findings) {
 }
 
 impl Books<'_> {
-    /// If the total certainly changed and no cause explains it: returns the narrowest function of the program that has
-    /// nearly all of the change. It is ambiguous, because less work everywhere would look the same.
+    /// Returns the narrowest function of the program that has nearly all of the change of the total. It is ambiguous,
+    /// because less work everywhere would look the same. Returns `None` if no function that both sides have does, and
+    /// if the function's name would be misleading ([`Books::describe`]).
     fn whole_program(&self) -> Option<CauseEntry> {
         let total_change = self.delta(self.rows.front());
         let is_whole = |set: &usize| {

@@ -19,7 +19,8 @@ pub(in crate::explain) use noise::{Variances, known_variance, known_variance_of,
 use noise::{is_replicated, measured, threshold_of, variance_of_runs};
 
 /// "More work everywhere" may explain a difference nearly as well as a cause does. The search's result is ambiguous if
-/// the causes are better by less than [`MARGIN`], and a cause has more than the fraction [`CONFUSABLE`] of the base.
+/// the causes are better than any scale without causes by less than [`MARGIN`], and a cause has more than the fraction
+/// [`CONFUSABLE`] of the base.
 const MARGIN: f64 = 6.0;
 const CONFUSABLE: f64 = 0.5;
 /// A scale that differs from the exposure costs this much more than a cause, plus the square of its logarithm over
@@ -38,14 +39,16 @@ const MIN_UNANIMOUS: usize = 5;
 /// Like [`AGREEING`], for locks. It is higher, because a thread that waits longer for one lock waits less for other
 /// locks meanwhile.
 const AGREEING_LOCKS: f64 = 0.9;
-/// A function agrees with a scale, whatever the noise, if the logarithms of both ratios differ by less than this.
+/// A function agrees with a scale, whatever the noise, if the logarithms of both ratios differ by less than this. A
+/// scale is rejected if its logarithm differs by more than this from the growth of object counts.
 const NEAR_SCALE: f64 = 0.1;
 /// Minimum deviance of the untouched stacks together, before their ratio is tried as a scale.
 const SCALE_DEVIANCE: f64 = 9.0;
 
 /// The result of a search.
 pub(in crate::explain) struct SearchResult {
-    /// The ratio of all new runs to all base runs that more or less work explains.
+    /// The expected value of an unchanged stack in all new runs, divided by its value in all base runs: the ratio of
+    /// the amounts of work times the ratio of the numbers of runs.
     pub scale: f64,
     pub fits: Vec<SetFit>,
     /// True if more work everywhere explains the difference nearly as well as the causes.
@@ -61,15 +64,17 @@ pub(in crate::explain) struct SearchResult {
     /// least growth of such a frame that would be detected, as a factor less one.
     pub deviation: f64,
     pub noticed: f64,
-    /// The number of functions that agree with the scale, and the number of functions with enough events to decide.
+    /// The number of functions whose own cost agrees with the scale, and the number of functions with more than 20
+    /// events, which are enough to decide.
     pub agree: usize,
     pub n_telling: usize,
-    /// The degrees of freedom, if noise was measured.
+    /// The degrees of freedom of the measured noise. `None` if noise was estimated from one pair.
     pub degrees: Option<u32>,
 }
 
 impl SearchResult {
-    /// Returns true if a function's values at equal work differ by no more than chance, and by less than half.
+    /// Returns true if a function's values at equal work differ by no more than chance, and by less than half of the
+    /// larger value.
     pub(in crate::explain) fn is_even(&self, rows: &StackRows, scale: f64, [base, new]: [f64; 2]) -> bool {
         let (event, expected) = (rows.event().max(1e-300), scale * base);
         let variance = between_run_variance(self.tau * self.tau, rows.runs);
@@ -79,7 +84,7 @@ impl SearchResult {
 }
 
 /// Returns the weighted median of the growth of the functions' object counts. More work allocates more objects, but no
-/// larger objects. Returns `None` if objects are not counted.
+/// larger objects. Returns `None` if objects are not counted, and if no function has objects on both sides.
 fn growth_of_objects(rows: &StackRows, sets: &Sets, telling: &[(usize, f64, f64)]) -> Option<f64> {
     if rows.kind != ValueKind::Heap {
         return None;
@@ -93,8 +98,8 @@ fn growth_of_objects(rows: &StackRows, sets: &Sets, telling: &[(usize, f64, f64)
     (!ratios.is_empty()).then(|| weighted_median(ratios))
 }
 
-/// Finds the causes and the scale. `given` is the ratio of operations, if it is known. `floor` is the minimum change of
-/// a cause, as a fraction of the total.
+/// Finds the causes and the scale. `given` is the ratio of operations in one run, new divided by base, if it is known.
+/// `floor` is the minimum change of a cause, as a fraction of the mean of both sides' totals at equal work.
 pub(in crate::explain) fn search(
     rows: &StackRows,
     sets: &Sets,

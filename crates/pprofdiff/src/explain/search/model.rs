@@ -11,7 +11,8 @@ use pprofdiff_profile::random::HashMap;
 /// Minimum share of an added set in a narrower set without base values, for the narrower set to be the addition.
 pub(in crate::explain) const NEARLY_ALL: f64 = 0.9;
 
-/// The budget of a search (see [`SearchBudget`]), and the budget that each byte of the profiles adds.
+/// The minimum budget of a search, in the unit of [`SearchBudget::done`], and the budget that each byte of the profiles
+/// adds.
 const MAX_WORK: u64 = 1 << 26;
 const WORK_OF_BYTE: u64 = 64;
 
@@ -21,7 +22,8 @@ const PART_OF_CALLERS: f64 = 0.92;
 /// Maximum number of causes.
 const MAX_CAUSES: usize = 6;
 
-/// A cause: a set of [`Sets`], and the factor of its rows in addition to the factors of earlier causes.
+/// A cause: a set of [`Sets`], and the factor of its rows in addition to the factors of earlier causes. The factor is
+/// infinite for a set without base values.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::explain) struct SetFit {
     pub set: usize,
@@ -34,7 +36,7 @@ pub(in crate::explain) struct SetFit {
 pub(super) struct SetEvents {
     pub(super) b: f64,
     pub(super) n: f64,
-    /// The expected ratio of the sides.
+    /// The expected ratio of the sides, new divided by base.
     pub(super) r: f64,
 }
 
@@ -50,7 +52,8 @@ pub(super) struct ScaleModel<'a> {
     /// The result of [`may_change`]: only these sets can be the first cause.
     pub(super) candidates: &'a [u32],
     pub(super) tau2: Variances,
-    /// The factor of each row.
+    /// The factor of each row: its expected growth at equal work, 1 without a cause. 0 and infinity mark rows that a
+    /// cause explains as one-sided.
     pub(super) factor: Vec<f64>,
     /// The applied causes, in order.
     pub(super) applied: Vec<Applied>,
@@ -200,7 +203,7 @@ impl<'a> ScaleModel<'a> {
     }
 
     /// Returns both sides' values and their expected ratio. Sums that cancelled out leave rounding errors, which become
-    /// 0.
+    /// 0. Without expected values, the ratio is the scale.
     fn without_rounding(&self, all: f64, [b, n, eb, en]: &SetSums) -> [f64; 3] {
         let least = 1e-9 * all;
         let without_error = |x: f64| if x > least { x } else { 0.0 };
@@ -217,15 +220,18 @@ impl<'a> ScaleModel<'a> {
         (s.n - s.r * s.b) / self.scale * self.sets.sets[set].event
     }
 
-    /// Returns the penalised deviance of a set.
+    /// Returns the penalised deviance of a set, given the applied causes; 0 if these explain all of its events as
+    /// one-sided.
     pub(super) fn score(&self, set: usize) -> f64 {
         let s = self.sums(set);
         if s.b + s.n > 0.0 { penalised(s.b, s.n, s.r, self.variance(set, &s)) } else { 0.0 }
     }
 
-    /// Returns how much a set explains: its deviance minus its price, if the set passes the test and this exceeds
-    /// `least`. The penalised deviance tests whether there is a change, but saturates for many events. Therefore the
-    /// plain deviance locates the change.
+    /// Returns how much a set explains: its deviance, weighted by [`worth`], minus its price. Returns `None` if the
+    /// unweighted deviance minus the price does not exceed `least`, if the set fails the test or changes less than the
+    /// floor, and if it has nearly all of both sides while the amount of work is not given, because more work explains
+    /// such a change. The penalised deviance tests whether there is a change, but saturates for many events. Therefore
+    /// the plain deviance locates the change.
     fn rank(&self, set: usize, least: f64) -> Option<f64> {
         let set_data = &self.sets.sets[set];
         if set_data.whole && !self.is_given {
@@ -266,8 +272,8 @@ impl<'a> ScaleModel<'a> {
         all
     }
 
-    /// Returns the set that explains most now, among the sets that pass. Only sets that share rows with causes differ
-    /// from their result in `ranked`.
+    /// Returns the set that explains most now and how much, among the sets that pass and are not in `without`. Only
+    /// sets that share rows with causes differ from their result in `ranked`. Returns `None` if no set passes.
     fn best(&self, ranked: &[(f64, usize)], without: &[usize]) -> Option<(usize, f64)> {
         let mut best: Option<(f64, usize)> = None;
         let mut take = |rank: f64, set: usize| {
@@ -388,7 +394,8 @@ impl<'a> ScaleModel<'a> {
         self.applied.iter().map(|applied| applied.fit).collect()
     }
 
-    /// Returns causes, most explanatory first. After each new cause, every cause is tested given the remaining causes,
+    /// Returns at most [`MAX_CAUSES`] causes. Each new cause is the set that explains most given the causes so far.
+    /// After each new cause, every cause is tested given the remaining causes: it is dropped if it no longer passes,
     /// and replaced if another set now explains more. Stops replacing when the budget is used up.
     pub(super) fn greedy(&mut self) -> Vec<usize> {
         let mut causes: Vec<usize> = Vec::new();
@@ -434,7 +441,8 @@ impl<'a> ScaleModel<'a> {
     }
 
     /// For a cause that is nearly one-sided: returns the largest set within it that has nearly all of its value and is
-    /// exactly one-sided. If a rarely sampled caller now calls something new, the addition is the callee.
+    /// exactly one-sided. Returns any other cause unchanged, and a cause without such a set. If a rarely sampled caller
+    /// now calls something new, the addition is the callee.
     pub(super) fn purest(&self, set: usize) -> usize {
         let whole_set = &self.sets.sets[set];
         let side = usize::from(whole_set.values[1] > whole_set.values[0]);
@@ -461,8 +469,8 @@ impl<'a> ScaleModel<'a> {
         pure.max_by(largest).map_or(set, |(_, j)| j)
     }
 
-    /// For a function whose own cost is one-sided: returns the function with its callees, if these are one-sided as
-    /// well.
+    /// For a function whose own cost is one-sided: returns the set of the function with its callees, if this set is
+    /// one-sided as well. Otherwise returns the given set.
     pub(super) fn with_callees(&self, set: usize) -> usize {
         let own_set = &self.sets.sets[set];
         let SetKey::Own(function) = own_set.key else { return set };
@@ -484,8 +492,8 @@ impl<'a> ScaleModel<'a> {
         whole_function.unwrap_or(set)
     }
 
-    /// For waiting: returns the own cost of the function that holds the lock, if it has nearly all of the change. Locks
-    /// are then named after their holder.
+    /// For waiting: returns the own cost of the function that holds the lock, if it has nearly all of the change,
+    /// because locks are named after their holder. Otherwise returns the given set.
     pub(super) fn lock_holder(&self, set: usize) -> usize {
         let set_data = &self.sets.sets[set];
         if self.rows.kind != ValueKind::Delay || set_data.key.is_label() {

@@ -8,8 +8,9 @@ use crate::statistics::counts::{MeasuredNoise, between_run_variance, deviance, m
 use pprofdiff_profile::cancellation::checkpointed;
 
 /// Returns the variance, between the sides, of the logarithm of a set's ratio, given the variance `tau2` between runs.
-/// A set that one side lacks is at most as noisy as other programs, because it did not vary on that side. If unstable
-/// inlining makes frames come and go, such a set is noisier.
+/// A set that one side lacks is at most as noisy as other programs, because it did not vary on that side. The exception
+/// is a runtime whose inlining differs between builds: there, frames come and go, and such a set is at least as noisy
+/// as [`FLICKER`].
 pub(in crate::explain) fn variance_of(rows: &StackRows, tau2: f64, [b, n]: [f64; 2]) -> f64 {
     let tau2 = match (b <= 0.0 || n <= 0.0, rows.runtime.trim_library_leaves) {
         (false, _) => tau2,
@@ -23,7 +24,7 @@ pub(in crate::explain) fn variance_of(rows: &StackRows, tau2: f64, [b, n]: [f64;
 #[derive(Debug, Clone)]
 pub(in crate::explain) enum Variances {
     OfSets(Vec<f64>),
-    /// One variance per class of sets.
+    /// One variance per class of sets ([`SetKey::class`]).
     OfClasses([f64; 3]),
 }
 
@@ -43,10 +44,12 @@ const FLICKER: f64 = 0.3;
 /// values come from equal builds of the programs that this engine was developed with (docs/explain.md).
 struct Prior {
     tau: f64,
-    /// Minimum noise of one pair, and the number of measured frames that lowers this minimum to zero.
+    /// Minimum noise of one pair. It decreases linearly with the number of measured frames, and is zero from `trust`
+    /// frames on.
     floor: f64,
     trust: f64,
-    /// The number of measured frames at which `tau` no longer acts as a minimum.
+    /// The number of measured frames from which on `tau` is no longer a minimum. With fewer frames, the minimum
+    /// decreases linearly.
     shrink: f64,
 }
 
@@ -96,7 +99,8 @@ pub(super) fn measured(rows: &StackRows) -> MeasuredNoise {
     }
 }
 
-/// Returns the degrees of freedom of variances within the sides and the A/A runs.
+/// Returns the degrees of freedom of variances within the sides and the A/A runs: for each of them, the number of runs
+/// minus 1.
 fn degrees_of_runs(rows: &StackRows) -> usize {
     [rows.runs[0], rows.runs[1], rows.learned].iter().map(|runs| runs.saturating_sub(1)).sum()
 }
@@ -225,7 +229,8 @@ impl ScaleModel<'_> {
     }
 }
 
-/// Returns true if noise between runs is measured, instead of estimated from one pair.
+/// Returns true if noise between runs is measured, instead of estimated from one pair: if both sides have several runs,
+/// or if there are several A/A runs.
 pub(super) fn is_replicated(rows: &StackRows) -> bool {
     rows.runs.iter().all(|&m| m > 1) || rows.learned > 1
 }
