@@ -3,11 +3,14 @@
 
 use std::sync::Arc;
 
+use prost::Message as _;
+
 use pprofdiff::check::{Check, CheckPolicy, Outcome, Rules};
 use pprofdiff::explain::{ExplainOptions, Verdict};
 use pprofdiff::proto::{Profile as Message, ValueType};
 use pprofdiff::sampling::{Model, Sampling};
-use pprofdiff::{Diff, LoadOptions, Profile, Query};
+use pprofdiff::series::{SeriesBuilder, SeriesOptions};
+use pprofdiff::{Diff, LoadOptions, Profile, Query, Source};
 
 use crate::synthetic::{profile, stacks};
 use crate::verdict::Random;
@@ -309,6 +312,27 @@ fn an_unknown_side_makes_both_unknown() {
         let [a, b] = Diff::between(base.clone(), new.clone()).unwrap().sampling(0);
         assert_eq!([a.model, b.model].iter().filter(|model| **model == Model::Unknown).count(), 1);
     }
+}
+
+#[test]
+fn a_series_names_the_builds_without_a_number_of_samples() {
+    let counts = draw_counts(&mut random(3), 40.0);
+    let known = message(&counts, &[("cpu", "nanoseconds", 10_000_000)]).encode_to_vec();
+    let odd: Vec<_> = counts.iter().map(|(name, n)| (name.clone(), n * 9_999_991 + 17)).collect();
+    let unknown = message(&odd, &[("cpu", "nanoseconds", 1)]).encode_to_vec();
+    let warnings = |builds: &[&Vec<u8>]| {
+        let source =
+            |(i, bytes): (usize, &&Vec<u8>)| (format!("v{i}"), Source::Bytes(format!("v{i}.pb"), bytes.to_vec()));
+        let builds: Vec<_> = builds.iter().enumerate().map(source).collect();
+        let mut builder = SeriesBuilder::new(&Query::default(), &SeriesOptions::default()).unwrap();
+        builder.add(&builds).unwrap();
+        builder.finish().unwrap().summary.warnings.clone()
+    };
+    assert!(warnings(&[&known, &known]).iter().all(|warning| !warning.contains("number of samples")));
+    let all = warnings(&[&known, &unknown, &known]);
+    let warning = all.iter().find(|warning| warning.contains("the number of samples behind cpu is unknown")).unwrap();
+    assert!(warning.contains("only the differences between builds") && warning.contains("v1"), "{warning}");
+    assert!(!warning.contains("v0") && !warning.contains("v2"), "{warning}");
 }
 
 #[test]

@@ -11,6 +11,7 @@ use crate::diff::{
     Diff, FrameInterner, Frames, Granularity, Matching, Normalize, Pair, Query, Scale, Side, Sort, Summary,
 };
 use crate::options::Scope;
+use crate::sampling::{Model, Sampling};
 use crate::{Error, ErrorKind, Result, explain as causes};
 use pprofdiff_profile::columns::Total;
 use pprofdiff_profile::input::{Source, check_history};
@@ -144,6 +145,8 @@ fn column_of_profile(profile: &Arc<Profile>, query: &Query) -> Result<(BuildColu
     let values = top.rows.iter().zip(numbers);
     let values = values.map(|(row, frame)| FrameValue { frame, flat: row.flat.new, cum: row.cum.new }).collect();
     let summary = &top.summary;
+    let mut warnings = summary.warnings.clone();
+    warnings.extend(uncounted_warning(profile, index, &summary.sample_type));
     let column = BuildColumn {
         values,
         total: diff.side_total(false, index),
@@ -152,10 +155,22 @@ fn column_of_profile(profile: &Arc<Profile>, query: &Query) -> Result<(BuildColu
         samples: summary.new.samples,
         duration_nanos: summary.new.duration_nanos,
         time_nanos: summary.new.time_nanos,
-        warnings: summary.warnings.clone(),
+        warnings,
         event,
     };
     Ok((column, names.frames()))
+}
+
+/// Returns the warning about a build whose profile does not state its number of samples. Lasting changes do not depend
+/// on that number, because they are compared with the differences between builds.
+fn uncounted_warning(profile: &Profile, sample_type: usize, name: &str) -> Option<String> {
+    let sampling = Sampling::of_profile(profile, sample_type);
+    (sampling.model == Model::Unknown).then(|| {
+        format!(
+            "the number of samples behind {name} is unknown ({}), so only the differences between builds show the noise",
+            sampling.by
+        )
+    })
 }
 
 impl SeriesBuilder {
