@@ -191,7 +191,7 @@ pub(super) enum AddedLine {
 }
 
 impl AddedLine {
-    /// Returns the result for a sample with this stack and these values. A stack may be missing if all values are zero.
+    /// Returns the result for a sample. A sample without a stack is usual if all its values are zero.
     pub(super) fn from_sample(stack: &[LocationId], values: &[i64]) -> AddedLine {
         let is_lost = stack.is_empty() && values.iter().any(|&v| v != 0);
         if is_lost { AddedLine::WithoutStack } else { AddedLine::Usual }

@@ -95,6 +95,7 @@ pub(super) fn combine(data: &[u8], named: Option<Numbering>, limit: u64) -> Resu
 struct Combined {
     resources: Vec<u8>,
     tables: [Vec<u8>; TABLES.len()],
+    /// The number of records in each table, without entry 0.
     counts: [u64; TABLES.len()],
     pace: Checkpointer,
 }
@@ -391,7 +392,8 @@ impl Moving<'_> {
     }
 }
 
-/// Returns true for a profile of protocol 1.8. Its field numbers after 6 are one higher, which shows in their types.
+/// Returns true for a profile of protocol 1.8. Its field numbers after 6 are one higher, which shows in the types of
+/// fields 8, 9 and 12. Returns false if the profile has none of these fields.
 pub(super) fn is_1_8(mut profile: Fields<'_>) -> Result<bool> {
     while let Some((field, value)) = profile.next()? {
         if let (8 | 12, Value::Bytes(_)) | (9, Value::Varint(_)) = (field, value) {

@@ -171,6 +171,9 @@ impl OtlpTypes {
     }
 
     /// Returns the columns of all types. If a type occurs in several units, only the input type with its unit is kept.
+    ///
+    /// # Errors
+    /// A type occurs in several units, and the input type is none of them.
     fn columns(&self, message: &OtlpMessage<'_>, input_type: TypeAndUnit) -> Result<OtlpColumns> {
         let mut columns = OtlpColumns { types: Vec::new(), by_type: Vec::new() };
         for &kind in &self.types {
