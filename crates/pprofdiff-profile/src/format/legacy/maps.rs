@@ -42,7 +42,8 @@ const MAX_COMPARISONS: u64 = 1 << 28;
 #[derive(Clone, Copy)]
 struct MapsEntry {
     mapping: Mapping,
-    /// True if the file is neither a library nor a part of the kernel.
+    /// True if the entry has a file name that is not the name of a library and does not begin with `[`, as the kernel's
+    /// own names do.
     is_program: bool,
     is_huge_page: bool,
 }
@@ -223,7 +224,8 @@ fn join_parts(entries: Vec<MapsEntry>) -> Vec<MapsEntry> {
     joined
 }
 
-/// Returns true if `b` continues `a`: its addresses and, if both are known, its file, build id and offset.
+/// Returns true if `b` begins at the address where `a` ends, and their files, build ids and offsets do not contradict
+/// this. An empty file or build id, and an offset of 0, contradict nothing.
 fn are_parts(a: &Mapping, b: &Mapping) -> bool {
     let differ = |x: StringId, y: StringId| x != y && x != StringId::EMPTY && y != StringId::EMPTY;
     let is_contiguous = a.offset.wrapping_add(a.limit.wrapping_sub(a.start)) == b.offset;

@@ -11,7 +11,7 @@ use crate::random::{HashMap, RandomState};
 
 /// An input may copy `COPIES + size / BYTES_A_COPY` mapped files, where `size` is the size of the input in bytes.
 /// Forked processes share the list of their mapped files. The first change by one of them copies the list, and each
-/// file in it counts. Without the limit, a small input of forks could take any amount of memory.
+/// file in it counts. Without the limit, a small input with many forks could take far more memory than its size.
 const COPIES: usize = 1 << 18;
 const BYTES_A_COPY: usize = 64;
 
@@ -132,8 +132,8 @@ impl<'t> PerfProcesses<'t> {
     }
 
     /// Maps a file into a process or into the kernel. `is_long` marks the newer record, MMAP2, which has more fields.
-    /// `build_ids` are the build ids of the file's own section, by file name; a build id in the record takes
-    /// precedence. A record without addresses is ignored.
+    /// `build_ids` has the build ids that the recording lists by file name; a build id in the record takes precedence.
+    /// A record without addresses is ignored.
     pub fn map(
         &mut self,
         record: &PerfRecord<'t>,
