@@ -169,6 +169,10 @@ impl FirefoxFile {
         Ok(())
     }
 
+    /// Reads the times of the recording and the unit of CPU times.
+    ///
+    /// # Errors
+    /// The profile is in Firefox's raw format, or a time is malformed or too large.
     fn read_meta(&mut self, meta: &mut Json<'_>) -> Result<()> {
         let begin = meta.offset();
         let names =
@@ -291,6 +295,7 @@ impl FirefoxFile {
         Ok(())
     }
 
+    /// Adds a value to the sum of a stack. `nodes` has the nodes of this thread, by column and stack.
     fn add(
         &mut self,
         root: FirefoxRoot,

@@ -83,7 +83,8 @@ impl<'t> TablePositions<'t> {
     }
 }
 
-/// Reads a column of numbers. A number may be missing: `null`, negative, or an address larger than 32 bits.
+/// Reads a column of numbers. A number counts as missing if it is `null`, negative, or does not fit in 32 bits, as some
+/// addresses do not.
 fn numbers(mut json: Json<'_>) -> Result<Vec<u32>> {
     let mut numbers = Vec::new();
     let mut array = json.array()?;
