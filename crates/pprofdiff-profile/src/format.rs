@@ -8,7 +8,8 @@
 //! format ([`LoadOptions::input_format`]). Their readers fill a [`ProfileBuilder`](crate::ProfileBuilder), which
 //! validates the profile.
 //!
-//! Valid `profile.proto` content is never taken for another format. Other formats are recognised by their first 64 KB.
+//! Valid `profile.proto` content is never taken for another format, unless the caller names one. Other formats are
+//! recognised by their first 64 KB.
 
 mod chrome;
 mod dialects;
@@ -140,7 +141,11 @@ impl InputFormat {
     }
 }
 
-/// Reads inflated content in the format that the options name, or else in the format that recognises it.
+/// Reads inflated content in the format that the options name, or else as `profile.proto`, or else in the first format
+/// that recognises it.
+///
+/// # Errors
+/// No format recognises the content, the format cannot select the time window of the options, or its reader fails.
 pub(crate) fn read(name: &str, data: Vec<u8>, options: &LoadOptions) -> Result<Profile> {
     if let Some(format) = options.input_format {
         return format.read(name, data, options);

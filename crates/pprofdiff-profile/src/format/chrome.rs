@@ -74,7 +74,7 @@ fn read(name: &str, text: Vec<u8>, fill: impl FnOnce(&[u8], &mut ProfileBuilder)
 /// A missing node.
 const NONE: u32 = u32::MAX;
 
-/// The role of a node, determined by its name.
+/// The role of a node, determined by its name. A node with a script is always a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum NodeRole {
     Root,
@@ -85,12 +85,14 @@ enum NodeRole {
 /// A call tree, with one element per node in each list.
 #[derive(Default)]
 struct CallNodes {
+    /// The parent of each node, or [`NONE`].
     parents: Vec<u32>,
     /// `None` until the call frame is read.
     frames: Vec<Option<(LocationId, NodeRole)>>,
 }
 
 impl CallNodes {
+    /// Adds a node without a call frame, and returns its index.
     fn open(&mut self, parent: u32) -> Result<u32> {
         let number = u32::try_from(self.parents.len()).ok().filter(|&n| n != NONE);
         let number = number.ok_or_else(|| Error::malformed("it has more than 4 billion nodes"))?;

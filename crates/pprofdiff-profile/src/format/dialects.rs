@@ -106,6 +106,7 @@ pub(super) const PERF_FOLDED: InputFormat = InputFormat {
 struct Dialect {
     /// Returns the labels for a frame at the root. Returns no labels for an ordinary frame.
     labels: fn(&[u8]) -> RootLabels<'_>,
+    /// Parses any other frame.
     frame: fn(&[u8]) -> DialectFrame<'_>,
     values: ParseValues,
 }
@@ -113,7 +114,8 @@ struct Dialect {
 /// Labels as pairs of key and text.
 type RootLabels<'t> = Vec<(&'static str, &'t [u8])>;
 
-/// A function that returns the values of a line from its last word, or `None` if the word is not a value.
+/// A function that returns the values of a line from its last word, or `None` if the word is not a value. A value that
+/// does not fit in an int64 is an error.
 type ParseValues = fn(&[u8]) -> Option<Result<Vec<i64>>>;
 
 /// The parts of a frame.
@@ -122,7 +124,7 @@ struct DialectFrame<'t> {
     name: &'t [u8],
     file: &'t [u8],
     line: i64,
-    /// The name of the mapping, if the frame has it.
+    /// The name of the mapping, or empty if the frame does not have it.
     binary: &'static str,
 }
 
@@ -156,7 +158,8 @@ fn full_values(word: &[u8]) -> Option<Result<Vec<i64>>> {
     }))
 }
 
-/// Returns Austin's mode from a comment: wall, cpu, memory or full. It determines the meaning of the values.
+/// Returns Austin's mode from the comments at the beginning: wall, cpu, memory or full. It determines the meaning of
+/// the values. Returns `None` if no comment has the mode; the values are then wall time.
 fn austin_mode(text: &[u8]) -> Option<&[u8]> {
     let comments = lines(text).map(|(_, line)| line).take_while(|line| line.is_empty() || line.starts_with(b"#"));
     comments.into_iter().find_map(|line| line.strip_prefix(b"# mode: "))
@@ -175,7 +178,7 @@ fn number(text: &[u8]) -> Option<i64> {
     std::str::from_utf8(text).ok().filter(|t| is_number(t.as_bytes()))?.parse().ok()
 }
 
-/// Parses `name (file:line)`, and `name (file)`.
+/// Parses `name (file:line)`, and `name (file)`. Any other frame is a name alone.
 fn parse_parens(frame: &[u8]) -> DialectFrame<'_> {
     let whole = DialectFrame { name: frame, ..DialectFrame::default() };
     let Some(inner) = frame.strip_suffix(b")") else { return whole };
@@ -189,7 +192,7 @@ fn parse_parens(frame: &[u8]) -> DialectFrame<'_> {
     }
 }
 
-/// Parses `file:function:line`.
+/// Parses `file:function:line`. Any other frame is a name alone.
 fn parse_colons(frame: &[u8]) -> DialectFrame<'_> {
     let parts = split_last(frame, b':').and_then(|(rest, line)| Some((split_last(rest, b':')?, number(line)?)));
     match parts {
@@ -200,7 +203,8 @@ fn parse_colons(frame: &[u8]) -> DialectFrame<'_> {
 }
 
 /// Parses `name_[k]`, which marks kernel code. `[j]` marks code compiled at run time, `[i]` inlined code, and `[0]` and
-/// `[1]` code that is interpreted or compiled by the first compiler.
+/// `[1]` code that is interpreted or compiled by the first compiler. The mark is removed from the name; kernel code and
+/// code compiled at run time get the mappings `[kernel]` and `[jit]`.
 fn parse_annotated(frame: &[u8]) -> DialectFrame<'_> {
     let Some((name, mark)) = frame.len().checked_sub(4).map(|mark_start| frame.split_at(mark_start)) else {
         return DialectFrame { name: frame, ..DialectFrame::default() };
@@ -250,7 +254,8 @@ fn cpython_labels(frame: &[u8]) -> RootLabels<'_> {
     frame.strip_prefix(b"tid:").filter(|tid| is_number(tid)).map_or(Vec::new(), |tid| vec![("tid", tid)])
 }
 
-/// Parses `comm-21/22`, which `--tid` adds. The form that `--pid` adds cannot be distinguished from a name.
+/// Parses `comm-21/22`, which `--tid` adds. The form that `--pid` adds cannot be distinguished from a name, so it
+/// remains a frame.
 fn perf_labels(frame: &[u8]) -> RootLabels<'_> {
     let parts = split_last(frame, b'/').and_then(|(rest, tid)| Some((split_last(rest, b'-')?, tid)));
     match parts {
@@ -275,7 +280,7 @@ fn mostly(head: &[u8], is_tool_stack: fn(&[u8]) -> bool) -> bool {
 fn read(name: &str, text: &[u8], types: &[(&str, &str)], dialect: &Dialect) -> Result<Profile> {
     let mut stacks = DialectStacks { builder: ProfileBuilder::new(), ..DialectStacks::default() };
     types.iter().for_each(|(kind, unit)| stacks.builder.sample_type(kind, unit));
-    // The first type, time, is the default if there are several.
+    // The first type is the default if there are several.
     if let [(first, _), _, ..] = types {
         let first = stacks.builder.string(first);
         stacks.builder.header().default_sample_type = first;
@@ -301,7 +306,7 @@ impl<'t> DialectStacks<'t> {
         if line.is_empty() || line.trim_ascii_start().starts_with(b"#") {
             return Ok(AddedLine::Usual);
         }
-        // A line such as ` 1` has a stack without frames before the blank.
+        // A line such as ` 1` has an empty stack before the blank, so blanks are trimmed only after the line is split.
         let parts = split_last(line, b' ').and_then(|(stack, word)| Some((stack, (dialect.values)(word)?)));
         let Some((stack, values)) = parts else {
             return Err(folded::without_number(line.trim_ascii_start()));

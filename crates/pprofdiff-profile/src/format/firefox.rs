@@ -17,8 +17,8 @@
 //!   symbol has an address as its name. It keeps the address relative to the library's beginning, so that binaries can
 //!   name it.
 //!
-//! Not read: other markers, counters, times, samples without a stack (nothing ran), addresses of frames with a name,
-//! and recorded allocations.
+//! Not read: other markers, counters, times (except for a time window), samples without a stack (nothing ran),
+//! addresses of frames with a name, and recorded allocations.
 
 mod markers;
 mod tables;
@@ -89,12 +89,15 @@ struct FirefoxFile {
     builder: ProfileBuilder,
     tree: StackTree<FirefoxRoot>,
     threads: Vec<Thread>,
+    /// True for each column with samples, inside or outside the time window.
     used: [bool; COLUMNS.len()],
     /// The statistics of each column.
     sampled: [Sampled; COLUMNS.len()],
-    /// The unit of CPU times in nanoseconds, as a power of ten, or `None` for CPU cycles.
+    /// The unit of CPU times in nanoseconds, as a power of ten, or `None` if the unit is unknown or not a unit of time,
+    /// such as CPU cycles.
     cpu_power: Option<i64>,
-    /// The time when the recording began, on the clock of the samples, if the file has it.
+    /// The time when the recording began, in nanoseconds on the clock of the samples. Without this time in the file, a
+    /// time window sets it to the time of the first sample.
     start: Option<i64>,
     /// The time window to read, if the caller set one.
     timeline: Option<Timeline>,
@@ -107,6 +110,7 @@ struct FirefoxFile {
 struct Thread {
     name: StringId,
     process: StringId,
+    /// The ids of the process and of the thread.
     ids: [Option<LabelValue>; 2],
 }
 
@@ -165,6 +169,10 @@ impl FirefoxFile {
         Ok(())
     }
 
+    /// Reads the times of the recording and the unit of CPU times.
+    ///
+    /// # Errors
+    /// The profile is in Firefox's raw format, or a time is malformed or too large.
     fn read_meta(&mut self, meta: &mut Json<'_>) -> Result<()> {
         let begin = meta.offset();
         let names =
@@ -215,7 +223,8 @@ impl FirefoxFile {
         }
     }
 
-    /// Reads a number, or a string that may be a number.
+    /// Reads the id of a process or thread, if there is one: a number, or a string, which becomes a number if it is
+    /// one.
     fn id(&mut self, place: Option<Json<'_>>) -> Result<Option<LabelValue>> {
         let Some(mut json) = place else { return Ok(None) };
         if json.kind()? == JsonKind::Number {
@@ -286,6 +295,7 @@ impl FirefoxFile {
         Ok(())
     }
 
+    /// Adds a value to the sum of a stack. `nodes` has the nodes of this thread, by column and stack.
     fn add(
         &mut self,
         root: FirefoxRoot,
@@ -370,7 +380,7 @@ impl<'t> SampleTimes<'t> {
         Ok(SampleTimes { column: times.or(deltas).map(NumberColumn::begin).transpose()?, sum })
     }
 
-    /// Returns the time of the next sample, or `None` after the last time.
+    /// Returns the time of the next sample in nanoseconds, or `None` after the last time and for samples without times.
     fn next(&mut self) -> Result<Option<i64>> {
         let Some(NumberColumn { json, array }) = &mut self.column else { return Ok(None) };
         if !json.element(array)? {
@@ -399,7 +409,10 @@ impl<'t> NumberColumn<'t> {
         Ok(NumberColumn { json, array })
     }
 
-    /// Returns the next number times a power of ten; `null` counts as 0.
+    /// Returns the next number times `10^power`; `null` counts as 0.
+    ///
+    /// # Errors
+    /// The column has no further number, so it is shorter than the column of stacks.
     fn next(&mut self, power: i64) -> Result<i64> {
         if !self.json.element(&mut self.array)? {
             return Err(Error::malformed("a column of its samples is shorter than `stack`").at(self.json.offset()));

@@ -142,7 +142,8 @@ pub(super) fn add_lines<'t>(text: &'t [u8], mut add: impl FnMut(&'t [u8]) -> Res
     Ok(stackless)
 }
 
-/// Splits a line into its last word, if that is a number, and the text before it.
+/// Splits a line into the text before its last word, and this word. Returns `None` if the line has a single word, or if
+/// the last word is not a decimal number with an optional minus sign and fraction.
 pub(super) fn split_number(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let blank = line.iter().rposition(|&b| b == b' ' || b == b'\t')?;
     let (rest, word) = (line[..blank].trim_ascii_end(), &line[blank + 1..]);
@@ -190,6 +191,7 @@ pub(super) enum AddedLine {
 }
 
 impl AddedLine {
+    /// Returns the result for a sample. A sample without a stack is usual if all its values are zero.
     pub(super) fn from_sample(stack: &[LocationId], values: &[i64]) -> AddedLine {
         let is_lost = stack.is_empty() && values.iter().any(|&v| v != 0);
         if is_lost { AddedLine::WithoutStack } else { AddedLine::Usual }
@@ -200,6 +202,7 @@ impl AddedLine {
 #[derive(Default)]
 pub(super) struct Stackless {
     count: u64,
+    /// The number of the first of these lines.
     first: u64,
 }
 
@@ -230,7 +233,7 @@ struct FoldedStacks<'t> {
     builder: ProfileBuilder,
     base_label: Label,
     has_base: bool,
-    /// The location of each frame. The key is the name alone, so that a frame costs a single lookup.
+    /// The location of each frame, by name. Frames have no other properties, so a frame costs a single lookup.
     locations: HashMap<&'t [u8], LocationId>,
     leaf_first: Vec<LocationId>,
 }
@@ -306,6 +309,10 @@ impl<'t> FoldedStacks<'t> {
     }
 }
 
+/// Parses a number that [`split_number`] returned.
+///
+/// # Errors
+/// The number has a fraction other than zero, or does not fit in an int64.
 pub(super) fn value(word: &[u8]) -> Result<i64> {
     let mut parts = word.splitn(2, |&b| b == b'.');
     let whole = parts.next().unwrap_or_default();

@@ -114,19 +114,23 @@ struct Goroutine<'t> {
     inlined: Vec<BuilderLine>,
     /// The function whose file and line come next, and whether it is inlined.
     function: Option<(&'t [u8], bool)>,
+    /// False if Go printed that the stack is unavailable.
     has_stack: bool,
+    /// True if all frames so far are functions of the package `runtime`.
     is_in_runtime: bool,
 }
 
 struct Dump<'t> {
     builder: ProfileBuilder,
     current: Option<Goroutine<'t>>,
+    /// True if the dump is from a leak detection, so that samples have a second value.
     has_leaks: bool,
     /// Goroutines without a stack, because they were running on a different thread from the printing thread. With
     /// `GOTRACEBACK=crash`, their own threads print them later.
     without_stack: Vec<Goroutine<'t>>,
     /// The numbers of the goroutines that were added.
     seen: HashSet<u64>,
+    /// The number of goroutines that were printed with a stack although they had already been added.
     repeated: u64,
 }
 
@@ -149,7 +153,7 @@ impl<'t> Dump<'t> {
     fn line(&mut self, line: &'t [u8], lines: &TextLines<'t>) -> Result<()> {
         if let Some(header) = HEADER.captures(line) {
             self.end_goroutine()?;
-            // Ids that do not fit into 64 bits do not occur.
+            // A goroutine whose id does not fit into 64 bits is skipped; Go's ids have 64 bits.
             let id = std::str::from_utf8(group(&header, 1)).ok().and_then(|id| id.parse().ok());
             let range = header.get(2).map_or(0..0, |status| status.range());
             self.current = id.map(|id| Goroutine {
@@ -235,7 +239,7 @@ impl<'t> Dump<'t> {
 }
 
 impl<'t> Goroutine<'t> {
-    /// Reads a line of this goroutine. Returns false if the line does not belong to it.
+    /// Reads a line of this goroutine. Returns false if the line does not belong to it, which ends the goroutine.
     fn line(&mut self, line: &'t [u8], lines: &TextLines<'t>, builder: &mut ProfileBuilder) -> Result<bool> {
         if line.first().is_some_and(u8::is_ascii_whitespace) && !line.trim_ascii().is_empty() {
             self.place(line, builder)?;
@@ -262,13 +266,13 @@ impl<'t> Goroutine<'t> {
         if !is_foreign {
             self.function = Some(function(line));
         } else {
-            // The address differs from run to run.
+            // The address in the line differs from run to run, so it is left out of the name.
             self.frame(FOREIGN, b"", 0, false, builder)?;
         }
         Ok(true)
     }
 
-    /// Reads the file and line of the previous function.
+    /// Reads an indented line: the file and line of the previous function, or the note that the stack is unavailable.
     fn place(&mut self, line: &[u8], builder: &mut ProfileBuilder) -> Result<()> {
         let Some((function, is_inlined)) = self.function.take() else {
             self.has_stack &= !line.ends_with(b"stack unavailable");
@@ -383,7 +387,8 @@ fn parse_labels(text: &str) -> Vec<(String, String)> {
     labels
 }
 
-/// Removes the next quoted text from `rest`, and reverts the escapes of Go's `printquoted`.
+/// Removes the next quoted text from `rest`, and reverts the escapes of Go's `printquoted`. Returns `None` if there is
+/// no further text or it is malformed.
 fn quoted(rest: &mut &str) -> Option<String> {
     let mut chars = rest.get(rest.find('"')? + 1..)?.chars();
     let mut text = String::new();

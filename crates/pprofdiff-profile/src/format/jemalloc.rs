@@ -39,7 +39,9 @@ static SUMS: Pattern = Pattern::new(r"(?-u)^\s*t(?:\*|[0-9]+): *([0-9]+): *([0-9
 
 /// The properties of the file that are needed to read its samples.
 struct JemallocHeader {
+    /// The mean number of allocated bytes between two samples.
     rate: i64,
+    /// True if jemalloc counted all allocated objects and bytes, and not only those in use.
     has_allocated: bool,
 }
 
@@ -66,7 +68,7 @@ fn is_total(line: &[u8]) -> bool {
     line.trim_ascii_start().starts_with(b"t*")
 }
 
-/// Parses the four numbers of the current line.
+/// Parses the four numbers of the current line: objects and bytes in use, then all allocated objects and bytes.
 fn sums(lines: &TextLines<'_>) -> Result<[i64; 4]> {
     let problem = "is neither a stack (@ 0x5 0x6) nor its sums (t*: 1: 2 [3: 4])";
     let numbers_of_line = SUMS.captures(lines.line).ok_or_else(|| lines.error(problem))?;

@@ -74,9 +74,9 @@ pub(super) const JFR: InputFormat = InputFormat {
 #[derive(Debug, Clone, Copy)]
 enum Amount {
     One,
-    /// The value of a field.
+    /// The value of a field of type long.
     Field(JfrField),
-    /// The value of a field of type int.
+    /// The value of a field of type int, which takes four bytes and not eight if integers are not compressed.
     Int(JfrField),
     /// The value of a field in ticks of the chunk's clock, converted to nanoseconds.
     Ticks(JfrField),
@@ -189,13 +189,14 @@ const EVENTS: [JfrEvent; 11] = [
     JfrEvent { native: Some(Native::Frees), ..event("profiler.Free", &[]) },
 ];
 
-/// The maximum number of columns that an event's sum needs.
+/// The maximum number of columns that an event's sum needs. `profiler.Malloc` needs four: the two columns that it adds
+/// to, and the two columns for memory in use, which follow them.
 const MAX_ADDS: usize = 4;
 
 /// The key of a sum of samples, in addition to their stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct JfrRoot {
-    /// The first of the event's columns.
+    /// The first column that the event adds to. The sum's values begin with this column.
     column: u32,
     thread: StringId,
     state: StringId,
@@ -203,7 +204,7 @@ struct JfrRoot {
     is_biased: bool,
 }
 
-/// Returns the time when the first chunk began, in nanoseconds since 1970.
+/// Returns the earliest time when a chunk began, in nanoseconds since 1970.
 fn recording_start(data: &[u8]) -> Result<i64> {
     let (mut offset, mut first) = (0, i64::MAX);
     while offset < data.len() {
@@ -213,7 +214,8 @@ fn recording_start(data: &[u8]) -> Result<i64> {
     Ok(first)
 }
 
-/// Returns the time of the first event of each type. Events are not sorted by time.
+/// Returns the time of the first event of each type, in nanoseconds after `start`. All events are read, because events
+/// are not sorted by time. Events without a start time and events of unknown types are skipped.
 fn first_events(data: &[u8], start: i64) -> Result<Events> {
     let (mut events, mut offset, mut pace) = (Events::default(), 0, Checkpointer::default());
     while offset < data.len() {
@@ -281,22 +283,23 @@ struct JfrRecording {
     sums: Interner<(JfrRoot, u32), RandomState>,
     /// The values of each sum, in the root's column and the columns after it.
     values: Vec<[i64; MAX_ADDS]>,
+    /// True for each column of an event that was read, inside or outside the time window.
     used: [bool; COLUMNS.len()],
     /// The statistics of each column.
     sampled: [Sampled; COLUMNS.len()],
     native: NativeMemory,
     census: Census,
-    /// The number of CPU time samples whose stack could not be walked.
+    /// The number of samples of CPU time whose stack could not be walked (`failed`).
     n_failed: u64,
     texts: TextBudget,
-    /// The time when the recording began, and when it ended.
+    /// The times when the first chunk began and when the last chunk ended, in nanoseconds since 1970.
     span: Option<(i64, i64)>,
-    /// The time when the recording began, and the time window to read, if the caller set one.
+    /// The time when the recording began ([`recording_start`]), and the time window to read, if the caller set one.
     timeline: Option<(i64, Timeline)>,
     pace: Checkpointer,
 }
 
-/// The constants of a chunk that were already converted, by their keys.
+/// The constants of a chunk that were already converted, by their keys. Keys are valid in one chunk only.
 #[derive(Default)]
 struct Converted {
     /// Indexes into [`JfrRecording::stacks`].
@@ -341,6 +344,7 @@ impl JfrRecording {
         failed.into_iter().chain(self.census.skipped()).collect()
     }
 
+    /// Adds an event to the sums. An event outside the time window only marks its columns as used.
     fn add(
         &mut self,
         event: &JfrEvent,
@@ -431,7 +435,8 @@ impl JfrRecording {
         Ok(())
     }
 
-    /// Returns the text of a label: a thread, its state, or a class.
+    /// Returns the text of a label, or an empty text if the constant is unknown. A thread is called by its Java name,
+    /// or else by its name in the operating system; a state and a class by their names.
     fn label(
         &mut self,
         pool: Pool,
@@ -456,7 +461,7 @@ impl JfrRecording {
         Ok(text)
     }
 
-    /// Returns the index of a stack. An unknown stack becomes an empty stack.
+    /// Returns the index of a stack in `stacks`. A stack with an unknown key becomes an empty stack.
     fn stack(&mut self, key: u64, constants: &mut Constants<'_, '_>, converted: &mut Converted) -> Result<u32> {
         if let Some(&number) = converted.stacks.get(&key) {
             return Ok(number);
@@ -466,7 +471,7 @@ impl JfrRecording {
             while let Some(frame) = constants.next_frame(&mut frames)? {
                 self.pace.step(1);
                 let function = self.method(frame.method, constants, converted)?;
-                // Native methods have line -1.
+                // Native methods have line -1, which becomes 0, an unknown line.
                 let line = self.builder.line(function, i64::from(frame.line.max(0)));
                 stack.push(self.builder.location(None, 0, &[line])?);
             }
@@ -476,6 +481,7 @@ impl JfrRecording {
         Ok(number)
     }
 
+    /// Returns the function of a method. A method without a name, or with an unknown key, becomes `[unknown]`.
     fn method(&mut self, key: u64, constants: &mut Constants<'_, '_>, converted: &mut Converted) -> Result<FunctionId> {
         if let Some(&function) = converted.methods.get(&key) {
             return Ok(function);
@@ -523,7 +529,7 @@ impl JfrRecording {
         let biased = Label { key: builder.string("biased"), value: LabelValue::Text(builder.string("true")) };
         let (mut budget, mut labels, mut values) = (StackBudget::for_input(size), Vec::new(), vec![0; n_types]);
         for (&(root, stack), sums) in sums.values.iter().zip(&sum_values) {
-            // The values of a column that is left out are dropped.
+            // A column that is left out has no position, so its values are dropped.
             let first = root.column as usize;
             let kept = sums.iter().zip(places.iter().skip(first)).filter_map(|(&sum, place)| Some((sum, (*place)?)));
             values.fill(0);

@@ -51,7 +51,7 @@ pub(super) struct Number<'t> {
 pub(super) struct JsonScope {
     /// True before the first member.
     is_first: bool,
-    /// One bit per name that [`Json::member`] has returned.
+    /// One bit for each name that was already read, by its number ([`JsonScope::mark`]).
     seen: u64,
 }
 
@@ -87,6 +87,9 @@ impl<'t> Json<'t> {
     }
 
     /// Returns the kind of the next value, without reading it.
+    ///
+    /// # Errors
+    /// No value begins here.
     pub fn kind(&mut self) -> Result<JsonKind> {
         self.skip_blanks();
         Ok(match self.byte() {
@@ -143,7 +146,8 @@ impl<'t> Json<'t> {
         Ok(self.key_with_place(object)?.map(|(_, key)| key))
     }
 
-    /// Reads the next key of an object and returns it with its offset.
+    /// Reads the next key of an object, stops before its value, and returns the key with its offset. Returns `None` at
+    /// the end.
     pub fn key_with_place(&mut self, object: &mut JsonScope) -> Result<Option<(usize, JsonText<'t>)>> {
         if !self.next_member(object, b'}', "',' or '}'")? {
             return Ok(None);
@@ -308,7 +312,8 @@ impl<'t> Json<'t> {
         }
     }
 
-    /// Returns the positions of the values of these members, except literals such as `null`.
+    /// Reads an object and returns the positions of the values of these members. A position is `None` if the object has
+    /// no such member, or if its value is `null`, `true` or `false`.
     ///
     /// # Errors
     /// The errors of [`Json::member`].
@@ -333,7 +338,7 @@ impl<'t> Json<'t> {
 }
 
 impl JsonScope {
-    /// Marks the name with this number as read.
+    /// Marks the name with this number, which must be less than 64, as read.
     ///
     /// # Errors
     /// The name was already read in this object.
@@ -347,7 +352,8 @@ impl JsonScope {
     }
 }
 
-/// Returns the keys of the object that a text begins with. If the text is cut off, returns the keys before the cut.
+/// Returns the keys of the object that a text begins with, or no keys if it does not begin with an object. If the text
+/// is cut off or malformed, returns the keys before this place.
 pub(super) fn keys(head: &[u8]) -> Vec<Cow<'_, [u8]>> {
     let mut json = Json::new(head);
     let mut keys = Vec::new();

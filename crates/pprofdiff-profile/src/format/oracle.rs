@@ -72,8 +72,8 @@ fn recorded_profiles_match_their_expected_results() {
     }
 }
 
-/// Returns the recordings of each format with times: the corpus files with expected windows, and generated OTLP
-/// messages.
+/// Returns the recordings of each format with times: the corpus files with expected windows, a recording of perf, and
+/// generated OTLP messages.
 fn timed() -> Vec<(String, Vec<u8>)> {
     let inputs = tests().join("corpus/inputs");
     let names = std::fs::read_dir(&inputs).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());

@@ -146,14 +146,16 @@ fn read(name: &str, mut data: Vec<u8>, options: &LoadOptions, named: Numbering) 
 /// decoded again when they are needed.
 struct OtlpMessage<'a> {
     data: &'a [u8],
-    /// The offset of each record's field, by table.
+    /// The offset of each record's field in `data`. The tables are in the order of their field numbers in the
+    /// dictionary.
     tables: [Vec<u32>; 8],
     n_links: u64,
     /// The offset of each profile's field, and the index of its resource.
     profiles: Vec<(u32, u32)>,
+    /// The labels of each distinct resource.
     resources: Sequences<Label, RandomState>,
-    /// For each attribute of the dictionary, the index in `attributes` of its label and role. 0 means that the attribute
-    /// is ignored.
+    /// For each attribute of the dictionary, the index in `attributes` of its label and role. 0 means that the
+    /// attribute is ignored.
     attribute_ids: Vec<u32>,
     attributes: Interner<(Label, AttributeRole), RandomState>,
     /// Strings that were not in the dictionary. Their ids follow the ids of the dictionary's strings.

@@ -12,18 +12,21 @@
 //!   map a file at different addresses; the profile uses the address where the file was mapped first. A frame outside
 //!   all mapped files is `[unknown]`.
 //! - The address of a caller is the return address minus one, which is inside the call instruction.
-//! - Events without samples are left out, and the first event with samples is the default.
+//! - Events without samples are left out, and the first event with samples is the default. If no event has samples, all
+//!   events are kept except the dummy event.
 //! - Compressed records (`perf record -z`) and output that was written into a pipe are supported.
 //!
 //! Some recordings are refused, with the `perf` command that converts them to text: stacks that perf must unwind first
-//! (`--call-graph dwarf`, `lbr`), processor traces, and files of a machine with the other byte order (`unsupported.rs`).
+//! (`--call-graph dwarf`, `lbr`), processor traces, and files of a machine with the other byte order
+//! (`unsupported.rs`).
 //!
 //! The crate `linux-perf-data` 0.13 is not used: it allocates as many bytes as a section claims to have, and does not
 //! limit the size of decompressed data.
 //!
-//! The times of a time window count from the first sample.
+//! The times of a time window count from the first sample. Otherwise, times serve only to sort the records and to
+//! compute the duration of the recording.
 //!
-//! Times, fields of tracepoints, branches and registers are not read.
+//! Fields of tracepoints, branches and registers are not read.
 
 mod event;
 mod file;
@@ -56,7 +59,8 @@ pub(super) const PERF_DATA: InputFormat = InputFormat {
     read,
 };
 
-/// The types of records that are used.
+/// The types of records that are used. Numbers below 64 are records of the kernel, and numbers from 64 on are perf's
+/// own.
 mod kinds {
     pub const MMAP: u32 = 1;
     pub const LOST: u32 = 2;
@@ -91,6 +95,9 @@ impl<'t> PerfCursor<'t> {
     }
 
     /// Returns the section at a range that the file specifies.
+    ///
+    /// # Errors
+    /// The range exceeds the file.
     fn section(data: &'t [u8], from: u64, size: u64) -> Result<PerfCursor<'t>> {
         match from.checked_add(size) {
             Some(end) if end <= data.len() as u64 => Ok(PerfCursor { data: &data[..end as usize], pos: from as usize }),
@@ -164,7 +171,10 @@ impl<'t> PerfCursor<'t> {
         self.array().map(u64::from_le_bytes)
     }
 
-    /// Returns the first of the last `words` words.
+    /// Returns the first of the last `words` words of eight bytes.
+    ///
+    /// # Errors
+    /// Fewer bytes are left.
     fn word_from_end(&self, words: usize) -> Result<u64> {
         let position = self.left().checked_sub(8 * words).map(|skipped| self.pos + skipped);
         position.map_or_else(
@@ -173,7 +183,7 @@ impl<'t> PerfCursor<'t> {
         )
     }
 
-    /// Returns the text up to the first zero byte.
+    /// Returns the text up to the first zero byte, or all bytes left if none is zero.
     fn text(&self) -> &'t [u8] {
         self.rest().split(|&b| b == 0).next().unwrap_or_default()
     }
@@ -182,6 +192,7 @@ impl<'t> PerfCursor<'t> {
 /// The key of a sum of samples, in addition to their stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct PerfRoot {
+    /// The index of the event in the file.
     event: u32,
     comm: StringId,
     pid: i32,
@@ -204,7 +215,7 @@ fn read(name: &str, data: Vec<u8>, options: &LoadOptions) -> Result<Profile> {
     Ok(builder.build(name)?.with_notes(notes))
 }
 
-/// Returns the time of the first sample of each event, counted from the first sample of all.
+/// Returns the time of the first sample of each event, in nanoseconds after the first sample of all.
 fn first_events(file: &PerfFile<'_>) -> Result<Events> {
     let (mut events, mut first, mut pace) = (Events::default(), None, Checkpointer::default());
     let names: Vec<String> = file.events.all.iter().map(|event| event.name()).collect();
@@ -215,7 +226,7 @@ fn first_events(file: &PerfFile<'_>) -> Result<Events> {
             continue;
         }
         if let Some((number, sample)) = file.events.sample(record.body).map_err(|e| e.at(record.body.offset()))? {
-            // Records are sorted by time.
+            // Records are sorted by time, so the first sample that is read is the earliest.
             let since_first = sample.time.saturating_sub(*first.get_or_insert(sample.time));
             events.see(names[number as usize].as_bytes(), i64::try_from(since_first).map_err(|_| too_large())?);
         }
@@ -228,21 +239,24 @@ struct PerfRecording<'f, 't> {
     file: &'f PerfFile<'t>,
     builder: ProfileBuilder,
     processes: PerfProcesses<'t>,
-    /// The places of frames: the index of the mapped file, or [`NONE`], and the offset in it.
+    /// The places of frames: the index of the mapped file and the offset in its mapped part. A frame outside all mapped
+    /// files has the index [`NONE`].
     places: Interner<(u32, u64), RandomState>,
     /// Distinct stacks of places, from the leaf.
     stacks: Sequences<u32, RandomState>,
     /// Keys of the sums: a root and the index of a stack.
     sums: Interner<(PerfRoot, u32), RandomState>,
-    /// The value of each sum.
+    /// The value of each sum: periods, or a number of samples.
     values: Vec<i64>,
     /// The statistics of each event.
     sampled: Vec<Sampled>,
     /// The stack that is being read, from the leaf.
     stack: Vec<u32>,
+    /// The number of records and samples that the kernel reports as lost.
     lost: u64,
+    /// The number of samples whose id belongs to no event.
     without_event: u64,
-    /// The times of the first and the last sample.
+    /// The times of the first and the last sample, in nanoseconds of the recorder's clock.
     span: Option<(u64, u64)>,
     /// The time window to read, if the caller set one.
     timeline: Option<Timeline>,
@@ -300,7 +314,7 @@ impl<'f, 't> PerfRecording<'f, 't> {
         let (first, last) = self.span.unwrap_or((sample.time, sample.time));
         self.span = Some((first.min(sample.time), last.max(sample.time)));
         self.is_used[number as usize] = true;
-        // Records are sorted by time.
+        // Records are sorted by time, so the first sample that is read is the earliest.
         let since_first = i64::try_from(sample.time - first.min(sample.time)).map_err(|_| too_large())?;
         if self.timeline.as_mut().is_some_and(|timeline| !timeline.contains(since_first)) {
             return Ok(());
@@ -328,7 +342,8 @@ impl<'f, 't> PerfRecording<'f, 't> {
         self.stack.clear();
         let mut chain = sample.chain;
         self.pace.step(chain.left() / 64);
-        // The first address after a mark is the address where the processor was, not a return address.
+        // One is subtracted from return addresses, so that they are inside the call instruction. The first address, and
+        // the first one after a mark, is where the processor was, so nothing is subtracted from it.
         let mut is_return = false;
         while chain.left() > 0 {
             let address = chain.u64()?;
@@ -365,11 +380,11 @@ impl<'f, 't> PerfRecording<'f, 't> {
             ..
         } = self;
         let events = &file.events.all;
-        // A recording without samples keeps its sample types.
+        // A recording without samples keeps the sample types of all events that can have samples.
         if !is_used.contains(&true) {
             is_used = events.iter().map(|event| !event.is_dummy()).collect();
         }
-        // Events may share a name, as on a processor with two kinds of cores.
+        // Events may share a name, as on a processor with two kinds of cores. Such events become one sample type.
         let mut by_name: HashMap<String, usize> = HashMap::default();
         let mut columns = vec![0; events.len()];
         for (number, event) in events.iter().enumerate().filter(|(number, _)| is_used[*number]) {
@@ -417,7 +432,8 @@ impl<'f, 't> PerfRecording<'f, 't> {
         Ok((builder, notes))
     }
 
-    /// Creates the locations of all places. Only mappings with locations are kept; the program's mapping comes first.
+    /// Creates the locations of all places. Only mappings with locations are kept. The first of them that was the first
+    /// mapped file of its process is taken for the program, and comes before all others.
     fn locations(&mut self) -> Result<Vec<LocationId>> {
         let PerfRecording { builder, processes, places, .. } = self;
         let mapped = &processes.mapped.values;

@@ -24,8 +24,9 @@
 //!
 //! The times of a time window count from the first sample. A window may begin or end with the first sample of an event.
 //!
-//! These fields are not read: addresses, offsets in functions (they differ from run to run), times, CPUs, and the
-//! fields of tracepoints.
+//! These fields do not become part of the profile: addresses, offsets in functions (they differ from run to run),
+//! times, CPUs, and the fields of tracepoints. Addresses serve only to find the frame that contains an inlined frame,
+//! and times only to select a time window.
 
 mod parse;
 
@@ -49,7 +50,9 @@ pub(super) const PERF_SCRIPT: InputFormat = InputFormat {
     read,
 };
 
-/// Recognises a sample that is followed by a frame, ends in a frame, or is followed by another sample or nothing.
+/// Returns true if the text begins with a sample that ends in a frame or is followed by a frame. If the sample has an
+/// event, another sample with an event, or nothing, may also follow. Comments, and up to 999 other records before the
+/// sample, are skipped.
 fn recognises(head: &[u8]) -> bool {
     if !is_text(head) {
         return false;
@@ -81,7 +84,8 @@ fn read(name: &str, text: Vec<u8>, options: &LoadOptions) -> Result<Profile> {
     builder.build(name)
 }
 
-/// Returns the time of the first sample of each event. The whole recording is read to find it.
+/// Returns the time of the first sample of each event, in nanoseconds after the first sample of all. The whole text is
+/// read for this, before it is read again for its samples.
 fn first_events(text: &[u8], options: &LoadOptions) -> Result<Events> {
     let mut script = Script { events: Some(Events::default()), ..Script::new(options) };
     script.read(text)?;
@@ -97,7 +101,8 @@ struct ScriptRoot {
     tid: i64,
 }
 
-/// Returns the sample type and the unit of an event, by its periods or by its samples.
+/// Returns the sample type and the unit of an event. If `by_period` is true, values are periods, which are nanoseconds
+/// for clocks. Otherwise, values are numbers of samples.
 pub(super) fn event_type(event: &str, by_period: bool) -> (String, &'static str) {
     let is_clock = ["cpu-clock", "task-clock"].contains(&event.split(':').next().unwrap_or_default());
     match by_period {
@@ -127,12 +132,14 @@ fn stable_order(columns: &[ScriptColumn<'_>]) -> Vec<usize> {
 /// The meaning of a column: an event, counted by its periods or by its samples.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct ScriptColumn<'t> {
+    /// The event, or `None` if perf did not print it.
     event: Option<&'t [u8]>,
     by_period: bool,
 }
 
 struct Script<'t> {
     builder: ProfileBuilder,
+    /// The sample type and unit of samples without an event (`--input-type`).
     input_type: (String, String),
     tree: StackTree<ScriptRoot>,
     columns: Vec<ScriptColumn<'t>>,
@@ -144,13 +151,14 @@ struct Script<'t> {
     locations: HashMap<[&'t [u8]; 3], LocationId>,
     /// The sample that is being read.
     sample: Option<SampleHeader<'t>>,
+    /// The period of this sample, or 1.
     value: i64,
     /// The frames of this sample, from the leaf.
     frames: Vec<ScriptFrame<'t>>,
     root_first: Vec<LocationId>,
     /// The time window to read, if the caller set one.
     timeline: Option<Timeline>,
-    /// The time of the first sample, if times are read.
+    /// The time of the first sample in nanoseconds, if times are read.
     first: Option<i64>,
     /// The time of the first sample of each event, if only these times are read.
     events: Option<Events>,
@@ -194,7 +202,8 @@ impl<'t> Script<'t> {
         if is_comment(line) {
             return Ok(());
         }
-        // perf puts a tab before frames. It puts blanks before short thread names to align them.
+        // perf puts a tab before frames, and blanks before short thread names to align them. A line that begins with a
+        // tab is therefore a frame. A line that begins with blanks is a frame unless it is a sample with an event.
         let may_be_frame = self.sample.is_some() && is_indented(line);
         if may_be_frame && line[0] == b'\t' {
             return self.frame(line);
@@ -230,7 +239,7 @@ impl<'t> Script<'t> {
             self.frames.push(frame);
             return Ok(());
         }
-        // The source line is on a line of its own after the frame. The frame may be on the header line.
+        // A line that is no frame is the source line of the frame before it, which may be on the header line.
         self.frame_on_header();
         let source = line.trim_ascii();
         match self.frames.last_mut() {
@@ -253,7 +262,8 @@ impl<'t> Script<'t> {
         self.frames.extend(rest.and_then(ScriptFrame::parse_on_header));
     }
 
-    /// Adds the sample that is being read to the tree.
+    /// Adds the sample that is being read, if there is one, to the tree. A sample outside the time window only creates
+    /// its column.
     fn end_sample(&mut self) -> Result<()> {
         self.frame_on_header();
         let Some(header) = self.sample.take() else { return Ok(()) };
@@ -289,8 +299,11 @@ impl<'t> Script<'t> {
         self.tree.add(node, self.value)
     }
 
-    /// Returns true if the sample is in the time window. perf prints samples by time, so the first one begins the
-    /// recording.
+    /// Returns true if the sample is in the time window, or no window is set. perf prints samples by time, so the first
+    /// one begins the recording. If only the times of events are read, records the time and returns false.
+    ///
+    /// # Errors
+    /// The sample has no time.
     fn is_within(&mut self, header: &SampleHeader<'_>) -> Result<bool> {
         if self.timeline.is_none() && self.events.is_none() {
             return Ok(true);
@@ -309,7 +322,8 @@ impl<'t> Script<'t> {
         Ok(self.timeline.as_mut().is_some_and(|timeline| timeline.contains(since_first)))
     }
 
-    /// Returns the location of a frame and the frames that are inlined into it.
+    /// Returns the location of the frame before the index `end`, and of the frames from `begin` on, which are inlined
+    /// into it.
     fn location(&mut self, begin: usize, end: usize) -> Result<LocationId> {
         let outer = self.frames[end - 1];
         let key = [outer.symbol, outer.binary, outer.source];
@@ -333,6 +347,8 @@ impl<'t> Script<'t> {
         })
     }
 
+    /// Returns the function and line of a frame. Without a symbol, the function is called by the binary's file name,
+    /// such as `[libc.so.6]`, or `[unknown]` if the binary is unknown too.
     fn function_line(&mut self, frame: ScriptFrame<'t>, binary: &[u8]) -> BuilderLine {
         let (file, line) = source_line(frame.source);
         let function = match (frame.symbol, binary) {

@@ -11,8 +11,8 @@
 //! of `--input-type`, which also renames another type if it has the same unit.
 //!
 //! The times of a time window refer to the axis that speedscope draws: events have times, and the weights of samples
-//! follow one another without gaps. Costs that cross the window's ends are split. The recording begins with the smallest
-//! `startValue` of a profile. Idle time that a sampler leaves out is missing on that axis.
+//! follow one another without gaps. Costs that cross the window's ends are split. The recording begins with the
+//! smallest `startValue` of a profile. Idle time that a sampler leaves out is missing on that axis.
 //!
 //! dotnet-trace sometimes closes a caller before the frame that it calls (4 of 22,118 events of a public file). The
 //! reader closes the called frames too, and ignores their own close events, which follow. A warning counts such events.
@@ -77,16 +77,17 @@ struct SpeedscopeFile {
     sampled: Vec<Sampled>,
     tree: StackTree<SpeedscopeRoot>,
     n_profiles: usize,
-    /// The start of the recording, and the time window to read, if the caller set one.
+    /// The start of the recording ([`recording_start`]), and the time window to read, if the caller set one.
     timeline: Option<(i64, Timeline)>,
+    /// True if the first profile is the base of a diff and the second its new side.
     two_sided: bool,
     dotnet: Dotnet,
     n_events: u64,
-    /// The number of events that close a frame other than the innermost one.
+    /// The number of events that close a frame before the frames that it calls.
     n_unnested: u64,
 }
 
-/// A sample type, and the first profile with this type.
+/// A sample type, and the first profile with this type, which an error may name.
 struct SpeedscopeColumn {
     kind: String,
     unit: String,
@@ -102,7 +103,8 @@ struct WriterNote {
     two_sided: bool,
 }
 
-/// A unit of speedscope, and its conversion: the sample type, and the factor as a power of ten. Times may be rounded.
+/// A unit of speedscope, and its conversion: the sample type and its unit, and the factor as a power of ten. Both texts
+/// are empty for values without a unit. Times may be rounded.
 struct SpeedscopeUnit {
     /// The name in the file.
     name: &'static str,
@@ -131,6 +133,7 @@ fn optional_text(json: &mut Json<'_>) -> Result<Vec<u8>> {
     if json.null() { Ok(Vec::new()) } else { Ok(json.string()?.bytes().into_owned()) }
 }
 
+/// Reads a number, rounded to an integer; `null` and negative numbers count as 0, an unknown line or column.
 fn optional_number(json: &mut Json<'_>) -> Result<i64> {
     if json.null() { Ok(0) } else { Ok(json.number()?.scaled(0)?.0.max(0)) }
 }
@@ -305,8 +308,10 @@ impl SpeedscopeFile {
         }
     }
 
-    /// Returns the column for a unit, and creates it if no earlier profile had this type. Values without a unit are not
-    /// added to other values, even if the input type gives both the same sample type.
+    /// Returns the column for a unit, and creates it if no earlier profile had this type.
+    ///
+    /// # Errors
+    /// The input type gives the same sample type to values without a unit and to other values, which must not be added.
     fn column(
         &mut self,
         unit: &SpeedscopeUnit,
@@ -340,7 +345,7 @@ impl SpeedscopeFile {
         Ok(self.columns.len() as u32 - 1)
     }
 
-    /// Reads the index of a frame, and returns its location.
+    /// Reads the index of a frame, and returns the frame's location.
     fn frame(&self, json: &mut Json<'_>) -> Result<LocationId> {
         let place = json.offset();
         let number = json.number()?.whole()?;
@@ -350,7 +355,7 @@ impl SpeedscopeFile {
         })
     }
 
-    /// Returns the part of a cost between two times that is inside the time window.
+    /// Returns the time between two times, or the part of it that is inside the time window, if one is set.
     fn part(&mut self, begin: i64, end: i64) -> Result<i64> {
         let cost = end.checked_sub(begin).ok_or_else(too_large)?;
         let Some((start, timeline)) = &mut self.timeline else { return Ok(cost) };
@@ -530,6 +535,7 @@ impl SpeedscopeFile {
 /// The frames that were closed before their own close events, and the time when this happened last.
 #[derive(Default)]
 struct ClosedEarly {
+    /// The number of close events still to ignore for each frame.
     frames: HashMap<LocationId, u32>,
     last_time: i64,
 }
@@ -540,8 +546,8 @@ impl ClosedEarly {
         self.last_time = time;
     }
 
-    /// Returns true if the frame was closed early at this time. Its own close event must then not close a caller of the
-    /// same name.
+    /// Returns true if the frame was closed early, and frames were last closed early at this time. Its own close event
+    /// must then not close a caller of the same name.
     fn has(&self, frame: LocationId, time: i64) -> bool {
         self.last_time == time && self.frames.contains_key(&frame)
     }
@@ -571,7 +577,8 @@ fn prefixed(error: Error, part: &str, number: u64) -> Error {
     error.prefixed(&format!("{part} {number}: "))
 }
 
-/// Returns the smallest start of all profiles. A profile without `startValue` starts at 0.
+/// Returns the smallest start of all profiles in nanoseconds, or 0 if there are none. A profile starts at 0 if it has
+/// no `startValue` that is a number, or its unit is not a time.
 fn recording_start(mut profiles: Json<'_>) -> Result<i64> {
     let (mut first, mut array) = (None, profiles.array()?);
     while profiles.element(&mut array)? {
@@ -590,7 +597,7 @@ fn recording_start(mut profiles: Json<'_>) -> Result<i64> {
     Ok(first.unwrap_or(0))
 }
 
-/// Reads the member `pprofdiff`, which our writer adds.
+/// Reads the member `pprofdiff`, which our writer adds. Missing texts are empty, and a missing `two_sided` is false.
 fn read_writer_note(mut json: Json<'_>) -> Result<WriterNote> {
     let mut note = WriterNote { kind: String::new(), unit: String::new(), two_sided: false };
     let text = |json: &mut Json<'_>| Ok(String::from_utf8_lossy(&json.string()?.bytes()).into_owned());

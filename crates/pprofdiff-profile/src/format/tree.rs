@@ -14,8 +14,9 @@ use crate::interner::Interner;
 use crate::profile::Label;
 use crate::random::RandomState;
 
-/// The number of frames and values that the samples of any input may have altogether. Larger inputs may have one more
-/// for every [`BYTES_A_FRAME`] bytes. Text formats that write each stack in full stay below this limit.
+/// The samples of an input may have `FRAMES + size / BYTES_A_FRAME` frames and values altogether, where `size` is the
+/// size of the input in bytes. Text formats that write each stack in full stay below this limit, because a frame takes
+/// at least a character and a separator.
 const FRAMES: usize = 4 << 20;
 const BYTES_A_FRAME: usize = 2;
 
@@ -34,6 +35,9 @@ impl StackBudget {
     }
 
     /// Subtracts the frames and values of a sample.
+    ///
+    /// # Errors
+    /// The limit is exceeded.
     pub fn take(&mut self, frames: usize, values: usize) -> Result<()> {
         match self.left.checked_sub(frames.saturating_add(values)) {
             Some(left) => self.left = left,
@@ -66,6 +70,9 @@ impl TextBudget {
     }
 
     /// Subtracts the bytes of a name.
+    ///
+    /// # Errors
+    /// The limit is exceeded.
     pub fn take(&mut self, bytes: usize) -> Result<()> {
         match self.0.checked_sub(bytes) {
             Some(left) => self.0 = left,
@@ -84,6 +91,7 @@ pub(super) struct StackTree<R> {
     /// The parent and the location of each node. The parent of a root is [`ROOT`], and its second number is the index
     /// of its key in `roots`.
     nodes: Interner<(u32, u32), RandomState>,
+    /// The value of each node. Nodes after the end have the value 0.
     values: Vec<i64>,
 }
 
@@ -162,8 +170,8 @@ impl<R: Copy + Eq + Hash> StackTree<R> {
         Ok(())
     }
 
-    /// Adds a sample to the builder, with `n_types` values, for each node with a value. `sample` maps the key of a root
-    /// to the index of its sample type and to the sign of its values (1 or -1), and adds the labels.
+    /// Adds a sample to the builder, with `n_types` values, for each node with a value other than zero. `sample` maps
+    /// the key of a root to the index of its sample type and to the sign of its values (1 or -1), and adds the labels.
     ///
     /// # Errors
     /// The stacks exceed the budget, a value does not fit in an int64, or the builder refuses a sample.

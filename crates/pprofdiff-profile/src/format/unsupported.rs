@@ -7,11 +7,11 @@ use crate::error::{Error, ErrorKind};
 
 /// A kind of file that is not supported.
 struct UnsupportedFile {
-    /// The kind of file, with an article.
+    /// The kind of file. It completes the sentence "this is ...".
     about: &'static str,
     /// The remedy. `{}` stands for the first words of the text, if they are informative.
     remedy: &'static str,
-    /// The command of the remedy, with `{}` for the file.
+    /// The command of the remedy, with `{}` for the file, or `None` if no single command does it.
     command: Option<&'static str>,
     recognises: fn(&[u8]) -> bool,
 }
@@ -236,7 +236,7 @@ pub(super) fn recognises(head: &[u8]) -> bool {
     UNSUPPORTED.iter().any(|other| (other.recognises)(head))
 }
 
-/// Returns the error for a known kind of file that is not supported.
+/// Returns the error for a known kind of file that is not supported, or `None` for any other content.
 pub(super) fn error(name: &str, head: &[u8]) -> Option<Error> {
     let other = UNSUPPORTED.iter().find(|other| (other.recognises)(head))?;
     let remedy = other.remedy.replacen("{}", &quoted(first_words(head)), 1);
@@ -247,7 +247,7 @@ pub(super) fn error(name: &str, head: &[u8]) -> Option<Error> {
     })
 }
 
-/// Returns the title of a page, or else the first line of a text that is not blank.
+/// Returns the title of a page in HTML or XML, if it has one, or else the first line of a text that is not blank.
 pub(super) fn first_words(head: &[u8]) -> &[u8] {
     const TITLE: [&[u8]; 2] = [b"<title>", b"</title>"];
     let place = |text: &[u8], word: &[u8]| text.windows(word.len()).position(|w| w.eq_ignore_ascii_case(word));

@@ -193,6 +193,8 @@ struct NodeTimes<'n> {
 type Tick = [u32; 3];
 
 impl NodeTimes<'_> {
+    /// Reads the id of a sample's node and returns the index of the node. Counts the sample if its time, `nanos`, is
+    /// inside the time window or no window is set.
     fn count(&mut self, id: &mut Json<'_>, nanos: i64) -> Result<u32> {
         let node = find(id, self.ids)?;
         let is_read = self.timeline.as_mut().is_none_or(|timeline| timeline.contains(nanos));
@@ -200,7 +202,7 @@ impl NodeTimes<'_> {
         Ok(node)
     }
 
-    /// Adds the time between two points to a node.
+    /// Adds the time between two points, or the part of it inside the time window, to a node.
     fn spend(&mut self, node: u32, begin: i64, end: i64) -> Result<()> {
         let nanos = match &mut self.timeline {
             Some(timeline) => timeline.part(begin, end),
@@ -211,6 +213,8 @@ impl NodeTimes<'_> {
         Ok(())
     }
 
+    /// Adds up the counts and times of all samples. If a sample is earlier than the one before it, the times are added
+    /// up again in the order of time.
     fn add_up(&mut self, samples: Json<'_>, deltas: Json<'_>, duration: Option<i64>) -> Result<()> {
         let (mut first, mut last, mut now, mut n) = (0i64, None, 0i64, 0i64);
         let mut is_ordered = true;
@@ -265,8 +269,8 @@ impl NodeTimes<'_> {
         Ok((first, last.map_or(0, time), last.map(|tick| tick[2])))
     }
 
-    /// Distributes the total time evenly over the samples, for files without times of samples. Returns false if the
-    /// total time is unknown too.
+    /// Distributes the total time evenly over the samples, for files without times of samples. Returns false, and
+    /// leaves all times at 0, if the total time is unknown too or there are no samples.
     fn share(&mut self, duration: Option<i64>) -> Result<bool> {
         let mut total = 0i64;
         for &count in &self.counts {
@@ -280,7 +284,8 @@ impl NodeTimes<'_> {
     }
 }
 
-/// Calls `f` with the position of each sample's id, and the nanoseconds since the previous sample.
+/// Calls `f` with the position of each sample's id, and the nanoseconds since the previous sample. The time of the
+/// first sample counts from `startTime`.
 fn each_step(
     samples: Json<'_>,
     mut deltas: Json<'_>,

@@ -27,7 +27,7 @@ pub(super) fn read_heap(text: &[u8], builder: &mut ProfileBuilder) -> Result<()>
     Ok(())
 }
 
-/// V8's default interval between samples, in bytes.
+/// V8's default interval between samples, in bytes. It is assumed for files without the list `samples`.
 const DEFAULT_INTERVAL: i64 = 512 << 10;
 
 /// Returns the statistics of the samples from the list `samples`, or `None` without such a list.

@@ -66,7 +66,8 @@ fn read(mut markers: Json<'_>, strings: &[JsonText<'_>], start: i64, events: &mu
     Ok(())
 }
 
-/// Returns the name in a marker's data, if users named it.
+/// Returns the name in a marker's data, if the marker is a [`BY_USERS`] marker and its data has a name: a string, or
+/// the index of a string.
 fn read_user_name<'t>(
     data: &mut Json<'t>,
     name: JsonText<'t>,

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::profile::Mapping;
 use crate::random::HashMap;
 
-/// A missing number.
+/// Stands for a missing number.
 pub(super) const NONE: u32 = u32::MAX;
 
 /// The size of a library's mapping. Addresses count from the library's beginning, and have 32 bits.
@@ -31,12 +31,12 @@ impl<'t> TablePositions<'t> {
         place.map_or(Ok(TablePositions::default()), |mut json| json.members(NAMES).map(TablePositions))
     }
 
-    /// Returns true if it has its own stacks.
+    /// Returns true if there is a table of stacks or of frames, so that the stacks are not the shared ones.
     pub fn has_stacks(&self) -> bool {
         self.0[STACKS].is_some() || self.0[FRAMES].is_some()
     }
 
-    /// Returns true if it has its own strings.
+    /// Returns true if there is a list of strings.
     pub fn has_strings(&self) -> bool {
         self.0[STRINGS].is_some()
     }
@@ -58,7 +58,8 @@ impl<'t> TablePositions<'t> {
         places
     }
 
-    /// Reads the columns of a table. All columns must have the same length, but columns after the first may be missing.
+    /// Reads the columns of a table. All columns must have the same length, but columns after the first may be missing
+    /// or empty.
     fn columns<const N: usize>(&self, table: usize, names: [&str; N]) -> Result<[Vec<u32>; N]> {
         let Some(mut json) = self.0[table] else {
             return Err(Error::malformed(format!("it has no `{}`", NAMES[table])));
@@ -82,7 +83,8 @@ impl<'t> TablePositions<'t> {
     }
 }
 
-/// Reads a column of numbers. A number may be missing: `null`, negative, or an address larger than 32 bits.
+/// Reads a column of numbers. A number counts as missing if it is `null`, negative, or does not fit in 32 bits, as some
+/// addresses do not.
 fn numbers(mut json: Json<'_>) -> Result<Vec<u32>> {
     let mut numbers = Vec::new();
     let mut array = json.array()?;
@@ -93,7 +95,7 @@ fn numbers(mut json: Json<'_>) -> Result<Vec<u32>> {
     Ok(numbers)
 }
 
-/// Returns the element of a list with this index.
+/// Returns the element of a list with this index. The error for an unknown index names `kind` and the table.
 fn find<T: Copy>(list: &[T], number: u32, kind: &str, table: usize) -> Result<T> {
     list.get(number as usize).copied().ok_or_else(|| {
         let n = list.len();
@@ -143,7 +145,7 @@ impl Libraries {
 #[derive(Debug, Clone, Copy)]
 struct FirefoxFunction {
     id: FunctionId,
-    /// The index of its library.
+    /// The index of the function's library, if it is known.
     library: Option<u32>,
     /// True if the name is an address.
     is_unnamed: bool,

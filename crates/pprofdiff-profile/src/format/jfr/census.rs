@@ -6,7 +6,8 @@ use crate::sanitize::sanitize;
 
 /// The maximum number of event types that a message lists.
 const MAX_NAMED: usize = 6;
-/// The maximum length of an event type's name in a message. Many types may share one text of megabytes.
+/// The maximum length in bytes of an event type's name. Many types may share one text of megabytes, so longer names are
+/// cut before they are stored. Types with the same cut name are counted as one.
 const MAX_NAME: usize = 80;
 
 /// The event type of a recording's own settings. Its events have a field for a stack, which is always empty.
@@ -45,7 +46,8 @@ impl Census {
         self.named(|_| true)
     }
 
-    /// Names the most frequent types, each with its number of events.
+    /// Names up to [`MAX_NAMED`] of the wanted types, the most frequent first, each with its number of events, and the
+    /// number of further types. Returns `None` if no type is wanted.
     fn named(&self, is_wanted: impl Fn(&Count) -> bool) -> Option<String> {
         let mut types: Vec<_> = self.types.iter().filter(|(_, count)| is_wanted(count)).collect();
         types.sort_by(|(name, count), (other_name, other)| (other.events, name).cmp(&(count.events, other_name)));

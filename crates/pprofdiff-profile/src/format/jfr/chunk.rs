@@ -15,7 +15,9 @@ const HEADER: usize = 68;
 pub(super) struct JfrCursor<'t> {
     /// The file, up to the end of the event or chunk that is being read.
     data: &'t [u8],
+    /// The offset in the file.
     offset: usize,
+    /// True if integers other than single bytes are compressed, as the chunk's header specifies.
     compressed: bool,
 }
 
@@ -66,7 +68,7 @@ impl<'t> JfrCursor<'t> {
         if self.compressed { self.packed() } else { self.plain::<2>() }
     }
 
-    /// Reads an int. A compressed negative int has 32 bits.
+    /// Reads an int. Compression keeps only the 32 bits of a negative int, so the result is converted back from them.
     pub fn int(&mut self) -> Result<i32> {
         if self.compressed { Ok(self.packed()? as i32) } else { Ok(self.plain::<4>()? as i32) }
     }
@@ -75,7 +77,10 @@ impl<'t> JfrCursor<'t> {
         if self.compressed { self.packed() } else { self.plain::<8>() }
     }
 
-    /// Reads a number of elements. It is checked against the bytes left, because each element takes at least one byte.
+    /// Reads a number of elements.
+    ///
+    /// # Errors
+    /// The number is negative, or larger than the number of bytes left: each element takes at least one byte.
     pub fn count(&mut self) -> Result<usize> {
         let begin = self.offset;
         let count = self.int()?;
@@ -84,7 +89,8 @@ impl<'t> JfrCursor<'t> {
         })
     }
 
-    /// Reads a text, or the key of a constant with the text.
+    /// Reads a text, or the key of a constant with the text. The first byte is the encoding: 0 or 1 for an empty text,
+    /// 2 for a constant, 3 for UTF-8, 4 for UTF-16, and 5 for Latin-1. Latin-1 and UTF-16 are converted to UTF-8.
     pub fn text(&mut self) -> Result<JfrText<'t>> {
         let begin = self.offset;
         Ok(JfrText::Here(match self.byte()? {
@@ -128,10 +134,14 @@ pub(super) struct Chunk<'t> {
     begin: usize,
     pub end: usize,
     compressed: bool,
+    /// The offset of the last event with constants, from the chunk's beginning.
     constants: i64,
+    /// The offset of the event with the description of types, from the chunk's beginning.
     metadata: i64,
+    /// The time when the chunk began, in nanoseconds since 1970.
     pub start_nanos: i64,
     pub duration_nanos: i64,
+    /// The time when the chunk began, in ticks. Events have their times in ticks.
     start_ticks: i64,
     ticks_per_second: i64,
 }
@@ -229,7 +239,8 @@ impl<'t> Chunk<'t> {
         Ok((cursor.long()?, cursor))
     }
 
-    /// Returns all events with their types, except the events that hold metadata and constants.
+    /// Returns all events with their types, except the events with the description of types (type 0) and with constants
+    /// (type 1). The iterator ends after the first error, because the position of the next event is unknown.
     pub fn events(&self) -> impl Iterator<Item = Result<(i64, JfrCursor<'t>)>> {
         let mut next = Some(self.begin + HEADER);
         std::iter::from_fn(move || {
@@ -256,12 +267,13 @@ impl<'t> Chunk<'t> {
         self.constants
     }
 
-    /// Returns the position at an offset that a cursor of this chunk had.
+    /// Returns the position at an offset that a cursor of this chunk had. Unlike that cursor, it may read up to the end
+    /// of the chunk.
     pub fn cursor_at(&self, offset: usize) -> JfrCursor<'t> {
         JfrCursor { data: self.data, offset, compressed: self.compressed }
     }
 
-    /// Returns the end of the event that contains the cursor.
+    /// Returns the offset where the event ends that the cursor reads.
     pub fn end_of(cursor: &JfrCursor<'t>) -> usize {
         cursor.data.len()
     }
@@ -272,12 +284,18 @@ impl<'t> Chunk<'t> {
     }
 
     /// Converts a time in ticks to nanoseconds since 1970.
+    ///
+    /// # Errors
+    /// The errors of [`Chunk::nanos`], or the time does not fit in an int64.
     pub fn time(&self, ticks: i64) -> Result<i64> {
         let nanos_since_start = |ticks: i64| self.nanos(ticks.wrapping_sub(self.start_ticks));
         nanos_since_start(ticks)?.checked_add(self.start_nanos).ok_or_else(too_large)
     }
 
     /// Converts a number of ticks to nanoseconds.
+    ///
+    /// # Errors
+    /// The chunk's number of ticks per second is not positive, or the result does not fit in an int64.
     pub fn nanos(&self, ticks: i64) -> Result<i64> {
         let nanos = i128::from(ticks) * 1_000_000_000;
         let nanos = nanos.checked_div(i128::from(self.ticks_per_second.max(0)));

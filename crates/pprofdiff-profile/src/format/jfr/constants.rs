@@ -6,15 +6,15 @@ use crate::cancellation::Checkpointer;
 use crate::error::{Error, ErrorKind, Result};
 use crate::random::HashMap;
 
-/// The number of constants that any chunk may have. A large chunk may have one more for every [`BYTES_A_CONSTANT`]
-/// bytes. A symbol takes ten bytes or more, a stack hundreds.
+/// A chunk may have `CONSTANTS + size / BYTES_A_CONSTANT` constants of the kinds that are read, where `size` is its
+/// size in bytes. A symbol takes ten bytes or more, a stack hundreds, so real chunks stay far below the limit.
 const CONSTANTS: usize = 1 << 18;
 const BYTES_A_CONSTANT: usize = 8;
 
 pub(super) struct Constants<'m, 't> {
     chunk: &'m Chunk<'t>,
     metadata: &'m Metadata<'t>,
-    /// The position of each constant, by kind and key.
+    /// The offset in the file of each constant of the kinds that are read, by [`Pool`] and key.
     pools: [HashMap<u64, usize>; POOLS.len()],
     steps: SkipBudget,
 }
@@ -23,6 +23,7 @@ pub(super) struct Constants<'m, 't> {
 pub(super) struct JfrFrame {
     /// The key of the frame's method.
     pub method: u64,
+    /// The line, or 0 if the type of frames has no line.
     pub line: i32,
 }
 
@@ -34,6 +35,11 @@ pub(super) struct JfrFrames<'m, 't> {
 }
 
 impl<'m, 't> Constants<'m, 't> {
+    /// Records the positions of a chunk's constants.
+    ///
+    /// # Errors
+    /// A constant is malformed or has an unknown type, events with constants overlap or are out of order, or a limit is
+    /// exceeded.
     pub fn read(chunk: &'m Chunk<'t>, metadata: &'m Metadata<'t>) -> Result<Constants<'m, 't>> {
         let (pools, steps) = (std::array::from_fn(|_| HashMap::default()), SkipBudget::for_chunk(chunk.size()));
         let mut constants = Constants { chunk, metadata, pools, steps };
@@ -50,7 +56,9 @@ impl<'m, 't> Constants<'m, 't> {
             if delta == 0 {
                 return Ok(constants);
             }
-            // Events with constants are a linked list: each has the distance to the previous event.
+            // Events with constants are a linked list, from the last to the first: each has the distance to the event
+            // before it as a negative number, and the first has 0. They must not overlap, so that no byte is read
+            // twice.
             let previous = offset.checked_add(delta).filter(|&previous| previous < offset);
             let previous = previous.ok_or_else(|| Error::malformed("constants are out of order").at(begin))?;
             cursor = chunk.event_at(previous, 1, "the previous constants")?;
@@ -105,12 +113,17 @@ impl<'m, 't> Constants<'m, 't> {
         Ok(self.places(class, place)?[field as usize])
     }
 
-    /// Returns the key of another constant, from a field of a constant.
+    /// Returns the key of another constant, from a field of a constant, or `None` if the constant or the field does not
+    /// exist.
     pub fn key(&mut self, pool: Pool, key: u64, field: JfrField) -> Result<Option<u64>> {
         Ok(self.place(pool, key, field)?.map(|mut place| place.long()).transpose()?.map(|key| key as u64))
     }
 
-    /// Returns the text in a field of a constant, or an empty text if the constant or the field does not exist.
+    /// Returns the text in a field of a constant. The field may have the key of a constant with the text. Returns an
+    /// empty text if the constant, the field, or the constant with the text does not exist.
+    ///
+    /// # Errors
+    /// The text is malformed, or the constant with the text refers to yet another constant.
     pub fn text(&mut self, pool: Pool, key: u64, field: JfrField) -> Result<Vec<u8>> {
         let Some(mut place) = self.place(pool, key, field)? else { return Ok(Vec::new()) };
         let key = match place.text()? {
@@ -125,7 +138,8 @@ impl<'m, 't> Constants<'m, 't> {
         }
     }
 
-    /// Returns the symbol in a field of a constant, or an empty text if the constant or the field does not exist.
+    /// Returns the text of the symbol whose key is in a field of a constant, or an empty text if the constant, the
+    /// field or the symbol does not exist.
     pub fn symbol(&mut self, pool: Pool, key: u64, field: JfrField) -> Result<Vec<u8>> {
         match self.key(pool, key, field)? {
             Some(symbol) => self.text(Pool::Symbol, symbol, JfrField::Text),
@@ -133,7 +147,7 @@ impl<'m, 't> Constants<'m, 't> {
         }
     }
 
-    /// Returns the frames of a stack, or `None` if the key is unknown.
+    /// Returns the frames of a stack, or `None` if the key is unknown or the type of stacks has no array of frames.
     pub fn frames(&mut self, key: u64) -> Result<Option<JfrFrames<'m, 't>>> {
         let Some(mut cursor) = self.place(Pool::Stack, key, JfrField::Frames)? else { return Ok(None) };
         let pool = self.metadata.class_of_pool(Pool::Stack);
@@ -142,7 +156,10 @@ impl<'m, 't> Constants<'m, 't> {
         Ok(Some(JfrFrames { class, cursor, left }))
     }
 
-    /// Returns the next frame of a stack.
+    /// Returns the next frame of a stack, or `None` after the last one.
+    ///
+    /// # Errors
+    /// The frame is malformed, or the type of frames has no method.
     pub fn next_frame(&mut self, frames: &mut JfrFrames<'m, 't>) -> Result<Option<JfrFrame>> {
         let Some(left) = frames.left.checked_sub(1) else { return Ok(None) };
         frames.left = left;

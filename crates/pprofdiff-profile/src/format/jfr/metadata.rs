@@ -1,4 +1,6 @@
 //! The types of a chunk: reads their description, a tree of named elements, and skips or locates values of these types.
+//!
+//! In the description, a type is an element called `class`. In the code, a type is a [`JfrClass`].
 
 use std::borrow::Cow;
 
@@ -54,12 +56,13 @@ impl JfrField {
     }
 }
 
-/// The positions of the values of an object's fields.
+/// The positions of an object's values, by [`JfrField`]. A position is `None` if the type has no such field. The values
+/// of all fields that are not read share the last element.
 pub(super) type FieldPositions<'t> = [Option<JfrCursor<'t>>; NAMES.len() + 1];
 
-pub(super) const NO_PLACE: FieldPositions<'static> = [None; NAMES.len() + 1];
+pub(super) const NO_POSITIONS: FieldPositions<'static> = [None; NAMES.len() + 1];
 
-/// A kind of constants that are read.
+/// A kind of constants that are read. JFR calls the constants of one type a constant pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Pool {
     Stack,
@@ -71,7 +74,7 @@ pub(super) enum Pool {
     Text,
 }
 
-/// The types of the constants that are read.
+/// The name of the type of each kind of constants, in the order of [`Pool`].
 pub(super) const POOLS: [(&str, Pool); 7] = [
     ("jdk.types.StackTrace", Pool::Stack),
     ("jdk.types.Method", Pool::Method),
@@ -85,30 +88,39 @@ pub(super) const POOLS: [(&str, Pool); 7] = [
 /// The encoding of the values of a type.
 #[derive(Debug, Clone, Copy)]
 enum ValueShape {
+    /// This many bytes, never compressed.
     Bytes(usize),
+    /// Compressed, or two bytes, as the chunk's header specifies.
     Short,
+    /// Compressed, or four bytes.
     Int,
+    /// Compressed, or eight bytes.
     Long,
+    /// A byte with the encoding, then the text ([`JfrCursor::text`]).
     Text,
+    /// An object: the values of all fields, one after the other.
     Fields,
 }
 
+/// A type: of events, of constants, or of values in them.
 #[derive(Debug)]
 pub(super) struct JfrClass<'t> {
     name: Cow<'t, [u8]>,
     shape: ValueShape,
     fields: Vec<Member>,
-    /// The index of the event type in [`EVENTS`].
+    /// The index in [`EVENTS`], or `None` for a type that is not an event that is read.
     pub event: Option<usize>,
+    /// The kind of the constants of this type, or `None` if they are not read.
     pub pool: Option<Pool>,
 }
 
-/// A field of a class.
+/// A field of a type.
 #[derive(Debug)]
 struct Member {
     field: JfrField,
     /// The id of the field's type.
     class: i64,
+    /// True if the value is the key of a constant, which is a long, and not the constant itself.
     is_constant: bool,
     is_array: bool,
 }
@@ -117,12 +129,14 @@ struct Member {
 #[derive(Debug)]
 pub(super) struct Metadata<'t> {
     classes: Vec<JfrClass<'t>>,
+    /// Indexes into `classes`, by the id of the type.
     by_id: HashMap<i64, u32>,
+    /// The index into `classes` for each [`Pool`], or `None` if the chunk has no such type.
     pool_classes: [Option<u32>; POOLS.len()],
 }
 
-/// Limits for the description of types. A JDK has some 300 types with 3,000 fields, 20,000 elements and 5,000 texts.
-/// Programs may add event types of their own.
+/// Limits for the texts, the fields of all types together, and the types of one chunk's description. A JDK has some 300
+/// types with 3,000 fields, 20,000 elements and 5,000 texts. Programs may add event types of their own.
 const MAX_TEXTS: usize = 1 << 18;
 const MAX_MEMBERS: usize = 1 << 18;
 const MAX_CLASSES: usize = 1 << 16;
@@ -137,6 +151,8 @@ struct OpenElement {
 }
 
 impl<'t> Metadata<'t> {
+    /// Reads the description of a chunk's types: a list of texts, then the tree of elements, which refer to the texts
+    /// by number.
     pub fn read(chunk: &Chunk<'t>) -> Result<Metadata<'t>> {
         let mut cursor = chunk.metadata()?;
         let _times_and_number = (cursor.long()?, cursor.long()?, cursor.long()?);
@@ -163,7 +179,8 @@ impl<'t> Metadata<'t> {
         }
     }
 
-    /// Reads an element up to its children.
+    /// Reads an element up to its children. A `class` adds a type, and a `field` directly inside a `class` adds a field
+    /// to the type that was added last. All other elements are ignored.
     fn read_element(
         &mut self,
         cursor: &mut JfrCursor<'t>,
@@ -223,6 +240,7 @@ impl<'t> Metadata<'t> {
         Ok(OpenElement { children: cursor.count()?, is_class })
     }
 
+    /// Returns the type with an id, or `None` if the id is unknown.
     pub fn class_of(&self, id: i64) -> Option<&JfrClass<'t>> {
         self.by_id.get(&id).map(|&number| &self.classes[number as usize])
     }
@@ -231,19 +249,19 @@ impl<'t> Metadata<'t> {
         self.class_of(id).ok_or_else(|| Error::malformed(format!("unknown type {id}")).at(cursor.offset()))
     }
 
-    /// Skips an object and returns the positions of the fields that are read.
+    /// Skips an object and returns the positions of its values.
     pub fn places(
         &self,
         class: &JfrClass<'t>,
         cursor: &mut JfrCursor<'t>,
         steps: &mut SkipBudget,
     ) -> Result<FieldPositions<'t>> {
-        let mut places = NO_PLACE;
+        let mut positions = NO_POSITIONS;
         for member in &class.fields {
-            places[member.field as usize] = Some(*cursor);
+            positions[member.field as usize] = Some(*cursor);
             self.skip_member(member, cursor, steps, 0)?;
         }
-        Ok(places)
+        Ok(positions)
     }
 
     fn skip_member(
@@ -267,7 +285,7 @@ impl<'t> Metadata<'t> {
         steps.take(count)
     }
 
-    /// Skips a value of a type.
+    /// Skips a value of a type, with all values inside it.
     pub fn skip(&self, class: &JfrClass<'t>, cursor: &mut JfrCursor<'t>, steps: &mut SkipBudget) -> Result<()> {
         self.skip_at(class, cursor, steps, 0)
     }
@@ -288,7 +306,7 @@ impl<'t> Metadata<'t> {
             ValueShape::Text => {
                 let begin = cursor.offset();
                 skip_text(cursor)?;
-                // Skipping a UTF-16 text takes time for each character, so eight bytes count as one step.
+                // Skipping a text takes time for each byte, so each eight bytes cost one step more.
                 steps.take((cursor.offset() - begin) / 8)?;
             }
             ValueShape::Fields if depth == MAX_DEPTH => {
@@ -303,14 +321,14 @@ impl<'t> Metadata<'t> {
         Ok(())
     }
 
-    /// Returns the type of the elements of an array field. Returns `None` if the field is not an array, or an array of
-    /// constants.
+    /// Returns the type of the elements of an array field. Returns `None` if the field does not exist, if it is not an
+    /// array or is an array of constants, or if its type is unknown.
     pub fn elements(&self, class: &JfrClass<'t>, field: JfrField) -> Option<&JfrClass<'t>> {
         let member = class.fields.iter().find(|member| member.field == field)?;
         (member.is_array && !member.is_constant).then(|| self.class_of(member.class)).flatten()
     }
 
-    /// Returns the type of a kind of constants.
+    /// Returns the type of a kind of constants, or `None` if the chunk has no such type.
     pub fn class_of_pool(&self, pool: Pool) -> Option<&JfrClass<'t>> {
         self.pool_classes[pool as usize].map(|number| &self.classes[number as usize])
     }
@@ -333,7 +351,7 @@ impl<'t> JfrClass<'t> {
         JfrClass { name, shape, fields: Vec::new(), event, pool }
     }
 
-    /// Returns true if the class has this field.
+    /// Returns true if the type has this field.
     pub fn has(&self, field: JfrField) -> bool {
         self.fields.iter().any(|member| member.field == field)
     }
@@ -342,7 +360,7 @@ impl<'t> JfrClass<'t> {
         &self.name
     }
 
-    /// Returns its name, quoted and shortened for an error.
+    /// Returns the type's name, quoted and shortened for an error.
     pub fn name(&self) -> String {
         super::super::quoted(&self.name)
     }
@@ -362,9 +380,10 @@ fn read_texts<'t>(cursor: &mut JfrCursor<'t>) -> Result<Vec<Cow<'t, [u8]>>> {
         .collect()
 }
 
-/// Skips a text without allocating it.
+/// Skips a text. A UTF-16 text is not decoded, because decoding allocates memory.
 fn skip_text(cursor: &mut JfrCursor<'_>) -> Result<()> {
     let mut copy = *cursor;
+    // Encoding 4 is UTF-16. Each of its units is a short, which may be compressed.
     if copy.byte()? == 4 {
         for _ in 0..copy.count()? {
             copy.short()?;
@@ -375,11 +394,15 @@ fn skip_text(cursor: &mut JfrCursor<'_>) -> Result<()> {
     cursor.text().map(|_| ())
 }
 
-/// The number of values that may still be skipped. A small chunk may describe a huge number of values: each type may
-/// consist of a hundred fields of the next type, and many constants may refer to a large type.
+/// The number of steps that may still be used to skip values. A value of any type costs one step, an element of a field
+/// (or a field that is not an array) costs one step, and each eight bytes of a text in any encoding cost one step.
+///
+/// A small chunk may describe a huge number of values: each type may consist of a hundred fields of the next type, and
+/// many constants may have a large type.
 #[derive(Debug)]
 pub(super) struct SkipBudget(usize);
 
+/// A chunk may use `STEPS + size * STEPS_A_BYTE` steps, where `size` is its size in bytes.
 const STEPS: usize = 1 << 20;
 const STEPS_A_BYTE: usize = 16;
 

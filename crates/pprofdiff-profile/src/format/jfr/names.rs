@@ -28,7 +28,7 @@ pub(super) fn class(name: &[u8]) -> Vec<u8> {
 }
 
 /// Returns the name of a method with its class, `java.lang.String.indexOf`. Native frames of async-profiler lack a
-/// class.
+/// class, so their name is the method alone.
 pub(super) fn method(class: &[u8], method: &[u8]) -> Vec<u8> {
     let mut name = stable(class);
     if !name.is_empty() {

@@ -94,7 +94,9 @@ fn stacks(lines: &mut TextLines<'_>, period: i64, hertz: i64, sink: &mut Sink<'_
     }
 }
 
-/// Returns the numbers of contentions and nanoseconds.
+/// Returns the number of contentions and the time waited, both multiplied by the sampling period. The time is in
+/// nanoseconds, or in cycles if `hertz`, the cycles per second, is not positive. If the period is not positive, returns
+/// the count and the cycles unchanged. Returns `None` if a result does not fit in an int64.
 fn unsample(cycles: i64, count: i64, period: i64, hertz: i64) -> Option<[i64; 2]> {
     if period <= 0 {
         return Some([count, cycles]);

@@ -47,10 +47,11 @@ impl Words {
 struct CpuHeader {
     words: Words,
     is_java: bool,
-    /// The sampling period.
+    /// The sampling period in microseconds.
     microseconds: u64,
 }
 
+/// Parses the header in the first encoding of words that fits, or returns `None` if none fits.
 fn header(data: &[u8]) -> Option<CpuHeader> {
     let forms = [(4, true), (4, false), (8, true), (8, false)].map(|(size, little)| Words { size, little });
     forms.into_iter().find_map(|words| {
@@ -87,15 +88,17 @@ fn read(name: &str, data: &[u8]) -> Result<Profile> {
 struct CpuSamples<'d> {
     data: &'d [u8],
     words: Words,
+    /// The sampling period in nanoseconds.
     period: i64,
     /// True if one is subtracted from all addresses except the leaf.
     adjust: bool,
-    /// Second frames to drop, one after the other.
+    /// The addresses of frames to drop if they are the second frame of a stack, one after the other.
     handlers: Vec<u64>,
 }
 
 impl CpuSamples<'_> {
-    /// Passes all stacks to the sink, and returns the offset after the last sample.
+    /// Passes all stacks, without the frames of the signal handler, to the sink. Returns the offset after the last
+    /// sample and the mark that ends the samples.
     fn each(&self, sink: &mut Sink<'_>) -> Result<usize> {
         let mut rest = &self.data[5 * self.words.size..];
         let mut stack = Vec::new();
@@ -145,8 +148,8 @@ impl CpuSamples<'_> {
                 }
                 Ok(())
             })?;
-            // One of 32 stacks may have another second frame. Two different frames can both be that common only if there
-            // are no stacks.
+            // One of 32 stacks may have another second frame. No two frames can both be that common, so the order of
+            // the search does not matter.
             let Some((&handler, _)) = seconds.iter().find(|&(_, &count)| count >= n - n / 32) else { break };
             self.handlers.push(handler);
         }

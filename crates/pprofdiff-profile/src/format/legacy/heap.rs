@@ -39,6 +39,7 @@ fn is_header(line: &[u8]) -> bool {
 
 /// The properties of the header that are needed to read the samples.
 struct HeapHeader {
+    /// True if the sums of all allocated objects or bytes are neither 0 nor equal to the sums in use.
     has_allocated: bool,
     /// The mean number of bytes between two samples, or `None` if the values are not sampled.
     rate: Option<i64>,

@@ -41,7 +41,7 @@ pub(in crate::format) const JAVA: InputFormat = InputFormat {
 
 const HEAP: &[u8] = b"--- heapz 1 ---";
 const CONTENTION: &[u8] = b"--- contentionz 1 ---";
-/// The mean number of bytes between two samples.
+/// The mean number of bytes between two samples of a heap profile, which the file does not contain.
 const RATE: i64 = 512 << 10;
 
 static ATTRIBUTE: Pattern = Pattern::new(r"(?-u)([\w ]+)=([\w ]+)");
@@ -142,7 +142,8 @@ fn stacks(lines: &mut TextLines<'_>, head: &LegacyHead, is_heap: bool, sink: &mu
     }
 }
 
-/// Reads a profile whose addresses are described in the next lines.
+/// Reads a profile whose addresses are described in the next lines. `stacks` passes all stacks to a sink. It is called
+/// twice: first to find the addresses that are used, then to add the samples.
 pub(super) fn read(
     name: &str,
     head: &LegacyHead,

@@ -42,6 +42,8 @@ const MAX_COMPARISONS: u64 = 1 << 28;
 #[derive(Clone, Copy)]
 struct MapsEntry {
     mapping: Mapping,
+    /// True if the entry has a file name that is not the name of a library and does not begin with `[`, as the kernel's
+    /// own names do.
     is_program: bool,
     is_huge_page: bool,
 }
@@ -52,9 +54,11 @@ pub struct Mappings {
     ids: Vec<MappingId>,
     /// Indexes sorted by start, or `None` if mappings overlap.
     sorted: Option<Vec<u32>>,
+    /// True if some mapping began in the middle of its file when it was read, so that it may be extended.
     has_offsets: bool,
     /// The mapping for all addresses that no entry contains.
     rest: Option<MappingId>,
+    /// The number of comparisons so far ([`MAX_COMPARISONS`]).
     comparisons: u64,
 }
 
@@ -86,8 +90,12 @@ impl Mappings {
     }
 
     /// Returns the mapping of an address: the first mapping that contains it. Otherwise, a mapping that begins after
-    /// the address by at most its own offset is extended to the address, because profilers omit parts of binaries.
-    /// Otherwise, the address gets a mapping for all remaining addresses.
+    /// the address by at most its own offset is extended to the beginning of its file, because profilers omit parts of
+    /// binaries. Otherwise, the address gets a mapping for all remaining addresses. Once that mapping exists, no
+    /// mapping is extended any more.
+    ///
+    /// # Errors
+    /// The limit of comparisons is exceeded.
     pub fn find(&mut self, address: u64, builder: &mut ProfileBuilder) -> Result<MappingId> {
         if let Some(i) = self.containing(address)? {
             return Ok(self.ids[i]);
@@ -113,6 +121,7 @@ impl Mappings {
         Ok(*self.rest.insert(builder.mapping(Mapping::of_all_addresses())))
     }
 
+    /// Returns the index of the first mapping that contains an address.
     fn containing(&mut self, address: u64) -> Result<Option<usize>> {
         let contains = |m: &Mapping| m.start <= address && address < m.limit;
         if let Some(sorted) = &self.sorted {
@@ -165,7 +174,8 @@ fn entries(mut lines: TextLines<'_>, builder: &mut ProfileBuilder) -> Result<Vec
     Ok(entries)
 }
 
-/// Parses a line. Returns `Some(None)` for a mapping that is not executable, and `None` for any other line.
+/// Parses a line. Returns `Some(None)` for a mapping that is not executable, and `None` for a line that is not a
+/// mapping or has a number of more than 64 bits.
 fn entry(line: &[u8], builder: &mut ProfileBuilder) -> Option<Option<MapsEntry>> {
     let (columns, [permissions, offset, file, build_id]) = match PROC.captures(line) {
         Some(columns) => (columns, [3, 4, 5, usize::MAX]),
@@ -214,6 +224,8 @@ fn join_parts(entries: Vec<MapsEntry>) -> Vec<MapsEntry> {
     joined
 }
 
+/// Returns true if `b` begins at the address where `a` ends, and their files, build ids and offsets do not contradict
+/// this. An empty file or build id, and an offset of 0, contradict nothing.
 fn are_parts(a: &Mapping, b: &Mapping) -> bool {
     let differ = |x: StringId, y: StringId| x != y && x != StringId::EMPTY && y != StringId::EMPTY;
     let is_contiguous = a.offset.wrapping_add(a.limit.wrapping_sub(a.start)) == b.offset;

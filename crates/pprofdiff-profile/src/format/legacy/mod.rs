@@ -84,6 +84,7 @@ impl LegacyHead {
 }
 
 /// Reads a text of stacks. `stacks` passes all stacks from the current line on to a sink, and stops at the last stack.
+/// It is called twice: first only to find the list of mapped binaries after the stacks, then to add the stacks.
 pub(super) fn read(
     name: &str,
     head: &LegacyHead,
@@ -279,7 +280,7 @@ pub(super) fn decimal(text: &[u8]) -> Option<i64> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }
 
-/// Parses a decimal number, or a hexadecimal number with `0x`.
+/// Parses a decimal number, or a hexadecimal number with `0x`. Returns `None` if it is not a number or does not fit.
 pub(super) fn literal(text: &[u8]) -> Option<i64> {
     let text = std::str::from_utf8(text).ok()?;
     match text.strip_prefix("0x") {
@@ -314,7 +315,8 @@ pub(super) fn address_part(text: &[u8]) -> &[u8] {
 }
 
 /// Scales a sampled number of objects and bytes up to the estimated total. An allocation of S bytes is sampled with the
-/// probability 1 - e^(-S/rate). Returns `None` if a result does not fit in an int64.
+/// probability 1 - e^(-S/rate); S is the mean size of the sampled objects. Both results are 0 if one of the numbers is
+/// 0. Returns `None` if a result does not fit in an int64.
 pub(super) fn unsample(count: i64, size: i64, rate: i64) -> Option<(i64, i64)> {
     if count == 0 || size == 0 {
         return Some((0, 0));

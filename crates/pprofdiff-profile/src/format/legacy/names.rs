@@ -33,8 +33,9 @@ const LEFT_OUT: &[u8] = b"runtime.(unnamed)";
 pub struct AddressNames<'t>(HashMap<u64, Name<'t>>);
 
 impl<'t> AddressNames<'t> {
-    /// Returns the name of an address, which may be the root of a stack. Returns `None` for files without names, and for
-    /// addresses that Go could not name.
+    /// Returns the name of an address, which may be the root of a stack. An address without a name is a function that
+    /// Go left out: `runtime.goexit` at the root, and [`LEFT_OUT`] elsewhere. Returns `None` for files without names,
+    /// and for addresses that Go could not name.
     pub fn find(&self, address: u64, is_root: bool) -> Option<Name<'t>> {
         if self.0.is_empty() {
             return None;
@@ -68,7 +69,7 @@ pub fn read(mut lines: TextLines<'_>) -> AddressNames<'_> {
     AddressNames(names)
 }
 
-/// Reads the labels of a sample from the line after it.
+/// Reads the labels of a sample from the line after it. Returns no labels if this line does not contain valid labels.
 pub fn labels(mut lines: TextLines<'_>) -> Vec<(String, String)> {
     let labels = lines.next().and_then(|line| line.strip_prefix(b"# labels: "));
     // Go's quoting matches JSON except for characters that labels should not contain.

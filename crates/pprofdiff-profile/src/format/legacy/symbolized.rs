@@ -62,7 +62,8 @@ fn read(name: &str, text: Vec<u8>, options: &LoadOptions) -> Result<Profile> {
     add_names(profile, &names, options.inflated_limit)
 }
 
-/// Reads the addresses and their names, up to and including the line after them.
+/// Reads the addresses and their names, up to and including the line after them. If an address occurs twice, its first
+/// name counts.
 fn read_names<'t>(lines: &mut TextLines<'t>) -> Result<HashMap<u64, &'t [u8]>> {
     if lines.next() != Some(BEGIN) {
         return Err(lines.error("is not \"--- symbol\", which begins the names of addresses"));
@@ -87,6 +88,7 @@ fn add_names(profile: Profile, names: &HashMap<u64, &[u8]>, limit: u64) -> Resul
     let mut symbolizer = Symbolizer::default();
     for location in 0..profile.locations().len() as u32 {
         let address = profile.locations().address[location as usize];
+        // The reader of the profile has subtracted one from the addresses of the stack.
         let functions = address.checked_add(1).and_then(|next| names.get(&next)).or_else(|| names.get(&address));
         let Some(functions) = functions else { continue };
         let mut lines = Vec::new();

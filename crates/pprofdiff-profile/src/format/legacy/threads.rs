@@ -40,7 +40,8 @@ pub(in crate::format) const THREADS: InputFormat = InputFormat {
 static START: Pattern = Pattern::new(r"(?-u)--- threadz [0-9]+ ---");
 static THREAD: Pattern = Pattern::new(r"(?-u)--- Thread ([[:xdigit:]]+) \(name: (.*)/([0-9]+)\) stack: ---");
 
-/// Passes the stacks from the current line on to the sink. A thread without addresses counts for the previous stack.
+/// Passes the stacks from the current line on to the sink. A thread without addresses, or with the same stack as the
+/// previous thread, counts for the previous stack. It is ignored if there is none.
 fn stacks(lines: &mut TextLines<'_>, sink: &mut Sink<'_>) -> Result<()> {
     let (mut last, mut stack, mut count) = (Vec::new(), Vec::new(), 0);
     while !maps::begin_after(lines.line) && !lines.line.starts_with(b"---- no stack trace for") {

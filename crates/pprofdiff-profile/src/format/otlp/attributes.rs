@@ -9,15 +9,21 @@ use crate::profile::{Label, LabelValue, StringId, Tables};
 /// The role of an attribute, in addition to being a label.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum AttributeRole {
+    /// No other role.
     Label,
-    /// The bit that it sets in a mapping's flags.
+    /// A flag of a mapping: the number of the bit that it sets in the mapping's flags.
     Flag(u8),
-    /// A build id, with its rank. The lowest rank is used.
+    /// A build id of a mapping, with its rank. If a mapping has several, the build id of the lowest rank is used.
     BuildId(u8),
+    /// The flag `is_folded` of a location.
     Folded,
+    /// A comment of a profile.
     Comment,
+    /// The pattern `drop_frames` of a profile.
     DropFrames,
+    /// The pattern `keep_frames` of a profile.
     KeepFrames,
+    /// The `doc_url` of a profile.
     DocUrl,
 }
 
@@ -54,6 +60,7 @@ impl AttributeRole {
 
 impl<'a> OtlpMessage<'a> {
     /// Reads an attribute of the dictionary: key, value and unit. The key and the unit are strings of the dictionary.
+    /// Returns its index in `attributes`, or 0 for an attribute without a key or value, which is ignored.
     pub(super) fn attribute(&mut self, mut fields: Fields<'a>) -> Result<u32> {
         let (mut key, mut unit, mut content) = (0, 0, None);
         while let Some((field, value)) = fields.next()? {
@@ -70,7 +77,8 @@ impl<'a> OtlpMessage<'a> {
         Ok(if label == NOTHING { 0 } else { self.attributes.number((label, role)) })
     }
 
-    /// Reads an attribute that includes its own key.
+    /// Reads an attribute of a resource, whose key is a text or a string of the dictionary. Returns [`NOTHING`] for an
+    /// attribute without a key or value.
     pub(super) fn key_value(&mut self, mut fields: Fields<'a>) -> Result<Label> {
         let (mut key, mut content) = (StringId::EMPTY, None);
         while let Some((field, value)) = fields.next()? {
@@ -94,7 +102,8 @@ impl<'a> OtlpMessage<'a> {
         Ok(if is_nothing || key == StringId::EMPTY { NOTHING } else { Label { key, value } })
     }
 
-    /// Converts a value to the value of a label.
+    /// Converts a value to the value of a label. Integers stay numbers with their unit, and all other values become
+    /// text.
     fn value(&mut self, content: Fields<'a>, unit: StringId) -> Result<LabelValue> {
         let Some(last) = last_value(content)? else { return Ok(NOTHING.value) };
         Ok(match last.field {
@@ -166,6 +175,10 @@ impl<'a> OtlpMessage<'a> {
         Ok(content)
     }
 
+    /// Writes a text in quotes.
+    ///
+    /// # Errors
+    /// The value would exceed the room for texts that are made from attribute values.
     fn quote(&self, bytes: &[u8], out: &mut String) -> Result<()> {
         if out.len() + bytes.len() > self.room {
             let detail = "the values of attributes are too large when the strings that they refer to are inserted";
@@ -196,6 +209,7 @@ impl<'a> OtlpMessage<'a> {
         });
     }
 
+    /// Returns true for the value `true`, which is a text here.
     pub(super) fn is_true(&self, value: LabelValue) -> bool {
         matches!(value, LabelValue::Text(text) if self.string(text) == b"true")
     }

@@ -95,6 +95,7 @@ pub(super) fn combine(data: &[u8], named: Option<Numbering>, limit: u64) -> Resu
 struct Combined {
     resources: Vec<u8>,
     tables: [Vec<u8>; TABLES.len()],
+    /// The number of records in each table, without entry 0.
     counts: [u64; TABLES.len()],
     pace: Checkpointer,
 }
@@ -261,6 +262,10 @@ struct Moving<'a> {
 }
 
 impl Moving<'_> {
+    /// Returns the index that a record of this message has in the combined table. Index 0, "none", stays 0.
+    ///
+    /// # Errors
+    /// The message has no such record.
     fn index(&self, table: usize, index: u64) -> Result<u64> {
         match index {
             0 => Ok(0),
@@ -272,6 +277,7 @@ impl Moving<'_> {
         }
     }
 
+    /// Writes the fields of a message that have a row in `schema`, with their current numbers.
     fn message(
         &mut self,
         mut fields: Fields<'_>,
@@ -292,7 +298,8 @@ impl Moving<'_> {
         }
     }
 
-    /// Writes the value of a field. `bytes` is the range of the field in the message.
+    /// Writes the value of a field. `bytes` is the range of the field in the message. Messages below [`MAX_DEPTH`] are
+    /// left out.
     fn field(
         &mut self,
         field: &FieldSchema,
@@ -333,6 +340,10 @@ impl Moving<'_> {
         Ok(())
     }
 
+    /// Writes the members of a JSON object that have a row in `schema`.
+    ///
+    /// # Errors
+    /// The object is malformed, or an attribute's value has several types.
     fn object(
         &mut self,
         json: &mut Json<'_>,
@@ -360,7 +371,7 @@ impl Moving<'_> {
         Ok(())
     }
 
-    /// Writes a JSON value as a field.
+    /// Writes a JSON value as a field. Messages below [`MAX_DEPTH`] are skipped.
     fn json(&mut self, field: &FieldSchema, json: &mut Json<'_>, depth: usize, out: &mut Vec<u8>) -> Result<()> {
         let number = field.number;
         match field.kind {
@@ -391,7 +402,8 @@ impl Moving<'_> {
     }
 }
 
-/// Returns true for a profile of protocol 1.8. Its field numbers after 6 are one higher, which shows in their types.
+/// Returns true for a profile of protocol 1.8. Its field numbers after 6 are one higher, which shows in the types of
+/// fields 8, 9 and 12. Returns false if the profile has none of these fields.
 pub(super) fn is_1_8(mut profile: Fields<'_>) -> Result<bool> {
     while let Some((field, value)) = profile.next()? {
         if let (8 | 12, Value::Bytes(_)) | (9, Value::Varint(_)) = (field, value) {
@@ -420,7 +432,7 @@ fn parse(text: &[u8]) -> Option<u64> {
     text.parse::<u64>().ok().or_else(|| text.parse::<i64>().ok().map(|number| number as u64))
 }
 
-/// Reads a number, or one of the strings `NaN`, `Infinity` and `-Infinity`.
+/// Reads a number, or a string with a number, such as `NaN`, `Infinity` and `-Infinity`.
 fn double(json: &mut Json<'_>) -> Result<f64> {
     let begin = json.offset();
     let text = match json.kind()? {

@@ -20,12 +20,16 @@ type TypeAndUnit = (StringId, StringId);
 /// The fields of a profile, except its samples.
 #[derive(Default)]
 struct ProfileHead {
+    /// The sample type, or `None` if the profile has none; it then gets the input type.
     kind: Option<TypeAndUnit>,
+    /// The start in nanoseconds since 1970, or 0 if it is unknown.
     time: u64,
+    /// The duration in nanoseconds.
     duration: u64,
     period_type: Option<TypeAndUnit>,
     period: i64,
     comments: Vec<StringId>,
+    /// Indexes of the distinct attributes in [`OtlpMessage::attributes`].
     attributes: Vec<u32>,
 }
 
@@ -171,6 +175,9 @@ impl OtlpTypes {
     }
 
     /// Returns the columns of all types. If a type occurs in several units, only the input type with its unit is kept.
+    ///
+    /// # Errors
+    /// A type occurs in several units, and the input type is none of them.
     fn columns(&self, message: &OtlpMessage<'_>, input_type: TypeAndUnit) -> Result<OtlpColumns> {
         let mut columns = OtlpColumns { types: Vec::new(), by_type: Vec::new() };
         for &kind in &self.types {
@@ -193,14 +200,19 @@ fn ambiguous(message: &OtlpMessage<'_>, types: &[TypeAndUnit]) -> Error {
     Error::malformed(format!("there are profiles of {}, {detail} {}", types.join(" and of "), types[0]))
 }
 
-/// The merged headers of the profiles. The time span covers all profiles. The period is kept only if all profiles that
-/// have a period agree.
+/// The merged headers of the profiles. The time span covers all profiles with a start time; if there are none, the
+/// duration is the longest of all. The period is kept only if all profiles that have a period agree. Comments are added
+/// up, and of the other texts, the last counts.
 #[derive(Default)]
 struct MergedHeader {
     header: Header,
+    /// The earliest start, in nanoseconds since 1970, or 0 if no profile has a start time.
     start: u64,
+    /// The latest end of a profile with a start time.
     end: u64,
+    /// The longest duration in nanoseconds.
     longest: u64,
+    /// The first two distinct periods with their types. The period is unclear if there are two.
     periods: Vec<(Option<TypeAndUnit>, i64)>,
 }
 

@@ -17,6 +17,7 @@ pub(super) const STACKS: usize = 7;
 pub(super) const TABLES: [&str; 8] = ["", "mapping", "location", "function", "link", "string", "attribute", "stack"];
 
 impl<'a> OtlpMessage<'a> {
+    /// Records the offsets of all records in the dictionary, and counts the links.
     pub(super) fn find_records(&mut self, dictionary: Fields<'a>) -> Result<()> {
         let mut counts = [0usize; 8];
         let mut fields = dictionary.clone();
@@ -39,7 +40,8 @@ impl<'a> OtlpMessage<'a> {
         }
     }
 
-    /// Returns a record's content and its offset. An index 0 into an empty table returns an empty record.
+    /// Returns a record's content and its offset. An index without a record, such as 0 in an empty table, returns an
+    /// empty record.
     pub(super) fn bytes(&self, table: usize, index: u32) -> (&'a [u8], usize) {
         let Some(&start) = self.tables[table].get(index as usize) else { return (&[], 0) };
         let start = start as usize;
@@ -92,6 +94,8 @@ impl<'a> OtlpMessage<'a> {
         self.tables[STRINGS].len().max(1)
     }
 
+    /// Decodes the attributes, and checks that all indexes in the dictionary have records, so that later readers need
+    /// not check them again. String 0 must be empty.
     pub(super) fn check_tables(&mut self) -> Result<()> {
         if !self.bytes(STRINGS, 0).0.is_empty() {
             return Err(Error::malformed("string 0 is not empty").at(self.bytes(STRINGS, 0).1));

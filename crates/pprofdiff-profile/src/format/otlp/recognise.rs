@@ -68,6 +68,7 @@ fn is_profile(content: &[u8], seen: &mut bool) -> bool {
 /// Calls `f` with the number, the wire type and the content of each field of a message that may be cut off. Returns
 /// false if the content is not a message or `f` returns false.
 fn each_field(mut rest: &[u8], mut f: impl FnMut(u64, u64, &[u8]) -> bool) -> bool {
+    // A number has at most ten bytes, so a number that is incomplete after fewer bytes was cut off.
     let cut_off = |rest: &[u8]| rest.len() < 10;
     while !rest.is_empty() {
         let Some((key, n)) = varint(rest) else { return cut_off(rest) };

@@ -10,7 +10,11 @@ use crate::random::RandomState;
 use crate::window::{TimeWindow, Timeline};
 
 impl<'a> OtlpMessage<'a> {
-    /// Infers the numbering of the samples. Returns `None` if the samples mean the same in both numberings.
+    /// Infers the numbering of the samples. Returns `None` if the samples mean the same in both numberings, because
+    /// none has a field that was renumbered.
+    ///
+    /// # Errors
+    /// A sample fits no numbering, or all samples fit both with different meanings.
     pub(super) fn numbering(&self) -> Result<Option<Numbering>> {
         let (mut scratch, mut differ) = (Vec::new(), false);
         for profile in 0..self.profiles.len() {
@@ -55,6 +59,7 @@ impl<'a> OtlpMessage<'a> {
         Ok(None)
     }
 
+    /// Returns the fields of a profile.
     pub(super) fn profile(&self, number: usize) -> Fields<'a> {
         let start = self.profiles[number].0 as usize;
         let mut fields = Fields::new(&self.data[start..], start);
@@ -119,7 +124,7 @@ impl<'a> OtlpMessage<'a> {
         }
     }
 
-    /// Calls `f` with each timestamp of a sample.
+    /// Calls `f` with each timestamp of a sample, in nanoseconds since 1970.
     fn each_time(&self, mut sample: Fields<'_>, mut f: impl FnMut(i64)) -> Result<()> {
         loop {
             let start = sample.offset();
@@ -134,6 +139,7 @@ impl<'a> OtlpMessage<'a> {
         }
     }
 
+    /// Adds the samples of a profile to the sums of `column`. Samples outside the time window are left out.
     pub(super) fn add_samples(
         &self,
         profile: usize,
@@ -180,6 +186,7 @@ pub(super) struct OtlpWindow {
     /// The time when the recording began, in nanoseconds since 1970.
     began: i64,
     pub(super) timeline: Timeline,
+    /// The timestamps of the sample that is being read, and its values.
     times: Vec<i64>,
     values: Vec<i64>,
 }
@@ -243,7 +250,7 @@ pub(super) struct OtlpSamples {
 struct SampleValue {
     value: i64,
     column: u32,
-    /// The index of the key's next value. A key has at most one value of each type.
+    /// The index of the key's next value, or [`NONE`]. A key has at most one value of each type.
     next: u32,
 }
 
@@ -273,6 +280,7 @@ impl OtlpSamples {
         (key, self.contexts.get(key[0]))
     }
 
+    /// Calls `f` with the column and the value of each value of a sample.
     pub(super) fn values(&self, number: u32, mut f: impl FnMut(u32, i64)) {
         let mut place = self.first[number as usize];
         while place != NONE {

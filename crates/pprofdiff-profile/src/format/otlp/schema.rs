@@ -24,7 +24,7 @@ pub(super) enum FieldKind {
 #[derive(Debug)]
 pub(super) struct FieldSchema {
     pub name: &'static str,
-    /// The name before 1.9.
+    /// The name in 1.8.
     pub old_name: &'static str,
     pub number: u32,
     /// The number in 1.8 and 1.9.
@@ -36,7 +36,7 @@ const fn field(number: u32, name: &'static str, kind: FieldKind) -> FieldSchema 
     FieldSchema { name, old_name: name, number, old_number: number, kind }
 }
 
-/// Describes a field that had another number in 1.9.
+/// Describes a field that had another number before 1.10.
 const fn moved(number: u32, old_number: u32, name: &'static str, kind: FieldKind) -> FieldSchema {
     FieldSchema { old_number, ..field(number, name, kind) }
 }

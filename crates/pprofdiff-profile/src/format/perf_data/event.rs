@@ -5,7 +5,8 @@ use super::{PerfCursor, kinds};
 use crate::error::{Error, ErrorKind, Result};
 use crate::random::HashMap;
 
-/// The bits for the fields of a sample, in the order of the fields in a sample. Later fields are not read.
+/// The bits for the fields of a sample (`enum perf_event_sample_format` of the kernel). The fields of a sample have
+/// another order ([`PerfSample::read`]). `BRANCHES` and `STACK_MEMORY` follow the last field that is read.
 mod has {
     pub const IP: u64 = 1;
     pub const TID: u64 = 1 << 1;
@@ -22,7 +23,7 @@ mod has {
     pub const IDENTIFIER: u64 = 1 << 16;
 }
 
-/// Bits of an event's flags.
+/// Bits of an event's flags, which are bit fields of the kernel's `struct perf_event_attr`.
 const EXCLUDES_USER: u64 = 1 << 4;
 const EXCLUDES_KERNEL: u64 = 1 << 5;
 const IS_FREQUENCY: u64 = 1 << 10;
@@ -30,14 +31,16 @@ const ALL_HAVE_IDS: u64 = 1 << 18;
 /// The bit of a branch selection for the call stack: calls that have not returned.
 const CALL_STACK: u64 = 1 << 11;
 
-/// The size of the oldest version of attributes.
+/// The size of the oldest version of attributes in bytes.
 const MIN_ATTRIBUTES: u32 = 64;
 
+/// Kinds of events. Kind 0 is a hardware event.
 const SOFTWARE: u32 = 1;
 const TRACEPOINT: u32 = 2;
 /// The event without samples that perf adds to record other records.
 const DUMMY: u64 = 9;
 
+/// perf's names of hardware and software events, by their number (`config`).
 const HARDWARE_NAMES: [&str; 10] = [
     "cycles",
     "instructions",
@@ -66,17 +69,23 @@ const SOFTWARE_NAMES: [&str; 9] = [
 #[derive(Debug)]
 pub(super) struct PerfEvent {
     kind: u32,
+    /// The number of the event among the events of its kind.
     config: u64,
+    /// The fixed period of samples, or their frequency if the flags have [`IS_FREQUENCY`].
     period: u64,
+    /// The fields of a sample, as bits of [`has`].
     sample: u64,
+    /// The parts of the counter values in a sample, as bits ([`skip_counts`]).
     read: u64,
     flags: u64,
+    /// The selection of branches, as bits.
     branches: u64,
+    /// The name in the file, if it has one.
     name: Option<String>,
 }
 
 impl PerfEvent {
-    /// Returns the size that the attributes claim to have.
+    /// Returns the size that the attributes claim to have, but at least the size of their oldest version.
     pub fn size(mut attributes: PerfCursor<'_>) -> Result<u32> {
         attributes.u32()?;
         Ok(attributes.u32()?.max(MIN_ATTRIBUTES))
@@ -91,7 +100,8 @@ impl PerfEvent {
         Ok(PerfEvent { kind, config, period, sample, read, flags, branches, name: None })
     }
 
-    /// Returns the name of the event in the file. For an event without a name, returns perf's name.
+    /// Returns the name of the event in the file. For an event without a name, returns perf's name and modifier, such
+    /// as `cycles:u`, or the numbers of an event that is not in [`HARDWARE_NAMES`] or [`SOFTWARE_NAMES`].
     pub fn name(&self) -> String {
         if let Some(name) = &self.name {
             return name.clone();
@@ -109,8 +119,8 @@ impl PerfEvent {
         }
     }
 
-    /// Returns true if samples have periods, or the event has a fixed period. Tracepoints are counted, as in the output
-    /// of `perf script`.
+    /// Returns true if samples have periods, or the event has a fixed period. Returns false for tracepoints: their
+    /// samples are counted, as in the output of `perf script`.
     pub fn is_by_period(&self) -> bool {
         self.kind != TRACEPOINT && (self.sample & has::PERIOD != 0 || self.flags & IS_FREQUENCY == 0)
     }
@@ -120,7 +130,7 @@ impl PerfEvent {
         (self.kind, self.config) == (SOFTWARE, DUMMY)
     }
 
-    /// Returns the position of the id in a sample, in words from its beginning.
+    /// Returns the position of the id in a sample, in words from its beginning, or `None` if samples have no id.
     fn id_place(&self) -> Option<usize> {
         let preceding = [has::IP, has::TID, has::TIME, has::ADDRESS];
         match self.sample {
@@ -130,7 +140,8 @@ impl PerfEvent {
         }
     }
 
-    /// Returns the positions of the id and the time at the end of records other than samples, in words from the end.
+    /// Returns the positions of the id and the time at the end of records other than samples, in words from the end: 1
+    /// is the last word. A position is `None` if the event does not record the id or the time.
     fn places_from_end(&self) -> (Option<usize>, Option<usize>) {
         let order = [has::IDENTIFIER, has::CPU, has::STREAM_ID, has::ID, has::TIME];
         let place = |bit| {
@@ -146,6 +157,7 @@ impl PerfEvent {
 #[derive(Debug)]
 pub(super) struct PerfEvents {
     pub all: Vec<PerfEvent>,
+    /// Indexes into `all`.
     by_id: HashMap<u64, u32>,
     /// The number of ids that may still be added. Many events could refer to the same bytes of the file.
     ids_left: usize,
@@ -174,7 +186,8 @@ impl PerfEvents {
         Ok(())
     }
 
-    /// Reads the section with the names of events.
+    /// Reads the section with the names of events, which are in the order of the events. Names of further events are
+    /// ignored.
     pub fn describe(&mut self, mut section: PerfCursor<'_>) -> Result<()> {
         let (n, size) = (section.u32()?, section.u32()?);
         for number in 0..n as usize {
@@ -189,7 +202,7 @@ impl PerfEvents {
         Ok(())
     }
 
-    /// Reads an update of an event, and applies a new name.
+    /// Reads an update of an event, and applies a new name. Other updates, and updates of unknown events, are ignored.
     pub fn update(&mut self, mut body: PerfCursor<'_>) -> Result<()> {
         const NAME: u64 = 2;
         let (kind, id) = (body.u64()?, body.u64()?);
@@ -199,7 +212,11 @@ impl PerfEvents {
         Ok(())
     }
 
-    /// Refuses recordings without stacks that can be read.
+    /// Refuses recordings that cannot be read.
+    ///
+    /// # Errors
+    /// There are no events, perf must unwind or assemble the stacks, or the events have their ids at different
+    /// positions.
     pub fn finish(&self, name: &str) -> Result<()> {
         let Some(first) = self.all.first() else {
             return Err(Error::malformed("it has no events; is it a recording of perf record?"));
@@ -222,7 +239,7 @@ impl PerfEvents {
         Ok(())
     }
 
-    /// Returns the time of a record, or 0 for a record without a time.
+    /// Returns the time of a record, or 0 for a record without a time and for a sample of an unknown event.
     pub fn time(&self, record: &PerfRecord<'_>) -> Result<u64> {
         if record.kind == kinds::SAMPLE {
             return Ok(self.sample(record.body)?.map_or(0, |(_, sample)| sample.time));
@@ -241,7 +258,8 @@ impl PerfEvents {
         event.places_from_end().1.map_or(Ok(0), word)
     }
 
-    /// Returns a sample and the index of its event, or `None` if no event has its id.
+    /// Returns a sample and the index of its event, or `None` if no event has its id. If the file has one event, or
+    /// samples have no id, the sample belongs to the first event.
     pub fn sample<'t>(&self, body: PerfCursor<'t>) -> Result<Option<(u32, PerfSample<'t>)>> {
         let number = match self.all[0].id_place() {
             Some(place) if self.all.len() > 1 => {
@@ -258,7 +276,8 @@ impl PerfEvents {
     }
 }
 
-/// A sample. Fields that were not recorded are -1 or 0.
+/// A sample. If a field was not recorded, `pid` and `tid` are -1, `address` and `time` are 0, `cpu` is `None`, `period`
+/// is the period of the event, and `chain` is empty.
 #[derive(Debug)]
 pub(super) struct PerfSample<'t> {
     pub address: u64,
@@ -313,7 +332,7 @@ impl<'t> PerfSample<'t> {
 }
 
 /// Skips the counter values that a sample may have: the event's own value, or the values of the whole group that it
-/// leads.
+/// leads. The bits of `format` are those of the kernel's `enum perf_event_read_format`.
 fn skip_counts(format: u64, body: &mut PerfCursor<'_>) -> Result<()> {
     let [enabled, running, id, group, lost] = [0, 1, 2, 3, 4].map(|bit| format >> bit & 1);
     let count = 1 + id + lost;

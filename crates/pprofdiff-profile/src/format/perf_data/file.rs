@@ -21,16 +21,18 @@ pub(super) const MAGIC: &[u8] = b"PERFILE2";
 const HEADER: u64 = 104;
 const PIPED: u64 = 16;
 
-/// The numbers of the sections that are read. They are also bits of the header, and appear in records of a pipe.
+/// The numbers of the sections that are read. The header has a bit for each section that the file contains. In a pipe,
+/// a section is a record that begins with this number.
 const BUILD_IDS: u64 = 2;
 const EVENT_DESCRIPTIONS: u64 = 12;
 /// The section that marks a directory: the records are in other files.
 const FOLDER: u64 = 24;
 
-/// The end of a zstd frame. perf flushes the compressed stream, and never ends it.
+/// The end of a zstd frame: the header of an empty last block. perf flushes the compressed stream and never ends it, so
+/// the end is appended before decompression.
 const LAST_BLOCK: [u8; 3] = [1, 0, 0];
 
-/// A record of the kernel.
+/// A record. The body is the record without its header of eight bytes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PerfRecord<'t> {
     pub kind: u32,
@@ -52,10 +54,10 @@ impl<'t> PerfRecord<'t> {
 /// A file's events, build ids and sorted records.
 pub(super) struct PerfFile<'t> {
     pub events: PerfEvents,
-    /// The build ids, by file name.
+    /// The build ids of perf's own records and of the section of build ids, by file name.
     pub build_ids: HashMap<&'t [u8], &'t [u8]>,
-    /// The time and the offset of each record of the kernel, sorted by time. Offsets after the end of the file are in
-    /// the decompressed records.
+    /// The time and the offset of each record of the kernel, sorted by time. The decompressed records follow the file:
+    /// an offset in them is counted from the end of the file.
     records: Vec<(u64, u64)>,
     data: &'t [u8],
     inflated: &'t [u8],
@@ -117,9 +119,10 @@ struct FileLayout {
     events: (u64, u64),
     /// The size of one event in bytes.
     event_size: u64,
-    /// The offsets where the records begin and end, and whether they are cut off.
+    /// The offsets where the records begin and end, and true if perf was killed before it wrote their size. They then
+    /// end after the last complete record.
     records: (usize, usize, bool),
-    /// The bits of the sections after the records.
+    /// A bit for each section after the records, by its number.
     sections: u64,
 }
 
@@ -225,7 +228,8 @@ impl<'t> PerfFile<'t> {
     }
 
     fn build_id(&mut self, record: PerfRecord<'t>) -> Result<()> {
-        /// The bit for a length after the id.
+        /// The bit of a record's `misc` for a length after the 20 bytes of the id. Without it, the id takes all of
+        /// them.
         const HAS_SIZE: u16 = 1 << 15;
         let mut body = record.body;
         body.u32()?;
@@ -235,7 +239,12 @@ impl<'t> PerfFile<'t> {
         Ok(())
     }
 
-    /// Remembers a record of the kernel, and interprets a record of perf.
+    /// Remembers the offset of a record of the kernel that is used, and interprets perf's own records. Other records
+    /// are ignored. `base` is the offset of the data that contains the record: 0 for the file, and the size of the file
+    /// for the decompressed records.
+    ///
+    /// # Errors
+    /// The record is malformed, or perf must decode it.
     fn record(&mut self, name: &str, record: PerfRecord<'t>, base: u64) -> Result<()> {
         let mut body = record.body;
         match record.kind {
@@ -264,8 +273,8 @@ impl<'t> PerfFile<'t> {
         }
     }
 
-    /// Sorts the records by time, because perf writes the buffers of different CPUs one by one. perf's own records lack
-    /// a time, and come first.
+    /// Sorts the records by time, because perf writes the buffers of different CPUs one by one. Records without a time
+    /// come first, in the order of the file: perf writes them for processes that already ran.
     fn sort(&mut self) -> Result<()> {
         let mut records = std::mem::take(&mut self.records);
         for (time, offset) in &mut records {
@@ -290,7 +299,7 @@ impl<'t> PerfFile<'t> {
     }
 }
 
-/// Returns the end of the last complete record.
+/// Returns the end of the last complete record, or `offset` if there is none.
 fn whole_records(data: &[u8], mut offset: usize) -> usize {
     while let Ok(record) = PerfRecord::read(data, offset) {
         offset = record.body.end();

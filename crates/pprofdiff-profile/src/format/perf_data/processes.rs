@@ -9,13 +9,19 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::interner::Interner;
 use crate::random::{HashMap, RandomState};
 
-/// The number of mapped files that may be copied to forked processes in any input. A larger input may copy one more for
-/// every [`BYTES_A_COPY`] bytes.
+/// An input may copy `COPIES + size / BYTES_A_COPY` mapped files, where `size` is the size of the input in bytes.
+/// Forked processes share the list of their mapped files. The first change by one of them copies the list, and each
+/// file in it counts. Without the limit, a small input with many forks could take far more memory than its size.
 const COPIES: usize = 1 << 18;
 const BYTES_A_COPY: usize = 64;
 
-/// Bits of a record's `misc`.
+/// The bits of a record's `misc` are defined in the kernel's `include/uapi/linux/perf_event.h`.
+///
+/// `PERF_RECORD_MISC_COMM_EXEC` in a COMM record: the thread was renamed because it executed another program.
+/// `PERF_RECORD_MISC_FORK_EXEC`, the same bit in a FORK record: the process does not inherit the mapped files of its
+/// parent (see [`PerfProcesses::fork`]).
 const IS_EXEC: u16 = 1 << 13;
+/// `PERF_RECORD_MISC_MMAP_BUILD_ID` in an MMAP2 record: it has a build id in place of the file's device and inode.
 const HAS_BUILD_ID: u16 = 1 << 14;
 
 /// The process id in the kernel's own records.
@@ -27,8 +33,10 @@ pub(super) struct MappedFile<'t> {
     pub file: &'t [u8],
     /// Empty if unknown.
     pub build_id: &'t [u8],
+    /// The offset of the mapped part in the file.
     pub offset: u64,
-    /// 0 for memory without a file, such as generated code: its addresses differ in each run, so they are dropped.
+    /// The size of the mapped part in bytes. It is 0 for memory without a file, such as generated code: its addresses
+    /// differ in each run, so they are dropped.
     pub size: u64,
 }
 
@@ -37,31 +45,41 @@ pub(super) struct MappedFile<'t> {
 pub(super) enum Mode {
     Kernel,
     User,
-    /// A guest or a hypervisor. Their mapped files are not recorded.
+    /// A guest, a hypervisor, or an unknown mode. Mapped files are not looked up, so the frame is `[unknown]`.
     Other,
 }
 
-/// The mapped files of a process by their first addresses. The value is the address after the last, the address where
-/// the mapped part of the file begins, and the index of the file.
+/// The mapped files of a process, by the first address of each. The three numbers of a value are:
+///
+/// 1. `end`: the address after the last address.
+/// 2. `origin`: the address where the whole mapping began. It is less than the first address if a later mapping has
+///    covered the beginning, and offsets in the file still count from it.
+/// 3. `number`: the index of the file in [`PerfProcesses::mapped`].
 type Space = BTreeMap<u64, (u64, u64, u32)>;
 
-/// A process. Forked processes share their mapped files until one of them changes its own.
+/// A process. A forked process shares the mapped files of its parent until one of the two maps a file.
 #[derive(Debug, Clone, Default)]
 struct PerfProcess {
     mapped: Rc<Space>,
-    /// The mapped files before an exec. The kernel runs in them until the new program has begun.
+    /// The mapped files before the last exec. Samples between the exec and the start of the new program have addresses
+    /// in them, so an address outside `mapped` is looked up here.
     before_exec: Option<Rc<Space>>,
 }
 
 #[derive(Debug)]
 pub(super) struct PerfProcesses<'t> {
+    /// Distinct mapped files of all processes.
     pub mapped: Interner<MappedFile<'t>, RandomState>,
-    /// The address where each file was mapped first, and whether it was the first file of a process, as programs are.
+    /// For each file in `mapped`: the address in its first record, and true if the process of this record had no other
+    /// mapped files. A program is the first file of its process.
     pub first: Vec<(u64, bool)>,
+    /// The processes by process id.
     all: HashMap<u32, PerfProcess>,
+    /// The kernel and its modules.
     kernel: Space,
-    /// Names of threads.
+    /// The names of threads, by thread id.
     names: HashMap<u32, &'t [u8]>,
+    /// The number of mapped files that may still be copied ([`COPIES`]).
     copies_left: usize,
 }
 
@@ -82,7 +100,8 @@ impl<'t> PerfProcesses<'t> {
         self.names.get(&tid).copied()
     }
 
-    /// Renames a thread. If the thread executes another program, the mapped files of its process are reset.
+    /// Renames a thread. If the thread executes another program, its process starts again without mapped files and
+    /// keeps the old ones as `before_exec`.
     pub fn rename(&mut self, record: &PerfRecord<'t>) -> Result<()> {
         let mut body = record.body;
         let (pid, tid) = (body.u32()?, body.u32()?);
@@ -93,7 +112,8 @@ impl<'t> PerfProcesses<'t> {
         Ok(())
     }
 
-    /// Records a new thread. A new process inherits the mapped files of its parent.
+    /// Records a new thread, which inherits the name of its parent thread. A new process also inherits the mapped files
+    /// of its parent, except with [`IS_EXEC`].
     pub fn fork(&mut self, record: &PerfRecord<'t>) -> Result<()> {
         let mut body = record.body;
         let (pid, parent, tid, parent_tid) = (body.u32()?, body.u32()?, body.u32()?, body.u32()?);
@@ -104,13 +124,16 @@ impl<'t> PerfProcesses<'t> {
         if pid == parent {
             return Ok(());
         }
-        // perf writes such records for processes that already ran, followed by their own mapped files.
+        // With IS_EXEC, perf itself wrote the record, for a process that already ran when the recording began. All its
+        // mapped files follow, so it inherits none.
         let shared = self.all.get(&parent).filter(|_| record.misc & IS_EXEC == 0).cloned();
         self.all.insert(pid, shared.unwrap_or_default());
         Ok(())
     }
 
-    /// Maps a file. `is_long` marks the newer record, MMAP2, which has more fields.
+    /// Maps a file into a process or into the kernel. `is_long` marks the newer record, MMAP2, which has more fields.
+    /// `build_ids` has the build ids that the recording lists by file name; a build id in the record takes precedence.
+    /// A record without addresses is ignored.
     pub fn map(
         &mut self,
         record: &PerfRecord<'t>,
@@ -151,7 +174,10 @@ impl<'t> PerfProcesses<'t> {
         Ok(())
     }
 
-    /// Returns the mapped files of a process for changing, and copies them if they are shared.
+    /// Returns the mapped files of a process for changing. If other processes share them, they are copied first.
+    ///
+    /// # Errors
+    /// The copy would exceed the limit for this input ([`COPIES`]).
     fn unshared_space(&mut self, pid: u32) -> Result<&mut Space> {
         let space = &mut self.all.entry(pid).or_default().mapped;
         if Rc::get_mut(space).is_none() {
@@ -162,7 +188,9 @@ impl<'t> PerfProcesses<'t> {
         Ok(Rc::make_mut(space))
     }
 
-    /// Returns the file that is mapped at an address: its index, and the offset of the address in the mapped part.
+    /// Returns the file that is mapped at an address: its index in `mapped`, and the offset of the address in the
+    /// mapped part, which is 0 for memory without a file. Returns `None` if no file is mapped there, if the process is
+    /// unknown, or for [`Mode::Other`].
     pub fn find(&self, mode: Mode, pid: u32, address: u64) -> Option<(u32, u64)> {
         let (origin, number) = match mode {
             Mode::Kernel => file_at(&self.kernel, address),
@@ -177,13 +205,14 @@ impl<'t> PerfProcesses<'t> {
     }
 }
 
-/// Returns the file that is mapped at an address: the address where its mapped part begins, and its index.
+/// Returns the `origin` and the `number` ([`Space`]) of the file that is mapped at an address, or `None` if no file is.
 fn file_at(space: &Space, address: u64) -> Option<(u64, u32)> {
     let (_, &(end, origin, number)) = space.range(..=address).next_back()?;
     (address < end).then_some((origin, number))
 }
 
-/// Maps a file into a space, and unmaps the files that it covers.
+/// Maps a file into a space. Parts of other files between `start` and `end` are unmapped; the parts before and after
+/// remain.
 fn insert(space: &mut Space, start: u64, end: u64, number: u32) {
     if let Some((&from, &(to, origin, previous))) = space.range(..start).next_back()
         && to > start
@@ -208,15 +237,18 @@ fn without_symbol(file: &[u8]) -> &[u8] {
     end.map_or(file, |end| &file[..=end])
 }
 
-/// Returns true for the names that the kernel gives to memory without a file.
+/// Returns true for the names of memory without a file, such as the heap, stacks and shared memory.
 fn has_no_file(name: &[u8]) -> bool {
     let prefixes: [&[u8]; 7] =
         [b"//anon", b"/anon_hugepage", b"/dev/zero", b"/SYSV", b"[heap]", b"[stack", b"anon_inode:"];
     prefixes.iter().any(|prefix| name.starts_with(prefix))
 }
 
-/// Returns the mode that a mark in a call chain sets, or `None` for an ordinary address.
+/// Returns the mode that a mark in a call chain sets, or `None` for an ordinary address. The marks are the negative
+/// numbers of `enum perf_callchain_context` in the kernel's `include/uapi/linux/perf_event.h`: -128 is
+/// `PERF_CONTEXT_KERNEL` and -512 is `PERF_CONTEXT_USER`. Hypervisors and guests have other numbers.
 pub(super) fn mode_of_mark(address: u64) -> Option<Mode> {
+    /// `PERF_CONTEXT_MAX`, the lowest mark.
     const MARKS: u64 = -4095i64 as u64;
     match address {
         ..MARKS => None,
@@ -228,7 +260,8 @@ pub(super) fn mode_of_mark(address: u64) -> Option<Mode> {
     }
 }
 
-/// Returns the mode of a record.
+/// Returns the mode of a record: the lowest three bits of `misc`, where 1 is `PERF_RECORD_MISC_KERNEL` and 2 is
+/// `PERF_RECORD_MISC_USER`.
 pub(super) fn mode_of_record(misc: u16) -> Mode {
     match misc & 7 {
         1 => Mode::Kernel,
@@ -237,7 +270,8 @@ pub(super) fn mode_of_record(misc: u16) -> Mode {
     }
 }
 
-/// Returns the number of lost records.
+/// Returns the number of lost records or samples. `has_id` marks the LOST record, which begins with an event's id; a
+/// LOST_SAMPLES record does not.
 pub(super) fn lost(mut body: PerfCursor<'_>, has_id: bool) -> Result<u64> {
     if has_id {
         body.u64()?;

@@ -28,12 +28,12 @@ pub(super) struct SampleHeader<'t> {
     pub(super) comm: &'t [u8],
     pub(super) pid: Option<i64>,
     pub(super) tid: i64,
-    /// Seconds, as printed.
+    /// The time in seconds, as printed.
     pub(super) time: Option<&'t [u8]>,
     /// The period, as printed.
     pub(super) period: Option<&'t [u8]>,
     pub(super) event: Option<&'t [u8]>,
-    /// The rest of the line: a frame, or the fields of a tracepoint.
+    /// The rest of the line: a frame, the fields of a tracepoint, or nothing.
     pub(super) rest: &'t [u8],
 }
 
@@ -133,7 +133,8 @@ pub(super) struct ScriptFrame<'t> {
 }
 
 impl<'t> ScriptFrame<'t> {
-    /// Parses the frame on a header line. The fields of tracepoints are also there, and may begin with a number.
+    /// Parses the frame on a header line. The fields of a tracepoint may be there instead, and may begin with a number.
+    /// The text is therefore a frame only if it ends in a parenthesis or its address has at least eight digits.
     pub(super) fn parse_on_header(rest: &'t [u8]) -> Option<ScriptFrame<'t>> {
         ScriptFrame::parse(rest).filter(|frame| rest.ends_with(b")") || frame.address.len() >= 8)
     }
@@ -160,8 +161,9 @@ impl<'t> ScriptFrame<'t> {
     }
 }
 
-/// Returns the offset of the parenthesis before the binary, in `symbol (binary` without the last parenthesis. Symbols
-/// and paths may contain parentheses too.
+/// Returns the offset of the parenthesis before the binary, in `symbol (binary` without the last parenthesis. Returns
+/// `None` if no parenthesis begins a word. Symbols and paths may contain parentheses too, so the choice is a guess
+/// unless the symbol's end is certain.
 fn find_binary(named: &[u8]) -> Option<usize> {
     let opens = || (0..named.len()).filter(|&open| opens_word(named, open));
     let last = opens().next_back()?;
@@ -204,7 +206,7 @@ fn find_last(text: &[u8], word: &[u8]) -> Option<usize> {
     text.windows(word.len()).rposition(|w| w == word)
 }
 
-/// Removes an offset such as `+0x1f` from the end of a symbol.
+/// Removes an offset such as `+0x1f` from the end of a symbol, if it has one.
 fn without_offset(symbol: &[u8]) -> &[u8] {
     match find_last(symbol, b"+0x") {
         Some(end) if end + 3 < symbol.len() && symbol[end + 3..].iter().all(u8::is_ascii_hexdigit) => &symbol[..end],
@@ -212,8 +214,8 @@ fn without_offset(symbol: &[u8]) -> &[u8] {
     }
 }
 
-/// Splits a source line into file and line number. Both are empty if perf did not find them and printed `??:0` or
-/// `binary[address]`.
+/// Splits a source line into file and line number. The file is empty and the number 0 if perf did not find them and
+/// printed `??:0` or `binary[address]`.
 pub(super) fn source_line(source: &[u8]) -> (&[u8], i64) {
     let Some(colon) = source.iter().rposition(|&b| b == b':') else { return (b"", 0) };
     // Some builds print `file:12 (discriminator 3)`.

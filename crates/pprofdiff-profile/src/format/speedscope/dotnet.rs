@@ -35,8 +35,11 @@ enum DotnetRole {
 #[derive(Debug, Default)]
 pub(super) struct Dotnet {
     roles: HashMap<LocationId, DotnetRole>,
+    /// True if there is a frame of a process.
     has_process: bool,
+    /// True if there is a frame of CPU time or of unmanaged time.
     has_time: bool,
+    /// The total CPU time of the stacks that were converted.
     cpu: i64,
     /// The statistics of CPU time. Each interval counts as one sample.
     sampled: Sampled,
@@ -81,8 +84,8 @@ impl Dotnet {
         self.has_process && self.has_time
     }
 
-    /// Removes frames that are not functions from a stack, adds labels for them, and returns the values of the stack's
-    /// time. A stack without functions keeps its leaf, so that its time has a row.
+    /// Removes frames that are not functions from the root and the leaf of a stack, adds labels for them, and returns
+    /// the values for `time` ([`TYPES`]). A stack without functions keeps its leaf, so that its time has a row.
     pub fn convert(
         &mut self,
         leaf_first: &mut Vec<LocationId>,
