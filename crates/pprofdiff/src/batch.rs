@@ -170,7 +170,7 @@ pub fn batch(
 
 /// Converts the diffs of many named pairs with `make`, and returns names and results in the order of the pairs. Like
 /// [`batch()`], but a table or a summary takes less memory than a diff, and `make` runs on the pool. A pair whose sides
-/// could not be found yields that error.
+/// are an `Err` yields that error.
 #[cfg(feature = "files")]
 pub fn map<T: Send + 'static>(
     pool: Arc<ThreadPool>,
