@@ -403,7 +403,8 @@ fn pick((flat, cum): (i64, i64), cost: Sort) -> i64 {
 }
 
 /// Returns the scale of each profile's sums. Runs are replicates, so each run of the new side is scaled separately to
-/// the base's median total or duration, or by the given factor. The base and runs with a total of 0 stay unscaled. A warning reports runs with a total of 0.
+/// the base's median total or duration, or by the given factor. The base and runs with a total of 0 stay unscaled. A
+/// warning reports runs with a total of 0.
 fn scales(measure: &Measure, normalize: Normalize) -> Result<Vec<Scale>> {
     let amount = |walk: &Walk<'_>| match normalize {
         Normalize::Duration => walk.input.profile.duration_nanos(),

@@ -204,8 +204,8 @@ pub struct Finding {
     /// Also `None` if the number of samples is unknown, except for the total of several runs.
     pub p: Option<f64>,
     /// The p-value, multiplied by the number of comparisons of the rule and by the number of rules in the check
-    /// (Bonferroni), and at most 1. An exceeded limit fails only if this value is [`ALPHA`] or less, unless it is
-    /// `None` or [`CheckPolicy::strict`] is set. `None` in the same cases as `p`.
+    /// (Bonferroni), and at most 1. `None` in the same cases as `p`. Without [`CheckPolicy::strict`], an exceeded limit
+    /// with a p-value fails only if this value is [`ALPHA`] or less.
     pub p_adjusted: Option<f64>,
     /// The number of runs per side that would detect this growth with a probability of 90%, for a limit that is
     /// exceeded within chance. `None` if more than fifty runs are necessary, for limits on the new side alone, for

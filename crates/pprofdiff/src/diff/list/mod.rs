@@ -77,14 +77,16 @@ impl LineChange {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Line {
-    /// The line number in the base. `None` if the base does not have the line, and for a single profile. If a text is
-    /// missing and lines are paired by offset, this is the expected line number.
+    /// The line number in the base. `None` if the base does not have the line, and for a single profile. If lines are
+    /// paired by offset, this is the expected line number.
     pub base: Option<i64>,
-    /// The line number on the new side, or in the single profile. `None` if the new side does not have the line.
+    /// The line number on the new side, or in the single profile. `None` if the new side does not have the line. If
+    /// lines are paired by offset, this is the expected line number.
     pub new: Option<i64>,
     /// The difference between the builds.
     pub change: LineChange,
-    /// The text, from the new side if both sides have the line. `None` without sources.
+    /// The text, from the new side if both sides have the line. `None` without sources, and if the listing is too long
+    /// to show them.
     pub text: Option<String>,
     /// The cost of the line itself.
     pub flat: Pair,
