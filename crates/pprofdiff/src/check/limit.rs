@@ -146,7 +146,8 @@ impl<'a> Test<'a> {
             return false;
         }
         let p_of_more = if self.is_of_each { Spread::p_of_growth } else { Spread::p_of_one };
-        // The test's two tails add up to 1, except if a single subject's own runs also contribute.
+        // The probability of growing so little is the upper tail with the sides exchanged. It is not one minus the
+        // other tail: for a single subject, the larger of two p-values counts in each direction.
         let swapped = [events[1].clone(), events[0].clone()];
         let p = p_of_more(&self.spread, &swapped, 1.0 / (ratio * self.runs.per_event()));
         self.adjusted(p) <= ALPHA
