@@ -238,8 +238,9 @@ impl Diff {
     /// Instructions are compared by operation, registers and names of called functions, but not by address.
     ///
     /// # Errors
-    /// Returns the errors of [`Diff::measure`]. Also fails on an invalid regular expression, if a binary is missing or
-    /// is not for x86-64 or arm64, and in builds without the feature `disasm`.
+    /// Returns the errors of [`Diff::measure`]. Also fails on an invalid regular expression, on a query whose `match`
+    /// is neither auto nor exact, if a binary is missing or is not for x86-64 or arm64, and in builds without the
+    /// feature `disasm`.
     pub fn disasm(&self, query: &Query, pattern: &str, n: usize) -> Result<Listing> {
         #[cfg(feature = "disasm")]
         return self.disassembled(query, pattern, n);
