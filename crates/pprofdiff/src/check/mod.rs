@@ -65,8 +65,8 @@ pub struct Rules {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct CheckPolicy {
-    /// Fails every exceeded limit, even if chance explains the excess. Rules on `any` frame then also test the frames
-    /// whose presence in a profile is random.
+    /// Fails every exceeded limit that the allow-list does not cover, even if chance explains the excess. Rules on
+    /// `any` frame then also test the frames whose presence in a profile is random.
     pub strict: bool,
     /// Pairs run i of the base with run i of the new side, for runs that were measured side by side. Variation that
     /// both runs of a pair share then cancels out. Limits on the new side alone ignore the pairs.
