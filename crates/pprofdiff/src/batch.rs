@@ -4,9 +4,11 @@
 //! push -> at most `capacity` pairs, in progress or finished -> pop, in the order of push
 //! ```
 //!
-//! The caller provides the pool and controls the pace. A caller that pushes only while the batch has room keeps a
-//! bounded number of profiles in memory, however many pairs there are. A failed pair yields an `Err` in its place and
-//! does not stop other pairs. Dropping a batch cancels its pairs, as does cancelling the caller's own work.
+//! The caller provides the pool and controls the pace. `push` accepts any number of pairs: the bound holds only if the
+//! caller pushes while the batch has room, as [`batch()`] does. The number of profiles in memory is then bounded,
+//! however many pairs there are. A failed pair yields an `Err` in its place and does not stop other pairs. Dropping a
+//! batch cancels its pairs. Cancelling the work in which the batch was created cancels them too; [`batch()`] and
+//! `map` then also stop waiting for a pair, while [`Batch::pop`] does not check for cancellation.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -24,25 +26,25 @@ use crate::diff::Diff;
 use pprofdiff_profile::input::BatchItem;
 use pprofdiff_profile::{Cancellation, LoadOptions, Source, cancellation};
 
-/// The interval at which a thread that waits for a pair checks for cancellation.
+/// The interval at which [`batch()`] and `map` check for cancellation while they wait for a pair.
 const TICK: Duration = Duration::from_millis(50);
 
 /// The result of a pair. A panic is stored, and resumes on the thread that pops the pair.
 type PairOutcome<T> = std::thread::Result<Result<T>>;
 
-/// A queue of pairs that a pool works on; see the module. [`batch()`] is simpler for a plain loop. The queue keeps the
-/// diff of each pair, or the result of the closure passed to [`Batch::push_as`]. A table takes less memory than a diff,
-/// and the closure runs on the pool.
+/// A queue of pairs that a pool works on, for callers that control the pace themselves. [`batch()`] is simpler for a
+/// plain loop. The queue keeps the diff of each pair, or the result of the closure passed to [`Batch::push_as`]. A
+/// table takes less memory than a diff, and the closure runs on the pool.
 pub struct Batch<T = Diff> {
     pool: Arc<ThreadPool>,
     options: LoadOptions,
     pending: VecDeque<Receiver<PairOutcome<T>>>,
-    /// The cancellation token of all pairs.
+    /// The cancellation token that all pairs share.
     work: Cancellation,
 }
 
 impl Batch {
-    /// Submits a pair to the pool. Never blocks.
+    /// Submits a pair to the pool, even if the batch has no room. Never blocks.
     pub fn push(&mut self, base: Vec<Source>, new: Vec<Source>) {
         self.push_as(base, new, Ok);
     }
@@ -54,7 +56,8 @@ impl<T: Send + 'static> Batch<T> {
         Batch { pool, options, pending: VecDeque::new(), work: Cancellation::new() }
     }
 
-    /// Returns the maximum number of pairs to hold at once: two per thread, so that no thread waits for the consumer.
+    /// Returns the number of pairs that the batch should hold at once: two per thread, so that a thread need not wait
+    /// until the consumer pops a finished pair.
     pub fn capacity(&self) -> usize {
         2 * self.pool.current_num_threads()
     }
@@ -64,17 +67,18 @@ impl<T: Send + 'static> Batch<T> {
         self.pending.len()
     }
 
-    /// Returns true if all pairs were popped.
+    /// Returns true if no pair is left to pop.
     pub fn is_empty(&self) -> bool {
         self.pending.is_empty()
     }
 
-    /// Returns true if the batch has room for another pair.
+    /// Returns true if the batch holds fewer pairs than its capacity.
     pub fn has_room(&self) -> bool {
         self.len() < self.capacity()
     }
 
-    /// Submits a pair to the pool, and converts its diff there with `make`. Never blocks.
+    /// Submits a pair to the pool, which converts its diff with `make`. Accepts the pair even if the batch has no room.
+    /// Never blocks.
     pub fn push_as(
         &mut self,
         base: Vec<Source>,
@@ -93,8 +97,9 @@ impl<T: Send + 'static> Batch<T> {
         self.pending.push_back(receiver);
     }
 
-    /// Waits for the oldest pair. Returns `None` for an empty batch, or after `timeout`. Must not be called on a thread
-    /// of the pool, because that thread would wait for itself.
+    /// Waits for the oldest pair. Returns `None` at once for an empty batch, or after `timeout` if the pair is
+    /// unfinished. Must not be called on a thread of the pool, because the pair may need that thread. Panics if the
+    /// pair panicked.
     pub fn pop(&mut self, timeout: Duration) -> Option<Result<T>> {
         let outcome = match self.pending.front()?.recv_timeout(timeout) {
             Ok(outcome) => outcome,
@@ -107,8 +112,8 @@ impl<T: Send + 'static> Batch<T> {
 }
 
 impl<T: Send + 'static> Batch<T> {
-    /// Waits for the oldest pair without a timeout, unless the caller's work is cancelled. Returns `None` for an empty
-    /// batch.
+    /// Waits for the oldest pair without a timeout. Returns `None` for an empty batch. Unwinds if the caller's work is
+    /// cancelled.
     fn next(&mut self) -> Option<Result<T>> {
         while !self.is_empty() {
             cancellation::checkpoint();
@@ -126,7 +131,8 @@ impl<T> Drop for Batch<T> {
     }
 }
 
-/// Compares many pairs (base, new) on a pool. The results are in the order of the pairs.
+/// Compares many pairs (base, new) on a pool. The results are in the order of the pairs. The iterator takes at most
+/// [`Batch::capacity`] pairs in advance. `next` unwinds if the caller's work is cancelled.
 ///
 /// ```no_run
 /// use std::sync::Arc;
@@ -163,7 +169,8 @@ pub fn batch(
 }
 
 /// Converts the diffs of many named pairs with `make`, and returns names and results in the order of the pairs. Like
-/// [`batch()`], but a table or a summary takes less memory than a diff, and `make` runs on all cores.
+/// [`batch()`], but a table or a summary takes less memory than a diff, and `make` runs on the pool. A pair whose sides
+/// are an `Err` yields that error.
 #[cfg(feature = "files")]
 pub fn map<T: Send + 'static>(
     pool: Arc<ThreadPool>,
@@ -270,7 +277,8 @@ mod tests {
             batch.push_as(corpus("go-mutex.base.pb.gz"), corpus("go-mutex.new.pb.gz"), without_end);
         }
         drop(batch);
-        // A pair that did not end would block all threads of the pool.
+        // If the three pairs did not end, they would occupy all three threads of the pool, and `install` would wait
+        // forever.
         pool.install(|| ());
     }
 

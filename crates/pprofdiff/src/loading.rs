@@ -127,8 +127,8 @@ impl Loading {
     /// [`LoadOptions`].
     ///
     /// # Errors
-    /// Returns an error for a variable that is not a number, a limit above 4 GiB minus one, an unknown format, or a
-    /// type without a unit.
+    /// Returns an error for a variable that is not a number, a limit above 4 GiB minus one, an unknown format, a type
+    /// without a unit, or `split_at` together with other times.
     pub fn to_options(&self) -> Result<LoadOptions> {
         let parse_limit = |text: OsString| {
             let number = text.to_str().and_then(|text| text.trim().parse().ok());
@@ -155,7 +155,10 @@ impl Loading {
         }
     }
 
-    /// Returns the parts of recordings to read, for the base and for the new side.
+    /// Returns the parts of recordings to read, for the base and for the new side; `None` for a whole recording.
+    ///
+    /// # Errors
+    /// Returns an error for `split_at` together with other times.
     fn times(&self) -> Result<(Option<TimeWindow>, Option<TimeWindow>)> {
         let given = [&self.time, &self.base_time, &self.new_time];
         match &self.split_at {
@@ -174,7 +177,7 @@ impl Loading {
     /// there, because they would be ignored.
     ///
     /// # Errors
-    /// Returns an error for an option of the base, and the errors of [`Loading::to_options`].
+    /// Returns an error for `base_binary`, `base_time` or `split_at`, and the errors of [`Loading::to_options`].
     pub fn to_options_without_base(&self) -> Result<LoadOptions> {
         if !self.base_binary.is_empty() {
             return Err(Error::query("base_binary is for a comparison of two sides; for one profile use binary"));

@@ -86,7 +86,8 @@ pub enum Offered {
     Always,
 }
 
-/// The views that support an option. A view supports the options up to its own scope.
+/// The views that support an option. Scopes are ordered from general to special: a view supports the options whose
+/// scope is at most its own scope.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Scope {
@@ -154,7 +155,8 @@ impl OptionValue {
         }
     }
 
-    /// Formats the value in one line, with the separator of its kind between several texts.
+    /// Formats the value in one line. Texts are joined by the separator of their kind, or by a comma if the kind has
+    /// none. Paths are joined by a colon.
     pub fn text(&self, kind: &OptionKind) -> String {
         let separator = if let OptionKind::Texts(separator) = kind { *separator } else { ',' };
         match self {
@@ -168,7 +170,7 @@ impl OptionValue {
 }
 
 impl<T> OptionRow<T> {
-    /// Returns the value.
+    /// Returns the current value in `target`.
     pub fn get(&self, target: &T) -> OptionValue {
         (self.get)(self.name, target)
     }
@@ -183,7 +185,8 @@ impl<T> OptionRow<T> {
 
     /// Sets the value.
     ///
-    /// # Errors Fails if the option does not accept the value.
+    /// # Errors
+    /// Fails if the option does not accept the value.
     pub fn set(&self, target: &mut T, value: OptionValue) -> Result<()> {
         (self.set)(self.name, target, value)
     }
@@ -327,7 +330,7 @@ impl OptionField for Vec<PathBuf> {
     }
 }
 
-/// A percentage, written as `0.5` or `0.5%`.
+/// A percentage from 0 to 100, written as `0.5` or `0.5%`.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Percent(pub f64);
 
@@ -341,7 +344,7 @@ impl std::str::FromStr for Percent {
     }
 }
 
-/// Implements [`Field`] for types that convert to and from a text.
+/// Implements [`OptionField`] for types that convert to and from a text. Without a text, the value is the default.
 macro_rules! by_text {
     ($($type:ty: $kind:expr, $text:expr;)*) => {$(
         impl OptionField for $type {

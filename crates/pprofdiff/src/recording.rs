@@ -103,10 +103,12 @@ pub struct RecordedSide {
 }
 
 impl RecordedSide {
-    /// Returns the side that a path names. Returns `None` if the path exists, or lies in no folder of runs.
+    /// Returns the side that a path names: the profiles of a store, or a side of a folder of runs. Returns `None` for
+    /// other paths, and for `RUNS/base` or `RUNS/new` if the path exists.
     ///
     /// # Errors
-    /// Returns the errors of [`Recording::read_sides`].
+    /// Returns the errors of [`Recording::read_sides`] for a folder of runs, and an error for an invalid selection of a
+    /// store.
     pub fn named(path: &Path) -> Result<Option<RecordedSide>> {
         #[cfg(feature = "store")]
         if let Some(selection) = crate::store::Selection::named(path)? {
@@ -136,9 +138,10 @@ impl RecordedSide {
     }
 
     /// Returns the profiles of a side as builds by their keys. For a store, the builds are the values of the open key.
+    /// Returns `None` for a path that names no side.
     ///
     /// # Errors
-    /// Returns an error if more than one key is open.
+    /// Returns an error if more than one key is open, and the errors of [`RecordedSide::named`].
     pub fn builds(path: &Path) -> Result<Option<Vec<(String, Source)>>> {
         #[cfg(feature = "store")]
         if let Some(selection) = crate::store::Selection::named(path)? {
@@ -148,7 +151,7 @@ impl RecordedSide {
         Ok(RecordedSide::named(path)?.map(files).map(|files: Vec<PathBuf>| crate::input::file_builds(&files)))
     }
 
-    /// Returns the sum of the runs.
+    /// Returns the sum of the runs as one source. A single run that is not a file is returned unchanged.
     pub fn to_source(&self) -> Source {
         match &self.runs[..] {
             [one] if one.path().is_none() => one.clone(),
@@ -210,8 +213,8 @@ impl Recording {
     /// Reads the description of a folder.
     ///
     /// # Errors
-    /// Returns an error for a missing file, invalid TOML, a different schema version, or a profile outside of the
-    /// folder.
+    /// Returns an error for a missing file, invalid TOML, a different schema version, a run without a valid side or
+    /// without a profile, or a profile outside of the folder.
     pub fn read(dir: &Path) -> Result<Recording> {
         let path = dir.join(RUNS_FILE);
         let name = path.display().to_string();
@@ -264,7 +267,8 @@ impl Recording {
         }
     }
 
-    /// Returns the mean number of operations per run on each side; `None` if some run lacks the number.
+    /// Returns the mean number of operations per run on each side; `None` if a run lacks the number, or if a side has
+    /// no runs.
     pub fn operations(&self) -> Option<(f64, f64)> {
         let mean = |side: &str| {
             let runs = self.runs.iter().filter(|run| run.side == side);

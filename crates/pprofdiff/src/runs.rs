@@ -7,8 +7,9 @@
 //! Runs of a side are replicates of one program and do not add up. Decisions use exact numbers: whole numbers, and
 //! medians that are whole numbers of halves. Only p-values are computed in floating point.
 //!
-//! Several profiles of a side count as runs, because most comparisons are of runs, and because sums of unequal numbers
-//! of runs differ by their number. The caller adds up parts of a single run (`Diff::summed`).
+//! Several profiles of a side count as runs by default, because most comparisons are of runs. Adding them up would make
+//! unequal numbers of runs look like a change. If the profiles are parts of a single run, the caller adds them up
+//! (`Diff::summed`).
 
 use std::fmt;
 
@@ -23,9 +24,10 @@ use crate::{Error, Result, explain};
 #[cfg(feature = "check")]
 use pprofdiff_profile::random::HashMap;
 
-/// The maximum number of events per run.
+/// The maximum number of events per run. With more, counting noise is negligible, and the statistics would only lose
+/// precision.
 const MAX_EVENTS: f64 = 1e9;
-/// The number of costliest frames that determine the variation between runs.
+/// The number of costliest frames from which the variation between runs is estimated.
 const MAX_FRAMES: usize = 1_000;
 
 /// An exact whole number of halves. The median of an even number of runs may lie between two integers.
@@ -42,8 +44,8 @@ impl Halves {
         Halves(i128::from(low) + i128::from(high))
     }
 
-    /// Returns the number divided by another, as a quotient of integers. It is exact, unless a doubled operand exceeds
-    /// int64.
+    /// Returns the number divided by another, as a quotient of integers. The quotient is exact, unless the number or a
+    /// doubled operand exceeds int64: the number is then rounded.
     pub(crate) fn over(self, other: i64) -> (i64, i64) {
         match (self.whole(), i64::try_from(self.0).ok().zip(other.checked_mul(2))) {
             (None, Some(doubled)) => doubled,
@@ -139,7 +141,7 @@ impl Runs {
         Runs::new(vec![value])
     }
 
-    /// Returns the standard deviation; `None` for a single run.
+    /// Returns the standard deviation of the runs, with n - 1 degrees of freedom; `None` for a single run.
     fn deviation(&self) -> Option<f64> {
         let (mean, n) = (self.mean(), self.values.len() as f64);
         let squares: f64 = self.values.iter().map(|&v| (v as f64 - mean).powi(2)).sum();
@@ -170,17 +172,18 @@ pub(crate) struct MeasuredRuns {
     scales: Vec<Scale>,
     /// The totals of both sides.
     pub total: Sides,
-    /// The value of one event on the base and on the new side, after scaling.
+    /// The value of one event on the base and on the new side, after scaling: the mean over the runs with events. A
+    /// side without events has the value of the opposite side, and 1 if neither has events.
     pub event: [f64; 2],
-    /// The variance between runs of other programs.
+    /// The variance between runs that was measured with other programs.
     known_variance: f64,
-    /// The less certain sampling model of both sides.
+    /// The less certain sampling model of both sides ([`Measure::sampling_model`]).
     pub model: Model,
 }
 
 impl MeasuredRuns {
-    /// Measures the runs. Each run of the new side is scaled separately, to the median of the base's totals or
-    /// durations, or by the given factor.
+    /// Measures the runs. Normalization scales each run of the new side separately, to the median of the base's totals
+    /// or durations, or by the given factor. Runs with a total of 0 stay unscaled.
     ///
     /// # Errors
     /// Returns an error for a normalization by zero, or to values that no longer fit.
@@ -222,7 +225,7 @@ impl MeasuredRuns {
         values.iter().any(|&v| v != 0).then(|| sides(&self.is_base, &values))
     }
 
-    /// Returns the totals of the samples that pass the filters.
+    /// Returns the totals of the samples that pass the filters, after scaling. Without filters, these are the totals.
     #[cfg(feature = "check")]
     pub(crate) fn kept_total(&self) -> Sides {
         if self.measure.summary().query.filters.set().is_empty() {
@@ -278,12 +281,12 @@ impl MeasuredRuns {
         [0, 1].map(|side| sides[side].values.iter().map(|&v| v.max(0) as f64 / self.event[side]).collect())
     }
 
-    /// Returns true if each side has one run, so that nothing shows how much runs differ.
+    /// Returns true if each side has only one run, so that nothing shows how much runs differ.
     pub(crate) fn is_single(&self) -> bool {
         self.total.iter().all(|side| side.values.len() == 1)
     }
 
-    /// Returns true if too few events exist for a test of one frame among many.
+    /// Returns true if the subject has too few events on both sides for a test of one frame among many.
     pub(crate) fn is_rare(&self, sides: &Sides) -> bool {
         self.events(sides).iter().all(|side| side.iter().sum::<f64>() < FEWEST_EVENTS)
     }
@@ -295,8 +298,8 @@ impl MeasuredRuns {
         self.total.iter().map(|side| 1.0 / side.values.len() as f64).sum::<f64>().sqrt()
     }
 
-    /// Returns the variation between runs, estimated from the costliest frames. With `paired`, it is the variation
-    /// between pairs.
+    /// Returns the variation between runs, estimated from the costliest frames. With `paired`, run i of the base and
+    /// run i of the new side are a pair, and the variation is that of the ratios within pairs.
     pub(crate) fn spread(&self, cost: Sort, paired: bool) -> Spread {
         let sum = |frame: &u32| self.profiles.iter().map(|run| pick(run.sums(*frame), cost) as f64).sum::<f64>();
         let mut costliest: Vec<(f64, u32)> = (0..self.frames().len() as u32).map(|f| (sum(&f), f)).collect();
@@ -320,9 +323,10 @@ impl ByChance {
         Ok(ByChance { frames, cum: flickers.then(|| runs.spread(Sort::Cum, paired)) })
     }
 
-    /// Returns the reason for excluding a frame, or `None`. The profiler's own frames are excluded. A frame with flat
-    /// cost on one side only is excluded if the change of its cum is within chance at this level: the opposite side
-    /// then shows the functions that are inlined into it.
+    /// Returns the reason for excluding a frame, or `None`. Always excluded are the profiler's own frames, and library
+    /// functions of languages in which it is random which inlined functions a profile shows. In such languages, a frame
+    /// with flat cost on one side only is also excluded from tests of flat cost, if the change of its cum is within
+    /// chance at the level `alpha`: the opposite side then shows the functions that are inlined into it.
     pub(crate) fn reason(&self, frame: u32, cost: Sort, runs: &MeasuredRuns, alpha: f64) -> Option<LeftOut> {
         if let Some(reason) = self.frames[frame as usize] {
             return Some(reason);
@@ -341,10 +345,12 @@ impl ByChance {
 impl Measure {
     /// Returns the table of frames with statistics over the runs: a [`Chance`] for each frame, by the cost that orders
     /// the rows, and one for the total. Values are the means of [`Measure::top`]. For p-values, each run is normalized
-    /// separately. The function needs a second pass over the samples.
+    /// separately. A frame has no p-value if its presence in a profile is random, if it has too few events, or if the
+    /// number of samples is unknown. The function needs a second pass over the samples.
     ///
     /// # Errors
-    /// Returns an error for a single profile, for profiles that add up, and for a normalization by zero.
+    /// Returns an error for a single profile, for profiles that add up, and for a normalization by zero or to values
+    /// that no longer fit.
     pub fn top_of_runs(&self, sort: Sort) -> Result<Top> {
         let summary = self.summary();
         if summary.base.is_none() {
@@ -375,7 +381,8 @@ impl Measure {
         // The total needs a test by its own runs, because a factor that changes whole runs appears in all frames alike.
         let mut summary = (**summary).clone();
         let ranks = (base.values.len() > 1 && new.values.len() > 1).then(|| rank_test(&base.values, &new.values));
-        // Several runs reveal the variation of totals. A single run with an unknown number of samples reveals none.
+        // Several runs reveal the variation of totals. A single run per side with an unknown number of samples reveals
+        // none.
         let is_tested = runs.model != Model::Unknown || !runs.is_single();
         let p = || spread.p_of_change_of_one(&runs.events(&runs.total), runs.per_event());
         summary.sampling = Some(runs.measure.sampling());
@@ -395,8 +402,9 @@ fn pick((flat, cum): (i64, i64), cost: Sort) -> i64 {
     if cost == Sort::Flat { flat } else { cum }
 }
 
-/// Returns the scale of each profile's sums. Runs are replicates, so each run of the new side is scaled to the base's
-/// median separately. A run with a total of 0 stays unscaled, and a warning reports it.
+/// Returns the scale of each profile's sums. Runs are replicates, so each run of the new side is scaled separately to
+/// the base's median total or duration, or by the given factor. The base and runs with a total of 0 stay unscaled. A
+/// warning reports runs with a total of 0.
 fn scales(measure: &Measure, normalize: Normalize) -> Result<Vec<Scale>> {
     let amount = |walk: &Walk<'_>| match normalize {
         Normalize::Duration => walk.input.profile.duration_nanos(),

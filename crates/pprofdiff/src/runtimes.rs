@@ -184,7 +184,8 @@ static OTHERS: [[OnceLock<Option<Regex>>; 8]; RUNTIMES.len()] =
 /// The properties of frames that a caller needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Asked {
-    /// System frames and artefacts, which views leave out.
+    /// System frames and artefacts, which views leave out. The other properties are then false, and `program` only
+    /// excludes system frames.
     LeftOut,
     /// All properties.
     All,

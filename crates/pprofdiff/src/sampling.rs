@@ -27,8 +27,8 @@ use pprofdiff_profile::{Profile, Sampled, samples};
 const MAX_EXAMINED: usize = 1 << 14;
 /// The maximum number of columns to try as a count of the samples of another column.
 const MAX_COUNTING: usize = 3;
-/// The minimum number of positive values from which a common step is inferred. Eight random numbers have a common
-/// divisor above 1 once in 250 tries.
+/// The minimum number of positive values from which a common step is inferred. With fewer values, a common divisor is
+/// more often a coincidence: eight random numbers have a common divisor above 1 once in 250 tries.
 const MIN_VALUES: usize = 8;
 /// The minimum common step of counts. Multiples of a smaller number are counts of samples that happen to be round.
 const MIN_STEP_OF_COUNTS: u64 = 100_000;
@@ -38,8 +38,8 @@ const MAX_USUAL_COUNT: u64 = 100_000;
 const MIN_SAMPLED_SPACE: u64 = 256 << 10;
 /// The shortest credible time between two samples, in nanoseconds: no kernel samples more than 100,000 times a second.
 const SHORTEST_PERIOD: f64 = 10_000.0;
-/// A column counts the samples of another column if at least this part of the value is in samples that are near the
-/// average value per count, within this factor.
+/// The conditions for a column that counts the samples of another column. At least this part of the value must be in
+/// samples whose value per count is within this factor of the average.
 const PROPORTIONAL_PART: f64 = 0.8;
 const PROPORTIONAL_FACTOR: f64 = 4.0;
 /// The maximum ratio between the sampling rates of sides with the same recording settings.
@@ -80,9 +80,11 @@ pub struct Sampling {
     pub model: Model,
     /// The evidence, such as "counted by samples" or "one per 10ms, the period".
     pub by: String,
-    /// The average value of a sample, in the unit of the sample type; 0 unless samples are counted.
+    /// The average value of a sample, in the unit of the sample type. For heap profiles with a sampling rate, the rate
+    /// in bytes. 0 if neither is known.
     pub event: f64,
-    /// The number of samples; `None` unless samples are counted.
+    /// The number of samples. `None` for complete counts, for unknown numbers, and for heap and contention profiles, in
+    /// which the number of events is derived for each sample.
     pub samples: Option<f64>,
 }
 
@@ -112,14 +114,15 @@ pub(crate) enum Basis {
 pub(crate) struct KnownBasis {
     basis: Basis,
     by: String,
-    /// The reason for ignoring the period that the profile states.
+    /// The reason for ignoring the period that the profile states; `None` if no period was ignored.
     rejected: Option<String>,
 }
 
-/// A summary of the examined values of one column: the magnitudes of all nonzero values.
+/// A summary of the examined values of one column: the magnitudes of all nonzero values. Every field is 0 if there are
+/// none.
 #[derive(Default)]
 struct ColumnSummary {
-    above: usize,
+    nonzero: usize,
     /// The greatest common divisor.
     step: u64,
     smallest: u64,
@@ -132,16 +135,16 @@ impl ColumnSummary {
         let mut values: Vec<u64> = magnitudes.filter(|value| *value > 0).collect();
         values.sort_unstable();
         ColumnSummary {
-            above: values.len(),
+            nonzero: values.len(),
             step: values.iter().fold(0, |step, &value| gcd(step, value)),
             smallest: values.first().copied().unwrap_or(0),
             median: values.get(values.len() / 2).copied().unwrap_or(0),
         }
     }
 
-    /// Returns the common step if it explains the values as multiples of one sample.
+    /// Returns the common step if enough values show it, and if it is at least `least` and at least 2.
     fn step(&self, least: u64) -> Option<u64> {
-        (self.above >= MIN_VALUES && self.step >= least.max(2)).then_some(self.step)
+        (self.nonzero >= MIN_VALUES && self.step >= least.max(2)).then_some(self.step)
     }
 }
 
@@ -150,7 +153,7 @@ fn gcd(a: u64, b: u64) -> u64 {
 }
 
 /// Returns true for a step in nanoseconds to which times are rounded: 1, 2 or 5 of a decimal place below a millisecond,
-/// a millisecond, or a second.
+/// a millisecond, or a second or more.
 fn is_resolution(step: f64) -> bool {
     let leading = step / 10f64.powf(step.log10().floor());
     let is_round = [1.0, 2.0, 5.0].iter().any(|digit| (leading - digit).abs() < 1e-9);
@@ -254,7 +257,7 @@ impl<'p> Typed<'p> {
         if let Some(step) = values.step(MIN_STEP_OF_COUNTS) {
             return decided(Basis::Size(step as f64), format!("one per {step}, the common step of all values"));
         }
-        let max_median = if values.above >= MIN_VALUES { MAX_USUAL_COUNT } else { 10 * MAX_USUAL_COUNT };
+        let max_median = if values.nonzero >= MIN_VALUES { MAX_USUAL_COUNT } else { 10 * MAX_USUAL_COUNT };
         if values.median > max_median {
             let by = format!("half of the stacks have {} or more, too many for numbers of samples", values.median);
             return KnownBasis { basis: Basis::Unknown, by, rejected };
@@ -263,7 +266,8 @@ impl<'p> Typed<'p> {
     }
 
     /// Returns the column that counts the samples of this column, with its name. A column with the same stem comes
-    /// first, such as `cpu-samples` for `cpu-time`. Its counts must be about proportional to the values.
+    /// first, such as `cpu-samples` for `cpu-time`. Its counts must be about proportional to the values. Returns `None`
+    /// for a column that counts samples itself.
     fn counting_column(&self) -> Option<(usize, &str)> {
         let stem = |name: &str| name.split(['-', '_', '.']).next().unwrap_or_default().to_owned();
         let own_stem = stem(&self.kind);
@@ -287,8 +291,8 @@ impl<'p> Typed<'p> {
         Some((column, &self.types[column].0))
     }
 
-    /// Returns the value of a sample if most stacks occur several times. The producer then did not add its samples up,
-    /// so each record is one sample.
+    /// Returns the average value of a sample if most stacks occur several times. The producer then did not add its
+    /// samples up, so each record is one sample. Returns `None` for fewer than eight samples.
     fn repeated(&self) -> Option<f64> {
         let state = RandomState::default();
         let (mut rows, mut sampled) = (0, Sampled::default());
@@ -324,7 +328,8 @@ impl<'p> Typed<'p> {
         examined().filter(is_near).map(|(value, _)| value).sum::<f64>() >= PROPORTIONAL_PART * value
     }
 
-    /// Returns the period in the unit of the values, if the profile states a period for them.
+    /// Returns the period in the unit of the values. Returns `None` if the profile states no period for them, or if the
+    /// period is a placeholder.
     ///
     /// # Errors
     /// Returns the reason if the stated period cannot be the distance between samples.
@@ -514,8 +519,8 @@ impl Diff {
     }
 
     /// Returns the sampling model of a sample type on the base and on the new side. `sample_type` is an index into
-    /// [`Diff::sample_types`]. A side of several runs is unknown if one run is unknown. Its samples are the sum over
-    /// the runs.
+    /// [`Diff::sample_types`]. The model of a side is unknown if it is unknown for one run, or if the side has no
+    /// profile. The samples of a side are the sum over its runs; `None` if one run has none.
     pub fn sampling(&self, sample_type: usize) -> [Sampling; 2] {
         [true, false].map(|base| {
             let columns = self.types.get(sample_type).map(|t| &t.columns);
@@ -581,8 +586,9 @@ impl Diff {
             || !self.inputs.iter().zip(self.known(sample_type)).any(is_average)
     }
 
-    /// Returns the value of a sample on the base and on the new side, if both are known and differ. For a column that
-    /// counts samples, it is the profile's period.
+    /// Returns the value of a sample on the base and on the new side, if both are known and differ by more than the
+    /// factor [`SAME_RATE`]. Each is the mean over the runs. For a column that counts samples, the value is the time
+    /// between two samples. Returns `None` for a diff of one side, and for a written diff.
     pub(crate) fn rates(&self, sample_type: usize) -> Option<[f64; 2]> {
         if !self.is_two_sided() || self.inputs.iter().any(|input| input.part.is_some()) {
             return None;
@@ -615,7 +621,8 @@ impl Diff {
         (ratio.is_finite() && ratio > SAME_RATE).then_some(rates)
     }
 
-    /// Returns the rates of a sample type whose values are numbers of samples, if the rates differ.
+    /// Returns the rates in nanoseconds per sample for a sample type whose values are numbers of samples. Returns
+    /// `None` for other sample types, and if the rates are about equal or unknown.
     #[cfg(feature = "check")]
     pub(crate) fn rates_of_counts(&self, sample_type: usize) -> Option<[f64; 2]> {
         self.rates(sample_type).filter(|_| self.known(sample_type).iter().all(|known| known.basis == Basis::Own))
@@ -659,7 +666,7 @@ impl Measure {
         warnings.into_iter().chain(self.uncounted_warning()).collect()
     }
 
-    /// Returns the warning about an unknown number of samples.
+    /// Returns the warning about an unknown number of samples; `None` if the number is known on both sides.
     pub(crate) fn uncounted_warning(&self) -> Option<String> {
         let sampling = self.sampling();
         let unknown = sampling.iter().find(|side| side.model == Model::Unknown)?;

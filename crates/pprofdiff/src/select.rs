@@ -10,7 +10,8 @@ impl Diff {
     /// of the sample type that `explain` uses by default, so that all views of a pair agree about moves.
     ///
     /// # Errors
-    /// Returns an error for an invalid regular expression. The profiles were checked when they were loaded.
+    /// Returns an error for an invalid query, such as one with an invalid regular expression or an unknown unit. The
+    /// profiles were checked when they were loaded.
     pub fn select(&self, query: &Query) -> Result<Selection> {
         self.select_with(query, &self.moves(query.matching)?)
     }

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use crate::diff::list::{SourceCode, SourceText};
 use pprofdiff_profile::random::HashMap;
 
-/// The maximum size of a source file. Larger files are no source files.
+/// The maximum size of a source file. Larger files are not read.
 const MAX_BYTES: u64 = 16 << 20;
 
 /// The source folders of both builds.
@@ -43,8 +43,9 @@ impl SourceDirs {
     /// Searches the base's files below `base`, and the new side's files below `new`. The first folder with the file is
     /// used.
     ///
-    /// Below a folder, the whole path is tried first, then the path without its first part, and so on. The last part
-    /// alone suffices only if the part before it is the folder's name. Otherwise any `main.go` would match.
+    /// Below a folder, the whole path is tried first, then the path without its first part, and so on. The last part of
+    /// a longer path suffices only if the part before it is the folder's name. Otherwise any `main.go` would match. A
+    /// path with `..` is not searched.
     pub fn new(base: Vec<PathBuf>, new: Vec<PathBuf>) -> SourceDirs {
         SourceDirs { base, new }
     }
@@ -79,7 +80,8 @@ impl SourceFiles<'_> {
         None
     }
 
-    /// Returns the content of a regular file below a folder. Invalid UTF-8 is replaced.
+    /// Returns the content of a regular file below a folder. Invalid UTF-8 is replaced. Returns `None` if there is no
+    /// such file, if it is larger than [`MAX_BYTES`], or if a link leads out of the folder.
     fn read(&self, dir: &Path, file: &Path) -> Option<Arc<str>> {
         let dir = fs::canonicalize(dir).ok()?;
         let real = fs::canonicalize(dir.join(file)).ok()?;

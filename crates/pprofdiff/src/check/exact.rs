@@ -7,7 +7,8 @@ use std::str::FromStr;
 
 use crate::runs::Halves;
 
-/// The maximum number of digits of a decimal, and of its decimal places.
+/// The maximum number of digits of a decimal, before and after the point together. With more, both sides of a
+/// comparison could overflow.
 const DIGITS: usize = 18;
 
 /// A decimal number: `digits / 10^places`.
@@ -26,7 +27,7 @@ impl Decimal {
         10_i128.pow(self.places)
     }
 
-    /// Converts to floating point, for display only. Verdicts do not use the result.
+    /// Converts to floating point, for display and for the test of chance. Comparisons with limits stay exact.
     pub(super) fn to_f64(self) -> f64 {
         self.digits as f64 / self.scale() as f64
     }
@@ -37,8 +38,9 @@ impl Decimal {
         self.percentage(value) > self.digits.saturating_mul(whole.twice().abs())
     }
 
-    /// Returns the distance of `value` above this percentage, in percent of the magnitude of `whole`. The sign
-    /// is exact.
+    /// Returns the percentage that `value` is of the magnitude of `whole`, minus this percentage. The magnitude is
+    /// rounded, while the sign is exact. A value of 0 or less counts as 0 percent of a `whole` of 0; the result is
+    /// infinite for a larger value.
     pub(super) fn excess(self, value: Halves, whole: Halves) -> f64 {
         let above = self.percentage(value).saturating_sub(self.digits.saturating_mul(whole.twice().abs()));
         match whole.twice() {

@@ -1,6 +1,7 @@
 //! Tests one rule against the runs: is its limit exceeded, and could chance explain it?
 //!
-//! The comparison with the limit is exact. The test of chance depends on the limit:
+//! The comparison with the limit is exact, except the rounded median of an even number of shares ([`Limit::Share`]).
+//! The test of chance depends on the limit:
 //! - A limit on growth is tested against two equal builds. A limit below 0 is tested against a build that grew by
 //!   exactly the limit.
 //! - A limit on the new side alone is tested against a build whose cost is exactly at the limit.
@@ -17,8 +18,8 @@ use crate::sampling::Model;
 use crate::statistics::growth::Spread;
 use crate::{Result, Sort};
 
-/// The minimum distance in standard deviations between a limit on each of many frames and no change. Below it, chance
-/// alone may exceed the limit, and the result counts such frames.
+/// The minimum distance in standard deviations between no change and a limit on each of many frames. A frame with a
+/// smaller distance may exceed the limit by chance alone, and counts as too small ([`Test::is_too_small`]).
 const CLEAR: f64 = 3.0;
 
 /// The p-value above which chance explains the growth of a host. A host is a caller that may have contained an
@@ -27,7 +28,7 @@ const CLEAR: f64 = 3.0;
 const ALPHA_OF_HOST: f64 = 0.02;
 
 impl RuleCost {
-    /// Returns the frame sum that the rule compares. The total is the cum of the root, which calls all other frames.
+    /// Returns the frame sum that the rule compares. The total is the cum of the root, which contains all other frames.
     pub(super) fn sum(self) -> Sort {
         if self == RuleCost::Flat { Sort::Flat } else { Sort::Cum }
     }
@@ -42,11 +43,11 @@ pub(super) struct Test<'a> {
     factors: (i128, i128),
     pub spread: Spread,
     how: CheckPolicy,
-    /// The number of comparisons that share the error rate of the check with this rule.
+    /// The factor of the Bonferroni correction: the number of comparisons of this rule times the number of rules.
     tests: f64,
     /// True if each frame is compared separately.
     is_of_each: bool,
-    /// True if frames are compared, false if the total is.
+    /// True if frames are compared, separately or as a group. False if the total is compared.
     is_of_frames: bool,
 }
 
@@ -83,7 +84,8 @@ impl<'a> Test<'a> {
         })
     }
 
-    /// Returns the outcome for one subject, before the allow-list. `p` is the adjusted result of [`Test::p`].
+    /// Returns the outcome for one subject, before the allow-list. `p` is the adjusted result of [`Test::p`]; `None`
+    /// does not excuse an exceeded limit.
     pub(super) fn outcome(&self, sides: &Sides, p: Option<f64>) -> Outcome {
         let is_certain = p.is_none_or(|p| p <= ALPHA);
         match self.is_exceeded(sides) {
@@ -100,8 +102,8 @@ impl<'a> Test<'a> {
         }
     }
 
-    /// Returns true if the probability of chance can be reported. If the number of samples is unknown, only
-    /// the runs of a total show it. Complete counts never show it.
+    /// Returns true if results contain p-values. Complete counts have none, because they are not tested for chance. If
+    /// the number of samples is unknown, only the total of several runs has one, because those runs show its variation.
     pub(super) fn reports_chance(&self) -> bool {
         match self.runs.model {
             Model::Counted => true,
@@ -125,7 +127,9 @@ impl<'a> Test<'a> {
     }
 
     /// Returns true if these runs rule out a growth as large as the limit: a build with that growth would hardly ever
-    /// appear to have grown so little.
+    /// appear to have grown so little. Returns true for complete counts, which always show it, and for limits on the
+    /// new side alone. Returns false if the number of samples does not permit a p-value, if no run has a positive
+    /// value, and for a limit that is no positive finite factor of the base's median.
     pub(super) fn rules_out_limit(&self, sides: &Sides) -> bool {
         if !self.reports_chance() {
             return self.runs.model == Model::Exact;
@@ -142,7 +146,8 @@ impl<'a> Test<'a> {
             return false;
         }
         let p_of_more = if self.is_of_each { Spread::p_of_growth } else { Spread::p_of_one };
-        // The test's two tails add up to 1, except if a single subject's own runs also contribute.
+        // The probability of growing so little is the upper tail with the sides exchanged. It is not one minus the
+        // other tail: for a single subject, the larger of two p-values counts in each direction.
         let swapped = [events[1].clone(), events[0].clone()];
         let p = p_of_more(&self.spread, &swapped, 1.0 / (ratio * self.runs.per_event()));
         self.adjusted(p) <= ALPHA
@@ -165,7 +170,8 @@ impl<'a> Test<'a> {
         }
     }
 
-    /// Returns true for one of many frames if chance alone would occasionally exceed a limit on growth.
+    /// Returns true for one of many frames if chance alone would occasionally exceed a limit on growth of 0 or more.
+    /// Returns false if chance is not tested ([`CheckPolicy::strict`], or see [`Test::reports_chance`]).
     pub(super) fn is_too_small(&self, sides: &Sides) -> bool {
         if !self.is_of_each || self.how.strict || !self.reports_chance() {
             return false;
@@ -189,7 +195,8 @@ impl<'a> Test<'a> {
     }
 
     /// Returns the probability that chance alone produces this growth or more. The null hypothesis is no growth, or a
-    /// growth equal to the limit if that is below zero.
+    /// growth equal to the limit if that is below zero. For a limit on the new side alone, it is a cost equal to the
+    /// limit. Returns `None` if no run has a positive value.
     pub(super) fn p(&self, sides: &Sides) -> Option<f64> {
         let events = self.runs.events(sides);
         if events.iter().flatten().all(|&e| e <= 0.0) {
@@ -210,7 +217,9 @@ impl<'a> Test<'a> {
     /// Returns, for each subject that would fail, the probability that chance explains the growth of its host. The host
     /// is the caller that may have contained the frame in the base. It matters if inlined functions are visible in some
     /// runs only: a frame that merely became visible did not make its host grow, while a frame that became more
-    /// expensive did. The entry is `None` if there is no host, or if the host grew by more than chance explains.
+    /// expensive did. The entry is `None` if the subject would not fail or did not grow, if there is no host, or if the
+    /// host grew by more than chance explains. All entries are `None` for rules on a single subject, and for limits on
+    /// the new side alone.
     pub(super) fn p_of_hosts(&self, kept: &[(Option<u32>, Sides)], p: &[Option<f64>]) -> Vec<Option<f64>> {
         let grew = |[base, new]: &Sides| new.median.minus(base.median).to_f64();
         let would_fail = |i: &usize| p[*i].is_some_and(|p| self.adjusted(p) <= ALPHA) && grew(&kept[*i].1) > 0.0;
@@ -228,21 +237,24 @@ impl<'a> Test<'a> {
         p_values
     }
 
-    /// Returns the p-value, adjusted for the number of comparisons in the check (Bonferroni).
+    /// Returns the p-value times the number of comparisons in the check (Bonferroni), and at most 1.
     pub(super) fn adjusted(&self, p: f64) -> f64 {
         (p * self.tests).min(1.0)
     }
 
-    /// Returns the number of runs per side that would distinguish this growth from chance; `None` for a limit on the
-    /// new side alone.
+    /// Returns the number of runs per side that would distinguish this growth from chance. Returns `None` for a limit
+    /// on the new side alone, without p-values ([`Test::reports_chance`]), for a value that did not grow, and if more
+    /// runs than the maximum are necessary.
     pub(super) fn runs_needed(&self, sides: &Sides) -> Option<usize> {
         let (events, chance) = (self.runs.events(sides), ALPHA / self.tests);
         let needed = || self.spread.runs_needed(&events, self.ratio(sides), chance, !self.is_of_each);
         (self.limit.is_of_sides() && self.reports_chance()).then(needed).flatten()
     }
 
-    /// Returns the smallest growth that this rule detects and the limit, both in percent, for limits on growth. The
-    /// growth is that of the single compared subject, or of a typical frame with a tenth of the total.
+    /// Returns the smallest growth that this rule detects, and the limit, both in percent of the base. The growth is
+    /// that of the single compared subject, or of a typical frame with a tenth of the total. Returns `None` for limits
+    /// on the new side alone, for limits below 0, without p-values ([`Test::reports_chance`]), and if a result is not
+    /// finite.
     pub(super) fn detectable(&self, only: Option<&Sides>) -> Option<(f64, f64)> {
         if !self.reports_chance() {
             return None;
@@ -267,8 +279,8 @@ impl<'a> Test<'a> {
         (smallest.is_finite() && percent.is_finite() && percent >= 0.0).then_some((smallest, percent))
     }
 
-    /// Returns the growth under the null hypothesis: the limit if it is below 0, else 1. The result is a ratio of
-    /// events.
+    /// Returns the growth under the null hypothesis: the limit if it is below 0, else 1. It is 1 for a base of 0 too,
+    /// where an increase is no factor. The result is a ratio of events, so it includes the ratio of the event values.
     fn ratio(&self, [base, _]: &Sides) -> f64 {
         let before = base.median.to_f64();
         let ratio = match self.limit {
@@ -280,7 +292,7 @@ impl<'a> Test<'a> {
         ratio.clamp(1e-9, 1.0) * self.runs.per_event()
     }
 
-    /// Returns the limit in the unit of the values.
+    /// Returns the limit in the unit of the values; 0 for limits in percent.
     fn in_unit(&self) -> f64 {
         let (unit, limit_unit) = self.factors;
         match self.limit {
@@ -306,7 +318,7 @@ fn growth(percent: &Decimal) -> f64 {
     1.0 + percent.to_f64() / 100.0
 }
 
-/// Returns true if the median reaches the floor on at least one side.
+/// Returns true if the magnitude of the median reaches the floor, in percent of its side's total, on at least one side.
 pub(super) fn reaches(floor: Decimal, sides: &Sides, total: &Sides) -> bool {
     let large = |(v, total): (&Runs, &Runs)| floor.is_reached_by(v.median, total.median);
     sides.iter().zip(total).any(large)

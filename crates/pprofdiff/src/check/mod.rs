@@ -4,22 +4,23 @@
 //! Rules (limits, allow-list, floor) + Diff -> Check (findings of each rule, one verdict)
 //! ```
 //!
-//! The profiles of a side do not add up in a check: they are replicates, runs of the same program. The median of each
-//! side is compared with the limit, and that comparison is exact (`exact`). Normalized sums are rounded to whole units
-//! first.
+//! In a check, the profiles of a side are runs of the same program. They do not add up. The rule compares the median of
+//! each side with the limit, and this comparison is exact (`exact`). Normalization rounds the sums of each run to whole
+//! units before the comparison.
 //!
-//! A rule fails if two conditions hold: the limit is exceeded, and two equal builds would hardly ever differ that far
-//! by chance (`statistics::growth`). Equal builds fail at most one check in a hundred ([`ALPHA`]). The rules of a check
-//! share that error probability evenly, and each rule divides its share among its frames. A limit that is exceeded by
-//! no more than chance explains gives an inconclusive result. A pass therefore means that no compared value exceeds its
-//! limit.
+//! A limit on growth fails if two conditions hold: the limit is exceeded, and two equal builds would hardly ever differ
+//! that far by chance (`statistics::growth`). With sampled values, equal builds fail at most one check in a hundred
+//! ([`ALPHA`]). The rules of a check share that error probability evenly, and each rule divides its share among the
+//! subjects that it compares. An exceeded limit is inconclusive if chance explains the excess. A verdict of `pass`
+//! therefore means that every compared value is within its limit, or that the allow-list covers the excess.
 //!
-//! A limit on the new side alone (a value, or a part of the total) compares no sides. It fails if the new runs exceed
-//! it by more than chance explains (`limit`). Strict rules ignore chance.
+//! A limit on the new side alone (a value, or a part of the total) does not compare the sides. It fails if the new runs
+//! exceed it by more than chance explains (`limit`). With [`CheckPolicy::strict`], every exceeded limit fails, even if
+//! chance explains it.
 //!
-//! The check uses medians, while tables use means: a single bad run must not decide. A check that cannot measure does
-//! not pass. It returns an error for an empty list of rules, for an unknown sample type, and for a new side whose total
-//! is 0.
+//! The check uses medians, while tables use means: a single bad run must not decide. A check without data must not
+//! pass. It therefore returns an error for an empty list of rules, for an unknown sample type, and if the total is 0 in
+//! at least half of the new profiles. Complete counts (`Model::Exact`) are an exception: a count of 0 is a measurement.
 
 mod exact;
 mod limit;
@@ -46,7 +47,7 @@ pub(crate) use rule::toml;
 use rule::{CheckRule, RuleCost, Subject};
 pub use within::Place;
 
-/// The rules of a check, with an allow-list of frames and rules that may exceed their limits.
+/// The rules of a check, and an allow-list of frames and rules that may exceed their limits.
 #[derive(Debug, Clone, Default)]
 pub struct Rules {
     rules: Vec<CheckRule>,
@@ -64,14 +65,17 @@ pub struct Rules {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct CheckPolicy {
-    /// Ignores chance: every exceeded limit fails.
+    /// Fails every exceeded limit that the allow-list does not cover, even if chance explains the excess. Rules on
+    /// `any` frame then also test the frames whose presence in a profile is random.
     pub strict: bool,
     /// Pairs run i of the base with run i of the new side, for runs that were measured side by side. Variation that
-    /// both runs of a pair share then cancels out.
+    /// both runs of a pair share then cancels out. Limits on the new side alone ignore the pairs.
     pub paired: bool,
-    /// Makes a passing rule inconclusive if a growth as large as its limit would have been missed.
+    /// Makes a rule inconclusive that would pass or be allowed, if the runs could have missed a growth as large as its
+    /// limit. Subjects whose excess the allow-list covers do not count. Has no effect together with `strict`, or on a
+    /// rule that compares nothing.
     pub require_power: bool,
-    /// Explains the difference between the sides even if no rule fails.
+    /// Explains the difference between the sides also for sample types without a failed rule.
     #[serde(default)]
     pub explain: bool,
 }
@@ -106,32 +110,42 @@ impl CheckPolicy {
     }
 }
 
-/// The maximum probability that a check of two equal builds fails.
+/// The maximum probability that a check of two equal builds fails. It does not hold with [`CheckPolicy::strict`], or
+/// for complete counts, which are compared without a test of chance.
 pub const ALPHA: f64 = 0.01;
 
-/// An entry of the allow-list: a frame or a rule that may exceed its limit.
+/// An entry of the allow-list. It covers a frame, a rule, or a frame under one rule.
 #[derive(Debug, Clone)]
 struct Allow {
-    /// The regular expression that selects frames, with its source text.
+    /// The regular expression that selects frames, with its source text; `None` covers every subject of the rule.
     frame: Option<(Regex, String)>,
-    /// The text of the rule; `None` covers every rule.
+    /// The text of the rule, as typed; `None` covers every rule.
     rule: Option<String>,
     reason: String,
 }
 
-/// The result of a rule, or of one frame under a rule. Larger values outrank smaller values.
+/// The result of a rule, or of one subject of a rule. The variants are in ascending order of severity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
-    /// The value is within the limit.
+    /// No limit is exceeded.
     Pass,
-    /// The limit is exceeded, and the allow-list allows it.
+    /// The limit is exceeded, and an entry of the allow-list covers the excess. Without the entry, the outcome would be
+    /// `Inconclusive` or `Fail`.
     Allowed,
-    /// The limit is exceeded, but by no more than chance explains. If power is required, also used for runs that
-    /// could not reveal a growth as large as the limit.
+    /// The limit is exceeded, but the runs do not show that the excess is real. One of these holds:
+    /// - Chance explains the excess.
+    /// - The values are complete counts, and the closest runs of the two sides are within the limit.
+    /// - The subject is a frame or a group of frames, and the number of samples is unknown.
+    /// - The rule compares each frame, and this frame has too few samples for a test.
+    /// - The frame's visibility depends on inlining, which differs between profiles of equal builds.
+    ///
+    /// A whole rule is also inconclusive if the filters remove every sample, or if [`CheckPolicy::require_power`]
+    /// demands more runs.
     Inconclusive,
-    /// The limit is exceeded.
+    /// The limit is exceeded by more than chance explains. With [`CheckPolicy::strict`], every exceeded limit that the
+    /// allow-list does not cover.
     Fail,
 }
 
@@ -156,12 +170,14 @@ pub struct Finding {
     pub frame: Option<String>,
     /// The outcome of this comparison.
     pub outcome: Outcome,
-    /// The source location of the frame's function, if the profiles contain it.
+    /// The source location of the frame's function; `None` for the total and for groups, and if the profiles lack the
+    /// file or the line.
     pub place: Option<Place>,
-    /// The frame with the same outcome whose stacks contain this frame's, if many frames exceed a limit on cum. `None`
-    /// for the containing frame itself.
+    /// For a limit on cum, the outermost frame on most of this frame's stacks that has the same outcome, weighted by
+    /// value. If that frame calls a frame with equal values in all runs, the innermost such frame represents both.
+    /// `None` if no other frame contains this frame, and for outcomes other than `Inconclusive` and `Fail`.
     pub within: Option<String>,
-    /// The reason that the allow-list gives.
+    /// The reason in the entry of the allow-list; `None` unless the outcome is `Allowed`.
     pub reason: Option<String>,
     /// The values of the base's runs.
     pub base: Runs,
@@ -173,19 +189,27 @@ pub struct Finding {
     /// The distance of the new side's median above the largest value that the limit allows, in the unit of the values.
     /// Negative within the limit.
     pub excess: f64,
-    /// The delta in percent of the base's median; `None` if that is 0.
+    /// The delta in percent of the magnitude of the base's median; `None` if that median is 0.
     pub percent: Option<f64>,
-    /// The delta in percent of the median of the base's totals, for display of frames; `None` if that median is 0.
+    /// The delta of a frame or group in percent of the median of the base's totals, for display. `None` for the total,
+    /// and if that median is 0.
     #[serde(skip)]
     pub share: Option<f64>,
-    /// The probability that two equal builds differ this far in this direction by chance. For a limit on the new side
-    /// alone: the probability that a build at the limit appears this far above it. `None` if nothing was measured.
+    /// The probability that two equal builds differ this far in this direction by chance. For a limit below 0, one of
+    /// the builds grew by exactly the limit. For a limit on the new side alone: the probability that a build at the
+    /// limit appears this far above it. If chance decides which inlined functions a profile shows, this can be the
+    /// probability for the caller that contained the frame on the base.
+    ///
+    /// `None` if no run has a positive value, for complete counts, and for frames whose visibility depends on inlining.
+    /// Also `None` if the number of samples is unknown, except for the total of several runs.
     pub p: Option<f64>,
-    /// The p-value, adjusted for the number of comparisons in the check (Bonferroni). The finding fails if the adjusted
-    /// value is [`ALPHA`] or less.
+    /// The p-value, multiplied by the number of comparisons of the rule and by the number of rules in the check
+    /// (Bonferroni), and at most 1. `None` in the same cases as `p`. Without [`CheckPolicy::strict`], an exceeded limit
+    /// with a p-value fails only if this value is [`ALPHA`] or less.
     pub p_adjusted: Option<f64>,
     /// The number of runs per side that would detect this growth with a probability of 90%, for a limit that is
-    /// exceeded within chance. `None` if more than fifty runs are necessary.
+    /// exceeded within chance. `None` if more than fifty runs are necessary, for limits on the new side alone, for
+    /// frames whose visibility depends on inlining, and if the number of samples does not permit a p-value (see `p`).
     pub runs_needed: Option<usize>,
 }
 
@@ -196,19 +220,21 @@ pub struct Finding {
 pub struct RuleCheck {
     /// The text of the rule.
     pub rule: String,
-    /// The worst outcome of the findings. A rule that would pass is inconclusive if power is required and the runs
-    /// could not reveal a growth as large as its limit, or if the filters remove every sample.
+    /// The worst outcome of the findings. A rule that would otherwise pass or be allowed is inconclusive if the filters
+    /// remove every sample, or if [`CheckPolicy::require_power`] is set and the runs could have missed a growth as
+    /// large as the limit.
     pub outcome: Outcome,
     /// The sample type of the values.
     pub sample_type: String,
     /// The unit of the values.
     pub unit: String,
-    /// The sampling model of the base and of the new side: the number of samples behind the values. If that number
-    /// is unknown, a rule on frames fails only in strict mode.
+    /// How the values of the base and of the new side were sampled, which determines the number of samples behind a
+    /// value. If that number is unknown, a rule on frames fails only with [`CheckPolicy::strict`].
     pub sampling: [Sampling; 2],
     /// True if the rule compares each frame separately.
     pub is_of_each: bool,
-    /// The number of comparisons.
+    /// The number of subjects that the rule tested: frames at or above the floor, or 1 for a group of frames or the
+    /// total.
     pub compared: usize,
     /// The median of the totals of the base's runs.
     #[cfg_attr(feature = "schema", schemars(with = "f64"))]
@@ -219,27 +245,34 @@ pub struct RuleCheck {
     /// The new side's median total minus the base's.
     #[cfg_attr(feature = "schema", schemars(with = "f64"))]
     pub total_delta: Halves,
-    /// The number of frames that the rule ignored because they are below the floor.
+    /// The number of subjects that the rule ignored because they are below the floor on both sides. A group of frames
+    /// counts as one subject, and has no finding if it is below the floor.
     pub below_floor: usize,
-    /// The floor in percent of the total.
+    /// The floor in percent of the total of the side. Rules on the total ignore it.
     pub floor: f64,
-    /// The number of frames compared one by one that do not fail, but have so few events or vary so much between runs
-    /// that chance alone would occasionally exceed the limit.
+    /// The number of separately compared frames that do not fail, but have so few events or vary so much between runs
+    /// that chance alone would occasionally exceed the limit. Always 0 with [`CheckPolicy::strict`], and for limits on
+    /// the new side alone.
     pub too_small: usize,
-    /// The number of frames that rules on any frame skip, because their presence in a profile is itself random.
+    /// The number of frames that a rule on `any` frame does not test, because their presence in a profile is itself
+    /// random. If such a frame is visible only because of inlining and exceeds the limit, it still has a finding, which
+    /// never fails.
     pub left_out: usize,
-    /// The variation between runs of one build: the standard deviation of the logarithm of a frame's cost.
+    /// The variation between runs of one build: the standard deviation of the logarithm of a typical frame's cost.
     pub tau: f64,
-    /// The smallest growth in percent that would have failed with a probability of 90%, and at least the limit. It
-    /// concerns the subject of the rule, or a frame with a tenth of the total if each frame is compared separately.
-    /// `None` for limits on the new side alone, limits below 0, strict rules, and rules that compare no frame.
+    /// The smallest growth in percent that would have failed with a probability of 90%. It is never below the limit,
+    /// because a growth within the limit passes. For a rule that compares each frame, it concerns a frame with a tenth
+    /// of the total. `None` for limits on the new side alone, limits below 0, rules that compare nothing, and if the
+    /// result is not finite. Also `None` with [`CheckPolicy::strict`], for complete counts, and if an unknown number of
+    /// samples does not permit a p-value.
     pub detectable: Option<f64>,
-    /// The findings above the limit, worst outcome first, then by `excess`. A rule on a single subject always includes
-    /// the finding of that subject.
+    /// The findings, worst outcome first, then by `excess`. A rule on the total or on a group always includes the
+    /// finding of that subject, unless the group is below the floor or matches no frame. A rule that compares each
+    /// frame lists only the frames above the limit.
     pub findings: Vec<Finding>,
-    /// The causes of a failed rule: the changes that made its failed subjects grow. `None` if no cause was identified.
-    /// With [`CheckPolicy::explain`], the first rule of each sample type without a failed rule explains the difference between
-    /// the sides.
+    /// The causes of a failed rule: the changes that made its failed subjects grow. `None` if no cause was identified,
+    /// or if explanations do not support the granularity. With [`CheckPolicy::explain`], a sample type without a failed
+    /// rule explains the difference between the sides at its first rule.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<Arc<Explanation>>,
 }
@@ -249,10 +282,10 @@ pub struct RuleCheck {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Check {
-    /// The worst outcome of the rules; `Pass` if the allow-list allows every exceeded limit.
+    /// The worst outcome of the rules. `Pass` if that outcome is `Allowed`, because the allow-list covers every excess.
     pub verdict: Outcome,
-    /// The summary of the compared sides, as in other views. It describes the first rule's sample type, and contains
-    /// all warnings.
+    /// The summary of the compared sides, as in other views. It describes the sample type of the first rule, and
+    /// contains all warnings of the check.
     #[serde(skip)]
     pub summary: Arc<Summary>,
     /// The results of the rules, in the order of the rules.
@@ -260,7 +293,9 @@ pub struct Check {
 }
 
 impl Check {
-    /// Returns true if a compared value exceeds its limit and is not on the allow-list, even if chance explains it.
+    /// Returns true if a compared value exceeds its limit and is not on the allow-list, even if chance explains the
+    /// excess. Returns false if the only reason for an inconclusive rule is missing power, or filters that remove every
+    /// sample.
     pub fn exceeds_a_limit(&self) -> bool {
         let mut findings = self.rules.iter().flat_map(|rule| &rule.findings);
         findings.any(|finding| matches!(finding.outcome, Outcome::Inconclusive | Outcome::Fail))
@@ -271,7 +306,9 @@ impl Rules {
     /// Reads the `check` table of a `pprofdiff.toml`.
     ///
     /// # Errors
-    /// Returns an error for invalid TOML, unknown keys, or an invalid rule.
+    /// Returns an error for invalid TOML, unknown keys, an invalid rule, regular expression or floor, and for an entry
+    /// of the allow-list without a reason, or without both a frame and a rule. The tables that configure explanations
+    /// are checked too.
     pub fn from_toml(text: &str) -> Result<Rules> {
         rule::from_toml(text)
     }
@@ -285,11 +322,11 @@ impl Rules {
         Ok(())
     }
 
-    /// Ignores frames below this percentage of the total (`0.5%`) on both sides, for rules without a floor of their
-    /// own.
+    /// Ignores frames and groups below this percentage of the total (`0.5%`) on both sides, for rules without a floor
+    /// of their own.
     ///
     /// # Errors
-    /// Returns an error if `floor` is not a percentage.
+    /// Returns an error if `floor` is not a percentage from 0 to 100.
     pub fn set_floor(&mut self, floor: &str) -> Result<()> {
         self.floor = Some(rule::percent(floor)?);
         Ok(())
@@ -298,14 +335,18 @@ impl Rules {
     /// Applies all rules to the selection that a query makes of a diff. Each profile of the diff is one run.
     ///
     /// The query's sample type applies to rules without one, and takes precedence over the sample type of the
-    /// configuration. The query's normalization scales each run of the new side separately, to the median of the base's
-    /// totals or durations, or scales all runs by one factor. Sums are exact until then, and are rounded once to whole
-    /// units. The rules apply to the rounded values.
+    /// configuration. The query's normalization scales each run of the new side: separately to the median of the base's
+    /// totals or durations, or all of them by the given factor. Sums are exact until then, and are rounded once to
+    /// whole units. The rules apply to the rounded values.
     ///
     /// # Errors
     /// Returns an error for:
-    /// - an empty list of rules, or a diff of a single profile;
-    /// - a sample type that some profile lacks, or whose total is 0 in at least half of the new profiles;
+    /// - an empty list of rules, a diff of a single profile, or an invalid query;
+    /// - paired runs with different numbers of runs per side, or with one profile several times on a side;
+    /// - a sample type that does not exist, or whose total is 0 in at least half of the new profiles, unless its values
+    ///   are complete counts;
+    /// - numbers of samples (unit `count`) that were taken at different rates on the two sides, without a normalization
+    ///   by totals or by a factor;
     /// - a limit whose unit does not convert to the unit of the values, or a limit without a unit if the values have
     ///   one;
     /// - a normalization by zero, or to values that no longer fit.
@@ -376,7 +417,8 @@ impl Rules {
             let added: Vec<String> = first.runs.measure().summary().warnings.iter().filter(is_new).cloned().collect();
             warnings.extend(added);
         }
-        // The explanation selects its own frames, which take the same amount of memory as this selection.
+        // The explanation selects its own frames, which take as much memory as this selection. Dropping the selection
+        // first keeps the peak low.
         drop((selection, followed));
         for measured in measured {
             let kind = measured.runs.measure().summary().sample_type.clone();
@@ -385,12 +427,14 @@ impl Rules {
             if !has_failed && !self.how.explain {
                 continue;
             }
-            // For failed rules, keeps a small number of frames in memory, and measures a large number again.
+            // The causes of a failed rule are matched with its frames. A small number of frames stays in memory for
+            // that; a large number is dropped during the explanation and measured again.
             let number = measured.number;
             let measured = Some(measured).filter(|measured| has_failed && measured.runs.frames().len() <= MANY_FRAMES);
             let measure_again = || MeasuredType::new(&diff.select_of_runs(query)?, number, query.normalize);
             let query = query.clone().with_normalize(Normalize::None).with_sample_type(&kind);
-            // Explanations support only some granularities. The check ignores an unsupported granularity.
+            // Explanations support only some granularities. For the others, the check skips the explanation and does
+            // not fail.
             let Ok(all) = diff.explain(&query, &[], &self.explain) else { continue };
             if has_failed {
                 let measured = measured.map_or_else(measure_again, Ok)?;
@@ -412,9 +456,9 @@ impl Rules {
 
     /// Returns true for a rule on any frame if chance decides which of several inlined functions a profile shows. In
     /// equal builds, one inlined function then disappears and another appears, and several runs of a side can agree on
-    /// that: `cum:any>+20%` failed in seven of 135 comparisons of equal builds with two runs per side. So a function
-    /// that is inlined on one side counts as part of its caller on both sides, whatever the query matches names by. A
-    /// frame that the rule names is compared unchanged.
+    /// that: `cum:any>+20%` failed in seven of 135 comparisons of equal builds with two runs per side. For such a rule,
+    /// a function that is inlined on one side counts as part of its caller on both sides, even if the query matches
+    /// frames in another way. A rule that names its frames compares them unchanged.
     fn follows_moves(&self, rule: &CheckRule, runs: &MeasuredRuns, query: &Query) -> Result<bool> {
         let may = !self.how.strict && matches!(rule.subject, Subject::Each(None));
         Ok(may && query.granularity == Granularity::Functions && explain::by_chance(runs.frames())?.1)
@@ -435,8 +479,8 @@ impl Rules {
             warnings.push(format!("the rule {:?} matches no frame", rule.text));
         }
         let compared = kept.len();
-        // A rule on the total works without a number of samples: it compares the limit, and the differences between
-        // runs.
+        // A rule on the total needs no warning about an unknown number of samples: the differences between runs show
+        // its variation.
         if !self.how.strict && !matches!(rule.subject, Subject::Whole) {
             let warning = runs.measure().uncounted_warning().filter(|warning| !warnings.contains(warning));
             warnings.extend(warning);
@@ -449,8 +493,8 @@ impl Rules {
             p_values.iter_mut().zip(host_p_values).for_each(|(p, host_p)| *p = host_p.or(*p));
         }
         let p_values = kept.iter().zip(p_values).map(|(subject, p)| (subject, p, false));
-        // Chance decides the side on which these frames are visible, so they cannot fail. They do not pass either if
-        // they exceed a limit.
+        // Chance decides the side on which these frames are visible, so they cannot fail. If they exceed a limit, they
+        // do not pass either: they are inconclusive.
         let of_inlined = inlined.iter().map(|subject| (subject, None, true));
         for ((frame, sides), p, is_inlined) in p_values.chain(of_inlined) {
             let p_adjusted = p.map(|p| test.adjusted(p));
@@ -543,14 +587,15 @@ impl Rules {
             left_out,
             floor: floor.to_f64(),
             tau: test.spread.tau(),
-            // A value within the limit passes, even if its growth would not have been detected.
+            // A growth below the limit passes even if it could be detected, so no growth below the limit can fail.
             detectable: power.map(|(least, limit)| least.max(limit)),
             findings,
             why: None,
         })
     }
 
-    /// Returns the frames or groups that a rule compares. Frames whose value is 0 in all runs do not count.
+    /// Returns the frames, the group or the total that a rule compares. Separately compared frames whose value is 0 in
+    /// all runs do not count. A group that matches no frame is not a subject.
     fn subjects(
         &self,
         rule: &CheckRule,
@@ -575,7 +620,7 @@ impl Rules {
                     add(None, runs.of_any(&chosen, cost));
                 }
             }
-            // A rule that names its frames compares all of them, including frames whose presence is random.
+            // A rule that names its frames compares all of them, even if their presence is random.
             Subject::Each(Some(re)) => frames
                 .filter(|&f| is_match(re, f))
                 .for_each(|f| runs.of_frame(f, cost).into_iter().for_each(|sides| add(Some(f), sides))),
@@ -609,7 +654,7 @@ impl Rules {
     }
 }
 
-/// The maximum number of frames to keep in memory while the explanation runs.
+/// The maximum number of frames to keep in memory while the explanation runs. More frames are measured again later.
 const MANY_FRAMES: usize = 50_000;
 
 /// The measured runs of one sample type. All rules on that type share them.
@@ -620,14 +665,16 @@ struct MeasuredType {
     /// The totals of the samples that pass the filters. Percentages and floors refer to the unfiltered total, as in
     /// tables.
     total: Sides,
-    /// True if chance decides which inlined functions a run shows. Functions that moved are then matched.
+    /// True if chance decides which inlined functions a run shows. The runs were then measured with
+    /// [`Matching::Moved`].
     flickers: bool,
-    /// The frames whose presence is random. Computed by the first rule that needs them.
+    /// The frames whose presence is random. The first rule on any frame computes them.
     by_chance: OnceCell<ByChance>,
 }
 
 impl MeasuredType {
-    /// Returns true if the filters left no value to compare. A complete count of 0 is a measurement.
+    /// Returns true if the filters left no value to compare. Complete counts of 0 do not count as empty if the
+    /// unfiltered total is 0 too, because 0 is then a measurement.
     fn is_empty(&self) -> bool {
         let is_nothing = |sides: &Sides| sides.iter().all(|side| side.max == 0);
         // A filter may remove every sample of a complete count by mistake, so that case counts as empty.
@@ -643,18 +690,19 @@ impl MeasuredType {
 
 /// The subjects that one rule compares.
 struct Subjects {
-    /// The frames that reach the floor, or `None` for a rule with a single subject.
+    /// The subjects that the rule tests: they reach the floor, or are the total. A group and the total have no frame.
     kept: Vec<(Option<u32>, Sides)>,
-    /// The frames that reach the floor, but are visible on one side only because of inlining.
+    /// The frames that reach the floor, but are not tested because their visibility depends on inlining.
     inlined: Vec<(Option<u32>, Sides)>,
-    /// The number of subjects, including those below the floor.
+    /// The number of subjects, including subjects below the floor. Frames whose presence is random do not count.
     n: usize,
-    /// The number of frames that the rule skips because their presence is random.
+    /// The number of frames that the rule does not test because their presence is random, including `inlined`.
     left_out: usize,
 }
 
-/// Returns an error for numbers of samples at different rates: ten times the sampling rate does not mean
-/// ten times the work. Normalization by totals or by a factor makes them comparable.
+/// Returns an error if the values are numbers of samples, and the sides were sampled at different rates: ten times the
+/// sampling rate does not mean ten times the work. Normalization by totals or by a factor makes the numbers comparable,
+/// so the function then returns `Ok`.
 fn comparable_counts(diff: &Diff, number: usize, normalize: Normalize) -> Result<()> {
     let unit = |(_, unit): &(String, String)| unit == "count";
     let types = diff.sample_types();
@@ -676,8 +724,8 @@ fn comparable_counts(diff: &Diff, number: usize, normalize: Normalize) -> Result
     Err(Error::new(ErrorKind::Incompatible, detail))
 }
 
-/// Returns an error if at least half of the new profiles are empty, because the median would then be the median of
-/// empty profiles. Returns a warning if fewer are empty.
+/// Returns an error if at least half of the new profiles are empty, because the median would then include the total of
+/// an empty profile. Returns a warning if fewer are empty, and `None` if none is.
 fn empty_runs(runs: &MeasuredRuns, diff: &Diff) -> Result<Option<String>> {
     let totals = &runs.total[1].values;
     let empty: Vec<&str> =

@@ -13,7 +13,8 @@ use crate::explain::ExplainOptions;
 use crate::{Error, Result};
 use pprofdiff_profile::units;
 
-/// The default floor, in percent of the total: a rule on each frame ignores frames below it.
+/// The default floor of rules on each frame, in percent of the total: such a rule ignores frames below it. Groups of
+/// frames have no default floor.
 pub(super) const FLOOR: Decimal = Decimal::whole(1);
 
 /// The cost that a rule limits.
@@ -35,14 +36,15 @@ pub(super) enum Subject {
     Together(Regex),
 }
 
-/// The limit of a rule. Units are kept as they were typed; a bare number has an empty unit.
+/// The limit of a rule. A number with a sign limits the change from the base, a number without a sign limits the new
+/// side alone. Units are kept as they were typed; a bare number has an empty unit.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Limit {
-    /// The maximum growth in percent of the base's value.
+    /// The maximum growth in percent of the base's value. Below 0, it demands a reduction.
     Growth(Decimal),
-    /// The maximum growth in a unit.
+    /// The maximum growth in a unit. Below 0, it demands a reduction.
     Increase(Decimal, String),
-    /// The maximum value.
+    /// The maximum value of the new side.
     Value(Decimal, String),
     /// The maximum part of the new side's total, in percent.
     Share(Decimal),
@@ -57,13 +59,19 @@ pub(super) struct CheckRule {
     pub cost: RuleCost,
     pub subject: Subject,
     pub limit: Limit,
-    /// The floor in percent: frames below it on both sides are ignored. `None` uses the floor of [`Rules`].
+    /// The floor in percent of the total: frames and groups below it on both sides are ignored. `None` uses the floor
+    /// of [`Rules`].
     pub floor: Option<Decimal>,
 }
 
 impl CheckRule {
     /// Returns the factors that make the limit comparable with values in `unit`: the size of the values' unit and of
-    /// the limit's unit, in the smallest unit of their family.
+    /// the limit's unit, in the smallest unit of their family. Both are 1 for limits in percent, for equal units, and
+    /// for a bare number if `unit` is unknown.
+    ///
+    /// # Errors
+    /// Returns an error if the limit has another unit that does not convert to `unit`, or if it lacks a unit and `unit`
+    /// has a known size.
     pub fn factors(&self, unit: &str) -> Result<(i128, i128)> {
         let (Limit::Increase(_, written) | Limit::Value(_, written)) = &self.limit else { return Ok((1, 1)) };
         let values = units::find(unit);
@@ -159,7 +167,7 @@ impl FromStr for CheckRule {
     }
 }
 
-/// Parses a part of the total in percent: `1%`, `0.5%` or a bare number.
+/// Parses a part of the total from 0 to 100 percent: `1%`, `0.5%` or a bare number.
 pub(super) fn percent(text: &str) -> Result<Decimal> {
     let number = text.trim().trim_end_matches('%').trim_end();
     let value = number.parse().ok().filter(|v: &Decimal| (0.0..=100.0).contains(&v.to_f64()));
@@ -207,7 +215,7 @@ struct Excuse {
     reason: String,
 }
 
-/// Parses `pprofdiff.toml`. Errors state the line.
+/// Parses `pprofdiff.toml` into the tables that `T` declares. Errors state the line.
 pub(crate) fn toml<T: serde::de::DeserializeOwned>(text: &str) -> Result<T> {
     ::toml::from_str(text).map_err(|e| {
         let line = e.span().map_or(0, |span| text[..span.start.min(text.len())].matches('\n').count() + 1);

@@ -14,13 +14,13 @@ use crate::runs::MeasuredRuns;
 pub struct Place {
     /// The source file.
     pub file: String,
-    /// The line at which the function begins, or the lowest line with samples.
+    /// The line at which the function begins. If the profile lacks it, the lowest recorded line within the function.
     pub line: i64,
 }
 
-/// Sets `within` of each failed or inconclusive finding to the finding with the same outcome that contains it. If
-/// frames that call one another have equal cost in all runs, the innermost frame represents them, because it is the
-/// most specific. Findings on the flat cost of frames do not nest.
+/// Sets `within` of each failed or inconclusive finding to the finding with the same outcome that contains most of its
+/// value. If frames that call one another have equal cost in all runs, the innermost frame represents them, because it
+/// is the most specific. Findings on the flat cost of frames do not nest.
 pub(super) fn nest(findings: &mut [Finding], cost: Sort, runs: &MeasuredRuns) {
     if cost == Sort::Cum {
         nest_outcome(findings, Outcome::Fail, runs);
@@ -40,8 +40,8 @@ fn nest_outcome(findings: &mut [Finding], outcome: Outcome, runs: &MeasuredRuns)
     let is_chained = |a: usize, b: usize| {
         [(&findings[a].base, &findings[b].base), (&findings[a].new, &findings[b].new)].iter().all(|(a, b)| a == b)
     };
-    // For each finding, the value of its stacks by the outermost failed frame of the stack. Both sides count, because a
-    // frame that disappeared has stacks in the base only.
+    // For each finding, the value of its stacks by the outermost frame of the stack that has a finding with this
+    // outcome. Both sides count, because a frame that disappeared has stacks in the base only.
     let mut within: Vec<HashMap<usize, i128>> = vec![HashMap::default(); findings.len()];
     let mut on_stack = Vec::new();
     for base in [true, false] {
@@ -63,7 +63,8 @@ fn nest_outcome(findings: &mut [Finding], outcome: Outcome, runs: &MeasuredRuns)
     }
 }
 
-/// Sets the source locations of findings. The new side takes precedence. The base supplies frames that disappeared.
+/// Sets the source locations of findings. The new side takes precedence. The base supplies frames that disappeared. A
+/// function without a file or a line gets no location.
 pub(super) fn locate(findings: &mut [Finding], trim: &[String], runs: &MeasuredRuns) {
     let mut missing: HashMap<String, usize> =
         findings.iter().enumerate().filter_map(|(i, f)| Some((f.frame.clone()?, i))).collect();

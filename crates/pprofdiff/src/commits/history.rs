@@ -48,7 +48,8 @@ pub(super) struct FunctionChange {
     pub path: String,
     pub name: String,
     pub owner: Option<String>,
-    /// The changed lines, starting at 1. For a removed function: its lines before the commit.
+    /// The first and the last changed line, starting at 1. If the commit only removed lines of the function, all lines
+    /// of the function. For a removed function, its lines before the commit.
     pub lines: (u32, u32),
     pub added_calls: Vec<String>,
     pub removed_calls: Vec<String>,
@@ -373,7 +374,8 @@ impl CommitChanges {
         }
     }
 
-    /// Records changed lines outside of functions, such as constants and types, by the names that they define.
+    /// Records changed lines outside of functions, such as constants and types, by the names that they define. Ignores
+    /// imports, and files that the commit adds or removes.
     fn outside(&mut self, patch: &Patch<'_>, before: &Outline, after: &Outline) {
         let Some(path) = patch.new_path.or(patch.old_path) else { return };
         let [old, new] = [before, after].map(|outline| essence(&outline.outside));

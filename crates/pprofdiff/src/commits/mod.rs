@@ -64,7 +64,8 @@ pub struct RankedCommit {
     pub reach: Reach,
     /// The reach as a short sentence.
     pub why: String,
-    /// False if the commit only changes code nearby that is on no stack of the cause.
+    /// True if the commit reaches the cause directly. False if it only changes the same file or folder, or if its link
+    /// to the cause is weak.
     pub direct: bool,
 }
 
@@ -73,14 +74,15 @@ pub struct RankedCommit {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct RankedCommits {
-    /// The number of commits in the range.
+    /// The number of commits in the range, including commits that do not reach the cause.
     pub of: usize,
-    /// The commits that reach the cause, most direct first, followed by commits that change code nearby.
+    /// The commits that reach the cause, at most five, most direct first. Commits that only change code nearby come
+    /// last.
     pub ranked: Vec<RankedCommit>,
 }
 
 impl RankedCommits {
-    /// Returns the commit that reaches the cause most directly.
+    /// Returns the commit that reaches the cause most directly; `None` if no commit reaches it directly.
     pub fn first(&self) -> Option<&RankedCommit> {
         self.ranked.first().filter(|commit| commit.direct)
     }
@@ -95,10 +97,11 @@ pub struct Tree<'a> {
 }
 
 impl Diff {
-    /// Sets the commits that reach each cause of an explanation. `query` must be the query of that explanation.
+    /// Sets the commits that reach each cause of an explanation. `query` must be the query of that explanation. A cause
+    /// without a function, or a mere renaming, gets no commits.
     ///
     /// # Errors
-    /// Returns the errors of [`Diff::explain`].
+    /// Returns the errors of [`Diff::measure`].
     pub fn rank_commits(&self, query: &Query, e: &mut Explanation, history: &History, tree: &Tree<'_>) -> Result<()> {
         let query = query.clone().with_granularity(Granularity::FileFunctions).with_normalize(Normalize::None);
         let query = query.with_sample_type(&e.summary.sample_type);

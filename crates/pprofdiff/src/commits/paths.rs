@@ -72,7 +72,7 @@ impl RepositoryPaths {
     }
 
     /// Returns the files that a profile's path may refer to: files whose path ends with the profile's path, or is its
-    /// suffix. The longest suffix wins.
+    /// suffix. The longest suffix wins; several files may share it. Returns no files for a path of a dependency.
     pub(super) fn resolve(&self, profile_path: &str) -> Vec<&str> {
         let path = profile_path.replace('\\', "/");
         let path = path.strip_prefix("file://").unwrap_or(&path).trim_start_matches("./");

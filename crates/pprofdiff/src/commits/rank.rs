@@ -17,7 +17,8 @@ use pprofdiff_profile::random::{HashMap, HashSet};
 const MAX_RANKED: usize = 5;
 /// The minimum part of the cause's change that goes through a place.
 const MIN_PART: f64 = 0.15;
-/// The minimum score of a commit that reaches the cause. Commits below it only change code nearby.
+/// The minimum score of a commit that reaches the cause directly. Commits below it change code nearby, distant callers,
+/// or texts only.
 const DIRECT: f64 = 50.0;
 /// The maximum number of frames to examine above the function.
 const MAX_ABOVE: usize = 8;
@@ -117,7 +118,8 @@ impl<'a> CommitRanking<'a> {
         CommitRanking { stacks, paths, history, tree, scale, places, now, names }
     }
 
-    /// Returns the commits that reach a cause; `None` for a cause without a function, or for a mere renaming.
+    /// Returns the commits that reach a cause, at most [`MAX_RANKED`]; `None` for a cause without a function, or for a
+    /// mere renaming.
     pub(super) fn of_cause(&self, cause: &Cause) -> Option<RankedCommits> {
         cause.function.as_ref()?;
         let (roles, calls) = self.roles(cause)?;

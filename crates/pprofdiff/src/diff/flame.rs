@@ -146,7 +146,7 @@ pub struct FlameNode {
 }
 
 impl FlameNode {
-    /// Returns the difference between the sides.
+    /// Returns whether both sides have the box, and whether its values differ.
     pub fn status(&self) -> Status {
         Status::new(self.sides.0, self.sides.1, self.cum.delta() == 0 && self.width.delta == 0)
     }
@@ -160,9 +160,9 @@ pub struct Pruned {
     pub stacks: usize,
     /// The total number of stacks.
     pub of_stacks: usize,
-    /// The sum of the pruned boxes' widths.
+    /// The sum of the widths of all pruned boxes.
     pub width: Widths,
-    /// The share of the whole of the widest pruned box.
+    /// The largest share of the whole that a single pruned box has.
     pub widest: f64,
 }
 

@@ -401,8 +401,8 @@ impl Frames {
         self.granularity
     }
 
-    /// Returns the display name of a frame: its function, or its file at granularity `files`. Without symbols, it is
-    /// the binary in brackets, or `<unknown>`.
+    /// Returns the display name of a frame: its function, or its file if it has no function name, as at granularity
+    /// `files`. A frame with neither is shown as the binary in brackets, or as `<unknown>`.
     pub fn name(&self, frame: u32) -> String {
         let f = &self.frames[frame as usize];
         let (name, file, mapping) = (self.text(f.name), self.text(f.file), self.text(f.mapping));
@@ -441,7 +441,7 @@ impl Frames {
         Some(self.frames[frame as usize].line).filter(|&line| line != 0)
     }
 
-    /// Returns the address, at granularity `addresses`.
+    /// Returns the address, at granularity `addresses`. Returns `None` for an address of 0.
     pub fn address(&self, frame: u32) -> Option<u64> {
         Some(self.frames[frame as usize].address).filter(|&address| address != 0)
     }

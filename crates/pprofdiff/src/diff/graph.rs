@@ -135,11 +135,12 @@ pub struct Graph {
     pub calls: Vec<Call>,
     /// The number of frames before any were dropped.
     pub nodes_total: usize,
-    /// The minimum cum of kept frames.
+    /// The minimum magnitude of the cum of kept frames.
     pub node_cutoff: u64,
-    /// The minimum weight of kept calls.
+    /// The minimum magnitude of the weight of kept calls.
     pub edge_cutoff: u64,
-    /// The number of calls between kept frames that were dropped because they weigh less than `edge_cutoff`.
+    /// The number of calls between kept frames that were dropped because they weigh less than `edge_cutoff`. Residual
+    /// calls that were dropped because they repeat a longer path are not counted.
     pub dropped_calls: usize,
 }
 
@@ -159,7 +160,7 @@ pub fn most_ways(profile_bytes: usize) -> usize {
 struct CallTree {
     /// The nodes in the order of their numbers. A caller comes before its callees.
     rows: Vec<NumberedNode>,
-    /// By number, the node's caller, or `NONE`.
+    /// By number, the node's caller; [`NONE`] for a root.
     callers: Vec<u32>,
     /// By number, true if the frame is called (not inlined) in some sample.
     called: Vec<bool>,

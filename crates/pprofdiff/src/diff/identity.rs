@@ -68,7 +68,7 @@ pub(crate) struct FrameIdentity {
     pub name: StringId,
     /// The file's path, compared after [`file_path`] has cleaned it.
     pub file: StringId,
-    /// The file of the mapped binary. It is set only if there is no name and no file.
+    /// The file of the mapped binary. It is set only if there is no name, no file and no line.
     pub mapping: Option<StringId>,
     pub line: i64,
     pub address: u64,

@@ -23,7 +23,7 @@ pub struct LabelRow {
     key: u32,
     value: RowValue,
     sides: (bool, bool),
-    /// The difference between the sides.
+    /// Whether both sides have the label value, and whether its sums differ.
     pub status: Status,
     /// The sum of the samples with this label.
     pub weight: Pair,

@@ -120,7 +120,7 @@ impl Status {
 /// The maximum number of sample types that a warning lists.
 const MAX_NAMED: usize = 10;
 
-/// Lists sample types in a warning.
+/// Joins the names of sample types for a warning, at most [`MAX_NAMED`] of them.
 fn listed(types: &[&str]) -> String {
     let (shown, more) = types.split_at(types.len().min(MAX_NAMED));
     let and_more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
@@ -157,7 +157,7 @@ impl Input {
         }
     }
 
-    /// Returns the number of samples that the profiler took, if a sample type counts them.
+    /// Returns the number of samples that the profiler took. Returns `None` without a sample type `samples` in `count`.
     fn counted(&self) -> Option<i64> {
         let types = self.profile.sample_types();
         let column = types.iter().position(|(kind, unit)| kind == "samples" && unit == "count")?;
@@ -262,7 +262,8 @@ impl Diff {
         Diff::from_inputs(vec![Input::whole(profile, 0, false)], false)
     }
 
-    /// Returns true if a side lists a run several times. Such a run counts once.
+    /// Returns true if a side lists a run several times. Such a run counts once. Returns false for summed profiles,
+    /// because each listed profile then counts.
     #[cfg(feature = "check")]
     pub(crate) fn has_repeats(&self) -> bool {
         self.inputs.len() < self.all_inputs.len()
@@ -312,12 +313,13 @@ impl Diff {
         self.all_inputs.iter().filter(move |m| m.base == is_base).map(|m| &m.profile)
     }
 
-    /// Returns the warnings about runs that a side repeats.
+    /// Returns the warnings about runs that a side repeats. Empty if the profiles add up.
     pub(crate) fn repeats(&self) -> &[String] {
         &self.repeats
     }
 
-    /// Counts the distinct runs among the last `last` profiles of the base.
+    /// Counts the distinct runs among the last `last` profiles of the base that do not also occur among the earlier
+    /// profiles.
     pub(crate) fn different_runs(&self, last: usize) -> usize {
         let first = self.given(true).count().saturating_sub(last);
         let is_kept = |given: &Arc<Profile>| self.base().any(|run| Arc::ptr_eq(run, given));
@@ -349,13 +351,14 @@ impl Diff {
         self.sum
     }
 
-    /// Returns the number of runs that the values of the base and of the new side are averaged over.
+    /// Returns the number of runs that the values of the base and of the new side are averaged over. It is 1 for both
+    /// sides if the profiles add up, and 1 for the base of a single profile.
     pub(crate) fn runs(&self) -> [usize; 2] {
         let runs = |base: bool| self.inputs.iter().filter(|m| m.base == base).count();
         if self.sum { [1, 1] } else { [runs(true).max(1), runs(false)] }
     }
 
-    /// Returns true if there are two sides, false for a single profile.
+    /// Returns true if there are two sides, also for a written diff. Returns false for a single profile.
     pub fn is_two_sided(&self) -> bool {
         self.two_sided
     }
@@ -409,12 +412,13 @@ impl Diff {
         self.inputs.iter().filter(|m| !m.base).map(|m| &m.profile)
     }
 
-    /// Returns the number of samples of all profiles.
+    /// Returns the number of samples of all profiles. A profile that is a written diff counts once.
     pub fn n_samples(&self) -> usize {
         self.profiles().map(|(_, profile)| profile.n_samples()).sum()
     }
 
-    /// Iterates over all profiles, each once, with its role: `base`, `new` or `profile`.
+    /// Iterates over all profiles, each once, with its role: `base`, `new`, or `profile` for a single profile and a
+    /// written diff.
     pub fn profiles(&self) -> impl Iterator<Item = (&'static str, &Profile)> {
         let whole = |m: &Input| m.part.is_some() || !self.two_sided;
         let side = move |m: &Input| {
@@ -431,12 +435,12 @@ impl Diff {
         base.into_iter().chain(new).map(move |m| (side(m), &*m.profile))
     }
 
-    /// Returns the index in [`Diff::sample_types`] of a sample type that is given by name or by number. Sample types of
-    /// heap profiles are also found under related names: with `inuse_` or `alloc_` in front if nothing was freed, and
-    /// without `inuse_` if something was freed.
+    /// Returns the index in [`Diff::sample_types`] of a sample type that is given by name or by number; `None` selects
+    /// the default. Sample types of heap profiles are also found under related names: with `inuse_` or `alloc_` in
+    /// front if nothing was freed, and without `inuse_` if something was freed.
     ///
     /// # Errors
-    /// Fails if no sample type has this name or number.
+    /// Fails if no sample type has this name or number, or if the profiles have no common sample types.
     pub fn find_sample_type(&self, name: Option<&str>) -> Result<usize> {
         if self.types.is_empty() {
             return Err(Error::query("the profile has no sample types, so there is nothing to show"));
@@ -468,7 +472,7 @@ impl Diff {
         total
     }
 
-    /// Returns the sum of the durations of one side's profiles, in nanoseconds.
+    /// Returns the sum of the durations of one side's profiles, in nanoseconds. It is 0 for the base of a written diff.
     pub(crate) fn side_duration(&self, base: bool) -> i64 {
         duration(self.inputs.iter().filter(|m| m.base == base))
     }

@@ -80,6 +80,10 @@ impl Scale {
 
     /// Returns the scale for the new side's sum, given the sums, durations and numbers of runs of both sides. All runs
     /// of a side are scaled equally.
+    ///
+    /// # Errors
+    /// Returns an error if a sum or duration to normalize by is 0, if the two have opposite signs, or if the given
+    /// factor is not a positive finite number.
     pub(crate) fn new(mode: Normalize, sums: (i64, i64), durations: (i64, i64), runs: [usize; 2]) -> Result<Scale> {
         let ratio = |quantity: &str, (base, new): (i64, i64)| {
             if base == 0 || new == 0 {
@@ -134,7 +138,8 @@ impl Scale {
         }
     }
 
-    /// Returns an error if a scaled sum could overflow. `base` and `new` are sums of magnitudes.
+    /// Returns an error if the scaled sums of both sides together could overflow. `base` and `new` are sums of
+    /// magnitudes. Unscaled sums cannot overflow.
     pub(crate) fn check(self, base: i64, new: i64) -> Result<()> {
         let scaled = new as f64 * self.factor().abs();
         if self != Scale::One && scaled + base as f64 >= i64::MAX as f64 {

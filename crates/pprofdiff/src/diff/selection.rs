@@ -41,7 +41,8 @@ pub struct Side {
     pub duration_nanos: i64,
     /// The earliest time of the profiles, or 0 if no profile records a time.
     pub time_nanos: i64,
-    /// The part of the recordings that was read ([`TimeWindow`](crate::TimeWindow)), if only a part was read.
+    /// The part of the recordings that was read ([`TimeWindow`](crate::TimeWindow)), as the first profile with a window
+    /// states it. `None` if the profiles were read as a whole.
     pub window: Option<String>,
 }
 
@@ -59,7 +60,7 @@ pub struct Summary {
     pub unit: String,
     /// The query, with this sample type.
     pub query: Query,
-    /// The factor that scales the new side's values. Independently of it, each side's values are means over its runs.
+    /// The factor that scales the new side's values. The division of values by the number of runs is not part of it.
     pub factor: f64,
     /// True if several profiles of a side add up. Otherwise they are runs, and a value is the mean over them, rounded
     /// once.
@@ -70,11 +71,12 @@ pub struct Summary {
     /// The statistics of the total over runs, in tables that also have statistics of rows.
     #[serde(default)]
     pub chance: Option<TotalChance>,
-    /// The number of samples behind the values of the base and of the new side, if the query requested statistics.
+    /// The sampling models of the base and of the new side, in tables that have statistics of rows.
     #[serde(default)]
     pub sampling: Option<[Sampling; 2]>,
     /// The sums of the magnitudes of all values, with the new side scaled. Sums are taken before filters, unless
-    /// percentages are relative. Percentages refer to the base's sum.
+    /// percentages are relative. Percentages refer to the base's sum. If the query divides values by counts, the sum is
+    /// divided as well.
     pub total: Pair,
 }
 
@@ -114,8 +116,8 @@ impl Diff {
     /// Applies the query's filters, granularity and `no_inlines`, and interns the frames. `moves` lists the functions
     /// that the caller has found to be renamed or inlined between the builds.
     ///
-    /// # Errors
-    /// Fails on an invalid regular expression. The profiles were checked when they were loaded.
+    /// Fails on an invalid query, such as an invalid regular expression. The profiles were checked when they were
+    /// loaded.
     pub(crate) fn select_with(&self, query: &Query, moves: &Moves) -> Result<Selection> {
         let is_of_runs = !self.sum && self.runs().iter().any(|&runs| runs > 1);
         self.select_matched(query, query.matching.resolved(is_of_runs), moves)
@@ -166,6 +168,9 @@ impl Diff {
     }
 
     /// Returns the scales for the values of a sample type, given the sums of both sides.
+    ///
+    /// # Errors
+    /// Fails if a single profile is normalized, on normalization by zero, and if scaled values overflow.
     pub(crate) fn scales(&self, mode: Normalize, base: Total, new: Total) -> Result<Scales> {
         if !self.is_two_sided() && mode != Normalize::None {
             return Err(Error::query("normalize scales one side to match the other, but there is only one profile"));
@@ -304,7 +309,8 @@ impl Selection {
     /// Returns the measure of a sample type by its name (`None` for the default type), scaled.
     ///
     /// # Errors
-    /// Fails on an unknown sample type, on normalization by zero, and if scaled values overflow.
+    /// Fails on an unknown sample type, if a single profile is normalized, on normalization by zero, and if scaled
+    /// values overflow.
     pub fn measure(&self, sample_type: Option<&str>, normalize: Normalize) -> Result<Measure> {
         let measure = self.measure_type(self.diff.find_sample_type(sample_type)?, normalize)?;
         let zero_default = sample_type.is_none().then(|| self.diff.where_values_are()).flatten();
@@ -379,8 +385,8 @@ impl Measure {
         self
     }
 
-    /// Returns a warning if there are values but no frames, so that tables are empty. An example is Go's profile of
-    /// created threads, which has no stacks.
+    /// Returns a warning if there are values but no frames, so that tables are empty although no filter is set. An
+    /// example is Go's profile of created threads, which has no stacks.
     fn without_stacks(&self) -> Option<String> {
         let Summary { total, sample_type, query, .. } = &*self.summary;
         let is_empty = *total != Pair::default() && self.frames().is_empty() && query.filters.set().is_empty();
@@ -437,7 +443,7 @@ impl Measure {
     }
 
     /// Returns this measure without normalization and without division by the number of runs. Its values are exact
-    /// sums.
+    /// sums, so the summary marks the profiles as adding up.
     #[must_use]
     pub fn exact(&self) -> Measure {
         let total = |base| self.selection.diff.side_total(base, self.sample_type).magnitude;
@@ -457,7 +463,7 @@ impl Measure {
         self.walks().filter(move |w| w.input.base == base)
     }
 
-    /// Returns the bytes of all profiles. Views derive their limits from it.
+    /// Returns the decompressed size of all profiles in bytes. Views derive their limits from it.
     pub(crate) fn profile_bytes(&self) -> usize {
         self.walks().map(|w| w.input.profile.inflated_size()).sum()
     }

@@ -28,9 +28,9 @@ pub struct StackRow {
     range: Range<usize>,
     /// The number of its label set, see [`Stacks::labels_of`].
     labels: u32,
-    /// The sum of its samples' values.
+    /// The sum of its samples' values, scaled.
     pub weight: Pair,
-    /// The difference between the sides.
+    /// Whether both sides have the stack, and whether its values differ.
     pub status: Status,
 }
 

@@ -10,7 +10,7 @@ pub(crate) type TextInterner = Sequences<u8, QualityState>;
 const SHORT_ENOUGH: usize = 256;
 
 /// Returns the maximum length of a text, given the bytes of the profiles, the bytes of all texts, and the number of
-/// texts.
+/// texts. Returns `usize::MAX` if the texts need no limit, and never less than [`SHORT_ENOUGH`].
 ///
 /// A text in a view may repeat what the profile stores once, so a few hundred kilobytes could expand to gigabytes.
 /// Together, texts may use at most twice the bytes of the profiles plus 32 MiB. If they use more, long texts lose their

@@ -17,7 +17,7 @@ use pprofdiff_profile::parallel;
 use pprofdiff_profile::random::FastState;
 use pprofdiff_profile::samples::{Sample, SampleRange};
 
-/// The sort order of rows. Rows with equal cost are sorted by the second cost, then by name.
+/// The sort order of rows. Rows with equal cost are sorted by the second cost, then by name, file and line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Sort {
     /// By the magnitude of flat's delta, or of flat for a single profile.
@@ -46,7 +46,7 @@ pub struct TopRow {
     pub flat: Pair,
     /// The cost of the frame with all its callees.
     pub cum: Pair,
-    /// The difference between the sides.
+    /// Whether both sides have the frame, and whether its costs differ.
     pub status: Status,
 }
 
@@ -73,11 +73,12 @@ pub struct Chance {
     /// The standard deviation of the new side's runs, in the unit of the values, or `None` with a single run.
     pub new_sd: Option<f64>,
     /// The probability that runs of equal builds differ at least by this change (p-value). `None` if there are too few
-    /// events for a test, and for frames that are excluded.
+    /// events for a test, if the number of samples is unknown, and for frames that are excluded.
     pub p: Option<f64>,
-    /// The false discovery rate among all rows that are at least as significant (Benjamini-Hochberg).
+    /// The false discovery rate among all rows that are at least as significant (Benjamini-Hochberg). `None` without a
+    /// p-value.
     pub q: Option<f64>,
-    /// The reason why the frame is excluded from tests, if it is.
+    /// The reason why the frame is excluded from tests; `None` if it is not excluded.
     pub left_out: Option<LeftOut>,
 }
 
@@ -126,16 +127,17 @@ pub const SIGNIFICANT: f64 = 0.05;
 pub struct Top {
     /// The header of the measure.
     pub summary: Arc<Summary>,
-    /// The frames of the rows.
+    /// The frames that the rows refer to.
     pub frames: Arc<Frames>,
     /// The rows, sorted by |delta| of one cost (flat or cum) descending, then of the second cost, then by name, file
     /// and line.
     pub rows: Vec<TopRow>,
-    /// The number of rows before any rows were hidden.
+    /// The number of rows before small rows were hidden. It does not include the rows that the query's `drop_negative`
+    /// removes.
     pub rows_total: usize,
     /// The sort order of the rows.
     pub sort: Sort,
-    /// The statistics of each frame, in tables that have statistics ([`Measure::top_of_runs`]).
+    /// The statistics of each frame, by frame index. `None` unless the table comes from [`Measure::top_of_runs`].
     pub chances: Option<Arc<[Chance]>>,
 }
 

@@ -16,12 +16,12 @@ impl Diff {
     /// Converts the diff to a profile with all its sample types. [`Profile::to_bytes`] writes it.
     ///
     /// Applies the query's filters and normalization, but not its granularity. Normalization scales each sample type by
-    /// its own totals. The query's sample type becomes the default of the profile, as in google/pprof. For a single
-    /// profile, returns that profile, filtered.
+    /// its own totals. A sample type without values on the new side is not scaled. The query's sample type becomes the
+    /// default of the profile, as in google/pprof. For a single profile, returns that profile, filtered.
     ///
     /// # Errors
     /// Returns the errors of [`Diff::measure`]. Also fails if `tagroot` or `tagleaf` is set, whose frames exist in
-    /// views only.
+    /// views only, and for a `match` other than auto or exact, because a written profile keeps the original names.
     pub fn to_profile(&self, query: &Query) -> Result<Profile> {
         Profile::decode("diff", self.to_message(query, true)?)
     }

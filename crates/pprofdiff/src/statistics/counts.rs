@@ -1,5 +1,5 @@
 //! Comparisons of event counts between two sides: how far two counts are from their expectation, how much of that
-//! distance runs differ by anyway, and how large a change must be to be detected.
+//! distance the variation between runs explains, and how large a change must be to be detected.
 //!
 //! Sources: the deviance of two Poisson counts is the likelihood ratio of the conditional binomial distribution
 //! (Przyborowski and Wilenski 1940). Variances between runs are shrunk towards their common value as in limma (Smyth
@@ -74,9 +74,9 @@ pub(crate) const PRIOR_DEGREES: u32 = 20;
 pub(crate) struct MeasuredNoise {
     /// The degrees of freedom of the runs.
     pub degrees: usize,
-    /// The degrees of freedom of the shrunk variance: [`PRIOR_DEGREES`], or 0.
+    /// The degrees of freedom that shrinking adds: [`PRIOR_DEGREES`], or 0 for a variance that is not shrunk.
     pub prior: u32,
-    /// The minimum number of candidates that the threshold assumes.
+    /// The minimum number of candidates that the threshold assumes, even if fewer exist.
     pub fewest: usize,
 }
 
@@ -86,13 +86,13 @@ impl MeasuredNoise {
         MeasuredNoise { degrees, prior: PRIOR_DEGREES, fewest: FEWEST_CANDIDATES }
     }
 
-    /// Returns the degrees of freedom of such a variance.
+    /// Returns the degrees of freedom of the variance: those of the prior plus at most 1000 of the runs.
     pub(crate) fn degrees(self) -> u32 {
         self.prior + self.degrees.min(1000) as u32
     }
 }
 
-/// The minimum number of candidates that a threshold assumes.
+/// The minimum number of candidates that a threshold assumes, so that a small profile does not lower the threshold.
 const FEWEST_CANDIDATES: usize = 100;
 
 /// Returns the penalised deviance that a cause must exceed: the square of Bonferroni's two-sided quantile over the
@@ -107,8 +107,9 @@ pub(crate) fn threshold(candidates: usize, measured: Option<MeasuredNoise>) -> f
     quantile * quantile
 }
 
-/// Returns the probability that any candidate of a threshold reaches this deviance by chance. `measured` holds the
-/// degrees of freedom of a measured variance.
+/// Returns the probability that any candidate of a threshold reaches this deviance by chance. It is scaled so that a
+/// deviance at the threshold has the accepted probability of a false cause. `measured` holds the degrees of freedom of
+/// a measured variance; `None` uses the normal distribution.
 pub(crate) fn chance_of(score: f64, threshold: f64, measured: Option<u32>) -> f64 {
     let tail = |score: f64| match measured {
         Some(degrees) => student_tail(score.max(0.0).sqrt(), degrees),
@@ -118,8 +119,8 @@ pub(crate) fn chance_of(score: f64, threshold: f64, measured: Option<u32>) -> f6
     (at_threshold * tail(score) / tail(threshold).max(f64::MIN_POSITIVE)).min(1.0)
 }
 
-/// Returns the variance of the log of a ratio between sides, for this number of runs per side and a variance of `tau2`
-/// per run.
+/// Returns the variance of the log of the ratio between the means of both sides, for this number of runs per side and a
+/// variance of `tau2` per run.
 pub(crate) fn between_run_variance(tau2: f64, runs: [usize; 2]) -> f64 {
     tau2 * (1.0 / runs[0] as f64 + 1.0 / runs[1] as f64)
 }
@@ -129,12 +130,12 @@ const POWER: f64 = 0.9;
 
 /// Returns the distance from no change, in standard deviations, of a growth that is detected with the probability
 /// `POWER`. `threshold` is the largest distance that counts as chance. `degrees` are the degrees of freedom of a
-/// measured variance between runs.
+/// measured variance between runs; `None` uses the normal distribution.
 pub(crate) fn with_power(threshold: f64, degrees: Option<u32>) -> f64 {
     threshold + degrees.map_or_else(|| normal_quantile(1.0 - POWER), |degrees| student_quantile(1.0 - POWER, degrees))
 }
 
-/// The maximum growth to search, as a log.
+/// The maximum growth to search, as a log: a factor of about a million.
 const MAX_GROWTH: f64 = 14.0;
 
 /// Returns the smallest growth, as a factor minus one, at which `base` events are `far` standard deviations from their
@@ -181,10 +182,11 @@ pub(crate) fn variance_of_ratios(frames: &[(f64, f64, f64)], deviations: f64) ->
     median(&mut variances)
 }
 
-/// The maximum variance of a ratio.
+/// The maximum variance of the log of a ratio.
 const MAX_VARIANCE: f64 = 8.0;
 
-/// Returns the variance at which the penalised deviance equals `level`; 0 if it never exceeds `level`.
+/// Returns the variance at which the penalised deviance equals `level`, and at most [`MAX_VARIANCE`]. Returns 0 if the
+/// deviance without variance does not exceed `level`.
 ///
 /// At the minimum of `deviance(x) + x^2 / variance` the slopes cancel: `variance = -2 x / deviance'(x)`. So x
 /// determines the variance. It lies between 0, where the deviance is complete, and the log of the ratio, where the

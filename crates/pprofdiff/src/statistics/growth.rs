@@ -48,7 +48,7 @@ const OUTLIERS: f64 = 0.1;
 #[cfg(feature = "check")]
 const MAX_RUNS: usize = 50;
 
-/// RunEvents of one subject in the runs of both sides.
+/// The numbers of events of one subject: a list for each side, with an entry for each run.
 pub(crate) type RunEvents = [Vec<f64>; 2];
 
 /// The variation between runs of one build.
@@ -56,11 +56,11 @@ pub(crate) type RunEvents = [Vec<f64>; 2];
 pub(crate) struct Spread {
     /// The variance between runs of the log of a frame's cost.
     tau2: f64,
-    /// The degrees of freedom of `tau2`, in addition to the degrees of freedom of the runs.
+    /// The degrees of freedom of `tau2`. They add to the degrees of freedom of a frame's own runs.
     degrees: f64,
     /// The average variance of frames. It exceeds the typical variance if single runs of some frames stand out.
     average: f64,
-    /// The variance between runs of other programs.
+    /// The variance between runs that was measured with other programs.
     known_variance: f64,
     /// True if run i of the base is paired with run i of the new side.
     paired: bool,
@@ -91,8 +91,8 @@ fn prior_of_one(m: [usize; 2], paired: bool) -> f64 {
     degrees as f64
 }
 
-/// Returns the average by which variances exceed the variance of counting. The largest values are capped at the largest
-/// value below them ([`OUTLIERS`]).
+/// Returns the average by which variances exceed the variance of counting; at least 0. The largest values
+/// ([`OUTLIERS`]) are capped at the largest value below them, if there are at least [`FEWEST`] values.
 fn average_excess(runs: &[(f64, f64, f64)]) -> f64 {
     let mut excess: Vec<f64> = runs.iter().map(|(variance, _, counted)| variance - counted).collect();
     excess.sort_unstable_by(f64::total_cmp);
@@ -137,7 +137,8 @@ fn per_side(m: [usize; 2]) -> f64 {
 
 impl Spread {
     /// Estimates the variation from the frames of several runs. `known_variance` is the variance between runs of other
-    /// programs.
+    /// programs. It replaces the estimate with one run per side (with one pair, if runs are paired), and with fewer
+    /// than [`FEWEST`] frames that have enough events.
     pub(crate) fn of_frames(frames: impl Iterator<Item = RunEvents>, known_variance: f64, paired: bool) -> Spread {
         let by_others =
             Spread { tau2: known_variance, degrees: DEGREES_OF_KNOWN, average: 0.0, known_variance, paired };
@@ -267,7 +268,7 @@ impl Spread {
 /// Additional results for checks.
 #[cfg(feature = "check")]
 impl Spread {
-    /// Returns the standard deviation between runs.
+    /// Returns the standard deviation between runs of the log of a typical frame's cost.
     pub(crate) fn tau(&self) -> f64 {
         self.tau2.sqrt()
     }
@@ -329,7 +330,9 @@ impl Spread {
         by_frames.max(alone)
     }
 
-    /// Returns the number of runs per side that would distinguish a growth of this size from chance.
+    /// Returns the number of runs per side that would distinguish a growth of this size from chance. The number exceeds
+    /// the present number. Returns `None` if the value did not grow beyond `ratio`, or if more than [`MAX_RUNS`] runs
+    /// are necessary.
     pub(crate) fn runs_needed(&self, runs: &RunEvents, ratio: f64, chance: f64, is_alone: bool) -> Option<usize> {
         let [base, new] = runs.each_ref().map(|side| mean(side));
         if new <= base * ratio {

@@ -38,7 +38,8 @@ impl LinePoints {
         LinePoints { points, mean }
     }
 
-    /// Returns the least-squares line for each starting build. Lines with fewer than four builds are omitted.
+    /// Returns the least-squares line for each starting build. Returns no lines for fewer than four points, and omits
+    /// lines that start at or after the last build.
     pub(crate) fn lines(&self, froms: &[usize]) -> Vec<LineFit> {
         froms.chunks(AT_ONCE).flat_map(|some| self.some_lines(some)).collect()
     }

@@ -25,9 +25,10 @@ const FEWEST_FRAMES: usize = 8;
 const FEWEST_BUILDS: usize = 12;
 /// The maximum number of frames to use, costliest first.
 const MAX_TELLING: usize = 1_000;
-/// The minimum deviation between builds.
+/// The minimum standard deviation of a typical frame's log between builds.
 const LEAST_TAU: f64 = 0.01;
-/// The minimum number of builds in which a single frame shows whether it wanders.
+/// The minimum number of builds in which a single frame shows whether it wanders. With fewer builds, steps are not
+/// tested against wandering.
 const FEWEST_ALONE: usize = 20;
 /// The maximum p-value of a step against wandering, if all frames together show how far builds wander.
 const WANDERING: f64 = 2e-4;
@@ -59,13 +60,14 @@ pub(crate) struct OwnNoise {
     beside_counting: f64,
 }
 
-/// The bends of a frame: differences between each build and its neighbours.
+/// The bends of a frame: how far each build deviates from the average of its two neighbours.
 struct Bends {
     /// The median number of events.
     typical: f64,
-    /// The distance of each build's log from a line through its neighbours, in arbitrary order.
+    /// The magnitude of the second difference of the logs at each build but the first and the last, in arbitrary order:
+    /// twice the distance from a line through both neighbours.
     sizes: Vec<f64>,
-    /// The variance of the log that these distances show.
+    /// The variance of the log that these magnitudes show.
     variance: f64,
 }
 
@@ -76,7 +78,8 @@ impl Bends {
         Bends { typical: median(&mut counts.to_vec()), sizes, variance }
     }
 
-    /// Returns the variance of the log beyond counting and beyond a trend; `None` for too few events.
+    /// Returns the variance of the log beyond counting and beyond a trend; `None` if the median number of events is
+    /// below [`TELLING`].
     fn beside_counting(&self) -> Option<f64> {
         (self.typical >= TELLING).then(|| (self.variance - 1.0 / self.typical).max(0.0))
     }
@@ -107,7 +110,7 @@ impl Noise {
         noise
     }
 
-    /// Removes the common factor.
+    /// Removes the common factor from the counts of one frame, in place.
     pub(crate) fn calm(&self, counts: &mut [f64]) {
         counts.iter_mut().zip(&self.calming).for_each(|(count, calming)| *count *= calming);
     }
@@ -141,12 +144,13 @@ impl Noise {
     }
 }
 
-/// Returns the significance level for a single sequence, adjusted for the pairs of builds.
+/// Returns the significance level for a single sequence: 0.05, divided by the square of the number of builds to correct
+/// for all pairs of builds.
 fn single_level(builds: usize) -> f64 {
     0.05 / (builds * builds) as f64
 }
 
-/// Returns the factors that remove the common factor from counts.
+/// Returns the factors that remove the common factor, given as a log for each build.
 fn calming(common: &[f64]) -> Vec<f64> {
     common.iter().map(|common| (-common).exp()).collect()
 }
@@ -164,8 +168,8 @@ fn tails(frames: &[Bends]) -> f64 {
     (far * far / NORMAL - 1.0).max(0.0)
 }
 
-/// Returns the distance of each value from a line through its neighbours, in arbitrary order, and the variance it
-/// shows.
+/// Returns the magnitudes of the second differences (see [`Bends`]), in arbitrary order, and the variance of a single
+/// value that they show.
 fn bends(values: &[f64]) -> (Vec<f64>, f64) {
     let mut sizes: Vec<f64> = values.windows(3).map(|three| (three[0] - 2.0 * three[1] + three[2]).abs()).collect();
     // The median magnitude of a normal variable is 0.6745 of its deviation. A second difference has six times the
@@ -236,7 +240,8 @@ fn common_factor(frames: &[Vec<f64>]) -> (Vec<f64>, Vec<f64>) {
     (all, common)
 }
 
-/// Returns the memory by length, over all frames.
+/// Returns the excess of the variance of means for each number of builds, over all frames ([`Noise::memory`]). It never
+/// falls with the number of builds.
 fn memory(frames: &[Vec<f64>], bends: &[Bends], noise: &Noise) -> Vec<(usize, f64)> {
     let n = frames[0].len();
     let mut longest_excess = 0.0_f64;

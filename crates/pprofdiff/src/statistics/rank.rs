@@ -14,7 +14,8 @@ use super::distributions::normal_tail;
 const COUNTED: usize = 50;
 const COUNTED_TIES: usize = 25;
 
-/// Returns the two-sided p-value of the hypothesis that both samples come from one distribution.
+/// Returns the two-sided p-value of the hypothesis that both samples come from one distribution. The result is exact if
+/// neither sample has more than fifty values, or 25 values with ties.
 pub(crate) fn rank_test(a: &[i64], b: &[i64]) -> f64 {
     let (n, m) = (a.len(), b.len());
     let mut all: Vec<(i64, bool)> = a.iter().map(|&v| (v, true)).chain(b.iter().map(|&v| (v, false))).collect();
@@ -52,7 +53,7 @@ fn counted(ranks: &[usize], n: usize, sum: usize) -> f64 {
 }
 
 /// Returns the two-sided p-value of the hypothesis that differences are symmetric about zero (Wilcoxon's signed ranks).
-/// The result is exact for at most fifty differences.
+/// Differences that are zero or not finite are ignored. The result is exact for at most fifty of the other differences.
 pub(crate) fn signed_rank_test(differences: &[f64]) -> f64 {
     let mut all: Vec<(f64, bool)> =
         differences.iter().filter(|d| **d != 0.0 && d.is_finite()).map(|d| (d.abs(), *d > 0.0)).collect();

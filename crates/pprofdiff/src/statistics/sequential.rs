@@ -26,11 +26,12 @@ const FRAME_LAST_ALARMS: f64 = 0.002;
 /// The probability of ruling out a true change that is larger than the effect.
 pub const MISSES: f64 = 0.05;
 /// The minimum number of pairs for a rank test at the last look. Ranks are robust against load that comes and goes.
-/// Fewer pairs use Student's test, because a few ranks cannot reach the required p-value. Below `MIN_LAST_LOOK` pairs,
-/// the last look decides nothing.
+/// Fewer pairs use Student's test, because a few ranks cannot reach the required p-value. With fewer than
+/// `MIN_LAST_LOOK` pairs, the last look decides nothing.
 const RANKED: usize = 20;
 const MIN_LAST_LOOK: usize = 5;
-/// The minimum part of either side's total for a frame to be tested, as in `check`.
+/// The minimum cost of a tested frame on at least one side, as a part of the mean total of the pairs. `check` has the
+/// same default floor.
 const FLOOR: f64 = 0.01;
 
 /// The conclusion from the pairs so far.
@@ -75,7 +76,8 @@ pub struct FrameChange {
     pub growth: f64,
 }
 
-/// A frame's difference in each pair, as a part of the pair's mean total, with the sums of both sides.
+/// A frame's difference in each pair, as a part of the pair's mean total. `base` and `new` are the sums of the frame's
+/// costs over all pairs, as parts of the same totals.
 #[derive(Debug, Clone, Default)]
 struct FramePairs {
     differences: Vec<f64>,
@@ -101,7 +103,8 @@ impl Pairs {
         Pairs { logs: Vec::new(), frames: BTreeMap::new(), tested: 0, effect, last_look: None }
     }
 
-    /// Adds a pair. A pair without a positive total on both sides is ignored.
+    /// Adds a pair. Ignores a pair whose ratio of totals is not a positive finite number, such as a pair with a total
+    /// of 0.
     pub fn push(&mut self, base: &RunCost, new: &RunCost) {
         let log = (new.total / base.total).ln();
         if !log.is_finite() {
@@ -124,8 +127,8 @@ impl Pairs {
         self.tested = self.tested.max(self.tested_frames().len());
     }
 
-    /// Takes the single planned last look, after all runs. The number of runs must not depend on their results. A
-    /// second call has no effect.
+    /// Takes the single planned last look, after all runs. The number of runs must not depend on their results, because
+    /// the test of the last look is valid for one planned look only. A second call has no effect.
     pub fn look_last(&mut self) {
         self.last_look.get_or_insert(self.logs.len());
     }
@@ -135,7 +138,7 @@ impl Pairs {
         self.last_look = pairs;
     }
 
-    /// Returns the number of pairs at the last look.
+    /// Returns the number of pairs at the last look; `None` before it.
     pub fn last_look(&self) -> Option<usize> {
         self.last_look
     }
@@ -150,29 +153,33 @@ impl Pairs {
         self.logs.is_empty()
     }
 
-    /// Returns the mean change of the total, as a part.
+    /// Returns the mean change of the total, as a part: 0.02 for 2 %. It is the geometric mean over the pairs. Returns
+    /// `None` without pairs.
     pub fn change(&self) -> Option<f64> {
         (!self.logs.is_empty()).then(|| mean(&self.logs).exp_m1())
     }
 
-    /// Returns the range of changes of the total that are not ruled out, with an error of `alpha` over all looks;
-    /// `None` for too few pairs.
+    /// Returns the range of changes of the total that are not ruled out, with an error of `alpha` over all looks.
+    /// Returns `None` while the pairs are too few to rule out any change.
     pub fn interval(&self, alpha: f64) -> Option<(f64, f64)> {
         interval(&self.logs, alpha).map(|(low, high)| (low.exp_m1(), high.exp_m1()))
     }
 
     /// Returns [`Pairs::interval`] for the change of a frame as a part of the total, or for the total without a frame.
+    /// Also returns `None` for a frame that no pair has.
     pub fn interval_of(&self, frame: Option<&FrameChange>, alpha: f64) -> Option<(f64, f64)> {
         let Some(frame) = frame else { return self.interval(alpha) };
         interval(&self.frames.get(&(frame.name.clone(), frame.is_cum))?.differences, alpha)
     }
 
-    /// Returns true if the total certainly changed.
+    /// Returns true if the total changed by more than chance explains, with an error of `TOTAL_ALARMS` over all looks
+    /// and of `TOTAL_LAST_ALARMS` at the last look.
     pub fn has_total_changed(&self) -> bool {
         self.has_changed(&self.logs, TOTAL_ALARMS, TOTAL_LAST_ALARMS)
     }
 
-    /// Returns the frames that certainly changed, largest change first.
+    /// Returns the frames that changed by more than chance explains, largest change first. All tested frames share the
+    /// accepted error.
     pub fn changed_frames(&self) -> Vec<FrameChange> {
         let count = self.tested.max(1) as f64;
         let frames = self
@@ -190,7 +197,7 @@ impl Pairs {
         changes
     }
 
-    /// Returns the decision after the pairs so far.
+    /// Returns the decision after the pairs so far. A change takes precedence.
     pub fn decision(&self) -> Decision {
         if self.has_total_changed() || !self.changed_frames().is_empty() {
             return Decision::Change;
@@ -223,8 +230,8 @@ impl Pairs {
     }
 }
 
-/// Returns the range of means that are not ruled out, with an error of `alpha` over all looks; `None` for too few
-/// values.
+/// Returns the range of means that are not ruled out, with an error of `alpha` over all looks. Returns `None` for fewer
+/// than two values, and while no bound is finite.
 fn interval(values: &[f64], alpha: f64) -> Option<(f64, f64)> {
     let n = values.len() as f64;
     if n < 2.0 {
@@ -243,7 +250,8 @@ fn interval(values: &[f64], alpha: f64) -> Option<(f64, f64)> {
     Some((mean - half, mean + half))
 }
 
-/// Returns the p-value of the last look, for the hypothesis that the mean difference is 0.
+/// Returns the p-value of the last look, for the hypothesis that the mean difference is 0. Returns 1 for fewer than
+/// `MIN_LAST_LOOK` values.
 fn last_p(values: &[f64]) -> f64 {
     let n = values.len();
     if n >= RANKED {

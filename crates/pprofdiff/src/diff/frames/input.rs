@@ -157,7 +157,7 @@ struct FrameBuilder<'a> {
     profile: &'a Arc<Profile>,
     trim: &'a [String],
     interner: ContentInterner,
-    /// By number of the profile's string, the string's text, and the text of the cleaned file path.
+    /// The text of each string of the profile, by the string's number.
     text_of: Memo,
     path_of: HashMap<StringId, u32, State>,
     /// The matching of names. It is exact if names do not distinguish frames.
@@ -211,7 +211,7 @@ impl<'a> FrameBuilder<'a> {
         }
     }
 
-    /// Returns the text of a function's name in its matched form.
+    /// Returns the text of a function's name in its matched form. A renamed function has its new name.
     fn name(&mut self, id: StringId) -> u32 {
         if self.matching.is_exact() {
             return self.string(id);

@@ -77,14 +77,16 @@ impl LineChange {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Line {
-    /// The line number in the base. `None` if the base does not have the line, and for a single profile. If a text is
-    /// missing and lines are paired by offset, this is the expected line number.
+    /// The line number in the base. `None` if the base does not have the line, and for a single profile. If lines are
+    /// paired by offset, this is the expected line number.
     pub base: Option<i64>,
-    /// The line number on the new side.
+    /// The line number on the new side, or in the single profile. `None` if the new side does not have the line. If
+    /// lines are paired by offset, this is the expected line number.
     pub new: Option<i64>,
     /// The difference between the builds.
     pub change: LineChange,
-    /// The text, from the new side if both sides have the line. `None` without sources.
+    /// The text, from the new side if both sides have the line. `None` without sources, and if the listing is too long
+    /// to show them.
     pub text: Option<String>,
     /// The cost of the line itself.
     pub flat: Pair,
@@ -101,14 +103,15 @@ pub struct Line {
 pub struct Instruction {
     /// The address in the base's binary. `None` if the base does not have the instruction, and for a single profile.
     pub base: Option<u64>,
-    /// The address in the new side's binary.
+    /// The address in the new side's binary, or in the single profile's. `None` if the new side does not have the
+    /// instruction.
     pub new: Option<u64>,
     /// The difference between the builds. Instructions are the same if they have the same operation, registers and
     /// target function.
     pub change: LineChange,
     /// The text, from the new side if both sides have the instruction. Its syntax is AT&T's, as GNU objdump writes it.
     pub text: String,
-    /// The source line of the instruction, on the same side as the text.
+    /// The source line of the instruction, on the same side as the text. `None` if it is unknown.
     pub place: Option<Place>,
     /// The cost of samples at the instruction itself.
     pub flat: Pair,
@@ -154,13 +157,14 @@ pub struct Routine {
     pub file: Option<String>,
     /// The path in the base, if it is different.
     pub base_file: Option<String>,
-    /// The locations of the source texts or of the binaries, for the base and the new side.
+    /// The locations of the source texts or of the binaries, for the base and the new side. `None` for a side whose
+    /// text or binary is missing.
     pub places: (Option<String>, Option<String>),
     /// The cost of the function itself.
     pub flat: Pair,
     /// The cost of the function with its callees. A sample counts once, so the sum over lines may be larger.
     pub cum: Pair,
-    /// The difference between the sides.
+    /// Whether both sides have the function, and whether its costs differ.
     pub status: Status,
     /// The lines in order. With source texts, these are contiguous ranges of lines. Without, only the lines with
     /// samples.
@@ -205,7 +209,8 @@ impl Diff {
     /// Lists the lines of the functions whose name matches. Ignores the query's granularity and uses `lines`.
     ///
     /// # Errors
-    /// Returns the errors of [`Diff::measure`]. Also fails on an invalid regular expression.
+    /// Returns the errors of [`Diff::measure`]. Also fails on an invalid regular expression, on a query whose `match`
+    /// is neither auto nor exact, and in builds without the feature `list`.
     pub fn list(&self, query: &Query, pattern: &str, sources: &dyn SourceCode) -> Result<Listing> {
         if !query.matching.is_exact() {
             return Err(Error::query("list pairs functions by their original names and does not support match"));
@@ -218,7 +223,7 @@ impl Diff {
     /// Like [`Diff::list`], but lists the first `n` functions that have a source text.
     ///
     /// # Errors
-    /// Returns the errors of [`Diff::measure`].
+    /// Returns the errors of [`Diff::measure`]. Also fails in builds without the feature `list`.
     pub fn list_with_sources(&self, query: &Query, n: usize, sources: &dyn SourceCode) -> Result<Listing> {
         let has_text = |r: &Routine| r.places != (None, None);
         let (summary, routines) =
@@ -233,8 +238,9 @@ impl Diff {
     /// Instructions are compared by operation, registers and names of called functions, but not by address.
     ///
     /// # Errors
-    /// Returns the errors of [`Diff::measure`]. Also fails on an invalid regular expression, and if a binary is missing
-    /// or is not for x86-64 or arm64.
+    /// Returns the errors of [`Diff::measure`]. Also fails on an invalid regular expression, on a query whose `match`
+    /// is neither auto nor exact, if a binary is missing or is not for x86-64 or arm64, and in builds without the
+    /// feature `disasm`.
     pub fn disasm(&self, query: &Query, pattern: &str, n: usize) -> Result<Listing> {
         #[cfg(feature = "disasm")]
         return self.disassembled(query, pattern, n);

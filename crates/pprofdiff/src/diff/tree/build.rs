@@ -31,7 +31,7 @@ pub(super) struct Entries {
     /// By entry, a bit for each column. It is set if a sample has a value in the column.
     pub present: Vec<u64>,
     pub n_columns: usize,
-    /// The maximum size in bytes.
+    /// The maximum size in bytes. Beyond it, the table is full and the tree is not built.
     room: usize,
     is_full: bool,
 }
