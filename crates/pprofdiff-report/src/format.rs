@@ -86,8 +86,7 @@ pub struct Style {
     pub color: bool,
     /// CSV puts a `'` before texts that a spreadsheet would run as a formula.
     pub quote_formulas: bool,
-    /// The maximum number of tokens of an explanation, as [`tokens`](crate::tokens::tokens) estimates them. The least
-    /// important lines are left out first.
+    /// The maximum number of tokens of an explanation, as estimated. The least important lines are left out first.
     pub budget: Option<usize>,
     /// Shortens the header of text: it names neither the inputs nor the meaning of the columns.
     pub brief: bool,
