@@ -23,15 +23,16 @@ pub(crate) struct FrameTimeline {
     pub frame: u32,
     /// The kind of a lasting change; `None` for a step, which may be noise.
     pub kind: Option<ShiftKind>,
-    /// The last build before the change, and the first build with it. For a drift, the first build that costs more, and
-    /// the last build. Both are equal if nothing changed.
+    /// The last build before the change. For a drift, the first build with growth.
     pub from: usize,
+    /// The first build with the change. For a drift, the last build of the series. Equal to `from` if nothing changed.
     pub to: usize,
     /// The range of builds that may have introduced the change.
     pub between: [usize; 2],
     /// For a change that passed, the first build without it; `None` for all others.
     pub until: Option<usize>,
-    /// The cost before and after.
+    /// The cost before and after: both builds' values for a step, means for a lasting change, and for a drift the ends
+    /// of the fitted line.
     pub value: Pair,
     /// The 95% confidence interval of the change; `None` for a step.
     pub interval: Option<[f64; 2]>,
