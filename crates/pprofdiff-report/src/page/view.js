@@ -170,8 +170,8 @@ const sign = (delta) => (delta > 0n ? "more" : delta < 0n ? "less" : "");
 const toneOf = (delta, chance) => (isGrey(chance) ? "chance" : sign(delta));
 
 /**
- * Formats "0.20s → 1.68s, +1.48s, x8.4, +77.89% of total". The change is grey if `isGrey(chance)`, otherwise coloured by
- * its direction. A value of a single profile has no colour.
+ * Formats "0.20s → 1.68s, +1.48s, x8.4, +77.89% of total". The change is grey if `isGrey(chance)`, otherwise coloured
+ * by its direction. A value of a single profile has no colour.
  */
 function pairElement(base, fresh, chance) {
   const span = element("span");
