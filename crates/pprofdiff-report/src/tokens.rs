@@ -150,11 +150,11 @@ impl<'a> TruncationSteps<'a> {
         Ok(text + self.endings.get(ending).map_or("", String::as_str))
     }
 
-    /// Returns the text of the step that a fixed search reaches within the budget, or [`None`] if not even the first text
-    /// fits. The search tries to advance by powers of two, largest first, and skips an advance whose text does not fit.
-    /// The powers after a skipped one are smaller than it in total, so a larger budget never ends at an earlier step. A
-    /// search for the last step that fits would not guarantee more lines, because column widths and units can make a
-    /// later text shorter.
+    /// Returns the text of the step that a fixed search reaches within the budget, or [`None`] if not even the first
+    /// text fits. The search tries to advance by powers of two, largest first, and skips an advance whose text does not
+    /// fit. The powers after a skipped one are smaller than it in total, so a larger budget never ends at an earlier
+    /// step. A search for the last step that fits would not guarantee more lines, because column widths and units can
+    /// make a later text shorter.
     fn within(&self, budget: usize) -> io::Result<Option<String>> {
         let (mut steps, mut text) = (0, self.text(0)?);
         if tokens(&text) > budget {

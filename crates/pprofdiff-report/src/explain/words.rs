@@ -17,8 +17,8 @@ pub(super) const MAX_CAUSES: usize = 4;
 const MAX_PARTS: usize = 3;
 /// Maximum number of lines about moved functions.
 const MAX_MOVED: usize = 3;
-/// An explanation that covers more than this fraction of a change is named as the only one. It is the count or the size of
-/// a split, or the first function of the program above a library function.
+/// An explanation that covers more than this fraction of a change is named as the only one. It is the count or the size
+/// of a split, or the first function of the program above a library function.
 const MOSTLY: f64 = 0.85;
 /// Minimum change of GC, scheduling and locks to be called "all that changed", as a fraction of the larger total.
 const CONSEQUENCES: f64 = 0.02;
