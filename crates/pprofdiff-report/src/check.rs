@@ -35,8 +35,7 @@ impl FindingValues {
         FindingValues { cost, is_known: units::find(unit).is_some() }
     }
 
-    /// Formats a value, rounded to an integer. A value in an unknown unit is not rounded, because a fraction may
-    /// matter.
+    /// Formats a value, rounded to an integer. A value in an unknown unit is not rounded and keeps all its digits.
     fn value(&self, v: Halves, unit: ColumnUnit) -> String {
         if self.is_known { unit.format(v.round()) } else { v.to_string() }
     }

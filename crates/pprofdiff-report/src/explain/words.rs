@@ -776,7 +776,8 @@ impl ExplanationText<'_> {
     pub(super) fn head(&self, arrow: &str) -> String {
         let kind = self.markup.words(&self.e.summary.sample_type);
         let totals = [self.e.total.0, self.e.total.1];
-        // Both totals share one unit and are rounded to integers. In an unknown unit, a fraction of a total may matter.
+        // Both totals share one unit and are rounded to integers. A total in an unknown unit may have a fraction, so it
+        // is not rounded.
         let unit = units::find(&self.e.summary.unit)
             .map(|_| ColumnUnit::for_values(&self.e.summary.unit, totals.map(|v| v as i64).into_iter()));
         let [base, new] = totals.map(|v| match unit {

@@ -263,8 +263,8 @@ function stackOf(node) {
 const inNotebook = location.protocol === "about:";
 
 /**
- * Posts the selected frame and stack to the notebook, if they changed. Other pages post nothing: whoever embeds them
- * may not know their content, but a notebook knows the content of its own frame.
+ * Posts the selected frame and stack to the notebook, which knows the content of its frame, if they changed. A page
+ * outside of a notebook posts nothing.
  */
 let lastSelection = "";
 function tell() {

@@ -299,8 +299,6 @@ impl Table {
     pub fn take(&self, rows: &[usize]) -> Table {
         let columns = self.columns.iter().map(|c| {
             let data = match &c.data {
-                // Share the strings if all rows are kept, as in sorting. A part of the rows gets a copy of its strings,
-                // so that it does not keep the strings of all rows in memory.
                 Data::Text(t) if rows.len() == self.len => Data::Text(t.shared(rows.iter().copied())),
                 Data::Text(t) => Data::Text(rows.iter().map(|&r| t.get(r)).collect()),
                 Data::Value(v) => Data::Value(rows.iter().map(|&r| v[r]).collect()),

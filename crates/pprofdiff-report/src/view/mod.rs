@@ -199,8 +199,8 @@ impl ViewSpec {
     /// Parses a view of a batch: a name such as `top`, or `peek=RE` for a view with an expression.
     ///
     /// # Errors
-    /// Fails if a batch does not accept the view, if an expression is missing or empty, and if the view has none. The
-    /// error lists the accepted views.
+    /// Fails if a batch does not accept the view, if the expression of a view with one is missing or empty, and if a
+    /// view without one gets an expression. The error lists the accepted views.
     pub(crate) fn of_pairs(text: &str) -> Result<View> {
         let (name, regex) = text.split_once('=').unwrap_or((text, ""));
         let is_named =
