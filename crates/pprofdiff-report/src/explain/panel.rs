@@ -254,9 +254,9 @@ impl<'a> Waterfall<'a> {
 #[cfg(feature = "html")]
 const SIGNIFICANT: f64 = 0.01;
 
-/// Returns true if the totals differ by more than chance. A frame that makes up most of the difference then changed, too.
-/// Returns false if nothing changed. With causes, also returns false for sides with different amounts of work, because
-/// work then explains a part of the totals' difference.
+/// Returns true if the totals differ by more than chance. A frame that makes up most of the difference then changed,
+/// too. Returns false if nothing changed. With causes, also returns false for sides with different amounts of work,
+/// because work then explains a part of the totals' difference.
 #[cfg(feature = "html")]
 pub(crate) fn whole_changed(e: &Explanation) -> bool {
     let least = match e.verdict {
