@@ -1,8 +1,8 @@
 //! The look of a call graph, shared by all formats that draw it: the texts, sizes and colours of nodes and calls.
 //!
-//! The look follows pprof: the font of a node grows with its flat cost, its colour shows its cum cost, and the width of
-//! a call's line shows its weight. For a diff, all three show the change, red for more and blue for less (a pair that
-//! colour-blind people can distinguish). Added nodes have a thick border, removed nodes a dashed one.
+//! The look follows pprof: the font of a node grows with its flat cost, its colour shows its cum cost, and the width
+//! and colour of a call's line show its weight. For a diff, all of them show the change, red for more and blue for less
+//! (a pair that colour-blind people can distinguish). Added nodes have a thick border, removed nodes a dashed one.
 
 use super::names::{self, shorten};
 use super::numbers::{self, CostFormat, counted, counted_of, growth, share, share_text, whole};
@@ -15,9 +15,9 @@ use pprofdiff::{Normalize, Pair, Status, TopRow};
 /// A colour, as both Graphviz and SVG read it.
 pub(super) type Color = String;
 
-/// The colours for no change: boxes and lines.
+/// The colours of a box and of a line without change.
 const SAME: [Rgb; 2] = [[243, 243, 241], [140, 140, 138]];
-/// The maximum share of a tone's colour in a box. Text on the box stays readable.
+/// The maximum part of red or blue in a box's colour. With this part, text on the box is still readable.
 const TINT: f64 = 0.5;
 
 /// A node, ready to be drawn. Graphviz output does not use all fields.
@@ -34,7 +34,7 @@ pub(super) struct NodeLook {
     pub font: f64,
     pub fill: Color,
     pub line: Color,
-    /// The change of the cum cost as a share of the total, from -1 to 1.
+    /// The change of the cum cost as a share of the total, from -1 to 1. For a single profile, the cum cost's share.
     pub share: f64,
     /// The status to mark; `None` for a single profile.
     pub status: Option<Status>,
@@ -47,27 +47,30 @@ pub(super) struct CallLook {
     /// The line width in points.
     pub width: f64,
     pub line: Color,
-    /// The change as a share of the total, from -1 to 1. The layout keeps heavy calls straight.
+    /// The change of the weight as a share of the total, from -1 to 1. For a single profile, the weight's share. The
+    /// layout keeps calls with large shares straight.
     pub share: f64,
 }
 
-/// The maximum lengths of names in characters: in a node, and in a tooltip.
+/// The maximum length in characters of a name in a node.
 const IN_NODE: usize = 84;
+/// The maximum length in characters of a name in a tooltip.
 const IN_TOOLTIP: usize = 300;
 /// The maximum length in bytes of a full name. A graph contains about a hundred of them.
 const LONGEST: usize = 16 << 10;
-/// The line length for breaking names, if they contain a separator.
+/// The length in characters of a line in a node. Names are broken after separators, so a part without a separator can
+/// be longer.
 const LINE: usize = 26;
-/// The font sizes of the smallest and the largest node.
+/// The font sizes in points of a node without flat cost, and of the node with the largest flat cost or change.
 const FONT: std::ops::RangeInclusive<f64> = 9.0..=20.0;
 
 /// A graph with the values that determine its look.
 pub(super) struct Look<'a> {
     graph: &'a Graph,
     cost: CostFormat,
-    /// The cost that gets the full red or blue.
+    /// The cost that gets the full red or blue: the base's total, or the new total if there is no base or it is 0.
     total: f64,
-    /// The largest flat cost, or the largest change of one.
+    /// The magnitude of the largest change of a node's flat cost, or of the largest flat cost of a single profile.
     largest: f64,
 }
 
@@ -86,7 +89,7 @@ impl<'a> Look<'a> {
         self.graph.summary.base.is_some()
     }
 
-    /// Returns a change as a share of the total, from -1 to 1.
+    /// Returns a change, or a single profile's cost, as a share of the total, clamped to -1 to 1.
     pub(super) fn share(&self, p: Pair) -> f64 {
         (p.delta() as f64 / self.total).clamp(-1.0, 1.0)
     }
@@ -99,7 +102,8 @@ impl<'a> Look<'a> {
         self.cost.words(p, whole(&self.graph.summary), "→")
     }
 
-    /// Formats a change for a node, which is narrow: both sides and growth on one line, the share on the next.
+    /// Formats a change for a node, which is narrow: both sides and growth on one line, and the share on the next. If
+    /// the total is 0, there is no second line.
     fn lines(&self, prefix: &str, p: Pair) -> Vec<String> {
         let (base, new) = (self.cost.sides.format(p.base), self.cost.sides.format(p.new));
         let first = format!("{prefix}{base} → {new}  {}", growth(p));
@@ -217,7 +221,8 @@ fn shorten_long(name: String) -> String {
     if name.len() <= LONGEST { name } else { shorten(&name, LONGEST) }
 }
 
-/// Mixes grey with a tone. The square root makes even small changes visible and distinguishes them from each other.
+/// Mixes grey with red or blue, by the sign of `share`. A share of 1 or -1 gets `max_part` of the colour. The square
+/// root makes even small changes visible and distinguishes them from each other.
 fn tinted(grey: Rgb, share: f64, max_part: f64) -> Color {
     let tone = if share < 0.0 { &LESS } else { &MORE };
     hex(mix(grey, tone.area.light, max_part * share.abs().sqrt()))

@@ -25,32 +25,38 @@ use pprofdiff::{Error, Result, Sort};
 
 const SCHEMA: &str = "https://vega.github.io/schema/vega-lite/v6.json";
 
-/// The colours of changes within chance, and of bars of a single profile, which neither grow nor shrink.
+/// The colour of changes within chance.
 const GREY: &str = "#9aa1ab";
+/// The colour of a single profile's bars, which show costs instead of changes.
 const ONE: &str = "#c99a4e";
+/// The name of changes within chance in the legend.
 const CHANCE: &str = "no more than chance";
 
-/// The maximum length of a name in characters, on an axis or in a legend, and in a tooltip.
+/// The maximum length in characters of a name on an axis or in a legend.
 const ON_AXIS: usize = 48;
+/// The maximum length in characters of a name in a tooltip.
 const IN_TOOLTIP: usize = 400;
-/// The height of a bar and the size of a line chart in pixels.
+/// The height in pixels of a bar with the gap to the next bar.
 const BAR_STEP: u32 = 20;
+/// The width and height of a line chart in pixels.
 const LINES: [u32; 2] = [640, 280];
 /// The maximum number of builds for line charts with point marks. With more builds, the marks would overlap.
 const FEW_BUILDS: usize = 60;
 
-/// Returns a value in the unit of an axis.
+/// Converts a value to the unit of an axis. A value in an unknown unit is not converted.
 fn scaled(value: f64, unit: ColumnUnit) -> Value {
     unit.scale().map_or(value, |(_, scale)| value / scale).into()
 }
 
-/// Formats the title of an axis, such as `flat (s)`. An unknown unit keeps its name from the profile.
+/// Formats the title of an axis, such as `flat (s)`. An unknown unit keeps its name from the profile; an empty one is
+/// omitted.
 fn axis_title(name: &str, unit: ColumnUnit, profile_unit: &str) -> String {
     let unit = unit.scale().map_or_else(|| sanitize(profile_unit).into_owned(), |(symbol, _)| symbol.to_owned());
     if unit.is_empty() { name.to_owned() } else { format!("{name} ({unit})") }
 }
 
-/// Returns short labels for an axis. They are unique, because the chart identifies rows by their labels.
+/// Returns short labels for an axis. The labels are unique, because the chart identifies rows by their labels: equal
+/// short names get a number, as in `name (2)`.
 fn labels(names: impl Iterator<Item = String>) -> Vec<String> {
     let mut taken: HashSet<_> = HashSet::default();
     let label = |name: String| {
@@ -73,14 +79,15 @@ fn title(text: &str, below: Vec<String>) -> Value {
     json!({"text": line(text), "subtitle": below, "anchor": "start", "limit": LINES[0]})
 }
 
-/// Splits a series header into lines and appends another line.
+/// Splits a series header into lines at `; ` and appends another line.
 fn lines_of(header: &str, last: String) -> Vec<String> {
     header.split("; ").map(str::to_owned).chain([last]).collect()
 }
 
 impl Table {
     /// Returns the first `n` rows as a bar chart, in the order of the table: the changes of a diff, or the costs of a
-    /// single profile. Several sample types become panels side by side. The result is JSON and contains the data.
+    /// single profile. The bars show the cost that the rows are ordered by. Several sample types become panels side by
+    /// side. The result is JSON and contains the data.
     ///
     /// # Errors
     /// Fails for the values of a series. [`series_chart`] shows their timelines instead.
@@ -125,7 +132,7 @@ impl Table {
         title(&totals.join("; "), below)
     }
 
-    /// Returns the bars of one cost.
+    /// Returns the bars of one cost. Only the first panel has row labels, which apply to all panels.
     fn bars(&self, costs: &CostColumns<'_>, labels: &[String], is_first: bool) -> Value {
         let (format, two_sided) = (self.format(costs), costs.delta.is_some());
         let s = self.sample_type(costs.cost.sample_type);
@@ -219,7 +226,8 @@ impl Table {
         json!({"data": {"values": rows}, "width": 420, "height": {"step": BAR_STEP}, "layer": layers})
     }
 
-    /// Returns true if runs cannot distinguish the row's change from noise.
+    /// Returns true if the table has statistics of runs, and they cannot distinguish the row's change from noise or the
+    /// row has none.
     fn is_chance(&self, row: usize) -> bool {
         match self.in_role(Role::Chance(RunStatistic::Q)).map(|c| c.cell(row)) {
             Some(Cell::Ratio(q)) => q > SIGNIFICANT,
@@ -228,7 +236,7 @@ impl Table {
         }
     }
 
-    /// Returns the columns with the ends of the deltas' confidence intervals.
+    /// Returns the columns with the ends of the deltas' confidence intervals, the lower end first.
     fn ends(&self) -> impl Iterator<Item = &[i64]> {
         self.columns.iter().filter_map(|column| match (column.role, &column.data) {
             (Role::DeltaEnd(_), Data::Value(ends)) => Some(ends.as_slice()),
@@ -236,8 +244,9 @@ impl Table {
         })
     }
 
-    /// Returns the ends of a row's whisker: the 95% interval of a lasting change, or, for runs, one standard deviation
-    /// of the difference of two runs. Returns `None` without such data.
+    /// Returns the ends of a row's whisker: the 95% interval of a lasting change, or, for runs, the change plus and
+    /// minus one standard deviation of the difference of two runs. Returns `None` if the row has neither an interval
+    /// nor the standard deviations of both sides.
     fn whisker(&self, costs: &CostColumns<'_>, row: usize) -> Option<[f64; 2]> {
         if let [Some(low), Some(high)] = [self.ends().next(), self.ends().nth(1)] {
             return Some([low, high].map(|end| end[row] as f64));
@@ -251,7 +260,8 @@ impl Table {
     }
 }
 
-/// Returns the name of a stack: the leaf, preceded by its nearest callers until the name is full.
+/// Returns the name of a stack: the leaf, preceded by its nearest callers as long as their names fit about [`ON_AXIS`]
+/// bytes. `…` replaces the other callers. Empty for a table without stacks.
 pub(crate) fn stack_name(table: &Table, row: usize, name: fn(&str) -> &str) -> String {
     let Some(Data::Lists(lists)) = table.column("frames").map(|c| &c.data) else { return String::new() };
     let (mut stack, mut rest) = (String::new(), lists.numbers(row).len());

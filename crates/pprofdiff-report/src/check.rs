@@ -35,7 +35,7 @@ impl FindingValues {
         FindingValues { cost, is_known: units::find(unit).is_some() }
     }
 
-    /// Formats a value. A value in an unknown unit keeps all its digits.
+    /// Formats a value, rounded to an integer. A value in an unknown unit is not rounded and keeps all its digits.
     fn value(&self, v: Halves, unit: ColumnUnit) -> String {
         if self.is_known { unit.format(v.round()) } else { v.to_string() }
     }
@@ -55,6 +55,7 @@ impl FindingValues {
     }
 }
 
+/// Formats growth like [`numbers::growth`](super::numbers::growth), for medians that may have a fraction.
 fn growth(f: &Finding) -> String {
     match (f.base.median.to_f64(), f.new.median.to_f64()) {
         (0.0, new) if new > 0.0 => "new".to_owned(),
@@ -64,8 +65,8 @@ fn growth(f: &Finding) -> String {
     }
 }
 
-/// Formats a change: `+15.77s  x5.06  +147.8% of total`. The share is omitted for the total itself, because it equals
-/// the growth.
+/// Formats a change: `+15.77s  x5.06  +147.8% of total`. A finding without a share omits it: for the total itself, the
+/// share would equal the growth.
 fn change(f: &Finding, rule: &RuleCheck) -> String {
     let change = format!("{}  {}", FindingValues::from_finding(f, &rule.unit).delta(f.delta), growth(f));
     match f.share {
@@ -74,7 +75,8 @@ fn change(f: &Finding, rule: &RuleCheck) -> String {
     }
 }
 
-/// Formats the significance: `p 0.003`, or the reason for an inconclusive outcome.
+/// Formats the significance: `p = 0.003`, or the reason for an inconclusive outcome. Returns `None` for a conclusive
+/// outcome without a p-value.
 fn chance(f: &Finding, rule: &RuleCheck) -> Option<String> {
     let p = f.p_adjusted.map(p_words);
     if f.outcome != Outcome::Inconclusive {
@@ -93,7 +95,8 @@ fn chance(f: &Finding, rule: &RuleCheck) -> Option<String> {
     Some(format!("within chance ({}){runs}", p?))
 }
 
-/// Formats a finding in one line: `main.parse: 100ms -> 150ms  +50ms  +50%  p 0.003`.
+/// Formats a finding in one line: `main.parse: 100ms -> 150ms  +50ms  +50%  p = 0.003`. A finding without a frame is
+/// about the total and starts with the sample type.
 pub(crate) fn finding(f: &Finding, rule: &RuleCheck) -> String {
     let subject = f.frame.as_deref().unwrap_or(&rule.sample_type);
     let values = FindingValues::from_finding(f, &rule.unit);
@@ -103,7 +106,8 @@ pub(crate) fn finding(f: &Finding, rule: &RuleCheck) -> String {
     format!("{subject}: {base} -> {new}  {}{chance}{reason}", change(f, rule))
 }
 
-/// Describes the compared frames of a rule, and the frames that were skipped.
+/// Formats the number of values that a rule compared, and the numbers of frames that it did not compare or cannot
+/// judge.
 fn extent(rule: &RuleCheck) -> String {
     let mut text = format!("{} compared", rule.compared);
     if rule.below_floor > 0 {
@@ -118,7 +122,8 @@ fn extent(rule: &RuleCheck) -> String {
     text
 }
 
-/// Describes the smallest change that the rule would have detected: `+31% would have failed`.
+/// Describes the smallest change that the rule would have detected: `+31% would have failed`. Returns `None` if the
+/// rule failed, or if this change is unknown.
 fn detectable(rule: &RuleCheck) -> Option<String> {
     let least = rule.detectable.filter(|_| rule.outcome != Outcome::Fail)?;
     let target = if rule.is_of_each { " of a typical frame with 10% of the total" } else { "" };
@@ -133,7 +138,7 @@ pub(crate) fn verdict(outcome: Outcome) -> &'static str {
     }
 }
 
-/// Describes the scaling of normalized values, or returns `None` without normalization.
+/// Describes how normalization scales the runs of the new side, or returns `None` without normalization.
 pub(crate) fn normalized(check: &Check) -> Option<String> {
     let scaling = match check.summary.query.normalize {
         Normalize::None => return None,
@@ -146,12 +151,13 @@ pub(crate) fn normalized(check: &Check) -> Option<String> {
     ))
 }
 
-/// The maximum number of findings shown one by one, for each rule and outcome.
+/// The maximum number of findings shown one by one, for each rule and each outcome.
 const MAX_FINDINGS: usize = 5;
 
-/// Selects the findings to show one by one, and a sentence about the rest. A rule on any frame may report every frame
-/// on the way to the decisive frame, and every frame below it. The selection for each outcome therefore starts with
-/// the finding that exceeds the limit most, followed by the findings that lie within no other finding.
+/// Selects the findings to show one by one, and for each outcome with further findings returns a sentence about them. A
+/// rule on any frame may report every frame on the way to the decisive frame, and every frame below it. The selection
+/// for each outcome therefore contains only findings that lie within no other finding, preceded by the first finding of
+/// the outcome if it exceeds the limit more than they do.
 pub(crate) fn select_findings(rule: &RuleCheck) -> (Vec<&Finding>, Vec<String>) {
     let (mut shown, mut rest) = (Vec::new(), Vec::new());
     for outcome in [Outcome::Fail, Outcome::Inconclusive, Outcome::Allowed, Outcome::Pass] {
@@ -182,7 +188,8 @@ pub(crate) fn select_findings(rule: &RuleCheck) -> (Vec<&Finding>, Vec<String>) 
     (shown, rest)
 }
 
-/// Returns the causes of each rule, one per line. A cause that several rules share appears once per sample type.
+/// Returns the causes of each rule as lines in the markup of `causes`. If several rules about one sample type have the
+/// same cause, only the first of them gets its line.
 pub(crate) fn whys(check: &Check, causes: fn(&Explanation) -> Vec<String>) -> Vec<Vec<String>> {
     let mut seen = HashSet::new();
     let mut new_causes = |rule: &RuleCheck| {
@@ -192,7 +199,7 @@ pub(crate) fn whys(check: &Check, causes: fn(&Explanation) -> Vec<String>) -> Ve
     check.rules.iter().map(&mut new_causes).collect()
 }
 
-/// Returns the most directly related commit of each cause of a rule.
+/// Returns the most directly related commit of each cause of a rule. Causes without ranked commits are skipped.
 pub(crate) fn commits(rule: &RuleCheck) -> impl Iterator<Item = &RankedCommit> {
     let causes = rule.why.iter().flat_map(|why| &why.causes);
     causes.filter_map(|cause| cause.commits.as_ref()?.first())
@@ -261,8 +268,8 @@ pub(crate) fn check_json(check: &Check, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out)
 }
 
-/// Writes the findings as Markdown with fewer than 65,000 characters. If all rules do not fit, the last rules are
-/// omitted and a line states their number.
+/// Writes the findings as Markdown of at most [`MARKDOWN_LIMIT`] characters. If all rules do not fit, repeatedly halves
+/// the number of rules, which omits the last ones. A line then states how many rules are shown.
 ///
 /// # Errors
 /// Fails if `out` fails.
@@ -284,7 +291,7 @@ fn markdown(check: &Check, rules: usize) -> String {
         Outcome::Inconclusive => "❔ inconclusive",
         Outcome::Fail => "❌ fail",
     };
-    // Names of files and rules can have any length, so shorten them.
+    // Names of frames, files and rules can have any length, so shorten them.
     let short = |text: &str| match text.char_indices().nth(300) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),

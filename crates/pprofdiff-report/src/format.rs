@@ -44,14 +44,14 @@ pub struct Format {
     pub about: &'static str,
     /// True for binary output, which a terminal cannot show.
     pub binary: bool,
-    /// The default maximum number of rows, for formats that people read.
+    /// The default maximum number of rows, for formats that people read. `None` writes all rows.
     pub limit: Option<usize>,
     /// True if the output contains the report's warnings. Otherwise the caller has to show them.
     pub warns: bool,
     /// Returns warnings about the parts of a report that the format cannot represent. The caller shows them.
     pub leaves_out: fn(&Report) -> Vec<String>,
     /// Returns the request that the format answers instead of a given one: usually the same request, sometimes another
-    /// view or granularity of the same query. `None` if the format cannot show it.
+    /// view or granularity of the same query. Returns `None` if the format cannot answer the request.
     pub shows: fn(&Request) -> Option<Request>,
     /// Writes a report of a view that the format supports.
     pub write: fn(&Report, &mut dyn Write, Style) -> io::Result<()>,
@@ -64,7 +64,7 @@ pub struct Format {
 pub struct Each {
     /// The default maximum number of rows per pair.
     pub limit: Option<usize>,
-    /// Writes one pair.
+    /// Writes one pair, which may be a pair that failed.
     pub write: fn(&Item<'_>, &mut dyn Write, Style) -> io::Result<()>,
 }
 
@@ -86,7 +86,7 @@ pub struct Style {
     pub color: bool,
     /// CSV puts a `'` before texts that a spreadsheet would run as a formula.
     pub quote_formulas: bool,
-    /// The approximate number of tokens of an explanation. The least important parts are left out first.
+    /// The maximum number of tokens of an explanation, as estimated. The least important lines are left out first.
     pub budget: Option<usize>,
     /// Shortens the header of text: it names neither the inputs nor the meaning of the columns.
     pub brief: bool,
@@ -172,7 +172,8 @@ impl Format {
         FORMATS
     }
 
-    /// Returns true if the format always writes all stacks and does not support a row limit.
+    /// Returns true if the format can write the default view without a row limit, but not with one, because it always
+    /// writes all stacks.
     pub fn writes_whole(&self) -> bool {
         let shows =
             |limit| (self.shows)(&Request::default().asking(View::default().ordered(Default::default(), limit)));
@@ -190,11 +191,11 @@ impl Format {
         })
     }
 
-    /// Returns the format for a file's extension. The longest matching extension counts. A name without an extension
-    /// means text.
+    /// Returns the format for a file's extension, ignoring case. The longest matching extension counts, so
+    /// `x.speedscope.json` is not JSON. A name without an extension means text.
     ///
     /// # Errors
-    /// Fails on an unknown extension. The error lists all extensions.
+    /// Fails on an unknown extension. The error lists the usual extension of each format.
     pub fn of_path(path: &Path) -> Result<&'static Format> {
         let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
         let all = Format::all().iter().flat_map(|&f| f.extensions.iter().map(move |&e| (e, f)));
@@ -243,7 +244,7 @@ pub(crate) const fn of_checks(
     Format { name, extensions, about, shows, write, ..BASE }
 }
 
-/// Returns the check in a report.
+/// Returns the check in a report, or the error [`unsupported`] for any other report.
 #[cfg(feature = "check")]
 pub(crate) fn check_of(report: &Report) -> io::Result<&Check> {
     match report {
@@ -252,12 +253,14 @@ pub(crate) fn check_of(report: &Report) -> io::Result<&Check> {
     }
 }
 
-/// Returns the request that formats of rows answer.
+/// Returns the request that formats of rows answer: the same request, or `None` if the view is not shown as rows.
 pub(crate) fn rows(request: &Request) -> Option<Request> {
     (request.view.spec().shown_by == ShownBy::Rows).then(|| request.clone())
 }
 
-/// Returns the request that formats of whole stacks answer.
+/// Returns the request that formats of whole stacks answer: all stacks of the query, for the views `top` and `stacks`
+/// without a row limit. Returns `None` for other views, for significant rows, for stacks separated by labels, and for
+/// several sample types.
 pub(crate) fn all_stacks(request: &Request) -> Option<Request> {
     match request.view {
         _ if !request.query.extra_sample_types.is_empty() => None,
@@ -268,7 +271,8 @@ pub(crate) fn all_stacks(request: &Request) -> Option<Request> {
     }
 }
 
-/// Returns the request that pictures of the call graph answer.
+/// Returns the request that pictures of the call graph answer: the call graph of the query, for the views `top`, `tree`
+/// and `graph`. Returns `None` for other views, for significant rows, and for several sample types.
 pub(crate) fn graph(request: &Request) -> Option<Request> {
     match request.view {
         _ if !request.query.extra_sample_types.is_empty() => None,

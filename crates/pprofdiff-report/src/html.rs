@@ -49,7 +49,8 @@ fn class(column: &Column) -> &'static str {
     }
 }
 
-/// The maximum number of a stack's frames, and of a name's bytes, in a cell.
+/// The maximum number of a stack's frames in a cell, and of a text's bytes. A longer text is shortened to as many
+/// characters.
 const MAX_IN_CELL: usize = 1000;
 
 fn cell(text: &str) -> String {
@@ -57,7 +58,8 @@ fn cell(text: &str) -> String {
 }
 
 impl Table {
-    /// Returns the first `most` rows as an HTML fragment below a summary. All text from the input is escaped.
+    /// Returns the first `max_rows` rows as an HTML fragment below a summary. For tables with nodes or groups,
+    /// `max_rows` limits the nodes, or the rows per group, as in [`Table::head`]. All text from the input is escaped.
     pub fn to_html(&self, max_rows: usize) -> String {
         let cut = (self.len() > max_rows).then(|| self.head(max_rows));
         let shown = cut.as_ref().unwrap_or(self);
@@ -105,7 +107,8 @@ impl Table {
     }
 }
 
-/// Returns the summary of a table or a listing as HTML, with one line per sample type.
+/// Returns the summary of a table or a listing as HTML: the inputs, one line per sample type, and notes about the first
+/// sample type. Empty without sample types.
 pub(super) fn summary(types: &[Arc<Summary>]) -> String {
     let Some(s) = types.first() else { return String::new() };
     let side = |side: &Side| format!("{} ({})", escape(&inputs(side, s.sum)), extent(side));

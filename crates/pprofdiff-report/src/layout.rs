@@ -6,9 +6,9 @@
 //! call each other would have half a million points, and nobody can follow so many lines. Calls are therefore laid out,
 //! heaviest first, until the budget is used up.
 //!
-//! Points are numbered and lines are stored in arrays. The result equals the layout of the crate dagre. Earlier
-//! versions used dagre, and a test still compares with it. Dagre identifies points by strings and took half the time of
-//! a small profile's page.
+//! For the same levels, the result equals the layout of the crate dagre, and a test compares both. Earlier versions
+//! used dagre, but it identifies points by strings and took half the time of a small profile's page. Here, points are
+//! numbers and lines are stored in arrays.
 
 mod layers;
 mod order;
@@ -25,7 +25,7 @@ pub(super) type LayoutPoint = (f64, f64);
 pub(super) struct LayoutEdge {
     pub from: usize,
     pub to: usize,
-    /// The weight. Heavy calls are kept short and straight.
+    /// The weight relative to other calls. Heavy calls are kept short and straight.
     pub weight: u32,
 }
 
@@ -35,25 +35,27 @@ pub(super) struct EdgeRoute {
     pub label: LayoutPoint,
 }
 
-/// The remaining budget for layouts.
+/// The remaining budget for layouts. One budget can cover several pictures.
 pub(super) struct LayoutBudget {
+    /// The remaining number of points of calls.
     points: i64,
+    /// The remaining sum of the squared numbers of points per level.
     squares: i64,
 }
 
 /// The maximum number of points of all calls in one picture. A real profile's graph of 80 nodes has a few hundred.
 const MAX_POINTS: i64 = 4000;
-/// The maximum sum of the squared numbers of points per level in one picture.
+/// The maximum sum of the squared numbers of points and nodes per level in one picture.
 const MAX_SQUARES: i64 = 400_000;
-/// Neighbouring points of a call's line are merged if they are closer than this distance.
+/// Consecutive points of a call's line are merged if both coordinates differ by less than this.
 const SAME_POINT: f64 = 1e-4;
-/// The maximum number of steps per node towards shorter calls. Each step costs a pass over the graph; real graphs need
-/// less than one step per node.
+/// The maximum number of steps towards shorter calls is the number of nodes times this. Each step costs a pass over the
+/// graph. Real graphs need less than one step per node.
 const STEPS: usize = 4;
 
 /// The calls that fit into the budget, with the resulting levels of the nodes.
 pub(super) struct Chosen {
-    /// The indices of the calls, ascending.
+    /// The indices of the chosen calls in the list of all calls, ascending.
     pub calls: Vec<usize>,
     levels: NodeLevels,
 }
@@ -64,7 +66,8 @@ impl LayoutBudget {
         LayoutBudget { points: MAX_POINTS * pictures, squares: MAX_SQUARES * pictures }
     }
 
-    /// Returns true if the rest of the budget is too small for a useful picture.
+    /// Returns true if the rest of the budget is too small for a useful picture: less than a quarter of the budget of
+    /// one picture.
     #[cfg(feature = "html")]
     pub(super) fn is_used_up(&self) -> bool {
         self.points < MAX_POINTS / 4 || self.squares < MAX_SQUARES / 4
@@ -79,11 +82,12 @@ impl LayoutBudget {
     }
 }
 
-/// Chooses the calls to lay out: first the heaviest call to each node, then further calls while they fit into the
-/// budget. `edges` must be sorted by descending weight and must not contain calls from a node to itself. The work is
-/// bounded for any number of calls among a few hundred nodes.
+/// Chooses the calls to lay out and reduces the budget by their cost. The heaviest call to each node comes first, then
+/// all other calls by weight; the result is the beginning of this order that fits into the budget. `edges` must be
+/// sorted by descending weight and must not contain calls from a node to itself. The work is bounded for any number of
+/// calls among a few hundred nodes. If no call fits, the result has no calls and the budget stays.
 pub(super) fn choose(n_nodes: usize, edges: &[LayoutEdge], budget: &mut LayoutBudget) -> Chosen {
-    // The first call to each node comes first, so that few nodes are cut off from their callers.
+    // The heaviest call to each node comes before all others, so that few nodes are cut off from their callers.
     let mut reached = vec![false; n_nodes];
     let (mut order, more): (Vec<usize>, Vec<usize>) =
         (0..edges.len()).partition(|&i| !std::mem::replace(&mut reached[edges[i].to], true));
@@ -94,7 +98,8 @@ pub(super) fn choose(n_nodes: usize, edges: &[LayoutEdge], budget: &mut LayoutBu
         let levels = NodeLevels::new(n_nodes, calls.iter().map(|&i| &edges[i]));
         Chosen { calls, levels }
     };
-    // More calls have more points, except in rare cases, so search for the largest number of calls by bisection.
+    // More calls have more points, except in rare cases, so search for the largest number of calls by bisection. Each
+    // call has at least one point, so more than `MAX_POINTS` calls cannot fit.
     let mut unfit = order.len().min(MAX_POINTS as usize) + 1;
     let mut chosen = first(unfit - 1);
     let mut left = budget.remaining_after(&chosen.levels);
@@ -121,6 +126,7 @@ struct Down {
     upper: usize,
     lower: usize,
     weight: u32,
+    /// True if the call was reversed, so that `lower` is the caller.
     turned: bool,
 }
 
@@ -144,10 +150,12 @@ impl NodeLevels {
         NodeLevels { of_node: tree.level[1..].iter().map(|l| (l - top) as usize).collect(), calls }
     }
 
-    /// Returns the cost of a layout: the number of points, and the sum of the squared numbers of points per level.
+    /// Returns the cost of a layout: the number of points of calls, and the sum of the squared numbers of points and
+    /// nodes per level.
     fn cost(&self) -> (i64, i64) {
         let deepest = self.of_node.iter().max().copied().unwrap_or(0);
-        // A level for labels lies between two levels of nodes. The counts are differences from the level above.
+        // Even levels contain nodes, and the odd level below each contains labels. A call has a point on each level
+        // strictly between its nodes. The counts are differences from the level above.
         let mut changes = vec![0i64; 2 * deepest + 2];
         for c in &self.calls {
             changes[2 * self.of_node[c.upper] + 1] += 1;
@@ -214,21 +222,23 @@ fn without_cycles<'a>(n: usize, edges: impl Iterator<Item = &'a LayoutEdge>) -> 
 }
 
 /// The network simplex method for levels (Gansner and others, "A Technique for Drawing Directed Graphs"). The tree
-/// consists of calls that span exactly one level. Replacing a call of the tree with another call moves all nodes below
-/// it, which is done if it makes calls shorter. Nodes are numbered from 1. Node 0 is an artificial root above all
-/// others; its calls have no weight.
+/// consists of calls that span exactly one level. A step replaces a call of the tree with another call. This moves the
+/// whole subtree below the call, and a step is done only if it makes calls shorter in total, weighted. Nodes are
+/// numbered from 1. Node 0 is an artificial root with a call without weight to each node.
 struct SimplexTree {
+    /// The level of each node, 0 for the root.
     level: Vec<i64>,
-    /// The other end of the tree call that connects each node towards the root.
+    /// The parent of each node in the tree: the other end of the tree call that connects the node towards the root.
     parent: Vec<usize>,
-    /// True if that other end is above the node.
+    /// True if the node's parent is on the level above the node, false if it is on the level below.
     parent_above: Vec<bool>,
-    /// The weight of the outgoing calls of each node minus the weight of its incoming calls.
+    /// The weight of the outgoing calls of each node minus the weight of its incoming calls. If it is positive, moving
+    /// the node down makes calls shorter in total.
     pull: Vec<i64>,
 }
 
 impl SimplexTree {
-    /// Creates a tree with each node on the highest level possible.
+    /// Creates a tree with each node on the highest possible level. `topological` must list callers before callees.
     fn new(n: usize, calls: &[Down], topological: &[usize]) -> SimplexTree {
         let mut level = vec![1; n + 1];
         level[0] = 0;
@@ -251,7 +261,8 @@ impl SimplexTree {
         tree
     }
 
-    /// Moves the subtree with the largest gain. Returns false if no move makes calls shorter.
+    /// Moves the subtree with the largest gain per level, as far as its calls permit. Returns false if no move makes
+    /// calls shorter.
     fn step(&mut self, calls: &[Down]) -> bool {
         let n = self.level.len();
         let mut children: Vec<Vec<usize>> = vec![Vec::new(); n];
@@ -303,8 +314,8 @@ impl SimplexTree {
     }
 }
 
-/// Lays out nodes of these sizes and the chosen calls with labels of these sizes. Returns the centre of each node and
-/// the route of each call.
+/// Lays out nodes and the chosen calls. `sizes` are the sizes of all nodes, and `labels` the sizes of the chosen calls'
+/// labels. Returns the centre of each node and the route of each chosen call.
 pub(super) fn place(
     sizes: &[LayoutPoint],
     labels: &[LayoutPoint],
@@ -341,7 +352,8 @@ pub(super) fn place(
     ((0..sizes.len()).map(position_of).collect(), routes)
 }
 
-/// Returns the point where the line from a box's centre to `to` leaves the box.
+/// Returns the point where the line from a box's centre (`middle`) to `to` leaves the box, or the centre if both are
+/// equal.
 fn border(middle: LayoutPoint, size: LayoutPoint, to: LayoutPoint) -> LayoutPoint {
     let (dx, dy) = (to.0 - middle.0, to.1 - middle.1);
     let (x, y) = (size.0 / 2.0, size.1 / 2.0);

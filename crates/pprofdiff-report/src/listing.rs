@@ -33,7 +33,8 @@ fn two_sided(listing: &Listing) -> bool {
     listing.summary.base.is_some()
 }
 
-/// Returns the formats of the flat costs and of the cum costs of lines and instructions.
+/// Returns the formats of the flat costs and of the cum costs. Each applies to all lines and instructions of the
+/// listing.
 fn costs(listing: &Listing) -> [CostFormat; 2] {
     let format_for = |line: fn(&Line) -> Pair, instruction: fn(&Instruction) -> Pair| {
         let pairs = listing.routines.iter().flat_map(move |r| {
@@ -45,8 +46,9 @@ fn costs(listing: &Listing) -> [CostFormat; 2] {
     [format_for(|l| l.flat, |i| i.flat), format_for(|l| l.cum, |i| i.cum)]
 }
 
-/// Returns a hint if sources are missing, with the option that sets their folder. `options` are the caller's options
-/// for the base's sources, for the new side's sources, and for both (or for a single profile's).
+/// Returns a hint if the source of at least one listed function was not found, with the option that sets its folder.
+/// `options` are the caller's options for the base's sources, for the new side's sources, and for both (or for a single
+/// profile's). Returns `None` for instructions.
 pub fn missing_sources(listing: &Listing, options: [&str; 3]) -> Option<String> {
     if listing.of == Listed::Instructions {
         return None;
@@ -142,15 +144,17 @@ pub fn listing_text(listing: &Listing, out: &mut dyn Write, options: TextOptions
     Ok(())
 }
 
-/// Removes growth and share from a row or from the heads if the text is brief. They follow the columns of both costs.
+/// Removes growth and share from a row or from the heads if the text is brief. They are columns 6 and 7, after base,
+/// new and delta of flat and of cum.
 fn shorten<T>(row: &mut Vec<T>, listing: &Listing, options: TextOptions) {
     if options.brief && two_sided(listing) {
         row.drain(6..8);
     }
 }
 
-/// Returns each instruction with its origin: the source line, and the function if it was inlined. The origin is empty
-/// if it equals the previous instruction's, or if it is the line `under` which the instructions are shown.
+/// Returns each instruction with its origin: the source line, preceded by the function if that function was inlined
+/// into the routine. The origin is empty if it is unknown, if it equals the previous instruction's, or if it is the
+/// line `under` which the instructions are shown.
 fn with_places<'a>(
     r: &'a Routine,
     under: Option<&'a Line>,
@@ -180,7 +184,8 @@ fn cells(listing: &Listing, l: &Line, costs: [CostFormat; 2]) -> Vec<TextCell> {
     row(listing, [l.flat, l.cum], [number(l.base), number(l.new)], l.change, &text, costs)
 }
 
-/// Returns an instruction's cells, in the same columns as a line's cells.
+/// Returns an instruction's cells, in the same columns as a line's cells: the address takes the place of the line
+/// number.
 fn code_cells(listing: &Listing, i: &Instruction, place: String, costs: [CostFormat; 2]) -> Vec<TextCell> {
     let number = |n: Option<u64>| n.map_or_else(String::new, |n| format!("{n:x}"));
     row(listing, [i.flat, i.cum], [number(i.base), number(i.new)], i.change, &format!("{}{place}", i.text), costs)
@@ -311,7 +316,7 @@ pub fn listing_html(listing: &Listing) -> String {
     html
 }
 
-/// Returns the listing as a complete HTML page that loads nothing and runs no script.
+/// Returns the listing as a complete HTML page. Its content security policy permits no script and no requests.
 pub fn to_html_page(listing: &Listing) -> String {
     let policy = "default-src 'none'; style-src 'unsafe-inline'";
     let mut html = format!(
@@ -395,7 +400,7 @@ fn nothing(listing: &Listing) -> &'static str {
     }
 }
 
-/// Returns the noun for the places of a listing.
+/// Returns the noun for the files that a listing's lines or instructions come from.
 fn places_are(listing: &Listing) -> &'static str {
     match listing.of {
         Listed::Lines => "source",
@@ -403,7 +408,8 @@ fn places_are(listing: &Listing) -> &'static str {
     }
 }
 
-/// Returns the files that the source lines or instructions come from, if known.
+/// Formats the files that the source lines or instructions come from: both sides' files if they differ, otherwise one.
+/// Returns `None` if neither is known.
 fn places(listing: &Listing, r: &Routine) -> Option<String> {
     let noun = places_are(listing);
     let (base, new) = (r.places.0.as_ref(), r.places.1.as_ref());

@@ -2,7 +2,8 @@
 
 use pprofdiff::text::sanitize;
 
-/// Sanitizes `text` and shortens it to `max_chars` characters. A longer text keeps its beginning and its end.
+/// Sanitizes `text` and shortens it to `max_chars` characters. A longer text keeps its beginning and its end, with `…`
+/// between them.
 pub(super) fn shorten(text: &str, max_chars: usize) -> String {
     let text = sanitize(text);
     let Some((cut, _)) = text.char_indices().nth(max_chars) else { return text.into_owned() };
@@ -13,14 +14,16 @@ pub(super) fn shorten(text: &str, max_chars: usize) -> String {
     format!("{}…{}", &text[..head], &text[tail..])
 }
 
-/// Removes the path before a function's package, and the folders before a file's name.
+/// Removes the path before a function's package, or the folders before a file's name: everything up to the last slash
+/// of the text before the first bracket or space.
 pub(super) fn short(name: &str) -> &str {
     // Type parameters and arguments, which follow the name, may also contain slashes.
     let end = name.find(['(', '[', '<', ' ']).filter(|&i| i > 0).unwrap_or(name.len());
     name[..end].rfind('/').map_or(name, |slash| &name[slash + 1..])
 }
 
-/// Breaks a name into lines of about `width` characters, after dots, colons and similar separators where possible.
+/// Breaks a name into lines of up to `width` characters, after dots, colons, commas, spaces and slashes. A part without
+/// such a separator may be 8 characters longer before it is broken anywhere.
 pub(super) fn lines(name: &str, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
     let (mut line, mut length) = (String::new(), 0);

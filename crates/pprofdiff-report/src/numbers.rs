@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use pprofdiff::units::{self, ColumnUnit};
 use pprofdiff::{Pair, Side, Summary};
 
-/// The minimum ratio of new to base for showing growth as a factor instead of a percentage.
+/// The minimum ratio of new to base for showing growth as a factor (`x2`) instead of a percentage.
 const FACTOR_FROM: f64 = 2.0;
 
 /// Formats a row's growth relative to its own base: `x5.06` from twice the base on, otherwise `+12.3%` or `-30%`; `new`
@@ -24,7 +24,7 @@ pub(crate) fn growth(p: Pair) -> String {
     }
 }
 
-/// Formats growth like [`growth`] for real numbers. Base and new must be positive.
+/// Formats growth like [`growth`] for real numbers. `base` and `base + delta` must be positive.
 pub(crate) fn growth_of(base: f64, delta: f64) -> String {
     let times = 1.0 + delta / base;
     if times >= FACTOR_FROM {
@@ -63,12 +63,13 @@ pub(crate) fn share_text(share: Option<f64>, signed: bool) -> String {
     }
 }
 
-/// Formats a percentage that would round to zero, so that it does not read as zero.
+/// Formats a percentage that would round to zero as `+<0.01%` or `-<0.01%`, so that it does not read as zero.
 fn below_smallest(percent: f64) -> String {
     format!("{}<0.01%", if percent > 0.0 { "+" } else { "-" })
 }
 
-/// Formats three significant digits without trailing zeros. Whole numbers keep all their digits.
+/// Formats a number of at least 0 with up to three significant digits and at most two decimals, without trailing zeros.
+/// Numbers from 99.95 on are rounded to whole numbers, which keep all their digits.
 fn three_digits(v: f64) -> String {
     match v {
         v if v < 9.995 => two_decimals(v),
@@ -102,7 +103,8 @@ pub(crate) fn extent(side: &Side) -> String {
     }
 }
 
-/// Formats the standard deviation of runs relative to their mean, such as `3%`.
+/// Formats the standard deviation of runs relative to their mean: `3.1%`, or `12%` from 10% on. Returns `-` without a
+/// deviation or if the mean is 0.
 pub(crate) fn spread_text(deviation: Option<f64>, mean: i64) -> String {
     match deviation {
         Some(deviation) if mean != 0 => match 100.0 * deviation / (mean as f64).abs() {
@@ -122,12 +124,12 @@ pub(crate) fn least_growth(factor: f64) -> String {
     }
 }
 
-/// Formats a p-value in a sentence: `p = 0.003`.
+/// Formats a p-value in a sentence: `p = 0.003`, or `p < 0.001`.
 pub(crate) fn p_words(p: f64) -> String {
     if p < 0.001 { "p < 0.001".to_owned() } else { format!("p = {p:.3}") }
 }
 
-/// Formats a p-value in a column: `0.003`.
+/// Formats a p-value in a column: `0.003`, or `<0.001`.
 pub(crate) fn p_text(p: f64) -> String {
     if p < 0.001 { "<0.001".to_owned() } else { format!("{p:.3}") }
 }
@@ -151,12 +153,12 @@ pub(crate) fn signed(value: i64, unit: ColumnUnit) -> String {
     format!("{}{}", if value > 0 { "+" } else { "" }, unit.format(value))
 }
 
-/// Deltas get a smaller unit of their own if all are below this value in the unit of the sides.
+/// Deltas get a smaller unit of their own if the magnitude of each is below this value in the unit of the sides.
 const SMALL: f64 = 0.1;
 
-/// Formats costs. Both sides and the delta share one unit, chosen for the largest value shown, so that equal values
-/// read the same. Deltas get a smaller unit if all of them are below [`SMALL`] in that unit, unless a delta equals a
-/// side (as for added and removed rows).
+/// Formats costs. Both sides and the delta share one unit, chosen for the values shown, so that equal values read the
+/// same. Deltas get a smaller unit if all of them are below [`SMALL`] in that unit, unless a delta equals a side (as
+/// for added and removed rows). If the query sets a unit of the same kind, sides and deltas are always in that unit.
 #[derive(Clone, Copy)]
 pub(crate) struct CostFormat {
     pub(crate) sides: ColumnUnit,
@@ -169,7 +171,8 @@ impl CostFormat {
         CostFormat::for_values(s, s.base.is_some(), shown)
     }
 
-    /// Creates a format for a table that may be two-sided although its summary is not, or the reverse.
+    /// Creates a format in the query's unit, or in a unit that fits the values. The table may be two-sided although its
+    /// summary is not, or the reverse.
     pub(crate) fn for_values(s: &Summary, two_sided: bool, shown: impl Iterator<Item = Pair> + Clone) -> CostFormat {
         match s.query.unit.as_deref().and_then(|to| ColumnUnit::asked(&s.unit, to)) {
             Some(unit) => CostFormat { sides: unit, delta: unit, two_sided },
@@ -186,14 +189,14 @@ impl CostFormat {
         CostFormat { sides, delta: if are_small { ColumnUnit::for_values(unit, deltas) } else { sides }, two_sided }
     }
 
-    /// Formats a change: `3.88s -> 19.65s  +15.77s  x5.06`.
+    /// Formats both sides, delta and growth: `3.88s -> 19.65s  +15.77s  x5.06`.
     pub(crate) fn change(self, p: Pair, arrow: &str) -> String {
         let (base, new) = (self.sides.format(p.base), self.sides.format(p.new));
         format!("{base} {arrow} {new}  {}  {}", signed(p.delta(), self.delta), growth(p))
     }
 
     /// Formats a change with its share, `3.88s -> 19.65s  +15.77s  x5.06  +147.8% of total`, or the cost of a single
-    /// profile, `0.25s (8.53%)`. Returns `0` if both sides of a diff are zero.
+    /// profile, `0.25s (8.53%)`. Returns `0` if both sides of a diff are zero. Omits a diff's share if `total` is 0.
     pub(crate) fn words(self, p: Pair, total: i64, arrow: &str) -> String {
         match (self.two_sided, share(p.delta(), total)) {
             (true, _) if p == Pair::default() => "0".to_owned(),
@@ -209,7 +212,8 @@ pub(crate) fn ratio_text(ratio: Option<f64>, unit: &str) -> String {
     ratio.map_or_else(|| "-".to_owned(), |ratio| units::show_real(ratio, unit))
 }
 
-/// Formats a number without a unit, in two or three digits.
+/// Formats a number without a unit: as a whole number from 9.95 on, with two decimals from 0.095 on and for 0, and with
+/// three decimals below.
 pub(crate) fn figure(x: f64) -> String {
     match x.abs() {
         a if a >= 9.95 => format!("{x:.0}"),
@@ -218,7 +222,8 @@ pub(crate) fn figure(x: f64) -> String {
     }
 }
 
-/// Formats the total of a single profile, or both totals with their growth and significance.
+/// Formats the total of a single profile, or both totals with their delta and growth. With a p-value, appends it, and
+/// with a rank test also appends that test's p-value and the standard deviations of both sides' runs.
 pub(crate) fn total(s: &Summary, arrow: &str) -> String {
     let cost = CostFormat::new(s, std::iter::once(s.total));
     if s.base.is_none() {

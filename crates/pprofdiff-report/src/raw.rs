@@ -16,14 +16,16 @@ use pprofdiff::columns::NONE;
 use pprofdiff::samples::{Label, LabelValue, Sample};
 use pprofdiff::text::sanitize;
 
-/// Assigns numbers from 1 in the order of first use.
+/// Assigns numbers from 1 to locations or mappings, in the order of their first use.
 struct RawIds {
+    /// The number of each item; 0 for an item that was not used yet.
     of_index: Vec<u32>,
+    /// The items with numbers, in the order of their numbers.
     met: Vec<u32>,
 }
 
 impl RawIds {
-    /// Creates the numbering of `n` items. If `all`, every item has its number from the start.
+    /// Creates the numbering of `n` items. If `all`, every item has a number from the start, in the order of the items.
     fn new(n: usize, all: bool) -> RawIds {
         let n = n as u32;
         match all {
@@ -32,6 +34,7 @@ impl RawIds {
         }
     }
 
+    /// Returns the number of an item, and assigns the next number to an item without one.
     fn number(&mut self, index: u32) -> u32 {
         let number = &mut self.of_index[index as usize];
         if *number == 0 {
@@ -42,7 +45,8 @@ impl RawIds {
     }
 }
 
-/// Writes the profile. If `merged`, only the items in use are written, and they are renumbered.
+/// Writes the profile. If `merged`, only locations and mappings in use and the first mapping are written, numbered in
+/// the order of their first use.
 ///
 /// # Errors
 /// Fails if `out` fails.

@@ -19,9 +19,9 @@ use pprofdiff::{Diff, Profile, Summary};
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Report {
-    /// Rows: frames, edges between callers and callees, label values, or builds.
+    /// Rows, such as frames, edges between callers and callees, label values, or the steps of a series.
     Table(Table),
-    /// Whole stacks, and the maximum number of stacks that a table shows.
+    /// Whole stacks, and the maximum number of stacks in the table that formats of rows show.
     Stacks(Stacks, usize),
     /// Whole stacks with their labels. Text shows each stack from the leaf.
     Traces(Table),
@@ -50,7 +50,8 @@ pub enum Report {
 }
 
 impl Report {
-    /// Returns the summary of reports that show a single sample type.
+    /// Returns the summary of the report's first sample type. Returns `None` for pages, checks, profiles, metadata,
+    /// explanations, complete contents and comments, which have several summaries, keep them elsewhere, or have none.
     pub fn summary(&self) -> Option<&Arc<Summary>> {
         match self {
             Report::Table(table) | Report::Traces(table) => Some(&table.summary),
@@ -67,7 +68,8 @@ impl Report {
         }
     }
 
-    /// Returns true if the view has an expression and no frame or function matches it.
+    /// Returns true if a table or listing has no content. For a view with an expression, this means that no frame or
+    /// function matches the expression.
     pub fn matches_nothing(&self) -> bool {
         match self {
             Report::Table(table) if table.kind.limit_unit == LimitUnit::Nodes => table.nodes.shown.is_empty(),
@@ -77,7 +79,8 @@ impl Report {
         }
     }
 
-    /// Returns the report as a table, or `None` if it cannot be shown as one.
+    /// Returns the report as a table: rows, stacks, the causes of an explanation, or the pairs of a ranking. Returns
+    /// `None` for all other reports.
     pub fn table(&self) -> Option<Cow<'_, Table>> {
         match self {
             Report::Table(table) | Report::Traces(table) => Some(Cow::Borrowed(table)),

@@ -17,7 +17,7 @@ use pprofdiff::random::HashSet;
 use pprofdiff::series::Series;
 use pprofdiff::{Diff, Error, Granularity, LoadOptions, Query, Result, Selection, cancellation};
 
-/// A query (filters, granularity, sample type, normalization) together with the view to compute.
+/// A query together with the view to compute.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Request {
     /// The data to look at: filters, granularity, sample type and normalization.
@@ -47,7 +47,7 @@ impl CheckOptions {
     /// Parses the options into rules.
     ///
     /// # Errors
-    /// Fails on an invalid configuration or rule.
+    /// Fails on an invalid configuration, rule or floor.
     pub fn rules(&self) -> Result<Rules> {
         let mut rules = self.config.as_deref().map_or_else(|| Ok(Rules::default()), Rules::from_toml)?;
         self.fail_on.iter().try_for_each(|rule| rules.fail_on(rule))?;
@@ -57,8 +57,9 @@ impl CheckOptions {
     }
 }
 
-/// Returns up to three names that resemble `text`, best first. A name must contain two thirds of the distinct letter
-/// pairs of `text`. Names above 200 bytes are ignored.
+/// Returns up to three names that resemble `text`. A name must contain two thirds of the distinct pairs of consecutive
+/// letters and digits of `text`, ignoring case and all other characters. Names with more shared pairs come first, then
+/// names with fewer other pairs. Names above 200 bytes are ignored.
 fn nearest(text: &str, names: impl Iterator<Item = String>) -> Vec<String> {
     const MAX_NAMES: usize = 3;
     const MAX_BYTES: usize = 200;
@@ -84,10 +85,11 @@ impl Request {
     }
 
     /// Returns a warning if the view's expression matches nothing, which is most likely a typo. The warning suggests
-    /// similar names.
+    /// similar names, or for instructions states the reason if it is known. Returns `None` if the view has no
+    /// expression, or if `report` has matches.
     ///
     /// # Errors
-    /// Fails where computing the answer fails.
+    /// Fails like [`Diff::measure`], which finds the similar names.
     pub fn unmatched(&self, report: &Report, diff: &Diff) -> Result<Option<String>> {
         let (Some(regex), Some(MatchTarget { noun, .. })) = (self.view.regex(), &self.view.spec().matched) else {
             return Ok(None);
@@ -107,7 +109,7 @@ impl Request {
         Ok(Some(format!("no {noun} matches {regex:?}{near}")))
     }
 
-    /// Returns the description of the requested view for error messages.
+    /// Returns the view's name for error messages, with the options that can prevent a format from showing the view.
     fn describe_view(&self) -> String {
         let suffix = match &self.view {
             View::Top { significant: true, .. } => " of significant rows",
@@ -128,8 +130,8 @@ impl Request {
         }
     }
 
-    /// Returns the request that `format` answers. Some formats show another view of the same query: a format of call
-    /// graphs shows the graph instead of the table of frames.
+    /// Returns the request that `format` answers instead of this one, which is usually the same. Some formats show
+    /// another view of the same query: a format of call graphs shows the graph instead of the table of frames.
     ///
     /// # Errors
     /// Fails if the format cannot show this view. The error lists the formats that can.
@@ -148,12 +150,15 @@ impl Request {
     /// Computes the answer.
     ///
     /// # Errors
-    /// Fails on an unknown sample type, an invalid regular expression, and on normalization by a total of zero.
+    /// Fails on an unknown sample type, an invalid regular expression, and on normalization by a total of zero. Also
+    /// fails if the view does not support an option of the query or several sample types, if it is a view of many
+    /// builds, and where the view itself fails.
     pub fn answer(&self, diff: &Diff) -> Result<Report> {
         self.answer_with(diff, |query| diff.select(query))
     }
 
-    /// Computes the answer like [`Request::answer`], with a `select` function that may return a cached selection.
+    /// Computes the answer like [`Request::answer`]. `select` replaces [`Diff::select`], so that it can return a cached
+    /// selection.
     ///
     /// # Errors
     /// Fails like [`Request::answer`].

@@ -1,6 +1,6 @@
 //! The JSON Schema of all JSON output. It is generated from the descriptors of views, from the table of options, and
-//! from the types of explanations and checks, so it matches the output. For listings it describes the kind and the
-//! header only.
+//! from the types of explanations, rankings and checks, so it matches the output. Headers, listings and metadata are
+//! described here by hand; the schema permits any object as a routine, a profile of `info`, a build or a sample type.
 
 use schemars::Schema;
 use schemars::generate::SchemaSettings;
@@ -17,7 +17,7 @@ use pprofdiff::explain::Explanation;
 use pprofdiff::fleet::Ranking;
 use pprofdiff::options::{Heading, OptionKind, Reported};
 
-/// Placeholder names for two sample types side by side, the second with the unit `count`.
+/// Placeholder names and units of two sample types side by side. The second is a count, so that tables have ratios.
 const TYPES: [(&str, &str); 2] = [("TYPE", ""), ("TYPE", "count")];
 
 /// Returns the schema `pprofdiff/1`, which describes every object that the formats json and jsonl write.
@@ -39,7 +39,8 @@ pub fn json_schema() -> Value {
         of_type("check", &types.subschema_for::<Check>(), of_check()),
     ];
     let mut defs = types.take_definitions(true);
-    // The other types are complete objects inside of an answer, so they permit no further properties.
+    // Types other than these three are complete objects inside of an answer, so they permit no further properties. For
+    // the three, `of_type` adds the header and forbids further properties.
     let parts = defs.iter_mut().filter(|(name, definition)| {
         definition.get("properties").is_some() && !["Check", "Explanation", "Ranking"].contains(&name.as_str())
     });
@@ -68,13 +69,14 @@ pub fn json_schema() -> Value {
     })
 }
 
-/// Returns a header without files, for many pairs.
+/// Removes the sides from a header, for a ranking, which does not list the files of its pairs.
 fn without_sides(mut header: Map<String, Value>) -> Map<String, Value> {
     header.retain(|name, _| !["base", "new"].contains(&name.as_str()));
     header
 }
 
-/// Returns the header of a check, whose sample types and totals are part of its rules.
+/// Returns the properties that a check has in addition to its type: the header and the exit code. The header has no
+/// sample type and no totals, because those are part of the check's rules.
 #[cfg(feature = "check")]
 fn of_check() -> Value {
     let mut fields = header(&[true]);
@@ -84,7 +86,8 @@ fn of_check() -> Value {
     Value::Object(fields)
 }
 
-/// Returns the object for a kind that is written from a type, with the properties that the report adds to the type's.
+/// Returns the object for a kind that is serialized from a type. `properties` are the properties that the report adds
+/// to those of the type.
 fn of_type(kind: &str, type_schema: &Schema, properties: Value) -> Value {
     let mut object = object(kind, properties, &[]);
     object["allOf"] = json!([type_schema]);
@@ -96,7 +99,8 @@ fn of_type(kind: &str, type_schema: &Schema, properties: Value) -> Value {
     object
 }
 
-/// Returns the object for a kind, with these properties in addition to the common ones.
+/// Returns the object for a kind, with these properties in addition to `schema`, `kind` and `pair`. Of the common ones,
+/// `schema` and `kind` are required.
 fn object(kind: &str, kind_properties: Value, required: &[&str]) -> Value {
     let mut properties = json!({"schema": {"const": SCHEMA}, "kind": {"const": kind}, "pair": {"type": "string"}});
     if let (Value::Object(all), Value::Object(kind_properties)) = (&mut properties, kind_properties) {
@@ -128,7 +132,8 @@ fn table(kind: &Kind) -> Value {
     object(kind.name, Value::Object(properties), &required)
 }
 
-/// Returns the object for a row of a table. Columns that only some tables of the kind have are optional.
+/// Returns the object for a row of a table. It permits the columns of every possible table of the kind. Columns that
+/// only some of these tables have are optional. Names that contain a sample type are permitted as patterns.
 fn row(kind: &Kind, sides: &[bool]) -> Value {
     let (mut columns, mut patterns) = (Map::new(), Map::new());
     let mut required: Option<Vec<String>> = None;
@@ -146,7 +151,7 @@ fn row(kind: &Kind, sides: &[bool]) -> Value {
         let shape = TableShape { two_sided, by_labels: false, of_runs: false, types: TYPES.to_vec() };
         for spec in (kind.columns)(&shape) {
             match spec.name.strip_prefix(TYPES[0].0) {
-                // Ratios combine both types and carry the name of neither.
+                // The pattern of a cost must not match ratios, which combine both types and carry the name of neither.
                 Some(rest) => drop(patterns.insert(format!("^(?!(flat_|cum_)?ratio_).+{rest}$"), holds(spec.holds))),
                 None => drop(columns.insert(spec.name.to_string(), holds(spec.holds))),
             }
@@ -172,7 +177,8 @@ fn holds(column_type: Holds) -> Value {
     }
 }
 
-/// Returns the properties of a header: the sides, the query and the totals.
+/// Returns the properties of a header: the sides, the query, the totals and their statistics. `sides` lists whether the
+/// header may be that of a diff (`true`), of a single profile (`false`), or either.
 fn header(sides: &[bool]) -> Map<String, Value> {
     let integer = || json!({"type": "integer"});
     let side = json!({
@@ -201,7 +207,7 @@ fn header(sides: &[bool]) -> Map<String, Value> {
     fields
 }
 
-/// Returns the object that describes the number of samples behind a side's values.
+/// Returns the object that describes how a side's values were sampled.
 fn sampling() -> Value {
     json!({
         "type": "object",

@@ -15,7 +15,7 @@ use pprofdiff::series::{Against, Build, Builds, Order, Ranked};
 use pprofdiff::text::sanitize;
 use pprofdiff::{Frames, Normalize, Summary};
 
-/// The number of builds on each side of a change that are treated as runs of one program. It is large enough to
+/// The maximum number of builds on each side of a change that are treated as runs of one program. It is large enough to
 /// estimate the noise between builds.
 pub const RUNS: usize = 5;
 
@@ -38,7 +38,8 @@ pub(crate) fn build_columns(builds: &Builds, rows: impl Iterator<Item = Option<u
 }
 
 impl Table {
-    /// Formats a build with its number for people.
+    /// Formats the build in the column `name` with its number for people: `key #3`. Returns `-` for a row without a
+    /// build.
     pub(crate) fn build(&self, name: &str, row: usize) -> String {
         let number = match self.column(&format!("{name}_number")).map(|c| c.cell(row)) {
             Some(Cell::Int(number)) => number,
@@ -48,11 +49,12 @@ impl Table {
         format!("{key} #{number}")
     }
 
-    /// Formats a frame and a build for a chart.
+    /// Formats a frame and the build in the column `build` for a chart.
     pub(crate) fn name_with_build(&self, row: usize, build: &str, name: fn(&str) -> &str) -> String {
         format!("{} · {}", name(&self.label(row)), self.text_of(build, row))
     }
 
+    /// Adds the builds, the order and the number of all rows of a ranked list to the table.
     pub(crate) fn of_ranked<T>(self, ranked: &Ranked<T>) -> Table {
         let mut table = self.of_builds(&ranked.builds, ranked.rows.len());
         table.sort = ranked.sort;
@@ -66,7 +68,8 @@ impl Table {
     }
 }
 
-/// Describes the builds: `12 builds by key, 01 to 12`, with the number of failed builds.
+/// Describes the builds: `12 builds by key, 01 to 12`. The count includes failed builds, whose number is stated, but
+/// the two keys are of the first and the last build with values.
 pub(super) fn extent(builds: &Builds) -> String {
     let good = builds.loaded();
     let ends = [good.clone().next(), good.clone().next_back()].map(|b| b.map_or("", |b| &b.key));
@@ -89,13 +92,15 @@ fn compared(builds: &Builds) -> String {
     }
 }
 
-/// Returns the change of the total from the first to the last build with values, and its delta.
+/// Returns the change of the total from the first to the last build with values, in words, and as a delta for its
+/// colour.
 fn totals(s: &Summary) -> (String, i64) {
     let cost = CostFormat::in_unit(&s.unit, true, std::iter::once(s.total));
     (format!("{} from the first to the last", cost.change(s.total, "->")), s.total.delta())
 }
 
-/// Describes the normalization of a series, if any.
+/// Describes the normalization of a series, or returns `None` without normalization. Builds are normalized to the first
+/// build with values.
 fn normalized(s: &Summary, builds: &Builds) -> Option<String> {
     let first_key = builds.loaded().next().map_or("", |b| &b.key);
     (s.query.normalize != Normalize::None).then(|| format!("normalized by {} to {first_key}", s.query.normalize.mode()))
@@ -118,9 +123,9 @@ pub(super) fn text_header(out: &mut dyn Write, s: &Summary, builds: &Builds) -> 
 /// The minimum number of builds with the same error that are reported together.
 const MANY: usize = 3;
 
-/// Describes the builds that failed, with the reasons. Many failures with the same reason are most likely due to a
-/// pattern that matches several kinds of profiles. They are reported as one example, with a pattern for the other
-/// builds.
+/// Describes the builds that failed, with the reasons. Three or more failures with the same reason are most likely due
+/// to a pattern that matches several kinds of profiles. They are reported in one line, with one build as an example
+/// and, if one exists, a pattern that selects only the loaded builds.
 pub fn failed_builds(builds: &Builds) -> Vec<String> {
     let reason = |build: &Build| {
         let error = build.error.clone().unwrap_or_default();
@@ -147,7 +152,7 @@ pub fn failed_builds(builds: &Builds) -> Vec<String> {
     reasons.into_iter().flat_map(describe).collect()
 }
 
-/// Describes a failed build with the reason.
+/// Formats the error of a failed build, after the build's key unless the error contains it.
 fn failure(build: &Build) -> String {
     let error = build.error.as_deref().unwrap_or_default();
     if error.contains(&build.key) { error.to_owned() } else { format!("{}: {error}", build.key) }
@@ -196,7 +201,8 @@ pub fn builds_json(builds: &Builds) -> String {
     Value::from(builds.all.iter().map(build_json).collect::<Vec<_>>()).to_string()
 }
 
-/// Returns the header fields that identify the builds of a table. They replace the fields of the sides.
+/// Returns the header fields that identify the builds of a table: the builds, their order, and the build that each is
+/// compared with. They replace the fields of the sides.
 pub(super) fn builds_header(builds: &Builds) -> Vec<(&'static str, Value)> {
     let order = match builds.order {
         Order::Key => "key",

@@ -1,5 +1,6 @@
 //! The columns that Markdown, HTML and text of several sample types show: the columns of the data, plus a row's growth
-//! and its delta's share of the total, which follow the delta of the leading cost.
+//! and its delta's share of the total. These two follow the delta of the leading cost, which is the cost (flat or cum)
+//! that the rows are ordered by.
 
 use super::numbers::{CostFormat, figure, growth, p_text, ratio_text, share, share_text, signed, spread_text, whole};
 use super::table::{Cell, Column, Cost, CostColumns, Data, Measured, Role, RunStatistic, Table, ratio};
@@ -19,11 +20,15 @@ pub(crate) struct ShownColumn<'a> {
 enum ColumnContent<'a> {
     /// The data as it is.
     Data,
+    /// The cost of one side.
     Side(CostFormat),
+    /// A delta, or an end of its confidence interval.
     Delta(CostFormat),
+    /// The row's growth, computed from both sides.
     Growth(CostColumns<'a>),
+    /// The delta's share of the total.
     Share(Cost),
-    /// A ratio in the unit of this sample type.
+    /// A ratio in the unit of the sample type with this index, the numerator.
     Ratio(usize),
     /// A number without a unit.
     Figure,
@@ -32,7 +37,8 @@ enum ColumnContent<'a> {
 }
 
 impl ShownColumn<'_> {
-    /// Returns true if the column shows numbers with a unit or percentages.
+    /// Returns true if the column shows formatted numbers, false if it shows the data as it is, such as names and line
+    /// numbers.
     pub(crate) fn is_number(&self) -> bool {
         !matches!(self.content, ColumnContent::Data)
     }
@@ -44,8 +50,8 @@ impl ShownColumn<'_> {
 }
 
 impl Table {
-    /// Returns the columns to show. Growth and share follow a single delta, the delta of the cost that the rows are
-    /// ordered by. With several sample types, only that cost is shown.
+    /// Returns the columns to show. Growth and share follow the delta of the leading cost of each sample type. With
+    /// several sample types, only the leading cost is shown. Columns for which [`is_left_out`] is true are not shown.
     pub(crate) fn shown_columns(&self) -> Vec<ShownColumn<'_>> {
         let lead = self.lead_costs().first().map(|c| c.cost.measured);
         let several = !self.beside.is_empty();
@@ -95,7 +101,8 @@ impl Table {
         shown
     }
 
-    /// Returns the head of a column of costs. With several sample types it starts with the column's sample type.
+    /// Returns the head of a column of costs: its name with spaces. With several sample types, the name starts with the
+    /// sample type, whose own underscores are kept.
     fn heading(&self, column: &Column, cost: Cost) -> String {
         let kind = &self.sample_type(cost.sample_type).sample_type;
         match column.name.strip_prefix(kind.as_str()).and_then(|rest| rest.strip_prefix('_')) {
@@ -104,7 +111,8 @@ impl Table {
         }
     }
 
-    /// Returns the number of a row and its sign, or `None` if the column does not contain such numbers.
+    /// Formats the number of a row and returns it with the sign that determines its colour. Only deltas, growth and
+    /// shares have a sign; for other numbers it is 0. Returns `None` for columns of texts, lists, lines and addresses.
     pub(crate) fn number(&self, shown: &ShownColumn<'_>, row: usize) -> Option<(String, i64)> {
         if let (ColumnContent::Ratio(numerator), Data::Ratio(ratios)) = (shown.content, &shown.column.data) {
             return Some((ratio_text(ratios[row], &self.sample_type(numerator).unit), 0));
@@ -128,9 +136,9 @@ impl Table {
         })
     }
 
-    /// Formats a statistic of the runs: a standard deviation relative to the mean, or the p-value. `~` replaces the
-    /// p-value if the row cannot be distinguished from noise, and a reason replaces it if the row was excluded from the
-    /// tests.
+    /// Formats a statistic of the runs: a standard deviation relative to the mean, a p-value or a false discovery rate.
+    /// For a row whose change is not significant, the reason for excluding the row from the tests replaces the last
+    /// two, or `~` if the row was tested.
     pub(crate) fn format_statistic(&self, statistic: RunStatistic, row: usize) -> String {
         let figure = |statistic: RunStatistic| match self.in_role(Role::Chance(statistic)).map(|c| c.cell(row)) {
             Some(Cell::Ratio(figure)) => Some(figure),
@@ -151,13 +159,15 @@ impl Table {
         }
     }
 
-    /// Returns the name of the ratio, such as `alloc_space/alloc_objects`, if the table has ratios.
+    /// Returns the name of the ratio, such as `alloc_space/alloc_objects`, or `None` if the sample types permit no
+    /// ratio.
     pub(crate) fn ratio_name(&self) -> Option<String> {
         let names = ratio(&self.sample_types())?.map(|i| self.sample_type(i).sample_type.as_str());
         Some(names.join("/"))
     }
 
-    /// Formats the ratios of a row, such as `ratio 512B -> 1kB`, for tables with ratios of whole rows.
+    /// Formats the ratios of a row, such as `ratio 512B -> 1kB`, for tables whose only ratios are one per side. Returns
+    /// `None` if the sample types permit no ratio.
     pub(crate) fn ratio_words(&self, row: usize) -> Option<String> {
         let [numerator, _] = ratio(&self.sample_types())?;
         let ratios = self.columns.iter().filter_map(|c| match &c.data {
@@ -167,7 +177,8 @@ impl Table {
         Some(format!("ratio {}", ratios.collect::<Vec<_>>().join(" -> ")))
     }
 
-    /// Returns the total for the shares of a row: the base's total, or for a step the total of the earlier build.
+    /// Returns the total that the shares of a row refer to: for tables of changes between builds, the row's own total
+    /// (that of the earlier build), otherwise the base's total or the total of a single profile.
     pub(crate) fn total_of(&self, cost: Cost, row: usize) -> i64 {
         match self.in_role(Role::Total).map(|c| &c.data) {
             Some(Data::Value(totals)) => totals.get(row).copied().unwrap_or(0),
@@ -176,11 +187,12 @@ impl Table {
     }
 }
 
-/// Returns true for columns that are not shown: columns without any value (such as files at granularity functions),
-/// totals behind percentages, numbers of builds (whose keys are shown), and details of statistics.
+/// Returns true for columns that are not shown: columns without any value (such as files at granularity functions), the
+/// totals that shares refer to, numbers of builds (whose keys are shown), the false discovery rate, and the reasons for
+/// excluding rows from tests (which replace p-values).
 fn is_left_out(column: &Column) -> bool {
     match &column.data {
-        // Rows within noise are marked with `~`, so the false discovery rate is redundant.
+        // The p-value is only shown for rows whose false discovery rate is low enough, so the rate itself is redundant.
         _ if matches!(column.role, Role::Total | Role::Number | Role::Chance(RunStatistic::Q) | Role::LeftOut) => true,
         Data::Text(t) => t.iter().all(|t| t.is_none()),
         Data::Line(v) => v.iter().all(Option::is_none),

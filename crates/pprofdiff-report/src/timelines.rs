@@ -21,19 +21,20 @@ pub(crate) const LASTING: &str = "lasting change";
 pub(crate) struct FrameTimeline {
     /// Index in [`Series::frames`].
     pub frame: u32,
-    /// The kind of change; `None` for a step that may be noise.
+    /// The kind of a lasting change; `None` for a step, which may be noise.
     pub kind: Option<ShiftKind>,
-    /// The last build before the change, and the first build with it. For a drift, the first build that costs more, and
-    /// the last build. Both are equal if nothing changed.
+    /// The last build before the change. For a drift, the first build with growth.
     pub from: usize,
+    /// The first build with the change. For a drift, the last build of the series. Equal to `from` if nothing changed.
     pub to: usize,
     /// The range of builds that may have introduced the change.
     pub between: [usize; 2],
-    /// For a change that passed, the first build without it.
+    /// For a change that passed, the first build without it; `None` for all others.
     pub until: Option<usize>,
-    /// The cost before and after.
+    /// The cost before and after: both builds' values for a step, means for a lasting change, and for a drift the ends
+    /// of the fitted line.
     pub value: Pair,
-    /// The 95% confidence interval of the change.
+    /// The 95% confidence interval of the change; `None` for a step.
     pub interval: Option<[f64; 2]>,
     /// The cost in each build that has values; 0 where the build does not contain the frame.
     pub values: Vec<i64>,
@@ -44,7 +45,7 @@ pub(crate) struct Timelines {
     pub rows: Vec<FrameTimeline>,
     /// The number of rows before truncation.
     pub rows_total: usize,
-    /// The builds with changes.
+    /// The builds with changes, each with the indexes of the rows that changed in it.
     #[cfg(feature = "html")]
     pub points: Vec<ChangePoint>,
     /// The noun for a row.
@@ -54,7 +55,8 @@ pub(crate) struct Timelines {
 }
 
 impl Timelines {
-    /// Returns the first `n` lasting changes, or the first `n` frames by their largest step.
+    /// Returns the first `n` lasting changes if `lasting`, otherwise the first `n` frames by their largest step. `sort`
+    /// selects the cost (flat or cum).
     pub fn new(series: &Series, lasting: bool, sort: Sort, n: usize) -> Timelines {
         if lasting {
             let shifts = series.shifts(sort);
@@ -105,7 +107,7 @@ impl Timelines {
     }
 
     fn with_values(mut self, series: &Series, sort: Sort) -> Timelines {
-        // A frame may have several changes.
+        // A frame may have several changes. Compute its values once.
         let mut frames: Vec<u32> = self.rows.iter().map(|row| row.frame).collect();
         frames.sort_unstable();
         frames.dedup();
@@ -117,7 +119,8 @@ impl Timelines {
     }
 }
 
-/// Returns the builds that the largest steps lead to.
+/// Returns the builds that the rows' steps lead to, each with the indexes of the rows. Steps without a change are
+/// skipped, and steps to a build that cannot be compared with earlier builds.
 #[cfg(feature = "html")]
 fn points_of(series: &Series, rows: &[FrameTimeline]) -> Vec<ChangePoint> {
     let mut points: Vec<ChangePoint> = Vec::new();
@@ -131,7 +134,7 @@ fn points_of(series: &Series, rows: &[FrameTimeline]) -> Vec<ChangePoint> {
 }
 
 /// Returns the first `n` lasting changes as an HTML fragment with a picture of each timeline. A series that is not a
-/// history shows the frames that moved most instead. All text from the input is escaped.
+/// history shows the `n` frames with the largest steps instead. All text from the input is escaped.
 pub fn series_html(series: &Series, sort: Sort, n: usize) -> String {
     let lasting = series.is_history();
     let timelines = Timelines::new(series, lasting, sort, n);
@@ -201,7 +204,8 @@ pub fn series_html(series: &Series, sort: Sort, n: usize) -> String {
 /// consecutive builds.
 const POINTS: usize = 120;
 
-/// Draws the values of a frame as a line from zero, with a dot at its change.
+/// Draws the values of a frame as a line on an axis that includes zero, with a dot at the change. `step` is the index
+/// of the build with the change in `values_by_build`.
 fn picture(values_by_build: &[i64], step: usize, class: &str) -> String {
     let builds_per_point = values_by_build.len().div_ceil(POINTS).max(1);
     let values: Vec<f64> = values_by_build

@@ -15,8 +15,9 @@ use pprofdiff::random::{HashMap, HashSet};
 
 /// Returns an upper estimate of the tokens of a text, without a vocabulary. For tables, names and commands it exceeds
 /// the count of every common model; `tests/python/test_mcp.py` compares it with some. Each digit, capital, sign and
-/// non-ASCII byte counts as a token. Two lowercase letters also count as a token, because names are not made of the
-/// words in vocabularies; this also covers random letters.
+/// non-ASCII byte counts as a token. Every two lowercase letters count as a token, because names are not made of the
+/// words in vocabularies; this also covers random letters. A run of blanks counts as one token per 32 blanks, plus one
+/// if it is longer than one blank.
 pub fn tokens(text: &str) -> usize {
     let (mut rest, mut tokens) = (text.as_bytes(), 0);
     while let Some(&first) = rest.first() {
@@ -39,8 +40,9 @@ pub fn tokens(text: &str) -> usize {
     tokens
 }
 
-/// Returns the beginning of a text within a token budget: whole lines, followed by the number of omitted lines. If even
-/// the first line is too long, returns its beginning.
+/// Returns a text within a token budget: the whole text if it fits, otherwise its first lines, followed by the number
+/// of omitted lines. If even the first line does not fit with that number, returns the line's beginning and `...`. The
+/// result is empty if the budget is too small for any of this.
 pub fn text_head(text: &str, budget: usize) -> String {
     if tokens(text) <= budget {
         return text.to_owned();
@@ -48,7 +50,8 @@ pub fn text_head(text: &str, budget: usize) -> String {
     head_of(text, text.lines().count(), budget)
 }
 
-/// Returns the first lines of a text that does not fit completely, out of `all` available lines.
+/// Returns the beginning of a text that does not fit completely, like [`text_head`]. `all` is the number of lines from
+/// which omitted lines are counted; it may exceed the number of lines in `text`.
 fn head_of(text: &str, all: usize, budget: usize) -> String {
     let lines: Vec<&str> = text.lines().collect();
     let head = |n: usize| {
@@ -61,18 +64,18 @@ fn head_of(text: &str, all: usize, budget: usize) -> String {
     }
     let line: Vec<char> = lines.first().map_or_else(Vec::new, |line| line.chars().collect());
     let line_head = |n: usize| line[..n].iter().collect::<String>() + "...\n";
-    // A name can be a megabyte, so limit the search: a token never has more than 64 characters.
+    // A name can be a megabyte, so limit the search: `tokens` counts at least one token per 64 characters.
     let part = largest_fitting(line.len().min(budget.saturating_mul(64)), |n| tokens(&line_head(n)) <= budget);
     if part > 0 { line_head(part) } else { String::new() }
 }
 
-/// Reports the number of omitted parts, if any.
+/// Formats a line with the number of omitted parts. Empty if nothing was omitted.
 fn left_out(n: usize, noun: &str) -> String {
     if n == 0 { String::new() } else { format!("{} more: ask with a larger budget\n", counted(n, noun)) }
 }
 
-/// Returns the largest number up to `limit` for which `fits` is true, or 0. `fits` must be true for all smaller
-/// numbers.
+/// Returns the largest number from 1 to `limit` for which `fits` is true, or 0 if there is none. If `fits` is true for
+/// a number, it must be true for all smaller numbers, because the search is a bisection.
 fn largest_fitting(limit: usize, fits: impl Fn(usize) -> bool) -> usize {
     let (mut low, mut high) = (0, limit);
     while low < high {
@@ -82,13 +85,14 @@ fn largest_fitting(limit: usize, fits: impl Fn(usize) -> bool) -> usize {
     low
 }
 
-/// A report that can be cut to a number of parts (rows, lines or findings), the most important first.
+/// A report that can be cut to a number of parts. A part is a row, frame, edge, function, line or finding, depending on
+/// the report. Cuts keep the most important parts, or the first lines if the report has no order of importance.
 struct ReportParts<'a> {
     /// The number of parts in the full report.
     parts: usize,
-    /// The minimum number of parts that justifies a header with the names of the inputs.
+    /// The minimum number of parts to show before the budget is spent on a header with the names of the inputs.
     worth: usize,
-    /// Writes the given number of parts in the given style, and reports the omitted parts.
+    /// Formats the given number of parts in the given style, and the number of omitted parts.
     text: Box<dyn Fn(usize, Style) -> io::Result<String> + 'a>,
 }
 
@@ -131,7 +135,7 @@ impl<'a> TruncationSteps<'a> {
         Ok(TruncationSteps { cut, endings, additions })
     }
 
-    /// Returns the number of steps after the first text.
+    /// Returns the number of the last step, whose text is the full report with the longest ending and the header.
     fn last(&self) -> usize {
         self.cut.parts + self.additions.len()
     }
@@ -146,9 +150,11 @@ impl<'a> TruncationSteps<'a> {
         Ok(text + self.endings.get(ending).map_or("", String::as_str))
     }
 
-    /// Returns the longest text that fits the budget, or [`None`] if not even the first text fits. Tries the same steps
-    /// in the same order for every budget, so a larger budget never ends at an earlier step. A search by size would not
-    /// guarantee that, because column widths and units can make a later text shorter.
+    /// Returns the text of the step that a fixed search reaches within the budget, or [`None`] if not even the first
+    /// text fits. The search tries to advance by powers of two, largest first, and skips an advance whose text does not
+    /// fit. The powers after a skipped one are smaller than it in total, so a larger budget never ends at an earlier
+    /// step. A search for the last step that fits would not guarantee more lines, because column widths and units can
+    /// make a later text shorter.
     fn within(&self, budget: usize) -> io::Result<Option<String>> {
         let (mut steps, mut text) = (0, self.text(0)?);
         if tokens(&text) > budget {
@@ -167,10 +173,12 @@ impl<'a> TruncationSteps<'a> {
     }
 }
 
+/// The style of truncated texts before the step that adds the header.
 const BRIEF: Style = Style { color: false, quote_formulas: false, budget: None, brief: true };
 
-/// Returns the first number from `from` for which `is_so` is true, or `last` if there is none. `is_so` must stay true
-/// once it is true. It renders a text per call, so few numbers are tried: first in growing strides, then by bisection.
+/// Returns the first number from `from` on, and below `last`, for which `is_so` is true, or `last` if there is none.
+/// `is_so` must stay true once it is true. It renders a text per call, so few numbers are tried: first in growing
+/// strides, then by bisection.
 fn first_from(from: usize, last: usize, is_so: impl Fn(usize) -> io::Result<bool>) -> io::Result<usize> {
     let (mut low, mut high, mut stride) = (from, from, 1);
     while high < last && !is_so(high)? {
@@ -187,15 +195,16 @@ fn first_from(from: usize, last: usize, is_so: impl Fn(usize) -> io::Result<bool
 impl Report {
     /// Writes the report as text with one of the `endings`, in at most `budget` tokens. Omits and counts the parts that
     /// do not fit: rows and findings from the end; for a single frame or function, its cheapest callers, callees or
-    /// lines. An explanation loses its least important lines. A small budget omits the names of the inputs, growth and
-    /// share.
+    /// lines. An explanation loses its least important lines. A small budget also omits the names of the inputs, growth
+    /// and share, and may omit the ending.
     ///
-    /// The endings are sorted from the shortest to the longest. Each has at least as many lines as its predecessor.
+    /// The endings must be sorted from the shortest to the longest, and each must have at least as many lines as its
+    /// predecessor. The full report gets the longest ending.
     ///
     /// A larger budget never shows fewer lines.
     ///
     /// # Errors
-    /// The report cannot be written as text.
+    /// Fails if the report cannot be written as text.
     pub fn text_within(&self, budget: usize, endings: &[String]) -> io::Result<String> {
         let whole = self.text(Style::default())?;
         let longest = endings.last().map_or("", String::as_str);
@@ -206,7 +215,8 @@ impl Report {
         if let Some(text) = steps.within(budget)? {
             return Ok(text);
         }
-        // Not even the lines above the first row fit. The fallback has fewer lines than they have.
+        // Not even the text without any part fits. The fallback must not have more lines than that text, so that a
+        // larger budget never shows fewer lines. It therefore only uses endings with as few lines as the shortest.
         let lines = |ending: &String| ending.lines().count();
         let fallback_endings = endings.iter().take_while(|ending| lines(ending) == endings.first().map_or(0, lines));
         let ending =
@@ -221,13 +231,13 @@ impl Report {
         Ok(head_of(&first, whole.lines().count(), budget - budget / ENDING_SHARE) + ending)
     }
 
-    /// Prepares the report for truncation. More parts never have fewer lines.
+    /// Prepares the report for truncation. `whole` is the full text. A text with more parts never has fewer lines.
     fn cut(&self, whole: &str) -> io::Result<ReportParts<'_>> {
         let parts_of = |report: Report, style: Style, left: usize, noun: &str| {
             Ok::<_, io::Error>(report.text(style)? + &left_out(left, noun))
         };
         Ok(match self {
-            // The callers and callees of the first frame, then whole frames.
+            // First add the callers and callees of the first frame one by one, then add whole frames.
             Report::Table(table) if table.kind.limit_unit == LimitUnit::Nodes => {
                 let (nodes, first) = (table.nodes.shown.len(), table.head(1));
                 let edges = first.most_edges();
@@ -253,7 +263,7 @@ impl Report {
                 };
                 ReportParts { parts: all, worth: 4, text: Box::new(text) }
             }
-            // The lines of the first function, then whole functions.
+            // First add the lines of the first function one by one, then add whole functions.
             Report::Listing(listing) => {
                 let (functions, first) = (listing.routines.len(), listing.clone().head(1));
                 let lines = first.routines.iter().map(|r| r.lines.len() + r.instructions.len()).sum();
@@ -332,7 +342,7 @@ impl Table {
         callers.max(self.len() - callers)
     }
 
-    /// Returns the first `n` callers and the first `n` callees of one node. These have the largest changes or costs.
+    /// Returns the first `n` callers and the first `n` callees of one node. The table must contain no other nodes.
     fn strongest_edges(&self, n: usize) -> Table {
         let relations = self.texts("relation");
         let mut counts: HashMap<Option<&str>, usize> = HashMap::default();
@@ -348,7 +358,8 @@ impl Table {
     }
 }
 
-/// Returns the first function with the `n` lines or instructions that changed or cost most, in source order.
+/// Returns the first function with up to `n` lines and up to `n` instructions, in their order. Keeps those with the
+/// largest change of cum cost, or in a single profile with the largest cum cost. Flat cost breaks ties.
 fn dearest_lines(listing: &Listing, n: usize) -> Listing {
     let mut shorter = listing.clone().head(1);
     let weight = |p: Pair| if listing.summary.base.is_some() { p.delta().unsigned_abs() } else { p.new.unsigned_abs() };
@@ -359,7 +370,7 @@ fn dearest_lines(listing: &Listing, n: usize) -> Listing {
     shorter
 }
 
-/// Keeps the `n` items with the largest weight, in order.
+/// Keeps the `n` items with the largest weight, in their order. The earlier of equal items is kept.
 fn dearest<T>(all: &mut Vec<T>, n: usize, weight: impl Fn(&T) -> (u64, u64)) {
     let mut order: Vec<usize> = (0..all.len()).collect();
     order.sort_by_key(|&i| (Reverse(weight(&all[i])), i));

@@ -9,7 +9,8 @@ use pprofdiff::commits::{RankedCommit, RankedCommits};
 const LONGEST_SUBJECT: usize = 60;
 
 impl ExplanationText<'_> {
-    /// Names the commit that touches a cause most directly, or says that no commit touches it.
+    /// Names the commit that reaches a cause most directly. If no commit reaches the cause, says so and names the
+    /// nearest commit, if there is one.
     pub(super) fn commits(&self, commits: &RankedCommits) -> String {
         match (commits.first(), commits.ranked.first()) {
             (Some(first), _) => self.commit(first),
@@ -23,7 +24,7 @@ impl ExplanationText<'_> {
         }
     }
 
-    /// `3f2a1c9 validate emails, shop/email.go:41-47: its own lines`.
+    /// Formats a commit: `3f2a1c9 validate emails, shop/email.go:41-47: its own lines`.
     fn commit(&self, commit: &RankedCommit) -> String {
         let subject: String = commit.subject.chars().take(LONGEST_SUBJECT).collect();
         let (first, last) = commit.lines;
@@ -31,7 +32,8 @@ impl ExplanationText<'_> {
         let place = format!("{}:{lines}", commit.file);
         let place = if self.markup == Markup::Plain { self.markup.words(&place) } else { self.markup.name(&place) };
         let words = |text: &str| self.markup.words(text);
-        // GitHub turns a hexadecimal word into a link. Only the commit's id may become one, not a word of the subject.
+        // In Markdown, GitHub turns a hexadecimal word into a link. Only the commit's id may become one, so it is not
+        // escaped. An id with other characters is escaped, like the subject.
         let is_id = commit.short.bytes().all(|b| b.is_ascii_hexdigit());
         let id = if is_id { commit.short.clone() } else { words(&commit.short) };
         format!("{id} {}, {place}: {}", words(&subject), words(&commit.why))

@@ -5,11 +5,14 @@ use crate::markdown;
 use pprofdiff::text::sanitize;
 use serde_json::{Value, json};
 
-/// Maximum number of characters of a name in a sentence.
+/// Maximum number of characters of a name in a sentence, without markup.
 const LONGEST_NAME: usize = 100;
-/// Control characters that mark the start of a name, the start of an amount, and the end of either.
+/// The control character that marks the start of a name. Sanitized text contains no control characters, so the marks
+/// are unambiguous.
 const NAME: char = '\u{1}';
+/// The control character that marks the start of an amount.
 const AMOUNT: char = '\u{2}';
+/// The control character that marks the end of a name or an amount.
 const END: char = '\u{3}';
 
 /// The output format of a sentence.
@@ -18,11 +21,12 @@ pub(super) enum Markup {
     Plain,
     Markdown,
     Html,
-    /// Names and amounts between control characters, which sanitized text cannot contain; input of [`pieces`].
+    /// Plain text with names and amounts between control characters, for [`pieces`].
     Pieces,
 }
 
-/// Splits a sentence into JSON objects with one key each: `name`, `amount`, or `text` for everything else.
+/// Splits a sentence in [`Markup::Pieces`] into JSON objects with one key each: `name`, `amount`, or `text` for
+/// everything else. Empty pieces are omitted.
 pub(super) fn pieces(sentence: &str) -> Vec<Value> {
     let mut kind = "text";
     let mut all = Vec::new();
@@ -41,7 +45,7 @@ pub(super) fn pieces(sentence: &str) -> Vec<Value> {
 }
 
 impl Markup {
-    /// Formats a name; a long name loses its middle.
+    /// Formats a name. A name above [`LONGEST_NAME`] characters loses its middle.
     pub(super) fn name(self, text: &str) -> String {
         let text = short(text);
         match self {
@@ -52,7 +56,7 @@ impl Markup {
         }
     }
 
-    /// Formats a value that has its unit (and its sign, if it is a change).
+    /// Marks an amount that is already formatted, with its unit and, for a change, its sign.
     pub(super) fn amount(self, text: &str) -> String {
         let text = self.words(text);
         if self == Markup::Pieces { format!("{AMOUNT}{text}{END}") } else { text }
@@ -67,7 +71,7 @@ impl Markup {
         }
     }
 
-    /// The arrow between the base and the new value.
+    /// Returns the arrow between the base and the new value.
     pub(super) fn arrow(self) -> &'static str {
         match self {
             Markup::Plain | Markup::Pieces => "->",
@@ -94,7 +98,7 @@ impl Markup {
     }
 }
 
-/// Shortens a name to [`LONGEST_NAME`] characters.
+/// Sanitizes a name and shortens it to [`LONGEST_NAME`] characters by replacing its middle with `…`.
 fn short(text: &str) -> String {
     let text = sanitize(text);
     let chars: Vec<char> = text.chars().collect();

@@ -1,5 +1,5 @@
-//! The answer of `explain` in each output format: text of at most 15 lines, Markdown, an HTML fragment for notebooks, and JSON
-//! (schema `pprofdiff/1`, kind `explain`).
+//! The answer of `explain` in each output format: text, Markdown, an HTML fragment for notebooks, and JSON (schema
+//! `pprofdiff/1`, kind `explain`).
 
 mod commits;
 mod markup;
@@ -25,11 +25,11 @@ use pprofdiff::{Diff, Query};
 use words::MAX_CAUSES;
 use words::{ExplanationText, Priority, most_important, within};
 
-/// The cause of a function whose samples are inconclusive.
+/// The text that replaces a function's cause if the samples are inconclusive.
 pub const INCONCLUSIVE: &str = "these samples are inconclusive";
 
-/// Returns the exit code for the verdicts of an explanation and of its further sample types: 1 for a change, 3 for
-/// inconclusive samples, 0 for no change.
+/// Returns the exit code for an explanation and its further sample types: 1 if any of them changed, otherwise 3 if any
+/// is inconclusive, otherwise 0.
 pub fn explain_exit_code(e: &Explanation) -> u8 {
     let verdicts: Vec<Verdict> = std::iter::once(e).chain(&e.also).map(|e| e.verdict).collect();
     match () {
@@ -77,7 +77,9 @@ pub fn explain_object(e: &Explanation) -> serde_json::Result<Value> {
     Ok(Value::Object(object))
 }
 
-/// Returns the command that shows the stacks of a cause, quoted for a shell. A file that holds both sides is named once.
+/// Returns the command that shows the stacks of a cause, quoted for a shell: `peek` with the cause's pattern, or `top`
+/// if the cause has no pattern. A file that holds both sides is named once, unless label filters or a time window
+/// select only one of the sides.
 fn command_of(e: &Explanation, cause: &Cause) -> String {
     let mut words = vec!["pprofdiff".to_owned()];
     match &cause.evidence.pattern {
@@ -122,7 +124,7 @@ fn command_of(e: &Explanation, cause: &Cause) -> String {
     words.join(" ")
 }
 
-/// Writes the explanation as text of at most 15 lines, then one paragraph per further sample type.
+/// Writes the explanation as text, one paragraph per sample type, each within an equal share of the budget.
 ///
 /// # Errors
 /// If writing fails.
@@ -144,8 +146,8 @@ pub(crate) fn explain_text(e: &Explanation, out: &mut dyn Write, style: Style) -
     Ok(())
 }
 
-/// Returns the most important lines of the text: the head and the verdict of each paragraph, and `more` further lines, which
-/// the paragraphs share in turn.
+/// Returns the most important lines of the text: the head and the most important line of each paragraph, and `more`
+/// further lines, of which each paragraph gets one in turn.
 pub(crate) fn explain_head(e: &Explanation, more: usize) -> String {
     let paragraphs = 1 + e.also.len();
     let paragraph = |(i, e)| {
@@ -157,13 +159,14 @@ pub(crate) fn explain_head(e: &Explanation, more: usize) -> String {
     std::iter::once(e).chain(&e.also).enumerate().map(paragraph).collect::<Vec<_>>().join("\n")
 }
 
-/// Returns the number of further lines with which [`explain_head`] is complete.
+/// Returns a number of further lines with which [`explain_head`] is complete. Paragraphs share the lines equally, so
+/// the longest paragraph determines the number.
 pub(crate) fn lines_to_cut(e: &Explanation) -> usize {
     let lines = |e| ExplanationText { e, markup: Markup::Plain }.lines().len().saturating_sub(1);
     std::iter::once(e).chain(&e.also).map(lines).max().unwrap_or(0) * (1 + e.also.len())
 }
 
-/// Returns the budget of one paragraph in tokens.
+/// Returns the budget of one paragraph in tokens: an equal share of the whole budget, or `None` without a budget.
 fn budget_of(e: &Explanation, style: Style) -> Option<usize> {
     style.budget.map(|budget| budget / (1 + e.also.len()))
 }
@@ -179,7 +182,8 @@ pub(crate) fn explain_markdown(e: &Explanation, out: &mut dyn Write, style: Styl
     writeln!(out, "{head}")?;
     let mut last = None;
     for line in lines {
-        // Details of a cause stay in its list item; every other line is a paragraph.
+        // Details of a cause stay in its list item, and the next cause continues the list. An empty line separates all
+        // other lines, which are paragraphs.
         let in_list =
             line.about == Priority::Detail || line.about == Priority::Answer && last == Some(Priority::Detail);
         if !in_list || last.is_none() {
@@ -195,7 +199,8 @@ pub(crate) fn explain_markdown(e: &Explanation, out: &mut dyn Write, style: Styl
     Ok(())
 }
 
-/// Returns one line per cause, for the checks that show causes below a failure.
+/// Returns one line for each of the first [`MAX_CAUSES`] causes, with the cause's commit if known. Checks show these
+/// lines below a rule.
 #[cfg(feature = "check")]
 fn causes(e: &Explanation, markup: Markup) -> Vec<String> {
     let words = ExplanationText { e, markup };
@@ -203,20 +208,21 @@ fn causes(e: &Explanation, markup: Markup) -> Vec<String> {
     e.causes.iter().take(MAX_CAUSES).map(|cause| words.cause(cause) + &commit(cause)).collect()
 }
 
-/// Returns one line per cause as text.
+/// Returns one line for each of the first [`MAX_CAUSES`] causes as text.
 #[cfg(feature = "check")]
 pub(crate) fn causes_text(e: &Explanation) -> Vec<String> {
     causes(e, Markup::Plain)
 }
 
-/// Returns one line per cause as Markdown.
+/// Returns one line for each of the first [`MAX_CAUSES`] causes as Markdown.
 #[cfg(feature = "check")]
 pub(crate) fn causes_markdown(e: &Explanation) -> Vec<String> {
     causes(e, Markup::Markdown)
 }
 
-/// Returns the cause of one function's change. In order of preference: the cause of this function, a move from or to it, a
-/// cause that names it as a caller or part, a cause below which it changed (`below`), or a cause without a function.
+/// Returns the cause of one function's change in words. In order of preference: a cause of this function, a move from
+/// or to it, a cause that names it as a caller, callee or part, or the first cause that has no function or for which
+/// `below` is true. Otherwise returns [`INCONCLUSIVE`], or a sentence that no separate cause was found.
 pub(crate) fn cause_of(e: &Explanation, function: &str, below: impl Fn(&Cause) -> bool) -> String {
     let words = ExplanationText { e, markup: Markup::Plain };
     let is = |name: &String| name == function;
@@ -241,7 +247,8 @@ pub(crate) fn cause_of(e: &Explanation, function: &str, below: impl Fn(&Cause) -
     }
 }
 
-/// Returns what a ranking of many pairs keeps of one pair: its causes, its verdict in one line, and its account as HTML.
+/// Returns the parts of a pair's explanation that a ranking of many pairs keeps: the causes, the verdict in one line,
+/// and the account as HTML.
 ///
 /// # Errors
 /// Those of [`Diff::explain`].
@@ -255,7 +262,8 @@ pub fn pair_causes(diff: &Diff, query: &Query) -> pprofdiff::Result<PairCauses> 
     PairCauses::of(diff, e, |cause| words.cause(cause), line, || Some(notebook::account_html(e)))
 }
 
-/// Returns a conclusive explanation in one line: the largest cause, or that nothing changed. `None` if it is inconclusive.
+/// Returns a conclusive explanation in one line: the first cause and the number of further causes, or that nothing
+/// changed. Returns `None` for an inconclusive explanation, and for a change without causes.
 pub fn explain_line(e: &Explanation) -> Option<String> {
     let words = ExplanationText { e, markup: Markup::Plain };
     match (e.verdict, e.causes.as_slice()) {

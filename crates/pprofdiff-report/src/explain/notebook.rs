@@ -16,15 +16,16 @@ const STYLE: &str = concat!(
     "}\n.pprofdiff .verdict{font-weight:600}.pprofdiff>.account{margin:6px 0}</style>"
 );
 
-/// Returns the explanation as an HTML fragment that needs no JavaScript and fits light and dark themes. Everything from the
-/// input is escaped.
+/// Returns the explanation as an HTML fragment that needs no JavaScript and fits light and dark themes. One fragment
+/// per further sample type follows. Everything from the input is escaped.
 pub fn explain_html(e: &Explanation) -> String {
     let mut html = format!("{}{STYLE}<div class=\"pprofdiff\">{}</div>", style(), account_html(e));
     e.also.iter().for_each(|also| html.push_str(&explain_html(also)));
     html
 }
 
-/// Returns the fragment of one sample type without the style sheet.
+/// Returns the fragment of one sample type without the style sheet: the totals, the picture, and the lines about
+/// warnings, moves, scale and noise, which the picture does not contain.
 pub(super) fn account_html(e: &Explanation) -> String {
     let words = ExplanationText { e, markup: Markup::Html };
     let mut html = format!("<div>{}</div>", words.head("→"));

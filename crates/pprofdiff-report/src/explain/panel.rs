@@ -1,5 +1,6 @@
-//! The waterfall picture of an account, at the top of the page and in notebooks: one bar per part of the difference, from the
-//! base's total to the new side's total, each with a sentence. It is drawn here as HTML and SVG, so it works without scripts.
+//! The waterfall picture of an account, at the top of the page and in notebooks: one bar per part of the difference,
+//! from the base's total to the new side's total, each with a sentence. It is drawn here as HTML and SVG, so it works
+//! without scripts.
 //!
 //! The page's content security policy forbids inline styles, so bars state their positions as attributes in percent.
 
@@ -14,16 +15,19 @@ use crate::numbers::{figure, p_words};
 use pprofdiff::explain::{Cause, Explanation, Verdict};
 
 const TITLE: &str = "Show the stacks of this cause in all views; click again or press Esc to show all stacks";
-/// Minimum fraction of the axis that the change must fill; the axis starts at zero unless the change is smaller.
+/// Minimum size of the change for an axis that starts at zero, as a fraction of the largest value. For a smaller
+/// change, the axis starts higher, so that the change stays visible.
 const MIN_CHANGED: f64 = 0.25;
-/// Minimum size of a row, as a fraction of the largest part.
+/// Minimum size of a row that is not a cause, as a fraction of the largest part or of the difference of the totals,
+/// whichever is larger.
 const NAMED: f64 = 0.005;
-/// Minimum fraction of the sum of all parts that the difference must reach for percentages to make sense: parts that cancel
-/// out would be thousands of percent of it.
+/// Minimum difference of the totals for rows with percentages, as a fraction of the sum of all parts' sizes. If parts
+/// cancel out, each could be thousands of percent of the difference.
 const CANCELLED: f64 = 0.05;
 
-/// Returns the explanation for the page. Each cause is a button with its number, for the script that shows the stacks; the best
-/// candidate comes after the causes. Everything from the input is escaped. The page itself shows warnings.
+/// Returns the explanation for the page. A cause with a function is a button with the cause's number, with which the
+/// script finds its stacks; the number of the best candidate follows the numbers of the causes. Everything from the
+/// input is escaped. Warnings are not included, because the page itself shows them.
 #[cfg(feature = "html")]
 pub(crate) fn explain_panel(e: &Explanation) -> String {
     let words = ExplanationText { e, markup: Markup::Html };
@@ -41,7 +45,8 @@ pub(crate) fn explain_panel(e: &Explanation) -> String {
     html + "</ul>"
 }
 
-/// Appends the verdict and the picture. Causes are buttons if a script can show their stacks.
+/// Appends the verdict, a rewrite and the picture. `buttons` makes causes buttons, for pages whose script shows their
+/// stacks.
 pub(super) fn push_account(words: &ExplanationText, buttons: bool, html: &mut String) {
     if let Some(verdict) = words.verdict() {
         let _ = write!(html, "<p class=\"verdict\">{verdict}</p>");
@@ -52,7 +57,8 @@ pub(super) fn push_account(words: &ExplanationText, buttons: bool, html: &mut St
     Waterfall::new(words, buttons).draw(html);
 }
 
-/// Returns the best candidate of an inconclusive explanation, whose stacks the page can show.
+/// Returns the best candidate of an inconclusive explanation, or without a candidate the first suspect. The page can
+/// show its stacks. Returns `None` for any other verdict.
 pub(crate) fn nearest_cause(e: &Explanation) -> Option<&Cause> {
     let nearest = e.candidate.as_ref().map(|c| &c.cause).or_else(|| e.suspects.first());
     nearest.filter(|_| e.verdict == Verdict::Inconclusive)
@@ -171,7 +177,7 @@ impl<'a> Waterfall<'a> {
         (100.0 * (value - self.from) / self.across).clamp(0.0, 100.0)
     }
 
-    /// A bar of the whole of a side.
+    /// Draws the bar of a side's total, from zero or from the left end of an axis that starts higher.
     fn whole(&self, html: &mut String, text: &str, head: &str, total: f64) {
         let (zero, end) = (self.x(0.0), self.x(total));
         let _ = write!(
@@ -201,7 +207,7 @@ impl<'a> Waterfall<'a> {
         html.push_str("</li>");
     }
 
-    /// Draws the best candidate with its amount only; the verdict has its sentence.
+    /// Draws the best candidate with its name and amount only, because the verdict already describes the candidate.
     fn candidate(&mut self, html: &mut String, number: usize, cause: &Cause) {
         let name = cause.function.as_deref().map_or_else(|| "everything".to_owned(), |f| self.words.markup.name(f));
         let text = format!("perhaps {name}: {}", self.words.amount(cause.delta));
@@ -222,7 +228,8 @@ impl<'a> Waterfall<'a> {
         };
     }
 
-    /// Draws the bar of a part, with its percentage of the difference.
+    /// Draws the bar of a part, with its percentage of the difference unless the parts cancel out. Moves the start of
+    /// the next bar to the end of this bar.
     fn bar(&mut self, html: &mut String, delta: f64) {
         let (begin, end) = (self.x(self.at), self.x(self.at + delta));
         self.at += delta;
@@ -242,12 +249,14 @@ impl<'a> Waterfall<'a> {
     }
 }
 
-/// Maximum p-value of the totals for "the total changed" if a cause was found. Without a cause, [`SURE`] applies.
+/// The p-value of the totals below which the total changed for certain, if a cause was found. Without a cause, [`SURE`]
+/// applies.
 #[cfg(feature = "html")]
 const SIGNIFICANT: f64 = 0.01;
 
-/// Returns true if the totals differ by more than chance; then the frame with most of the difference changed too. If the amount
-/// of work explains the totals, they say nothing about a frame.
+/// Returns true if the totals differ by more than chance. A frame that makes up most of the difference then changed,
+/// too. Returns false if nothing changed. With causes, also returns false for sides with different amounts of work,
+/// because work then explains a part of the totals' difference.
 #[cfg(feature = "html")]
 pub(crate) fn whole_changed(e: &Explanation) -> bool {
     let least = match e.verdict {

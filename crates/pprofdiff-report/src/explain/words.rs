@@ -1,5 +1,5 @@
-//! The sentences of `explain`: causes, account, moves, scale and noise, one line each, with a priority per line so that a
-//! small budget drops the least important lines first.
+//! The sentences of `explain`: causes, account, moves, scale and noise, one line each, with a priority per line so that
+//! a small budget drops the least important lines first.
 
 use super::command_of;
 use super::markup::Markup;
@@ -11,35 +11,40 @@ use pprofdiff::explain::{
 use pprofdiff::sampling::{Model, Sampling};
 use pprofdiff::units::{self, ColumnUnit};
 
-/// Maximum number of causes, parts of a cause, and moved functions in text; JSON has all of them.
+/// Maximum number of causes in text; JSON has all of them.
 pub(super) const MAX_CAUSES: usize = 4;
+/// Maximum number of parts, and of calling functions of the program, that a cause's sentence lists.
 const MAX_PARTS: usize = 3;
+/// Maximum number of lines about moved functions.
 const MAX_MOVED: usize = 3;
-/// One factor (count or size) explains a change from this fraction of the change on.
+/// An explanation that covers more than this fraction of a change is named as the only one. It is the count or the size
+/// of a split, or the first function of the program above a library function.
 const MOSTLY: f64 = 0.85;
-/// Minimum fraction of the total for GC, scheduling and locks to be called "all that changed".
+/// Minimum change of GC, scheduling and locks to be called "all that changed", as a fraction of the larger total.
 const CONSEQUENCES: f64 = 0.02;
-/// Totals differ for certain below this p-value.
+/// Below this p-value, the totals differ for certain.
 pub(super) const SURE: f64 = 0.001;
-/// Totals may differ only by chance above this p-value.
+/// Above this p-value, the totals may differ only by chance.
 const UNSURE: f64 = 0.05;
-/// Sample types that count CPU work, which reads like time.
+/// Sample types that count CPU work. Sentences about them use the verb "spends", as for time.
 const SPENT: [&str; 5] = ["samples", "sample", "cpu", "cycles", "instructions"];
-/// Sample types that measure waits for locks.
+/// Sample types that measure waits for locks, if their unit is a time.
 const WAITED: [&str; 4] = ["delay", "park", "lock", "locks"];
 /// Prefixes of sample types that measure a state (memory in use, goroutines), not work done.
 const HELD: [&str; 4] = ["inuse", "live", "goroutine", "threadcreate"];
-/// Minimum fraction of the difference for a part of the account to be listed.
+/// Minimum size of a part of the account to be listed, as a fraction of the largest part or of the difference of the
+/// totals, whichever is larger. Also the minimum size of a cause's garbage collection, as a fraction of the cause.
 const NAMED: f64 = 0.005;
 
-/// Returns true if the function calls one function instead of another; the cause's parts are these two calls.
+/// Returns true if the cause's function calls one function instead of another: the cause's parts are exactly an added
+/// call and a removed call, both by this function.
 pub(super) fn is_replaced(cause: &Cause) -> bool {
     let kinds: Vec<CauseKind> = cause.parts.iter().map(|part| part.kind).collect();
     let is_called = |part: &CausePart| part.caller.is_some() && part.caller == cause.function;
     kinds == [CauseKind::Added, CauseKind::Removed] && cause.parts.iter().all(is_called)
 }
 
-/// Formats a fraction without its sign: `12%`, `2.6%`.
+/// Formats a fraction without its sign: `12%`, or below 10% with one decimal, `2.6%`.
 pub(super) fn percent(part: f64) -> String {
     let percent = 100.0 * part.abs();
     match percent {
@@ -58,7 +63,9 @@ fn two_digits(x: f64) -> f64 {
     (x / unit).round() * unit
 }
 
-/// Returns the parts of two names before what both end with, if neither is empty: the types that methods belong to.
+/// Returns two names without their last component, such as the type that a method belongs to. The last component starts
+/// at the last `.` or `:`. Returns `None` unless both names have the same last component and another component before
+/// it.
 fn owners<'a>(from: &'a str, to: &'a str) -> Option<(&'a str, &'a str)> {
     let same = from.chars().rev().zip(to.chars().rev()).take_while(|(a, b)| a == b);
     let rest = &from[from.len() - same.map(|(c, _)| c.len_utf8()).sum::<usize>()..];
@@ -68,7 +75,8 @@ fn owners<'a>(from: &'a str, to: &'a str) -> Option<(&'a str, &'a str)> {
     (!from.is_empty() && !to.is_empty()).then_some((from, to))
 }
 
-/// Returns true if two paths are a pair of other paths with the same further path below, as packages of a module are.
+/// Returns true if the first pair of paths consists of the second pair, each extended by the same further path. The
+/// packages of a renamed module extend the module's old and new path in this way.
 fn are_below((from, to): (&str, &str), (upper_from, upper_to): (&str, &str)) -> bool {
     fn below<'a>(path: &'a str, upper: &str) -> Option<&'a str> {
         path.strip_prefix(upper).filter(|rest| rest.starts_with(['/', '.', ':']))
@@ -77,11 +85,11 @@ fn are_below((from, to): (&str, &str), (upper_from, upper_to): (&str, &str)) -> 
     is_named && below(from, upper_from).is_some_and(|rest| below(to, upper_to) == Some(rest))
 }
 
-/// Detectable growth factors above this one mean that nothing can be detected: a frame with a tenth of the total would have to
-/// grow to a hundred times the total.
+/// From this detectable growth (the factor minus one) on, nothing can be detected: a frame with a tenth of the total
+/// would have to grow to a hundred times the total.
 const NOTHING_DETECTABLE: f64 = 1000.0;
 
-/// The option that tells how much work each side did.
+/// The advice for an unknown amount of work.
 const OPS: &str = "Pass --ops N0,N1 with the number of operations per side";
 
 /// Formats the smallest change that would be detected in a frame with a tenth of the total.
@@ -89,26 +97,34 @@ fn smallest_change(e: &Explanation) -> String {
     format!("only a change above {} would be detected", least_growth(e.noise.noticed))
 }
 
-/// The subject of a line, most important first. A budget drops lines from the end of this order.
+/// The subject of a line, most important first. A small budget first drops the lines of the last subjects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Priority {
+    /// The verdict, a rewrite, or a cause.
     Answer,
     Warning,
+    /// The amount of work on both sides.
     Scale,
+    /// The parts of the difference of the totals.
     Account,
+    /// The commits, parts or command of a cause, or the number of causes that text does not list.
     Detail,
     Moved,
     Noise,
 }
 
-/// The difference of the totals that no part of the account explains, compared with noise.
+/// The result of comparing the account's remainder with noise. The remainder is the part of the difference of the
+/// totals that neither work nor causes nor consequences explain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Remainder {
     /// The number of samples is unknown, and so is the noise.
     Unknown,
-    /// Samples can neither attribute it nor exclude it.
+    /// The remainder is large and exceeds sampling error, but runs may differ by as much, or the values are exact
+    /// counts whose variation is unknown.
     Unexplained,
+    /// Chance explains the remainder.
     Noise,
+    /// The remainder is larger than chance explains.
     Real,
 }
 
@@ -129,7 +145,7 @@ impl ExplanationText<'_> {
         self.markup.amount(&units::show_real(value, &self.e.summary.unit))
     }
 
-    /// Formats a change as a percentage of the base's total, or `new` if the base has nothing.
+    /// Formats a change as a percentage of the base's total, or `new` if the base's total is 0.
     fn share(&self, part: f64) -> String {
         if self.e.total.0 == 0.0 { "new".to_owned() } else { signed_percent(part) }
     }
@@ -142,7 +158,8 @@ impl ExplanationText<'_> {
         ))
     }
 
-    /// The change as a sentence without its amounts and full stop.
+    /// Formats a cause as a sentence without a full stop and without the cause's amount, which [`Self::cause`] adds. If
+    /// one call replaced another, the sentence contains the amounts of both calls.
     fn sentence(&self, cause: &Cause) -> String {
         let up = cause.delta >= 0.0;
         let function = cause.function.as_deref().map_or_else(|| "everything".to_owned(), |f| self.markup.name(f));
@@ -154,7 +171,8 @@ impl ExplanationText<'_> {
         };
         if let Some(callee) = cause.callee.as_deref().map(|f| self.markup.name(f)) {
             let (base, new) = (cause.evidence.base.value, cause.evidence.new.value);
-            // Truncated stacks may have lost the call.
+            // If stacks were truncated, the call may exist on both sides without being recorded, so do not claim a new
+            // or removed call.
             return match self.e.pruned == 0 {
                 true if base <= 0.0 => format!("{function} now {} {callee}", self.calls(cause)),
                 true if new <= 0.0 => format!("{function} no longer {} {callee}", self.calls(cause)),
@@ -199,23 +217,24 @@ impl ExplanationText<'_> {
         }
     }
 
-    /// Returns true if samples show that a call was added or removed. In profiles of memory or waits, a call without samples
-    /// may still exist: it just did not allocate or wait.
+    /// Returns true if a sentence may say that a call was added or removed. In profiles of memory, states or waits, a
+    /// call without samples may still exist: it just did not allocate, hold or wait.
     fn tells_calls(&self, cause: &Cause) -> bool {
         matches!(self.verb(cause), "spends" | "has")
     }
 
-    /// The verb between a caller and a callee that was added or removed: `calls`, or `allocates in`.
+    /// Returns the words between a caller and a callee that was added or removed: `calls`, or `allocates in` if a
+    /// missing sample does not mean a missing call.
     fn calls(&self, cause: &Cause) -> String {
         if self.tells_calls(cause) { "calls".to_owned() } else { format!("{} in", self.does(cause)) }
     }
 
-    /// The change between a caller and its callee: `a spends more in b (called more, or slower)`.
+    /// Formats the change between a caller and its callee: `a spends more in b (called more, or slower)`.
     fn spends(&self, cause: &Cause, caller: &str, more: &str, callee: &str) -> String {
         format!("{caller} {} in {callee}{}", self.verb_more(cause, more), self.called(cause))
     }
 
-    /// The verb with its object: `allocates`, `holds memory`.
+    /// Returns the verb, with an object for `holds`: `allocates`, `holds memory`.
     fn does(&self, cause: &Cause) -> String {
         match self.verb(cause) {
             "holds" => format!("holds {}", self.held()),
@@ -223,7 +242,7 @@ impl ExplanationText<'_> {
         }
     }
 
-    /// The verb with `more` or `less`: `spends more`, `holds less memory`.
+    /// Returns the verb with `more` or `less`: `spends more`, `holds less memory`.
     fn verb_more(&self, cause: &Cause, more: &str) -> String {
         match self.verb(cause) {
             "holds" => format!("holds {more} {}", self.held()),
@@ -231,7 +250,7 @@ impl ExplanationText<'_> {
         }
     }
 
-    /// The things that a sample type of a state counts.
+    /// Returns the object of the verb `holds`: goroutines, threads, objects, or memory for all other sample types.
     fn held(&self) -> &'static str {
         match self.e.summary.sample_type.as_str() {
             kind if kind.starts_with("goroutine") => "goroutines",
@@ -241,7 +260,7 @@ impl ExplanationText<'_> {
         }
     }
 
-    /// The verb for what the sample type measures.
+    /// Returns the verb for the quantity that the sample type measures; `has` if the quantity is not known.
     fn verb(&self, cause: &Cause) -> &'static str {
         match self.e.summary.sample_type.as_str() {
             kind if kind.starts_with("alloc") => "allocates",
@@ -259,7 +278,8 @@ impl ExplanationText<'_> {
         SPENT.contains(&self.e.summary.sample_type.as_str()) || self.is_time()
     }
 
-    /// The two possible reasons for a change of time, because a CPU profile does not count calls.
+    /// Returns the two possible reasons for a change of CPU work or time, because such profiles do not count calls.
+    /// Empty for other sample types.
     fn called(&self, cause: &Cause) -> &'static str {
         match (self.verb(cause), cause.delta >= 0.0) {
             ("spends", true) => " (called more, or slower)",
@@ -268,7 +288,9 @@ impl ExplanationText<'_> {
         }
     }
 
-    /// The functions of the program that call a changed library function, unless the sentence already names the only one.
+    /// Formats the functions of the program that call a changed library function: only the first if it accounts for
+    /// most of the change, otherwise up to [`MAX_PARTS`] with their amounts. Empty if the first is the caller, which
+    /// the sentence already names.
     fn program(&self, cause: &Cause) -> String {
         let shown = match cause.program.as_slice() {
             [] => return String::new(),
@@ -287,7 +309,8 @@ impl ExplanationText<'_> {
         units::find(&self.e.summary.unit).zip(units::find("ns")).is_some_and(|(unit, ns)| unit.same_family(ns))
     }
 
-    /// Returns true if the sample type measures waits. Only waits have both a time and a count, or their name tells.
+    /// Returns true if the sample type measures waits: a time whose name is in [`WAITED`], or a time that was split
+    /// into a count and a length. No other profiles have both a time and a count.
     fn is_delay(&self, cause: &Cause) -> bool {
         self.is_time() && (cause.split.is_some() || WAITED.contains(&self.e.summary.sample_type.as_str()))
     }
@@ -346,6 +369,7 @@ impl ExplanationText<'_> {
         format!("{}{}: {change}{times}{split}{garbage}", self.sentence(cause), self.program(cause))
     }
 
+    /// Formats the first [`MAX_PARTS`] parts of a cause with their amounts.
     pub(super) fn parts(&self, parts: &[CausePart]) -> String {
         let name = |p: &CausePart| p.function.as_deref().map_or_else(String::new, |f| self.markup.name(f));
         let one = |p: &CausePart| format!("{} {}", name(p), self.amount(p.delta));
@@ -367,7 +391,8 @@ impl ExplanationText<'_> {
                 let size = if total > 0.0 { format!(": {}", percent(m.delta / total)) } else { String::new() };
                 format!("{function} replaces {from}{inside}{size}{sum}")
             }
-            // The cost moved to or from several functions, so only one side has a name.
+            // The other function is unknown, because cost moved from or to several functions. The common caller
+            // (`inside`) stands in its place, so the sentence names one function and this caller.
             (MoveKind::Shift, _) if m.inside.as_ref() == Some(&m.from) => {
                 format!("{function} costs more{inside}: {}{sum}", percent(m.delta / total))
             }
@@ -382,7 +407,8 @@ impl ExplanationText<'_> {
         }
     }
 
-    /// Returns a line for each package with another path, and for each other function that moved or was replaced.
+    /// Returns one line per package or type that was renamed with several functions, and one line per other function
+    /// that moved or was replaced.
     fn all_moved(&self) -> Vec<String> {
         let mut packages: Vec<((&str, &str), Vec<&Moved>)> = Vec::new();
         for m in &self.e.moved {
@@ -397,7 +423,7 @@ impl ExplanationText<'_> {
                 None => packages.push((paths.unwrap_or(("", "")), vec![m])),
             }
         }
-        // A module's packages move with the module, so they share its line.
+        // The packages below a renamed package or module were renamed with it, so they share its line.
         let uppers: Vec<(&str, &str)> = packages.iter().map(|(paths, _)| *paths).collect();
         for i in (0..packages.len()).rev() {
             let upper = uppers.iter().position(|upper| are_below(packages[i].0, *upper));
@@ -420,7 +446,7 @@ impl ExplanationText<'_> {
         packages.iter().map(line).collect()
     }
 
-    /// The part of the program that was rewritten, with its cost on both sides.
+    /// Formats the part of the program that was rewritten, with its cost on both sides.
     pub(super) fn rewrite(&self, rewrite: &Rewrite) -> String {
         let (base, new) = (self.total(rewrite.cost.0), self.total(rewrite.cost.1));
         let functions = counted(rewrite.gone, "function");
@@ -436,7 +462,7 @@ impl ExplanationText<'_> {
         format!("Rewritten: {part}: {base} {arrow} {new}; {functions} removed, {} added.", rewrite.came)
     }
 
-    /// The verdict of an explanation without causes.
+    /// Returns the verdict in words, or `None` for a change, which the causes describe.
     pub(super) fn verdict(&self) -> Option<String> {
         let (e, detectable) = (self.e, smallest_change(self.e));
         let limit = match e.noise.noticed < NOTHING_DETECTABLE {
@@ -478,19 +504,22 @@ impl ExplanationText<'_> {
         }
     }
 
-    /// Returns true if the number of samples is unknown on one side and no replicates show the noise.
+    /// Returns true if the number of samples is unknown on at least one side, and neither replicates nor A/A runs show
+    /// the noise.
     pub(super) fn is_uncounted(&self) -> bool {
         !self.e.noise.is_replicated()
             && self.e.summary.sampling.iter().flatten().any(|side| side.model == Model::Unknown)
     }
 
-    /// Returns true for exact counts (nothing was sampled) with too few snapshots to show how much snapshots differ.
+    /// Returns true if both sides are exact counts (nothing was sampled) with too few snapshots to show how much
+    /// snapshots differ.
     pub(super) fn is_exact(&self) -> bool {
         let is_exact = |sides: &[Sampling; 2]| sides.iter().all(|side| side.model == Model::Exact);
         !self.e.noise.is_replicated() && self.e.summary.sampling.as_ref().is_some_and(is_exact)
     }
 
-    /// The verdict if the number of samples is unknown: the largest change of the table, without a statement about chance.
+    /// Returns the verdict if the number of samples is unknown. It names the best candidate, if there is one, as the
+    /// largest change, without a statement about chance.
     fn uncounted(&self) -> String {
         let largest = match &self.e.candidate {
             Some(candidate) => format!(" Largest change: {}.", self.cause(&candidate.cause)),
@@ -499,7 +528,7 @@ impl ExplanationText<'_> {
         format!("The number of samples is unknown, so a change cannot be told from noise.{largest}")
     }
 
-    /// The line about the sampling model of both sides.
+    /// Returns the sentence about the sampling model of both sides, or `None` if the summary has none.
     fn sampling(&self) -> Option<String> {
         let [base, new] = self.e.summary.sampling.as_ref()?.each_ref();
         let words = |words: &str| self.markup.words(words);
@@ -516,23 +545,26 @@ impl ExplanationText<'_> {
         })
     }
 
-    /// The change that comes closest to a cause, with the number of runs that would decide.
+    /// Formats the change that comes closest to a cause, with the number of runs that would decide. Empty without such
+    /// a change.
     fn candidate(&self) -> String {
         let Some(candidate) = &self.e.candidate else { return String::new() };
         let runs = candidate.runs.map_or_else(|| "More than 20 runs".to_owned(), |runs| format!("About {runs} runs"));
         format!(" Best candidate: {}. {runs} per side would decide.", self.cause(&candidate.cause))
     }
 
-    /// The sentence about the amount of work on both sides.
+    /// Returns the sentence about the amount of work on both sides.
     pub(super) fn scale(&self) -> String {
         let scale = &self.e.scale;
         let (times, agree, frames) = (factor(scale.factor), scale.agree, scale.of);
         let unchanged = if self.e.verdict == Verdict::None { " Per unit of work nothing changed." } else { "" };
-        // Without a function that can tell, equal sides are equal in every frame.
+        // `frames` counts the functions with enough events to estimate a factor. Without any, omit "0 of 0 frames
+        // agree".
         let agree = if frames == 0 { String::new() } else { format!(" ({agree} of {frames} frames agree)") };
         match scale.rule {
             ScaleRule::Same => format!("Both sides did the same amount of work{agree}."),
-            // Replicates that differ as much show that machines may differ as much.
+            // The p-value compares the difference of the totals with the variation between runs of one side. If runs of
+            // one side differ as much, the machine may explain the factor.
             ScaleRule::Agree
                 if self.e.account.p.is_some_and(|p| p > UNSURE) && self.e.noise.runs.0.min(self.e.noise.runs.1) > 1 =>
             {
@@ -541,7 +573,8 @@ impl ExplanationText<'_> {
                      differ as much.{unchanged}"
                 )
             }
-            // Twice the allocations are twice the work; twice the time may also be slower code.
+            // Twice the time is either twice the work or slower code. Other quantities, such as allocations, do not
+            // depend on the speed of the code.
             ScaleRule::Agree if self.is_spent() => {
                 let how = if scale.factor > 1.0 { "slower" } else { "faster" };
                 let unchanged = if unchanged.is_empty() { "" } else { " Nothing else changed." };
@@ -570,7 +603,7 @@ impl ExplanationText<'_> {
         }
     }
 
-    /// The subject of a sentence about a state.
+    /// Returns the subject of a sentence about a sample type that measures a state.
     fn state(&self) -> &'static str {
         match self.held() {
             "goroutines" => "The number of goroutines",
@@ -580,7 +613,8 @@ impl ExplanationText<'_> {
         }
     }
 
-    /// The parts of the difference of the totals, and whether the remainder is noise; `None` if the totals are zero.
+    /// Formats the parts of the difference of the totals, and whether the remainder is noise. Returns `None` if the
+    /// totals are equal and all parts are 0.
     pub(super) fn account(&self) -> Option<String> {
         let (e, account) = (self.e, &self.e.account);
         let parts = [account.work, account.causes, account.consequences, account.rest];
@@ -606,14 +640,15 @@ impl ExplanationText<'_> {
             (base, new) if base > 0.0 && new > 0.0 => format!("x{}", factor(new / base)),
             _ => String::new(),
         };
-        // Exact counts differ for certain; replicates of other programs show only how unusual a difference is.
+        // Exact counts differ for certain. Their p-value only shows how unusual the difference is among runs of other
+        // programs, so omit it.
         let p = account.p.filter(|_| !self.is_exact()).map_or_else(String::new, |p| format!(", {}", p_words(p)));
         let total = format!("Total {} ({ratio}{p})", self.amount(account.delta)).replace(" ()", "").replace("(, ", "(");
         let listed = if listed.is_empty() { String::new() } else { format!(": {}", listed.join("; ")) };
         Some(format!("{total}{listed}. {}", self.remainder(is_listed(account.rest), !listed.is_empty())))
     }
 
-    /// The sentence about the difference that nothing explains.
+    /// Returns the sentence about the remainder of the account, which no part explains.
     fn remainder(&self, is_listed: bool, has_parts: bool) -> String {
         if !is_listed {
             return "Nothing else changed.".to_owned();
@@ -641,7 +676,9 @@ impl ExplanationText<'_> {
         }
     }
 
-    /// Returns true if only garbage collection, scheduling and locks changed.
+    /// Returns true if garbage collection, scheduling and locks are all that changed: there is no cause, the change of
+    /// the three exceeds chance and [`CONSEQUENCES`], and the remainder is within chance and less than half of that
+    /// change.
     pub(super) fn is_all_consequences(&self) -> bool {
         let (e, account) = (self.e, &self.e.account);
         e.causes.is_empty()
@@ -654,11 +691,12 @@ impl ExplanationText<'_> {
     /// Returns true if the remainder of the account is within noise.
     fn is_rest_chance(&self) -> bool {
         let account = &self.e.account;
-        // Without a cause the remainder is the difference of the totals, which has a test of its own.
+        // Without a cause, most of the difference of the totals is the remainder, so the test of the totals also
+        // decides.
         account.by_chance || self.e.causes.is_empty() && account.p.is_some_and(|p| p > UNSURE)
     }
 
-    /// The line about noise: its source, the smallest detectable change, and the sampling model.
+    /// Returns the line about noise: its source, the smallest detectable change, and the sampling model.
     fn noise(&self) -> String {
         let sampling = self.sampling().map_or_else(String::new, |sampling| format!(" {sampling}"));
         format!("{}{sampling}", self.noise_floor())
@@ -694,7 +732,8 @@ impl ExplanationText<'_> {
         format!("{source} A frame with 10% of the total varies by about {deviation} by chance{limit}.{advice}")
     }
 
-    /// All lines in reading order: warning, verdict, causes, account, moves, scale, noise.
+    /// Returns all lines in reading order: the first warning, the verdict, a rewrite, the causes with their details,
+    /// account, moves, scale, noise.
     pub(super) fn lines(&self) -> Vec<TextLine> {
         let e = self.e;
         let mut lines = Vec::new();
@@ -733,11 +772,12 @@ impl ExplanationText<'_> {
         lines
     }
 
-    /// The sample type with the totals of both sides.
+    /// Formats the sample type with the totals of both sides.
     pub(super) fn head(&self, arrow: &str) -> String {
         let kind = self.markup.words(&self.e.summary.sample_type);
         let totals = [self.e.total.0, self.e.total.1];
-        // Both totals share one unit. A total without a unit may have a fraction.
+        // Both totals share one unit and are rounded to integers. A total in an unknown unit may have a fraction, so it
+        // is not rounded.
         let unit = units::find(&self.e.summary.unit)
             .map(|_| ColumnUnit::for_values(&self.e.summary.unit, totals.map(|v| v as i64).into_iter()));
         let [base, new] = totals.map(|v| match unit {
@@ -749,8 +789,8 @@ impl ExplanationText<'_> {
     }
 }
 
-/// Drops the least important lines, and the last of equally important lines first, until the text fits the budget of tokens.
-/// The answer remains, whatever its length.
+/// Drops the least important lines, and the last of equally important lines first, until `head` and the lines fit the
+/// budget of tokens. The most important line remains, whatever its length.
 pub(super) fn within(mut lines: Vec<TextLine>, head: &str, budget: Option<usize>) -> Vec<TextLine> {
     let Some(budget) = budget else { return lines };
     let size = |lines: &[TextLine]| tokens(head) + lines.iter().map(|l| tokens(&l.text) + 1).sum::<usize>();
@@ -760,7 +800,8 @@ pub(super) fn within(mut lines: Vec<TextLine>, head: &str, budget: Option<usize>
     lines
 }
 
-/// Keeps at most `count` lines in their order, and drops the least important lines first, like [`within`].
+/// Keeps at most `count` lines, but at least one, in their order. Drops the least important lines first, like
+/// [`within`].
 pub(super) fn most_important(mut lines: Vec<TextLine>, count: usize) -> Vec<TextLine> {
     while lines.len() > count.max(1) {
         remove_least(&mut lines);

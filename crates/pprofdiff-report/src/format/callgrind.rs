@@ -45,6 +45,7 @@ pub(crate) const FORMAT: Format = Format {
 #[derive(Default)]
 struct CallgrindNames {
     numbers: HashMap<String, usize>,
+    /// The text of each number; `None` once it was written.
     texts: Vec<Option<String>>,
 }
 

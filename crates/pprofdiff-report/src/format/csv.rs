@@ -1,7 +1,7 @@
 //! CSV (RFC 4180): a header line, then one line per row. Lists are joined with `;`, root first.
 //!
-//! Texts are exact by default. For spreadsheets, an option protects texts that begin with `=`, `+`, `-` or `@`, which a
-//! spreadsheet would run as a formula.
+//! Texts are exact by default. For spreadsheets, [`CsvOptions::quote_formulas`] protects texts that a spreadsheet would
+//! run as a formula.
 //!
 //! Quoting is implemented here because the csv crate needs each field as one string, and a stack can have ten million
 //! names.
@@ -38,7 +38,8 @@ pub struct CsvOptions {
 }
 
 impl Table {
-    /// Writes the table as CSV. Numbers are integers in the profile's unit. Missing values are empty.
+    /// Writes the table as CSV. Costs are integers in the profile's unit; ratios and statistics are decimal numbers.
+    /// Missing values are empty.
     ///
     /// # Errors
     /// Fails if `out` fails.
@@ -47,8 +48,8 @@ impl Table {
     }
 }
 
-/// Writes the rows, optionally after an extra first field (its column's name and its value), and optionally below a
-/// header line.
+/// Writes the rows, below a header line if `names`. `extra_field` is the name of a column to put before all others, and
+/// its value, which is the same in every row.
 pub(crate) fn rows(
     table: &Table,
     extra_field: Option<(&str, &str)>,
@@ -84,7 +85,7 @@ pub(crate) fn rows(
     Ok(())
 }
 
-/// The strings of a row's list, which can be iterated twice.
+/// The strings of a row's list. [`field`] iterates them twice: first to decide about quotes, then to write.
 #[derive(Clone, Copy)]
 struct RowStrings<'a>(&'a Lists, usize);
 
@@ -108,9 +109,8 @@ fn needs_quotes(string: &str) -> bool {
     string.bytes().fold(false, |any, b| any | (b == b',') | (b == b'"') | (b == b'\r') | (b == b'\n'))
 }
 
-/// Writes a field whose strings are joined with `;`. Quoting is done here and not by the csv crate, which needs each
-/// field as one string; a stack can have ten million names. A table has many more fields than rows, so empty strings
-/// are not written and a string without quotes is written in one call.
+/// Writes a field whose strings are joined with `;`. A table has many more fields than rows, so the number of write
+/// calls matters: a string without quotes is written in one call.
 fn field<'a>(
     out: &mut dyn Write,
     behind_another: bool,

@@ -4,9 +4,9 @@
 //! stores the number of sides and the sample type, so that pprofdiff reads the file back unchanged. The header is
 //! omitted for sample counts of a single profile, because other readers expect files without a header.
 //!
-//! Names are changed where a reader would misread them. A semicolon would split a frame, so it becomes a colon. Line
-//! breaks and other harmful characters become U+FFFD. The last space of a name that ends in a number (`goroutine 7`)
-//! becomes an underscore, because readers would take the number for a column.
+//! Names are changed where a reader would misread them. A semicolon would split a frame, so it becomes a colon. Blanks
+//! at both ends are removed. Line breaks and other harmful characters become U+FFFD. The last space of a name that ends
+//! in a number (`goroutine 7`) becomes an underscore, because readers would take the number for a column.
 
 use std::io::{self, Write};
 

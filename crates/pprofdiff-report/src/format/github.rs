@@ -13,13 +13,15 @@ pub(crate) const FORMAT: Format =
         check_github(check_of(report)?, out)
     });
 
-/// The maximum number of annotations of each kind. GitHub shows ten per kind and step.
+/// The maximum number of annotations for each outcome, for commits, and for warnings of the profiles. GitHub shows ten
+/// of each kind (error, warning, notice) per step.
 const ANNOTATIONS: usize = 10;
 
 /// Writes annotations for a GitHub workflow: an error per failure, a warning per inconclusive finding, and a notice per
-/// allowed finding. Each rule contributes its selected findings, placed at their functions; its first finding includes
-/// the causes. Each commit that reaches a cause adds a notice at its lines. If a kind has more than [`ANNOTATIONS`]
-/// findings, its last annotation states the number of omitted findings.
+/// allowed finding. Each rule contributes the findings that [`select_findings`] selects, placed at their functions if
+/// known. The first finding with the rule's own outcome includes the causes. If annotations do not cover all findings
+/// of an outcome, a last annotation states the number of the others. Each commit that reaches a cause adds a notice at
+/// its lines, and each warning of the profiles a warning.
 ///
 /// # Errors
 /// Fails if `out` fails.

@@ -70,7 +70,7 @@ fn sample_type(s: &Summary) -> Value {
     value
 }
 
-/// Returns the value of an option as JSON.
+/// Returns the value of an option as JSON. A number that is not set or cannot be parsed is null.
 fn json_value(value: OptionValue, kind: &OptionKind) -> Value {
     match value {
         OptionValue::Flag(on) => json!(on),
@@ -193,7 +193,7 @@ impl Table {
     }
 }
 
-/// Writes the rows as objects, with `before` ahead of the first row and `between` ahead of all further rows.
+/// Writes each row as an object. `before` precedes the first row, and `between` precedes every further row.
 pub(crate) fn write_rows(table: &Table, between: &str, before: &str, out: &mut dyn Write) -> io::Result<()> {
     // The text before each value is the same in all rows, so build it once. With several sample types, the names of
     // columns contain the sample type and may need escaping.

@@ -15,7 +15,7 @@ pub(crate) const FORMAT: Format =
     });
 
 /// Writes a test suite with one test case per rule. A failed rule is a failure. An inconclusive rule is a skipped test,
-/// which does not block a pipeline.
+/// which does not block a pipeline. Both list the rule's findings. All other rules pass.
 fn check_junit(check: &Check, out: &mut dyn Write) -> io::Result<()> {
     let count = |outcome: Outcome| check.rules.iter().filter(|rule| rule.outcome == outcome).count();
     let (tests, failures, skipped) = (check.rules.len(), count(Outcome::Fail), count(Outcome::Inconclusive));

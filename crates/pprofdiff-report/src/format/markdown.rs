@@ -36,7 +36,8 @@ pub(crate) const FORMAT: Format = Format {
 };
 
 impl Table {
-    /// Writes the table as Markdown: a line with the totals, then the rows.
+    /// Writes the table as Markdown: a line with the total of each sample type (or for many builds, a line about the
+    /// builds and one per failed build), the warnings, and the rows.
     ///
     /// # Errors
     /// Fails if `out` fails.
@@ -95,15 +96,15 @@ impl Table {
     }
 }
 
-/// Escapes text for Markdown: Markdown's special characters and HTML's brackets become literal. The text mentions
-/// nobody, and links to no issue, commit or address.
+/// Sanitizes text and escapes it for Markdown: Markdown's special characters and HTML's brackets become literal, and
+/// GitHub does not turn parts of the text into mentions or links to issues, commits or addresses.
 pub(crate) fn escape(text: &str) -> String {
     unlinked(&literal(text), true)
 }
 
-/// Breaks up what GitHub would link with a zero-width space. GitHub looks for links after it has resolved backslashes
-/// and entities, so no other character helps (github/cmark-gfm#181). In code, GitHub recognizes no mentions, issues or
-/// commits, but it still links addresses in a `<code>` tag.
+/// Inserts a zero-width space into each part of a text that GitHub would link. GitHub looks for links after it has
+/// resolved backslashes and entities, so escaping does not help (github/cmark-gfm#181). `has_references` is false in a
+/// `<code>` tag: there GitHub links addresses, but no mentions, issues or commits.
 fn unlinked(text: &str, has_references: bool) -> String {
     let bytes = text.as_bytes();
     let is_word = |offset: usize| bytes.get(offset).is_some_and(|b| b.is_ascii_alphanumeric() || *b == b'_');
@@ -130,9 +131,10 @@ fn unlinked(text: &str, has_references: bool) -> String {
     out
 }
 
-/// The minimum number of digits for GitHub to link a commit.
+/// The minimum number of hexadecimal digits that GitHub links as a commit.
 const COMMIT_DIGITS: usize = 7;
 
+/// Sanitizes text and escapes Markdown's special characters and HTML's brackets.
 fn literal(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in sanitize(text).chars() {

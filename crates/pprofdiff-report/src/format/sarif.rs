@@ -73,7 +73,7 @@ fn result(check: &Check, rule: &RuleCheck, index: usize, f: &Finding) -> Value {
     })
 }
 
-/// Returns a path as a relative URI reference (RFC 3986). Characters with a special meaning in URIs are escaped.
+/// Returns a path as a URI reference (RFC 3986). All bytes except letters, digits and `-._~/` are escaped.
 fn uri(path: &str) -> String {
     let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"-._~/".contains(&b);
     path.bytes().map(|b| if is_plain(b) { char::from(b).to_string() } else { format!("%{b:02X}") }).collect()

@@ -33,7 +33,7 @@ pub(crate) const FORMAT: Format = Format {
     ..BASE
 };
 
-/// Returns a warning for each side that has negative stacks, with their share of the side.
+/// Returns a warning for each side that has negative stacks, with their share of the sum of all stacks' magnitudes.
 fn negative_stacks(report: &Report) -> Vec<String> {
     let Report::Stacks(stacks, _) = report else { return Vec::new() };
     let summary = &stacks.summary;
@@ -89,7 +89,7 @@ pub fn speedscope(stacks: &Stacks, out: &mut dyn Write) -> io::Result<()> {
         }
         None => profile(stacks, &rows, &s.sample_type, value, out)?,
     }
-    // The viewer opens the new side first.
+    // `activeProfileIndex` makes the viewer open the new side first.
     let name = match s.base {
         Some(_) => format!("{} of base and new", s.sample_type),
         None => s.new.paths.join(" + "),

@@ -3,8 +3,7 @@
 //! The picture contains no script, style sheet, link or id, only presentation attributes. It therefore works under the
 //! strictest content security policy, and several pictures fit into one page. It draws its own background to stay
 //! readable on dark pages. A page with its own style can use `data-share`, the change of a node or call as a share of
-//! the total, from
-//! -1 to 1.
+//! the total (or a single profile's cost as a share), from -1 to 1.
 
 use std::fmt::Write as _;
 
@@ -46,6 +45,7 @@ const ARROW: f64 = 7.0;
 /// A node with its size and the position of its centre.
 struct Placed {
     look: NodeLook,
+    /// The lines of text, each with its font size.
     lines: Vec<(String, f64)>,
     width: f64,
     height: f64,
@@ -55,6 +55,7 @@ struct Placed {
 /// A call with its route.
 struct Routed {
     look: CallLook,
+    /// True if frames between caller and callee are not shown. The line is then dashed.
     residual: bool,
     label_width: f64,
     route: EdgeRoute,
@@ -70,7 +71,7 @@ pub fn svg(graph: &Graph) -> Result<String> {
     svg_within(graph, &mut LayoutBudget::for_pictures(1))
 }
 
-/// Draws the graph like [`svg`], with a layout budget that several pictures share.
+/// Draws the graph like [`svg`], and takes the cost of its layout from a budget that several pictures may share.
 pub(crate) fn svg_within(graph: &Graph, budget: &mut LayoutBudget) -> Result<String> {
     if graph.nodes.len() > MAX_NODES {
         return Err(Error::query(format!(
@@ -124,7 +125,8 @@ fn sized(look: NodeLook) -> Placed {
 }
 
 fn draw(legend: &[String], nodes: &[Placed], calls: &[Routed]) -> String {
-    // The drawing can exceed the layout. Curves stay inside the hull of their points, but labels may not.
+    // Compute the extent of the drawing, because it can exceed the layout. Curves need no measuring, because they stay
+    // inside the hull of their points.
     let (mut left, mut top, mut right, mut bottom) = (0.0f64, 0.0f64, 0.0f64, 0.0f64);
     let mut reach = |(x, y): LayoutPoint, width: f64, height: f64| {
         (left, right) = (left.min(x - width / 2.0), right.max(x + width / 2.0));
@@ -265,12 +267,13 @@ fn spline(points: &[LayoutPoint]) -> String {
     path
 }
 
-/// Returns the width of a text in Verdana or DejaVu Sans, whose widths are similar. Other fonts are narrower.
+/// Estimates the width of a text in Verdana or DejaVu Sans, whose widths are similar. Other fonts are narrower, so
+/// their text also fits.
 fn text_width(text: &str, size: f64) -> f64 {
     text.chars().map(|c| f64::from(char_width(c))).sum::<f64>() * size / 100.0
 }
 
-/// Returns the width of a character in hundredths of the font size.
+/// Returns the approximate width of a character in hundredths of the font size.
 fn char_width(c: char) -> u8 {
     match c {
         'i' | 'j' | 'l' | '\'' => 29,

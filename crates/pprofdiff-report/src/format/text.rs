@@ -1,5 +1,5 @@
-//! Tables as text for people. Each column has one unit, and a row's growth stands next to its change's share of the
-//! total.
+//! Tables as text for people. Each column has one unit. Next to a change, the text shows the row's growth and the
+//! change's share of the total.
 //!
 //! The caller decides about colour (`palette`), which only terminals should get.
 
@@ -52,8 +52,10 @@ pub(crate) const FORMAT: Format = Format {
     each: Some(Each { limit: Some(3), write: write_pair }),
 };
 
-/// The heads of two computed columns: a row's growth, and its delta's share of the total.
+/// The head of a computed column with each row's growth.
 pub(crate) const GROWTH: &str = "growth";
+/// The head of a computed column with the share of the total that each row's delta has, or its cost in a single
+/// profile.
 pub(crate) const OF_TOTAL: &str = "of total";
 
 /// The note above a two-sided table that explains growth and share.
@@ -64,6 +66,7 @@ const P_LEGEND: &str = "p is the probability of such a change by chance, ~ marks
 
 /// The note about the words that replace a p-value.
 const LEFT_OUT_LEGEND: &str = "; profiling or inlining: the frame's presence is itself random";
+/// The note about standard deviations, for tables in which a side has several runs.
 const SPREAD_LEGEND: &str = "± is the standard deviation of the runs; ";
 
 /// Options of text.
@@ -71,12 +74,12 @@ const SPREAD_LEGEND: &str = "± is the standard deviation of the runs; ";
 pub struct TextOptions {
     /// Colour deltas with ANSI escapes.
     pub color: bool,
-    /// Omits the names of the inputs and the legend of the columns, which the reader already knows. Also omits growth
-    /// and share of frames, which follow from the other columns.
+    /// Omits the names of the inputs and the legend of the columns, which the reader already knows. In tables of frames
+    /// of two sides, and in listings, also omits growth and share, which follow from the other columns.
     pub brief: bool,
 }
 
-/// A cell of text, coloured by the sign of the value that it shows.
+/// A cell of text, coloured by the sign of the change that it shows; 0 for no colour.
 pub(crate) struct TextCell {
     pub text: String,
     pub sign: i64,
@@ -98,13 +101,13 @@ impl From<&str> for TextCell {
 pub(crate) struct Cells<'a> {
     pub cost: CostFormat,
     pub summary: &'a Summary,
-    /// True if growth and share are included.
+    /// True if growth and share of a diff are included. A single profile always has shares.
     pub full: bool,
 }
 
 impl Cells<'_> {
-    /// Returns the heads `name: base`, `new`, `delta`, `growth`, `of total`, or, for a single profile, the cost's name
-    /// and `of total`.
+    /// Returns the heads of the cells: `name: base`, `new`, `delta`, and if `full`, `growth` and `of total`. For a
+    /// single profile, returns the cost's name and `of total`.
     pub fn head(&self, name: &str) -> Vec<String> {
         let (both, full) = (self.summary.base.is_some(), self.full);
         heads(name, both, ["base", "new", "delta"], full)
@@ -119,7 +122,8 @@ impl Cells<'_> {
     }
 }
 
-/// Returns the heads of the columns that [`change_cells`] fills.
+/// Returns the heads of the columns that [`change_cells`] fills: those of a diff in the words of `sides`, and `growth`
+/// and `of total` if `full`. For a single profile, returns the heads of the cost and its share.
 pub(crate) fn heads(name: &str, two_sided: bool, sides: [&str; 3], full: bool) -> Vec<String> {
     if !two_sided {
         return vec![if name.is_empty() { "weight" } else { name }.to_owned(), OF_TOTAL.to_owned()];
@@ -184,7 +188,7 @@ impl Table {
         self.write_rows(out, options)
     }
 
-    /// Writes the lines above the rows.
+    /// Writes the lines above the rows: the inputs (unless the text is brief), the totals, settings and warnings.
     pub(crate) fn write_header(&self, out: &mut dyn Write, options: TextOptions) -> io::Result<()> {
         if !options.brief {
             sides(out, &self.summary)?;
@@ -198,8 +202,8 @@ impl Table {
         (self.kind.text)(self, out, options)
     }
 
-    /// Returns the costs of the first sample type, starting with the cost that the rows are ordered by. Only the first
-    /// cost is shown with growth and share, because a terminal is too narrow for both.
+    /// Returns the costs of the first sample type, starting with the leading cost, which is the cost that the rows are
+    /// ordered by. Only the leading cost is shown with growth and share, because a terminal is too narrow for both.
     pub(crate) fn lead_costs(&self) -> Vec<CostColumns<'_>> {
         let mut costs: Vec<_> = self.costs().into_iter().filter(|c| c.cost.sample_type == 0).collect();
         if self.sort == Sort::Cum {
@@ -208,7 +212,8 @@ impl Table {
         costs
     }
 
-    /// Returns the format of a cost of the rows. Flat and cum share one unit.
+    /// Returns the format of a cost of the rows. All costs of one sample type have the same format, so flat and cum
+    /// share one unit.
     pub(crate) fn format(&self, costs: &CostColumns<'_>) -> CostFormat {
         let summary = self.sample_type(costs.cost.sample_type);
         let all: Vec<_> = self.costs().into_iter().filter(|c| c.cost.sample_type == costs.cost.sample_type).collect();
@@ -216,7 +221,8 @@ impl Table {
         CostFormat::for_values(summary, costs.delta.is_some(), pairs)
     }
 
-    /// Returns a row of the table of frames in one line, like pprof: `name file:line`.
+    /// Formats a row of a table of frames in one line, like pprof: `address name file:line`, without the parts that the
+    /// row lacks.
     pub fn label(&self, row: usize) -> String {
         let number = |name: &str| match self.column(name).map(|c| c.cell(row)) {
             Some(Cell::Int(v)) => Some(v),
@@ -238,7 +244,8 @@ impl Table {
         Cells { cost: self.format(costs), summary: &self.summary, full }
     }
 
-    /// Returns the run statistics to show: the p-value, and the standard deviations if a side has several runs.
+    /// Returns the run statistics to show: the p-value, and the standard deviation of each side whose column has
+    /// values. Empty for tables without statistics.
     pub(crate) fn chance_columns(&self) -> Vec<RunStatistic> {
         let all = [RunStatistic::BaseSd, RunStatistic::NewSd, RunStatistic::P].into_iter();
         all.filter(|&statistic| {
@@ -263,7 +270,7 @@ impl Table {
         })
     }
 
-    /// Returns the head of a column like [`heads`]: the sample type stands above the first of its columns only.
+    /// Returns the head of a column like [`heads`]: only the first column of a sample type has the sample type's name.
     fn short_head(&self, column: &ShownColumn<'_>) -> String {
         let two_sided = self.summary.base.is_some();
         let sample_type = |cost: Cost| self.sample_type(cost.sample_type).sample_type.as_str();
@@ -280,7 +287,8 @@ impl Table {
     }
 }
 
-/// Writes one of many pairs: a line with the total, and below it the rows with the largest changes.
+/// Writes one of many pairs: a line with the total, the warnings, and the rows of the pair's table. For a pair without
+/// a table, only writes that it failed.
 fn write_pair(item: &Item<'_>, out: &mut dyn Write, style: Style) -> io::Result<()> {
     let Ok(table) = item.result else { return writeln!(out, "{}  failed", sanitize(item.name)) };
     let s = &table.summary;
@@ -301,7 +309,7 @@ fn write_pair(item: &Item<'_>, out: &mut dyn Write, style: Style) -> io::Result<
     Ok(())
 }
 
-/// Writes the header of source lines and of other reports with one sample type.
+/// Writes the header of a report with one sample type that is not a table, such as a listing.
 pub(crate) fn header(out: &mut dyn Write, s: &Summary, options: TextOptions) -> io::Result<()> {
     if !options.brief {
         sides(out, s)?;
@@ -371,14 +379,15 @@ pub(crate) fn inputs(side: &Side, sum: bool) -> String {
     text
 }
 
+/// Sanitizes a text, and colours it by the sign of a change if the options ask for colour.
 pub(crate) fn paint(text: &str, sign: i64, options: TextOptions) -> String {
     let text = sanitize(text);
     if options.color { palette::paint(&text, sign) } else { text.into_owned() }
 }
 
-/// Writes cells in columns, all right-aligned except the last. `rows` produces all rows and is called twice, first to
-/// measure widths and then to write. That way no row is stored: the text of a row can be a hundred times larger than
-/// its data.
+/// Writes cells in columns, all right-aligned except the last, below the heads. `rows` passes each row to its argument.
+/// It is called twice, first to measure widths and then to write, and must produce the same rows both times. That way
+/// no row is stored: the text of a row can be a hundred times larger than its data.
 pub(crate) fn grid(
     out: &mut dyn Write,
     options: TextOptions,
@@ -405,7 +414,8 @@ pub(crate) fn grid(
     rows(&mut line)
 }
 
-/// The maximum number of sample types whose sampling is shown. The cost is quadratic: each is compared with all others.
+/// The maximum number of sample types of a profile whose sampling is shown. The limit bounds a quadratic cost: finding
+/// the sampling of one sample type compares it with all others.
 pub(crate) const MAX_SAMPLING: usize = 100;
 
 /// Writes the metadata of a profile, or of each profile of a diff, for people.

@@ -4,7 +4,8 @@
 
 use super::layers::{LayerLine, Layered};
 
-/// The number of sweeps without fewer crossings after which the search stops.
+/// The number of consecutive sweeps after which the search stops, counted from the last sweep that reduced the
+/// crossings, including that sweep.
 const PATIENCE: usize = 4;
 
 /// Returns the points of each layer from left to right.
@@ -40,7 +41,7 @@ pub(super) fn order(graph: &Layered) -> Vec<Vec<usize>> {
     best.map_or(layers, |(_, layers)| layers)
 }
 
-/// Stores the position of each point of a layer in `place`.
+/// Stores the position of each point of a layer, counted from the left, in `place`.
 fn number(layer: &[usize], place: &mut [usize]) {
     layer.iter().enumerate().for_each(|(i, &point)| place[point] = i);
 }
@@ -63,8 +64,9 @@ fn first_order(graph: &Layered, members: &[Vec<usize>]) -> Vec<Vec<usize>> {
     layers
 }
 
-/// Orders a layer by the weighted mean position of each point's neighbours. Ties are broken by point number, in
-/// descending order if `is_biased`. Points without neighbours keep about the position of their number.
+/// Orders a layer by the weighted mean position of each point's neighbours on the layer that was ordered before.
+/// `lines` are the lines to that layer. Ties are broken by point number, in descending order if `is_biased`. A point
+/// without neighbours gets about the position that it has in `members`.
 fn arrange(members: &[usize], lines: &[Vec<LayerLine>], place: &[usize], is_biased: bool) -> Vec<usize> {
     let (mut pulled, mut free) = (Vec::with_capacity(members.len()), Vec::new());
     for (i, &point) in members.iter().enumerate() {
@@ -101,7 +103,8 @@ fn arrange(members: &[usize], lines: &[Vec<LayerLine>], place: &[usize], is_bias
 /// crossing counts the product of both lines' weights. A tree holds prefix sums over positions (Barth and others,
 /// "Simple and Efficient Bilayer Cross Counting").
 fn crossings(graph: &Layered, upper: &[usize], n_lower: usize, place: &[usize]) -> u64 {
-    // A binary indexed tree of the line weights seen so far, counted from the right.
+    // A binary indexed tree of the weights of the lines processed so far, by the position of their lower end, counted
+    // from the right. A line crosses all processed lines whose lower end is further right.
     let mut sums = vec![0u64; n_lower + 1];
     let mut crossings = 0;
     let mut lines: Vec<(usize, u64)> = Vec::new();

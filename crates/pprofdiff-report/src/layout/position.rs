@@ -6,7 +6,10 @@
 use super::LayoutPoint;
 use super::layers::Layered;
 
+/// The horizontal gap between two neighbouring nodes. Next to a bend, half of the node's gap and half of the bend's
+/// apply.
 const NODE_GAP: f64 = 22.0;
+/// The horizontal gap between two neighbouring bends.
 const BEND_GAP: f64 = 10.0;
 /// The vertical gap between neighbouring layers. Two nodes on consecutive levels are two gaps apart, because a layer
 /// for labels lies between them.
@@ -17,6 +20,7 @@ pub(super) fn position(graph: &Layered, layers: &[Vec<usize>]) -> Vec<LayoutPoin
     horizontal(graph, layers).into_iter().zip(vertical(graph, layers)).collect()
 }
 
+/// Returns the vertical centre of each point. A layer is as high as its highest point.
 fn vertical(graph: &Layered, layers: &[Vec<usize>]) -> Vec<f64> {
     let mut ys = vec![0.0; graph.layer.len()];
     let mut top = 0.0;
@@ -28,6 +32,7 @@ fn vertical(graph: &Layered, layers: &[Vec<usize>]) -> Vec<f64> {
     ys
 }
 
+/// Returns the horizontal centre of each point.
 fn horizontal(graph: &Layered, layers: &[Vec<usize>]) -> Vec<f64> {
     let crossing = lines_across(graph, layers);
     let mut ways: Vec<Vec<f64>> = Vec::with_capacity(4);
@@ -78,8 +83,9 @@ fn horizontal(graph: &Layered, layers: &[Vec<usize>]) -> Vec<f64> {
     (0..graph.layer.len()).map(middle).collect()
 }
 
-/// Returns the lines, as (upper, lower), that cross a line between two bends. Such lines form no blocks, because long
-/// calls have to stay straight. The result is sorted.
+/// Returns the lines, as (upper, lower), that cross a line between two bends and are not between two bends themselves.
+/// These lines do not form blocks, so that the bends of long calls can stay in one block and the calls straight. The
+/// result is sorted.
 fn lines_across(graph: &Layered, layers: &[Vec<usize>]) -> Vec<(usize, usize)> {
     let mut crossing = Vec::new();
     let mut place = vec![0; graph.layer.len()];
@@ -111,7 +117,8 @@ fn lines_across(graph: &Layered, layers: &[Vec<usize>]) -> Vec<(usize, usize)> {
     crossing
 }
 
-/// Returns the first point of each point's block.
+/// Aligns each point with a median neighbour on the previous layer, where neither another block nor a line in
+/// `crossing` prevents it. Returns the first point of each point's block, which identifies the block.
 fn blocks(graph: &Layered, layers: &[Vec<usize>], from_bottom: bool, crossing: &[(usize, usize)]) -> Vec<usize> {
     let lines = if from_bottom { &graph.below } else { &graph.above };
     let mut root: Vec<usize> = (0..graph.layer.len()).collect();
@@ -119,7 +126,8 @@ fn blocks(graph: &Layered, layers: &[Vec<usize>], from_bottom: bool, crossing: &
     let mut neighbours: Vec<(usize, usize)> = Vec::new();
     for layer in layers {
         layer.iter().enumerate().for_each(|(i, &point)| place[point] = i);
-        // Blocks must not cross, so the next one starts to the right of this position.
+        // Blocks must not cross, so the next point can only be aligned with a neighbour at this position or further
+        // right.
         let mut first_free = 0;
         for &point in layer {
             neighbours.clear();
@@ -138,8 +146,8 @@ fn blocks(graph: &Layered, layers: &[Vec<usize>], from_bottom: bool, crossing: &
     root
 }
 
-/// Places blocks as close together as possible. First each block moves as far left as its left neighbours permit, then
-/// as far right as its right neighbours permit.
+/// Places blocks as close together as possible, and returns the horizontal centre of each point. First each block moves
+/// as far left as its left neighbours permit, then as far right as its right neighbours permit.
 fn compact(graph: &Layered, layers: &[Vec<usize>], root: &[usize]) -> Vec<f64> {
     let n = graph.layer.len();
     // The left and the right neighbours of each block, with the minimum distance between the centres.

@@ -2,7 +2,7 @@
 
 // ---------------------------------------------------------------- the way back
 
-/** True if the page owns its window and therefore the address. False in the frame of a notebook or of another page. */
+/** True if the page owns its window and therefore the history. False in the frame of a notebook or of another page. */
 const isWindow = window === parent;
 /** The fragments that Back returns to. In a window they are in its history, and only their number matters here. */
 const trail = [];
@@ -57,7 +57,7 @@ addEventListener("popstate", () => {
   for (const entry of later.splice(0)) write(...entry);
 });
 
-/** Restores a view without adding a step. */
+/** Restores the view of a fragment without adding a step. */
 function restore(fragment) {
   fromFragment(fragment);
   written = fragment;
@@ -194,7 +194,10 @@ function select(node) {
   view.find = false;
 }
 
-/** Switches to another tree and keeps the current stack if the tree contains it. */
+/**
+ * Runs `change`, which switches to another tree. If `keep`, the zoomed and the selected node become the nodes of the
+ * other tree with the longest common path. Otherwise both are cleared.
+ */
 function changeTree(change, keep) {
   const before = tree(), zoom = view.zoom, chosen = selected;
   change();
@@ -205,7 +208,7 @@ function changeTree(change, keep) {
   show();
 }
 
-/** Shows the boxes of a function: highlights them and zooms to the widest. */
+/** Highlights the boxes of a function and selects the widest. Zooms if that box would be too narrow to see. */
 function find(frame) {
   view.fn = frame;
   view.search = "";
@@ -259,7 +262,10 @@ function stackOf(node) {
 /** True in a notebook's frame, whose document has no URL of its own. */
 const inNotebook = location.protocol === "about:";
 
-/** Posts the selection to the notebook, which knows the content of its frame. A page from elsewhere posts nothing. */
+/**
+ * Posts the selected frame and stack to the notebook, which knows the content of its frame, if they changed. A page
+ * outside of a notebook posts nothing.
+ */
 let lastSelection = "";
 function tell() {
   if (!inNotebook) return;

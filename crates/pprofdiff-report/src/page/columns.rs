@@ -7,7 +7,8 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-/// A column under construction.
+/// A column under construction. A column must contain either unsigned or signed values, because its reader has to know
+/// which.
 #[derive(Default)]
 pub(super) struct PageNumbers {
     bytes: Vec<u8>,
@@ -22,7 +23,8 @@ impl PageNumbers {
         self.bytes.push(value as u8);
     }
 
-    /// Appends an int64. A difference that overflowed wraps around; the page's addition wraps back.
+    /// Appends an int64. A difference from a parent's value may have overflowed and wrapped around; the page's
+    /// arithmetic also wraps, which restores the value.
     pub(super) fn push_signed(&mut self, value: i64) {
         self.push((value << 1 ^ value >> 63) as u64);
     }

@@ -21,7 +21,7 @@ function bytesOf(text) {
   return bytes;
 }
 
-/** Reads a column of small unsigned numbers (ids, depths, counts). */
+/** Reads a column of unsigned numbers up to 2^53 (ids, depths, kinds of nodes). */
 function readNumbers(text, count) {
   const bytes = bytesOf(text), out = new Float64Array(count);
   for (let i = 0, offset = 0; i < count; i++) {
@@ -32,7 +32,10 @@ function readNumbers(text, count) {
   return out;
 }
 
-/** Reads a column of int64. Creating BigInts is slow, so up to 49 bits are summed as ordinary numbers first. */
+/**
+ * Reads a column of int64 in zigzag encoding. Creating BigInts is slow, so the first 49 bits are summed as an ordinary
+ * number, which is exact up to 53 bits.
+ */
 function readValues(text, count) {
   const bytes = bytesOf(text), out = new BigInt64Array(count);
   for (let i = 0, offset = 0; i < count; i++) {
@@ -55,7 +58,10 @@ function readBits(text, count) {
   return Uint8Array.from({ length: count }, (_, i) => bytes[i >> 3] >> (i & 7) & 1);
 }
 
-/** Reads a tree in depth-first order: for each node its parent, the end of its subtree, both values, and all widths. */
+/**
+ * Reads a tree whose nodes are in depth-first order. For each node, `parent` is -1 for the root, and `end` is the first
+ * node after its subtree. `width` has the node's width for each mode of the flame graph.
+ */
 function readTree(raw) {
   const n = raw.nodes, depth = Uint32Array.from(readNumbers(raw.depth, n)), codes = readNumbers(raw.what, n);
   const kind = new Uint32Array(n), sides = new Uint8Array(n), parent = new Int32Array(n), end = new Int32Array(n);
@@ -89,7 +95,7 @@ function readTree(raw) {
   return { n, depth, kind, sides, parent, end, base, new: fresh, width, chance, left: {}, pruned: raw.pruned };
 }
 
-/** Returns the left edge of each node in the units of a width. Computed once for each mode. */
+/** Returns the left edge of each node, in the same unit as the widths of this mode. Computed once for each mode. */
 function leftOf(tree, mode) {
   if (tree.left[mode]) return tree.left[mode];
   const width = tree.width[mode], left = new Float64Array(tree.n), next = new Float64Array(tree.n);
@@ -161,7 +167,7 @@ function readTable(raw) {
 
 /**
  * Formats growth relative to the base: `x5.06` from twice the base on, otherwise `+12.3%` or `-30%`; `new` or `gone` if
- * one side is zero; "–" for negative values. The rules equal those of other formats (numbers.rs).
+ * one side is zero; "–" if both are zero or one is negative. The rules equal those of other formats (numbers.rs).
  */
 function growth(base, fresh) {
   if (base < 0n || fresh < 0n || (base === 0n && fresh === 0n)) return "–";
@@ -182,7 +188,7 @@ class Type {
   constructor(raw) {
     this.raw = raw;
     this.total = raw.total ? raw.total.map(BigInt) : [0n, 0n];
-    /** The total after filters. */
+    /** The total of the stacks that filters keep. Without filters, the same array as `total`. */
     this.kept = raw.kept ? raw.kept.map(BigInt) : this.total;
     this.trees = {};
     this.scale = this.scaleOf(this.total);
@@ -192,12 +198,12 @@ class Type {
   get folded() { return this.trees.folded ??= foldTree(this.tree("down")); }
   get table() { return this.raw.table ? this.rows ??= readTable(this.raw.table) : null; }
 
-  /** Returns the unit for a value: the largest unit in which the value is at least 1. */
+  /** Returns the unit for a value: the largest unit in which the value is at least 1, or else the smallest unit. */
   suited(value) {
     const [units, smallest] = this.raw.units;
     return units.findLast(([, factor]) => value / factor >= 1) ?? units[smallest];
   }
-  /** Returns the unit of a column. It fits the largest value, which then has at least three significant digits. */
+  /** Returns the unit of a column, which suits the largest magnitude. Null if the sample type's unit is unknown. */
   scaleOf(values) {
     let largest = 0;
     for (const v of values) largest = Math.max(largest, Math.abs(Number(v)));
@@ -213,7 +219,10 @@ class Type {
     const own = sides && deltas.every((d, i) => Math.abs(Number(d)) / sides[1] < 0.1 && (d === 0n || ![bases[i], news[i]].some((v) => v === d || v === -d)));
     return { sides, delta: own ? this.scaleOf(deltas) : sides };
   }
-  /** Formats a value in a column's unit (by default the total's), or in a smaller unit if it would read as zero. */
+  /**
+   * Formats a value in a column's unit (by default the total's), or in a smaller unit if it would read as zero. A value
+   * in an unknown unit keeps all its digits.
+   */
   show(value, scale = this.scale) {
     if (!scale) return value.toString();
     const number = Number(value);
@@ -225,7 +234,10 @@ class Type {
     return digits.replace(/\.00$|(?<=\.\d\d\d*)0+$/, "") + symbol;
   }
   delta(value, scale = this.scale) { return (value > 0n ? "+" : "") + this.show(value, scale); }
-  /** Formats a change's signed share of the base's total, or a value's share of a single profile's total. */
+  /**
+   * Formats a change's signed share of the base's total, or a value's share of a single profile's total; "–" if that
+   * total is 0.
+   */
   share(value, whole = twoSided ? this.total[0] : this.total[1]) {
     if (whole === 0n) return "–";
     const percent = 100 * Number(value) / Number(whole), size = Math.abs(percent);
@@ -240,29 +252,31 @@ class Type {
     return [`${this.show(base, scales.sides)} → ${this.show(fresh, scales.sides)}`, `${this.delta(delta, scales.delta)}, ${growth(base, fresh)}${share}`];
   }
   /**
-   * Explains why a change is within noise, by the size of the frame: its value in the base, or else on the new side.
+   * Explains why a change is within noise, by the size of the frame: its value in the base, or if that is 0, its value
+   * on the new side, without normalization and at the base's amount of work.
    */
   chance(base, fresh) {
     const { event, least, work } = this.raw.chance;
     const size = base > 0n ? Number(base) : Number(fresh) / (this.raw.factor * work);
     const factor = least[Math.max(0, Math.min(least.length - 1, Math.floor(Math.log2(size / event))))];
-    // Without thresholds, the base has less than one event. A threshold of null means that no growth would be
-    // significant.
+    // There are no thresholds if the base's total is at most one event. A threshold of null means that no growth would
+    // be significant.
     if (!factor) return `${this.delta(fresh - base)}: these samples cannot distinguish it from noise`;
     const figure = (v) => String(Number(v.toPrecision(2)));
     const where = Math.abs(work - 1) < 1e-6 ? "" : `, given that the work is x${Number(work.toPrecision(3))}`;
     const more = factor < 2 ? `a change by more than ±${figure(100 * (factor - 1))}%` : `growth beyond x${figure(factor)}`;
     return `${this.delta(fresh - base)}: within noise${where}; for a frame of this size, only ${more} is significant`;
   }
-  /** Formats both sides of a value in words. */
+  /** Formats both sides of a value in words, or the value of a single profile with its share. */
   pair(base, fresh) {
     if (twoSided && base === 0n && fresh === 0n) return "0";
     return twoSided ? this.change(base, fresh).join(", ") : `${this.show(fresh)} (${this.share(fresh)})`;
   }
 }
 
-/** Marks the names of the runtime, and the name of a folded runtime box. */
+/** For each name, 1 if it belongs to the language's runtime. */
 const system = readBits(data.system, data.names.length);
+/** The index of the name of a box that stands for folded runtime calls. */
 const RUNTIME = data.names.push("(runtime)") - 1;
 const types = data.types.map((raw) => new Type(raw));
 const hasTable = types.some((t) => t.raw.table);
@@ -286,7 +300,7 @@ function* childrenOf(t, node) {
   for (let i = node + 1; i < t.end[node]; i = t.end[i]) yield i;
 }
 
-/** Returns the cost of the stacks that end at a node: its value minus its children's values. */
+/** Returns the cost of the stacks that end at a node: its value minus its children's values. 0 for a (pruned) box. */
 function flatOf(t, node) {
   let base = t.base[node], fresh = t.new[node];
   if (t.kind[node] === PRUNED) return [0n, 0n];

@@ -26,8 +26,8 @@ static STYLE: LazyLock<String> = LazyLock::new(|| {
     }
     style + "}\n" + include_str!("account.css") + include_str!("page.css")
 });
-/// The script of pages. It is one function, so that its names do not become properties of `window`. Comments are
-/// removed.
+/// The script of pages. It is one function, so that its names do not become properties of `window`. Lines with comments
+/// only are removed.
 static SCRIPT: LazyLock<String> = LazyLock::new(|| {
     without_comments(concat!(
         "\"use strict\";\n(() => {\n",
@@ -45,7 +45,8 @@ static SCRIPT: LazyLock<String> = LazyLock::new(|| {
     ))
 });
 
-/// Removes blank lines and lines that contain only a comment from the script. The script has no multi-line strings.
+/// Removes blank lines and lines that contain only a comment from the script. A line inside a multi-line string could
+/// be mistaken for a comment, so the script must not have such strings.
 fn without_comments(script: &str) -> String {
     let mut is_comment = false;
     let code = script.split_inclusive('\n').filter(|line| {
@@ -58,8 +59,8 @@ fn without_comments(script: &str) -> String {
     code.collect()
 }
 
-/// Returns the hashes of the script and the style of all pages for a content security policy. A site that embeds pages
-/// has to allow both.
+/// Returns the hashes of the script and of the style sheet of all pages, in this order, as sources of a content
+/// security policy without quotes. A site that embeds pages has to allow both.
 pub fn page_hashes() -> [String; 2] {
     [&SCRIPT, &STYLE].map(|text| format!("sha256-{}", STANDARD.encode(Sha256::digest(text.as_bytes()))))
 }
@@ -69,8 +70,9 @@ pub fn page_style() -> &'static str {
     &STYLE
 }
 
-/// Fills the template. Each placeholder is searched after the previous one, so inserted text is never taken for a
-/// placeholder. `panels` and `source` are HTML (explanations and a listing) whose creators escaped all text.
+/// Fills the template and escapes `title`. Each placeholder is searched after the previous one, so inserted text is
+/// never taken for a placeholder. `panels` (explanations) and `source` (a listing) are HTML whose text must already be
+/// escaped.
 pub(super) fn fill(title: &str, panels: &str, source: &str, data: &Value) -> String {
     let [script, style] = page_hashes();
     let policy =
@@ -114,7 +116,8 @@ impl io::Write for PageWriter {
     }
 }
 
-/// Formats JSON without any `<`, so that the data cannot contain an HTML tag. JSON has `<` in strings only.
+/// Formats JSON without any `<`, so that the data cannot contain an HTML tag. JSON has `<` in strings only, where it is
+/// written as `\u003c`.
 struct WithoutTags;
 
 impl Formatter for WithoutTags {

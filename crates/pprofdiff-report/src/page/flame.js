@@ -82,7 +82,7 @@ function relative(t, node) {
   return larger === 0 ? 0 : Math.max(-1, Math.min(1, (fresh - base) / larger));
 }
 
-/** A single profile has no change to show, so colours distinguish packages. */
+/** The shade of each name. A single profile has no change to show, so colours distinguish packages. */
 const packageShade = new Map();
 function shadeOf(name) {
   let shade = packageShade.get(name);
@@ -124,7 +124,10 @@ function place() {
 /** Returns the y coordinate of a depth in the whole picture. */
 const top = (depth) => (view.upward ? rows - 1 - depth : depth) * ROW;
 
-/** Returns the maximum height of the picture: most of the window, or the free space in a frame. */
+/**
+ * Returns the maximum height of the picture: most of the window, or on a page without a table, all of the window that
+ * the rest of the page leaves free.
+ */
 function mostHeight() {
   if (printing) return PRINTED;
   if (hasTable) return Math.max(300, innerHeight * 0.62);
@@ -249,7 +252,7 @@ function outline(node, thick) {
   context.lineWidth = 1;
 }
 
-/** Returns where a node is drawn in the whole picture, or null if it is outside of the zoomed box. */
+/** Returns where a node is drawn in the whole picture, or null if it is neither in nor above the zoomed box. */
 function spotOf(node) {
   const { t, width, left, across, scale, from } = place();
   const z = view.zoom;
@@ -259,7 +262,10 @@ function spotOf(node) {
 }
 
 const measured = new Map();
-/** Returns the beginning of a text that fits. Measures each text once, and only the beginning of a very long text. */
+/**
+ * Returns [the beginning of a text that fits into `room` pixels, its width], or ["", 0] if less than two letters fit.
+ * The width of a whole text is measured once, and of a very long text only the beginning.
+ */
 function fit(text, room) {
   const head = text.length > 400 ? text.slice(0, 400) : text;
   let width = measured.get(head);
@@ -282,7 +288,7 @@ function label(t, node, x, y, room, strong, quiet) {
   if (!text) return;
   const values = valuesIn(t, node, room - used - 14);
   if (boxOf(t, node) === palette.gone) {
-    // Text is hard to read on hatching.
+    // Text is hard to read on hatching, so draw a plate below it.
     context.fillStyle = palette.card;
     context.fillRect(x - 2, y - 8, used + 4 + (values ? 10 + context.measureText(values).width : 0), 15);
   }

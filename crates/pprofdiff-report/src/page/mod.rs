@@ -7,12 +7,12 @@
 //! inserts names as text only. If both protections fail, the page's content security policy still permits no script and
 //! style except the page's own (identified by hash), and no requests.
 //!
-//! The frames that moved most, next to the total, are ranked by flat cost. By cum cost, the first five would be callers
-//! of each other. The page contains source lines of a few functions only, because complete source trees do not belong
-//! in a file that is sent by mail.
+//! The list of the frames that changed most, next to the total, is ranked by flat cost. By cum cost, its five frames
+//! would be callers of each other. The page contains source lines of a few functions only, because complete source
+//! trees do not belong in a file that is sent by mail.
 //!
-//! The flame graph is a canvas instead of SVG, a choice based on measurements with 50,000 frames. Screen readers get the
-//! same information from the table.
+//! The flame graph is a canvas instead of SVG, a choice based on measurements with 50,000 frames. Screen readers use
+//! the table instead.
 
 mod columns;
 mod file;
@@ -87,7 +87,7 @@ pub struct PageOptions {
     /// The maximum number of frames in all flame graphs of the page together. Each sample type has two graphs, one from
     /// the root and one from the leaf.
     pub max_frames: usize,
-    /// Only shows the flame graph of the query's sample type, without a table.
+    /// True to show only the flame graph of the query's sample type, without table, call graph and other sample types.
     pub only_flame: bool,
     /// Options of the explanation.
     pub explain: ExplainOptions,
@@ -106,17 +106,18 @@ impl Default for PageOptions {
 }
 /// The maximum number of sample types on a page. Programs have about ten. Each has its own graphs and table.
 const MAX_TYPES: usize = 100;
-/// The number of sample types that are computed concurrently, for few samples and for many. Each needs memory in
-/// proportion to the number of stacks.
+/// The maximum number of sample types that are drawn concurrently: for profiles with at most [`FEW_SAMPLES`] samples,
+/// and for larger ones. Each needs memory in proportion to the number of stacks.
 const TYPES_AT_A_TIME: [usize; 2] = [4, 2];
 /// The maximum number of explained sample types: the query's, then the first of the others. Profiles with more than
-/// [`MANY_SAMPLES`] samples only explain the query's.
+/// [`MANY_SAMPLES`] samples only explain one.
 const MAX_EXPLAINED: usize = 4;
+/// The number of samples above which a page explains only one sample type.
 const MANY_SAMPLES: usize = 50_000;
-/// The layout budget that all sample types except the query's share, as a number of dense call graphs. A real call graph
-/// needs about a tenth of a dense one. The query's sample type has a budget of its own.
+/// The layout budget that all sample types except the query's share, in pictures: one picture's budget fits a dense
+/// call graph, and a real call graph needs about a tenth of that. The query's sample type has a budget of its own.
 const PICTURES: i64 = 3;
-/// The number of functions whose source lines the page contains.
+/// The maximum number of functions whose source lines the page contains.
 const LISTED: usize = 20;
 
 /// An interactive HTML page.
@@ -134,9 +135,11 @@ pub struct Page {
 }
 
 impl Page {
-    /// Returns the page in an iframe for notebooks. Its scripts run, but the sandbox denies access to the notebook.
+    /// Returns the page in an iframe for notebooks. The page's script runs, but the sandbox denies it access to the
+    /// notebook.
     pub fn framed(&self) -> String {
-        // The height of the rows and of the content above and below, limited to the height of a screen.
+        // The height of the content above and below the flame graph, and the maximum height, which is about a screen.
+        // An explanation needs more of both.
         let (around, max_height) = if self.explained { (630, 1000) } else { (330, 720) };
         let height = (self.rows.saturating_mul(20)).saturating_add(around).min(max_height);
         format!(
@@ -148,14 +151,16 @@ impl Page {
     }
 }
 
-/// Builds the page of a diff or of a single profile. The reader can switch between the first hundred sample types. The
-/// query's sample type is always included and is shown first. Warnings on the page state what was omitted.
+/// Builds the page of a diff or of a single profile. The reader can switch between up to a hundred sample types.
+/// The query's sample type is always included and is shown first. Warnings on the page state how many sample types and
+/// call graphs were omitted.
 ///
 /// With `sources`, the page also contains the source lines of the functions with the largest change in cum cost among
 /// the functions with sources, for the query's sample type.
 ///
 /// # Errors
-/// Fails like [`Diff::measure`].
+/// Fails like [`Diff::measure`] for the query's sample type, and if the source listing fails. A further sample type
+/// that fails becomes an option of the page that cannot be selected.
 pub fn page(diff: &Diff, query: &Query, options: &PageOptions, sources: Option<&dyn SourceCode>) -> Result<Page> {
     let selection = diff.select(query)?;
     let selected_type = diff.find_sample_type(query.sample_type.as_deref())?;
@@ -200,7 +205,8 @@ pub fn page(diff: &Diff, query: &Query, options: &PageOptions, sources: Option<&
         }
     }
     let why = || {
-        // The query's type comes first. If two types have the same name, only the first can be selected by name.
+        // Explain the query's type first, because the number of explanations is limited. If two types have the same
+        // name, only the first can be explained.
         let is_found = |part: usize| diff.find_sample_type(Some(&all[types[part]].0)).ok() == Some(types[part]);
         let mut candidates: Vec<usize> =
             measured.iter().map(|(part, _)| *part).filter(|&part| is_found(part)).collect();
@@ -213,7 +219,8 @@ pub fn page(diff: &Diff, query: &Query, options: &PageOptions, sources: Option<&
         explained.sort_by_key(|(part, _)| *part);
         explained
     };
-    // Explaining and drawing both need memory, so run them one after another if there are many samples.
+    // Explaining and drawing both need memory in proportion to the samples, so run them concurrently only for few
+    // samples.
     let few = diff.n_samples() <= FEW_SAMPLES;
     let at_a_time = if few { TYPES_AT_A_TIME[0] } else { parallel::threads().min(TYPES_AT_A_TIME[1]) };
     let draw = |some: &[(usize, Measure)], pictures: &mut Pictures, names: &mut PageNames| {
@@ -279,8 +286,9 @@ pub fn page(diff: &Diff, query: &Query, options: &PageOptions, sources: Option<&
     Ok(assemble(title(&summary), data, parts, &explained, names, &source, rows))
 }
 
-/// Assembles the page from the parts of its sample types. `data` holds everything that does not belong to a part,
-/// including the index of the part to show first.
+/// Assembles the page. `parts` has one entry per sample type, and `explained` numbers refer to it. `data` holds
+/// everything that does not belong to one sample type, including `shown`, the number of the part to show first.
+/// `source` is the listing as HTML, and `rows` the number of rows of the flame graph that is shown first.
 fn assemble(
     title: String,
     mut data: Value,
@@ -313,8 +321,8 @@ fn add_omissions(explained: &[(usize, Explanation)], warnings: &mut Vec<String>)
     }
 }
 
-/// Returns the explanations at the top of the page, one block per explained sample type. Only the block of the type
-/// `shown` is visible.
+/// Returns the explanations at the top of the page, one block per explained sample type. Only the block of the part
+/// with the number `shown` is visible.
 fn panels(explained: &[(usize, Explanation)], shown: usize) -> String {
     let mut html = String::new();
     for (part_index, e) in explained {
@@ -355,13 +363,13 @@ fn causes(e: &Explanation, names: &PageNames) -> Value {
 struct PageViews {
     down: Flame,
     up: Flame,
-    /// The total after filters, if filters are set.
+    /// The total of the stacks that filters keep, or `None` without filters.
     kept: Option<Pair>,
-    /// `None` if the page only shows a flame graph.
+    /// The table and the call graph, or `None` if the page only shows a flame graph.
     frames: Option<FrameViews>,
 }
 
-/// The frames that rose and fell most, the call graph and the table.
+/// The frames whose flat cost rose and fell most, the call graph and the table.
 struct FrameViews {
     rose: Vec<TopRow>,
     fell: Vec<TopRow>,
@@ -380,8 +388,8 @@ struct Pictures {
 }
 
 impl Pictures {
-    /// Draws the call graphs of some sample types. `selected` is the index of the query's sample type, if it is one of
-    /// them.
+    /// Draws the call graphs of some sample types. `selected_index` is the index of the query's sample type in `views`,
+    /// or `None` if it is not among them.
     fn draw(&mut self, views: &mut [PageViews], selected_index: Option<usize>) {
         let (before, behind) = views.split_at_mut(selected_index.unwrap_or(views.len()));
         let (selected, behind) = behind.split_at_mut(behind.len().min(1));
@@ -430,12 +438,13 @@ impl PageViews {
         PageViews { down, up, kept, frames }
     }
 
-    /// Returns the depth of the graph that is shown first.
+    /// Returns the depth of the flame graph from the root, which the page shows first. The root has depth 0.
     fn depth(&self) -> u32 {
         self.down.nodes.iter().map(|n| n.depth).max().unwrap_or(0)
     }
 
-    /// Draws the call graph. Returns false if the budget is used up.
+    /// Draws the call graph, if the page has one with nodes. Returns false if the budget was already used up, so that
+    /// the graph has no picture.
     fn draw(&mut self, budget: &mut LayoutBudget) -> bool {
         let is_used_up = budget.is_used_up();
         if let Some(frames) = self.frames.as_mut().filter(|frames| !is_used_up && !frames.graph.nodes.is_empty()) {
@@ -445,7 +454,8 @@ impl PageViews {
     }
 }
 
-/// Returns the part of a sample type: its totals, both flame graphs, the table, and the call graph.
+/// Returns the data of one sample type: its totals and both flame graphs, and unless the page only shows a flame graph,
+/// the frames that changed most, the table and the call graph.
 fn sample_type(view: &Measure, views: &PageViews, names: &mut PageNames) -> Value {
     let s = view.summary();
     let PageViews { down, up, kept, frames } = views;
@@ -472,7 +482,8 @@ fn sample_type(view: &Measure, views: &PageViews, names: &mut PageNames) -> Valu
     part
 }
 
-/// Marks the values of a sample type that are within chance.
+/// Marks the values of a sample type that are within chance: nodes of both flame graphs, and costs in the table. The
+/// explanation compares means of runs, so sums are divided by the number of runs.
 fn mark_chance(part: &mut Value, view: &Measure, views: &PageViews, e: &Explanation) {
     let s = view.summary();
     let (m0, m1) = if s.sum { e.noise.runs } else { (1, 1) };

@@ -1,5 +1,5 @@
-//! The page of a ranking: the causes that several pairs share, then the pairs. Each can be expanded to show all
-//! details. The page contains no script.
+//! The page of a ranking: the causes that several pairs share, small changes that many pairs share, the pairs, and the
+//! pairs that could not be compared. Shared causes and changed pairs can be expanded. The page contains no script.
 
 use std::fmt::Write;
 
@@ -15,9 +15,9 @@ use pprofdiff::Pair;
 use pprofdiff::explain::Verdict;
 use pprofdiff::fleet::{RankedPair, Ranking, SharedCause};
 
-/// The maximum number of pairs on the page. Changed pairs come first.
+/// The maximum number of compared pairs on the page, and of failed pairs. Changed pairs come first.
 const MAX_PAIRS: usize = 2000;
-/// The maximum number of shared causes on the page.
+/// The maximum number of shared causes on the page, and of small changes that many pairs share.
 const MAX_SHARED: usize = 100;
 
 /// Returns the complete page. All text from the input is escaped.
@@ -107,7 +107,7 @@ pub(super) fn ranking_page(ranking: &Ranking) -> String {
     html + "</main>\n</body>\n</html>\n"
 }
 
-/// Returns a note with the number of all items if only some are shown.
+/// Returns a note with the number of shown items and of all items. Empty if all are shown.
 fn left_out(shown: usize, all: usize, noun: &str) -> String {
     if shown == all { String::new() } else { format!(" <span class=\"note\">{}</span>", counted_of(shown, all, noun)) }
 }
@@ -124,7 +124,8 @@ fn class(delta: f64) -> &'static str {
     if delta < 0.0 { "less" } else { "more" }
 }
 
-/// Writes a shared cause with links to its pairs.
+/// Appends a shared cause with links to its pairs. A pair that is not among the changed pairs on the page is only
+/// named.
 fn push_shared(ranking: &Ranking, cause: &SharedCause, cost: CostFormat, html: &mut String) {
     let _ = write!(
         html,
@@ -154,7 +155,7 @@ fn push_shared(ranking: &Ranking, cause: &SharedCause, cost: CostFormat, html: &
     html.push_str("</ul></div></details>\n");
 }
 
-/// Writes a changed pair with its account. Accounts of small changes are not stored; these pairs list their causes
+/// Appends a changed pair with its account. Accounts of small changes are not stored; these pairs list their causes
 /// instead.
 fn push_changed(pair_index: usize, pair: &RankedPair, cost: CostFormat, html: &mut String) {
     let total = Pair { base: pair.total_base, new: pair.total_new };

@@ -18,14 +18,16 @@ use pprofdiff::{LoadOptions, Result, Sort, cancellation, units};
 
 /// The maximum number of change points with graphs. The largest changes are kept.
 const MAX_POINTS: usize = 12;
-/// The maximum number of rows on a page, and of values in all of their timelines.
+/// The maximum number of rows on a page.
 const MAX_ROWS: usize = 500;
+/// The maximum number of values in all timelines of a page together, unless a single row has more.
 const MAX_VALUES: usize = 2_000_000;
 
 /// Builds the page of a series. Loads the builds around each change point again from their paths.
 ///
 /// # Errors
-/// Fails like [`Series::diff`] for a change point of the page, and if the series has a single build.
+/// Fails like [`Series::diff`] and [`Diff::measure`](pprofdiff::Diff::measure) for a change point of the page, and if
+/// nothing changed in a series with a single build.
 pub(crate) fn series_page(
     series: &Series,
     timelines: &Timelines,
@@ -37,7 +39,8 @@ pub(crate) fn series_page(
     let n = builds.loaded().count();
     let max_rows = MAX_ROWS.min(MAX_VALUES / n.max(1)).max(1);
     let rows = &timelines.rows[..timelines.rows.len().min(max_rows)];
-    // The change points of the largest changes, or the first and last builds if nothing changed.
+    // The change points of the largest changes, or the first and last builds if nothing changed. Rows are in order of
+    // size, so the first row of a point tells how large its largest change is.
     let mut points: Vec<&ChangePoint> =
         timelines.points.iter().filter(|p| p.rows.first() < Some(&rows.len())).collect();
     points.sort_by_key(|point| point.rows.first().copied());
@@ -136,8 +139,8 @@ pub(crate) fn series_page(
     Ok(assemble(title, data, parts, &explained, names, "", depth))
 }
 
-/// Returns the name of a change point's build. If further builds lie between its sides, as for a drift, returns the
-/// first and the last.
+/// Returns the name of a change point's build: `b25 #25`. If the new side starts at another build, as for a drift,
+/// returns the names of the base side's first build and of the point's build.
 fn place(builds: &Builds, point: &ChangePoint) -> String {
     let name = |build: usize| format!("{} #{build}", visible(&builds.all[build].key));
     match (point.sides[0].first(), point.sides[1].first()) {
@@ -146,7 +149,8 @@ fn place(builds: &Builds, point: &ChangePoint) -> String {
     }
 }
 
-/// Returns the name of a change point in the list: `b25 #25, 3 changes`.
+/// Returns the name of a change point in the list: `b25 #25, 3 changes`, or `first and last builds` instead of a number
+/// of changes if nothing changed.
 fn label(builds: &Builds, point: &ChangePoint) -> String {
     let changes = match point.rows.len() {
         0 => "first and last builds".to_owned(),

@@ -52,7 +52,7 @@ function showWhy() {
   const panels = [...$("why").querySelectorAll("[data-type]")];
   for (const panel of panels) panel.hidden = Number(panel.dataset.type) !== view.type;
   $("why").hidden = panels.length === 0;
-  // Without explanations this section comes first, so open it.
+  // Without explanations the section about the page comes first, so open it.
   if (panels.length === 0) $("about").firstElementChild.open = true;
   $("unexplained").hidden = panels.some((panel) => !panel.hidden);
 }
@@ -162,7 +162,10 @@ function showCallGraph() {
 /** Returns the natural width of the call graph. */
 const graphWidth = () => Number($("callgraph").querySelector("svg")?.getAttribute("width"));
 
-/** Returns true if the call graph fits the page width: by choice, or else on a phone and if it stays readable. */
+/**
+ * Returns true if the call graph is fitted to the page width. After zooming it never is. Otherwise the reader's choice
+ * decides, or by default: true on a phone, and if fitting keeps more than 60% of the natural size, which is readable.
+ */
 function fitted() {
   if (view.scale) return false;
   if (view.fit !== "") return view.fit === "1";
@@ -170,8 +173,8 @@ function fitted() {
 }
 
 /**
- * Returns the heaviest changed path: from the root to the callee whose stacks changed most, and so on, until no callee
- * has a third of the change. For a single profile, follows cost instead of change.
+ * Returns the nodes of the heaviest changed path, without the root: from the root to the callee whose stacks changed
+ * most, and so on, until no callee has a third of its caller's change. For a single profile, follows cost.
  */
 function heaviestPath() {
   const t = type().tree("down"), path = [];

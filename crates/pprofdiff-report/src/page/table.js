@@ -5,7 +5,10 @@
 // A phone has room for three columns only. The other columns of a row appear when it is selected.
 const narrow = matchMedia("screen and (max-width: 640px)");
 
-/** Returns the columns besides the name: the chosen columns, or else all columns that fit. */
+/**
+ * Returns the columns besides the name: the chosen columns, or else all columns. On a phone, the latter are only the
+ * deltas, or the costs of a single profile.
+ */
 function columnsShown() {
   if (view.columns) return COLUMNS.filter((column) => view.columns.split(".").includes(column));
   return COLUMNS.filter((column) => !narrow.matches || column.endsWith(twoSided ? "_delta" : "_new"));
@@ -64,15 +67,21 @@ const columnOf = {
 columnOf.flat_share = columnOf.flat_delta;
 columnOf.cum_share = columnOf.cum_delta;
 
-/** Returns the ratio of new to base for sorting: added rows first, rows without growth last. */
+/**
+ * Returns the ratio of new to base for sorting. In descending order, added rows come first, and rows with negative
+ * values or only zeros come last.
+ */
 const timesOf = (base, fresh) => (base < 0n || fresh < 0n || (base === 0n && fresh === 0n) ? -1 : base === 0n ? Infinity : Number(fresh) / Number(base));
 
-/** The order and the heads of the columns of source lines: changes first, then the line. */
+/**
+ * The columns of source lines in the order to show, each as [its position in the listing, its head]. Changes come
+ * first.
+ */
 const LINES = [[2, "flat: delta"], [5, "cum: delta"], [9, "line"], [10, "source"], [0, "flat: base"], [1, "new"],
   [3, "cum: base"], [4, "new"], [6, "growth"], [7, "of total"], [8, "line: base"]];
 let linesAreOrdered = !twoSided;
 
-/** Reorders the columns when source lines are shown for the first time. */
+/** Reorders the columns when source lines are shown for the first time. A single profile's columns keep their order. */
 function orderLines() {
   if (linesAreOrdered) return;
   linesAreOrdered = true;
@@ -123,7 +132,7 @@ function headOfTable() {
   $("table").tHead.replaceChildren(...(twoSided ? [groups] : []), columns);
 }
 
-/** Shows the table. Deltas are sorted by magnitude. */
+/** Filters, sorts and shows the table. Deltas and shares are sorted by magnitude. */
 function showTable() {
   const b = type().table;
   $("functions").hidden = $("neighbours").hidden = !b;
@@ -194,7 +203,7 @@ function rowElement(b, i) {
   return tr;
 }
 
-/** Shows the remaining columns of the selected row below it, if the screen is too narrow. */
+/** On a narrow screen, which shows few columns, shows all values of the selected row below it. */
 function showRest() {
   const b = type().table, body = $("table").tBodies[0], row = b?.rowOf.get(view.fn);
   body.querySelector(".rest")?.remove();
@@ -212,7 +221,7 @@ function showRest() {
   above.after(tr);
 }
 
-/** Copies the filtered rows as CSV, with the same columns and numbers as the command. */
+/** Copies the filtered rows as CSV, with the names, costs and status that the command writes. */
 function copyTable() {
   const b = type().table, cell = (text) => (/[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
   const costs = ["flat", "cum"], sides = twoSided ? ["base", "new"] : ["new"];

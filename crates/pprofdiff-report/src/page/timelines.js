@@ -8,7 +8,7 @@ const courses = data.courses && {
     ...row, value: row.value.map(BigInt), values: readValues(row.values, data.courses.keys.length),
   })),
 };
-// Formats values like those of a sample type.
+// A sample type without trees and table, which formats the values of timelines.
 const timelineType = courses && new Type({ units: courses.units, total: [String(courses.totals[0] ?? 0n), "0"] });
 
 function drawn(tag, attributes, ...children) {
@@ -18,7 +18,10 @@ function drawn(tag, attributes, ...children) {
   return node;
 }
 
-/** Returns the positions of builds and values in a picture. The vertical axis includes zero. */
+/**
+ * Returns functions for the positions of builds (`x`) and values (`y`) in a picture, and the range of values, which
+ * includes zero.
+ */
 function placed(values, width, height, margin) {
   const numbers = Array.from(values, Number);
   // Use reduce, because there may be more builds than a call can have arguments.
@@ -37,7 +40,7 @@ function picture(row, width, height, margin) {
     const [first, end] = row.between.map(x);
     svg.append(drawn("rect", { class: "between", x: first - half, y: 0, width: Math.max(1, end - first + 2 * half), height }));
   }
-  // With many builds, draw only the lowest and the highest value of each pixel.
+  // With four or more builds per pixel, draw only the lowest and the highest value of consecutive builds.
   const stride = Math.max(1, Math.floor(numbers.length / (2 * width))), points = [];
   for (let i = 0; i < numbers.length; i += stride) {
     const part = numbers.slice(i, i + stride);

@@ -31,7 +31,7 @@ function toFragment() {
   return parts.toString();
 }
 
-/** Restores the view of a fragment. Invalid values become defaults. */
+/** Restores the view of a fragment. Missing and invalid values become defaults, and unknown keys are ignored. */
 function fromFragment(text) {
   const parts = new URLSearchParams(text);
   Object.assign(view, start);
@@ -61,8 +61,8 @@ function fromFragment(text) {
 // ---------------------------------------------------------------- search
 
 /**
- * Compiles a regular expression that ignores case unless it contains capitals. Returns null for an empty input and
- * undefined for an invalid expression.
+ * Compiles the regular expression in an input. It ignores case unless it contains capitals; an escaped letter such as
+ * `\W` does not count. Returns null for an empty input, and undefined for an invalid expression, which is marked.
  */
 function compile(input) {
   const text = input.value;
@@ -79,8 +79,8 @@ function compile(input) {
 }
 
 /**
- * Computes the highlighted boxes: names that match the search, boxes of the selected function, or the stacks of a
- * cause. Null if there is nothing to highlight.
+ * For each node, 1 if its box is highlighted; null if nothing is. `point` computes it: a search highlights names that
+ * match, otherwise `find` highlights the boxes of the selected function, otherwise a cause highlights its stacks.
  */
 let pointed = null;
 function point() {
@@ -120,7 +120,7 @@ function setOf(frames) {
   return set;
 }
 
-/** Returns the boxes of a set of frames. */
+/** Returns, for each node, 1 if its frame is in a set (see `setOf`), otherwise 0. */
 const boxesOf = (t, set) => Uint8Array.from(t.kind, (_, i) => set[frameOf(t, i)] ?? 0);
 
 /**
@@ -143,7 +143,7 @@ function stacksOf(t, { functions, callers, own }) {
   return shown;
 }
 
-/** Returns the widest of some boxes, or -1. */
+/** Returns the widest of the nodes for which `isOne` is true, or -1 if there is none. The root does not count. */
 function widestOf(t, isOne) {
   const width = t.width[view.width];
   let widest = -1;
@@ -151,7 +151,10 @@ function widestOf(t, isOne) {
   return widest;
 }
 
-/** Returns true if a change within noise is grey. `bit` comes from the data. */
+/**
+ * Returns true if a value is drawn in grey: if `bit`, from the data, marks it as within noise, and the view greys
+ * noise.
+ */
 const isGrey = (bit) => Boolean(bit && view.grey);
 
 // ---------------------------------------------------------------- words about a node
@@ -166,7 +169,10 @@ function element(tag, text, className) {
 const sign = (delta) => (delta > 0n ? "more" : delta < 0n ? "less" : "");
 const toneOf = (delta, chance) => (isGrey(chance) ? "chance" : sign(delta));
 
-/** Formats "0.20s → 1.68s, +1.48s, x8.4, +77.89% of total". The change is coloured unless it is within noise. */
+/**
+ * Formats "0.20s → 1.68s, +1.48s, x8.4, +77.89% of total". The change is grey if `isGrey(chance)`, otherwise coloured
+ * by its direction. A value of a single profile has no colour.
+ */
 function pairElement(base, fresh, chance) {
   const span = element("span");
   if (!twoSided || (base === 0n && fresh === 0n)) { span.textContent = type().pair(base, fresh); return span; }

@@ -15,11 +15,12 @@ use pprofdiff::graph::Graph;
 use pprofdiff::random::HashMap;
 use pprofdiff::{Frames, Measure, Pair, Sort, Top, TopRow};
 
-/// The maximum number of callers and of callees per function: for the costliest thousand functions, and for the others.
+/// The maximum number of callers, and of callees, per function: for the [`COSTLIEST`] functions, and for the others.
 /// Edges are the largest part of a large page, and readers look at few of them.
 const MAX_EDGES: [usize; 2] = [12, 2];
+/// The number of functions with the largest cum cost that have the higher maximum of edges.
 const COSTLIEST: usize = 1000;
-/// The number of frames next to the total that rose most, and that fell most.
+/// The maximum number of frames that rose most next to the total, and of frames that fell most.
 const MOVERS: usize = 5;
 
 /// Decides which values of a view are within chance.
@@ -29,11 +30,14 @@ pub(super) struct ChanceMarker<'a> {
     pub(super) factor: f64,
     /// The number of runs that the values of each side are sums of.
     pub(super) runs: [f64; 2],
-    /// The change of the total, if it is certain. A frame that makes up most of it changed, too.
+    /// The change of the total if it is certain, otherwise `None`. A frame with more than half of this change changed,
+    /// too, so its values are never within chance.
     pub(super) whole: Option<i64>,
 }
 
 impl ChanceMarker<'_> {
+    /// Returns true if the difference of a value's two sides is within chance. The explanation compares means of runs
+    /// without normalization, so sums are divided by the number of runs, and new values by the factor.
     fn is_chance(&self, p: Pair) -> bool {
         let [base, new] = self.runs;
         if self.whole.is_some_and(|whole| p.delta() as f64 / whole as f64 > 0.5) {
@@ -58,8 +62,9 @@ impl ChanceMarker<'_> {
         bits(flame.nodes.iter().map(|n| is_frame(n) && is_chance(n.cum)))
     }
 
-    /// Returns the noise of frames by size: the smallest growth beyond chance of a frame with 1, 2, 4, 8 ... events,
-    /// and the growth of the amount of work.
+    /// Returns the noise of frames by size, as JSON: `event` is the value of one event, `least` the smallest growth
+    /// beyond chance of a frame with 1, 2, 4, 8 ... events (below the base's total), and `work` the growth of the
+    /// amount of work.
     pub(super) fn sizes(&self, total: Pair) -> Value {
         let event = self.e.noise.event;
         let sizes =
@@ -82,20 +87,21 @@ pub(super) fn bits(values: impl Iterator<Item = bool>) -> String {
     STANDARD.encode(bytes)
 }
 
-/// Returns the frames whose own cost changed most in one direction, or for a single profile the costliest. Changes of
-/// own costs add up to the change of the total. By cum cost, the first frames would be callers of each other.
+/// Returns the frames whose own cost changed most in one direction, or for a single profile the frames with the largest
+/// own cost. Changes of own costs add up to the change of the total. By cum cost, the first frames would be callers of
+/// each other.
 ///
 /// `top` must be sorted by flat, largest change first.
 pub(super) fn movers(top: &Top, is_direction: fn(i64) -> bool) -> Vec<TopRow> {
     top.rows.iter().filter(|r| is_direction(r.flat.delta())).take(MOVERS).copied().collect()
 }
 
-/// Returns frames with the values of both sides.
+/// Returns frames as JSON, each with its id and its own cost on both sides as text, like [`pair`].
 pub(super) fn mover_rows(rows: &[TopRow], frames: &Frames, names: &mut PageNames) -> Value {
     rows.iter().map(|r| json!([names.id(frames, r.frame), r.flat.base.to_string(), r.flat.new.to_string()])).collect()
 }
 
-/// Returns int64 values as text, because JavaScript's numbers are exact up to 2^53 only.
+/// Returns both sides of a value as text, because JavaScript's numbers are exact up to 2^53 only.
 pub(super) fn pair(p: Pair) -> Value {
     json!([p.base.to_string(), p.new.to_string()])
 }
@@ -159,18 +165,22 @@ pub(super) fn flame(flame: &Flame, names: &mut PageNames) -> Value {
     columns
 }
 
-/// The data of the table: all frames that the graphs show, then further frames by cost, up to a limit. Each row has its
-/// costliest callers and callees among the frames in the table.
+/// The data of the table: all frames that the flame graphs show, and while the limit permits, the costliest of the
+/// others. Each row has its costliest callers and callees among the frames in the table.
 pub(super) struct PageFrames {
+    /// The rows, largest cum cost of either side first.
     rows: Vec<TopRow>,
     /// The number of rows before truncation.
     all_rows: usize,
+    /// True for each frame that has a row.
     in_table: Vec<bool>,
+    /// The callers and callees of the frames in the table, including frames that are not in the table.
     edges: Edges,
 }
 
 impl PageFrames {
-    /// Builds the table from a table that is sorted by flat.
+    /// Builds the table from all frames of a view. `graphs` are the flame graphs of the view. Their frames get a row
+    /// even if there are more than `max_rows`.
     pub(super) fn new(view: &Measure, mut top: Top, graphs: &[&Flame], max_rows: usize) -> PageFrames {
         top.sort(Sort::Cum);
         let mut drawn = vec![false; top.frames.len()];
@@ -196,7 +206,7 @@ impl PageFrames {
         PageFrames { rows, all_rows, in_table, edges: view.edges_of(top) }
     }
 
-    /// Returns the rows that are within chance by one of their values, as [`bits`].
+    /// Returns one bit per row, as [`bits`]: 1 if the value that `value` selects is within chance.
     pub(super) fn chance(&self, chance: &ChanceMarker, value: impl Fn(&TopRow) -> Pair) -> String {
         bits(self.rows.iter().map(|row| chance.is_chance(value(row))))
     }
@@ -245,11 +255,12 @@ impl PageFrames {
     }
 }
 
+/// Returns the larger magnitude of both sides.
 fn magnitude(p: Pair) -> u64 {
     p.base.unsigned_abs().max(p.new.unsigned_abs())
 }
 
-/// Returns the frames of the call graph's nodes, in drawing order.
+/// Returns the ids of the frames of the call graph's nodes, in the order of the nodes in the picture.
 pub(super) fn drawn_frames(graph: &Graph, names: &mut PageNames) -> Vec<u64> {
     graph.nodes.iter().map(|n| names.id(&graph.frames, n.frame)).collect()
 }

@@ -53,7 +53,7 @@ function settleAt(field) {
 
 const CLOSEST = 1e-6;                          // minimum part of a box that can fill the width
 
-/** Returns the visible part of the zoomed box: its begin and end as fractions of the box's width. */
+/** Returns the visible part of the zoomed box: its begin and end as fractions of the box's width, by default [0, 1]. */
 function span() {
   const [from, to] = view.span.split("_").map(Number);
   return from >= 0 && from < to && to <= 1 ? [from, to] : [0, 1];
@@ -82,7 +82,7 @@ function leaveBox() {
   view.span = `${(begin + from * whole) / width[0]}_${Math.min(1, (begin + to * whole) / width[0])}`;
 }
 
-/** Zooms around a point of the canvas. */
+/** Zooms around a point of the canvas. Zooming out of the zoomed box continues in the whole graph. */
 function zoomAt(factor, x) {
   if (tree().width[view.width][view.zoom] <= 0) return;
   if ((span()[1] - span()[0]) / factor > 1) leaveBox();
@@ -125,7 +125,9 @@ function zoomFlame() {
 const MAPPED = 1.5;                            // width in pixels below which the map omits a box
 let mapKey = "", mapDepth = 0;
 
-/** Shows the whole graph in small with a frame around the visible part, unless everything is visible. */
+/**
+ * Shows the whole graph in small with a frame around the visible part. Hidden if everything is visible, and in print.
+ */
 function showMap() {
   const map = $("map"), v = $("view"), whole = tree().width[view.width][0];
   const isPart = view.zoom > 0 || view.span !== "", isTall = v.scrollHeight > v.clientHeight + ROW;

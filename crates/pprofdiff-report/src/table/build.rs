@@ -12,7 +12,7 @@ use pprofdiff::random::RandomState;
 use pprofdiff::{Frames, Pair, Sort, Status, Summary};
 
 impl Table {
-    /// Builds a table from its columns' data, in the order that its kind defines.
+    /// Builds a table from the data of its columns, in the order that its kind defines. `types` must not be empty.
     pub(crate) fn from_columns(
         kind: &'static Kind,
         types: &[Arc<Summary>],
@@ -52,7 +52,8 @@ pub(crate) fn statuses(statuses: impl Iterator<Item = Status>) -> Data {
     Data::Text(names.shared(statuses.map(number)))
 }
 
-/// Returns the labels of frames as a dictionary: the distinct strings, and the number of each frame's string.
+/// Returns the labels of the `used` frames as a dictionary: the distinct labels, and for each frame the number of its
+/// label. Frames that are not used have the number `u32::MAX`.
 pub(crate) fn dictionary(frames: &Frames, used: impl Iterator<Item = u32>) -> (Texts, Vec<u32>) {
     let mut numbers = vec![u32::MAX; frames.len()];
     let mut distinct = DistinctTexts::default();

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use super::stored;
 use pprofdiff::random::{HashMap, RandomState};
 
-/// A column of strings, stored as numbers of distinct strings. Several columns may share the distinct strings. A row's
-/// string may be missing.
+/// A column of strings, stored as numbers of strings in a shared buffer. Equal long strings and equal strings in
+/// consecutive rows are stored once. Several columns may share the buffer. A row's string may be missing.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "stored::StoredTexts")]
 pub struct Texts {
@@ -18,9 +18,10 @@ pub struct Texts {
     pub(super) numbers: Vec<u32>,
 }
 
+/// The number of a missing string.
 pub(super) const MISSING: u32 = u32::MAX;
 
-/// Distinct strings in one buffer, identified by number.
+/// Strings in one buffer, identified by number. Short strings may occur more than once.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct DistinctTexts {
     pub bytes: String,
@@ -29,12 +30,14 @@ pub(super) struct DistinctTexts {
 }
 
 impl DistinctTexts {
+    /// Returns the string with this number, or `None` for [`MISSING`] and numbers out of range.
     pub fn get(&self, number: u32) -> Option<&str> {
         let i = number as usize;
         let start = i.checked_sub(1).map_or(Some(0), |before| self.ends.get(before).copied())?;
         self.bytes.get(start..*self.ends.get(i)?)
     }
 
+    /// Appends a string, even if an equal string exists, and returns its number.
     pub fn push(&mut self, text: &str) -> u32 {
         self.bytes.push_str(text);
         self.ends.push(self.bytes.len());
@@ -42,28 +45,28 @@ impl DistinctTexts {
     }
 }
 
-/// The minimum length in bytes from which strings are stored once, independent of the number of rows. A profile stores
-/// each string once, and without this limit a table could be much larger than its profile. For shorter strings a lookup
-/// would cost more than a copy, so they are only shared with the previous row.
+/// The minimum length in bytes of strings that a column stores only once. A profile stores each string once, so a table
+/// that repeats long strings in many rows could be much larger than its profile. For shorter strings a lookup would
+/// cost more than a copy, so a row only shares its string with the previous row.
 const LONG: usize = 256;
 
 impl Texts {
-    /// Returns the string at `index`, or `None` if it is missing.
+    /// Returns the string at `index`, or `None` if it is missing. `index` must be below [`Texts::len`].
     pub fn get(&self, index: usize) -> Option<&str> {
         self.distinct.get(self.numbers[index])
     }
 
-    /// Returns the number of strings.
+    /// Returns the number of rows, including rows without a string.
     pub fn len(&self) -> usize {
         self.numbers.len()
     }
 
-    /// Returns true if the column is empty.
+    /// Returns true if the column has zero rows.
     pub fn is_empty(&self) -> bool {
         self.numbers.is_empty()
     }
 
-    /// Returns all strings in order.
+    /// Returns the string of each row in order, with `None` for missing strings.
     pub fn iter(&self) -> impl Iterator<Item = Option<&str>> {
         (0..self.len()).map(|i| self.get(i))
     }
@@ -106,7 +109,7 @@ impl<S: AsRef<str>> FromIterator<Option<S>> for Texts {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "stored::StoredLists")]
 pub struct Lists {
-    /// Row `i` is `ids[ends[i - 1]..ends[i]]`.
+    /// The end of each row in `ids`: row `i` is `ids[ends[i - 1]..ends[i]]`, and row 0 starts at 0.
     pub ends: Vec<usize>,
     /// Indexes into `dictionary`.
     pub ids: Vec<u32>,
@@ -134,13 +137,13 @@ pub enum Data {
     Text(Texts),
     /// Values, in the unit of the summary.
     Value(Vec<i64>),
-    /// Line numbers.
+    /// Line numbers and other integers without a unit; `None` where a row has none.
     Line(Vec<Option<i64>>),
-    /// Addresses.
+    /// Addresses; `None` where a row has none.
     Address(Vec<Option<u64>>),
     /// Lists of strings.
     Lists(Lists),
-    /// Ratios of two sample types; `None` where the divisor is 0.
+    /// Ratios and other real numbers, such as statistics; `None` where a number is not defined, as for a divisor of 0.
     Ratio(Vec<Option<f64>>),
 }
 
@@ -166,7 +169,7 @@ pub enum Cell<'a> {
     Text(&'a str),
     /// An integer.
     Int(i128),
-    /// A ratio.
+    /// A real number.
     Ratio(f64),
     /// A list of strings: the column and the row.
     List(&'a Lists, usize),

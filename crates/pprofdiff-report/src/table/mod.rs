@@ -1,4 +1,4 @@
-//! Tables: the rows of a view as columns. All output formats and data frames are made from tables.
+//! Tables: the rows of a view as columns. Formats of rows and data frames are made from tables.
 
 pub(crate) mod build;
 mod data;
@@ -35,13 +35,13 @@ pub struct Kind {
     pub name: &'static str,
     /// The noun for a row, such as `frame`.
     pub row: &'static str,
-    /// Returns true if tables of this kind can have two sides (for `true`) or one (for `false`).
+    /// Returns true if tables of this kind can be two-sided (for the argument `true`) or one-sided (for `false`).
     pub(crate) has_sides: fn(bool) -> bool,
     /// True if a table can show several sample types side by side.
     pub(crate) several_types: bool,
     /// True for tables of many builds.
     pub(crate) of_builds: bool,
-    /// The unit that a maximum number of rows counts.
+    /// The things that a maximum number of rows counts.
     pub(crate) limit_unit: LimitUnit,
     /// Returns the columns, in order.
     pub(crate) columns: fn(&TableShape<'_>) -> Vec<Spec>,
@@ -49,22 +49,22 @@ pub struct Kind {
     pub(crate) text: fn(&Table, &mut dyn Write, TextOptions) -> io::Result<()>,
     /// Formats a row in one line.
     pub(crate) row_label: fn(&Table, usize) -> String,
-    /// Formats a row for the axis of a chart. The function formats the names of frames.
+    /// Formats a row for the axis of a chart. The last argument shortens or keeps the names of frames.
     pub(crate) chart_label: fn(&Table, usize, fn(&str) -> &str) -> String,
 }
 
-/// The unit that a maximum number of rows counts.
+/// The things that a maximum number of rows counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LimitUnit {
     Rows,
-    /// Nodes. All callers and callees of a node are kept.
+    /// Nodes of the call graph. A table keeps all callers and callees of a shown node, each in a row of its own.
     Nodes,
-    /// Rows with the same text in this column. The limit applies to each group.
+    /// The rows of each group. A group has the same text in the column with this name.
     RowsOfEach(&'static str),
 }
 
 impl Kind {
-    /// The defaults of a kind: rows of frames, for one profile or a diff.
+    /// The defaults of a kind: a table of one profile or of a diff, with one or several sample types.
     pub(crate) const BASE: Kind = Kind {
         name: "",
         row: "row",
@@ -138,7 +138,7 @@ pub struct Table {
     /// The summary of the sample type. With several sample types side by side, it belongs to the first, which orders
     /// the rows.
     pub summary: Arc<Summary>,
-    /// The summaries of the other sample types.
+    /// The summaries of the further sample types side by side. Empty with a single sample type.
     pub beside: Vec<Arc<Summary>>,
     /// The columns, in the order of the JSON schema.
     pub columns: Vec<Column>,
@@ -150,15 +150,18 @@ pub struct Table {
     pub builds: Option<Arc<Builds>>,
     /// The nodes of tables of callers and callees, for people. Empty in other tables.
     pub(crate) nodes: TableNodes,
+    /// The number of rows.
     pub(crate) len: usize,
 }
 
 /// The nodes of callers and callees. Rows refer to nodes by number, because two nodes can have the same label.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct TableNodes {
+    /// The costs of all nodes, including nodes that are not shown.
     pub all: Arc<Vec<NodeCost>>,
+    /// The label of each node in `all`.
     pub labels: Texts,
-    /// The nodes to show, in order. A node without callers and callees has no rows.
+    /// The nodes to show, in order. This list is needed because a node without callers and callees has no rows.
     pub shown: Vec<u32>,
     /// The node of each row.
     pub of_row: Vec<u32>,
@@ -171,7 +174,7 @@ pub(crate) struct NodeCost {
     pub cum: Pair,
 }
 
-/// The columns of one cost.
+/// The values of one cost. `base` and `delta` are `None` for a single profile and for columns that the table lacks.
 #[derive(Clone, Copy)]
 pub(crate) struct CostColumns<'a> {
     pub cost: Cost,
@@ -181,7 +184,7 @@ pub(crate) struct CostColumns<'a> {
 }
 
 impl CostColumns<'_> {
-    /// Returns a row's cost on both sides. A single profile is the new side.
+    /// Returns a row's cost on both sides. A single profile is the new side, with 0 on the base.
     pub fn pair(&self, row: usize) -> Pair {
         Pair { base: self.base.map_or(0, |base| base[row]), new: self.new[row] }
     }
@@ -193,12 +196,14 @@ impl Table {
         std::iter::once(&self.summary).chain(&self.beside).cloned().collect()
     }
 
-    /// Returns the summary for the value of a [`Cost::sample_type`].
+    /// Returns the summary for the value of a [`Cost::sample_type`], or the first summary if there is no such sample
+    /// type.
     pub(crate) fn sample_type(&self, number: usize) -> &Arc<Summary> {
         number.checked_sub(1).and_then(|i| self.beside.get(i)).unwrap_or(&self.summary)
     }
 
-    /// Returns the costs of the rows in the order of their columns, grouped by sample type.
+    /// Returns the costs of the rows in the order of their columns. The columns of one cost must be adjacent: base,
+    /// new, delta.
     pub(crate) fn costs(&self) -> Vec<CostColumns<'_>> {
         let mut costs: Vec<CostColumns<'_>> = Vec::new();
         let mut base = None;
@@ -214,7 +219,7 @@ impl Table {
         costs
     }
 
-    /// Returns the column with this role.
+    /// Returns the first column with this role, or `None`.
     pub(crate) fn in_role(&self, role: Role) -> Option<&Column> {
         self.columns.iter().find(|c| c.role == role)
     }
@@ -229,7 +234,7 @@ impl Table {
         self.len == 0
     }
 
-    /// Returns the column with this name.
+    /// Returns the column with this name, or `None`.
     pub fn column(&self, name: &str) -> Option<&Column> {
         self.columns.iter().find(|c| c.name == name)
     }
@@ -242,7 +247,7 @@ impl Table {
         }
     }
 
-    /// Returns the strings of a column of strings.
+    /// Returns the strings of a column of strings, or `None` for other columns and unknown names.
     pub(crate) fn texts(&self, name: &str) -> Option<&Texts> {
         match self.column(name).map(|c| &c.data) {
             Some(Data::Text(t)) => Some(t),
@@ -250,7 +255,7 @@ impl Table {
         }
     }
 
-    /// Returns the string of a row in a column of strings, or an empty string if it is missing.
+    /// Returns the string of a row in a column of strings, or an empty string if the string or the column is missing.
     pub(crate) fn text_of(&self, name: &str, row: usize) -> &str {
         self.texts(name).and_then(|texts| texts.get(row)).unwrap_or_default()
     }
@@ -283,13 +288,13 @@ impl Table {
         if rows.len() == self.len { self.clone() } else { self.take(&rows) }
     }
 
-    /// Copies the table without its columns.
+    /// Copies the table without its columns and nodes.
     fn shallow(&self) -> Table {
         let (summary, beside, builds) = (self.summary.clone(), self.beside.clone(), self.builds.clone());
         Table { columns: Vec::new(), summary, beside, builds, nodes: TableNodes::default(), ..*self }
     }
 
-    /// Returns these rows, in this order.
+    /// Returns a table of these rows, in this order. Nodes without one of these rows are no longer shown.
     #[must_use]
     pub fn take(&self, rows: &[usize]) -> Table {
         let columns = self.columns.iter().map(|c| {
@@ -319,7 +324,8 @@ impl Table {
         Table { columns: columns.collect(), len: rows.len(), nodes, ..self.shallow() }
     }
 
-    /// Sorts the rows by one column. The sort is stable. Returns `None` if the column does not exist.
+    /// Returns the table sorted by one column, or `None` if the column does not exist. The sort is stable. Missing
+    /// values precede all others in ascending order.
     pub fn sort(&self, column: &str, descending: bool) -> Option<Table> {
         let data = &self.column(column)?.data;
         let mut rows: Vec<usize> = (0..self.len).collect();
@@ -329,7 +335,7 @@ impl Table {
             Data::Line(v) => v[a].cmp(&v[b]),
             Data::Address(v) => v[a].cmp(&v[b]),
             Data::Lists(l) => l.get(a).cmp(l.get(b)),
-            // A ratio is never NaN. Missing ratios sort before all others.
+            // A ratio is never NaN.
             Data::Ratio(v) => v[a].partial_cmp(&v[b]).unwrap_or(Ordering::Equal),
         };
         rows.sort_by(|a, b| if descending { compare(b, a) } else { compare(a, b) });

@@ -18,12 +18,13 @@ pub(crate) type RowKey = Box<[u32]>;
 /// The table of one sample type with the identities of its rows.
 pub(crate) struct TypePart {
     pub table: Table,
+    /// The identity of each row, without duplicates.
     pub keys: Vec<RowKey>,
-    /// The frames of the nodes, for tables of callers and callees.
+    /// The frame of each node, for tables of callers and callees. Empty for other tables.
     pub nodes: Vec<u32>,
 }
 
-/// Assigns numbers to texts.
+/// Assigns numbers to texts, starting at 0, so that texts can be parts of a [`RowKey`].
 #[derive(Default)]
 pub(crate) struct TextNumbers(HashMap<String, u32>);
 
@@ -37,10 +38,11 @@ impl TextNumbers {
     }
 }
 
-/// Marks a row that a part does not contain.
+/// The row number for a row that a part does not contain.
 const MISSING: u32 = u32::MAX;
 
-/// Joins the tables of several sample types. If `grouped`, rows whose keys share their first number stay together.
+/// Joins the tables of several sample types. `parts` must not be empty, and its tables must be of the same kind. If
+/// `grouped`, rows whose keys share their first number stay together.
 pub(crate) fn join(parts: Vec<TypePart>, grouped: bool) -> Table {
     let types: Vec<Arc<Summary>> = parts.iter().map(|part| part.table.summary.clone()).collect();
     let rows_of = rows(&parts, grouped);
@@ -98,7 +100,8 @@ enum CostSide {
     Delta,
 }
 
-/// Returns the cost and side of a column, with another sample type.
+/// Returns the cost and side of a column of a part, with the sample type's index in the joined table. Returns `None`
+/// for columns that are not costs.
 fn side_of(role: Role, sample_type: usize) -> Option<(Cost, CostSide)> {
     let (cost, side) = match role {
         Role::Base(cost) => (cost, CostSide::Base),
@@ -136,12 +139,14 @@ fn rows(parts: &[TypePart], grouped: bool) -> Vec<Vec<u32>> {
     parts.iter().map(part_rows).collect()
 }
 
+/// Returns a column of costs for the rows of the joined table. A row that the part does not contain costs 0.
 fn joined_values(part: &TypePart, column: usize, rows: &[u32]) -> Vec<i64> {
     let Data::Value(values) = &part.table.columns[column].data else { return vec![0; rows.len()] };
     rows.iter().map(|&row| values.get(row as usize).copied().unwrap_or(0)).collect()
 }
 
-/// Combines the statuses that the sample types report for each row.
+/// Combines the statuses that the sample types report for each row. A row is added or removed if all sample types that
+/// contain the row agree on it, and unchanged if all of them report an unchanged cost.
 fn joined_statuses(parts: &[TypePart], column: usize, rows_of: &[Vec<u32>]) -> Data {
     let texts: Vec<Option<&Texts>> = parts
         .iter()
@@ -209,7 +214,8 @@ fn joined_labels(parts: &[TypePart], column: usize, rows_of: &[Vec<u32>]) -> Dat
     }
 }
 
-/// Returns the nodes of callers and callees, each from the first sample type that contains it.
+/// Returns the nodes of callers and callees, each with the costs and the label of the first sample type that contains
+/// it.
 fn nodes(parts: &[TypePart], rows_of: &[Vec<u32>]) -> TableNodes {
     let mut number: HashMap<u32, u32> = HashMap::default();
     let (mut all, mut labels): (Vec<NodeCost>, Vec<Option<&str>>) = (Vec::new(), Vec::new());

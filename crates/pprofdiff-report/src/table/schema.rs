@@ -13,7 +13,7 @@ use pprofdiff::Summary;
 pub enum Role {
     /// Names that identify a row: functions, files, stacks, labels. Names can be long.
     Label,
-    /// A short word or a number that identifies a row: a relation, a unit, a build, a line.
+    /// A short word or a number that identifies or describes a row: a relation, a unit, a build, a line.
     Key,
     /// The number of the build whose key is in the previous column.
     Number,
@@ -42,7 +42,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// Returns the cost in a column of values.
+    /// Returns the cost in a column of sides or deltas, or `None` for other columns.
     pub(super) fn cost(self) -> Option<Cost> {
         match self {
             Role::Base(cost) | Role::New(cost) | Role::Delta(cost) => Some(cost),
@@ -69,7 +69,7 @@ pub enum RunStatistic {
 pub struct Cost {
     /// The kind of cost.
     pub measured: Measured,
-    /// The index of the sample type in the table.
+    /// The index of the sample type among the table's sample types side by side; 0 if it has only one.
     pub sample_type: usize,
 }
 
@@ -95,7 +95,7 @@ impl Measured {
     }
 }
 
-/// The type of a column's values.
+/// The type of a column's values. Each variant is the variant of [`Data`] with the same name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Holds {
     Text,
@@ -107,6 +107,7 @@ pub(crate) enum Holds {
 }
 
 impl Holds {
+    /// Returns true if the data has this type.
     pub(super) fn fits(self, data: &Data) -> bool {
         self == match data {
             Data::Text(_) => Holds::Text,
@@ -160,8 +161,8 @@ pub(crate) fn build(name: &'static str) -> [Spec; 2] {
     [key(name), Spec { name: format!("{name}_number").into(), role: Role::Number, holds: Holds::Line }]
 }
 
-/// Returns the indexes of the numerator and the denominator of a ratio. A ratio requires two sample types, exactly one
-/// of them with the unit `count`; the count is the denominator.
+/// Returns the indexes of the numerator and the denominator of a ratio. A ratio requires exactly two sample types, one
+/// of them with the unit `count`, which is the denominator. Returns `None` for any other sample types.
 pub(crate) fn ratio(types: &[Arc<Summary>]) -> Option<[usize; 2]> {
     ratio_of(types.iter().map(|s| s.unit.as_str()))
 }
@@ -190,7 +191,7 @@ pub(crate) struct TableShape<'a> {
 }
 
 impl<'a> TableShape<'a> {
-    /// Returns the shape of a table of these sample types.
+    /// Returns the shape of a table of these sample types. Only tables of one sample type have statistics of runs.
     pub fn new(types: &'a [Arc<Summary>], by_labels: bool) -> TableShape<'a> {
         let of_runs = types.len() == 1 && types[0].chance.is_some();
         let names = types.iter().map(|s| (s.sample_type.as_str(), s.unit.as_str()));
@@ -202,13 +203,13 @@ impl<'a> TableShape<'a> {
         costs(measured, self.two_sided, &self.types)
     }
 
-    /// Returns the column of statuses, for two sides.
+    /// Returns the column of statuses, or `None` for a single profile, which has no statuses.
     pub fn status(&self) -> Option<Spec> {
         self.two_sided.then(|| spec("status", Role::Status, Holds::Text))
     }
 }
 
-/// Returns the columns of costs, followed by the columns of ratios.
+/// Returns the columns of costs, followed by the columns of ratios if [`ratio`] permits a ratio.
 fn costs(measured: &[Measured], two_sided: bool, types: &[(&str, &str)]) -> Vec<Spec> {
     let mut all = Vec::new();
     for (sample_type, (name_of_type, _)) in types.iter().enumerate() {

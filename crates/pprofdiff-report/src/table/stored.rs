@@ -1,5 +1,5 @@
-//! The stored form of tables and its validation. Every property that methods of tables rely on is checked. Each type has
-//! the same fields as the type in `table` that it is named after (`StoredTexts` for `Texts`).
+//! The stored form of tables and its validation. Every property that methods of tables rely on is checked. Each type
+//! has the same fields as the type in `table` that it is named after (`StoredTexts` for `Texts`).
 //!
 //! The checks run during deserialization (`serde(try_from)`), so every deserialized table is valid.
 

@@ -52,9 +52,9 @@ pub(crate) fn answer(context: &ViewContext<'_>, options: &ExplainOptions) -> Res
 }
 
 impl Table {
-    /// Builds a table with one cause per row, largest change first. Columns: function, caller, callee, label
-    /// (`key=value`), kind; `base` and `new` (per run), `delta` (the increase per run compared with the base at the new
-    /// side's amount of work), factor (missing if the base is zero), score.
+    /// Builds a table with one cause per row, in the order of the explanation. Columns: function, caller, callee, label
+    /// (`key=value`), kind; `base` and `new` (per run), `delta` (per run, `new` minus the base at the new side's amount
+    /// of work, so it may differ from `new - base`), factor (missing if the base is zero), score.
     pub fn causes(explanation: &Explanation) -> Table {
         let text = |f: &dyn Fn(&Cause) -> Option<String>| Data::Text(explanation.causes.iter().map(f).collect());
         let value =

@@ -48,7 +48,7 @@ pub(crate) fn answer(context: &ViewContext<'_>, limit: usize) -> Result<Report> 
 }
 
 impl Table {
-    /// Builds a table with one label value per row. Columns: key, value, unit (numbers only); then
+    /// Builds a table with one label value per row. Columns: key, value, unit (missing for texts); then
     /// `base, new, delta, status` for two sides, or `weight` for one.
     pub fn labels(labels: &Labels) -> Table {
         let two_sided = labels.summary.base.is_some();
@@ -65,7 +65,8 @@ impl Table {
         Table::new(&LABELS, &labels.summary, data)
     }
 
-    /// Builds one table of label values with the costs of several sample types, which share a selection.
+    /// Builds one table of label values with the costs of several sample types. A row is identified by the texts of
+    /// key, value and unit.
     pub(crate) fn all_labels(labels: &[Labels]) -> Table {
         if let [single] = labels {
             return Table::labels(single);
@@ -83,7 +84,7 @@ impl Table {
     }
 }
 
-/// Formats a label value as `key = value`, with the unit of numbers.
+/// Formats a label value as `key = value`. A number with a unit is scaled: `bytes = 64kB`.
 fn label_value(table: &Table, row: usize) -> String {
     let value = table.text_of("value", row);
     let value = match (value.parse(), table.texts("unit").and_then(|units| units.get(row))) {

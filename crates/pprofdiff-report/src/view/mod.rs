@@ -59,9 +59,11 @@ pub struct ViewSpec {
     pub matched: Option<MatchTarget>,
     /// The formats that show the view.
     pub shown_by: ShownBy,
-    /// The kinds of its tables; empty for a view that is not a table or shares the tables of another view.
+    /// The kinds of tables that the view defines. Empty for a view that is not a table, or that uses another view's
+    /// kinds.
     pub(crate) kinds: &'static [&'static Kind],
-    /// Builds the view from its name and common options, for verbs and for batches.
+    /// Builds the view from options that many views share, for verbs and for batches. `None` for views that need other
+    /// options.
     pub view: Option<fn(ViewOptions) -> View>,
     /// True if a batch of many pairs accepts this view by name.
     pub(crate) of_pairs: bool,
@@ -69,7 +71,7 @@ pub struct ViewSpec {
     pub takes: &'static [Takes],
 }
 
-/// The options of views that can be selected by name alone.
+/// The options that views share that can be selected by name, with [`ViewSpec::view`].
 #[derive(Debug, Clone, Default)]
 pub struct ViewOptions {
     /// The regular expression; unused by views without one.
@@ -125,8 +127,8 @@ pub enum ViewInput {
     ManyPairs,
 }
 
-/// The formats that show a view. Formats that show another view of the same query (a call graph for a table) are not
-/// included.
+/// The general formats that show a view, fewest first: each variant includes the formats of the variants before it. A
+/// format that answers with another view of the same query (a call graph for a table) does not count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum ShownBy {
@@ -171,8 +173,8 @@ static VIEWS: &[&ViewSpec] = &[
 ];
 
 impl ViewSpec {
-    /// The defaults of a descriptor: one sample type, formats specific to the view, and options of its own instead of
-    /// selection by name.
+    /// The defaults of a descriptor: a view of one sample type, without an expression and without tables, that only
+    /// formats of its own show and that cannot be selected by name.
     pub(crate) const BASE: ViewSpec = ViewSpec {
         name: "",
         about: "",
@@ -195,6 +197,10 @@ impl ViewSpec {
     }
 
     /// Parses a view of a batch: a name such as `top`, or `peek=RE` for a view with an expression.
+    ///
+    /// # Errors
+    /// Fails if a batch does not accept the view, if the expression of a view with one is missing or empty, and if a
+    /// view without one gets an expression. The error lists the accepted views.
     pub(crate) fn of_pairs(text: &str) -> Result<View> {
         let (name, regex) = text.split_once('=').unwrap_or((text, ""));
         let is_named =
@@ -214,7 +220,7 @@ impl ViewSpec {
     }
 }
 
-/// A view with its options. `limit` is the maximum number of rows; `None` shows all.
+/// A view with its options. `limit` is the maximum number of rows, nodes or functions; `None` shows all.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum View {
@@ -314,7 +320,7 @@ pub enum View {
         /// The maximum number of rows.
         limit: Option<usize>,
     },
-    /// All steps between consecutive builds.
+    /// All steps between compared builds, which are consecutive unless all are compared with the first.
     Steps {
         /// The cost (flat or cum) that defines the steps.
         sort: Sort,
@@ -333,7 +339,7 @@ pub enum View {
     /// The HTML page of many builds, with the cost of each frame over time and flame graphs of before and after.
     #[cfg(feature = "html")]
     Timelines {
-        /// Selects frames by their lasting changes instead of their largest steps.
+        /// True to select frames by their lasting changes, false to select them by their largest steps.
         lasting: bool,
         /// The cost that ranks frames.
         sort: Sort,
@@ -360,14 +366,18 @@ impl Default for View {
 impl std::str::FromStr for View {
     type Err = Error;
 
-    /// Parses a view of rows: a name such as `top`, or `peek=RE` for a view with an expression.
+    /// Parses a view that batches accept: a name such as `top`, or `peek=RE` for a view with an expression.
+    ///
+    /// # Errors
+    /// Fails on any other text. The error lists the accepted views.
     fn from_str(text: &str) -> Result<View> {
         ViewSpec::of_pairs(text)
     }
 }
 
 impl View {
-    /// Returns the view with this order, if its order can be chosen, and with at most `max_rows` rows.
+    /// Returns the view with at most `max_rows` rows, and for [`View::Top`], [`View::Tree`] and [`View::Peek`] with
+    /// this order. Other views keep their order. Views without a limit stay unchanged.
     #[must_use]
     pub fn ordered(mut self, new_sort: Sort, max_rows: Option<usize>) -> View {
         if let View::Top { sort, .. } | View::Tree { sort, .. } | View::Peek { sort, .. } = &mut self {
@@ -426,7 +436,7 @@ impl View {
         }
     }
 
-    /// Returns the maximum number of rows for modification, for views that have rows.
+    /// Returns the maximum number of rows, nodes or functions for modification, or `None` for views without a limit.
     pub fn limit_mut(&mut self) -> Option<&mut Option<usize>> {
         match self {
             View::Top { limit, .. }
@@ -449,6 +459,9 @@ impl View {
     }
 
     /// Computes the answer for a diff or a profile.
+    ///
+    /// # Errors
+    /// Fails if the view is a view of many builds, and where the view fails.
     pub(crate) fn answer(&self, context: &ViewContext<'_>) -> Result<Report> {
         let max_rows = |limit: &Option<usize>| limit.unwrap_or(usize::MAX);
         let needs_builds = || Error::query(format!("{} is a view of many builds, not of a diff", self.name()));
@@ -479,6 +492,9 @@ impl View {
     }
 
     /// Computes the answer for many builds.
+    ///
+    /// # Errors
+    /// Fails if the view is a view of a diff, and where the view fails.
     pub(crate) fn answer_series(&self, series: &Series, load: &LoadOptions) -> Result<Report> {
         let max_rows = |limit: &Option<usize>| limit.unwrap_or(usize::MAX);
         Ok(Report::Table(match self {
@@ -505,7 +521,7 @@ pub(crate) struct ViewContext<'a> {
 }
 
 impl ViewContext<'_> {
-    /// Computes the costs of the query's only sample type.
+    /// Computes the costs of the query's first sample type, for views that support only one.
     pub fn single_measure(&self) -> Result<Measure> {
         let sample_type = self.query.sample_type.as_deref();
         // Look the sample type up first: an unknown name then fails before the expensive selection.
@@ -513,7 +529,8 @@ impl ViewContext<'_> {
         (self.select)(self.query)?.measure(sample_type, self.query.normalize)
     }
 
-    /// Calls `make` for each sample type of the query. All share one selection.
+    /// Calls `make` for each sample type of the query. All share one selection. Fails if a sample type does not exist
+    /// or is given twice.
     pub fn per_sample_type<T>(&self, make: impl Fn(&Measure) -> Result<T>) -> Result<Vec<T>> {
         let (first, extra) = (self.query.sample_type.as_deref(), &self.query.extra_sample_types);
         let types: Vec<_> = std::iter::once(first).chain(extra.iter().map(|name| Some(name.as_str()))).collect();

@@ -68,6 +68,7 @@ impl Table {
         Table::edges(source, &PEEK)
     }
 
+    /// Builds a table of `kind` with one edge per row. Nodes without edges are in [`Table::nodes`] only.
     pub(super) fn edges(source: &Edges, kind: &'static Kind) -> Table {
         let edges = &source.edges;
         let nodes = source.nodes.iter().map(|row| row.frame);
@@ -108,7 +109,8 @@ impl Table {
     }
 }
 
-/// Writes blocks like pprof's `-peek`: the callers, the node with its flat and cum cost, the callees.
+/// Writes one block per node, like pprof's `-peek`: the callers, the node with its flat and cum cost, the callees. With
+/// several sample types, writes the edges as rows instead.
 fn write_edges(table: &Table, out: &mut dyn Write, options: TextOptions) -> io::Result<()> {
     let nodes = || table.nodes.shown.iter().map(|&number| &table.nodes.all[number as usize]);
     if !table.beside.is_empty() {

@@ -58,7 +58,7 @@ pub(crate) static SHARED: Kind = Kind {
         all.push(spec("share", Role::Figure, Holds::Ratio));
         all
     },
-    // The sentence of the cause describes one of the pairs.
+    // The sentence describes the cause in one of the pairs, so the label names this pair.
     row_label: |table, row| {
         let pairs = match table.column("pairs").map(|column| column.cell(row)) {
             Some(Cell::Int(pairs)) => pairs,
@@ -69,7 +69,7 @@ pub(crate) static SHARED: Kind = Kind {
     ..Kind::BASE
 };
 
-/// The kind of tables with one function per row that changed slightly in many pairs.
+/// The kind of tables with one function per row. Each function changed slightly in many pairs.
 pub(crate) static COMMON: Kind = Kind {
     name: "common_changes",
     row: "function",
@@ -90,7 +90,8 @@ pub(crate) static COMMON: Kind = Kind {
 
 impl Table {
     /// Builds a table with one pair per row; significantly changed pairs come first. Columns: pair; function and cause
-    /// (the sentence of the largest cause, for changed pairs); `base, new, delta` of the total; q.
+    /// (the function and the sentence of the pair's first cause, missing without causes); `base, new, delta` of the
+    /// total; q (the false discovery rate).
     pub fn ranked_pairs(ranking: &Ranking) -> Table {
         let first = |f: fn(&FleetCause) -> Option<String>| {
             Data::Text(ranking.pairs.iter().map(|pair| pair.causes.first().and_then(f)).collect())
@@ -132,9 +133,9 @@ impl Table {
     }
 
     /// Builds a table with one function per row whose own cost changed slightly in many pairs, largest change first.
-    /// Columns: function; pairs, the number of pairs in which it is not a cause by itself; `base, new, delta` of its
-    /// own cost, summed over pairs, with the base at the new sides' amounts of work; share, the delta as a share of the
-    /// sum of all base totals; q.
+    /// Columns: function; pairs, the number of pairs in which the function is not a cause by itself; `base, new, delta`
+    /// of the function's own cost, summed over these pairs, with the base at the new sides' amounts of work; share, the
+    /// delta as a share of the sum of all base totals; q (the false discovery rate).
     pub fn common_changes(ranking: &Ranking) -> Table {
         let all = &ranking.common;
         let value = |f: fn(&CommonChange) -> f64| Data::Value(all.iter().map(|c| f(c).round() as i64).collect());
@@ -151,7 +152,7 @@ impl Table {
     }
 }
 
-/// Returns the first line of a ranking.
+/// Returns the first line of a ranking: the numbers of changed, compared and failed pairs.
 pub(crate) fn head(ranking: &Ranking) -> String {
     let failed = if ranking.failed.is_empty() {
         String::new()
@@ -167,7 +168,7 @@ pub(crate) fn head(ranking: &Ranking) -> String {
     )
 }
 
-/// Returns the non-empty tables with their headings.
+/// Returns the non-empty tables with their headings, each cut to the ranking's number of rows or to [`MAX_ROWS`].
 fn tables(ranking: &Ranking) -> Vec<(String, Table)> {
     let max_rows = ranking.rows.unwrap_or(MAX_ROWS);
     let (shared, pairs) = (Table::shared_causes(ranking), Table::ranked_pairs(ranking));
@@ -205,7 +206,8 @@ pub(crate) fn ranking_markdown(ranking: &Ranking, out: &mut dyn Write) -> io::Re
     ranking.failed.iter().try_for_each(|failed| writeln!(out, "> failed: {}\n", escape(&failed.error)))
 }
 
-/// Writes the ranking as one JSON object. Includes all pairs unless the number of rows is limited.
+/// Writes the ranking as one JSON object. Includes all pairs, shared causes and common changes unless the number of
+/// rows is limited.
 pub(crate) fn ranking_json(ranking: &Ranking, out: &mut dyn Write) -> io::Result<()> {
     let mut object = object("ranking", header(&ranking.summary));
     // A ranking does not list the files of its pairs.

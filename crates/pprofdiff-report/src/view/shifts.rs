@@ -50,7 +50,8 @@ pub(crate) static SHIFTS: Kind = Kind {
     ..Kind::OF_BUILDS
 };
 
-/// Computes the lasting changes. Explaining their causes loads the builds around each shift again.
+/// Computes the first `limit` lasting changes. If `explain` is set, explains the causes of these changes, which loads
+/// the builds around each change again with the options `load`.
 pub(crate) fn answer(
     series: &Series,
     sort: Sort,
@@ -63,10 +64,11 @@ pub(crate) fn answer(
     Ok(Table::shifts(&shifts, limit, &causes.transpose()?.unwrap_or_default()))
 }
 
-/// Explains the first `n` lasting changes by comparing the builds before and after each change.
+/// Returns the cause of each of the first `n` lasting changes, found by comparing the builds before and after each
+/// change. Changes in the same build share one comparison.
 ///
 /// # Errors
-/// Fails like [`Series::explain`].
+/// Fails like [`Series::explain`], and if measuring the stacks of a cause fails.
 fn causes_of(
     series: &Series,
     shifts: &Ranked<Shift>,
@@ -84,7 +86,7 @@ fn causes_of(
             series.summary.query.clone().with_granularity(Granularity::Functions).with_normalize(Normalize::None);
         let diff = series.diff(&point, load)?;
         let explanation = diff.explain(&query, &[], options)?;
-        // The change of each function within the stacks of each cause.
+        // The change of each function within the stacks of each cause, by the cause's pattern.
         let mut within: HashMap<String, HashMap<String, i64>> = HashMap::default();
         let whole = deltas(&diff, &query, shifts.sort)?;
         for cause in &explanation.causes {
@@ -99,7 +101,7 @@ fn causes_of(
             let below = |cause: &Cause| {
                 let part = cause.evidence.pattern.as_ref().and_then(|pattern| within.get(pattern)).map_or(0, delta);
                 let all = delta(&whole);
-                // At least half of the function's change.
+                // The cause explains the row if its stacks have at least half of the function's change.
                 all != 0 && part.signum() == all.signum() && part.unsigned_abs() >= all.unsigned_abs() / 2
             };
             causes[row] = Some(cause_of(&explanation, &name, below));
@@ -108,7 +110,7 @@ fn causes_of(
     Ok(causes)
 }
 
-/// Returns the change of each function's cost, by name.
+/// Returns the change of each function's flat or cum cost, whichever `sort` selects, by name.
 fn deltas(diff: &Diff, query: &Query, sort: Sort) -> Result<HashMap<String, i64>> {
     let top = diff.measure(query)?.top(sort);
     let delta = |row: &TopRow| if sort == Sort::Flat { row.flat.delta() } else { row.cum.delta() };
@@ -118,9 +120,10 @@ fn deltas(diff: &Diff, query: &Query, sort: Sort) -> Result<HashMap<String, i64>
 impl Table {
     /// Builds a table of the first `n` lasting changes. Columns: name, file, line, mapping; kind (step, passed, drift);
     /// since, earliest, latest and until (keys and numbers of builds: the first build with the change, the range of
-    /// builds that may have introduced it, and the first build without it, or for a drift the last build); before,
-    /// after, delta, delta_low and delta_high (the means, and the 95% interval of their difference); q (the false
-    /// discovery rate); total_before; and the cause, if known.
+    /// builds that may have introduced it, and for a passed change the first build without it, for a drift the last
+    /// build, otherwise missing); before, after, delta, delta_low and delta_high (the means, or for a drift the ends of
+    /// the fitted line, and the 95% interval of their difference); q (the false discovery rate); total_before (the
+    /// total of the build before the change); and the cause, if `causes` contains it.
     pub fn shifts(ranked: &Ranked<Shift>, n: usize, causes: &[Option<String>]) -> Table {
         let rows = &ranked.rows[..n.min(ranked.rows.len())];
         let build_column = |build: fn(&Shift) -> Option<usize>| build_columns(&ranked.builds, rows.iter().map(build));

@@ -81,14 +81,15 @@ impl Table {
         Table { rows_total: stacks.rows.len(), ..Table::from_columns(&STACKS, types, stacks.by_labels, data) }
     }
 
-    /// Builds one table of stacks with the costs of several sample types, which share a selection.
+    /// Builds one table of stacks with the costs of several sample types. All must come from one selection, so that a
+    /// frame has the same number in each.
     pub(crate) fn all_stacks(stacks: &[Stacks]) -> Table {
         let mut labels = TextNumbers::default();
         let parts = stacks.iter().map(|type_stacks| {
             let keys = type_stacks.rows.iter().map(|row| {
                 let mut key = type_stacks.frames_of(row).to_vec();
                 if type_stacks.by_labels {
-                    // A separator, because no frame has this number.
+                    // A separator between frames and labels. No frame has this number.
                     key.push(u32::MAX);
                     key.extend(type_stacks.labels_of(row).map(|label| labels.number(label)));
                 }
@@ -101,7 +102,7 @@ impl Table {
     }
 }
 
-/// Returns the labels of stacks.
+/// Returns the labels of stacks as lists, with only the labels of these stacks in the dictionary.
 fn label_lists(stacks: &Stacks, rows: &[StackRow]) -> Lists {
     let mut number = vec![u32::MAX; stacks.n_labels()];
     let mut shown: Vec<u32> = Vec::new();

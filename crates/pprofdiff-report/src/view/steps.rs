@@ -63,9 +63,9 @@ pub(super) fn step_columns<'a>(builds: &Builds, steps: impl Iterator<Item = &'a 
 }
 
 impl Table {
-    /// Builds a table of the first `n` steps. Columns: name, file, line, mapping, from and to (the builds' keys),
-    /// from_number and to_number (indexes in [`pprofdiff::series::Builds::all`]), status (added, removed or changed),
-    /// `flat_from, flat_to, flat_delta, cum_from, cum_to, cum_delta`, and `total_from`, the earlier build's total.
+    /// Builds a table of the first `n` steps. Columns: name, file, line, mapping, from, from_number, to, to_number (the
+    /// keys of both builds, and their indexes in [`pprofdiff::series::Builds::all`]), status, `flat_from, flat_to,
+    /// flat_delta, cum_from, cum_to, cum_delta`, and `total_from`, the earlier build's total.
     pub fn steps(ranked: &Ranked<Step>, n: usize) -> Table {
         let rows = &ranked.rows[..n.min(ranked.rows.len())];
         let mut columns = frame_columns(&ranked.frames, rows.iter().map(|s| s.frame));
@@ -74,7 +74,8 @@ impl Table {
     }
 }
 
-/// Writes steps for people: the number of steps, then the rows. `seen` lists additional columns with their heads.
+/// Writes steps for people: a line that starts with `rows`, then one row per step. `seen` lists the heads and names of
+/// additional columns. A row whose builds are equal has no step, and shows `-` instead of builds.
 pub(super) fn write_steps(
     table: &Table,
     rows: &str,

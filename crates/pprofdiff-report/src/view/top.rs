@@ -55,7 +55,7 @@ fn columns(shape: &TableShape<'_>) -> Vec<Spec> {
 
 pub(crate) fn answer(context: &ViewContext<'_>, sort: Sort, limit: usize, significant: bool) -> Result<Report> {
     if !context.query.extra_sample_types.is_empty() {
-        // A row that is hidden for one sample type only would appear to have no cost in it.
+        // A row that is hidden in the table of one sample type would appear in the joined table with a cost of 0.
         if significant || context.query.hide_below != Default::default() {
             let subject = if significant { "significant rows are available for" } else { "hide_below works with" };
             return Err(Error::query(format!("{subject} one sample type at a time")));
@@ -66,8 +66,8 @@ pub(crate) fn answer(context: &ViewContext<'_>, sort: Sort, limit: usize, signif
     let measure = context.single_measure()?;
     let mut top = match (significant, measure.summary().is_of_runs()) {
         (true, _) => measure.top_of_runs(sort)?,
-        // Statistics are optional here. They fail if a run cannot be normalized by itself; then show the table without
-        // them.
+        // Statistics are optional here. If they fail, for example because a run cannot be normalized by itself, show
+        // the table without them.
         (false, true) => measure.top_of_runs(sort).unwrap_or_else(|e| {
             let mut top = measure.top(sort);
             let warning = format!("significance is unknown: {}", e.detail());
@@ -114,7 +114,8 @@ impl Table {
         Table { rows_total: top.rows_total, sort: top.sort, ..Table::new(kind, &top.summary, data) }
     }
 
-    /// Builds a table of the first `n` frames with the costs of several sample types, which share a selection.
+    /// Builds a table of the first `n` frames with the costs of several sample types. All must come from one selection,
+    /// so that a frame has the same number in each.
     pub(crate) fn tops(tops: &[Top], n: usize) -> Table {
         if let [single] = tops {
             return Table::top(single, n);

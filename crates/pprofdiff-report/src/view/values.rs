@@ -33,10 +33,11 @@ pub(crate) static VALUES: Kind = Kind {
     ..Kind::OF_BUILDS
 };
 
-/// The maximum number of rows of a dense table. A row takes about 60 bytes.
+/// The maximum number of rows of a dense table, which limits its memory. A row takes about 60 bytes.
 const MAX_DENSE: usize = 20_000_000;
 
-/// Computes the values. If `dense`, also adds rows for builds that do not contain the frame.
+/// Computes the first `limit` values. If `dense`, also adds rows for builds that do not contain a frame, and fails
+/// above [`MAX_DENSE`] rows, whatever the limit.
 pub(crate) fn answer(series: &Series, dense: bool, limit: usize) -> Result<Table> {
     match dense {
         true => Ok(Table::dense_values_of(series)?.head(limit)),
@@ -59,8 +60,8 @@ impl Table {
         Table::of_values(series, rows().map(|(build, _)| build).collect(), rows().map(|(_, v)| v), all)
     }
 
-    /// Builds a table like [`Table::values_of`] with one row per build and frame of any build, in the order of the
-    /// frames. The cost is 0 if the build does not contain the frame.
+    /// Builds a table like [`Table::values_of`] with one row for each build with values and each frame of any build,
+    /// grouped by build, in the order of [`Series::frames`]. The cost is 0 if the build does not contain the frame.
     ///
     /// # Errors
     /// Fails above 20 million rows.
