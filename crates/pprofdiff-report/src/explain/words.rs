@@ -377,33 +377,29 @@ impl ExplanationText<'_> {
         format!("including {}", shown.join(", "))
     }
 
+    /// Formats one move of cost: a rename, a replacement, or cost that is now counted elsewhere.
     pub(super) fn moved(&self, m: &Moved) -> String {
         let (function, from) = (self.markup.name(&m.function), self.markup.name(&m.from));
-        let total = self.e.total.0;
         let inside = m.inside.as_deref().map_or_else(String::new, |f| format!(" inside {}", self.markup.name(f)));
         let sum = if m.even { ", the sum is unchanged" } else { "" };
+        // The total is 0 if the other side has all of the cost; then a percentage makes no sense.
+        let total = if m.how == MoveKind::Outlined { self.e.total.1 } else { self.e.total.0 };
+        let size = if total > 0.0 { format!(": {}", percent(m.delta / total)) } else { String::new() };
         match (m.how, m.cost) {
             (MoveKind::Renamed, Some((base, new))) => {
                 let (base, new) = (self.total(base), self.total(new));
                 format!("{from} is now called {function}: {base} {} {new}{sum}", self.markup.arrow())
             }
-            (MoveKind::Replaced, _) => {
-                let size = if total > 0.0 { format!(": {}", percent(m.delta / total)) } else { String::new() };
-                format!("{function} replaces {from}{inside}{size}{sum}")
-            }
+            (MoveKind::Replaced, _) => format!("{function} replaces {from}{inside}{size}{sum}"),
             // The other function is unknown, because cost moved from or to several functions. The common caller
             // (`inside`) stands in its place, so the sentence names one function and this caller.
             (MoveKind::Shift, _) if m.inside.as_ref() == Some(&m.from) => {
-                format!("{function} costs more{inside}: {}{sum}", percent(m.delta / total))
+                format!("{function} costs more{inside}{size}{sum}")
             }
             (MoveKind::Shift, _) if m.inside.as_ref() == Some(&m.function) => {
-                format!("{from} costs less{inside}: {}{sum}", percent(m.delta / total))
+                format!("{from} costs less{inside}{size}{sum}")
             }
-            (how, _) => {
-                let total = if how == MoveKind::Outlined { self.e.total.1 } else { total };
-                let size = if total > 0.0 { format!(": {}", percent(m.delta / total)) } else { String::new() };
-                format!("the cost of {from} is now in {function} ({}){inside}{size}{sum}", how.name())
-            }
+            (how, _) => format!("the cost of {from} is now in {function} ({}){inside}{size}{sum}", how.name()),
         }
     }
 
