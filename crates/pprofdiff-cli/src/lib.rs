@@ -154,7 +154,11 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
         parsed => match (mistakes::explain(&args, parsed.as_ref().err()), parsed) {
             (Some(message), _) => return exit_code(Err(Failure::Message(message))),
             (None, Ok(cli)) => cli,
-            (None, Err(e)) => return exit_code(Err(Failure::Message(usage(&e)))),
+            (None, Err(e)) => {
+                let reason = usage(&e);
+                let help = if reason.ends_with('?') { "" } else { "; see pprofdiff --help" };
+                return exit_code(Err(Failure::Message(reason + help)));
+            }
         },
     };
     let work = Cancellation::new();
@@ -227,7 +231,7 @@ fn usage(e: &clap::Error) -> String {
     });
     match suggestion {
         Some(word) => format!("{reason}; did you mean {word}?"),
-        None => format!("{reason}; see pprofdiff --help"),
+        None => reason,
     }
 }
 
