@@ -15,7 +15,8 @@ use crate::{Failure, Result};
 pub struct Checkout {
     /// The folder in which commands run.
     pub dir: PathBuf,
-    /// The folder that contains all files of the side: the worktree, or the folder that the user gave.
+    /// The folder that contains all files of the side: the worktree, the user's working tree, or the folder that the user
+    /// gave.
     pub root: PathBuf,
     /// The commit id, or an empty text if the side is not a commit.
     pub commit: String,
@@ -23,14 +24,15 @@ pub struct Checkout {
     _worktrees: Option<Worktrees>,
 }
 
-/// The worktrees of a side: first the repository, then its submodules. Only this user can enter their folder.
+/// The worktrees of a side: first the repository, then its submodules. On Unix, only the current user can enter their
+/// folder.
 pub struct Worktrees {
     worktrees: Vec<Worktree>,
     folder: TempDir,
 }
 
 struct Worktree {
-    /// The options that name the repository to git.
+    /// The options with which git selects the repository, such as `-C ROOT`.
     repository: Vec<String>,
     dir: PathBuf,
     /// The folder inside the repository where git keeps its data about the worktree.
@@ -67,7 +69,7 @@ impl Worktrees {
         let added = self.run_git(runner, add);
         let admin = git(dir, ["rev-parse", "--absolute-git-dir"]).ok().map(|text| PathBuf::from(text.trim_end()));
         if let Some(worktree) = self.worktrees.last_mut() {
-            // Any other path is not the data of a single worktree and must not be removed.
+            // If `worktree add` failed, git may report the data of the whole repository, which must never be removed.
             worktree.admin = admin.filter(|admin| admin.parent().is_some_and(|parent| parent.ends_with("worktrees")));
         }
         added
@@ -77,7 +79,8 @@ impl Worktrees {
     /// and `--max-time` stop it, together with the processes that it started.
     fn run_git(&self, runner: &Runner<'_>, args: Vec<String>) -> Result<()> {
         let command: Vec<String> = ["git".to_owned()].into_iter().chain(args).collect();
-        // A background process group would hang at a prompt on the terminal, so ssh must not open one.
+        // git runs in a background process group, where a prompt on the terminal would hang. So neither git nor ssh may
+        // prompt there.
         let variables = [
             ("GIT_TERMINAL_PROMPT", "0"),
             ("SSH_ASKPASS_REQUIRE", "force"),
@@ -98,7 +101,7 @@ impl Worktrees {
             return Ok(());
         }
         let messages: Vec<String> = lines(&output).map(|line| line.trim().to_owned()).collect();
-        // Hooks and filters of the user can write to the log too.
+        // The log also contains output of the user's hooks and filters, so prefer a line of git itself.
         let line = messages.iter().find_map(|line| line.strip_prefix("fatal: ").map(str::to_owned));
         let line = line.or_else(|| messages.into_iter().find(|line| !line.is_empty()));
         Err(Failure::Message(format!("git: {}", line.as_deref().unwrap_or("worktree add failed without a message"))))
@@ -112,16 +115,18 @@ impl Worktrees {
 
 impl Drop for Worktrees {
     fn drop(&mut self) {
-        // Submodules go first: they lie inside the worktree that was added before them.
+        // Submodules are inside the worktree that was added before them, so they are removed first.
         while let Some(worktree) = self.worktrees.pop() {
             let path = worktree.dir.display().to_string();
+            // The second --force also removes a locked worktree.
             let remove = ["worktree", "remove", "--force", "--force", &path];
             let remove: Vec<&str> = worktree.repository.iter().map(String::as_str).chain(remove).collect();
             if git(self.folder.path(), &remove).is_ok() {
                 continue;
             }
             let admin = worktree.own_admin();
-            // `worktree prune` would also forget the user's worktrees on disks that are not mounted.
+            // Removes the folder itself. `worktree prune` would also forget the user's worktrees on disks that are not
+            // mounted.
             let _ = std::fs::remove_dir_all(&worktree.dir);
             // git refuses a damaged worktree, but it forgets a worktree whose folder is gone.
             if git(self.folder.path(), &remove).is_err() {
@@ -165,7 +170,7 @@ impl Checkout {
         let inside = dir.join(subfolder);
         if !inside.is_dir() {
             return Err(Failure::Message(format!(
-                "commit {commit} does not have the current folder, {}",
+                "commit {commit} does not contain the current folder, {}; run from a folder that both commits have",
                 subfolder.display()
             )));
         }
@@ -173,7 +178,8 @@ impl Checkout {
     }
 }
 
-/// Checks out both sides of `range`, or opens the two folders in `dirs`.
+/// Checks out both sides of `range`, or opens the two folders in `dirs`. The new side of a range without a tip is the user's
+/// working tree, which stays as it is.
 pub fn checkouts(runner: &Runner<'_>, range: &str, dirs: &[PathBuf]) -> Result<[Checkout; 2]> {
     if let [base, new] = dirs {
         return Ok([Checkout::from_dir(base)?, Checkout::from_dir(new)?]);
@@ -189,8 +195,8 @@ pub fn checkouts(runner: &Runner<'_>, range: &str, dirs: &[PathBuf]) -> Result<[
     Ok([base, new])
 }
 
-/// Returns the range or the folders that the arguments name. `--base-cmd` and `--new-cmd` alone run in the current folder.
-/// Two equal commands are an A/A run.
+/// Returns the range or the folders that the arguments name. With only `--base-cmd` or `--new-cmd`, both sides run in the
+/// current folder.
 pub fn named(args: &BenchArgs) -> Result<(String, Vec<PathBuf>)> {
     match (&args.range, &args.base_dir, &args.new_dir) {
         (Some(range), None, None) => Ok((range.clone(), Vec::new())),

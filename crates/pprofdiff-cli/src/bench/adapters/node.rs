@@ -17,7 +17,8 @@ fn command(plan: &RunPlan<'_>) -> Vec<String> {
     words
 }
 
-/// Returns the largest profile, because each worker thread writes its own.
+/// Returns the largest profile. Node writes one profile per thread, and the largest is most likely that of the thread that
+/// did the work; the others are ignored.
 fn taken(plan: &RunPlan<'_>, _: &Ended, _: &Runner<'_>) -> Result<Taken> {
     let mut candidates = Vec::new();
     for entry in std::fs::read_dir(plan.dir)?.flatten() {
@@ -29,6 +30,9 @@ fn taken(plan: &RunPlan<'_>, _: &Ended, _: &Runner<'_>) -> Result<Taken> {
     candidates.sort();
     match candidates.pop() {
         Some((_, file)) => Ok(Taken { profiles: vec![file], operations: None }),
-        None => Err(Failure::Message(format!("node wrote no profile to {}", plan.dir.display()))),
+        None => Err(Failure::Message(format!(
+            "node wrote no profile to {}; it writes the profile on exit, so the program must not be killed",
+            plan.dir.display()
+        ))),
     }
 }
