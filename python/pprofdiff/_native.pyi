@@ -81,7 +81,7 @@ def load(
     """Load a profile: gzip, zstd or uncompressed.
 
     `source` is a path (str or os.PathLike), a URL (str), bytes (or an object with the buffer protocol), a file
-    object (read to its end) or a Profile (returned unchanged). pyroscope:// and parca:// URLs query a server, see
+    object (read to its end) or a Profile (returned unchanged). pyroscope:// URLs query a server, see
     docs/sources.md. http://, s3://, gs:// and other URLs need fsspec, and the packages that fsspec requires for the
     scheme. Credentials before the @ of a URL are never shown. Loading validates the whole profile, so views can't
     fail on its content later. Loading options:

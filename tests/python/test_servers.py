@@ -81,4 +81,4 @@ def test_server_errors_are_pprof_errors(place: str) -> None:
     with pytest.raises(pprofdiff.PprofError, match="matches no profile from 20"):
         pprofdiff.load(f'{place}/{{service_name="none"}}?type=cpu&{window()}')
     with pytest.raises(OSError, match="refused"):
-        pprofdiff.load("parca://127.0.0.1:1")
+        pprofdiff.load("pyroscope://127.0.0.1:1")

@@ -185,8 +185,8 @@ mod tests {
         assert_eq!(q.selector.as_deref(), Some(r#"{service_name="shop",version="v2"}"#));
         assert_eq!(q.profile_type.as_deref(), Some("cpu"));
         assert_eq!((q.from, q.until, q.tenant), (NOW - 7_200_000, NOW - 3_600_000, None));
-        let q = parse("PARCA://localhost:7070?tenant=a|b");
-        assert_eq!((q.origin.as_str(), q.api.scheme), ("http://localhost:7070", "parca"));
+        let q = parse("PYROSCOPE://localhost:7070?tenant=a|b");
+        assert_eq!((q.origin.as_str(), q.api.scheme), ("http://localhost:7070", "pyroscope"));
         assert_eq!((q.selector, q.profile_type, q.tenant.as_deref()), (None, None, Some("a|b")));
         assert_eq!((q.from, q.until), (NOW - 3_600_000, NOW));
         // This address has a type with all its parts, and a time with a plus.
@@ -221,7 +221,7 @@ mod tests {
             ("pyroscope://127.0.0.1:1", "http://127.0.0.1:1", true),
             ("pyroscope://[::1]:4040/x", "http://[::1]:4040/x", true),
             ("pyroscope://shop.localhost", "http://shop.localhost", true),
-            ("parca+https://localhost", "https://localhost", true),
+            ("pyroscope+https://localhost", "https://localhost", true),
             // These names of other hosts begin like names of this machine.
             ("pyroscope://localhost.example.com", "https://localhost.example.com", true),
             ("pyroscope://127.0.0.1.example.com", "https://127.0.0.1.example.com", true),

@@ -16,7 +16,6 @@
 //! before it is shortened, because a truncated secret would no longer be recognized.
 
 mod address;
-mod parca;
 mod pyroscope;
 mod time;
 
@@ -33,7 +32,7 @@ use crate::profile::{Compression, Label, LabelValue, WriteOptions, inflate_slice
 use crate::redact::Secrets;
 
 /// The supported servers. Each has its own file, with its scheme and its requests.
-const SERVERS: [&Api; 2] = [&pyroscope::API, &parca::API];
+const SERVERS: [&Api; 1] = [&pyroscope::API];
 
 /// The environment variable with a token. The variable for a single host adds the host's name as a suffix.
 const TOKEN_VARIABLE: &str = "PPROFDIFF_TOKEN";
@@ -403,7 +402,7 @@ impl QuerySession<'_> {
                     None => refusal,
                 }
             }
-            // Servers report their own 404 errors as JSON. Parca's gateway answers an unknown method with `Not Found`.
+            // Servers report their own 404 errors as JSON. A gateway answers an unknown method with `Not Found`.
             200..=299 => wrong_server(),
             404 | 405 if !answer.content_type.starts_with("application/json") || reply == "Not Found" => wrong_server(),
             status => format!("the server answers {status}{reason}"),

@@ -4,7 +4,6 @@
 use std::cell::RefCell;
 
 use super::*;
-use crate::base64;
 use crate::profile::{LoadOptions, Profile};
 
 const NOW: i64 = 1_772_366_400_000;
@@ -100,29 +99,6 @@ fn pyroscope_queries_request_a_merged_profile() {
 }
 
 #[test]
-fn parca_queries_request_a_merged_profile() {
-    let name = "parca_agent:samples:count:cpu:nanoseconds:delta";
-    let list = r#"{"types":[{"name":"parca_agent","sampleType":"samples","sampleUnit":"count","periodType":"cpu",
-        "periodUnit":"nanoseconds","delta":true},{"name":"memory","sampleType":"inuse_space","sampleUnit":"bytes",
-        "periodType":"space","periodUnit":"bytes"}]}"#;
-    let answer = format!(r#"{{"total":"0","pprof":"{}"}}"#, base64::encode(&profile()));
-    let (fetched, requests) =
-        ask_with(r#"parca://localhost:7070/{a=~"b&c"}?type=samples"#, None, vec![json(list), json(&answer)]);
-    assert_eq!(fetched, Ok(profile()));
-    let window = "start=2026-03-01T11%3A00%3A00Z&end=2026-03-01T12%3A00%3A00Z";
-    assert_eq!(requests[0].url, format!("http://localhost:7070/api/profiles/types?{window}"));
-    let name = name.replace(':', "%3A");
-    let query = format!("mode=MODE_MERGE&report_type=REPORT_TYPE_PPROF&merge.query={name}%7Ba%3D~%22b%26c%22%7D");
-    let window = window.replace("start", "merge.start").replace("end", "merge.end");
-    assert_eq!(requests[1].url, format!("http://localhost:7070/api/profiles/query?{query}&{window}"));
-    assert!(requests.iter().all(|request| request.body.is_none()));
-    assert!(
-        refusal("parca://h/{}?type=a:b:c:d:e", vec![json("{}")]).contains("matches no profile of the type a:b:c:d:e")
-    );
-    assert!(refusal("parca://h/{}?type=a:b:c:d:e", vec![json(r#"{"pprof":"?"}"#)]).contains("not base64"));
-}
-
-#[test]
 fn a_short_type_name_must_match_exactly_one_type() {
     let choose = |type_param: &str, names: &[&str]| {
         let address = format!("pyroscope://h/{{}}{type_param}");
@@ -176,15 +152,6 @@ fn address_without_selector_loads_the_series_as_a_profile() {
     labels.dedup();
     let expected = [("service_name", "db"), ("service_name", "shop"), ("type", CPU), ("type", SAMPLES)];
     assert_eq!(labels, expected.map(|(key, value)| (key.to_owned(), value.to_owned())));
-    let answers = vec![
-        json(r#"{"types":[{"name":"a"}]}"#),
-        json(r#"{"labelNames":["x/y"]}"#),
-        json(r#"{"labelValues":["1","2"]}"#),
-    ];
-    let (fetched, requests) = ask_with("parca://h", None, answers);
-    let profile = fetched.map(|bytes| Profile::from_bytes("x", &bytes, &LoadOptions::default()).map(|p| p.n_samples()));
-    assert!(matches!(profile, Ok(Ok(3))), "{profile:?}");
-    assert!(requests[2].url.contains("/labels/x%2Fy/values?start="), "{}", requests[2].url);
 }
 
 #[test]
