@@ -50,10 +50,18 @@ impl BisectPlan {
         let listed = git(Path::new("."), ["rev-list", "--reverse", "--first-parent", "--end-of-options", &between])?;
         let all: Vec<&str> = listed.lines().collect();
         let reaching: Vec<&str> = all.iter().copied().filter(|commit| candidates.iter().any(|c| c == commit)).collect();
-        let mut candidates_left = if reaching.is_empty() { all } else { reaching };
-        if let [only] = candidates_left.as_slice() {
-            say(&format!("bisect: {} is the only commit that reaches a cause", name(only)));
-            return Ok(());
+        let (mut candidates_left, reason) =
+            if reaching.is_empty() { (all, "in the range") } else { (reaching, "that reaches a cause") };
+        match candidates_left.as_slice() {
+            [] => {
+                say(&format!("bisect: {between} has no commits"));
+                return Ok(());
+            }
+            [only] => {
+                say(&format!("bisect: {} is the only commit {reason}", name(only)));
+                return Ok(());
+            }
+            _ => {}
         }
         // Each step tests whether the commit already has more than half of the change.
         let frame = (!pairs.has_total_changed()).then(|| pairs.changed_frames().into_iter().next()).flatten();

@@ -1,8 +1,9 @@
 //! `pprofdiff bench`: runs two sides in alternation until the result is clear, then explains the difference.
 //!
 //! ```text
-//! checkouts (sides) -> runs in turns (taking, adapters, process, machine) -> decided (pprofdiff::sequential)
-//!                   -> sources and binaries (kept) -> explain or check of the folder (end) -> commits between (bisect)
+//! checkouts (sides) -> runs in turns (measure, adapters, process, machine) -> decision (pprofdiff::sequential)
+//!                   -> sources and binaries (saved_inputs) -> explain or check of the folder (end)
+//!                   -> commits in between (bisect)
 //! ```
 //!
 //! `runs.toml` is rewritten after each pair, so an interruption loses no measurements. Worktrees and child processes
@@ -64,6 +65,7 @@ pub fn run(args: BenchArgs, work: &Cancellation) -> Result<u8> {
         Some(plan) if has_changed && !is_interrupted => {
             plan.run(work, &inputs, &dir, &recording, &pairs, &candidates)?;
         }
+        Some(_) if has_changed => say("--bisect: interrupted before the search for the commit"),
         Some(_) => say("--bisect: no change is certain, so there is no commit to look for"),
         None => {}
     }
