@@ -89,8 +89,8 @@ impl From<pprofdiff::Error> for Failure {
     }
 }
 
-/// Returns an error as one line. A suggested command is shown only on a terminal, because logs may contain names from
-/// untrusted input.
+/// Returns an error as one line. A suggested command is shown only on a terminal and kept out of logs, because it contains
+/// names from untrusted input.
 fn error_line(e: &pprofdiff::Error) -> String {
     match e.advice().filter(|_| io::stderr().is_terminal()) {
         Some(command) => format!("{e}: {command}"),
@@ -142,7 +142,7 @@ impl From<io::Error> for Failure {
 type Result<T, E = Failure> = std::result::Result<T, E>;
 
 /// Runs the command. `args` begins with the program's name. Returns the exit code: 0 done, 2 usage or input error (one
-/// line on standard error), 130 interrupted by Ctrl-C; `check` and `explain --exit-code` also return 1 and 3.
+/// line on standard error), 130 interrupted by Ctrl-C; `check`, `explain --exit-code` and `bench` with limits also return 1 and 3.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
     let args = match pprof_compat::translate_args(args) {
         Ok(args) => args,
@@ -167,7 +167,8 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
     }
     let pool = rayon::ThreadPoolBuilder::new().build();
     match cli.verb {
-        // Long-running servers hold nothing that needs cleanup on Ctrl-C.
+        // `mcp` holds nothing that needs cleanup on Ctrl-C. `serve --open` can leave its redirect page, whose address then no
+        // longer works.
         Some(Verb::Serve(_) | Verb::Mcp(_)) => {}
         Some(Verb::Batch(_)) => stop_at_interrupt(&work, AtInterrupt::Finish),
         Some(Verb::Bench(_)) => stop_at_interrupt(&work, AtInterrupt::CleanUp),
@@ -305,7 +306,8 @@ fn show_top(args: &TopArgs, diff: &Diff) -> Result<()> {
         let is_shown = args.explain || is_text && is_watched;
         let summary =
             report.summary().filter(|s| is_shown && s.base.is_some() && request.query.extra_sample_types.is_empty())?;
-        // `explain` determines the amount of work by itself, and names functions.
+        // Turns normalization off, because `explain` estimates itself how much work each side did. Groups by function,
+        // because the explanation names functions.
         let query = request.query.clone().with_normalize(Normalize::None).with_granularity(Granularity::Functions);
         let query = query.with_sample_type(&summary.sample_type).of_any_view();
         let explanation = diff.explain(&query, &[], &explain::own_runtime(None).ok()?).ok()?;
@@ -465,7 +467,8 @@ fn say(text: &str) {
     });
 }
 
-/// Returns true if the output should be colored: on a terminal, unless NO_COLOR is set (no-color.org).
+/// Returns true if the output should be colored: on a terminal, unless NO_COLOR is set (no-color.org) or TERM
+/// is `dumb`.
 fn color_wanted() -> bool {
     let set = |name| std::env::var_os(name).is_some_and(|v| !v.is_empty());
     io::stdout().is_terminal() && !set("NO_COLOR") && std::env::var_os("TERM").is_none_or(|t| t != "dumb")

@@ -1,4 +1,4 @@
-//! Rejects output files that cannot be written, or that are also inputs, before a command does any work.
+//! Rejects output files whose folder is missing, or that are also inputs, before anything is written.
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;

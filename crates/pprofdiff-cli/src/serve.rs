@@ -59,7 +59,8 @@ pub fn run(args: &ServeArgs) -> Result<()> {
     one_stdin(base.iter().chain(&new).copied())?;
     let is_alone = base.is_empty();
     let mut add = |side: Vec<&PathBuf>| -> Result<Vec<usize>> {
-        // A recorded side alone is a single profile. If there is another side, it is the runs of its side.
+        // Without a base, a recorded side is loaded as one profile, the sum of its runs. With a base, each run is a
+        // profile.
         let sources =
             if is_alone { side.iter().map(|path| inputs.source(path)).collect() } else { inputs.sources(side) };
         sources?.into_iter().map(|source| Ok(session.add(source)?)).collect()
@@ -243,7 +244,7 @@ impl PageServer {
             )
         };
         let path = request.uri().path().strip_prefix('/').and_then(|path| path.split_once('/')).ok_or_else(missing)?;
-        // A timing attack on this comparison would need to guess 128 bits, so it is not a concern.
+        // This comparison is not constant-time. Differences of nanoseconds cannot be measured over HTTP.
         let (_, name) = Some(path).filter(|(secret, _)| *secret == self.secret).ok_or_else(missing)?;
         self.forget_opened();
         if request.method() == Method::GET {
@@ -256,7 +257,7 @@ impl PageServer {
         let file = request.uri().query().and_then(|query| query.strip_prefix("name=")).map(decoded);
         let body = Limited::new(request.into_body(), self.limit).collect().await;
         let body = body.map_err(|e| (StatusCode::PAYLOAD_TOO_LARGE, e.to_string()))?.to_bytes();
-        // This is dropped when the browser disconnects or sends a newer request.
+        // This is dropped when the browser closes the connection, as the page does to cancel a request.
         let stopping = StopWhenDropped(Cancellation::new());
         let work = stopping.0.clone();
         let done = tokio::task::spawn_blocking(move || self.operate(&operation, file, body, &work)).await;

@@ -1,5 +1,5 @@
-//! Asks before `--more` runs the commands in a folder's `runs.toml`. The folder may come from a colleague or from CI, so the
-//! user sees the commands first and agrees with `--yes` or on the terminal.
+//! Asks before `--more` runs the commands in a folder's `runs.toml`. The folder may come from a colleague or from CI, so
+//! the user sees the commands first and agrees with `--yes` or on the terminal.
 
 use std::io::{IsTerminal, Write, stderr, stdin};
 use std::path::Path;
@@ -9,10 +9,10 @@ use pprofdiff::recording::{RUNS_FILE, Recording};
 
 use crate::{Failure, Result, say};
 
-/// Shows the commands of a folder and asks whether to run them.
+/// Shows the commands of a folder. Asks whether to run them, unless the user passed `--yes` (`is_given`).
 ///
 /// # Errors
-/// Fails if the user refuses, or if `--yes` is missing and there is no terminal to ask on.
+/// Fails if the user refuses, if `--yes` is missing and there is no terminal, or if the terminal cannot be read.
 pub fn ask(dir: &Path, recording: &Recording, is_given: bool) -> Result<()> {
     let (file, commands) = (dir.join(RUNS_FILE), commands(recording));
     let is_terminal = stdin().is_terminal() && stderr().is_terminal();

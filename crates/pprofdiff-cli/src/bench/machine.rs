@@ -14,12 +14,12 @@ use crate::{Failure, Result};
 const SLOWER: f64 = 0.9;
 /// The difference in load between the sides that is reported.
 const LOADED: f64 = 0.5;
-/// A run is disturbed if it took longer than this multiple of its side's median.
+/// A run is disturbed if it took longer than this multiple of its side's median, and more than `SHORT` seconds longer.
 const DISTURBED: f64 = 1.5;
 /// A run is disturbed if other processes used this many more processors than during the median run of its side.
 const BUSY: f64 = 0.5;
-/// The duration in seconds below which CPU ticks are too coarse, and below which a file missing from the cache can
-/// dominate a run.
+/// Runs shorter than this many seconds are too short for CPU ticks. A run that exceeds its side's median by less than this is
+/// not disturbed, because one uncached file can cause that.
 const SHORT: f64 = 0.1;
 /// The minimum use of a processor for a process to be named.
 const NAMED: f64 = 0.2;
@@ -163,7 +163,7 @@ pub fn beside(base: Vec<(String, String)>, new: Vec<(String, String)>) -> Vec<(S
     all
 }
 
-/// CPU ticks since boot, of the whole machine and of each process.
+/// CPU ticks since boot, of the whole machine and of each process, and how often the CPU limit throttled the cgroup.
 #[derive(Default)]
 struct Ticks {
     busy: f64,

@@ -41,7 +41,7 @@ use measure::Bench;
 const DEFAULT_RUNS: u64 = 20;
 const DEFAULT_EFFECT: f64 = 0.02;
 
-/// Measures runs until the result is clear or `work` is stopped, then explains the runs so far.
+/// Measures runs until the result is clear, a limit is reached or `work` is stopped. Then explains or checks the runs.
 pub fn run(args: BenchArgs, work: &Cancellation) -> Result<u8> {
     end::check_args(&args)?;
     let outputs = Outputs::new(args.report.iter().map(PathBuf::as_path).chain(args.output.path()));
@@ -54,7 +54,8 @@ pub fn run(args: BenchArgs, work: &Cancellation) -> Result<u8> {
         stop_at_interrupt(&Cancellation::new(), AtInterrupt::Exit);
     }
     if recording.sides(&dir).iter().any(Vec::is_empty) {
-        let nothing = format!("no pair of runs was measured; their output is in {}", dir.display());
+        let nothing =
+            format!("no pair of runs was completed; the output of the attempted runs is in {}", dir.display());
         return Err(if is_interrupted { Failure::Interrupted } else { Failure::Message(nothing) });
     }
     let has_changed = pairs.decision() == Decision::Change;

@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-/// A running process that a command left behind.
+/// A process, identified by its id and start time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(not(target_os = "linux"), allow(dead_code))]
 pub struct OrphanProcess {
@@ -20,7 +20,7 @@ impl fmt::Display for OrphanProcess {
     }
 }
 
-/// The set of descendants of this process that belong to its commands.
+/// Finds the descendants of this process that belong to its commands: all descendants except `others`.
 pub struct Orphans {
     /// Descendants that do not belong to commands.
     #[cfg(target_os = "linux")]
@@ -131,8 +131,9 @@ mod linux {
             }
         }
 
-        /// Reaps orphans that ended. It skips the command itself, because the caller needs its exit status. It also records
-        /// new processes that do not belong to commands, so callers should run it at short intervals.
+        /// Reaps orphans that ended. It stops at the command itself, because the caller needs its exit status; a later call
+        /// reaps the rest. It also records new processes that do not belong to commands, so callers should run it at short
+        /// intervals.
         pub fn reap(&self, command: &Child) {
             // Reading all of `/proc` takes time from the benchmark.
             if !self.others.borrow().0.is_empty() {

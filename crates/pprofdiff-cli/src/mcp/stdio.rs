@@ -95,7 +95,7 @@ fn parse(line: &[u8]) -> Result<Option<ClientMessage>, Value> {
     };
     let id = value.get("id").and_then(|id| serde_json::from_value::<RequestId>(id.clone()).ok());
     match (value.get("method").and_then(Value::as_str), id, value.get("id")) {
-        // Notifications need no response, and messages of other protocols are ignored.
+        // A message with a method but without an id is a notification, which never gets a response, even if it is invalid.
         (Some(_), None, None) => Ok(None),
         (Some(method), Some(id), _) if value["jsonrpc"] == "2.0" => {
             Err(refusal(ErrorCode::INVALID_PARAMS, &format!("the parameters of {method} are wrong: {e}"), Some(id)))

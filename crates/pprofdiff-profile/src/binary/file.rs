@@ -296,7 +296,7 @@ pub(super) struct Symbol<'a> {
     pub file: &'a [u8],
 }
 
-/// The maximum number of bytes to read in names, per symbol.
+/// The number of bytes that each symbol adds to the common budget for names.
 const NAME_BYTES: usize = 4096;
 /// The maximum number of bytes to read in names in addition to [`NAME_BYTES`] per symbol. Without a limit, many symbols
 /// could name parts of one long text.
