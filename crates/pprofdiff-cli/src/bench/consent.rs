@@ -46,7 +46,21 @@ fn commands(recording: &Recording) -> Vec<String> {
     let [base_place, new_place, both_places] = match recording.dirs.as_slice() {
         [base, new] if base == new => [(); 3].map(|()| word(base)),
         [base, new] => [word(base), word(new), format!("{} and {}", word(base), word(new))],
-        _ => [(); 3].map(|()| format!("checkouts of {}", word(&recording.range))),
+        _ => {
+            let range = word(&recording.range);
+            if recording.range.contains("..") {
+                [
+                    format!("a checkout of the base of {range}"),
+                    format!("a checkout of the new side of {range}"),
+                    format!("checkouts of {range}"),
+                ]
+            } else {
+                // The new side of a range without a tip is not checked out.
+                let base = format!("a checkout of {range}");
+                let both = format!("{base} and your working tree");
+                [base, "your working tree".to_owned(), both]
+            }
+        }
     };
     let mut all = Vec::new();
     if !recording.build.is_empty() {
@@ -77,5 +91,12 @@ mod tests {
         assert_eq!(super::commands(&recording)[1..], ["`./a '1 2'` in old", "`./b` in new"]);
         recording.dirs = list(&["new", "new"]);
         assert_eq!(super::commands(&recording)[1..], ["`./a '1 2'` in new", "`./b` in new"]);
+        (recording.dirs, recording.range) = (Vec::new(), "main".to_owned());
+        assert_eq!(
+            super::commands(&recording)[1..],
+            ["`./a '1 2'` in a checkout of main", "`./b` in your working tree"]
+        );
+        recording.new_command.clear();
+        assert_eq!(super::commands(&recording)[1..], ["`./a '1 2'` in a checkout of main and your working tree"]);
     }
 }

@@ -4,9 +4,10 @@
 //! Rules (limits, allow-list, floor) + Diff -> Check (findings of each rule, one verdict)
 //! ```
 //!
-//! In a check, the profiles of a side are runs of the same program. They do not add up. The rule compares the median of
-//! each side with the limit, and this comparison is exact (`exact`). Normalization rounds the sums of each run to whole
-//! units before the comparison.
+//! In a check, the profiles of a side are runs of the same program. They do not add up. A limit on growth applies to the
+//! difference between the medians of both sides, a limit on a value to the median of the new side, and a limit on a share
+//! to the median of the new runs' shares. These comparisons are exact (`exact`), except the median of an even number of
+//! shares, which is rounded. Normalization rounds the sums of each run to whole units before the comparison.
 //!
 //! A limit on growth fails if two conditions hold: the limit is exceeded, and two equal builds would hardly ever differ
 //! that far by chance (`statistics::growth`). With sampled values, equal builds fail at most one check in a hundred
@@ -195,9 +196,9 @@ pub struct Finding {
     /// and if that median is 0.
     #[serde(skip)]
     pub share: Option<f64>,
-    /// The probability that two equal builds differ this far in this direction by chance. For a limit below 0, one of
-    /// the builds grew by exactly the limit. For a limit on the new side alone: the probability that a build at the
-    /// limit appears this far above it. If chance decides which inlined functions a profile shows, this can be the
+    /// The probability that two equal builds differ this far in this direction by chance. For a limit below 0, the
+    /// probability that a new build which changed by exactly the limit appears to have grown this much more. For a limit
+    /// on the new side alone, the probability that a build at the limit appears this far above it. If chance decides which inlined functions a profile shows, this can be the
     /// probability for the caller that contained the frame on the base.
     ///
     /// `None` if no run has a positive value, for complete counts, and for frames whose visibility depends on inlining.
@@ -233,8 +234,8 @@ pub struct RuleCheck {
     pub sampling: [Sampling; 2],
     /// True if the rule compares each frame separately.
     pub is_of_each: bool,
-    /// The number of subjects that the rule tested: frames at or above the floor, or 1 for a group of frames or the
-    /// total.
+    /// The number of subjects that the rule tested: frames at or above the floor, or 1 for the total. For a group of
+    /// frames 1, or 0 if the group is below the floor or matches no frame.
     pub compared: usize,
     /// The median of the totals of the base's runs.
     #[cfg_attr(feature = "schema", schemars(with = "f64"))]

@@ -130,8 +130,9 @@ pub struct Cause {
     /// [`Noise::need`]. A [`NearestCandidate`] need not. Its score is 0 for a single pair of profiles without a number
     /// of samples, where chance is unknown.
     pub score: f64,
-    /// Functions on a path of calls, from the root on, whose calls all have the same stacks. The samples do not show
-    /// which of these calls changed. Empty if the cause was not found as a call, such as a function's own cost.
+    /// The callees of consecutive calls that occur in exactly the same stacks, outermost first, so the samples do not
+    /// show which of these calls changed. Leading calls that do not involve the program's own code are omitted. Empty if
+    /// the cause was not found as a call, such as a function's own cost.
     pub chain: Vec<String>,
     /// The changes that make up this cause: merged neighbouring changes, the added and the removed call of a
     /// replacement, or the system callees with the largest changes. Empty for a single change. The deltas of the parts
@@ -296,10 +297,11 @@ pub struct Moved {
     /// The function's total cost, including callees, per run of the base and of the new side, not scaled to equal work.
     /// `None` unless the function was renamed.
     pub cost: Option<(f64, f64)>,
-    /// True if a test does not reject that the sum of both functions (or the renamed function's cost) is unchanged at
-    /// equal work: it changed within chance, and by less than half of the amount that moved (or of the renamed
-    /// function's cost). False if the sum changed by more, and for clones, inlined and outlined functions, which are
-    /// not tested.
+    /// True if a test does not reject that the cost is unchanged at equal work: it changed within chance, and by less
+    /// than half of the amount that moved (or of the renamed function's cost). The tested cost is the sum of both
+    /// functions for a swap, the function's own total for a rename, and the cost of the function `inside` for a shift.
+    /// Shifts are reported only if this is true. False if the cost changed by more, and for clones, inlined and outlined
+    /// functions, which are not tested.
     pub even: bool,
     /// The function that contains both: the cost moved below it. `None` for all kinds except shifts and replacements,
     /// and for a replacement without such a function.

@@ -140,7 +140,8 @@ pub(super) struct Metadata<'t> {
 const MAX_TEXTS: usize = 1 << 18;
 const MAX_MEMBERS: usize = 1 << 18;
 const MAX_CLASSES: usize = 1 << 16;
-/// The maximum depth of elements and of objects. Elements are nested three levels deep, and objects hardly deeper.
+/// The maximum depth of elements and of objects. Elements are nested five levels deep (root, metadata, class, field,
+/// annotation).
 const MAX_DEPTH: usize = 16;
 
 /// An element whose children are being read.
