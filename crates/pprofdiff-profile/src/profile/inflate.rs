@@ -6,7 +6,7 @@
 //! errors in a file.
 //!
 //! The gzip framing around `Decompress` is parsed here. `flate2`'s `GzDecoder` uses a slower checksum and copies
-//! through an additional buffer, which costs as much as half of the inflation itself (benches/README.md).
+//! through an additional buffer, which costs as much as half of the inflation itself.
 //!
 //! The output is one buffer that never grows beyond the limit. The size that a file declares only determines the first
 //! reservation, and only up to the size that deflate can reach.

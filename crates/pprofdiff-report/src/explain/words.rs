@@ -165,8 +165,7 @@ impl ExplanationText<'_> {
         let function = cause.function.as_deref().map_or_else(|| "everything".to_owned(), |f| self.markup.name(f));
         let more = if up { "more" } else { "less" };
         let costs = match self.verb(cause) {
-            "holds" => format!("holds {more} {}", self.held()),
-            verb @ ("allocates" | "has") => format!("{verb} {more}"),
+            "allocates" | "holds" | "has" => self.verb_more(cause, more),
             _ => format!("costs {more}"),
         };
         if let Some(callee) = cause.callee.as_deref().map(|f| self.markup.name(f)) {
