@@ -248,7 +248,7 @@ fn current() -> std::sync::MutexGuard<'static, Option<(Cancellation, AtInterrupt
 /// Reacts to Ctrl-C.
 #[cfg(feature = "terminal")]
 fn interrupt() {
-    /// The time for work to end. Work polls for cancellation much more often.
+    /// The time for work to end. Work checks for cancellation much more often.
     const GRACE: std::time::Duration = std::time::Duration::from_millis(500);
 
     let work = current().clone();

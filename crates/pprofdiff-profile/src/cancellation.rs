@@ -1,8 +1,8 @@
 //! Cancellation and progress of long calls.
 //!
-//! [`Cancellation::run`] makes a [`Cancellation`] handle current for its thread, and for every job that `parallel.rs` starts for it.
-//! The engine's loops call [`checkpoint`] at regular intervals. After [`Cancellation::stop`], the next poll unwinds to [`Cancellation::run`],
-//! which returns an error of the kind [`ErrorKind::Interrupted`].
+//! [`Cancellation::run`] makes a [`Cancellation`] handle current for its thread, and for every job that `parallel.rs`
+//! starts for it. The engine's loops call [`checkpoint`] at regular intervals. After [`Cancellation::stop`], the next
+//! checkpoint unwinds to [`Cancellation::run`], which returns an error of the kind [`ErrorKind::Interrupted`].
 //!
 //! Cancellation unwinds the stack, as rust-analyzer does for its queries, instead of returning an error through every
 //! function. Views cannot fail on their input, so they return no `Result`. Some callers also handle errors themselves
@@ -10,10 +10,10 @@
 //! it runs no panic hook and prints nothing. Where panics abort (`panic = "abort"`, as in the browser), cancellation
 //! does not work.
 //!
-//! Data that outlives an interrupted call must be consistent at each poll. Files are therefore renamed once they are
+//! Data that outlives an interrupted call must be consistent at each checkpoint. Files are therefore renamed once they are
 //! complete, and caches store complete answers only.
 //!
-//! Library calls cannot be divided by polls, but each is bounded: one gzip member, the layout of one picture, one sort.
+//! Library calls cannot be divided by checkpoints, but each is bounded: one gzip member, the layout of one picture, one sort.
 
 use std::cell::RefCell;
 use std::io::{self, Read, Write};
@@ -23,9 +23,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// The units of work (records, rows, steps of a search) between two polls. They take about ten milliseconds at most.
+/// The units of work (records, rows, steps of a search) between two checkpoints. They take about ten milliseconds at most.
 const UNITS_PER_POLL: u32 = 1 << 14;
-/// The number of bytes that are read or written between two polls.
+/// The number of bytes that are read or written between two checkpoints.
 const BYTES_PER_POLL: usize = 256 << 10;
 
 /// A handle for a call that is running or about to run. Clones refer to the same call.
@@ -36,7 +36,7 @@ pub struct Cancellation(Arc<CancellationState>);
 struct CancellationState {
     is_stopped: AtomicBool,
     polls: AtomicU64,
-    /// The number of polls after which the work stops by itself. Only tests set it.
+    /// The number of checkpoints after which the work stops by itself. Only tests set it.
     last_checkpoint: AtomicU64,
     phase: Mutex<Option<&'static str>>,
     /// The work during which this work was created. It stops together with that work.
@@ -47,7 +47,7 @@ thread_local! {
     static CURRENT: RefCell<Option<Cancellation>> = const { RefCell::new(None) };
 }
 
-/// The unwinding payload, sent from a poll to the handle whose work was stopped.
+/// The unwinding payload, sent from a checkpoint to the handle whose work was stopped.
 struct Stopped(Cancellation);
 
 impl Default for Cancellation {
@@ -69,7 +69,7 @@ impl Cancellation {
         }))
     }
 
-    /// Stops the work at the next poll of each of its threads. Stopped work cannot be restarted.
+    /// Stops the work at the next checkpoint of each of its threads. Stopped work cannot be restarted.
     pub fn stop(&self) {
         self.0.is_stopped.store(true, Relaxed);
     }
@@ -89,7 +89,7 @@ impl Cancellation {
     /// # Errors
     /// Fails with [`ErrorKind::Interrupted`] if the work was stopped before it finished.
     pub fn run<T>(&self, work: impl FnOnce() -> T) -> Result<T> {
-        // Unwinding is safe here: incomplete results are dropped, and shared data is consistent at each poll (see the
+        // Unwinding is safe here: incomplete results are dropped, and shared data is consistent at each checkpoint (see the
         // module comment).
         let result = catch_unwind(AssertUnwindSafe(|| enter(Some(self), work)));
         result.or_else(|payload| match payload.downcast::<Stopped>() {
@@ -99,13 +99,13 @@ impl Cancellation {
         })
     }
 
-    /// Returns the number of polls so far.
+    /// Returns the number of checkpoints so far.
     #[doc(hidden)]
     pub fn polls(&self) -> u64 {
         self.0.polls.load(Relaxed)
     }
 
-    /// Stops the work at the given poll, counted from 0. Tests use it to stop work without a clock.
+    /// Stops the work at the given checkpoint, counted from 0. Tests use it to stop work without a clock.
     #[doc(hidden)]
     pub fn stop_at_checkpoint(&self, checkpoint: u64) {
         self.0.last_checkpoint.store(checkpoint, Relaxed);
@@ -156,7 +156,7 @@ fn enter<T>(work: Option<&Cancellation>, run: impl FnOnce() -> T) -> T {
     run()
 }
 
-/// Stops the thread's work at this point if it was cancelled. A poll costs some nanoseconds. Call it between chunks of
+/// Stops the thread's work at this point if it was cancelled. A checkpoint costs some nanoseconds. Call it between chunks of
 /// work, and never while data that outlives the work is inconsistent.
 pub fn checkpoint() {
     let _ = CURRENT.try_with(|current| current.borrow().as_ref().map(Cancellation::checkpoint));
@@ -188,7 +188,7 @@ fn poll_aside() {
     checkpoint();
 }
 
-/// A counter for the units of work in a loop that polls at regular intervals.
+/// A counter for the units of work in a loop with checkpoints at regular intervals.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Checkpointer(u32);
 
@@ -204,7 +204,7 @@ impl Checkpointer {
     }
 }
 
-/// A counter for loops over the bytes of a buffer that polls at regular intervals. It counts bytes, because long
+/// A counter for loops over the bytes of a buffer with checkpoints at regular intervals. It counts bytes, because long
 /// records take more work.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ByteCheckpointer(usize);
@@ -226,7 +226,7 @@ impl ByteCheckpointer {
     }
 }
 
-/// A reader that polls before each read.
+/// A reader with a checkpoint before each read.
 pub(crate) struct CheckpointedRead<R>(pub R);
 
 impl<R: Read> Read for CheckpointedRead<R> {
@@ -236,7 +236,7 @@ impl<R: Read> Read for CheckpointedRead<R> {
     }
 }
 
-/// A writer that polls at regular intervals.
+/// A writer with checkpoints at regular intervals.
 pub struct CheckpointedWrite<W>(W, usize);
 
 impl<W> CheckpointedWrite<W> {
@@ -261,7 +261,7 @@ impl<W: Write> Write for CheckpointedWrite<W> {
     }
 }
 
-/// Yields the same items, and polls at regular intervals.
+/// Yields the same items, and has checkpoints at regular intervals.
 pub fn checkpointed<I: IntoIterator>(items: I) -> impl Iterator<Item = I::Item> {
     let mut pace = Checkpointer::default();
     items.into_iter().inspect(move |_| pace.step(1))
@@ -292,7 +292,7 @@ mod tests {
         })));
         assert_eq!((rounds.get(), work.polls(), work.is_stopped()), (4, 6, true));
         assert!(is_interrupted(work.run(checkpoint)));
-        // Outside of any work, a poll does nothing.
+        // Outside of any work, a checkpoint does nothing.
         checkpoint();
     }
 

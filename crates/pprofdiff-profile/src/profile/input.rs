@@ -144,7 +144,7 @@ impl LoadOptions {
 /// The block size for reading. A block is large enough that reading costs nothing beside inflating, and small enough
 /// for the cache.
 const BLOCK: usize = 128 << 10;
-/// The number of bytes of a file that are read between two polls.
+/// The number of bytes of a file that are read between two checkpoints.
 const PART: u64 = 16 << 20;
 
 pub(super) fn open(path: &Path, options: &LoadOptions) -> Result<Profile> {
@@ -169,7 +169,7 @@ pub(super) fn open(path: &Path, options: &LoadOptions) -> Result<Profile> {
         // Ignore a failed reservation: if memory really runs out, reading reports it. One additional byte detects the
         // end of the file.
         let _ = usize::try_from(metadata.len() + 1).map(|size| bytes.try_reserve_exact(size));
-        // Read in parts instead of through a reader that polls, because such a reader would clear the buffer first.
+        // Read in parts instead of through a reader with checkpoints, because such a reader would clear the buffer first.
         loop {
             cancellation::checkpoint();
             let part = PART.min(limit + 1 - bytes.len() as u64);

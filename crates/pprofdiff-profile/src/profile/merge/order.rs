@@ -42,7 +42,7 @@ impl Merger<'_> {
         let mut order: Vec<(u64, u32)> = (0..self.stacks.len() as u32).map(|stack| (0, stack)).collect();
         // Orders a run of stacks that are equal up to `from`. Returns true if runs with equal ids remain to be ordered.
         let sort = |run: &mut [(u64, u32)], from: usize| {
-            // Short runs are too frequent for a poll each.
+            // Short runs are too frequent for a checkpoint each.
             if run.len() > 1000 {
                 cancellation::checkpoint();
             }
