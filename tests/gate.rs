@@ -100,7 +100,7 @@ fn check(base: &[Vec<i64>], new: &[Vec<i64>], rules: &[String], how: CheckPolicy
     let [base, new] = [base, new].map(|side| side.iter().map(|run| profile_of_run(run)).collect::<Vec<_>>());
     let mut all = Rules::default();
     rules.iter().for_each(|rule| all.fail_on(rule).unwrap());
-    all.how = how;
+    all.policy = how;
     all.check(&Diff::new(&base, &new).unwrap(), &Query::default()).unwrap()
 }
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use pprofdiff::builder::ProfileBuilder;
 use pprofdiff::series::{Series, SeriesBuilder, SeriesOptions};
-use pprofdiff::store::{self, Selection, Store};
+use pprofdiff::store::{self, Store, StoreSelection};
 use pprofdiff::{Profile, Query, Source};
 
 use crate::cli::{stdout, temp};
@@ -47,7 +47,7 @@ fn fleet(name: &str) -> (Store, PathBuf) {
 }
 
 fn builds(path: &Path) -> Vec<(String, Source)> {
-    Selection::named(path).unwrap().unwrap().builds().unwrap()
+    StoreSelection::named(path).unwrap().unwrap().builds().unwrap()
 }
 
 fn query_for(sample_type: Option<&str>) -> Query {

@@ -223,7 +223,7 @@ fn comparisons_of_runs_ignore_numbers_that_differ_between_runs() {
     let diff = diff(&run(0), &run(1));
     let check = |matching| {
         let mut rules = Rules::default();
-        rules.how = CheckPolicy::default().with_strict(true);
+        rules.policy = CheckPolicy::default().with_strict(true);
         rules.fail_on("cum:any>+5%").unwrap();
         rules.check(&diff, &Query::default().with_matching(matching)).unwrap()
     };

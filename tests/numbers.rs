@@ -201,7 +201,7 @@ fn percentage_rules_fail_on_growth_from_zero() {
     let verdict = |base: &[i64], new: &[i64], rule: &str| {
         let mut rules = Rules::default();
         rules.fail_on(rule).unwrap();
-        rules.how = CheckPolicy::default().with_strict(true);
+        rules.policy = CheckPolicy::default().with_strict(true);
         let check = rules.check(&diff(base, new), &Query::default()).unwrap();
         assert!(check.rules.iter().flat_map(|r| &r.findings).all(|f| f.percent.is_none_or(f64::is_finite)));
         check.verdict
@@ -211,7 +211,7 @@ fn percentage_rules_fail_on_growth_from_zero() {
     // A new side of zero is an error, because nothing was measured.
     let mut rules = Rules::default();
     rules.fail_on("total>+0%").unwrap();
-    rules.how = CheckPolicy::default().with_strict(true);
+    rules.policy = CheckPolicy::default().with_strict(true);
     assert!(
         rules.check(&diff(&[0], &[0]), &Query::default()).unwrap_err().detail().contains("there is nothing to check")
     );

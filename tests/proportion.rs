@@ -204,7 +204,7 @@ fn explain_causes() {
     tell("explain", &format!("{} {}", e.work, e.left_out.join("; ")));
     let mut rules = Rules::default();
     rules.fail_on("cum:any>+5%").unwrap();
-    rules.how.explain = true;
+    rules.policy.explain = true;
     rules.check(&diff, &query).unwrap();
     tell("check", "");
     report::page(&diff, &query, &PageOptions::default(), None).unwrap();
@@ -405,7 +405,7 @@ fn check_names() {
     for (rule, outcome) in [("flat:any>+20%", "passed"), ("total>+5%", "failed")] {
         let mut rules = Rules::default();
         rules.fail_on(rule).unwrap();
-        rules.how.explain = true;
+        rules.policy.explain = true;
         let check = rules.check(&diff, &Query::default()).unwrap();
         assert!(check.rules[0].why.is_some() || outcome == "failed", "{rule}");
         println!("\npeak {outcome} {}", peak());

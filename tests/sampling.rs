@@ -48,7 +48,7 @@ fn text(name: &str, text: &str) -> Arc<Profile> {
 fn check_as(base: &Arc<Profile>, new: &Arc<Profile>, rule: &str, how: CheckPolicy) -> Check {
     let mut rules = Rules::default();
     rules.fail_on(rule).unwrap();
-    rules.how = how;
+    rules.policy = how;
     rules.check(&Diff::between(base.clone(), new.clone()).unwrap(), &Query::default()).unwrap()
 }
 

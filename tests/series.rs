@@ -13,7 +13,7 @@ use oracle::Frame;
 use pprofdiff::explain::{ExplainOptions, Explanation};
 use pprofdiff::input::Finder;
 use pprofdiff::proto::{Function, Line, Location, Profile as Message_, Sample, ValueType};
-use pprofdiff::series::{Against, Order, Series, SeriesBuilder, SeriesOptions, Step};
+use pprofdiff::series::{Against, BuildOrder, Series, SeriesBuilder, SeriesOptions, Step};
 use pprofdiff::{
     Diff, ErrorKind, Frames, Granularity, LoadOptions, Normalize, Pair, Profile, Query, Sort, Source, Status,
 };
@@ -442,7 +442,7 @@ fn patterns_sort_keys_in_natural_order() {
         std::fs::write(dir.join(build).join("cpu.pb"), cpu(&[("a", i as i64 + 1)])).unwrap();
     }
     let builds = Finder::default().builds(dir.join("build-*/cpu.pb").to_str().unwrap()).unwrap();
-    let options = SeriesOptions::default().with_order(Order::Key);
+    let options = SeriesOptions::default().with_order(BuildOrder::Key);
     let s = Series::load(builds, &Query::default(), &options).unwrap();
     assert_eq!(s.builds.all.iter().map(|b| b.key.as_str()).collect::<Vec<_>>(), ["2", "9", "10"]);
     assert_eq!(steps(&s), owned_rows(&[("a", "2", "9", -2), ("a", "9", "10", 1)]));

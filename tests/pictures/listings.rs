@@ -119,7 +119,7 @@ fn a_moved_statement_is_aligned_with_its_old_cost() {
             );
             found = (found.0 + l.flat.base, found.1 + l.flat.new);
         }
-        let sum = |f: fn(&pprofdiff::list::Line) -> i64| r.lines.iter().map(f).sum::<i64>();
+        let sum = |f: fn(&pprofdiff::list::ListedLine) -> i64| r.lines.iter().map(f).sum::<i64>();
         assert_eq!((r.flat.base, r.flat.new), (sum(|l| l.flat.base), sum(|l| l.flat.new)), "{}", r.name);
     }
     assert!(moved >= 5, "only {moved} lines moved and have samples on both sides");
@@ -233,7 +233,7 @@ type ShownLine = (i64, i64, String, i64, i64);
 fn only_routine(diff: &Diff, sources: &dyn SourceCode) -> (pprofdiff::list::Routine, Vec<ShownLine>) {
     let listing = diff.list(&Query::default(), ".", sources).unwrap();
     let [r] = &listing.routines[..] else { panic!("{:?}", listing.routines) };
-    let shown_line = |l: &pprofdiff::list::Line| {
+    let shown_line = |l: &pprofdiff::list::ListedLine| {
         let text = l.text.as_deref().unwrap_or("-").to_owned();
         (l.base.unwrap_or_default(), l.new.unwrap_or_default(), text, l.flat.base, l.flat.new)
     };

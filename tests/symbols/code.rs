@@ -6,7 +6,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 use pprofdiff::builder::ProfileBuilder;
-use pprofdiff::list::{Instruction, LineChange, Routine};
+use pprofdiff::list::{LineChange, ListedInstruction, Routine};
 use pprofdiff::{Diff, LoadOptions, Profile, Query, WriteOptions};
 use pprofdiff_report::{Request, View};
 
@@ -37,7 +37,7 @@ fn stacks(binary: &Path, at: &LoadedBinary, addresses: impl IntoIterator<Item = 
 /// flat and cum of each instruction, for one profile.
 type Costs = BTreeMap<u64, (i64, i64)>;
 
-fn costs<'a>(instructions: impl IntoIterator<Item = &'a Instruction>) -> Costs {
+fn costs<'a>(instructions: impl IntoIterator<Item = &'a ListedInstruction>) -> Costs {
     instructions.into_iter().map(|i| (i.new.unwrap(), (i.flat.new, i.cum.new))).collect()
 }
 
@@ -259,13 +259,13 @@ fn two_builds_are_aligned() {
         assert!(i.base.is_none_or(|a| last.0 < Some(a)) && i.new.is_none_or(|a| last.1 < Some(a)));
         last = (i.base.or(last.0), i.new.or(last.1));
     }
-    let sum = |of: fn(&Instruction) -> i64| work.instructions.iter().map(of).sum::<i64>();
+    let sum = |of: fn(&ListedInstruction) -> i64| work.instructions.iter().map(of).sum::<i64>();
     assert_eq!((work.flat.base, work.flat.new), (sum(|i| i.flat.base), sum(|i| i.flat.new)));
     // The instructions below source lines have the same sums. Each line is aligned separately, because without a source
     // corresponding lines are unknown.
     let listing = diff.list(&Query::default(), "^work$", &()).unwrap();
-    let under: Vec<&Instruction> = listing.routines[0].lines.iter().flat_map(|l| &l.instructions).collect();
-    let sum = |of: fn(&Instruction) -> i64| under.iter().map(|i| of(i)).sum::<i64>();
+    let under: Vec<&ListedInstruction> = listing.routines[0].lines.iter().flat_map(|l| &l.instructions).collect();
+    let sum = |of: fn(&ListedInstruction) -> i64| under.iter().map(|i| of(i)).sum::<i64>();
     assert_eq!((work.flat.base, work.flat.new), (sum(|i| i.flat.base), sum(|i| i.flat.new)));
 }
 
@@ -366,7 +366,7 @@ fn lines_are_listed_even_without_instructions() {
         .each_ref()
         .map(|binary| Arc::new(Profile::from_bytes("p", &samples_of(&folder, binary, "work"), &with(binary)).unwrap()));
     let listing = Diff::between(base, new).unwrap().list(&Query::default(), "^work$", &()).unwrap();
-    let code: Vec<&Instruction> = listing.routines[0].lines.iter().flat_map(|l| &l.instructions).collect();
+    let code: Vec<&ListedInstruction> = listing.routines[0].lines.iter().flat_map(|l| &l.instructions).collect();
     assert!(code.len() > 2 && code.iter().all(|i| i.change == LineChange::Same), "{code:#?}");
 
     let mut other = std::fs::read(&binaries[0]).unwrap();

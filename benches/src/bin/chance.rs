@@ -79,7 +79,7 @@ fn rate(n: usize, trials: usize) -> String {
 fn check(rule: &str, strict: bool, base: &[Arc<Profile>], new: &[Arc<Profile>]) -> Outcome {
     let mut rules = Rules::default();
     rules.fail_on(rule).expect("a rule");
-    rules.how = CheckPolicy::default().with_strict(strict);
+    rules.policy = CheckPolicy::default().with_strict(strict);
     let diff = Diff::new(base, new).expect("profiles of one program");
     rules.check(&diff, &Query::default()).expect("a check").verdict
 }

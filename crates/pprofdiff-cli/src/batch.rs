@@ -7,7 +7,7 @@ use pprofdiff::fleet::Fleet;
 use pprofdiff::input::{BatchItem, manifest_pairs};
 use pprofdiff::recording::{RecordedSide, Recording};
 #[cfg(feature = "store")]
-use pprofdiff::store::{Selection, store_pairs};
+use pprofdiff::store::{StoreSelection, store_pairs};
 use pprofdiff::text::redacted;
 use pprofdiff::{Cancellation, Diff, Error, LoadOptions, Source, batch};
 use pprofdiff_report::{EachWriter, Report, Table, View, pair_causes};
@@ -219,7 +219,7 @@ pub fn pairs(args: &BatchArgs, inputs: Inputs, allow_urls: bool) -> Result<PairS
         }
         #[cfg(feature = "store")]
         [base, new]
-            if let [Ok(Some(base)), Ok(Some(new))] = [base, new].map(|name| Selection::named(Path::new(name))) =>
+            if let [Ok(Some(base)), Ok(Some(new))] = [base, new].map(|name| StoreSelection::named(Path::new(name))) =>
         {
             all(store_pairs(&base, &new)?, &inputs)
         }

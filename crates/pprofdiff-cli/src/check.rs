@@ -190,7 +190,7 @@ pub fn options(args: &CheckArgs) -> Result<CheckOptions> {
         options.rules().map_err(|e| Failure::Message(format!("{name}: {e}")))?;
     }
     (options.fail_on, options.floor) = (args.fail_on.clone(), args.floor.clone());
-    options.how = CheckPolicy::default()
+    options.policy = CheckPolicy::default()
         .with_strict(args.strict)
         .with_paired(args.paired)
         .with_require_power(args.require_power)

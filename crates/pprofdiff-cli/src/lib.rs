@@ -309,7 +309,7 @@ fn show_top(args: &TopArgs, diff: &Diff) -> Result<()> {
         // Turns normalization off, because `explain` estimates itself how much work each side did. Groups by function,
         // because the explanation names functions.
         let query = request.query.clone().with_normalize(Normalize::None).with_granularity(Granularity::Functions);
-        let query = query.with_sample_type(&summary.sample_type).of_any_view();
+        let query = query.with_sample_type(&summary.sample_type).without_view_options();
         let explanation = diff.explain(&query, &[], &explain::own_runtime(None).ok()?).ok()?;
         explain_line(&explanation).map(|line| format!("explain: {line}"))
     })

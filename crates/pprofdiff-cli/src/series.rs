@@ -3,7 +3,7 @@
 
 use pprofdiff::Source;
 use pprofdiff::input::sort_builds;
-use pprofdiff::series::{Against, FEWEST_BUILDS, Order, Series, SeriesOptions};
+use pprofdiff::series::{Against, BuildOrder, FEWEST_BUILDS, Series, SeriesOptions};
 use pprofdiff::text::sanitize;
 use pprofdiff_report::{Format, INCONCLUSIVE, RUNS, Report, View, explain_line, failed_builds};
 
@@ -52,7 +52,7 @@ pub fn load(
     let (requested_view, _) = view(args, args.base.is_none() && count >= FEWEST_BUILDS, format)?;
     let query = args.query.request(requested_view).for_format(format)?.of_one_type()?.clone();
     let against = if args.base.is_some() { Against::First } else { Against::Previous };
-    let order = if args.order == SeriesOrder::Key { Order::Key } else { Order::Given };
+    let order = if args.order == SeriesOrder::Key { BuildOrder::Key } else { BuildOrder::Given };
     let options = SeriesOptions::default().with_load(inputs.options.clone()).with_against(against).with_order(order);
     Ok(Series::load(builds, &query, &options)?)
 }

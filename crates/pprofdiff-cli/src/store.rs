@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use pprofdiff::input::ListedFile;
-use pprofdiff::store::{self, Selection, Store};
+use pprofdiff::store::{self, Store, StoreSelection};
 use pprofdiff::text::sanitize;
 use pprofdiff::{Error, Source, units};
 
@@ -99,7 +99,7 @@ fn is_store_error(e: &Error, store: &Path) -> bool {
 }
 
 fn list(path: &Path) -> Result<()> {
-    let Some(selection) = Selection::named(path)? else {
+    let Some(selection) = StoreSelection::named(path)? else {
         Store::open(path)?;
         return Ok(());
     };

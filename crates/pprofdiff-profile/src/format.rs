@@ -29,7 +29,7 @@ mod speedscope;
 mod tree;
 mod unsupported;
 
-pub use folded::Header as FoldedHeader;
+pub use folded::FoldedHeader;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::profile::{LoadOptions, Profile};

@@ -62,6 +62,7 @@ pub mod shared {
     pub use crate::format::FoldedHeader;
     pub use crate::parallel;
     pub use crate::profile::{
-        CommonType, Fields, Memo, MergePart, Merger, Selection, common_types, common_types_of_sides, default_type, pack,
+        CommonType, Memo, MergePart, MergedFields, Merger, SampleSelection, common_types, common_types_of_sides,
+        default_type, pack,
     };
 }

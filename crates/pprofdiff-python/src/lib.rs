@@ -270,7 +270,8 @@ mod _native {
         let query = view_query(py, &Query::default(), options)?;
         let mut limits = CheckOptions::default();
         (limits.fail_on, limits.floor) = (fail_on, floor.map(|floor| floor.to_string()));
-        limits.how = CheckPolicy::default().with_strict(strict).with_paired(paired).with_require_power(require_power);
+        limits.policy =
+            CheckPolicy::default().with_strict(strict).with_paired(paired).with_require_power(require_power);
         if let Some(path) = config {
             let name = path.display().to_string();
             let text = std::fs::read_to_string(path).map_err(|e| error::from_io(py, &e, Some(&name)))?;

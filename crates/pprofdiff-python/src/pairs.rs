@@ -9,7 +9,7 @@ use std::thread::{Builder, JoinHandle};
 
 use pprofdiff::input::{BatchItem, Finder, Groups, ListedFile, manifest_pairs};
 use pprofdiff::loading::Loading;
-use pprofdiff::store::{Selection, StoredProfile};
+use pprofdiff::store::{StoreSelection, StoredProfile};
 use pprofdiff::{Error, Source};
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyKeyError, PyRuntimeError};
@@ -234,7 +234,7 @@ pub fn listed_files(
     keys: Option<String>,
 ) -> PyResult<Vec<(OsString, BTreeMap<String, String>)>> {
     let listed = ListedUrls::new(py, &[&files])?;
-    let find_files = move || match Selection::named(&files)? {
+    let find_files = move || match StoreSelection::named(&files)? {
         None => {
             let options = Loading::default().to_options()?;
             Finder::with_objects(&listed).list_files(&files.to_string_lossy(), keys.as_deref(), &options)

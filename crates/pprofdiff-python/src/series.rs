@@ -2,8 +2,8 @@
 
 use pprofdiff::explain::ExplainOptions;
 use pprofdiff::input::{Finder, Objects};
-use pprofdiff::series::{Against, Order, SeriesBuilder, SeriesOptions};
-use pprofdiff::store::Selection;
+use pprofdiff::series::{Against, BuildOrder, SeriesBuilder, SeriesOptions};
+use pprofdiff::store::StoreSelection;
 use pprofdiff::{LoadOptions, Query, Sort, Source};
 use pprofdiff_report::{
     PageOptions, Report, Request, Table as EngineTable, TextOptions, View, builds_json, series_chart, series_html,
@@ -323,9 +323,14 @@ fn key_of(object: &Bound<'_, PyAny>, key: Option<&Bound<'_, PyAny>>, number: usi
 }
 
 /// Loads the builds of a store, ordered by key. The store caches what was read of them before.
-fn from_store(py: Python<'_>, base: Option<Item>, stored: Selection, question: SeriesQuestion) -> PyResult<Series> {
+fn from_store(
+    py: Python<'_>,
+    base: Option<Item>,
+    stored: StoreSelection,
+    question: SeriesQuestion,
+) -> PyResult<Series> {
     let SeriesQuestion { query, mut options, raise } = question;
-    options.order = Order::Key;
+    options.order = BuildOrder::Key;
     let load = options.load.clone();
     let base = base.and_then(|(key, source)| Some((key, source.ok()?)));
     let series = runtime::run(py, move || {
@@ -351,7 +356,7 @@ fn gather(
 ) -> PyResult<Series> {
     let engine = |e| error::from_engine(py, &e);
     if let Some(store_path) = path(profiles)?
-        && let Some(stored) = Selection::named(&store_path).map_err(engine)?
+        && let Some(stored) = StoreSelection::named(&store_path).map_err(engine)?
     {
         return match key {
             None => from_store(py, base, stored, question),
@@ -360,7 +365,7 @@ fn gather(
     }
     let load = question.options.load.clone();
     let mut items: Box<dyn Iterator<Item = PyResult<Item>>> = if let Ok(pattern) = profiles.extract::<String>() {
-        question.options.order = Order::Key;
+        question.options.order = BuildOrder::Key;
         let listed = ListedUrls::new(py, &[pattern.as_ref()])?;
         let mut builds = Finder::with_objects(&listed).builds(&pattern).map_err(engine)?;
         if let Some(key) = key {
@@ -466,7 +471,7 @@ pub fn series(
         _ => return Err(error::message(py, &format!("on_error must be 'collect' or 'raise', not {on_error:?}"))),
     };
     let against = if base.is_some() { Against::First } else { Against::Previous };
-    let options = SeriesOptions::default().with_load(load).with_against(against).with_order(Order::Given);
+    let options = SeriesOptions::default().with_load(load).with_against(against).with_order(BuildOrder::Given);
     let base = base.map(|base| Ok::<_, PyErr>(("base".to_owned(), Ok(source::source(base)?)))).transpose()?;
     gather(py, base, profiles, key, SeriesQuestion { query, options, raise })
 }

@@ -11,7 +11,7 @@ use super::json::header as json_header;
 use super::numbers::{CostFormat, whole};
 use super::text::{self, TextCell, TextOptions, grid, header};
 use pprofdiff::Pair;
-use pprofdiff::list::{Instruction, Line, LineChange, Listed, Listing, Place, Routine};
+use pprofdiff::list::{LineChange, Listed, ListedInstruction, ListedLine, ListedPlace, Listing, Routine};
 use pprofdiff::text::sanitize;
 
 const STYLE: &str = "<style>
@@ -36,7 +36,7 @@ fn two_sided(listing: &Listing) -> bool {
 /// Returns the formats of the flat costs and of the cum costs. Each applies to all lines and instructions of the
 /// listing.
 fn costs(listing: &Listing) -> [CostFormat; 2] {
-    let format_for = |line: fn(&Line) -> Pair, instruction: fn(&Instruction) -> Pair| {
+    let format_for = |line: fn(&ListedLine) -> Pair, instruction: fn(&ListedInstruction) -> Pair| {
         let pairs = listing.routines.iter().flat_map(move |r| {
             let under = r.lines.iter().flat_map(|l| &l.instructions).chain(&r.instructions);
             r.lines.iter().map(line).chain(under.map(instruction))
@@ -157,10 +157,10 @@ fn shorten<T>(row: &mut Vec<T>, listing: &Listing, options: TextOptions) {
 /// line `under` which the instructions are shown.
 fn with_places<'a>(
     r: &'a Routine,
-    under: Option<&'a Line>,
-    instructions: &'a [Instruction],
-) -> impl Iterator<Item = (&'a Instruction, String)> {
-    let is_under = move |place: &Place| {
+    under: Option<&'a ListedLine>,
+    instructions: &'a [ListedInstruction],
+) -> impl Iterator<Item = (&'a ListedInstruction, String)> {
+    let is_under = move |place: &ListedPlace| {
         let number = Some(i64::from(place.line));
         place.is_of(&r.name) && under.is_some_and(|l| l.new == number || l.base == number)
     };
@@ -168,7 +168,7 @@ fn with_places<'a>(
     instructions.iter().map(move |i| {
         let place = i.place.as_ref().filter(|place| last != Some(*place) && !is_under(place));
         last = i.place.as_ref();
-        let place_text = |place: &Place| {
+        let place_text = |place: &ListedPlace| {
             let file = place.file.rsplit(['/', '\\']).next().unwrap_or_default();
             let function = if place.is_of(&r.name) { String::new() } else { format!("{} ", place.function) };
             format!("  ; {function}{file}:{}", place.line)
@@ -177,7 +177,7 @@ fn with_places<'a>(
     })
 }
 
-fn cells(listing: &Listing, l: &Line, costs: [CostFormat; 2]) -> Vec<TextCell> {
+fn cells(listing: &Listing, l: &ListedLine, costs: [CostFormat; 2]) -> Vec<TextCell> {
     let number = |n: Option<i64>| n.map_or_else(String::new, |n| n.to_string());
     // A tab is shown as four spaces. Other control characters are sanitized later.
     let text = l.text.as_deref().unwrap_or_default().replace('\t', "    ");
@@ -186,7 +186,7 @@ fn cells(listing: &Listing, l: &Line, costs: [CostFormat; 2]) -> Vec<TextCell> {
 
 /// Returns an instruction's cells, in the same columns as a line's cells: the address takes the place of the line
 /// number.
-fn code_cells(listing: &Listing, i: &Instruction, place: String, costs: [CostFormat; 2]) -> Vec<TextCell> {
+fn code_cells(listing: &Listing, i: &ListedInstruction, place: String, costs: [CostFormat; 2]) -> Vec<TextCell> {
     let number = |n: Option<u64>| n.map_or_else(String::new, |n| format!("{n:x}"));
     row(listing, [i.flat, i.cum], [number(i.base), number(i.new)], i.change, &format!("{}{place}", i.text), costs)
 }
@@ -271,7 +271,7 @@ fn routine_json(listing: &Listing, r: &Routine) -> Value {
     routine
 }
 
-fn line_json(listing: &Listing, l: &Line) -> Value {
+fn line_json(listing: &Listing, l: &ListedLine) -> Value {
     let mut line = match two_sided(listing) {
         true => json!({"base_line": l.base, "new_line": l.new, "change": l.change.name(), "text": l.text}),
         false => json!({"line": l.new, "text": l.text}),
@@ -283,7 +283,7 @@ fn line_json(listing: &Listing, l: &Line) -> Value {
     line
 }
 
-fn instruction_json(listing: &Listing, i: &Instruction) -> Value {
+fn instruction_json(listing: &Listing, i: &ListedInstruction) -> Value {
     let mut instruction = match two_sided(listing) {
         true => json!({"base_address": i.base, "new_address": i.new, "change": i.change.name(), "text": i.text}),
         false => json!({"address": i.new, "text": i.text}),

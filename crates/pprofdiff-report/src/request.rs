@@ -38,8 +38,8 @@ pub struct CheckOptions {
     /// The share of the total below which frames are ignored, such as `0.5%`.
     pub floor: Option<String>,
     /// How limits are applied.
-    #[serde(default)]
-    pub how: CheckPolicy,
+    #[serde(default, rename = "how")]
+    pub policy: CheckPolicy,
 }
 
 #[cfg(feature = "check")]
@@ -52,7 +52,7 @@ impl CheckOptions {
         let mut rules = self.config.as_deref().map_or_else(|| Ok(Rules::default()), Rules::from_toml)?;
         self.fail_on.iter().try_for_each(|rule| rules.fail_on(rule))?;
         self.floor.as_ref().map_or(Ok(()), |floor| rules.set_floor(floor))?;
-        rules.how = self.how;
+        rules.policy = self.policy;
         Ok(rules)
     }
 }

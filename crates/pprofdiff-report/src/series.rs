@@ -11,7 +11,7 @@ use super::numbers::{CostFormat, counted};
 use super::table::{Cell, Data, Table, Texts};
 use super::text::settings;
 use pprofdiff::advice::{pattern_of, word};
-use pprofdiff::series::{Against, Build, Builds, Order, Ranked};
+use pprofdiff::series::{Against, Build, BuildOrder, Builds, Ranked};
 use pprofdiff::text::sanitize;
 use pprofdiff::{Frames, Normalize, Summary};
 
@@ -75,8 +75,8 @@ pub(super) fn extent(builds: &Builds) -> String {
     let ends = [good.clone().next(), good.clone().next_back()].map(|b| b.map_or("", |b| &b.key));
     let n = builds.all.len();
     let order = match builds.order {
-        Order::Key => "by key",
-        Order::Given => "in the order given",
+        BuildOrder::Key => "by key",
+        BuildOrder::Given => "in the order given",
     };
     let failed = match builds.failed().count() {
         0 => String::new(),
@@ -205,8 +205,8 @@ pub fn builds_json(builds: &Builds) -> String {
 /// compared with. They replace the fields of the sides.
 pub(super) fn builds_header(builds: &Builds) -> Vec<(&'static str, Value)> {
     let order = match builds.order {
-        Order::Key => "key",
-        Order::Given => "given",
+        BuildOrder::Key => "key",
+        BuildOrder::Given => "given",
     };
     let against = match builds.against {
         Against::Previous => "previous",

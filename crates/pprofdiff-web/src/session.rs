@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 use pprofdiff::filter::Filters;
 use pprofdiff::input::{Fetch, file_builds, sort_builds, two_names};
 use pprofdiff::options::{Heading, OptionKind, OptionRow, OptionValue};
-use pprofdiff::series::{Order, Series, SeriesOptions};
+use pprofdiff::series::{BuildOrder, Series, SeriesOptions};
 use pprofdiff::{Diff, Error, LoadOptions, Profile, Query, Result, Sort, Source};
 use pprofdiff_report::{Format, Request, Style, View};
 use serde::{Deserialize, Serialize};
@@ -130,7 +130,7 @@ impl SessionFile {
 
 enum OpenComparison {
     Diff(Diff),
-    Series { builds: Vec<(String, Source)>, order: Order, read: Option<Box<(Query, Series)>> },
+    Series { builds: Vec<(String, Source)>, order: BuildOrder, read: Option<Box<(Query, Series)>> },
 }
 
 /// A comparison session with its files, sides and answers; see the module comment.
@@ -265,8 +265,8 @@ impl Session {
             }
             SessionSides::Series(files) | SessionSides::Given(files) => {
                 let mut builds = self.builds(files)?;
-                let order = if let SessionSides::Given(_) = sides { Order::Given } else { Order::Key };
-                if order == Order::Key {
+                let order = if let SessionSides::Given(_) = sides { BuildOrder::Given } else { BuildOrder::Key };
+                if order == BuildOrder::Key {
                     sort_builds(&mut builds);
                 }
                 let source = |(key, file): (String, usize)| (key, self.files[file].source.clone());

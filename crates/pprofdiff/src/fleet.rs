@@ -104,7 +104,7 @@ impl PairCauses {
     ///
     /// # Errors
     /// Returns the errors of [`Diff::measure`].
-    pub fn of(
+    pub fn from_explanation(
         diff: &Diff,
         e: &Explanation,
         say: impl Fn(&Cause) -> String,

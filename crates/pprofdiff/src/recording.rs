@@ -111,7 +111,7 @@ impl RecordedSide {
     /// store.
     pub fn named(path: &Path) -> Result<Option<RecordedSide>> {
         #[cfg(feature = "store")]
-        if let Some(selection) = crate::store::Selection::named(path)? {
+        if let Some(selection) = crate::store::StoreSelection::named(path)? {
             let runs = selection.profiles()?.iter().map(crate::store::StoredProfile::to_source).collect();
             return Ok(Some(RecordedSide {
                 name: selection.name,
@@ -144,7 +144,7 @@ impl RecordedSide {
     /// Returns an error if more than one key is open, and the errors of [`RecordedSide::named`].
     pub fn builds(path: &Path) -> Result<Option<Vec<(String, Source)>>> {
         #[cfg(feature = "store")]
-        if let Some(selection) = crate::store::Selection::named(path)? {
+        if let Some(selection) = crate::store::StoreSelection::named(path)? {
             return selection.builds().map(Some);
         }
         let files = |side: RecordedSide| side.runs.iter().filter_map(|run| run.path().map(Path::to_owned)).collect();

@@ -130,7 +130,7 @@ struct ColumnSummary {
 }
 
 impl ColumnSummary {
-    fn of(profile: &Profile, column: usize) -> ColumnSummary {
+    fn new(profile: &Profile, column: usize) -> ColumnSummary {
         let magnitudes = profile.samples().take(MAX_EXAMINED).map(|sample| sample.value(column).unsigned_abs());
         let mut values: Vec<u64> = magnitudes.filter(|value| *value > 0).collect();
         values.sort_unstable();
@@ -208,7 +208,7 @@ impl<'p> Typed<'p> {
             Ok(period) => (period, None),
             Err(why) => (None, Some(why)),
         };
-        let values = ColumnSummary::of(self.profile, self.column);
+        let values = ColumnSummary::new(self.profile, self.column);
         // Allocators round memory sizes, so a common step of memory reveals no sampling rate.
         let step = self.nanos().and_then(|nanos| {
             let shortest = (SHORTEST_PERIOD / nanos).ceil() as u64;
@@ -253,7 +253,7 @@ impl<'p> Typed<'p> {
             let by = format!("allocations are sampled by bytes, which the profile lacks for {}", self.kind);
             return KnownBasis { basis: Basis::Unknown, by, rejected };
         }
-        let values = ColumnSummary::of(self.profile, self.column);
+        let values = ColumnSummary::new(self.profile, self.column);
         if let Some(step) = values.step(MIN_STEP_OF_COUNTS) {
             return decided(Basis::Size(step as f64), format!("one per {step}, the common step of all values"));
         }
@@ -337,7 +337,7 @@ impl<'p> Typed<'p> {
         let period = self.profile.period();
         let Some((kind, unit)) = self.profile.period_type() else {
             // A period without a type is accepted if all values are multiples of it.
-            let step = || ColumnSummary::of(self.profile, self.column).step;
+            let step = || ColumnSummary::new(self.profile, self.column).step;
             let is_step = period > 1 && self.unit != "count" && step().is_multiple_of(period.unsigned_abs());
             return Ok(is_step.then_some(period as f64));
         };
@@ -400,7 +400,7 @@ fn decide_heap(typed: &Typed<'_>, space: &str, objects: &str) -> KnownBasis {
     }
     let column = |name: &str| typed.types.iter().position(|(kind, _)| kind == name);
     let space = column(space).unwrap_or(typed.column);
-    let values = ColumnSummary::of(typed.profile, space);
+    let values = ColumnSummary::new(typed.profile, space);
     // Whole object sizes are no estimates.
     let objects = column(objects).unwrap_or(typed.column);
     let is_estimate = |sample: samples::Sample<'_>| {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::diff::{Diff, Normalize, Query, Sort};
 use crate::{Profile, Result, explain};
 pub use pprofdiff_profile::store::{
-    Added, Compaction, Costs, FunctionCost, Partition, Selection, Store, StoredProfile, TypeCosts, store_pairs,
+    Added, Compaction, Costs, FunctionCost, Partition, Store, StoreSelection, StoredProfile, TypeCosts, store_pairs,
 };
 
 /// Adds a profile to a store, together with the costs of its functions.

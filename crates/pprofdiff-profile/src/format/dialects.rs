@@ -11,7 +11,7 @@
 //! `tid` (and `comm` for perf) instead of frames. Sources: the output of py-spy 0.4, Austin 3.7, FlameGraph's
 //! stackcollapse-perf.pl, and CPython's `profiling.sampling`.
 
-use super::folded::{self, AddedLine, Header, add_lines, lines, split_number, value};
+use super::folded::{self, AddedLine, FoldedHeader, add_lines, lines, split_number, value};
 use super::{InputFormat, is_text, quoted};
 use crate::builder::{LocationId, MappingId, ProfileBuilder};
 use crate::error::{Error, Result};
@@ -274,7 +274,7 @@ fn mostly(head: &[u8], is_tool_stack: fn(&[u8]) -> bool) -> bool {
         }
         _ => false,
     };
-    is_text(head) && Header::find(head).is_none() && folded::most_lines_fit(head, fits)
+    is_text(head) && FoldedHeader::find(head).is_none() && folded::most_lines_fit(head, fits)
 }
 
 fn read(name: &str, text: &[u8], types: &[(&str, &str)], dialect: &Dialect) -> Result<Profile> {

@@ -25,7 +25,7 @@ mod tables;
 
 use super::InputFormat;
 use super::json::{self, Json, JsonKind};
-use super::tree::{StackBudget, StackTree, TextBudget, TreeNode, too_large};
+use super::tree::{StackBudget, TextBudget, TreeNode, ValueTree, too_large};
 use crate::builder::{LocationId, ProfileBuilder};
 use crate::error::{Error, ErrorKind, Result};
 use crate::profile::{Label, LabelValue, LoadOptions, Profile, Sampled, StringId};
@@ -69,7 +69,7 @@ struct FirefoxRoot {
 fn read(name: &str, text: Vec<u8>, options: &LoadOptions) -> Result<Profile> {
     let mut file = FirefoxFile {
         builder: ProfileBuilder::new(),
-        tree: StackTree::new(),
+        tree: ValueTree::new(),
         threads: Vec::new(),
         used: [false; COLUMNS.len()],
         sampled: [Sampled::default(); COLUMNS.len()],
@@ -87,7 +87,7 @@ fn read(name: &str, text: Vec<u8>, options: &LoadOptions) -> Result<Profile> {
 
 struct FirefoxFile {
     builder: ProfileBuilder,
-    tree: StackTree<FirefoxRoot>,
+    tree: ValueTree<FirefoxRoot>,
     threads: Vec<Thread>,
     /// True for each column with samples, inside or outside the time window.
     used: [bool; COLUMNS.len()],

@@ -3,7 +3,7 @@
 //! profiles.
 //!
 //! A line does not show how many of its last words are values: `a;b 7 12` may be 12 samples of `b 7`, or 7 and 12
-//! samples of `b`. These are therefore two formats. Content is read as two-sided only if it begins with a [`Header`],
+//! samples of `b`. These are therefore two formats. Content is read as two-sided only if it begins with a [`FoldedHeader`],
 //! which our writer adds. Text without a header whose lines all end in two numbers may still be a diff; a warning says
 //! so.
 //!
@@ -48,7 +48,7 @@ pub(super) const FOLDED2: InputFormat = InputFormat {
 /// The header line, which names the sample type and the columns of folded stacks. It does not end in a number, so flame
 /// graph tools skip it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Header {
+pub struct FoldedHeader {
     /// The sample type.
     pub kind: String,
     /// Its unit.
@@ -61,7 +61,7 @@ pub struct Header {
 const BEGIN: &str = "# pprofdiff-folded ";
 const COLUMNS: [&str; 2] = [" value", " base new"];
 
-impl fmt::Display for Header {
+impl fmt::Display for FoldedHeader {
     /// Writes the header without a line end. The first slash ends the type, so a slash inside the type becomes a colon.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (kind, unit, columns) = (self.kind.replace('/', ":"), &self.unit, COLUMNS[usize::from(self.two_sided)]);
@@ -69,17 +69,17 @@ impl fmt::Display for Header {
     }
 }
 
-impl Header {
-    fn parse(line: &[u8]) -> Option<Header> {
+impl FoldedHeader {
+    fn parse(line: &[u8]) -> Option<FoldedHeader> {
         let text = std::str::from_utf8(line.strip_prefix(BEGIN.as_bytes())?).ok()?;
         let (column, text) = COLUMNS.iter().enumerate().find_map(|(i, c)| Some((i, text.strip_suffix(c)?)))?;
         let (kind, unit) = text.split_once('/')?;
-        Some(Header { kind: kind.to_owned(), unit: unit.to_owned(), two_sided: column == 1 })
+        Some(FoldedHeader { kind: kind.to_owned(), unit: unit.to_owned(), two_sided: column == 1 })
     }
 
     /// Returns the header of a text, if its first line that is not blank is a header.
-    pub(super) fn find(text: &[u8]) -> Option<Header> {
-        lines(text).find(|(_, line)| !line.is_empty()).and_then(|(_, line)| Header::parse(line))
+    pub(super) fn find(text: &[u8]) -> Option<FoldedHeader> {
+        lines(text).find(|(_, line)| !line.is_empty()).and_then(|(_, line)| FoldedHeader::parse(line))
     }
 }
 
@@ -104,7 +104,7 @@ fn recognises(head: &[u8], two_sided: bool) -> bool {
     if !super::is_text(head) || super::unsupported::recognises(head) {
         return false;
     }
-    if let Some(header) = Header::find(head) {
+    if let Some(header) = FoldedHeader::find(head) {
         return header.two_sided == two_sided;
     }
     !two_sided && most_lines_fit(head, |line| split_number(line).is_some())
@@ -157,10 +157,10 @@ pub(super) fn split_number(line: &[u8]) -> Option<(&[u8], &[u8])> {
 fn read(name: &str, text: Vec<u8>, options: &LoadOptions, two_sided: bool) -> Result<Profile> {
     let (kind, unit) = options.input_type.clone();
     // A header with the wrong number of columns is reported below, at its own line.
-    let header = Header::find(&text).filter(|header| header.two_sided == two_sided);
-    let header = header.unwrap_or(Header { kind, unit, two_sided });
+    let header = FoldedHeader::find(&text).filter(|header| header.two_sided == two_sided);
+    let header = header.unwrap_or(FoldedHeader { kind, unit, two_sided });
     let mut stacks = FoldedStacks::new(&header);
-    let stackless = add_lines(&text, |line| match Header::parse(line) {
+    let stackless = add_lines(&text, |line| match FoldedHeader::parse(line) {
         Some(other) if other != header => Err(header_mismatch(&other, &header)),
         // A header never ends in a number. A line that does is a stack, even if it begins like a header.
         None if line.starts_with(BEGIN.as_bytes()) && split_number(line).is_none() => Err(invalid_header(line)),
@@ -168,7 +168,7 @@ fn read(name: &str, text: Vec<u8>, options: &LoadOptions, two_sided: bool) -> Re
     })?;
     // A user who names the format has already decided what the numbers mean.
     let may_be_diff =
-        !two_sided && options.input_format.is_none() && Header::find(&text).is_none() && has_two_numbers(&text);
+        !two_sided && options.input_format.is_none() && FoldedHeader::find(&text).is_none() && has_two_numbers(&text);
     let builder = stacks.finish(two_sided)?;
     drop(text);
     let profile = stackless.with_warning(builder.build(name)?);
@@ -239,7 +239,7 @@ struct FoldedStacks<'t> {
 }
 
 impl<'t> FoldedStacks<'t> {
-    fn new(header: &Header) -> FoldedStacks<'t> {
+    fn new(header: &FoldedHeader) -> FoldedStacks<'t> {
         let mut builder = ProfileBuilder::new();
         builder.sample_type(&header.kind, &header.unit);
         let base_label =
@@ -346,8 +346,8 @@ fn invalid_header(line: &[u8]) -> Error {
     ))
 }
 
-fn header_mismatch(actual: &Header, expected: &Header) -> Error {
-    let columns = |header: &Header| header.to_string().replacen(BEGIN, "", 1);
+fn header_mismatch(actual: &FoldedHeader, expected: &FoldedHeader) -> Error {
+    let columns = |header: &FoldedHeader| header.to_string().replacen(BEGIN, "", 1);
     Error::malformed(format!(
         "the header is {:?}, but {:?} is expected; do not name another format with --input-format, and pass files with \
          different headers separately",
@@ -443,8 +443,8 @@ mod tests {
     #[test]
     fn the_header_sets_type_unit_and_columns() {
         for two_sided in [false, true] {
-            let header = Header { kind: "wall time".to_owned(), unit: "units/s".to_owned(), two_sided };
-            assert_eq!(Header::parse(header.to_string().as_bytes()), Some(header.clone()));
+            let header = FoldedHeader { kind: "wall time".to_owned(), unit: "units/s".to_owned(), two_sided };
+            assert_eq!(FoldedHeader::parse(header.to_string().as_bytes()), Some(header.clone()));
             let p = load_as(format!("\n{header}\na;b 3 4\n{header}\n").as_bytes(), None).unwrap();
             assert_eq!(p.sample_types(), [("wall time".to_owned(), "units/s".to_owned())]);
             let expected = match two_sided {
@@ -455,7 +455,7 @@ mod tests {
         }
         let p = load_as(b"# pprofdiff-folded c/n base new\n# pprofdiff-folded 5 6\n", None).unwrap();
         assert_eq!(samples(&p), [row("# pprofdiff-folded", 6), ("# pprofdiff-folded".to_owned(), -5, true)]);
-        let slash = Header { kind: "a/b\n".to_owned(), unit: String::new(), two_sided: true };
+        let slash = FoldedHeader { kind: "a/b\n".to_owned(), unit: String::new(), two_sided: true };
         assert_eq!(slash.to_string(), "# pprofdiff-folded a:b\u{fffd}/ base new");
     }
 

@@ -31,7 +31,7 @@
 mod parse;
 
 use super::folded::{each_line, lines};
-use super::tree::{StackBudget, StackTree};
+use super::tree::{StackBudget, ValueTree};
 use super::{InputFormat, is_text, quoted};
 use crate::builder::{BuilderLine, LocationId, MappingId, ProfileBuilder};
 use crate::error::{Error, Result};
@@ -141,7 +141,7 @@ struct Script<'t> {
     builder: ProfileBuilder,
     /// The sample type and unit of samples without an event (`--input-type`).
     input_type: (String, String),
-    tree: StackTree<ScriptRoot>,
+    tree: ValueTree<ScriptRoot>,
     columns: Vec<ScriptColumn<'t>>,
     /// The statistics of each column.
     sampled: Vec<Sampled>,
@@ -172,7 +172,7 @@ impl<'t> Script<'t> {
         Script {
             builder: ProfileBuilder::new(),
             input_type: options.input_type.clone(),
-            tree: StackTree::new(),
+            tree: ValueTree::new(),
             columns: Vec::new(),
             sampled: Vec::new(),
             by_column: HashMap::default(),

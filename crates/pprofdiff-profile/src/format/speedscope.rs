@@ -28,7 +28,7 @@ mod dotnet;
 mod tests;
 
 use super::json::{self, Json, JsonKind};
-use super::tree::{StackBudget, StackTree, too_large};
+use super::tree::{StackBudget, ValueTree, too_large};
 use super::{InputFormat, quoted};
 use crate::builder::{LocationId, ProfileBuilder};
 use crate::error::{Error, Result};
@@ -75,7 +75,7 @@ struct SpeedscopeFile {
     columns: Vec<SpeedscopeColumn>,
     /// The statistics of each column. An interval between events of an evented profile counts as one sample.
     sampled: Vec<Sampled>,
-    tree: StackTree<SpeedscopeRoot>,
+    tree: ValueTree<SpeedscopeRoot>,
     n_profiles: usize,
     /// The start of the recording ([`recording_start`]), and the time window to read, if the caller set one.
     timeline: Option<(i64, Timeline)>,
@@ -145,7 +145,7 @@ impl SpeedscopeFile {
             frames: Vec::new(),
             columns: Vec::new(),
             sampled: Vec::new(),
-            tree: StackTree::new(),
+            tree: ValueTree::new(),
             n_profiles: 0,
             timeline: None,
             two_sided: false,

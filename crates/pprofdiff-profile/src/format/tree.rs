@@ -86,7 +86,7 @@ impl TextBudget {
 
 /// A call tree with a value in each node. The key `R` of a root holds the sample type and the labels of its samples.
 #[derive(Debug)]
-pub(super) struct StackTree<R> {
+pub(super) struct ValueTree<R> {
     roots: Interner<R, RandomState>,
     /// The parent and the location of each node. The parent of a root is [`ROOT`], and its second number is the index
     /// of its key in `roots`.
@@ -97,14 +97,14 @@ pub(super) struct StackTree<R> {
 
 const ROOT: u32 = u32::MAX;
 
-/// A node of a [`StackTree`].
+/// A node of a [`ValueTree`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct TreeNode(u32);
 
-impl<R: Copy + Eq + Hash> StackTree<R> {
+impl<R: Copy + Eq + Hash> ValueTree<R> {
     /// Returns a tree without nodes.
-    pub fn new() -> StackTree<R> {
-        StackTree { roots: Interner::default(), nodes: Interner::default(), values: Vec::new() }
+    pub fn new() -> ValueTree<R> {
+        ValueTree { roots: Interner::default(), nodes: Interner::default(), values: Vec::new() }
     }
 
     /// Returns the root with this key. It stands for a stack without frames.
@@ -257,7 +257,7 @@ mod tests {
             let line = b.line(function, 0);
             b.location(None, 0, &[line]).unwrap()
         });
-        let mut tree = StackTree::new();
+        let mut tree = ValueTree::new();
         for (root, path, value) in [(0, "xy", 3), (1, "xy", 5), (0, "xy", 4), (0, "", 1), (0, "yx", 0), (1, "x", -2)] {
             let mut node = tree.root(root);
             for name in path.chars() {
@@ -281,7 +281,7 @@ mod tests {
     #[test]
     fn sums_and_frames_are_bounded() {
         let mut b = ProfileBuilder::new();
-        let mut tree = StackTree::new();
+        let mut tree = ValueTree::new();
         let mut node = tree.root(0usize);
         tree.add(node, i64::MAX).unwrap();
         assert!(tree.add(node, 1).unwrap_err().to_string().contains("more than an int64 holds"));

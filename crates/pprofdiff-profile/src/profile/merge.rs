@@ -33,7 +33,7 @@ pub use sum::{merge, merge_weighted};
 type HashState = FastState;
 
 /// A filter for a profile's samples, and for their lines, locations and labels.
-pub trait Selection {
+pub trait SampleSelection {
     /// Returns true if all samples are kept with all their locations. Labels are filtered in any case.
     fn is_whole(&self) -> bool;
 
@@ -51,7 +51,7 @@ pub trait Selection {
 /// A selection that keeps everything.
 pub struct Everything<'p>(pub &'p Profile);
 
-impl Selection for Everything<'_> {
+impl SampleSelection for Everything<'_> {
     fn lines(&self, location: u32, f: &mut dyn FnMut(u32)) {
         self.0.locations().lines(location).for_each(f);
     }
@@ -173,7 +173,7 @@ impl IndexTranslation {
 
 /// Fields of the result that the profiles alone do not determine.
 #[derive(Clone, Copy)]
-pub struct Fields {
+pub struct MergedFields {
     /// The duration of the merged profile.
     pub duration_nanos: i64,
     /// True if the frames that match drop_frames are already gone, so the result must not declare drop_frames again.
@@ -243,7 +243,7 @@ impl<'p> Merger<'p> {
     }
 
     /// Adds the selected samples of one profile.
-    pub fn add<S: Selection>(&mut self, part: MergePart<'p, S>) {
+    pub fn add<S: SampleSelection>(&mut self, part: MergePart<'p, S>) {
         let p = part.profile;
         let mut memo = IndexTranslation::new(p);
         if self.mappings.is_empty() && !p.mappings().is_empty() {
@@ -383,7 +383,13 @@ impl<'p> Merger<'p> {
         id
     }
 
-    fn location(&mut self, p: &'p Profile, index: u32, selection: &impl Selection, memo: &mut IndexTranslation) -> u32 {
+    fn location(
+        &mut self,
+        p: &'p Profile,
+        index: u32,
+        selection: &impl SampleSelection,
+        memo: &mut IndexTranslation,
+    ) -> u32 {
         let i = index as usize;
         let columns = p.locations();
         let (mut mapping, mut address) = (NONE, columns.address[i]);
@@ -465,7 +471,7 @@ impl<'p> Merger<'p> {
     pub fn finish(
         mut self,
         header_of: &[&'p Profile],
-        fields: Fields,
+        fields: MergedFields,
         mut value: impl FnMut(bool, usize, i64) -> i64,
     ) -> Vec<u8> {
         let types: &'p [CommonType] = self.types;
@@ -496,7 +502,7 @@ impl<'p> Merger<'p> {
         writer.into_message()
     }
 
-    fn header(&mut self, profiles: &[&'p Profile], fields: Fields) -> Header {
+    fn header(&mut self, profiles: &[&'p Profile], fields: MergedFields) -> Header {
         let mut first_string = |get: &dyn Fn(&Header) -> StringId| {
             let bytes = profiles.iter().map(|p| p.string(get(p.header()))).find(|s| !s.is_empty());
             StringId(self.intern(bytes.unwrap_or_default()))

@@ -45,7 +45,7 @@ pub use input::LoadOptions;
 pub use memo::Memo;
 pub(crate) use memo::Numbers;
 pub(crate) use merge::merge_as;
-pub use merge::{Fields, MergePart, Merger, Selection, merge, merge_weighted};
+pub use merge::{MergePart, MergedFields, Merger, SampleSelection, merge, merge_weighted};
 pub(crate) use message::{About, MessageWriter, Tables};
 pub use sampled::Sampled;
 pub(crate) use samples::{Label, LabelValue, Sample};

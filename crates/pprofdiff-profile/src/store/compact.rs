@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 
 use super::content::{LOCATIONS, SAMPLES, hex_16};
 use super::files::{self, find_link, names};
-use super::select::{COMPACTED, Partition, Selection, is_gone};
+use super::select::{COMPACTED, Partition, StoreSelection, is_gone};
 use super::table::{StoreTable, TableFile};
 use super::{ProfileEntry, Store, TABLES, entries_text, open_file};
 use crate::error::{Error, Result};
@@ -54,7 +54,8 @@ impl Store {
         let mut compaction = Compaction::default();
         let _compacting = self.lock_compactions()?;
         self.complete_commits()?;
-        let all = Selection { store: self.clone(), fixed: Vec::new(), id: None, name: self.dir.display().to_string() };
+        let all =
+            StoreSelection { store: self.clone(), fixed: Vec::new(), id: None, name: self.dir.display().to_string() };
         for partition in all.partitions_of(&SAMPLES)? {
             let (files, bytes) = partition.size()?;
             compaction.files_before += files;

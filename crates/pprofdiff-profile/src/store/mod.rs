@@ -37,7 +37,7 @@ use serde::{Deserialize, Serialize};
 
 pub use compact::Compaction;
 pub use costs::{Costs, FunctionCost, TypeCosts};
-pub use select::{Partition, Selection, StoredProfile, store_pairs};
+pub use select::{Partition, StoreSelection, StoredProfile, store_pairs};
 
 use crate::error::{Error, Result};
 use crate::output::Staged;

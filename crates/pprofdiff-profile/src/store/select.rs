@@ -280,7 +280,7 @@ impl StoredProfile {
 /// A selection of profiles in a store by the values of some keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Selection {
+pub struct StoreSelection {
     /// The store.
     pub store: Store,
     /// The selected values.
@@ -291,13 +291,13 @@ pub struct Selection {
     pub name: String,
 }
 
-impl Selection {
+impl StoreSelection {
     /// Parses a path that selects profiles: `STORE`, or `STORE/key=value/...` with any of the keys in any order,
     /// optionally followed by the id of a profile as in reports. Returns `None` if the path is not inside a store.
     ///
     /// # Errors
     /// Returns an error if the path has a key that the store lacks.
-    pub fn named(path: &Path) -> Result<Option<Selection>> {
+    pub fn named(path: &Path) -> Result<Option<StoreSelection>> {
         let (mut dir, mut fixed) = (path, Vec::new());
         let id = path.file_name().and_then(|name| name.to_str()).filter(|name| is_id(name)).map(str::to_owned);
         if let (Some(_), Some(parent)) = (&id, path.parent()) {
@@ -316,7 +316,7 @@ impl Selection {
             let detail = format!("this store has the keys {}, not {key}", store.keys.join(", "));
             return Err(Error::query(detail).in_input(&name));
         }
-        Ok(Some(Selection { store, fixed, id, name }))
+        Ok(Some(StoreSelection { store, fixed, id, name }))
     }
 
     /// Returns the selected partitions in the natural order of their keys, which compares numbers by value.
@@ -365,7 +365,7 @@ impl Selection {
     /// Returns all selected profiles.
     ///
     /// # Errors
-    /// Returns the errors of [`Selection::partitions`] and [`Partition::profiles`].
+    /// Returns the errors of [`StoreSelection::partitions`] and [`Partition::profiles`].
     pub fn profiles(&self) -> Result<Vec<StoredProfile>> {
         let mut profiles = Vec::new();
         for partition in self.partitions()? {
@@ -384,7 +384,7 @@ impl Selection {
     /// value are added up.
     ///
     /// # Errors
-    /// Returns an error unless exactly one key is open; also returns the errors of [`Selection::partitions`].
+    /// Returns an error unless exactly one key is open; also returns the errors of [`StoreSelection::partitions`].
     pub fn builds(&self) -> Result<Vec<(String, Source)>> {
         let open: Vec<&String> =
             self.store.keys.iter().filter(|key| !self.fixed.iter().any(|(f, _)| f == *key)).collect();
@@ -410,8 +410,8 @@ impl Selection {
 /// position.
 ///
 /// # Errors
-/// Returns the errors of [`Selection::partitions`].
-pub fn store_pairs(base: &Selection, new: &Selection) -> Result<Vec<BatchItem>> {
+/// Returns the errors of [`StoreSelection::partitions`].
+pub fn store_pairs(base: &StoreSelection, new: &StoreSelection) -> Result<Vec<BatchItem>> {
     let is_open = |key: &String| ![base, new].iter().any(|side| side.fixed.iter().any(|(fixed, _)| fixed == key));
     let mut sides: BTreeMap<Vec<(String, String)>, [Vec<Source>; 2]> = BTreeMap::new();
     for (side, selection) in [base, new].into_iter().enumerate() {

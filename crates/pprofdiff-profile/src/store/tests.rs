@@ -55,7 +55,7 @@ fn counting(value: i64) -> Profile {
 }
 
 fn total(store: &Store) -> i64 {
-    let all = Selection::named(store.dir()).unwrap().unwrap();
+    let all = StoreSelection::named(store.dir()).unwrap().unwrap();
     all.profiles().unwrap().iter().map(|stored| load(stored).unwrap().total(0).unwrap()).sum()
 }
 
@@ -90,7 +90,7 @@ fn loaded_profiles_equal_the_added_profiles() {
         let added = store.add(&profile, &keys(&build), &Costs::default()).unwrap();
         assert!(added.is_new && added.bytes > 0);
         let profiles =
-            Selection::named(&dir.path().join(format!("build={build}"))).unwrap().unwrap().profiles().unwrap();
+            StoreSelection::named(&dir.path().join(format!("build={build}"))).unwrap().unwrap().profiles().unwrap();
         let [stored] = &profiles[..] else { panic!("{profiles:?}") };
         assert_eq!((stored.id(), stored.keys()), (added.id.as_str(), &keys(&build)[..]));
         let loaded = stored.to_source().load(&LoadOptions::default()).unwrap();
@@ -125,7 +125,7 @@ fn part_of_a_recording_keeps_its_time_window() {
     let added = store.add(&part, &keys("1"), &Costs::default()).unwrap();
     // The whole recording is a different profile.
     assert_ne!(added.id, store.add(&counting(1), &keys("1"), &Costs::default()).unwrap().id);
-    let all = Selection::named(dir.path()).unwrap().unwrap().profiles().unwrap();
+    let all = StoreSelection::named(dir.path()).unwrap().unwrap().profiles().unwrap();
     let stored = all.into_iter().find(|stored| stored.id() == added.id).unwrap();
     let load = |options: &LoadOptions| stored.to_source().load(options);
     assert_eq!(load(&LoadOptions::default()).unwrap().window(), part.window());
@@ -192,7 +192,7 @@ fn keys_are_checked_and_paths_select() {
             .contains("--key service=...")
     );
     assert!(store.add(&counting(1), &keys(""), &Costs::default()).unwrap_err().to_string().contains("empty"));
-    let select = |path: &str| Selection::named(&dir.path().join(path));
+    let select = |path: &str| StoreSelection::named(&dir.path().join(path));
     let all = select("").unwrap().unwrap();
     let builds: Vec<String> = all.partitions().unwrap().iter().map(|p| p.keys()[1].1.clone()).collect();
     assert_eq!(builds, ["9", "10"]);
@@ -202,7 +202,7 @@ fn keys_are_checked_and_paths_select() {
     let [ten] = &select("build=10").unwrap().unwrap().profiles().unwrap()[..] else { panic!() };
     // The name in reports selects the same profile again.
     assert_eq!(
-        Selection::named(Path::new(&ten.name())).unwrap().unwrap().profiles().unwrap(),
+        StoreSelection::named(Path::new(&ten.name())).unwrap().unwrap().profiles().unwrap(),
         std::slice::from_ref(ten)
     );
     let other = select(&format!("build=9/{}", ten.id())).unwrap().unwrap();

@@ -259,7 +259,7 @@ pub fn pair_causes(diff: &Diff, query: &Query) -> pprofdiff::Result<PairCauses> 
         let scale = if e.scale.rule == ScaleRule::Same { String::new() } else { words.scale() };
         format!("{} {scale}", words.verdict().unwrap_or_default()).trim_end().to_owned()
     });
-    PairCauses::of(diff, e, |cause| words.cause(cause), line, || Some(notebook::account_html(e)))
+    PairCauses::from_explanation(diff, e, |cause| words.cause(cause), line, || Some(notebook::account_html(e)))
 }
 
 /// Returns a conclusive explanation in one line: the first cause and the number of further causes, or that nothing

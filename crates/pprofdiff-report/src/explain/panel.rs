@@ -72,7 +72,7 @@ struct Waterfall<'a> {
     from: f64,
     across: f64,
     /// The value at which the next bar starts.
-    at: f64,
+    next: f64,
     /// The difference that percentages refer to; 0 if the parts cancel out.
     delta: f64,
 }
@@ -100,7 +100,7 @@ impl<'a> Waterfall<'a> {
         };
         let moved: f64 = deltas().map(f64::abs).sum();
         let delta = if account.delta.abs() < CANCELLED * moved { 0.0 } else { account.delta };
-        Waterfall { words, buttons, from, across: (high - from).max(f64::MIN_POSITIVE), at: e.total.0, delta }
+        Waterfall { words, buttons, from, across: (high - from).max(f64::MIN_POSITIVE), next: e.total.0, delta }
     }
 
     fn draw(mut self, html: &mut String) {
@@ -145,13 +145,13 @@ impl<'a> Waterfall<'a> {
             };
             let text = format!("remainder: {}, {chance}", words.amount(account.rest));
             // The best candidate is a part of the remainder.
-            let begin = self.at;
+            let begin = self.next;
             self.part(html, account.rest, "rest", &text);
             if let Some(cause) = nearest_cause(e) {
-                let end = self.at;
-                self.at = begin;
+                let end = self.next;
+                self.next = begin;
                 self.candidate(html, e.causes.len(), cause);
-                self.at = end;
+                self.next = end;
             }
         } else if let Some(cause) = nearest_cause(e) {
             self.candidate(html, e.causes.len(), cause);
@@ -231,8 +231,8 @@ impl<'a> Waterfall<'a> {
     /// Draws the bar of a part, with its percentage of the difference unless the parts cancel out. Moves the start of
     /// the next bar to the end of this bar.
     fn bar(&mut self, html: &mut String, delta: f64) {
-        let (begin, end) = (self.x(self.at), self.x(self.at + delta));
-        self.at += delta;
+        let (begin, end) = (self.x(self.next), self.x(self.next + delta));
+        self.next += delta;
         let part = match delta / self.delta {
             part if self.delta == 0.0 || !part.is_finite() => String::new(),
             part => format!("{}{}", if part < 0.0 { "-" } else { "" }, percent(part)),

@@ -42,7 +42,7 @@ pub(super) struct Test<'a> {
     /// The factors of [`CheckRule::factors`].
     factors: (i128, i128),
     pub spread: Spread,
-    how: CheckPolicy,
+    policy: CheckPolicy,
     /// The factor of the Bonferroni correction: the number of comparisons of this rule times the number of rules.
     tests: f64,
     /// True if each frame is compared separately.
@@ -61,13 +61,13 @@ impl<'a> Test<'a> {
     pub(super) fn new(
         rule: &'a CheckRule,
         runs: &'a MeasuredRuns,
-        how: CheckPolicy,
+        policy: CheckPolicy,
         rules: usize,
         compared: usize,
     ) -> Result<Test<'a>> {
         let factors = rule.factors(&runs.measure().summary().unit)?;
         // A limit on the new side alone compares no pairs.
-        let spread = runs.spread(rule.cost.sum(), how.paired && rule.limit.is_of_sides());
+        let spread = runs.spread(rule.cost.sum(), policy.paired && rule.limit.is_of_sides());
         let tests = (compared.max(1) * rules) as f64;
         let is_of_each = matches!(rule.subject, Subject::Each(_));
         let is_of_frames = !matches!(rule.subject, Subject::Whole);
@@ -77,7 +77,7 @@ impl<'a> Test<'a> {
             cost: rule.cost.sum(),
             factors,
             spread,
-            how,
+            policy,
             tests,
             is_of_each,
             is_of_frames,
@@ -90,7 +90,7 @@ impl<'a> Test<'a> {
         let is_certain = p.is_none_or(|p| p <= ALPHA);
         match self.is_exceeded(sides) {
             false => Outcome::Pass,
-            true if self.how.strict => Outcome::Fail,
+            true if self.policy.strict => Outcome::Fail,
             // Complete counts have no sampling noise, so only runs differ. Even the closest runs of both sides must
             // exceed the limit.
             true if self.runs.model == Model::Exact && self.is_exceeded(&nearest(sides)) => Outcome::Fail,
@@ -173,7 +173,7 @@ impl<'a> Test<'a> {
     /// Returns true for one of many frames if chance alone would occasionally exceed a limit on growth of 0 or more.
     /// Returns false if chance is not tested ([`CheckPolicy::strict`], or see [`Test::reports_chance`]).
     pub(super) fn is_too_small(&self, sides: &Sides) -> bool {
-        if !self.is_of_each || self.how.strict || !self.reports_chance() {
+        if !self.is_of_each || self.policy.strict || !self.reports_chance() {
             return false;
         }
         let runs = self.runs;

@@ -46,7 +46,7 @@ use exact::Decimal;
 use limit::Test;
 pub(crate) use rule::toml;
 use rule::{CheckRule, RuleCost, Subject};
-pub use within::Place;
+pub use within::SourceLocation;
 
 /// The rules of a check, and an allow-list of frames and rules that may exceed their limits.
 #[derive(Debug, Clone, Default)]
@@ -57,7 +57,7 @@ pub struct Rules {
     floor: Option<Decimal>,
     sample_type: Option<String>,
     /// The options for applying limits.
-    pub how: CheckPolicy,
+    pub policy: CheckPolicy,
     /// The options of the search for causes.
     pub explain: ExplainOptions,
 }
@@ -173,7 +173,7 @@ pub struct Finding {
     pub outcome: Outcome,
     /// The source location of the frame's function; `None` for the total and for groups, and if the profiles lack the
     /// file or the line.
-    pub place: Option<Place>,
+    pub place: Option<SourceLocation>,
     /// For a limit on cum, the outermost frame on most of this frame's stacks that has the same outcome, weighted by
     /// value. If that frame calls a frame with equal values in all runs, the innermost such frame represents both.
     /// `None` if no other frame contains this frame, and for outcomes other than `Inconclusive` and `Fail`.
@@ -358,12 +358,12 @@ impl Rules {
         if !diff.is_two_sided() {
             return Err(Error::query("a check compares two sides; there is only one profile"));
         }
-        if self.how.paired && diff.has_repeats() {
+        if self.policy.paired && diff.has_repeats() {
             return Err(Error::query(
                 "paired runs must be different profiles, and a side contains one profile several times",
             ));
         }
-        if self.how.paired && diff.base().count() != diff.new_side().count() {
+        if self.policy.paired && diff.base().count() != diff.new_side().count() {
             let (base, new) = (diff.base().count(), diff.new_side().count());
             return Err(Error::query(format!(
                 "paired runs need the same number of runs on both sides, not {base} and {new}"
@@ -386,7 +386,7 @@ impl Rules {
                     if cached.runs.model != Model::Exact {
                         warnings.extend(empty_runs(&cached.runs, diff)?);
                     }
-                    if !self.how.strict {
+                    if !self.policy.strict {
                         warnings.extend(diff.sampling_warnings(number));
                     }
                     if cached.is_empty() {
@@ -425,7 +425,7 @@ impl Rules {
             let kind = measured.runs.measure().summary().sample_type.clone();
             let has_type = |rule: &RuleCheck| kind == rule.sample_type;
             let has_failed = rules.iter().any(|rule| has_type(rule) && rule.outcome == Outcome::Fail);
-            if !has_failed && !self.how.explain {
+            if !has_failed && !self.policy.explain {
                 continue;
             }
             // The causes of a failed rule are matched with its frames. A small number of frames stays in memory for
@@ -461,7 +461,7 @@ impl Rules {
     /// a function that is inlined on one side counts as part of its caller on both sides, even if the query matches
     /// frames in another way. A rule that names its frames compares them unchanged.
     fn follows_moves(&self, rule: &CheckRule, runs: &MeasuredRuns, query: &Query) -> Result<bool> {
-        let may = !self.how.strict && matches!(rule.subject, Subject::Each(None));
+        let may = !self.policy.strict && matches!(rule.subject, Subject::Each(None));
         Ok(may && query.granularity == Granularity::Functions && explain::by_chance(runs.frames())?.1)
     }
 
@@ -482,11 +482,11 @@ impl Rules {
         let compared = kept.len();
         // A rule on the total needs no warning about an unknown number of samples: the differences between runs show
         // its variation.
-        if !self.how.strict && !matches!(rule.subject, Subject::Whole) {
+        if !self.policy.strict && !matches!(rule.subject, Subject::Whole) {
             let warning = runs.measure().uncounted_warning().filter(|warning| !warnings.contains(warning));
             warnings.extend(warning);
         }
-        let test = Test::new(rule, runs, self.how, self.rules.len(), compared)?;
+        let test = Test::new(rule, runs, self.policy, self.rules.len(), compared)?;
         let (mut findings, mut too_small) = (Vec::new(), 0);
         let mut p_values: Vec<Option<f64>> = kept.iter().map(|(_, sides)| test.p(sides)).collect();
         if measured.flickers {
@@ -551,7 +551,7 @@ impl Rules {
         });
         within::nest(&mut findings, rule.cost.sum(), runs);
         within::locate(&mut findings, &runs.measure().summary().query.trim_path, runs);
-        let tests_chance = compared > 0 && !self.how.strict;
+        let tests_chance = compared > 0 && !self.policy.strict;
         let only = kept.first().filter(|_| !is_of_each).map(|(_, sides)| sides);
         let power = tests_chance.then(|| test.detectable(only)).flatten();
         let mut outcome = findings.iter().map(|f| f.outcome).max().unwrap_or(Outcome::Pass);
@@ -563,7 +563,7 @@ impl Rules {
             Some((least, limit)) if least <= limit => false,
             _ => kept.iter().any(|(frame, sides)| !test.rules_out_limit(sides) && !is_allowed(frame)),
         };
-        if outcome <= Outcome::Allowed && self.how.require_power && tests_chance && would_be_missed() {
+        if outcome <= Outcome::Allowed && self.policy.require_power && tests_chance && would_be_missed() {
             outcome = Outcome::Inconclusive;
         }
         // If the filters remove every sample, the subject of the rule was not measured, and the rule does not pass.
@@ -627,10 +627,10 @@ impl Rules {
                 .for_each(|f| runs.of_frame(f, cost).into_iter().for_each(|sides| add(Some(f), sides))),
             Subject::Each(None) => {
                 let by_chance = match by_chance.get() {
-                    _ if self.how.strict => None,
+                    _ if self.policy.strict => None,
                     Some(frames_by_chance) => Some(frames_by_chance),
                     None => {
-                        let new = ByChance::new(runs, self.how.paired)?;
+                        let new = ByChance::new(runs, self.policy.paired)?;
                         Some(by_chance.get_or_init(|| new))
                     }
                 };

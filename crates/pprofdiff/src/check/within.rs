@@ -11,7 +11,7 @@ use crate::runs::MeasuredRuns;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
-pub struct Place {
+pub struct SourceLocation {
     /// The source file.
     pub file: String,
     /// The line at which the function begins. If the profile lacks it, the lowest recorded line within the function.
@@ -69,7 +69,7 @@ pub(super) fn locate(findings: &mut [Finding], trim: &[String], runs: &MeasuredR
     let mut missing: HashMap<String, usize> =
         findings.iter().enumerate().filter_map(|(i, f)| Some((f.frame.clone()?, i))).collect();
     for base in [false, true] {
-        let mut places: HashMap<String, Place> = HashMap::default();
+        let mut places: HashMap<String, SourceLocation> = HashMap::default();
         for walk in runs.measure().walks_of(base) {
             let (profile, functions, locations) =
                 (&*walk.input.profile, walk.input.profile.functions(), walk.input.profile.locations());
@@ -87,7 +87,7 @@ pub(super) fn locate(findings: &mut [Finding], trim: &[String], runs: &MeasuredR
             for i in (0..is_missing.len()).filter(|&i| is_missing[i] && first[i] > 0) {
                 let file = identity::file_path(profile.string(functions.file[i]), trim);
                 if !file.is_empty() {
-                    let place = Place { file: String::from_utf8_lossy(&file).into_owned(), line: first[i] };
+                    let place = SourceLocation { file: String::from_utf8_lossy(&file).into_owned(), line: first[i] };
                     places.entry(name_of(i).into_owned()).or_insert(place);
                 }
             }

@@ -91,5 +91,5 @@ pub(crate) struct Moves {
     /// For each side, the functions that are part of their callers on the opposite side.
     pub folded: [HashSet<String>; 2],
     /// Descriptions of these functions for warnings.
-    pub told: Vec<String>,
+    pub warnings: Vec<String>,
 }

@@ -10,7 +10,7 @@ type Keyed = (u64, u32);
 const FEW: usize = 12;
 
 /// Sorts stacks by their frames.
-pub(crate) struct Order<F> {
+pub(crate) struct StackOrder<F> {
     stack_of: F,
     /// The number of low bits of an item in a stack that are not part of the frame's number.
     shift: u32,
@@ -20,12 +20,12 @@ pub(crate) struct Order<F> {
     frames: usize,
 }
 
-impl<'s, F: Fn(u32) -> &'s [u32] + Sync> Order<F> {
+impl<'s, F: Fn(u32) -> &'s [u32] + Sync> StackOrder<F> {
     /// Prepares sorting. Frames have numbers below `n_frames`, and an item of a stack is a frame's number shifted left
     /// by `shift` bits.
-    pub(crate) fn new(n_frames: usize, shift: u32, stack_of: F) -> Order<F> {
+    pub(crate) fn new(n_frames: usize, shift: u32, stack_of: F) -> StackOrder<F> {
         let bits = usize::BITS - n_frames.leading_zeros();
-        Order { stack_of, shift, bits, frames: (u64::BITS / bits.max(1)) as usize }
+        StackOrder { stack_of, shift, bits, frames: (u64::BITS / bits.max(1)) as usize }
     }
 
     /// Returns the stacks 0 to `n` in order. Stacks with equal frames are neighbours.
@@ -92,7 +92,7 @@ impl<'s, F: Fn(u32) -> &'s [u32] + Sync> Order<F> {
 
 #[cfg(test)]
 mod tests {
-    use super::Order;
+    use super::StackOrder;
 
     #[test]
     fn stacks_are_sorted_by_their_frames() {
@@ -104,7 +104,7 @@ mod tests {
         for n_frames in [1, 3, 300] {
             let stacks: Vec<Vec<u32>> =
                 (0..500).map(|_| (0..next(40)).map(|_| next(n_frames).min(next(n_frames))).collect()).collect();
-            let order = Order::new(n_frames as usize, 0, |n| &stacks[n as usize]).sorted(stacks.len());
+            let order = StackOrder::new(n_frames as usize, 0, |n| &stacks[n as usize]).sorted(stacks.len());
             let mut expected: Vec<&Vec<u32>> = stacks.iter().collect();
             expected.sort();
             assert!(order.iter().map(|&n| &stacks[n as usize]).eq(expected), "{n_frames} frames");

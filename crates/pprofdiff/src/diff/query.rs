@@ -162,7 +162,7 @@ impl Query {
 
     /// Resets the options that only some views support.
     #[must_use]
-    pub fn of_any_view(mut self) -> Query {
+    pub fn without_view_options(mut self) -> Query {
         for option in Query::options().filter(|option| option.scope != Scope::Everything) {
             let default = option.get(&Query::default());
             // A default is always a valid value of its option.

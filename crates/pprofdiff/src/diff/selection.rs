@@ -151,7 +151,7 @@ impl Diff {
             InputFrames::new(&m.profile, plan, query, matching, renamed, shifts, &state)
         });
         warnings.extend(matched(&inputs));
-        warnings.extend(moves.told.iter().cloned());
+        warnings.extend(moves.warnings.iter().cloned());
         let (frames, translations) = Frames::merge(inputs, query.granularity, &state);
         warnings.extend(frames.warning());
         let shared = SelectionData {

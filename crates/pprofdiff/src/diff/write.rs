@@ -9,7 +9,7 @@ use super::filter::{Compiled, FilterKind, Filtered};
 use super::normalize::{Normalize, Scales};
 use super::{Diff, Query};
 use crate::{Error, Result};
-use pprofdiff_profile::shared::{Fields, MergePart, Merger, pack};
+use pprofdiff_profile::shared::{MergePart, MergedFields, Merger, pack};
 use pprofdiff_profile::{Profile, WriteOptions};
 
 impl Diff {
@@ -78,7 +78,7 @@ impl Diff {
             });
         }
         let profiles: Vec<&Profile> = diff.inputs.iter().map(|m| &*m.profile).collect();
-        let fields = Fields {
+        let fields = MergedFields {
             duration_nanos: diff.side_duration(false) / diff.runs()[1] as i64,
             frames_dropped: true,
             default_type,

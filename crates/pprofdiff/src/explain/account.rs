@@ -47,7 +47,7 @@ pub(super) struct Uncut {
 }
 
 impl Uncut {
-    pub(super) fn of(rows: &StackRows) -> Uncut {
+    pub(super) fn new(rows: &StackRows) -> Uncut {
         let mut stacks = Stacks::with_room_for(&rows.stacks);
         (0..rows.rows.len()).for_each(|row| {
             stacks.push(rows.stack(row).iter().copied());
@@ -107,7 +107,7 @@ pub(super) struct CauseEntry {
 
 impl CauseEntry {
     /// Creates an entry without stacks.
-    pub(super) fn of(set: usize, subject: Description) -> CauseEntry {
+    pub(super) fn new(set: usize, subject: Description) -> CauseEntry {
         let (rows, others, parts) = (Vec::new(), Vec::new(), Vec::new());
         CauseEntry { set, subject, rows, values: [0.0; 2], score: 0.0, others, parts, garbage: None }
     }
@@ -158,7 +158,7 @@ impl Books<'_> {
         if b + n <= 0.0 {
             return 0.0;
         }
-        penalised(b, n, self.scale, variance_of(self.rows, self.search.tau2.of(self.sets, set), [b, n]))
+        penalised(b, n, self.scale, variance_of(self.rows, self.search.tau2.variance(self.sets, set), [b, n]))
     }
 
     /// Returns true if some rows of a set qualify as a cause on their own: they changed by at least the minimum effect,
@@ -310,7 +310,7 @@ impl Books<'_> {
                 score,
                 parts,
                 rows,
-                ..CauseEntry::of(candidate.set, Description { kind, ..description })
+                ..CauseEntry::new(candidate.set, Description { kind, ..description })
             });
         }
         let parts = candidate.parts.iter().map(|(part, part_rows)| {
@@ -323,7 +323,7 @@ impl Books<'_> {
             score: self.score(candidate.set, &rows),
             parts,
             rows,
-            ..CauseEntry::of(candidate.set, description)
+            ..CauseEntry::new(candidate.set, description)
         })
     }
 
@@ -394,7 +394,7 @@ impl Books<'_> {
         }
         let mut runs = vec![0.0; self.rows.runs_of_row()];
         for row in 0..self.rows.rows.len() {
-            self.rows.run_values.of(row).iter().for_each(|cell| runs[cell.column as usize] += cell.value);
+            self.rows.run_values.cells_of(row).iter().for_each(|cell| runs[cell.column as usize] += cell.value);
         }
         let squares = |runs: &[f64]| {
             let mean = runs.iter().sum::<f64>() / runs.len() as f64;
@@ -423,7 +423,7 @@ impl Books<'_> {
             (0..self.sets.len()).filter(|&set| matches!(self.sets.sets[set].key, SetKey::Node(_) | SetKey::Edge(..)));
         let value = |set: &usize| self.sets.sets[*set].values[0] + self.sets.sets[*set].values[1];
         let widest = wide.max_by(|a, b| value(a).total_cmp(&value(b)).then(b.cmp(a)));
-        widest.map_or(self.search.tau * self.search.tau, |set| self.search.tau2.of(self.sets, set))
+        widest.map_or(self.search.tau * self.search.tau, |set| self.search.tau2.variance(self.sets, set))
     }
 
     /// Returns the penalised deviance of the sum of rows whose variance between runs is `tau2`; 0 if they have no

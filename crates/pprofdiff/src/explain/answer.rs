@@ -19,7 +19,7 @@ pub enum Verdict {
     Change,
     /// No change was found, and it is unlikely that a large change stayed undetected: the sides are equal, or growth of
     /// a frame with a tenth of the total would be detected from a factor of 2 on (of 11, if cost only moved between
-    /// functions; see [`Noise::noticed`]).
+    /// functions; see [`NoiseEstimate::noticed`]).
     None,
     /// The profiles do not decide whether anything changed: too much noise, a change of the total without a cause, or a
     /// cause that a different amount of work would explain as well ([`Explanation::suspects`]).
@@ -127,7 +127,7 @@ pub struct Cause {
     /// The evidence against the null hypothesis that the cost of the cause's stacks is unchanged at equal work. It is a
     /// penalised deviance: roughly the square of the number of standard deviations between the sides, where the
     /// standard deviation includes sampling error and noise between runs. A cause found by the search exceeds
-    /// [`Noise::need`]. A [`NearestCandidate`] need not. Its score is 0 for a single pair of profiles without a number
+    /// [`NoiseEstimate::need`]. A [`NearestCandidate`] need not. Its score is 0 for a single pair of profiles without a number
     /// of samples, where chance is unknown.
     pub score: f64,
     /// The callees of consecutive calls that occur in exactly the same stacks, outermost first, so the samples do not
@@ -406,12 +406,12 @@ pub struct NearestCandidate {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
-pub struct Noise {
+pub struct NoiseEstimate {
     /// The typical standard deviation, between equal runs, of the natural logarithm of a function's own cost: 0.07
     /// means about 7%. It does not include sampling error.
     pub tau: f64,
     /// The threshold for [`Cause::score`]. It is Bonferroni's: if nothing changed, the probability that any tested
-    /// change exceeds it is at most 5% if noise was measured ([`Noise::is_replicated`]), and 0.2% if it was estimated
+    /// change exceeds it is at most 5% if noise was measured ([`NoiseEstimate::is_replicated`]), and 0.2% if it was estimated
     /// from one pair.
     pub need: f64,
     /// The standard deviation, by chance, of the natural logarithm of a ratio, new divided by base, for an unchanged
@@ -438,14 +438,14 @@ pub struct Noise {
     pub(super) degrees: Option<u32>,
 }
 
-impl Noise {
+impl NoiseEstimate {
     /// Returns true if noise was measured: if both sides have several runs, or if there are several A/A runs.
     pub fn is_replicated(&self) -> bool {
         self.runs.0.min(self.runs.1) > 1 || self.learned > 1
     }
 }
 
-impl Noise {
+impl NoiseEstimate {
     /// Returns the probability that at least one of all tested changes reaches this [`Cause::score`] by chance if
     /// nothing changed.
     pub fn p_of(&self, score: f64) -> f64 {
@@ -502,7 +502,7 @@ pub struct Explanation {
     /// total. 0 if the base's total is zero.
     pub background: f64,
     /// The size of differences that chance explains.
-    pub noise: Noise,
+    pub noise: NoiseEstimate,
     /// The runtime whose frames are distinguished from the program's.
     pub runtime: KnownRuntime,
     /// The number of distinct stacks that were truncated to a prefix they share with heavier stacks.

@@ -273,7 +273,7 @@ impl<'a> Attribution<'a> {
                 let (changed, opposite) =
                     (Changed { function, rows: &candidate.rows }, Changed { function: function_of_set, rows: &rows });
                 let (gained, lost) = if raw > 0.0 { (changed, opposite) } else { (opposite, changed) };
-                CostRelation::of(self.rows, gained, lost)
+                CostRelation::between(self.rows, gained, lost)
             });
             let how = match relation {
                 _ if partner == Some(inside) => Some(MoveKind::Shift),
@@ -297,7 +297,7 @@ impl<'a> Attribution<'a> {
     /// Returns true if the values of a set, or of a part of it, differ by no more than chance at equal work.
     fn is_even(&self, v: [f64; 2], set: usize) -> bool {
         let [b, n] = v.map(|v| v / self.sets.sets[set].event.max(1e-300));
-        let variance = counts::between_run_variance(self.search.tau2.of(self.sets, set), self.rows.runs);
+        let variance = counts::between_run_variance(self.search.tau2.variance(self.sets, set), self.rows.runs);
         counts::penalised(b, n, self.search.scale, variance) < counts::LEVEL
     }
 
@@ -336,7 +336,7 @@ impl<'a> Attribution<'a> {
         let node = &self.sets.sets[set];
         let [b, n] = node.values.map(|v| v / node.event.max(1e-300));
         let lost = -(node.values[1] / self.search.scale - node.values[0]) / raw;
-        let variance = counts::between_run_variance(self.search.tau2.of(self.sets, set), self.rows.runs);
+        let variance = counts::between_run_variance(self.search.tau2.variance(self.sets, set), self.rows.runs);
         let is_caller = matches!(node.key, SetKey::Own(f) if Some(f) == caller);
         let need = if is_caller { CALLER_DEVIANCE } else { COUNTERPART_DEVIANCE };
         (1.0 - COUNTERPART..1.0 + COUNTERPART).contains(&lost)
@@ -364,7 +364,7 @@ impl<'a> Attribution<'a> {
                     }
                     let [came, went] = [(up, gained), (down, lost)]
                         .map(|(candidate, function)| Changed { function, rows: &candidate.rows });
-                    let (how, inside) = match CostRelation::of(self.rows, came, went) {
+                    let (how, inside) = match CostRelation::between(self.rows, came, went) {
                         CostRelation::Call if left < SWAP => (Some(MoveKind::Swap), None),
                         // The frame in between only wraps the cost below it.
                         CostRelation::Above if left < SWAP => (None, None),

@@ -9,7 +9,7 @@ impl Explanation {
     /// mean of several runs), not normalized, in the sample type's unit.
     ///
     /// Let `b = m0 base / event` and `n = m1 new / event` be the events in all runs of each side
-    /// ([`super::Noise::event`]), `r` the ratio of the amounts of work ([`super::WorkScale::factor`]) times `m1 / m0`,
+    /// ([`super::NoiseEstimate::event`]), `r` the ratio of the amounts of work ([`super::WorkScale::factor`]) times `m1 / m0`,
     /// and `V = tau^2 (1/m0 + 1/m1)` the variance. A change is within chance if `min over x of G(b, n, r e^x) + x^2 / V
     /// < 3.84`, where `G` is the deviance of two Poisson counts. Therefore one in twenty unchanged frames exceeds
     /// chance. For negative values, and if the value of an event is unknown (0), returns true only if both values are

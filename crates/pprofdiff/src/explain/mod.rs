@@ -32,7 +32,7 @@ use account::Books;
 use agreement::{ENOUGH, independent_witnesses};
 pub use answer::{
     Account, Cause, CauseKind, CauseLabel, CausePart, CostSplit, Evidence, Explanation, Extent, KnownRuntime, MoveKind,
-    Moved, NearestCandidate, Noise, ProgramShare, Rewrite, ScaleRule, Verdict, WorkScale,
+    Moved, NearestCandidate, NoiseEstimate, ProgramShare, Rewrite, ScaleRule, Verdict, WorkScale,
 };
 use evidence::names::FrameTexts;
 use evidence::read::ReadRuns;
@@ -55,10 +55,10 @@ use naming::{MIN_SHOWN, Naming, ShownNames, clones, rounded};
 use search::SearchBudget;
 use shared::SharedInputs;
 
-/// Maximum [`Noise::noticed`] that permits the verdict "nothing changed": growth of a frame with a tenth of the total,
+/// Maximum [`NoiseEstimate::noticed`] that permits the verdict "nothing changed": growth of a frame with a tenth of the total,
 /// as a factor less one.
 const PRACTICAL: f64 = 1.0;
-/// Maximum [`Noise::noticed`] that permits the verdict "nothing changed" if the explanation found cost that moved.
+/// Maximum [`NoiseEstimate::noticed`] that permits the verdict "nothing changed" if the explanation found cost that moved.
 const UNNOTICED: f64 = 10.0;
 /// A difference of the totals is certain if its p-value is below this. [`SURE_OF_RUNS`] is enough for several runs per
 /// side, because their own variation measures chance.
@@ -295,7 +295,7 @@ impl Diff {
         let query = Query { sample_type: None, ..query.clone() };
         let selection = self.select_with(&query, &Moves::default())?;
         let value = selection.measure_type(number, Normalize::None)?;
-        let texts = FrameTexts::of(selection.frames(), user_rules, runtimes::Asked::All);
+        let texts = FrameTexts::classify(selection.frames(), user_rules, runtimes::Asked::All);
         self.target_of(number).read(&selection, &value, 0, |columns| ReadRuns::new(columns, &texts).rows())
     }
 }
@@ -327,7 +327,7 @@ pub(crate) fn moves(diff: &Diff) -> Result<Moves> {
     let target = allocated.map_or_else(|| diff.explain_target(None, &[]), |number| Ok(diff.target_of(number)))?;
     let selection = diff.select_with(&Query::default(), &Moves::default())?;
     let value = selection.measure_type(target.number, Normalize::None)?;
-    let texts = FrameTexts::of(selection.frames(), &UserRules::default(), runtimes::Asked::All);
+    let texts = FrameTexts::classify(selection.frames(), &UserRules::default(), runtimes::Asked::All);
     let rows = target.read(&selection, &value, 0, |columns| ReadRuns::new(columns, &texts).rows())?;
     let MatchedNames { rows, renamed, inlined, .. } = MatchedNames::matched(rows);
     let mut moves = Moves::default();
@@ -347,7 +347,7 @@ pub(crate) fn moves(diff: &Diff) -> Result<Moves> {
         let more = if more > 0 { format!("; and {more} more") } else { String::new() };
         if !texts.is_empty() {
             let first = texts.iter().take(MAX_LISTED).map(String::as_str).collect::<Vec<_>>().join("; ");
-            moves.told.push(format!("matched {reason}: {first}{more}"));
+            moves.warnings.push(format!("matched {reason}: {first}{more}"));
         }
     }
     Ok(moves)
@@ -407,7 +407,7 @@ fn explain(
         Rewrite { from, to, below, cost, gone: rewritten_code.functions[0], came: rewritten_code.functions[1] }
     });
     let mut shifts = 0;
-    let mut work = SearchBudget::of(measure.profile_bytes());
+    let mut work = SearchBudget::new(measure.profile_bytes());
     let exposure = runs * ops.unwrap_or(1.0);
     let model = measure.sampling_model();
     // With several runs, the variation between them replaces the estimate of noise.
@@ -471,7 +471,8 @@ fn explain(
             is_level,
             is_rewritten,
         };
-        let mut findings = if equal { Findings::default() } else { Findings::of(&books, books.settle(candidates)) };
+        let mut findings =
+            if equal { Findings::default() } else { Findings::from_causes(&books, books.settle(candidates)) };
         if options.undecided_total {
             findings.suspects.clear();
         }
@@ -613,7 +614,7 @@ fn explain(
         suspects,
         candidate,
         background: rounded(background),
-        noise: Noise {
+        noise: NoiseEstimate {
             tau: rounded(result.tau),
             need: rounded(result.threshold),
             deviation: rounded(deviation),

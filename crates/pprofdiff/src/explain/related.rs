@@ -36,7 +36,7 @@ pub(super) struct Changed<'a> {
 }
 
 impl CostRelation {
-    pub(super) fn of(rows: &StackRows, gained: Changed<'_>, lost: Changed<'_>) -> CostRelation {
+    pub(super) fn between(rows: &StackRows, gained: Changed<'_>, lost: Changed<'_>) -> CostRelation {
         let calls = |func: Changed<'_>, caller: u32, callee: u32| {
             have_most(rows, func.rows, |stack| is_call(rows, stack, caller, callee))
         };
@@ -88,7 +88,7 @@ fn is_above(stack: &[u32], upper: u32, lower: u32) -> bool {
 
 /// Returns true if two functions have similar names, beyond implementing a method of the same interface.
 fn are_alike(rows: &StackRows, a: u32, b: u32) -> bool {
-    let [a, b] = [a, b].map(|frame| Parts::of(&rows.names[frame as usize].text));
+    let [a, b] = [a, b].map(|frame| Parts::parse(&rows.names[frame as usize].text));
     a.is_alike(&b) && !a.may_implement(&b, rows.runtime.name == "go")
 }
 

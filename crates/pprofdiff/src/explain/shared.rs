@@ -28,7 +28,7 @@ impl<'a> SharedInputs<'a> {
     ) -> Result<SharedInputs<'a>> {
         let allocations = |Heap(heap): &Heap| heap.allocations(selection.query(), user_rules);
         let heap = options.heap.as_ref().map(allocations).transpose()?;
-        let texts = FrameTexts::of(selection.frames(), user_rules, runtimes::Asked::All);
+        let texts = FrameTexts::classify(selection.frames(), user_rules, runtimes::Asked::All);
         Ok(SharedInputs { selection, options, texts, heap })
     }
 

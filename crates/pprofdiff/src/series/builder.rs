@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 #[cfg(feature = "store")]
 use super::kept;
-use super::{Against, Build, Builds, FrameValue, MAX_MAGNITUDE, Order, Series, SeriesOptions};
+use super::{Against, Build, BuildOrder, Builds, FrameValue, MAX_MAGNITUDE, Series, SeriesOptions};
 use crate::diff::{
     Diff, FrameInterner, Frames, Granularity, Matching, Normalize, Pair, Query, Scale, Side, Sort, Summary,
 };
@@ -294,7 +294,7 @@ impl SeriesBuilder {
     /// the error of the first build if no build has values, or if all builds are compared with the first build.
     pub fn finish(self) -> Result<Series> {
         let repeats = self.repeats();
-        if (self.options.order, self.options.against) == (Order::Key, Against::Previous) {
+        if (self.options.order, self.options.against) == (BuildOrder::Key, Against::Previous) {
             let keys: Vec<&str> = self.loaded.iter().map(|build| build.key.as_str()).collect();
             check_history(&keys)?;
         }

@@ -51,7 +51,7 @@ pub enum Against {
 /// The order of the builds. A history sorted by key cannot contain two names
 /// ([`check_history`](pprofdiff_profile::input::check_history)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub enum Order {
+pub enum BuildOrder {
     /// The order given by the caller.
     #[default]
     Given,
@@ -68,7 +68,7 @@ pub struct SeriesOptions {
     /// The baseline of each build.
     pub against: Against,
     /// The order of the builds.
-    pub order: Order,
+    pub order: BuildOrder,
 }
 
 impl SeriesOptions {
@@ -88,7 +88,7 @@ impl SeriesOptions {
 
     /// Sets the order of the builds.
     #[must_use]
-    pub fn with_order(mut self, order: Order) -> Self {
+    pub fn with_order(mut self, order: BuildOrder) -> Self {
         self.order = order;
         self
     }
@@ -129,7 +129,7 @@ pub struct Builds {
     /// The baseline of each build.
     pub against: Against,
     /// The order of the builds.
-    pub order: Order,
+    pub order: BuildOrder,
 }
 
 impl Builds {

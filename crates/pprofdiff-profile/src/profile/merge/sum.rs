@@ -2,7 +2,7 @@
 
 use super::super::types::{CommonType, common_types};
 use super::super::{DOUBTFUL_SIDES, Profile, Sampled};
-use super::{Everything, Fields, MergePart, Merger};
+use super::{Everything, MergePart, MergedFields, Merger};
 use crate::cancellation;
 use crate::error::{Error, ErrorKind, Result};
 
@@ -77,7 +77,7 @@ fn sum(name: &str, profiles: &[&Profile], weights: &[i64], parts: i64) -> Result
         merger.add(MergePart { profile, index, side: None, as_base: false, weight, selection: Everything(profile) });
     }
     let duration = profiles.iter().fold(0i64, |sum, p| sum.saturating_add(p.duration_nanos()));
-    let fields = Fields { duration_nanos: duration, frames_dropped: false, default_type: None, by_stack: false };
+    let fields = MergedFields { duration_nanos: duration, frames_dropped: false, default_type: None, by_stack: false };
     let mut before = vec![0_i64; types.len()];
     let message = merger.finish(profiles, fields, |_, column, v| {
         if parts == 1 {

@@ -325,7 +325,7 @@ fn partitions_with_wrong_names_are_errors() {
         assert_eq!(total(&store), 2, "{name}");
         fs::copy(&file, folder.join("x.parquet")).unwrap();
         for path in ["", "build=1"] {
-            let named = Selection::named(&dir.path().join(path)).unwrap().unwrap();
+            let named = StoreSelection::named(&dir.path().join(path)).unwrap().unwrap();
             let error = named.profiles().unwrap_err().to_string();
             assert!(error.contains(name) && (error.contains("rename") || error.contains("move it")), "{error}");
         }
@@ -340,7 +340,7 @@ fn partitions_with_wrong_names_are_errors() {
     fs::write(service.join("README.txt"), b"x").unwrap();
     assert_eq!(total(&store), 2);
     fs::copy(&file, service.join("x.parquet")).unwrap();
-    assert!(Selection::named(dir.path()).unwrap().unwrap().profiles().is_err());
+    assert!(StoreSelection::named(dir.path()).unwrap().unwrap().profiles().is_err());
 }
 
 /// Reading a pipe would block, and reading a device would never end.

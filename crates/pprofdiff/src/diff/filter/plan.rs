@@ -25,7 +25,7 @@ use pprofdiff_profile::cancellation::checkpointed;
 use pprofdiff_profile::columns::{NONE, StringId};
 use pprofdiff_profile::random::{HashMap, HashSet};
 use pprofdiff_profile::samples::{LabelValue, Sample};
-use pprofdiff_profile::shared::Selection;
+use pprofdiff_profile::shared::SampleSelection;
 
 /// For each filter that is set, its name and whether it matched anything. A filter without a match causes a warning.
 pub(crate) type FilterHits = Vec<(&'static str, bool)>;
@@ -413,7 +413,7 @@ pub(crate) struct Filtered<'a> {
     pub plan: &'a FilterPlan,
 }
 
-impl Selection for Filtered<'_> {
+impl SampleSelection for Filtered<'_> {
     fn is_whole(&self) -> bool {
         self.plan.is_trivial()
     }

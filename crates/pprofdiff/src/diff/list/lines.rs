@@ -9,7 +9,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use super::inlined::only_inlined;
-use super::{Line, LineChange, Routine, SourceCode, SourceText, is_start};
+use super::{LineChange, ListedLine, Routine, SourceCode, SourceText, is_start};
 use crate::Result;
 use crate::diff::alignment::{AlignedRow, MAX_PAIRS, align};
 use crate::diff::matching::Moves;
@@ -361,7 +361,7 @@ impl SplitText {
     /// Returns the approximate size of a range of lines in a listing, in bytes.
     fn cost(&self, range: Option<RangeInclusive<i64>>) -> usize {
         let range = self.clip(range);
-        self.starts[range.end] - self.starts[range.start] + range.len() * size_of::<Line>()
+        self.starts[range.end] - self.starts[range.start] + range.len() * size_of::<ListedLine>()
     }
 }
 
@@ -540,11 +540,11 @@ impl<'s> TextCache<'s> {
 }
 
 /// Returns a line with its costs, by its number on each side.
-fn line(g: &RoutineGroup, base: Option<i64>, new: Option<i64>, change: LineChange, text: Option<String>) -> Line {
+fn line(g: &RoutineGroup, base: Option<i64>, new: Option<i64>, change: LineChange, text: Option<String>) -> ListedLine {
     let cost = |side: &ListingSide, n: Option<i64>| n.and_then(|n| side.lines.get(&n)).copied().unwrap_or_default();
     let (b, n) = (cost(&g.base, base), cost(&g.new, new));
     let (flat, cum) = (Pair { base: b.0, new: n.0 }, Pair { base: b.1, new: n.1 });
-    Line { base, new, change, text, flat, cum, instructions: Vec::new() }
+    ListedLine { base, new, change, text, flat, cum, instructions: Vec::new() }
 }
 
 impl AlignedTexts {

@@ -76,7 +76,7 @@ impl LineChange {
 /// A line of a listing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Line {
+pub struct ListedLine {
     /// The line number in the base. `None` if the base does not have the line, and for a single profile. If lines are
     /// paired by offset, this is the expected line number.
     pub base: Option<i64>,
@@ -94,13 +94,13 @@ pub struct Line {
     pub cum: Pair,
     /// The instructions that were compiled from the line, if the profiles were loaded with binaries. They come from all
     /// sampled functions that contain the line, including functions that inlined it.
-    pub instructions: Vec<Instruction>,
+    pub instructions: Vec<ListedInstruction>,
 }
 
 /// An instruction of a listing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Instruction {
+pub struct ListedInstruction {
     /// The address in the base's binary. `None` if the base does not have the instruction, and for a single profile.
     pub base: Option<u64>,
     /// The address in the new side's binary, or in the single profile's. `None` if the new side does not have the
@@ -112,7 +112,7 @@ pub struct Instruction {
     /// The text, from the new side if both sides have the instruction. Its syntax is AT&T's, as GNU objdump writes it.
     pub text: String,
     /// The source line of the instruction, on the same side as the text. `None` if it is unknown.
-    pub place: Option<Place>,
+    pub place: Option<ListedPlace>,
     /// The cost of samples at the instruction itself.
     pub flat: Pair,
     /// The cost including callees. A sample counts once for each of its addresses in the instruction.
@@ -122,7 +122,7 @@ pub struct Instruction {
 /// A source line from debug information.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Place {
+pub struct ListedPlace {
     /// The innermost inlined function, limited to the first 200 characters of its name.
     pub function: Arc<str>,
     /// The trimmed path of the file, empty if it is unknown.
@@ -131,10 +131,10 @@ pub struct Place {
     pub line: u32,
 }
 
-/// The maximum length in characters of a name in a [`Place`].
+/// The maximum length in characters of a name in a [`ListedPlace`].
 const MAX_NAME: usize = 200;
 
-impl Place {
+impl ListedPlace {
     /// Returns true if `function` is the function of this place.
     pub fn is_of(&self, function: &str) -> bool {
         is_start(&self.function, function)
@@ -168,9 +168,9 @@ pub struct Routine {
     pub status: Status,
     /// The lines in order. With source texts, these are contiguous ranges of lines. Without, only the lines with
     /// samples.
-    pub lines: Vec<Line>,
+    pub lines: Vec<ListedLine>,
     /// The instructions in order, if the listing shows instructions.
-    pub instructions: Vec<Instruction>,
+    pub instructions: Vec<ListedInstruction>,
     /// Notes that a user should read before trusting the lines.
     pub notes: Vec<String>,
 }

@@ -1,7 +1,7 @@
 //! Builds the tree from entries: sorts the entries by their frames, adds them to the tree, and stores their sums in
 //! this order.
 
-use super::super::order::Order;
+use super::super::order::StackOrder;
 use super::StackTree;
 use super::build::Entries;
 use super::growing::Growing;
@@ -11,7 +11,7 @@ use pprofdiff_profile::parallel;
 impl StackTree {
     /// Builds the tree of these entries. Returns `None` if it exceeds `room` bytes. The caller fills in `totals`.
     pub(super) fn of_entries(entries: &Entries, n_frames: usize, room: usize) -> Option<StackTree> {
-        let order = Order::new(n_frames, 1, |entry| entries.steps(entry)).sorted(entries.len());
+        let order = StackOrder::new(n_frames, 1, |entry| entries.steps(entry)).sorted(entries.len());
         let growing = Growing::grow(entries, &order, n_frames, room)?;
         let chains = growing.chains(order.len());
         let Growing { steps, arrivals, calls, mut changes, .. } = growing;

@@ -352,7 +352,7 @@ impl Joint {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::order::Order;
+    use super::super::super::order::StackOrder;
     use super::super::build::Entries;
     use super::Growing;
 
@@ -380,7 +380,7 @@ mod tests {
                 let steps: Vec<u32> = (0..1 + next(6)).map(|_| next(3) << 1 | u32::from(next(4) == 0)).collect();
                 entries.number(u128::from(i), &steps);
             }
-            let order = Order::new(3, 1, |entry| entries.steps(entry)).sorted(entries.len());
+            let order = StackOrder::new(3, 1, |entry| entries.steps(entry)).sorted(entries.len());
             let grow =
                 |piece_len: usize| Growing::grow_in_pieces(&entries, &order, 3, usize::MAX, piece_len).map(parts);
             let expected = grow(usize::MAX);

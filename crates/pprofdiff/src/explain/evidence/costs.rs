@@ -23,7 +23,7 @@ impl FrameCosts {
         FrameCosts(costs)
     }
 
-    pub(in crate::explain) fn of(&self, frame: u32, side: usize) -> f64 {
+    pub(in crate::explain) fn cost(&self, frame: u32, side: usize) -> f64 {
         self.0[frame as usize][side]
     }
 

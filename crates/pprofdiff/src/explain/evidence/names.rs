@@ -47,7 +47,7 @@ fn name_of_text<'t>(texts: &'t [Arc<str>], canonical: &'t CanonicalNames, text: 
 impl FrameTexts {
     /// Classifies the texts of all frames. With [`Asked::LeftOut`], skips everything that
     /// [`by_chance`](super::read::by_chance) does not need.
-    pub fn of(frames: &Frames, user_rules: &UserRules, scope: Asked) -> FrameTexts {
+    pub fn classify(frames: &Frames, user_rules: &UserRules, scope: Asked) -> FrameTexts {
         let mut numbers: HashMap<u32, u32> = HashMap::default();
         let mut texts: Vec<Arc<str>> = Vec::with_capacity(frames.len());
         let mut frame_texts = Vec::with_capacity(frames.len());

@@ -8,7 +8,7 @@ use super::rows::{FrameName, Row, RunValue, RunValues, StackRows, Stacks, ValueK
 use super::samples::{DEEPEST, OfRun, Run, SampleSums};
 use super::stack_ids::StackIds;
 use super::weights::{ChosenStacks, StackPrefixes, Weight, chosen, mix};
-use crate::diff::order::Order;
+use crate::diff::order::StackOrder;
 use crate::diff::stacks::Keys;
 use crate::diff::top::LeftOut;
 use crate::diff::{Frames, Measure, State, Walk};
@@ -444,7 +444,7 @@ impl CollectedRows<'_, '_> {
         }
         let (mut prefixes, light) = (StackPrefixes::new(), distinct.rows.len() - heavy.len());
         if light > 0 {
-            let order = Order::new(self.reader.names.len(), 0, |n| self.stacks.get(n)).sorted(self.stacks.len());
+            let order = StackOrder::new(self.reader.names.len(), 0, |n| self.stacks.get(n)).sorted(self.stacks.len());
             checkpointed(order).for_each(|stack| prefixes.add(stack, self.stacks.get(stack)));
         }
         Heavy { row_of, prefixes, light, is_whole }
@@ -556,7 +556,7 @@ fn at_common_rate(basis: Basis, rates: Option<[f64; 2]>, side: usize) -> (Basis,
 /// languages, it is random which of several inlined library functions a profile shows: the second result is true for
 /// these languages.
 pub(crate) fn by_chance(frames: &Frames) -> crate::Result<(Vec<Option<LeftOut>>, bool)> {
-    let texts = FrameTexts::of(frames, &UserRules::default(), Asked::LeftOut);
+    let texts = FrameTexts::classify(frames, &UserRules::default(), Asked::LeftOut);
     let (runtime, (names, canonical)) = (texts.runtime, texts.names(None));
     let why = |class: Class| match class {
         Class { artefact: true, .. } => Some(LeftOut::Profiling),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::labels::LabelTexts;
 use super::sets::grouped;
-use crate::diff::order::Order;
+use crate::diff::order::StackOrder;
 use crate::runtimes::{Class, Runtime};
 use pprofdiff_profile::cancellation::{Checkpointer, checkpointed};
 
@@ -92,7 +92,7 @@ impl RunValues {
     }
 
     /// Returns the cells of a row, by run.
-    pub(in crate::explain) fn of(&self, row: usize) -> &[RunValue] {
+    pub(in crate::explain) fn cells_of(&self, row: usize) -> &[RunValue] {
         if self.cells.is_empty() { &[] } else { &self.cells[self.ends[row]..self.ends[row + 1]] }
     }
 }
@@ -150,7 +150,7 @@ impl Stacks {
                 false => moved.push(stack),
             }
             if moved.len() > self.len() / MOVED {
-                return Order::new(n_names, 0, |n| self.get(n)).sorted(self.len());
+                return StackOrder::new(n_names, 0, |n| self.get(n)).sorted(self.len());
             }
         }
         moved.sort_by(|&a, &b| self.get(a).cmp(self.get(b)));
@@ -308,7 +308,7 @@ impl StackRows {
         for (key, i) in checkpointed(&order) {
             n_rows += u32::from(last.replace(*key) != Some(*key));
             let number = n_rows - 1;
-            cells.extend(self.run_values.of(*i as usize).iter().map(|cell| RunValue { row: number, ..*cell }));
+            cells.extend(self.run_values.cells_of(*i as usize).iter().map(|cell| RunValue { row: number, ..*cell }));
         }
         self.run_values = RunValues::new(n_rows as usize, cells);
         // Reorders in place, cycle by cycle, because rows are the largest data structure.

@@ -100,7 +100,7 @@ impl RunStacks {
     /// Returns the weight of a stack without its values.
     pub fn weight(&self, stack: u32, tie: u64) -> Weight {
         let stack = stack as usize;
-        Weight { values: [0.0; 2], tie, depth: self.depths[stack], own: self.owns[stack] }
+        Weight { values: [0.0; 2], tie, depth: self.depths[stack], own_function: self.owns[stack] }
     }
 }
 

@@ -269,7 +269,7 @@ mod tests {
 
     fn rows(diff: &Diff) -> Result<StackRows> {
         let selection = diff.select_with(&Query::default(), &Moves::default())?;
-        let texts = FrameTexts::of(selection.frames(), &UserRules::default(), Asked::All);
+        let texts = FrameTexts::classify(selection.frames(), &UserRules::default(), Asked::All);
         let value = selection.measure_type(1, Normalize::None)?;
         diff.target_of(1).read(&selection, &value, 0, |columns| ReadRuns::new(columns, &texts).rows())
     }

@@ -39,7 +39,7 @@ pub(in crate::explain) struct Weight {
     /// The number of its frames.
     pub depth: u16,
     /// The innermost program function, or [`NONE`].
-    pub own: u32,
+    pub own_function: u32,
 }
 
 /// The heavy stacks.
@@ -89,7 +89,7 @@ pub(in crate::explain) fn chosen(
     order.sort_unstable_by(by_share);
     let n_fitting = fitting(order.iter().map(|&n| usize::from(weights[n as usize].depth)), frames);
     for &left_out in &order[n_fitting..] {
-        is_whole.get_mut(weights[left_out as usize].own as usize).into_iter().for_each(|is| *is = false);
+        is_whole.get_mut(weights[left_out as usize].own_function as usize).into_iter().for_each(|is| *is = false);
     }
     order.truncate(n_fitting);
     order.sort_unstable();
@@ -117,7 +117,9 @@ fn choose_changed(
     for is_own in [true, false] {
         for (&function, bit) in functions.iter().zip(0..) {
             let contains = |(n, bits): &&(u32, u64)| {
-                bits >> bit & 1 == 1 && (!is_own || weights[*n as usize].own == function) && !is_chosen[*n as usize]
+                bits >> bit & 1 == 1
+                    && (!is_own || weights[*n as usize].own_function == function)
+                    && !is_chosen[*n as usize]
             };
             let stacks: Vec<u32> = having.iter().filter(contains).map(|(n, _)| *n).collect();
             let fits = stacks.len() <= room;
@@ -136,13 +138,13 @@ fn choose_changed(
 /// Returns the functions whose own cost changed unexpectedly and that have light stacks, at most 64. Functions with the
 /// largest change per light stack come first.
 fn changed(weights: &[Weight], light: &[u32], event: f64) -> Vec<u32> {
-    let owns = || weights.iter().filter(|weight| weight.own != NONE);
-    let mut costs = vec![([0.0; 2], 0usize); owns().map(|weight| weight.own as usize + 1).max().unwrap_or(0)];
+    let owns = || weights.iter().filter(|weight| weight.own_function != NONE);
+    let mut costs = vec![([0.0; 2], 0usize); owns().map(|weight| weight.own_function as usize + 1).max().unwrap_or(0)];
     for weight in owns() {
-        (0..2).for_each(|side| costs[weight.own as usize].0[side] += weight.values[side]);
+        (0..2).for_each(|side| costs[weight.own_function as usize].0[side] += weight.values[side]);
     }
     for &n in light {
-        costs.get_mut(weights[n as usize].own as usize).into_iter().for_each(|(_, stacks)| *stacks += 1);
+        costs.get_mut(weights[n as usize].own_function as usize).into_iter().for_each(|(_, stacks)| *stacks += 1);
     }
     // The typical ratio of the sides, by the weighted median.
     let on_both = costs.iter().filter(|([b, n], _)| *b > 0.0 && *n > 0.0);
@@ -263,9 +265,14 @@ mod tests {
 
     #[test]
     fn changed_functions_keep_all_stacks_or_all_of_their_own() {
-        let weight = |n: u32, own: u32, v: [f64; 2]| Weight { values: v, tie: mix(u64::from(n)), depth: 1, own };
+        let weight = |n: u32, own_function: u32, v: [f64; 2]| Weight {
+            values: v,
+            tie: mix(u64::from(n)),
+            depth: 1,
+            own_function,
+        };
         let heavy = (0..9_000).map(|n| weight(n, 40, [1000.0; 2]));
-        let new = |own: u32| if own == 0 { 40.0 } else { 10.0 };
+        let new = |function: u32| if function == 0 { 40.0 } else { 10.0 };
         let light = (0..20_000).map(|n| weight(9_000 + n, n % 40, [10.0, new(n % 40)]));
         let weights: Vec<Weight> = heavy.chain(light).collect();
         // The number of functions per case whose stacks contain the changed function (500 each), and the expected
@@ -273,9 +280,10 @@ mod tests {
         for (n_with, expected_of_second) in [(1, 0..100), (2, 500..501), (5, 0..100)] {
             let ChosenStacks { stacks, is_whole } = chosen(&weights, usize::MAX, 1.0, |functions, light| {
                 assert_eq!(functions, [0]);
-                light.iter().map(|&n| u64::from(weights[n as usize].own < n_with)).collect()
+                light.iter().map(|&n| u64::from(weights[n as usize].own_function < n_with)).collect()
             });
-            let n_chosen = |own: u32| stacks.iter().filter(|&&n| weights[n as usize].own == own).count();
+            let n_chosen =
+                |function: u32| stacks.iter().filter(|&&n| weights[n as usize].own_function == function).count();
             assert_eq!((n_chosen(40), n_chosen(0), &is_whole[..]), (9_000, 500, &[true][..]), "{n_with}");
             assert!(expected_of_second.contains(&n_chosen(1)), "{n_with}: {}", n_chosen(1));
         }

@@ -36,7 +36,7 @@ impl Books<'_> {
             let set_data = &self.sets.sets[set];
             let [b, n] = set_data.values.map(|v| v / set_data.event.max(1e-300));
             let is_large = !set_data.whole && self.delta(set_data.values).abs() > floor && b + n > 0.0;
-            let variance = variance_of(self.rows, self.search.tau2.of(self.sets, set), [b, n]);
+            let variance = variance_of(self.rows, self.search.tau2.variance(self.sets, set), [b, n]);
             let is_candidate = is_large && penalised(b, n, self.scale, variance) - set_data.price > LEVEL;
             is_candidate.then(|| deviance(b, n, self.scale) - set_data.price)
         };

@@ -31,7 +31,7 @@ impl Books<'_> {
         let description = Description::all(CauseKind::Calls);
         // The search attributed the common growth to the amount of work.
         let is_one = (self.search.scale / self.scale).ln().abs() < 1e-6;
-        let entry = CauseEntry { rows, values: v, score: self.search.threshold, ..CauseEntry::of(0, description) };
+        let entry = CauseEntry { rows, values: v, score: self.search.threshold, ..CauseEntry::new(0, description) };
         (!is_one && v[0] > 0.0 && v[1] > 0.0).then_some(entry)
     }
 }

@@ -81,7 +81,7 @@ fn inlined(rows: &StackRows, costs: &FrameCosts) -> Vec<Inlined> {
         let below: f64 = pairs.values().sum();
         let gain = |pair| direct.get(pair).map_or(0.0, |v| (v[1 - side] - v[side]).max(0.0));
         let moved: f64 = pairs.iter().map(|(pair, v)| v.min(gain(pair))).sum();
-        let value = costs.of(frame, side);
+        let value = costs.cost(frame, side);
         let main_pair = pairs.iter().max_by(|a, b| a.1.total_cmp(b.1).then(b.0.cmp(a.0)));
         if let Some((&(caller, _), _)) = main_pair
             && below > 0.6 * value

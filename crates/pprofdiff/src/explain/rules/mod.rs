@@ -121,7 +121,7 @@ impl MatchedNames {
             }
             names.renamed.extend(pairs);
         }
-        names.uncut = Uncut::of(&names.rows);
+        names.uncut = Uncut::new(&names.rows);
         let folds = RULES.iter().filter_map(|rule| if let Find::Fold(find) = rule.find { Some(find) } else { None });
         names.inlined = folds.flat_map(|find| find(&names)).collect();
         let frames: HashSet<u32> = names.inlined.iter().map(|call| call.frame).collect();
@@ -166,7 +166,7 @@ pub(super) struct Findings {
 
 impl Findings {
     /// Applies the rules of causes.
-    pub(super) fn of(books: &Books<'_>, causes: Vec<CauseEntry>) -> Findings {
+    pub(super) fn from_causes(books: &Books<'_>, causes: Vec<CauseEntry>) -> Findings {
         let mut findings = Findings { causes, ..Findings::default() };
         for rule in &RULES {
             if let Find::Causes(find) = rule.find {

@@ -44,7 +44,7 @@ pub(super) fn package(name: &str) -> Cow<'_, str> {
         last = byte;
     }
     if !is_plain || last == b'.' || name.starts_with(ANONYMOUS) {
-        return Parts::of(name).package.into();
+        return Parts::parse(name).package.into();
     }
     // The package ends before the first segment that is a type, or else before the last segment that names a function.
     let mut begin = tail;
@@ -88,7 +88,7 @@ fn without_arguments(text: &str) -> String {
 impl Parts {
     /// Parses names of Go (`a.b/c.(*T).M`), Rust and C++ (`a::T::m`, `<a::T as b::U>::m`), Java (`a.b.T.m`), and names
     /// without a package.
-    pub(in crate::explain) fn of(name: &str) -> Parts {
+    pub(in crate::explain) fn parse(name: &str) -> Parts {
         // V8 names a regular expression by its text, which is not a path.
         if name.starts_with(REGULAR_EXPRESSION) {
             let (package, local) = (REGULAR_EXPRESSION.to_owned(), name.to_owned());
@@ -200,7 +200,7 @@ mod tests {
     #[test]
     fn names_split_into_package_and_local_name() {
         let joined_parts = |name: &str| {
-            let Parts { package, local, last, .. } = Parts::of(name);
+            let Parts { package, local, last, .. } = Parts::parse(name);
             [package, local, last].join(" | ")
         };
         let cases = [
@@ -241,7 +241,7 @@ mod tests {
             "a/b.F.func1.2",
         ];
         for name in cases.iter().map(|(name, _)| *name).chain(odd) {
-            assert_eq!(package(name), Parts::of(name).package, "{name}");
+            assert_eq!(package(name), Parts::parse(name).package, "{name}");
         }
         let is_version_of = |a: &str, b: &str| segments(a) == segments(b);
         assert!(is_version_of("gopkg.in/yaml%2ev2", "gopkg.in/yaml%2ev3"));
@@ -250,7 +250,7 @@ mod tests {
 
     #[test]
     fn names_with_mostly_equal_words_are_alike() {
-        let are_alike = |a: &str, b: &str| Parts::of(a).is_alike(&Parts::of(b));
+        let are_alike = |a: &str, b: &str| Parts::parse(a).is_alike(&Parts::parse(b));
         for (a, b) in [
             ("getDiagnostics", "getDiagnostics2"),
             ("a::scan_list_marker", "a::scan_list_marker_with_indent"),

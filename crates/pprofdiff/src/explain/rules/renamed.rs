@@ -94,7 +94,7 @@ enum PathRelation {
 }
 
 impl PathRelation {
-    fn of(old: &str, new: &str) -> PathRelation {
+    fn between(old: &str, new: &str) -> PathRelation {
         let (a, b) = (segments(old), segments(new));
         let is_suffix = a.len().min(b.len()) >= SEGMENTS_OF_SUFFIX && (a.ends_with(&b) || b.ends_with(&a));
         match () {
@@ -118,7 +118,7 @@ impl RenameMatcher<'_> {
         if !self.renamed[0].contains_key(&old) && !self.renamed[1].contains_key(&new) {
             self.renamed[0].insert(old, old);
             self.renamed[1].insert(new, old);
-            let cost = [self.costs.of(old, 0), self.costs.of(new, 1)];
+            let cost = [self.costs.cost(old, 0), self.costs.cost(new, 1)];
             self.pairs.push(RenamedFunction { old, new, cost, with_package });
         }
     }
@@ -136,7 +136,7 @@ impl RenameMatcher<'_> {
             }
             package_numbers.push(last.1);
             sides.resize(numbers.len(), [false; 2]);
-            (0..2).for_each(|side| sides[last.1][side] |= self.costs.of(frame, side) > 0.0);
+            (0..2).for_each(|side| sides[last.1][side] |= self.costs.cost(frame, side) > 0.0);
         }
         let by_package = |side: usize| {
             let mut by_package: BTreeMap<&str, BTreeMap<String, u32>> = BTreeMap::new();
@@ -145,7 +145,7 @@ impl RenameMatcher<'_> {
                 !package.is_empty() && !sides[package_numbers[*frame as usize]][1 - side]
             };
             for frame in self.costs.on(side).filter(is_only) {
-                let local = Parts::of(&names[frame as usize].text).local;
+                let local = Parts::parse(&names[frame as usize].text).local;
                 by_package.entry(&packages[frame as usize]).or_default().entry(local).or_insert(frame);
             }
             by_package
@@ -167,7 +167,7 @@ impl RenameMatcher<'_> {
             for (new, count) in shared {
                 let larger = names.len().max(packages_of[1][new].len());
                 let is_enough = count >= SHARED_NAMES && count as f64 >= SHARED_PART * larger as f64;
-                let paths = PathRelation::of(old, new);
+                let paths = PathRelation::between(old, new);
                 let is_version = segments(old) == segments(new);
                 if is_version
                     || is_enough && (paths == PathRelation::Equal || self.is_one(paths, names, &packages_of[1][new]))
@@ -207,10 +207,10 @@ impl RenameMatcher<'_> {
         let shared = || old.iter().filter_map(|(name, &frame)| Some((frame, *new.get(name)?)));
         let (mut private, mut owners, mut costs) = (0, BTreeSet::new(), [0.0; 2]);
         for (before, after) in shared() {
-            let parts = Parts::of(&self.rows.names[before as usize].text);
+            let parts = Parts::parse(&self.rows.names[before as usize].text);
             private += usize::from(parts.is_private_in_go());
             owners.insert(if parts.owner.is_empty() { parts.local } else { parts.owner });
-            costs = [costs[0] + self.costs.of(before, 0), costs[1] + self.costs.of(after, 1)];
+            costs = [costs[0] + self.costs.cost(before, 0), costs[1] + self.costs.cost(after, 1)];
         }
         let are_distinctive = match self.rows.runtime.name == "go" {
             true => private >= SHARED_PRIVATE,
@@ -260,7 +260,7 @@ impl RenameMatcher<'_> {
             return;
         }
         let parts = |side: usize| -> Vec<(u32, Parts)> {
-            only[side].iter().map(|&frame| (frame, Parts::of(&rows.names[frame as usize].text))).collect()
+            only[side].iter().map(|&frame| (frame, Parts::parse(&rows.names[frame as usize].text))).collect()
         };
         let parts = [parts(0), parts(1)];
         let near = [0, 1].map(|side| neighbours(rows, self.costs, side, &only[side], &self.renamed[side]));
@@ -274,7 +274,7 @@ impl RenameMatcher<'_> {
                     both.filter_map(|(key, share)| Some(share.min(*b.get(key)?))).sum()
                 };
                 let (up, down) = (common(true), common(false));
-                let (va, vb) = (self.costs.of(old, 0), self.costs.of(new, 1));
+                let (va, vb) = (self.costs.cost(old, 0), self.costs.cost(new, 1));
                 if va + vb <= 24.0 * event {
                     continue;
                 }
@@ -350,7 +350,7 @@ fn neighbours(
                 None => END,
             };
             let caller = name(j.checked_sub(1).and_then(|j| stack.get(j)));
-            let share = row.values[side] / costs.of(*frame, side);
+            let share = row.values[side] / costs.cost(*frame, side);
             *neighbours.entry((true, caller)).or_default() += share;
             *neighbours.entry((false, name(stack.get(j + 1)))).or_default() += share;
         }

@@ -91,7 +91,7 @@ impl Books<'_> {
             others,
             parts,
             rows,
-            ..CauseEntry::of(set, description)
+            ..CauseEntry::new(set, description)
         })
     }
 

@@ -82,7 +82,7 @@ fn rewritten(rows: &StackRows, costs: &FrameCosts) -> Option<(Rewritten, Vec<usi
     let min_cost = MIN_EVENTS * rows.event();
     let frames_of_side =
         |side: usize| (0..).zip(&alone).filter(move |(_, only)| **only == Some(side)).map(|(frame, _)| frame);
-    let functions = [0, 1].map(|side| frames_of_side(side).filter(|&frame| costs.of(frame, side) > min_cost).count());
+    let functions = [0, 1].map(|side| frames_of_side(side).filter(|&frame| costs.cost(frame, side) > min_cost).count());
     functions
         .iter()
         .all(|&count| count >= MIN_FUNCTIONS)

@@ -136,7 +136,7 @@ pub(in crate::explain) fn search(
     let agrees = |j: usize, scale: f64| {
         let [b, n] = sets.sets[j].values.map(|v| v / sets.sets[j].event.max(1e-300));
         let is_near = (n / b / scale).ln().abs() < NEAR_SCALE;
-        is_near || penalised(b, n, scale, between_run_variance(tau2.of(sets, j), rows.runs)) < LEVEL
+        is_near || penalised(b, n, scale, between_run_variance(tau2.variance(sets, j), rows.runs)) < LEVEL
     };
     let agreeing = |scale: f64| {
         let agreeing_weight = |&(j, _, weight): &(usize, f64, f64)| if agrees(j, scale) { weight } else { 0.0 };
@@ -244,7 +244,7 @@ pub(in crate::explain) fn search(
         |j: &usize| (0..2).all(|s| sets.sets[*j].values[s] > 0.0) && sets.sets[*j].values[0] > CONFUSABLE * total[0];
     let ambiguous = !fixed && quiet < cost + MARGIN && causes.iter().any(confusable);
     let typical_sets = if own_sets.is_empty() { 0..sets.len() } else { 0..own_sets.len() };
-    let mut typical: Vec<f64> = typical_sets.map(|j| model.tau2.of(sets, j)).collect();
+    let mut typical: Vec<f64> = typical_sets.map(|j| model.tau2.variance(sets, j)).collect();
     let tau2 = if typical.is_empty() { 1.0 } else { median(&mut typical) };
     let mut events: Vec<f64> = own_sets.iter().map(|&j| sets.sets[j].event).collect();
     // The set of a function's own cost may have another name, such as a call with the same stacks.

@@ -110,7 +110,7 @@ pub(in crate::explain) struct SearchBudget {
 impl SearchBudget {
     /// Returns the budget for profiles of this size. When it is used up, the search stops exchanging causes and stops
     /// trying other scales.
-    pub(in crate::explain) fn of(profile_bytes: usize) -> SearchBudget {
+    pub(in crate::explain) fn new(profile_bytes: usize) -> SearchBudget {
         SearchBudget { done: 0, limit: MAX_WORK.saturating_add(WORK_OF_BYTE * profile_bytes as u64) }
     }
 
@@ -147,7 +147,7 @@ impl<'a> ScaleModel<'a> {
         let (floor, is_given, tau2) = (0.0, false, Variances::OfClasses([0.0; 3]));
         let factor = vec![1.0; rows.rows.len()];
         let (applied, touched, place) = (Vec::new(), Vec::new(), vec![NONE; sets.len()]);
-        let work = SearchBudget::of(0);
+        let work = SearchBudget::new(0);
         ScaleModel {
             rows,
             sets,
@@ -212,7 +212,7 @@ impl<'a> ScaleModel<'a> {
     }
 
     fn variance(&self, set: usize, s: &SetEvents) -> f64 {
-        variance_of(self.rows, self.tau2.of(self.sets, set), [s.b, s.n])
+        variance_of(self.rows, self.tau2.variance(self.sets, set), [s.b, s.n])
     }
 
     /// Returns the unexplained change of a set, in values of the base.
@@ -525,7 +525,7 @@ impl<'a> ScaleModel<'a> {
                 if s.b + s.n <= 0.0 {
                     0.0
                 } else {
-                    penalised(s.b, s.n, s.r, between_run_variance(tau2.of(self.sets, j), self.rows.runs)).min(cap)
+                    penalised(s.b, s.n, s.r, between_run_variance(tau2.variance(self.sets, j), self.rows.runs)).min(cap)
                 }
             })
             .sum()

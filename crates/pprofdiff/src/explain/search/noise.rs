@@ -29,7 +29,7 @@ pub(in crate::explain) enum Variances {
 }
 
 impl Variances {
-    pub(in crate::explain) fn of(&self, sets: &Sets, set: usize) -> f64 {
+    pub(in crate::explain) fn variance(&self, sets: &Sets, set: usize) -> f64 {
         match self {
             Variances::OfSets(variances) => variances[set],
             Variances::OfClasses(variances) => variances[sets.sets[set].key.class()],
@@ -116,7 +116,7 @@ pub(super) fn variance_of_runs(rows: &StackRows, sets: &Sets, is_given: bool) ->
     // looks like less cost, so lengths remain. For delays, waiting itself is the variation.
     let mut length = vec![0.0; m];
     for (i, _) in rows.rows.iter().enumerate().filter(|(_, row)| !row.background) {
-        rows.run_values.of(i).iter().for_each(|cell| length[cell.column as usize] += cell.value);
+        rows.run_values.cells_of(i).iter().for_each(|cell| length[cell.column as usize] += cell.value);
     }
     let ends = [0, rows.runs[0], rows.runs[0] + rows.runs[1], m];
     let sides: Vec<_> = ends.windows(2).map(|w| w[0]..w[1]).filter(|side| !side.is_empty()).collect();
@@ -130,7 +130,7 @@ pub(super) fn variance_of_runs(rows: &StackRows, sets: &Sets, is_given: bool) ->
     let mut run_columns: Vec<Vec<(u32, f64)>> = vec![Vec::new(); m];
     for row in checkpointed(0..rows.rows.len()) {
         rows.run_values
-            .of(row)
+            .cells_of(row)
             .iter()
             .for_each(|cell| run_columns[cell.column as usize].push((row as u32, cell.value)));
     }

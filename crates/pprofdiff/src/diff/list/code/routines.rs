@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{CodeFunction, CodeListing, FunctionPair, OpenedBinary, file_name, plain, short};
 use crate::Result;
 use crate::diff::alignment::align;
-use crate::diff::list::{Instruction, LineChange, Place, Routine};
+use crate::diff::list::{LineChange, ListedInstruction, ListedPlace, Routine};
 use crate::diff::{Status, identity};
 use pprofdiff_profile::binary::{FoundLine, instructions};
 use pprofdiff_profile::random::{HashMap, HashSet};
@@ -66,7 +66,7 @@ impl CodeListing<'_> {
     }
 
     /// Aligns the instructions of both sides. Adds a note if there are too many to compare.
-    fn aligned(&mut self, base: &[&Decoded], new: &[&Decoded], notes: &mut Vec<String>) -> Vec<Instruction> {
+    fn aligned(&mut self, base: &[&Decoded], new: &[&Decoded], notes: &mut Vec<String>) -> Vec<ListedInstruction> {
         let [b, n] = [base, new].map(|side| side.iter().map(|i| &*i.key).collect::<Vec<_>>());
         let rows = align(&b, &n, &mut self.pairs_left).unwrap_or_else(|| {
             let note = "the sides differ in too many instructions to be compared";
@@ -81,7 +81,7 @@ impl CodeListing<'_> {
             let (b, n) = (b.map(|i| base[i as usize]), n.map(|i| new[i as usize]));
             let cost = |value: fn(&Decoded) -> i64| self.pair(b.map_or(0, value), n.map_or(0, value));
             let (flat, cum) = (cost(|i| i.flat), cost(|i| i.cum));
-            Some(Instruction {
+            Some(ListedInstruction {
                 base: b.map(|i| i.address),
                 new: n.map(|i| i.address),
                 change: match (b, n) {
@@ -99,7 +99,7 @@ impl CodeListing<'_> {
     }
 
     /// Returns the source line of the innermost frame of an instruction.
-    fn place(&mut self, i: &Decoded) -> Option<Place> {
+    fn place(&mut self, i: &Decoded) -> Option<ListedPlace> {
         let (mut place, trim, texts) = (None, self.trim, &mut self.texts);
         self.codes[i.code as usize].mapped.binary.frames(i.address, |lines| {
             place = lines.next().filter(|line| line.line != 0).map(|line| {
@@ -107,7 +107,7 @@ impl CodeListing<'_> {
                 let function = function.or_insert_with(|| short(line.name.bytes).into()).clone();
                 let file = texts.entry((i.code, line.file.number, true));
                 let file = file.or_insert_with(|| short(&identity::file_path(line.file.bytes, trim)).into()).clone();
-                Place { function, file, line: line.line }
+                ListedPlace { function, file, line: line.line }
             });
         });
         place
