@@ -16,11 +16,11 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use pprofdiff::text::sanitize;
 use pprofdiff::{Diff, LoadOptions, Profile, Source, WriteOptions};
+use pprofdiff_shell::{Failure, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::args::BaselineArgs;
-use crate::{Failure, Result};
 
 /// The maximum number of profiles of a branch that are kept and compared.
 pub const MAX_PROFILES: usize = 50;

@@ -11,15 +11,15 @@ use pprofdiff::store::{StoreSelection, store_pairs};
 use pprofdiff::text::redacted;
 use pprofdiff::{Cancellation, Diff, Error, LoadOptions, Source, batch};
 use pprofdiff_report::{EachWriter, Report, Table, View, pair_causes};
+use pprofdiff_shell::terminal::Progress;
+use pprofdiff_shell::{Failure, Outputs, Result, error_line, say, write_to};
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::args::BatchArgs;
-use crate::outputs::Outputs;
-use crate::terminal::Progress;
-use crate::{Failure, Inputs, Result, bucket, error_line, fetch, say, write_to};
+use crate::{Inputs, bucket, fetch};
 
 type PairStream = (Box<dyn Iterator<Item = BatchItem> + Send>, Option<u64>);
 

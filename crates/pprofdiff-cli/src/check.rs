@@ -8,15 +8,14 @@ use pprofdiff::check::CheckPolicy;
 use pprofdiff::recording::Recording;
 use pprofdiff::{Diff, Profile};
 use pprofdiff_report::{CheckOptions, Format, Report, Request, View, exit_code};
+use pprofdiff_shell::{Failure, Outputs, Result, git, is_stdin, say, write_to};
 
 use crate::args::{CheckArgs, SideArgs};
 use crate::baseline::Baseline;
 use crate::explain::own_runtime;
 use crate::fetch::url;
-use crate::git;
 use crate::input::{Inputs, one_stdin, recorded_sources};
-use crate::outputs::Outputs;
-use crate::{Failure, Result, is_stdin, open, packing, say, write_to};
+use crate::{open, packing};
 
 /// The configuration file that is read if it exists and --config is not given.
 const CONFIG: &str = "pprofdiff.toml";
@@ -29,7 +28,7 @@ pub fn run(args: &CheckArgs) -> Result<u8> {
         Ok((path, format, reported(args, &request, path, format)?))
     });
     let reports = reports.collect::<Result<Vec<_>>>()?;
-    let commits = git::commits(&args.git)?;
+    let commits = git::commits(args.git.range.as_deref())?;
     let (mut report, diff, mut store) = answer(args, &request)?;
     if let (Report::Check(check), Some(commits)) = (&mut report, &commits) {
         for why in check.rules.iter_mut().filter_map(|rule| rule.why.as_mut()) {

@@ -12,10 +12,10 @@ use std::time::{Duration, Instant};
 use pprofdiff::delta::{Delta, DeltaComputer};
 
 use pprofdiff::{ErrorKind, Profile, WriteOptions, cancellation};
+use pprofdiff_shell::{Failure, Outputs, Result, is_stdin, say, write_to};
 
 use crate::args::{DeltaArgs, SnapshotSchedule};
-use crate::outputs::Outputs;
-use crate::{Failure, Inputs, Result, fetch, is_stdin, one_stdin, packing, say, write_to};
+use crate::{Inputs, fetch, one_stdin, packing};
 
 /// The placeholder in the output's name for the number of the delta.
 const INDEX: &str = "{index}";

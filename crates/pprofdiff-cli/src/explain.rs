@@ -6,14 +6,12 @@ use pprofdiff::Diff;
 use pprofdiff::explain::ExplainOptions;
 use pprofdiff::recording::Recording;
 use pprofdiff_report::{Format, Report, Style, View, explain_exit_code};
+use pprofdiff_shell::{Failure, Outputs, Result, git, operations, write_to};
 
 use crate::args::ExplainArgs;
 use crate::check::config;
-use crate::git;
 use crate::input::Inputs;
-use crate::operations;
-use crate::outputs::Outputs;
-use crate::{Failure, Result, open_with, write_to};
+use crate::open_with;
 
 pub fn run(args: &ExplainArgs) -> Result<u8> {
     let (report, _, format) = answer(args)?;
@@ -36,7 +34,7 @@ pub fn answer(args: &ExplainArgs) -> Result<(Report, Diff, &'static Format)> {
     // Rejects unsupported options before a profile is loaded.
     let ask = |options| Ok::<_, Failure>(args.query.request(View::Explain(options)).for_format(format)?);
     ask(options.clone())?;
-    let commits = git::commits(&args.git)?;
+    let commits = git::commits(args.git.range.as_deref())?;
     let (mut noise_runs, mut heap) = (0, None);
     let diff = open_with(&args.input, &args.load, Outputs::new(args.output.path()), |inputs| {
         if let [base, new] = args.with.as_slice() {

@@ -10,11 +10,11 @@ use pprofdiff::list::SourceDirs;
 use pprofdiff::recording::{RecordedSide, Recording};
 use pprofdiff::text::redacted;
 use pprofdiff::{Diff, Error, LoadOptions, Profile, Source};
+use pprofdiff_shell::{Failure, Outputs, Result, is_stdin};
 
 use crate::args::{LoadArgs, SideArgs};
 use crate::fetch::{self, Fetcher, url};
-use crate::outputs::Outputs;
-use crate::{Failure, Result, advise, bucket};
+use crate::{advise, bucket};
 
 /// Turns names from the user into sources.
 pub struct Inputs {
@@ -234,10 +234,6 @@ pub fn is_pattern(path: &Path) -> bool {
         Some(url) => bucket::is_pattern(url),
         None => !is_other(),
     }
-}
-
-pub fn is_stdin(path: &Path) -> bool {
-    path == Path::new("-")
 }
 
 pub fn one_stdin<'a>(files: impl Iterator<Item = &'a PathBuf>) -> Result<()> {

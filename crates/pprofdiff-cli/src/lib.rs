@@ -12,23 +12,19 @@ mod check;
 mod delta;
 mod explain;
 mod fetch;
-mod git;
 mod input;
 #[cfg(feature = "mcp")]
 mod mcp;
 mod mistakes;
-mod operations;
-mod outputs;
 mod pprof_compat;
 mod series;
 #[cfg(feature = "serve")]
 mod serve;
 #[cfg(feature = "store")]
 mod store;
-mod terminal;
 
 use std::ffi::OsString;
-use std::io::{self, BufWriter, IsTerminal, Write};
+use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 pub use fetch::server_source;
@@ -38,20 +34,19 @@ use args::{
 };
 use clap::error::{ContextKind, ContextValue};
 use clap::{CommandFactory, Parser};
-use input::{Inputs, is_pattern, is_stdin, one_stdin, open, open_with, recorded_sources};
-use outputs::Outputs;
-use pprofdiff::cancellation::CheckpointedWrite;
+use input::{Inputs, is_pattern, one_stdin, open, open_with, recorded_sources};
 use pprofdiff::list::SourceDirs;
-use pprofdiff::text::{redacted, sanitize};
-use pprofdiff::{Cancellation, Compression, Diff, ErrorKind, Granularity, Normalize, WriteOptions};
+use pprofdiff::{Cancellation, Compression, Diff, Granularity, Normalize, WriteOptions};
 use pprofdiff_report::{Format, Report, Request, View, explain_line, json_schema, missing_sources};
-use terminal::{AtInterrupt, Phases, stop_at_interrupt};
+use pprofdiff_shell::terminal::{self, AtInterrupt, Phases, stop_at_interrupt};
+use pprofdiff_shell::{Failure, Outputs, Result, exit_code, is_stdin, say, warn, write_to};
 
 /// The replacement for builds without the MCP server.
 #[cfg(not(feature = "mcp"))]
 mod mcp {
+    use pprofdiff_shell::{Failure, Result};
+
     use crate::args::McpArgs;
-    use crate::{Failure, Result};
 
     pub fn run(_: &McpArgs) -> Result<()> {
         let message = "this build has no MCP server (feature \"mcp\" is off); the command that cargo installs has it";
@@ -62,60 +57,14 @@ mod mcp {
 /// The replacement for builds without the page server.
 #[cfg(not(feature = "serve"))]
 mod serve {
+    use pprofdiff_shell::{Failure, Result};
+
     use crate::args::ServeArgs;
-    use crate::{Failure, Result};
 
     pub fn run(_: &ServeArgs) -> Result<()> {
         let message = "this build can't serve pages (feature \"serve\" is off); -o report.html writes a page";
         Err(Failure::Message(message.to_owned()))
     }
-}
-
-/// The reason why the command failed. A message is printed as one line.
-enum Failure {
-    Message(String),
-    /// The reader of the output closed the pipe (`| head`), which is not an error.
-    ClosedPipe,
-    /// Interrupted by Ctrl-C, or by the client of a server.
-    Interrupted,
-}
-
-impl From<pprofdiff::Error> for Failure {
-    fn from(e: pprofdiff::Error) -> Failure {
-        match e.kind() {
-            ErrorKind::Interrupted => Failure::Interrupted,
-            _ => Failure::Message(error_line(&e)),
-        }
-    }
-}
-
-/// Returns an error as one line. A suggested command is shown only on a terminal and kept out of logs, because it contains
-/// names from untrusted input.
-fn error_line(e: &pprofdiff::Error) -> String {
-    match e.advice().filter(|_| io::stderr().is_terminal()) {
-        Some(command) => format!("{e}: {command}"),
-        None if e.kind() == ErrorKind::Query => with_typed_options(&e.to_string()),
-        None => e.to_string(),
-    }
-}
-
-/// Replaces the library's names of options in an error by their spelling in a shell: `hide_below` by `--hide-below`.
-/// Only separate words are replaced, since the text may also contain names from profiles.
-fn with_typed_options(text: &str) -> String {
-    let command = args::whole();
-    let options = command.get_subcommands().flat_map(|verb| verb.get_arguments()).filter_map(|arg| arg.get_long());
-    let names: Vec<(String, &str)> =
-        options.filter(|long| long.contains('-')).map(|long| (long.replace('-', "_"), long)).collect();
-    let typed = |word: &str| {
-        let end = word.find(|c: char| !c.is_ascii_lowercase() && c != '_').unwrap_or(word.len());
-        let (name, rest) = word.split_at(end);
-        let is_separate = rest.is_empty() || rest.starts_with(['=', ',', ';']);
-        match names.iter().find(|(snake, _)| is_separate && snake == name) {
-            Some((_, long)) => format!("--{long}{rest}"),
-            None => word.to_owned(),
-        }
-    };
-    text.split(' ').map(typed).collect::<Vec<_>>().join(" ")
 }
 
 /// Shows on a terminal the commands that fix the profiles' warnings.
@@ -130,20 +79,10 @@ fn advise(diff: &Diff) {
     }
 }
 
-impl From<io::Error> for Failure {
-    fn from(e: io::Error) -> Failure {
-        match e.kind() {
-            io::ErrorKind::BrokenPipe => Failure::ClosedPipe,
-            _ => Failure::Message(e.to_string()),
-        }
-    }
-}
-
-type Result<T, E = Failure> = std::result::Result<T, E>;
-
 /// Runs the command. `args` begins with the program's name. Returns the exit code: 0 done, 2 usage or input error (one
 /// line on standard error), 130 interrupted by Ctrl-C; `check`, `explain --exit-code` and `bench` with limits also return 1 and 3.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
+    pprofdiff_shell::name_options(args::long_options);
     let args = match pprof_compat::translate_args(args) {
         Ok(args) => args,
         Err(message) => return exit_code(Err(Failure::Message(message))),
@@ -200,19 +139,6 @@ fn print_help(help: &clap::Error) -> Result<u8> {
     help.print()?;
     io::stdout().flush()?;
     Ok(0)
-}
-
-/// Returns the exit code for a result, and prints the error message if there is one.
-fn exit_code(result: Result<u8>) -> u8 {
-    match result {
-        Ok(code) => code,
-        Err(Failure::ClosedPipe) => 0,
-        Err(Failure::Interrupted) => 130,
-        Err(Failure::Message(message)) => {
-            say(&message);
-            2
-        }
-    }
 }
 
 /// Returns clap's error message as one line. clap's own text has several lines and ends with the usage.
@@ -452,28 +378,6 @@ fn must_match(request: &Request, report: &Report, diff: &Diff) -> Result<()> {
     }
 }
 
-/// Prints warnings on standard error. Other formats have room for warnings in the output.
-fn warn(warnings: &[String]) {
-    for warning in warnings {
-        say(&format!("warning: {warning}"));
-    }
-}
-
-/// Prints one line on standard error. Control characters and passwords in URLs are removed, because the text may come
-/// from files, servers or arguments.
-fn say(text: &str) {
-    terminal::suspend(|| {
-        let _ = writeln!(io::stderr(), "pprofdiff: {}", sanitize(&redacted(text)));
-    });
-}
-
-/// Returns true if the output should be colored: on a terminal, unless NO_COLOR is set (no-color.org) or TERM
-/// is `dumb`.
-fn color_wanted() -> bool {
-    let set = |name| std::env::var_os(name).is_some_and(|v| !v.is_empty());
-    io::stdout().is_terminal() && !set("NO_COLOR") && std::env::var_os("TERM").is_none_or(|t| t != "dumb")
-}
-
 fn info(args: &InfoArgs) -> Result<()> {
     let diff = open(&args.input, &args.load, Outputs::new(args.output.path()))?;
     let format = args.output.format()?;
@@ -543,17 +447,4 @@ fn convert(args: &ConvertArgs) -> Result<()> {
 fn packing(output: Option<&Path>) -> WriteOptions {
     let compression = output.map_or(Compression::Gzip, Compression::of_path);
     WriteOptions::default().with_compression(compression)
-}
-
-/// Writes to a file, or to standard output.
-fn write_to(output: Option<&Path>, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
-    match output.filter(|path| !is_stdin(path)) {
-        Some(path) => Ok(pprofdiff::output::write_file(path, write)?),
-        None => {
-            terminal::cover_phases(true);
-            let mut out = BufWriter::new(CheckpointedWrite::new(io::stdout().lock()));
-            write(&mut out)?;
-            Ok(out.flush()?)
-        }
-    }
 }

@@ -23,6 +23,7 @@ use pprofdiff::recording::{RecordedSide, Recording};
 use pprofdiff::text::{redacted, sanitize};
 use pprofdiff::{Cancellation, Diff, Source, cancellation};
 use pprofdiff_report::{EachWriter, Format, Report, Request, Style, View, missing_sources, text_head, tokens};
+use pprofdiff_shell::{Failure, Outputs, Result, say};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest, CustomResult, ErrorCode,
     Implementation, JsonObject, ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig,
@@ -35,8 +36,7 @@ use self::call::{ToolCall, next};
 use self::tool::{BUDGET, LEAST_BUDGET, TOOL_SPECS, ToolSpec};
 use crate::args::{self, BatchArgs, InfoArgs, Later, McpArgs, SeriesArgs, Verb};
 use crate::input::recorded_sources;
-use crate::outputs::Outputs;
-use crate::{Failure, Inputs, Result, batch, check, explain, is_pattern, must_match, say, series};
+use crate::{Inputs, batch, check, explain, is_pattern, must_match, series};
 
 const INSTRUCTIONS: &str = "\
     Compares pprof profiles, and those of other profilers. Begin with load; explain names the causes of a \

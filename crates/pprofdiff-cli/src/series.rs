@@ -6,11 +6,11 @@ use pprofdiff::input::sort_builds;
 use pprofdiff::series::{Against, BuildOrder, FEWEST_BUILDS, Series, SeriesOptions};
 use pprofdiff::text::sanitize;
 use pprofdiff_report::{Format, INCONCLUSIVE, RUNS, Report, View, explain_line, failed_builds};
+use pprofdiff_shell::terminal::Progress;
+use pprofdiff_shell::{Failure, Outputs, Result, error_line, say, write_to};
 
 use crate::args::{SeriesArgs, SeriesOrder, SeriesRows};
-use crate::outputs::Outputs;
-use crate::terminal::Progress;
-use crate::{Failure, Inputs, Result, error_line, explain, is_pattern, one_stdin, say, write_to};
+use crate::{Inputs, explain, is_pattern, one_stdin};
 
 pub fn run(args: &SeriesArgs) -> Result<()> {
     let format = args.output.format()?;

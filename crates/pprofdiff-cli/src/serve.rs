@@ -28,6 +28,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use pprofdiff::output::PrivateFile;
 use pprofdiff::recording::Recording;
 use pprofdiff::{Cancellation, Source};
+use pprofdiff_shell::{Failure, Outputs, Result, say, terminal};
 use pprofdiff_web::{ASSETS, PageEngine, Question, Session, SessionSides, choices, index, style};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -35,8 +36,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
 use crate::args::ServeArgs;
-use crate::outputs::Outputs;
-use crate::{Failure, Inputs, Result, one_stdin, say, terminal};
+use crate::{Inputs, one_stdin};
 
 /// Serves until the process ends.
 pub fn run(args: &ServeArgs) -> Result<()> {

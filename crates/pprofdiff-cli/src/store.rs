@@ -8,11 +8,11 @@ use pprofdiff::input::ListedFile;
 use pprofdiff::store::{self, Store, StoreSelection};
 use pprofdiff::text::sanitize;
 use pprofdiff::{Error, Source, units};
+use pprofdiff_shell::terminal::Progress;
+use pprofdiff_shell::{Failure, Outputs, Result, error_line, say};
 
 use crate::args::{StoreAddArgs, StoreArgs, StoreVerb};
-use crate::outputs::Outputs;
-use crate::terminal::Progress;
-use crate::{Failure, Inputs, Result, error_line, is_pattern, one_stdin, say};
+use crate::{Inputs, is_pattern, one_stdin};
 
 pub fn run(args: &StoreArgs) -> Result<()> {
     match &args.verb {

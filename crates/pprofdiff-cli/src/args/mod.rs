@@ -131,3 +131,10 @@ pub fn whole() -> Command {
     command.build();
     command
 }
+
+/// Lists the long options of all verbs.
+pub fn long_options() -> Vec<String> {
+    let command = whole();
+    let options = command.get_subcommands().flat_map(|verb| verb.get_arguments()).filter_map(|arg| arg.get_long());
+    options.map(str::to_owned).collect()
+}

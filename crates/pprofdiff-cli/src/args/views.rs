@@ -9,11 +9,11 @@ use pprofdiff::graph::{GraphOptions, Rank};
 use pprofdiff::list::SourceDirs;
 use pprofdiff::options::Heading;
 use pprofdiff_report::{Format, PageOptions, Style, Takes, View, ViewOptions, ViewSpec};
+use pprofdiff_shell::{color_wanted, is_stdin};
 
 use super::help::Later;
 use super::sides::{RowArgs, SideArgs, SortBy};
 use super::table::{LoadArgs, QueryArgs};
-use crate::{color_wanted, is_stdin};
 
 const TOP_EXAMPLES: &str = "\
 Examples:

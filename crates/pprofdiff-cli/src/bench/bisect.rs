@@ -8,14 +8,14 @@ use std::time::Duration;
 use pprofdiff::Cancellation;
 use pprofdiff::recording::Recording;
 use pprofdiff::sequential::{FrameChange, MISSES, Pairs};
+use pprofdiff_shell::git::{CommitRange, git};
+use pprofdiff_shell::{Result, say};
 
 use super::measure::{Bench, Limits};
 use super::process::Runner;
 use super::{folder, sides};
 use crate::args::{BenchArgs, QueryArgs};
-use crate::git::{CommitRange, git};
 use crate::input::Inputs;
-use crate::{Result, say};
 
 /// The settings of the original benchmark, with which each commit is measured.
 pub struct BisectPlan {

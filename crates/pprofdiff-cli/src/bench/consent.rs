@@ -6,8 +6,7 @@ use std::path::Path;
 
 use pprofdiff::advice::word;
 use pprofdiff::recording::{RUNS_FILE, Recording};
-
-use crate::{Failure, Result, say};
+use pprofdiff_shell::{Failure, Result, say};
 
 /// Shows the commands of a folder. Asks whether to run them, unless the user passed `--yes` (`is_given`).
 ///

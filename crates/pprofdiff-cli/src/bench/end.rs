@@ -5,11 +5,12 @@ use std::path::Path;
 use pprofdiff::explain::Explanation;
 use pprofdiff::recording::Recording;
 use pprofdiff_report::{Format, Report, View};
+use pprofdiff_shell::git::Commits;
+use pprofdiff_shell::{Failure, Result, say, write_to};
 
 use crate::args::{BenchArgs, CheckArgs, ExplainArgs, GitArgs, SideArgs};
-use crate::git::Commits;
 use crate::input::recorded_sources;
-use crate::{Failure, Result, check, explain, say, write_to};
+use crate::{check, explain};
 
 /// Rejects options that can't work before the first run is measured: formats, rules, a missing configuration, and queries
 /// that `explain` does not support.

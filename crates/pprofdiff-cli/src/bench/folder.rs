@@ -6,8 +6,7 @@ use std::io::{Error, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use pprofdiff::recording::Recording;
-
-use crate::{Failure, Result};
+use pprofdiff_shell::{Failure, Result};
 
 /// The maximum number of names to try before giving up.
 const MAX_NAMES: usize = 10_000;

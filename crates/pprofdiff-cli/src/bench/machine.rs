@@ -6,9 +6,9 @@ use std::path::Path;
 use std::time::Instant;
 
 use pprofdiff::recording::{RecordedRun, Recording, SIDES};
+use pprofdiff_shell::{Failure, Result};
 
 use super::process::{CommandJob, OutputKind, Runner, lines};
-use crate::{Failure, Result};
 
 /// The ratio of the clock rates in the last and the first runs below which a note is written.
 const SLOWER: f64 = 0.9;

@@ -8,6 +8,7 @@ use pprofdiff::recording::{RUNS_FILE, RecordedRun, Recording, SIDES};
 use pprofdiff::sequential::{Pairs, RunCost};
 use pprofdiff::{Cancellation, Diff, Profile, Sort, Source};
 use pprofdiff_report::View;
+use pprofdiff_shell::{Failure, Result, error_line, say};
 
 use super::adapters::{self, Adapter, RunPlan};
 use super::failure_line::telling_line;
@@ -16,7 +17,6 @@ use super::sides::Checkout;
 use super::{folder, machine, messages, saved_inputs};
 use crate::args::QueryArgs;
 use crate::input::Inputs;
-use crate::{Failure, Result, error_line, say};
 
 /// Give up after this many failed pairs.
 const MAX_FAILED: usize = 3;

@@ -30,12 +30,11 @@ use std::path::{Path, PathBuf};
 use pprofdiff::Cancellation;
 use pprofdiff::recording::Recording;
 use pprofdiff::sequential::{Decision, Pairs};
+use pprofdiff_shell::terminal::{AtInterrupt, stop_at_interrupt};
+use pprofdiff_shell::{Failure, Outputs, Result, say};
 
 use crate::args::BenchArgs;
 use crate::input::Inputs;
-use crate::outputs::Outputs;
-use crate::terminal::{AtInterrupt, stop_at_interrupt};
-use crate::{Failure, Result, say};
 use measure::Bench;
 
 const DEFAULT_RUNS: u64 = 20;

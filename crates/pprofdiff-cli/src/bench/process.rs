@@ -9,10 +9,10 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use pprofdiff::Cancellation;
+use pprofdiff_shell::git::leave_repository;
+use pprofdiff_shell::{Failure, Result};
 
 use super::orphans::Orphans;
-use crate::git::leave_repository;
-use crate::{Failure, Result};
 
 /// The polling interval, and the number of intervals to wait after each of SIGTERM and SIGKILL.
 const TICK: Duration = Duration::from_millis(5);
@@ -233,7 +233,7 @@ impl Drop for ProcessGroup<'_> {
                 let left = self.orphans.left();
                 if !left.is_empty() {
                     let left: Vec<String> = left.iter().map(|process| process.to_string()).collect();
-                    crate::say(&format!("note: these processes could not be stopped: {}", left.join(", ")));
+                    pprofdiff_shell::say(&format!("note: these processes could not be stopped: {}", left.join(", ")));
                 }
             }
         }

@@ -3,13 +3,13 @@
 
 use std::path::{Path, PathBuf};
 
+use pprofdiff_shell::git::{CommitRange, git};
+use pprofdiff_shell::{Failure, Result};
 use tempfile::TempDir;
 
 use super::process::{CommandJob, OutputKind, Runner, lines};
 use super::submodules;
 use crate::args::BenchArgs;
-use crate::git::{CommitRange, git};
-use crate::{Failure, Result};
 
 /// The sources of a side.
 pub struct Checkout {

@@ -4,10 +4,11 @@
 
 use std::path::{Component, Path, PathBuf};
 
+use pprofdiff_shell::git::git;
+use pprofdiff_shell::{Failure, Result, say};
+
 use super::process::Runner;
 use super::sides::Worktrees;
-use crate::git::git;
-use crate::{Failure, Result, say};
 
 /// A submodule as a commit records it.
 #[derive(Debug, PartialEq)]

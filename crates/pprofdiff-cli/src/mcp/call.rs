@@ -6,12 +6,13 @@ use pprofdiff::check::Outcome;
 use pprofdiff::list::Routine;
 use pprofdiff::text::sanitize;
 use pprofdiff_report::Report;
+use pprofdiff_shell::{Failure, Result};
 use rmcp::model::JsonObject;
 use serde_json::{Value, json};
 
 use super::tool::{TOOL_SPECS, ToolSpec, property};
 use crate::args::{self, Cli, Verb};
-use crate::{Failure, Result, usage};
+use crate::usage;
 
 /// A tool call without the server's own arguments (`diff` and `budget`).
 pub struct ToolCall {

@@ -1,8 +1,9 @@
 //! The adapter for any other command. The placeholder `{profile}` in the command, or the variable `PPROFDIFF_PROFILE`,
 //! names the profile to write.
 
+use pprofdiff_shell::Result;
+
 use super::{Adapter, RunPlan, Taken, no_advice, path, unfixed, written};
-use crate::Result;
 use crate::bench::process::{Ended, Runner};
 
 pub const ADAPTER: Adapter =

@@ -2,9 +2,10 @@
 //! fixes the number of iterations to the number that fits the time of that run, so both sides do the same work. All
 //! benchmarks do the number of iterations of the slowest one.
 
+use pprofdiff_shell::{Failure, Result, operations};
+
 use super::{Adapter, RunPlan, Taken, no_advice, path, program, unfixed, written};
 use crate::bench::process::{Ended, Runner, lines};
-use crate::{Failure, Result, operations};
 
 pub const ADAPTER: Adapter = Adapter { name: "go test -bench", handles, command, taken, fixed, advice: no_advice };
 

@@ -9,8 +9,9 @@ mod py_spy;
 
 use std::path::{Path, PathBuf};
 
+use pprofdiff_shell::{Failure, Result};
+
 use super::process::{Ended, Runner};
-use crate::{Failure, Result};
 
 /// A run to perform.
 pub struct RunPlan<'a> {

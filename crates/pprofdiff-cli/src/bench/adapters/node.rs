@@ -1,8 +1,9 @@
 //! The adapter for `node`, which has a built-in CPU profiler.
 
+use pprofdiff_shell::{Failure, Result};
+
 use super::{Adapter, RunPlan, Taken, no_advice, path, program, unfixed};
 use crate::bench::process::{Ended, Runner};
-use crate::{Failure, Result};
 
 pub const ADAPTER: Adapter = Adapter { name: "node", handles, command, taken, fixed: unfixed, advice: no_advice };
 

@@ -3,9 +3,10 @@
 use std::path::Path;
 use std::time::Duration;
 
+use pprofdiff_shell::{Failure, Result};
+
 use super::{Adapter, RunPlan, Taken, path, program, unfixed, written};
 use crate::bench::process::{CommandJob, Ended, OutputKind, Runner};
-use crate::{Failure, Result};
 
 pub const ADAPTER: Adapter = Adapter { name: "perf record", handles, command, taken, fixed: unfixed, advice };
 

@@ -1,7 +1,8 @@
 //! The adapter for `py-spy record`.
 
+use pprofdiff_shell::Result;
+
 use super::{Adapter, RunPlan, Taken, path, program, unfixed, written};
-use crate::Result;
 use crate::bench::process::{Ended, Runner};
 
 pub const ADAPTER: Adapter = Adapter { name: "py-spy record", handles, command, taken, fixed: unfixed, advice };

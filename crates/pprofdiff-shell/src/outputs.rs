@@ -18,6 +18,7 @@ pub struct Outputs {
 }
 
 impl Outputs {
+    /// Looks up which of the files exist, and whether their folders do.
     pub fn new<P: AsRef<Path>>(paths: impl IntoIterator<Item = P>) -> Outputs {
         let paths: Vec<PathBuf> = paths.into_iter().map(|path| path.as_ref().to_owned()).collect();
         let paths = || paths.iter().filter(|path| !is_stdin(path));

@@ -69,16 +69,20 @@ impl Drop for Progress {
 
 #[cfg(not(feature = "terminal"))]
 impl Progress {
+    /// Shows nothing.
     pub fn new(_: Option<u64>, _: &str) -> Progress {
         Progress {}
     }
 
+    /// Shows nothing.
     pub fn advance(&self) {}
 
+    /// Calls `write`.
     pub fn suspend<T>(&self, write: impl FnOnce() -> T) -> T {
         write()
     }
 
+    /// Shows nothing.
     pub fn finish(&self) {}
 }
 
@@ -147,6 +151,7 @@ mod phases {
     pub struct Phases(Option<(Sender<()>, JoinHandle<()>)>);
 
     impl Phases {
+        /// Starts to show the phases of `work`.
         pub fn show(work: &Cancellation) -> Phases {
             if !stderr().is_terminal() {
                 return Phases(None);
@@ -179,16 +184,20 @@ mod phases {
 mod phases {
     use pprofdiff::Cancellation;
 
+    /// Shows nothing.
     pub struct Phases;
 
     impl Phases {
+        /// Shows nothing.
         pub fn show(_: &Cancellation) -> Phases {
             Phases
         }
     }
 
+    /// Shows nothing.
     pub fn cover(_: bool) {}
 
+    /// Calls `write`.
     pub fn suspend<T>(write: impl FnOnce() -> T) -> T {
         write()
     }
@@ -280,7 +289,6 @@ pub fn stop_at_interrupt(work: &Cancellation, at_interrupt: AtInterrupt) {
 }
 
 /// Opens a local page in the browser. The path becomes an argument of a process, so it must not be secret.
-#[cfg(feature = "serve")]
 pub fn open_page(path: &Path) -> Result<()> {
     #[cfg(feature = "terminal")]
     let opened = open::that(path).map_err(|e| e.to_string());
@@ -300,6 +308,7 @@ pub fn open(path: &Path) -> Result<()> {
     })
 }
 
+/// Reports that no browser can be started.
 #[cfg(not(feature = "terminal"))]
 pub fn open(path: &Path) -> Result<()> {
     let path = path.display();

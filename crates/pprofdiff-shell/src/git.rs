@@ -9,7 +9,6 @@ use pprofdiff::commits::{History, LOG_ARGS, Tree};
 use pprofdiff::explain::Explanation;
 use pprofdiff::{Diff, Query};
 
-use crate::args::GitArgs;
 use crate::{Failure, Result};
 
 /// The maximum number of bytes to read from `git log`.
@@ -55,9 +54,12 @@ pub struct Commits {
     files: Vec<String>,
 }
 
-/// Reads the commits of `--git`, if it is given.
-pub fn commits(args: &GitArgs) -> Result<Option<Commits>> {
-    let Some(range) = &args.range else { return Ok(None) };
+/// Reads the commits of the range in `--git`, if it is given.
+///
+/// # Errors
+/// Fails if the range names a file, like [`Commits::from_range`] otherwise.
+pub fn commits(range: Option<&str>) -> Result<Option<Commits>> {
+    let Some(range) = range else { return Ok(None) };
     if Path::new(range).is_file() {
         let message =
             format!("--git needs a range of commits, but {range} is a file; put --git last, or write --git A..B");
@@ -77,6 +79,7 @@ pub fn leave_repository(command: &mut Command) {
 /// The commit ids of a range. Unlike a name, an id can never be mistaken for an option.
 #[derive(Debug)]
 pub struct CommitRange {
+    /// The commit before the first change.
     pub base: String,
     /// The newest commit, or `None` if the range ends at the working tree.
     pub tip: Option<String>,

@@ -1,0 +1,49 @@
+//! Standard output and standard error: results, messages and colors.
+
+use std::io::{self, BufWriter, IsTerminal, Write};
+use std::path::Path;
+
+use pprofdiff::cancellation::CheckpointedWrite;
+use pprofdiff::text::{redacted, sanitize};
+
+use crate::{Result, terminal};
+
+/// Prints warnings on standard error. Other formats have room for warnings in the output.
+pub fn warn(warnings: &[String]) {
+    for warning in warnings {
+        say(&format!("warning: {warning}"));
+    }
+}
+
+/// Prints one line on standard error. Control characters and passwords in URLs are removed, because the text may come
+/// from files, servers or arguments.
+pub fn say(text: &str) {
+    terminal::suspend(|| {
+        let _ = writeln!(io::stderr(), "pprofdiff: {}", sanitize(&redacted(text)));
+    });
+}
+
+/// Returns true if the output should be colored: on a terminal, unless NO_COLOR is set (no-color.org) or TERM
+/// is `dumb`.
+pub fn color_wanted() -> bool {
+    let set = |name| std::env::var_os(name).is_some_and(|v| !v.is_empty());
+    io::stdout().is_terminal() && !set("NO_COLOR") && std::env::var_os("TERM").is_none_or(|t| t != "dumb")
+}
+
+/// Returns true for the path `-`, which stands for standard input or standard output.
+pub fn is_stdin(path: &Path) -> bool {
+    path == Path::new("-")
+}
+
+/// Writes to a file, or to standard output.
+pub fn write_to(output: Option<&Path>, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
+    match output.filter(|path| !is_stdin(path)) {
+        Some(path) => Ok(pprofdiff::output::write_file(path, write)?),
+        None => {
+            terminal::cover_phases(true);
+            let mut out = BufWriter::new(CheckpointedWrite::new(io::stdout().lock()));
+            write(&mut out)?;
+            Ok(out.flush()?)
+        }
+    }
+}

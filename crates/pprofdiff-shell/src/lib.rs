@@ -1,0 +1,17 @@
+//! The ground on which the verbs of the command and its optional crates stand: errors and exit codes, output, progress,
+//! Ctrl-C and git.
+//!
+//! Errors of the engine become a [`Failure`], which becomes one line on standard error and an exit code. Results go
+//! through [`write_to`] to a file or to standard output. This crate knows no arguments and no verbs: the command passes
+//! plain values, and tells once how its options are spelled ([`name_options`]).
+
+mod console;
+mod failure;
+pub mod git;
+pub mod operations;
+mod outputs;
+pub mod terminal;
+
+pub use console::{color_wanted, is_stdin, say, warn, write_to};
+pub use failure::{Failure, Result, error_line, exit_code, name_options};
+pub use outputs::Outputs;
