@@ -1,4 +1,4 @@
-//! Measures the time of each stage, on one thread: `cargo bench -p pprofdiff-bench`.
+//! Measures the time of each stage, on one thread: `cargo bench -p pprofdiff-benches`.
 
 #![allow(clippy::unwrap_used)]
 
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use divan::{Bencher, black_box};
 use pprofdiff::flame::FlameOptions;
 use pprofdiff::{Compression, Diff, LoadOptions, Profile, Query, Sort, WriteOptions};
-use pprofdiff_bench::{M, S, pair, real_pair};
+use pprofdiff_benches::{M, S, pair, real_pair};
 use pprofdiff_report::PageOptions;
 
 fn main() {

@@ -239,7 +239,7 @@ fn the_wheel_reuses_the_crates_compiled_for_the_tests() {
         assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
         String::from_utf8(out.stdout).unwrap().lines().map(str::to_owned).collect::<BTreeSet<String>>()
     };
-    let tests = features("normal,build,dev", &["--workspace", "--exclude", "pprofdiff-bench"]);
+    let tests = features("normal,build,dev", &["--workspace", "--exclude", "pprofdiff-benches"]);
     let wheel = features("normal,build", &["--package", "pprofdiff-python", "--features", "as-tests"]);
     let others: Vec<_> = wheel.difference(&tests).filter(|line| !line.starts_with("pprofdiff-python ")).collect();
     assert!(

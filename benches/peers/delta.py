@@ -28,7 +28,7 @@ def output(*args: str, cwd: Path = ROOT) -> str:
 def main() -> None:
     """Checks the answers, measures, and prints the table."""
     runs = int(sys.argv[1]) if len(sys.argv) > 1 else 5
-    output("cargo", "build", "--release", "--locked", "-p", "pprofdiff-bench", "--bin", "deltas")
+    output("cargo", "build", "--release", "--locked", "-p", "pprofdiff-benches", "--bin", "deltas")
     scratch = Path(tempfile.mkdtemp())
     go, fastdelta = str(scratch / "godelta"), str(scratch / "fastdelta")
     output("go", "build", "-o", go, ".", cwd=ROOT / "benches" / "peers" / "godelta")

@@ -383,7 +383,7 @@ def shapes_of(generated: str) -> dict[str, list[dict[str, float]]]:
 
 def build(scratch: Path) -> tuple[str, str]:
     """Builds everything. Returns the paths of the Go peer and of pprof."""
-    output("cargo", "build", "--release", "--locked", "-p", "pprofdiff-cli", "-p", "pprofdiff-bench")
+    output("cargo", "build", "--release", "--locked", "-p", "pprofdiff-cli", "-p", "pprofdiff-benches")
     output("go", "build", "-o", str(scratch / "gomerge"), ".", cwd=HERE / "gomerge")
     if not VENV.exists():
         # Upgrades pip: the scripts of the version in Python 3.11 import `re`, which takes longer than our command.

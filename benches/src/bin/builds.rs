@@ -1,9 +1,9 @@
 //! Writes the profiles of a history: `builds DIRECTORY [NUMBER [FROM]]` writes `build-0.pb.gz` and so on, of size S.
-//! NUMBER defaults to 1000. A function becomes more expensive at build [`STEP`](pprofdiff_bench::STEP).
+//! NUMBER defaults to 1000. A function becomes more expensive at build [`STEP`](pprofdiff_benches::STEP).
 
 use std::path::Path;
 
-use pprofdiff_bench::{S, gzip, history};
+use pprofdiff_benches::{S, gzip, history};
 use rayon::prelude::*;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -1,7 +1,7 @@
 //! Measures the rate of failed checks of equal builds, and the detection of true changes by checks and by explain. The
 //! input is a set of profiles of one binary, recorded by `benches/chance/record`.
 //!
-//! `cargo run --release -p pprofdiff-bench --bin chance [DIRECTORY [fleet]]` prints the numbers that docs/statistics.md
+//! `cargo run --release -p pprofdiff-benches --bin chance [DIRECTORY [fleet]]` prints the numbers that docs/statistics.md
 //! summarizes, or only the numbers of fleets.
 
 use std::collections::HashMap;
@@ -12,7 +12,7 @@ use pprofdiff::check::{CheckPolicy, Outcome, Rules};
 use pprofdiff::explain::{Cause, ExplainOptions};
 use pprofdiff::proto::Profile as Message;
 use pprofdiff::{Diff, LoadOptions, Profile, Query, Sort, WriteOptions};
-use pprofdiff_bench::Random;
+use pprofdiff_benches::Random;
 use prost::Message as _;
 use rayon::prelude::*;
 

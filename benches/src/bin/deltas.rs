@@ -12,7 +12,7 @@ use std::time::Instant;
 use pprofdiff::delta::{DeltaComputer, DeltaOptions, OnReset};
 
 use pprofdiff::{LoadOptions, Profile, WriteOptions};
-use pprofdiff_bench::{M, series};
+use pprofdiff_benches::{M, series};
 
 fn main() {
     let mut args = std::env::args().skip(1);

@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use pprofdiff::{LoadOptions, Profile};
-use pprofdiff_bench::{L, M, S, many_pairs, pair, real_pair, series};
+use pprofdiff_benches::{L, M, S, many_pairs, pair, real_pair, series};
 
 fn describe(path: &Path) -> Result<(), Box<dyn std::error::Error>> {
     let p = Profile::open(path, &LoadOptions::default())?;

@@ -1,7 +1,7 @@
 //! Measures how well a series detects lasting changes, on generated histories of 200 builds of a program with 2,000
 //! functions. The histories contain steps, spikes, temporary changes, drifts, a renamed function and missing builds.
 //!
-//! `cargo run --release -p pprofdiff-bench --bin history` prints the numbers that docs/statistics.md summarizes.
+//! `cargo run --release -p pprofdiff-benches --bin history` prints the numbers that docs/statistics.md summarizes.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -11,7 +11,7 @@ use pprofdiff::input::Source;
 use pprofdiff::proto::{Function, Line, Location, Profile as Message, Sample, ValueType};
 use pprofdiff::series::{Series, SeriesOptions, ShiftKind};
 use pprofdiff::{Query, Sort};
-use pprofdiff_bench::Random;
+use pprofdiff_benches::Random;
 use prost::Message as _;
 use rayon::prelude::*;
 

@@ -4,7 +4,7 @@
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut args = std::env::args().skip(1);
     let (Some(base), Some(new)) = (args.next(), args.next()) else { return Err("obvious BASE NEW".into()) };
-    let rows = pprofdiff_bench::obvious::table(&[base, new])?;
+    let rows = pprofdiff_benches::obvious::table(&[base, new])?;
     let mut rows: Vec<(String, i64, i64)> =
         rows.into_iter().map(|(name, v)| (name, v[1] - v[0], v[3] - v[2])).collect();
     rows.sort_by(|a, b| b.1.abs().cmp(&a.1.abs()).then_with(|| a.0.cmp(&b.0)));

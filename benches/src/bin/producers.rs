@@ -1,7 +1,7 @@
 //! Measures, by producer, the rate of failed checks of equal builds, and the detection of an injected change by
 //! `explain`. The input is the set of recordings by `benches/producers/record`.
 //!
-//! `cargo run --release -p pprofdiff-bench --bin producers [DIRECTORY]` prints the tables of docs/statistics.md.
+//! `cargo run --release -p pprofdiff-benches --bin producers [DIRECTORY]` prints the tables of docs/statistics.md.
 //!
 //! The same samples are written in the formats of several producers, so all rows of these formats should be equal.
 
@@ -13,7 +13,7 @@ use pprofdiff::builder::ProfileBuilder;
 use pprofdiff::check::{Outcome, Rules};
 use pprofdiff::explain::{ExplainOptions, Verdict};
 use pprofdiff::{Diff, LoadOptions, Profile, Query};
-use pprofdiff_bench::Random;
+use pprofdiff_benches::Random;
 use rayon::prelude::*;
 
 const RULES: [&str; 2] = ["flat:any>+20%", "cum:any>+20%"];

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use pprofdiff::explain::ExplainOptions;
 use pprofdiff::parallel::schedule::record;
 use pprofdiff::{Diff, LoadOptions, Query, Sort};
-use pprofdiff_bench::{L, M, S, inflate, pair};
+use pprofdiff_benches::{L, M, S, inflate, pair};
 use pprofdiff_report::{PageOptions, Table, page};
 use rustix::time::{ClockId, clock_gettime};
 
