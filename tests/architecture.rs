@@ -142,6 +142,7 @@ fn modules_depend_in_one_direction() {
         // The command contains no algorithms, so it needs no collections.
         ("crates/pprofdiff-cli/src", &["std::collections"]),
         // The parts below the command know no arguments.
+        ("crates/pprofdiff-bench/src", &["clap", "std::collections"]),
         ("crates/pprofdiff-remote/src", &["clap", "std::collections"]),
         ("crates/pprofdiff-shell/src", &["clap", "std::collections"]),
     ];

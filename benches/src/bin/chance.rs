@@ -1,8 +1,8 @@
 //! Measures the rate of failed checks of equal builds, and the detection of true changes by checks and by explain. The
 //! input is a set of profiles of one binary, recorded by `benches/chance/record`.
 //!
-//! `cargo run --release -p pprofdiff-benches --bin chance [DIRECTORY [fleet]]` prints the numbers that docs/statistics.md
-//! summarizes, or only the numbers of fleets.
+//! `cargo run --release -p pprofdiff-benches --bin chance [DIRECTORY [fleet]]` prints the numbers that
+//! docs/statistics.md summarizes, or only the numbers of fleets.
 
 use std::collections::HashMap;
 use std::path::Path;

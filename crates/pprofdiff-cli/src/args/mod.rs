@@ -31,7 +31,7 @@ pub use jobs::{
 pub use sides::SideArgs;
 #[cfg(feature = "store")]
 pub use store::{StoreAddArgs, StoreArgs, StoreVerb};
-pub use table::{LoadArgs, QueryArgs};
+pub use table::LoadArgs;
 pub use views::{InfoArgs, RawArgs, SourceArgs, TopArgs, ViewArgs, ViewVerb};
 
 use help::Unnamed;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use pprofdiff_shell::{Failure, Result};
 
 use super::{Adapter, RunPlan, Taken, path, program, unfixed, written};
-use crate::bench::process::{CommandJob, Ended, OutputKind, Runner};
+use crate::process::{CommandJob, Ended, OutputKind, Runner};
 
 pub const ADAPTER: Adapter = Adapter { name: "perf record", handles, command, taken, fixed: unfixed, advice };
 

@@ -5,7 +5,7 @@
 use pprofdiff_shell::{Failure, Result, operations};
 
 use super::{Adapter, RunPlan, Taken, no_advice, path, program, unfixed, written};
-use crate::bench::process::{Ended, Runner, lines};
+use crate::process::{Ended, Runner, lines};
 
 pub const ADAPTER: Adapter = Adapter { name: "go test -bench", handles, command, taken, fixed, advice: no_advice };
 

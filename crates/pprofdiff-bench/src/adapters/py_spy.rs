@@ -3,7 +3,7 @@
 use pprofdiff_shell::Result;
 
 use super::{Adapter, RunPlan, Taken, path, program, unfixed, written};
-use crate::bench::process::{Ended, Runner};
+use crate::process::{Ended, Runner};
 
 pub const ADAPTER: Adapter = Adapter { name: "py-spy record", handles, command, taken, fixed: unfixed, advice };
 

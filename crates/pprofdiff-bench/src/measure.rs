@@ -7,7 +7,6 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use pprofdiff::recording::{RUNS_FILE, RecordedRun, Recording, SIDES};
 use pprofdiff::sequential::{Pairs, RunCost};
 use pprofdiff::{Cancellation, Diff, Profile, Sort, Source};
-use pprofdiff_report::View;
 use pprofdiff_shell::{Failure, Result, error_line, say};
 
 use super::adapters::{self, Adapter, RunPlan};
@@ -15,8 +14,7 @@ use super::failure_line::telling_line;
 use super::process::{CommandJob, Ended, OutputKind, Runner};
 use super::sides::Checkout;
 use super::{folder, machine, messages, saved_inputs};
-use crate::args::QueryArgs;
-use crate::input::Inputs;
+use crate::BenchOptions;
 
 /// Give up after this many failed pairs.
 const MAX_FAILED: usize = 3;
@@ -44,9 +42,7 @@ struct BenchSide<'a> {
 pub struct Bench<'a> {
     work: &'a Cancellation,
     runner: Runner<'a>,
-    limits: Limits,
-    inputs: &'a Inputs,
-    query: &'a QueryArgs<false>,
+    options: &'a BenchOptions,
     dir: &'a Path,
     build: String,
     seed: u64,
@@ -56,9 +52,7 @@ pub struct Bench<'a> {
 impl<'a> Bench<'a> {
     pub fn new(
         runner: Runner<'a>,
-        limits: Limits,
-        inputs: &'a Inputs,
-        query: &'a QueryArgs<false>,
+        options: &'a BenchOptions,
         dir: &'a Path,
         checkouts: &'a [Checkout; 2],
         recording: &Recording,
@@ -73,7 +67,7 @@ impl<'a> Bench<'a> {
         };
         let (build, seed) = (recording.build.clone(), recording.seed);
         let sides = [side(0)?, side(1)?];
-        Ok(Bench { work: runner.work, runner, limits, inputs, query, dir, build, seed, sides })
+        Ok(Bench { work: runner.work, runner, options, dir, build, seed, sides })
     }
 
     /// Measures pairs until `is_enough` returns true, a limit is reached, or the work is stopped. All pairs measured so
@@ -93,7 +87,7 @@ impl<'a> Bench<'a> {
         pairs: &mut Pairs,
         is_enough: &dyn Fn(&Pairs) -> bool,
     ) -> Result<()> {
-        let limits = self.limits;
+        let limits = Limits { runs: self.options.runs, time: self.options.max_time };
         // Marks the folder as a folder of `bench`.
         self.write(recording)?;
         for side in 0..2 {
@@ -282,14 +276,14 @@ impl<'a> Bench<'a> {
     fn cost(&mut self, side: usize, profiles: &[PathBuf], operations: Option<f64>) -> Result<RunCost> {
         let Some(file) = profiles.first() else { return Err(Failure::Message("no profile was written".to_owned())) };
         let profile: Arc<Profile> =
-            Source::Path(file.clone()).load(&self.inputs.options).map_err(|e| Failure::Message(error_line(&e)))?;
+            Source::Path(file.clone()).load(&self.options.load).map_err(|e| Failure::Message(error_line(&e)))?;
         let files = profile.functions().file.iter().map(|&id| profile.text(id)).collect();
         for (named, more) in self.sides[side].named.iter_mut().zip([files, profile.mapping_files()]) {
             named.extend(more);
             named.sort();
             named.dedup();
         }
-        let top = Diff::of_profile(&profile)?.measure(&self.query.request(View::default()).query)?.top(Sort::Flat);
+        let top = Diff::of_profile(&profile)?.measure(&self.options.query)?.top(Sort::Flat);
         let total = top.summary.total.new;
         if total <= 0 {
             return Err(Failure::Message(format!(

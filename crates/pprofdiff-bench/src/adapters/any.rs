@@ -4,7 +4,7 @@
 use pprofdiff_shell::Result;
 
 use super::{Adapter, RunPlan, Taken, no_advice, path, unfixed, written};
-use crate::bench::process::{Ended, Runner};
+use crate::process::{Ended, Runner};
 
 pub const ADAPTER: Adapter =
     Adapter { name: "command", handles: |_| true, command, taken, fixed: unfixed, advice: no_advice };

@@ -3,7 +3,7 @@
 use pprofdiff_shell::{Failure, Result};
 
 use super::{Adapter, RunPlan, Taken, no_advice, path, program, unfixed};
-use crate::bench::process::{Ended, Runner};
+use crate::process::{Ended, Runner};
 
 pub const ADAPTER: Adapter = Adapter { name: "node", handles, command, taken, fixed: unfixed, advice: no_advice };
 

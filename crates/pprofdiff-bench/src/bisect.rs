@@ -3,7 +3,6 @@
 //! commits are built.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use pprofdiff::Cancellation;
 use pprofdiff::recording::Recording;
@@ -11,30 +10,20 @@ use pprofdiff::sequential::{FrameChange, MISSES, Pairs};
 use pprofdiff_shell::git::{CommitRange, git};
 use pprofdiff_shell::{Result, say};
 
-use super::measure::{Bench, Limits};
+use super::measure::Bench;
 use super::process::Runner;
 use super::{folder, sides};
-use crate::args::{BenchArgs, QueryArgs};
-use crate::input::Inputs;
+use crate::BenchOptions;
 
-/// The settings of the original benchmark, with which each commit is measured.
-pub struct BisectPlan {
-    runs: usize,
-    time: Option<Duration>,
-    query: QueryArgs<false>,
-}
-
-impl BisectPlan {
-    pub fn new(args: &BenchArgs) -> BisectPlan {
-        let runs = args.runs.unwrap_or(super::DEFAULT_RUNS) as usize;
-        BisectPlan { runs, time: args.max_time, query: args.query.clone() }
-    }
-
-    /// Reports the commit that made the change, or the candidates that remain if a step is inconclusive.
-    pub fn run(
+impl BenchOptions {
+    /// Reports the commit that made the change, or the candidates that remain if a step is inconclusive. Measures each
+    /// commit with the settings of the original benchmark.
+    ///
+    /// # Errors
+    /// Fails if a commit cannot be measured.
+    pub fn bisect(
         &self,
         work: &Cancellation,
-        inputs: &Inputs,
         dir: &Path,
         recording: &Recording,
         pairs: &Pairs,
@@ -70,7 +59,7 @@ impl BisectPlan {
             let middle = (candidates_left.len() - 1) / 2;
             let commit = candidates_left[middle];
             say(&format!("bisect: {} commits are left; measuring {}", candidates_left.len(), name(commit)));
-            match self.has_change(work, inputs, dir, recording, [&base, commit], (frame.as_ref(), change))? {
+            match self.has_change(work, dir, recording, [&base, commit], (frame.as_ref(), change))? {
                 Some(true) => candidates_left.truncate(middle + 1),
                 Some(false) => candidates_left = candidates_left.split_off(middle + 1),
                 None => {
@@ -95,7 +84,6 @@ impl BisectPlan {
     fn has_change(
         &self,
         work: &Cancellation,
-        inputs: &Inputs,
         dir: &Path,
         recording: &Recording,
         [base, commit]: [&str; 2],
@@ -107,7 +95,7 @@ impl BisectPlan {
         step.range = format!("{base}..{commit}");
         step.build.clone_from(&recording.build);
         (step.seed, step.effect) = (recording.seed, recording.effect);
-        let runner = Runner::new(work, self.time);
+        let runner = Runner::new(work, self.max_time);
         let checkouts = sides::checkouts(&runner, &step.range, &[] as &[PathBuf])?;
         let answer = |pairs: &Pairs| {
             let (low, high) = pairs.interval_of(frame, MISSES)?;
@@ -117,8 +105,7 @@ impl BisectPlan {
             }
             (high < 0.5).then_some(false)
         };
-        let limits = Limits { runs: self.runs, time: self.time };
-        let mut bench = Bench::new(runner, limits, inputs, &self.query, &dir, &checkouts, &step)?;
+        let mut bench = Bench::new(runner, self, &dir, &checkouts, &step)?;
         let pairs = bench.take(&mut step, &|pairs| answer(pairs).is_some())?;
         Ok(answer(&pairs))
     }

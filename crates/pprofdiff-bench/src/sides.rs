@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use super::process::{CommandJob, OutputKind, Runner, lines};
 use super::submodules;
-use crate::args::BenchArgs;
+use crate::BenchOptions;
 
 /// The sources of a side.
 pub struct Checkout {
@@ -195,13 +195,13 @@ pub fn checkouts(runner: &Runner<'_>, range: &str, dirs: &[PathBuf]) -> Result<[
     Ok([base, new])
 }
 
-/// Returns the range or the folders that the arguments name. With only `--base-cmd` or `--new-cmd`, both sides run in the
+/// Returns the range or the folders that the options name. With only `--base-cmd` or `--new-cmd`, both sides run in the
 /// current folder.
-pub fn named(args: &BenchArgs) -> Result<(String, Vec<PathBuf>)> {
-    match (&args.range, &args.base_dir, &args.new_dir) {
+pub fn named(options: &BenchOptions) -> Result<(String, Vec<PathBuf>)> {
+    match (&options.range, &options.base_dir, &options.new_dir) {
         (Some(range), None, None) => Ok((range.clone(), Vec::new())),
         (None, Some(base), Some(new)) => Ok((String::new(), vec![base.clone(), new.clone()])),
-        _ if args.base_cmd.is_some() || args.new_cmd.is_some() => {
+        _ if options.base_cmd.is_some() || options.new_cmd.is_some() => {
             Ok((String::new(), vec![PathBuf::from("."), PathBuf::from(".")]))
         }
         _ => Err(Failure::Message(

@@ -1,0 +1,159 @@
+//! The runner of `pprofdiff bench`: runs two sides in alternation until the result is clear.
+//!
+//! ```text
+//! checkouts (sides) -> runs in turns (measure, adapters, process, machine) -> decision (pprofdiff::sequential)
+//!                   -> sources and binaries (saved_inputs) -> commits in between (bisect)
+//! ```
+//!
+//! [`BenchOptions`] go in, and a folder of runs with its `runs.toml` comes out. This crate explains and checks no runs:
+//! the command does that with the folder, like with any other input.
+//!
+//! `runs.toml` is rewritten after each pair, so an interruption loses no measurements. Worktrees and child processes
+//! end with the value that owns them, on every exit path.
+
+mod adapters;
+mod bisect;
+mod consent;
+mod failure_line;
+mod folder;
+mod machine;
+mod measure;
+mod messages;
+mod orphans;
+mod process;
+mod saved_inputs;
+mod sides;
+mod submodules;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use pprofdiff::recording::Recording;
+use pprofdiff::sequential::{Decision, Pairs};
+use pprofdiff::{Cancellation, LoadOptions, Query};
+use pprofdiff_shell::terminal::{AtInterrupt, stop_at_interrupt};
+use pprofdiff_shell::{Failure, Result, say};
+
+use measure::Bench;
+
+/// The default of [`BenchOptions::runs`].
+pub const DEFAULT_RUNS: u64 = 20;
+const DEFAULT_EFFECT: f64 = 0.02;
+
+/// What to run, and when to stop. Messages call the fields by their options.
+pub struct BenchOptions {
+    /// BASE..NEW, BASE...NEW, or BASE against the working tree.
+    pub range: Option<String>,
+    /// The folder of the base, instead of a commit.
+    pub base_dir: Option<PathBuf>,
+    /// The folder of the new side.
+    pub new_dir: Option<PathBuf>,
+    /// The words of the command for both sides.
+    pub command: Vec<String>,
+    /// The command for the base, as one quoted string.
+    pub base_cmd: Option<String>,
+    /// The command for the new side, as one quoted string.
+    pub new_cmd: Option<String>,
+    /// The shell command to run on each side before the runs.
+    pub build: Option<String>,
+    /// The smallest change that must be ruled out.
+    pub effect: Option<f64>,
+    /// The maximum number of runs per side.
+    pub runs: usize,
+    /// The maximum time.
+    pub max_time: Option<Duration>,
+    /// The seed for the order of the two sides.
+    pub seed: u64,
+    /// The folder for new runs.
+    pub into: PathBuf,
+    /// The folder whose runs are continued.
+    pub more: Option<PathBuf>,
+    /// True if the commands in the folder of `more` may run without a question.
+    pub yes: bool,
+    /// The question whose total and frames decide.
+    pub query: Query,
+    /// How the profiles of runs are loaded.
+    pub load: LoadOptions,
+}
+
+/// Measures the runs, and saves the sources and binaries of both sides before their worktrees are removed.
+///
+/// # Errors
+/// Fails if a checkout or a build fails, or if no pair of runs can be measured.
+pub fn measure(options: &BenchOptions, work: &Cancellation, dir: &Path, recording: &mut Recording) -> Result<Pairs> {
+    let dirs: Vec<PathBuf> = recording.dirs.iter().map(PathBuf::from).collect();
+    let runner = process::Runner::new(work, options.max_time);
+    // Ctrl-C also stops git during the checkout, so its error is an interruption.
+    let checkouts = sides::checkouts(&runner, &recording.range, &dirs)
+        .map_err(|e| if work.is_stopped() { Failure::Interrupted } else { e })?;
+    let mut bench = Bench::new(runner, options, dir, &checkouts, recording)?;
+    let pairs = bench.take(recording, &|pairs| pairs.decision() != Decision::Open)?;
+    bench.keep();
+    if !pairs.is_empty() {
+        for line in messages::verdict(&pairs, recording.effect) {
+            say(&line);
+        }
+    }
+    Ok(pairs)
+}
+
+/// Returns the folder of runs and its recording: a new one, or with `--more` an existing one.
+///
+/// # Errors
+/// Fails if the options contradict each other, if the folder is not usable, or if the user does not agree to run its
+/// commands.
+pub fn open(options: &BenchOptions, work: &Cancellation) -> Result<(PathBuf, Recording)> {
+    let [command, new_command] = commands(options)?;
+    let (dir, mut recording) = match &options.more {
+        Some(dir) => {
+            if !command.is_empty() || options.build.is_some() {
+                return Err(Failure::Message(
+                    "--more reuses the recorded command; give no command or --build".to_owned(),
+                ));
+            }
+            let recording = Recording::read(dir)?;
+            // Reading the answer can't be cancelled, so Ctrl-C must end the process.
+            stop_at_interrupt(work, AtInterrupt::Exit);
+            consent::ask(dir, &recording, options.yes)?;
+            stop_at_interrupt(work, AtInterrupt::CleanUp);
+            (std::fs::canonicalize(dir).unwrap_or_else(|_| dir.clone()), recording)
+        }
+        None => {
+            if command.is_empty() {
+                return Err(Failure::Message(
+                    "no command is given; put it after --, or set --base-cmd and --new-cmd".to_owned(),
+                ));
+            }
+            let (range, dirs) = sides::named(options)?;
+            let into = folder::begin(&options.into)?;
+            let mut recording = Recording::new(&command);
+            let full = |dir: &PathBuf| std::fs::canonicalize(dir).unwrap_or_else(|_| dir.clone()).display().to_string();
+            recording.new_command = new_command;
+            recording.range = range;
+            recording.dirs = dirs.iter().map(full).collect();
+            recording.build = options.build.clone().unwrap_or_default();
+            recording.seed = options.seed;
+            recording.effect = DEFAULT_EFFECT;
+            (into, recording)
+        }
+    };
+    recording.effect = options.effect.unwrap_or(recording.effect);
+    if recording.effect <= 0.0 {
+        return Err(Failure::Message("--effect must be greater than 0%".to_owned()));
+    }
+    Ok((dir, recording))
+}
+
+/// Returns the words of both commands. The words of the new side are empty if both commands are equal.
+fn commands(options: &BenchOptions) -> Result<[Vec<String>; 2]> {
+    let side_words = |side_command: &Option<String>| {
+        side_command.as_ref().map_or_else(|| Ok(options.command.clone()), |text| adapters::split_words(text))
+    };
+    let [base, new] = [side_words(&options.base_cmd)?, side_words(&options.new_cmd)?];
+    if base.is_empty() != new.is_empty() {
+        return Err(Failure::Message(
+            "only one side has a command; give the other one too, or put a common one after --".to_owned(),
+        ));
+    }
+    Ok(if base == new { [base, Vec::new()] } else { [base, new] })
+}
