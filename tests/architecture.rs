@@ -143,6 +143,7 @@ fn modules_depend_in_one_direction() {
         ("crates/pprofdiff-cli/src", &["std::collections"]),
         // The parts below the command know no arguments.
         ("crates/pprofdiff-bench/src", &["clap", "std::collections"]),
+        ("crates/pprofdiff-mcp/src", &["std::collections"]),
         ("crates/pprofdiff-remote/src", &["clap", "std::collections"]),
         ("crates/pprofdiff-shell/src", &["clap", "std::collections"]),
     ];

@@ -2,55 +2,34 @@
 //!
 //! A tool is a verb, and its arguments are options of the verb under the same names. A call is converted to
 //! command-line words and parsed like them. Tools and verbs therefore have the same meaning, descriptions and errors,
-//! and an answer can give its next step both as a call and as a command. The server adds two features: loaded diffs
-//! stay in memory under short names, and answers fit the token budget of the agent.
-
-mod call;
-mod stdio;
-mod tool;
+//! and an answer can give its next step both as a call and as a command. The crate pprofdiff-mcp is the server. This file
+//! has the answers of the tools.
 
 use std::fs;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use clap::{Command, Parser};
 use pprofdiff::advice::{operand, word};
 use pprofdiff::input::{SIGNS, sort_builds};
 use pprofdiff::list::SourceDirs;
 use pprofdiff::loading::Loading;
 use pprofdiff::options::OptionValue;
 use pprofdiff::recording::{RecordedSide, Recording};
-use pprofdiff::text::{redacted, sanitize};
-use pprofdiff::{Cancellation, Diff, Source, cancellation};
-use pprofdiff_report::{EachWriter, Format, Report, Request, Style, View, missing_sources, text_head, tokens};
+use pprofdiff::text::sanitize;
+use pprofdiff::{Diff, Source, cancellation};
+use pprofdiff_mcp::{LoadedDiffs, MAX_LOADED, ToolCall, Verbs, endings};
+use pprofdiff_report::{EachWriter, Format, Request, Style, View, text_head, tokens};
 use pprofdiff_shell::{Failure, Outputs, Result, say};
-use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest, CustomResult, ErrorCode,
-    Implementation, JsonObject, ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig,
-};
-use rmcp::service::{RequestContext, ServerInitializeError};
-use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt};
 use serde_json::{Value, json};
 
-use self::call::{ToolCall, next};
-use self::tool::{BUDGET, LEAST_BUDGET, TOOL_SPECS, ToolSpec};
-use crate::args::{self, BatchArgs, InfoArgs, Later, McpArgs, SeriesArgs, Verb};
+use crate::args::{self, BatchArgs, Cli, InfoArgs, Later, McpArgs, SeriesArgs, Verb};
 use crate::input::recorded_sources;
-use crate::{Inputs, batch, check, explain, is_pattern, must_match, series};
-
-const INSTRUCTIONS: &str = "\
-    Compares pprof profiles, and those of other profilers. Begin with load; explain names the causes of a \
-    difference, and the other tools show the numbers behind it. Each answer ends with the next step, as a call and as \
-    a command.";
-
-/// The maximum number of loaded diffs. A profile takes about its inflated size in memory.
-const MAX_LOADED: usize = 8;
+use crate::{Inputs, batch, check, explain, is_pattern, must_match, series, usage};
 
 /// Tokens reserved for the line that reports the number of pairs shown.
 const ROOM_FOR_COUNT: usize = 40;
-
-/// The maximum number of tokens in an error about arguments, because arguments can be megabytes.
-const LONGEST_REFUSAL: usize = 500;
 
 /// Serves until the client disconnects.
 pub fn run(args: &McpArgs) -> Result<()> {
@@ -59,172 +38,44 @@ pub fn run(args: &McpArgs) -> Result<()> {
     }
     let threads = rayon::ThreadPoolBuilder::new().build();
     let pool = threads.map_err(|e| Failure::Message(format!("can't start threads: {e}")))?;
-    let server =
-        McpServer(Arc::new(Diffs { allow_urls: args.allow_urls, pool: Arc::new(pool), loaded: Mutex::default() }));
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
-    let served = runtime.block_on(async {
-        match server.serve(stdio::Stdio::new()).await {
-            Ok(running) => running.waiting().await.map(drop).map_err(|e| e.to_string()),
-            // A client that disconnects before it sends anything is not an error.
-            Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
-            Err(e) => Err(e.to_string()),
-        }
-    });
-    // Does not wait for unfinished answers or for the thread that reads standard input.
-    runtime.shutdown_background();
-    served.map_err(Failure::Message)
-}
-
-struct McpServer(Arc<Diffs>);
-
-impl ServerHandler for McpServer {
-    fn get_info(&self) -> ServerConfig {
-        let implementation = Implementation::new("pprofdiff", env!("CARGO_PKG_VERSION"));
-        let capabilities = ServerCapabilities::builder().enable_tools().build();
-        ServerConfig::new(capabilities).with_server_info(implementation).with_instructions(INSTRUCTIONS)
-    }
-
-    async fn list_tools(
-        &self,
-        _: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
-    ) -> Result<ListToolsResult, ErrorData> {
-        let (cli, mut described) = (args::whole(), Vec::new());
-        let tools = TOOL_SPECS.iter().filter_map(|spec| spec.described(&cli, &mut described)).collect();
-        Ok(ListToolsResult::with_all_items(tools))
-    }
-
-    /// Answers on the pool. This thread stays free for other messages, so it notices when the client cancels or
-    /// disconnects.
-    async fn call_tool(
-        &self,
-        request: CallToolRequestParams,
-        context: RequestContext<RoleServer>,
-    ) -> Result<CallToolResponse, ErrorData> {
-        let Some(spec) = TOOL_SPECS.iter().find(|spec| spec.tool == request.name) else {
-            return Err(ErrorData::invalid_params(format!("unknown tool {:?}", request.name), None));
-        };
-        let diffs = self.0.clone();
-        let arguments = request.arguments.unwrap_or_default();
-        let work = Cancellation::new();
-        let stopping = work.clone();
-        let watcher = tokio::spawn(async move {
-            context.ct.cancelled().await;
-            stopping.stop();
-        });
-        let answer = move || {
-            let answer = || work.run(|| diffs.answer(spec, arguments));
-            let answer = match spec.tool {
-                // `batch` waits for the pool, so it must not run on a thread of the pool.
-                "batch" => answer(),
-                _ => diffs.pool.install(answer),
-            };
-            // A cancelled request has no reader.
-            answer.unwrap_or_else(|e| Err(CallRefusal::Answer(e.to_string())))
-        };
-        let answered = tokio::task::spawn_blocking(answer).await;
-        watcher.abort();
-        let result = match answered {
-            Ok(Ok(answer)) => CallToolResult::success(vec![ContentBlock::text(answer)]),
-            Ok(Err(CallRefusal::Answer(error))) => CallToolResult::error(vec![ContentBlock::text(error)]),
-            Ok(Err(CallRefusal::Arguments(error))) => return Err(ErrorData::invalid_params(error, None)),
-            Err(e) => return Err(ErrorData::internal_error(e.to_string(), None)),
-        };
-        Ok(result.into())
-    }
-
-    /// rmcp passes a tool call with invalid parameters to this handler, as an unknown method.
-    async fn on_custom_request(
-        &self,
-        request: CustomRequest,
-        _: RequestContext<RoleServer>,
-    ) -> Result<CustomResult, ErrorData> {
-        match request.method.as_str() {
-            "tools/call" => {
-                let why = "tools/call needs the name of a tool, and its arguments as an object";
-                Err(ErrorData::invalid_params(why, None))
-            }
-            method => Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, method.to_owned(), None)),
-        }
-    }
-}
-
-/// The reason why a call has no answer.
-enum CallRefusal {
-    /// The tool does not support the arguments.
-    Arguments(String),
-    /// The tool ran and failed.
-    Answer(String),
-}
-
-/// A loaded diff with its name.
-struct LoadedDiff {
-    name: String,
-    diff: Diff,
-    /// The inputs with their loading options, quoted for a shell.
-    inputs: String,
-    /// The paths of the inputs, if they are a folder of runs or its sides.
-    runs: Vec<PathBuf>,
-}
-
-/// The loaded diffs, with the most recently used last, and the number of diffs loaded so far.
-#[derive(Default)]
-struct DiffStore {
-    loaded: Vec<Arc<LoadedDiff>>,
-    count: usize,
+    let pool = Arc::new(pool);
+    pprofdiff_mcp::serve(
+        Diffs { allow_urls: args.allow_urls, pool: pool.clone(), loaded: LoadedDiffs::default() },
+        pool,
+    )
 }
 
 struct Diffs {
     allow_urls: bool,
     pool: Arc<rayon::ThreadPool>,
-    loaded: Mutex<DiffStore>,
+    loaded: LoadedDiffs,
 }
 
-impl Diffs {
-    /// Returns the answer to a call, or a one-line error. Both fit the budget.
-    fn answer(&self, spec: &'static ToolSpec, mut arguments: JsonObject) -> Result<String, CallRefusal> {
-        let wrong = |message: &str| CallRefusal::Arguments(text_head(&sanitize(&redacted(message)), LONGEST_REFUSAL));
-        let budget = match arguments.remove("budget").unwrap_or(json!(BUDGET)) {
-            Value::Number(n) if n.as_u64().is_some_and(|n| n >= LEAST_BUDGET) => n.as_u64().unwrap_or(BUDGET),
-            other => {
-                return Err(wrong(&format!("budget must be a number of tokens, at least {LEAST_BUDGET}, not {other}")));
-            }
-        };
-        let budget = usize::try_from(budget).unwrap_or(usize::MAX);
-        let name = if spec.needs_diff() { arguments.remove("diff") } else { None };
-        if let Some(other) = name.as_ref().filter(|name| !name.is_string()) {
-            return Err(wrong(&format!("diff must be a name that load returned, not {other}")));
-        }
-        let call = ToolCall { spec, arguments };
-        call.check().map_err(|message| wrong(&message))?;
-        self.answer_within(&call, name, budget).map_err(|failure| {
-            let message = match failure {
-                Failure::Message(message) => message,
-                Failure::ClosedPipe => "the reader has gone".to_owned(),
-                Failure::Interrupted => "the call was interrupted".to_owned(),
-            };
-            CallRefusal::Answer(text_head(&sanitize(&redacted(&message)), budget))
-        })
+impl Verbs for Diffs {
+    fn command_line(&self) -> Command {
+        args::whole()
     }
 
-    fn answer_within(&self, call: &ToolCall, name: Option<Value>, budget: usize) -> Result<String> {
+    fn answer(&self, call: &ToolCall, diff: Option<&Value>, budget: usize) -> Result<String> {
         // Calls queue for the pool. A call that was cancelled in the queue must not start.
         cancellation::checkpoint();
-        let verb = call.verb()?;
+        let verb = verb(call)?;
         match &verb {
             Verb::Info(Later(args)) => return self.load(args, budget),
             Verb::Series(Later(args)) => return self.series(args, budget),
             Verb::Batch(Later(args)) => return self.batch(args, budget),
             _ => {}
         }
-        let loaded = self.named(name.as_ref())?;
+        let loaded = self.loaded.named(diff)?;
         let mut request = request(&verb, budget)?.for_format(Format::named("text")?)?;
         complete(&mut request.view, &loaded.runs)?;
         let report = request.answer(&loaded.diff)?;
         must_match(&request, &report, &loaded.diff)?;
-        Ok(report.text_within(budget, &endings(call, &report, &loaded.name, &loaded.inputs))?)
+        Ok(report.text_within(budget, &endings(&args::whole(), call, &report, &loaded.name, &loaded.inputs))?)
     }
+}
 
+impl Diffs {
     /// Loads the inputs of a call, and describes them.
     fn load(&self, args: &InfoArgs, budget: usize) -> Result<String> {
         let runs = recorded(&args.input.base, &args.input.new);
@@ -290,13 +141,14 @@ impl Diffs {
         }
         let report = Request::default().asking(View::Info).answer(&diff)?;
         let step = ToolCall::new(if diff.is_two_sided() { "explain" } else { "top" }, []);
-        let (loaded, dropped) = self.keep(diff, words, runs);
+        let (loaded, dropped) = self.loaded.keep(diff, words, runs);
         let mut first = format!("diff {}\n", loaded.name);
         if let Some(dropped) = dropped {
             let why = format!("because {MAX_LOADED} diffs stay loaded; load it again to use it");
             first.push_str(&format!("{} is dropped, {why}\n", dropped.name));
         }
-        let endings = step.map_or_else(Vec::new, |step| step.next_steps(Some(&loaded.name), &loaded.inputs));
+        let endings =
+            step.map_or_else(Vec::new, |step| step.next_steps(&args::whole(), Some(&loaded.name), &loaded.inputs));
         let text = report.text_within(budget.saturating_sub(tokens(&first)), &endings)?;
         Ok(first + &text)
     }
@@ -319,7 +171,7 @@ impl Diffs {
             let before = if args.base.is_some() { 0 } else { series.builds.loaded_before(point.build) };
             let path = |build: usize| json!([series.builds.all[build].path]);
             let step = ToolCall::new("load", [("base", path(before)), ("new", path(point.build))]);
-            step.map_or_else(Vec::new, |step| step.next_steps(None, ""))
+            step.map_or_else(Vec::new, |step| step.next_steps(&args::whole(), None, ""))
         });
         Ok(report.text_within(budget, &endings)?)
     }
@@ -361,7 +213,7 @@ impl Diffs {
             let step = position.and_then(|position| steps.swap_remove(position).1);
             drop(steps);
             if endings.is_empty() && result.is_ok() {
-                endings = step.map_or_else(Vec::new, |step| step.next_steps(None, ""));
+                endings = step.map_or_else(Vec::new, |step| step.next_steps(&args::whole(), None, ""));
             }
             let size = |text: &str, ending: usize| tokens(text) + endings.get(ending).map_or(0, |e: &String| tokens(e));
             if is_full || size(&text, ending) + tokens(&block) + ROOM_FOR_COUNT > budget {
@@ -398,53 +250,6 @@ impl Diffs {
     fn readable(&self, source: Source, inputs: &Inputs) -> Result<Source> {
         Ok(regular(inputs.resolve(source, self.allow_urls)?)?)
     }
-
-    /// Stores a diff under a new name. Returns it, and the diff that was dropped to make room.
-    fn keep(&self, diff: Diff, inputs: String, runs: Vec<PathBuf>) -> (Arc<LoadedDiff>, Option<Arc<LoadedDiff>>) {
-        let mut store = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
-        store.count += 1;
-        let loaded = Arc::new(LoadedDiff { name: format!("d{}", store.count), diff, inputs, runs });
-        store.loaded.push(loaded.clone());
-        let dropped = (store.loaded.len() > MAX_LOADED).then(|| store.loaded.remove(0));
-        (loaded, dropped)
-    }
-
-    /// Returns the diff with this name, and marks it as the most recently used.
-    fn named(&self, name: Option<&Value>) -> Result<Arc<LoadedDiff>> {
-        let mut store = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
-        let position = name.and_then(Value::as_str).and_then(|name| store.loaded.iter().position(|l| l.name == name));
-        let Some(position) = position else {
-            let names: Vec<&str> = store.loaded.iter().map(|loaded| loaded.name.as_str()).collect();
-            let loaded_names = match &names[..] {
-                [] => "nothing is loaded".to_owned(),
-                names => format!("loaded: {}", names.join(", ")),
-            };
-            let reason = name.map_or_else(|| "diff is missing".to_owned(), |name| format!("unknown diff {name}"));
-            let message = format!(
-                "{reason} ({loaded_names}; the last {MAX_LOADED} diffs stay loaded): load it with the tool load"
-            );
-            return Err(Failure::Message(message));
-        };
-        let loaded = store.loaded.remove(position);
-        store.loaded.push(loaded.clone());
-        Ok(loaded)
-    }
-}
-
-/// Returns the possible endings of an answer, from the shortest to the longest. They have the next step and, if sources are
-/// missing, a hint to their folders. An agent needs the hint more than the shell command, so the shell command comes last.
-fn endings(call: &ToolCall, report: &Report, diff: &str, inputs: &str) -> Vec<String> {
-    let mut endings = next(call, report).map_or_else(Vec::new, |step| step.next_steps(Some(diff), inputs));
-    let hint = match report {
-        Report::Listing(listing) => missing_sources(listing, ["base_source", "new_source", "source_path"]),
-        _ => None,
-    };
-    if let (Some(hint), [_, call, shell]) = (hint, &mut endings[..]) {
-        *shell = format!("\n{hint}\n{shell}");
-        let hinted = format!("\n{hint}\n{call}");
-        endings.insert(2, hinted);
-    }
-    endings
 }
 
 /// Rejects pipes and devices, which may never end. Standard input belongs to the client, and waiting for another pipe
@@ -494,4 +299,11 @@ fn request(verb: &Verb, budget: usize) -> Result<Request> {
         Verb::Check(Later(args)) => args.query.request(View::Check(check::options(args)?)),
         _ => return Err(Failure::Message("this verb is not a tool".to_owned())),
     })
+}
+
+/// Parses the words of a call.
+fn verb(call: &ToolCall) -> Result<Verb> {
+    let words = std::iter::once("pprofdiff".to_owned()).chain(call.words(&args::whole()));
+    let cli = Cli::try_parse_from(words).map_err(|e| Failure::Message(usage(&e)))?;
+    cli.verb.ok_or_else(|| Failure::Message("the call names no verb".to_owned()))
 }

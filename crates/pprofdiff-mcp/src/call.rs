@@ -1,26 +1,26 @@
 //! Converts a tool call to command-line words, and determines the next step that an answer suggests.
 
-use clap::{Arg, Command, Parser};
+use clap::{Arg, Command};
 use pprofdiff::advice::{exactly, typed, word};
 use pprofdiff::check::Outcome;
 use pprofdiff::list::Routine;
 use pprofdiff::text::sanitize;
-use pprofdiff_report::Report;
-use pprofdiff_shell::{Failure, Result};
+use pprofdiff_report::{Report, missing_sources};
 use rmcp::model::JsonObject;
 use serde_json::{Value, json};
 
 use super::tool::{TOOL_SPECS, ToolSpec, property};
-use crate::args::{self, Cli, Verb};
-use crate::usage;
 
 /// A tool call without the server's own arguments (`diff` and `budget`).
 pub struct ToolCall {
+    /// The tool.
     pub spec: &'static ToolSpec,
+    /// The arguments by name.
     pub arguments: JsonObject,
 }
 
 impl ToolCall {
+    /// Returns a call of the tool with this name, if there is such a tool.
     pub fn new(tool: &str, arguments: impl IntoIterator<Item = (&'static str, Value)>) -> Option<ToolCall> {
         let spec = TOOL_SPECS.iter().find(|spec| spec.tool == tool)?;
         let arguments = arguments.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
@@ -38,8 +38,11 @@ impl ToolCall {
     }
 
     /// Checks that the tool supports the arguments and their types.
-    pub fn check(&self) -> Result<(), String> {
-        let (cli, tool) = (args::whole(), self.spec.tool);
+    ///
+    /// # Errors
+    /// Fails with a message that names the argument.
+    pub fn check(&self, cli: &Command) -> Result<(), String> {
+        let tool = self.spec.tool;
         let verb = cli.find_subcommand(self.spec.verb);
         for (name, value) in &self.arguments {
             let Some(arg) = self.argument(verb, name) else {
@@ -70,8 +73,7 @@ impl ToolCall {
 
     /// Returns the verb and its options as words. Positional arguments come last. Arguments that do not fit are
     /// dropped.
-    pub fn words(&self) -> Vec<String> {
-        let cli = args::whole();
+    pub fn words(&self, cli: &Command) -> Vec<String> {
         let verb = cli.find_subcommand(self.spec.verb);
         let (mut words, mut positional) = (vec![self.spec.verb.to_owned()], Vec::new());
         for (name, value) in &self.arguments {
@@ -97,32 +99,25 @@ impl ToolCall {
         words
     }
 
-    /// Parses the words.
-    pub fn verb(&self) -> Result<Verb> {
-        let words = std::iter::once("pprofdiff".to_owned()).chain(self.words());
-        let cli = Cli::try_parse_from(words).map_err(|e| Failure::Message(usage(&e)))?;
-        cli.verb.ok_or_else(|| Failure::Message("the call names no verb".to_owned()))
-    }
-
     /// Returns the shell command for these inputs.
-    pub fn command(&self, inputs: &str) -> String {
+    pub fn command(&self, cli: &Command, inputs: &str) -> String {
         let quoted = |text: &String| match text.split_once('=') {
             Some((option, value)) if option.starts_with("--") => format!("{option}={}", word(value)),
             None if text.starts_with("--") => text.clone(),
             _ => word(text),
         };
-        let words: Vec<String> = self.words().iter().map(quoted).collect();
+        let words: Vec<String> = self.words(cli).iter().map(quoted).collect();
         format!("pprofdiff {} {inputs}", words.join(" ")).trim_end().to_owned()
     }
 
     /// Returns three forms of the next step for the last line of an answer, from the shortest to the longest: the tool
     /// alone, the call, and the call with the shell command.
-    pub fn next_steps(&self, diff: Option<&str>, inputs: &str) -> Vec<String> {
+    pub fn next_steps(&self, cli: &Command, diff: Option<&str>, inputs: &str) -> Vec<String> {
         let mut arguments = JsonObject::from_iter(diff.map(|name| ("diff".to_owned(), json!(name))));
         arguments.extend(self.arguments.clone());
         let tool = format!("Next: {}", self.spec.tool);
         let call = format!("{tool} {}", Value::Object(arguments));
-        let shell = format!("{call} or in a shell: {}", self.command(inputs));
+        let shell = format!("{call} or in a shell: {}", self.command(cli, inputs));
         [tool, call, shell].iter().map(|line| format!("\n{}\n", sanitize(line))).collect()
     }
 }
@@ -138,7 +133,7 @@ fn text(value: &Value) -> Option<String> {
 
 /// Returns the next step after an answer: from causes to their stacks, from rows to their callers, and from callers to
 /// the source.
-pub fn next(call: &ToolCall, report: &Report) -> Option<ToolCall> {
+fn next(call: &ToolCall, report: &Report) -> Option<ToolCall> {
     let two_sided = report.summary().is_some_and(|s| s.base.is_some());
     match (call.spec.tool, report) {
         ("explain", Report::Explain(e)) => {
@@ -167,6 +162,22 @@ pub fn next(call: &ToolCall, report: &Report) -> Option<ToolCall> {
         _ => ToolCall::new("top", [("sort", json!("cum"))]),
     }
     .map(|step| step.asking_as(call))
+}
+
+/// Returns the possible endings of an answer, from the shortest to the longest. They have the next step and, if sources are
+/// missing, a hint to their folders. An agent needs the hint more than the shell command, so the shell command comes last.
+pub fn endings(cli: &Command, call: &ToolCall, report: &Report, diff: &str, inputs: &str) -> Vec<String> {
+    let mut endings = next(call, report).map_or_else(Vec::new, |step| step.next_steps(cli, Some(diff), inputs));
+    let hint = match report {
+        Report::Listing(listing) => missing_sources(listing, ["base_source", "new_source", "source_path"]),
+        _ => None,
+    };
+    if let (Some(hint), [_, call, shell]) = (hint, &mut endings[..]) {
+        *shell = format!("\n{hint}\n{shell}");
+        let hinted = format!("\n{hint}\n{call}");
+        endings.insert(2, hinted);
+    }
+    endings
 }
 
 fn has_no_source(routine: &Routine) -> bool {

@@ -13,7 +13,9 @@ pub const LEAST_BUDGET: u64 = 100;
 
 /// A verb that agents can call.
 pub struct ToolSpec {
+    /// The name of the tool.
     pub tool: &'static str,
+    /// The name of the verb.
     pub verb: &'static str,
     /// The description, if it differs from the verb's help.
     about: Option<&'static str>,
