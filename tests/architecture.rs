@@ -141,7 +141,7 @@ fn modules_depend_in_one_direction() {
         ("crates/pprofdiff-report/src", &["std::thread::spawn", "std::thread::scope"]),
         // The command contains no algorithms, so it needs no collections.
         ("crates/pprofdiff-cli/src", &["std::collections"]),
-        // The parts below the command know no arguments.
+        // The crates below the command know no arguments.
         ("crates/pprofdiff-bench/src", &["clap", "std::collections"]),
         ("crates/pprofdiff-mcp/src", &["std::collections"]),
         ("crates/pprofdiff-remote/src", &["clap", "std::collections"]),

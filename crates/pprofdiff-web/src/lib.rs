@@ -1,6 +1,7 @@
 //! The web page that compares profiles dropped on it.
 //!
-//! [`Session`] is the page's engine. It runs as WebAssembly in a browser, or behind `pprofdiff serve`. [`index`],
+//! [`Session`] is the page's engine. It runs as WebAssembly in a browser, or behind `pprofdiff serve`, whose server is in
+//! this crate with the feature `serve`. [`index`],
 //! [`style`], [`ASSETS`] and [`WORKER`] are the page's files, which the example `bundle` writes into a folder.
 //!
 //! Both engines use the same session type and support the same few operations.
@@ -11,9 +12,13 @@
 //! nothing for seconds.
 
 mod assets;
+#[cfg(feature = "serve")]
+mod serve;
 mod session;
 #[cfg(all(target_arch = "wasm32", target_os = "unknown"))]
 mod wasm;
 
 pub use assets::{ASSETS, Asset, PageEngine, WORKER, index, style};
+#[cfg(feature = "serve")]
+pub use serve::{ServeOptions, serve};
 pub use session::{Question, Session, SessionSides, choices};
