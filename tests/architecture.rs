@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -166,6 +166,37 @@ fn every_file_starts_with_a_module_comment() {
             assert!(opens, "{} does not say what it is for", path.display());
         }
     }
+}
+
+/// A reader finds the only definition of a type by its name. Excluded are the messages of profile.proto, the Python
+/// classes, which have the names that users type, and the error alias `Result`. Twins for different platforms are
+/// defined in one file and count once.
+#[test]
+fn type_names_are_unique() {
+    let mut definitions: BTreeMap<String, BTreeSet<PathBuf>> = BTreeMap::new();
+    for (path, text) in files("crates", &[".rs"]) {
+        let is_excluded =
+            path.ends_with("profile/proto.rs") || path.starts_with(root().join("crates/pprofdiff-python"));
+        let is_test = path.file_stem().is_some_and(|stem| stem == "tests") || path.iter().any(|part| part == "tests");
+        if is_excluded || is_test {
+            continue;
+        }
+        let code = text.split("#[cfg(test)]\nmod ").next().unwrap();
+        for line in code.lines().filter(|line| !line.starts_with(' ')) {
+            let words: Vec<&str> = line.split(|c: char| !c.is_alphanumeric() && c != '_').collect();
+            let keyword = words.iter().position(|word| ["struct", "enum", "trait", "type"].contains(word));
+            let Some(name) = keyword.filter(|_| !line.starts_with(['/', '#', '"'])).and_then(|k| words.get(k + 1))
+            else {
+                continue;
+            };
+            if name.starts_with(char::is_uppercase) && *name != "Result" {
+                definitions.entry((*name).to_owned()).or_default().insert(path.clone());
+            }
+        }
+    }
+    assert!(definitions.len() > 300, "only {} types", definitions.len());
+    let repeated: Vec<_> = definitions.iter().filter(|(_, paths)| paths.len() > 1).collect();
+    assert!(repeated.is_empty(), "types with the same name: {repeated:#?}");
 }
 
 /// `#[non_exhaustive]` options can get new fields without breaking callers. `LoadOptions` is excluded, because
