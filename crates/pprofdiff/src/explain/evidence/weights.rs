@@ -263,9 +263,10 @@ mod tests {
 
     #[test]
     fn changed_functions_keep_all_stacks_or_all_of_their_own() {
-        let weight = |n: u32, own: u32, v: [f64; 2]| Weight { values: v, tie: mix(u64::from(n)), depth: 1, own };
+        let weight =
+            |n: u32, function: u32, v: [f64; 2]| Weight { values: v, tie: mix(u64::from(n)), depth: 1, own: function };
         let heavy = (0..9_000).map(|n| weight(n, 40, [1000.0; 2]));
-        let new = |own: u32| if own == 0 { 40.0 } else { 10.0 };
+        let new = |function: u32| if function == 0 { 40.0 } else { 10.0 };
         let light = (0..20_000).map(|n| weight(9_000 + n, n % 40, [10.0, new(n % 40)]));
         let weights: Vec<Weight> = heavy.chain(light).collect();
         // The number of functions per case whose stacks contain the changed function (500 each), and the expected
@@ -275,7 +276,7 @@ mod tests {
                 assert_eq!(functions, [0]);
                 light.iter().map(|&n| u64::from(weights[n as usize].own < n_with)).collect()
             });
-            let n_chosen = |own: u32| stacks.iter().filter(|&&n| weights[n as usize].own == own).count();
+            let n_chosen = |function: u32| stacks.iter().filter(|&&n| weights[n as usize].own == function).count();
             assert_eq!((n_chosen(40), n_chosen(0), &is_whole[..]), (9_000, 500, &[true][..]), "{n_with}");
             assert!(expected_of_second.contains(&n_chosen(1)), "{n_with}: {}", n_chosen(1));
         }
