@@ -39,16 +39,16 @@ fn profile(seed: u64) -> Arc<Profile> {
         .collect();
     for i in 0..30_000_u64 {
         // Each callee depends on its caller, so that there are calls to count.
-        let mut function = below(7);
+        let mut callee = below(7);
         let depth = 10 + below(30);
         let mut stack: Vec<LocationId> = (0..depth)
             .map(|d| {
-                function = (function * 31 + d * 7 + below(4)) % 3000;
-                locations[function as usize]
+                callee = (callee * 31 + d * 7 + below(4)) % 3000;
+                locations[callee as usize]
             })
             .collect();
         stack.reverse();
-        let count = 1 + (i * seed) % 7 + if function == 77 { seed * 5 } else { 0 };
+        let count = 1 + (i * seed) % 7 + if callee == 77 { seed * 5 } else { 0 };
         let label = Label { key, value: LabelValue::Text(values[(i % 3) as usize]) };
         b.sample(&stack, &[count as i64, count as i64 * 10_000_000], &[label]).unwrap();
     }
