@@ -218,9 +218,9 @@ fn score(seed: u64, tau: f64) -> Score {
                 }
             }
             Plant::Drift(from, _) => {
-                let [planted, found] = &mut score.drifts[usize::from(from > 0)];
+                let [planted, n_found] = &mut score.drifts[usize::from(from > 0)];
                 *planted += 1;
-                *found += usize::from(rows.iter().any(|row| row.kind == ShiftKind::Drift));
+                *n_found += usize::from(rows.iter().any(|row| row.kind == ShiftKind::Drift));
             }
             Plant::Passed(from, ..) => {
                 score.passed[0] += 1;
@@ -248,15 +248,15 @@ fn main() {
         let late: Vec<usize> = scores.iter().flat_map(|s| s.late.iter().copied()).collect();
         let within =
             |max_distance: usize| 100 * late.iter().filter(|l| **l <= max_distance).count() / late.len().max(1);
-        let found = |class: usize| ratio(sum(&|s| s.found[class]), sum(&|s| s.planted[class]));
+        let found_ratio = |class: usize| ratio(sum(&|s| s.found[class]), sum(&|s| s.planted[class]));
         let mean = |f: fn(&Score) -> f64| 1e3 * scores.iter().map(f).sum::<f64>() / scores.len() as f64;
         println!(
             "| {tau} | {rows} | {:.1} % | {:.1} % | {} | {} | {} | {} %, {} % | {} | {} | {} | {:.0} | {:.0} |",
             100.0 * sum(&|s| s.right) as f64 / rows.max(1) as f64,
             100.0 * sum(&|s| s.of_kind) as f64 / rows.max(1) as f64,
-            found(2),
-            found(1),
-            found(0),
+            found_ratio(2),
+            found_ratio(1),
+            found_ratio(0),
             within(0),
             within(2),
             ratio(sum(&|s| s.drifts[0][1]), sum(&|s| s.drifts[0][0])),

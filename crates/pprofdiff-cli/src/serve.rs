@@ -167,7 +167,7 @@ struct Sessions(Vec<(String, Arc<Mutex<Session>>)>);
 
 impl Sessions {
     fn find(&mut self, name: &str) -> Option<Arc<Mutex<Session>>> {
-        let position = self.0.iter().position(|(known, _)| known == name)?;
+        let position = self.0.iter().position(|(session_name, _)| session_name == name)?;
         self.0[position..].rotate_left(1);
         self.0.last().map(|(_, session)| session.clone())
     }
@@ -183,7 +183,7 @@ impl Sessions {
     }
 
     fn end(&mut self, name: &str) {
-        self.0.retain(|(known, _)| known != name);
+        self.0.retain(|(session_name, _)| session_name != name);
     }
 }
 

@@ -127,10 +127,10 @@ impl fmt::Display for Reset {
                 let s = if *samples == 1 { "" } else { "s" };
                 write!(f, "counters went down in {samples} sample{s} ({sample_type} from {before} to {after})")
             }
-            Reset::Vanished { samples, of, sample_type, gone, counted } => write!(
+            Reset::Vanished { samples, of: all_samples, sample_type, gone, counted } => write!(
                 f,
-                "{samples} of the {of} samples that had counted something are gone, with {gone} of {counted} of \
-                 {sample_type}"
+                "{samples} of the {all_samples} samples that had counted something are gone, with {gone} of {counted} \
+                 of {sample_type}"
             ),
         }
     }

@@ -413,13 +413,13 @@ impl<'p> Merger<'p> {
                 && lines[l.lines.clone()] == lines[new.lines.clone()]
         };
         let get = |n: u32| &locations[n as usize];
-        let found =
+        let entry =
             self.location_ids.find_or_insert(hash(&new), locations.len(), |n| is_same(get(n)), |n| hash(get(n)));
-        match found {
+        match entry {
             Found::Known(_) => self.lines.truncate(first),
             Found::New(_) => self.locations.push(new),
         }
-        let id = found.number();
+        let id = entry.number();
         memo.locations.set(i, id);
         id
     }
@@ -431,13 +431,13 @@ impl<'p> Merger<'p> {
             let s = &stacks[n as usize];
             s.hash == hash && locations_of_stacks[s.locations.clone()] == *locations
         };
-        let found = self.stack_ids.find_or_insert(hash, stacks.len(), is_same, |n| stacks[n as usize].hash);
-        if let Found::New(_) = found {
+        let entry = self.stack_ids.find_or_insert(hash, stacks.len(), is_same, |n| stacks[n as usize].hash);
+        if let Found::New(_) = entry {
             let start = self.stack_locations.len();
             self.stack_locations.extend_from_slice(locations);
             self.stacks.push(MergedStack { hash, locations: start..start + locations.len(), first: [NONE; 2] });
         }
-        found.number()
+        entry.number()
     }
 
     fn sample(&mut self, locations: &[u32], labels: &[MergedLabel], is_base: bool) -> usize {
@@ -447,7 +447,7 @@ impl<'p> Merger<'p> {
         }
         let (labels, samples, state) = (self.last_labels, &self.samples, &self.state);
         let first = &mut self.stacks[stack as usize].first[usize::from(is_base)];
-        let found = if *first == NONE {
+        let entry = if *first == NONE {
             *first = samples.len() as u32;
             Found::New(*first)
         } else if samples[*first as usize].labels == labels {
@@ -458,11 +458,11 @@ impl<'p> Merger<'p> {
             let key = (stack, labels);
             self.sample_ids.find_or_insert(hash(key), samples.len(), |n| key_of(n) == key, |n| hash(key_of(n)))
         };
-        if let Found::New(_) = found {
+        if let Found::New(_) = entry {
             self.samples.push(MergedSample { stack, labels, is_base });
             self.values.extend(std::iter::repeat_n(0, self.types.len()));
         }
-        found.number() as usize
+        entry.number() as usize
     }
 
     /// Encodes the merged profile as a message. The fields outside the tables come from `header_of` and `fields`.
