@@ -104,7 +104,7 @@ impl<T: Copy + Eq + Hash, S: BuildHasher> Interner<T, S> {
         Interner { index: Index::with_capacity(n), state, values: Vec::with_capacity(n) }
     }
 
-    /// Adds a value that only the caller can find. [`Interner::number`] does not find it.
+    /// Adds a value that only the caller can find: [`Interner::number`] and [`Interner::find`] do not find it.
     #[inline]
     pub fn push(&mut self, value: T) -> u32 {
         self.values.push(value);
