@@ -129,8 +129,8 @@ pub(super) fn is_stem(stem: &str) -> bool {
 
 impl Partition {
     /// Moves new files into all tables, in the order of [`TABLES`], and removes the files that they replace. The caller
-    /// holds the lock for commits. An error leaves the tables unchanged, unless some replaced files were already
-    /// removed. Then the next writer completes the commit.
+    /// holds the lock for commits. An error leaves the tables unchanged, unless some replaced files were already removed
+    /// or only the commit's own file can't be removed. Then the next writer completes the commit.
     pub(super) fn commit(&self, stem: &str, staged: Vec<Staged>, replaces: Vec<String>) -> Result<()> {
         let tmp = self.store().tmp()?;
         let file_names = staged.iter().map(Staged::name).collect();
