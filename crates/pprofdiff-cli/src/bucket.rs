@@ -2,7 +2,8 @@
 //!
 //! The environment provides credentials and addresses, with the variables of AWS's own tools: `AWS_ACCESS_KEY_ID`,
 //! `AWS_SECRET_ACCESS_KEY` and `AWS_SESSION_TOKEN` (if they are missing, requests are not signed, which works for
-//! public buckets), `AWS_REGION`, and `AWS_ENDPOINT_URL_S3` or `AWS_ENDPOINT_URL` for other servers.
+//! public buckets), `AWS_REGION` or `AWS_DEFAULT_REGION`, and `AWS_ENDPOINT_URL_S3` or `AWS_ENDPOINT_URL` for other
+//! servers.
 
 use std::sync::Arc;
 
@@ -33,7 +34,7 @@ fn named(e: Error, address: &str) -> Error {
 /// Splits an address into the bucket and the key, or the prefix of a key.
 fn parts(address: &str) -> Result<(&str, &str)> {
     let (bucket, key) = address[SCHEME.len()..].split_once('/').unwrap_or((&address[SCHEME.len()..], ""));
-    // The key becomes part of a URL path, where such parts would lead to another object.
+    // The key becomes part of a URL path, where `.`, `..` and a slash at the start would lead to another object.
     let leads_away = key.split('/').any(|part| [".", ".."].contains(&part)) || key.starts_with('/');
     let is_name = |c: char| c.is_ascii_alphanumeric() || ".-_".contains(c);
     match bucket.is_empty() || !bucket.chars().all(is_name) || !bucket.contains(|c: char| c.is_ascii_alphanumeric()) {
@@ -56,7 +57,7 @@ impl Objects for Inputs {
             )
             .in_input(prefix));
         }
-        // Keeps the spelling of the pattern, because the keys are compared with the pattern.
+        // Keeps the pattern's spelling of the scheme (`S3://`), because the addresses are compared with the pattern.
         let scheme = &prefix[..SCHEME.len()];
         self.fetcher
             .list_objects(bucket, key, &mut |key| on_key(format!("{scheme}{bucket}/{key}")))
@@ -97,8 +98,8 @@ mod network {
     /// The validity of a signature. Requests are sent at once, but clocks differ.
     const VALID: Duration = Duration::from_secs(900);
 
-    /// Limits of a list: its pages (of up to a thousand keys), the bytes of one page, and the bytes of all keys. Without
-    /// them, a server could send pages forever, even empty ones.
+    /// Limits of a list: its pages (of up to a thousand keys), the bytes of one page, and the bytes of all keys.
+    /// Without them, a server could send pages forever, even empty ones.
     const MAX_PAGES: usize = 10_000;
     const MAX_PAGE_BYTES: u64 = 64 << 20;
     const MAX_KEY_BYTES: usize = 256 << 20;
@@ -176,7 +177,7 @@ mod network {
     /// Calls `on_key` with the keys of all pages. `page` fetches a page by its number and its continuation token.
     ///
     /// # Errors
-    /// Fails if `page` fails or if the list is too long.
+    /// Fails if `page` fails, if the list is too long, or if a continuation token repeats.
     fn each_key(
         page: &mut dyn FnMut(usize, Option<&str>) -> Result<ListPage>,
         on_key: &mut dyn FnMut(String),

@@ -34,7 +34,8 @@ pub fn not_cumulative(url: &str) -> Option<&'static str> {
     }
 }
 
-/// Returns the URL if a path on the command line is one: of a page, a query or an object.
+/// Returns the URL if a path on the command line is an http or https URL, a query to a continuous profiler, or the
+/// address of an object.
 pub fn url(path: &Path) -> Option<&str> {
     page_url(path).or_else(|| path.to_str().filter(|text| ServerQuery::is_address(text) || bucket::is_address(text)))
 }
@@ -51,8 +52,8 @@ pub fn begins_with(text: &str, scheme: &str) -> bool {
 
 const SECURE: &str = "https://";
 
-/// Returns the profile of a URL. It is fetched when it is loaded. A token that is valid for any host is sent only if
-/// the user named the URL.
+/// Returns the profile of a URL. The profile is fetched when it is loaded. A token that is valid for any host is sent
+/// to a continuous profiler only if the user named the URL.
 ///
 /// # Errors
 /// Fails if the address of a query or of an object is invalid.
@@ -113,7 +114,8 @@ mod network {
     pub struct Fetcher {
         /// The client for other machines. It uses the proxy of the environment.
         agent: Agent,
-        /// The client for servers on this machine. It uses no proxy, because a proxy would send secrets off the machine.
+        /// The client for servers on this machine. It uses no proxy, because a proxy would send secrets off the
+        /// machine.
         direct: Agent,
         pub(crate) timeout: Duration,
         /// The maximum size of an answer in bytes.
@@ -147,12 +149,12 @@ mod network {
             if is_here { &self.direct } else { &self.agent }
         }
 
-        /// Returns the body of the answer, and the secrets of all addresses that led to it. An https address is not redirected
-        /// to http.
+        /// Returns the body of the answer, and the secrets of all addresses that led to it. An https address is not
+        /// redirected to http.
         ///
         /// # Errors
-        /// Fails if the server sends no answer in time, an answer that is longer than the limit, or an error status. The
-        /// message contains no secrets of the URL.
+        /// Fails if the server sends no answer in time, an answer that is longer than the limit, or an error status.
+        /// Also fails for a redirect that is not followed. The message contains no secrets of the URL.
         pub fn get(&self, url: &str) -> Result<(Vec<u8>, Secrets)> {
             let mut secrets = Secrets::of_url(url);
             let body = self.follow(url, &mut secrets, self.timeout, self.limit);
@@ -164,7 +166,8 @@ mod network {
         /// Fetches the profile for a query. All requests together share the timeout of a single page.
         ///
         /// # Errors
-        /// Fails like [`Fetcher::get`], or with the server's error message without tokens.
+        /// Fails like [`Fetcher::get`], or with the server's error message without tokens. Also fails if a token would
+        /// leave this machine over plain http.
         pub fn ask(&self, query: &ServerQuery, is_named_by_user: bool) -> Result<(Vec<u8>, Secrets)> {
             let credentials = query.credentials(is_named_by_user, |name| std::env::var(name).ok())?;
             if credentials.has_token() && query.is_plain() && !is_here(query.host()) {
@@ -231,8 +234,8 @@ mod network {
             }
         }
 
-        /// Returns the body of the answer, or an error message without `secrets`. Follows redirects, except from https to
-        /// http.
+        /// Returns the body of the answer, or an error message without `secrets`. Follows redirects, except from https
+        /// to http.
         pub(crate) fn body(&self, url: &str, secrets: &Secrets, time: Duration, limit: u64) -> Result<Vec<u8>, String> {
             let mut secrets = secrets.clone();
             let body = self.follow(url, &mut secrets, time, limit);
@@ -286,8 +289,8 @@ mod network {
         }
     }
 
-    /// Returns true if all addresses of `host` belong to this machine. A name server may resolve even `localhost` to another
-    /// machine.
+    /// Returns true if all addresses of `host` belong to this machine. A name server may resolve even `localhost` to
+    /// another machine.
     fn is_here(host: &str) -> bool {
         use std::net::ToSocketAddrs;
         (host, 0).to_socket_addrs().is_ok_and(|mut addresses| addresses.all(|address| address.ip().is_loopback()))

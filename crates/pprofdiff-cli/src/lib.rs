@@ -1,7 +1,8 @@
 //! The `pprofdiff` command as a function: it takes arguments and returns an exit code.
 //!
-//! The binary that cargo installs and the console script of the Python package run the same code. This crate holds no
-//! algorithms: it parses arguments, calls the engine and writes the result.
+//! The binary that cargo installs and the console script of the Python package run the same code. The statistics are in
+//! the crate `pprofdiff` and the formats in `pprofdiff-report`. This crate parses arguments, reads inputs, runs
+//! benchmarks and servers, and writes results.
 
 mod args;
 mod baseline;
@@ -89,8 +90,8 @@ impl From<pprofdiff::Error> for Failure {
     }
 }
 
-/// Returns an error as one line. A suggested command is shown only on a terminal and kept out of logs, because it contains
-/// names from untrusted input.
+/// Returns an error as one line. A suggested command is shown only on a terminal and kept out of logs, because it
+/// contains names from untrusted input.
 fn error_line(e: &pprofdiff::Error) -> String {
     match e.advice().filter(|_| io::stderr().is_terminal()) {
         Some(command) => format!("{e}: {command}"),
@@ -100,7 +101,8 @@ fn error_line(e: &pprofdiff::Error) -> String {
 }
 
 /// Replaces the library's names of options in an error by their spelling in a shell: `hide_below` by `--hide-below`.
-/// Only separate words are replaced, since the text may also contain names from profiles.
+/// Names of a single word stay, because they may be English words. Only separate words are replaced, since the text
+/// may also contain names from profiles.
 fn with_typed_options(text: &str) -> String {
     let command = args::whole();
     let options = command.get_subcommands().flat_map(|verb| verb.get_arguments()).filter_map(|arg| arg.get_long());
@@ -118,7 +120,7 @@ fn with_typed_options(text: &str) -> String {
     text.split(' ').map(typed).collect::<Vec<_>>().join(" ")
 }
 
-/// Shows on a terminal the commands that fix the profiles' warnings.
+/// Shows on a terminal, for each profile whose function names are missing, a command that adds the names.
 fn advise(diff: &Diff) {
     if !io::stderr().is_terminal() {
         return;
@@ -142,7 +144,8 @@ impl From<io::Error> for Failure {
 type Result<T, E = Failure> = std::result::Result<T, E>;
 
 /// Runs the command. `args` begins with the program's name. Returns the exit code: 0 done, 2 usage or input error (one
-/// line on standard error), 130 interrupted by Ctrl-C; `check`, `explain --exit-code` and `bench` with limits also return 1 and 3.
+/// line on standard error), 130 interrupted by Ctrl-C; `check`, `explain --exit-code` and `bench` with limits also
+/// return 1 and 3.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
     let args = match pprof_compat::translate_args(args) {
         Ok(args) => args,
@@ -167,8 +170,8 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
     }
     let pool = rayon::ThreadPoolBuilder::new().build();
     match cli.verb {
-        // `mcp` holds nothing that needs cleanup on Ctrl-C. `serve --open` can leave its redirect page, whose address then no
-        // longer works.
+        // `mcp` holds nothing that needs cleanup on Ctrl-C. `serve --open` can leave its redirect page, whose address
+        // then no longer works.
         Some(Verb::Serve(_) | Verb::Mcp(_)) => {}
         Some(Verb::Batch(_)) => stop_at_interrupt(&work, AtInterrupt::Finish),
         Some(Verb::Bench(_)) => stop_at_interrupt(&work, AtInterrupt::CleanUp),
@@ -215,14 +218,15 @@ fn exit_code(result: Result<u8>) -> u8 {
     }
 }
 
-/// Returns clap's error message as one line. clap's own text has several lines and ends with the usage.
+/// Returns clap's error message as one line. clap's own text has several lines, with tips, the usage and a reference to
+/// `--help`.
 fn usage(e: &clap::Error) -> String {
     let text = e.to_string();
     let lines = text.lines().map(str::trim).take_while(|line| !line.starts_with("Usage:"));
     let is_reason = |line: &&str| !line.is_empty() && !line.starts_with("For more") && !line.starts_with("tip:");
     let reason = lines.filter(is_reason).collect::<Vec<_>>().join(" ");
     let reason = reason.trim_start_matches("error: ").trim_end_matches(" found");
-    // The words of the standard library's number parsers.
+    // Replaces the words of the standard library's integer parsers.
     let reason = reason.replace("invalid digit found in string", "expected a whole number");
     let suggestions = [ContextKind::SuggestedArg, ContextKind::SuggestedValue, ContextKind::SuggestedSubcommand];
     let suggestion = suggestions.into_iter().find_map(|kind| match e.get(kind) {
@@ -294,7 +298,8 @@ fn diff(args: &TopArgs) -> Result<()> {
     show_top(args, &diff)
 }
 
-/// Shows the table of frames. On a terminal or with --explain, a one-line explanation follows the table.
+/// Shows the table of frames. On a terminal or with --explain, a one-line explanation follows the table, if the table
+/// has two sides and a single sample type.
 fn show_top(args: &TopArgs, diff: &Diff) -> Result<()> {
     let is_text = args.view.format()?.name == "text";
     if args.explain && !(is_text && diff.is_two_sided()) {
@@ -345,7 +350,8 @@ fn show(args: &ViewArgs, sources: Option<&SourceArgs>, view: View, diff: &Diff) 
     show_with(args, sources, view, diff, |_, _| None)
 }
 
-/// Like [`show`], with a last line that is computed after everything else is written.
+/// Like [`show`], with a last line that `last` computes after everything else is written. A listing in text ends with a
+/// hint about missing sources instead.
 fn show_with(
     args: &ViewArgs,
     sources: Option<&SourceArgs>,
@@ -452,15 +458,15 @@ fn must_match(request: &Request, report: &Report, diff: &Diff) -> Result<()> {
     }
 }
 
-/// Prints warnings on standard error. Other formats have room for warnings in the output.
+/// Prints on standard error the warnings that the output does not contain, see `Format::warns`.
 fn warn(warnings: &[String]) {
     for warning in warnings {
         say(&format!("warning: {warning}"));
     }
 }
 
-/// Prints one line on standard error. Control characters and passwords in URLs are removed, because the text may come
-/// from files, servers or arguments.
+/// Prints one line on standard error. Control characters and the secrets in URLs are replaced, because the text may
+/// come from files, servers or arguments.
 fn say(text: &str) {
     terminal::suspend(|| {
         let _ = writeln!(io::stderr(), "pprofdiff: {}", sanitize(&redacted(text)));
@@ -539,7 +545,7 @@ fn convert(args: &ConvertArgs) -> Result<()> {
     write_to(output, |out| (format.write)(&report, out, Default::default()))
 }
 
-/// Returns the compression that the file's extension implies.
+/// Returns write options with the compression that the file's extension implies, or gzip for standard output.
 fn packing(output: Option<&Path>) -> WriteOptions {
     let compression = output.map_or(Compression::Gzip, Compression::of_path);
     WriteOptions::default().with_compression(compression)

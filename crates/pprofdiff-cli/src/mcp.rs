@@ -1,9 +1,10 @@
 //! `pprofdiff mcp`: offers verbs as tools to agents, with a Model Context Protocol server on standard input and output.
 //!
-//! A tool is a verb, and its arguments are options of the verb under the same names. A call is converted to
-//! command-line words and parsed like them. Tools and verbs therefore have the same meaning, descriptions and errors,
-//! and an answer can give its next step both as a call and as a command. The server adds two features: loaded diffs
-//! stay in memory under short names, and answers fit the token budget of the agent.
+//! A tool runs the verb of the same name (`load` runs `info`), and its arguments are options of the verb, with `_` for
+//! `-` in their names. A call is converted to command-line words and parsed like them. Tools and verbs therefore have
+//! the same meaning and errors and mostly the same descriptions, and an answer can give its next step both as a call
+//! and as a command. The server adds two features: loaded diffs stay in memory under short names, and answers fit the
+//! token budget of the agent.
 
 mod call;
 mod stdio;
@@ -94,7 +95,7 @@ impl ServerHandler for McpServer {
         Ok(ListToolsResult::with_all_items(tools))
     }
 
-    /// Answers on the pool. This thread stays free for other messages, so it notices when the client cancels or
+    /// Answers on another thread. This thread stays free for other messages, so it notices when the client cancels or
     /// disconnects.
     async fn call_tool(
         &self,
@@ -119,7 +120,7 @@ impl ServerHandler for McpServer {
                 "batch" => answer(),
                 _ => diffs.pool.install(answer),
             };
-            // A cancelled request has no reader.
+            // Only a cancelled request gets this error, and its client ignores the response.
             answer.unwrap_or_else(|e| Err(CallRefusal::Answer(e.to_string())))
         };
         let answered = tokio::task::spawn_blocking(answer).await;
@@ -163,7 +164,7 @@ struct LoadedDiff {
     diff: Diff,
     /// The inputs with their loading options, quoted for a shell.
     inputs: String,
-    /// The paths of the inputs, if they are a folder of runs or its sides.
+    /// The paths of the inputs, if they include recorded runs, see [`recorded`].
     runs: Vec<PathBuf>,
 }
 
@@ -181,7 +182,8 @@ struct Diffs {
 }
 
 impl Diffs {
-    /// Returns the answer to a call, or a one-line error. Both fit the budget.
+    /// Returns the answer to a call, or a one-line error. Both fit the budget, except that an error about the arguments
+    /// may have up to [`LONGEST_REFUSAL`] tokens.
     fn answer(&self, spec: &'static ToolSpec, mut arguments: JsonObject) -> Result<String, CallRefusal> {
         let wrong = |message: &str| CallRefusal::Arguments(text_head(&sanitize(&redacted(message)), LONGEST_REFUSAL));
         let budget = match arguments.remove("budget").unwrap_or(json!(BUDGET)) {
@@ -225,7 +227,8 @@ impl Diffs {
         Ok(report.text_within(budget, &endings(call, &report, &loaded.name, &loaded.inputs))?)
     }
 
-    /// Loads the inputs of a call, and describes them.
+    /// Loads the inputs of a call, stores them as a diff, and describes them. The next step is `explain`, or `top` for
+    /// a single profile.
     fn load(&self, args: &InfoArgs, budget: usize) -> Result<String> {
         let runs = recorded(&args.input.base, &args.input.new);
         let mut load = args.load.clone();
@@ -333,7 +336,7 @@ impl Diffs {
         let mut writer = EachWriter::new(Format::named("text")?, Style::default())?;
         let (options, table) = (inputs.options.clone(), batch::table(args, writer.limit())?);
         let (pairs, count) = batch::pairs(args, inputs, self.allow_urls)?;
-        // The next steps of the pairs that are in progress or done.
+        // The next steps of the pairs that have been read but not yet shown.
         let steps = Arc::new(Mutex::new(Vec::new()));
         let pending_steps = steps.clone();
         let pairs = pairs.map(move |mut item| {
@@ -346,8 +349,8 @@ impl Diffs {
             });
             item
         });
-        // Each step adds one pair or selects a longer ending, and the answer stops at the first step that does not fit. A
-        // larger budget therefore never shows less.
+        // Each step adds one pair or selects a longer ending, and the answer stops at the first step that does not fit.
+        // A larger budget therefore never shows less.
         let (mut text, mut shown, mut endings, mut ending, mut is_full) = (String::new(), 0, Vec::new(), 0, false);
         for (name, result) in pprofdiff::batch::map(self.pool.clone(), pairs, options, table) {
             let mut block = Vec::new();
@@ -384,7 +387,7 @@ impl Diffs {
         Ok(text + ending.map_or("", String::as_str))
     }
 
-    /// Resolves a name: a URL, a file, or a pattern, which no shell has expanded.
+    /// Resolves a name: a URL, a file, recorded runs, or a pattern, which no shell has expanded.
     fn sources(&self, path: &Path, inputs: &Inputs) -> Result<Vec<Source>> {
         let is_pattern = is_pattern(path) && path.to_string_lossy().contains(SIGNS);
         let named = match is_pattern {
@@ -431,8 +434,9 @@ impl Diffs {
     }
 }
 
-/// Returns the possible endings of an answer, from the shortest to the longest. They have the next step and, if sources are
-/// missing, a hint to their folders. An agent needs the hint more than the shell command, so the shell command comes last.
+/// Returns the possible endings of an answer, from the shortest to the longest. Each has the next step. If sources are
+/// missing, the longer endings also have a hint to the options for source folders. An agent needs the hint more than
+/// the shell command, so only the longest ending has the shell command.
 fn endings(call: &ToolCall, report: &Report, diff: &str, inputs: &str) -> Vec<String> {
     let mut endings = next(call, report).map_or_else(Vec::new, |step| step.next_steps(Some(diff), inputs));
     let hint = match report {
@@ -460,7 +464,8 @@ fn regular(source: Source) -> pprofdiff::Result<Source> {
     }
 }
 
-/// Returns the paths if they are a folder of runs, or two sides with at least one side of recorded runs.
+/// Returns the paths if there are at most two, and at least one is a folder of runs or a side of recorded runs.
+/// Otherwise returns an empty list.
 fn recorded(base: &[PathBuf], new: &[PathBuf]) -> Vec<PathBuf> {
     let names = [base, new].concat();
     let is_recorded = |path: &PathBuf| Recording::is_in(path) || matches!(RecordedSide::named(path), Ok(Some(_)));
@@ -481,7 +486,7 @@ fn complete(view: &mut View, runs: &[PathBuf]) -> Result<()> {
     Ok(())
 }
 
-/// Returns the request of a verb. The budget also limits the number of rows.
+/// Returns the request of a verb. The budget also limits the number of rows, because a row takes at least one token.
 fn request(verb: &Verb, budget: usize) -> Result<Request> {
     let limit = Some(budget);
     Ok(match verb {

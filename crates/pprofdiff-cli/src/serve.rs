@@ -8,9 +8,9 @@
 //! `--open` starts the browser with a private file that redirects to the address, because other users can read the
 //! arguments of a process.
 //!
-//! Each tab has its own sessions, under names that the tab chooses. The first session has the files of the command
+//! Each tab has its own sessions, under names that the tab chooses. A tab's first session has the files of the command
 //! line. A bad file therefore affects only one session, and a late answer can't be mistaken for the answer to another
-//! request. A closed tab sends no message, so the server keeps only the most recently used sessions. They share the
+//! request. A closed tab sends no message, so the server keeps only the most recently used sessions. Sessions share the
 //! profiles of the command line.
 
 use std::convert::Infallible;
@@ -126,8 +126,8 @@ pub fn run(args: &ServeArgs) -> Result<()> {
 /// The time that a browser has to load the page after `--open` starts it.
 const OPENED_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Returns a page that redirects a browser to `address`. The address is a secret, and every user of the machine can read the
-/// arguments of a process. The browser therefore gets the file of this page, which only this user can read.
+/// Returns a page that redirects a browser to `address`. The address is a secret, and every user of the machine can
+/// read the arguments of a process. The browser therefore gets the file of this page, which only this user can read.
 fn redirect(address: &str) -> String {
     format!(
         "<!doctype html>\n<meta charset=\"utf-8\">\n<meta name=\"referrer\" content=\"no-referrer\">\n\
@@ -151,7 +151,7 @@ struct PageServer {
     /// The session with the files of the command line, from which each tab starts.
     first: Session,
     sessions: Mutex<Sessions>,
-    /// The redirect page of `--open`, until the browser has loaded the address.
+    /// The redirect page of `--open`, until the browser has loaded the address or [`OPENED_TIMEOUT`] has passed.
     opened: Mutex<Option<PrivateFile>>,
     pool: Option<rayon::ThreadPool>,
 }
@@ -257,7 +257,8 @@ impl PageServer {
         let file = request.uri().query().and_then(|query| query.strip_prefix("name=")).map(decoded);
         let body = Limited::new(request.into_body(), self.limit).collect().await;
         let body = body.map_err(|e| (StatusCode::PAYLOAD_TOO_LARGE, e.to_string()))?.to_bytes();
-        // This is dropped when the browser closes the connection, as the page does to cancel a request.
+        // hyper drops `stopping` with this future if the browser closes the connection. The page does so to cancel a
+        // request.
         let stopping = StopWhenDropped(Cancellation::new());
         let work = stopping.0.clone();
         let done = tokio::task::spawn_blocking(move || self.operate(&operation, file, body, &work)).await;

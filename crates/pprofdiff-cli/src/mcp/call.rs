@@ -67,8 +67,8 @@ impl ToolCall {
         self.spec.arguments(verb?).find(|arg| arg.get_id() == name)
     }
 
-    /// Returns the verb and its options as words. Positional arguments come last. Arguments that do not fit are
-    /// dropped.
+    /// Returns the verb and its options as words. Positional arguments come last. Drops unknown names, and values
+    /// other than text, numbers, lists of both, and `true`.
     pub fn words(&self) -> Vec<String> {
         let cli = args::whole();
         let verb = cli.find_subcommand(self.spec.verb);
@@ -135,8 +135,8 @@ fn text(value: &Value) -> Option<String> {
     }
 }
 
-/// Returns the next step after an answer: from causes to their stacks, from rows to their callers, and from callers to
-/// the source.
+/// Returns the next step after an answer: from causes to their stacks, from rows to their callers, from callers to the
+/// source, from the source to a check, and from a check that did not pass to the causes. The fallback is `top` by cum.
 pub fn next(call: &ToolCall, report: &Report) -> Option<ToolCall> {
     let two_sided = report.summary().is_some_and(|s| s.base.is_some());
     match (call.spec.tool, report) {
