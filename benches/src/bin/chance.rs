@@ -16,8 +16,9 @@ use pprofdiff_bench::Random;
 use prost::Message as _;
 use rayon::prelude::*;
 
-/// The number of comparisons of each kind.
+/// The number of comparisons of equal builds for each rule and number of runs.
 const TRIES: u64 = 1000;
+/// The number of comparisons with a true change for each growth, tau and number of runs.
 const TRIES_OF_POWER: u64 = 100;
 /// The number of samples of a generated run.
 const SAMPLES: f64 = 5000.0;
@@ -25,7 +26,7 @@ const SAMPLES: f64 = 5000.0;
 const SHARE: f64 = 0.1;
 /// The same share in a fleet with one run per machine.
 const SHARE_OF_FLEET: f64 = 0.01;
-/// The number of tries with a fleet.
+/// The number of comparisons of fleets for each growth and number of machines.
 const TRIES_OF_FLEET: u64 = 20;
 /// The minimum effect of a cause in a fleet. The default of explain is 0.002.
 const LEAST_OF_FLEET: f64 = 0.0002;

@@ -1,7 +1,8 @@
 //! Measures how well a series detects lasting changes, on generated histories of 200 builds of a program with 2,000
 //! functions. The histories contain steps, spikes, temporary changes, drifts, a renamed function and missing builds.
 //!
-//! `cargo run --release -p pprofdiff-bench --bin history` prints the numbers that docs/statistics.md summarizes.
+//! `cargo run --release -p pprofdiff-bench --bin history` prints the table that benches/README.md and
+//! docs/statistics.md summarize (lasting changes).
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -168,8 +169,8 @@ struct Score {
     finding: f64,
 }
 
-/// Returns the distance of a step from the noise of its builds, in standard deviations. Larger steps are easier to
-/// detect.
+/// Returns the logarithm of a step's factor, divided by the standard error of the difference between the means before
+/// and after the step.
 fn clearness(function: usize, start: usize, factor: f64, tau: f64) -> f64 {
     let all: f64 = (0..FUNCTIONS).map(|i| 1.0 / (1.0 + i as f64).powf(0.8)).sum();
     let cost = SAMPLES / all / (1.0 + function as f64).powf(0.8);

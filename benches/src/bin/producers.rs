@@ -1,9 +1,11 @@
 //! Measures, by producer, the rate of failed checks of equal builds, and the detection of an injected change by
 //! `explain`. The input is the set of recordings by `benches/producers/record`.
 //!
-//! `cargo run --release -p pprofdiff-bench --bin producers [DIRECTORY]` prints the tables of docs/statistics.md.
+//! `cargo run --release -p pprofdiff-bench --bin producers [DIRECTORY]` prints the figures of "By producer" in
+//! docs/statistics.md.
 //!
-//! The same samples are written in the formats of several producers, so all rows of these formats should be equal.
+//! The samples of perf, and generated samples, are written in the formats of several producers. The rows of these
+//! formats should be equal.
 
 use std::fmt::Write as _;
 use std::path::Path;

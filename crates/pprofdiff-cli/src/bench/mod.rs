@@ -6,9 +6,9 @@
 //!                   -> commits in between (bisect)
 //! ```
 //!
-//! `runs.toml` is rewritten after each pair, so an interruption loses no measurements. Worktrees and child processes
-//! end with the value that owns them, on every exit path. After the runs, `explain` or `check` reads the folder like
-//! any other input.
+//! `runs.toml` is rewritten after each pair, so an interruption loses only the pair in progress. Worktrees and child
+//! processes end with the value that owns them, on every exit path. After the runs, `explain` or `check` reads the
+//! folder like any other input.
 
 mod adapters;
 mod bisect;
@@ -41,7 +41,8 @@ use measure::Bench;
 const DEFAULT_RUNS: u64 = 20;
 const DEFAULT_EFFECT: f64 = 0.02;
 
-/// Measures runs until the result is clear, a limit is reached or `work` is stopped. Then explains or checks the runs.
+/// Measures runs until the result is clear, a limit is reached or `work` is stopped. Then explains or checks the runs,
+/// and with `--bisect` looks for the commit that made a change. Returns the exit code.
 pub fn run(args: BenchArgs, work: &Cancellation) -> Result<u8> {
     end::check_args(&args)?;
     let outputs = Outputs::new(args.report.iter().map(PathBuf::as_path).chain(args.output.path()));
@@ -50,7 +51,7 @@ pub fn run(args: BenchArgs, work: &Cancellation) -> Result<u8> {
     let pairs = measure(&args, work, &inputs, &dir, &mut recording)?;
     let is_interrupted = work.is_stopped();
     if is_interrupted || !args.bisect {
-        // The worktrees are already removed, so a second Ctrl-C may end the process at once.
+        // The worktrees are already removed and no bisection follows, so Ctrl-C may end the process without cleanup.
         stop_at_interrupt(&Cancellation::new(), AtInterrupt::Exit);
     }
     if recording.sides(&dir).iter().any(Vec::is_empty) {
