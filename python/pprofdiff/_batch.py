@@ -205,7 +205,7 @@ class _Job:
                 bar.close()
 
     def on_executor(self, question):
-        """Yields each pair with its outcome: a Diff, a Table or an exception."""
+        """Yields each pair with its outcome: a Diff, a Table, causes or an exception."""
         from collections import deque
 
         # The submitted tasks, oldest first. Each has its pairs, the index of each pair's answer (or its error), the
@@ -335,7 +335,8 @@ _task_sigint_handler = None
 
 
 def _work(task, question, load, sum):
-    """Runs a task in a worker. Returns its duration in seconds, and for each pair a Diff, a Table or an exception.
+    """Runs a task in a worker. Returns its duration in seconds, and a list with the outcome of each pair: a Diff, a
+    Table, causes or an exception.
 
     A process pool's worker reacts to Ctrl-C in a task but not between tasks, because an interrupt there would leave the
     pool's queues locked or half written, as in _defer_sigint. The owner of the pool ends the job.
