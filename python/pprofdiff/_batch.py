@@ -102,8 +102,8 @@ class Batch:
         tables.
 
         `view` is "top", "tree", "stacks", "traces", "labels", "explain" (the causes), "peek=REGEX" or "roots=REGEX".
-        The other arguments are those of Views.top(). Result.summary describes the pair in one row; `n=1` is enough for
-        it. Call this method before the first result.
+        `n` and `sort` have the same meaning as in Views.top(), and the other keywords are those of all views.
+        Result.summary describes the pair in one row; `n=1` is enough for it. Call this method before the first result.
         """
         if self._results is not None:
             raise RuntimeError("this batch has started; call tables() before the first result")
@@ -114,8 +114,9 @@ class Batch:
         several pairs share.
 
         `fdr` is the false discovery rate: the expected share of false positives among the pairs reported as changed
-        (Benjamini and Hochberg). The other arguments are those of Views.top(). All pairs have the same sample type.
-        Call this method before the first result. With on_error="raise" a failed pair ends it.
+        (Benjamini and Hochberg). The other keywords are those of all views. All pairs must have the same sample type:
+        a pair whose type differs from the type of the first pair is listed in Ranking.failed. Call this method before
+        the first result. With on_error="raise" a failed pair ends it.
         """
         if self._results is not None:
             raise RuntimeError("this batch has started; call ranking() before the first result")

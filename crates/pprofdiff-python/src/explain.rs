@@ -10,8 +10,8 @@ use crate::rendered::Rendered;
 use crate::table::Table;
 use crate::{error, runtime};
 
-/// The explanation of a difference, returned by Diff.explain(). A notebook shows the causes with bars for
-/// both sides.
+/// The explanation of a difference, returned by Diff.explain() and Series.explain(). A notebook shows
+/// it as bars from the base's total to the new side's total: each cause has a bar.
 #[pyclass(frozen, extends = Rendered, module = "pprofdiff")]
 pub struct Explanation {
     html: String,
