@@ -4,9 +4,9 @@
 It uses three small programs (Go, C with perf, Node), each in its own repository. In the "equal" runs both sides are
 checkouts of one commit, so the answer "change" is wrong. For comparison, the naive method takes the medians of five
 runs of one side, then of five runs of the other, with a threshold of 2 %. In the "planted" runs one function does more
-work, so that the total grows by 5 % or 2 %. The script prints the table in docs/bench.md.
+work, so that the total grows by 5 % or 2 %. The script prints the figures under "Measured" in docs/bench.md.
 
-    benches/bench_errors.py [--equal 200] [--planted 20] [--runs 12] [--first 0] path/to/pprofdiff
+    benches/bench_errors.py [--equal 200] [--planted 20] [--runs 12] [--planted-runs 30] [--first 0] path/to/pprofdiff
 
 `--first` is the number of the first comparison and also its seed, so that 200 comparisons can be split into several
 runs.
@@ -25,7 +25,7 @@ import threading
 import time
 from pathlib import Path
 
-# Each program has four functions. `twist` does `N` of 1000 rounds.
+# Each program has three functions that cost the same. `ROUNDS` is the placeholder for the iterations of `twist`.
 GO = """package main
 
 import ("os"; "runtime"; "runtime/pprof")
@@ -66,12 +66,16 @@ PROGRAMS = {
     "C": ("app.c", C, ["cc", "-g", "-O1", "-o", "app", "app.c"], ["perf", "record", "-F", "2000", "./app"], 500_000),
     "Node": ("app.js", NODE, ["true"], ["node", "app.js"], 200_000),
 }
-# Three functions cost the same. One of them grows by three times the planted change of the total.
+# The factors of the total: the base, and the planted changes. `twist` is a third of the total, so its iterations grow
+# by three times the planted change.
 PLANTED = (1.0, 1.05, 1.02)
 
 
 def repository(home: Path, name: str) -> tuple[Path, list[str], list[str]]:
-    """Creates a repository with a commit for each planted change, and the built program."""
+    """Creates a repository with a commit for each factor in PLANTED, which includes the built program.
+
+    Returns the folder, the command that runs the program, and the commits.
+    """
     file, text, build, command, rounds = PROGRAMS[name]
     home.mkdir()
     git = ["git", "-c", "user.name=a", "-c", "user.email=a@example.com", "-C", str(home)]

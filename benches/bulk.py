@@ -1,12 +1,13 @@
 """Measures the rate and the peak memory of every way to compare many pairs with the Python package.
 
 `bulk.py [--alone] [RUNS]` compares the 200 pairs of size S (`target/bench-data`, see README.md; `BENCH_DATA` names
-another folder) and 10,000 tiny pairs of the corpus, 1 % of which are bad. Each way runs in its own process, in turns,
-and the script prints a table of medians. The pairs of size S are also read from a local server that emulates S3 in
-another process. "GET only" is the rate at which the server answers the same number of threads without comparisons.
+another folder) and 10,000 tiny pairs of the corpus, including 1 % bad pairs. Each way runs in its own process, in
+turns, and the script prints a table: medians, and the peak memory of the calling process without workers (maximum of
+the runs). The pairs of size S are also read from a local server that emulates S3 in another process. "GET only" is the
+rate at which the server answers the same number of threads without comparisons.
 
-The script needs the package, pyarrow, psutil, and the groups dev and nightly of pyproject.toml. Pools and clusters are
-started before the measurement. With --alone, all measured processes get real-time priority (as root).
+The script needs the package, psutil, and the groups dev and nightly of pyproject.toml. Pools and clusters are started
+before the measurement. With --alone, all measured processes and the server get real-time priority (as root).
 """
 
 import concurrent.futures
@@ -53,7 +54,7 @@ def pairs(kind: str) -> list[tuple[str, str]]:
 def executor_of(way: str, kind: str) -> Iterator[object]:
     """Yields the executor of a way, with its workers started and their imports done.
 
-    There are two workers, or many threads that wait for the network.
+    There are two workers, or many threads that wait for the network. None stands for the package's own threads.
     """
     import pprofdiff
 
@@ -122,7 +123,10 @@ def alone() -> Iterator[None]:
 
 
 def measure(way: str, kind: str) -> None:
-    """Runs one job, and reports its cost, its results, and a digest of the results."""
+    """Runs one job, and reports its cost, the numbers of results and failures, and a digest of the results.
+
+    A stream is not digested.
+    """
     import pyarrow
 
     import pprofdiff

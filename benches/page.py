@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Measures the page in Chromium and prints Markdown: `.venv/bin/python benches/page.py [SIZE...]`.
 
-For each pair of `target/bench-data`, it measures the time to create the page, the size of the page, the time from
-opening the file until the flame graph is painted, and the time to redraw it. For comparison it draws the same boxes as
-SVG elements. Needs the release build of the command (`cargo build --release`), the data (`target/release/generate`),
+For the pair of each size (S, M and L by default) in `target/bench-data`, it measures the time to create the page, the
+size of the page, the time from opening the file until the flame graph is painted, and the time to redraw it. It does so
+with the default options, and with up to 200,000 frames of any width. For comparison it draws the same boxes as SVG
+elements. Needs the release build of the command (`cargo build --release`), the data (`target/release/generate`),
 Playwright and Chromium.
 """
 
@@ -112,7 +113,7 @@ def main() -> None:
                 cells += [f"{boxes:,}", f"{statistics.median(redraws):.0f}", f"{svg:.0f}"]
                 print(f"| {size} | {' | '.join(cells)} |", flush=True)
                 if options:
-                    # All frames as boxes at once, like a renderer that does not skip invisible frames.
+                    # 50,000 boxes at once, like a renderer that does not skip invisible frames.
                     box = "[i % 1000 * 1.4, Math.floor(i / 1000) * 20, 1.4, 19, 'gray']"
                     grid = f"Array.from({{length: 50000}}, (_, i) => {box})"
                     every = page.evaluate(f"({AS_SVG})({grid})")

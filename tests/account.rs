@@ -25,7 +25,7 @@ struct Side {
 /// Returns all samples of a sample type, including recursive stacks, empty stacks and negative values.
 fn plain_stacks(message: &Message, sample_type: &str) -> Plain {
     let text = |i: i64| String::from_utf8(message.string_table[i as usize].clone()).unwrap();
-    let at = message.sample_type.iter().position(|t| text(t.r#type) == sample_type).unwrap();
+    let column = message.sample_type.iter().position(|t| text(t.r#type) == sample_type).unwrap();
     let names: BTreeMap<u64, String> = message.function.iter().map(|f| (f.id, text(f.name))).collect();
     let frames: BTreeMap<u64, Vec<&String>> = message
         .location
@@ -35,7 +35,7 @@ fn plain_stacks(message: &Message, sample_type: &str) -> Plain {
     let stack = |ids: &[u64]| -> Vec<String> {
         ids.iter().rev().flat_map(|id| frames[id].iter().rev().map(|name| (*name).clone())).collect()
     };
-    message.sample.iter().map(|s| (stack(&s.location_id), s.value[at] as f64)).collect()
+    message.sample.iter().map(|s| (stack(&s.location_id), s.value[column] as f64)).collect()
 }
 
 impl Side {
@@ -90,7 +90,7 @@ fn sum_of_cause(side: &Side, cause: &Cause) -> f64 {
 /// Compares an explanation with plain sums, and returns the contradictions.
 fn contradictions(e: &Explanation, base: &Side, new: &Side) -> Vec<String> {
     let mut wrong = Vec::new();
-    let mut check = |right: bool, what: String| wrong.extend((!right).then_some(what));
+    let mut check = |right: bool, message: String| wrong.extend((!right).then_some(message));
     let (whole, s, account) = (base.mean(|_| true).max(new.mean(|_| true)), e.scale.factor, &e.account);
     let is_near = |a: f64, b: f64| (a - b).abs() <= 1e-6 * whole;
     let delta = new.mean(|_| true) - base.mean(|_| true);
@@ -107,8 +107,12 @@ fn contradictions(e: &Explanation, base: &Side, new: &Side) -> Vec<String> {
     }
     for cause in &e.causes {
         let evidence = &cause.evidence;
-        let what = format!("{} {:?} of {:?}: {:+e}", cause.kind.name(), cause.function, cause.caller, cause.delta);
-        check(is_near(cause.delta, evidence.new.value - s * evidence.base.value), format!("{what} of {evidence:?}"));
+        let description =
+            format!("{} {:?} of {:?}: {:+e}", cause.kind.name(), cause.function, cause.caller, cause.delta);
+        check(
+            is_near(cause.delta, evidence.new.value - s * evidence.base.value),
+            format!("{description} of {evidence:?}"),
+        );
         if cause.label.is_some() || cause.function.is_none() {
             continue;
         }
@@ -117,7 +121,7 @@ fn contradictions(e: &Explanation, base: &Side, new: &Side) -> Vec<String> {
         if b + n == 0.0 {
             check(
                 evidence.functions.iter().any(|name| name.contains(['[', ':'])),
-                format!("{what}: there is no {evidence:?}"),
+                format!("{description}: there is no {evidence:?}"),
             );
             continue;
         }
@@ -125,18 +129,18 @@ fn contradictions(e: &Explanation, base: &Side, new: &Side) -> Vec<String> {
         // A call through a function that is inlined on one side does not appear in a plain sum.
         let is_folded = e.moved.iter().any(|moved| matches!(moved.how, MoveKind::Inlined | MoveKind::Outlined));
         let all = b >= least[0] - 1e-6 * whole && n >= least[1] - 1e-6 * whole;
-        check(all || is_folded, format!("{what}: {least:?} of {b} {n}"));
+        check(all || is_folded, format!("{description}: {least:?} of {b} {n}"));
         match cause.kind {
-            CauseKind::Added => check(b == 0.0, format!("{what}, but the base has {b}")),
-            CauseKind::Removed => check(n == 0.0, format!("{what}, but the new side has {n}")),
+            CauseKind::Added => check(b == 0.0, format!("{description}, but the base has {b}")),
+            CauseKind::Removed => check(n == 0.0, format!("{description}, but the new side has {n}")),
             // The function's own cost is only compared if all functions belong to the program.
             CauseKind::Own | CauseKind::Calls => {}
         }
         let plain_sum = n - s * b;
         let goes_along = plain_sum * cause.delta.signum() >= 0.1 * cause.delta.abs();
-        check(goes_along || cause.kind == CauseKind::Own, format!("{what}, but a plain sum has {plain_sum}"));
+        check(goes_along || cause.kind == CauseKind::Own, format!("{description}, but a plain sum has {plain_sum}"));
         let is_here = if cause.delta < 0.0 { b } else { n } > 0.0;
-        check(is_here, format!("{what}: its name is the other side's"));
+        check(is_here, format!("{description}: its name is the other side's"));
     }
     wrong
 }
@@ -217,10 +221,10 @@ fn recorded_differences_add_up() {
             let sides = [&base, &new].map(|messages| Side::of(messages, sample_type));
             let e = explain(&sides[0], &sides[1], sample_type);
             causes += e.causes.len();
-            let found = contradictions(&e, &sides[0], &sides[1]);
-            wrong.extend(found.into_iter().map(|what| format!("{name} {sample_type}: {what}")));
+            let faults = contradictions(&e, &sides[0], &sides[1]);
+            wrong.extend(faults.into_iter().map(|fault| format!("{name} {sample_type}: {fault}")));
             let other = difference_to_swapped(&e, &explain(&sides[1], &sides[0], sample_type));
-            exchanged.extend(other.map(|what| format!("{name} {sample_type}: {what}")));
+            exchanged.extend(other.map(|difference| format!("{name} {sample_type}: {difference}")));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
@@ -253,10 +257,10 @@ impl Random {
                     .filter(|g| **g == f)
                     .for_each(|g| *g = format!("{f}New")),
                 1 => {
-                    let of = &base[self.below(base.len())].0;
-                    if of.len() > 2 {
-                        let at = 1 + self.below(of.len() - 2);
-                        new.retain(|(stack, _)| !stack.windows(2).any(|w| w == &of[at..at + 2]));
+                    let chosen_stack = &base[self.below(base.len())].0;
+                    if chosen_stack.len() > 2 {
+                        let start = 1 + self.below(chosen_stack.len() - 2);
+                        new.retain(|(stack, _)| !stack.windows(2).any(|w| w == &chosen_stack[start..start + 2]));
                     }
                 }
                 2 if !new.is_empty() => {
@@ -307,18 +311,20 @@ fn random_differences_add_up_and_contain_no_contradiction() {
         let [base, new] = pair.map(|message| Side::of(&[message], "cpu"));
         let e = explain(&base, &new, "cpu");
         causes += e.causes.len();
-        let mut found = contradictions(&e, &base, &new);
+        let mut faults = contradictions(&e, &base, &new);
         // All functions belong to the program, so the own cost of a function is the cost of the stacks that end there.
         for cause in e.causes.iter().filter(|cause| cause.kind == CauseKind::Own) {
             let own_cost =
                 |side: &Side| side.mean(|stack| stack.last().is_some_and(|f| cause.evidence.functions.contains(f)));
             let plain_sum = own_cost(&new) - e.scale.factor * own_cost(&base);
             if plain_sum * cause.delta.signum() < 0.1 * cause.delta.abs() {
-                found.push(format!("self {:?}: {:+e}, but a plain sum has {plain_sum}", cause.function, cause.delta));
+                faults.push(format!("self {:?}: {:+e}, but a plain sum has {plain_sum}", cause.function, cause.delta));
             }
         }
-        wrong.extend(found.into_iter().map(|what| format!("{seed}: {what}")));
-        exchanged.extend(difference_to_swapped(&e, &explain(&new, &base, "cpu")).map(|what| format!("{seed}: {what}")));
+        wrong.extend(faults.into_iter().map(|fault| format!("{seed}: {fault}")));
+        exchanged.extend(
+            difference_to_swapped(&e, &explain(&new, &base, "cpu")).map(|difference| format!("{seed}: {difference}")),
+        );
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(exchanged.len() <= 1, "{}", exchanged.join("\n"));

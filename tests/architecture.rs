@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -12,7 +12,7 @@ fn root() -> PathBuf {
 
 /// Returns all files below a directory that have one of the endings, with their text.
 fn files(dir: &str, endings: &[&str]) -> Vec<(PathBuf, String)> {
-    let mut found = Vec::new();
+    let mut files = Vec::new();
     let mut open = vec![root().join(dir)];
     while let Some(dir) = open.pop() {
         for entry in std::fs::read_dir(&dir).unwrap() {
@@ -24,12 +24,12 @@ fn files(dir: &str, endings: &[&str]) -> Vec<(PathBuf, String)> {
                 }
             } else if endings.iter().any(|e| name.ends_with(e)) {
                 let text = std::fs::read_to_string(&path).unwrap();
-                found.push((path, text));
+                files.push((path, text));
             }
         }
     }
-    assert!(!found.is_empty(), "nothing in {dir}");
-    found
+    assert!(!files.is_empty(), "nothing in {dir}");
+    files
 }
 
 /// Returns the module of a file: `crate::diff::walk` for `src/diff/walk.rs`.
@@ -42,31 +42,31 @@ fn module_of(path: &Path) -> Vec<String> {
 
 /// Resolves `super::` and `self::`, so that the path starts at the crate's root.
 fn absolute(path: &str, module: &[String]) -> String {
-    let (mut at, mut rest) = (module.to_vec(), path);
+    let (mut module_path, mut rest) = (module.to_vec(), path);
     if !rest.starts_with("super::") && !rest.starts_with("self::") {
         return path.to_owned();
     }
     rest = rest.strip_prefix("self::").unwrap_or(rest);
     while let Some(above) = rest.strip_prefix("super::") {
-        at.pop();
+        module_path.pop();
         rest = above;
     }
-    format!("{}::{rest}", at.join("::"))
+    format!("{}::{rest}", module_path.join("::"))
 }
 
 /// Collects each path of a `use` tree, with its name in the file.
-fn collect_imports(tree: &str, before: &str, found: &mut Vec<(String, String)>) {
+fn collect_imports(tree: &str, before: &str, imports: &mut Vec<(String, String)>) {
     let tree = tree.trim();
     if let (Some(open), Some(close)) = (tree.find('{'), tree.rfind('}')) {
         let (mut depth, mut start, inner) = (0, 0, &tree[open + 1..close]);
         let before = format!("{before}{}", &tree[..open]);
-        for (at, c) in inner.char_indices().chain([(inner.len(), ',')]) {
+        for (offset, c) in inner.char_indices().chain([(inner.len(), ',')]) {
             match c {
                 '{' => depth += 1,
                 '}' => depth -= 1,
                 ',' if depth == 0 => {
-                    collect_imports(&inner[start..at], &before, found);
-                    start = at + 1;
+                    collect_imports(&inner[start..offset], &before, imports);
+                    start = offset + 1;
                 }
                 _ => {}
             }
@@ -75,7 +75,7 @@ fn collect_imports(tree: &str, before: &str, found: &mut Vec<(String, String)>) 
         let (path, name) = tree.split_once(" as ").unwrap_or((tree, tree.rsplit("::").next().unwrap()));
         let path = if path == "self" { before.trim_end_matches("::").to_owned() } else { format!("{before}{path}") };
         let name = if name == "self" { path.rsplit("::").next().unwrap() } else { name };
-        found.push((path.clone(), name.trim().to_owned()));
+        imports.push((path.clone(), name.trim().to_owned()));
     }
 }
 
@@ -173,22 +173,53 @@ fn every_file_starts_with_a_module_comment() {
     }
 }
 
+/// A reader finds the only definition of a type by its name. Excluded are the messages of profile.proto, the Python
+/// classes, which have the names that users type, and the error alias `Result`. Twins for different platforms are
+/// defined in one file and count once.
+#[test]
+fn type_names_are_unique() {
+    let mut definitions: BTreeMap<String, BTreeSet<PathBuf>> = BTreeMap::new();
+    for (path, text) in files("crates", &[".rs"]) {
+        let is_excluded =
+            path.ends_with("profile/proto.rs") || path.starts_with(root().join("crates/pprofdiff-python"));
+        let is_test = path.file_stem().is_some_and(|stem| stem == "tests") || path.iter().any(|part| part == "tests");
+        if is_excluded || is_test {
+            continue;
+        }
+        let code = text.split("#[cfg(test)]\nmod ").next().unwrap();
+        for line in code.lines().filter(|line| !line.starts_with(' ')) {
+            let words: Vec<&str> = line.split(|c: char| !c.is_alphanumeric() && c != '_').collect();
+            let keyword = words.iter().position(|word| ["struct", "enum", "trait", "type"].contains(word));
+            let Some(name) = keyword.filter(|_| !line.starts_with(['/', '#', '"'])).and_then(|k| words.get(k + 1))
+            else {
+                continue;
+            };
+            if name.starts_with(char::is_uppercase) && *name != "Result" {
+                definitions.entry((*name).to_owned()).or_default().insert(path.clone());
+            }
+        }
+    }
+    assert!(definitions.len() > 300, "only {} types", definitions.len());
+    let repeated: Vec<_> = definitions.iter().filter(|(_, paths)| paths.len() > 1).collect();
+    assert!(repeated.is_empty(), "types with the same name: {repeated:#?}");
+}
+
 /// `#[non_exhaustive]` options can get new fields without breaking callers. `LoadOptions` is excluded, because
 /// constants are built from it.
 #[test]
 fn options_are_non_exhaustive() {
     let is_options = |line: &str| line.starts_with("pub struct ") && line.ends_with("Options {");
-    let mut found = 0;
+    let mut n_types = 0;
     for dir in ["crates/pprofdiff-profile/src", "crates/pprofdiff/src"] {
         for (path, text) in files(dir, &[".rs"]) {
             let lines = text.lines().zip(text.lines().skip(1));
             for (before, line) in lines.filter(|(_, l)| is_options(l) && !l.contains("LoadOptions")) {
                 assert_eq!(before, "#[non_exhaustive]", "{}: {line}", path.display());
-                found += 1;
+                n_types += 1;
             }
         }
     }
-    assert!(found >= 5, "only {found} kinds of options");
+    assert!(n_types >= 5, "only {n_types} kinds of options");
 }
 
 #[test]
@@ -254,14 +285,14 @@ fn the_wheel_reuses_the_crates_compiled_for_the_tests() {
 fn documents() -> Vec<(PathBuf, String)> {
     let top = std::fs::read_dir(root()).unwrap().map(|entry| entry.unwrap().path());
     let top = top.filter(|path| path.extension().is_some_and(|e| e == "md"));
-    let mut found: Vec<_> = top.map(|path| (path.clone(), std::fs::read_to_string(path).unwrap())).collect();
+    let mut documents: Vec<_> = top.map(|path| (path.clone(), std::fs::read_to_string(path).unwrap())).collect();
     for page in ["tests/README.md", "release/README.md"] {
         let path = root().join(page);
-        found.push((path.clone(), std::fs::read_to_string(path).unwrap()));
+        documents.push((path.clone(), std::fs::read_to_string(path).unwrap()));
     }
-    found.extend(files("docs", &[".md"]));
-    found.extend(files("benches", &[".md"]));
-    found
+    documents.extend(files("docs", &[".md"]));
+    documents.extend(files("benches", &[".md"]));
+    documents
 }
 
 /// Returns the text between backticks, outside code blocks.

@@ -172,8 +172,8 @@ fn hostile_files_in_a_store_are_skipped_and_reported() {
     assert_eq!(json["base"]["paths"].as_array().unwrap().len(), 3);
     let warnings: Vec<&str> = json["warnings"].as_array().unwrap().iter().map(|w| w.as_str().unwrap()).collect();
     for i in 0..=9 {
-        let said: Vec<_> = warnings.iter().filter(|w| w.contains(&id(i)) && w.contains(": skipped: ")).collect();
-        assert_eq!(said.len(), 1, "{i}: {warnings:#?}");
+        let skips: Vec<_> = warnings.iter().filter(|w| w.contains(&id(i)) && w.contains(": skipped: ")).collect();
+        assert_eq!(skips.len(), 1, "{i}: {warnings:#?}");
     }
     assert_eq!(warnings.len(), 10, "{warnings:#?}");
     // The number of warnings is limited, and entries with a time in the future are not used.

@@ -24,17 +24,17 @@ fn pprofdiff(dir: &Path, args: &[&str]) -> Output {
 fn trees(test: &str) -> PathBuf {
     let dir = std::env::temp_dir().join(format!("pprofdiff-batch-{test}-{}", std::process::id()));
     let _ = std::fs::remove_dir_all(&dir);
-    for (side, at) in [("base", "main"), ("new", "branch")] {
+    for (side, branch) in [("base", "main"), ("new", "branch")] {
         for (service, pair) in [("api", "story-cpu"), ("db", "go-mutex")] {
-            std::fs::create_dir_all(dir.join(at).join(service)).unwrap();
-            let file = dir.join(at).join(service).join("cpu.pb.gz");
+            std::fs::create_dir_all(dir.join(branch).join(service)).unwrap();
+            let file = dir.join(branch).join(service).join("cpu.pb.gz");
             std::fs::copy(corpus(&format!("{pair}.{side}.pb.gz")), file).unwrap();
         }
         for service in ["bad", side] {
-            std::fs::create_dir_all(dir.join(at).join(service)).unwrap();
-            std::fs::write(dir.join(at).join(service).join("cpu.pb.gz"), b"\x1f\x8b broken").unwrap();
+            std::fs::create_dir_all(dir.join(branch).join(service)).unwrap();
+            std::fs::write(dir.join(branch).join(service).join("cpu.pb.gz"), b"\x1f\x8b broken").unwrap();
         }
-        std::fs::write(dir.join(at).join(".hidden"), "").unwrap();
+        std::fs::write(dir.join(branch).join(".hidden"), "").unwrap();
     }
     std::fs::write(
         dir.join("m.csv"),
@@ -181,8 +181,8 @@ fn ties_in_a_ranking_are_sorted_by_change_and_name_and_n_limits_the_rows() {
         let out = pprofdiff(&dir, &[&["batch", "main", "branch", "--rank"], args].concat());
         assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
         let text = String::from_utf8(out.stdout).unwrap();
-        let name = |at: usize| text[at - 3..at].to_owned();
-        text.match_indices(".folded").map(|(at, _)| name(at)).collect()
+        let name = |end: usize| text[end - 3..end].to_owned();
+        text.match_indices(".folded").map(|(end, _)| name(end)).collect()
     };
     let all = pairs(&["-n", "0"]);
     assert_eq!((all.len(), &all[..6]), (30, &["s09", "s04", "s21", "s01", "s02", "s03"].map(String::from)[..]));
@@ -227,7 +227,7 @@ fn pairs_are_ranked_in_one_answer() {
     assert_eq!(ranked("csv").lines().count(), 3);
     // Each pair and each cause can be expanded, with the account of `explain`.
     let html = ranked("html");
-    let count = |what: &str| html.matches(what).count();
+    let count = |fragment: &str| html.matches(fragment).count();
     let shared = json["shared"].as_array().unwrap().len();
     assert_eq!(
         (count("<details><summary><span class=\"of\">"), count("<ol class=\"account\">"), count("<a href=\"#pair-")),
@@ -255,11 +255,11 @@ fn pairs_are_ranked_in_one_answer() {
     // An unreadable file is reported, and the other pairs are ranked.
     std::fs::write(dir.join("main/again/more.pb.gz"), "no profile").unwrap();
     let out = pprofdiff(&dir, &["batch", "main/again", "branch/again", "--rank"]);
-    let (said, errors) = (String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
+    let (output, errors) = (String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
     assert_eq!(out.status.code(), Some(2), "{errors}");
     assert!(
-        said.contains("1 of 1 pair changed") && said.contains("failed: ") && errors.contains("1 of 2 pairs failed"),
-        "{said} {errors}"
+        output.contains("1 of 1 pair changed") && output.contains("failed: ") && errors.contains("1 of 2 pairs failed"),
+        "{output} {errors}"
     );
     for (args, why) in [
         (&["--rank", "--fdr", "1"][..], "between 0 and 1"),
@@ -310,9 +310,9 @@ fn labels_can_be_used_as_keys() {
     let out = run_with_keys("main/*-*.pb.gz", keys);
     let lines = String::from_utf8_lossy(&out.stdout).into_owned();
     let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let found: Vec<_> =
+    let deltas: Vec<_> =
         lines.iter().map(|pair| (pair["pair"].clone(), pair["rows"][0]["flat_delta"].clone())).collect();
-    assert_eq!(found, [("api/Linux 5.10".into(), 10.into()), ("api/Linux 6.1".into(), 0.into())], "{lines:?} {out:?}");
+    assert_eq!(deltas, [("api/Linux 5.10".into(), 10.into()), ("api/Linux 6.1".into(), 0.into())], "{lines:?} {out:?}");
 
     let refused = |name: &str, labels: &[(&str, &str)], why: &str| {
         std::fs::write(dir.join("main/api-x.pb.gz"), labelled(1, labels)).unwrap();
@@ -340,9 +340,9 @@ fn files_of_a_side_are_runs_or_are_summed() {
     let rows = |args: &[&str]| -> Value {
         let out = pprofdiff(&dir, &[args, &["-n", "5"]].concat());
         assert!(out.status.success(), "{out:?}");
-        let found = serde_json::from_slice::<Value>(&out.stdout).unwrap()["rows"].clone();
-        assert_eq!(found.as_array().unwrap().len(), 5);
-        found
+        let first_rows = serde_json::from_slice::<Value>(&out.stdout).unwrap()["rows"].clone();
+        assert_eq!(first_rows.as_array().unwrap().len(), 5);
+        first_rows
     };
     let group = ["batch", "*/*.pb.gz", "--format", "jsonl", "--group", "side={1}"];
     let of_group = [&group[..], &["--base", "side=main", "--new", "side=branch"]].concat();

@@ -147,9 +147,9 @@ fn bench_of_one_commit_compares_it_with_the_working_tree() {
 fn each_failure_prints_one_line_that_names_the_problem() {
     let shop = Repository::shop("wrong", "4000", "4000");
     let into = |name: &'static str| ["bench", "HEAD~1..HEAD", "--into", name];
-    let expect_failure = |args: &[&str], wanted: &str| {
+    let expect_failure = |args: &[&str], expected: &str| {
         let line = shop.failure(args);
-        assert!(line.contains(wanted), "{args:?}: {line}");
+        assert!(line.contains(expected), "{args:?}: {line}");
     };
     expect_failure(&["bench", "nothing..HEAD", "--", "sh", "run.sh"], "git: unknown commit \"nothing\"");
     let build =

@@ -55,8 +55,8 @@ fn store() -> Server {
         let url = request.head.split(' ').nth(1).unwrap();
         let (path, query) = url.split_once('?').unwrap_or((url, ""));
         let value = |name: &str| {
-            let found = query.split('&').find_map(|part| part.strip_prefix(&format!("{name}=")));
-            found.map(percent_decoded)
+            let parameter = query.split('&').find_map(|part| part.strip_prefix(&format!("{name}=")));
+            parameter.map(percent_decoded)
         };
         if requests_before.fetch_add(1, std::sync::atomic::Ordering::SeqCst) == 0 {
             return send(stream, "503 Slow Down", "Retry-After: 0\r\n", b"");
@@ -94,7 +94,7 @@ fn store() -> Server {
                 ("200 OK".to_owned(), body.into_bytes())
             }
             Some("denied") => no("403 Forbidden", "AccessDenied", "Access Denied"),
-            Some(key) => match OBJECTS.iter().find(|(known, file)| *known == key && !file.is_empty()) {
+            Some(key) => match OBJECTS.iter().find(|(object_key, file)| *object_key == key && !file.is_empty()) {
                 Some((_, file)) => ("200 OK".to_owned(), std::fs::read(corpus().join(file)).unwrap()),
                 None => no("404 Not Found", "NoSuchKey", "The specified key does not exist."),
             },
@@ -156,23 +156,23 @@ fn objects_are_paired_by_patterns_keys_and_prefixes() {
         all.dedup();
         (all, String::from_utf8(output.stderr).unwrap(), store.requests().len())
     };
-    let (all, said, n_asked) = names(&["batch", "s3://prof/*/v1/*.pb.gz", "s3://prof/*/v2/*.pb.gz"]);
-    assert_eq!(all.len(), 3, "{all:?} {said}");
+    let (all, errors, n_asked) = names(&["batch", "s3://prof/*/v1/*.pb.gz", "s3://prof/*/v2/*.pb.gz"]);
+    assert_eq!(all.len(), 3, "{all:?} {errors}");
     assert!(all[0].starts_with("api/a b&c 2930000000") && all[1].starts_with("db/x "), "{all:?}");
     assert!(all[2].contains("no such file on the base side"), "{all:?}");
     // Ten keys in pages of three, listed twice, four profiles, and one "slow down" answer.
-    assert_eq!(n_asked, 4 + 4 + 4 + 1, "{said}");
+    assert_eq!(n_asked, 4 + 4 + 4 + 1, "{errors}");
     let grouped =
         ["batch", "s3://prof/**/*.pb.gz", "--group", "service={1},file={2}", "--base", "file=x", "--new", "file=x"];
-    let (all, said, _) = names(&grouped);
-    assert!(all.is_empty() && said.contains("must be two different values of the same keys"), "{said}");
+    let (all, errors, _) = names(&grouped);
+    assert!(all.is_empty() && errors.contains("must be two different values of the same keys"), "{errors}");
     let keys = ["--group", "service={1},version={2}", "--base", "version=@previous", "--new", "version=@latest"];
-    let (all, said, _) = names(&[&["batch", "s3://prof/*/*/*.pb.gz"], keys.as_slice()].concat());
-    assert!(all[0].starts_with("api 2930000000") && all[1].starts_with("db "), "{all:?} {said}");
+    let (all, errors, _) = names(&[&["batch", "s3://prof/*/*/*.pb.gz"], keys.as_slice()].concat());
+    assert!(all[0].starts_with("api 2930000000") && all[1].starts_with("db "), "{all:?} {errors}");
     assert!(all[2].contains("no file has version=@previous"), "{all:?}");
     // Prefixes work like directories: hidden keys are omitted.
-    let (all, said, _) = names(&["batch", "s3://prof/db/v1/", "s3://prof/db/v2/"]);
-    assert!(all.iter().any(|name| name.starts_with("x.pb.gz ")), "{all:?} {said}");
+    let (all, errors, _) = names(&["batch", "s3://prof/db/v1/", "s3://prof/db/v2/"]);
+    assert!(all.iter().any(|name| name.starts_with("x.pb.gz ")), "{all:?} {errors}");
     assert!(all.iter().any(|name| name.contains("deep/er/x.pb.gz") && name.contains("on the new side")), "{all:?}");
     let (all, _, _) = names(&["batch", "s3://prof/api/v1/", "s3://prof/api/v2/"]);
     assert!(all.len() == 1 && all[0].starts_with("a b&c.pb.gz 2930000000"), "{all:?}");
@@ -302,8 +302,8 @@ fn answers_that_are_not_lists_are_errors() {
             "its continuation token repeats",
         ),
     ] {
-        let own = body.to_owned();
-        let store = Server::new(move |_, stream| send(stream, "200 OK", "", own.as_bytes()));
+        let answer = body.to_owned();
+        let store = Server::new(move |_, stream| send(stream, "200 OK", "", answer.as_bytes()));
         let error = failure(&command(&store, &["series", "s3://prof/*.pb.gz"]).output().unwrap());
         assert!(error.contains(why), "{:.200}: {error}", body);
     }

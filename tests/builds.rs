@@ -189,7 +189,7 @@ fn builds_of_another_kind_are_reported_once_with_a_pattern_for_the_others() {
     let why = "there is no sample type \"cpu\"; there are alloc_objects, alloc_space, inuse_objects, inuse_space";
     let line = format!("3 builds, such as 1.heap: {why}; select the others with '{folder}/base-*.cpu.pb.gz'");
     assert_eq!(stderr, format!("pprofdiff: {line}\npprofdiff: 3 of 6 builds failed\n"));
-    assert_eq!(text.lines().filter(|said| **said == format!("failed: {line}")).count(), 1, "{text}");
+    assert_eq!(text.lines().filter(|text_line| **text_line == format!("failed: {line}")).count(), 1, "{text}");
 }
 
 #[test]

@@ -77,17 +77,17 @@ fn profile(types: &[(&str, &str)], stacks: &[(&str, &[i64])]) -> Vec<u8> {
     for (stack, values) in stacks {
         let mut ids = Vec::new();
         for name in stack.split(';') {
-            let at = names.iter().position(|n| *n == name).unwrap_or_else(|| {
+            let index = names.iter().position(|n| *n == name).unwrap_or_else(|| {
                 let (name, id) = (string(&mut p, name), p.function.len() as u64 + 1);
                 p.function.push(Function { id, name, ..Function::default() });
                 let line = vec![Line { function_id: id, ..Line::default() }];
                 p.location.push(Location { id, line, ..Location::default() });
                 names.len()
             });
-            if at == names.len() {
+            if index == names.len() {
                 names.push(name);
             }
-            ids.insert(0, at as u64 + 1);
+            ids.insert(0, index as u64 + 1);
         }
         p.sample.push(Sample { location_id: ids, value: values.to_vec(), ..Sample::default() });
     }
@@ -294,10 +294,10 @@ fn each_run_of_the_new_side_is_normalized_separately() {
     // The runs have different durations, so one common factor would not make them equal.
     for how in ["total", "duration"] {
         let (code, json) = d.json(&with(&runs, &["--fail-on", enc, "--normalize", how]));
-        let found = &json["rules"][0]["findings"][0];
+        let finding = &json["rules"][0]["findings"][0];
         assert_eq!((code, &json["normalize"]["mode"]), (1, &how.into()));
-        assert_eq!(found["new"]["values"], serde_json::json!([150_000_000, 150_000_000, 150_000_000]));
-        assert_eq!(found["base"]["values"], serde_json::json!([100_000_000, 100_000_000, 100_000_000]));
+        assert_eq!(finding["new"]["values"], serde_json::json!([150_000_000, 150_000_000, 150_000_000]));
+        assert_eq!(finding["base"]["values"], serde_json::json!([100_000_000, 100_000_000, 100_000_000]));
     }
     // A median between two runs: 2003 * 1001.5 / 2003 is rounded once, away from zero.
     let split_profile = |v: i64| profile(CPU, &[("main", &[v - 7]), ("main;a", &[7])]);
@@ -313,7 +313,7 @@ fn each_run_of_the_new_side_is_normalized_separately() {
     assert_eq!(code, 0);
     assert!(json["warnings"][0].as_str().unwrap().contains("the total of cpu is 0 in 1 of the 3"));
     // Normalization by zero is an error.
-    for (files, how, said) in [
+    for (files, how, message) in [
         (["zero", "base"], "total", "base: can't normalize by total: the total of the base is zero"),
         (["timeless", "base"], "duration", "base: can't normalize by duration: the duration of the base is zero"),
         (
@@ -328,7 +328,7 @@ fn each_run_of_the_new_side_is_normalized_separately() {
         let out = d.run(&with(&files, &["--fail-on", "total>+0%", "--normalize", how]));
         let stderr = String::from_utf8_lossy(&out.stderr);
         assert_eq!((out.status.code(), stderr.lines().count()), (Some(2), 1), "{how}: {stderr}");
-        assert!(stderr.contains(said), "{stderr}");
+        assert!(stderr.contains(message), "{stderr}");
     }
     // Every human-readable format mentions the normalization.
     for format in ["text", "markdown", "github"] {
@@ -396,8 +396,8 @@ fn limits_are_compared_exactly() {
     d.write("b", build(kind, two53 + 1));
     let runs = ["--base", "a", "a", "--new", "a", "b"];
     for (rule, code) in [("total>+0%", fail), ("total>+0.4ns", fail), ("total>+0.5ns", pass)] {
-        let (found, json) = d.json(&[&runs[..], &["--fail-on", rule]].concat());
-        assert_eq!(found, code, "{rule}");
+        let (actual, json) = d.json(&[&runs[..], &["--fail-on", rule]].concat());
+        assert_eq!(actual, code, "{rule}");
         assert_eq!(json["rules"][0]["findings"][0]["delta"], 0.5, "{rule}");
     }
     let (_, json) = d.json(&["b", "b", "--fail-on", "total>+1%"]);
@@ -499,8 +499,8 @@ fn a_group_of_frames_counts_each_sample_once() {
     d.write("base", stacks(7));
     d.write("new", stacks(17));
     let args = ["base", "new", "--fail-on", "cum:regex=^enc/>+1%", "--fail-on", "flat:regex=^enc/>+1%"];
-    let (_, found) = d.json(&args);
-    let finding = |i: usize| &found["rules"][i]["findings"][0];
+    let (_, report) = d.json(&args);
+    let finding = |i: usize| &report["rules"][i]["findings"][0];
     assert_eq!((&finding(0)["base"]["values"][0], &finding(0)["new"]["values"][0]), (&10.into(), &20.into()));
     assert_eq!((&finding(1)["base"]["values"][0], &finding(1)["new"]["values"][0]), (&7.into(), &17.into()));
 }
@@ -548,10 +548,10 @@ fn a_mutated_profile_fails_and_an_unchanged_one_passes() {
                 }
             }
             d.write("mutant", mutant.encode_to_vec());
-            let (code, found) = d.json(&[&["base", "mutant"][..], &rule].concat());
+            let (code, report) = d.json(&[&["base", "mutant"][..], &rule].concat());
             assert_eq!(code, 1, "{name}: {}", String::from_utf8_lossy(function));
-            assert_eq!(found["verdict"], "fail");
-            let findings = found["rules"][0]["findings"].as_array().unwrap();
+            assert_eq!(report["verdict"], "fail");
+            let findings = report["rules"][0]["findings"].as_array().unwrap();
             assert_eq!(findings.len(), 1, "{name}: {findings:?}");
             assert_eq!(findings[0]["frame"], String::from_utf8_lossy(function).as_ref());
             assert_eq!(findings[0]["base"]["values"][0], *value);

@@ -185,8 +185,8 @@ fn mistakes_exit_with_2_and_one_line() {
         (&["--sort", "flt"], "; did you mean flat?\n"),
         (&["-n", "few"], ": expected a whole number; see pprofdiff --help\n"),
     ] {
-        let said = failure(&[&[&*base, &new], mistake].concat());
-        assert!(said.ends_with(answer), "{said}");
+        let error = failure(&[&[&*base, &new], mistake].concat());
+        assert!(error.ends_with(answer), "{error}");
     }
     let named = temp("named.pb.gz").display().to_string();
     for without_base in [
@@ -262,16 +262,18 @@ fn a_recording_is_split_at_a_time_or_an_event() {
     let run = corpus("inputs/press.base.jfr.gz");
     let top = |words: &[&str]| json(&[&["top", &run][..], words, &["--format", "json"]].concat());
     // `jfr print` shows 44 samples, the first at 1.456500783 s. Allocation events start earlier.
-    for (at, end) in [("3s", "3s"), ("ExecutionSample", "1456500783ns"), ("jdk.ExecutionSample", "1456500783ns")] {
-        let mut split = top(&["--sample-type", "alloc_space", "--split-at", at]);
+    for (split_point, end) in
+        [("3s", "3s"), ("ExecutionSample", "1456500783ns"), ("jdk.ExecutionSample", "1456500783ns")]
+    {
+        let mut split = top(&["--sample-type", "alloc_space", "--split-at", split_point]);
         let (before, after) = (format!("..{end}"), format!("{end}.."));
         let windows = ["--base-time", &before, "--new-time", &after];
         let mut parts = top(&[&["--sample-type", "alloc_space"], &windows[..]].concat());
-        assert_eq!(split["base"]["time"], format!("..{at}"));
+        assert_eq!(split["base"]["time"], format!("..{split_point}"));
         for d in [&mut split, &mut parts] {
             ["base", "new"].into_iter().for_each(|side| d[side]["time"] = "".into());
         }
-        assert_eq!(split, parts, "{at}");
+        assert_eq!(split, parts, "{split_point}");
         assert!(split["total_base"].as_i64() > Some(0) && split["total_new"].as_i64() > Some(0));
     }
     let error = failure(&["explain", &run, "--split-at", "GarbageCollection"]);
@@ -287,17 +289,17 @@ fn the_environment_variable_limits_the_inflated_size() {
         let output = command().env("PPROFDIFF_MAX_INFLATED", limit).args(story()).args(more).output().unwrap();
         (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
     };
-    let (code, said) = with("100", &[]);
-    assert!(code == 2 && said.contains("limit of 100 bytes"), "{said}");
+    let (code, errors) = with("100", &[]);
+    assert!(code == 2 && errors.contains("limit of 100 bytes"), "{errors}");
     // The option takes precedence over the variable. An empty variable is ignored.
     assert_eq!(with("100", &["--inflated-limit", "100000000"]).0, 0);
     assert_eq!(with("", &[]).0, 0);
-    let (code, said) = with("2G", &[]);
+    let (code, errors) = with("2G", &[]);
     assert!(
         code == 2
-            && said.lines().count() == 1
-            && said.contains("PPROFDIFF_MAX_INFLATED must be a whole number of bytes"),
-        "{said}"
+            && errors.lines().count() == 1
+            && errors.contains("PPROFDIFF_MAX_INFLATED must be a whole number of bytes"),
+        "{errors}"
     );
 }
 
@@ -327,13 +329,13 @@ fn every_verb_has_a_manual_page() {
     pages.sort();
     let help = stdout(&["--help"]);
     let verbs = verbs(&help);
-    let mut wanted: Vec<String> = verbs.iter().map(|verb| format!("pprofdiff-{verb}.1")).collect();
+    let mut expected_pages: Vec<String> = verbs.iter().map(|verb| format!("pprofdiff-{verb}.1")).collect();
     // `store` is the only verb with subcommands.
-    wanted.extend(["add", "list", "compact"].map(|verb| format!("pprofdiff-store-{verb}.1")));
-    wanted.push("pprofdiff.1".to_owned());
-    wanted.sort();
-    assert!(wanted.len() > 15, "{wanted:?}");
-    assert_eq!(pages, wanted);
+    expected_pages.extend(["add", "list", "compact"].map(|verb| format!("pprofdiff-store-{verb}.1")));
+    expected_pages.push("pprofdiff.1".to_owned());
+    expected_pages.sort();
+    assert!(expected_pages.len() > 15, "{expected_pages:?}");
+    assert_eq!(pages, expected_pages);
     let peek = std::fs::read_to_string(dir.join("pprofdiff-peek.1")).unwrap();
     assert!(peek.contains("callers and callees") && peek.contains("focus"), "{peek}");
     let file = dir.join("pprofdiff.1").display().to_string();
@@ -512,19 +514,19 @@ fn a_misspelt_verb_gets_a_suggestion() {
 #[test]
 fn a_missing_regex_an_unknown_verb_and_three_files_suggest_a_command() {
     let [base, new] = story();
-    let said = |args: &[&str]| failure(args).trim_end().to_owned();
+    let error_of = |args: &[&str]| failure(args).trim_end().to_owned();
     // The regular expression comes first. Here the first file is in its place.
     for verb in ["peek", "list", "roots"] {
-        assert!(said(&[verb, &base, &new]).ends_with(&format!(": pprofdiff {verb} REGEX {base} {new}")));
-        assert!(said(&[verb, &base]).ends_with(&format!(": pprofdiff {verb} REGEX {base}")));
-        assert!(said(&[verb]).ends_with(&format!(": pprofdiff {verb} REGEX BASE NEW")));
-        let sides = said(&[verb, "--base", &base, "--new", &new, "-n", "3"]);
+        assert!(error_of(&[verb, &base, &new]).ends_with(&format!(": pprofdiff {verb} REGEX {base} {new}")));
+        assert!(error_of(&[verb, &base]).ends_with(&format!(": pprofdiff {verb} REGEX {base}")));
+        assert!(error_of(&[verb]).ends_with(&format!(": pprofdiff {verb} REGEX BASE NEW")));
+        let sides = error_of(&[verb, "--base", &base, "--new", &new, "-n", "3"]);
         assert!(sides.ends_with(&format!(": pprofdiff {verb} REGEX --base {base} --new {new} -n 3")), "{sides}");
     }
     // A source file is also a valid expression.
     let source = temp("main.go").display().to_string();
     std::fs::write(&source, "package main").unwrap();
-    assert!(said(&["peek", &source, &base, &new]).contains("no frame matches"));
+    assert!(error_of(&["peek", &source, &base, &new]).contains("no frame matches"));
 
     for (verb, given, command) in [
         ("compare", &[&*base, &*new][..], format!("pprofdiff {base} {new}")),
@@ -533,9 +535,9 @@ fn a_missing_regex_an_unknown_verb_and_three_files_suggest_a_command() {
         ("flamegraph", &[&*new], format!("pprofdiff top {new}")),
         ("vs", &["x y.pb", "--focus=a b", "z.pb"], "pprofdiff 'x y.pb' z.pb --focus='a b'".to_owned()),
     ] {
-        let said = said(&[&[verb], given].concat());
-        assert!(said.starts_with(&format!("pprofdiff: unknown verb {verb}, ")), "{said}");
-        assert!(said.contains(&format!(": {command}; ")), "{said}");
+        let error = error_of(&[&[verb], given].concat());
+        assert!(error.starts_with(&format!("pprofdiff: unknown verb {verb}, ")), "{error}");
+        assert!(error.contains(&format!(": {command}; ")), "{error}");
     }
 
     for (args, command) in [
@@ -546,11 +548,14 @@ fn a_missing_regex_an_unknown_verb_and_three_files_suggest_a_command() {
         (&["check", "a.pb", "b.pb", "c.pb"], "pprofdiff series a.pb b.pb c.pb"),
         (&["1", "2", "3", "4", "5", "6", "7", "8"], "pprofdiff --base 1 --new 2 ... 8;"),
     ] {
-        let said = said(args);
-        assert!(said.contains(command) && said.contains("profiles were given, but a comparison takes two"), "{said}");
+        let error = error_of(args);
+        assert!(
+            error.contains(command) && error.contains("profiles were given, but a comparison takes two"),
+            "{error}"
+        );
     }
     // A nonexistent option is a different mistake.
-    assert!(said(&["top", "--nope", &base, &new]).contains("--nope"));
+    assert!(error_of(&["top", "--nope", &base, &new]).contains("--nope"));
 }
 
 #[test]

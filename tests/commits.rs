@@ -32,8 +32,8 @@ impl Random {
         (self.next() % n as u64) as usize
     }
 
-    fn pick<'a, T>(&mut self, of: &'a [T]) -> &'a T {
-        &of[self.below(of.len())]
+    fn pick<'a, T>(&mut self, choices: &'a [T]) -> &'a T {
+        &choices[self.below(choices.len())]
     }
 }
 
@@ -408,13 +408,13 @@ impl Case {
         let guilty = has_guilt.then(|| random.below(20));
         let branch = format!("{seed}-{has_guilt}");
         let mut stream = commit(&branch, &program, &program, "begin", 0);
-        let mut what = Vec::new();
+        let mut descriptions = Vec::new();
         for i in 0..20 {
             let before = program.clone();
             let mut is_changed = false;
             while !is_changed {
-                what.truncate(i);
-                what.push(match guilty {
+                descriptions.truncate(i);
+                descriptions.push(match guilty {
                     Some(guilty) if guilty == i => format!("GUILTY: {}", program.guilt(kind)),
                     _ => program.decoy(&mut random, &CAUSE).to_owned(),
                 });
@@ -429,7 +429,7 @@ impl Case {
         let new = program.profile(&mut random);
         // Uses a pack file. With few objects, git would write one file for each.
         git(repository(), &["-c", "fastimport.unpackLimit=1", "fast-import", "--quiet"], &stream);
-        Case { language, branch, what, guilty, files: program.render().0, base, new }
+        Case { language, branch, what: descriptions, guilty, files: program.render().0, base, new }
     }
 
     /// Explains the case, and returns the accused commits.
@@ -448,8 +448,8 @@ impl Case {
         let mut all = RankedCommits::default();
         for ranked in e.causes.iter().filter_map(|cause| cause.commits.as_ref()) {
             all.of = ranked.of;
-            let known: Vec<String> = all.ranked.iter().map(|commit| commit.commit.clone()).collect();
-            let direct = ranked.ranked.iter().filter(|commit| commit.direct && !known.contains(&commit.commit));
+            let accused: Vec<String> = all.ranked.iter().map(|commit| commit.commit.clone()).collect();
+            let direct = ranked.ranked.iter().filter(|commit| commit.direct && !accused.contains(&commit.commit));
             all.ranked.extend(direct.cloned());
         }
         (e, all)

@@ -69,7 +69,7 @@ fn generated_pairs() -> Vec<Pair> {
 /// Returns true if PPROFDIFF_QUESTIONS=all, as in nightly runs: every combination is tested, which takes four times as
 /// long.
 fn is_exhaustive() -> bool {
-    std::env::var("PPROFDIFF_QUESTIONS").is_ok_and(|which| which == "all")
+    std::env::var("PPROFDIFF_QUESTIONS").is_ok_and(|setting| setting == "all")
 }
 
 /// Number of granularities per filter.
@@ -153,14 +153,14 @@ fn examine_each<T: Sync>(items: &[T], work: impl Fn(&T, &mut Log) + Sync) -> Log
 }
 
 /// Fails with the first differences, and lists the reasons for accepted differences.
-fn assert_equal(what: &str, log: &Log) {
-    log.print(what);
+fn assert_equal(title: &str, log: &Log) {
+    log.print(title);
     if !log.differences.is_empty() {
-        let all = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{}.txt", what.replace(' ', "-")));
+        let all = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{}.txt", title.replace(' ', "-")));
         std::fs::write(&all, log.differences.join("\n")).unwrap();
         let shown = log.differences.iter().take(10).cloned().collect::<Vec<_>>().join("\n");
         panic!(
-            "{what}: {} comparisons differ (all of them: {})\n{shown}\nallowed for:\n- {}",
+            "{title}: {} comparisons differ (all of them: {})\n{shown}\nallowed for:\n- {}",
             log.differences.len(),
             all.display(),
             exceptions::REASONS.join("\n- "),
@@ -244,10 +244,10 @@ fn call_graph_deltas_equal_pprofs() {
 }
 
 /// Runs `examine` on each pair, and fails if it compared fewer than `least` rows.
-fn assert_same(what: &str, pairs: &[Pair], least: usize, examine: fn(&Pair, &mut Log)) {
+fn assert_same(title: &str, pairs: &[Pair], least: usize, examine: fn(&Pair, &mut Log)) {
     let log = examine_each(pairs, examine);
-    assert_equal(what, &log);
-    assert!(log.rows >= least, "{what}: only {} rows were compared", log.rows);
+    assert_equal(title, &log);
+    assert!(log.rows >= least, "{title}: only {} rows were compared", log.rows);
 }
 
 fn corpus_and_generated() -> Vec<Pair> {
@@ -457,7 +457,7 @@ fn an_off_by_one_error_in_any_number_is_detected() {
     for (ours, theirs) in sound.kept.unwrap() {
         assert!(!ours.is_empty(), "nothing to compare with {theirs:?}");
         for (row, number) in
-            ours.iter().enumerate().flat_map(|(row, found)| (0..found.numbers.len()).map(move |n| (row, n)))
+            ours.iter().enumerate().flat_map(|(row, entry)| (0..entry.numbers.len()).map(move |n| (row, n)))
         {
             let mut wrong = ours.clone();
             wrong[row].numbers[number] += 1;

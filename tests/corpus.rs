@@ -12,14 +12,14 @@ use pprofdiff::{Diff, LoadOptions, Profile, Query, Sort, Status};
 
 #[test]
 fn every_feature_occurs_in_a_real_profile() {
-    let mut found: BTreeSet<&str> = BTreeSet::new();
+    let mut features: BTreeSet<&str> = BTreeSet::new();
     for name in pairs() {
         let raw = raw_pair(&name);
         for bytes in &raw {
             let p = decode(bytes);
             let mut see = |feature, seen: bool| {
                 if seen {
-                    found.insert(feature);
+                    features.insert(feature);
                 }
             };
             see("inlining", p.location.iter().any(|l| l.line.len() > 1));
@@ -43,11 +43,11 @@ fn every_feature_occurs_in_a_real_profile() {
             let top = diff.measure(&Query::default().with_sample_type(kind)).unwrap().top(Sort::Cum);
             for row in &top.rows {
                 match (row.status, row.cum.delta()) {
-                    (Status::Added, _) => found.insert("added frames"),
-                    (Status::Removed, _) => found.insert("removed frames"),
-                    (_, delta) if delta > 0 => found.insert("growth"),
-                    (_, delta) if delta < 0 => found.insert("shrinkage"),
-                    _ => found.insert("frames that stay the same"),
+                    (Status::Added, _) => features.insert("added frames"),
+                    (Status::Removed, _) => features.insert("removed frames"),
+                    (_, delta) if delta > 0 => features.insert("growth"),
+                    (_, delta) if delta < 0 => features.insert("shrinkage"),
+                    _ => features.insert("frames that stay the same"),
                 };
             }
         }
@@ -72,7 +72,7 @@ fn every_feature_occurs_in_a_real_profile() {
         "shrinkage",
         "frames that stay the same",
     ];
-    let missing: Vec<_> = expected_features.iter().filter(|w| !found.contains(*w)).collect();
+    let missing: Vec<_> = expected_features.iter().filter(|w| !features.contains(*w)).collect();
     assert!(missing.is_empty(), "no profile of the corpus has {missing:?}");
 }
 

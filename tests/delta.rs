@@ -155,18 +155,18 @@ fn assert_delta(before: Option<&[u8]>, now: &[u8], ours: &Delta<'_>, cumulative:
     assert_eq!(order(&written, &expected), order(&now, &expected), "{context}: the order");
     assert_pruned(&written);
 
-    let said = |p: &proto::Profile| {
+    let header = |p: &proto::Profile| {
         let t = p.period_type.map(|t| (oracle::string(p, t.r#type), oracle::string(p, t.unit)));
         let strings =
             [p.drop_frames, p.keep_frames, p.default_sample_type, p.doc_url].map(|index| oracle::string(p, index));
         (strings, t, p.period, p.time_nanos)
     };
-    assert_eq!(said(&written), said(&now), "{context}");
+    assert_eq!(header(&written), header(&now), "{context}");
     let comments = |p: &proto::Profile| p.comment.iter().map(|&c| oracle::string(p, c)).collect::<Vec<_>>();
-    let (own, all) = (comments(&now), comments(&written));
-    assert_eq!(all[..own.len()], own, "{context}");
-    assert_eq!(all.len(), own.len() + 1, "{context}");
-    assert!(all[own.len()].starts_with("pprofdiff delta: cumulative "), "{all:?}");
+    let (own_comments, all) = (comments(&now), comments(&written));
+    assert_eq!(all[..own_comments.len()], own_comments, "{context}");
+    assert_eq!(all.len(), own_comments.len() + 1, "{context}");
+    assert!(all[own_comments.len()].starts_with("pprofdiff delta: cumulative "), "{all:?}");
     let duration = before.as_ref().map_or(now.duration_nanos, |b| now.time_nanos - b.time_nanos);
     assert_eq!(written.duration_nanos, duration, "{context}");
     let mapping = |p: &proto::Profile, m: &proto::Mapping| {
@@ -301,8 +301,8 @@ fn an_unrelated_process_is_a_reset() {
     assert!(e.to_string().starts_with("other: "), "{e}");
     let passed = delta(&load(a), &other, &DeltaOptions::default().with_on_reset(OnReset::Pass)).unwrap();
     match passed.reset.as_ref().unwrap() {
-        Reset::Vanished { samples, of, gone, counted, .. } => {
-            assert_eq!((samples, gone), (of, counted));
+        Reset::Vanished { samples, of: all_samples, gone, counted, .. } => {
+            assert_eq!((samples, gone), (all_samples, counted));
             assert_eq!(*samples, passed.vanished);
         }
         other => panic!("{other:?}"),
@@ -453,8 +453,9 @@ fn cumulative_columns_can_be_named_and_are_reported() {
         expected.values_mut().for_each(|v| v.iter_mut().for_each(|v| *v = (*v).max(0)));
         expected.retain(|_, v| v.iter().any(|&v| v != 0));
         oracle::assert_same(&plain(&oracle::decode(&message(&ours))), &expected, &format!("{names:?}"));
-        let told: Vec<&str> = ours.treatments.iter().filter(|t| t.cumulative).map(|t| t.sample_type.as_str()).collect();
-        assert_eq!(told, names);
+        let cumulative_types: Vec<&str> =
+            ours.treatments.iter().filter(|t| t.cumulative).map(|t| t.sample_type.as_str()).collect();
+        assert_eq!(cumulative_types, names);
     }
     let ours = delta(&load(&snapshots[0]), &load(&snapshots[1]), &DeltaOptions::default()).unwrap();
     let comment = ours.to_profile("delta").unwrap().comments().pop().unwrap();

@@ -79,26 +79,26 @@ fn is_known(name: &str, ours: &str) -> bool {
 }
 
 /// Creates a folder for output.
-fn folder(what: &str) -> PathBuf {
-    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("demangle").join(what);
+fn folder(name: &str) -> PathBuf {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("demangle").join(name);
     std::fs::create_dir_all(&folder).unwrap();
     folder
 }
 
 /// Checks that all names are equal to pprof's, except for a few known differences.
-fn assert_shown(what: &str, names: &[String]) {
-    let folder = folder(what);
+fn assert_shown(title: &str, names: &[String]) {
+    let folder = folder(title);
     let judge = names_in_pprof(names, &folder);
-    assert_eq!(judge.len(), names.len(), "{what}");
+    assert_eq!(judge.len(), names.len(), "{title}");
     let mut n_known = 0;
     for name in names {
         let ours = String::from_utf8(demangled(name.as_bytes()).into_owned()).unwrap();
         if ours != judge[name] {
-            assert!(is_known(name, &ours), "{what}: {name}\nours: {ours}\npprof: {}", judge[name]);
+            assert!(is_known(name, &ours), "{title}: {name}\nours: {ours}\npprof: {}", judge[name]);
             n_known += 1;
         }
     }
-    assert!(n_known * 50 <= names.len(), "{what}: {n_known} of {} differ", names.len());
+    assert!(n_known * 50 <= names.len(), "{title}: {n_known} of {} differ", names.len());
 }
 
 #[test]

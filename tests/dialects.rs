@@ -73,12 +73,15 @@ fn py_spy_equals_a_plain_parser() {
             let (stack, count) = line.rsplit_once(' ').unwrap();
             let (mut frames, mut labels) = (Vec::new(), Vec::new());
             for part in stack.split(';') {
-                if let Some(found) = thread.captures(part) {
-                    labels =
-                        [found.get(1), found.get(2)].into_iter().flatten().map(|m| m.as_str().to_owned()).collect();
+                if let Some(captures) = thread.captures(part) {
+                    labels = [captures.get(1), captures.get(2)]
+                        .into_iter()
+                        .flatten()
+                        .map(|m| m.as_str().to_owned())
+                        .collect();
                 } else {
-                    let found = frame.captures(part).unwrap();
-                    frames.push((found[1].to_owned(), found[2].to_owned(), found[3].parse().unwrap()));
+                    let captures = frame.captures(part).unwrap();
+                    frames.push((captures[1].to_owned(), captures[2].to_owned(), captures[3].parse().unwrap()));
                 }
             }
             labels.sort();
@@ -98,8 +101,8 @@ fn collapsed_stacks_of_perf_equal_a_plain_parser() {
         for line in text(&file).lines() {
             let (stack, count) = line.rsplit_once(' ').unwrap();
             let (root, frames) = stack.split_once(';').unwrap();
-            let found = process.captures(root).unwrap();
-            let mut labels: Vec<String> = (1..4).map(|i| found[i].to_owned()).collect();
+            let captures = process.captures(root).unwrap();
+            let mut labels: Vec<String> = (1..4).map(|i| captures[i].to_owned()).collect();
             labels.sort();
             let frames = frames.split(';').map(|f| (f.trim_end_matches("_[k]").to_owned(), String::new(), 0)).collect();
             expected.entry((frames, labels)).or_insert_with(|| vec![0])[0] += count.parse::<i64>().unwrap();

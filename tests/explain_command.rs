@@ -17,7 +17,7 @@ fn explanations_are_a_few_lines_of_text_or_json() {
         let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
         (out.status.code().unwrap(), text(&out.stdout), text(&out.stderr))
     };
-    let mut told = 0;
+    let mut n_causes = 0;
     for pair in pairs() {
         let (base, new) = (format!("{pair}.base.pb.gz"), format!("{pair}.new.pb.gz"));
         let (code, text, error) = run(&[&base, &new]);
@@ -36,7 +36,7 @@ fn explanations_are_a_few_lines_of_text_or_json() {
                 cause["sentence"].as_array().unwrap().iter().flat_map(|piece| piece.as_object().unwrap().values());
             let sentence: String = pieces.map(|piece| piece.as_str().unwrap()).collect();
             assert!(text.contains(&format!("\n{}. {sentence}.\n", i + 1)), "{pair}: {sentence}\n{text}");
-            told += 1;
+            n_causes += 1;
         }
         let (code, ..) = run(&[&base, &new, "--exit-code"]);
         let also = json["also"].as_array().into_iter().flatten();
@@ -48,7 +48,7 @@ fn explanations_are_a_few_lines_of_text_or_json() {
         };
         assert_eq!(code, expected, "{pair}");
     }
-    assert!(told > 5, "only {told} causes");
+    assert!(n_causes > 5, "only {n_causes} causes");
     let (_, text, _) = run(&["story-cpu.base.pb.gz", "story-cpu.new.pb.gz"]);
     assert!(text.contains("1. logmill/names.compare now calls logmill/names.canonical: +1.39s (+73%)."), "{text}");
     let (_, text, _) = run(&["go-heap-ops.base.pb.gz", "go-heap-ops.new.pb.gz"]);
@@ -147,10 +147,11 @@ fn configuration_names_the_users_own_runtime_functions() {
     assert!(checked.contains(&format!("  why: {first}")), "{checked}");
     let page = stdout_in_dir(&[&pair[0], &pair[1], "--format", "html"]);
     assert!(page.contains(&format!("<code>{first}</code>")) && !page.contains(CAUSE), "no page, or another cause");
-    for (wrong, said) in [("[explain]\nsystem = ['[']\n", "system is invalid"), ("[explain]\nsystems = []\n", "line 2")]
+    for (wrong, message) in
+        [("[explain]\nsystem = ['[']\n", "system is invalid"), ("[explain]\nsystems = []\n", "line 2")]
     {
         let (code, _, error) = config(wrong);
-        assert!(code == 2 && error.contains("pprofdiff.toml: ") && error.contains(said), "{error}");
+        assert!(code == 2 && error.contains("pprofdiff.toml: ") && error.contains(message), "{error}");
     }
     std::fs::remove_dir_all(&dir).unwrap();
 }

@@ -89,7 +89,7 @@ impl Case {
             return Vec::new();
         }
         let mut wrong = Vec::new();
-        let mut check = |right: bool, what: String| wrong.extend((!right).then_some(what));
+        let mut check = |right: bool, message: String| wrong.extend((!right).then_some(message));
         let is_change = !self.functions.is_empty() || self.label.is_some();
         let expected = if is_change { Verdict::Change } else { Verdict::None };
         check(e.verdict == expected, format!("{:?}", e.verdict));
@@ -130,10 +130,10 @@ fn known_faults_are_named_and_equal_builds_have_none() {
     for case in cases() {
         for (reading, runs) in READINGS {
             let e = case.explain(runs);
-            let mut compare = |found: String, known: Option<&String>, of: &str| {
-                if found.is_empty() != known.is_none() {
-                    let known = known.map_or("which is right", |k| k);
-                    surprises.push(format!("{} {reading}: {of} {found:?}, was: {known}", case.name()));
+            let mut compare = |faults: String, previous: Option<&String>, subject: &str| {
+                if faults.is_empty() != previous.is_none() {
+                    let previous = previous.map_or("which is right", |k| k);
+                    surprises.push(format!("{} {reading}: {subject} {faults:?}, was: {previous}", case.name()));
                 }
             };
             let wrong = case.faults_of(reading, &e);

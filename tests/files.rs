@@ -81,17 +81,17 @@ fn a_file_is_replaced_as_a_whole_and_keeps_its_permissions() {
 fn writing_through_a_dangling_link_creates_its_target() {
     let [base, new] = story();
     let directory = directory("dangling");
-    let at = |name: &str| directory.join(name);
-    fs::create_dir(at("out")).unwrap();
+    let path_to = |name: &str| directory.join(name);
+    fs::create_dir(path_to("out")).unwrap();
     let links = [("link", "out/new.json"), ("chain", "far"), ("far", "./out/../out/far.json")];
     for (link, to) in links.into_iter().chain([("lost", "none/x"), ("loop", "loop2"), ("loop2", "loop")]) {
-        symlink(to, at(link)).unwrap();
+        symlink(to, path_to(link)).unwrap();
     }
     let run =
         |path: &str| command().args([&base, &new, "--format", "json", "-o", path]).current_dir(&directory).output();
     for (link, target) in [("link", "new.json"), ("chain", "far.json")] {
         assert!(run(link).unwrap().status.success());
-        assert!(fs::read_to_string(at("out").join(target)).unwrap().starts_with('{'), "{link}");
+        assert!(fs::read_to_string(path_to("out").join(target)).unwrap().starts_with('{'), "{link}");
     }
     let line = failure(&run("lost").unwrap());
     assert!(line.contains("lost: No such file or directory"), "{line}");
@@ -99,8 +99,8 @@ fn writing_through_a_dangling_link_creates_its_target() {
     assert!(line.contains("loop: Too many levels of symbolic links"), "{line}");
     // The links are unchanged.
     assert_eq!(names(&directory), ["chain", "far", "link", "loop", "loop2", "lost", "out"]);
-    assert!(names(&directory).iter().filter(|n| *n != "out").all(|n| at(n).is_symlink()));
-    assert_eq!(names(&at("out")), ["far.json", "new.json"]);
+    assert!(names(&directory).iter().filter(|n| *n != "out").all(|n| path_to(n).is_symlink()));
+    assert_eq!(names(&path_to("out")), ["far.json", "new.json"]);
 }
 
 #[test]

@@ -30,7 +30,7 @@ type Path = Vec<Option<Frame>>;
 
 fn paths(flame: &Flame) -> BTreeMap<Path, FlameNode> {
     let frames = &flame.frames;
-    let (mut found, mut path) = (BTreeMap::new(), Path::new());
+    let (mut nodes, mut path) = (BTreeMap::new(), Path::new());
     for (i, node) in flame.nodes.iter().enumerate() {
         assert_eq!(i == 0, node.frame == FlameFrame::Root);
         path.truncate((node.depth as usize).saturating_sub(1));
@@ -42,9 +42,9 @@ fn paths(flame: &Flame) -> BTreeMap<Path, FlameNode> {
                 path.push(Some((frames.name(f), frames.file(f), frames.line(f), frames.address(f), frames.mapping(f))))
             }
         }
-        assert!(found.insert(path.clone(), *node).is_none(), "a path has two nodes");
+        assert!(nodes.insert(path.clone(), *node).is_none(), "a path has two nodes");
     }
-    found
+    nodes
 }
 
 type Plain = BTreeMap<Path, (Sides, Sides, [i64; 4])>;
@@ -64,8 +64,8 @@ fn plain(stacks: &BTreeMap<(Vec<Frame>, Vec<String>), Sides>, inverted: bool) ->
                 *flat = (flat.0 + base, flat.1 + new);
             }
             let (b, n) = (base.abs(), new.abs());
-            for (sum, own) in widths.iter_mut().zip([b.max(n), b, n, (new - base).abs()]) {
-                *sum += own;
+            for (sum, width) in widths.iter_mut().zip([b.max(n), b, n, (new - base).abs()]) {
+                *sum += width;
             }
         }
     }
@@ -97,7 +97,7 @@ fn check_invariants(flame: &Flame, whole: &Flame, options: &FlameOptions) {
     for (path, node) in &pruned {
         let (sum, below) = beneath.get(path).copied().unwrap_or_default();
         let cum = (node.flat.base + below.0, node.flat.new + below.1);
-        assert!(list(node.width).iter().zip(sum).all(|(own, s)| *own >= s), "children are wider: {path:?}");
+        assert!(list(node.width).iter().zip(sum).all(|(width, s)| *width >= s), "children are wider: {path:?}");
         if path.last() == Some(&None) {
             lost.iter_mut().zip(list(node.width)).for_each(|(s, w)| *s += w);
         } else {
@@ -217,7 +217,7 @@ fn check_widths(flame: &Flame) {
     let beneath = beneath(&all);
     for (path, node) in &all {
         let (sum, _) = beneath.get(path).copied().unwrap_or_default();
-        assert!(list(node.width).iter().zip(sum).all(|(own, s)| *own >= s));
+        assert!(list(node.width).iter().zip(sum).all(|(width, s)| *width >= s));
     }
 }
 

@@ -50,8 +50,9 @@ fn a_cause_shared_by_services_is_reported_once() {
         _ => program,
     });
     let names: BTreeSet<&str> = ranking.pairs[..ranking.changed].iter().map(|pair| pair.pair.as_str()).collect();
-    let wanted: Vec<String> = (0..40).filter(|n| n % 4 == 0 || [5, 7].contains(n)).map(|n| format!("svc{n}")).collect();
-    assert_eq!(names, wanted.iter().map(String::as_str).collect());
+    let expected: Vec<String> =
+        (0..40).filter(|n| n % 4 == 0 || [5, 7].contains(n)).map(|n| format!("svc{n}")).collect();
+    assert_eq!(names, expected.iter().map(String::as_str).collect());
     assert_eq!(ranking.shared.len(), 1, "{:?}", ranking.shared);
     let shared = &ranking.shared[0];
     assert_eq!((shared.function.as_str(), shared.pairs, shared.named.len()), (LIBRARY, 10, 10));
@@ -65,8 +66,8 @@ fn a_cause_shared_by_services_is_reported_once() {
     assert!((shared.share - sum / base).abs() < 1e-9, "{}", shared.share);
     assert!((shared.base, shared.new) == (of_library().map(|c| c.base).sum(), of_library().map(|c| c.new).sum()));
     // The largest change comes first. Changes within chance are sorted by the change of the total, then by name.
-    let size = |at: usize| ranking.pairs[at].causes.iter().map(|cause| cause.delta).sum::<f64>().abs();
-    assert!((1..ranking.changed).all(|at| size(at) <= size(at - 1)));
+    let size = |index: usize| ranking.pairs[index].causes.iter().map(|cause| cause.delta).sum::<f64>().abs();
+    assert!((1..ranking.changed).all(|index| size(index) <= size(index - 1)));
     let rest = ranking.pairs[ranking.changed..].iter();
     let rest = rest.map(|pair| (std::cmp::Reverse(pair.total_delta.unsigned_abs()), &pair.pair));
     assert!(rest.is_sorted() && ranking.pairs[ranking.changed..].iter().all(|pair| pair.causes.is_empty()));

@@ -221,8 +221,8 @@ proptest! {
                 let number: usize = record.strip_prefix("line ").unwrap_or("0").parse().unwrap();
                 let line = text.split('\n').nth(number.wrapping_sub(1));
                 prop_assert!(line.is_some_and(|l| !l.trim().is_empty()), "{}", e);
-                let at = e.offset().unwrap() as usize;
-                prop_assert!(text[at..].starts_with(line.unwrap()), "{}", e);
+                let offset = e.offset().unwrap() as usize;
+                prop_assert!(text[offset..].starts_with(line.unwrap()), "{}", e);
             }
         }
     }

@@ -260,16 +260,16 @@ fn cases(seed: u64, n: usize) -> impl Iterator<Item = (Case, Random)> {
 fn a_pass_means_that_no_limit_is_exceeded_and_the_worst_finding_comes_first() {
     let mut outcomes: BTreeMap<Outcome, usize> = BTreeMap::new();
     for (case, _) in cases(11, 2500) {
-        let found = case.check(CheckPolicy::default());
+        let report = case.check(CheckPolicy::default());
         let excesses = case.subject.excesses(case.limit, &case.base, &case.new);
         let exceeding = excesses.iter().filter(|(_, excess)| **excess > 0.0).count();
-        assert_eq!(found.verdict == Outcome::Pass, exceeding == 0, "{} {found:?}", case.describe());
-        *outcomes.entry(found.verdict).or_default() += 1;
-        let rule = &found.rules[0];
+        assert_eq!(report.verdict == Outcome::Pass, exceeding == 0, "{} {report:?}", case.describe());
+        *outcomes.entry(report.verdict).or_default() += 1;
+        let rule = &report.rules[0];
         assert_eq!(rule.compared, excesses.len(), "{}", case.describe());
         let reported = |f: &&pprofdiff::check::Finding| f.outcome != Outcome::Pass;
         assert_eq!(rule.findings.iter().filter(reported).count(), exceeding, "{}", case.describe());
-        assert_eq!(found.exceeds_a_limit(), exceeding > 0);
+        assert_eq!(report.exceeds_a_limit(), exceeding > 0);
         // Sorted by outcome, then by the excess over the limit.
         for pair in rule.findings.windows(2) {
             let key = |f: &pprofdiff::check::Finding| (f.outcome, f.excess);
@@ -327,8 +327,8 @@ fn a_stricter_limit_does_not_pass_where_every_function_grew() {
         let (base, new) = (vec![run(1.0), run(1.0)], vec![run(factor)]);
         for size in [20, 50, 100] {
             let rule = Subject::Each.rule(Limit::Growth(size));
-            let found = check(&base, &new, &[rule], CheckPolicy::default());
-            assert_ne!(found.verdict, Outcome::Pass, "case {case}: {size} % of x{factor}: {base:?} {new:?}");
+            let report = check(&base, &new, &[rule], CheckPolicy::default());
+            assert_ne!(report.verdict, Outcome::Pass, "case {case}: {size} % of x{factor}: {base:?} {new:?}");
         }
     }
 }
@@ -343,9 +343,9 @@ fn another_rule_never_turns_a_failure_into_a_pass() {
             subject.rule(Limit::random(&mut random))
         });
         let rules: Vec<String> = std::iter::once(rule).chain(others).collect();
-        let found = check(&case.base, &case.new, &rules, CheckPolicy::default());
-        assert!(alone == Outcome::Pass || found.verdict != Outcome::Pass, "{rules:?} {}", case.describe());
-        assert_eq!(alone == Outcome::Pass, found.rules[0].outcome == Outcome::Pass, "{rules:?} {}", case.describe());
+        let report = check(&case.base, &case.new, &rules, CheckPolicy::default());
+        assert!(alone == Outcome::Pass || report.verdict != Outcome::Pass, "{rules:?} {}", case.describe());
+        assert_eq!(alone == Outcome::Pass, report.rules[0].outcome == Outcome::Pass, "{rules:?} {}", case.describe());
     }
 }
 
@@ -363,8 +363,8 @@ fn another_run_of_the_same_program_never_hides_a_large_change() {
         let (all_base, all_new) = (population.runs(0, 5, &mut random), population.runs(1, 5, &mut random));
         let rule = random.one_of(&["flat:each=^pkg.f0$>+20%", "cum:any>+20%", "flat:regex=^pkg.f0$>+20%"]).to_owned();
         for (m, n) in [(1, 1), (2, 1), (1, 2), (2, 2), (3, 1), (1, 3), (3, 2), (3, 3), (5, 1), (5, 5)] {
-            let found = check(&all_base[..m], &all_new[..n], std::slice::from_ref(&rule), CheckPolicy::default());
-            assert_eq!(found.verdict, Outcome::Fail, "case {case}, {m} and {n} runs: {rule} {found:?}");
+            let report = check(&all_base[..m], &all_new[..n], std::slice::from_ref(&rule), CheckPolicy::default());
+            assert_eq!(report.verdict, Outcome::Fail, "case {case}, {m} and {n} runs: {rule} {report:?}");
         }
     }
 }
@@ -379,8 +379,8 @@ fn a_growth_within_chance_is_smaller_than_the_growth_that_would_fail() {
         if !is_of_one || !matches!(case.limit, Limit::Growth(0..)) {
             continue;
         }
-        let found = case.check(CheckPolicy::default());
-        let rule = &found.rules[0];
+        let report = case.check(CheckPolicy::default());
+        let rule = &report.rules[0];
         let f = &rule.findings[0];
         let (Some(least), Some(percent)) = (rule.detectable, f.percent) else { continue };
         if f.outcome == Outcome::Inconclusive {

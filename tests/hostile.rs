@@ -107,19 +107,19 @@ fn counts(value: i64) -> Vec<u8> {
 
 /// Checks text for humans: no control characters, and no line that starts with a command. Texts from the input contain
 /// no line breaks, so they cannot start a line.
-fn check(what: &str, shown: &[u8]) -> String {
-    let shown = String::from_utf8(shown.to_vec()).unwrap_or_else(|e| panic!("{what}: {e}"));
+fn check(context: &str, shown: &[u8]) -> String {
+    let shown = String::from_utf8(shown.to_vec()).unwrap_or_else(|e| panic!("{context}: {e}"));
     let raw = shown.chars().find(|&c| {
         c.is_control() && c != '\n'
             || "\u{61c}\u{200e}\u{200f}\u{feff}".contains(c)
             || ('\u{2028}'..='\u{202e}').contains(&c)
             || ('\u{2066}'..='\u{2069}').contains(&c)
     });
-    assert_eq!(raw, None, "{what}: {shown:?}");
+    assert_eq!(raw, None, "{context}: {shown:?}");
     for line in shown.lines() {
         let line = line.trim_start();
         let is_command = ["::error file=x", "::error::", "::warning::"].iter().any(|c| line.starts_with(c));
-        assert!(!is_command && !line.contains("##[error]"), "{what}: {line}");
+        assert!(!is_command && !line.contains("##[error]"), "{context}: {line}");
     }
     shown
 }
@@ -189,11 +189,11 @@ fn text_for_humans_contains_nothing_hostile() {
             let format = format.iter().flat_map(|f| ["--format", f]);
             let args: Vec<&str> = args.iter().copied().chain(format).collect();
             let out = d.run(&args);
-            let what = format!("{args:?}");
-            let stderr = check(&what, &out.stderr);
-            assert!(matches!(out.status.code(), Some(0 | 1)), "{what}: {stderr}");
-            assert!(stderr.lines().all(|l| l.starts_with("pprofdiff: ")), "{what}: {stderr}");
-            everything += &check(&what, &out.stdout);
+            let context = format!("{args:?}");
+            let stderr = check(&context, &out.stderr);
+            assert!(matches!(out.status.code(), Some(0 | 1)), "{context}: {stderr}");
+            assert!(stderr.lines().all(|l| l.starts_with("pprofdiff: ")), "{context}: {stderr}");
+            everything += &check(&context, &out.stdout);
         }
     }
     for field in [
@@ -302,11 +302,11 @@ fn standard_error_contains_only_harmless_lines() {
     ];
     for args in cases {
         let out = d.run(args);
-        let what = format!("{args:?}");
-        assert_eq!(out.status.code(), Some(2), "{what}: {out:?}");
-        let stderr = check(&what, &out.stderr);
-        assert!(stderr.lines().all(|l| l.starts_with("pprofdiff: ")) && !stderr.is_empty(), "{what}: {stderr}");
-        check(&what, &out.stdout);
+        let context = format!("{args:?}");
+        assert_eq!(out.status.code(), Some(2), "{context}: {out:?}");
+        let stderr = check(&context, &out.stderr);
+        assert!(stderr.lines().all(|l| l.starts_with("pprofdiff: ")) && !stderr.is_empty(), "{context}: {stderr}");
+        check(&context, &out.stdout);
         if args.contains(&&*url) {
             assert!(stderr.contains("x::server"), "{stderr}");
         }

@@ -25,9 +25,9 @@ fn output(command: &mut Command) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-fn go_build(architecture: &str, what: &str, file: &Path) {
+fn go_build(architecture: &str, package: &str, file: &Path) {
     let mut go = Command::new("go");
-    go.args(["build", "-o"]).arg(file).arg(what).current_dir(file.parent().unwrap());
+    go.args(["build", "-o"]).arg(file).arg(package).current_dir(file.parent().unwrap());
     output(go.envs([("GOOS", "linux"), ("GOARCH", architecture), ("CGO_ENABLED", "0")]));
 }
 

@@ -137,9 +137,9 @@ fn damaged_cache_files_are_ignored_and_rewritten() {
     let expected = series_with_cache(&path, &query_for(None));
     let whole: Vec<(PathBuf, Vec<u8>)> = files(&store).into_iter().map(|f| (f.clone(), fs::read(f).unwrap())).collect();
     let (file, content) = whole.iter().max_by_key(|(_, content)| content.len()).unwrap();
-    let mended = |what: &str| {
-        assert!(series_with_cache(&path, &query_for(None)) == expected, "{what}");
-        assert!(fs::read(file).unwrap() == *content, "{what}");
+    let mended = |damage: &str| {
+        assert!(series_with_cache(&path, &query_for(None)) == expected, "{damage}");
+        assert!(fs::read(file).unwrap() == *content, "{damage}");
     };
     let with_sum = |content: &[u8]| {
         let mut sum = flate2::Crc::new();
@@ -147,13 +147,13 @@ fn damaged_cache_files_are_ignored_and_rewritten() {
         [content, &sum.sum().to_le_bytes()].concat()
     };
     assert!(with_sum(&content[..content.len() - 4]) == *content);
-    for at in (0..content.len()).step_by(content.len() / 40) {
+    for offset in (0..content.len()).step_by(content.len() / 40) {
         let mut changed = content.clone();
-        changed[at] ^= 1 << (at % 8);
+        changed[offset] ^= 1 << (offset % 8);
         fs::write(file, &changed).unwrap();
-        mended(&format!("changed at {at}"));
-        fs::write(file, &content[..at]).unwrap();
-        mended(&format!("cut at {at}"));
+        mended(&format!("changed at {offset}"));
+        fs::write(file, &content[..offset]).unwrap();
+        mended(&format!("cut at {offset}"));
     }
     // Files with a valid checksum that a stranger wrote: the columns of other builds, or nonsense.
     let other = &whole.iter().find(|(other, _)| other != file).unwrap().1;
@@ -170,8 +170,8 @@ fn damaged_cache_files_are_ignored_and_rewritten() {
         // The values may be wrong, even with a unit that no other build has, but nothing may fail.
         let mut changed = content[..content.len() - 4].to_vec();
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        let at = (state >> 33) as usize % changed.len();
-        changed[at] = (state >> 20) as u8;
+        let offset = (state >> 33) as usize % changed.len();
+        changed[offset] = (state >> 20) as u8;
         fs::write(file, with_sum(&changed)).unwrap();
         let series = Series::load(builds(&path), &query_for(None), &SeriesOptions::default()).unwrap();
         assert_eq!(series.builds.all.len(), BUILDS, "{round}");

@@ -205,15 +205,15 @@ fn every_failure_prints_one_line() {
         let args = [&[url, "--seconds", "1", "-o", "out.pb.gz"], more].concat();
         failure(&command(&folder, &args).output().unwrap())
     };
-    let at = |path: &str| format!("{}/{path}", server().http);
+    let url_of = |path: &str| format!("{}/{path}", server().http);
     let begin = Instant::now();
-    let line = failure_of(&at("slow"), &["--timeout", "300ms"]);
+    let line = failure_of(&url_of("slow"), &["--timeout", "300ms"]);
     assert!(line.contains("/slow: no answer within 0.300 s"), "{line}");
     assert!(begin.elapsed() < Duration::from_secs(20));
-    assert!(failure_of(&at("debug/pprof/none"), &[]).contains("404 Not Found: Unknown profile"));
-    assert!(failure_of(&at("page"), &[]).contains("this is an HTML page; it says \"<html>Not what"));
-    assert!(failure_of(&at("cut"), &[]).contains("/cut: "));
-    assert!(failure_of(&at("debug/pprof/heap"), &["--inflated-limit", "50"]).contains("limit of 50 bytes"));
+    assert!(failure_of(&url_of("debug/pprof/none"), &[]).contains("404 Not Found: Unknown profile"));
+    assert!(failure_of(&url_of("page"), &[]).contains("this is an HTML page; it says \"<html>Not what"));
+    assert!(failure_of(&url_of("cut"), &[]).contains("/cut: "));
+    assert!(failure_of(&url_of("debug/pprof/heap"), &["--inflated-limit", "50"]).contains("limit of 50 bytes"));
     assert!(failure_of("http://127.0.0.1:1/heap", &[]).contains("refused"));
     // Profiles without cumulative counters: some URLs are refused without a request, others after the first snapshot.
     // No case waits for a second snapshot.
@@ -224,7 +224,7 @@ fn every_failure_prints_one_line() {
         assert!(line.contains("http://***@127.0.0.1:1/debug") && !line.contains("secret"), "{line}");
     }
     let hour = |more: &[&str]| {
-        let url = at("other-name");
+        let url = url_of("other-name");
         command(&folder, &[&[&url, "--seconds", "3600", "-o", "out.pb.gz"], more].concat())
     };
     let line = failure(&hour(&[]).output().unwrap());
@@ -366,11 +366,11 @@ fn https_is_not_redirected_to_http() {
 #[test]
 fn every_verb_applies_size_and_time_limits_to_urls() {
     let folder = folder("limits");
-    let at = |path: &str| format!("{}/{path}", server().http);
+    let url_of = |path: &str| format!("{}/{path}", server().http);
     let file = corpus().join("go-heap.base.pb.gz").display().to_string();
     for args in [&["top"][..], &["diff", &file], &["merge", &file, "-o", "out.pb.gz"], &["series", &file]] {
         let failure_of =
-            |path: &str, more: &[&str]| failure_of_single_url(&folder, &[args, &[&at(path)], more].concat());
+            |path: &str, more: &[&str]| failure_of_single_url(&folder, &[args, &[&url_of(path)], more].concat());
         assert!(failure_of("slow", &["--timeout", "300ms"]).contains("/slow: no answer within 0.300 s"));
         let line = failure_of("endless", &["--inflated-limit", "1000000"]);
         assert!(line.contains("/endless: the answer is longer than the limit of 1000000 bytes"), "{line}");
@@ -379,7 +379,7 @@ fn every_verb_applies_size_and_time_limits_to_urls() {
         assert!(line.contains("limit"), "{line}");
     }
     // The limit from the environment applies to answers of servers.
-    let output = verb(&folder, &["top", &at("endless")]).env("PPROFDIFF_MAX_INFLATED", "70000").output().unwrap();
+    let output = verb(&folder, &["top", &url_of("endless")]).env("PPROFDIFF_MAX_INFLATED", "70000").output().unwrap();
     assert!(failure(&output).contains("limit of 70000 bytes"));
     assert!(files(&folder).is_empty(), "{:?}", files(&folder));
 }

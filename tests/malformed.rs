@@ -42,19 +42,19 @@ fn load(bytes: &[u8]) -> pprofdiff::Result<pprofdiff::Profile> {
 
 /// Returns the offset of a record of the valid profile. prost writes the tables in the order of their field numbers.
 fn offset_of(bytes: &[u8], field: u64, nth: usize) -> u64 {
-    let (mut at, mut seen) = (0, 0);
-    while at < bytes.len() {
-        let key = u64::from(bytes[at]);
+    let (mut offset, mut seen) = (0, 0);
+    while offset < bytes.len() {
+        let key = u64::from(bytes[offset]);
         if key >> 3 == field {
             if seen == nth {
-                return at as u64;
+                return offset as u64;
             }
             seen += 1;
         }
-        at += if key & 7 == 2 {
-            2 + usize::from(bytes[at + 1])
+        offset += if key & 7 == 2 {
+            2 + usize::from(bytes[offset + 1])
         } else {
-            1 + bytes[at + 1..].iter().position(|b| b < &128).unwrap() + 1
+            1 + bytes[offset + 1..].iter().position(|b| b < &128).unwrap() + 1
         };
     }
     panic!("no record {nth} of field {field}");
@@ -261,9 +261,9 @@ fn damaged_compression_is_reported() {
     let packed = gzip(&raw);
     let n = packed.len();
     let message = |bytes: &[u8]| load(bytes).err().unwrap().to_string();
-    let changed = |at: usize| {
+    let changed = |offset: usize| {
         let mut bytes = packed.clone();
-        bytes[at] ^= 0x55;
+        bytes[offset] ^= 0x55;
         bytes
     };
     assert!(message(&[]).contains("the input is empty"));
@@ -312,10 +312,10 @@ fn files_and_pipes_agree_on_gzip() {
         [body, trailer, body, b"between", trailer].concat(),
     ];
     cases.extend((0..packed.len()).map(|n| packed[..n].to_vec()));
-    for at in 0..packed.len() {
+    for offset in 0..packed.len() {
         for bit in 0..8 {
             cases.push(packed.clone());
-            cases.last_mut().unwrap()[at] ^= 1 << bit;
+            cases.last_mut().unwrap()[offset] ^= 1 << bit;
         }
     }
     let outcome_of = |loaded: pprofdiff::Result<pprofdiff::Profile>| match loaded {
@@ -487,8 +487,8 @@ fn a_duplicate_json_key_is_an_error_or_is_not_read() {
                 break;
             }
             match content(&twice) {
-                Ok(found) => {
-                    assert_eq!(found, expected, "{twice}");
+                Ok(actual) => {
+                    assert_eq!(actual, expected, "{twice}");
                     n_same += 1;
                 }
                 Err(e) => {

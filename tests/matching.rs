@@ -19,8 +19,8 @@ const NAMES: [[&str; 3]; 5] = [
 ];
 
 /// Builds a profile with one column of the names: those of a build, or the shared names.
-fn side(of: usize) -> Arc<Profile> {
-    let name = |i: usize| NAMES[i][of];
+fn side(column: usize) -> Arc<Profile> {
+    let name = |i: usize| NAMES[i][column];
     let all = [
         (vec![name(4), name(0)], vec![10]),
         (vec![name(4), name(0), name(1)], vec![20]),
@@ -57,12 +57,12 @@ fn matched_views_equal_those_of_equal_names() {
 fn matched_names_are_reported_and_written_files_keep_their_names() {
     let diff = Diff::new(&[side(0)], &[side(1)]).unwrap();
     let view = diff.measure(&Query::default().with_matching(Matching::Canonical)).unwrap();
-    let [said] = &view.summary().warnings[..] else { panic!("{:?}", view.summary().warnings) };
+    let [warning] = &view.summary().warnings[..] else { panic!("{:?}", view.summary().warnings) };
     assert!(
-        said.starts_with("7 names were matched without compiler-generated numbers, such as orders::price::h"),
-        "{said}"
+        warning.starts_with("7 names were matched without compiler-generated numbers, such as orders::price::h"),
+        "{warning}"
     );
-    assert!(said.ends_with(" as orders::price"), "{said}");
+    assert!(warning.ends_with(" as orders::price"), "{warning}");
     let by_file = Query::default().with_granularity(Granularity::Files);
     let rows = |query: &Query| Table::top(&diff.measure(query).unwrap().top(Sort::Flat), usize::MAX).columns;
     assert_eq!(rows(&by_file.clone().with_matching(Matching::Canonical)), rows(&by_file));
@@ -213,8 +213,8 @@ const RUNS: [[&str; 3]; 8] = [
 ];
 
 /// Reads a run from text.
-fn run(of: usize) -> Arc<Profile> {
-    let text: String = RUNS.iter().map(|names| format!("main;{};leaf 500\n", names[of])).collect();
+fn run(column: usize) -> Arc<Profile> {
+    let text: String = RUNS.iter().map(|names| format!("main;{};leaf 500\n", names[column])).collect();
     Arc::new(Profile::from_bytes("in", text.as_bytes(), &LoadOptions::default()).unwrap())
 }
 

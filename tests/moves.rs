@@ -20,7 +20,7 @@ fn between(base: &[(&str, i64)], new: &[(&str, i64)]) -> Explanation {
 
 /// Explains two profiles that have only these stacks.
 fn explain_only(base: &[(&str, i64)], new: &[(&str, i64)]) -> Explanation {
-    let side = |of: &[(&str, i64)]| cpu(&of.iter().map(|(stack, n)| ((*stack).to_owned(), *n)).collect());
+    let side = |stacks: &[(&str, i64)]| cpu(&stacks.iter().map(|(stack, n)| ((*stack).to_owned(), *n)).collect());
     explain(&[side(base)], &[side(new)], None)
 }
 
@@ -163,8 +163,8 @@ fn rewritten_code_needs_a_known_amount_of_work_for_a_verdict() {
 
 #[test]
 fn the_same_work_needs_three_independent_functions_as_evidence() {
-    let rule = |of: &[(&str, i64)], b: i64| {
-        let side = |n: i64| [&[("main.main;main.grows", n)], of].concat();
+    let rule = |stacks: &[(&str, i64)], b: i64| {
+        let side = |n: i64| [&[("main.main;main.grows", n)], stacks].concat();
         explain_only(&side(9000), &side(b)).scale.rule
     };
     let three = [("main.main;main.a", 3000), ("main.main;main.b", 3000), ("main.main;main.c", 3000)];

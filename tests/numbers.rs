@@ -121,7 +121,8 @@ fn values_near_the_int64_limits_are_exact_in_every_format() {
         assert!(text.contains(number), "{number} is not written");
     }
     for none in ["NaN", "inf"] {
-        let around = text.find(none).map(|at| &text[at.saturating_sub(80)..(at + 20).min(text.len())]);
+        let around =
+            text.find(none).map(|position| &text[position.saturating_sub(80)..(position + 20).min(text.len())]);
         assert_eq!(around, None, "no number is written");
     }
 }

@@ -25,7 +25,7 @@ fn the_advised_command_makes_a_profile() {
     let total = |path: &Path| Profile::open(path, &LoadOptions::default()).unwrap().total(0);
     let expected = total(&folder.join("profile"));
     let zip = "python3 -c 'import zipfile; zipfile.ZipFile(\"it is.zip\", \"w\").write(\"profile\")'";
-    for (tool, script, file, what) in [
+    for (tool, script, file, description) in [
         ("unzip", zip, "it is.zip", "a zip archive"),
         ("tar", "tar -cf it.tar profile", "it.tar", "a tar archive"),
         ("xz", "xz -k -c profile > it.xz", "it.xz", "compressed with xz"),
@@ -40,7 +40,7 @@ fn the_advised_command_makes_a_profile() {
         shell(&folder, script);
         std::fs::remove_file(folder.join("profile")).unwrap();
         let error = open_below(&folder, file);
-        assert!(error.to_string().contains(what), "{error}");
+        assert!(error.to_string().contains(description), "{error}");
         shell(&folder, error.advice().unwrap());
         assert_eq!(total(&folder.join("profile")), expected, "{file}");
     }
@@ -77,7 +77,7 @@ fn each_kind_of_file_is_named_in_the_error() {
     // A packet with a time, and the mark that a tracing service writes.
     let mark = b"\x82\x47\x7a\x76\xb2\x8d\x42\xba\x81\xdc\x33\x32\x6d\x57\xa0\x79";
     let perfetto = [&b"\x0a\x17\x40\x05\x50\x01\xa2\x02\x10"[..], mark].concat();
-    for (bytes, what, advice) in [
+    for (bytes, description, advice) in [
         (&b"2ELIFREP\0"[..], "the other byte order; have perf write it as text", "perf script -i in > profile.txt"),
         (b"go 1.26 trace\0\0\0\x01", "an execution trace of Go", "go tool trace -pprof=sched in > profile.pb.gz"),
         (b"JAVA PROFILE 1.0.2\0", "a heap dump of Java", ""),
@@ -133,7 +133,7 @@ fn each_kind_of_file_is_named_in_the_error() {
     ] {
         let error = Profile::from_bytes("in", bytes, &LoadOptions::default()).unwrap_err();
         let shown = error.to_string();
-        assert!(error.kind() == ErrorKind::OtherFormat && shown.contains(what), "{shown}");
+        assert!(error.kind() == ErrorKind::OtherFormat && shown.contains(description), "{shown}");
         assert_eq!(error.advice().unwrap_or_default(), advice, "{shown}");
         assert!(!shown.contains('\n'), "{shown}");
     }

@@ -140,8 +140,8 @@ impl Plain<'_> {
     }
 
     fn label(&self, key: &str, value: Option<&AnyValue>, unit: &str) -> Option<String> {
-        let known = value.and_then(|v| v.value.as_ref())?;
-        if let Value::IntValue(v) = known {
+        let content = value.and_then(|v| v.value.as_ref())?;
+        if let Value::IntValue(v) = content {
             return (!key.is_empty() && (*v != 0 || !unit.is_empty())).then(|| number_label(key, *v, unit));
         }
         let text = self.show(value, false);
@@ -298,7 +298,7 @@ fn generated_messages_equal_a_plain_conversion_in_both_numberings() {
         }
     }
     println!("recognised, fit both: {outcomes:?}");
-    assert!(outcomes.iter().all(|[known, both]| known > both && *both > 0), "{outcomes:?}");
+    assert!(outcomes.iter().all(|[recognised, both]| recognised > both && *both > 0), "{outcomes:?}");
 }
 
 /// Profiles of the corpus that the collector's library converted.

@@ -91,8 +91,8 @@ fn check_graph(base: &[u8], new: &[u8], options: GraphOptions) -> usize {
                 .iter()
                 .map(|n| score(&(&frame(&graph.frames, n.frame), &top[&frame(&graph.frames, n.frame)])))
                 .collect();
-            let most = if options.node_count == 0 { scores.len() } else { options.node_count.min(scores.len()) };
-            assert_eq!(ours, scores[..most], "{kind}: not the heaviest, or not in order");
+            let limit = if options.node_count == 0 { scores.len() } else { options.node_count.min(scores.len()) };
+            assert_eq!(ours, scores[..limit], "{kind}: not the heaviest, or not in order");
         } else if options.node_count == 0 {
             assert_eq!(graph.nodes.len(), expected.len(), "{kind}");
         }
@@ -314,16 +314,16 @@ fn the_pictures_of_a_page_share_one_budget() {
     let calls = (0..30).flat_map(|a| (0..30).filter(move |&b| a != b).map(move |b| (a, b, 100)));
     let profile = calling_in(12, 30, calls);
     let diff = Diff::of_profile(&profile).unwrap();
-    let page = |wanted: &str| {
-        let query = Query::default().with_sample_type(wanted);
+    let page = |sample_type: &str| {
+        let query = Query::default().with_sample_type(sample_type);
         let options = report::PageOptions::default();
         let page = report::page(&diff, &query, &options, None).unwrap().html;
         let parts = page.split("\"callgraph\":").skip(1).map(|part| part.split("</svg>").next().unwrap_or_default());
         (parts.map(|svg| svg.matches("class=\\\"call\\\"").count()).collect::<Vec<_>>(), page)
     };
-    for wanted in ["cpu", "type11"] {
-        let (calls, page) = page(wanted);
-        assert!((2..6).contains(&calls.len()) && calls.iter().all(|&n| n > 30), "{wanted}: {calls:?}");
+    for sample_type in ["cpu", "type11"] {
+        let (calls, page) = page(sample_type);
+        assert!((2..6).contains(&calls.len()) && calls.iter().all(|&n| n > 30), "{sample_type}: {calls:?}");
         let note = format!("the page has call graphs of {} of 12 sample types", calls.len());
         assert!(page.contains(&note), "{note} is not said");
     }

@@ -123,7 +123,7 @@ fn pprof_options_with_the_same_meaning_are_accepted() {
 
 #[test]
 fn other_pprof_options_name_the_replacement() {
-    for (pprofs, said) in [
+    for (pprofs, message) in [
         (
             "-http=: B",
             "pprofdiff: -http is an option of pprof; here: pprofdiff serve --open FILES shows them in the browser",
@@ -143,7 +143,7 @@ fn other_pprof_options_name_the_replacement() {
         ("-no_such_word B", "see pprofdiff --help"),
     ] {
         let error = failure(&words(pprofs).iter().map(String::as_str).collect::<Vec<_>>());
-        assert!(error.contains(said), "{pprofs}: {error}");
+        assert!(error.contains(message), "{pprofs}: {error}");
     }
 }
 
@@ -222,7 +222,7 @@ fn a_weight_multiplies_a_file() {
     assert_eq!(info(&weighted, "samples (count)"), "sample type  samples (count): 194");
 
     let refused = |weight: &str| failure(&["merge", &heap, "--weight", weight, "-o", "x.pb"]);
-    for (weight, said) in [
+    for (weight, message) in [
         ("3", "write it as FILE=3"),
         ("*=x", "x is not a number"),
         ("*=0", "from 0.000001 to 1000000"),
@@ -232,7 +232,7 @@ fn a_weight_multiplies_a_file() {
         ("web*=3", "no input file matches"),
         ("*heap*.pb=3", "no input file matches"),
     ] {
-        assert!(refused(weight).contains(said), "{weight}: {}", refused(weight));
+        assert!(refused(weight).contains(message), "{weight}: {}", refused(weight));
     }
     let twice = failure(&["merge", &heap, "--weight", "*=1", "--weight", "*heap*=2", "-o", "x.pb"]);
     assert!(twice.contains("both match"), "{twice}");

@@ -334,12 +334,12 @@ fn a_large_profile_gives_the_same_result_for_any_number_of_threads() {
     };
     let alone = answer();
     // The error for a bad sample has the same number and offset as without threads.
-    let at = message.sample.len() - 1000;
-    message.sample[at].location_id.push(u64::MAX);
+    let position = message.sample.len() - 1000;
+    message.sample[position].location_id.push(u64::MAX);
     let damaged = message.encode_to_vec();
     let error = || Profile::from_bytes("bad", &damaged, &LoadOptions::default()).unwrap_err().to_string();
     let alone_error = error();
-    assert!(alone_error.contains(&format!("sample {at}")), "{alone_error}");
+    assert!(alone_error.contains(&format!("sample {position}")), "{alone_error}");
     for threads in [2, 3] {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         assert!(pool.install(answer) == alone, "{threads} threads");
@@ -457,18 +457,18 @@ proptest! {
         let mut small = build(&message);
         let values = vec![1; types];
         let label = |key, value| [pprofdiff::samples::Label { key, value }];
-        let (key, known) = (small.string("key"), StringId::EMPTY);
+        let (key, empty) = (small.string("key"), StringId::EMPTY);
         prop_assert!(small.location(mapping, 0, &[]).is_err());
         prop_assert!(small.location(None, 0, &[line]).is_err());
         prop_assert!(small.sample(&[location], &values, &[]).is_err());
-        prop_assert!(small.sample(&[], &values, &label(text, LabelValue::Text(known))).is_err());
+        prop_assert!(small.sample(&[], &values, &label(text, LabelValue::Text(empty))).is_err());
         prop_assert!(small.sample(&[], &values, &label(key, LabelValue::Text(text))).is_err());
         prop_assert!(small.sample(&[], &values, &label(key, LabelValue::Number(1, text))).is_err());
         let wrong = if more == types { types + 1 } else { more };
         prop_assert!(small.sample(&[], &vec![1; wrong], &[]).is_err());
         // Refused samples leave nothing behind.
         prop_assert_eq!(small.n_samples(), message.sample.len());
-        small.sample(&[], &values, &label(key, LabelValue::Text(known))).unwrap();
+        small.sample(&[], &values, &label(key, LabelValue::Text(empty))).unwrap();
         // Some errors are detected only at the end: a sample type added after samples, and foreign strings in the
         // header.
         let mut late = build(&message);

@@ -102,7 +102,7 @@ fn compute_every_view() {
         Ok(profile) => Arc::new(profile),
         Err(e) => return println!("\npeak error {} {e}", peak()),
     };
-    let tell = |what: &str| println!("\npeak {what} {}", peak());
+    let tell = |step: &str| println!("\npeak {step} {}", peak());
     tell("load");
     let diff = Diff::of_profile(&profile).unwrap();
     let query = Query::default().with_granularity(Granularity::Addresses);
@@ -192,7 +192,7 @@ fn explain_causes() {
     let new: Vec<_> = paths.iter().filter(|path| !is_base(path)).map(open).collect();
     let diff = Diff::new(&base, &new).unwrap();
     let query = Query::default();
-    let tell = |what: &str, of: &str| println!("\npeak {what} {} {of}", peak());
+    let tell = |step: &str, detail: &str| println!("\npeak {step} {} {detail}", peak());
     tell("load", "");
     let view = diff.measure(&query).unwrap();
     Table::labels(&view.labels());
@@ -261,8 +261,8 @@ fn crafted_inputs_take_memory_in_proportion() {
         let began = std::time::Instant::now();
         let steps = child(&path, None, *name == LOADED_ONLY);
         std::fs::remove_file(&path).unwrap();
-        let shown: Vec<String> = steps.iter().map(|(what, peak, _)| format!("{what} {}", peak / MB)).collect();
-        let (last, peak, said) = steps.last().unwrap();
+        let shown: Vec<String> = steps.iter().map(|(step, peak, _)| format!("{step} {}", peak / MB)).collect();
+        let (last, peak, detail) = steps.last().unwrap();
         println!(
             "{name}: {:.1} MB; peak in MB after {}; {:.1} times the size; {:?}",
             size as f64 / MB as f64,
@@ -271,7 +271,7 @@ fn crafted_inputs_take_memory_in_proportion() {
             began.elapsed()
         );
         let expected = if error.is_empty() { "check" } else { "error" };
-        assert!(last == expected && said.contains(error), "{name}: {last} {said}");
+        assert!(last == expected && detail.contains(error), "{name}: {last} {detail}");
         let is_beyond = times == 1 && *peak > TIMES * size + floor;
         is_beyond.then(|| format!("{name}: {} MB, of {} MB and {TIMES} times {} MB", peak / MB, floor / MB, size / MB))
     };
@@ -365,11 +365,11 @@ fn causes_take_memory_and_work_in_proportion() {
         }
         let steps = child_of("explain_causes", "PPROFDIFF_CAUSES", &folder, None, false);
         std::fs::remove_dir_all(&folder).unwrap();
-        let shown: Vec<String> = steps.iter().map(|(what, peak, _)| format!("{what} {}", peak / MB)).collect();
+        let shown: Vec<String> = steps.iter().map(|(step, peak, _)| format!("{step} {}", peak / MB)).collect();
         let (_, peak, _) = steps.last().unwrap();
-        let (_, _, said) = steps.iter().find(|(what, ..)| what == "explain").unwrap();
-        let (work, left_out) = said.split_once(' ').unwrap_or((said, ""));
-        println!("{name}: {:.1} MB; peak in MB after {}; work {said}", size as f64 / MB as f64, shown.join(", "));
+        let (_, _, detail) = steps.iter().find(|(step, ..)| step == "explain").unwrap();
+        let (work, left_out) = detail.split_once(' ').unwrap_or((detail, ""));
+        println!("{name}: {:.1} MB; peak in MB after {}; work {detail}", size as f64 / MB as f64, shown.join(", "));
         assert_eq!(left_out.contains("keys were left out"), *leaves_out, "{name}: {left_out}");
         if *peak > TIMES * size + FLOOR {
             beyond.push(format!("{name}: {} MB, of {} MB and {TIMES} times {} MB", peak / MB, FLOOR / MB, size / MB));
@@ -426,9 +426,9 @@ fn a_check_of_many_names_takes_memory_in_proportion() {
     let steps = child_of("check_names", "PPROFDIFF_NAMES", &folder, None, false);
     std::fs::remove_dir_all(&folder).unwrap();
     assert_eq!(steps.len(), 2, "{steps:?}");
-    for (what, peak, _) in steps {
-        println!("{:.1} MB; {what}: {} MB", size as f64 / MB as f64, peak / MB);
-        let most = TIMES_OF_NAMES * size + FLOOR;
-        assert!(peak <= most, "{what}: {} MB, and at most {} MB", peak / MB, most / MB);
+    for (step, peak, _) in steps {
+        println!("{:.1} MB; {step}: {} MB", size as f64 / MB as f64, peak / MB);
+        let limit = TIMES_OF_NAMES * size + FLOOR;
+        assert!(peak <= limit, "{step}: {} MB, and at most {} MB", peak / MB, limit / MB);
     }
 }

@@ -22,9 +22,9 @@ fn equal_values_have_the_same_text() {
             let cells: Vec<&str> = line.split_whitespace().collect();
             let mut seen = std::collections::HashMap::new();
             // The columns 3 and 4 are growth and share.
-            for (column, at) in columns.iter().zip([0, 1, 2, 5, 6, 7]) {
+            for (column, cell) in columns.iter().zip([0, 1, 2, 5, 6, 7]) {
                 let value = row[*column].as_i64().unwrap();
-                let shown = cells[at].trim_start_matches(['+', '-']);
+                let shown = cells[cell].trim_start_matches(['+', '-']);
                 equal += usize::from(seen.insert(value.abs(), shown).is_some_and(|before| {
                     assert_eq!(before, shown, "{name}: {line}");
                     true
@@ -165,11 +165,11 @@ fn small_rows_are_hidden() {
             let total = all[format!("total_{side}")].as_f64().unwrap();
             100.0 * row[format!("{sort}_{side}")].as_f64().unwrap() / total
         };
-        let wanted: Vec<&Value> = all["rows"].as_array().unwrap().iter().collect();
-        let wanted: Vec<_> =
-            wanted.into_iter().filter(|row| share(row, "base").max(share(row, "new")) >= 5.0).collect();
+        let expected: Vec<&Value> = all["rows"].as_array().unwrap().iter().collect();
+        let expected: Vec<_> =
+            expected.into_iter().filter(|row| share(row, "base").max(share(row, "new")) >= 5.0).collect();
         let rows = shown["rows"].as_array().unwrap();
-        assert!(rows.len() == wanted.len() && wanted.iter().all(|row| rows.contains(row)), "{sort}: {rows:?}");
+        assert!(rows.len() == expected.len() && expected.iter().all(|row| rows.contains(row)), "{sort}: {rows:?}");
         assert!(!rows.is_empty() && shown["rows_total"] == all["rows_total"] && shown["hide_below"] == 5.0);
     }
     assert!(stdout(&[&base, &new, "--hide-below", "5"]).contains("hide_below=5"));

@@ -140,15 +140,15 @@ fn ambiguous_causes_are_withheld() {
 
 #[test]
 fn renamed_packages_are_matched_and_changes_in_them_are_causes() {
-    let of = |path: &str, b: i64| -> Vec<(String, i64)> {
+    let package_stacks = |path: &str, b: i64| -> Vec<(String, i64)> {
         ["A", "B", "C", "D"]
             .iter()
             .map(|f| (format!("main.main;main.load;{path}.(*T).{f}"), if *f == "B" { b } else { 3000 }))
             .collect()
     };
     let side = |path: &str, b: i64| {
-        let of = of(path, b);
-        cpu(&with(&of.iter().map(|(stack, n)| (stack.as_str(), *n)).collect::<Vec<_>>()))
+        let stacks = package_stacks(path, b);
+        cpu(&with(&stacks.iter().map(|(stack, n)| (stack.as_str(), *n)).collect::<Vec<_>>()))
     };
     let e = explain(&[side("x.org/lib.v2", 3000)], &[side("y.org/lib.v3", 3000)]);
     assert_eq!(e.verdict, Verdict::None, "{e:?}");
@@ -246,9 +246,9 @@ fn replaced_calls_are_one_cause() {
 
 #[test]
 fn own_cost_in_the_runtime_is_attributed_to_the_call() {
-    let find = |own: i64, map: i64| {
+    let find = |own_cost: i64, map: i64| {
         let map = (map > 0).then_some(("main.main;main.find;runtime.mapaccess1", map));
-        std::iter::once(("main.main;main.find", own)).chain(map).collect::<Vec<_>>()
+        std::iter::once(("main.main;main.find", own_cost)).chain(map).collect::<Vec<_>>()
     };
     let e = between(&find(1000, 1000), &find(1000, 5000));
     let cause = &e.causes[0];
@@ -287,9 +287,10 @@ fn rewritten_libraries_come_first_and_causes_are_above_them() {
         };
         [entry_stacks("Read", read), entry_stacks("Write", write)].concat()
     };
-    let of = |of: Vec<(String, i64)>| cpu(&with(&of.iter().map(|(s, n)| (s.as_str(), *n)).collect::<Vec<_>>()));
-    let base = of(side("x.org/lib/old", "decode", 30_000, 30_000));
-    let e = explain(&[base], &[of(side("x.org/lib/new", "scan", 30_000, 90_000))]);
+    let profile_of =
+        |stacks: Vec<(String, i64)>| cpu(&with(&stacks.iter().map(|(s, n)| (s.as_str(), *n)).collect::<Vec<_>>()));
+    let base = profile_of(side("x.org/lib/old", "decode", 30_000, 30_000));
+    let e = explain(&[base], &[profile_of(side("x.org/lib/new", "scan", 30_000, 90_000))]);
     let rewrite = e.rewrite.as_ref().unwrap();
     assert_eq!((rewrite.from.as_str(), rewrite.to.as_str()), ("x.org/lib/old", "x.org/lib/new"));
     assert_eq!((rewrite.gone, rewrite.came), (6, 6), "{rewrite:?}");
@@ -299,7 +300,7 @@ fn rewritten_libraries_come_first_and_causes_are_above_them() {
     // Functions of scripts have no package. The text then names the function whose callees were replaced.
     let script = |names: &str, read: i64| {
         let stacks = "abcdef".chars().map(|c| (format!("main.main;load;{names}{c}"), read / 6));
-        of(stacks.collect())
+        profile_of(stacks.collect())
     };
     let e = explain(&[script("decode", 30_000)], &[script("scan", 90_000)]);
     assert_eq!(e.rewrite.as_ref().unwrap().below.as_deref(), Some("load"), "{e:?}");
@@ -307,10 +308,10 @@ fn rewritten_libraries_come_first_and_causes_are_above_them() {
 }
 
 /// Builds a heap profile: stacks with a number of objects and their size in bytes. All objects are sampled.
-fn heap(sample_type: &str, of: &[(&str, i64, i64)]) -> Arc<Profile> {
+fn heap(sample_type: &str, allocations: &[(&str, i64, i64)]) -> Arc<Profile> {
     let objects = sample_type.replace("space", "objects");
     let all: Vec<(Vec<&str>, Vec<i64>)> =
-        of.iter().map(|(stack, n, size)| (stack.split(';').collect(), vec![*n, n * size])).collect();
+        allocations.iter().map(|(stack, n, size)| (stack.split(';').collect(), vec![*n, n * size])).collect();
     profile(&stacks(&[(&objects, "count"), (sample_type, "bytes")], &all))
 }
 
@@ -456,7 +457,7 @@ fn names_that_exist_in_both_builds_are_not_merged() {
         let cause = &e.causes[0];
         assert_eq!((cause.function.as_deref(), cause.evidence.base.value), (Some(function), 3e10), "{e:?}");
     };
-    let side = |of: &'static str, n: i64| [(of, n), ("main.main;x.org/a.F[string]", 3000)];
+    let side = |stack: &'static str, n: i64| [(stack, n), ("main.main;x.org/a.F[string]", 3000)];
     // Two instances of a generic function; one of them changed.
     let instance = |n: i64| side("main.main;x.org/a.F[int]", n);
     alone(&between(&instance(3000), &instance(9000)), "x.org/a.F[int]");
@@ -473,9 +474,9 @@ fn names_that_exist_in_both_builds_are_not_merged() {
 }
 
 /// Builds a profile of waits: for each stack the number of waits, and the milliseconds of each.
-fn waits(of: &[(&str, i64, i64)]) -> Arc<Profile> {
+fn waits(entries: &[(&str, i64, i64)]) -> Arc<Profile> {
     let all: Vec<(Vec<&str>, Vec<i64>)> =
-        of.iter().map(|(stack, n, each)| (stack.split(';').collect(), vec![*n, n * each * 1_000_000])).collect();
+        entries.iter().map(|(stack, n, each)| (stack.split(';').collect(), vec![*n, n * each * 1_000_000])).collect();
     profile(&stacks(&[("contentions", "count"), ("delay", "nanoseconds")], &all))
 }
 
@@ -518,8 +519,8 @@ fn candidate_is_named_if_there_is_no_cause() {
 
 #[test]
 fn the_amount_of_work_is_unknown_if_no_frames_agree() {
-    let side = |of: &[i64]| {
-        let all = of.iter().zip(0..).map(|(n, i)| (format!("main.main;main.f{i}"), *n)).collect();
+    let side = |counts: &[i64]| {
+        let all = counts.iter().zip(0..).map(|(n, i)| (format!("main.main;main.f{i}"), *n)).collect();
         cpu(&all)
     };
     let e = explain(&[side(&[9000, 9000, 9000, 9000])], &[side(&[3000, 27_000, 14_000, 50_000])]);
@@ -549,13 +550,13 @@ fn the_number_of_operations_is_read_from_benchmark_output() {
     };
     let (code, [text, _]) = run([&base, &new]);
     assert!(code == Some(0) && text.contains("3.00 times as many operations, as given"), "{text}");
-    for (from, said) in [
+    for (from, message) in [
         ([&base, &other], "no benchmark in common"),
         ([&both, &several], "grew by different factors, 1.00 to 3.00"),
         ([&pair[0], &new], "base.pb.gz: "),
     ] {
         let (code, [_, error]) = run([from[0], from[1]]);
-        assert!(code == Some(2) && error.contains(said), "{error}");
+        assert!(code == Some(2) && error.contains(message), "{error}");
     }
     std::fs::remove_dir_all(&folder).unwrap();
 }
@@ -568,7 +569,7 @@ fn run_duration_is_noise_if_operations_are_given() {
         cpu(&(0..30).map(|i| (format!("main.main;shop/work.F{i}"), cost(i) as i64)).collect())
     };
     let between = |speeds: &[f64], new: &[f64], find: f64| {
-        let runs = |of: &[f64], find| of.iter().map(|&speed| run((speed, find))).collect::<Vec<_>>();
+        let runs = |side_speeds: &[f64], find| side_speeds.iter().map(|&speed| run((speed, find))).collect::<Vec<_>>();
         let options = ExplainOptions::default().with_ops(1000.0, 1000.0);
         let diff = Diff::new(&runs(speeds, 1.0), &runs(new, find)).unwrap();
         diff.explain(&Query::default(), &[], &options).unwrap()

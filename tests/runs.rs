@@ -116,8 +116,8 @@ fn values_are_means_of_runs_in_every_view_rounded_once() {
             // Each diff numbers the frames of a flame graph differently, so its boxes are compared with those of the
             // sums.
             for (path, values) in &means[4] {
-                let wanted: Vec<i64> = sums[4][path].iter().map(|&sum| mean(sum.into(), runs)).collect();
-                assert_eq!(values, &wanted, "{side} {m} {n} {path}");
+                let expected: Vec<i64> = sums[4][path].iter().map(|&sum| mean(sum.into(), runs)).collect();
+                assert_eq!(values, &expected, "{side} {m} {n} {path}");
             }
         }
         // A written diff has the means of its stacks. Their fractions add up to the fraction of the total.
@@ -183,7 +183,7 @@ fn noisy(random: &mut Random, factor: f64) -> Arc<Profile> {
 #[test]
 fn significant_rows_are_separated_from_noise() {
     let mut random = Random(11);
-    let (mut found, mut noise) = (0, 0);
+    let (mut n_found, mut noise) = (0, 0);
     for _ in 0..20 {
         let side = |random: &mut Random, factor| (0..5).map(|_| noisy(random, factor)).collect::<Vec<_>>();
         let diff = Diff::new(&side(&mut random, 1.0), &side(&mut random, 1.3)).unwrap();
@@ -195,11 +195,11 @@ fn significant_rows_are_separated_from_noise() {
         }
         top.retain_significant();
         let names: Vec<String> = top.rows.iter().map(|row| top.frames.name(row.frame)).collect();
-        found += usize::from(names.iter().any(|name| name == "f00"));
+        n_found += usize::from(names.iter().any(|name| name == "f00"));
         noise += names.iter().filter(|name| *name != "f00").count();
         assert_eq!(top.rows_total, 101);
     }
-    assert!(found >= 19, "{found} of 20 found");
+    assert!(n_found >= 19, "{n_found} of 20 found");
     // With a false discovery rate of 5%, about one row in all is noise.
     assert!(noise <= 4, "{noise} rows of noise, at {SIGNIFICANT}");
 }
@@ -247,7 +247,7 @@ fn a_repeated_run_counts_once() {
     let as_bytes = |time| Source::Bytes("<bytes>".to_owned(), bytes(10, time));
     let all = |sources: &[&Source]| sources.iter().map(|&source| source.clone()).collect::<Vec<_>>();
     let (once, copies) = ("it counts once", "the same content as");
-    for (side, runs, said) in [
+    for (side, runs, message) in [
         (all(&[&timed[0]; 5]), 1, Some(once)),
         (all(&[&timed[0], &timed[1], &timed[2], &timed[1]]), 2, Some(once)),
         (all(&[&untimed[0], &dotted, &untimed[2], &link]), 2, Some(once)),
@@ -262,12 +262,12 @@ fn a_repeated_run_counts_once() {
             let other = all(&[&untimed[2]]);
             let (base, new) = if is_base { (&side, &other) } else { (&other, &side) };
             let diff = Diff::load(base, new, &LoadOptions::default()).unwrap();
-            let found = if is_base { diff.base().count() } else { diff.new_side().count() };
-            assert_eq!((found, diff.given(is_base).count()), (runs, side.len()), "{side:?}");
+            let n_distinct = if is_base { diff.base().count() } else { diff.new_side().count() };
+            assert_eq!((n_distinct, diff.given(is_base).count()), (runs, side.len()), "{side:?}");
             let top = diff.measure(&Query::default()).unwrap().top(Sort::Flat);
             let warnings = &top.summary.warnings;
-            assert_eq!(warnings.len(), usize::from(said.is_some()), "{warnings:?}");
-            assert!(warnings.iter().zip(said).all(|(warning, said)| warning.contains(said)), "{warnings:?}");
+            assert_eq!(warnings.len(), usize::from(message.is_some()), "{warnings:?}");
+            assert!(warnings.iter().zip(message).all(|(warning, message)| warning.contains(message)), "{warnings:?}");
             // Summed sides count a run each time it is listed.
             let sum = diff.clone().summed().measure(&Query::default()).unwrap().top(Sort::Flat);
             let total = if is_base { sum.summary.total.base } else { sum.summary.total.new };

@@ -157,8 +157,8 @@ fn a_tripled_function_is_found_in_every_format() {
     for ((name, base), (_, new)) in base.into_iter().zip(shapes(&counts)) {
         assert_eq!(verdict(&base, &new, "flat:any>+20%"), Outcome::Fail, "{name}");
         let diff = Diff::between(base, new).unwrap();
-        let found = diff.explain(&Query::default(), &[], &ExplainOptions::default()).unwrap();
-        assert_eq!(found.causes.first().and_then(|cause| cause.function.as_deref()), Some("shop.f3"), "{name}");
+        let explanation = diff.explain(&Query::default(), &[], &ExplainOptions::default()).unwrap();
+        assert_eq!(explanation.causes.first().and_then(|cause| cause.function.as_deref()), Some("shop.f3"), "{name}");
     }
 }
 
@@ -183,10 +183,10 @@ fn rules_on_frames_never_fail_if_the_number_of_samples_is_unknown() {
     for (name, [base, new]) in cases {
         let (base, new) = (profile(&base), profile(&new));
         assert_eq!(Sampling::of_profile(&base, 0).model, Model::Unknown, "{name}");
-        let found = check_as(&base, &new, "flat:any>+20%", CheckPolicy::default());
-        assert_eq!(found.verdict, Outcome::Inconclusive, "{name}");
-        assert!(found.rules[0].findings.iter().all(|f| f.p.is_none()), "{name}");
-        assert!(found.summary.warnings.iter().any(|w| w.contains("number of samples")), "{name}");
+        let report = check_as(&base, &new, "flat:any>+20%", CheckPolicy::default());
+        assert_eq!(report.verdict, Outcome::Inconclusive, "{name}");
+        assert!(report.rules[0].findings.iter().all(|f| f.p.is_none()), "{name}");
+        assert!(report.summary.warnings.iter().any(|w| w.contains("number of samples")), "{name}");
         assert_eq!(
             check_as(&base, &new, "flat:any>+20%", CheckPolicy::default().with_strict(true)).verdict,
             Outcome::Fail
@@ -234,7 +234,7 @@ fn clock_resolution_and_allocator_rounding_are_not_sample_sizes() {
 
 #[test]
 fn another_sampling_rate_is_not_a_change() {
-    let at = |draws: &mut Random, hertz: f64| {
+    let profile_at = |draws: &mut Random, hertz: f64| {
         let counts: Vec<(String, i64)> =
             (0..60).map(|i| (format!("shop.f{i}"), draws.poisson(hertz * 10.0 / (2.0 + f64::from(i)) / 4.0))).collect();
         let counts: Vec<_> = counts.into_iter().filter(|(_, n)| *n > 0).collect();
@@ -246,14 +246,14 @@ fn another_sampling_rate_is_not_a_change() {
     for seed in 0..25 {
         let mut draws = random(seed + 1);
         for hertz in [[100.0, 1000.0], [1000.0, 100.0], [100.0, 500.0], [10.0, 1000.0]] {
-            let [base, new] = hertz.map(|hertz| at(&mut draws, hertz));
+            let [base, new] = hertz.map(|hertz| profile_at(&mut draws, hertz));
             let diff = Diff::between(base, new).unwrap();
             for kind in ["cpu", "samples"] {
                 let query = Query::default().with_sample_type(kind);
-                let found = diff.explain(&query, &[], &ExplainOptions::default()).unwrap();
-                alarms += usize::from(found.verdict == Verdict::Change);
-                assert!(found.summary.warnings.iter().any(|w| w.contains("different rates")), "{kind} {hertz:?}");
-                let ratio = found.total.1 / found.total.0;
+                let explanation = diff.explain(&query, &[], &ExplainOptions::default()).unwrap();
+                alarms += usize::from(explanation.verdict == Verdict::Change);
+                assert!(explanation.summary.warnings.iter().any(|w| w.contains("different rates")), "{kind} {hertz:?}");
+                let ratio = explanation.total.1 / explanation.total.0;
                 assert!((0.5..2.0).contains(&ratio), "{kind} {hertz:?}: {ratio}");
             }
             let mut rules = Rules::default();
@@ -279,22 +279,22 @@ fn a_leak_is_gated_by_one_exact_snapshot() {
         // Sixty programs with one to three leaks in twenty functions, some of which also have a known leak.
         for program in 0..60 {
             let by = format!("shop.worker{}", program % 20);
-            let known: &[(&str, &str, i64)] =
+            let known_leaks: &[(&str, &str, i64)] =
                 if program % 3 == 0 { &[("shop.known", "runtime.gopark", 4)] } else { &[] };
             let leak = (by.as_str(), ON[program % ON.len()], 1 + program as i64 % 3);
-            let (before, after) = (leaks(known), leaks(&[known, &[leak]].concat()));
+            let (before, after) = (leaks(known_leaks), leaks(&[known_leaks, &[leak]].concat()));
             assert_eq!(verdict(&before, &after, rule), Outcome::Fail, "{rule} {program}");
             if rule != "total>0" {
                 assert_eq!(verdict(&after, &after, rule), Outcome::Pass, "{rule} {program}");
                 assert_eq!(verdict(&after, &before, rule), Outcome::Pass, "{rule} {program}");
             }
-            let found = Diff::between(before, after).unwrap();
-            let found = found.explain(&Query::default(), &[], &ExplainOptions::default()).unwrap();
-            let named = found.causes.iter().any(|cause| {
+            let diff = Diff::between(before, after).unwrap();
+            let explanation = diff.explain(&Query::default(), &[], &ExplainOptions::default()).unwrap();
+            let named = explanation.causes.iter().any(|cause| {
                 let names = [cause.function.as_deref(), cause.caller.as_deref()];
                 names.contains(&Some(by.as_str())) || cause.chain.contains(&by)
             });
-            assert!(named, "{program}: {:?}", found.causes);
+            assert!(named, "{program}: {:?}", explanation.causes);
         }
     }
 }
@@ -302,12 +302,12 @@ fn a_leak_is_gated_by_one_exact_snapshot() {
 #[test]
 fn an_unknown_side_makes_both_unknown() {
     let counts = draw_counts(&mut random(2), 40.0);
-    let known = profile(&message(&counts, &[("cpu", "nanoseconds", 10_000_000)]));
+    let known_profile = profile(&message(&counts, &[("cpu", "nanoseconds", 10_000_000)]));
     let mut odd = counts.clone();
     odd.iter_mut().for_each(|(_, n)| *n = *n * 9_999_991 + 17);
     odd[2].1 *= 4;
     let unknown = profile(&message(&odd, &[("cpu", "nanoseconds", 1)]));
-    for [base, new] in [[&known, &unknown], [&unknown, &known]] {
+    for [base, new] in [[&known_profile, &unknown], [&unknown, &known_profile]] {
         assert_ne!(verdict(base, new, "flat:any>+20%"), Outcome::Fail);
         let [a, b] = Diff::between(base.clone(), new.clone()).unwrap().sampling(0);
         assert_eq!([a.model, b.model].iter().filter(|model| **model == Model::Unknown).count(), 1);
@@ -317,7 +317,7 @@ fn an_unknown_side_makes_both_unknown() {
 #[test]
 fn a_series_names_the_builds_without_a_number_of_samples() {
     let counts = draw_counts(&mut random(3), 40.0);
-    let known = message(&counts, &[("cpu", "nanoseconds", 10_000_000)]).encode_to_vec();
+    let known_build = message(&counts, &[("cpu", "nanoseconds", 10_000_000)]).encode_to_vec();
     let odd: Vec<_> = counts.iter().map(|(name, n)| (name.clone(), n * 9_999_991 + 17)).collect();
     let unknown = message(&odd, &[("cpu", "nanoseconds", 1)]).encode_to_vec();
     let warnings = |builds: &[&Vec<u8>]| {
@@ -328,8 +328,8 @@ fn a_series_names_the_builds_without_a_number_of_samples() {
         builder.add(&builds).unwrap();
         builder.finish().unwrap().summary.warnings.clone()
     };
-    assert!(warnings(&[&known, &known]).iter().all(|warning| !warning.contains("number of samples")));
-    let all = warnings(&[&known, &unknown, &known]);
+    assert!(warnings(&[&known_build, &known_build]).iter().all(|warning| !warning.contains("number of samples")));
+    let all = warnings(&[&known_build, &unknown, &known_build]);
     let warning = all.iter().find(|warning| warning.contains("the number of samples behind cpu is unknown")).unwrap();
     assert!(warning.contains("only the differences between builds") && warning.contains("v1"), "{warning}");
     assert!(!warning.contains("v0") && !warning.contains("v2"), "{warning}");
@@ -364,8 +364,8 @@ fn one_heavy_sample_is_one_event() {
         text("a.txt", &all)
     };
     let diff = Diff::between(perf(false), perf(true)).unwrap();
-    let found = diff.explain(&Query::default(), &[], &ExplainOptions::default()).unwrap();
-    assert_ne!(found.verdict, Verdict::Change, "{:?}", found.causes);
+    let explanation = diff.explain(&Query::default(), &[], &ExplainOptions::default()).unwrap();
+    assert_ne!(explanation.verdict, Verdict::Change, "{:?}", explanation.causes);
     assert_ne!(verdict(&perf(false), &perf(true), "flat:any>+20%"), Outcome::Fail);
 }
 
@@ -394,8 +394,8 @@ fn filters_that_match_nothing_of_a_leak_do_not_pass() {
     rules.fail_on("total>+0").unwrap();
     let mut query = Query::default();
     query.filters.focus = Some("nosuch".to_owned());
-    let found = rules.check(&Diff::between(leak(1), leak(5)).unwrap(), &query).unwrap();
-    assert_eq!(found.verdict, Outcome::Inconclusive);
+    let report = rules.check(&Diff::between(leak(1), leak(5)).unwrap(), &query).unwrap();
+    assert_eq!(report.verdict, Outcome::Inconclusive);
 }
 
 #[test]
@@ -419,8 +419,8 @@ fn jax_memory_is_exact_and_the_growing_function_is_named() {
     };
     let diff = Diff::between(side(2), side(6)).unwrap();
     let query = Query::default().with_sample_type("space");
-    let found = diff.explain(&query, &[], &ExplainOptions::default()).unwrap();
+    let explanation = diff.explain(&query, &[], &ExplainOptions::default()).unwrap();
     assert_eq!(diff.sampling(1).map(|side| side.model), [Model::Exact; 2]);
-    assert_eq!(found.causes.first().and_then(|cause| cause.function.as_deref()), Some("train.keep"));
-    assert!(crate::synthetic::words(&found).contains("holds more"), "{}", crate::synthetic::words(&found));
+    assert_eq!(explanation.causes.first().and_then(|cause| cause.function.as_deref()), Some("train.keep"));
+    assert!(crate::synthetic::words(&explanation).contains("holds more"), "{}", crate::synthetic::words(&explanation));
 }

@@ -108,9 +108,9 @@ fn check_series(s: &Series, columns: &[(usize, Plain)]) {
             let f = frame(&s.frames, m.frame);
             let has: Vec<usize> = columns.iter().filter(|(_, c)| c.contains_key(&f)).map(|(build, _)| *build).collect();
             assert_eq!((m.first, m.last, m.builds), (has[0], has[has.len() - 1], has.len()), "{f:?}");
-            let mut own: Vec<&PlainStep> = expected.iter().filter(|w| w.0 == f).collect();
-            own.sort_by_key(|w| (size(w.3, w.4), w.2));
-            match own.first() {
+            let mut own_steps: Vec<&PlainStep> = expected.iter().filter(|w| w.0 == f).collect();
+            own_steps.sort_by_key(|w| (size(w.3, w.4), w.2));
+            match own_steps.first() {
                 Some(largest) => assert_eq!(step_of(s, &m.step), **largest),
                 None => assert_eq!((m.step.from, m.step.to, m.step.status), (m.first, m.last, Status::Same)),
             }
@@ -487,9 +487,9 @@ fn a_step_is_explained_by_the_builds_around_it() {
     let moved = Query::default().with_matching(pprofdiff::Matching::Moved);
     let refused = SeriesBuilder::new(&moved, &options(Against::Previous)).err().unwrap().to_string();
     assert!(refused.contains("exact, stable or canonical"), "{refused}");
-    for (build, runs, said) in [(0, 3, "nothing comes before it"), (3, 0, "no runs"), (99, 3, "no values")] {
+    for (build, runs, message) in [(0, 3, "nothing comes before it"), (3, 0, "no runs"), (99, 3, "no values")] {
         let error = explain_build(&s, build, runs).unwrap_err().to_string();
-        assert!(error.contains(said), "{error}");
+        assert!(error.contains(message), "{error}");
     }
     std::fs::remove_dir_all(&dir).unwrap();
     assert!(explain_build(&s, step, 1).unwrap_err().to_string().contains("4.pb"), "the profiles are gone");

@@ -450,9 +450,9 @@ fn a_token_goes_only_to_its_exact_host_and_never_over_plain_http() {
     batch(&format!("pyroscope+http://pyroscope-example.com/{query}"), "PPROFDIFF_TOKEN_PYROSCOPE_EXAMPLE_COM");
     let request = seen.lock().unwrap().to_ascii_lowercase();
     assert!(request.contains("pyroscope-example.com") && !request.contains("s3cret"), "{request}");
-    let said =
+    let error =
         batch(&format!("pyroscope+http://pyroscope-example.com/{query}"), "PPROFDIFF_TOKEN_PYROSCOPE__EXAMPLE_COM");
-    assert!(said.contains("is not sent over plain http, where others can read it"), "{said}");
+    assert!(error.contains("is not sent over plain http, where others can read it"), "{error}");
     assert!(!seen.lock().unwrap().contains("s3cret"));
     std::fs::remove_dir_all(folder).unwrap();
 }

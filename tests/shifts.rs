@@ -158,11 +158,16 @@ impl NoiseKind {
 
 /// Builds a history of 40 builds and 20 functions with many samples. Each function varies by 5% on its own, and by the
 /// noise that all have in common. `factor` works as in [`history`].
-fn wandering(seed: u64, own: NoiseKind, common: Option<NoiseKind>, factor: impl Fn(usize, usize) -> f64) -> Series {
+fn wandering(
+    seed: u64,
+    own_kind: NoiseKind,
+    common: Option<NoiseKind>,
+    factor: impl Fn(usize, usize) -> f64,
+) -> Series {
     const BUILDS: usize = 40;
     let mut random = Random(seed);
     let costs: Vec<f64> = (0..20).map(|_| 10f64.powf(6.5 + 2.5 * random.below(1000) as f64 / 1e3)).collect();
-    let courses: Vec<Vec<f64>> = (0..20).map(|_| own.course(&mut random, BUILDS)).collect();
+    let courses: Vec<Vec<f64>> = (0..20).map(|_| own_kind.course(&mut random, BUILDS)).collect();
     let common = common.map_or(vec![0.0; BUILDS], |common| common.course(&mut random, BUILDS));
     let build = |build: usize| {
         let value = |i: usize| {
@@ -180,24 +185,24 @@ fn wandering(seed: u64, own: NoiseKind, common: Option<NoiseKind>, factor: impl 
 #[test]
 fn wandering_and_heavy_tailed_noise_is_not_a_lasting_change() {
     let begin: u64 = std::env::var("PPROFDIFF_SEED").map_or(1000, |seed| seed.parse().unwrap());
-    for (own, common) in [
+    for (own_kind, common) in [
         (NoiseKind::Free, Some(NoiseKind::Lasting)),
         (NoiseKind::Free, Some(NoiseKind::Wave)),
         (NoiseKind::Lasting, None),
         (NoiseKind::Wave, None),
         (NoiseKind::Heavy, None),
     ] {
-        let is_false = |seed: &u64| !wandering(*seed, own, common, |_, _| 1.0).shifts(Sort::Cum).rows.is_empty();
+        let is_false = |seed: &u64| !wandering(*seed, own_kind, common, |_, _| 1.0).shifts(Sort::Cum).rows.is_empty();
         let with_rows = (begin..begin + 100).filter(is_false).count();
-        println!("{own:?}, in common {common:?}: {with_rows} of a hundred");
-        assert!(with_rows <= 5, "{own:?}, in common {common:?}: {with_rows} of a hundred");
+        println!("{own_kind:?}, in common {common:?}: {with_rows} of a hundred");
+        assert!(with_rows <= 5, "{own_kind:?}, in common {common:?}: {with_rows} of a hundred");
     }
 }
 
 /// Steps are found despite such noise: a step of one function on a machine that varies, and a step of all functions.
 #[test]
 fn steps_are_found_despite_wandering_noise() {
-    for (common, factor, functions, wanted) in
+    for (common, factor, functions, min_found) in
         [(None, 1.15, 3..4, 16), (Some(NoiseKind::Lasting), 1.2, 3..4, 16), (Some(NoiseKind::Free), 1.3, 0..20, 16)]
     {
         let step = |i: usize, build: usize| if functions.contains(&i) && build >= 18 { factor } else { 1.0 };
@@ -205,11 +210,11 @@ fn steps_are_found_despite_wandering_noise() {
             let series = wandering(*seed, NoiseKind::Free, common, step);
             let rows = series.shifts(Sort::Cum).rows;
             // A step of all functions is reported for the total.
-            let wanted = if functions.len() > 1 { "main" } else { "f3" };
-            rows.iter().any(|row| series.frames.name(row.frame) == wanted && row.build.abs_diff(18) <= 3)
+            let expected_name = if functions.len() > 1 { "main" } else { "f3" };
+            rows.iter().any(|row| series.frames.name(row.frame) == expected_name && row.build.abs_diff(18) <= 3)
         };
         let shifts_by_name = (1..=20).filter(is_found).count();
-        assert!(shifts_by_name >= wanted, "{common:?} {factor}: {shifts_by_name} of 20");
+        assert!(shifts_by_name >= min_found, "{common:?} {factor}: {shifts_by_name} of 20");
     }
 }
 
@@ -341,15 +346,15 @@ fn simultaneous_changes_share_one_change_point() {
         names.sort();
         names
     };
-    let at = |build: usize| points.iter().find(|point| point.build == build).unwrap();
-    assert_eq!(names(&at(25).rows), ["work.f03", "work.f09"]);
-    assert_eq!(names(&at(15).rows), ["work.f14"]);
+    let point_at = |build: usize| points.iter().find(|point| point.build == build).unwrap();
+    assert_eq!(names(&point_at(25).rows), ["work.f03", "work.f09"]);
+    assert_eq!(names(&point_at(15).rows), ["work.f14"]);
     // No side contains another change, in either direction. The end of a temporary change counts as a change.
-    assert_eq!(at(15).sides, [(0..15).collect::<Vec<_>>(), (15..25).collect()]);
-    assert_eq!(at(25).sides, [(15..25).collect::<Vec<_>>(), (25..32).collect()]);
+    assert_eq!(point_at(15).sides, [(0..15).collect::<Vec<_>>(), (15..25).collect()]);
+    assert_eq!(point_at(25).sides, [(15..25).collect::<Vec<_>>(), (25..32).collect()]);
     // A drift compares its first builds with its last builds.
-    assert_eq!(names(&at(59).rows), ["work.f20"]);
-    assert_eq!(at(59).sides, [(0..30).collect::<Vec<_>>(), (30..60).collect()]);
+    assert_eq!(names(&point_at(59).rows), ["work.f20"]);
+    assert_eq!(point_at(59).sides, [(0..30).collect::<Vec<_>>(), (30..60).collect()]);
     // With a smaller limit, the nearest runs are used.
     let points = series.change_points(&shifts, 4);
     let near = points.iter().find(|point| point.build == 25).unwrap();
@@ -367,8 +372,8 @@ fn each_lasting_change_has_its_own_cause() {
     for (i, (key, source)) in history(7, BUILDS, simultaneous_factor).into_iter().enumerate() {
         let Source::Bytes(_, mut bytes) = source else { panic!("{key} has no bytes") };
         // A function is renamed from some build onwards.
-        let at = bytes.windows(8).position(|name| name == b"work.f01").unwrap();
-        bytes[at..at + 8].copy_from_slice(if i < 45 { b"work.f01" } else { b"work.fXX" });
+        let offset = bytes.windows(8).position(|name| name == b"work.f01").unwrap();
+        bytes[offset..offset + 8].copy_from_slice(if i < 45 { b"work.f01" } else { b"work.fXX" });
         let path = dir.join(format!("{key}.pb"));
         std::fs::write(&path, bytes).unwrap();
         paths.push((key, Source::Path(path)));

@@ -39,16 +39,16 @@ fn profile(seed: u64) -> Arc<Profile> {
         .collect();
     for i in 0..30_000_u64 {
         // Each callee depends on its caller, so that there are calls to count.
-        let mut at = below(7);
+        let mut callee = below(7);
         let depth = 10 + below(30);
         let mut stack: Vec<LocationId> = (0..depth)
             .map(|d| {
-                at = (at * 31 + d * 7 + below(4)) % 3000;
-                locations[at as usize]
+                callee = (callee * 31 + d * 7 + below(4)) % 3000;
+                locations[callee as usize]
             })
             .collect();
         stack.reverse();
-        let count = 1 + (i * seed) % 7 + if at == 77 { seed * 5 } else { 0 };
+        let count = 1 + (i * seed) % 7 + if callee == 77 { seed * 5 } else { 0 };
         let label = Label { key, value: LabelValue::Text(values[(i % 3) as usize]) };
         b.sample(&stack, &[count as i64, count as i64 * 10_000_000], &[label]).unwrap();
     }
@@ -143,18 +143,18 @@ fn every_verb_stops_at_the_next_checkpoint() {
         let polls = work.polls();
         // The inputs have some megabytes, and at most a few hundred kilobytes are processed between two checkpoints.
         assert!(polls >= 10, "{name} polls {polls} times");
-        for at in [0, 1, polls / 4, polls / 2, polls * 9 / 10] {
+        for checkpoint in [0, 1, polls / 4, polls / 2, polls * 9 / 10] {
             let work = Cancellation::new();
-            work.stop_at_checkpoint(at);
+            work.stop_at_checkpoint(checkpoint);
             let ended = run(&work);
             assert_eq!(
                 ended.map(|_| ()).unwrap_err().kind(),
                 ErrorKind::Interrupted,
-                "{name}, stopped at {at} of {polls}"
+                "{name}, stopped at {checkpoint} of {polls}"
             );
             // Each thread may reach one more checkpoint, for itself and for its parent task.
-            let most = at + 2 * THREADS;
-            assert!(work.polls() <= most, "{name}, stopped at {at} of {polls}: {} polls", work.polls());
+            let limit = checkpoint + 2 * THREADS;
+            assert!(work.polls() <= limit, "{name}, stopped at {checkpoint} of {polls}: {} polls", work.polls());
         }
         assert!(run(&Cancellation::new()).unwrap() == whole, "{name} says something else after it was stopped");
     }
@@ -176,13 +176,13 @@ fn a_cancelled_update_changes_no_state() {
     let work = Cancellation::new();
     work.run(|| computer.update(&new).map(drop)).unwrap().unwrap();
     assert!(work.polls() >= 10, "{}", work.polls());
-    for at in 0..work.polls() {
+    for checkpoint in 0..work.polls() {
         let mut computer = DeltaComputer::new(options.clone());
         computer.start(&base).unwrap();
         let work = Cancellation::new();
-        work.stop_at_checkpoint(at);
-        assert!(work.run(|| computer.update(&new).map(drop)).is_err(), "stopped at {at}");
-        assert!(bytes(&mut computer) == expected, "stopped at {at}");
+        work.stop_at_checkpoint(checkpoint);
+        assert!(work.run(|| computer.update(&new).map(drop)).is_err(), "stopped at {checkpoint}");
+        assert!(bytes(&mut computer) == expected, "stopped at {checkpoint}");
     }
 }
 

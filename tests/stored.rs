@@ -103,9 +103,9 @@ fn read<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
 }
 
 /// Returns three of the seven changes, rotating with the position. Nightly runs use all of them.
-fn some_of<T>(changes: [T; 7], at: usize) -> impl Iterator<Item = T> {
+fn some_of<T>(changes: [T; 7], position: usize) -> impl Iterator<Item = T> {
     let mut changes = changes;
-    changes.rotate_left(3 * at % 7);
+    changes.rotate_left(3 * position % 7);
     changes.into_iter().take(oracle::cases(3) as usize)
 }
 
@@ -158,11 +158,11 @@ fn changed_tables_are_refused_or_usable() {
     let (mut refused, mut taken) = (0, 0);
     for table in tables() {
         let stored = bytes(&table);
-        for at in 0..stored.len() {
-            assert!(read::<Table>(&stored[..at]).is_none(), "{:?} is whole after {at} bytes", table.kind);
-            for change in some_of([0x01, 0x02, 0x04, 0x10, 0x40, 0x80, 0xff], at) {
+        for offset in 0..stored.len() {
+            assert!(read::<Table>(&stored[..offset]).is_none(), "{:?} is whole after {offset} bytes", table.kind);
+            for change in some_of([0x01, 0x02, 0x04, 0x10, 0x40, 0x80, 0xff], offset) {
                 let mut changed = stored.clone();
-                changed[at] ^= change;
+                changed[offset] ^= change;
                 match read::<Table>(&changed) {
                     None => refused += 1,
                     Some(table) => {
@@ -210,12 +210,12 @@ fn changed_series_are_refused_or_usable() {
     }
     let numbers = stored.iter().flat_map(|stored| {
         let digits = stored.match_indices(|c: char| c.is_ascii_digit());
-        digits.map(move |(at, _)| (stored, at))
+        digits.map(move |(offset, _)| (stored, offset))
     });
-    for (stored, at) in numbers {
+    for (stored, offset) in numbers {
         let numbers = ["0", "7", "-3", "4294967295", "9223372036854775807", "-9223372036854775808", "null"];
-        for number in some_of(numbers, at) {
-            let changed = format!("{}{number}{}", &stored[..at], &stored[at + 1..]);
+        for number in some_of(numbers, offset) {
+            let changed = format!("{}{number}{}", &stored[..offset], &stored[offset + 1..]);
             let Ok(series) = serde_json::from_str::<Series>(&changed) else { continue };
             taken += 1;
             for sort in [Sort::Flat, Sort::Cum] {

@@ -95,7 +95,7 @@ impl Program {
 /// Builds a message from stacks, root first.
 pub fn stacks(types: &[(&str, &str)], stacks: &[(Vec<&str>, Vec<i64>)]) -> Message {
     let mut p = Message { string_table: vec![Vec::new()], ..Message::default() };
-    let mut known: std::collections::HashMap<String, u64> = Default::default();
+    let mut function_ids: std::collections::HashMap<String, u64> = Default::default();
     let string = |p: &mut Message, text: &str| {
         p.string_table.push(text.as_bytes().to_vec());
         p.string_table.len() as i64 - 1
@@ -107,15 +107,15 @@ pub fn stacks(types: &[(&str, &str)], stacks: &[(Vec<&str>, Vec<i64>)]) -> Messa
     for (stack, values) in stacks {
         let mut location_id = Vec::new();
         for name in stack.iter().rev() {
-            let id = match known.get(*name) {
+            let id = match function_ids.get(*name) {
                 Some(&id) => id,
                 None => {
-                    let id = known.len() as u64 + 1;
+                    let id = function_ids.len() as u64 + 1;
                     let name_id = string(&mut p, name);
                     p.function.push(Function { id, name: name_id, ..Function::default() });
                     let line = vec![Line { function_id: id, ..Line::default() }];
                     p.location.push(Location { id, line, ..Location::default() });
-                    known.insert((*name).to_owned(), id);
+                    function_ids.insert((*name).to_owned(), id);
                     id
                 }
             };
@@ -169,9 +169,9 @@ pub fn of_tenants(slow: f64, seed: u64, keys: usize) -> Arc<Profile> {
 pub type Stacks = Vec<(String, i64)>;
 
 /// Builds a CPU profile.
-pub fn cpu(of: &Stacks) -> Arc<Profile> {
+pub fn cpu(samples: &Stacks) -> Arc<Profile> {
     let split = |(stack, n): &(String, i64)| (stack.split(';').map(str::to_owned).collect::<Vec<_>>(), *n);
-    let all: Vec<(Vec<String>, i64)> = of.iter().map(split).collect();
+    let all: Vec<(Vec<String>, i64)> = samples.iter().map(split).collect();
     let all: Vec<_> =
         all.iter().map(|(stack, n)| (stack.iter().map(String::as_str).collect(), vec![*n, n * 10_000_000])).collect();
     profile(&stacks(&[("samples", "count"), ("cpu", "nanoseconds")], &all))
@@ -191,6 +191,6 @@ pub fn words(e: &Explanation) -> String {
 }
 
 /// Checks that `explain` prints a text.
-pub fn says(e: &Explanation, what: &str) {
-    assert!(words(e).contains(what), "no {what:?} in\n{}", words(e));
+pub fn says(e: &Explanation, text: &str) {
+    assert!(words(e).contains(text), "no {text:?} in\n{}", words(e));
 }

@@ -54,10 +54,10 @@ fn two_labels_of_one_profile_compare_like_the_profiles_that_pprof_writes() {
     let together = Diff::new(&[whole()], &[whole()]).unwrap();
     for normalize in [Normalize::None, Normalize::Total] {
         let query = of_labels(base, new).with_normalize(normalize);
-        let (expected, found) = (rows(&apart, &Query::default().with_normalize(normalize)), rows(&together, &query));
-        assert_eq!((found.0, found.1), (expected.0, expected.1), "totals are those of the labels");
+        let (expected, actual) = (rows(&apart, &Query::default().with_normalize(normalize)), rows(&together, &query));
+        assert_eq!((actual.0, actual.1), (expected.0, expected.1), "totals are those of the labels");
         assert!(expected.0 > 0 && expected.1 > 0 && expected.2.len() > 5);
-        oracle::assert_same(&found.2, &expected.2, "rows");
+        oracle::assert_same(&actual.2, &expected.2, "rows");
     }
     // Other filters apply to the selected samples.
     let mut query = of_labels(base, new);

@@ -109,10 +109,10 @@ fn idle_time_is_not_cpu_time() {
 fn symbols_have_the_same_samples_as_in_perf_report() {
     for side in ["base", "new"] {
         let p = load(text(&format!("frames.{side}.perf.txt.gz")).as_bytes()).unwrap();
-        let mut found: BTreeMap<String, i64> = BTreeMap::new();
+        let mut sums: BTreeMap<String, i64> = BTreeMap::new();
         for ((stack, _), values) in samples(&p) {
             let name = stack.last().unwrap().split(" :").next().unwrap().to_owned();
-            *found.entry(name).or_default() += values[0];
+            *sums.entry(name).or_default() += values[0];
         }
         let report = text(&format!("frames.{side}.report.txt.gz"));
         let row = |line: &str| {
@@ -121,7 +121,7 @@ fn symbols_have_the_same_samples_as_in_perf_report() {
         };
         let expected: BTreeMap<String, i64> = report.lines().map(row).collect();
         assert!(expected.len() > 4);
-        assert_eq!(found, expected, "{side}");
+        assert_eq!(sums, expected, "{side}");
     }
 }
 
@@ -132,13 +132,13 @@ fn addresses_have_the_same_bytes_as_in_jeprof() {
         let p = load(text(&format!("jemalloc.{side}.heap.gz")).as_bytes()).unwrap();
         let types: Vec<String> = p.sample_types().into_iter().map(|(kind, unit)| format!("{kind}/{unit}")).collect();
         assert_eq!(types, ["alloc_objects/count", "alloc_space/bytes", "inuse_objects/count", "inuse_space/bytes"]);
-        let mut found: BTreeMap<u64, i64> = BTreeMap::new();
+        let mut sums: BTreeMap<u64, i64> = BTreeMap::new();
         for s in p.samples() {
             let mut addresses = Vec::new();
             s.for_each_location(|l| addresses.push(p.locations().address[l as usize]));
             addresses.sort_unstable();
             addresses.dedup();
-            addresses.into_iter().for_each(|a| *found.entry(a).or_default() += s.value(3));
+            addresses.into_iter().for_each(|a| *sums.entry(a).or_default() += s.value(3));
         }
         let report = text(&format!("jemalloc.{side}.report.txt.gz"));
         let mut lines = report.lines();
@@ -150,7 +150,7 @@ fn addresses_have_the_same_bytes_as_in_jeprof() {
         for line in lines {
             let words: Vec<&str> = line.split(' ').collect();
             let (cum, address) = (words[1].parse::<i64>().unwrap(), u64::from_str_radix(words[2], 16).unwrap());
-            assert!((found[&address] - cum).abs() <= n, "{side}: {line} {}", found[&address]);
+            assert!((sums[&address] - cum).abs() <= n, "{side}: {line} {}", sums[&address]);
             checked += i64::from(cum > 0);
         }
         assert!(checked >= 6 && total > 1_000_000, "{side}: {checked}");
@@ -258,13 +258,13 @@ proptest! {
 
     /// A file that is truncated or changed anywhere is either read, or refused with the position of the error.
     #[test]
-    fn damaged_files_are_read_or_refused_with_a_position(which in 0usize..5, at in 0.0..1.0f64, byte in any::<u8>(), cut in any::<bool>()) {
+    fn damaged_files_are_read_or_refused_with_a_position(file in 0usize..5, fraction in 0.0..1.0f64, byte in any::<u8>(), cut in any::<bool>()) {
         let name = ["press.base.cpuprofile", "press.base.heapprofile", "pyinstrument.base.speedscope.json",
-            "frames.base.perf.txt", "jemalloc.base.heap"][which];
-        let format = ["cpuprofile", "heapprofile", "speedscope", "perf-script", "jemalloc"][which];
+            "frames.base.perf.txt", "jemalloc.base.heap"][file];
+        let format = ["cpuprofile", "heapprofile", "speedscope", "perf-script", "jemalloc"][file];
         let mut bytes = text(&format!("{name}.gz")).into_bytes();
-        let at = (bytes.len() as f64 * at) as usize;
-        if cut { bytes.truncate(at.max(1)) } else { bytes[at] = byte }
+        let offset = (bytes.len() as f64 * fraction) as usize;
+        if cut { bytes.truncate(offset.max(1)) } else { bytes[offset] = byte }
         let options = LoadOptions::default().with_input_format(format).unwrap();
         match Profile::from_bytes("in", &bytes, &options) {
             Ok(p) => prop_assert!(Diff::of_profile(&Arc::new(p)).is_ok()),
@@ -289,8 +289,8 @@ fn different_units_of_speedscope_are_not_added_up() {
         let (samples, weights) = ([[0]], [7]);
         json!({"type": "sampled", "name": name, "unit": unit, "samples": samples, "weights": weights})
     };
-    let read = |profiles: Value, of: &str| {
-        let options = LoadOptions::default().with_input_type(of).unwrap();
+    let read = |profiles: Value, input_type: &str| {
+        let options = LoadOptions::default().with_input_type(input_type).unwrap();
         Profile::from_bytes("in", &scope_of(profiles), &options)
     };
     for (first, second) in [("none", "milliseconds"), ("seconds", "none"), ("bytes", "none")] {
@@ -366,7 +366,7 @@ fn perf_script_paths_may_contain_parentheses() {
 #[test]
 fn perf_script_thread_names_may_be_anything() {
     let labels = |labels: &[&str]| labels.iter().map(|l| (*l).to_owned()).collect::<Vec<_>>();
-    for (header, of) in [
+    for (header, expected_labels) in [
         ("                 1234/1234  [000]   100.5:        100 cycles:u: ", labels(&["pid=1234", "tid=1234"])),
         ("                 1234   100.5:        100 cycles:u:", labels(&["tid=1234"])),
         ("                 1234 [001]   100 cycles:u:", labels(&["tid=1234"])),
@@ -377,14 +377,14 @@ fn perf_script_thread_names_may_be_anything() {
         ("12 34 100.5: 100 cycles:u:", labels(&["comm=12", "tid=34"])),
         ("    12/3 34/35 [001] 100.5: 100 cycles:u:", labels(&["comm=12/3", "pid=34", "tid=35"])),
     ] {
-        let found = parse_perf_sample(&format!(
+        let sample = parse_perf_sample(&format!(
             "# captured on: today 1.5: 3 cycles:\n#\n# nrcpus online : 8\n{header}\n\tff f (/a)\n\n"
         ));
-        assert_eq!(found, (vec!["f in /a".to_owned()], of, 100), "{header}");
+        assert_eq!(sample, (vec!["f in /a".to_owned()], expected_labels, 100), "{header}");
     }
     // Without a period and event, a sample counts 1.
-    let found = parse_perf_sample("#wrk 8 100.5:\n\tff f (/a)\n#wrk did 3\n");
-    assert_eq!((found.1, found.2), (labels(&["comm=#wrk", "tid=8"]), 1));
+    let sample = parse_perf_sample("#wrk 8 100.5:\n\tff f (/a)\n#wrk did 3\n");
+    assert_eq!((sample.1, sample.2), (labels(&["comm=#wrk", "tid=8"]), 1));
     // Empty lines between samples are optional.
     let two = load(b" 1/1 1.5: 100 cycles:\n\tff f (/a)\n 1/1 1.5: 50 cycles:\n\tff f (/a)\n").unwrap();
     assert_eq!((two.n_samples(), two.total(0)), (1, Some(150)));

@@ -116,15 +116,15 @@ impl Case {
     /// Returns the errors of an answer.
     fn faults_of(&self, e: &Explanation) -> Vec<String> {
         let mut wrong = Vec::new();
-        let mut check = |right: bool, what: String| wrong.extend((!right).then_some(what));
+        let mut check = |right: bool, message: String| wrong.extend((!right).then_some(message));
         check(e.verdict.name() == self.verdict, e.verdict.name().to_owned());
         check((e.scale.factor / self.scale - 1.0).abs() < 0.1, format!("scale {:.2}", e.scale.factor));
         let text = words(e);
-        for what in &self.says {
-            check(text.contains(&format!("{what}:")), format!("{what:?} is not in {text}"));
+        for phrase in &self.says {
+            check(text.contains(&format!("{phrase}:")), format!("{phrase:?} is not in {text}"));
         }
-        for what in self.lock.iter().flat_map(Lock::others) {
-            check(!text.contains(what), format!("it says: {what}"));
+        for phrase in self.lock.iter().flat_map(Lock::others) {
+            check(!text.contains(phrase), format!("it says: {phrase}"));
         }
         let Some(cause) = e.causes.first().filter(|_| self.verdict == "change") else { return wrong };
         let is_known = cause.function.as_ref().is_some_and(|f| self.functions.contains(f));
@@ -135,7 +135,7 @@ impl Case {
         let near = self.share.is_none_or(|share| (0.5..2.0).contains(&(cause.share / share)));
         check(near, format!("share {:+.3}", cause.share));
         if let Some([count, unit]) = self.split {
-            let within = |(least, most): (f64, f64), factor: f64| (least..=most).contains(&factor);
+            let within = |(least, greatest): (f64, f64), factor: f64| (least..=greatest).contains(&factor);
             let is_near = cause.split.is_some_and(|s| within(count, s.count_factor) && within(unit, s.unit_factor));
             check(is_near, format!("split {:?}", cause.split));
         }
@@ -155,11 +155,11 @@ fn causes_of_upgrades_are_named() {
     let (all, mut surprises, mut right) = (recordings(), Vec::new(), 0);
     let cases = cases();
     for case in &cases {
-        let found = case.faults_of(&case.explain(&all));
-        right += usize::from(found.is_empty());
-        if found.is_empty() != case.wrong.is_none() {
+        let faults = case.faults_of(&case.explain(&all));
+        right += usize::from(faults.is_empty());
+        if faults.is_empty() != case.wrong.is_none() {
             let previous = case.wrong.as_deref().unwrap_or("which is right");
-            surprises.push(format!("{}: {}, was: {previous}", case.name(), found.join(", ")));
+            surprises.push(format!("{}: {}, was: {previous}", case.name(), faults.join(", ")));
         }
     }
     println!("{right} of {} are right", cases.len());
@@ -176,8 +176,8 @@ fn most_lock_changes_are_explained_correctly() {
     let wrong: Vec<String> = locks
         .iter()
         .map(|case| (case, case.faults_of(&case.explain(&all))))
-        .filter(|(_, found)| !found.is_empty())
-        .map(|(case, found)| format!("{}: {}", case.name(), found.join(", ")))
+        .filter(|(_, faults)| !faults.is_empty())
+        .map(|(case, faults)| format!("{}: {}", case.name(), faults.join(", ")))
         .collect();
     println!("{} of {} locks are right", locks.len() - wrong.len(), locks.len());
     assert!(wrong.len() * 5 <= locks.len(), "{} of {}:\n{}", wrong.len(), locks.len(), wrong.join("\n"));

@@ -75,25 +75,25 @@ impl Random {
 fn mutate(message: &[u8], random: &mut Random) -> Vec<u8> {
     let mut bytes = message.to_vec();
     for _ in 0..=random.below(2) {
-        let at = random.below(bytes.len());
+        let offset = random.below(bytes.len());
         // Half of the changes are small, so that some inputs remain valid.
         match random.below(16) {
-            0 => bytes[at] ^= 1 << random.below(8),
-            1 => bytes[at] = random.below(256) as u8,
-            2 => bytes[at] = [0, 0x7f, 0x80, 0xff][random.below(4)],
-            3 => bytes.insert(at, random.below(256) as u8),
-            4 => drop(bytes.remove(at)),
-            5 => bytes.truncate(at.max(1)),
+            0 => bytes[offset] ^= 1 << random.below(8),
+            1 => bytes[offset] = random.below(256) as u8,
+            2 => bytes[offset] = [0, 0x7f, 0x80, 0xff][random.below(4)],
+            3 => bytes.insert(offset, random.below(256) as u8),
+            4 => drop(bytes.remove(offset)),
+            5 => bytes.truncate(offset.max(1)),
             6 => {
-                let end = (at + 1 + random.below(20)).min(bytes.len());
-                let part = bytes[at..end].to_vec();
+                let end = (offset + 1 + random.below(20)).min(bytes.len());
+                let part = bytes[offset..end].to_vec();
                 let to = random.below(bytes.len());
                 bytes.splice(to..to, part);
             }
-            8.. => bytes[at] ^= 1,
+            8.. => bytes[offset] ^= 1,
             _ => {
-                let end = (at + 1 + random.below(20)).min(bytes.len());
-                bytes.drain(at..end);
+                let end = (offset + 1 + random.below(20)).min(bytes.len());
+                bytes.drain(offset..end);
                 bytes.extend((bytes.is_empty()).then_some(0));
             }
         }

@@ -34,7 +34,7 @@ def tops() -> None:
 
 @functools.cache
 def stacks() -> pprofdiff.Table:
-    """Returns all stacks of the first pair, after checking that polars reads the same values."""
+    """Returns all stacks of the first pair, after checking that polars reads the same row count and last row."""
     table = pprofdiff.diff(*PAIRS[0]).stacks()
     frame, last = table.to_polars(), table[len(table) - 1]
     assert frame.height == len(table)

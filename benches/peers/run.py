@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Compares pprofdiff with its peers and prints Markdown: `benches/peers/run.py [--slow] [--write] [SIZE...]`.
 
-It builds everything (Rust and the wheel in release mode, the Go peers), checks every answer, runs all programs in
-turns, and reports medians, ratios and peak memory. A wrong answer stops the measurement. Needs Rust, Go and Linux.
-`--slow` adds the peers that take minutes and gigabytes at size L. `--write` writes the result to benches/README.md.
+It builds everything (Rust and the wheel in release mode, the Go peers), checks the answers, runs all programs in
+turns, and reports medians, ratios and peak memory. A wrong answer stops the measurement. At size L only the totals are
+checked. Needs Rust, Go and Linux. `--slow` adds the peers that take minutes and gigabytes at size L, except upb.
+`--write` writes the result to benches/README.md.
 """
 
 import datetime
@@ -169,7 +170,8 @@ def measure_processes(size: str, slow: bool, gomerge: str, pprof: str, scratch: 
         "gomerge": [gomerge, base, new, out["go"]],
         "pprof_proto": proto,
     }
-    # These take minutes and gigabytes, so they run once, without a check.
+    # At size L these take minutes and gigabytes, so they run only with --slow, once, and without a check. Even then,
+    # upb does not run.
     rare = {name: commands.pop(name) for name in ("pprof_top", "obvious", "upb", "pprof_proto")} if size == "L" else {}
     if not rare:
         check_top(pprof_top(pprof, base, new, ours["unit"]), "pprof", ours)
@@ -217,7 +219,7 @@ def measure_polars(size: str) -> dict[str, Times]:
 
 
 def measure_start() -> dict[str, Times]:
-    """Measures the wheel's console script on a tiny pair, and a Python process that does nothing."""
+    """Measures the wheel's console script and the command on a tiny pair, and a Python process that does nothing."""
     tiny = [str(ROOT / "tests" / "corpus" / f"go-mutex.{side}.pb.gz") for side in ("base", "new")]
     works = {
         "python": process(PYTHON, "-c", "pass"),
@@ -236,7 +238,7 @@ def table(head: list[str], rows: list[list[str]]) -> str:
 
 
 def digits(value: float) -> str:
-    """Formats two or three significant digits."""
+    """Formats a value with about three significant digits."""
     return f"{value:.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
 
 
@@ -296,7 +298,7 @@ def process_table(processes: dict[str, dict[str, Times]]) -> str:
 
 
 def growth_table(shapes: dict, inside: dict, processes: dict) -> str:
-    """Formats time and memory per sample and per frame, which should not grow with the profile."""
+    """Formats time per sample and per frame, and memory per sample, which should not grow with the profile."""
     rows = []
     for size in processes:
         samples = sum(shape["samples"] for shape in shapes[size])
@@ -382,7 +384,7 @@ def shapes_of(generated: str) -> dict[str, list[dict[str, float]]]:
 
 
 def build(scratch: Path) -> tuple[str, str]:
-    """Builds everything. Returns the paths of the Go peer and of pprof."""
+    """Builds everything. Returns the paths of the programs gomerge and pprof."""
     output("cargo", "build", "--release", "--locked", "-p", "pprofdiff-cli", "-p", "pprofdiff-benches")
     output("go", "build", "-o", str(scratch / "gomerge"), ".", cwd=HERE / "gomerge")
     if not VENV.exists():

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-/// Returns the sums of the last sample type by function index, and the number of strings. Each location adds to the
+/// Returns the sums of the last sample type by function id, and the number of strings. Each location adds to the
 /// function of its innermost line.
 pub fn decode_and_add(file: &[u8]) -> (Vec<i64>, usize) {
     let size = u32::from_le_bytes(*file.last_chunk::<4>().unwrap()) as usize;

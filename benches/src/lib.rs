@@ -4,9 +4,9 @@
 //! site leads to a function of a deeper layer, or rarely back to a function above (recursion). A stack is a random walk
 //! down from a root. About one location in eight has an inlined callee.
 //!
-//! - The new side is another build of the same program: 8 % of its stacks are gone and 8 % are new, all addresses
+//! - The new side is another build of the same program: 8 % of the base's stacks are gone, 8 % are new, all addresses
 //!   differ, lines are shifted, and ids are assigned anew.
-//! - Snapshots come from one process, so its counters grow.
+//! - Snapshots are heap profiles of one process, so its allocation counters only grow.
 //! - Builds of a history are versions of one program. A few stacks disappear and appear in each build, values vary, and
 //!   one function becomes more expensive from some build on.
 
@@ -136,8 +136,7 @@ impl Program {
             let site = function * SITES + call;
             stack.push(site);
             let mut h = Random(hash(&[self.seed, site]));
-            // Calls lead from one layer to the next. One call in thirty leads to a function that is already on the
-            // stack.
+            // Calls lead from one layer to the next. One call in thirty leads back to the caller.
             function = match h.below(30) {
                 0 if stack.len() > 2 => stack[stack.len() - 2] / SITES,
                 _ => (8 + (layer % layers) * wide + h.below(wide)) % functions,
@@ -162,9 +161,9 @@ pub fn message(size: Size, build: PairSide, seed: u64) -> Vec<u8> {
     })
 }
 
-/// Returns snapshot `time` of a process's heap, as an uncompressed message. Counters only grow, and half of them stay
-/// constant. In each snapshot, some stacks are new. They come first and so shift all ids, as in Go's profiles. A few of
-/// the oldest stacks are gone, and others are missing in this snapshot only.
+/// Returns snapshot `time` of a process's heap, as an uncompressed message. Allocation counters only grow, and half of
+/// them stay constant. In each snapshot, some stacks are new. They come first and so shift all ids, as in Go's
+/// profiles. A few of the oldest stacks are gone, and others are missing in this snapshot only.
 pub fn snapshot(size: Size, time: u64, seed: u64) -> Vec<u8> {
     let step = size.samples / 100;
     let stacks = (time * step..size.samples + 2 * time * step).rev();
@@ -337,7 +336,7 @@ fn encode(
     out
 }
 
-/// Compresses a message with gzip at level 6, as Go does.
+/// Compresses a message with gzip at level 6, as Go's library for profiles does (`github.com/google/pprof/profile`).
 pub fn gzip(message: &[u8]) -> Vec<u8> {
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::new(6));
     io::Write::write_all(&mut encoder, message).and_then(|()| encoder.finish()).expect("memory does not fail")

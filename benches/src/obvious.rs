@@ -8,7 +8,7 @@ use std::path::Path;
 use pprofdiff::proto;
 use prost::Message;
 
-/// Returns [base flat, new flat, base cum, new cum] of each function, by name.
+/// Returns [base flat, new flat, base cum, new cum] of each function, by name, for the last sample type.
 ///
 /// # Errors
 /// Returns an error if a file cannot be read, or is no profile.

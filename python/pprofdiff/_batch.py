@@ -102,8 +102,8 @@ class Batch:
         tables.
 
         `view` is "top", "tree", "stacks", "traces", "labels", "explain" (the causes), "peek=REGEX" or "roots=REGEX".
-        The other arguments are those of Views.top(). Result.summary describes the pair in one row; `n=1` is enough for
-        it. Call this method before the first result.
+        `n` and `sort` have the same meaning as in Views.top(), and the other keywords are those of all views.
+        Result.summary describes the pair in one row; `n=1` is enough for it. Call this method before the first result.
         """
         if self._results is not None:
             raise RuntimeError("this batch has started; call tables() before the first result")
@@ -114,8 +114,9 @@ class Batch:
         several pairs share.
 
         `fdr` is the false discovery rate: the expected share of false positives among the pairs reported as changed
-        (Benjamini and Hochberg). The other arguments are those of Views.top(). All pairs have the same sample type.
-        Call this method before the first result. With on_error="raise" a failed pair ends it.
+        (Benjamini and Hochberg). The other keywords are those of all views. All pairs must have the same sample type:
+        a pair whose type differs from the type of the first pair is listed in Ranking.failed. Call this method before
+        the first result. With on_error="raise" a failed pair ends it.
         """
         if self._results is not None:
             raise RuntimeError("this batch has started; call ranking() before the first result")
@@ -205,7 +206,7 @@ class _Job:
                 bar.close()
 
     def on_executor(self, question):
-        """Yields each pair with its outcome: a Diff, a Table or an exception."""
+        """Yields each pair with its outcome: a Diff, a Table, causes or an exception."""
         from collections import deque
 
         # The submitted tasks, oldest first. Each has its pairs, the index of each pair's answer (or its error), the
@@ -335,7 +336,8 @@ _task_sigint_handler = None
 
 
 def _work(task, question, load, sum):
-    """Runs a task in a worker. Returns its duration in seconds, and for each pair a Diff, a Table or an exception.
+    """Runs a task in a worker. Returns its duration in seconds, and a list with the outcome of each pair: a Diff, a
+    Table, causes or an exception.
 
     A process pool's worker reacts to Ctrl-C in a task but not between tasks, because an interrupt there would leave the
     pool's queues locked or half written, as in _defer_sigint. The owner of the pool ends the job.

@@ -43,8 +43,8 @@ def bench(
 
     Progress and the result are printed to standard error. Ctrl-C stops the benchmark and keeps the finished runs.
 
-    Returns the diff of all runs. Raises PprofError if the command fails, and KeyboardInterrupt if there are too few
-    runs at Ctrl-C.
+    Returns the diff of all runs. Raises PprofError if the command fails, and KeyboardInterrupt if Ctrl-C comes before
+    the first pair of runs is complete.
     """
     import os
     import shlex
@@ -75,7 +75,8 @@ def bench(
     words += ["--", *benchmark] if benchmark else []
 
     message = ""
-    # The process gets its own session, so that a terminal's Ctrl-C reaches only this process. It is forwarded once.
+    # The command gets its own session, so that a terminal's Ctrl-C reaches only this Python process, which forwards it.
+    # Otherwise the command would receive each Ctrl-C twice.
     with subprocess.Popen(
         words,
         cwd=cwd,

@@ -8,7 +8,7 @@ from . import _native
 
 
 def main() -> int:
-    """Runs the command with the process's arguments and return the exit code."""
+    """Runs the command with the process's arguments and returns the exit code."""
     # Python's handler would only set a flag and raise after the command ends, so the default action is restored. A
     # process that ignores Ctrl-C (nohup) keeps ignoring it.
     if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:

@@ -52,9 +52,9 @@ class _Pool:
     def lost(self):
         """Returns the reason why no more results can arrive, or None if they can.
 
-        A broken executor refuses new tasks, even if some of its futures will never finish (see `cancels` for process
-        pools). Only an executor that was shut down (RuntimeError) refuses new tasks and still finishes the submitted
-        ones.
+        Futures alone do not show that an executor is broken, because some of them may never finish (see `cancels` for
+        process pools). This method therefore submits a task that does nothing: a broken executor refuses it. An
+        executor that was shut down also refuses it (RuntimeError), but still finishes the submitted tasks.
         """
         try:
             # The argument differs each time: Dask's executor would return the previous future for an equal call.

@@ -227,8 +227,9 @@ def series(
     For a pattern such as "builds/*/cpu.pb.gz", the text that * matches is the key of a build, and builds are sorted by
     key (numbers in keys compare as numbers). For a selection of a store such as "fleet/service=api", the builds are the
     values of the remaining key. `key` is a function that returns a build's key for an item of `profiles` or, for a
-    pattern, for a path. By default the key is the differing part of the paths, or the item's number. Loaded profiles
-    are not kept in memory, and an iterable is read a few items ahead.
+    pattern, for a path. By default, the key in a list of paths is the differing part of the paths; for
+    other items it is the path, the Profile's name or the item's number. Loaded profiles are not kept in
+    memory, and an iterable is read a few items ahead.
 
     Each build is compared with the previous build, or with `base` if it is given. `base` is anything that load()
     accepts. Its key is "base", and an error in it is raised.
@@ -352,12 +353,13 @@ class Views:
         Columns: name, file, line, address, mapping (None at granularities without them), status, flat_base, flat_new,
         flat_delta, cum_base, cum_new and cum_delta. For one profile: flat and cum, without status. `n` limits the rows.
 
-        With several runs per side, or with `significant`, there are more columns for the cost in `sort`: base_sd and
-        new_sd (standard deviation of the runs), p (probability of such a difference between runs of equal builds), q
-        (share of false positives among all rows with a difference at least as clear) and left_out (the reason why a
-        frame is not tested: "profiling" or "inlining" makes its presence random). They are None if the runs are not
-        sufficient. `significant` keeps only rows with q of at most 0.05. It does not need several runs, but detects
-        smaller changes with them.
+        With several runs on a side, or with `significant`, there are more columns for the cost in
+        `sort`: base_sd and new_sd (standard deviation of the runs), p (probability of such a difference
+        between runs of equal builds), q (share of false positives among all rows with a difference at
+        least as clear) and left_out (the reason why a frame is not tested: "profiling" or "inlining"
+        makes its presence random). They are None if the runs are not sufficient. `significant` keeps
+        only rows with q of at most 0.05. It does not need several runs, but detects smaller changes
+        with them.
         """
     def peek(
         self,
@@ -408,7 +410,7 @@ class Views:
         """Return the cost of each label value.
 
         Columns: key, value, unit (for numeric labels), base, new, delta and status; for one profile weight instead of
-        the last four. `n` limits the rows.
+        the last four. `n` limits the rows of each key.
         """
     def explain(
         self,
@@ -424,11 +426,12 @@ class Views:
 
         The profiles of a side are runs of the same program and are not added up. With several runs, noise is measured
         between them instead of estimated. `ops` is the number of operations per run on the base and on the new side, if
-        known. `min_effect` is the smallest change that counts as a cause, as a fraction of the base's total. `noise`
-        has A/A runs: profiles of equal builds (given like a side of diff()), used only to estimate noise, and loaded
-        with the keywords of load(). `heap` is a Diff of the heap profiles of the same runs: GC cost is attributed to
-        the functions that allocate more, and the heaps are explained too. `config` is a pprofdiff.toml whose table
-        [explain] describes the program's own runtime. Guarantees and limits: docs/explain.md.
+        known. `min_effect` is the smallest change that counts as a cause, as a fraction of the mean of
+        both totals. `noise` has A/A runs: profiles of equal builds (given like a side of diff()), used
+        only to estimate noise, and loaded with the keywords of load(). `heap` is a Diff of the heap
+        profiles of the same runs: GC cost is attributed to the functions that allocate more, and the
+        heaps are explained too. `config` is a pprofdiff.toml whose table [explain] describes the
+        program's own runtime. Guarantees and limits: docs/explain.md.
 
         `sample_type` can name a cost with the type that counts its events. By default, both the memory in use and the
         allocations of a heap profile are explained.
@@ -467,7 +470,7 @@ class Views:
         path to a frame has its own box.
 
         A notebook shows the graph as a picture: the text size shows a frame's own cost, and the color its cum. For a
-        diff, the color shows the change (red: more, blue: less, thick border: added, dashed border: removed).
+        diff, both show the change (red: more, blue: less, thick border: added, dashed border: removed).
         """
     def list(
         self,
@@ -656,8 +659,9 @@ class Profile(Views):
 class Diff(Views):
     """A comparison of two sides, returned by diff(), and by filter() and normalize() of a Diff or a Profile.
 
-    Every row of its views has the values of both sides, the delta (new - base) and a status ("added", "removed",
-    "changed" or "same").
+    The rows of its views have the values of both sides and the delta (new - base). Except in peek() and
+    tree(), they also have a status ("added", "removed", "changed" or "same"). A Diff that filter() or
+    normalize() returns for a Profile shows as many sides as the Profile.
     """
 
     @property
@@ -677,8 +681,8 @@ class Pair:
     def __new__(cls, base: _Side, new: _Side, name: str | None = None, *, error: Exception | None = None) -> Pair: ...
     @property
     def name(self) -> str:
-        """The name of the pair: the path below both directories, the text that the pattern's `*` matched, or the
-        name in the manifest.
+        """The name of the pair: the path below both directories, the text that the pattern's `*` matched,
+        the name in the manifest, or for group_pairs() the keys that both sides share.
         """
     @property
     def base(self) -> Any:
@@ -815,7 +819,8 @@ class Listing:
 
         If the profiles were loaded with `binary`, lines have instructions, a list of dicts: base_address and
         new_address, change, text, function, file and line (of the innermost inlined function), and the same costs. In
-        listings of disasm(), the functions have instructions instead of lines, and also base_binary and new_binary.
+        listings of disasm(), the functions have instructions, their lines are an empty list, and
+        base_binary and new_binary take the place of base_source and new_source.
         """
     def to_json(self) -> str:
         """Return the listing as JSON, schema pprofdiff/1."""
@@ -900,13 +905,15 @@ class Ranking:
     def to_markdown(self) -> str:
         """Return the ranking as Markdown."""
     def to_html(self) -> str:
-        """Return the ranking as a self-contained HTML page. Each cause and each pair expands to its explanation."""
+        """Return the ranking as a self-contained HTML page. Each shared cause and each changed pair
+        expands to its explanation.
+        """
     def _repr_markdown_(self) -> str: ...
 
 @final
 class Explanation(Rendered):
-    """The explanation of a difference, returned by Diff.explain(). A notebook shows the causes with bars for
-    both sides.
+    """The explanation of a difference, returned by Diff.explain() and Series.explain(). A notebook shows
+    it as bars from the base's total to the new side's total: each cause has a bar.
     """
 
     @property
@@ -928,7 +935,9 @@ class Explanation(Rendered):
         """
     @property
     def moved(self) -> list[dict[str, Any]]:
-        """Cost that only changed its name, as a list of dicts: function, from, how, delta, cost, even and inside."""
+        """Cost that only moved to another function or to another name, as a list of dicts: function, from,
+        how, delta, cost, even and inside.
+        """
     @property
     def noise(self) -> dict[str, Any]:
         """The noise of the comparison, as a dict with deviation, noticed, mde, runs and more."""
@@ -1014,8 +1023,8 @@ class Series:
 
         `build` is the key of the build. It defaults to the build of the largest lasting change, and if there is none,
         to the build of the largest step. In a history, at most `runs` builds before it are treated as runs of one
-        program, and so are the build and those after it. Builds beyond another lasting change are not used. Several
-        runs show how much builds vary anyway.
+        program, and so are the build and the builds after it. Several runs show how much builds vary
+        anyway. Without `build`, builds beyond another lasting change of similar size are not used.
 
         The profiles are read again from their paths. Bytes and objects raise PprofError, and so do the first build and
         failed builds.
@@ -1053,8 +1062,9 @@ class Table:
 
     @property
     def kind(self) -> Literal["top", "diff", "peek", "tree", "stacks", "labels", "values", "movers", "shifts", "steps"]:
-        """The kind of the rows: "top", "diff", "peek", "tree", "stacks" or "labels"; for a series "values", "movers" or
-        "steps".
+        """The kind of the rows: "top", "diff", "peek", "tree", "stacks", "traces", "labels" or "causes";
+        for a series "values", "movers", "steps" or "shifts"; for a ranking "pairs", "shared_causes" or
+        "common_changes".
         """
     @property
     def columns(self) -> list[str]:
@@ -1070,7 +1080,9 @@ class Table:
     def sort(self, by: str, descending: bool = True) -> Table:
         """Return the table sorted by one column. Rows with equal values keep their order."""
     def head(self, n: int = 20) -> Table:
-        """Return the first `n` rows. For peek and tree, return the rows of the first `n` nodes."""
+        """Return the first `n` rows. For peek and tree, return the rows of the first `n` nodes, and for
+        labels the first `n` rows of each key.
+        """
     def to_dicts(self) -> list[dict[str, Any]]:
         """Return all rows as dicts."""
     def to_json(self) -> str:

@@ -162,7 +162,7 @@ class _Scan:
             pool.shutdown(wait=False, cancel_futures=True)
 
     def answer(self, profile, sample_type):
-        """Computes the view of a profile for a sample type."""
+        """Computes the view of a profile for a sample type, or for the default type if it is None."""
         return _native._Question(self.view, None, "flat", {**self.ask, "sample_type": sample_type}).answer(profile)
 
 
@@ -206,7 +206,10 @@ class _Query:
         return (rows.filter(self.rest) if self.rest else rows).select(self.selected)
 
     def types(self, keys, profile):
-        """Returns the sample types of a profile with their units."""
+        """Returns the sample types to compute, with their units: the profile's types that the `sample_type` of scan()
+        and the conditions allow. If the profile lacks all requested types, keeps their names, so that the view fails
+        with an error about them.
+        """
         import polars
 
         types = profile.sample_types

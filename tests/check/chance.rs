@@ -63,10 +63,10 @@ fn a_limit_fails_only_if_chance_does_not_explain_the_excess() {
         assert_eq!(out.status.code(), Some(code), "{args:?} {}", String::from_utf8_lossy(&out.stdout));
     }
     let (_, json) = d.json_with_chance(&["b0", "some0", "--fail-on", "total>+10%"]);
-    let (rule, found) = (&json["rules"][0], &json["rules"][0]["findings"][0]);
-    let needed = found["runs_needed"].as_u64().unwrap();
-    assert!((3..20).contains(&needed), "{found}");
-    assert!(found["p_adjusted"].as_f64().unwrap() > 0.01 && rule["detectable"].as_f64().unwrap() > 15.0, "{rule}");
+    let (rule, finding) = (&json["rules"][0], &json["rules"][0]["findings"][0]);
+    let needed = finding["runs_needed"].as_u64().unwrap();
+    assert!((3..20).contains(&needed), "{finding}");
+    assert!(finding["p_adjusted"].as_f64().unwrap() > 0.01 && rule["detectable"].as_f64().unwrap() > 15.0, "{rule}");
     let out = d.run_with_chance(&["b0", "some0", "--fail-on", "total>+10%"]);
     let text = String::from_utf8(out.stdout).unwrap();
     assert!(text.contains("within chance (p = 0."), "{text}");
@@ -85,7 +85,7 @@ fn small_frames_fail_only_on_large_growth_and_are_inconclusive_below() {
     let names: Vec<String> = (0..40).map(|i| format!("f{i}")).collect();
     // f0 has one second. The others have 25 samples each, which vary between 15 and 35 by chance.
     let side = |changed: &[(usize, i64)], noise: i64| {
-        let cost = |i: usize| match changed.iter().find(|(at, _)| *at == i) {
+        let cost = |i: usize| match changed.iter().find(|(frame, _)| *frame == i) {
             Some((_, ms)) => *ms,
             None if i == 0 => 1000,
             None => 25 + noise * (i as i64 * 7 % 11 - 5),
@@ -99,8 +99,8 @@ fn small_frames_fail_only_on_large_growth_and_are_inconclusive_below() {
     let rule = ["--fail-on", "flat:any>+20%"];
     let check = |new: &str| d.json_with_chance(&[&["base", new][..], &rule].concat());
     let failed = |json: &Value| -> Vec<String> {
-        let found = json["rules"][0]["findings"].as_array().unwrap();
-        found.iter().filter(|f| f["outcome"] == "fail").map(|f| f["frame"].as_str().unwrap().to_owned()).collect()
+        let findings = json["rules"][0]["findings"].as_array().unwrap();
+        findings.iter().filter(|f| f["outcome"] == "fail").map(|f| f["frame"].as_str().unwrap().to_owned()).collect()
     };
     let (code, json) = check("equal");
     assert_eq!((code, json["rules"][0]["too_small"].as_u64()), (3, Some(40)), "{json}");
@@ -339,8 +339,8 @@ fn totals_are_those_of_the_filtered_samples() {
         ("total>+100ms", Some("enc/a"), 0),
     ] {
         let focus = focus.map_or(vec![], |focus| vec!["--focus", focus]);
-        let (found, json) = d.json(&[&["a.pb", "b.pb", "--fail-on", limit], &focus[..]].concat());
-        assert_eq!(found, code, "{limit} {focus:?}: {json}");
+        let (actual, json) = d.json(&[&["a.pb", "b.pb", "--fail-on", limit], &focus[..]].concat());
+        assert_eq!(actual, code, "{limit} {focus:?}: {json}");
     }
     let (_, json) = d.json(&["a.pb", "b.pb", "--fail-on", "total>+5%", "--ignore", "enc/a"]);
     let median_of = |side: &str| json["rules"][0]["findings"][0][side]["median"].as_i64();

@@ -18,9 +18,9 @@ fn all_outputs_have_the_same_findings() {
         String::from_utf8(out.stdout).unwrap()
     };
     let (text, markdown, github) = (with("text"), with("markdown"), with("github"));
-    for (format, said) in [("text", &text), ("markdown", &markdown), ("github", &github)] {
+    for (format, report) in [("text", &text), ("markdown", &markdown), ("github", &github)] {
         for word in ["enc/a", "100ms", "150ms", "+50ms"] {
-            assert!(said.contains(word), "{format} lacks {word}: {said}");
+            assert!(report.contains(word), "{format} lacks {word}: {report}");
         }
     }
     assert!(
@@ -125,8 +125,8 @@ fn causes_can_be_added_for_any_verdict() {
     assert!(d.json(&[&sides[..], &rules[..2]].concat()).1["rules"][0].get("why").is_none());
     // The causes are attached to failing rules, otherwise to the first rule of the sample type.
     let (_, json) = d.json(&[&sides[..], &rules, &["--explain"]].concat());
-    let told: Vec<bool> = json["rules"].as_array().unwrap().iter().map(|rule| rule.get("why").is_some()).collect();
-    assert_eq!(told, [false, true, true]);
+    let has_why: Vec<bool> = json["rules"].as_array().unwrap().iter().map(|rule| rule.get("why").is_some()).collect();
+    assert_eq!(has_why, [false, true, true]);
     let out = d.run(&[&sides[..], &rules[..2], &["--explain", "--format", "markdown"]].concat());
     let markdown = String::from_utf8(out.stdout).unwrap();
     assert!(markdown.contains("Why:\n- `logmill/names.compare` now calls"), "{markdown}");
@@ -222,7 +222,7 @@ fn markdown_contains_no_mentions_or_links() {
 fn reports_that_cannot_be_written_are_errors() {
     let d = Dir::new("formats");
     d.write("base", second(100));
-    for (option, said) in [
+    for (option, message) in [
         (["--report", "f.docx"], "f.docx: unknown file extension"),
         (
             ["--format", "csv"],
@@ -233,7 +233,7 @@ fn reports_that_cannot_be_written_are_errors() {
         let out = d.run(&[&["base", "base", "--fail-on", "total>+5%"], &option[..]].concat());
         let error = String::from_utf8(out.stderr).unwrap();
         assert_eq!(out.status.code(), Some(2), "{error}");
-        assert!(error.contains(said), "{error}");
+        assert!(error.contains(message), "{error}");
         assert!(!d.0.join(option[1]).exists());
     }
 }
@@ -285,7 +285,7 @@ fn findings_are_sarif_results() {
     assert_eq!(run["tool"]["driver"]["rules"].as_array().unwrap().len(), 3);
     assert_eq!(run["tool"]["driver"]["rules"][1]["id"], "flat:regex=c>+10%");
     let results: Vec<&Value> = run["results"].as_array().unwrap().iter().collect();
-    let said: Vec<[&str; 3]> = results
+    let alerts: Vec<[&str; 3]> = results
         .iter()
         .map(|r| {
             let subject = &r["locations"][0]["logicalLocations"][0]["fullyQualifiedName"];
@@ -293,7 +293,7 @@ fn findings_are_sarif_results() {
         })
         .collect();
     // Every SARIF result is shown as an alert, so allowed, inconclusive and passing findings are omitted.
-    assert_eq!(said, [["flat:any>+20%", "fail", "a\u{fffd}[2J"]]);
+    assert_eq!(alerts, [["flat:any>+20%", "fail", "a\u{fffd}[2J"]]);
     assert_eq!(results[0]["level"], "error");
     // Messages are for humans: no control characters, and formatted values.
     let message = results[0]["message"]["text"].as_str().unwrap();

@@ -88,7 +88,7 @@ impl Entry {
     pub fn label(&self, column: &str, unit: &str) -> Row {
         let value = match self.json["unit"].as_str() {
             None => self.text("value"),
-            Some(own) => units::scaled(self.text("value").parse().unwrap(), own, unit),
+            Some(reported_unit) => units::scaled(self.text("value").parse().unwrap(), reported_unit, unit),
         };
         Row { subject: format!("{}={value}", self.text("key")), numbers: vec![self.number(column)] }
     }

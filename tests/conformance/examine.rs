@@ -32,13 +32,13 @@ impl Log {
         }
     }
 
-    pub fn equal(&mut self, ours: i64, theirs: i64, what: &str, describe_commands: impl Fn() -> String) {
-        let row = |number| vec![Row { subject: what.into(), numbers: vec![number] }];
+    pub fn equal(&mut self, ours: i64, theirs: i64, subject: &str, describe_commands: impl Fn() -> String) {
+        let row = |number| vec![Row { subject: subject.into(), numbers: vec![number] }];
         self.compare(row(ours), row(theirs), describe_commands);
     }
 
-    pub fn print(&self, what: &str) {
-        println!("{what}: {} comparisons, {} rows, {} differ", self.comparisons, self.rows, self.differences.len());
+    pub fn print(&self, title: &str) {
+        println!("{title}: {} comparisons, {} rows, {} differ", self.comparisons, self.rows, self.differences.len());
     }
 
     pub fn add(&mut self, other: Log) {

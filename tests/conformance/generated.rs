@@ -86,8 +86,8 @@ impl Generator {
     }
 
     fn string(&mut self, text: &str) -> u64 {
-        let found = self.strings.iter().position(|string| string == text);
-        found.unwrap_or_else(|| {
+        let position = self.strings.iter().position(|string| string == text);
+        position.unwrap_or_else(|| {
             self.strings.push(text.into());
             self.strings.len() - 1
         }) as u64

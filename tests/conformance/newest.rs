@@ -56,17 +56,17 @@ fn microseconds(is_newest: bool) {
 fn written_default(is_newest: bool) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/corpus");
     let [base, new] = ["base", "new"].map(|side| root.join(format!("go-heap.{side}.pb.gz")).display().to_string());
-    let [theirs, own] =
-        ["theirs", "ours"].map(|whose| folder().join(format!("{whose}-{is_newest}.pb.gz")).display().to_string());
+    let [theirs, our_file] =
+        ["theirs", "ours"].map(|tool| folder().join(format!("{tool}-{is_newest}.pb.gz")).display().to_string());
     let output = format!("-output={theirs}");
     let diff_base = format!("-diff_base={base}");
     pprof::run(&["-proto", "-symbolize=none", "-sample_index=alloc_objects", &output, &diff_base, &new]);
-    ours(&["diff", &base, &new, "--sample-type", "alloc_objects", "-o", &own]);
+    ours(&["diff", &base, &new, "--sample-type", "alloc_objects", "-o", &our_file]);
     let shown = |file: &str| {
         let report = pprof::run(&["-top", "-symbolize=none", file]);
         report.lines().find_map(|line| line.strip_prefix("Type: ").map(str::to_owned)).unwrap()
     };
-    assert_eq!(shown(&own), "alloc_objects");
+    assert_eq!(shown(&our_file), "alloc_objects");
     assert_eq!(shown(&theirs), if is_newest { "alloc_objects" } else { "inuse_space" });
 }
 
@@ -89,7 +89,7 @@ fn instructions(is_newest: bool) {
     run("cc", &["-g", "-O0", "-no-pie", "-o", &program, &source]);
     let symbols = run("nm", &["-S", &program]);
     let symbol = symbols.lines().find(|line| line.ends_with(" T work")).unwrap();
-    let number = |at: usize| u64::from_str_radix(symbol.split(' ').nth(at).unwrap(), 16).unwrap();
+    let number = |column: usize| u64::from_str_radix(symbol.split(' ').nth(column).unwrap(), 16).unwrap();
     let (first, last) = (number(0), number(0) + number(1) - 1);
     std::fs::write(&file, samples_at(&program, [first, last])).unwrap();
 
@@ -144,9 +144,10 @@ pub fn examine_all_frames(pair: &Pair, log: &mut Log) {
         if !profile::names_frames_to_drop(&profile::inflated(&input.path)) {
             continue;
         }
-        for found in &input.profile.sample_types {
+        for listed_type in &input.profile.sample_types {
             let choices = vec![Choice::switch("all_frames")];
-            let (sample_type, unit, granularity) = (found.name.clone(), found.unit.clone(), Granularity::Functions);
+            let (sample_type, unit, granularity) =
+                (listed_type.name.clone(), listed_type.unit.clone(), Granularity::Functions);
             let question = Question { sample_type, unit, granularity, choices };
             let (subject, words) = (Subject::One(&input.path), question.to_pprof_args());
             let rows = |entries: Vec<Entry>| without_zeros(entries.iter().map(|entry| entry.sums("flat", "cum")));

@@ -45,7 +45,11 @@ impl Input {
     }
 
     pub fn unit_of(&self, sample_type: &str) -> Option<&str> {
-        self.profile.sample_types.iter().find(|found| found.name == sample_type).map(|found| found.unit.as_str())
+        self.profile
+            .sample_types
+            .iter()
+            .find(|listed_type| listed_type.name == sample_type)
+            .map(|listed_type| listed_type.unit.as_str())
     }
 }
 
@@ -199,10 +203,10 @@ impl Pair {
         let mut samples = 0;
         for sample in self.samples() {
             samples += 1;
-            let mut found = names(&sample.frames);
-            found.sort();
-            found.dedup();
-            for name in found.into_iter().filter(|name| !name.is_empty()) {
+            let mut frame_names = names(&sample.frames);
+            frame_names.sort();
+            frame_names.dedup();
+            for name in frame_names.into_iter().filter(|name| !name.is_empty()) {
                 *counts.entry(name).or_default() += 1;
             }
         }

@@ -171,12 +171,12 @@ pub fn read(dot: &str) -> (Vec<Row>, Vec<Row>) {
     });
     let (mut nodes, mut edges) = (Vec::new(), Vec::new());
     for line in dot.lines().filter(|l| l.starts_with('N') && !l.contains("_0 [") && !l.starts_with("NN")) {
-        let Some(found) = LINE.captures(line) else { panic!("pprof, dot: {line}") };
-        let label = &found[2];
-        let tooltip = found[3].replace("\\\"", "\"").replace("\\\\", "\\");
+        let Some(captures) = LINE.captures(line) else { panic!("pprof, dot: {line}") };
+        let label = &captures[2];
+        let tooltip = captures[3].replace("\\\"", "\"").replace("\\\\", "\\");
         let (name, cum) = tooltip.rsplit_once(" (").unwrap();
         let cum = number(cum.trim_end_matches(')'));
-        if let Some(ends) = found.get(1) {
+        if let Some(ends) = captures.get(1) {
             // pprof draws calls of omitted nodes (which cancelled) as calls of a node 0.
             if ends.as_str() == "-> N0 " || line.starts_with("N0 ") {
                 continue;
@@ -297,9 +297,9 @@ pub fn examine_callgrind(pair: &Pair, log: &mut Log) {
 fn read_callgrind(text: &str) -> (Vec<Row>, Vec<Row>) {
     static SUFFIX: LazyLock<Regex> = LazyLock::new(|| Regex::new(r" \[\d+/\d+\]$").unwrap());
     let (mut nodes, mut calls) = (Vec::new(), Vec::new());
-    let mut known: HashMap<(String, String), String> = HashMap::new();
+    let mut names_by_number: HashMap<(String, String), String> = HashMap::new();
     let mut names: HashMap<&str, String> = HashMap::new();
-    let (mut before, mut at, mut node, mut callee) = (0u64, 0u64, String::new(), None::<String>);
+    let (mut before, mut node_address, mut node, mut callee) = (0u64, 0u64, String::new(), None::<String>);
     // A frame without a name is named by its binary in our output, and has an empty name in pprof's.
     let place = |names: &HashMap<&str, String>, [file, name]: [&str; 2], address: u64, line: &str| {
         let name_of = |field| names.get(field).map_or("", String::as_str);
@@ -314,9 +314,13 @@ fn read_callgrind(text: &str) -> (Vec<Row>, Vec<Row>) {
             let (number, new) = value.split_once(' ').unwrap_or((value, ""));
             if !new.is_empty() {
                 let name = new.to_owned();
-                assert!(known.insert((kind.clone(), number.into()), name).is_none(), "{number} stands for two: {line}");
+                assert!(
+                    names_by_number.insert((kind.clone(), number.into()), name).is_none(),
+                    "{number} stands for two: {line}"
+                );
             }
-            let name = if number.is_empty() { String::new() } else { known[&(kind, number.to_owned())].clone() };
+            let name =
+                if number.is_empty() { String::new() } else { names_by_number[&(kind, number.to_owned())].clone() };
             names.insert(["ob", "fl", "fn", "cob", "cfl", "cfn"].into_iter().find(|f| *f == field).unwrap(), name);
             continue;
         }
@@ -331,7 +335,7 @@ fn read_callgrind(text: &str) -> (Vec<Row>, Vec<Row>) {
             continue;
         }
         if !is_call {
-            before = at;
+            before = node_address;
         }
         let address = match words[0].strip_prefix("0x") {
             Some(digits) => u64::from_str_radix(digits, 16).unwrap(),
@@ -342,7 +346,7 @@ fn read_callgrind(text: &str) -> (Vec<Row>, Vec<Row>) {
             callee = Some(place(&names, ["cfl", "cfn"], address, words[1]));
             continue;
         }
-        at = address;
+        node_address = address;
         node = place(&names, ["fl", "fn"], address, words[1]);
         nodes.push(Row { subject: node.clone(), numbers: vec![words[2].parse().unwrap()] });
     }

@@ -164,13 +164,13 @@ impl Session {
     }
 
     fn report(&mut self, command: &str, words: &[String]) -> String {
-        let wanted: HashMap<String, String> = words.iter().map(|word| assignment(word)).collect();
-        let stale = self.set.keys().filter(|name| !wanted.contains_key(*name));
+        let assignments: HashMap<String, String> = words.iter().map(|word| assignment(word)).collect();
+        let stale = self.set.keys().filter(|name| !assignments.contains_key(*name));
         let mut lines: Vec<String> = stale.map(|name| format!("{name}={}", default(name))).collect();
-        let changed = wanted.iter().filter(|(name, value)| self.set.get(*name) != Some(value));
+        let changed = assignments.iter().filter(|(name, value)| self.set.get(*name) != Some(value));
         lines.extend(changed.map(|(name, value)| format!("{name}={value}")));
         lines.push(command.into());
-        self.set = wanted;
+        self.set = assignments;
 
         let stdin = self.child.stdin.as_mut().unwrap();
         stdin.write_all((lines.join("\n") + "\n").as_bytes()).unwrap();
@@ -301,8 +301,8 @@ fn newest(folder: &Path) -> PathBuf {
 /// Runs pprof with exactly these arguments and returns its output, or its error.
 pub fn try_run(arguments: &[&str]) -> Result<String, String> {
     let output = pprof(&arguments.iter().map(|word| word.to_string()).collect::<Vec<_>>()).output().unwrap();
-    let [said, error] = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
-    if output.status.success() { Ok(said) } else { Err(format!("{:?}: {arguments:?}: {error}", version())) }
+    let [report, error] = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
+    if output.status.success() { Ok(report) } else { Err(format!("{:?}: {arguments:?}: {error}", version())) }
 }
 
 /// Like [`try_run`], but an error fails the test.

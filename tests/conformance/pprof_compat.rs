@@ -23,7 +23,7 @@ fn question(sample_type: &str, unit: &str, choices: Vec<Choice>) -> Question {
 
 /// Returns the sample types of one profile, with their units.
 fn types(input: &Input) -> impl Iterator<Item = (&str, &str)> {
-    input.profile.sample_types.iter().map(|found| (found.name.as_str(), found.unit.as_str()))
+    input.profile.sample_types.iter().map(|listed_type| (listed_type.name.as_str(), listed_type.unit.as_str()))
 }
 
 /// Compares `-mean`: values divided by those of the first sample type, in the table of frames and at the calls.
@@ -200,7 +200,7 @@ pub fn examine_weights(pair: &Pair) {
 pub fn examine_help() {
     let help = pprof::help();
     let words = Regex::new(r"(?m)^ +-(\w+)").unwrap();
-    let words: Vec<&str> = words.captures_iter(&help).map(|found| found.get(1).unwrap().as_str()).collect();
+    let words: Vec<&str> = words.captures_iter(&help).map(|captures| captures.get(1).unwrap().as_str()).collect();
     assert!(words.len() > 80 && words.contains(&"diff_base") && words.contains(&"mean_delay"), "{words:?}");
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let page = std::fs::read_to_string(root.join("docs/from-pprof.md")).unwrap();
@@ -214,8 +214,8 @@ pub fn examine_help() {
     let missing: Vec<String> = words.iter().map(|word| format!("-{word}")).filter(|word| !is_told(word)).collect();
     assert!(missing.is_empty(), "docs/from-pprof.md does not know {missing:?}");
     let others = Regex::new(r"(?m)^   +\* ?|^ +(PPROF_\w+|profile\.pb\.gz|legacy_profile|http://host/profile|Binary|none|local|fastlocal|remote|force) ").unwrap();
-    for found in others.captures_iter(&help).filter_map(|found| found.get(1)) {
-        assert!(is_told(found.as_str()), "docs/from-pprof.md does not know {}", found.as_str());
+    for option in others.captures_iter(&help).filter_map(|option| option.get(1)) {
+        assert!(is_told(option.as_str()), "docs/from-pprof.md does not know {}", option.as_str());
     }
     let profile = root.join("tests/corpus/story-cpu.base.pb.gz").display().to_string();
     for word in words {

@@ -77,6 +77,6 @@ pub fn has_family(unit: &str) -> bool {
 
 /// Returns the finer of two units of one sample type. A diff converts both sides to it.
 pub fn finer(left: &str, right: &str) -> String {
-    let factor = |unit| FAMILIES.iter().find_map(|(_, units)| find(units, unit)).map_or(1.0, |found| found.2);
+    let factor = |unit| FAMILIES.iter().find_map(|(_, units)| find(units, unit)).map_or(1.0, |entry| entry.2);
     if factor(right) < factor(left) { right.into() } else { left.into() }
 }

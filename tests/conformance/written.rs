@@ -57,7 +57,8 @@ pub fn examine_normalized(pair: &Pair, log: &mut Log) {
     let files = Subject::Two { base: &pair.base.path, new: &pair.new.path };
     for (sample_type, unit) in pair.common_sample_types() {
         let total = |pair: &Input| {
-            let column = pair.profile.sample_types.iter().position(|found| found.name == sample_type).unwrap();
+            let column =
+                pair.profile.sample_types.iter().position(|listed_type| listed_type.name == sample_type).unwrap();
             pair.profile.samples.iter().map(|sample| sample.values[column]).sum::<i64>()
         };
         // A factor from or to zero is undefined: an error for us, zeros for pprof.

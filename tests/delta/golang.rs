@@ -18,8 +18,8 @@ pub fn compare_with_go(questions: &[(String, Vec<Vec<u8>>, &[usize])]) -> (Vec<(
     let folder = golibrary::build("delta");
     let mut input = String::new();
     for (name, pair, cumulative) in questions {
-        let file = |what: &str, bytes: &[u8]| {
-            let path = folder.join(format!("{name}.{what}"));
+        let file = |suffix: &str, bytes: &[u8]| {
+            let path = folder.join(format!("{name}.{suffix}"));
             std::fs::write(&path, bytes).unwrap();
             path.display().to_string()
         };

@@ -149,11 +149,11 @@ fn many_sample_types_take_time_in_proportion() {
     let diff = Diff::new(from_ref(&p), from_ref(&p)).unwrap();
     assert_eq!(diff.measure(&Query::default()).unwrap().top(Sort::Flat).rows.len(), 1);
     report::info(&diff, &mut Vec::new()).unwrap();
-    for (wanted, there, not_there) in [(7, vec![0, 7, 99], vec![100]), (250, vec![0, 98, 250], vec![99, 100, 251])] {
-        let query = Query::default().with_sample_type(format!("t{wanted}"));
+    for (selected, there, not_there) in [(7, vec![0, 7, 99], vec![100]), (250, vec![0, 98, 250], vec![99, 100, 251])] {
+        let query = Query::default().with_sample_type(format!("t{selected}"));
         let page = report::page(&diff, &query, &report::PageOptions::default(), None).unwrap().html;
         let has = |t: &usize| page.contains(&format!("\"type\":\"t{t}\""));
-        assert!(there.iter().all(has) && !not_there.iter().any(has), "{wanted}");
+        assert!(there.iter().all(has) && !not_there.iter().any(has), "{selected}");
         assert!(page.contains("the page has 100 of 100000 sample types"));
     }
 }

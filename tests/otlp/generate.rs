@@ -30,8 +30,8 @@ impl Generator {
         self.0.below(n as u64) as usize
     }
 
-    fn several<T>(&mut self, most: usize, mut one: impl FnMut(&mut Self) -> T) -> Vec<T> {
-        (0..self.below(most + 1)).map(|_| one(self)).collect()
+    fn several<T>(&mut self, limit: usize, mut one: impl FnMut(&mut Self) -> T) -> Vec<T> {
+        (0..self.below(limit + 1)).map(|_| one(self)).collect()
     }
 
     /// Returns an index into a table of `n` entries. 0 is a valid index.
@@ -79,8 +79,8 @@ impl Generator {
     fn value_type(&mut self) -> Option<ValueType> {
         // In the string table, types follow the keys.
         let kind = self.below(TYPES.len() + 1);
-        let at = |i: usize| (1 + KEYS.len() + 2 * kind + i) as i32;
-        (kind < TYPES.len()).then(|| ValueType { type_strindex: at(0), unit_strindex: at(1) })
+        let text_index = |i: usize| (1 + KEYS.len() + 2 * kind + i) as i32;
+        (kind < TYPES.len()).then(|| ValueType { type_strindex: text_index(0), unit_strindex: text_index(1) })
     }
 
     fn sample(&mut self, stacks: usize, attributes: usize, links: usize) -> Sample {

@@ -40,8 +40,8 @@ impl Story {
         let header = format!("+++ b/{}", path.strip_prefix("logmill/")?);
         let hunks = self.patch.lines().skip_while(|l| **l != header).skip(1).take_while(|l| !l.starts_with("--- a/"));
         for l in hunks {
-            if let Some(at) = l.strip_prefix("@@ -") {
-                let start: i64 = at.split(',').next().unwrap().parse().unwrap();
+            if let Some(range) = l.strip_prefix("@@ -") {
+                let start: i64 = range.split(',').next().unwrap().parse().unwrap();
                 while old.peek().is_some_and(|(_, n)| *n < start) {
                     let (text, n) = old.next().unwrap();
                     new.push((text.to_owned(), Some(n)));
@@ -85,7 +85,7 @@ fn a_moved_statement_is_aligned_with_its_old_cost() {
     let one = |profile| costs(&Diff::of_profile(profile).unwrap().list(&query, "^logmill/", &()).unwrap());
     let (base, new) = (one(diff.base().next().unwrap()), one(diff.new_side().next().unwrap()));
     let listing = diff.list(&query, "^logmill/", &story).unwrap();
-    let (mut moved, mut found) = (0, (0, 0));
+    let (mut moved, mut flat_sum) = (0, (0, 0));
     for r in &listing.routines {
         let file = r.file.clone().unwrap();
         // Inlined library functions have no source here.
@@ -117,14 +117,14 @@ fn a_moved_statement_is_aligned_with_its_old_cost() {
             moved += usize::from(
                 l.base.is_some() && l.new.is_some() && l.base != l.new && l.cum.base != 0 && l.cum.new != 0,
             );
-            found = (found.0 + l.flat.base, found.1 + l.flat.new);
+            flat_sum = (flat_sum.0 + l.flat.base, flat_sum.1 + l.flat.new);
         }
         let sum = |f: fn(&pprofdiff::list::ListedLine) -> i64| r.lines.iter().map(f).sum::<i64>();
         assert_eq!((r.flat.base, r.flat.new), (sum(|l| l.flat.base), sum(|l| l.flat.new)), "{}", r.name);
     }
     assert!(moved >= 5, "only {moved} lines moved and have samples on both sides");
     let all = |side: &BTreeMap<_, (i64, i64)>| side.values().map(|(flat, _)| flat).sum::<i64>();
-    assert_eq!(found, (all(&base), all(&new)), "some cost is lost");
+    assert_eq!(flat_sum, (all(&base), all(&new)), "some cost is lost");
 }
 
 #[test]
@@ -384,7 +384,7 @@ fn a_function_with_a_renamed_file_is_one_routine() {
     ]);
     let diff = Diff::new(&[base], &[new]).unwrap();
     let listing = diff.list(&Query::default(), ".", &()).unwrap();
-    let mut found: Vec<String> = listing
+    let mut rows: Vec<String> = listing
         .routines
         .iter()
         .map(|r| {
@@ -392,7 +392,7 @@ fn a_function_with_a_renamed_file_is_one_routine() {
             format!("{} {} {}{}", r.name, r.file.as_deref().unwrap_or(""), r.flat.base * 10 + r.flat.new, from)
         })
         .collect();
-    found.sort();
+    rows.sort();
     let expected = [
         "many p.c 10",
         "many q.c 10",
@@ -404,7 +404,7 @@ fn a_function_with_a_renamed_file_is_one_routine() {
         "twice b/w.c 11a/x.c",
         "twice b/y.c 11a/y.c",
     ];
-    assert_eq!(found, expected);
+    assert_eq!(rows, expected);
 }
 
 #[test]

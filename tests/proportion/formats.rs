@@ -19,8 +19,8 @@ fn folded_stacks_take_memory_in_proportion() {
         std::fs::write(&path, format!("# pprofdiff-folded samples/count value\n{text}")).unwrap();
         let steps = child(&path, None, true);
         std::fs::remove_file(&path).unwrap();
-        let (what, peak, said) = &steps[0];
-        assert_eq!(what, "load", "{name}: {said}");
+        let (step, peak, detail) = &steps[0];
+        assert_eq!(step, "load", "{name}: {detail}");
         let size = text.len() as u64;
         println!("{name}: {:.1} MB, peak {} MB", size as f64 / MB as f64, peak / MB);
         assert!(*peak < times * size + floor(), "{name}: {} MB, of {times} times {} MB", peak / MB, size / MB);
@@ -104,8 +104,8 @@ fn other_formats_take_memory_in_proportion() {
         std::fs::write(&path, &bytes).unwrap();
         let steps = child(&path, None, true);
         std::fs::remove_file(&path).unwrap();
-        let (what, peak, said) = &steps[0];
-        assert_eq!(what, "load", "{name}: {said}");
+        let (step, peak, detail) = &steps[0];
+        assert_eq!(step, "load", "{name}: {detail}");
         let size = bytes.len() as u64;
         println!("{name}: {:.1} MB, peak {} MB", size as f64 / MB as f64, peak / MB);
         assert!(*peak < times * size + floor(), "{name}: {} MB, of {times} times {} MB", peak / MB, size / MB);
@@ -118,9 +118,9 @@ fn other_formats_take_memory_in_proportion() {
 #[test]
 fn files_of_other_tools_take_memory_in_proportion() {
     let node = |i: u32, size: u32| {
-        let at = format!("\"url\":\"file:///srv/app/{}.js\",\"lineNumber\":{},\"columnNumber\":9", i % 50, i % 997);
+        let place = format!("\"url\":\"file:///srv/app/{}.js\",\"lineNumber\":{},\"columnNumber\":9", i % 50, i % 997);
         format!(
-            "{{\"id\":{i},\"callFrame\":{{\"functionName\":\"f{}\",\"scriptId\":\"7\",{at}}},\"selfSize\":{size}",
+            "{{\"id\":{i},\"callFrame\":{{\"functionName\":\"f{}\",\"scriptId\":\"7\",{place}}},\"selfSize\":{size}",
             i % 999
         )
     };
@@ -271,9 +271,9 @@ fn files_of_other_tools_take_memory_in_proportion() {
         std::fs::write(&path, &text).unwrap();
         let steps = child(&path, None, true);
         std::fs::remove_file(&path).unwrap();
-        let (what, peak, said) = &steps[0];
+        let (step, peak, detail) = &steps[0];
         let expected = if error.is_empty() { "load" } else { "error" };
-        assert!(what == expected && said.contains(error), "{name}: {what} {said}");
+        assert!(step == expected && detail.contains(error), "{name}: {step} {detail}");
         let size = text.len() as u64;
         // A refused input cannot be halved, because it must reach the limit.
         let floor = if error.is_empty() { floor() } else { FLOOR };
@@ -364,16 +364,16 @@ fn otlp_messages_take_memory_in_proportion() {
         std::fs::write(&path, &data).unwrap();
         let steps = child(&path, None, true);
         std::fs::remove_file(&path).unwrap();
-        let (what, peak, said) = &steps[0];
+        let (step, peak, detail) = &steps[0];
         let size = data.len() as u64;
         println!(
-            "{name}: {what} {said} {:.1} MB, peak {} MB, {:.1} times",
+            "{name}: {step} {detail} {:.1} MB, peak {} MB, {:.1} times",
             size as f64 / MB as f64,
             peak / MB,
             *peak as f64 / size as f64
         );
-        if what != "load" || *peak >= times * size + floor() {
-            beyond.push(format!("{name}: {what} {said} {} MB, of {times} times {} MB", peak / MB, size / MB));
+        if step != "load" || *peak >= times * size + floor() {
+            beyond.push(format!("{name}: {step} {detail} {} MB, of {times} times {} MB", peak / MB, size / MB));
         }
     }
     assert!(beyond.is_empty(), "{beyond:#?}");
@@ -393,8 +393,8 @@ fn bombs_end_at_the_limit() {
         let limit = 100 * MB;
         let steps = child(&path, Some(limit), false);
         std::fs::remove_file(&path).unwrap();
-        let (what, peak, said) = steps.last().unwrap();
-        assert!(what == "error" && said.contains("more than the limit"), "{name}: {what} {said}");
+        let (step, peak, detail) = steps.last().unwrap();
+        assert!(step == "error" && detail.contains("more than the limit"), "{name}: {step} {detail}");
         println!("{name}: {} kB, limit 100 MB, peak {} MB", bytes.len() / 1024, peak / MB);
         assert!(*peak < 2 * limit + FLOOR, "{name}: {} MB", peak / MB);
     }

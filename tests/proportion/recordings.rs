@@ -15,17 +15,18 @@ fn read_recording(name: &str) -> Vec<u8> {
 /// Returns a recording of one chunk with uncompressed integers, and its shortest event repeated `times` times.
 fn jfr_of_one_event(times: usize) -> Vec<u8> {
     let mut bytes = read_recording("written-plain.jfr");
-    let number = |at: usize, n: usize| bytes[at..at + n].iter().fold(0u64, |number, &b| number << 8 | u64::from(b));
+    let number =
+        |offset: usize, n: usize| bytes[offset..offset + n].iter().fold(0u64, |number, &b| number << 8 | u64::from(b));
     let size = number(8, 8) as usize;
     let mut events = Vec::new();
-    let mut at = 68;
-    while at < size {
-        let length = number(at, 4) as usize;
+    let mut offset = 68;
+    while offset < size {
+        let length = number(offset, 4) as usize;
         // The first two types of events are metadata.
-        if number(at + 4, 8) > 1 {
-            events.push(&bytes[at..at + length]);
+        if number(offset + 4, 8) > 1 {
+            events.push(&bytes[offset..offset + length]);
         }
-        at += length;
+        offset += length;
     }
     let event = events.into_iter().min_by_key(|event| event.len()).unwrap().to_vec();
     bytes.truncate(size);
@@ -179,9 +180,9 @@ fn recordings_take_memory_in_proportion() {
         std::fs::write(&path, &bytes).unwrap();
         let steps = child(&path, None, true);
         std::fs::remove_file(&path).unwrap();
-        let (what, peak, said) = &steps[0];
+        let (step, peak, detail) = &steps[0];
         let expected = if error.is_empty() { "load" } else { "error" };
-        assert!(what == expected && said.contains(error), "{name}: {what} {said}");
+        assert!(step == expected && detail.contains(error), "{name}: {step} {detail}");
         let size = bytes.len() as u64;
         let floor = if error.is_empty() { floor() } else { FLOOR };
         let taken = (*peak as f64 - floor as f64).max(0.0) / size as f64;

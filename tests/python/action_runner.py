@@ -135,15 +135,15 @@ def tree(expression: str, context: dict) -> str:
 
 
 def evaluated(text: object, context: dict) -> str:
-    return re.sub(r"\$\{\{ ([\w.-]+) \}\}", lambda found: tree(found[1], context), str(text))
+    return re.sub(r"\$\{\{ ([\w.-]+) \}\}", lambda match: tree(match[1], context), str(text))
 
 
 def runs_now(step: dict, failed: bool, context: dict) -> bool:
     condition = step.get("if")
     if condition is None:
         return not failed
-    status, what = re.fullmatch(r"\$\{\{ (!cancelled\(\)) && ([\w.-]+) \}\}", condition).groups()
-    return bool(status and tree(what, context))
+    status, name = re.fullmatch(r"\$\{\{ (!cancelled\(\)) && ([\w.-]+) \}\}", condition).groups()
+    return bool(status and tree(name, context))
 
 
 @dataclass
@@ -199,8 +199,8 @@ class Runner:
             attested.write(hashlib.sha256(archive.read_bytes()).hexdigest() + "\n")
         return archive
 
-    def comments(self, of: str = "comments") -> list[dict[str, str]]:
-        store = self.fake / f"{of}.json"
+    def comments(self, kind: str = "comments") -> list[dict[str, str]]:
+        store = self.fake / f"{kind}.json"
         return json.loads(store.read_text()) if store.exists() else []
 
     def run(self, **inputs: str) -> Result:

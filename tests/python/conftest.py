@@ -133,10 +133,10 @@ def program(tmp_path: Path) -> tuple[Path, bytes]:
     app = tmp_path / "app"
     subprocess.run(["cc", "-g", "-O0", "-no-pie", "-o", app, source], check=True)
     nm = subprocess.run(["nm", app], capture_output=True, text=True, check=True).stdout
-    at = {name: int(address, 16) for address, _, name in re.findall(r"^(\w+) (T) (work|main)$", nm, re.M)}
-    page = at["work"] & ~0xFFF
+    symbols = {name: int(address, 16) for address, _, name in re.findall(r"^(\w+) (T) (work|main)$", nm, re.M)}
+    page = symbols["work"] & ~0xFFF
     text = (
-        f"heap profile: 1: 5 [1: 5] @ heap_v2/1\n1: 5 [1: 5] @ {at['work'] + 4:#x} {at['main'] + 8:#x}\n\n"
+        f"heap profile: 1: 5 [1: 5] @ heap_v2/1\n1: 5 [1: 5] @ {symbols['work'] + 4:#x} {symbols['main'] + 8:#x}\n\n"
         f"MAPPED_LIBRARIES:\n{page:x}-{page + 0x1000:x} r-xp {page - 0x400000:08x} 08:01 7 /opt/app\n"
     )
     return app, text.encode()
@@ -157,7 +157,7 @@ def chromium() -> Iterator[Browser]:
 @pytest.fixture
 def show(chromium: Browser, tmp_path: Path) -> Iterator[Open]:
     """Opens pages. At the end, it fails if the console has messages or a page made a request."""
-    said: list[str] = []
+    messages: list[str] = []
     contexts = []
 
     def opened(html: str, fragment: str = "", **options: Any) -> Page:
@@ -167,9 +167,9 @@ def show(chromium: Browser, tmp_path: Path) -> Iterator[Open]:
         page = context.new_page()
         file = tmp_path / f"{len(contexts)}.html"
         file.write_text(html)
-        page.on("console", lambda message: said.append(message.text))
-        page.on("pageerror", lambda error: said.append(str(error)))
-        page.on("request", lambda r: said.append(r.url) if not r.url.startswith(file.as_uri()) else None)
+        page.on("console", lambda message: messages.append(message.text))
+        page.on("pageerror", lambda error: messages.append(str(error)))
+        page.on("request", lambda r: messages.append(r.url) if not r.url.startswith(file.as_uri()) else None)
         page.goto(f"{file.as_uri()}#{fragment}")
         settle(page)
         return page
@@ -177,7 +177,7 @@ def show(chromium: Browser, tmp_path: Path) -> Iterator[Open]:
     yield opened
     for context in contexts:
         context.close()
-    assert said == []
+    assert messages == []
 
 
 @pytest.fixture(scope="session")

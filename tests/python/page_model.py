@@ -131,9 +131,9 @@ def numbers(text: str, signed: bool) -> list[int]:
 
 
 def data_of(html: str) -> dict[str, Any]:
-    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', html, re.S)
-    assert found
-    return json.loads(found[1])
+    match = re.search(r'<script type="application/json" id="data">(.*?)</script>', html, re.S)
+    assert match
+    return json.loads(match[1])
 
 
 def stacks_in(data: dict[str, Any], raw: dict[str, Any]) -> dict[tuple[str, ...], tuple[int, int]]:
@@ -141,9 +141,9 @@ def stacks_in(data: dict[str, Any], raw: dict[str, Any]) -> dict[tuple[str, ...]
     sums: dict[tuple[str, ...], list[int]] = {}
     path: list[tuple[str, int, int]] = []
     columns = (numbers(raw[c], c in ("base", "new")) for c in ("what", "depth", "base", "new"))
-    for what, depth, base, new in zip(*columns, strict=True):
+    for node_id, depth, base, new in zip(*columns, strict=True):
         del path[depth:]
-        kind = what // 4
+        kind = node_id // 4
         name = ("all", "(pruned)", *data["names"])[kind]
         parent = path[-1] if path else ("", 0, 0)
         path.append((name, parent[1] - base, parent[2] - new))

@@ -95,7 +95,7 @@ def test_each_outcome_has_its_annotation_and_comment(
 
 
 def test_errors_name_the_remedy(installed: Runner):
-    for inputs, said in [
+    for inputs, message in [
         ({"base": "none.pb.gz"}, "none.pb.gz: No such file"),
         ({"base": "none-*.pb.gz"}, "base: no file matches none-*.pb.gz"),
         ({"base": ""}, "base: no profile is given, and no baseline folder"),
@@ -110,7 +110,7 @@ def test_errors_name_the_remedy(installed: Runner):
         done = installed.run(**{**STORY, "rules": "total>+500%", "version": "installed", **inputs})
         errors = [line for line in done.log.splitlines() if line.startswith("::error title=pprofdiff::")]
         assert len(errors) == 1, done.log
-        assert said in errors[0].replace("%25", "%")
+        assert message in errors[0].replace("%25", "%")
         assert done.failed
 
 
@@ -253,14 +253,14 @@ def test_bench_runs_both_sides_and_annotates_the_lines_of_the_commit(installed: 
     )
     done = installed.run(**STORY, rules="total>+500%", git=f"{base}..{new}", version="installed")
     assert re.search(r"^::notice file=shop/email.go,line=4", done.log, re.MULTILINE), done.log
-    for wrong, said in [
+    for wrong, message in [
         ({"rules": ""}, "no limit is given"),
         ({"new": "a"}, "bench records the profiles itself"),
         ({"git": "x"}, "needs a range"),
     ]:
         assert (
-            f"::error title=pprofdiff::pprofdiff: {said}" in (log := installed.run(**{**inputs, **wrong}).log)
-            or said in log
+            f"::error title=pprofdiff::pprofdiff: {message}" in (log := installed.run(**{**inputs, **wrong}).log)
+            or message in log
         )
 
 
@@ -298,8 +298,8 @@ def test_a_comment_is_placed_on_the_lines_of_the_commit(installed: Runner):
     assert kept == others
     assert (one["commit_id"], one["path"]) == (new, "shop/e, mail.go")
     assert (one["start_line"], one["line"]) == (4, 5)
-    first, said, _, cause = one["body"].rstrip().split("\n")
-    assert (first, said) == (marker, "pprofdiff: this reaches a cause of the difference.")
+    first, headline, _, cause = one["body"].rstrip().split("\n")
+    assert (first, headline) == (marker, "pprofdiff: this reaches a cause of the difference.")
     assert cause.startswith("- `shop.validate` itself costs more"), cause
     assert "@octocat" not in text_of(one["body"])
     # A second run replaces the comment. Another use in the workflow keeps its own.
@@ -315,11 +315,11 @@ def test_a_comment_is_placed_on_the_lines_of_the_commit(installed: Runner):
     assert [c["id"] for c in installed.comments("lines")] == ["o0", "o1", "o2", "answered"]
     # The pull request shows only the first line, or none of the lines.
     installed.put(new=b"main;shop.validate 9000\nmain;shop.load 9000\n")
-    for lines, wanted in [((4,), [(None, 4)]), ((), [])]:
+    for lines, expected in [((4,), [(None, 4)]), ((), [])]:
         store.write_text("[]")
         shown(*lines)
         done = installed.run(**of_range)
-        assert [(c["start_line"], c["line"]) for c in installed.comments("lines")] == wanted
+        assert [(c["start_line"], c["line"]) for c in installed.comments("lines")] == expected
         assert "::warning" not in done.log, done.log
     # No comment without a range, or if it is disabled.
     shown(4, 5)
@@ -339,11 +339,11 @@ def test_only_attested_builds_are_installed(runner: Runner):
     base, new = pair("story-cpu")
     runner.put(base=base, new=new)
 
-    def install(said: str, **inputs: str) -> None:
+    def install(message: str, **inputs: str) -> None:
         done = runner.run(**{**FAILS, **inputs})
         assert done.failed == ["Install pprofdiff"]
         [error] = [line for line in done.log.splitlines() if line.startswith("::error")]
-        assert said in error
+        assert message in error
         assert not list(runner.temp.glob("pprofdiff*"))
 
     install("pprofdiff is not on the PATH", version="installed")
@@ -460,11 +460,11 @@ def test_scripts_contain_no_expressions():
     everything = json.dumps(STEPS)
     assert [name for name in ACTION["inputs"] if f"inputs.{name} " not in everything] == []
     annotate = (ROOT / "action" / "annotate").read_text()
-    own = re.compile(r"^(GITHUB_(?!TOKEN)|RUNNER_|BASH_REMATCH$|IFS$)")
+    own_names = re.compile(r"^(GITHUB_(?!TOKEN)|RUNNER_|BASH_REMATCH$|IFS$)")
     for step in STEPS:
         if "run" not in step:
             continue
         script = (ROOT / "action" / step["run"].split("/")[-1].rstrip('"')).read_text() + annotate
         code = re.sub(r"^\s*#.*$", "", script, flags=re.MULTILINE)
-        read = {name for name in re.findall(r"\$\{?([A-Z][A-Z_]+)", code) if not own.match(name)}
+        read = {name for name in re.findall(r"\$\{?([A-Z][A-Z_]+)", code) if not own_names.match(name)}
         assert read == set(step["env"]) - {"GH_TOKEN"}  # The variable is read by gh.

@@ -75,9 +75,9 @@ def test_pyarrow_reads_every_table(table: pprofdiff.Table):
 
 
 def test_duckdb_reads_every_table(table: pprofdiff.Table):
-    found = duckdb.sql('select * from "table"')  # DuckDB finds this test's argument by name.
-    assert found.columns == table.columns
-    assert [dict(zip(table.columns, row, strict=True)) for row in found.fetchall()] == table.to_dicts()
+    result = duckdb.sql('select * from "table"')  # DuckDB finds this test's argument by name.
+    assert result.columns == table.columns
+    assert [dict(zip(table.columns, row, strict=True)) for row in result.fetchall()] == table.to_dicts()
 
 
 def test_duckdb_sums_equal_ours(labelled: pprofdiff.Diff):
@@ -91,9 +91,9 @@ def test_pandas_reads_every_table(table: pprofdiff.Table):
     rows = [{k: plain(v) for k, v in row.items()} for row in frame.to_dict("records")]
     assert rows == table.to_dicts()
     for name in table.columns:
-        wanted = {"line": "Int64", "address": "UInt64", "frames": "object", "labels": "object"}.get(name)
+        dtype = {"line": "Int64", "address": "UInt64", "frames": "object", "labels": "object"}.get(name)
         number = name.endswith(("base", "new", "delta", "flat", "cum", "weight"))
-        assert frame[name].dtype == (wanted or ("int64" if number else "string")), name
+        assert frame[name].dtype == (dtype or ("int64" if number else "string")), name
         if number:
             frame[name] += 1  # Fails if the column is read-only.
 

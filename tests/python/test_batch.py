@@ -117,11 +117,11 @@ def test_an_interrupt_of_the_iterable_is_raised_immediately():
 def test_pairs_may_have_sources_of_all_kinds():
     base, new = pair("go-heap")
     loaded = pprofdiff.load(base)
-    wanted = pprofdiff.diff(base, new).top().to_dicts()
+    expected = pprofdiff.diff(base, new).top().to_dicts()
     with new.open("rb") as file:
         pairs = [(loaded, new), (base.read_bytes(), file), ([base], (new,))]
         results = list(pprofdiff.batch(pairs))
-    assert [r.diff.top().to_dicts() for r in results] == [wanted] * 3
+    assert [r.diff.top().to_dicts() for r in results] == [expected] * 3
     assert results[0].diff.base[0] is loaded
 
 
@@ -156,9 +156,9 @@ def test_the_inflated_limit_is_an_error_of_the_pair():
 def trees(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Two directory trees with two good pairs, one broken pair, and one file without a partner on each side."""
     monkeypatch.chdir(tmp_path)
-    for side, at in (("base", "main"), ("new", "branch")):
+    for side, branch in (("base", "main"), ("new", "branch")):
         for service, name in (("api", "story-cpu"), ("db", "go-mutex"), ("bad", None), (side, None)):
-            file = tmp_path / at / service / "cpu.pb.gz"
+            file = tmp_path / branch / service / "cpu.pb.gz"
             file.parent.mkdir(parents=True)
             if name is None:
                 file.write_bytes(b"\x1f\x8b broken")
@@ -227,8 +227,8 @@ def test_a_pair_has_a_name_and_pickles():
     assert pprofdiff.Pair(base, [str(new), base]).name == str(new)
     assert pprofdiff.Pair(base, pprofdiff.load(new)).name == str(new)
     assert pprofdiff.Pair(b"", b"").name == "<bytes>"
-    own = pickle.loads(pickle.dumps(pprofdiff.Pair(base, new, "own")))
-    assert (own.name, own.base, own.new, own.error) == ("own", base, new, None)
+    named_pair = pickle.loads(pickle.dumps(pprofdiff.Pair(base, new, "own")))
+    assert (named_pair.name, named_pair.base, named_pair.new, named_pair.error) == ("own", base, new, None)
     alone = pickle.loads(pickle.dumps(pprofdiff.Pair(None, None, "x", error=pprofdiff.PprofError("alone"))))
     assert str(alone.error) == "alone"
     assert "alone" in repr(alone)
@@ -238,7 +238,7 @@ def test_a_pair_has_a_name_and_pickles():
 
 def test_tables_equal_top():
     d = pprofdiff.diff(*pair("go-heap"))
-    for question, wanted in [
+    for question, expected in [
         ({}, d.top()),
         ({"n": 3}, d.top(3)),
         ({"sort": "cum", "granularity": "lines"}, d.top(sort="cum", granularity="lines")),
@@ -249,7 +249,7 @@ def test_tables_equal_top():
     ]:
         (result,) = pprofdiff.batch([pair("go-heap")]).tables(**question)
         assert result.diff is None
-        assert result.table.to_json() == wanted.to_json(), question
+        assert result.table.to_json() == expected.to_json(), question
     for wrong in ({"sort": "name"}, {"granularity": "x"}, {"focus": "("}, {"normalize": "x"}):
         with pytest.raises(pprofdiff.PprofError):
             pprofdiff.batch([]).tables(**wrong)
@@ -318,11 +318,11 @@ def test_pairs_are_ranked_and_share_causes(tmp_path: Path):
     manifest = tmp_path / "pairs.csv"
     manifest.write_text("base,new,name\n" + "".join(f"{p.base},{p.new},{p.name}\n" for p in pairs[:3]))
     command = [sys.executable, "-m", "pprofdiff", "batch", str(manifest), "--rank", "--format", "json"]
-    said = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
+    report = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
     again = pprofdiff.batch(pairs[:3]).ranking()
-    assert again.to_dict() == said == json.loads(again.to_json())
+    assert again.to_dict() == report == json.loads(again.to_json())
     with ThreadPoolExecutor(2) as threads:
-        assert pprofdiff.batch(pairs[:3], executor=threads).ranking().to_dict() == said
+        assert pprofdiff.batch(pairs[:3], executor=threads).ranking().to_dict() == report
     copied = pickle.loads(pickle.dumps(ranking))
     assert (copied.to_json(), repr(copied), copied.failed) == (ranking.to_json(), repr(ranking), ranking.failed)
     assert repr(ranking).startswith("3 of 3 pairs changed")
@@ -332,8 +332,8 @@ def test_pairs_are_ranked_and_share_causes(tmp_path: Path):
 def test_files_are_paired_by_keys(trees: Path):
     keys = "service={2},branch={1}"
     asked = {"base": "branch=main", "new": "branch=branch"}
-    found = pprofdiff.group_pairs("*/*/*.pb.gz", keys, **asked)
-    assert [(pair.name, pair.error is None) for pair in found] == list(
+    grouped_pairs = pprofdiff.group_pairs("*/*/*.pb.gz", keys, **asked)
+    assert [(pair.name, pair.error is None) for pair in grouped_pairs] == list(
         zip(SERVICES, [True, True, False, True, False], strict=True)
     )
     files = sorted(Path().glob("*/*/*.pb.gz"))
@@ -345,7 +345,7 @@ def test_files_are_paired_by_keys(trees: Path):
         out.writerows(rows)
     for other in (listed, pprofdiff.group_pairs("files.csv", "service,branch", **asked)):
         assert [(p.name, p.base, p.new, str(p.error)) for p in other] == [
-            (p.name, p.base, p.new, str(p.error)) for p in found
+            (p.name, p.base, p.new, str(p.error)) for p in grouped_pairs
         ]
     with pytest.raises(KeyError, match="profile"):
         pprofdiff.group_pairs([{"service": "a"}], "service", **asked)
@@ -413,20 +413,20 @@ def small_pairs(pairs: int) -> list:
 
 def test_consumers_of_the_arrow_stream():
     pairs = small_pairs(30)
-    wanted = results_of(pairs, 40)
-    full = [{column: row.get(column) for column in wanted[1]} for row in wanted]
-    assert sum(row["error"] is not None for row in wanted) > 5
+    expected = results_of(pairs, 40)
+    full = [{column: row.get(column) for column in expected[1]} for row in expected]
+    assert sum(row["error"] is not None for row in expected) > 5
     many = lambda: pprofdiff.batch(pairs).tables(40)  # noqa: E731
     assert pl.DataFrame(many()).to_dicts() == full
     table = pa.table(many())
     table.validate(full=True)
     assert table.to_pylist() == full
     stream = many()  # noqa: F841 (DuckDB finds the variable by name)
-    found = duckdb.sql("select * from stream")
-    assert [dict(zip(found.columns, row, strict=True)) for row in found.fetchall()] == full
+    result = duckdb.sql("select * from stream")
+    assert [dict(zip(result.columns, row, strict=True)) for row in result.fetchall()] == full
     # Without tables(), the stream contains all rows.
     assert pl.DataFrame(pprofdiff.batch(pairs)).to_dicts() == [
-        {column: row.get(column) for column in wanted[1]} for row in results_of(pairs, None)
+        {column: row.get(column) for column in expected[1]} for row in results_of(pairs, None)
     ]
 
 
@@ -452,8 +452,8 @@ def test_the_stream_is_read_batch_by_batch(tmp_path: Path):
     assert (read, rows) == (2000, 2000 * frames)
     assert batches == -(-rows // (1 << 16))
     assert ahead < 2 * 256 + 1
-    ((found,),) = duckdb.sql(f"select sum(flat_delta)::bigint from '{tmp_path}/out.parquet'").fetchall()
-    assert found == 2000 * sum(pprofdiff.diff(*pair("story-cpu")).top(granularity="lines")["flat_delta"])
+    ((total,),) = duckdb.sql(f"select sum(flat_delta)::bigint from '{tmp_path}/out.parquet'").fetchall()
+    assert total == 2000 * sum(pprofdiff.diff(*pair("story-cpu")).top(granularity="lines")["flat_delta"])
 
 
 def test_long_tables_are_split_into_batches():

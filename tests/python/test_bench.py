@@ -51,9 +51,13 @@ def test_a_change_is_decided_and_its_runs_can_be_loaded(repository: Path, capsys
     assert len(again.base) == len(again.new) >= 5
     assert again.top().to_dicts() == d.top().to_dicts()
     # The command in a cause names the folder instead of each run, also with noise runs and after pickling.
-    for told in (again.explain(), again.explain(noise=again.base[:2]), pickle.loads(pickle.dumps(again)).explain()):
-        assert told.best
-        assert told.best["evidence"]["command"].split()[3] == str(repository / "pprofdiff-runs")
+    for explanation in (
+        again.explain(),
+        again.explain(noise=again.base[:2]),
+        pickle.loads(pickle.dumps(again)).explain(),
+    ):
+        assert explanation.best
+        assert explanation.best["evidence"]["command"].split()[3] == str(repository / "pprofdiff-runs")
     unnamed = pprofdiff.diff(again.base, again.new).explain().best
     assert unnamed
     assert unnamed["evidence"]["command"].split()[3] == "--base"

@@ -19,10 +19,10 @@ def _run(kilobytes: int) -> bytes:
 def test_growth_within_chance_is_inconclusive():
     base, new, twice = (_run(kb) for kb in (1000, 1150, 2000))
     check = pprofdiff.check(base, new, ["total>+10%"])
-    found = check.rules[0]["findings"][0]
+    finding = check.rules[0]["findings"][0]
     assert (check.verdict, check.exit_code) == ("inconclusive", 3)
-    assert found["p"] == found["p_adjusted"] > 0.01
-    assert found["runs_needed"] > 2
+    assert finding["p"] == finding["p_adjusted"] > 0.01
+    assert finding["runs_needed"] > 2
     assert pprofdiff.check(base, new, ["total>+10%"], strict=True).verdict == "fail"
     assert pprofdiff.check(base, twice, ["total>+10%"]).verdict == "fail"
     passed = pprofdiff.check(base, base, ["total>+10%"])
@@ -63,9 +63,9 @@ def test_normalized_values_equal_the_table(how):
     base, new = pair("story-cpu")
     rows = {r["name"]: r for r in pprofdiff.diff(base, new).normalize(how).top()}
     check = pprofdiff.check(base, new, ["flat:any>-100000%"], floor=0, normalize=how, strict=True)
-    found = check.rules[0]["findings"]
-    assert len(found) > 20
-    for f in found:
+    findings = check.rules[0]["findings"]
+    assert len(findings) > 20
+    for f in findings:
         row = rows[f["frame"]]
         assert (f["base"]["values"], f["new"]["values"]) == ([row["flat_base"]], [row["flat_new"]])
     with pytest.raises(pprofdiff.PprofError, match="normalize must be total, duration"):
@@ -76,9 +76,9 @@ def test_values_equal_the_table():
     base, new = pair("go-heap")
     rows = {r["name"]: r for r in pprofdiff.diff(base, new).top(sample_type="inuse_space")}
     check = pprofdiff.check(base, new, ["inuse_space:cum:any>-100000%"], floor=0, strict=True)
-    found = check.rules[0]["findings"]
-    assert {f["frame"] for f in found} == {name for name, r in rows.items() if r["cum_base"] or r["cum_new"]}
-    for f in found:
+    findings = check.rules[0]["findings"]
+    assert {f["frame"] for f in findings} == {name for name, r in rows.items() if r["cum_base"] or r["cum_new"]}
+    for f in findings:
         row = rows[f["frame"]]
         assert (f["base"]["values"], f["new"]["values"]) == ([row["cum_base"]], [row["cum_new"]])
 

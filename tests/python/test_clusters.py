@@ -166,22 +166,22 @@ def test_ray_loses_no_pair_if_a_worker_is_killed(connected: ray.cluster_utils.Cl
     dies_once = dies_once.replace(repr(once), f"__import__('pathlib').Path({str(once)!r})")
     pairs = [(str(base), new)] * 1000
     pairs[500] = (Side(dies_once), new)
-    found = answers(pairs, ray)
+    results = answers(pairs, ray)
     assert once.exists()
-    assert set(found) == {*answers([(base, new)], None)}
+    assert set(results) == {*answers([(base, new)], None)}
 
 
 def test_a_pair_that_kills_every_worker_is_an_error(connected: ray.cluster_utils.Cluster):
     base, new = pair("go-mutex")
     pairs = [(str(base), new)] * 300
     pairs[200] = (Side(DIES), new)
-    found = answers(pairs, ray)
-    lost = [i for i, answer in enumerate(found) if isinstance(answer, type)]
+    results = answers(pairs, ray)
+    lost = [i for i, answer in enumerate(results) if isinstance(answer, type)]
     # The other pairs of its task are lost as well, but no pairs of other tasks.
     assert 200 in lost
     assert lost == [*range(lost[0], lost[-1] + 1)]
     assert len(lost) <= 64
-    assert {found[i] for i in lost} == {ray.exceptions.WorkerCrashedError}
+    assert {results[i] for i in lost} == {ray.exceptions.WorkerCrashedError}
 
 
 def test_ray_loses_no_pair_if_a_node_is_lost(connected: ray.cluster_utils.Cluster):
@@ -286,8 +286,8 @@ def test_the_command_signs_requests_like_the_library_of_aws(token: str):
             "eu-south-2",
             words["X-Amz-Expires"],
         )
-        own = {name: value for name, value in words.items() if not name.startswith("X-Amz-")}
-        request = botocore.awsrequest.AWSRequest("GET", f"{address}?{urllib.parse.urlencode(own)}")
+        parameters = {name: value for name, value in words.items() if not name.startswith("X-Amz-")}
+        request = botocore.awsrequest.AWSRequest("GET", f"{address}?{urllib.parse.urlencode(parameters)}")
         request.context["timestamp"] = words["X-Amz-Date"]
         signer._modify_request_before_signing(request)
         assert signer.signature(signer.string_to_sign(request, signer.canonical_request(request)), request) == given
@@ -314,8 +314,8 @@ def of_spark(program: str, names: dict) -> None:
     finally:
         spark.stop()
     expected = pprofdiff.diff(*names["pairs"][0]).top(10).to_dicts()
-    found = sorted((row for row in rows if row.error is None), key=lambda row: row.name)
-    assert [(row.name, row.flat_base, row.flat_new) for row in found] == sorted(
+    valid_rows = sorted((row for row in rows if row.error is None), key=lambda row: row.name)
+    assert [(row.name, row.flat_base, row.flat_new) for row in valid_rows] == sorted(
         (row["name"], row["flat_base"], row["flat_new"]) for row in expected
     )
     assert ["none" in row.error for row in rows if row.error is not None] == [True]

@@ -54,10 +54,10 @@ def test_counters_are_subtracted_and_gauges_are_not():
 
 
 def test_every_kind_of_source_gives_the_same_delta():
-    wanted = pprofdiff.delta(snapshot("mutex", 3), snapshot("mutex", 4)).to_bytes("none")
+    expected = pprofdiff.delta(snapshot("mutex", 3), snapshot("mutex", 4)).to_bytes("none")
     contents = [snapshot("mutex", i).read_bytes() for i in (3, 4)]
-    assert pprofdiff.delta(*contents).to_bytes("none") == wanted
-    assert pprofdiff.delta(io.BytesIO(contents[0]), pprofdiff.load(contents[1])).to_bytes("none") == wanted
+    assert pprofdiff.delta(*contents).to_bytes("none") == expected
+    assert pprofdiff.delta(io.BytesIO(contents[0]), pprofdiff.load(contents[1])).to_bytes("none") == expected
 
 
 def test_a_stream_gives_the_deltas_of_consecutive_snapshots():
@@ -131,21 +131,21 @@ def test_errors_do_not_change_the_state_of_a_stream():
 def test_vanished_samples_are_reported():
     before = profile([(["a"], 3, {}), (["b"], 7, {}), (["c"], 5, {})])
     after = [profile([([name], value, {}) for name, value in left]) for left in ([("b", 8), ("c", 5)], [("c", 6)])]
-    said = "1 sample that had counted something is gone"
-    with pytest.warns(UserWarning, match=said):
+    message = "1 sample that had counted something is gone"
+    with pytest.warns(UserWarning, match=message):
         d = pprofdiff.delta(before, after[0], ["space"])
-    assert d.comments[-1].endswith(f"; {said}")
+    assert d.comments[-1].endswith(f"; {message}")
     assert samples(d, "space") == {("b",): 1}
     computer = pprofdiff.DeltaComputer(["space"])
     computer.start(before)
-    with pytest.warns(UserWarning, match=said):
+    with pytest.warns(UserWarning, match=message):
         computer.update(after[0])
     assert (computer.vanished, computer.reset) == (1, None)
     # More than half of the counts vanished.
-    said = "2 of the 3 samples that had counted something are gone, with 10 of 15 of space"
-    with pytest.raises(pprofdiff.PprofError, match=said):
+    message = "2 of the 3 samples that had counted something are gone, with 10 of 15 of space"
+    with pytest.raises(pprofdiff.PprofError, match=message):
         pprofdiff.delta(before, after[1], ["space"])
-    with pytest.warns(UserWarning, match=f"{said}: the process was restarted"):
+    with pytest.warns(UserWarning, match=f"{message}: the process was restarted"):
         d = pprofdiff.delta(before, after[1], ["space"], on_reset="pass")
     assert samples(d, "space") == {("c",): 6}
 
@@ -204,11 +204,11 @@ def server() -> Iterator[str]:
 def test_snapshots_can_be_urls(server: str):
     content = snapshot("heap", 3).read_bytes()
     fsspec.filesystem("memory").pipe_file("/snapshots/heap.pb.gz", content)
-    wanted = pprofdiff.load(content).top().to_dicts()
+    expected = pprofdiff.load(content).top().to_dicts()
     for url in ("memory://snapshots/heap.pb.gz", f"{server}/series/heap-03.pb.gz", snapshot("heap", 3).as_uri()):
         p = pprofdiff.load(url)
         assert p.name == url
-        assert p.top().to_dicts() == wanted
+        assert p.top().to_dicts() == expected
     d = pprofdiff.delta(f"{server}/series/heap-03.pb.gz", f"{server}/series/heap-04.pb.gz")
     assert d.to_bytes() == pprofdiff.delta(snapshot("heap", 3), snapshot("heap", 4)).to_bytes()
     with pytest.raises(FileNotFoundError):
@@ -238,9 +238,9 @@ def test_passwords_of_urls_are_not_shown(server: str):
     for wrong, kind in (("none", FileNotFoundError), ("README.md", pprofdiff.PprofError)):
         with pytest.raises(kind) as caught:
             pprofdiff.load(f"{secret}/{wrong}")
-        told = "".join(traceback.format_exception(caught.value))
-        assert f"{shown}/{wrong}" in told
-        assert "user:secret" not in told.replace(f'f"{{secret}}/{wrong}"', "")
+        trace = "".join(traceback.format_exception(caught.value))
+        assert f"{shown}/{wrong}" in trace
+        assert "user:secret" not in trace.replace(f'f"{{secret}}/{wrong}"', "")
 
 
 def test_urls_without_fsspec_name_the_missing_package(tmp_path: Path):

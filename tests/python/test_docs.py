@@ -34,21 +34,21 @@ def links(page: Path) -> Iterator[str]:
 
 def anchors(page: Path) -> set[str]:
     """Returns the anchors of a page, as GitHub derives them from headings. Repeated headings get a number."""
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     tokens = parse(page)
     for opening, inline in pairwise(tokens):
         if opening.type == "heading_open":
             title = "".join(child.content for child in inline.children or [])
             anchor = re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
-            found[anchor] = found.get(anchor, -1) + 1
-    return {anchor if n == 0 else f"{anchor}-{n}" for anchor, count in found.items() for n in range(count + 1)}
+            counts[anchor] = counts.get(anchor, -1) + 1
+    return {anchor if n == 0 else f"{anchor}-{n}" for anchor, count in counts.items() for n in range(count + 1)}
 
 
 def test_links_have_existing_targets():
     listed = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z", "*.md"]
     names = subprocess.run(listed, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split("\0")[:-1]
     pages = [ROOT / name for name in names if (ROOT / name).exists()]
-    known = {page: anchors(page) for page in pages}
+    known_anchors = {page: anchors(page) for page in pages}
     checked, broken = 0, []
     for page in pages:
         for link in links(page):
@@ -57,7 +57,7 @@ def test_links_have_existing_targets():
             checked += 1
             path, _, anchor = link.partition("#")
             file = (page.parent / unquote(path)).resolve() if path else page
-            if not file.exists() or (anchor and anchor not in known.get(file, ())):
+            if not file.exists() or (anchor and anchor not in known_anchors.get(file, ())):
                 broken.append(f"{page.relative_to(ROOT)}: {link}")
     assert broken == []
     assert checked > 100
@@ -88,14 +88,14 @@ def test_the_site_has_each_page(site: Path):
 def test_the_site_needs_no_network_and_fits(chromium: Browser, site: Path, width: int):
     page = chromium.new_page(viewport={"width": width, "height": 900})
     asked: list[str] = []
-    said: list[str] = []
+    messages: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
-    page.on("console", lambda message: said.append(message.text))
-    page.on("pageerror", lambda error: said.append(str(error)))
+    page.on("console", lambda message: messages.append(message.text))
+    page.on("pageerror", lambda error: messages.append(str(error)))
     for file in sorted(site.glob("*.html")):
         page.goto(file.as_uri())
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), file.name
-    assert said == []
+    assert messages == []
     # Opened from a file, the page may not read the pages for excerpts, and the browser logs that. The results are
     # complete.
     page.goto(f"{site.as_uri()}/search.html?q=garbage")

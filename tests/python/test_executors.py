@@ -81,27 +81,27 @@ def many() -> list:
 def answers(executor: Executor | None, **options) -> list[tuple[str, bytes | tuple[str, str]]]:
     """Returns the name of each pair with its table as bytes, or with the type and text of its error."""
     results = pprofdiff.batch(many(), executor=executor, **options).tables(granularity="lines", sort="cum")
-    found = []
+    named_answers = []
     for given, result in itertools.zip_longest(many(), results):
         assert type(result.pair) is type(given)
         if result.error is None:
-            found.append((result.name, result.table.to_json().encode()))
+            named_answers.append((result.name, result.table.to_json().encode()))
         else:
             kind = "Mute" if "not today" in str(result.error) else type(result.error).__name__
-            found.append((result.name, (kind, str(result.error).removeprefix("Mute: "))))
-    return found
+            named_answers.append((result.name, (kind, str(result.error).removeprefix("Mute: "))))
+    return named_answers
 
 
 @pytest.fixture(scope="module")
-def wanted() -> list:
+def expected() -> list:
     """Returns the results of this process's threads."""
-    found = answers(None)
-    errors = [answer for _, answer in found if isinstance(answer, tuple)]
-    assert len(found) == len(many())
+    results = answers(None)
+    errors = [answer for _, answer in results if isinstance(answer, tuple)]
+    assert len(results) == len(many())
     assert [kind for kind, _ in errors] == [
         *("FileNotFoundError", "PprofError", "TypeError", "TypeError", "PprofError", "ValueError", "Mute", "ValueError")
     ]
-    return found
+    return results
 
 
 def mute_here() -> None:
@@ -124,16 +124,16 @@ def no_fork_warning() -> Iterator[None]:
 
 @pytest.mark.usefixtures("no_fork_warning")
 @pytest.mark.parametrize(("method", "workers"), [("fork", 1), ("fork", 3), ("spawn", 2)])
-def test_process_pools_give_the_same_results(method: str, workers: int, wanted: list):
+def test_process_pools_give_the_same_results(method: str, workers: int, expected: list):
     if method not in multiprocessing.get_all_start_methods():
         pytest.skip(f"the system has no {method}")
     with pool(method, workers) as executor:
-        assert answers(executor) == wanted
+        assert answers(executor) == expected
 
 
-def test_thread_pools_give_the_same_results(wanted: list):
+def test_thread_pools_give_the_same_results(expected: list):
     with concurrent.futures.ThreadPoolExecutor(5) as executor:
-        assert answers(executor) == wanted
+        assert answers(executor) == expected
 
 
 class OneByOne(Executor):
@@ -145,9 +145,9 @@ class OneByOne(Executor):
         return future
 
 
-def test_any_executor_gives_the_same_results(wanted: list):
-    assert answers(OneByOne()) == wanted
-    assert answers(OneByOne(), workers=1) == wanted
+def test_any_executor_gives_the_same_results(expected: list):
+    assert answers(OneByOne()) == expected
+    assert answers(OneByOne(), workers=1) == expected
     with pytest.raises(pprofdiff.PprofError, match="at least 1"):
         pprofdiff.batch([], executor=OneByOne(), workers=0)
     with pytest.raises(pprofdiff.PprofError, match=r"executor must be a .*, not int"):
@@ -207,10 +207,10 @@ def client(cluster) -> Iterator:
             yield client
 
 
-def test_dask_gives_the_same_results(client, wanted: list):
+def test_dask_gives_the_same_results(client, expected: list):
     assert len(set(client.run(os.getpid).values()) - {os.getpid()}) == 2
-    assert answers(client) == wanted
-    assert answers(client.get_executor(), workers=2) == wanted
+    assert answers(client) == expected
+    assert answers(client.get_executor(), workers=2) == expected
 
 
 def test_an_asynchronous_dask_client_is_refused():
@@ -359,11 +359,11 @@ def test_memory_urls_work_in_process():
     memory.pipe("/many/base", base.read_bytes())
     memory.pipe("/many/new", new.read_bytes())
     urls = ("memory://many/base", "memory://many/new")
-    wanted = pprofdiff.diff(base, new).top().to_dicts()
+    expected = pprofdiff.diff(base, new).top().to_dicts()
     with concurrent.futures.ThreadPoolExecutor(2) as executor:
         for options in ({}, {"executor": executor}):
             (result,) = pprofdiff.batch([urls], **options).tables()
-            assert result.table.to_dicts() == wanted
+            assert result.table.to_dicts() == expected
             assert result.name == urls[1]
 
 

@@ -24,10 +24,10 @@ def test_explain_gives_the_same_results_as_the_command():
     assert explained.to_dict() == written == json.loads(explained.to_json())
     # The suggested code for the stacks of a cause is Python.
     text = repr(explained).splitlines()
-    (at,) = [i for i, line in enumerate(text) if line.startswith("   d.")]
+    (position,) = [i for i, line in enumerate(text) if line.startswith("   d.")]
     command = _command(str(base), str(new)).splitlines()
-    assert command[at].startswith("   pprofdiff peek ")
-    assert text[:at] + text[at + 1 :] == command[:at] + command[at + 1 :]
+    assert command[position].startswith("   pprofdiff peek ")
+    assert text[:position] + text[position + 1 :] == command[:position] + command[position + 1 :]
     assert explained.to_markdown() == _command(str(base), str(new), "--format", "markdown")
     assert (explained.verdict, explained.exit_code) == ("change", 1)
     assert explained.warnings == written["warnings"]
@@ -119,8 +119,8 @@ def test_noise_is_estimated_from_runs_of_equal_builds():
     assert explained["noise"]["learned"] == len(equal) == 3
     assert explained["base"]["paths"] == [str(folder / "base-1.cpu.pb.gz")]
     sides = (*explained["base"]["paths"], *explained["new"]["paths"])
-    wanted = _command(*sides, "--noise", *map(str, equal), "--format", "json")
-    assert explained == json.loads(wanted)
+    expected = _command(*sides, "--noise", *map(str, equal), "--format", "json")
+    assert explained == json.loads(expected)
 
 
 def test_runs_are_not_summed():

@@ -35,21 +35,23 @@ QUIET = (
 def lab(tmp_path: Path) -> Iterator[str]:
     """Starts a server on this machine for the folder tmp_path/work, with separate settings. Yields its address."""
     (tmp_path / "work").mkdir()
-    own = {name: str(tmp_path / name) for name in ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "IPYTHONDIR", "HOME")}
+    own_folders = {
+        name: str(tmp_path / name) for name in ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "IPYTHONDIR", "HOME")
+    }
     runtime = tmp_path / "runtime"
     command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ServerApp.ip=127.0.0.1", *QUIET]
     command += ["--ServerApp.port=0", f"--IdentityProvider.token={TOKEN}", f"--ServerApp.root_dir={tmp_path / 'work'}"]
     log = tmp_path / "log"
     with log.open("w") as out:
-        env = os.environ | own | {"JUPYTER_RUNTIME_DIR": str(runtime)}
+        env = os.environ | own_folders | {"JUPYTER_RUNTIME_DIR": str(runtime)}
         server = subprocess.Popen(command, env=env, stdout=out, stderr=out)
     try:
         until = time.monotonic() + 60
-        while not (found := list(runtime.glob("jpserver-*.json"))):
+        while not (files := list(runtime.glob("jpserver-*.json"))):
             if server.poll() is not None or time.monotonic() > until:
                 pytest.fail(f"no server: {log.read_text()}")
             time.sleep(0.1)
-        yield json.loads(found[0].read_text())["url"]
+        yield json.loads(files[0].read_text())["url"]
     finally:
         server.terminate()
         server.wait(20)
@@ -92,7 +94,7 @@ def test_selections_reach_python_and_charts_are_drawn(chromium: "Browser", lab: 
 
     runs = 3
 
-    def said() -> list[str]:
+    def selection() -> list[str]:
         """Returns the selection known to Python: the output of the last cell."""
         nonlocal runs
         runs += 1
@@ -106,23 +108,23 @@ def test_selections_reach_python_and_charts_are_drawn(chromium: "Browser", lab: 
     canvas = page.frame_locator("iframe").locator("#canvas")
     canvas.wait_for(timeout=60_000)
     page.locator(".vega-embed canvas, .vega-embed svg").nth(1).wait_for()
-    assert said() == ["None", "[]", "[]", "0"]
+    assert selection() == ["None", "[]", "[]", "0"]
 
     # The seventh box from the root, in a stack that the picture shows. Then its caller, with the keyboard.
     canvas.click(position={"x": 50, "y": 6 * ROW + 5})
     page.frame_locator("iframe").locator("#details .name").get_by_text("logmill/names.Same").wait_for()
-    frame, stack, heard, edges = said()
+    frame, stack, heard, edges = selection()
     assert frame == "logmill/names.Same"
     names = json.loads(stack.replace("'", '"'))
     assert names[-1] == frame
     assert any(row["frames"][: len(names)] == names for row in pprofdiff.diff(base, new).stacks())
     assert (heard, int(edges)) == ("['logmill/names.Same']", len(pprofdiff.diff(base, new).peek(r"\.Same$")))
     canvas.press("ArrowUp")
-    frame, stack, heard, _ = said()
+    frame, stack, heard, _ = selection()
     assert json.loads(stack.replace("'", '"')) == names[:-1]
     assert (frame, heard) == (names[-2], f"['logmill/names.Same', '{names[-2]}']")
     canvas.press("Escape")
-    assert said()[:2] == ["None", "[]"]
+    assert selection()[:2] == ["None", "[]"]
 
     # Bars in the palette's red, and lines in two colours.
     inks = """e => { const {data} = e.getContext('2d').getImageData(0, 0, e.width, e.height), inks = {};

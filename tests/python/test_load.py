@@ -30,8 +30,8 @@ class Mine(os.PathLike):
 
 def test_every_kind_of_source_gives_the_same_profile():
     content = HEAP.read_bytes()
-    wanted = pprofdiff.load(HEAP).top().to_dicts()
-    assert len(wanted) > 10
+    expected = pprofdiff.load(HEAP).top().to_dicts()
+    assert len(expected) > 10
     with HEAP.open("rb") as file, HEAP.open("rb") as mapped, gzip.open(HEAP) as inflated:
         sources = [
             str(HEAP),
@@ -48,7 +48,7 @@ def test_every_kind_of_source_gives_the_same_profile():
             pprofdiff.load(HEAP),
         ]
         for source in sources:
-            assert pprofdiff.load(source).top().to_dicts() == wanted, source
+            assert pprofdiff.load(source).top().to_dicts() == expected, source
 
 
 def test_profiles_are_named_by_their_source():
@@ -257,9 +257,9 @@ def test_write_accepts_compression_and_level(tmp_path: Path):
 def test_the_docstring_contains_the_compression_level_in_use():
     p, doc = pprofdiff.load(HEAP), " ".join((pprofdiff.Profile.write.__doc__ or "").split())
     for packing in ("gzip", "zstd"):
-        told = re.search(rf"{packing} \d+ to \d+ \((\d+) unless given\)", doc)
-        assert told, doc
-        assert p.to_bytes(packing) == p.to_bytes(packing, int(told[1])) != p.to_bytes(packing, 9)
+        match = re.search(rf"{packing} \d+ to \d+ \((\d+) unless given\)", doc)
+        assert match, doc
+        assert p.to_bytes(packing) == p.to_bytes(packing, int(match[1])) != p.to_bytes(packing, 9)
 
 
 FOLDED = b"main;parse 31 33\nmain 8 0\n"

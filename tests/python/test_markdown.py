@@ -62,13 +62,13 @@ def rendered(*arguments: str) -> str:
     return cmarkgfm.github_flavored_markdown_to_html(done.stdout, cmarkgfm.cmark.Options.CMARK_OPT_UNSAFE)
 
 
-def check(page: str, what: object) -> None:
+def check(page: str, context: object) -> None:
     tags = set(re.findall(r"<([A-Za-z!][\w-]*)", page))
-    assert tags <= TAGS, (what, tags - TAGS, [line for line in page.splitlines() if "href" in line][:3])
+    assert tags <= TAGS, (context, tags - TAGS, [line for line in page.splitlines() if "href" in line][:3])
     # GitHub recognizes mentions, issues and commits only outside code.
     text = html.unescape(re.sub(r"<[^>]*>", " ", re.sub(r"<code>.*?</code>", "", page, flags=re.DOTALL)))
-    found = re.search(r"@[A-Za-z]|#\d|\bgh-\d|\b[0-9a-f]{7,40}\b(?<!\d{7})", text, re.IGNORECASE)
-    assert not found, (what, text[max(0, found.start() - 60) : found.end() + 60])
+    match = re.search(r"@[A-Za-z]|#\d|\bgh-\d|\b[0-9a-f]{7,40}\b(?<!\d{7})", text, re.IGNORECASE)
+    assert not match, (context, text[max(0, match.start() - 60) : match.end() + 60])
 
 
 def cells(page: str) -> list[list[str]]:

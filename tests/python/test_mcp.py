@@ -75,9 +75,9 @@ def command(*arguments: str) -> str:
 def next_step(answer: str) -> tuple[str, dict[str, Any], list[str]]:
     """Returns the suggested call and command at the end of an answer."""
     last = answer.splitlines()[-1]
-    told = re.fullmatch(r"Next: (\w+) (\{.*\}) or in a shell: pprofdiff (.*)", last)
-    assert told, last
-    return told[1], json.loads(told[2]), shlex.split(told[3])
+    match = re.fullmatch(r"Next: (\w+) (\{.*\}) or in a shell: pprofdiff (.*)", last)
+    assert match, last
+    return match[1], json.loads(match[2]), shlex.split(match[3])
 
 
 def without_next(answer: str) -> str:
@@ -119,9 +119,11 @@ def test_tools_accept_the_options_of_the_verbs(mode: str):
         assert tools[2].input_schema["properties"]["sort"]["enum"] == ["flat", "cum"]
         assert "[TYPE:]total>LIMIT" in tools[5].description
         # The tools are always in the context of an agent, so they must be short.
-        told = json.dumps([tool.model_dump(exclude_none=True, by_alias=True) for tool in tools], separators=(",", ":"))
-        sizes = [len(vocabulary.encode_ordinary(told)) for vocabulary in VOCABULARIES]
-        assert max(len(told) // 4, *sizes) <= 1600, (len(told), sizes)
+        schemas = json.dumps(
+            [tool.model_dump(exclude_none=True, by_alias=True) for tool in tools], separators=(",", ":")
+        )
+        sizes = [len(vocabulary.encode_ordinary(schemas)) for vocabulary in VOCABULARIES]
+        assert max(len(schemas) // 4, *sizes) <= 1600, (len(schemas), sizes)
 
     session(talk, mode=mode)
 
@@ -138,10 +140,12 @@ def test_the_suggested_call_and_command_give_the_same_answer():
                 break
             answer = await say(client, tool, **arguments, budget=WHOLE)
             rows = ["-n", "0"] if tool in ("top", "peek", "list") else []
-            said = command(*words, *rows).strip()
+            output = command(*words, *rows).strip()
             # Folders of sources are named like the arguments of the tool.
-            said = re.sub(r"--(base|new)-source DIR", r"\1_source", said).replace("--source-path DIR", "source_path")
-            assert without_next(answer) == said
+            output = re.sub(r"--(base|new)-source DIR", r"\1_source", output).replace(
+                "--source-path DIR", "source_path"
+            )
+            assert without_next(answer) == output
         assert seen == ["explain", "peek", "list", "list", "check"]
         answer = await say(client, tool, **arguments)
         done = subprocess.run([COMMAND, *words], cwd=ROOT, capture_output=True, text=True)
@@ -178,11 +182,11 @@ def test_suggested_calls_keep_the_options():
 
 def test_the_documentation_shows_the_current_answers():
     page = ROOT / "docs/agents.md"
-    told = page.read_text()
+    documented = page.read_text()
 
     async def talk(client: Client) -> None:
-        fresh = told
-        for block in re.findall(r"```text\n(> .*?)```", told, re.DOTALL):
+        fresh = documented
+        for block in re.findall(r"```text\n(> .*?)```", documented, re.DOTALL):
             call = block.splitlines()[0]
             tool, arguments = call.removeprefix("> ").split(" ", 1)
             answer = await say(client, tool, **json.loads(arguments))
@@ -190,7 +194,7 @@ def test_the_documentation_shows_the_current_answers():
         if os.environ.get("UPDATE_GOLDENS"):
             page.write_text(fresh)
         else:
-            assert fresh == told, "UPDATE_GOLDENS=1 accepts what is new"
+            assert fresh == documented, "UPDATE_GOLDENS=1 accepts what is new"
 
     session(talk)
 
@@ -267,9 +271,9 @@ def test_the_smallest_rows_are_omitted_and_counted():
         assert "main.run " in peek
         assert re.search(r"^\d+ edges? more", peek, re.MULTILINE)
         # For one function: the most expensive lines.
-        of = {"regex": "tableInsensitive", "source_path": "tests/producers/story"}
-        whole = without_next(await say(client, "list", diff="d1", **of, budget=WHOLE)).splitlines()
-        short = await say(client, "list", diff="d1", **of, budget=800)
+        listing_arguments = {"regex": "tableInsensitive", "source_path": "tests/producers/story"}
+        whole = without_next(await say(client, "list", diff="d1", **listing_arguments, budget=WHOLE)).splitlines()
+        short = await say(client, "list", diff="d1", **listing_arguments, budget=800)
         assert re.search(r"^\d+ lines more", short, re.MULTILINE)
         (dearest,) = [line for line in whole if "names.Same" in line]
         assert dearest in short.splitlines()
@@ -521,7 +525,9 @@ def test_patterns_name_files_of_a_side():
         faults = "tests/corpus/faults/freight"
         runs = {"base": [f"{faults}/base-*.cpu.pb.gz"], "new": [f"{faults}/calls-[123].cpu.pb.gz"]}
         _, _, words = next_step(await say(client, "load", **runs, budget=WHOLE))
-        files = {side: sorted(str(f.relative_to(ROOT)) for f in ROOT.glob(of)) for side, (of,) in runs.items()}
+        files = {
+            side: sorted(str(f.relative_to(ROOT)) for f in ROOT.glob(pattern)) for side, (pattern,) in runs.items()
+        }
         assert len(files["new"]) == 3
         assert words == ["explain", "--base", *files["base"], "--new", *files["new"]]
         assert "no file matches" in await refuse(client, "load", new=[f"{faults}/none-*.pb.gz"])

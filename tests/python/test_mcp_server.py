@@ -151,8 +151,8 @@ def test_the_server_ends_with_its_client(busy: bool):
         assert server.stdout is not None
         for message in messages:
             print(json.dumps({"jsonrpc": "2.0", **message}), file=server.stdin, flush=True)
-        said = [json.loads(server.stdout.readline()) for _ in range(1 if busy else 2)]
-        assert [message["id"] for message in said] == list(range(1, len(said) + 1))
+        answers = [json.loads(server.stdout.readline()) for _ in range(1 if busy else 2)]
+        assert [message["id"] for message in answers] == list(range(1, len(answers) + 1))
         # Closes the pipes, as if the client had been killed.
         server.stdin.close()
         server.stdout.close()

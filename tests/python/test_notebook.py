@@ -120,7 +120,7 @@ def test_keyword_arguments_are_completed(story: pprofdiff.Diff):
         ("pprofdiff.diff(any", {"any_build="}),
     ):
         with provisionalcompleter():
-            assert expected <= {found.text for found in shell.Completer.completions(text, len(text))}, text
+            assert expected <= {completion.text for completion in shell.Completer.completions(text, len(text))}, text
     # Exactly the accepted keywords, in the order of the engine's tables.
     filters = [name for name in inspect.signature(story.filter).parameters if name != "filters"]
     for name in filters:

@@ -24,15 +24,15 @@ MYPY = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "mypy"
 
 def _docstrings(tree: ast.Module) -> dict[str, str]:
     """Returns the docstrings of the extension module by qualified name, for the stub."""
-    found = {}
+    docstrings = {}
     for node in tree.body:
         if isinstance(node, ast.ClassDef | ast.FunctionDef) and not node.name.startswith("_"):
-            found[node.name] = getattr(_native, node.name).__doc__
+            docstrings[node.name] = getattr(_native, node.name).__doc__
             for member in getattr(node, "body", []):
                 if isinstance(member, ast.FunctionDef) and not member.name.startswith("__"):
                     runtime = inspect.getattr_static(getattr(_native, node.name), member.name)
-                    found[f"{node.name}.{member.name}"] = runtime.__doc__
-    return {name: inspect.cleandoc(doc) for name, doc in found.items() if doc}
+                    docstrings[f"{node.name}.{member.name}"] = runtime.__doc__
+    return {name: inspect.cleandoc(doc) for name, doc in docstrings.items() if doc}
 
 
 def _with_docstrings(source: str, docstrings: dict[str, str]) -> str:
@@ -104,10 +104,10 @@ def test_option_classes_equal_the_engines_tables():
     types = STUB.with_name("types.py")
     first, last = types.read_text().split("# <options>"), types.read_text().split("# </options>")
     note = first[1].splitlines()[0]
-    wanted = f"{first[0]}# <options>{note}\n{''.join(blocks).rstrip()}\n\n\n# </options>{last[1]}"
+    expected = f"{first[0]}# <options>{note}\n{''.join(blocks).rstrip()}\n\n\n# </options>{last[1]}"
     if os.environ.get("UPDATE_GOLDENS"):
-        types.write_text(wanted)
-    assert types.read_text() == wanted, "UPDATE_GOLDENS=1 pytest tests/python/test_package.py writes types.py"
+        types.write_text(expected)
+    assert types.read_text() == expected, "UPDATE_GOLDENS=1 pytest tests/python/test_package.py writes types.py"
 
 
 def test_everything_public_has_a_docstring():
@@ -115,8 +115,8 @@ def test_everything_public_has_a_docstring():
         member = getattr(pprofdiff, name)
         assert name == "__version__" or member.__doc__, name
         if inspect.isclass(member):
-            for own in vars(member):
-                assert own.startswith("_") or own in vars(pprofdiff.PprofError) or getattr(member, own).__doc__
+            for key in vars(member):
+                assert key.startswith("_") or key in vars(pprofdiff.PprofError) or getattr(member, key).__doc__
 
 
 CONFIG = ROOT / "pyproject.toml"

@@ -52,11 +52,13 @@ def test_every_box_is_as_wide_as_its_stacks(name: str, show: Open):
                 if root.width[mode] == 0:
                     continue
                 visible = sorted((depth, left, width) for depth, left, width, *_ in expected if width >= 0.5)
-                at = {(depth, round(left, 2), round(width, 2)) for depth, left, width in drawn}
+                painted_boxes = {(depth, round(left, 2), round(width, 2)) for depth, left, width in drawn}
                 near = (0, 0.01, -0.01)
                 for depth, left, width in visible:
-                    found = any((depth, round(left + a, 2), round(width + b, 2)) in at for a in near for b in near)
-                    assert found, (kind, mode, inverted, depth, left, width)
+                    is_painted = any(
+                        (depth, round(left + a, 2), round(width + b, 2)) in painted_boxes for a in near for b in near
+                    )
+                    assert is_painted, (kind, mode, inverted, depth, left, width)
                 # Nothing else is painted. Adjacent thin boxes are joined to strips with the same total width.
                 sums: dict[int, float] = {}
                 for depth, _, width in drawn:
@@ -333,10 +335,10 @@ def test_switching_the_sample_type_keeps_the_selected_stack(show: Open):
 
 def test_light_and_dark_schemes_can_be_switched(show: Open, story: pprofdiff.Diff):
     html = story.to_html()
-    for scheme, least, most in (("light", 200, 256), ("dark", 0, 60)):
+    for scheme, least, limit in (("light", 200, 256), ("dark", 0, 60)):
         page = show(html, color_scheme=scheme)
         colour = page.evaluate("getComputedStyle(document.body).backgroundColor")
-        assert all(least <= int(v) < most for v in re.findall(r"\d+", colour)), colour
+        assert all(least <= int(v) < limit for v in re.findall(r"\d+", colour)), colour
         page.keyboard.press("t")
         page.keyboard.press("t")
         assert page.get_attribute("html", "data-theme") == "light"
@@ -368,10 +370,10 @@ def test_pruned_boxes_are_merged_and_reported(show: Open, story: pprofdiff.Diff)
         missing = [c for n, c in node.children.items() if not any(k[: len(path)] == (*path[:-1], n) for k in kept)]
         assert value == (sum(c.base for c in missing), sum(c.new for c in missing))
     page = show(html)
-    said = re.match(r"(\d+) of 121 stacks \((\d+)% of the width\) are in \(pruned\) boxes", page.inner_text("#pruned"))
-    assert said
-    assert 0 < int(said[1]) < 121
-    assert int(said[2]) == pytest.approx(100 * raw["pruned"]["share"], abs=1)
+    match = re.match(r"(\d+) of 121 stacks \((\d+)% of the width\) are in \(pruned\) boxes", page.inner_text("#pruned"))
+    assert match
+    assert 0 < int(match[1]) < 121
+    assert int(match[2]) == pytest.approx(100 * raw["pruned"]["share"], abs=1)
     assert any(t[0].startswith("(pruned)") for t in page.evaluate("texts"))
     assert len(data_of(story.to_html(max_frames=20))["types"][1]["down"]["what"]) < 60
 
@@ -452,7 +454,8 @@ def test_source_lines_are_included_if_there_are_sources(show: Open, story: pprof
     line = routine.locator("tr", has_text="names.Same(table[i].name, name)")
     assert line.locator("td").all_text_contents()[3:10] == ["0.33s", "1.78s", "+1.45s", "x5.39", "+76.32%", "64", "64"]
     font, below = (
-        line.locator("td").last.evaluate(f"e => getComputedStyle(e).{what}") for what in ("fontFamily", "whiteSpace")
+        line.locator("td").last.evaluate(f"e => getComputedStyle(e).{css_property}")
+        for css_property in ("fontFamily", "whiteSpace")
     )
     assert ("Mono" in font, below) == (True, "pre"), "the page's style does not reach it"
     assert page.inner_text("#source .note >> nth=0").startswith("cpu (nanoseconds): the ")
@@ -551,7 +554,9 @@ def test_a_normalized_page_shows_scaled_values(show: Open):
     across, drawn = painted(page)
     kind = d.default_sample_type
     assert kind
-    at = {(depth, round(x), round(w)) for depth, x, w in drawn}
+    painted_boxes = {(depth, round(x), round(w)) for depth, x, w in drawn}
     for depth, left, width, *_ in boxes_of(tree(d, kind), "max", across):
         if width >= 1:
-            assert any((depth, round(left) + i, round(width) + j) in at for i in (-1, 0, 1) for j in (-1, 0, 1))
+            assert any(
+                (depth, round(left) + i, round(width) + j) in painted_boxes for i in (-1, 0, 1) for j in (-1, 0, 1)
+            )

@@ -22,8 +22,8 @@ def violations(page: Page, only: str = "") -> list[tuple[str, Any]]:
     if not page.evaluate("'axe' in window"):
         page.evaluate(AXE)
     options = {"resultTypes": ["violations"]} | ({"runOnly": [only]} if only else {})
-    found = page.evaluate("options => axe.run({exclude: [['tbody tr:nth-child(n+4)']]}, options)", options)
-    return [(v["id"], [node["target"] for node in v["nodes"]][:3]) for v in found["violations"]]
+    result = page.evaluate("options => axe.run({exclude: [['tbody tr:nth-child(n+4)']]}, options)", options)
+    return [(v["id"], [node["target"] for node in v["nodes"]][:3]) for v in result["violations"]]
 
 
 @pytest.mark.parametrize(("scheme", "only"), [("light", ""), ("dark", "color-contrast")], ids=["light", "dark"])
@@ -64,15 +64,15 @@ def test_every_control_shows_its_focus(show: Open, story: pprofdiff.Diff):
     page.keyboard.press("Tab")
     seen = []
     for _ in range(40):
-        what, width, style = page.evaluate(
+        element, width, style = page.evaluate(
             "() => { const e = document.activeElement, s = getComputedStyle(e);"
             " return [e.id || e.className || e.tagName, parseFloat(s.outlineWidth), s.outlineStyle]; }"
         )
-        if what == "BODY":
+        if element == "BODY":
             break
-        seen.append(what)
-        assert width >= 2, what
-        assert style != "none", what
+        seen.append(element)
+        assert width >= 2, element
+        assert style != "none", element
         page.keyboard.press("Tab")
     assert {"type", "theme", "help", "search", "canvas", "inverted", "fold", "filter", "csv"} <= set(seen)
 

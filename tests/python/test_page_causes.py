@@ -86,13 +86,13 @@ def test_the_account_is_a_picture(show: Open, name: str, size: dict[str, int]):
     (_, _, base), (_, _, new) = rows[0], rows[-1]
     account = d.explain(sample_type=d.default_sample_type).account
     scale = (new - base) / account["delta"]
-    at = base
+    position = base
     parts = [row for row in rows[1:-1] if row[0] != "candidate"]
     assert parts
     for kind, begin, end in parts:
-        assert min(abs(begin - at), abs(end - at)) < 1.5, (kind, begin, end, at)
-        at = end if abs(begin - at) < abs(end - at) else begin
-    assert at == pytest.approx(new, abs=2)
+        assert min(abs(begin - position), abs(end - position)) < 1.5, (kind, begin, end, position)
+        position = end if abs(begin - position) < abs(end - position) else begin
+    assert position == pytest.approx(new, abs=2)
     causes = sum((e - b) * (1 if k == "more" else -1) for k, b, e in parts if k in ("more", "less"))
     assert causes == pytest.approx(account["causes"] * abs(scale), abs=3) or scale < 0
     # The whole account fits on the first screen, also on a phone, and nothing overflows.
@@ -168,7 +168,7 @@ def test_a_page_explains_a_few_sample_types(show: Open):
 
 def stacks_through(root: Node, caller: str, function: str, across: float, inverted: bool) -> set[tuple[int, int]]:
     """Returns the boxes above and below those of a function with a certain caller."""
-    found = set()
+    boxes = set()
     above: list[Box] = []
     inside = -1
     drawn = [b for b in boxes_of(root, "max", across) if b[2] >= 1]
@@ -181,10 +181,10 @@ def stacks_through(root: Node, caller: str, function: str, across: float, invert
         called = caller in node.children if inverted else depth > 0 and above[depth - 1][3] == caller
         if name == function and called and inside < 0:
             inside = depth
-            found |= {(b[0], round(b[1])) for b in above}
+            boxes |= {(b[0], round(b[1])) for b in above}
         if inside >= 0:
-            found.add((depth, round(left)))
-    return found
+            boxes.add((depth, round(left)))
+    return boxes
 
 
 def test_a_cause_highlights_its_stacks(show: Open, story: pprofdiff.Diff):
@@ -255,8 +255,8 @@ def test_values_within_chance_are_grey(show: Open, story: pprofdiff.Diff):
             if n == name
         )
         fills = zip(*page.evaluate("[boxes, fills]"), strict=True)
-        at = {(round(left), round(top)): colour(fill) for (left, top, _, h, _), fill in fills if h == ROW - 1}
-        rgb = at[x, y]
+        colours = {(round(left), round(top)): colour(fill) for (left, top, _, h, _), fill in fills if h == ROW - 1}
+        rgb = colours[x, y]
         return max(rgb) - min(rgb)
 
     chance, changed = "logmill/stats.quantile", "logmill/names.canonical"

@@ -153,10 +153,10 @@ def test_runtime_frames_can_be_folded(show: Open, story: pprofdiff.Diff):
 def test_the_call_graph_fits_the_window(show: Open, story: pprofdiff.Diff):
     """On a phone, and if it stays readable, it is scaled down. In any case nothing is cut off."""
 
-    def extent(page: Page, what: str) -> tuple[float, float, float, float]:
-        found = page.locator(what).first.bounding_box()
-        assert found
-        return found["x"], found["y"], found["x"] + found["width"], found["y"] + found["height"]
+    def extent(page: Page, selector: str) -> tuple[float, float, float, float]:
+        box = page.locator(selector).first.bounding_box()
+        assert box
+        return box["x"], box["y"], box["x"] + box["width"], box["y"] + box["height"]
 
     small = pprofdiff.diff(*pair("go-heap"))
     assert show(small.to_html(), viewport=SCREEN).is_hidden("#fit"), "there is nothing to fit"
@@ -165,7 +165,9 @@ def test_the_call_graph_fits_the_window(show: Open, story: pprofdiff.Diff):
         page = show(d.to_html(), "tab=callgraph", viewport=size)
         assert page.get_attribute("#fit", "aria-pressed") == str(expected).lower()
         left, top, right, bottom = extent(page, "#callgraph svg")
-        width, height = (float(page.get_attribute("#callgraph svg", what) or 0) for what in ("width", "height"))
+        width, height = (
+            float(page.get_attribute("#callgraph svg", attribute) or 0) for attribute in ("width", "height")
+        )
         if expected:
             assert 0 <= left < right <= size["width"]
             assert (bottom - top) / (right - left) == pytest.approx(height / width, rel=0.01)
@@ -204,8 +206,8 @@ def over(paper: Colour, paint: Colour, alpha: float) -> Colour:
     return tuple(p + (q - p) * alpha for p, q in zip(paper, paint, strict=True))
 
 
-def style(page: Page, where: str, what: str) -> str:
-    return page.locator(where).first.evaluate(f"e => getComputedStyle(e).{what}")
+def style(page: Page, where: str, css_property: str) -> str:
+    return page.locator(where).first.evaluate(f"e => getComputedStyle(e).{css_property}")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -230,7 +232,7 @@ def unreadable(page: Page) -> list[tuple[str, float]]:
     """Returns the texts on the canvas with a contrast below 4.5 to their background."""
     paper = colour(style(page, "#flame", "backgroundColor"))
     painted = page.evaluate("[boxes, fills, texts, inks]")
-    found = []
+    low_contrast = []
     for (text, x, y), (ink, alpha) in zip(painted[2], painted[3], strict=True):
         below = paper
         for (left, top, width, height, opaque), fill in zip(painted[0], painted[1], strict=True):
@@ -238,8 +240,8 @@ def unreadable(page: Page) -> list[tuple[str, float]]:
                 below = over(below, colour(fill), opaque)
         ratio = contrast(over(below, colour(ink), alpha), below)
         if ratio < 4.5:
-            found.append((text, ratio))
-    return found
+            low_contrast.append((text, ratio))
+    return low_contrast
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -296,24 +298,24 @@ def test_a_tooltip_always_matches_the_box_under_the_pointer(show: Open, story: p
     page = show(story.to_html(), viewport=SCREEN)
     spot = page.locator("#canvas").bounding_box()
     assert spot
-    at = spot["x"] + 60, spot["y"] + 7 * ROW + 5
+    point = spot["x"] + 60, spot["y"] + 7 * ROW + 5
 
-    def told() -> str:
+    def tip_text() -> str:
         settle(page)
         return page.inner_text("#tip") if page.is_visible("#tip") else ""
 
-    def agree(what: str) -> None:
+    def agree(step: str) -> None:
         settle(page)
-        before = told()
+        before = tip_text()
         page.mouse.move(1, 1)
-        assert told() == "", what
-        page.mouse.move(*at)
-        assert before in ("", told()), what
+        assert tip_text() == "", step
+        page.mouse.move(*point)
+        assert before in ("", tip_text()), step
         seen.add(before)
 
     seen: set[str] = set()
-    page.mouse.move(*at)
-    assert told()
+    page.mouse.move(*point)
+    assert tip_text()
     page.mouse.down()
     page.mouse.up()
     agree("zoomed in")
@@ -339,15 +341,15 @@ def test_a_tooltip_always_matches_the_box_under_the_pointer(show: Open, story: p
         ("another view", lambda: page.evaluate("location.hash = 'width=base&inverted=1'")),
         ("nothing there", lambda: page.evaluate("location.hash = 'width=delta&zoom=3'")),
     ]
-    for what, act in actions:
+    for step, act in actions:
         act()
-        agree(what)
+        agree(step)
     assert len(seen - {""}) >= 5
     page.keyboard.press("0")
-    page.mouse.move(*at)
-    assert told()
+    page.mouse.move(*point)
+    assert tip_text()
     page.keyboard.press("Escape")
-    assert told() == ""
+    assert tip_text() == ""
 
 
 def test_switches_look_like_switches(show: Open, story: pprofdiff.Diff):
@@ -385,12 +387,12 @@ def test_the_printed_page_has_legend_and_graph(show: Open, story: pprofdiff.Diff
     page.emulate_media(media="print")
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
     assert max(y for _, y, *_ in page.evaluate("boxes")) > deepest
-    for what in ("#legend", "#canvas", "#movers", "#table", "#callgraph svg"):
-        assert page.is_visible(what), what
-    for what in ("#search", "#inverted", "#tip", "#help"):
-        assert page.is_hidden(what), what
-    for what in ("#legend .ramp", "#legend .gone", "#legend .came"):
-        assert style(page, what, "printColorAdjust") == "exact", what
+    for selector in ("#legend", "#canvas", "#movers", "#table", "#callgraph svg"):
+        assert page.is_visible(selector), selector
+    for selector in ("#search", "#inverted", "#tip", "#help"):
+        assert page.is_hidden(selector), selector
+    for selector in ("#legend .ramp", "#legend .gone", "#legend .came"):
+        assert style(page, selector, "printColorAdjust") == "exact", selector
     shown = page.locator("#canvas").bounding_box()
     width, height = page.evaluate("[canvas.width, canvas.height]")
     assert shown
@@ -418,12 +420,12 @@ def test_the_help_lists_all_keys(show: Open, story: pprofdiff.Diff):
     page.keyboard.press("?")
     keys = page.get_by_role("dialog", name="Keys")
     assert keys.is_visible()
-    told = keys.locator("kbd").all_inner_texts()
+    listed_keys = keys.locator("kbd").all_inner_texts()
     # Every key in the title of a control, and those of the canvas.
     titles = page.locator("[title]").evaluate_all("all => all.map(e => e.title)")
     named = {m[1].strip() for title in titles if (m := re.search(r"\(([^ ()]+)\)$", title))}
     assert len(named) >= 9
-    assert named | {"/", "Arrows", "Enter", "Esc"} <= set(told)
+    assert named | {"/", "Arrows", "Enter", "Esc"} <= set(listed_keys)
     # The open help captures the keys.
     page.keyboard.press("2")
     assert page.get_attribute("[data-mode=max]", "aria-pressed") == "true"

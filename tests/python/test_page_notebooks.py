@@ -13,12 +13,12 @@ def test_the_page_works_in_a_notebooks_frame(chromium: Browser, tmp_path: Path, 
     graph = story.flamegraph()
     host = tmp_path / "notebook.html"
     host.write_text(f"<!doctype html><title>host</title><script>secret = 1</script>{graph._repr_html_()}")
-    said: list[str] = []
+    messages: list[str] = []
     page = chromium.new_page()
     page.add_init_script(NOTE)
-    page.on("console", lambda message: said.append(message.text))
-    page.on("pageerror", lambda error: said.append(str(error)))
-    page.on("request", lambda r: said.append(r.url) if r.url != host.as_uri() else None)
+    page.on("console", lambda message: messages.append(message.text))
+    page.on("pageerror", lambda error: messages.append(str(error)))
+    page.on("request", lambda r: messages.append(r.url) if r.url != host.as_uri() else None)
     page.goto(host.as_uri())
     assert page.get_attribute("iframe", "sandbox") == "allow-scripts"
     frame = page.frames[1]
@@ -49,7 +49,7 @@ def test_the_page_works_in_a_notebooks_frame(chromium: Browser, tmp_path: Path, 
     settle(frame)
     assert frame.evaluate("new Set(fills).size") > colours
     frame.click("#grey")
-    assert said == []
+    assert messages == []
     # Scripts in the frame cannot access the notebook.
     assert frame.evaluate("(() => { try { return parent.secret; } catch { return 'refused'; } })()") == "refused"
     page.close()
@@ -58,7 +58,7 @@ def test_the_page_works_in_a_notebooks_frame(chromium: Browser, tmp_path: Path, 
 def test_selections_are_sent_to_notebooks_only(chromium: Browser, tmp_path: Path, story: pprofdiff.Diff):
     graph = story.flamegraph()
     graph.save(tmp_path / "graph.html")
-    for frame, told in ((graph._repr_html_(), 1), ('<iframe src="graph.html" width="900" height="1000"></iframe>', 0)):
+    for frame, times in ((graph._repr_html_(), 1), ('<iframe src="graph.html" width="900" height="1000"></iframe>', 0)):
         host = tmp_path / "host.html"
         listen = "<script>heard = []; onmessage = (e) => heard.push(e.data.stack);</script>"
         host.write_text(f"<!doctype html><meta charset=utf-8>{listen}{frame}")
@@ -73,8 +73,8 @@ def test_selections_are_sent_to_notebooks_only(chromium: Browser, tmp_path: Path
         settle(page)
         chosen = inside.inner_text("#details .name")
         heard = [stack for stack in page.evaluate("heard") if stack]
-        assert len(heard) == 2 * told
-        if told:
+        assert len(heard) == 2 * times
+        if times:
             assert heard[0][-1] == "logmill/names.Same"
             assert (heard[1][0], len(heard[1])) == (chosen, 2)
         page.close()
@@ -83,12 +83,12 @@ def test_selections_are_sent_to_notebooks_only(chromium: Browser, tmp_path: Path
 def test_the_example_notebook(chromium: Browser, site: Path):
     cells = json.loads(EXAMPLE.read_text())["cells"]
     assert not any(cell.get("outputs") for cell in cells), "the notebook is kept without its output"
-    said: list[str] = []
+    messages: list[str] = []
     # Browsers only paint visible frames.
     page = chromium.new_page(viewport={"width": 1200, "height": 12000})
     page.add_init_script(NOTE)
-    page.on("console", lambda message: said.append(message.text))
-    page.on("pageerror", lambda error: said.append(str(error)))
+    page.on("console", lambda message: messages.append(message.text))
+    page.on("pageerror", lambda error: messages.append(str(error)))
     page.goto((site / "story.html").as_uri())
     shown = page.locator(".cell_output")
     assert shown.count() == sum(cell["cell_type"] == "code" for cell in cells) - 1  # A saved page has no output.
@@ -97,7 +97,7 @@ def test_the_example_notebook(chromium: Browser, site: Path):
         frame.locator("#canvas").hover(position={"x": 50, "y": 5})
         settle(frame)
         assert len(frame.evaluate("boxes")) > 100
-    assert said == []
+    assert messages == []
     assert "logmill/names.canonical" in page.content()
     assert (EXAMPLE.parent / "report.html").stat().st_size > 50_000
     page.close()

@@ -140,9 +140,9 @@ def test_significant_changes_are_not_grey(name: str):
 
     table = raw["table"]
     base, new = (numbers(table[side], True) for side in ("cum_base", "cum_new"))
-    most = [i for i in range(table["rows"]) if (new[i] - base[i]) / delta > 0.5]
-    assert most
-    assert [i for i in most if is_grey(table["cum_chance"], i)] == []
+    main_rows = [i for i in range(table["rows"]) if (new[i] - base[i]) / delta > 0.5]
+    assert main_rows
+    assert [i for i in main_rows if is_grey(table["cum_chance"], i)] == []
     assert not is_grey(raw["down"]["chance"], 0), "all of it"
     # Other frames are grey, so the check is not trivial.
     assert any(is_grey(table["cum_chance"], i) for i in range(table["rows"]))

@@ -42,14 +42,14 @@ def agrees(page: Page, d: pprofdiff.Diff) -> None:
     """Checks that each visible box is painted at its position."""
     begin, end = span(page)
     across, drawn = painted(page)
-    at = {(depth, round(x), round(w)) for depth, x, w in drawn}
+    painted_boxes = {(depth, round(x), round(w)) for depth, x, w in drawn}
     seen = 0
     for depth, left, width, *_ in boxes_of(tree(d, "cpu"), "max", across):
         x, x2 = ((edge / across - begin) / (end - begin) * across for edge in (left, left + width))
         x, x2 = max(0, x), min(across, x2)
         if x2 - x >= 2:
             near = [(depth, round(x) + i, round(x2 - x) + j) for i in (-1, 0, 1) for j in (-1, 0, 1)]
-            assert at.intersection(near), (depth, x, x2 - x)
+            assert painted_boxes.intersection(near), (depth, x, x2 - x)
             seen += 1
     assert seen > 20
 

@@ -99,10 +99,10 @@ def test_runs_have_whiskers_and_values_within_chance_are_grey():
     table = pprofdiff.diff(*sides).top(20, sort="cum")
     chart = table.plot()
     rows = values(chart)
-    for row, of in zip(rows, table, strict=True):
-        half = math.hypot(of["base_sd"], of["new_sd"]) / of["cum_delta"] * row["delta"]
+    for row, table_row in zip(rows, table, strict=True):
+        half = math.hypot(table_row["base_sd"], table_row["new_sd"]) / table_row["cum_delta"] * row["delta"]
         assert (row["high"] - row["low"]) / 2 == pytest.approx(abs(half))
-        assert (row["change"] == "no more than chance") == (of["q"] is None or of["q"] > 0.05)
+        assert (row["change"] == "no more than chance") == (table_row["q"] is None or table_row["q"] > 0.05)
     assert {row["change"] for row in rows} >= {"more", "no more than chance"}
     assert len(marks(chart, "rule mark")) == 20
     assert "standard deviation" in str(chart.to_dict()["title"])
@@ -163,8 +163,8 @@ def test_without_altair_plots_are_still_drawn_by_notebooks(story: pprofdiff.Diff
     code += "p = pprofdiff.diff(*sys.argv[1:]).top(3).plot(); "
     code += "print(json.dumps([repr(p), p.to_dict(), json.loads(p.to_json()), p._repr_mimebundle_()]))"
     done = subprocess.run([sys.executable, "-c", code, *pair("story-cpu")], capture_output=True, text=True, check=True)
-    said, spec, same, bundle = json.loads(done.stdout)
-    assert said.startswith("<Plot of cpu: 1.90s → 2.93s")
+    text, spec, same, bundle = json.loads(done.stdout)
+    assert text.startswith("<Plot of cpu: 1.90s → 2.93s")
     assert spec == same == bundle["application/vnd.vegalite.v6+json"]
     older = bundle["application/vnd.vegalite.v5+json"]
     assert (older["$schema"][-7:], older | {"$schema": spec["$schema"]}) == ("v5.json", spec)

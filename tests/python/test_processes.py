@@ -37,17 +37,17 @@ NAMES = ["main", "runtime", "logmill", "names", "headers", "strings", "Classify"
 
 
 def test_threads_read_the_same_profiles(story: pprofdiff.Diff):
-    wanted = question(story)
+    expected = question(story)
     start = threading.Barrier(8)
 
     def work(i: int) -> set[str]:
         start.wait()
-        found = {question(story) for _ in range(5)}
+        answers = {question(story) for _ in range(5)}
         story.filter(focus=NAMES[i]).stacks()
-        return found | {question(pprofdiff.diff(story.base, story.new))}
+        return answers | {question(pprofdiff.diff(story.base, story.new))}
 
     with concurrent.futures.ThreadPoolExecutor(8) as threads:
-        assert [*threads.map(work, range(8))] == [{wanted}] * 8
+        assert [*threads.map(work, range(8))] == [{expected}] * 8
 
 
 def test_other_threads_run_during_engine_calls():
@@ -84,20 +84,20 @@ def in_a_fork(work) -> None:
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
 class TestFork:
     def test_the_engine_works_before_and_after_a_fork(self, story: pprofdiff.Diff):
-        wanted = question(story)
+        expected = question(story)
 
         def work() -> None:
-            assert question(story) == wanted
-            assert ask_files("story-cpu") == wanted
+            assert question(story) == expected
+            assert ask_files("story-cpu") == expected
             assert all(r.error is None for r in pprofdiff.batch([pair("story-cpu")] * 20))
             in_a_fork(lambda: ask_files("story-cpu"))
 
         in_a_fork(work)
-        assert question(story) == wanted
+        assert question(story) == expected
         in_a_fork(work)
 
     def test_fork_while_threads_are_in_the_engine(self, story: pprofdiff.Diff):
-        wanted = question(story)
+        expected = question(story)
         done = threading.Event()
 
         def busy() -> None:
@@ -110,7 +110,7 @@ class TestFork:
         try:
 
             def work() -> None:
-                assert question(story) == wanted
+                assert question(story) == expected
 
             for _ in range(30):
                 in_a_fork(work)
@@ -134,15 +134,15 @@ class TestFork:
 
 @pytest.mark.parametrize("method", multiprocessing.get_all_start_methods())
 def test_objects_can_be_sent_to_multiprocessing_workers(method: str, story: pprofdiff.Diff):
-    wanted = question(story)
+    expected = question(story)
     context = multiprocessing.get_context(method)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         with context.Pool(2) as pool:
             # Names in, JSON out; then objects in and out.
-            assert pool.map_async(ask_files, ["story-cpu"] * 3).get(TIMEOUT) == [wanted] * 3
+            assert pool.map_async(ask_files, ["story-cpu"] * 3).get(TIMEOUT) == [expected] * 3
             answers = pool.map_async(ask, [story] * 3).get(TIMEOUT)
-    assert [json for json, _ in answers] == [wanted] * 3
+    assert [json for json, _ in answers] == [expected] * 3
     assert answers[0][1].to_dicts() == story.stacks().to_dicts()
 
 

@@ -22,7 +22,7 @@ STATUS = Path("/proc/self/status")
 
 
 def test_eight_threads_read_while_others_write(tmp_path: Path, story: pprofdiff.Diff):
-    wanted = story.top(granularity="lines").to_json()
+    expected = story.top(granularity="lines").to_json()
     out, page = tmp_path / "diff.pb.gz", tmp_path / "page.html"
     # Two profiles are written alternately to one file. If the file were not replaced atomically, some readers would see
     # a part or a mixture.
@@ -43,7 +43,7 @@ def test_eight_threads_read_while_others_write(tmp_path: Path, story: pprofdiff.
                 wrong.add("the file's bytes")
             if len(pprofdiff.load(out).top()) not in rows:
                 wrong.add("the file's rows")
-            if story.top(granularity="lines").to_json() != wanted:
+            if story.top(granularity="lines").to_json() != expected:
                 wrong.add("the shared diff")
         return wrong
 
@@ -283,8 +283,8 @@ UNFINISHED = {
 }
 
 
-@pytest.mark.parametrize("what", UNFINISHED)
-def test_the_interpreter_can_exit_during_work(what: str):
+@pytest.mark.parametrize("kind", UNFINISHED)
+def test_the_interpreter_can_exit_during_work(kind: str):
     code = f"""
 import itertools, sys, threading, time, pprofdiff
 from concurrent import futures
@@ -299,7 +299,7 @@ def daemons(work):
     time.sleep(0.2)
 
 if __name__ == "__main__":
-    {UNFINISHED[what]}
+    {UNFINISHED[kind]}
 """
     for _ in range(3):
         command = [sys.executable, "-c", code, *map(str, pair("go-heap"))]

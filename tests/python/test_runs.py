@@ -41,11 +41,11 @@ def test_values_are_means_of_runs_or_sums_on_request() -> None:
 def test_significant_rows_are_those_with_a_small_q() -> None:
     d = pprofdiff.diff(side("base"), side("calls"))
     rows = d.top(sort="cum").to_dicts()
-    wanted = [row for row in rows if row["q"] is not None and row["q"] <= 0.05]
-    assert d.top(sort="cum", significant=True).to_dicts() == wanted
-    assert wanted[0]["name"] == "freight/tariff.Make"
-    assert len(wanted) < len(rows) / 4
-    assert wanted[0]["base_sd"] > 0
+    expected = [row for row in rows if row["q"] is not None and row["q"] <= 0.05]
+    assert d.top(sort="cum", significant=True).to_dicts() == expected
+    assert expected[0]["name"] == "freight/tariff.Make"
+    assert len(expected) < len(rows) / 4
+    assert expected[0]["base_sd"] > 0
     # A single run per side has no spread of its own.
     one = pprofdiff.diff(side("base")[0], side("calls")[0])
     assert "q" not in one.top().columns

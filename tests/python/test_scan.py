@@ -54,7 +54,7 @@ def scan(files: Path, **options) -> pl.LazyFrame:
 @pytest.mark.parametrize("options", [{}, {"granularity": "lines", "focus": "alloc|runtime"}])
 def test_rows_equal_those_of_the_views(files: Path, view: str, options: dict):
     frame = scan(files, view=view, **options)
-    wanted = []
+    expected = []
     for service in sorted(SERVICES):
         for build in ("10", "9"):
             path = files / service / build / "p.pb.gz"
@@ -69,27 +69,27 @@ def test_rows_equal_those_of_the_views(files: Path, view: str, options: dict):
                 }
                 rows = getattr(profile, view)(sample_type=sample_type, **options).to_dicts()
                 assert rows
-                wanted += [keys | row for row in rows]
-    found = frame.collect()
-    assert found.schema == frame.collect_schema()
-    order = sorted(found.to_dicts(), key=lambda row: (row["service"], row["build"]))
-    assert order == wanted
-    assert len(wanted) > 10
+                expected += [keys | row for row in rows]
+    result = frame.collect()
+    assert result.schema == frame.collect_schema()
+    order = sorted(result.to_dicts(), key=lambda row: (row["service"], row["build"]))
+    assert order == expected
+    assert len(expected) > 10
 
 
 def test_a_query_opens_only_the_files_that_it_needs(files: Path, opened: list[str]):
     frame = scan(files)
     assert not opened
     of_heap = frame.filter(pl.col("service") == "heap", pl.col("flat") > 0, pl.col("build").is_in(["9", "11"]))
-    found = of_heap.select("name", "flat").collect()
+    result = of_heap.select("name", "flat").collect()
     assert opened == ["heap/9"]
-    assert len(found) > 10
+    assert len(result) > 10
     profile = pprofdiff.load(files / "heap/9/p.pb.gz")
-    wanted = [row for name, _ in profile.sample_types for row in profile.top(sample_type=name).to_dicts()]
-    assert found.rows() == [(row["name"], row["flat"]) for row in wanted if row["flat"] > 0]
+    expected = [row for name, _ in profile.sample_types for row in profile.top(sample_type=name).to_dicts()]
+    assert result.rows() == [(row["name"], row["flat"]) for row in expected if row["flat"] > 0]
 
-    assert of_heap.select("service").collect()["service"].to_list() == ["heap"] * len(found)
-    assert frame.filter(service="heap", build="9").select(pl.len()).collect().item() == len(wanted)
+    assert of_heap.select("service").collect()["service"].to_list() == ["heap"] * len(result)
+    assert frame.filter(service="heap", build="9").select(pl.len()).collect().item() == len(expected)
 
     # A condition that also involves other columns excludes no file.
     opened.clear()
@@ -101,8 +101,8 @@ def test_a_query_opens_only_the_files_that_it_needs(files: Path, opened: list[st
     none = frame.filter(pl.col("service") == "no").collect()
     assert (len(none), none.schema, opened) == (0, frame.collect_schema(), [])
     # A condition that compares rows is evaluated after loading.
-    most = frame.filter(pl.col("build") == pl.col("build").max()).collect()
-    assert set(most["build"]) == {"9"}
+    newest = frame.filter(pl.col("build") == pl.col("build").max()).collect()
+    assert set(newest["build"]) == {"9"}
 
 
 def test_only_the_sample_types_of_a_condition_are_computed(files: Path, monkeypatch: pytest.MonkeyPatch):
@@ -124,8 +124,8 @@ def test_the_first_rows_open_the_first_profiles(tmp_path: Path, opened: list[str
     for path in paths:
         path.parent.mkdir(parents=True)
         path.write_text("main;run 1\n")
-    found = pprofdiff.scan(paths).head(3).collect()
-    assert found["profile"].to_list() == [str(paths[0])] * 2 + [str(paths[1])]
+    head = pprofdiff.scan(paths).head(3).collect()
+    assert head["profile"].to_list() == [str(paths[0])] * 2 + [str(paths[1])]
     assert len(opened) < 100
     assert pprofdiff.scan(paths).head(0).collect().is_empty()
     # A slow consumer keeps only a few tables in memory.
@@ -175,12 +175,12 @@ def test_a_bad_profile_is_an_error_or_a_row(files: Path):
     with pytest.raises(Exception, match=r"rust/9/p\.pb\.gz"):
         scan(files).collect()
     assert len(scan(files).filter(pl.col("service") == "heap").collect()) > 10
-    found = scan(files, on_error="collect").collect()
-    failed = found.filter(pl.col("error").is_not_null())
+    result = scan(files, on_error="collect").collect()
+    failed = result.filter(pl.col("error").is_not_null())
     [row] = failed.to_dicts()
     assert (row["service"], row["build"], row["name"], row["flat"]) == ("rust", "9", None, None)
     assert "rust/9/p.pb.gz" in row["error"]
-    assert len(found) == 1 + len(scan(files).filter(pl.col("profile") != str(broken)).collect())
+    assert len(result) == 1 + len(scan(files).filter(pl.col("profile") != str(broken)).collect())
     assert len(scan(files, on_error="collect").filter(service="rust", build="9").collect()) == 1
     assert scan(files, on_error="collect").filter(pl.col("flat") > 0).collect()["error"].null_count() > 10
     # A required sample type that a profile lacks is an error, which lists the available types.
@@ -216,8 +216,8 @@ def test_labels_can_be_used_as_keys(tmp_path: Path):
     for endpoint in ("sum", "walk"):
         source.filter(tagfocus=f"endpoint=/{endpoint}").write(tmp_path / f"{endpoint}.pb.gz")
     pattern = tmp_path / "*.pb.gz"
-    (found,) = pprofdiff.group_pairs(pattern, "endpoint={endpoint}", base="endpoint=/sum", new="endpoint=/walk")
-    assert (Path(found.base).name, Path(found.new).name) == ("sum.pb.gz", "walk.pb.gz")
+    (group,) = pprofdiff.group_pairs(pattern, "endpoint={endpoint}", base="endpoint=/sum", new="endpoint=/walk")
+    assert (Path(group.base).name, Path(group.new).name) == ("sum.pb.gz", "walk.pb.gz")
     rows = pprofdiff.scan(pattern, "of={endpoint}").filter(of="/walk").collect()
     assert set(rows["profile"]) == {str(tmp_path / "walk.pb.gz")}
     with pytest.raises(pprofdiff.PprofError, match="no sample has the label host"):
@@ -250,18 +250,18 @@ def test_patterns_match_urls(tmp_path: Path):
             memory.pipe_file(f"/fleet/{service}/{build}/m.pb.gz", path.read_bytes())
     memory.pipe_file("/fleet/api/v2/notes.txt", b"")
     pattern, keys = "memory://fleet/*/*/m.pb.gz", "service={1},version={2}"
-    found = pprofdiff.group_pairs(pattern, keys, base="version=@previous", new="version=@latest")
-    assert [(p.name, p.base, p.new) for p in found] == [
+    grouped_pairs = pprofdiff.group_pairs(pattern, keys, base="version=@previous", new="version=@latest")
+    assert [(p.name, p.base, p.new) for p in grouped_pairs] == [
         (name, f"memory://fleet/{name}/v1/m.pb.gz", f"memory://fleet/{name}/v2/m.pb.gz") for name in ("api", "db")
     ]
     one, two = pprofdiff.pairs("memory://fleet/*/v1/*.pb.gz", "memory://fleet/*/v2/*.pb.gz")
-    assert (one.name, two.base, two.error) == ("api/m", found[1].base, None)
+    assert (one.name, two.base, two.error) == ("api/m", grouped_pairs[1].base, None)
     assert [p.name for p in pprofdiff.pairs("memory://fleet/api/v1/", "memory://fleet/db/v2/")] == ["m.pb.gz"]
     rows = pprofdiff.scan(pattern, keys).filter(version="v1", sample_type="contentions").collect()
-    assert set(rows["profile"]) == {p.base for p in found}
-    (tmp_path / "fleet.csv").write_text("profile,service\n" + "".join(f"{p.base},{p.name}\n" for p in found))
+    assert set(rows["profile"]) == {p.base for p in grouped_pairs}
+    (tmp_path / "fleet.csv").write_text("profile,service\n" + "".join(f"{p.base},{p.name}\n" for p in grouped_pairs))
     listed = pprofdiff.scan(tmp_path / "fleet.csv").filter(service="db").collect()
-    assert set(listed["profile"]) == {found[1].base}
+    assert set(listed["profile"]) == {grouped_pairs[1].base}
     series = pprofdiff.series("memory://fleet/api/*/m.pb.gz")
     assert [build["key"] for build in series.builds] == ["v1", "v2"]
     with pytest.raises(pprofdiff.PprofError, match="no file matches"):

@@ -82,11 +82,11 @@ def test_keys_and_their_order():
 
 
 def test_values_and_steps_equal_those_of_profiles_and_diffs(heap: pprofdiff.Series):
-    wanted = []
+    expected = []
     for path, b in zip(SNAPSHOTS, heap.builds, strict=True):
         top = pprofdiff.load(path).top(sample_type="alloc_space")
-        wanted += [(b["key"], *row) for row in rows(top, "name", "flat", "cum")]
-    assert rows(heap.values(), "build", "name", "flat", "cum") == wanted
+        expected += [(b["key"], *row) for row in rows(top, "name", "flat", "cum")]
+    assert rows(heap.values(), "build", "name", "flat", "cum") == expected
     # A step equals the row of a diff.
     step = heap.steps(1)[0]
     by_key = dict(zip(keys(heap), SNAPSHOTS, strict=True))
@@ -99,9 +99,9 @@ def test_values_and_steps_equal_those_of_profiles_and_diffs(heap: pprofdiff.Seri
 
 def test_polars_pandas_pyarrow_and_duckdb_read_a_series(heap: pprofdiff.Series):
     table = heap.values()
-    wanted = table.to_dicts()
+    expected = table.to_dicts()
     frame = pl.DataFrame(heap)
-    assert frame.to_dicts() == heap.to_polars().to_dicts() == wanted
+    assert frame.to_dicts() == heap.to_polars().to_dicts() == expected
     assert frame.schema == {
         "build": pl.String,
         "build_number": pl.Int64,
@@ -112,12 +112,12 @@ def test_polars_pandas_pyarrow_and_duckdb_read_a_series(heap: pprofdiff.Series):
         "flat": pl.Int64,
         "cum": pl.Int64,
     }
-    assert pa.table(heap).to_pylist() == wanted
+    assert pa.table(heap).to_pylist() == expected
     pandas = heap.to_pandas()
     assert isinstance(pandas, pd.DataFrame)
-    assert pandas["flat"].tolist() == [r["flat"] for r in wanted]
-    (found,) = duckdb.sql("select sum(flat) from frame where build = 'heap-03.pb.gz'").fetchall()
-    assert found[0] == sum(r["flat"] for r in wanted if r["build"] == "heap-03.pb.gz")
+    assert pandas["flat"].tolist() == [r["flat"] for r in expected]
+    (total_row,) = duckdb.sql("select sum(flat) from frame where build = 'heap-03.pb.gz'").fetchall()
+    assert total_row[0] == sum(r["flat"] for r in expected if r["build"] == "heap-03.pb.gz")
     for other in (heap.movers(), heap.steps()):
         assert pl.DataFrame(other).to_dicts() == other.to_dicts()
 
@@ -196,13 +196,13 @@ def test_filters_and_options_apply_to_all_builds():
 
 def test_an_iterable_is_read_lazily_and_profiles_are_freed():
     alive = 0
-    most = 0
+    peak = 0
 
     class Counted(io.BytesIO):
         def __init__(self) -> None:
-            nonlocal alive, most
+            nonlocal alive, peak
             alive += 1
-            most = max(most, alive)
+            peak = max(peak, alive)
             super().__init__(build(a=1))
 
         def __del__(self) -> None:
@@ -216,7 +216,7 @@ def test_an_iterable_is_read_lazily_and_profiles_are_freed():
     s = pprofdiff.series(files())
     assert len(s.builds) == 2000
     assert not s.errors
-    assert most < 1000
+    assert peak < 1000
 
 
 def test_a_series_can_be_pickled(heap: pprofdiff.Series):
@@ -290,8 +290,8 @@ def test_a_build_is_explained_by_its_neighbours(tmp_path: Path):
     assert [c["function"] for c in why.to_dict()["causes"]] == ["parse"]
     assert why.to_json() == series.explain("3").to_json()
     assert series.explain("2", runs=1).verdict != "change"
-    for wrong, said in [("9", "unknown build"), ("0", "nothing comes before")]:
-        with pytest.raises(pprofdiff.PprofError, match=said):
+    for wrong, message in [("9", "unknown build"), ("0", "nothing comes before")]:
+        with pytest.raises(pprofdiff.PprofError, match=message):
             series.explain(wrong)
 
 
@@ -339,13 +339,13 @@ def history(tmp_path: Path) -> pprofdiff.Series:
 
 
 def test_lasting_changes_have_causes(history: pprofdiff.Series):
-    found = {row["name"]: row for row in history.shifts(explain=True)}
-    assert set(found) == {"work", "parse"}
-    assert [(r["kind"], r["since"], r["since_number"]) for r in found.values()] == [
+    rows_by_name = {row["name"]: row for row in history.shifts(explain=True)}
+    assert set(rows_by_name) == {"work", "parse"}
+    assert [(r["kind"], r["since"], r["since_number"]) for r in rows_by_name.values()] == [
         ("step", "08", 8),
         ("passed", "12", 12),
     ]
-    for name, row in found.items():
+    for name, row in rows_by_name.items():
         assert name in row["cause"]
     assert [row["cause"] for row in history.shifts()] == [None, None]
     assert history.explain().causes[0]["function"] == "work"

@@ -80,9 +80,9 @@ def test_samples_and_locations_equal_those_of_profiles(fleet: Path):
     assert {r["name"]: r["flat"] for r in profile.top(sample_type="cpu").to_dicts() if r["flat"]} == flat
     # Labels are JSON, and a stack has the same hash in all builds.
     endpoints = samples.group_by(samples["labels"].str.json_path_match("$.endpoint")).agg(polars.col("value").sum())
-    wanted = {r["value"]: r["weight"] for r in profile.labels(sample_type="cpu").to_dicts() if r["key"] == "endpoint"}
-    assert {name: value for name, value in endpoints.rows() if name} == wanted
-    assert len(wanted) > 2
+    expected = {r["value"]: r["weight"] for r in profile.labels(sample_type="cpu").to_dicts() if r["key"] == "endpoint"}
+    assert {name: value for name, value in endpoints.rows() if name} == expected
+    assert len(expected) > 2
     hashes = {build: set(read["samples"].filter(service="labels", build=build)["stack"]) for build in (9, 10)}
     assert len(hashes[9] & hashes[10]) == len(hashes[9])
     # Function names joined from the locations equal those stored with the sample.
@@ -104,12 +104,12 @@ def test_duckdb_reads_all_tables(fleet: Path):
 def test_a_partition_of_a_store_can_be_a_series(fleet: Path):
     part = fleet / "fleet/service=labels"
     of_builds = [pprofdiff.load(part / f"build={build}").top(sample_type="cpu").to_dicts() for build in (9, 10)]
-    wanted = [[(row["name"], row["flat"], row["cum"]) for row in rows] for rows in of_builds]
+    expected = [[(row["name"], row["flat"], row["cum"]) for row in rows] for rows in of_builds]
     for profiles in (part, str(part)):
         series = pprofdiff.series(profiles, sample_type="cpu")
         assert [build["key"] for build in series.builds] == ["9", "10"]
         rows = series.values().to_dicts()
-        for build, of_build in zip(("9", "10"), wanted, strict=True):
+        for build, of_build in zip(("9", "10"), expected, strict=True):
             assert [(row["name"], row["flat"], row["cum"]) for row in rows if row["build"] == build] == of_build
     with_base = pprofdiff.series(part, base=CORPUS / "go-labels-cpu.base.pb.gz", sample_type="cpu")
     assert [build["key"] for build in with_base.builds] == ["base", "9", "10"]

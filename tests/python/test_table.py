@@ -130,35 +130,36 @@ def test_several_sample_types_are_one_table():
         "labels": (pprofdiff.diff(*pair("go-labels-cpu")).labels, ["key", "value"]),
     }
     for name, (view, keys) in views.items():
-        own = ["samples", "cpu"] if name == "labels" else types
-        both = view(sample_type=own)
-        alone = [view(sample_type=sample_type) for sample_type in own]
+        kinds = ["samples", "cpu"] if name == "labels" else types
+        both = view(sample_type=kinds)
+        alone = [view(sample_type=sample_type) for sample_type in kinds]
         # A plain join of the tables for each type alone.
-        wanted: dict[object, dict[str, object]] = {}
-        for sample_type, table in zip(own, alone, strict=True):
+        expected: dict[object, dict[str, object]] = {}
+        for sample_type, table in zip(kinds, alone, strict=True):
             for row in table:
                 costs = [c for c in row if c.endswith(("base", "new", "delta"))]
-                joined = wanted.setdefault(str([row[k] for k in keys]), {})
+                joined = expected.setdefault(str([row[k] for k in keys]), {})
                 joined |= {f"{sample_type}_{c}": row[c] for c in costs}
         costs = [c for c in both.columns if c.endswith(("base", "new", "delta")) and "ratio" not in c]
         assert len(costs) == 2 * len([c for c in alone[0].columns if c.endswith(("base", "new", "delta"))])
-        assert len(both) == len(wanted), name
+        assert len(both) == len(expected), name
         for row in both:
-            joined = wanted[str([row[k] for k in keys])]
+            joined = expected[str([row[k] for k in keys])]
             assert {c: row[c] for c in costs} == {c: joined.get(c, 0) for c in costs}, name
             for side in ("base", "new"):
-                of = "flat_" if name == "top" else ""
-                count, cost = row[f"{own[0]}_{of}{side}"], row[f"{own[1]}_{of}{side}"]
-                assert row[f"{of}ratio_{side}"] == (cost / count if count else None), name
+                prefix = "flat_" if name == "top" else ""
+                count, cost = row[f"{kinds[0]}_{prefix}{side}"], row[f"{kinds[1]}_{prefix}{side}"]
+                assert row[f"{prefix}ratio_{side}"] == (cost / count if count else None), name
         first = [str([row[k] for k in keys]) for row in alone[0]]
         if name in ("top", "stacks"):
             assert [str([row[k] for k in keys]) for row in both][: len(first)] == first
-        assert [both.summary["sample_type"]] + [t["sample_type"] for t in both.summary["sample_types"]] == own[:1] + own
+        assert both.summary["sample_type"] == kinds[0]
+        assert [t["sample_type"] for t in both.summary["sample_types"]] == kinds
         assert polars.DataFrame(both).to_dicts() == both.to_dicts()
         assert len(both.to_pandas()) == len(both) == both.to_csv().count("\n") - 1
         assert json.loads(both.to_json())["rows"] == both.to_dicts()
-        assert f"{own[1]}/{own[0]}" in repr(both)
-        assert f"{own[1]}/{own[0]}" in both.to_markdown().replace("\\_", "_")
+        assert f"{kinds[1]}/{kinds[0]}" in repr(both)
+        assert f"{kinds[1]}/{kinds[0]}" in both.to_markdown().replace("\\_", "_")
         assert pickle.loads(pickle.dumps(both)).to_dicts() == both.to_dicts()
 
 
@@ -179,7 +180,7 @@ def test_views_of_one_sample_type_refuse_several():
 
 
 def test_a_view_accepts_filters_and_normalization(story: pprofdiff.Diff):
-    wanted = story.filter(focus="tableInsensitive").normalize("total").top()
-    assert story.top(focus="tableInsensitive", normalize="total").to_dicts() == wanted.to_dicts()
+    expected = story.filter(focus="tableInsensitive").normalize("total").top()
+    assert story.top(focus="tableInsensitive", normalize="total").to_dicts() == expected.to_dicts()
     # An empty filter removes that filter for this view.
     assert story.filter(focus="tableInsensitive").top(focus="").to_dicts() == story.top().to_dicts()

@@ -184,10 +184,10 @@ def test_rows_follow_the_options_of_pprof(story: pprofdiff.Diff):
             refused()
 
 
-def keys_are(value: object, of: type) -> None:
+def keys_are(value: object, typed_dict: type) -> None:
     """Checks that a dict has all required keys of a TypedDict, and no unknown keys."""
     assert isinstance(value, dict)
-    assert of.__required_keys__ <= {*value} <= {*of.__annotations__}, of  # type: ignore[attr-defined]
+    assert typed_dict.__required_keys__ <= {*value} <= {*typed_dict.__annotations__}, typed_dict  # type: ignore[attr-defined]
 
 
 def test_results_have_the_keys_of_their_types(story: pprofdiff.Diff):

@@ -58,9 +58,9 @@ def served(tmp_path: Path) -> Iterator[Callable[..., str]]:
         running.append(process)
         assert process.stderr
         line = process.stderr.readline()
-        found = re.search(r"http://\S+", line)
-        assert found, line
-        return found.group()
+        match = re.search(r"http://\S+", line)
+        assert match, line
+        return match.group()
 
     yield started
     for process in running:
@@ -71,26 +71,28 @@ def served(tmp_path: Path) -> Iterator[Callable[..., str]]:
 @pytest.fixture
 def visit(chromium: Browser) -> Iterator[Callable[..., Page]]:
     """Opens pages. At the end, it fails if the console has messages or a page sent data to other hosts."""
-    said: list[str] = []
+    messages: list[str] = []
     contexts: list[BrowserContext] = []
 
     def opened(address: str, **options: Any) -> Page:
         context = chromium.new_context(**({"viewport": {"width": 1300, "height": 900}} | options))
         contexts.append(context)
         page = context.new_page()
-        page.on("console", lambda message: said.append(message.text))
-        page.on("pageerror", lambda error: said.append(str(error)))
-        page.on("request", lambda r: said.append(r.url) if not r.url.startswith((origin, "blob:", "data:")) else None)
+        page.on("console", lambda message: messages.append(message.text))
+        page.on("pageerror", lambda error: messages.append(str(error)))
+        page.on(
+            "request", lambda r: messages.append(r.url) if not r.url.startswith((origin, "blob:", "data:")) else None
+        )
         origin = re.match(r"http://[^/]+", address)[0]  # type: ignore[index]
         page.goto(address)
         page.locator("html[data-ready]").wait_for()
         return page
 
-    opened.said = said  # type: ignore[attr-defined]
+    opened.said = messages  # type: ignore[attr-defined]
     yield opened
     for context in contexts:
         context.close()
-    assert said == []
+    assert messages == []
 
 
 def test_two_dropped_profiles_are_compared(address: str, visit: Callable[..., Page], tmp_path: Path) -> None:
@@ -360,7 +362,7 @@ def test_files_that_cannot_be_opened_keep_the_open_report(
     broken = tmp_path / "broken.pb.gz"
     broken.write_bytes(pair("go-heap")[0].read_bytes()[:900])
     page = visit(served(*pair("story-cpu")))
-    for what, files, place in [
+    for message, files, place in [
         ("broken", [broken], ""),
         ("broken", [broken, pair("go-heap")[0]], ""),
         ("sample type", [pair("go-heap")[0], pair("story-cpu")[0]], ""),
@@ -369,7 +371,7 @@ def test_files_that_cannot_be_opened_keep_the_open_report(
     ]:
         assert paths(page) == STORY
         drop(page, files, place)
-        expect(page.get_by_role("alert")).to_contain_text(what)
+        expect(page.get_by_role("alert")).to_contain_text(message)
         expect(page.locator("#new .names")).to_contain_text(STORY[1])
         assert page.locator("#report").is_visible()
         ask_filter(page, "main")

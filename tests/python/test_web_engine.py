@@ -45,10 +45,10 @@ def ask() -> Iterator[Callable[..., bytes | str]]:
         line = json.dumps({"files": packed, "sides": sides, "question": question, "format": format})
         node.stdin.write(line + "\n")
         node.stdin.flush()
-        told = node.stdout.readline()
-        assert told, "the module has broken"
-        told = json.loads(told)
-        return base64.b64decode(told["answer"]) if "answer" in told else cast(str, told["error"])
+        reply = node.stdout.readline()
+        assert reply, "the module has broken"
+        reply = json.loads(reply)
+        return base64.b64decode(reply["answer"]) if "answer" in reply else cast(str, reply["error"])
 
     with node:
         yield asked

@@ -16,14 +16,16 @@ use crate::golibrary;
 
 /// Builds a profile of stacks with three addresses and varying values. If `recursive`, some stacks contain an address
 /// twice.
-fn stacks(binary: &Path, at: &LoadedBinary, addresses: impl IntoIterator<Item = u64>, recursive: bool) -> Vec<u8> {
+fn stacks(binary: &Path, image: &LoadedBinary, addresses: impl IntoIterator<Item = u64>, recursive: bool) -> Vec<u8> {
     let mut builder = ProfileBuilder::new();
     builder.sample_type("samples", "count");
-    let (file, build_id) = (builder.string(&*binary.to_string_lossy()), builder.string(&at.build_id));
-    let mapping = builder.mapping(pprofdiff::columns::Mapping { file, build_id, ..at.mapping });
+    let (file, build_id) = (builder.string(&*binary.to_string_lossy()), builder.string(&image.build_id));
+    let mapping = builder.mapping(pprofdiff::columns::Mapping { file, build_id, ..image.mapping });
     let mut locations = BTreeMap::new();
     let mut location = |address: u64| {
-        *locations.entry(address).or_insert_with(|| builder.location(Some(mapping), address + at.slide, &[]).unwrap())
+        *locations
+            .entry(address)
+            .or_insert_with(|| builder.location(Some(mapping), address + image.slide, &[]).unwrap())
     };
     let all: Vec<_> = addresses.into_iter().map(&mut location).collect();
     for (i, stack) in all.windows(3).enumerate() {
@@ -69,7 +71,7 @@ fn functions(folder: &Path, binary: &Path) -> BTreeMap<u64, (u64, String)> {
 
 /// Checks that all instructions of the matching functions have the same costs as in pprof.
 fn assert_disassembled(folder: &Path, binary: &Path, regex: &str, pprof: &mut Command) {
-    let (at, functions) = (load_binary(binary), functions(folder, binary));
+    let (image, functions) = (load_binary(binary), functions(folder, binary));
     let matches = regex::Regex::new(regex).unwrap();
     let is_asked = |a: &u64| {
         let function = functions.range(..=a).next_back();
@@ -78,7 +80,7 @@ fn assert_disassembled(folder: &Path, binary: &Path, regex: &str, pprof: &mut Co
     let path = folder.join("stacks.pb.gz");
     std::fs::write(
         &path,
-        stacks(binary, &at, pseudo_random_addresses(&at.text, 100_000).filter(is_asked).take(4000), true),
+        stacks(binary, &image, pseudo_random_addresses(&image.text, 100_000).filter(is_asked).take(4000), true),
     )
     .unwrap();
     let profile = Arc::new(Profile::open(&path, &with(binary)).unwrap());
@@ -137,12 +139,12 @@ fn instructions_by_line(html: &str) -> BTreeMap<(String, i64), Costs> {
 fn lines_expand_to_the_same_instructions_as_in_weblist() {
     let folder = folder("weblist");
     let binary = compiled();
-    let (at, functions) = (load_binary(binary), functions(&folder, binary));
+    let (image, functions) = (load_binary(binary), functions(&folder, binary));
     let own_functions = functions.iter().filter(|(_, (_, name))| name.contains("parcels"));
     let addresses = own_functions.flat_map(|(&from, &(to, _))| (from..to).step_by(3));
     let path = folder.join("stacks.pb.gz");
     // Unlike -disasm, -weblist counts recursion twice.
-    std::fs::write(&path, stacks(binary, &at, addresses, false)).unwrap();
+    std::fs::write(&path, stacks(binary, &image, addresses, false)).unwrap();
     let profile = Arc::new(Profile::open(&path, &with(binary)).unwrap());
     let listing = Diff::of_profile(&profile).unwrap().list(&Query::default(), "parcels::", &()).unwrap();
     let mut ours: BTreeMap<(String, i64), Costs> = BTreeMap::new();
@@ -187,10 +189,10 @@ fn compile_c(folder: &Path, name: &str, code: &str) -> PathBuf {
 
 /// Builds a profile with one sample for each address of a function.
 fn samples_of(folder: &Path, binary: &Path, function: &str) -> Vec<u8> {
-    let at = load_binary(binary);
+    let image = load_binary(binary);
     let all = functions(folder, binary);
     let (&from, &(to, _)) = all.iter().find(|(_, (_, name))| name == function).unwrap();
-    super::profile(&binary.to_string_lossy(), &at.build_id, at.mapping, (from..=to).map(|a| a + at.slide))
+    super::profile(&binary.to_string_lossy(), &image.build_id, image.mapping, (from..=to).map(|a| a + image.slide))
 }
 
 const OLD: &str = "int sum(int *v, int n) { int s = 0; for (int i = 0; i < n; i++) s += v[i]; return s; }\n\
@@ -259,13 +261,13 @@ fn two_builds_are_aligned() {
         assert!(i.base.is_none_or(|a| last.0 < Some(a)) && i.new.is_none_or(|a| last.1 < Some(a)));
         last = (i.base.or(last.0), i.new.or(last.1));
     }
-    let sum = |of: fn(&ListedInstruction) -> i64| work.instructions.iter().map(of).sum::<i64>();
+    let sum = |value: fn(&ListedInstruction) -> i64| work.instructions.iter().map(value).sum::<i64>();
     assert_eq!((work.flat.base, work.flat.new), (sum(|i| i.flat.base), sum(|i| i.flat.new)));
     // The instructions below source lines have the same sums. Each line is aligned separately, because without a source
     // corresponding lines are unknown.
     let listing = diff.list(&Query::default(), "^work$", &()).unwrap();
     let under: Vec<&ListedInstruction> = listing.routines[0].lines.iter().flat_map(|l| &l.instructions).collect();
-    let sum = |of: fn(&ListedInstruction) -> i64| under.iter().map(|i| of(i)).sum::<i64>();
+    let sum = |value: fn(&ListedInstruction) -> i64| under.iter().map(|i| value(i)).sum::<i64>();
     assert_eq!((work.flat.base, work.flat.new), (sum(|i| i.flat.base), sum(|i| i.flat.new)));
 }
 
@@ -338,9 +340,9 @@ fn functions_with_the_same_name_are_paired_by_file() {
         folder.join(name)
     };
     let open = |binary: &Path| {
-        let (at, all) = (load_binary(binary), functions(&folder, binary));
-        let addresses = all.iter().filter(|(_, (_, name))| name == "cmp").map(|(&from, _)| from + at.slide);
-        let bytes = super::profile(&binary.to_string_lossy(), &at.build_id, at.mapping, addresses);
+        let (image, all) = (load_binary(binary), functions(&folder, binary));
+        let addresses = all.iter().filter(|(_, (_, name))| name == "cmp").map(|(&from, _)| from + image.slide);
+        let bytes = super::profile(&binary.to_string_lossy(), &image.build_id, image.mapping, addresses);
         Arc::new(Profile::from_bytes("p", &bytes, &with(binary)).unwrap())
     };
     let diff = Diff::between(open(&build("old", "a.c b.c")), open(&build("new", "b.c a.c"))).unwrap();
@@ -387,14 +389,14 @@ fn lines_are_listed_even_without_instructions() {
 fn samples_of_a_missing_library_are_not_attributed_to_the_program() {
     let folder = folder("library");
     let binary = compile_c(&folder, "app", OLD);
-    let at = load_binary(&binary);
+    let image = load_binary(&binary);
     let (&work, _) =
         functions(&folder, &binary).iter().find(|(_, (_, name))| name == "work").map(|(a, f)| (a, f.clone())).unwrap();
     let open = |in_work: bool| {
         let mut builder = ProfileBuilder::new();
         builder.sample_type("samples", "count");
         let [app, lib, none] = ["/opt/app", "/lib/libx.so", ""].map(|text| builder.string(text));
-        let app = builder.mapping(pprofdiff::columns::Mapping { file: app, build_id: none, ..at.mapping });
+        let app = builder.mapping(pprofdiff::columns::Mapping { file: app, build_id: none, ..image.mapping });
         let elsewhere = super::mapping(0x5000_0000, 0x10_0000);
         let lib = builder.mapping(pprofdiff::columns::Mapping { file: lib, build_id: none, ..elsewhere });
         let mut sample = |mapping, address| {
@@ -403,7 +405,7 @@ fn samples_of_a_missing_library_are_not_attributed_to_the_program() {
         };
         sample(lib, 0x5000_1000);
         if in_work {
-            sample(app, work + at.slide);
+            sample(app, work + image.slide);
         }
         let bytes = builder.build("made").unwrap().to_bytes(&WriteOptions::default()).unwrap();
         Arc::new(Profile::from_bytes("p", &bytes, &with(&binary)).unwrap())

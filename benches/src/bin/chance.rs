@@ -16,8 +16,9 @@ use pprofdiff_benches::Random;
 use prost::Message as _;
 use rayon::prelude::*;
 
-/// The number of comparisons of each kind.
+/// The number of comparisons of equal builds for each rule and number of runs.
 const TRIES: u64 = 1000;
+/// The number of comparisons with a true change for each growth, tau and number of runs.
 const TRIES_OF_POWER: u64 = 100;
 /// The number of samples of a generated run.
 const SAMPLES: f64 = 5000.0;
@@ -25,7 +26,7 @@ const SAMPLES: f64 = 5000.0;
 const SHARE: f64 = 0.1;
 /// The same share in a fleet with one run per machine.
 const SHARE_OF_FLEET: f64 = 0.01;
-/// The number of tries with a fleet.
+/// The number of comparisons of fleets for each growth and number of machines.
 const TRIES_OF_FLEET: u64 = 20;
 /// The minimum effect of a cause in a fleet. The default of explain is 0.002.
 const LEAST_OF_FLEET: f64 = 0.0002;
@@ -99,7 +100,7 @@ fn false_failures(title: &str, all: &[Arc<Profile>], rules: &[&str]) {
                     (check(rule, false, base, new), check(rule, true, base, new))
                 })
                 .collect();
-            let count = |wanted: Outcome| outcomes.iter().filter(|(o, _)| *o == wanted).count();
+            let count = |outcome: Outcome| outcomes.iter().filter(|(o, _)| *o == outcome).count();
             let strict = outcomes.iter().filter(|(_, o)| *o == Outcome::Fail).count();
             let n = outcomes.len();
             let (fails, unsure) = (rate(count(Outcome::Fail), n), 100 * count(Outcome::Inconclusive) / n);
@@ -206,13 +207,13 @@ fn power(model: &RecordedModel) {
         for m in [1, 2, 3, 5, 8] {
             let mut line = format!("| {tau} | {m} |");
             for growth in [0.0, 0.25, 0.3, 0.4, 0.6, 1.0] {
-                let found = (0..TRIES_OF_POWER).into_par_iter().filter(|&i| {
+                let detections = (0..TRIES_OF_POWER).into_par_iter().filter(|&i| {
                     let mut chance = RunRandom::of(i * 104_729 + m as u64);
                     let base: Vec<_> = (0..m).map(|_| model.run(&mut chance, tau, 0.0)).collect();
                     let new: Vec<_> = (0..m).map(|_| model.run(&mut chance, tau, growth)).collect();
                     check("cum:any>+20%", false, &base, &new) == Outcome::Fail
                 });
-                line += &format!(" {} |", 100 * found.count() as u64 / TRIES_OF_POWER);
+                line += &format!(" {} |", 100 * detections.count() as u64 / TRIES_OF_POWER);
             }
             println!("{line}");
         }
@@ -245,8 +246,8 @@ fn fleet(model: &RecordedModel) {
             });
             let tries: Vec<(bool, bool)> = tries.collect();
             let percent = |n: usize| 100 * n / tries.len();
-            let (found, others) = (tries.iter().filter(|t| t.0).count(), tries.iter().filter(|t| t.1).count());
-            line += &format!(" {} ({}) |", percent(found), percent(others));
+            let (n_found, others) = (tries.iter().filter(|t| t.0).count(), tries.iter().filter(|t| t.1).count());
+            line += &format!(" {} ({}) |", percent(n_found), percent(others));
         }
         println!("{line}");
     }

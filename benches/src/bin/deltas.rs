@@ -1,9 +1,9 @@
 //! Measures the deltas of a series of heap snapshots. Prints milliseconds per stage and snapshot as JSON, as medians of
-//! the runs.
+//! the runs (`stream`: one mean over the snapshots per run).
 //!
-//! `deltas RUNS [OUT-{index}]` measures from the bytes of a gzip file to the bytes of a gzip file (level 1), on one
-//! thread. It also measures two threads, as in the command: the next snapshot is loaded while the current snapshot is
-//! processed. With a file name, it writes the deltas of the last run, for checks by other tools.
+//! `deltas [RUNS [OUT-{index}]]` measures from the bytes of a gzip file to the bytes of a gzip file (level 1), on one
+//! thread; RUNS defaults to 5. It also measures two threads, as in the command: the next snapshot is loaded while the
+//! current snapshot is processed. With a file name, it writes the deltas, for checks by other tools.
 
 #![allow(clippy::unwrap_used)] // a measurement that can't read its own files has nothing better to say
 

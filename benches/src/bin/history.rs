@@ -1,7 +1,8 @@
 //! Measures how well a series detects lasting changes, on generated histories of 200 builds of a program with 2,000
 //! functions. The histories contain steps, spikes, temporary changes, drifts, a renamed function and missing builds.
 //!
-//! `cargo run --release -p pprofdiff-benches --bin history` prints the numbers that docs/statistics.md summarizes.
+//! `cargo run --release -p pprofdiff-benches --bin history` prints the table that benches/README.md and
+//! docs/statistics.md summarize (lasting changes).
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -168,8 +169,8 @@ struct Score {
     finding: f64,
 }
 
-/// Returns the distance of a step from the noise of its builds, in standard deviations. Larger steps are easier to
-/// detect.
+/// Returns the logarithm of a step's factor, divided by the standard error of the difference between the means before
+/// and after the step.
 fn clearness(function: usize, start: usize, factor: f64, tau: f64) -> f64 {
     let all: f64 = (0..FUNCTIONS).map(|i| 1.0 / (1.0 + i as f64).powf(0.8)).sum();
     let cost = SAMPLES / all / (1.0 + function as f64).powf(0.8);
@@ -218,9 +219,9 @@ fn score(seed: u64, tau: f64) -> Score {
                 }
             }
             Plant::Drift(from, _) => {
-                let [planted, found] = &mut score.drifts[usize::from(from > 0)];
+                let [planted, n_found] = &mut score.drifts[usize::from(from > 0)];
                 *planted += 1;
-                *found += usize::from(rows.iter().any(|row| row.kind == ShiftKind::Drift));
+                *n_found += usize::from(rows.iter().any(|row| row.kind == ShiftKind::Drift));
             }
             Plant::Passed(from, ..) => {
                 score.passed[0] += 1;
@@ -248,15 +249,15 @@ fn main() {
         let late: Vec<usize> = scores.iter().flat_map(|s| s.late.iter().copied()).collect();
         let within =
             |max_distance: usize| 100 * late.iter().filter(|l| **l <= max_distance).count() / late.len().max(1);
-        let found = |class: usize| ratio(sum(&|s| s.found[class]), sum(&|s| s.planted[class]));
+        let found_ratio = |class: usize| ratio(sum(&|s| s.found[class]), sum(&|s| s.planted[class]));
         let mean = |f: fn(&Score) -> f64| 1e3 * scores.iter().map(f).sum::<f64>() / scores.len() as f64;
         println!(
             "| {tau} | {rows} | {:.1} % | {:.1} % | {} | {} | {} | {} %, {} % | {} | {} | {} | {:.0} | {:.0} |",
             100.0 * sum(&|s| s.right) as f64 / rows.max(1) as f64,
             100.0 * sum(&|s| s.of_kind) as f64 / rows.max(1) as f64,
-            found(2),
-            found(1),
-            found(0),
+            found_ratio(2),
+            found_ratio(1),
+            found_ratio(0),
             within(0),
             within(2),
             ratio(sum(&|s| s.drifts[0][1]), sum(&|s| s.drifts[0][0])),

@@ -126,8 +126,8 @@ fn many_pair_operations(pairs: &[[PathBuf; 2]]) -> Vec<NamedOperation> {
 }
 
 fn main() {
-    let which = std::env::args().nth(1).unwrap_or_default();
-    let works = match which.as_str() {
+    let scenario = std::env::args().nth(1).unwrap_or_default();
+    let works = match scenario.as_str() {
         "many" => {
             let pairs = many_pairs().unwrap();
             pairs.iter().for_each(|paths| check(paths, false));

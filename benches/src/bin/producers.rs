@@ -1,9 +1,11 @@
 //! Measures, by producer, the rate of failed checks of equal builds, and the detection of an injected change by
 //! `explain`. The input is the set of recordings by `benches/producers/record`.
 //!
-//! `cargo run --release -p pprofdiff-benches --bin producers [DIRECTORY]` prints the tables of docs/statistics.md.
+//! `cargo run --release -p pprofdiff-benches --bin producers [DIRECTORY]` prints the figures of "By producer" in
+//! docs/statistics.md.
 //!
-//! The same samples are written in the formats of several producers, so all rows of these formats should be equal.
+//! The samples of perf, and generated samples, are written in the formats of several producers. The rows of these
+//! formats should be equal.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -114,8 +116,8 @@ fn cpuprofile(samples: &StackSamples) -> String {
     let mut next = 2;
     for (stack, n) in samples {
         top.push(next);
-        for (at, name) in stack.iter().enumerate() {
-            let children = if at + 1 < stack.len() { vec![next + 1] } else { Vec::new() };
+        for (depth, name) in stack.iter().enumerate() {
+            let children = if depth + 1 < stack.len() { vec![next + 1] } else { Vec::new() };
             nodes.push(serde_json::json!({"id": next, "callFrame": frame(name), "hitCount": 0, "children": children}));
             next += 1;
         }
@@ -271,7 +273,7 @@ fn main() {
     );
     println!("| format | found | something else named |\n|---|---:|---:|");
     for (name, format) in FORMATS {
-        let found: Vec<[bool; 2]> = (0..TRIES)
+        let outcomes: Vec<[bool; 2]> = (0..TRIES)
             .into_par_iter()
             .map(|seed| {
                 let mut chance = SampleRandom(Random(seed));
@@ -283,7 +285,7 @@ fn main() {
                 [explanation.causes.iter().any(names), explanation.causes.iter().any(|cause| !names(cause))]
             })
             .collect();
-        let count = |i: usize| found.iter().filter(|row| row[i]).count();
+        let count = |i: usize| outcomes.iter().filter(|row| row[i]).count();
         println!("| {name} | {} | {} |", count(0), count(1));
     }
 }

@@ -2,9 +2,9 @@
 //! table.
 //!
 //! Each operation runs on one thread, with its jobs timed, and the recorded jobs are then scheduled on 1 to 64 cores.
-//! The last column is a real measurement with two threads. Values are medians of five, or single runs for L, which
-//! takes long. The longer decompression is a lower limit that more cores cannot reduce, unless a file has several
-//! members.
+//! The last column is a real measurement with two threads. Values are medians of five, or single runs of operations on
+//! L, which take long. The longer decompression is a lower limit that more cores cannot reduce, unless a file has
+//! several members.
 
 #![allow(clippy::unwrap_used)] // a measurement that can't read its own files has nothing better to say
 

@@ -1,6 +1,6 @@
-//! `--bisect`: finds the commit that made the change. The candidates are the commits that reach a cause, or all commits
-//! if none does. Each step benchmarks the base against the middle candidate and drops half of the candidates, so few
-//! commits are built.
+//! `--bisect`: finds the commit that made the change. The candidates are the first-parent commits of the range that
+//! reach a cause directly, or all first-parent commits if none does. Each step benchmarks the base against the middle
+//! candidate and drops half of the candidates, so few commits are built.
 
 use std::path::{Path, PathBuf};
 
@@ -52,7 +52,8 @@ impl BenchOptions {
             }
             _ => {}
         }
-        // Each step tests whether the commit already has more than half of the change.
+        // Each step tests whether the commit already has more than half of the change of the total, or of the function
+        // that changed most if the total is undecided.
         let frame = (!pairs.has_total_changed()).then(|| pairs.changed_frames().into_iter().next()).flatten();
         let Some(change) = frame.as_ref().map(|frame| frame.of_total).or(pairs.change()) else { return Ok(()) };
         while candidates_left.len() > 1 {
@@ -80,7 +81,7 @@ impl BenchOptions {
         Ok(())
     }
 
-    /// Returns whether a commit already has the change, or `None` if the measurement is inconclusive.
+    /// Returns whether a commit already has more than half of the change, or `None` if the measurement is inconclusive.
     fn has_change(
         &self,
         work: &Cancellation,

@@ -1,5 +1,5 @@
-//! Asks before `--more` runs the commands in a folder's `runs.toml`. The folder may come from a colleague or from CI, so
-//! the user sees the commands first and agrees with `--yes` or on the terminal.
+//! Asks before `--more` runs the commands in a folder's `runs.toml`. The folder may come from a colleague or from CI,
+//! so the user sees the commands first and agrees with `--yes` or on the terminal.
 
 use std::io::{IsTerminal, Write, stderr, stdin};
 use std::path::Path;
@@ -38,8 +38,8 @@ pub fn ask(dir: &Path, recording: &Recording, is_given: bool) -> Result<()> {
     Err(Failure::Message("nothing was run".to_owned()))
 }
 
-/// Describes each command that the folder would run, with the folders in which it would run. The build runs on both sides,
-/// and so does the command, unless the new side has a command of its own.
+/// Describes each command that the folder would run, with the folders in which it would run. The build runs on both
+/// sides, and so does the command, unless the new side has a command of its own.
 fn commands(recording: &Recording) -> Vec<String> {
     let words = |words: &[String]| words.iter().map(|text| word(text)).collect::<Vec<_>>().join(" ");
     let [base_place, new_place, both_places] = match recording.dirs.as_slice() {
@@ -54,7 +54,7 @@ fn commands(recording: &Recording) -> Vec<String> {
                     format!("checkouts of {range}"),
                 ]
             } else {
-                // The new side of a range without a tip is not checked out.
+                // A range without `..` compares a commit with the user's working tree, which is not checked out.
                 let base = format!("a checkout of {range}");
                 let both = format!("{base} and your working tree");
                 [base, "your working tree".to_owned(), both]

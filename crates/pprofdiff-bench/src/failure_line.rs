@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::process::tail;
 
-/// The maximum length of the line in messages.
+/// The maximum number of characters of the line in messages. The rest of a longer line is dropped.
 const MAX_CHARS: usize = 300;
 
 /// Returns the line of a log that explains the failure.
@@ -48,7 +48,8 @@ fn is_error(line: &str) -> bool {
         || line.contains(": fatal error: ")
 }
 
-/// Returns true for the last line of a Python traceback: the first line after it that is not indented.
+/// Returns true for the last line of a Python traceback, which names the exception. It is the first line after
+/// `Traceback (most recent call last)` that is not indented.
 fn is_end_of_traceback(lines: &[&str], index: usize) -> bool {
     let is_inside = |line: &str| line.starts_with([' ', '\t']);
     let before = lines[..index].iter().rev().find(|line| !is_inside(line));

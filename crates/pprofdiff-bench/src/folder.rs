@@ -1,5 +1,6 @@
-//! The folder of runs. `bench` never removes or overwrites files that it finds there: if a name is taken, it appends a
-//! number. A folder belongs to `bench` if it has a readable `runs.toml`, so `bench` writes that file first.
+//! The folder of runs. New folders and logs never replace files that `bench` finds there: if a name is taken, it
+//! appends a number. `bench` overwrites only `runs.toml`, `sources` and `binaries`. A folder belongs to `bench` if it
+//! has a readable `runs.toml`, so `bench` writes that file first.
 
 use std::fs::{self, File};
 use std::io::{Error, ErrorKind};
@@ -8,13 +9,13 @@ use std::path::{Path, PathBuf};
 use pprofdiff::recording::Recording;
 use pprofdiff_shell::{Failure, Result};
 
-/// The maximum number of names to try before giving up.
+/// An exclusive upper limit for the number that is appended to a taken name.
 const MAX_NAMES: usize = 10_000;
 
 /// Creates the folder for new runs. It accepts an empty folder, and a folder of `bench` that has no runs yet.
 ///
 /// # Errors
-/// Fails if the folder has runs, or files that `bench` did not write.
+/// Fails if the folder has runs, if it has files but no readable `runs.toml`, or if it can't be created.
 pub fn begin(into: &Path) -> Result<PathBuf> {
     let wrong = |e: Error| Failure::Message(format!("{}: {e}", into.display()));
     fs::create_dir_all(into).map_err(wrong)?;
@@ -48,7 +49,8 @@ pub fn create_file(dir: &Path, stem: &str, ending: &str) -> Result<PathBuf> {
     first_free(dir, stem, ending, |path| File::create_new(path).map(drop))
 }
 
-/// Tries names until `make` succeeds. A name is taken if its creation fails, so no separate check can follow a link.
+/// Tries names until `make` succeeds. A name is taken if `make` fails with `AlreadyExists`. A separate check before the
+/// creation would follow symbolic links.
 fn first_free(dir: &Path, stem: &str, ending: &str, make: impl Fn(&Path) -> std::io::Result<()>) -> Result<PathBuf> {
     let mut path = dir.join(format!("{stem}{ending}"));
     for number in 2..MAX_NAMES {

@@ -8,8 +8,8 @@
 //! [`BenchOptions`] go in, and a folder of runs with its `runs.toml` comes out. This crate explains and checks no runs:
 //! the command does that with the folder, like with any other input.
 //!
-//! `runs.toml` is rewritten after each pair, so an interruption loses no measurements. Worktrees and child processes
-//! end with the value that owns them, on every exit path.
+//! `runs.toml` is rewritten after each pair, so an interruption loses only the pair in progress. Worktrees and child
+//! processes end with the value that owns them, on every exit path.
 
 mod adapters;
 mod bisect;
@@ -40,7 +40,7 @@ use measure::Bench;
 pub const DEFAULT_RUNS: u64 = 20;
 const DEFAULT_EFFECT: f64 = 0.02;
 
-/// What to run, and when to stop. Messages call the fields by their options.
+/// The commands to run, and the limits that end them. Messages name the fields by the options of the command.
 pub struct BenchOptions {
     /// BASE..NEW, BASE...NEW, or BASE against the working tree.
     pub range: Option<String>,
@@ -70,9 +70,9 @@ pub struct BenchOptions {
     pub more: Option<PathBuf>,
     /// True if the commands in the folder of `more` may run without a question.
     pub yes: bool,
-    /// The question whose total and frames decide.
+    /// The question that selects the total and the frames to compare.
     pub query: Query,
-    /// How the profiles of runs are loaded.
+    /// The options for loading the profiles of runs.
     pub load: LoadOptions,
 }
 

@@ -10,20 +10,22 @@ use pprofdiff_shell::{Failure, Result};
 
 use super::process::{CommandJob, OutputKind, Runner, lines};
 
-/// The ratio of the clock rates in the last and the first runs below which a note is written.
+/// A note reports that the machine became slower if the ratio of the clock rates in the last and the first runs is
+/// below this value.
 const SLOWER: f64 = 0.9;
-/// The difference in load between the sides that is reported.
+/// A note reports the load of the machine, or the processors that other processes used, if the means of the sides
+/// differ by more than this value.
 const LOADED: f64 = 0.5;
 /// A run is disturbed if it took longer than this multiple of its side's median, and more than `SHORT` seconds longer.
 const DISTURBED: f64 = 1.5;
-/// A run is disturbed if other processes used this many more processors than during the median run of its side.
+/// A run is disturbed if the processors that other processes used exceed the median of its side by more than this.
 const BUSY: f64 = 0.5;
-/// Runs shorter than this many seconds are too short for CPU ticks. A run that exceeds its side's median by less than this is
-/// not disturbed, because one uncached file can cause that.
+/// Runs shorter than this many seconds are too short for CPU ticks. A run that exceeds its side's median by less than
+/// this does not count as disturbed by its duration, because one uncached file can cause that.
 const SHORT: f64 = 0.1;
 /// The minimum use of a processor for a process to be named.
 const NAMED: f64 = 0.2;
-/// Clock ticks per second in /proc. All known systems use this value.
+/// Clock ticks per second in /proc (`USER_HZ`). Linux uses this value on x86, Arm, RISC-V and POWER.
 const TICKS: f64 = 100.0;
 /// The names of two facts of a run: the processors that other processes used, and the prefix for the busiest process.
 const OTHERS: &str = "others";
@@ -120,8 +122,9 @@ fn now() -> Vec<(String, f64)> {
     all.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
 }
 
-/// Returns the versions of the compilers and runtimes that a side's command names or its folder uses, and the variables
-/// that the side sets.
+/// Returns the versions of the compilers and runtimes that a side uses, and the variables that the side sets. A side
+/// uses a tool if its command or build names the tool, or if its folder contains the tool's project file (see
+/// `VERSIONS`).
 pub fn versions(
     dir: &Path,
     variables: &[(String, String)],
@@ -163,7 +166,8 @@ pub fn beside(base: Vec<(String, String)>, new: Vec<(String, String)>) -> Vec<(S
     all
 }
 
-/// CPU ticks since boot, of the whole machine and of each process, and how often the CPU limit throttled the cgroup.
+/// CPU ticks of the whole machine since boot and of each process since its start, and how often the CPU limit throttled
+/// the cgroup.
 #[derive(Default)]
 struct Ticks {
     busy: f64,
@@ -221,7 +225,8 @@ impl Watch {
     }
 
     /// Returns the state at the start of the run and the activity since then: processors used by other processes,
-    /// processor time taken by the host, how often a CPU limit was hit, and the busiest process.
+    /// processors taken by the host, how often a CPU limit was hit, and the busiest process. Omits the activity of runs
+    /// shorter than `SHORT`, and on systems without `/proc/stat`.
     pub fn end(self) -> Vec<(String, f64)> {
         let mut facts = self.now;
         let (before, after) = (self.ticks, Ticks::read());
@@ -253,7 +258,8 @@ fn median(mut values: Vec<f64>) -> Option<f64> {
     values.get(values.len() / 2).copied()
 }
 
-/// Records for each run why it differs from the other runs of its side, if it does.
+/// Records for each run why it differs from the other runs of its side, if it does. A side with fewer than three runs
+/// is skipped.
 pub fn mark_disturbed(runs: &mut [RecordedRun]) {
     for side in SIDES {
         let of_side = || runs.iter().filter(|run| run.side == side);

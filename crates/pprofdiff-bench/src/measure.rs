@@ -16,15 +16,17 @@ use super::sides::Checkout;
 use super::{folder, machine, messages, saved_inputs};
 use crate::BenchOptions;
 
-/// Give up after this many failed pairs.
+/// The maximum number of failed pairs. One more failed pair ends the measurement. Without a completed pair, the second
+/// failed pair ends it.
 const MAX_FAILED: usize = 3;
 
 /// The limits that end a benchmark without a decision.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// The maximum number of pairs of runs.
+    /// The maximum number of pairs of runs, including earlier pairs that `--more` continues.
     pub runs: usize,
-    /// The maximum time. When it is over, the current build or run is stopped.
+    /// The maximum time. When it is over, the current build or run is stopped. After the first pair, no pair starts if
+    /// the remaining time is shorter than the longest pair so far.
     pub time: Option<Duration>,
 }
 
@@ -39,6 +41,7 @@ struct BenchSide<'a> {
     named: [Vec<String>; 2],
 }
 
+/// The measurement of two sides.
 pub struct Bench<'a> {
     work: &'a Cancellation,
     runner: Runner<'a>,
@@ -70,8 +73,11 @@ impl<'a> Bench<'a> {
         Ok(Bench { work: runner.work, runner, options, dir, build, seed, sides })
     }
 
-    /// Measures pairs until `is_enough` returns true, a limit is reached, or the work is stopped. All pairs measured so
-    /// far count.
+    /// Measures pairs until `is_enough` returns true, a limit is reached, too many pairs fail, or the work is stopped.
+    /// Returns all pairs measured so far, including earlier pairs that `--more` continues.
+    ///
+    /// # Errors
+    /// Fails if a build or a first run fails, or if pairs failed and none was completed.
     pub fn take(&mut self, recording: &mut Recording, is_enough: &dyn Fn(&Pairs) -> bool) -> Result<Pairs> {
         let mut pairs = Pairs::new(recording.effect);
         match self.take_all(recording, &mut pairs, is_enough) {
@@ -223,7 +229,8 @@ impl<'a> Bench<'a> {
         )))
     }
 
-    /// Runs the command of a side once in a new folder. Returns the run, its cost, and its exit.
+    /// Runs the command of a side once, in the side's checkout. Profiles and output go to `dir`, a new folder. Returns
+    /// the run, its cost, and the ended command.
     fn run_once(&mut self, operations: Option<u64>, side: usize, dir: &Path) -> Result<(RecordedRun, RunCost, Ended)> {
         let wrong = |e: std::io::Error| Failure::Message(format!("{}: {e}", dir.display()));
         let name = SIDES[side];
@@ -272,7 +279,7 @@ impl<'a> Bench<'a> {
         Ok((run, cost, ended))
     }
 
-    /// Returns the cost per operation in the first profile of a run, and records the files that the profiles name.
+    /// Returns the cost per operation in the first profile of a run, and records the files that this profile names.
     fn cost(&mut self, side: usize, profiles: &[PathBuf], operations: Option<f64>) -> Result<RunCost> {
         let Some(file) = profiles.first() else { return Err(Failure::Message("no profile was written".to_owned())) };
         let profile: Arc<Profile> =

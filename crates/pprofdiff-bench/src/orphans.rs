@@ -1,6 +1,6 @@
 //! Processes that a command leaves behind when it ends. On Linux this process adopts the orphans among its descendants
-//! (`PR_SET_CHILD_SUBREAPER`). This also finds daemons that have their own session. Other systems have no such call, so
-//! only the command's process group is stopped there.
+//! (`PR_SET_CHILD_SUBREAPER`). This also finds daemons that have their own session. On other Unix systems only the
+//! command's process group is stopped, and on Windows only the command itself.
 
 use std::fmt;
 
@@ -56,9 +56,9 @@ mod linux {
 
     use super::{OrphanProcess, Orphans};
 
-    /// Descendants that are older than the benchmark, such as background jobs of a shell that started pprofdiff with `exec`,
-    /// and their descendants. The set holds ids with start times and never shrinks, because a process that was missing from
-    /// one reading of `/proc` must not be killed after the next.
+    /// Descendants that are older than the benchmark, such as background jobs of a shell that started pprofdiff with
+    /// `exec`, and their descendants. The set holds ids with start times and never shrinks, because a process that was
+    /// missing from one reading of `/proc` must not be killed after the next.
     #[derive(Default)]
     pub struct Others(HashSet<(i32, u64)>);
 
@@ -72,9 +72,9 @@ mod linux {
     }
 
     impl Others {
-        /// Adds the descendants of the set. When their parent ends, the process `own_process` adopts them, as it adopts
-        /// the descendants of a command. A process can lose its parent before any reading of `/proc`. Its process group
-        /// still identifies it, because each command has a new group.
+        /// Adds the descendants of the set's members. When their parent ends, `own_process` (this process) adopts them,
+        /// as it adopts the descendants of a command. A process can lose its parent before any reading of `/proc`. Its
+        /// process group still identifies it, because each command has a new group.
         fn grow(&mut self, own_process: i32, entries: &[ProcEntry]) {
             let is_other =
                 |entry: &&ProcEntry| entry.process.id == own_process || self.0.contains(&entry.process.key());
@@ -131,11 +131,11 @@ mod linux {
             }
         }
 
-        /// Reaps orphans that ended. It stops at the command itself, because the caller needs its exit status; a later call
-        /// reaps the rest. It also records new processes that do not belong to commands, so callers should run it at short
+        /// Reaps orphans that ended. It stops at the command itself, because the caller needs its exit status; a later
+        /// call reaps the rest. It also records new descendants of older processes, so callers should run it at short
         /// intervals.
         pub fn reap(&self, command: &Child) {
-            // Reading all of `/proc` takes time from the benchmark.
+            // Without older processes, skip the reading of `/proc`, which takes time from the benchmark.
             if !self.others.borrow().0.is_empty() {
                 self.others.borrow_mut().grow(own_id(), &entries());
             }
@@ -160,8 +160,8 @@ mod linux {
         i32::try_from(std::process::id()).unwrap_or_default()
     }
 
-    /// Reads all processes. Returns none if `/proc` belongs to another pid namespace, where the ids are those of other
-    /// processes.
+    /// Reads all processes. Returns an empty list if `/proc` belongs to another pid namespace, because an id there
+    /// means a different process here.
     fn entries() -> Vec<ProcEntry> {
         let link = std::fs::read_link("/proc/self");
         if link.ok().as_deref() != Some(Path::new(&own_id().to_string())) {

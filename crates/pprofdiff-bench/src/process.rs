@@ -1,5 +1,6 @@
-//! Runs the commands of a benchmark. Each command has its own process group. The group is stopped when the command ends, on
-//! Ctrl-C, on `kill`, and when `--max-time` is over. On Linux this includes processes that left the group (`orphans`).
+//! Runs the commands of a benchmark. On Unix, each command has its own process group. The group is stopped when the
+//! command ends, on Ctrl-C, on `kill`, and when `--max-time` is over. On Linux this includes processes that left the
+//! group (`orphans`).
 
 use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
@@ -17,12 +18,12 @@ use super::orphans::Orphans;
 /// The polling interval, and the number of intervals to wait after each of SIGTERM and SIGKILL.
 const TICK: Duration = Duration::from_millis(5);
 const GRACE_TICKS: usize = 200;
-/// The maximum size of a log, and the number of bytes at its end that remain after a cut.
+/// The maximum size of a running command's log, and the number of bytes at its end that remain after a cut.
 const MAX_OUTPUT_BYTES: u64 = 64 << 20;
 const KEPT_OUTPUT_BYTES: u64 = 1 << 20;
 /// The first line of a log that was cut.
 const CUT: &str = "[pprofdiff: earlier output was dropped]";
-/// The maximum length of a line. The rest of a longer line is dropped.
+/// The maximum length of a line that `lines` returns. The rest of a longer line is dropped.
 const MAX_LINE_BYTES: u64 = 4096;
 
 /// A command to run.
@@ -33,7 +34,7 @@ pub struct CommandJob<'a> {
     /// The file that receives the output.
     pub output: &'a Path,
     pub kind: OutputKind,
-    /// A limit for this command alone.
+    /// A time limit for this command alone.
     pub patience: Option<Duration>,
 }
 
@@ -78,11 +79,12 @@ impl<'a> Runner<'a> {
         self.max_time.is_some_and(|time| self.elapsed() >= time)
     }
 
-    /// Runs a command to its end.
+    /// Runs a command to its end, and then stops the processes that it left behind, also after an error. The exit
+    /// status is part of the result, so an unsuccessful status is not an error.
     ///
     /// # Errors
-    /// Fails if the command can't be started, takes longer than its `patience`, is cancelled, or exceeds `max_time`. Each
-    /// failure also stops the processes that the command started.
+    /// Fails if the command can't be started, takes longer than its `patience`, is cancelled, or is still running when
+    /// the runner's `max_time` is over.
     pub fn run(&self, job: &CommandJob<'_>) -> Result<Ended> {
         let [program, args @ ..] = job.command else { return Err(Failure::Message("no command is given".to_owned())) };
         self.check(program)?;
@@ -135,7 +137,8 @@ impl<'a> Runner<'a> {
     }
 }
 
-/// Cuts a log that is too large down to its end, because a benchmark could fill the disk. Returns true if it cut the log.
+/// Cuts a log that is too large down to its end, because a benchmark could fill the disk. Returns true if it cut the
+/// log.
 fn cut(output: &mut File, appended: &mut File) -> std::io::Result<bool> {
     let len = output.metadata()?.len();
     if len <= MAX_OUTPUT_BYTES {
@@ -199,12 +202,14 @@ impl ProcessGroup<'_> {
     fn is_ended(&mut self) -> bool {
         let is_child_ended = !matches!(self.child.try_wait(), Ok(None));
         let is_empty = self.orphans.left().is_empty();
-        // Reaps last: an orphan that ended before the line above would otherwise stay a zombie until this process ends.
+        // `left` ignores zombies, so reap them after it. Otherwise, the orphans of the last command would stay zombies
+        // until this process ends.
         self.orphans.reap(&self.child);
         is_child_ended && is_empty
     }
 
-    /// Waits for all processes to end, and calls `tick` at each interval until then. Returns false if some are left.
+    /// Waits up to `GRACE_TICKS` intervals for all processes to end, and calls `tick` at each interval. Returns false
+    /// if some processes are left.
     fn wait(&mut self, tick: impl Fn(&Self)) -> bool {
         for _ in 0..GRACE_TICKS {
             if self.is_ended() {
@@ -227,8 +232,8 @@ impl Drop for ProcessGroup<'_> {
             self.wait(|_| ());
             // Signals the group even if it seems to have ended: only Linux can list the members of the group.
             self.signal(Signal::SIGKILL);
-            // A process that forks can escape one round of signals, because the list of processes is read before they are
-            // sent.
+            // A process that forks can escape one round of signals, because the list of processes is read before they
+            // are sent.
             if !self.wait(|group| group.orphans.signal(Signal::SIGKILL)) {
                 let left = self.orphans.left();
                 if !left.is_empty() {

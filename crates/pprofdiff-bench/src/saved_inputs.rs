@@ -12,8 +12,9 @@ use super::sides::Checkout;
 /// The maximum size of a saved binary.
 const MAX_BINARY_BYTES: u64 = 1 << 30;
 
-/// Copies the files inside the side's folder. A copied source keeps the full path that the profile records, so a lookup
-/// by that path finds it. Files elsewhere, such as those of a runtime, are not copied.
+/// Copies the named files that are inside the side's checkout: `named` has the sources and the binaries. A copied
+/// source keeps the full path that the profile records, so a lookup by that path finds it. Files elsewhere, such as the
+/// sources of a runtime, are not copied.
 pub fn keep(dir: &Path, side: usize, checkout: &Checkout, named: &[Vec<String>; 2]) -> io::Result<()> {
     let sources = &Recording::sources(dir)[side];
     let dirs = SourceDirs::new(vec![checkout.dir.clone(), checkout.root.clone()], Vec::new());
@@ -37,8 +38,8 @@ pub fn keep(dir: &Path, side: usize, checkout: &Checkout, named: &[Vec<String>; 
     Ok(())
 }
 
-/// Converts a path from a profile to a relative path below a folder, which listings can find. Returns `None` for paths
-/// with `..`.
+/// Converts a path from a profile to a relative path, under which listings can find the saved file. Returns `None` for
+/// paths with `..` and for empty paths.
 fn plain(name: &str) -> Option<PathBuf> {
     let name = name.replace('\\', "/");
     let parts: Vec<&str> = name.split('/').filter(|part| !part.is_empty() && *part != ".").collect();

@@ -1,5 +1,5 @@
-//! The checkouts of the two sides: git worktrees in private temporary folders, the working tree, or folders of the user.
-//! Dropping a checkout removes its worktree.
+//! The checkouts of the two sides: git worktrees in private temporary folders, the working tree, or folders of the
+//! user. Dropping a checkout removes its worktrees.
 
 use std::path::{Path, PathBuf};
 
@@ -15,8 +15,8 @@ use crate::BenchOptions;
 pub struct Checkout {
     /// The folder in which commands run.
     pub dir: PathBuf,
-    /// The folder that contains all files of the side: the worktree, the user's working tree, or the folder that the user
-    /// gave.
+    /// The folder that contains all files of the side: the worktree, the user's working tree, or the folder that the
+    /// user gave.
     pub root: PathBuf,
     /// The commit id, or an empty text if the side is not a commit.
     pub commit: String,
@@ -35,7 +35,7 @@ struct Worktree {
     /// The options with which git selects the repository, such as `-C ROOT`.
     repository: Vec<String>,
     dir: PathBuf,
-    /// The folder inside the repository where git keeps its data about the worktree.
+    /// The folder inside the repository where git keeps its data about the worktree; `None` if git could not report it.
     admin: Option<PathBuf>,
 }
 
@@ -75,8 +75,8 @@ impl Worktrees {
         added
     }
 
-    /// Runs a git command that can take long, because it may download files and run hooks and filters of the user. Ctrl-C
-    /// and `--max-time` stop it, together with the processes that it started.
+    /// Runs a git command that can take long, because it may download files and run hooks and filters of the user.
+    /// Ctrl-C and `--max-time` stop it, together with the processes that it started.
     fn run_git(&self, runner: &Runner<'_>, args: Vec<String>) -> Result<()> {
         let command: Vec<String> = ["git".to_owned()].into_iter().chain(args).collect();
         // git runs in a background process group, where a prompt on the terminal would hang. So neither git nor ssh may
@@ -142,8 +142,8 @@ impl Worktree {
     fn own_admin(&self) -> Option<&Path> {
         let admin = self.admin.as_deref()?;
         let text = std::fs::read_to_string(admin.join("gitdir")).ok()?;
-        // The path is relative to the admin folder if git is configured with `worktree.useRelativePaths`. Only the folder is
-        // canonicalised, because a damaged worktree may lack `.git`.
+        // The path is relative to the admin folder if git is configured with `worktree.useRelativePaths`. Only the
+        // folder is canonicalised, because a damaged worktree may lack `.git`.
         let link = admin.join(text.trim());
         let dir = std::fs::canonicalize(link.parent()?).ok()?;
         let is_own = link.ends_with(".git") && std::fs::canonicalize(&self.dir).is_ok_and(|path| path == dir);
@@ -178,8 +178,8 @@ impl Checkout {
     }
 }
 
-/// Checks out both sides of `range`, or opens the two folders in `dirs`. The new side of a range without a tip is the user's
-/// working tree, which stays as it is.
+/// Checks out both sides of `range`, or opens the two folders in `dirs`. The new side of a range without `..` is the
+/// user's working tree, in which git changes nothing.
 pub fn checkouts(runner: &Runner<'_>, range: &str, dirs: &[PathBuf]) -> Result<[Checkout; 2]> {
     if let [base, new] = dirs {
         return Ok([Checkout::from_dir(base)?, Checkout::from_dir(new)?]);
@@ -195,8 +195,8 @@ pub fn checkouts(runner: &Runner<'_>, range: &str, dirs: &[PathBuf]) -> Result<[
     Ok([base, new])
 }
 
-/// Returns the range or the folders that the options name. With only `--base-cmd` or `--new-cmd`, both sides run in the
-/// current folder.
+/// Returns the range or the folders that the options name. If they only have `--base-cmd` or `--new-cmd`, both sides
+/// run in the current folder.
 pub fn named(options: &BenchOptions) -> Result<(String, Vec<PathBuf>)> {
     match (&options.range, &options.base_dir, &options.new_dir) {
         (Some(range), None, None) => Ok((range.clone(), Vec::new())),

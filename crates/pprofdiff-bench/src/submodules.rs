@@ -1,6 +1,6 @@
-//! The submodules of a worktree. `git worktree add` leaves their folders empty, so a benchmark would not measure the code of
-//! the commit. Each submodule becomes a worktree of the user's own clone of it. This needs no network and leaves the user's
-//! configuration unchanged.
+//! The submodules of a worktree. `git worktree add` leaves their folders empty, so a benchmark would not measure the
+//! code of the commit. Each submodule becomes a worktree of the user's own clone of it. This does not use the network,
+//! unless a clone is partial, and leaves the user's configuration unchanged.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -19,7 +19,7 @@ struct Submodule {
 
 /// A repository of the user that has submodules.
 struct Parent {
-    /// The work tree; `None` for a submodule that was deinitialised.
+    /// The work tree; `None` for a submodule that is not checked out, for example after `git submodule deinit`.
     dir: Option<PathBuf>,
     git_dir: PathBuf,
 }
@@ -27,15 +27,16 @@ struct Parent {
 /// Checks out all submodules of the worktree in `dir`, which belongs to the repository of the work tree `root`.
 ///
 /// # Errors
-/// Fails if the user's clone of a submodule is missing or lacks the commit.
+/// Fails if the user initialised a submodule but its clone is missing, or if a clone lacks the commit. A submodule that
+/// is not initialised stays empty, with a note.
 pub fn check_out(runner: &Runner<'_>, worktrees: &mut Worktrees, dir: &Path, root: &Path) -> Result<()> {
     let common = git(root, ["rev-parse", "--git-common-dir"])?;
     let parent = Parent { dir: Some(root.to_owned()), git_dir: root.join(common.trim_end()) };
     check_out_below(runner, worktrees, dir, Path::new(""), &parent)
 }
 
-/// Checks out the submodules of `dir`, and recursively theirs. `prefix` is the path of `dir` in the outermost repository;
-/// messages show it.
+/// Checks out the submodules of `dir`, and recursively their submodules. `prefix` is the path of `dir` in the outermost
+/// repository; messages show it.
 fn check_out_below(
     runner: &Runner<'_>,
     worktrees: &mut Worktrees,
@@ -88,8 +89,8 @@ fn gitlinks(tree: &str) -> Vec<Submodule> {
     tree.split('\0').filter_map(link).collect()
 }
 
-/// Finds the name of the submodule at `path` in the output of `git config -z`. Ignores a name with `..`, because it would
-/// lead out of git's `modules` folder.
+/// Finds the name of the submodule at `path` in the output of `git config -z`. Ignores a name with `..`, because it
+/// would lead out of git's `modules` folder.
 fn submodule_name<'a>(paths: &'a str, path: &str) -> Option<&'a str> {
     let name = paths.split('\0').find_map(|entry| {
         let (key, value) = entry.split_once('\n')?;
@@ -98,7 +99,7 @@ fn submodule_name<'a>(paths: &'a str, path: &str) -> Option<&'a str> {
     Path::new(name).components().all(|part| matches!(part, Component::Normal(_))).then_some(name)
 }
 
-/// Finds the user's repository of a submodule: in the checkout, or in git's `modules` folder.
+/// Finds the user's repository of a submodule: in the parent's work tree, or in git's `modules` folder.
 fn find(parent: &Parent, path: &str, name: Option<&str>) -> Result<Option<Parent>> {
     if let Some(dir) = parent.dir.as_ref().map(|dir| dir.join(path)).filter(|dir| dir.join(".git").exists()) {
         let git_dir = PathBuf::from(git(&dir, ["rev-parse", "--absolute-git-dir"])?.trim_end());

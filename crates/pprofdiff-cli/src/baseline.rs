@@ -1,4 +1,5 @@
-//! A folder with the profiles of a branch's last builds. `check --baseline` compares with them.
+//! A folder with the profiles of the last builds of one or more branches. `check --baseline` compares with the profiles
+//! of one branch.
 //!
 //! An entry is two files: `ID.pb.gz` (the profile) and `ID.json` (branch, commit, time and labels). The id consists of
 //! the time and a random number, so two writers never write the same file. This needs no lock, which a killed job would
@@ -22,10 +23,11 @@ use serde_json::{Map, Value};
 
 use crate::args::BaselineArgs;
 
-/// The maximum number of profiles of a branch that are kept and compared.
+/// The maximum of `--keep`, the number of profiles of a branch that are kept and compared.
 pub const MAX_PROFILES: usize = 50;
 const SCHEMA: &str = "pprofdiff-baseline/1";
-/// The maximum number of entries in a folder, counting all branches, and the maximum size of an `ID.json` file.
+/// The maximum number of entries in a folder, counting all branches, and the maximum size of an `ID.json` file in
+/// bytes.
 const MAX_ENTRIES: usize = 20_000;
 const MAX_BYTES: u64 = 16 << 10;
 /// The tolerance for clocks that disagree, in seconds. An entry further in the future has a wrong time.
@@ -83,7 +85,7 @@ impl<'a> Baseline<'a> {
         let (entries, future, warnings) = (Vec::new(), Vec::new(), Vec::new());
         let mut baseline = Baseline { dir, selector, keep: args.keep.into(), entries, future, left_out: 0, warnings };
         let mut ids = baseline.ids("json")?;
-        // Sorts by time, then by the rest of the id.
+        // An id begins with the time, so this puts the newest entry first.
         ids.sort_unstable_by(|a, b| b.cmp(a));
         let latest = since_1970(SystemTime::now()).max(baseline.selector.time) + EARLY;
         for id in ids {
@@ -108,7 +110,7 @@ impl<'a> Baseline<'a> {
         Ok(baseline)
     }
 
-    /// Loads the last profiles that can be compared with the new side.
+    /// Loads the last profiles that can be compared with the new side, at most `--keep` of them, newest first.
     pub fn profiles(&mut self, new: &[Arc<Profile>], options: &LoadOptions) -> Vec<Arc<Profile>> {
         let mut loaded_profiles = Vec::new();
         // A profile that can't be read costs as much time as a good one, so the number of attempts is limited.
@@ -154,8 +156,8 @@ impl<'a> Baseline<'a> {
         warnings
     }
 
-    /// Stores profiles, and removes the oldest entries of the branch with the same labels. With `alone`, removes all
-    /// earlier entries.
+    /// Stores profiles. Then removes entries of the branch with exactly the same labels: the oldest entries beyond
+    /// `--keep`, or with `alone` all entries that were stored before, even if their time is in the future.
     pub fn store(&mut self, profiles: &[Arc<Profile>], alone: bool) -> Result<()> {
         fs::create_dir_all(self.dir).map_err(|e| self.error(&e))?;
         let text = serde_json::to_vec_pretty(&self.selector).map_err(io::Error::from)?;

@@ -1,7 +1,8 @@
 //! `pprofdiff batch`: compares many pairs on all cores, with results in order and bounded memory. A failed pair is
 //! reported and does not stop the batch.
 //!
-//! Ctrl-C stops the batch and keeps the finished pairs, because the batch may have run for hours.
+//! Ctrl-C stops the batch and keeps the finished pairs, because the batch may have run for hours. With `--rank`, Ctrl-C
+//! discards them, because a ranking needs all pairs.
 
 use pprofdiff::fleet::Fleet;
 use pprofdiff::input::{BatchItem, manifest_pairs};
@@ -40,8 +41,8 @@ pub fn run(args: &BatchArgs, work: &Cancellation) -> Result<u8> {
     write_to(args.output.path(), |out| {
         let mut results = batch::map(pool, pairs, options, table);
         while let Ok(Some((name, result))) = work.run(|| results.next()) {
-            // A manifest can name more inputs while earlier pairs are compared, so the output must be checked against
-            // each.
+            // A manifest is read while earlier pairs are compared, so an input that is also the output may be found
+            // only now.
             if let Some(why) = outputs.refusal() {
                 return Err(io::Error::other(why));
             }
@@ -92,7 +93,8 @@ fn rank(
     let mut results = batch::map(pool, pairs, options, move |diff| pair_causes(&added(diff, sum), &query));
     let mut fleet = Fleet::default();
     while let Ok(Some((name, causes))) = work.run(|| results.next()) {
-        // A manifest can name more inputs while earlier pairs are compared, so the output must be checked against each.
+        // A manifest is read while earlier pairs are compared, so an input that is also the output may be found only
+        // now.
         if let Some(why) = outputs.refusal() {
             return Err(Failure::Message(why.to_owned()));
         }

@@ -29,7 +29,7 @@ fn named(e: Error, address: &str) -> Error {
 /// Splits an address into the bucket and the key, or the prefix of a key.
 fn parts(address: &str) -> Result<(&str, &str)> {
     let (bucket, key) = address[SCHEME.len()..].split_once('/').unwrap_or((&address[SCHEME.len()..], ""));
-    // The key becomes part of a URL path, where such parts would lead to another object.
+    // The key becomes part of a URL path, where `.`, `..` and a slash at the start would lead to another object.
     let leads_away = key.split('/').any(|part| [".", ".."].contains(&part)) || key.starts_with('/');
     let is_name = |c: char| c.is_ascii_alphanumeric() || ".-_".contains(c);
     match bucket.is_empty() || !bucket.chars().all(is_name) || !bucket.contains(|c: char| c.is_ascii_alphanumeric()) {
@@ -52,7 +52,7 @@ impl Objects for Inputs {
             )
             .in_input(prefix));
         }
-        // Keeps the spelling of the pattern, because the keys are compared with the pattern.
+        // Keeps the pattern's spelling of the scheme (`S3://`), because the addresses are compared with the pattern.
         let scheme = &prefix[..SCHEME.len()];
         self.fetcher
             .list_objects(bucket, key, &mut |key| on_key(format!("{scheme}{bucket}/{key}")))

@@ -44,7 +44,7 @@ pub fn run(args: &CheckArgs) -> Result<u8> {
         _ => 2,
     };
     let written = match write_to(args.output.path(), |out| (format.write)(&report, out, args.output.style())) {
-        // A reader that stops early (`| head`) still needs the verdict.
+        // The exit code has the verdict even if the reader of the output stops early (`| head`).
         Ok(()) | Err(Failure::ClosedPipe) => Ok(verdict),
         Err(e) => Err(e),
     };
@@ -63,7 +63,8 @@ pub fn run(args: &CheckArgs) -> Result<u8> {
     written
 }
 
-/// Returns the request for a report whose format can't write findings: it shows the comparison instead.
+/// Returns the request for a report whose format can't write findings: it shows the comparison instead. Returns `None`
+/// if the format can write findings.
 fn reported(args: &CheckArgs, check: &Request, path: &Path, format: &Format) -> Result<Option<Request>> {
     if check.for_format(format).is_ok() {
         return Ok(None);
@@ -115,8 +116,8 @@ fn answer<'a>(args: &'a CheckArgs, request: &Request) -> Result<(Report, Diff, O
             0 => format!("{} has no profile of {} to compare with", dir.display(), baseline.name()),
             n => format!("{}: none of the {n} entries of {} is usable", dir.display(), baseline.name()),
         };
-        // A store that can't be read must not count as new: the next profiles would become its start, even if they are
-        // a regression.
+        // A baseline whose entries can't be read must not count as empty: the next profiles would become its start,
+        // even if they are a regression.
         let may_begin = args.baseline.accept || args.baseline.store && baseline.count() == 0;
         if !may_begin {
             warnings.iter().for_each(|warning| say(&format!("warning: {warning}")));
@@ -136,7 +137,7 @@ fn answer<'a>(args: &'a CheckArgs, request: &Request) -> Result<(Report, Diff, O
     Ok((report, diff, Some((baseline, new))))
 }
 
-/// Returns the profiles without duplicates.
+/// Returns the profiles without duplicates. A file with several names is loaded once and occurs several times.
 fn distinct(profiles: &[Arc<Profile>]) -> Vec<Arc<Profile>> {
     let mut distinct: Vec<Arc<Profile>> = Vec::new();
     for profile in profiles {
@@ -181,7 +182,10 @@ pub fn check_config(named: Option<&Path>) -> Result<()> {
     options.rules().map(drop).map_err(|e| Failure::Message(format!("{name}: {e}")))
 }
 
-/// Returns the options from the arguments and the configuration. Checks them before a profile is loaded.
+/// Returns the options from the arguments and the configuration.
+///
+/// # Errors
+/// Fails if the configuration can't be read, or if a rule is invalid. Callers report this before they load a profile.
 pub fn options(args: &CheckArgs) -> Result<CheckOptions> {
     let mut options = CheckOptions::default();
     if let Some((name, text)) = config(args.config.as_deref())? {

@@ -1,7 +1,7 @@
-//! `pprofdiff delta`: reads snapshots from files or from a live process, and writes deltas to files.
+//! `pprofdiff delta`: reads snapshots from files or from a live process, and writes deltas to files or standard output.
 //!
-//! While the next snapshot from a URL is awaited, the newest one is kept in a file, so that a failed request or Ctrl-C
-//! does not lose it.
+//! While `delta` waits for the next snapshot from a URL, it keeps the newest snapshot in a file, so that a failed
+//! request or Ctrl-C does not lose it. For deltas on standard output, it keeps no file.
 
 use std::fs;
 use std::io::{self, IsTerminal, Write};
@@ -161,7 +161,7 @@ fn numbered(output: &Path, number: u64) -> PathBuf {
     PathBuf::from(output.to_string_lossy().replace(INDEX, &number.to_string()))
 }
 
-/// Reports what was written if standard error is a terminal, and always reports counters that decreased or disappeared.
+/// Reports the written file if standard error is a terminal, and always reports counters that decreased or disappeared.
 fn tell(snapshot: &Profile, delta: &Delta<'_>, output: &Path, size: usize) {
     let name = output.display();
     if io::stderr().is_terminal() && !is_stdin(output) {

@@ -21,7 +21,7 @@ pub fn run(args: &ExplainArgs) -> Result<u8> {
     };
     let style = Style { budget: args.budget, ..args.output.style() };
     match write_to(args.output.path(), |out| (format.write)(&report, out, style)) {
-        // A reader that stops early (`| head`) still needs the verdict.
+        // The exit code has the verdict even if the reader of the output stops early (`| head`).
         Ok(()) | Err(Failure::ClosedPipe) => Ok(code),
         Err(e) => Err(e),
     }
@@ -67,7 +67,8 @@ fn heaps(inputs: &Inputs, base: &Path, new: &Path) -> Result<Diff> {
     Ok(Diff::load(&side(base)?, &side(new)?, &inputs.options)?)
 }
 
-/// Returns the options from the arguments and the configuration.
+/// Returns the options from the arguments and the configuration. Without `--ops` and `--ops-from`, a folder of runs
+/// provides the number of operations.
 pub fn options(args: &ExplainArgs) -> Result<ExplainOptions> {
     let mut options = own_runtime(args.config.as_deref())?
         .with_min_effect(args.min_effect)
@@ -82,8 +83,8 @@ pub fn options(args: &ExplainArgs) -> Result<ExplainOptions> {
     Ok(options)
 }
 
-/// Returns the options that the configuration file sets for the program's own runtime. `named` is the file, or the
-/// default file is read if it exists.
+/// Returns the options that a configuration file sets for the program's own runtime: the file in `named`, or else the
+/// default file if it exists.
 pub fn own_runtime(named: Option<&Path>) -> Result<ExplainOptions> {
     let Some((name, text)) = config(named)? else { return Ok(ExplainOptions::default()) };
     ExplainOptions::default().with_config(&text).map_err(|e| Failure::Message(format!("{name}: {e}")))

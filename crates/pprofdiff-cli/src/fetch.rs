@@ -34,7 +34,8 @@ pub fn not_cumulative(url: &str) -> Option<&'static str> {
     }
 }
 
-/// Returns the URL if a path on the command line is one: of a page, a query or an object.
+/// Returns the URL if a path on the command line is an http or https URL, a query to a continuous profiler, or the
+/// address of an object.
 pub fn url(path: &Path) -> Option<&str> {
     page_url(path).or_else(|| path.to_str().filter(|text| ServerQuery::is_address(text) || bucket::is_address(text)))
 }
@@ -51,8 +52,8 @@ pub fn begins_with(text: &str, scheme: &str) -> bool {
 
 const SECURE: &str = "https://";
 
-/// Returns the profile of a URL. It is fetched when it is loaded. A token that is valid for any host is sent only if
-/// the user named the URL.
+/// Returns the profile of a URL. The profile is fetched when it is loaded. A token that is valid for any host is sent
+/// to a continuous profiler only if the user named the URL.
 ///
 /// # Errors
 /// Fails if the address of a query or of an object is invalid.

@@ -1,5 +1,5 @@
-//! Resolves the profiles that the arguments name: standard input, a URL or a file, within the limits from the arguments
-//! and the environment. Only this file decides which kind of input a text is.
+//! Resolves the profiles that the arguments name: standard input, a URL, a file, a pattern, or recorded runs (a folder
+//! of `bench`, one side of it, or a selection of a store). The size limit comes from the arguments or the environment.
 
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -40,8 +40,8 @@ impl Inputs {
         let loading = &args.profiles.0;
         let mut binaries = [&loading.binary, &loading.base_binary, &loading.new_binary].into_iter().flatten();
         binaries.try_for_each(|binary| outputs.check_input(binary))?;
-        // An uncompressed profile is as large as its content, and a compressed file that exceeds the limit for its
-        // content is not worth its memory. One limit therefore serves for both.
+        // The limit for inflated content also limits the answer of a server. An uncompressed profile is as large as its
+        // content, and a compressed file above this limit would inflate to even more.
         let fetcher = Arc::new(Fetcher::new(args.timeout, options.inflated_limit));
         Ok(Inputs { options, fetcher, outputs: Arc::new(outputs) })
     }
@@ -73,7 +73,8 @@ impl Inputs {
         Ok(all)
     }
 
-    /// Finds builds and their keys. `files` are files, one pattern, one side's runs, or one part of a store.
+    /// Finds builds and their keys. `files` are files and URLs, one pattern, one side's runs, or one selection of a
+    /// store.
     pub fn named(&self, files: &[PathBuf]) -> Result<Vec<(String, Source)>> {
         self.named_by(files, true, |file| self.source(file))
     }
@@ -118,8 +119,8 @@ impl Inputs {
         Finder::with_objects(self)
     }
 
-    /// Resolves a name from a manifest, an agent or a pattern. The user did not type such a URL, so it needs
-    /// `allow_urls`.
+    /// Resolves a name that comes from a manifest, an agent or the matches of a pattern. The user did not type such a
+    /// URL, so it needs `allow_urls`. Callers set `allow_urls` if the user typed the pattern.
     ///
     /// # Errors
     /// Fails for a URL without `allow_urls`, and for a file that the command will write.
@@ -149,7 +150,8 @@ pub fn open(args: &SideArgs, load: &LoadArgs, outputs: Outputs) -> Result<Diff> 
     open_with(args, load, outputs, |_| Ok(Vec::new()))
 }
 
-/// Like [`open`], with additional profiles after those of the base.
+/// Like [`open`], with the profiles of `further` after the profiles of the base. `further` is not called for a single
+/// profile.
 pub fn open_with(
     args: &SideArgs,
     load: &LoadArgs,
@@ -201,7 +203,7 @@ pub fn open_with(
         return Err(Failure::Message(message.to_owned()));
     }
     let (mut base, new) = if let [_] = args.files.as_slice() {
-        // Selects two times of the same input, which may be standard input.
+        // Both sides are parts of one recording, which may be standard input.
         let sources = inputs.sources(base)?;
         (sources.clone(), sources)
     } else {
@@ -214,7 +216,8 @@ pub fn open_with(
     Ok(diff)
 }
 
-/// Returns the source folders of recorded runs, if the arguments name a folder of runs or its sides.
+/// Returns the source folders of recorded runs, if the arguments name a folder of runs or its sides, and the folders
+/// exist.
 pub fn recorded_sources(files: &[PathBuf]) -> Option<SourceDirs> {
     let side = |path: &PathBuf| RecordedSide::named(path).ok().flatten().map(|side| side.sources);
     let [base, new] = match files {
@@ -227,7 +230,8 @@ pub fn recorded_sources(files: &[PathBuf]) -> Option<SourceDirs> {
     (!base.is_empty() || !new.is_empty()).then(|| SourceDirs::new(base, new))
 }
 
-/// Returns true if the path does not name a file, so it can only be a pattern.
+/// Returns true if the path can only be a pattern: an `s3://` address with wildcards or a slash at its end, or a text
+/// that is neither a URL nor standard input, and names no file and no recorded runs.
 pub fn is_pattern(path: &Path) -> bool {
     let is_other = || path.exists() || is_stdin(path) || matches!(RecordedSide::named(path), Ok(Some(_)));
     match url(path) {

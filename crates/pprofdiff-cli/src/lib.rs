@@ -1,7 +1,8 @@
 //! The `pprofdiff` command as a function: it takes arguments and returns an exit code.
 //!
-//! The binary that cargo installs and the console script of the Python package run the same code. This crate holds no
-//! algorithms: it parses arguments, calls the engine and writes the result.
+//! The binary that cargo installs and the console script of the Python package run the same code. The statistics are in
+//! the crate `pprofdiff` and the formats in `pprofdiff-report`. This crate parses arguments, reads inputs, runs
+//! benchmarks and servers, and writes results.
 
 mod args;
 mod baseline;
@@ -67,7 +68,7 @@ mod serve {
     }
 }
 
-/// Shows on a terminal the commands that fix the profiles' warnings.
+/// Shows on a terminal, for each profile whose function names are missing, a command that adds the names.
 fn advise(diff: &Diff) {
     if !io::stderr().is_terminal() {
         return;
@@ -80,7 +81,8 @@ fn advise(diff: &Diff) {
 }
 
 /// Runs the command. `args` begins with the program's name. Returns the exit code: 0 done, 2 usage or input error (one
-/// line on standard error), 130 interrupted by Ctrl-C; `check`, `explain --exit-code` and `bench` with limits also return 1 and 3.
+/// line on standard error), 130 interrupted by Ctrl-C; `check`, `explain --exit-code` and `bench` with limits also
+/// return 1 and 3.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
     pprofdiff_shell::name_options(args::long_options);
     let args = match pprof_compat::translate_args(args) {
@@ -106,8 +108,8 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
     }
     let pool = rayon::ThreadPoolBuilder::new().build();
     match cli.verb {
-        // `mcp` holds nothing that needs cleanup on Ctrl-C. `serve --open` can leave its redirect page, whose address then no
-        // longer works.
+        // `mcp` holds nothing that needs cleanup on Ctrl-C. `serve --open` can leave its redirect page, whose address
+        // then no longer works.
         Some(Verb::Serve(_) | Verb::Mcp(_)) => {}
         Some(Verb::Batch(_)) => stop_at_interrupt(&work, AtInterrupt::Finish),
         Some(Verb::Bench(_)) => stop_at_interrupt(&work, AtInterrupt::CleanUp),
@@ -141,14 +143,15 @@ fn print_help(help: &clap::Error) -> Result<u8> {
     Ok(0)
 }
 
-/// Returns clap's error message as one line. clap's own text has several lines and ends with the usage.
+/// Returns clap's error message as one line. clap's own text has several lines, with tips, the usage and a reference to
+/// `--help`.
 fn usage(e: &clap::Error) -> String {
     let text = e.to_string();
     let lines = text.lines().map(str::trim).take_while(|line| !line.starts_with("Usage:"));
     let is_reason = |line: &&str| !line.is_empty() && !line.starts_with("For more") && !line.starts_with("tip:");
     let reason = lines.filter(is_reason).collect::<Vec<_>>().join(" ");
     let reason = reason.trim_start_matches("error: ").trim_end_matches(" found");
-    // The words of the standard library's number parsers.
+    // Replaces the words of the standard library's integer parsers.
     let reason = reason.replace("invalid digit found in string", "expected a whole number");
     let suggestions = [ContextKind::SuggestedArg, ContextKind::SuggestedValue, ContextKind::SuggestedSubcommand];
     let suggestion = suggestions.into_iter().find_map(|kind| match e.get(kind) {
@@ -220,7 +223,8 @@ fn diff(args: &TopArgs) -> Result<()> {
     show_top(args, &diff)
 }
 
-/// Shows the table of frames. On a terminal or with --explain, a one-line explanation follows the table.
+/// Shows the table of frames. On a terminal or with --explain, a one-line explanation follows the table, if the table
+/// has two sides and a single sample type.
 fn show_top(args: &TopArgs, diff: &Diff) -> Result<()> {
     let is_text = args.view.format()?.name == "text";
     if args.explain && !(is_text && diff.is_two_sided()) {
@@ -271,7 +275,8 @@ fn show(args: &ViewArgs, sources: Option<&SourceArgs>, view: View, diff: &Diff) 
     show_with(args, sources, view, diff, |_, _| None)
 }
 
-/// Like [`show`], with a last line that is computed after everything else is written.
+/// Like [`show`], with a last line that `last` computes after everything else is written. A listing in text ends with a
+/// hint about missing sources instead.
 fn show_with(
     args: &ViewArgs,
     sources: Option<&SourceArgs>,
@@ -443,7 +448,7 @@ fn convert(args: &ConvertArgs) -> Result<()> {
     write_to(output, |out| (format.write)(&report, out, Default::default()))
 }
 
-/// Returns the compression that the file's extension implies.
+/// Returns write options with the compression that the file's extension implies, or gzip for standard output.
 fn packing(output: Option<&Path>) -> WriteOptions {
     let compression = output.map_or(Compression::Gzip, Compression::of_path);
     WriteOptions::default().with_compression(compression)

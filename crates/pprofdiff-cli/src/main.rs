@@ -1,4 +1,5 @@
-//! The binary. All code is in the library, which the console script of the Python package shares.
+//! The `pprofdiff` binary: prepares signals and calls `pprofdiff_cli::run`. The console script of the Python package
+//! runs the same library.
 
 use std::process::ExitCode;
 
@@ -8,8 +9,9 @@ fn main() -> ExitCode {
     ExitCode::from(pprofdiff_cli::run(std::env::args_os()))
 }
 
-/// Turns exceeding a file size limit (`ulimit -f`) into a write error, which removes the partial file. By default the
-/// signal would end the process. Python ignores the signal too. Threads that start later inherit the blocked signal.
+/// Blocks SIGXFSZ, so that exceeding a file size limit (`ulimit -f`) is a write error, after which the partial file is
+/// removed. By default the signal would end the process. The Python package needs no such function, because Python
+/// ignores SIGXFSZ. Threads that start later inherit the blocked signal.
 #[cfg(unix)]
 fn outlive_file_limits() {
     use nix::sys::signal::{SigSet, Signal};

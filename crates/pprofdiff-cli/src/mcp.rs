@@ -1,9 +1,9 @@
 //! `pprofdiff mcp`: offers verbs as tools to agents, with a Model Context Protocol server on standard input and output.
 //!
-//! A tool is a verb, and its arguments are options of the verb under the same names. A call is converted to
-//! command-line words and parsed like them. Tools and verbs therefore have the same meaning, descriptions and errors,
-//! and an answer can give its next step both as a call and as a command. The crate pprofdiff-mcp is the server. This file
-//! has the answers of the tools.
+//! A tool runs the verb of the same name (`load` runs `info`), and its arguments are options of the verb, with `_` for
+//! `-` in their names. A call is converted to command-line words and parsed like them. Tools and verbs therefore have
+//! the same meaning and errors and mostly the same descriptions, and an answer can give its next step both as a call
+//! and as a command. The crate pprofdiff-mcp is the server. This file has the answers of the tools.
 
 use std::fs;
 use std::io::{self, IsTerminal, Write};
@@ -76,7 +76,8 @@ impl Verbs for Diffs {
 }
 
 impl Diffs {
-    /// Loads the inputs of a call, and describes them.
+    /// Loads the inputs of a call, stores them as a diff, and describes them. The next step is `explain`, or `top` for
+    /// a single profile.
     fn load(&self, args: &InfoArgs, budget: usize) -> Result<String> {
         let runs = recorded(&args.input.base, &args.input.new);
         let mut load = args.load.clone();
@@ -185,7 +186,7 @@ impl Diffs {
         let mut writer = EachWriter::new(Format::named("text")?, Style::default())?;
         let (options, table) = (inputs.options.clone(), batch::table(args, writer.limit())?);
         let (pairs, count) = batch::pairs(args, inputs, self.allow_urls)?;
-        // The next steps of the pairs that are in progress or done.
+        // The next steps of the pairs that have been read but not yet shown.
         let steps = Arc::new(Mutex::new(Vec::new()));
         let pending_steps = steps.clone();
         let pairs = pairs.map(move |mut item| {
@@ -198,8 +199,8 @@ impl Diffs {
             });
             item
         });
-        // Each step adds one pair or selects a longer ending, and the answer stops at the first step that does not fit. A
-        // larger budget therefore never shows less.
+        // Each step adds one pair or selects a longer ending, and the answer stops at the first step that does not fit.
+        // A larger budget therefore never shows less.
         let (mut text, mut shown, mut endings, mut ending, mut is_full) = (String::new(), 0, Vec::new(), 0, false);
         for (name, result) in pprofdiff::batch::map(self.pool.clone(), pairs, options, table) {
             let mut block = Vec::new();
@@ -236,7 +237,7 @@ impl Diffs {
         Ok(text + ending.map_or("", String::as_str))
     }
 
-    /// Resolves a name: a URL, a file, or a pattern, which no shell has expanded.
+    /// Resolves a name: a URL, a file, recorded runs, or a pattern, which no shell has expanded.
     fn sources(&self, path: &Path, inputs: &Inputs) -> Result<Vec<Source>> {
         let is_pattern = is_pattern(path) && path.to_string_lossy().contains(SIGNS);
         let named = match is_pattern {
@@ -265,7 +266,8 @@ fn regular(source: Source) -> pprofdiff::Result<Source> {
     }
 }
 
-/// Returns the paths if they are a folder of runs, or two sides with at least one side of recorded runs.
+/// Returns the paths if there are at most two, and at least one is a folder of runs or a side of recorded runs.
+/// Otherwise returns an empty list.
 fn recorded(base: &[PathBuf], new: &[PathBuf]) -> Vec<PathBuf> {
     let names = [base, new].concat();
     let is_recorded = |path: &PathBuf| Recording::is_in(path) || matches!(RecordedSide::named(path), Ok(Some(_)));
@@ -286,7 +288,7 @@ fn complete(view: &mut View, runs: &[PathBuf]) -> Result<()> {
     Ok(())
 }
 
-/// Returns the request of a verb. The budget also limits the number of rows.
+/// Returns the request of a verb. The budget also limits the number of rows, because a row takes at least one token.
 fn request(verb: &Verb, budget: usize) -> Result<Request> {
     let limit = Some(budget);
     Ok(match verb {

@@ -10,7 +10,7 @@ use pprofdiff::advice::{operand, word};
 use crate::args::{self, Cli};
 use crate::pprof_compat::{is_option, most_values};
 
-/// The maximum number of files in a suggested command. A longer list is shortened to its first and last file.
+/// The maximum length of a list of files in a suggested command. A longer list is shortened to its first and last file.
 const MAX_FILES: usize = 6;
 
 /// Explains the mistake in `args`, if it can suggest a command. `error` is clap's error. It can be `None`, because clap
@@ -64,7 +64,8 @@ pub fn regex_is_file(view: &str, regex: &str, files: &[PathBuf]) -> Option<Strin
     Some(format!("{regex:?} is a file, and {view} needs an expression before the profiles: {}", command.trim_end()))
 }
 
-/// Suggests a verb if the first word is similar to one, is not a file, and is followed by operands.
+/// Suggests a verb if the first word is similar to a verb, is not a file, and is followed by an operand or by the value
+/// of an option.
 fn misspelt_verb(args: &[OsString]) -> Option<String> {
     let [_, first, rest @ ..] = args else { return None };
     let typed = first.to_str().filter(|word| !word.starts_with('-') && !Path::new(word).exists())?;

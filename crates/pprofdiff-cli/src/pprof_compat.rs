@@ -1,6 +1,6 @@
 //! Translates the arguments of `go tool pprof`, whose options have one dash. If a word has an equivalent here, it is
-//! translated; otherwise the error suggests what to use instead. docs/from-pprof.md has the same list for people, and a
-//! test compares both with `go tool pprof -h`.
+//! translated; otherwise the error suggests an alternative. docs/from-pprof.md has the same list for people, and a test
+//! compares both with `go tool pprof -h`.
 
 use std::ffi::OsString;
 
@@ -139,7 +139,8 @@ const WORDS: &[(&str, Meaning)] = &[
 /// Translates pprof's arguments into ours. Returns the arguments unchanged if none of them is pprof's.
 ///
 /// # Errors
-/// Fails if a pprof word has no equivalent; the message suggests an alternative.
+/// Fails if a pprof word has no equivalent; the message suggests an alternative. Also fails for a missing or invalid
+/// value, two views, a view of pprof together with a verb of pprofdiff, and a base without a profile to compare.
 pub fn translate_args(args: impl IntoIterator<Item = OsString>) -> Result<Vec<OsString>, String> {
     let args: Vec<OsString> = args.into_iter().collect();
     // This quick check avoids building the command for most argument lists, which have no pprof words.
@@ -154,7 +155,8 @@ pub fn translate_args(args: impl IntoIterator<Item = OsString>) -> Result<Vec<Os
     ArgTranslation::from_args(&command, args)?.words()
 }
 
-/// Returns the pprof word of an argument, its meaning, and the value after `=`, if the argument can be one.
+/// Returns the pprof word of an argument, its meaning, and the value after `=`, if the argument may be an option of
+/// pprof.
 fn named(arg: &str) -> Option<(&'static str, &'static Meaning, Option<&str>)> {
     let word = arg.strip_prefix("--").or_else(|| arg.strip_prefix('-'))?;
     let (name, value) = word.split_once('=').map_or((word, None), |(name, value)| (name, Some(value)));
@@ -197,10 +199,10 @@ struct ArgTranslation {
     /// pprof's word for a view, and our words.
     view: Option<(&'static str, Vec<OsString>)>,
     base: Vec<OsString>,
-    /// All arguments that are not options.
+    /// All arguments that are not options: files, and a verb of pprofdiff with its expression.
     files: Vec<OsString>,
     options: Vec<OsString>,
-    /// A picture option, as it was typed.
+    /// pprof's word for the last picture option, for the error if the view is a table.
     picture_option: Option<&'static str>,
     /// True if the output file came from pprof's `-output`, whose extension does not set the format.
     has_output: bool,

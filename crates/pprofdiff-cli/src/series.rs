@@ -47,8 +47,7 @@ pub fn load(
     count: usize,
     builds: impl Iterator<Item = (String, Source)>,
 ) -> Result<Series> {
-    // Rejects unsupported options before a profile is loaded. The kind of rows depends on the number of builds, which
-    // is known from `count`.
+    // Rejects unsupported options before a profile is loaded. The default kind of rows depends on the number of builds.
     let (requested_view, _) = view(args, args.base.is_none() && count >= FEWEST_BUILDS, format)?;
     let query = args.query.request(requested_view).for_format(format)?.of_one_type()?.clone();
     let against = if args.base.is_some() { Against::First } else { Against::Previous };
@@ -64,8 +63,8 @@ pub fn answer(args: &SeriesArgs, inputs: &Inputs, format: &Format, series: &Seri
     Ok((request.answer_series(series, &inputs.options)?, closing))
 }
 
-/// Returns the view for a history or for unordered builds, and whether a line with the cause of the largest change
-/// follows it.
+/// Returns the view, and whether a line with the cause of the largest change follows it. `is_history` is false for
+/// fewer than six builds, and for builds that are compared with one base; such builds show movers by default.
 fn view(args: &SeriesArgs, is_history: bool, format: &Format) -> Result<(View, bool)> {
     let (sort, limit) = (args.shown.sort(), args.shown.limit(format.limit));
     let rows = args.rows.unwrap_or(if is_history { SeriesRows::Shifts } else { SeriesRows::Movers });
@@ -90,7 +89,7 @@ fn view(args: &SeriesArgs, is_history: bool, format: &Format) -> Result<(View, b
     Ok((view, closes))
 }
 
-/// Explains in one line how the builds after the largest change differ from those before it.
+/// Explains in one line how the builds after the largest change differ from the builds before it.
 fn cause_line(series: &Series, args: &SeriesArgs, inputs: &Inputs) -> Result<Option<String>> {
     let Some(point) = series.largest_change(args.shown.sort(), RUNS) else { return Ok(None) };
     let explanation = series.explain(&point, &inputs.options, &explain::own_runtime(None)?)?;
@@ -98,7 +97,7 @@ fn cause_line(series: &Series, args: &SeriesArgs, inputs: &Inputs) -> Result<Opt
     Ok(Some(format!("explain: {}: {line}", sanitize(&series.builds.all[point.build].key))))
 }
 
-/// Returns the builds in the arguments, with the base first.
+/// Returns the builds in the arguments in the requested order, with the base first.
 fn builds(args: &SeriesArgs, inputs: &Inputs) -> Result<Vec<(String, Source)>> {
     one_stdin(args.builds.iter().chain(&args.base))?;
     let mut builds = match args.builds.as_slice() {

@@ -71,8 +71,8 @@ impl ToolCall {
         self.spec.arguments(verb?).find(|arg| arg.get_id() == name)
     }
 
-    /// Returns the verb and its options as words. Positional arguments come last. Arguments that do not fit are
-    /// dropped.
+    /// Returns the verb and its options as words. Positional arguments come last. Drops unknown names, and values
+    /// other than text, numbers, lists of both, and `true`.
     pub fn words(&self, cli: &Command) -> Vec<String> {
         let verb = cli.find_subcommand(self.spec.verb);
         let (mut words, mut positional) = (vec![self.spec.verb.to_owned()], Vec::new());
@@ -131,8 +131,8 @@ fn text(value: &Value) -> Option<String> {
     }
 }
 
-/// Returns the next step after an answer: from causes to their stacks, from rows to their callers, and from callers to
-/// the source.
+/// Returns the next step after an answer: from causes to their stacks, from rows to their callers, from callers to the
+/// source, from the source to a check, and from a check that did not pass to the causes. The fallback is `top` by cum.
 fn next(call: &ToolCall, report: &Report) -> Option<ToolCall> {
     let two_sided = report.summary().is_some_and(|s| s.base.is_some());
     match (call.spec.tool, report) {
@@ -164,8 +164,9 @@ fn next(call: &ToolCall, report: &Report) -> Option<ToolCall> {
     .map(|step| step.asking_as(call))
 }
 
-/// Returns the possible endings of an answer, from the shortest to the longest. They have the next step and, if sources are
-/// missing, a hint to their folders. An agent needs the hint more than the shell command, so the shell command comes last.
+/// Returns the possible endings of an answer, from the shortest to the longest. Each has the next step. If sources are
+/// missing, the longer endings also have a hint to the options for source folders. An agent needs the hint more than
+/// the shell command, so only the longest ending has the shell command.
 pub fn endings(cli: &Command, call: &ToolCall, report: &Report, diff: &str, inputs: &str) -> Vec<String> {
     let mut endings = next(call, report).map_or_else(Vec::new, |step| step.next_steps(cli, Some(diff), inputs));
     let hint = match report {

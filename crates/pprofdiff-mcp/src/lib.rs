@@ -1,9 +1,9 @@
 //! The Model Context Protocol server of `pprofdiff mcp`: its messages on standard input and output, the table of tools with
 //! their schemas, the budget of tokens, and the diffs that stay loaded.
 //!
-//! A message becomes a [`ToolCall`], and the command's [`Verbs`] answer it. A tool is a verb, and its arguments are options
-//! of the verb under the same names, so the schemas are made from the command's own options. This crate parses no options
-//! and loads no profiles.
+//! A message becomes a [`ToolCall`], and the command's [`Verbs`] answer it. A tool runs a verb, and its arguments are
+//! options of the verb, so the schemas describe the command's own options. This crate parses no options and loads no
+//! profiles.
 
 mod call;
 mod loaded;
@@ -93,7 +93,7 @@ impl ServerHandler for McpServer {
         Ok(ListToolsResult::with_all_items(tools))
     }
 
-    /// Answers on the pool. This thread stays free for other messages, so it notices when the client cancels or
+    /// Answers on another thread. This thread stays free for other messages, so it notices when the client cancels or
     /// disconnects.
     async fn call_tool(
         &self,
@@ -118,7 +118,7 @@ impl ServerHandler for McpServer {
                 "batch" => answer(),
                 _ => pool.install(answer),
             };
-            // A cancelled request has no reader.
+            // Only a cancelled request gets this error, and its client ignores the response.
             answer.unwrap_or_else(|e| Err(CallRefusal::Answer(e.to_string())))
         };
         let answered = tokio::task::spawn_blocking(answer).await;
@@ -156,7 +156,8 @@ enum CallRefusal {
     Answer(String),
 }
 
-/// Returns the answer to a call, or a one-line error. Both fit the budget.
+/// Returns the answer to a call, or a one-line error. Both fit the budget, except that an error about the arguments
+/// may have up to [`LONGEST_REFUSAL`] tokens.
 fn answer_within(verbs: &dyn Verbs, spec: &'static ToolSpec, mut arguments: JsonObject) -> Result<String, CallRefusal> {
     let wrong = |message: &str| CallRefusal::Arguments(text_head(&sanitize(&redacted(message)), LONGEST_REFUSAL));
     let budget = match arguments.remove("budget").unwrap_or(json!(BUDGET)) {

@@ -18,7 +18,7 @@ pub struct LoadedDiff {
     pub diff: Diff,
     /// The inputs with their loading options, quoted for a shell.
     pub inputs: String,
-    /// The paths of the inputs, if they are a folder of runs or its sides.
+    /// The paths of the inputs, if they include recorded runs.
     pub runs: Vec<PathBuf>,
 }
 

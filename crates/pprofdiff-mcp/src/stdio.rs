@@ -15,7 +15,7 @@ const MAX_LINE_BYTES: usize = 16 << 20;
 
 type ClientMessage = RxJsonRpcMessage<RoleServer>;
 
-/// The messages on standard input.
+/// The transport. Contains the receiver for the messages that a thread reads from standard input.
 pub struct Stdio(mpsc::Receiver<ClientMessage>);
 
 impl Stdio {
@@ -95,7 +95,8 @@ fn parse(line: &[u8]) -> Result<Option<ClientMessage>, Value> {
     };
     let id = value.get("id").and_then(|id| serde_json::from_value::<RequestId>(id.clone()).ok());
     match (value.get("method").and_then(Value::as_str), id, value.get("id")) {
-        // A message with a method but without an id is a notification, which never gets a response, even if it is invalid.
+        // A message with a method but without an id is a notification, which never gets a response, even if it is
+        // invalid.
         (Some(_), None, None) => Ok(None),
         (Some(method), Some(id), _) if value["jsonrpc"] == "2.0" => {
             Err(refusal(ErrorCode::INVALID_PARAMS, &format!("the parameters of {method} are wrong: {e}"), Some(id)))
@@ -108,7 +109,7 @@ fn refusal(code: ErrorCode, message: &str, id: Option<RequestId>) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}})
 }
 
-/// Writes a line at once, because several threads write.
+/// Writes a line while it holds the lock of standard output, because several threads write.
 fn write_line(mut line: Vec<u8>) -> io::Result<()> {
     line.push(b'\n');
     let mut out = io::stdout().lock();

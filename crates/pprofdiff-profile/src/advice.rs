@@ -1,5 +1,5 @@
-//! Builds shell commands for people to copy. Names in the commands are untrusted, so each name becomes exactly one word
-//! and never an option.
+//! Builds shell commands for people to copy. Names in the commands are untrusted, so each name becomes exactly one
+//! word, and a file name ([`operand`]) never becomes an option.
 
 use crate::sanitize::is_harmful;
 
@@ -39,7 +39,8 @@ pub fn exactly_any(names: &[String]) -> String {
     }
 }
 
-/// Makes a regular expression typable: replaces each character that cannot be typed with a dot.
+/// Makes a regular expression typable: writes a line break as `\n`, and replaces each other character that cannot be
+/// typed with a dot.
 pub fn typed(pattern: &str) -> String {
     let type_char = |c: char| match c {
         '\n' => r"\n".to_owned(), // a dot does not match a line break
@@ -55,7 +56,8 @@ fn common_prefix_len(a: impl Iterator<Item = char>, b: impl Iterator<Item = char
 }
 
 /// Returns a file pattern that matches all of `names` and none of `others`. In each part of a path, `*` replaces the
-/// characters that differ.
+/// characters that differ. Returns `None` if the pattern would also match one of `others`, if the paths in `names`
+/// differ in depth, or if a name contains a wildcard.
 pub fn pattern_of(names: &[&str], others: &[&str]) -> Option<String> {
     let parts: Vec<Vec<&str>> = names.iter().map(|name| name.split('/').collect()).collect();
     let (first, rest) = parts.split_first()?;

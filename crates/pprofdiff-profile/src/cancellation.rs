@@ -10,10 +10,11 @@
 //! it runs no panic hook and prints nothing. Where panics abort (`panic = "abort"`, as in the browser), cancellation
 //! does not work.
 //!
-//! Data that outlives an interrupted call must be consistent at each checkpoint. Files are therefore renamed once they are
-//! complete, and caches store complete answers only.
+//! Data that outlives an interrupted call must be consistent at each checkpoint. Files are therefore renamed once they
+//! are complete, and caches store complete answers only.
 //!
-//! Library calls cannot be divided by checkpoints, but each is bounded: one gzip member, the layout of one picture, one sort.
+//! Library calls cannot be divided by checkpoints, but each is bounded: one gzip member, the layout of one picture, one
+//! sort.
 
 use std::cell::RefCell;
 use std::io::{self, Read, Write};
@@ -23,7 +24,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// The units of work (records, rows, steps of a search) between two checkpoints. They take about ten milliseconds at most.
+/// The units of work (records, rows, steps of a search) between two checkpoints. They take about ten milliseconds at
+/// most.
 const UNITS_PER_POLL: u32 = 1 << 14;
 /// The number of bytes that are read or written between two checkpoints.
 const BYTES_PER_POLL: usize = 256 << 10;
@@ -79,7 +81,7 @@ impl Cancellation {
         self.0.is_stopped.load(Relaxed) || self.0.outer.as_ref().is_some_and(Cancellation::is_stopped)
     }
 
-    /// Returns the current phase in one word, such as `explaining`; `None` before the first phase.
+    /// Returns the current phase in a word or two, such as `explaining`; `None` before the first phase.
     pub fn phase(&self) -> Option<&'static str> {
         *self.0.phase.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -89,8 +91,8 @@ impl Cancellation {
     /// # Errors
     /// Fails with [`ErrorKind::Interrupted`] if the work was stopped before it finished.
     pub fn run<T>(&self, work: impl FnOnce() -> T) -> Result<T> {
-        // Unwinding is safe here: incomplete results are dropped, and shared data is consistent at each checkpoint (see the
-        // module comment).
+        // Unwinding is safe here: incomplete results are dropped, and shared data is consistent at each checkpoint (see
+        // the module comment).
         let result = catch_unwind(AssertUnwindSafe(|| enter(Some(self), work)));
         result.or_else(|payload| match payload.downcast::<Stopped>() {
             Ok(stopped) if Arc::ptr_eq(&stopped.0.0, &self.0) => Err(interrupted()),
@@ -156,8 +158,8 @@ fn enter<T>(work: Option<&Cancellation>, run: impl FnOnce() -> T) -> T {
     run()
 }
 
-/// Stops the thread's work at this point if it was cancelled. A checkpoint costs some nanoseconds. Call it between chunks of
-/// work, and never while data that outlives the work is inconsistent.
+/// Stops the thread's work at this point if it was cancelled. A checkpoint costs some nanoseconds. Call it between
+/// chunks of work, and never while data that outlives the work is inconsistent.
 pub fn checkpoint() {
     let _ = CURRENT.try_with(|current| current.borrow().as_ref().map(Cancellation::checkpoint));
 }
@@ -172,7 +174,7 @@ pub(crate) fn do_job<T>(work: Option<&Cancellation>, job: impl FnOnce() -> T) ->
     })
 }
 
-/// Sets the current phase of the thread's work, in one word for the user.
+/// Sets the current phase of the thread's work, in a word or two for the user.
 pub fn begin_phase(name: &'static str) {
     if let Some(work) = current() {
         *work.0.phase.lock().unwrap_or_else(PoisonError::into_inner) = Some(name);
@@ -180,8 +182,8 @@ pub fn begin_phase(name: &'static str) {
     }
 }
 
-/// Calls [`checkpoint`] outside of an inner loop's code. The function has no parameters, so the loop's counter can stay in a
-/// register.
+/// Calls [`checkpoint`] outside of an inner loop's code. The function has no parameters, so the loop's counter can stay
+/// in a register.
 #[cold]
 #[inline(never)]
 fn poll_aside() {

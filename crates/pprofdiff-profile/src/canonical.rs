@@ -3,8 +3,9 @@
 //! table.
 //!
 //! The [`Variants`] of a rule determine who applies it. A random number ([`Variants::Random`]) never distinguishes
-//! functions, so every comparison of runs removes it. The other rules are less certain, and only the search for causes
-//! uses them.
+//! functions, so [`stable`] removes it, and comparisons of runs match functions by stable names unless the user chooses
+//! otherwise. The other rules are less certain. [`canonical_of`] and [`canonical`] apply them too, for example in the
+//! search for causes, in the comparison of fleets, and if the user chooses to match canonical names.
 
 use std::borrow::Cow;
 use std::sync::OnceLock;
@@ -281,7 +282,8 @@ pub fn canonical_of(name: &str) -> Canonical<'_> {
     Canonical { stable, name, variants }
 }
 
-/// Applies the rules whose variants satisfy `applies`. Returns the name and the greatest variants of these rules.
+/// Applies the rules whose variants satisfy `applies`. Returns the name, and the greatest variants of the rules that
+/// changed it ([`Variants::Own`] if none did).
 fn replaced(mut name: Cow<'_, str>, applies: impl Fn(Variants) -> bool) -> (Cow<'_, str>, Variants) {
     let mut variants = Variants::Own;
     for (rule, regex) in RULES.iter().zip(&COMPILED).filter(|(rule, _)| applies(rule.variants)) {
@@ -293,7 +295,7 @@ fn replaced(mut name: Cow<'_, str>, applies: impl Fn(Variants) -> bool) -> (Cow<
             Text(text) => regex.replace_all(&name, text),
             WindowsPath => regex.replace_all(&name, |captures: &Captures<'_>| with_slashes(&captures[0])),
         };
-        // If nothing of the name would remain, ignore the match: the name has no suffix to remove.
+        // If nothing of the name would remain, ignore the match: the whole name looks like a generated part (`.cold`).
         if !replaced.is_empty() && replaced != name {
             name = Cow::Owned(replaced.into_owned());
             variants = variants.max(rule.variants);

@@ -106,7 +106,8 @@ pub fn demangled(name: &[u8]) -> Cow<'_, [u8]> {
     Cow::Borrowed(name)
 }
 
-/// Demangles a symbol. Returns `None` for names that are not mangled or cannot be parsed.
+/// Demangles a symbol. Returns `None` for names that are not mangled, cannot be parsed or are too long, and for all
+/// names with [`Demangle::None`] and [`Demangle::Off`].
 pub(crate) fn symbol(name: &[u8], mode: Demangle) -> Option<String> {
     // Most names end here, because they do not begin with an underscore.
     if !name.starts_with(b"_") || name.len() > MAX_NAME_BYTES || matches!(mode, Demangle::None | Demangle::Off) {
@@ -125,7 +126,7 @@ fn looks_demangled(name: &[u8]) -> bool {
     (name.iter().any(|b| b"<>[]".contains(b)) || has(b"::")) && !has(b".<") && !has(b"]).")
 }
 
-/// Removes the text between brackets, as long as the brackets are balanced.
+/// Removes brackets with the text between them. Keeps everything from the first unbalanced bracket.
 #[cfg(any(test, feature = "binary"))]
 fn without(text: &[u8], open: u8, close: u8) -> Vec<u8> {
     let mut kept = Vec::with_capacity(text.len());
@@ -336,8 +337,8 @@ fn are_qualifiers(text: &str) -> bool {
     text.split_whitespace().all(|word| matches!(word, "const" | "volatile" | "restrict" | "&" | "&&"))
 }
 
-/// A writer for cpp_demangle that omits template arguments. It also omits the parameters of enclosing functions, as in
-/// `f()::{lambda(int)#1}`.
+/// A writer for cpp_demangle that omits the parts that `mode` omits: template arguments, and the parameters of
+/// enclosing functions, as in `f()::{lambda(int)#1}`.
 struct NameWriter {
     text: String,
     /// The number of bytes that may still be kept.

@@ -26,7 +26,7 @@ pub enum ErrorKind {
     Malformed,
     /// The input has a known format that pprofdiff cannot read.
     OtherFormat,
-    /// The input exceeds a limit that the caller set.
+    /// The input exceeds a limit: the caller's, or one that is built in, such as 4 GiB per profile.
     Limit,
     /// The inputs are valid, but can't be compared or merged with each other.
     Incompatible,
@@ -146,7 +146,7 @@ impl Error {
         self.0.input.as_deref()
     }
 
-    /// Returns the record that was being read, such as `sample 17`. Records count from 0.
+    /// Returns the record that was being read, such as `sample 17`. Records count from 0, and lines of text from 1.
     pub fn record(&self) -> Option<&str> {
         self.0.record.as_deref()
     }

@@ -1,12 +1,12 @@
 //! Input formats: a table of the formats that profiles come in, and the choice of a reader for an input.
 //!
-//! Each format has its own file, which recognises its content and reads it. To add a format, add a module and a row to
-//! `FORMATS`.
+//! Each module recognises and reads one format or a few related formats. To add a format, add a row to `FORMATS`, and a
+//! module if no existing module fits.
 //!
 //! Nearly all input is `profile.proto`, so the reader tries that format first, and other formats cost it nothing. The
 //! other formats are tried only when the content is not a valid `profile.proto` message, or when the caller names a
-//! format ([`LoadOptions::input_format`]). Their readers fill a [`ProfileBuilder`](crate::ProfileBuilder), which
-//! validates the profile.
+//! format ([`LoadOptions::input_format`]). Their readers fill a [`ProfileBuilder`](crate::builder::ProfileBuilder),
+//! which validates the profile.
 //!
 //! Valid `profile.proto` content is never taken for another format, unless the caller names one. Other formats are
 //! recognised by their first 64 KB.

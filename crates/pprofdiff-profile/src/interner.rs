@@ -33,7 +33,7 @@ impl Index {
         hash_of: impl Fn(u32) -> u64,
     ) -> Found {
         match self.numbers.entry(hash, |&n| same(n), |&n| hash_of(n)) {
-            Entry::Occupied(known) => Found::Known(*known.get()),
+            Entry::Occupied(occupied) => Found::Known(*occupied.get()),
             Entry::Vacant(vacant) => {
                 let next = next as u32;
                 vacant.insert(next);
@@ -104,7 +104,7 @@ impl<T: Copy + Eq + Hash, S: BuildHasher> Interner<T, S> {
         Interner { index: Index::with_capacity(n), state, values: Vec::with_capacity(n) }
     }
 
-    /// Adds a value that only the caller can find. [`Interner::number`] does not find it.
+    /// Adds a value that only the caller can find: [`Interner::number`] and [`Interner::find`] do not find it.
     #[inline]
     pub fn push(&mut self, value: T) -> u32 {
         self.values.push(value);
@@ -121,16 +121,16 @@ impl<T: Copy + Eq + Hash, S: BuildHasher> Interner<T, S> {
     #[inline]
     pub fn number(&mut self, value: T) -> u32 {
         let Interner { index, state, values } = self;
-        let found = index.find_or_insert(
+        let entry = index.find_or_insert(
             state.hash_one(value),
             values.len(),
             |n| values[n as usize] == value,
             |n| state.hash_one(values[n as usize]),
         );
-        if let Found::New(_) = found {
+        if let Found::New(_) = entry {
             values.push(value);
         }
-        found.number()
+        entry.number()
     }
 }
 
@@ -157,12 +157,12 @@ impl<T: Copy + Eq + Hash, S: BuildHasher> Sequences<T, S> {
         let Sequences { index, state, all, ends } = self;
         let get = |n: u32| &all[start(ends, n)..ends[n as usize]];
         let hash = state.hash_one(sequence);
-        let found = index.find_or_insert(hash, ends.len(), |n| get(n) == sequence, |n| state.hash_one(get(n)));
-        if let Found::New(_) = found {
+        let entry = index.find_or_insert(hash, ends.len(), |n| get(n) == sequence, |n| state.hash_one(get(n)));
+        if let Found::New(_) = entry {
             all.extend_from_slice(sequence);
             ends.push(all.len());
         }
-        found.number()
+        entry.number()
     }
 
     /// Returns the sequence with this number.

@@ -18,7 +18,8 @@ use crate::error::{Error, Result};
 /// If the path is a symbolic link, its target is written, even if the target does not exist yet.
 ///
 /// # Errors
-/// Fails with the operating system's error and the file's name, if symbolic links form a cycle, or if `write` fails.
+/// Fails with the error of `write` or of the operating system, which also reports symbolic links that form a cycle. The
+/// error has the file's name.
 pub fn write_file(path: impl AsRef<Path>, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
     let path = path.as_ref();
     cancellation::begin_phase("writing");
@@ -28,8 +29,8 @@ pub fn write_file(path: impl AsRef<Path>, write: impl FnOnce(&mut dyn Write) -> 
 /// Replaces the file at `path`.
 fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
     let existing_metadata = existing(fs::metadata(path))?;
-    // Use the real path, so that symbolic links survive. A file that is still open but already deleted is written
-    // directly.
+    // Use the real path, so that symbolic links survive. Without a real path (`/proc/self/fd/3` for a file that is open
+    // but deleted), use the given path.
     let real = match &existing_metadata {
         Some(_) => fs::canonicalize(path).unwrap_or_else(|_| path.to_owned()),
         None => resolve_links(path)?,
@@ -63,7 +64,7 @@ fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) ->
     Ok(())
 }
 
-/// Creates a temporary file in a folder. The file is removed unless it is renamed.
+/// Creates a temporary file in a folder. Dropping it removes the file, unless it was renamed or kept.
 fn temporary(directory: &Path) -> io::Result<(NamedTempFile, Option<Unfinished>)> {
     // Keep the system's error code: the error from `tempfile` contains the temporary name instead.
     let mut code = None;
@@ -122,7 +123,8 @@ impl Staged {
     }
 }
 
-/// Writes a file that may be lost: like [`Staged`], but without waiting for the disk.
+/// Writes a cache file, which may be lost in a crash: like [`Staged`], but without waiting for the disk. `unfinished`
+/// is the folder of the temporary file. Creates both folders if necessary.
 #[cfg(feature = "store")]
 pub(crate) fn write_cache(unfinished: &Path, path: &Path, bytes: &[u8]) -> io::Result<()> {
     fs::create_dir_all(unfinished)?;
@@ -132,7 +134,7 @@ pub(crate) fn write_cache(unfinished: &Path, path: &Path, bytes: &[u8]) -> io::R
     temporary_file.persist(path).map(drop).map_err(|e| e.error)
 }
 
-/// A file that only its owner can read. Dropping it removes the file, and so does Ctrl-C.
+/// A file that only its owner can read. Dropping it removes the file, and so does [`remove_unfinished`].
 #[derive(Debug)]
 pub struct PrivateFile {
     file: tempfile::TempPath,
@@ -181,7 +183,8 @@ impl Drop for Unfinished {
     }
 }
 
-/// Removes all unfinished files. A process calls it before it exits without waiting for its writing threads.
+/// Removes all unfinished files. A process calls it before it exits without waiting for its writing threads, for
+/// example on Ctrl-C.
 #[doc(hidden)]
 pub fn remove_unfinished() {
     for path in UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {

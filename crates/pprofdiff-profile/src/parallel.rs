@@ -5,7 +5,7 @@
 //! `pool.install(|| Diff::load(..))`. Otherwise, the same code runs on the calling thread. The results are the same in
 //! both cases.
 //!
-//! Jobs belong to the [`Cancellation`](crate::Cancellation) that starts them.
+//! Jobs belong to the [`Cancellation`](crate::Cancellation) that is current where they start.
 
 use std::cmp::Ordering;
 

@@ -1,6 +1,6 @@
 //! Redaction of messages and names: passwords and tokens in URLs, and all secrets that a request carries.
 //!
-//! Every name of a profile goes through [`redacted`] ([`profile/input.rs`](crate::Profile)), so errors, tables, pages
+//! The name under which a profile is loaded goes through [`redacted`] (`profile/input.rs`), so errors, tables, pages
 //! and JSON hold no secrets. The command and Python also redact the messages of other libraries, which may repeat a
 //! URL.
 //!
@@ -23,8 +23,8 @@ const SECRET_WORDS: [&str; 18] = [
     "session", "sig", "ticket", "token",
 ];
 
-/// Parameters of web addresses whose values identify the profile. Other values are hidden unless they are numbers,
-/// because any of them can grant access.
+/// Parameters of web addresses whose values are shown, because they identify the profile. All other values are hidden,
+/// because any of them can grant access, except for `true`, `false` and numbers of at most 13 characters.
 const HARMLESS: [&str; 50] = [
     "algorithm",
     "app",
@@ -83,8 +83,8 @@ const STORE_PREFIXES: [&str; 3] = ["x-amz-", "x-goog-", "x-ms-"];
 /// Replaces the user, the password and the secret parameters of every URL in the text with `***`:
 /// `https://***@host/path?debug=0&token=***`.
 ///
-/// If a host has a port that is not a number, it is treated as the start of a password that contains `/`, `?` or `#`.
-/// Such a URL is invalid, and everything up to the last `@` of the text is hidden.
+/// A URL whose port is not a number and that has no `@` before its path is invalid. Its port is taken for the start of
+/// a password that contains `/`, `?`, `#` or whitespace, and everything up to the last `@` of the text is hidden.
 pub fn redacted(text: &str) -> Cow<'_, str> {
     let mut hidden = Vec::new();
     each_secret(text, |place, _| hidden.push(place));
@@ -202,7 +202,8 @@ const MIN_POSSIBLE_BYTES: usize = 8;
 /// The minimum length of a prefix of a secret that is hidden at the end of a message, where the rest may have been cut
 /// off.
 const MIN_CUT_BYTES: usize = 4;
-/// The maximum number of bytes that encode one byte.
+/// The length of the longest usual encoding of a byte, such as `&quot;` or `\u0041`. Only numbers with leading zeros
+/// (`&#0000065;`) are longer.
 const MAX_ENCODING_BYTES: usize = 6;
 
 /// All secrets that a request carries. Messages about the request and quotes of the server's answer go through
@@ -319,7 +320,8 @@ impl Secrets {
         places
     }
 
-    /// Overwrites plain occurrences of these secrets with asterisks, one per byte, so the length stays the same.
+    /// Overwrites these secrets with asterisks, one per byte, so the length stays the same. Ignores case, but does not
+    /// find encoded secrets. Skips secrets that are shorter than [`MIN_MASKED_BYTES`] or may be harmless.
     pub(crate) fn mask(&self, bytes: &mut [u8]) {
         let certain = self.0.iter().filter(|secret| !secret.is_possible).map(|secret| &secret.bytes);
         for secret in certain.filter(|secret| secret.len() >= MIN_MASKED_BYTES) {
@@ -372,7 +374,7 @@ fn whole_chars(text: &str, place: Range<usize>) -> Range<usize> {
 /// The minimum length of a secret that is overwritten in a profile. Shorter secrets may be words or parts of numbers.
 const MIN_MASKED_BYTES: usize = 12;
 
-/// A decoded text in lower case, with the position of each of its bytes in the original text.
+/// A decoded text in lower case, with spaces for `+`, and the position of each of its bytes in the original text.
 struct Plain {
     bytes: Vec<u8>,
     places: Vec<Range<u32>>,
@@ -398,8 +400,8 @@ impl Plain {
         plain
     }
 
-    /// Undoes one level of encoding. Drops halves of characters that XML or JSON writes as numbers, because secrets are
-    /// ASCII.
+    /// Undoes one level of encoding. Leaves XML and JSON escapes of characters above U+00FF as they are, because
+    /// secrets are ASCII.
     fn decoded(&self) -> Plain {
         let (mut bytes, mut places, mut position) = (Vec::with_capacity(self.bytes.len()), Vec::new(), 0);
         while let Some(&first) = self.bytes.get(position) {

@@ -4,8 +4,8 @@
 //! could move a terminal's cursor to hide lines, reverse the order of characters in a comment, or issue commands in a
 //! CI log. Machine-readable formats (JSON, CSV, profiles) keep such texts exactly.
 //!
-//! Each harmful character is replaced by U+FFFD, so widths and lengths do not change. Formats such as HTML and Markdown
-//! apply their own escaping afterwards.
+//! Each harmful character is replaced by U+FFFD, so the number of characters does not change. Formats such as HTML and
+//! Markdown apply their own escaping afterwards.
 
 use std::borrow::Cow;
 
@@ -35,8 +35,10 @@ pub fn sanitize(text: &str) -> Cow<'_, str> {
     text.char_indices().map(|(index, c)| if is_unsafe((index, c)) { '\u{fffd}' } else { c }).collect()
 }
 
-/// Returns the position of a GitHub command at the start of a line, after whitespace: `::name::` or
-/// `::name key=value::`. A C++ name such as `::operator new(unsigned long)` is not a command.
+/// Returns the position of a GitHub command at the start of the text, after whitespace and harmful characters:
+/// `::name::` or `::name key=value::`. A runner reads commands at the start of a line only, and only the start of the
+/// text can become one, because line breaks are replaced. A C++ name such as `::operator new(unsigned long)` is not a
+/// command.
 fn leading_command(text: &str) -> Option<usize> {
     let is_blank = |c: char| c.is_whitespace() || is_harmful(c);
     let line = text.trim_start_matches(is_blank);

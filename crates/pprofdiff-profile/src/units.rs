@@ -1,7 +1,7 @@
 //! Units of measurement: conversion and printing.
 //!
 //! The tables and rules (aliases, powers of 1024 for bytes, a plural `s`) are pprof's, so numbers print like in pprof.
-//! Factors are integers in each family's smallest unit, so conversion to a finer unit is exact.
+//! Factors are integers in each family's smallest unit, so a merge can convert values to a finer unit exactly.
 
 /// A unit: its symbol, its aliases, and its size in the family's smallest unit.
 struct UnitEntry {
@@ -13,7 +13,8 @@ struct UnitEntry {
 /// A family of units that convert into each other.
 pub struct Family {
     units: &'static [UnitEntry],
-    /// The unit for values that are too small for all other units (in pprof: seconds, bytes).
+    /// The unit for values that are less than 1 in every unit, such as 0, and for conversion to a unit of another
+    /// family. pprof uses the same units: bytes, seconds and GCU.
     default: usize,
 }
 
@@ -66,7 +67,8 @@ pub struct Known {
     index: usize,
 }
 
-/// Finds a unit by any of its names. Returns `None` for units that pprof does not know either (`count`, `objects`).
+/// Finds a unit by one of its aliases, in upper or lower case, and with a plural `s` if it is longer than two
+/// characters. Returns `None` for units that pprof does not know either (`count`, `objects`).
 pub fn find(name: &str) -> Option<Known> {
     let name = name.to_lowercase();
     let name = if name.chars().count() > 2 { name.strip_suffix('s').unwrap_or(&name) } else { &name };
@@ -101,7 +103,7 @@ pub struct Scaled {
     pub symbol: &'static str,
 }
 
-/// Returns the best unit for a value: the largest unit that gives a value of at least 1.
+/// Returns the best unit for a value: the largest unit that gives a value of at least 1, or else the family's default.
 fn best_unit(value: f64, from: Known) -> Known {
     let smallest = value.abs() * from.factor() as f64;
     let index = from.family.units.iter().rposition(|u| smallest / u.factor as f64 >= 1.0);
@@ -179,7 +181,8 @@ pub fn show(value: i64, unit: &str) -> String {
     }
 }
 
-/// Formats like [`show`], for values that need not be integers. A value with an unknown unit has two decimals.
+/// Formats like [`show`], for values that need not be integers. A value with an unknown unit is rounded to two
+/// decimals.
 pub fn show_real(value: f64, unit: &str) -> String {
     format(match find(unit) {
         Some(from) => {

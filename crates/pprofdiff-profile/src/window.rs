@@ -21,7 +21,7 @@ const SECOND: i64 = 1_000_000_000;
 const UNITS: [(&str, i64); 6] =
     [("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", SECOND), ("m", 60 * SECOND), ("h", 3600 * SECOND)];
 
-/// A part of a recording, such as `10s..25s`. A missing end is the end of the recording.
+/// A part of a recording, such as `10s..25s`. `..25s` begins with the recording, and `10s..` ends with it.
 ///
 /// Each end is one of: a duration from the start of the recording (`1m30s`, `250ms`, `0`), a timestamp (RFC 3339,
 /// `2026-11-25T10:00:00Z`), or the name of an event (`..GarbageCollection`), which means the first event with this
@@ -183,7 +183,8 @@ fn list_names(mut names: Vec<&str>) -> String {
     shortened.collect::<Vec<_>>().join(", ") + &more
 }
 
-/// Parses a decimal number of units, such as `1.5`.
+/// Parses a decimal number such as `1.5` and multiplies it by `unit`. Returns `None` if the text is not such a number,
+/// or if the product exceeds an int64.
 pub(crate) fn decimal(text: &str, unit: i64) -> Option<i64> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let is_digits = |text: &str| text.bytes().all(|b| b.is_ascii_digit());
@@ -292,7 +293,8 @@ impl Timeline {
     /// Creates the timeline for a window. `began` is the start of the recording in nanoseconds since 1970, if known.
     ///
     /// # Errors
-    /// Fails if the window needs timestamps or events that the recording does not have, or if it ends before it begins.
+    /// Fails if the window needs timestamps or events that the recording does not have, or if it does not end after it
+    /// begins.
     pub fn new(window: &TimeWindow, began: Option<i64>) -> Result<Timeline> {
         Timeline::with_events(window, began, || Ok(Events::default()))
     }

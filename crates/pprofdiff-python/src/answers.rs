@@ -96,8 +96,8 @@ impl Views {
         self.table(py, self.query.clone(), View::default())
     }
 
-    /// Returns the first rows of the default table as text. Returns the error message if there is no table, because a
-    /// repr must not fail.
+    /// Returns the default table as `format` shows it, for a repr. If the view fails, returns the error
+    /// message instead, because a repr must not fail.
     pub fn show(&self, py: Python<'_>, format: fn(&EngineTable) -> String) -> PyResult<String> {
         let (diff, query, selected) = (self.diff.clone(), self.query.clone(), self.selected.clone());
         runtime::run(py, move || {

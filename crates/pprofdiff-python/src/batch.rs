@@ -1,5 +1,5 @@
-//! Many pairs: the Python classes of pairs and results, the engine's batch as an iterator, and the comparison of one
-//! pair on the calling thread, for workers of an executor. `python/pprofdiff/_batch.py` builds `batch` from these.
+//! Many pairs: the Python classes of questions and results, the engine's batch as an iterator, and the comparison of
+//! one pair on the calling thread, for workers of an executor. `python/pprofdiff/_batch.py` builds `batch` from these.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -27,7 +27,7 @@ use crate::table::Table;
 use crate::views::Views;
 use crate::{arrow, error, runtime};
 
-/// The question to answer for each pair.
+/// The question to answer for each pair of a batch, or for each profile of scan().
 #[derive(Clone, Serialize, Deserialize)]
 enum PairQuestion {
     /// A table.
@@ -36,7 +36,7 @@ enum PairQuestion {
     Causes(Query),
 }
 
-/// The question of batch(...).tables() or ranking(). It is pickled for workers.
+/// The question of batch(...).tables(), batch(...).ranking() or scan(). It is pickled for workers.
 #[pyclass(frozen, name = "_Question", module = "pprofdiff._native")]
 pub struct BatchQuestion(Arc<PairQuestion>);
 
@@ -65,7 +65,7 @@ impl BatchQuestion {
         Ok(BatchQuestion(Arc::new(PairQuestion::Causes(request.query))))
     }
 
-    /// True if the answers fit a single Arrow stream: frames of one sample type.
+    /// True if the answers fit a single Arrow stream: if they are tables of frames of one sample type.
     #[getter]
     fn streams(&self) -> bool {
         let PairQuestion::Report(Request { query, view }) = &*self.0 else { return false };
@@ -223,7 +223,7 @@ fn maker(
     }
 }
 
-/// The existing Profile objects of both sides.
+/// The existing Profile objects of both sides, see [`SideSources::given`].
 type Given = [Vec<Option<Py<Profile>>>; 2];
 
 fn wrap(py: Python<'_>, made: PairAnswer, [base, new]: Given) -> PyResult<Py<PyAny>> {
@@ -289,8 +289,9 @@ pub struct OnThreads {
     /// The exception of the iterator of pairs. It is raised after the earlier pairs are returned.
     broken: Option<PyErr>,
     pending: VecDeque<Pending>,
-    /// `None` after an interrupt, which also releases the pool, because a traceback may keep this object alive. The
-    /// mutex exists only because a pyclass must be `Sync`; every method has exclusive access.
+    /// `None` after an interrupt: dropping the batch stops its pairs and releases the pool, even if a
+    /// traceback keeps this object alive. The mutex exists only because a pyclass must be `Sync`; every
+    /// method has exclusive access.
     batch: Mutex<Option<Batch<PairAnswer>>>,
     question: Option<BatchQuestion>,
     /// True if the profiles of a side are added up. Otherwise they are runs.

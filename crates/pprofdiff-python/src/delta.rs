@@ -25,7 +25,7 @@ pub struct DeltaComputer {
     options: LoadOptions,
 }
 
-/// Facts about the last snapshot apart from its delta.
+/// Facts about the last update() apart from its delta.
 #[derive(Default, Clone)]
 struct LastFacts {
     treatments: Vec<Treatment>,
@@ -51,7 +51,8 @@ pub fn policy(py: Python<'_>, cumulative: Option<Vec<String>>, word: &str) -> Py
     })
 }
 
-/// Issues the engine's warning, if any, as a UserWarning: a reset that was not an error, or samples that disappeared.
+/// Issues a warning, if any, as a UserWarning: about a restart between two snapshots, an expression
+/// without a match, or data that a format leaves out.
 pub fn warn(py: Python<'_>, warning: Option<String>) -> PyResult<()> {
     let Some(warning) = warning else { return Ok(()) };
     let text = std::ffi::CString::new(&*pprofdiff::text::sanitize(&warning))?;

@@ -1,4 +1,5 @@
-//! Converts the engine's errors to Python exceptions: `PprofError`, or `OSError` for system errors.
+//! Converts the engine's errors to Python exceptions: `PprofError`, `OSError` for system errors, and
+//! `KeyboardInterrupt` for cancelled work.
 
 use std::io;
 

@@ -10,8 +10,8 @@ use crate::rendered::Rendered;
 use crate::table::Table;
 use crate::{error, runtime};
 
-/// The explanation of a difference, returned by Diff.explain(). A notebook shows the causes with bars for
-/// both sides.
+/// The explanation of a difference, returned by Diff.explain() and Series.explain(). A notebook shows
+/// it as bars from the base's total to the new side's total: each cause has a bar.
 #[pyclass(frozen, extends = Rendered, module = "pprofdiff")]
 pub struct Explanation {
     html: String,
@@ -25,9 +25,10 @@ pub fn options(ops: Option<(f64, f64)>, min_effect: f64) -> ExplainOptions {
     options
 }
 
-/// Explains the difference for a notebook, next to the diff's table. Returns an empty text for a single profile, and
-/// for more samples than can be explained without a request. Does not normalize, because explain determines the amount
-/// of work itself.
+/// Explains the difference as an HTML fragment, which a notebook shows above the diff's table. Returns
+/// an empty text for a single profile, and if the explanation fails. Also returns an empty text for
+/// more than [`FEW_SAMPLES`] samples: the user did not request this explanation, so it must not take
+/// long. Ignores the query's normalization, because explain determines the amount of work itself.
 pub fn account_html(py: Python<'_>, diff: &pprofdiff::Diff, query: &Query) -> PyResult<String> {
     if !diff.is_two_sided() || diff.n_samples() > FEW_SAMPLES {
         return Ok(String::new());
@@ -40,8 +41,9 @@ pub fn account_html(py: Python<'_>, diff: &pprofdiff::Diff, query: &Query) -> Py
     })
 }
 
-/// Rewrites the text for Python: replaces the shell command that shows the stacks of the first cause with a method call
-/// on a diff called `d`.
+/// Rewrites the text for Python: replaces each line with a shell command (`   pprofdiff ...`) with a
+/// method call on a diff called `d`, which shows the stacks of the first cause of `e`. Returns the text
+/// unchanged if `e` lists no causes.
 fn in_python(e: &pprofdiff::explain::Explanation, text: &str) -> String {
     let Some(cause) = e.causes.first() else { return text.to_owned() };
     // JSON escapes are also valid in Python.
@@ -102,7 +104,8 @@ impl Explanation {
         slf.as_super().get().part(slf.py(), "account")
     }
 
-    /// Cost that only changed its name, as a list of dicts: function, from, how, delta, cost, even and inside.
+    /// Cost that only moved to another function or to another name, as a list of dicts: function, from,
+    /// how, delta, cost, even and inside.
     #[getter]
     fn moved<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         slf.as_super().get().part(slf.py(), "moved")

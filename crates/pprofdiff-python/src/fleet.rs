@@ -146,7 +146,8 @@ impl Ranking {
         &self.markdown
     }
 
-    /// Return the ranking as a self-contained HTML page. Each cause and each pair expands to its explanation.
+    /// Return the ranking as a self-contained HTML page. Each shared cause and each changed pair
+    /// expands to its explanation.
     fn to_html(&self, py: Python<'_>) -> PyResult<String> {
         let ranking = self.fleet.clone().ranking(self.fdr).map_err(|e| error::from_engine(py, &e))?;
         let html = Format::named("html").map_err(|e| error::from_engine(py, &e))?;

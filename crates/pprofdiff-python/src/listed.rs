@@ -10,14 +10,15 @@ use pyo3::types::PyString;
 
 use crate::source::{list, url};
 
-/// The URLs of all files that share the literal prefix of a pattern. They are listed in advance, because threads of the
-/// engine must not hold Python objects.
+/// The URLs of all files below the deepest folder without wildcards of each pattern: `s3://BUCKET/a/`
+/// for `s3://BUCKET/a/b*/*.pb.gz`. They are listed in advance, because threads of the engine must not
+/// hold Python objects.
 pub struct ListedUrls(BTreeSet<String>);
 
 impl ListedUrls {
     /// Lists the files for the patterns that are URLs.
     pub fn new(py: Python<'_>, patterns: &[&Path]) -> PyResult<ListedUrls> {
-        // A set, because two patterns may share a prefix.
+        // A set, because two patterns may share a folder.
         let mut urls = BTreeSet::new();
         for pattern in patterns.iter().filter_map(|pattern| pattern.to_str()) {
             if url(PyString::new(py, pattern).as_any()).is_none() {

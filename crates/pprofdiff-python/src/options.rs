@@ -1,5 +1,5 @@
 //! The keywords of views and of loading, from the option tables of the engine. All callers (Profile, Diff, series and
-//! batches) read keywords through this file. The stub declares them as TypedDicts.
+//! batches) read keywords through this file. `python/pprofdiff/types.py` declares them as TypedDicts.
 
 use std::path::PathBuf;
 
@@ -13,8 +13,8 @@ use pyo3::types::{PyDict, PyFloat, PyInt};
 
 use crate::error;
 
-/// Returns the first line of a docstring, which CPython parses for `inspect.signature`. It lists the names of the
-/// option tables instead of `**options`, so that notebooks can complete them.
+/// Expands to the first line of a docstring, which CPython parses for `inspect.signature`. The line
+/// lists the names in the option tables before `**options`, so that notebooks can complete them.
 macro_rules! signature {
     (query $before:literal) => {
         concat!($before, pprofdiff::query_keywords!(), pprofdiff::filter_keywords!(), ", **options)\n--\n\n")
@@ -98,7 +98,8 @@ fn set_options<T>(
     Ok(())
 }
 
-/// Sets options of a query from keywords. `takes` selects the options that are allowed.
+/// Sets options of a query from keywords. `takes` selects the options that are allowed. Then checks all
+/// filters of the query, including earlier filters.
 pub fn set_query(
     py: Python<'_>,
     query: &mut Query,
@@ -171,13 +172,15 @@ pub fn two_sided(py: Python<'_>, loading: &Loading) -> PyResult<LoadOptions> {
     loading.to_options().map_err(|e| error::from_engine(py, &e))
 }
 
-/// Returns the options for loading profiles without a base side.
+/// Returns the options for loading profiles without a base side. Options of the base, such as
+/// `base_binary`, are errors.
 pub fn without_base(py: Python<'_>, loading: &Loading) -> PyResult<LoadOptions> {
     loading.to_options_without_base().map_err(|e| error::from_engine(py, &e))
 }
 
-/// Returns the keywords for `types.py`: heading, name, type and description. Each keyword may be None, which means not
-/// given.
+/// Returns the keywords of views and of loading: heading, name, type and description. The test of
+/// `types.py` generates its TypedDicts from them, and scan() uses them to separate both groups. Each
+/// keyword may be None, which means not given.
 #[pyfunction(name = "_options")]
 pub fn options() -> Vec<(String, &'static str, String, &'static str)> {
     fn row<T>(o: OptionRow<T>) -> (String, &'static str, String, &'static str) {

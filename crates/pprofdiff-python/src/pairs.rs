@@ -25,8 +25,8 @@ use crate::{error, runtime};
 /// `base` and `new` are as in diff(). The name defaults to the name of the new side.
 #[pyclass(frozen, module = "pprofdiff")]
 pub struct Pair {
-    /// The name of the pair: the path below both directories, the text that the pattern's `*` matched, or the
-    /// name in the manifest.
+    /// The name of the pair: the path below both directories, the text that the pattern's `*` matched,
+    /// the name in the manifest, or for group_pairs() the keys that both sides share.
     #[pyo3(get)]
     pub name: String,
     /// The base, as diff() accepts it; None if there is an error.
@@ -43,7 +43,8 @@ pub struct Pair {
 impl Pair {
     fn resolved(py: Python<'_>, pair: BatchItem) -> PyResult<Pair> {
         let side = |sources: Vec<Source>| -> PyResult<Py<PyAny>> {
-            // The engine only finds paths.
+            // All sources of the engine's pairs are paths, or URLs in the form of paths. An `OsStr` becomes a Python
+            // str, which keeps the `//` of a URL. A `Path` would become a pathlib.Path, which drops one `/`.
             let mut files: Vec<_> = sources.iter().filter_map(Source::path).map(Path::as_os_str).collect();
             match files.len() {
                 1 => files.remove(0).into_py_any(py),

@@ -132,7 +132,8 @@ impl Listing {
     ///
     /// If the profiles were loaded with `binary`, lines have instructions, a list of dicts: base_address and
     /// new_address, change, text, function, file and line (of the innermost inlined function), and the same costs. In
-    /// listings of disasm(), the functions have instructions instead of lines, and also base_binary and new_binary.
+    /// listings of disasm(), the functions have instructions, their lines are an empty list, and
+    /// base_binary and new_binary take the place of base_source and new_source.
     #[getter]
     fn routines<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         py.import("json")?.call_method1("loads", (&self.json,))?.get_item("routines")

@@ -25,8 +25,9 @@ pub struct Profile {
 
 /// A comparison of two sides, returned by diff(), and by filter() and normalize() of a Diff or a Profile.
 ///
-/// Every row of its views has the values of both sides, the delta (new - base) and a status ("added", "removed",
-/// "changed" or "same").
+/// The rows of its views have the values of both sides and the delta (new - base). Except in peek() and
+/// tree(), they also have a status ("added", "removed", "changed" or "same"). A Diff that filter() or
+/// normalize() returns for a Profile shows as many sides as the Profile.
 #[pyclass(frozen, extends = Views, module = "pprofdiff")]
 pub struct Diff {
     base: Vec<Py<Profile>>,
@@ -156,7 +157,7 @@ impl Profile {
         slf: &Bound<'py, Self>,
     ) -> PyResult<(Bound<'py, PyAny>, (String, Option<String>, Bound<'py, PyBytes>))> {
         let py = slf.py();
-        // Nearly as fast as a copy, and much smaller.
+        // Zstandard at level 1 is nearly as fast as a copy, and its output is much smaller.
         let options = WriteOptions::default().with_compression(Compression::Zstd).with_level(1);
         let profile = slf.get().profile.clone();
         let (name, window) = (profile.name().to_owned(), profile.window().map(|window| window.as_str().to_owned()));
@@ -245,7 +246,8 @@ pub fn pickled<'py, E: Display>(
 pub fn rebuild_profile(py: Python<'_>, name: String, window: Option<String>, bytes: &[u8]) -> PyResult<Py<Profile>> {
     let window = window.map(|text| text.parse()).transpose().map_err(|e| error::from_engine(py, &e))?;
     let bytes = bytes.to_vec();
-    // The profile was within its limit when it was loaded, so only the general limit applies now.
+    // The profile was within the limit of its own loading options, which the pickle does not contain. The highest
+    // possible limit (4 GiB - 1) therefore applies.
     let mut loading = Loading::default();
     loading.inflated_limit = Some(u64::from(u32::MAX));
     loading.input_format = InputFormat::named("pprof").ok();

@@ -3,12 +3,13 @@
 //!
 //! rayon's global pool would hang after `fork`, because the child inherits the pool but none of its threads. This
 //! module therefore has its own pool, and records the process that created it. A child process leaks the inherited
-//! pool, which has nothing to stop, and creates its own pool on first use.
+//! pool, whose threads do not exist in the child, and creates its own pool on first use.
 //!
 //! Work on the pool holds no Python objects. It therefore never needs the GIL, and a fork never happens while one of
 //! its threads is inside the interpreter.
 //!
-//! An interrupted call returns at once. Its work stops on a pool that is no longer used, and whose threads then end.
+//! An interrupted call returns at once, while its work is still stopping in the background. The interrupt also abandons
+//! the pool: later calls use a new pool, and the threads of the old pool end after its last work.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -57,7 +58,7 @@ pub fn check_signals(py: Python<'_>) -> PyResult<()> {
     py.check_signals().inspect_err(|_| {
         let pool = POOL.lock().unwrap_or_else(PoisonError::into_inner).take();
         match pool {
-            // The threads end after the work on the pool.
+            // Dropping a pool does not wait. Its threads end after the work on the pool.
             Some((owner, pool)) if owner == std::process::id() => drop(pool),
             inherited => std::mem::forget(inherited),
         }

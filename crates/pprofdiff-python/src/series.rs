@@ -144,8 +144,8 @@ impl Series {
     ///
     /// `build` is the key of the build. It defaults to the build of the largest lasting change, and if there is none,
     /// to the build of the largest step. In a history, at most `runs` builds before it are treated as runs of one
-    /// program, and so are the build and those after it. Builds beyond another lasting change are not used. Several
-    /// runs show how much builds vary anyway.
+    /// program, and so are the build and the builds after it. Several runs show how much builds vary
+    /// anyway. Without `build`, builds beyond another lasting change of similar size are not used.
     ///
     /// The profiles are read again from their paths. Bytes and objects raise PprofError, and so do the first build and
     /// failed builds.
@@ -295,8 +295,8 @@ fn path(object: &Bound<'_, PyAny>) -> PyResult<Option<PathBuf>> {
     }
 }
 
-/// Returns the keys of a list of paths, which depend on the whole list. Returns `None` for other iterables, whose keys
-/// do not.
+/// Returns the keys of a list of paths: the differing parts of the paths, which depend on the whole
+/// list. Returns `None` for other iterables, in which [`key_of`] determines the key of each item alone.
 fn path_keys(profiles: &Bound<'_, PyAny>) -> PyResult<Option<Vec<String>>> {
     if !profiles.is_instance_of::<PyList>() && !profiles.is_instance_of::<PyTuple>() {
         return Ok(None);
@@ -309,8 +309,8 @@ fn path_keys(profiles: &Bound<'_, PyAny>) -> PyResult<Option<Vec<String>>> {
     Ok(Some(pprofdiff::input::file_builds(&paths).into_iter().map(|(key, _)| key).collect()))
 }
 
-/// Returns the key of a profile: from the caller's function, or else the path, the Profile's name, or the number from
-/// 0.
+/// Returns the key of a profile: from the caller's function or, without one, the Profile's name, the
+/// path, or the item's number, counted from 0.
 fn key_of(object: &Bound<'_, PyAny>, key: Option<&Bound<'_, PyAny>>, number: usize) -> PyResult<String> {
     if let Some(key) = key {
         return Ok(key.call1((object,))?.str()?.to_string());
@@ -322,7 +322,8 @@ fn key_of(object: &Bound<'_, PyAny>, key: Option<&Bound<'_, PyAny>>, number: usi
         .map_or_else(|| number.to_string(), |p| pprofdiff::text::redacted(&p.to_string_lossy()).into_owned()))
 }
 
-/// Loads the builds of a store, ordered by key. The store caches what was read of them before.
+/// Loads the builds of a store, ordered by key. The store caches the values of builds, so most
+/// queries read only the profiles of new builds.
 fn from_store(
     py: Python<'_>,
     base: Option<Item>,
@@ -437,8 +438,9 @@ fn gather(
 /// For a pattern such as "builds/*/cpu.pb.gz", the text that * matches is the key of a build, and builds are sorted by
 /// key (numbers in keys compare as numbers). For a selection of a store such as "fleet/service=api", the builds are the
 /// values of the remaining key. `key` is a function that returns a build's key for an item of `profiles` or, for a
-/// pattern, for a path. By default the key is the differing part of the paths, or the item's number. Loaded profiles
-/// are not kept in memory, and an iterable is read a few items ahead.
+/// pattern, for a path. By default, the key in a list of paths is the differing part of the paths; for
+/// other items it is the path, the Profile's name or the item's number. Loaded profiles are not kept in
+/// memory, and an iterable is read a few items ahead.
 ///
 /// Each build is compared with the previous build, or with `base` if it is given. `base` is anything that load()
 /// accepts. Its key is "base", and an error in it is raised.

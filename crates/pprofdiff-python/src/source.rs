@@ -21,7 +21,7 @@ pub fn source(object: &Bound<'_, PyAny>) -> PyResult<Source> {
         return Ok(Source::Profile(profile.get().profile.clone()));
     }
     if let Some(url) = url(object) {
-        // The query runs without the GIL when the source is loaded.
+        // The server is queried later, when the source is loaded without the GIL.
         if let Some(source) = pprofdiff_cli::server_source(&url) {
             return source.map_err(|e| error::from_engine(object.py(), &e));
         }
@@ -90,7 +90,8 @@ fn as_shown(py: Python<'_>, url: &str, e: PyErr) -> PyErr {
     if redacted(url) == url { e } else { without_secrets(py, url, &e) }
 }
 
-/// Copies a builtin error without the secrets of the URL and without its cause.
+/// Creates an error of the nearest builtin base class of `e`, with the same text but without the
+/// secrets of the URL. The cause of `e` is dropped, because it could contain the secrets too.
 fn without_secrets(py: Python<'_>, url: &str, e: &PyErr) -> PyErr {
     let text = e.value(py).str().map_or_else(|_| String::new(), |s| s.to_string_lossy().into_owned());
     let text = Secrets::of_url(url).redact(&text).into_owned();
@@ -151,11 +152,13 @@ pub fn sources(objects: &Bound<'_, PyAny>) -> PyResult<Vec<Source>> {
 /// One side of a comparison.
 pub struct SideSources {
     pub sources: Vec<Source>,
-    /// The Profile object of each source that is one, so that `diff.base[0] is profile`.
+    /// For each source, the Profile object that the caller passed, or `None` for other sources. A diff
+    /// returns these objects, so that `diff.base[0] is profile`.
     pub given: Vec<Option<Py<Profile>>>,
 }
 
-/// Returns a text that is a pattern, unless a file has exactly that name.
+/// Returns the text of an object that is a pattern of paths. Returns `None` for URLs, and if a file has
+/// exactly this name.
 fn pattern(object: &Bound<'_, PyAny>) -> Option<String> {
     let text = object.cast::<PyString>().ok()?.to_str().ok()?;
     let is_pattern = text.contains(['*', '?', '[']) && url(object).is_none() && !Path::new(text).exists();
@@ -174,7 +177,7 @@ impl SideSources {
                 side.sources.extend(files.into_iter().map(|(_, source)| source));
                 return Ok(());
             }
-            // The side of a folder of runs stands for its runs.
+            // A side of a folder of runs (`RUNS/base`) or a part of a store stands for all of its profiles.
             if let Ok(path) = object.extract::<PathBuf>()
                 && let Some(runs) = RecordedSide::named(&path).map_err(|e| error::from_engine(py, &e))?
             {

@@ -13,7 +13,7 @@ use pyo3::types::{PyBytes, PyCapsule, PyDict, PyList, PySlice, PyString};
 use crate::profile::{Pickled, pickled};
 use crate::{arrow, error, runtime};
 
-/// The number of rows in a repr, as in the output of the command.
+/// The number of rows in a repr, as in the text output of the command by default.
 pub const ROWS_SHOWN: usize = 20;
 
 /// The rows of a view as columns, with a summary.
@@ -86,7 +86,8 @@ impl ColumnValues {
                 let list = PyList::empty(py);
                 for part in numbers.chunks(runtime::OBJECTS_PER_YIELD) {
                     part.iter().try_for_each(|id| list.append(string(id)))?;
-                    // Only checks signals, because another thread could need the data that is borrowed here.
+                    // Checks signals without releasing the GIL: another thread that used this iterator meanwhile would
+                    // fail, because the iterator is borrowed here.
                     runtime::check_signals(py)?;
                 }
                 Ok(list.into_any())
@@ -215,8 +216,9 @@ fn nullable<'py, T: arrow_buffer::ArrowNativeType>(
 
 #[pymethods]
 impl Table {
-    /// The kind of the rows: "top", "diff", "peek", "tree", "stacks" or "labels"; for a series "values", "movers" or
-    /// "steps".
+    /// The kind of the rows: "top", "diff", "peek", "tree", "stacks", "traces", "labels" or "causes";
+    /// for a series "values", "movers", "steps" or "shifts"; for a ranking "pairs", "shared_causes" or
+    /// "common_changes".
     #[getter]
     fn kind(&self) -> &'static str {
         self.table.kind.name
@@ -250,7 +252,8 @@ impl Table {
             .map_or_else(|| Table { table: self.table.clone() }, Table::new))
     }
 
-    /// Return the first `n` rows. For peek and tree, return the rows of the first `n` nodes.
+    /// Return the first `n` rows. For peek and tree, return the rows of the first `n` nodes, and for
+    /// labels the first `n` rows of each key.
     #[pyo3(signature = (n = 20))]
     fn head(&self, py: Python<'_>, n: usize) -> PyResult<Table> {
         self.run(py, move |table| table.head(n)).map(Table::new)
@@ -328,8 +331,9 @@ impl Table {
         slf.py().import("pyarrow")?.call_method1("table", (slf,))
     }
 
-    /// Implements the Arrow PyCapsule interface: text as utf8, values and line as int64, address as uint64, lists as
-    /// list<dictionary<int32, utf8>>. A requested schema is ignored.
+    /// Implements the Arrow PyCapsule interface: text as utf8 (large_utf8 from 2 GiB on), values and
+    /// line as int64, address as uint64, ratios as float64, lists as list<dictionary<int32, utf8>>. A
+    /// requested schema is ignored.
     #[pyo3(signature = (requested_schema = None))]
     fn __arrow_c_stream__<'py>(
         &self,

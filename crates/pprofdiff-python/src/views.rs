@@ -81,12 +81,13 @@ impl Views {
     /// Columns: name, file, line, address, mapping (None at granularities without them), status, flat_base, flat_new,
     /// flat_delta, cum_base, cum_new and cum_delta. For one profile: flat and cum, without status. `n` limits the rows.
     ///
-    /// With several runs per side, or with `significant`, there are more columns for the cost in `sort`: base_sd and
-    /// new_sd (standard deviation of the runs), p (probability of such a difference between runs of equal builds), q
-    /// (share of false positives among all rows with a difference at least as clear) and left_out (the reason why a
-    /// frame is not tested: "profiling" or "inlining" makes its presence random). They are None if the runs are not
-    /// sufficient. `significant` keeps only rows with q of at most 0.05. It does not need several runs, but detects
-    /// smaller changes with them.
+    /// With several runs on a side, or with `significant`, there are more columns for the cost in
+    /// `sort`: base_sd and new_sd (standard deviation of the runs), p (probability of such a difference
+    /// between runs of equal builds), q (share of false positives among all rows with a difference at
+    /// least as clear) and left_out (the reason why a frame is not tested: "profiling" or "inlining"
+    /// makes its presence random). They are None if the runs are not sufficient. `significant` keeps
+    /// only rows with q of at most 0.05. It does not need several runs, but detects smaller changes
+    /// with them.
     #[pyo3(signature = (n = None, *, sort = "flat", significant = false, **options), text_signature = None)]
     fn top(
         &self,
@@ -172,7 +173,7 @@ impl Views {
     /// Return the cost of each label value.
     ///
     /// Columns: key, value, unit (for numeric labels), base, new, delta and status; for one profile weight instead of
-    /// the last four. `n` limits the rows.
+    /// the last four. `n` limits the rows of each key.
     #[pyo3(signature = (n = None, **options), text_signature = None)]
     fn labels(&self, py: Python<'_>, n: Option<usize>, options: Option<&Bound<'_, PyDict>>) -> PyResult<Table> {
         let query = self.query_with(py, options)?;
@@ -184,11 +185,12 @@ impl Views {
     ///
     /// The profiles of a side are runs of the same program and are not added up. With several runs, noise is measured
     /// between them instead of estimated. `ops` is the number of operations per run on the base and on the new side, if
-    /// known. `min_effect` is the smallest change that counts as a cause, as a fraction of the base's total. `noise`
-    /// has A/A runs: profiles of equal builds (given like a side of diff()), used only to estimate noise, and loaded
-    /// with the keywords of load(). `heap` is a Diff of the heap profiles of the same runs: GC cost is attributed to
-    /// the functions that allocate more, and the heaps are explained too. `config` is a pprofdiff.toml whose table
-    /// [explain] describes the program's own runtime. Guarantees and limits: docs/explain.md.
+    /// known. `min_effect` is the smallest change that counts as a cause, as a fraction of the mean of
+    /// both totals. `noise` has A/A runs: profiles of equal builds (given like a side of diff()), used
+    /// only to estimate noise, and loaded with the keywords of load(). `heap` is a Diff of the heap
+    /// profiles of the same runs: GC cost is attributed to the functions that allocate more, and the
+    /// heaps are explained too. `config` is a pprofdiff.toml whose table [explain] describes the
+    /// program's own runtime. Guarantees and limits: docs/explain.md.
     ///
     /// `sample_type` can name a cost with the type that counts its events. By default, both the memory in use and the
     /// allocations of a heap profile are explained.
@@ -265,7 +267,7 @@ impl Views {
     /// path to a frame has its own box.
     ///
     /// A notebook shows the graph as a picture: the text size shows a frame's own cost, and the color its cum. For a
-    /// diff, the color shows the change (red: more, blue: less, thick border: added, dashed border: removed).
+    /// diff, both show the change (red: more, blue: less, thick border: added, dashed border: removed).
     #[pyo3(signature = (
         n = 80, *, sort = None, node_fraction = 0.005, edge_fraction = 0.001, call_tree = false, **options
     ), text_signature = None)]

@@ -25,7 +25,8 @@ const FIRST_WAIT: Duration = Duration::from_millis(250);
 pub struct Fetcher {
     /// The client for other machines. It uses the proxy of the environment.
     agent: Agent,
-    /// The client for servers on this machine. It uses no proxy, because a proxy would send secrets off the machine.
+    /// The client for servers on this machine. It uses no proxy, because a proxy would send secrets off the
+    /// machine.
     direct: Agent,
     pub(crate) timeout: Duration,
     /// The maximum size of an answer in bytes.
@@ -60,12 +61,12 @@ impl Fetcher {
         if is_here { &self.direct } else { &self.agent }
     }
 
-    /// Returns the body of the answer, and the secrets of all addresses that led to it. An https address is not redirected
-    /// to http.
+    /// Returns the body of the answer, and the secrets of all addresses that led to it. An https address is not
+    /// redirected to http.
     ///
     /// # Errors
-    /// Fails if the server sends no answer in time, an answer that is longer than the limit, or an error status. The
-    /// message contains no secrets of the URL.
+    /// Fails if the server sends no answer in time, an answer that is longer than the limit, or an error status.
+    /// Also fails for a redirect that is not followed. The message contains no secrets of the URL.
     pub fn get(&self, url: &str) -> Result<(Vec<u8>, Secrets)> {
         let mut secrets = Secrets::of_url(url);
         let body = self.follow(url, &mut secrets, self.timeout, self.limit);
@@ -77,7 +78,8 @@ impl Fetcher {
     /// Fetches the profile for a query. All requests together share the timeout of a single page.
     ///
     /// # Errors
-    /// Fails like [`Fetcher::get`], or with the server's error message without tokens.
+    /// Fails like [`Fetcher::get`], or with the server's error message without tokens. Also fails if a token would
+    /// leave this machine over plain http.
     pub fn ask(&self, query: &ServerQuery, is_named_by_user: bool) -> Result<(Vec<u8>, Secrets)> {
         let credentials = query.credentials(is_named_by_user, |name| std::env::var(name).ok())?;
         if credentials.has_token() && query.is_plain() && !is_here(query.host()) {
@@ -144,8 +146,8 @@ impl Fetcher {
         }
     }
 
-    /// Returns the body of the answer, or an error message without `secrets`. Follows redirects, except from https to
-    /// http.
+    /// Returns the body of the answer, or an error message without `secrets`. Follows redirects, except from https
+    /// to http.
     pub(crate) fn body(&self, url: &str, secrets: &Secrets, time: Duration, limit: u64) -> Result<Vec<u8>, String> {
         let mut secrets = secrets.clone();
         let body = self.follow(url, &mut secrets, time, limit);
@@ -205,8 +207,8 @@ fn is_https(url: &str) -> bool {
     url.get(..SECURE.len()).is_some_and(|scheme| scheme.eq_ignore_ascii_case(SECURE))
 }
 
-/// Returns true if all addresses of `host` belong to this machine. A name server may resolve even `localhost` to another
-/// machine.
+/// Returns true if all addresses of `host` belong to this machine. A name server may resolve even `localhost` to
+/// another machine.
 fn is_here(host: &str) -> bool {
     use std::net::ToSocketAddrs;
     (host, 0).to_socket_addrs().is_ok_and(|mut addresses| addresses.all(|address| address.ip().is_loopback()))

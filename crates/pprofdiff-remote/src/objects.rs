@@ -2,7 +2,8 @@
 //!
 //! The environment provides credentials and addresses, with the variables of AWS's own tools: `AWS_ACCESS_KEY_ID`,
 //! `AWS_SECRET_ACCESS_KEY` and `AWS_SESSION_TOKEN` (if they are missing, requests are not signed, which works for
-//! public buckets), `AWS_REGION`, and `AWS_ENDPOINT_URL_S3` or `AWS_ENDPOINT_URL` for other servers.
+//! public buckets), `AWS_REGION` or `AWS_DEFAULT_REGION`, and `AWS_ENDPOINT_URL_S3` or `AWS_ENDPOINT_URL` for other
+//! servers.
 
 use std::env::var;
 use std::time::{Duration, Instant};
@@ -18,8 +19,8 @@ use crate::Fetcher;
 /// The validity of a signature. Requests are sent at once, but clocks differ.
 const VALID: Duration = Duration::from_secs(900);
 
-/// Limits of a list: its pages (of up to a thousand keys), the bytes of one page, and the bytes of all keys. Without
-/// them, a server could send pages forever, even empty ones.
+/// Limits of a list: its pages (of up to a thousand keys), the bytes of one page, and the bytes of all keys.
+/// Without them, a server could send pages forever, even empty ones.
 const MAX_PAGES: usize = 10_000;
 const MAX_PAGE_BYTES: u64 = 64 << 20;
 const MAX_KEY_BYTES: usize = 256 << 20;
@@ -97,7 +98,7 @@ type ListPage = (Vec<String>, Option<String>);
 /// Calls `on_key` with the keys of all pages. `page` fetches a page by its number and its continuation token.
 ///
 /// # Errors
-/// Fails if `page` fails or if the list is too long.
+/// Fails if `page` fails, if the list is too long, or if a continuation token repeats.
 fn each_key(
     page: &mut dyn FnMut(usize, Option<&str>) -> Result<ListPage>,
     on_key: &mut dyn FnMut(String),

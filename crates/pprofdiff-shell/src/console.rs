@@ -8,15 +8,15 @@ use pprofdiff::text::{redacted, sanitize};
 
 use crate::{Result, terminal};
 
-/// Prints warnings on standard error. Other formats have room for warnings in the output.
+/// Prints on standard error the warnings that the output does not contain, see `Format::warns`.
 pub fn warn(warnings: &[String]) {
     for warning in warnings {
         say(&format!("warning: {warning}"));
     }
 }
 
-/// Prints one line on standard error. Control characters and passwords in URLs are removed, because the text may come
-/// from files, servers or arguments.
+/// Prints one line on standard error. Control characters and the secrets in URLs are replaced, because the text may
+/// come from files, servers or arguments.
 pub fn say(text: &str) {
     terminal::suspend(|| {
         let _ = writeln!(io::stderr(), "pprofdiff: {}", sanitize(&redacted(text)));

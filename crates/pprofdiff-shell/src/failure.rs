@@ -38,8 +38,8 @@ impl From<io::Error> for Failure {
     }
 }
 
-/// Returns an error as one line. A suggested command is shown only on a terminal and kept out of logs, because it contains
-/// names from untrusted input.
+/// Returns an error as one line. A suggested command is shown only on a terminal and kept out of logs, because it
+/// contains names from untrusted input.
 pub fn error_line(e: &pprofdiff::Error) -> String {
     match e.advice().filter(|_| io::stderr().is_terminal()) {
         Some(command) => format!("{e}: {command}"),
@@ -58,7 +58,8 @@ pub fn name_options(options: fn() -> Vec<String>) {
 }
 
 /// Replaces the library's names of options in an error by their spelling in a shell: `hide_below` by `--hide-below`.
-/// Only separate words are replaced, since the text may also contain names from profiles.
+/// Names of a single word stay, because they may be English words. Only separate words are replaced, since the text
+/// may also contain names from profiles.
 fn with_typed_options(text: &str) -> String {
     let options = OPTIONS.get().map_or_else(Vec::new, |options| options());
     let names: Vec<(String, &String)> =

@@ -1,4 +1,5 @@
-//! Reads a range of commits with the installed `git` command, in the current folder.
+//! Runs the installed `git` command. Reads the commits of `--git` in the current folder, and serves `bench`, which
+//! resolves and checks out commits.
 
 use std::ffi::OsStr;
 use std::io::Read;
@@ -11,12 +12,12 @@ use pprofdiff::{Diff, Query};
 
 use crate::{Failure, Result};
 
-/// The maximum number of bytes to read from `git log`.
+/// The maximum number of bytes to read from the output of a git command. The output of `git log` is the largest.
 const MAX_LOG_BYTES: u64 = 512 << 20;
 /// The maximum size of an error message from git. The rest is dropped.
 const MAX_ERROR_BYTES: u64 = 64 << 10;
-/// Variables that bind git to one repository, its index or its work tree. git sets them when it runs a hook. The list has
-/// the variables of `git rev-parse --local-env-vars` up to git 2.52, except for [`SETTING_VARIABLES`]. It also has
+/// Variables that bind git to one repository, its index or its work tree. git sets them when it runs a hook. The list
+/// has the variables of `git rev-parse --local-env-vars` up to git 2.52, except for `SETTING_VARIABLES`. It also has
 /// `GIT_QUARANTINE_PATH`, which is set during a push.
 const REPOSITORY_VARIABLES: [&str; 15] = [
     "GIT_ALTERNATE_OBJECT_DIRECTORIES",
@@ -35,14 +36,14 @@ const REPOSITORY_VARIABLES: [&str; 15] = [
     "GIT_SHALLOW_FILE",
     "GIT_WORK_TREE",
 ];
-/// Variables that carry settings. Commands keep them, because they bind git to no repository and CI images need them, for
-/// example for `safe.directory` and `url.*.insteadOf`.
+/// Variables that carry settings. Commands keep them, because they bind git to no repository and CI images need them,
+/// for example for `safe.directory` and `url.*.insteadOf`.
 #[cfg(test)]
 const SETTING_VARIABLES: [&str; 2] = ["GIT_CONFIG_COUNT", "GIT_CONFIG_PARAMETERS"];
 /// Variables that change the meaning of paths and diffs in our own git commands.
 const DIALECT_VARIABLES: [&str; 5] =
     ["GIT_DIFF_OPTS", "GIT_GLOB_PATHSPECS", "GIT_ICASE_PATHSPECS", "GIT_LITERAL_PATHSPECS", "GIT_NOGLOB_PATHSPECS"];
-/// Files that are large and not source code. They are excluded.
+/// Files that are large and not source code. Their changes are not read.
 const LEFT_OUT: [&str; 6] = ["package-lock.json", "go.sum", "*.min.js", "*.svg", "yarn.lock", "pnpm-lock.yaml"];
 
 /// The commits of a range, and access to their sources.
@@ -116,7 +117,8 @@ fn commit_id(root: &Path, revision: &str) -> Result<String> {
 /// Runs git in a folder and returns its output.
 ///
 /// # Errors
-/// Fails if git can't be started or fails. The message is the first line that git printed.
+/// Fails if git can't be started, if its output exceeds `MAX_LOG_BYTES`, or if it fails. In the last case, the message
+/// is the first line that git printed on standard error.
 pub fn git<S: AsRef<OsStr>>(dir: &Path, args: impl IntoIterator<Item = S>) -> Result<String> {
     let mut command = Command::new("git");
     // Disables prompts, and locks that could disturb other git processes.
@@ -160,7 +162,7 @@ pub fn git<S: AsRef<OsStr>>(dir: &Path, args: impl IntoIterator<Item = S>) -> Re
 
 impl Commits {
     /// Reads the commits of `A..B`. For `A` alone, reads the commits from `A` to HEAD and the uncommitted changes. For
-    /// an empty text, reads the commits since the branch left its upstream.
+    /// an empty text, `A` is the commit where the branch left its upstream.
     pub fn from_range(dir: &Path, range: &str) -> Result<Commits> {
         let root = PathBuf::from(git(dir, ["rev-parse", "--show-toplevel"])?.trim_end());
         let CommitRange { base, tip } = match range {
@@ -208,7 +210,8 @@ impl Commits {
     }
 }
 
-/// Returns the commit where the branch started: the merge base with its upstream or with the main branch.
+/// Returns the commit where the branch started: the merge base with its upstream or else with the main branch. A branch
+/// that contains all commits of HEAD is skipped.
 fn upstream(root: &Path) -> Result<String> {
     let head = git(root, ["rev-parse", "HEAD"])?;
     for name in ["@{upstream}", "origin/HEAD", "origin/main", "origin/master", "main", "master"] {

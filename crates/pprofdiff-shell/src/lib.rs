@@ -1,9 +1,8 @@
-//! The ground on which the verbs of the command and its optional crates stand: errors and exit codes, output, progress,
-//! Ctrl-C and git.
+//! The base of the command's verbs and of its optional crates: errors and exit codes, output, progress, Ctrl-C and git.
 //!
 //! Errors of the engine become a [`Failure`], which becomes one line on standard error and an exit code. Results go
 //! through [`write_to`] to a file or to standard output. This crate knows no arguments and no verbs: the command passes
-//! plain values, and tells once how its options are spelled ([`name_options`]).
+//! plain values, and once the names of its options ([`name_options`]).
 
 mod console;
 mod failure;

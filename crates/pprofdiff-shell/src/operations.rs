@@ -13,7 +13,7 @@ const ALIKE: f64 = 1.1;
 /// Benchmarks with their operations per run, averaged over repeated runs.
 type Counts = Vec<(String, f64)>;
 
-/// Returns the number of operations per run on both sides.
+/// Returns the number of operations per run on both sides, added up over the benchmarks that both sides have.
 ///
 /// # Errors
 /// Fails if a file can't be read or has no benchmark, if the sides share no benchmark, or if the operations of the
@@ -76,7 +76,8 @@ pub fn from_go_output(lines: impl Iterator<Item = String>) -> Vec<(String, f64)>
     from_go(lines)
 }
 
-/// Parses lines such as `BenchmarkRead-8 1234 56 ns/op`. A repeated benchmark has several lines.
+/// Parses lines such as `BenchmarkRead-8 1234 56 ns/op`, and ignores other lines. A repeated benchmark has several
+/// lines.
 fn from_go<L: AsRef<str>>(lines: impl Iterator<Item = L>) -> Counts {
     let mut all = Vec::new();
     for line in lines {
@@ -93,7 +94,8 @@ fn from_go<L: AsRef<str>>(lines: impl Iterator<Item = L>) -> Counts {
     mean(all)
 }
 
-/// The fields that we read from criterion's `sample.json` and from pytest-benchmark's JSON. A duplicate key is an error.
+/// The fields that we read from criterion's `sample.json` and from pytest-benchmark's JSON. A duplicate key is an
+/// error.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct Written {

@@ -1,4 +1,4 @@
-//! Rejects output files whose folder is missing, or that are also inputs, before anything is written.
+//! Rejects output files whose folder is missing, or that are also inputs, before the output file is replaced.
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -14,6 +14,7 @@ pub struct Outputs {
     files: Vec<(PathBuf, OutputId)>,
     /// The first output in a folder that does not exist.
     homeless: Option<PathBuf>,
+    /// The error message of the first input that was also an output.
     refused: OnceLock<String>,
 }
 
@@ -59,7 +60,7 @@ impl Outputs {
     }
 
     /// Returns the error message of the first refused input, if any. Commands that discover inputs while they run check
-    /// it before they write.
+    /// it before each write.
     pub fn refusal(&self) -> Option<&str> {
         self.refused.get().map(String::as_str)
     }

@@ -2,8 +2,8 @@
 //! the feature `terminal`, nothing is shown, Ctrl-C ends the process, and no browser opens.
 //!
 //! Ctrl-C stops the work, which removes partial output files. Operations that can't stop, such as a read from a pipe,
-//! get half a second. `serve` and `mcp` need no cleanup and end at once. Phases are shown after half a second, and are
-//! cleared before the result is written.
+//! get half a second. `batch` and `bench` react differently, see [`AtInterrupt`]. `serve` and `mcp` install no
+//! handler, so they end at once. Phases are shown after half a second, and are cleared before the result is written.
 
 use std::path::Path;
 
@@ -236,7 +236,8 @@ pub fn interrupt_at_kill() {
     }
 }
 
-/// Returns true if this process ignores SIGHUP. Only Linux reports that without unsafe code; elsewhere, the answer is false.
+/// Returns true if this process ignores SIGHUP. Only Linux reports that without unsafe code; elsewhere, the answer is
+/// false.
 #[cfg(all(unix, feature = "terminal"))]
 fn is_hangup_ignored() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -257,7 +258,7 @@ fn current() -> std::sync::MutexGuard<'static, Option<(Cancellation, AtInterrupt
 /// Reacts to Ctrl-C.
 #[cfg(feature = "terminal")]
 fn interrupt() {
-    /// The time for work to end. Work checks for cancellation much more often.
+    /// The time for work to end. Most work checks for cancellation much more often than this.
     const GRACE: std::time::Duration = std::time::Duration::from_millis(500);
 
     let work = current().clone();
@@ -277,7 +278,9 @@ fn interrupt() {
     std::process::exit(130);
 }
 
-/// Stops work on Ctrl-C, unless the signal is ignored (nohup) or another handler is installed.
+/// Sets the reaction to Ctrl-C: stops `work`, as `at_interrupt` says. A later call replaces the work and the reaction.
+/// Leaves Ctrl-C alone if the parent made this process ignore it, as a shell script does for `command &`, or if the
+/// host program has its own handler.
 pub fn stop_at_interrupt(work: &Cancellation, at_interrupt: AtInterrupt) {
     #[cfg(feature = "terminal")]
     {

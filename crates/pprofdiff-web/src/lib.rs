@@ -4,10 +4,10 @@
 //! this crate with the feature `serve`. [`index`],
 //! [`style`], [`ASSETS`] and [`WORKER`] are the page's files, which the example `bundle` writes into a folder.
 //!
-//! Both engines use the same session type and support the same few operations.
+//! The WebAssembly module and the server both use [`Session`] and support the same few operations.
 //!
-//! The report stays a single file, whether it is saved, dropped or served. This page shows it in a frame and requests a
-//! complete new report for each question, so the report's code exists only once. The report does not contain the
+//! The report stays a single file, whether it is saved or shown. This page shows it in a frame and requests a complete
+//! new report for each question, so the report's code exists only once. The report does not contain the
 //! WebAssembly module: with two profiles of 50,000 samples, it would be 8.7 MB instead of 3.0 MB, and would show
 //! nothing for seconds.
 

@@ -8,9 +8,9 @@
 //! `--open` starts the browser with a private file that redirects to the address, because other users can read the
 //! arguments of a process.
 //!
-//! Each tab has its own sessions, under names that the tab chooses. The first session has the files of the command
+//! Each tab has its own sessions, under names that the tab chooses. A tab's first session has the files of the command
 //! line. A bad file therefore affects only one session, and a late answer can't be mistaken for the answer to another
-//! request. A closed tab sends no message, so the server keeps only the most recently used sessions. They share the
+//! request. A closed tab sends no message, so the server keeps only the most recently used sessions. Sessions share the
 //! profiles of the command line.
 
 use std::convert::Infallible;
@@ -34,7 +34,7 @@ use tokio::net::TcpListener;
 
 use crate::{ASSETS, PageEngine, Question, Session, choices, index, style};
 
-/// How to serve.
+/// The address and the limits of the server.
 #[derive(Debug, Clone, Copy)]
 pub struct ServeOptions {
     /// The port on 127.0.0.1, or 0 for any free port.
@@ -102,8 +102,8 @@ pub fn serve(session: Session, options: ServeOptions) -> Result<()> {
 /// The time that a browser has to load the page after `--open` starts it.
 const OPENED_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Returns a page that redirects a browser to `address`. The address is a secret, and every user of the machine can read the
-/// arguments of a process. The browser therefore gets the file of this page, which only this user can read.
+/// Returns a page that redirects a browser to `address`. The address is a secret, and every user of the machine can
+/// read the arguments of a process. The browser therefore gets the file of this page, which only this user can read.
 fn redirect(address: &str) -> String {
     format!(
         "<!doctype html>\n<meta charset=\"utf-8\">\n<meta name=\"referrer\" content=\"no-referrer\">\n\
@@ -127,7 +127,7 @@ struct PageServer {
     /// The session with the files of the command line, from which each tab starts.
     first: Session,
     sessions: Mutex<Sessions>,
-    /// The redirect page of `--open`, until the browser has loaded the address.
+    /// The redirect page of `--open`, until the browser has loaded the address or [`OPENED_TIMEOUT`] has passed.
     opened: Mutex<Option<PrivateFile>>,
     pool: Option<rayon::ThreadPool>,
 }
@@ -143,7 +143,7 @@ struct Sessions(Vec<(String, Arc<Mutex<Session>>)>);
 
 impl Sessions {
     fn find(&mut self, name: &str) -> Option<Arc<Mutex<Session>>> {
-        let position = self.0.iter().position(|(known, _)| known == name)?;
+        let position = self.0.iter().position(|(session_name, _)| session_name == name)?;
         self.0[position..].rotate_left(1);
         self.0.last().map(|(_, session)| session.clone())
     }
@@ -159,7 +159,7 @@ impl Sessions {
     }
 
     fn end(&mut self, name: &str) {
-        self.0.retain(|(known, _)| known != name);
+        self.0.retain(|(session_name, _)| session_name != name);
     }
 }
 
@@ -233,7 +233,8 @@ impl PageServer {
         let file = request.uri().query().and_then(|query| query.strip_prefix("name=")).map(decoded);
         let body = Limited::new(request.into_body(), self.limit).collect().await;
         let body = body.map_err(|e| (StatusCode::PAYLOAD_TOO_LARGE, e.to_string()))?.to_bytes();
-        // This is dropped when the browser closes the connection, as the page does to cancel a request.
+        // hyper drops `stopping` with this future if the browser closes the connection. The page does so to cancel a
+        // request.
         let stopping = StopWhenDropped(Cancellation::new());
         let work = stopping.0.clone();
         let done = tokio::task::spawn_blocking(move || self.operate(&operation, file, body, &work)).await;

@@ -1,7 +1,7 @@
 //! A comparison session: the files, their sides, and the questions about them.
 //!
-//! Each file is read once and then answers many questions. A series keeps only the compressed files in memory, because
-//! it is read again for each query, as everywhere in pprofdiff.
+//! In a diff, each file is read once and then answers many questions. A series does not keep its profiles in memory: it
+//! reads the files again for each query, and keeps only the result of the last query.
 
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -15,7 +15,7 @@ use pprofdiff_report::{Format, Request, Style, View};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-/// A question about the sides. Its fields have the same names as the command's options.
+/// A question about the sides. Its options and filters have the same names as the command's options, with `_` for `-`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
@@ -118,7 +118,8 @@ struct SessionFile {
 
 impl SessionFile {
     /// Returns the profile, and reads it on first use. Two sessions may both read it if they need it at the same time.
-    /// A lock would be unsafe: the waiting thread could be executing a job for the thread that holds the lock.
+    /// A lock could deadlock: while a pool thread holds it and waits for parallel work, the thread may execute another
+    /// session's request, which would wait for the same lock.
     fn read(&self, load: &LoadOptions) -> Result<&Arc<Profile>> {
         if let Some(profile) = self.profile.get() {
             return Ok(profile);
@@ -215,8 +216,8 @@ impl Session {
     /// of each name under `names`, and the sides do not change.
     ///
     /// # Errors
-    /// Fails if a side has no files, if a file cannot be read, or if the sides cannot be compared. The previous
-    /// comparison then stays open.
+    /// Fails if the new side has no files, if several new files have no base, if a file cannot be read, or if the sides
+    /// cannot be compared. The previous comparison then stays open.
     pub fn compare(&mut self, sides: &SessionSides) -> Result<Value> {
         if let SessionSides::Series(files) = sides {
             let mut builds = self.builds(files)?;

@@ -45,7 +45,7 @@ impl Engine {
 
     /// Sets the sides; see [`Session::compare`].
     pub fn compare(&mut self, sides: &str) -> Result<String, JsError> {
-        self.0.compare(&parsed(sides)?).map(|known| known.to_string()).map_err(to_js_error)
+        self.0.compare(&parsed(sides)?).map(|comparison| comparison.to_string()).map_err(to_js_error)
     }
 
     /// Answers a question; see [`Session::answer`].

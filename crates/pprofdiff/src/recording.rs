@@ -218,7 +218,7 @@ impl Recording {
     pub fn read(dir: &Path) -> Result<Recording> {
         let path = dir.join(RUNS_FILE);
         let name = path.display().to_string();
-        let wrong = |what: String| Error::query(what).in_input(&name);
+        let wrong = |message: String| Error::query(message).in_input(&name);
         let text = std::fs::read_to_string(&path).map_err(|e| wrong(e.to_string()))?;
         let first = |e: toml::de::Error| e.message().lines().next().unwrap_or_default().to_owned();
         let recording: Recording = toml::from_str(&text).map_err(|e| wrong(first(e)))?;

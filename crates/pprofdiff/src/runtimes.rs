@@ -231,7 +231,7 @@ pub(crate) struct UserRules {
 
 impl UserRules {
     pub(crate) fn new(system: &[String], background: &[String]) -> Result<UserRules> {
-        let all = |what: &str, list: &[String]| list.iter().map(|re| compile(what, re)).collect::<Result<Vec<_>>>();
+        let all = |option: &str, list: &[String]| list.iter().map(|re| compile(option, re)).collect::<Result<Vec<_>>>();
         Ok(UserRules { system: all("system", system)?, background: all("background", background)? })
     }
 }

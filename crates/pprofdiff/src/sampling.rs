@@ -456,8 +456,8 @@ impl Sampling {
     pub fn of_profile(profile: &Profile, sample_type: usize) -> Sampling {
         let types = profile.sample_types();
         let sum = |column: usize| profile.total(column).unwrap_or(0) as f64;
-        let known = decide_basis(&Typed::new(profile, sample_type), group_of(&types, sample_type));
-        Sampling::new(profile, (sample_type, 1), &known, sum)
+        let known_basis = decide_basis(&Typed::new(profile, sample_type), group_of(&types, sample_type));
+        Sampling::new(profile, (sample_type, 1), &known_basis, sum)
     }
 
     /// Returns the model of a column. `times` converts its values to the common unit. `sum` returns the total of a
@@ -465,10 +465,10 @@ impl Sampling {
     fn new(
         profile: &Profile,
         (column, times): (usize, i64),
-        known: &KnownBasis,
+        known_basis: &KnownBasis,
         sum: impl Fn(usize) -> f64,
     ) -> Sampling {
-        let KnownBasis { basis, by, .. } = known.clone();
+        let KnownBasis { basis, by, .. } = known_basis.clone();
         let total = sum(column);
         let listed = profile.sampled(column).map(|sampled| sampled.samples as f64);
         let (model, samples) = match basis {
@@ -512,7 +512,7 @@ impl Diff {
     /// are in the common unit.
     pub(crate) fn basis(&self, sample_type: usize, input: usize) -> Basis {
         let times = || self.inputs.get(input).zip(self.types.get(sample_type)).map_or(1, |(i, t)| t.columns[i.index].1);
-        match self.known(sample_type).get(input).map(|known| known.basis) {
+        match self.known(sample_type).get(input).map(|known_basis| known_basis.basis) {
             Some(Basis::Size(event)) => Basis::Size(event * times() as f64),
             other => other.unwrap_or(Basis::Unknown),
         }
@@ -525,9 +525,9 @@ impl Diff {
         [true, false].map(|base| {
             let columns = self.types.get(sample_type).map(|t| &t.columns);
             let inputs = self.inputs.iter().zip(self.known(sample_type)).filter(|(input, _)| input.base == base);
-            let of_input = |(input, known): (&Input, &KnownBasis)| {
+            let of_input = |(input, known_basis): (&Input, &KnownBasis)| {
                 let sum = |column: usize| input.total(column).magnitude as f64;
-                Some(Sampling::new(&input.profile, columns?[input.index], known, sum))
+                Some(Sampling::new(&input.profile, columns?[input.index], known_basis, sum))
             };
             let mut all = inputs.filter_map(of_input);
             let none = || Sampling { model: Model::Unknown, by: "no profile".to_owned(), event: 0.0, samples: None };
@@ -552,8 +552,8 @@ impl Diff {
         let Some(t) = self.types.get(sample_type) else { return Vec::new() };
         let mut warnings: Vec<String> = Vec::new();
         let inputs = self.inputs.iter().zip(self.known(sample_type));
-        for (input, known) in inputs.filter(|(input, _)| input.part != Some(true)) {
-            if let Some(why) = &known.rejected {
+        for (input, known_basis) in inputs.filter(|(input, _)| input.part != Some(true)) {
+            if let Some(why) = &known_basis.rejected {
                 warnings
                     .push(format!("{}: {why}, so the number of samples does not follow from it", input.profile.name()));
             }
@@ -576,8 +576,8 @@ impl Diff {
     /// sample.
     fn states_rates(&self, sample_type: usize) -> bool {
         let Some(t) = self.types.get(sample_type) else { return false };
-        let is_average = |(input, known): (&Input, &KnownBasis)| {
-            let is_column = matches!(known.basis, Basis::Column(_));
+        let is_average = |(input, known_basis): (&Input, &KnownBasis)| {
+            let is_column = matches!(known_basis.basis, Basis::Column(_));
             is_column || input.profile.sampled(t.columns[input.index].0).is_some()
         };
         let mut periods = self.inputs.iter().filter_map(|input| period_nanos(&input.profile));
@@ -595,9 +595,9 @@ impl Diff {
         }
         let t = self.types.get(sample_type)?;
         let side = |base: bool| {
-            let rate = |(input, known): (&Input, &KnownBasis)| {
+            let rate = |(input, known_basis): (&Input, &KnownBasis)| {
                 let (column, times) = t.columns[input.index];
-                match known.basis {
+                match known_basis.basis {
                     Basis::Heap(rate) => Some(rate),
                     Basis::Objects if input.profile.period() == 1 => Some(1.0),
                     Basis::Size(event) => Some(event * times as f64),
@@ -625,12 +625,13 @@ impl Diff {
     /// `None` for other sample types, and if the rates are about equal or unknown.
     #[cfg(feature = "check")]
     pub(crate) fn rates_of_counts(&self, sample_type: usize) -> Option<[f64; 2]> {
-        self.rates(sample_type).filter(|_| self.known(sample_type).iter().all(|known| known.basis == Basis::Own))
+        self.rates(sample_type)
+            .filter(|_| self.known(sample_type).iter().all(|known_basis| known_basis.basis == Basis::Own))
     }
 
     /// Returns the unit of [`Diff::rates`].
     fn unit_of_rate(&self, sample_type: usize) -> &str {
-        let is_own = self.known(sample_type).first().is_some_and(|known| known.basis == Basis::Own);
+        let is_own = self.known(sample_type).first().is_some_and(|known_basis| known_basis.basis == Basis::Own);
         match self.group(sample_type) {
             Group::Heap(..) => "bytes",
             _ if is_own => "nanoseconds",

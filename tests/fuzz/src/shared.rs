@@ -132,26 +132,26 @@ pub fn repair(bytes: &[u8]) -> Option<Vec<u8>> {
         string(&mut f.system_name);
         string(&mut f.filename);
     }
-    let known = |ids: Vec<u64>| move |id: u64| if ids.contains(&id) { id } else { ids[id as usize % ids.len()] };
+    let id_mapper = |ids: Vec<u64>| move |id: u64| if ids.contains(&id) { id } else { ids[id as usize % ids.len()] };
     if p.function.is_empty() {
         p.location.iter_mut().for_each(|l| l.line.clear());
     } else {
-        let function = known(p.function.iter().map(|f| f.id).collect());
+        let function = id_mapper(p.function.iter().map(|f| f.id).collect());
         p.location.iter_mut().flat_map(|l| &mut l.line).for_each(|l| l.function_id = function(l.function_id));
     }
     if p.location.is_empty() {
         p.sample.iter_mut().for_each(|s| s.location_id.clear());
     } else {
-        let location = known(p.location.iter().map(|l| l.id).collect());
+        let location = id_mapper(p.location.iter().map(|l| l.id).collect());
         p.sample.iter_mut().flat_map(|s| &mut s.location_id).for_each(|id| *id = location(*id));
     }
     if p.sample_type.is_empty() {
         p.sample.clear();
     }
-    let most = i64::MAX / (2 * p.sample.len().max(1) as i64);
+    let limit = i64::MAX / (2 * p.sample.len().max(1) as i64);
     for s in &mut p.sample {
         s.value.resize(p.sample_type.len(), 1);
-        s.value.iter_mut().for_each(|v| *v = (*v).clamp(-most, most));
+        s.value.iter_mut().for_each(|v| *v = (*v).clamp(-limit, limit));
         for Label { key, str, num_unit, .. } in &mut s.label {
             [key, str, num_unit].into_iter().for_each(string);
         }
@@ -175,18 +175,18 @@ fn load_repaired(name: &str, message: &[u8]) -> pprofdiff::Profile {
 
 /// Computes one of the views of a diff, in every format. An error is accepted, a panic is not.
 pub fn compute_view(diff: &Diff, choices: &mut Choices<'_>) {
-    let (query, which) = (choices.query(), choices.byte());
+    let (query, operation) = (choices.query(), choices.byte());
     let Ok(view) = diff.measure(&query) else { return };
     let sort = if choices.flag() { Sort::Cum } else { Sort::Flat };
-    let most = usize::from(choices.byte());
+    let limit = usize::from(choices.byte());
     let fraction = f64::from(choices.byte()) / 255.0;
     let mut out = Vec::new();
-    match which % 11 {
+    match operation % 11 {
         0 => {
             let top = view.top(sort);
             let total: i128 = top.rows.iter().map(|r| i128::from(r.flat.base)).sum();
             assert!(total.unsigned_abs() <= i64::MAX as u128, "the flat values add up to more than the total");
-            table(&Table::top(&top, most));
+            table(&Table::top(&top, limit));
             table(&Table::top(&top, usize::MAX));
         }
         1 => {
@@ -197,17 +197,17 @@ pub fn compute_view(diff: &Diff, choices: &mut Choices<'_>) {
         }
         2 => {
             let stacks = view.stacks(choices.flag());
-            table(&Table::stacks(&stacks, most));
+            table(&Table::stacks(&stacks, limit));
             expect_written(report::folded(&stacks, &mut out));
             expect_written(report::speedscope(&stacks, &mut out));
             serde_json(&out[out.iter().position(|&b| b == b'{').unwrap_or(0)..]);
         }
         3 => table(&Table::labels(&view.labels())),
         4 => {
-            let rank = [Rank::Entropy, Rank::Flat, Rank::Cum][most % 3];
+            let rank = [Rank::Entropy, Rank::Flat, Rank::Cum][limit % 3];
             // Graph layout is slow, so pictures have few nodes.
             let options = GraphOptions::default()
-                .with_node_count(1 + most % 24)
+                .with_node_count(1 + limit % 24)
                 .with_node_fraction(fraction)
                 .with_edge_fraction(0.0)
                 .with_rank(rank);
@@ -225,14 +225,14 @@ pub fn compute_view(diff: &Diff, choices: &mut Choices<'_>) {
             );
         }
         6 => {
-            let options = PageOptions { max_frames: most, only_flame: choices.flag(), ..PageOptions::default() };
-            let text = UniformSources(most);
+            let options = PageOptions { max_frames: limit, only_flame: choices.flag(), ..PageOptions::default() };
+            let text = UniformSources(limit);
             let sources = choices.flag().then_some(&text as &dyn pprofdiff::list::SourceCode);
             let _ = report::page(diff, &query, &options, sources);
         }
         7 => {
             let pattern = choices.text().unwrap_or_else(|| ".".to_owned());
-            if let Ok(listing) = diff.list(&query, &pattern, &UniformSources(most)) {
+            if let Ok(listing) = diff.list(&query, &pattern, &UniformSources(limit)) {
                 expect_written(listing_text(
                     &listing,
                     &mut out,

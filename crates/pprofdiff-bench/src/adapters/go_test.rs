@@ -1,6 +1,6 @@
-//! The adapter for `go test -bench`. It adds CPU and memory profiles and keeps the test binary. After the first run it
-//! fixes the number of iterations to the number that fits the time of that run, so both sides do the same work. All
-//! benchmarks do the number of iterations of the slowest one.
+//! The adapter for `go test -bench`. It adds CPU and memory profiles and keeps the test binary. After the base's first
+//! run it fixes the number of iterations, so both sides do the same work. If there are several benchmarks, each does
+//! the smallest number of iterations that a benchmark completed in that run.
 
 use pprofdiff_shell::{Failure, Result, operations};
 

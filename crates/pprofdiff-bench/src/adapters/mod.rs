@@ -18,7 +18,7 @@ pub struct RunPlan<'a> {
     pub command: &'a [String],
     /// The folder for the profiles of the run.
     pub dir: &'a Path,
-    /// The path of the binary, which all runs of the side share.
+    /// The path for the binary that the command builds. All runs of the side share it.
     pub binary: &'a Path,
     /// The number of operations to perform, if it is fixed.
     pub operations: Option<u64>,
@@ -63,7 +63,7 @@ pub fn split_variables(command: &[String]) -> (Vec<(String, String)>, Vec<String
         is_name.then(|| (name.to_owned(), value.to_owned()))
     };
     let variables: Vec<(String, String)> = rest.iter().map_while(variable).collect();
-    // The command is an option of `env`, so it stays whole.
+    // An option such as `-i` after the variables belongs to `env`, so the command stays whole.
     let is_plain = rest.get(variables.len()).is_some_and(|word| !word.starts_with('-'));
     if is_plain { (variables.clone(), rest[variables.len()..].to_vec()) } else { (Vec::new(), command.to_vec()) }
 }
@@ -113,7 +113,7 @@ fn no_advice(_: &str) -> Option<&'static str> {
     None
 }
 
-/// Returns the single profile of a run, or an error if the run did not write it.
+/// Returns the single profile of a run, or an error if the file is missing or empty.
 fn written(file: PathBuf, command: &[String]) -> Result<Taken> {
     let is_written = std::fs::metadata(&file).is_ok_and(|metadata| metadata.len() > 0);
     if is_written {

@@ -18,8 +18,8 @@ fn command(plan: &RunPlan<'_>) -> Vec<String> {
     words
 }
 
-/// Returns the largest profile. Node writes one profile per thread, and the largest is most likely that of the thread that
-/// did the work; the others are ignored.
+/// Returns the largest profile and ignores the others. Node writes one profile per thread, and the thread that did the
+/// work most likely wrote the largest.
 fn taken(plan: &RunPlan<'_>, _: &Ended, _: &Runner<'_>) -> Result<Taken> {
     let mut candidates = Vec::new();
     for entry in std::fs::read_dir(plan.dir)?.flatten() {

@@ -24,7 +24,8 @@ fn command(plan: &RunPlan<'_>) -> Vec<String> {
     words
 }
 
-/// Converts the recording, with source lines if possible. Without them if perf does not support them or takes too long.
+/// Converts the recording, with source lines if possible. Converts it without source lines if perf does not support
+/// them or takes longer than `PATIENCE`.
 fn taken(plan: &RunPlan<'_>, _: &Ended, runner: &Runner<'_>) -> Result<Taken> {
     let data = plan.dir.join("perf.data");
     written(data.clone(), plan.command)?;

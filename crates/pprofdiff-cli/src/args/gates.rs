@@ -197,7 +197,7 @@ fn operations(text: &str) -> Result<(f64, f64), String> {
     both.ok_or_else(|| "write the operations of both sides as 1000,3000".to_owned())
 }
 
-/// Parses a percentage below 100 into a fraction.
+/// Parses a percentage from 0 to below 100, with or without `%`, into a fraction.
 pub(super) fn percentage(text: &str) -> Result<f64, String> {
     let number = text.trim().strip_suffix('%').unwrap_or(text).trim().parse().ok();
     let part = number.map(|n: f64| n / 100.0).filter(|part| (0.0..1.0).contains(part));

@@ -278,7 +278,7 @@ Examples:
 The text that * matches is the key of the build. A build that fails is reported, its two neighbours are compared with
 each other, and the exit code is 2. Percentages are shares of the total of the build before the step.";
 
-/// Parses a time span: a number with its unit.
+/// Parses a time span above zero: numbers with their units, such as `1m30s`.
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
     let parsed = text.parse::<jiff::SignedDuration>().map_err(|_| "write it as 30s, 500ms or 1m30s".to_owned())?;
     Duration::try_from(parsed).ok().filter(|d| !d.is_zero()).ok_or_else(|| "must be greater than zero".to_owned())

@@ -3,7 +3,7 @@
 //! - `table` turns the engine's option tables into clap arguments.
 //! - `sides` has the arguments of verbs that compare two sides or show rows.
 //! - `views`, `gates`, `bench`, `store` and `jobs` have the arguments of the views, of `check` and `explain`, of
-//!   `bench`, of `store`, and of all other verbs.
+//!   `bench`, of `store`, and of the other verbs. `formats`, `completions` and `man` have theirs in [`Verb`].
 //! - `help` groups the verbs and keeps short help within one screen.
 
 mod bench;

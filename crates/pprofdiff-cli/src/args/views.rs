@@ -88,7 +88,7 @@ impl SourceArgs {
 
 const OUTPUT: &str = "Output";
 
-/// The output options that all verbs with results share.
+/// The output options of all verbs that write a result in a choice of formats, except for `convert`.
 #[derive(Clone, Args)]
 pub struct OutputArgs {
     /// Format, see `pprofdiff formats` [default: by extension, else text]

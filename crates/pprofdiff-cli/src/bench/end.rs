@@ -12,8 +12,8 @@ use crate::args::{BenchArgs, CheckArgs, ExplainArgs, GitArgs, SideArgs};
 use crate::input::recorded_sources;
 use crate::{check, explain};
 
-/// Rejects options that can't work before the first run is measured: formats, rules, a missing configuration, and queries
-/// that `explain` does not support.
+/// Rejects options that `explain` or `check` would reject only after all runs: formats, rules, an unreadable or invalid
+/// configuration, and, without limits, queries that `explain` does not support.
 pub fn check_args(args: &BenchArgs) -> Result<()> {
     let format = args.output.format()?;
     let request = pprofdiff_report::Request::default();
@@ -50,7 +50,8 @@ fn answers(format: &Format) -> bool {
         || request.asking(View::Check(Default::default())).for_format(format).is_ok()
 }
 
-/// Explains or checks the runs. Returns the exit code and the commits that reach a cause.
+/// Explains or checks the runs. Returns the exit code and the commits that reach a cause directly. After a check, it
+/// looks for these commits only with `--bisect`, because that needs a separate explanation.
 pub fn answer(
     mut args: BenchArgs,
     dir: &Path,
@@ -62,7 +63,8 @@ pub fn answer(
         "" => None,
         range => match Commits::from_range(Path::new("."), range) {
             Ok(_) => Some(range.to_owned()),
-            // The range may have no commits, for example if the working tree is unchanged.
+            // `bench` also compares a range without commits, for example with an unchanged working tree. Then no
+            // commits are ranked.
             Err(Failure::Message(message)) => {
                 say(&message);
                 None
@@ -92,7 +94,7 @@ pub fn answer(
         (0, candidates)
     } else {
         let candidates = if args.bisect {
-            // The output format may be specific to findings.
+            // The explanation is not written, and `explain` may not support the output format of the check.
             let explained = ExplainArgs { output: args.output.without_path(), ..explained };
             match explain::answer(&explained)?.0 {
                 Report::Explain(explanation) => direct(&explanation),
@@ -108,7 +110,7 @@ pub fn answer(
             fail_on: args.fail_on,
             config: args.config,
             floor: None,
-            // With a baseline, the base is not from the same pairs of runs.
+            // With a baseline, the base consists of stored profiles, which form no pairs with the new runs.
             paired: baseline.dir.is_none(),
             baseline,
             strict: false,
@@ -137,7 +139,8 @@ fn direct(explanation: &Explanation) -> Vec<String> {
     commits
 }
 
-/// Writes the explanation in the format of the file extension, or the comparison if the format has no explanations.
+/// Writes the explanation in the format of the file extension, or the comparison if the format does not support
+/// explanations.
 fn write_file(path: &Path, diff: &pprofdiff::Diff, explained: &ExplainArgs) -> Result<()> {
     let format = Format::of_path(path)?;
     let request_in_format = |view| explained.query.request(view).for_format(format);

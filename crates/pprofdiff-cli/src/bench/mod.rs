@@ -15,7 +15,8 @@ use pprofdiff_shell::{Failure, Outputs, Result, say};
 use crate::args::BenchArgs;
 use crate::input::Inputs;
 
-/// Measures runs until the result is clear, a limit is reached or `work` is stopped. Then explains or checks the runs.
+/// Measures runs until the result is clear, a limit is reached or `work` is stopped. Then explains or checks the runs,
+/// and with `--bisect` looks for the commit that made a change. Returns the exit code.
 pub fn run(args: BenchArgs, work: &Cancellation) -> Result<u8> {
     end::check_args(&args)?;
     let outputs = Outputs::new(args.report.iter().map(PathBuf::as_path).chain(args.output.path()));
@@ -25,7 +26,7 @@ pub fn run(args: BenchArgs, work: &Cancellation) -> Result<u8> {
     let pairs = pprofdiff_bench::measure(&options, work, &dir, &mut recording)?;
     let is_interrupted = work.is_stopped();
     if is_interrupted || !args.bisect {
-        // The worktrees are already removed, so a second Ctrl-C may end the process at once.
+        // The worktrees are already removed and no bisection follows, so Ctrl-C may end the process without cleanup.
         stop_at_interrupt(&Cancellation::new(), AtInterrupt::Exit);
     }
     if recording.sides(&dir).iter().any(Vec::is_empty) {

@@ -22,7 +22,9 @@ pub struct Code<'a> {
     parts: Vec<(u64, &'a [u8])>,
     /// The functions. No two start at the same address, and each has a size.
     functions: Symbols<'a>,
+    /// The function of each origin, or `None` if several functions share the origin.
     by_origin: OnceCell<HashMap<Origin<'a>, Option<u32>>>,
+    /// The function of each demangled name, or `None` if several functions share the name.
     by_name: OnceCell<HashMap<Cow<'a, [u8]>, Option<u32>>>,
 }
 
@@ -39,17 +41,20 @@ impl Mapped {
     /// Returns the functions and instructions. `memory` owns the data that the result borrows.
     ///
     /// # Errors
-    /// Returns an error if the file can't be read any more, or if its architecture is neither x86-64 nor arm64.
+    /// Returns an error if the file can't be read any more, if its architecture is neither x86-64 nor arm64, or if it
+    /// is a kernel symbol table.
     pub fn code<'a>(&self, memory: &'a Memory) -> Result<Code<'a>> {
         Code::read(&self.binary, &self.by_build_id, memory)
     }
 }
 
-/// The maximum length of a name. Without it, a symbol table could name a huge text once from each of its bytes.
+/// The maximum length of a name that [`Code::find`] and [`Code::find_name`] can find. Without it, a symbol table could
+/// refer to each byte of a huge text as the start of a name.
 const MAX_NAME_BYTES: usize = 4096;
 
 impl<'a> Code<'a> {
-    /// Reads the functions of a binary from its symbols. Without symbols, reads Go's own tables.
+    /// Reads the functions of a binary from its symbols and from a separate file with debug information. Reads Go's own
+    /// tables if the binary has neither.
     fn read(binary: &Binary, by_build_id: &[PathBuf], memory: &'a Memory) -> Result<Code<'a>> {
         let path = binary.path();
         if binary.is_of_kernel() {

@@ -2,8 +2,8 @@
 //! file (found by build id or debug link), split (`.dwo`, `.dwp`), shared (`.gnu_debugaltlink`) or compressed.
 //!
 //! Debug information can cause unlimited work: any number of units may share the same ranges and paths, which are
-//! expanded for each unit. The reader therefore counts the bytes that it reads. After a limit that depends on the
-//! sections' sizes, every read fails, and the remaining addresses get no lines.
+//! expanded for each unit. The reader therefore counts the bytes that it reads. Reads beyond a budget that depends on
+//! the sections' sizes fail, and the remaining addresses get no lines.
 
 use std::borrow::Cow;
 use std::cell::{Cell, OnceCell};
@@ -44,7 +44,7 @@ pub(super) struct CountedSlice<'a> {
 impl CountedSlice<'_> {
     #[inline]
     fn spend(&self, bytes: usize) -> gimli::Result<()> {
-        // A read of zero bytes also takes time, so it counts as one byte.
+        // Each read counts as one byte more than it reads, because a read of zero bytes also takes time.
         match self.left.get().checked_sub(bytes as u64 + 1) {
             Some(left) => {
                 self.left.set(left);
@@ -125,7 +125,7 @@ impl<'a> gimli::Reader for CountedSlice<'a> {
     }
 }
 
-/// The owner of a lookup's files and inflated sections, which all other structures borrow.
+/// The owner of a lookup's files and inflated sections, which all other structures borrow, and its read budget.
 pub struct Memory {
     bytes: Arena<Vec<u8>>,
     /// The number of bytes that may still be read.
@@ -150,8 +150,8 @@ impl Memory {
         self.bytes.alloc(bytes)
     }
 
-    /// Returns the inflated content of a section. A missing section and a section with an implausible compression ratio
-    /// are empty.
+    /// Returns the inflated content of a section, and adds its size times [`READS_PER_BYTE`] to the read budget. A
+    /// section that is missing, damaged or compressed beyond [`MAX_INFLATION`] is empty.
     fn section<'a>(&'a self, object: &object::File<'a>, name: &str) -> CountedSlice<'a> {
         let endian = if object.is_little_endian() { RunTimeEndian::Little } else { RunTimeEndian::Big };
         let data = content(object, name);
@@ -165,7 +165,8 @@ impl Memory {
         CountedSlice { slice: EndianSlice::new(data, endian), left: &self.left }
     }
 
-    /// Returns a section of split debug information, whose sections have different names.
+    /// Returns a section of split debug information, under its name there (such as `.debug_info.dwo`). A section that
+    /// cannot be split is empty.
     fn split_section<'a>(&'a self, object: &object::File<'a>, id: SectionId) -> CountedSlice<'a> {
         id.dwo_name().map_or_else(|| self.empty(object), |name| self.section(object, name))
     }
@@ -179,8 +180,8 @@ impl Memory {
         dwarf
     }
 
-    /// Opens a binary that another binary names. Returns `None` if it can't be read or fails the check, for example
-    /// because it is from another build.
+    /// Opens a separate file with debug information. Returns `None` if it can't be read or `is_right` is false, for
+    /// example because it is from another build.
     fn open<'a>(&'a self, path: &Path, is_right: impl Fn(&object::File<'a>) -> bool) -> Option<object::File<'a>> {
         let bytes: &'a [u8] = self.bytes.alloc(read(path).ok()?);
         parse(path, bytes).ok().filter(is_right)
@@ -191,12 +192,13 @@ impl Memory {
 pub(super) struct DebugFiles<'a> {
     /// The binary itself.
     pub binary: &'a Path,
-    /// Files whose name is the binary's build id.
+    /// Paths derived from the binary's build id, such as `ab/cdef.debug`. The files may be missing.
     pub by_build_id: &'a [PathBuf],
 }
 
 impl DebugFiles<'_> {
-    /// Finds the file with debug information and symbols for a binary that has no debug information.
+    /// Finds the separate file with debug information and symbols. Returns `None` if the binary itself has debug
+    /// information.
     pub(super) fn find<'a>(
         &self,
         object: &object::File<'a>,
@@ -306,7 +308,8 @@ pub(super) fn look_up<'a>(
     Some(format!("{}: some of its debug information was not read: {why}", path.display()))
 }
 
-/// The maximum number of references to follow from an inlined function to its declaration.
+/// The maximum number of references to follow from an instance of a function, such as an inlined call, to its
+/// declaration.
 const MAX_ORIGINS: u32 = 16;
 
 /// A cache of functions' start lines. Offsets start at 0 in each file (the binary, its shared file, split units), so
@@ -317,10 +320,12 @@ struct StartLines<'a> {
     files: HashMap<*const Dwarf<CountedSlice<'a>>, Units<'a>>,
 }
 
-/// The units of a file. Link-time optimization and dwz move a function's declaration to another unit, so units are
-/// cached once read.
+/// The units of a file. Link-time optimization and dwz move the declarations of many functions to another unit, so
+/// parsed units are cached.
 struct Units<'a> {
+    /// The headers of all units, ordered by offset.
     headers: Vec<UnitHeader<CountedSlice<'a>>>,
+    /// The parsed units, by their index in `headers`.
     read: HashMap<usize, Rc<Unit<CountedSlice<'a>>>>,
 }
 
@@ -347,7 +352,8 @@ impl<'a> StartLines<'a> {
         frames.iter().map(line).map(Option::unwrap_or_default).collect()
     }
 
-    /// Returns the line of an entry's declaration. Follows references from an instance to its origin.
+    /// Returns the line of an entry's declaration. Follows references from an instance to its origin, at most
+    /// `max_origins` times.
     fn find(
         &mut self,
         unit: &UnitRef<'_, CountedSlice<'a>>,
@@ -402,7 +408,7 @@ impl<'a> StartLines<'a> {
     }
 }
 
-/// Debug information in separate files: one file per unit, or a package with all units.
+/// Debug information in separate files: one `.dwo` file per unit, or a package (`.dwp`) with all units.
 struct SplitDebugInfo<'a> {
     path: &'a Path,
     memory: &'a Memory,
@@ -424,6 +430,7 @@ impl<'a> SplitDebugInfo<'a> {
         }
     }
 
+    /// Finds the debug information of a split unit in the package or in its own file.
     // The counting reader belongs to one thread, but addr2line requires an `Arc`.
     #[allow(clippy::arc_with_non_send_sync)]
     fn load(&self, load: &SplitDwarfLoad<CountedSlice<'a>>) -> Option<Arc<Dwarf<CountedSlice<'a>>>> {

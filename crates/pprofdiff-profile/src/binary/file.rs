@@ -1,7 +1,7 @@
 //! A binary: its headers, and the frames of its addresses. Each address is looked up only once.
 //!
-//! A binary is read completely, and again for each profile with new addresses. Files are not memory-mapped, and a
-//! binary with debug information does not stay in memory; only the results are kept.
+//! A binary is read completely, and again for each profile with new addresses. Files are not memory-mapped, and their
+//! bytes do not stay in memory, because debug information is large; only the results are kept.
 
 use std::fs::File;
 use std::io::Read;
@@ -41,7 +41,8 @@ pub struct Binary {
     build_id: String,
     /// The file format, or `None` for the kernel's symbol table.
     format: Option<BinaryFormat>,
-    /// The preferred load address. In formats other than ELF, the start of a mapping corresponds to this address.
+    /// The preferred load address. In formats other than ELF, a mapping with offset 0 starts at this address. ELF does
+    /// not use it.
     image_base: u64,
     segments: Vec<Segment>,
     cache: Mutex<KnownFrames>,
@@ -125,7 +126,8 @@ impl Binary {
     /// Reads the headers of a file.
     ///
     /// # Errors
-    /// Returns an error if the file can't be read, or is not a regular file or not a binary.
+    /// Returns an error if the file can't be read, is not a regular file or not a binary, or is a kernel symbol table
+    /// with hidden addresses.
     pub fn open(path: &Path) -> Result<Binary> {
         let bytes = read(path)?;
         if kallsyms::recognises(&bytes) {
@@ -174,7 +176,9 @@ impl Binary {
     }
 
     /// Converts an address of a process that mapped the file to an address in the file. Without a mapping, or with a
-    /// mapping of the whole address space (which some tools write), the address is already the file's own.
+    /// mapping of the whole address space (which some tools write), the address is already the file's own. Addresses in
+    /// a kernel symbol table are addresses of the running kernel. Returns `None` if the file does not contain the
+    /// address.
     pub fn own_address(&self, mapping: Option<&Mapping>, address: u64) -> Option<u64> {
         let Some(m) = mapping.filter(|m| m.start != 0 || m.offset != 0 || (m.limit != 0 && m.limit != u64::MAX)) else {
             return Some(address);
@@ -196,7 +200,8 @@ impl Binary {
         (in_file - segment.offset).checked_add(segment.address)
     }
 
-    /// Looks up addresses in the file, so that [`Binary::frames`] knows them. Returns warnings for the user.
+    /// Looks up addresses in the file, so that [`Binary::frames`] knows them. Searches the paths in `by_build_id` for
+    /// debug information if the file lacks it. Returns warnings for the user.
     ///
     /// # Errors
     /// Returns an error if the file can't be read any more.
@@ -302,8 +307,8 @@ const NAME_BYTES: usize = 4096;
 /// could name parts of one long text.
 const MORE_NAME_BYTES: usize = 16 << 20;
 
-/// The functions of symbol tables, ordered by address and size. Among functions with the same address and size, the
-/// last in the table wins, as in LLVM's symbolizer.
+/// The functions of symbol tables, ordered by address and size. If several functions start at an address, lookups
+/// return the largest, and among equal sizes the last in the table, as in LLVM's symbolizer.
 pub(super) struct Symbols<'a>(pub Vec<Symbol<'a>>);
 
 impl<'a> Symbols<'a> {
@@ -342,8 +347,8 @@ impl<'a> Symbols<'a> {
         self.index(address).map(|index| self.0[index])
     }
 
-    /// Returns the index of the last function that starts at or before an address, unless the function ends before the
-    /// address.
+    /// Returns the index of the function that contains an address: the last function that starts at or before the
+    /// address, unless its end is at or before the address. A function without a size extends to the next function.
     pub(super) fn index(&self, address: u64) -> Option<usize> {
         let next = self.0.partition_point(|s| s.address <= address);
         let symbol = self.0.get(next.checked_sub(1)?)?;
@@ -351,7 +356,8 @@ impl<'a> Symbols<'a> {
     }
 
     /// Keeps one function per address and gives it a size. A function without a size ends at the next function's start.
-    /// No function extends beyond its executable segment.
+    /// No function extends beyond its executable segment, and functions outside all of them are removed. `parts` are
+    /// the address and bytes of each executable segment.
     #[cfg(feature = "disasm")]
     pub(super) fn end_each(&mut self, parts: &[(u64, &[u8])]) {
         let by_address = std::mem::take(&mut self.0);

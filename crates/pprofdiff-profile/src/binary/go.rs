@@ -5,7 +5,7 @@
 //! `runtime/symtab.go`, `runtime/symtabinl.go` and `_func` in `runtime/runtime2.go` read them. In short:
 //!
 //! ```text
-//! module (runtime.moduledata) -> header; text, the base of function offsets; calls, the inlined calls
+//! module (runtime.moduledata) -> header; text, the base of function offsets; gofunc, the base of inlined calls
 //! header (runtime.pcHeader)   -> names, units, files, values, functions
 //! function (runtime._func)    -> its name and start line; file, line and inlined call of each address
 //! inlined call                -> its name and start line; an address that has the file and line of the call
@@ -31,24 +31,28 @@ const MAGICS: [u32; 2] = [0xffff_fff0, 0xffff_fff1];
 /// program has a header without a module.
 const MAX_CANDIDATES: usize = 16;
 
-/// The indices of words in a module.
+/// The indices of words in a module: the first address of its functions, the end of the last function, and the base of
+/// function offsets.
 const MIN_PC: usize = 20;
 const MAX_PC: usize = 21;
 const TEXT: usize = 22;
-/// The index of the calls, for each version in [`MAGICS`].
+/// The index of the word with the address of the inlined calls (`gofunc`), for each version in [`MAGICS`].
 const CALLS: [usize; 2] = [38, 40];
 
-/// A function has several tables of values by address, and several other tables. These are the tables of inlined calls.
+/// A function has several tables of values by address (`PCDATA`), and several other tables (`FUNCDATA`). These are the
+/// indices of its tables of inlined calls: `PCDATA_InlTreeIndex` and `FUNCDATA_InlTree`.
 const CALL_INDEXES: u32 = 2;
 const CALL_TREE: u32 = 3;
+/// The offset of a missing tree.
 const NO_TREE: u32 = u32::MAX;
 
 /// The number of bytes that may be read per byte of the tables, and per address. Go's own programs take 1 and 130.
 const READS_PER_BYTE: u64 = 16;
 const READS_PER_ADDRESS: u64 = 1024;
 
-/// Looks up sorted addresses. Calls `f` with each address that belongs to a Go function and its frames, innermost
-/// first. Returns a warning for the user if some tables could not be read.
+/// Looks up sorted addresses. Calls `f` with each address from the first to the last Go function and its frames,
+/// innermost first. The frames of an address in a gap between functions are empty. Does not call `f` for an address
+/// whose tables can't be read. Returns a warning for the user if some tables could not be read.
 pub(super) fn look_up(
     path: &Path,
     object: &object::File<'_>,
@@ -103,7 +107,7 @@ pub(super) fn functions<'a>(object: &object::File<'a>, memory: &'a Memory) -> Ve
     (0..n).filter_map(|number| function(number).ok()).collect()
 }
 
-/// The first eight bytes of the tables.
+/// The first eight bytes of the tables (`runtime.pcHeader`).
 struct GoHeader {
     /// The index of the version in [`MAGICS`].
     version: usize,
@@ -127,7 +131,9 @@ struct GoTables<'a> {
     endian: RunTimeEndian,
     /// True from Go 1.20 on.
     has_start_lines: bool,
+    /// The alignment of code addresses in bytes. Tables of values count addresses in this unit.
     quantum: u32,
+    /// The base of function offsets.
     text: u64,
     /// The start of each function relative to `text`, and its offset in `records`.
     functions: &'a [[u8; 8]],
@@ -149,7 +155,8 @@ impl<'a> GoTables<'a> {
         headers.take(MAX_CANDIDATES).find_map(|(address, header)| GoTables::read(object, address, &header, left))
     }
 
-    /// Reads the tables whose header is at an address. Returns `None` unless a module has the same functions.
+    /// Reads the tables whose header is at an address. Returns `None` unless a module refers to this header and its
+    /// code has the same start and end.
     fn read(object: &object::File<'a>, address: u64, header: &GoHeader, left: &'a Cell<u64>) -> Option<GoTables<'a>> {
         let endian = endian(object);
         let counted = |address| Some(CountedSlice { slice: EndianSlice::new(bytes(object, address)?, endian), left });
@@ -201,6 +208,7 @@ impl<'a> GoTables<'a> {
     fn function(&self, number: usize) -> gimli::Result<GoFunction> {
         let [begin, record_offset] = [0, 4].map(|from| self.endian.read_u32(&self.functions[number][from..]));
         let mut record = at_offset(&self.records, record_offset.into())?;
+        // The fields of `runtime._func`, in their order.
         record.skip(4)?;
         let name = record.read_u32()?;
         record.skip(12)?;
@@ -248,12 +256,14 @@ impl<'a> GoTables<'a> {
         }
     }
 
-    /// Adds the frames of an address in a function. Adds nothing for an address in the gap after the function.
+    /// Adds the frames of an address in a function, innermost first. Adds nothing for an address in the gap after the
+    /// function.
     fn frames(&self, function: &GoFunction, address: u64, frames: &mut Vec<FoundFrame<'a>>) -> gimli::Result<()> {
         let mut offset = u32::try_from(address.saturating_sub(function.begin)).unwrap_or(u32::MAX);
         if function.lines.at_offset(offset).is_none() {
             return Ok(());
         }
+        // The size of `runtime.inlinedCall`, and the offset of its name.
         let (size, skipped) = if self.has_start_lines { (16, 4) } else { (20, 12) };
         let mut inner = u32::MAX;
         // An inlined call has a larger index than the call that contains it, so this loop ends.
@@ -292,8 +302,9 @@ struct GoFunction {
     start_line: u32,
     files: GoValues,
     lines: GoValues,
-    /// The indices of inlined calls, relative to `calls`.
+    /// The index of the innermost inlined call by address, counted from the function's first inlined call.
     indexes: GoValues,
+    /// The offset of the function's first inlined call in the module's inlined calls.
     calls: u32,
 }
 
@@ -330,15 +341,15 @@ fn words<'a>(object: &object::File<'a>, size: usize) -> impl Iterator<Item = (u6
     })
 }
 
-/// Returns the words that the loader of a position-independent program fills in, with their addresses and the addends.
-/// Go's and GNU's linkers also write the addends into the words; LLVM's linker leaves the words 0.
+/// Returns the address and the addend of each word that the loader fills in when it starts a position-independent
+/// program. Go's and GNU's linkers also write the addends into the words; LLVM's linker leaves the words 0.
 fn relocations(object: &object::File<'_>) -> impl Iterator<Item = (u64, u64)> {
     let relocations = object.dynamic_relocations().into_iter().flatten();
     let absolute = relocations.filter(|(_, r)| r.target() == RelocationTarget::Absolute && !r.has_implicit_addend());
     absolute.map(|(address, relocation)| (address, relocation.addend() as u64))
 }
 
-/// Returns the words of a possible module, up to the last word that this reader uses.
+/// Returns the words of a possible module, up to the last word that this reader uses. Applies relocations.
 fn module(object: &object::File<'_>, address: u64, pointer: u8) -> Option<Vec<u64>> {
     let mut bytes = EndianSlice::new(bytes(object, address)?, endian(object));
     let last = CALLS[CALLS.len() - 1];
@@ -360,7 +371,8 @@ fn at_offset<'a>(table: &CountedSlice<'a>, offset: u64) -> gimli::Result<Counted
 
 /// Returns the zero-terminated text at an offset in a table of texts.
 fn text<'a>(table: &CountedSlice<'a>, offset: u32) -> gimli::Result<&'a [u8]> {
-    // If a future Go version changes the layout, offsets would point into the middle of names.
+    // A text follows the zero byte of the previous text. If a future Go version changes the layout, offsets would point
+    // into the middle of names.
     if offset > 0 && at_offset(table, u64::from(offset) - 1)?.read_u8()? != 0 {
         return Err(gimli::Error::NoEntryAtGivenOffset(offset.into()));
     }
@@ -372,9 +384,10 @@ fn text<'a>(table: &CountedSlice<'a>, offset: u32) -> gimli::Result<&'a [u8]> {
 mod tests {
     use super::*;
 
-    /// The offsets of the parts of a test program, in memory as in the file.
+    /// The places of a test program's module and header. Their addresses equal their offsets in the file.
     const MODULE: usize = 128;
     const HEADER: usize = 512;
+    /// The address of the first function. The file does not contain the code.
     const CODE: u64 = 0x40_0000;
 
     fn put(program: &mut Vec<u8>, offset: usize, bytes: &[u8]) {
@@ -386,8 +399,8 @@ mod tests {
         numbers.iter().flat_map(|n| n.to_le_bytes()).collect()
     }
 
-    /// Builds an ELF file with functions of 64 bytes, each with an inlined call. `values` are the functions' value
-    /// tables.
+    /// Builds an ELF file with functions of 64 bytes, each with an inlined call. `version` is an index in [`MAGICS`],
+    /// `values` are the functions' value tables, and `parent` is the offset of the call in its caller.
     fn program(version: usize, n_functions: u32, values: &[u8], parent: u32) -> Vec<u8> {
         let mut p = b"\x7fELF\x02\x01\x01".to_vec();
         put(&mut p, 16, &[2, 0, 62, 0, 1]);

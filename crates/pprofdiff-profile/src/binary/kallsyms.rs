@@ -20,14 +20,14 @@ fn parts(line: &[u8]) -> Option<(u64, u8, &[u8])> {
     }
 }
 
-/// Returns true if the first line is a symbol in the kernel's half of the address space, or at address 0, as in a file
-/// with hidden addresses.
+/// Returns true if the first line is a symbol in the kernel's half of the address space, or at address 0, which the
+/// kernel writes for all symbols if it hides their addresses (kptr_restrict).
 pub(super) fn recognises(bytes: &[u8]) -> bool {
     let first = bytes[..bytes.len().min(1024)].split(|&b| b == b'\n').next().and_then(parts);
     first.is_some_and(|(address, kind, _)| kind.is_ascii_alphabetic() && (address == 0 || address >> 63 != 0))
 }
 
-/// Returns the functions, ordered by address.
+/// Returns the functions, ordered by address. Skips hidden addresses, which are 0.
 pub(super) fn functions(bytes: &[u8]) -> Symbols<'_> {
     let lines = checkpointed(bytes.split(|&b| b == b'\n')).filter_map(parts);
     let functions = lines.filter(|(address, kind, _)| *address != 0 && b"tTwW".contains(kind));

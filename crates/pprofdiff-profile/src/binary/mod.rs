@@ -6,8 +6,9 @@
 //!                                                                           -> code -> instructions
 //! ```
 //!
-//! Binaries are untrusted input. All reads from a binary count against a budget that is proportional to its size
-//! (`dwarf`). Files that a binary names are opened only if they are regular files.
+//! Binaries are untrusted input. Reads of debug information and of Go's tables count against a budget that is
+//! proportional to the size of this data (`dwarf::CountedSlice`). Files that a binary names are opened only if they are
+//! regular files.
 
 #[cfg(feature = "disasm")]
 mod code;

@@ -1,7 +1,9 @@
 //! Chooses the binary for the addresses of a mapping: a binary that the user names, a binary in a searched folder (as
 //! pprof searches `PPROF_BINARY_PATH`), or the file at the path in the profile. Opens nothing unless the user named a
-//! binary or a folder, and uses no file of another build unless the user insists.
-//! A profile may come from a stranger, and so do the paths in it. A user who names a binary opts in to opening them.
+//! binary or a folder, and uses no file with another build id, except a named binary with `--any-build`.
+//!
+//! A profile may come from a stranger, and so do the paths in it. A user who names a binary or a folder opts in to
+//! opening them.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,8 +21,10 @@ pub struct Binaries {
     named: [Vec<PathBuf>; 2],
     /// True for the binaries of the base.
     is_base: bool,
+    /// The folders in `PPROF_BINARY_PATH`, for both sides.
     folders: Vec<PathBuf>,
     any_build: bool,
+    /// The binaries that were read, by their canonical path.
     opened: Arc<Mutex<HashMap<PathBuf, Arc<Binary>>>>,
 }
 
@@ -69,7 +73,7 @@ struct WantedBinary<'a> {
     words: String,
     /// True if the mapping is the kernel or one of its modules, in the upper half of the address space.
     is_kernel: bool,
-    /// True if the mapping is the program itself: the first mapping, or a profile without mappings.
+    /// True if the mapping is the program itself: the first mapping, or the placeholder for a profile without mappings.
     is_main: bool,
 }
 
@@ -79,7 +83,7 @@ impl WantedBinary<'_> {
         self.file.rsplit(['/', '\\']).next().filter(|name| !name.is_empty())
     }
 
-    /// Returns false if the build ids differ. Some binaries and some profiles have no build id.
+    /// Returns false if the build ids differ. Some binaries and some profiles lack a build id; they match any build.
     fn admits(&self, binary: &Binary) -> bool {
         self.build_id.is_empty() || binary.build_id().is_empty() || self.is(binary)
     }
@@ -97,15 +101,16 @@ impl Binaries {
         Binaries { named: [base, new], ..Binaries::default() }
     }
 
-    /// Adds folders to search after the named ones, as pprof searches the folders in `PPROF_BINARY_PATH`: for
-    /// `BUILD_ID/FILE`, `BUILD_ID`, the build id's first two digits with the rest plus `.debug`, the file's name, and
-    /// its whole path.
+    /// Adds folders to search after the named folders. All folders are searched as pprof searches the folders in
+    /// `PPROF_BINARY_PATH`: for any file in `BUILD_ID/`, for `BUILD_ID`, for `ab/cdef.debug` (the build id's first two
+    /// digits, and the rest), for the file's name, and for its whole path.
     #[must_use]
     pub fn with_folders(self, folders: Vec<PathBuf>) -> Binaries {
         Binaries { folders, ..self }
     }
 
-    /// Uses the binaries that the user names even if their build ids differ from the profile's.
+    /// Uses the binaries that the user names even if their build ids differ from the profile's. Files in folders still
+    /// need the right build id.
     #[must_use]
     pub fn with_any_build(self, any_build: bool) -> Binaries {
         Binaries { any_build, ..self }
@@ -116,22 +121,22 @@ impl Binaries {
         Binaries { is_base: true, ..self.clone() }
     }
 
-    /// Returns true if there are no binaries and no folders to search.
+    /// Returns true if this side has neither named binaries nor folders to search.
     pub fn is_empty(&self) -> bool {
         self.named[usize::from(!self.is_base)].is_empty() && self.folders.is_empty()
     }
 
-    /// Returns true if the user named a binary or a folder, as opposed to folders that are always searched.
+    /// Returns true if the user named a binary or a folder for this side. `PPROF_BINARY_PATH` does not count.
     pub fn is_named(&self) -> bool {
         !self.named[usize::from(!self.is_base)].is_empty()
     }
 
     /// Finds the binaries of mappings of a profile, in their order. Returns `Ok(None)` for a mapping without a file,
-    /// such as the kernel's own parts. A missing binary is an error text that starts with the description of the
-    /// mapping.
+    /// such as `[vdso]`. A missing binary is an error text that starts with the description of the mapping.
     ///
     /// # Errors
-    /// Returns an error if a named binary can't be read, or is of another build than the profile.
+    /// Returns an error if a named binary can't be read, or if none of the named binaries fits the profile and one is
+    /// of another build.
     pub fn find(
         &self,
         profile: &Profile,
@@ -157,7 +162,8 @@ impl Binaries {
         Ok(results.collect())
     }
 
-    /// Adds names and lines to the addresses of a profile, as far as their binaries are found.
+    /// Adds names and lines to the addresses of a profile, as far as their binaries are found. Notes on the profile
+    /// list missing binaries. `limit` is the maximum size of the new profile.
     pub(crate) fn symbolize(&self, profile: Profile, limit: u64) -> Result<Profile> {
         if self.is_empty() {
             return Ok(profile);
@@ -203,7 +209,7 @@ impl Binaries {
     }
 
     fn open(&self, path: &Path) -> Result<Arc<Binary>> {
-        // A profile can spell a file's path in many ways.
+        // Several paths, for example in several profiles, can name the same file.
         let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let opened = || self.opened.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(binary) = opened().get(&real) {
@@ -213,8 +219,9 @@ impl Binaries {
         Ok(opened().entry(real).or_insert(binary).clone())
     }
 
-    /// Assigns the user's binaries to mappings: by build id, or by file name. Any remaining binary is assigned to the
-    /// program itself.
+    /// Assigns the user's binaries to mappings: by build id, or by file name. The first binary that matches no mapping
+    /// is assigned to the program itself, unless another binary matches it. A kernel symbol table is assigned to all
+    /// mappings of the kernel.
     fn assign(&self, given: &[Arc<Binary>], targets: &[WantedBinary<'_>]) -> Result<Vec<Option<Arc<Binary>>>> {
         let mut chosen = vec![None; targets.len()];
         let mut refused = None;
@@ -253,7 +260,7 @@ impl Binaries {
                 (None, None) => {}
             }
         }
-        // The user may pass the binaries of both sides for each side, so one match is enough.
+        // `--binary` applies to both sides and may name the binary of each, so one match is enough.
         refused.filter(|_| chosen.iter().all(Option::is_none)).map_or(Ok(chosen), Err)
     }
 
@@ -264,7 +271,7 @@ impl Binaries {
         folders: &[&PathBuf],
         target: &WantedBinary<'_>,
     ) -> std::result::Result<Option<Arc<Binary>>, String> {
-        // These are the kernel's own parts, and code that was generated at run time.
+        // Mappings with these prefixes are parts of the kernel, or code that was generated at run time.
         let no_file = ["[", "//anon", "linux-vdso", "/dev/", "anon_inode:"];
         if no_file.iter().any(|begin| target.file.starts_with(begin)) {
             return Ok(None);
@@ -301,7 +308,8 @@ impl Binaries {
     }
 }
 
-/// Returns the paths of a build's debug information, in folders with gdb's layout and on the system.
+/// Returns the possible paths of a build's debug information: `ab/cdef.debug`, as in gdb's layout, in each folder and
+/// in the system's folder for debug information.
 fn debug_files(folders: &[&PathBuf], build_id: &str) -> Vec<PathBuf> {
     if !is_hex(build_id) || build_id.len() < 4 {
         return Vec::new();
@@ -317,7 +325,8 @@ fn is_hex(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_hexdigit())
 }
 
-/// Groups the locations without lines by mapping. The mapping is 0 if the profile has no mappings.
+/// Groups the locations without lines by mapping. The mapping is 0 in a profile without mappings. Skips locations
+/// without an address, and in a profile with mappings also the locations without a mapping.
 fn without_lines(profile: &Profile) -> Vec<(u32, Vec<u32>)> {
     let locations = profile.locations();
     let n_mappings = profile.mappings().len();

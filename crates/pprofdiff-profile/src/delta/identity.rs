@@ -7,8 +7,8 @@
 //!
 //! - Strings are hashed with SipHash-2-4 to 128 bits. It is a pseudo-random function; its key is random for each
 //!   [`SampleIdentity`] and never leaves it.
-//! - Everything above strings (functions, mappings, locations, samples) is a sequence of numbers below p = 2^61 - 1.
-//!   The numbers are the coefficients of a polynomial, and the digest is the polynomial's value modulo p at two
+//! - Everything above strings (functions, mappings, locations, samples) is a sequence of numbers of up to 61 bits. The
+//!   numbers are the coefficients of a polynomial, and the digest is the polynomial's value modulo p = 2^61 - 1 at two
 //!   independent secret points. Two different sequences of n numbers agree at no more than n points. The chance of
 //!   equal digests is therefore at most (n / p)^2 for any sequences, as long as their author does not know the points.
 //!   Points and digests are never visible: no order, output or count depends on them.
@@ -29,7 +29,8 @@ const MODULUS: u64 = (1 << 61) - 1;
 /// Two numbers below 2^61, one for each secret point.
 pub(super) type Digest = [u64; 2];
 
-/// The number of products of numbers below 2^61 that fit in a u128, leaving room for one more.
+/// The number of products that are added up before a reduction. A u128 holds them and one more, because each product is
+/// below 2^122.
 const BLOCK_NUMBERS: usize = 32;
 
 fn reduce(x: u128) -> u64 {
@@ -87,7 +88,7 @@ impl Polynomial<'_> {
         (self.block, self.position) = ([0; 2], 0);
     }
 
-    /// Adds a number of up to 32 bits.
+    /// Adds a number of up to 32 bits, the same for both points.
     fn small(&mut self, v: u32) {
         self.digest([u64::from(v); 2]);
     }
@@ -110,7 +111,7 @@ impl Polynomial<'_> {
     }
 }
 
-/// A label as numbers: a flag for numeric labels, the key, then the text, or the number and its unit.
+/// A label as numbers: a flag for numeric labels, the key, then the text, or the two halves of the number and its unit.
 type LabelNumbers = [Digest; 5];
 
 /// The digests of the strings that a profile uses. The string table may be many times larger.

@@ -42,7 +42,7 @@ pub(super) struct Lost {
     pub(super) total: u64,
 }
 
-/// The samples of the last snapshot with nonzero counters.
+/// Counts of the last snapshot's samples. Samples whose counters are all zero are not counted.
 pub(super) struct Vanished<'m> {
     /// The number of vanished samples.
     pub(super) samples: usize,
@@ -56,7 +56,7 @@ pub(super) struct Vanished<'m> {
 const FRESH: u32 = 1 << 31;
 
 fn hash(d: &Digest) -> u64 {
-    // hashbrown uses the lowest bits and the seven highest bits, but a digest has only 61 bits.
+    // hashbrown uses the lowest bits and the seven highest bits, but each half of a digest has only 61 bits.
     d[0] ^ d[1] << 3
 }
 
@@ -135,7 +135,8 @@ impl SnapshotMemory {
         }
     }
 
-    /// Returns the samples of the last snapshot, with `n` counters each, that are not in the fresh snapshot.
+    /// Counts the samples of the last snapshot that are not in the fresh snapshot, and adds up the `n` counters of
+    /// each.
     pub(super) fn vanished(&mut self, n: usize) -> Vanished<'_> {
         let SnapshotMemory { last, row_of_last, lost, .. } = self;
         lost.clear();

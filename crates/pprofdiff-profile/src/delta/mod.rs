@@ -7,8 +7,9 @@
 //! Go's heap, mutex and block profiles count from the start of the process. The delta of two snapshots is a profile of
 //! the time between them: cumulative sample types are subtracted, and all other types (gauges, such as memory in use)
 //! have the newer snapshot's values. Samples that become zero are dropped, together with all data that only they refer
-//! to. The order and all other fields are the newer snapshot's. The older snapshot is needed only as a digest and the
-//! counters of each sample ([`DeltaComputer`]), so a stream of snapshots takes a fraction of one snapshot's memory.
+//! to. The order and all other fields are the newer snapshot's, except that the duration is the time between the
+//! snapshots and a comment is added. [`DeltaComputer`] keeps only a digest and the counters of each sample of the older
+//! snapshot, a fraction of the snapshot's memory.
 //!
 //! This module depends on profiles only, not on diffs or reports.
 
@@ -45,7 +46,7 @@ pub enum OnReset {
     /// Fails with an error of kind [`ErrorKind::Reset`]. A stream keeps the last snapshot.
     #[default]
     Error,
-    /// Returns the new snapshot unchanged: the activity of the new process since its start.
+    /// Returns the values of the new snapshot unchanged: the activity of the new process since its start.
     Pass,
     /// Treats counters that went down as unchanged.
     Clamp,
@@ -56,7 +57,7 @@ pub enum OnReset {
 #[non_exhaustive]
 pub struct DeltaOptions {
     /// The names of the cumulative sample types; all other types are gauges. Each given name must occur in the
-    /// snapshots. Defaults to [`CUMULATIVE`], of which at least one type must occur.
+    /// snapshots. Defaults to [`CUMULATIVE`]; at least one of these types must occur.
     pub cumulative: Option<Vec<String>>,
     /// The action after a restart.
     pub on_reset: OnReset,
@@ -94,7 +95,7 @@ pub struct Treatment {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reset {
-    /// Counters went down in samples that both snapshots have.
+    /// Counters went down in samples that both snapshots have, or a new sample has a negative counter.
     Decreased {
         /// The number of these samples.
         samples: usize,
@@ -113,9 +114,9 @@ pub enum Reset {
         of: usize,
         /// The first sample type that lost more than half of its sum.
         sample_type: String,
-        /// The sum of the vanished samples' counters.
+        /// The sum of the absolute values of the vanished samples' counters.
         gone: i64,
-        /// The sum of all samples' counters.
+        /// The sum of the absolute values of all counters in the older snapshot.
         counted: i64,
     },
 }
@@ -127,10 +128,10 @@ impl fmt::Display for Reset {
                 let s = if *samples == 1 { "" } else { "s" };
                 write!(f, "counters went down in {samples} sample{s} ({sample_type} from {before} to {after})")
             }
-            Reset::Vanished { samples, of, sample_type, gone, counted } => write!(
+            Reset::Vanished { samples, of: all_samples, sample_type, gone, counted } => write!(
                 f,
-                "{samples} of the {of} samples that had counted something are gone, with {gone} of {counted} of \
-                 {sample_type}"
+                "{samples} of the {all_samples} samples that had counted something are gone, with {gone} of {counted} \
+                 of {sample_type}"
             ),
         }
     }
@@ -209,14 +210,15 @@ pub fn delta(prev: &Profile, cur: &Profile, options: &DeltaOptions) -> Result<De
 
 /// Computes the deltas of a stream of snapshots.
 ///
-/// It keeps 16 bytes and the cumulative values of each sample of the last snapshot; vanished samples are forgotten. All
-/// memory is reused, so nothing grows after the largest snapshot.
+/// Between two calls, it needs only a digest of 16 bytes and the cumulative values of each sample of the last snapshot;
+/// vanished samples are forgotten. All buffers are reused, so nothing grows after the largest snapshot.
 pub struct DeltaComputer {
     options: DeltaOptions,
     before: Option<PreviousSnapshot>,
     identity: SampleIdentity,
     memory: SnapshotMemory,
-    /// The first sample of each row.
+    /// The index of the first sample of each row. A row stands for all samples of the current snapshot with the same
+    /// digest.
     first_sample: Vec<u32>,
     /// The values of each row, one per sample type.
     values: Vec<i64>,
@@ -265,8 +267,8 @@ impl DeltaComputer {
     ///
     /// # Errors
     /// Returns the errors of [`DeltaComputer::start`]. Also returns an error if the snapshot is older than the last
-    /// one, if it has other cumulative sample types, or if a difference exceeds an int64. With [`OnReset::Error`], a
-    /// restart is an error. After an error, the last snapshot stays the same.
+    /// one, if it has other cumulative sample types, or if a sum of differences exceeds an int64. With
+    /// [`OnReset::Error`], a restart is an error. After an error, the last snapshot stays the same.
     pub fn update(&mut self, snapshot: &Profile) -> Result<Delta<'_>> {
         self.update_with(snapshot, self.options.on_reset)
     }
@@ -353,7 +355,8 @@ impl DeltaComputer {
         }
     }
 
-    /// Stores all counters, and finds counters that are lower than before. A sample without a predecessor started at 0.
+    /// Stores all counters, and finds counters that are lower than before. A new sample started at 0, so a negative
+    /// counter of it also counts as lower.
     fn settle(&mut self, columns: &[usize], n: usize) -> Option<Decrease> {
         let mut decreased: Option<Decrease> = None;
         for row in 0..self.first_sample.len() {
@@ -419,7 +422,7 @@ impl DeltaComputer {
     }
 }
 
-/// Counters that went down: the number of samples, and the first decrease.
+/// Counters that went down: the number of samples with such a counter, and the first decrease.
 struct Decrease {
     samples: usize,
     column: usize,
@@ -471,7 +474,8 @@ fn cumulative_columns(treatments: &[Treatment]) -> Vec<usize> {
 
 /// Returns the columns of the last snapshot's counters in this snapshot, whose types may have another order.
 fn counter_columns(before: &PreviousSnapshot, treatments: &[Treatment]) -> Result<Vec<usize>> {
-    // The columns of each counter, in reverse order. A counter has several columns if its name occurs more than once.
+    // The columns of each counter, in reverse order. A counter has several columns if its name occurs more than once
+    // with the same unit.
     let mut unmatched: HashMap<&Treatment, Vec<usize>> = HashMap::default();
     let current_columns = cumulative_columns(treatments);
     current_columns.iter().rev().for_each(|&c| unmatched.entry(&treatments[c]).or_default().push(c));

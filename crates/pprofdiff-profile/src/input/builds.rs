@@ -17,11 +17,13 @@ use crate::redact::redacted;
 
 #[cfg(feature = "files")]
 impl Finder<'_> {
-    /// Finds the files that match a pattern. Each file's key is the text that the pattern's `*` and `?` matched, and
-    /// the files are ordered by key. `**` matches any number of directories.
+    /// Finds the files that match a pattern. Each file's key is the text that the pattern's wildcards matched, and the
+    /// files are ordered by key. `**` matches any number of directories. A pipe or device becomes a source that fails
+    /// to load.
     ///
     /// # Errors
-    /// Returns an error if the pattern is invalid or matches no file.
+    /// Returns an error if the pattern is invalid or matches no file, or if a directory or object store can't be
+    /// listed.
     pub fn builds(self, pattern: &str) -> Result<Vec<(String, Source)>> {
         let mut files = self.matches(pattern)?;
         if files.is_empty() {
@@ -36,7 +38,8 @@ impl Finder<'_> {
     }
 }
 
-/// Returns each file with a key, in the given order. The key is the part of the path in which the files differ.
+/// Returns each file with a key, in the given order. The key is the path without the parts that all files share at its
+/// beginning and end.
 pub fn file_builds(files: &[PathBuf]) -> Vec<(String, Source)> {
     // Some paths may be URLs with passwords.
     let shown: Vec<PathBuf> = files.iter().map(|f| PathBuf::from(&*redacted(&f.to_string_lossy()))).collect();
@@ -65,8 +68,8 @@ pub fn sort_builds<T>(builds: &mut [(String, T)]) {
 /// `branch-5` and five builds `main-1` to `main-5`. Such builds are two sides, not a history: ordered by key, the
 /// branch would come first, and its slowdown would look like a speedup.
 ///
-/// The name of a key is the text before its first number. Returns `None` unless the keys have exactly two names with at
-/// least two builds each.
+/// The name of a key is the text before its first number. Returns `None` if a key has no number, or unless the keys
+/// have exactly two names with at least two builds each.
 pub fn two_names<'k>(keys: impl Iterator<Item = &'k str>) -> Option<[Vec<usize>; 2]> {
     let mut names: Vec<(&str, Vec<usize>)> = Vec::new();
     for (place, key) in keys.enumerate() {

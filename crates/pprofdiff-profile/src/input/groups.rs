@@ -31,10 +31,10 @@ pub struct Groups {
     /// matched, and `{version}` is the value of the profile's label. For a manifest, the keys are column names:
     /// `service,version`.
     pub keys: String,
-    /// The key values of the base: `version=v1`. `version=@previous` selects the second to last existing version in
-    /// natural order.
+    /// The key values of the base: `version=v1`. `version=@previous` selects the second to last version in natural
+    /// order among the files whose other keys are equal.
     pub base: String,
-    /// The key values of the new side: `version=v2`. `version=@latest` selects the last existing version.
+    /// The key values of the new side: `version=v2`. `version=@latest` selects the last version among these files.
     pub new: String,
 }
 
@@ -106,7 +106,7 @@ fn value(
 }
 
 /// Returns the values of a profile's labels. Ignores samples without the label, such as samples of a runtime's own
-/// threads.
+/// threads. Fails if the samples have no value or several values of a label.
 fn label_values<'k>(profile: &Profile, keys: &[&'k str]) -> Result<BTreeMap<&'k str, String>> {
     let text = |value| match value {
         LabelValue::Text(text) => profile.text(text),
@@ -207,7 +207,8 @@ impl Finder<'_> {
     /// sides share. A file group that exists on one side only is an error at its position.
     ///
     /// # Errors
-    /// Returns the errors of [`Finder::list_files`], and an error if a side's key values are invalid.
+    /// Returns the errors of [`Finder::list_files`], and an error if a side's key values are invalid or no file has
+    /// them.
     pub fn group_pairs(
         self,
         pattern_or_manifest: &str,
@@ -330,8 +331,8 @@ impl ListedFile {
     }
 }
 
-/// Reads values as they are written, including JSON numbers. A duplicate key is an error, because the intended value is
-/// unknown.
+/// Reads values as texts. JSON numbers, and fields of a CSV manifest that look like numbers, are first read as numbers,
+/// so `1.10` becomes `1.1`, and `007` becomes `7`. A duplicate key is an error, because the intended value is unknown.
 fn texts<'de, D: serde::Deserializer<'de>>(from: D) -> std::result::Result<BTreeMap<String, String>, D::Error> {
     struct TextMapVisitor;
 
@@ -394,7 +395,8 @@ pub fn listed_files(manifest: &Path) -> Result<Vec<ListedFile>> {
     }
 }
 
-/// Resolves `@latest` and `@previous` to a value that occurs in the files. Returns other values unchanged.
+/// Resolves `@latest` and `@previous` to a value that occurs in the files, which are all files with the same other
+/// keys. Returns other values unchanged.
 fn resolve_value(files: &[(KeyValues, PathBuf)], key: usize, value: &str) -> Option<String> {
     let steps_back = match value {
         "@latest" => 0,

@@ -82,7 +82,8 @@ impl Source {
     /// Loads the profile, unless it is loaded already.
     ///
     /// # Errors
-    /// Returns the errors of [`Profile::open`] and of the fetch.
+    /// Returns the errors of [`Profile::open`], of the fetch and of merging. Also returns an error if the options
+    /// choose a part of a recording and the profile is already loaded as another part.
     pub fn load(&self, options: &LoadOptions) -> Result<Arc<Profile>> {
         match self {
             Source::Path(path) => Profile::open(path, options).map(Arc::new),
@@ -140,7 +141,8 @@ impl Source {
         }
     }
 
-    /// Returns a copy of this source if it has no path and can be loaded again without keeping the loaded profile.
+    /// Returns a copy of a fetched, merged or stored source, which can be loaded again later. Returns `None` for a
+    /// file, because its path is enough, and for bytes and loaded profiles, because a copy would keep them in memory.
     pub fn again(&self) -> Option<Source> {
         match self {
             Source::Path(_) | Source::Bytes(..) | Source::Profile(_) => None,

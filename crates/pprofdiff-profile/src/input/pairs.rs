@@ -1,7 +1,7 @@
 //! Pairs files for a batch: from two directories, two patterns, or a manifest.
 //!
-//! Pairs come out in the order of their names. A file without a partner becomes an error at its position, so that the
-//! number of results equals the number of files to compare. A manifest is read lazily, while its pairs are compared.
+//! Pairs from directories and patterns are ordered by name. A file without a partner becomes an error at its position,
+//! so that no file is missing from the results. A manifest is read lazily, while its pairs are compared in its order.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -20,8 +20,9 @@ use crate::redact::redacted;
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct BatchItem {
-    /// The part of the path that both sides share: the path below both directories, or the text that a pattern's `*`
-    /// matched. For a manifest, the name that it gives.
+    /// The part of the path that both sides share: the path below both directories, or the text that the patterns'
+    /// wildcards matched. For a manifest, the name that it gives, or else the first file of the new side. For groups,
+    /// the values of the keys that both sides share.
     pub name: String,
     /// The sources of base and new, or the reason why there is no pair. Sources that this module finds are paths only;
     /// a manifest's paths are passed on as written, so they may be URLs.
@@ -82,7 +83,7 @@ impl Finder<'_> {
         Ok(files.into_iter().filter(|path| !path.is_dir()).map(|path| (name(&path), path)).collect())
     }
 
-    /// Pairs the files of two patterns if `*` and `?` match the same text in both: `main/*/cpu.pb.gz` and
+    /// Pairs the files of two patterns if the wildcards match the same text in both: `main/*/cpu.pb.gz` and
     /// `branch/*/cpu.pb.gz`. `**` matches any number of directories. Each part of a pattern reads each directory once,
     /// under its real name if the directory has one at this level. A link to a parent directory therefore cannot loop.
     ///
@@ -180,7 +181,7 @@ pub fn manifest_pairs(path: &Path) -> Result<Box<dyn Iterator<Item = BatchItem> 
     Ok(read_manifest(BufReader::new(file), name, is_json(path)))
 }
 
-/// Returns true if the manifest's name says that it has JSON lines. All other manifests are CSV.
+/// Returns true if the extension of the manifest's name means JSON lines. All other manifests are CSV.
 pub(super) fn is_json(path: &Path) -> bool {
     path.extension().is_some_and(|e| ["jsonl", "ndjson", "json"].iter().any(|j| e.eq_ignore_ascii_case(j)))
 }
@@ -226,7 +227,8 @@ fn read_manifest(
     }))
 }
 
-/// An iterator over lines of bytes. It splits a line after one mebibyte, because a manifest has no line that long.
+/// An iterator over lines of bytes. It splits a line after one mebibyte to bound the memory; no real manifest has a
+/// line that long.
 pub(super) struct ManifestLines<R>(pub(super) R);
 
 impl<R: BufRead> Iterator for ManifestLines<R> {

@@ -44,8 +44,8 @@ pub struct Finder<'a> {
     objects: Option<&'a dyn Objects>,
 }
 
-/// The text that each wildcard of a pattern matched. The inner `None` marks a wildcard that matched no text; the outer
-/// `None` marks a path whose spelling differs from the pattern.
+/// The text that each wildcard of a pattern matched. The inner `None` marks a `**/` that matched no directory; the
+/// outer `None` marks a path whose spelling differs from the pattern.
 pub(super) type WildcardTexts = Option<Vec<Option<String>>>;
 
 impl<'a> Finder<'a> {
@@ -69,7 +69,7 @@ impl<'a> Finder<'a> {
     }
 
     /// Returns the files that match a pattern, ordered by path, each with the text that the wildcards matched (joined
-    /// by `/`).
+    /// by `/`), or with the whole path if its spelling differs from the pattern.
     ///
     /// `**` matches a directory and all directories below it, each once. Links are followed last, after everything that
     /// is reachable without them. A file with several paths therefore gets its real path, and a link to a parent
@@ -78,7 +78,7 @@ impl<'a> Finder<'a> {
     /// # Errors
     /// Returns an error if the pattern is invalid, a directory can't be read, or objects can't be listed.
     pub(super) fn matches(self, pattern: &str) -> Result<Vec<(String, PathBuf)>> {
-        // Paths are normalized (`./a` becomes `a`), so a path may not contain the pattern's own characters.
+        // The system's spelling of a path may differ from the pattern's: a search for `a//*` finds `a/b`.
         let to_named = |(texts, path): (WildcardTexts, PathBuf)| {
             let name = texts.map(|parts| parts.into_iter().flatten().collect::<Vec<_>>().join("/"));
             (name.unwrap_or_else(|| path.display().to_string()), path)
@@ -262,7 +262,7 @@ mod tests {
         for file in ["d/1.gz", "d/a/2.gz", "d/a/deep/3.gz", "d/b/4.txt", "aside/5.gz"] {
             std::fs::write(root.join(file), "").unwrap();
         }
-        // Each loop doubles the number of paths to a file at every level that the system follows: 2^40 paths in all.
+        // Each loop of links doubles the number of paths to a file at every level. Linux follows 40 links: 2^40 paths.
         for (to, link) in
             [("..", "d/a/l"), ("..", "d/b/l"), ("../d", "d/0"), ("../aside", "d/z"), ("nowhere", "d/n.gz")]
         {

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 /// A step in the work of one thread.
 enum ScheduleStep {
-    /// Work that nothing else can overlap.
+    /// Sequential work: the next step of the same thread starts after it.
     Alone(Duration),
     /// Jobs that may run in parallel. The thread waits for all of them.
     Fork(Vec<Vec<ScheduleStep>>),
@@ -34,7 +34,7 @@ struct Recorder {
 }
 
 impl Recorder {
-    /// Records the work since the last job.
+    /// Records the work since the last recorded step.
     fn note(&mut self) {
         let now = (self.clock)();
         self.steps.push(ScheduleStep::Alone(now.saturating_sub(self.since)));
@@ -138,7 +138,8 @@ impl Schedule {
             while free > 0
                 && let Some(mut job) = ready.pop()
             {
-                // The core descends into forks until it finds work.
+                // Take steps that cost no time until this core is busy, has forked jobs, or must leave the job to a
+                // sibling. At the end of the last sibling, the core continues with the parent.
                 loop {
                     match jobs[job].steps.next() {
                         Some(ScheduleStep::Alone(time)) => {
@@ -196,7 +197,7 @@ mod tests {
             vec![alone(10), ScheduleStep::Fork(vec![inner, vec![alone(30)], vec![]]), alone(1)]
         };
         assert_eq!(on(1, steps()), (91, 91));
-        // 10, then 5 + 20 + 5 beside 30. The second core then has 20 left: 5 + 20 + 20 + 5.
+        // 10, then 5 + 20 + 20 + 5 on one core and 30 on the other, then 1.
         assert_eq!(on(2, steps()), (91, 61));
         assert_eq!(on(3, steps()), (91, 41));
         assert_eq!(on(64, steps()), (91, 41));

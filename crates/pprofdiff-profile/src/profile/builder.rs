@@ -1,9 +1,9 @@
 //! Builds profiles record by record. Readers of other formats (such as `format/folded.rs`), other tools and tests use
 //! this module.
 //!
-//! Strings, functions, mappings and locations are interned, so a caller may add equal records repeatedly. Samples are
-//! kept as given. [`ProfileBuilder::build`] encodes a message and loads it, so a built profile passes the same checks
-//! as a file.
+//! Strings, functions and locations are interned, so a caller may add equal records repeatedly. Mappings and samples
+//! are kept as given. [`ProfileBuilder::build`] encodes a message and loads it, so a built profile passes the same
+//! checks as a file. Records that no sample uses are omitted, except for the first mapping.
 
 use super::message::{About, MessageWriter, Tables};
 use super::{Header, Label, Mapping, NONE, Profile, Sampled, StringId, ValueType};
@@ -235,8 +235,8 @@ impl ProfileBuilder {
         Ok(())
     }
 
-    /// Sets the samples that a reader saw for a sample type (given by index) before adding them up by stack. They show
-    /// how many samples a value represents.
+    /// Sets statistics about the samples of a sample type (given by index), which a reader collects before it adds
+    /// samples up by stack. They show how many samples a value represents.
     pub fn sampled(&mut self, sample_type: usize, sampled: Sampled) {
         if self.sampled.len() <= sample_type {
             self.sampled.resize(sample_type + 1, Sampled::default());

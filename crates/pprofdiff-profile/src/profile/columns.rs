@@ -74,9 +74,10 @@ pub struct Total {
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Header {
-    /// A regular expression for the frames that the producer dropped when it wrote the profile.
+    /// A regular expression for the frames that readers drop, together with the frames that they call. The profile
+    /// still contains them.
     pub drop_frames: StringId,
-    /// A regular expression for the exceptions: frames that match `drop_frames` but were kept.
+    /// A regular expression for the exceptions: frames that match `drop_frames` but are kept.
     pub keep_frames: StringId,
     /// The time of the recording, in nanoseconds since 1970; 0 if unknown.
     pub time_nanos: i64,

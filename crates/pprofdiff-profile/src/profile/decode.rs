@@ -4,13 +4,16 @@
 //! three passes:
 //!
 //! 1. `scan` walks the top level once. It counts the records of each table, notes the part of the buffer that contains
-//!    them, and reads the scalar fields.
-//! 2. `strings`, `mappings`, `functions` and `locations` fill the columns, whose sizes are now known, and check ids and
-//!    string indexes. Each walks only its table's part of the buffer.
+//!    them, and reads the fields outside the tables.
+//! 2. `strings`, `sample_types`, `mappings`, `functions` and `locations` fill the columns, whose sizes are now known,
+//!    and check ids and string indexes. Each walks only its table's part of the buffer.
 //! 3. `check_samples` decodes every sample once, checks its references, and adds up each column.
 //!
-//! The checks equal Go's `profile.Parse` and `CheckValid`, with two additions. Field number 0 is an error, because only
-//! damage can cause it. A profile whose values add up past int64 is an error, because no view of it could be correct.
+//! The checks equal Go's `profile.Parse` and `CheckValid`, with these additions:
+//!
+//! - Field numbers that protobuf does not have (0, and above 2^29 - 1) are errors, because only damage can cause them.
+//! - A profile whose values add up past int64 is an error, because no view of it could be correct.
+//! - The message must be smaller than 4 GiB, and `max_frames` limits the number of frames.
 
 use std::ops::Range;
 
@@ -118,7 +121,7 @@ fn tables(name: &str, data: &[u8]) -> Result<Profile> {
     })
 }
 
-/// Runs pass 1: counts the records of each table and reads the scalar fields.
+/// Runs pass 1: counts the records of each table and reads the fields outside the tables.
 fn scan(data: &[u8]) -> Result<Scan> {
     let mut scan = Scan::default();
     let mut fields = Fields::new(data, 0);
@@ -195,7 +198,7 @@ fn value_type(mut fields: Fields<'_>) -> Result<ValueType> {
     Ok(ValueType { kind: StringId(kind), unit: StringId(unit) })
 }
 
-/// Calls `f` with each record of a table, in order. Adds the record's name, index and offset to errors.
+/// Calls `f` with each record of a table, in order. Adds the record's name, index and offset to the errors of `f`.
 fn for_each_record<'a>(
     data: &'a [u8],
     part: &Range<usize>,
@@ -386,14 +389,14 @@ fn line(fields: Fields<'_>, function_ids: &Ids, locations: &mut Locations) -> Re
     Ok(())
 }
 
-/// The results of pass 3.
+/// The results of pass 3 for one part of the samples.
 struct CheckedSamples {
     /// For each column: the sum of its values, and the sum of their absolute values.
     totals: Vec<(i64, u64)>,
     has_labels: bool,
     is_diff: bool,
     all_usual: bool,
-    /// The number of frames in all samples, if `check_part` had to count them.
+    /// The number of frames in the part's samples; 0 if `check_part` did not have to count them.
     frames: u64,
 }
 
@@ -490,7 +493,8 @@ fn check_part(profile: &Profile, part: &Range<usize>, count_frames: bool) -> Res
             }
             None => None,
         };
-        // Values come last, because checking them adds them to the totals.
+        // Values come last, because checking them adds them to the totals. If another part of the sample is unusual,
+        // the loop below reads the sample again, and must not add its values twice.
         let values = usual.filter(|_| labels.is_some()).filter(|parts| {
             parts.values.all_values(|v| {
                 add(&mut n_values, v);
@@ -572,8 +576,8 @@ impl Default for KnownLabels {
 }
 
 impl KnownLabels {
-    /// Returns the cache slot of a label, and its bytes and length as one number. The number is 0 if the label is too
-    /// long for the cache.
+    /// Returns the cache slot of a label, and its bytes and length as one number. The number is 0 if the label is empty
+    /// or too long for the cache.
     fn find(&self, message: &[u8]) -> (usize, u64) {
         if message.len() >= 8 {
             return (0, 0);

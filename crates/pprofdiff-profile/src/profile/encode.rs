@@ -3,8 +3,9 @@
 //! A loaded profile keeps its message, so writing it back only compresses the message. Unknown fields and the order of
 //! records survive. The module `message` encodes new messages.
 //!
-//! Gzip uses libdeflate, which needs all of its input at once. At every level it is smaller and faster than zlib-rs,
-//! and its output is smaller than Go's (zlib-rs at level 1 writes 5 to 12 % more than Go does).
+//! With the feature `libdeflate` (the default), gzip uses libdeflate, which needs all of its input at once. At every
+//! level it is smaller and faster than zlib-rs, and its output is smaller than Go's (zlib-rs at level 1 writes 5 to
+//! 12 % more than Go does).
 //!
 //! A large message is split into gzip members, which are compressed in parallel. The split depends on the message's
 //! size only, so the bytes do not depend on the number of threads.
@@ -69,7 +70,7 @@ impl Compression {
 pub struct WriteOptions {
     /// The compression.
     pub compression: Compression,
-    /// One of [`Compression::levels`]. Defaults to [`Compression::default_level`].
+    /// One of [`Compression::levels`]; ignored without compression. Defaults to [`Compression::default_level`].
     pub level: Option<u32>,
 }
 
@@ -98,13 +99,13 @@ impl Profile {
     /// Encodes the profile. Equal profiles and options always give equal bytes.
     ///
     /// # Errors
-    /// Fails if the compression level does not exist.
+    /// Fails if the compression level does not exist, or for zstd if this build cannot write zstd.
     pub fn to_bytes(&self, options: &WriteOptions) -> Result<Vec<u8>> {
         pack(&self.data, options)
     }
 }
 
-/// Compresses a message. Fails if the compression level does not exist.
+/// Compresses a message. Fails if the compression level does not exist, or for zstd if this build cannot write zstd.
 pub fn pack(message: &[u8], options: &WriteOptions) -> Result<Vec<u8>> {
     let level = options.level.unwrap_or(options.compression.default_level());
     let check = |name: &str| {

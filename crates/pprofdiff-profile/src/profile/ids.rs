@@ -1,8 +1,8 @@
 //! Translates a file's record ids to dense indexes.
 //!
 //! Nearly every producer numbers its records 1..n in table order. The index is then the id minus one, and no table is
-//! needed. Other ids use a vector if they are small, and a hash map if they are not. The map's hasher is seeded per
-//! process, so a file cannot cause collisions on purpose.
+//! needed. Other ids use a vector if the largest id is at most four times the number of records, and a hash map
+//! otherwise. The map's hasher is seeded per process, so a file cannot cause collisions on purpose.
 
 use hashbrown::HashMap;
 

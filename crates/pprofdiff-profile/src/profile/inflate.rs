@@ -6,10 +6,10 @@
 //! errors in a file.
 //!
 //! The gzip framing around `Decompress` is parsed here. `flate2`'s `GzDecoder` uses a slower checksum and copies
-//! through an additional buffer, which costs as much as half of the inflation itself.
+//! through an additional buffer. Together, they take half the time of inflation itself.
 //!
-//! The output is one buffer that never grows beyond the limit. The size that a file declares only determines the first
-//! reservation, and only up to the size that deflate can reach.
+//! For gzip, the output is one buffer that never grows more than 64 bytes beyond the limit. The size that a file
+//! declares only determines the first reservation. It is ignored if deflate cannot reach it, and capped at 512 MiB.
 
 use std::io::{self, BufRead, Read};
 
@@ -93,9 +93,9 @@ fn gunzip_whole(_: &[u8], _: u64) -> Option<Vec<u8>> {
 /// Inflates a file of gzip members (usually a single member) with libdeflate. Returns `None` to decline the file, which
 /// does not mean that the file is invalid.
 ///
-/// The end of a file only contains the size of its last member, and the sizes of earlier members are unknown. Each
-/// member is therefore inflated into free space that is derived from the members before it. In files that pprofdiff
-/// wrote, all members have about the same size.
+/// The end of a file only contains the size of its last member, and the sizes of earlier members are unknown. The
+/// buffer therefore begins with the last member's size. Before each further member, it gets free space for twice the
+/// largest member so far. In files that pprofdiff wrote, all members have about the same size, so this suffices.
 #[cfg(feature = "libdeflate")]
 fn gunzip_whole(bytes: &[u8], limit: u64) -> Option<Vec<u8>> {
     let max_size = usize::try_from(limit.min(MAX_RESERVED)).ok()?;
@@ -213,13 +213,14 @@ fn check_limit(len: usize, limit: u64) -> Result<()> {
     Ok(())
 }
 
-/// The maximum number of bytes to reserve for a size that the file only declares. Larger outputs grow during inflation.
+/// The maximum number of bytes to reserve for a size that the file only declares. Larger outputs are inflated block by
+/// block, and their buffer grows during inflation.
 const MAX_RESERVED: u64 = 512 << 20;
 
 /// The output buffer: `bytes[..len]` contains inflated data, and the rest is zero and free.
 ///
-/// The operating system provides large zeroed buffers as fresh pages, so clearing them costs nothing, and the inflater
-/// receives plain slices.
+/// The rest is zero because the inflater needs plain, initialized slices. The operating system provides a large zeroed
+/// buffer as fresh pages, so the first reservation costs nothing. Only later growth is cleared explicitly.
 struct Output {
     bytes: Vec<u8>,
     len: usize,
@@ -321,7 +322,7 @@ fn member(input: &mut dyn BufRead, out: &mut Output) -> Result<()> {
     Ok(())
 }
 
-/// Parses a gzip header.
+/// Skips a gzip header. Fails if it is invalid or truncated.
 fn skip_header(input: &mut dyn BufRead) -> io::Result<()> {
     const FEXTRA: u8 = 4;
     const FNAME: u8 = 8;

@@ -169,7 +169,8 @@ pub(super) fn open(path: &Path, options: &LoadOptions) -> Result<Profile> {
         // Ignore a failed reservation: if memory really runs out, reading reports it. One additional byte detects the
         // end of the file.
         let _ = usize::try_from(metadata.len() + 1).map(|size| bytes.try_reserve_exact(size));
-        // Read in parts instead of through a reader with checkpoints, because such a reader would clear the buffer first.
+        // Read in parts instead of through a reader with checkpoints, because for such a reader, `read_to_end` would
+        // clear the buffer first.
         loop {
             cancellation::checkpoint();
             let part = PART.min(limit + 1 - bytes.len() as u64);

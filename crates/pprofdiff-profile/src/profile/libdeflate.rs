@@ -1,9 +1,9 @@
 //! Inflates one gzip member with libdeflate. This module contains the engine's only unsafe code.
 //!
-//! libdeflate takes two thirds of the time of zlib-rs (benches/README.md), but needs all of the input and a buffer for
-//! all of the output at once. Its safe binding, `libdeflater`, does not return where in the input a member ends.
-//! Without that position, the engine would not notice further members or trailing garbage, so this module calls the C
-//! function itself.
+//! libdeflate takes two thirds of the time of zlib-rs, but needs all of the input and a buffer for all of the output at
+//! once. benches/README.md lists the times of two operations with zlib-rs. libdeflate's safe binding, `libdeflater`,
+//! does not return where in the input a member ends. Without that position, the engine would not notice further members
+//! or trailing garbage, so this module calls the C function itself.
 //!
 //! The unsafe calls are sound for two reasons. Each decompressor has a single owner that creates, uses and frees it.
 //! The buffers are slices, and libdeflate receives their lengths and never writes past them.

@@ -1,4 +1,4 @@
-//! Maps the records of a table to numbers that are assigned on first use.
+//! Maps the records of a table to numbers. [`Memo`] stores the caller's numbers; [`Numbers`] assigns them on first use.
 //!
 //! A table may be much larger than the part that samples use (ten million strings in twenty megabytes). The vector is
 //! therefore allocated as zeros, so the operating system allocates no memory for unused pages. A reset costs time only
@@ -6,7 +6,7 @@
 
 use super::NONE;
 
-/// A map from record indexes to numbers below [`NONE`]. Records without a number are allowed.
+/// A map from record indexes to numbers below [`NONE`]. Initially, no record has a number.
 #[derive(Default)]
 pub struct Memo {
     /// The number plus one; 0 for a record without a number.
@@ -36,7 +36,7 @@ impl Memo {
 #[derive(Default)]
 pub struct Numbers {
     memo: Memo,
-    /// The index of each numbered record.
+    /// The indexes of the numbered records, in the order of their numbers.
     pub used: Vec<u32>,
 }
 

@@ -1,4 +1,5 @@
-//! Merges several profiles into one. Equal samples are added up, and records that no sample refers to are dropped.
+//! Merges several profiles into one. Equal samples are added up. Records that no sample refers to are dropped, except
+//! for the first mapping.
 //!
 //! Diffs are written with the same code: it negates and labels the base's samples. Equality is defined as in pprof, so
 //! the merged profiles equal pprof's own:
@@ -34,10 +35,10 @@ type HashState = FastState;
 
 /// A filter for a profile's samples, and for their lines, locations and labels.
 pub trait SampleSelection {
-    /// Returns true if all samples are kept with all their locations. Labels are filtered in any case.
+    /// Returns true if all samples are kept with all their locations. Lines and labels are filtered in any case.
     fn is_whole(&self) -> bool;
 
-    /// Calls `f` with the index of each line of a location that is kept, innermost first.
+    /// Calls `f` with the index of each kept line of a location, innermost first.
     fn lines(&self, location: u32, f: &mut dyn FnMut(u32));
 
     /// Fills `locations` with the sample's locations that are kept, leaf first. Returns false if the sample is dropped.
@@ -75,7 +76,8 @@ pub struct MergePart<'p, S> {
     pub profile: &'p Profile,
     /// Index of the profile in [`CommonType::columns`].
     pub index: usize,
-    /// Which samples of a written diff take part: `Some(true)` selects the base side, `Some(false)` the new side.
+    /// Which samples of a written diff take part: `Some(true)` selects the base side, `Some(false)` the new side, and
+    /// `None` all samples. If one side is selected, the samples lose the label that marks the base of a written diff.
     pub side: Option<bool>,
     /// True to subtract the values, and to label the samples as the base of a diff.
     pub as_base: bool,
@@ -152,7 +154,8 @@ struct MergedSample {
     is_base: bool,
 }
 
-/// Maps the indexes of the profile that is being added to indexes of the merged profile. It is filled on demand.
+/// The indexes of records in the merged profile, by their index in the profile that [`Merger::add`] is adding. It is
+/// filled on demand.
 struct IndexTranslation {
     strings: Memo,
     functions: Memo,
@@ -176,7 +179,8 @@ impl IndexTranslation {
 pub struct MergedFields {
     /// The duration of the merged profile.
     pub duration_nanos: i64,
-    /// True if the frames that match drop_frames are already gone, so the result must not declare drop_frames again.
+    /// True if the frames that match drop_frames are already gone, so the result must not declare drop_frames and
+    /// keep_frames again.
     pub frames_dropped: bool,
     /// The index of the sample type that the result declares as its default. Without it, the profiles' own default is
     /// kept.
@@ -207,7 +211,7 @@ pub struct Merger<'p> {
     /// The number of the label set that was used last.
     last_labels: u32,
     samples: Vec<MergedSample>,
-    /// Samples other than the first with their side and stack.
+    /// Indexes the samples that are not in [`MergedStack::first`], by stack and label set.
     sample_ids: Index,
     values: Vec<i64>,
 }
@@ -321,7 +325,7 @@ impl<'p> Merger<'p> {
             let index = self.sample(&locations, &labels, part.as_base);
             let sums = &mut self.values[index * columns.len()..][..columns.len()];
             for (sum, &(column, times)) in sums.iter_mut().zip(&columns) {
-                // `common_types` has ruled out an overflow.
+                // `common_types` has ruled out an overflow for weights of 1, and `check_weights` for other weights.
                 *sum = sum.wrapping_add(sign * values[column].wrapping_mul(times));
             }
         }
@@ -413,13 +417,13 @@ impl<'p> Merger<'p> {
                 && lines[l.lines.clone()] == lines[new.lines.clone()]
         };
         let get = |n: u32| &locations[n as usize];
-        let found =
+        let entry =
             self.location_ids.find_or_insert(hash(&new), locations.len(), |n| is_same(get(n)), |n| hash(get(n)));
-        match found {
+        match entry {
             Found::Known(_) => self.lines.truncate(first),
             Found::New(_) => self.locations.push(new),
         }
-        let id = found.number();
+        let id = entry.number();
         memo.locations.set(i, id);
         id
     }
@@ -431,13 +435,13 @@ impl<'p> Merger<'p> {
             let s = &stacks[n as usize];
             s.hash == hash && locations_of_stacks[s.locations.clone()] == *locations
         };
-        let found = self.stack_ids.find_or_insert(hash, stacks.len(), is_same, |n| stacks[n as usize].hash);
-        if let Found::New(_) = found {
+        let entry = self.stack_ids.find_or_insert(hash, stacks.len(), is_same, |n| stacks[n as usize].hash);
+        if let Found::New(_) = entry {
             let start = self.stack_locations.len();
             self.stack_locations.extend_from_slice(locations);
             self.stacks.push(MergedStack { hash, locations: start..start + locations.len(), first: [NONE; 2] });
         }
-        found.number()
+        entry.number()
     }
 
     fn sample(&mut self, locations: &[u32], labels: &[MergedLabel], is_base: bool) -> usize {
@@ -447,7 +451,7 @@ impl<'p> Merger<'p> {
         }
         let (labels, samples, state) = (self.last_labels, &self.samples, &self.state);
         let first = &mut self.stacks[stack as usize].first[usize::from(is_base)];
-        let found = if *first == NONE {
+        let entry = if *first == NONE {
             *first = samples.len() as u32;
             Found::New(*first)
         } else if samples[*first as usize].labels == labels {
@@ -458,11 +462,11 @@ impl<'p> Merger<'p> {
             let key = (stack, labels);
             self.sample_ids.find_or_insert(hash(key), samples.len(), |n| key_of(n) == key, |n| hash(key_of(n)))
         };
-        if let Found::New(_) = found {
+        if let Found::New(_) = entry {
             self.samples.push(MergedSample { stack, labels, is_base });
             self.values.extend(std::iter::repeat_n(0, self.types.len()));
         }
-        found.number() as usize
+        entry.number() as usize
     }
 
     /// Encodes the merged profile as a message. The fields outside the tables come from `header_of` and `fields`.

@@ -1,5 +1,5 @@
-//! Encodes profile messages. A message contains samples and only the table records that these samples need. Its
-//! fields follow the order that Go's encoder uses.
+//! Encodes profile messages. A message contains samples, the table records that these samples need, and the first
+//! mapping. Its fields follow the order that Go's encoder uses.
 //!
 //! Records are numbered in the order of first use, like Go's own writers do. The bytes are therefore deterministic, the
 //! ids are as small as possible, and records that are used together are stored together, which compresses well.
@@ -112,13 +112,13 @@ pub struct About<'a> {
 ///
 /// Call [`MessageWriter::begin`] first. For each stack, call [`MessageWriter::begin_stack`], then
 /// [`MessageWriter::location`] for its locations and [`MessageWriter::sample`] for its samples. Call
-/// [`MessageWriter::finish`] last. Pass the same tables to all of these calls.
+/// [`MessageWriter::finish`] last. Pass the same tables to `begin` and `finish`; all indexes refer to these tables.
 #[derive(Default)]
 pub struct MessageWriter {
     out: Vec<u8>,
     /// The record that is being encoded.
     message: Vec<u8>,
-    /// A message or packed field inside `message`.
+    /// A nested message or the numbers of a repeated field, encoded before their length is known.
     inner: Vec<u8>,
     /// The encoded ids of the current stack's locations. Only the first `stack_len` bytes are valid, and they hold
     /// `n_locations` ids.

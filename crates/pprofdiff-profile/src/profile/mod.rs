@@ -1,16 +1,19 @@
 //! A loaded profile: one inflated buffer, plus columns that point into it.
 //!
 //! ```text
-//! input -> inflate -> decode (over wire) -> Profile -> samples, encode, merge
+//! input -> inflate -> format.rs -> decode (over wire) -> Profile -> samples, encode, merge
 //! ```
+//!
+//! `format.rs` passes a profile.proto message to `decode` unchanged. Readers of other formats first encode a message,
+//! with `builder` or `message`.
 //!
 //! Loading validates the whole profile before it returns, so later passes over a [`Profile`] cannot fail on its
 //! content.
 //!
 //! Strings are slices of the inflated buffer. The tables of functions, locations and lines are columns with dense
-//! indexes from 0. Samples stay encoded in the buffer, and [`Profile::samples`] decodes them on demand. Decoding costs
-//! one pass over varints, and it saves a copy several times the size of the tables. Loading allocates nothing per
-//! sample, location or string.
+//! indexes from 0. Samples stay encoded in the buffer, and [`Profile::samples`] decodes them on demand. Each decoding
+//! costs one pass over varints, but a decoded copy would be several times as large as the tables. Decoding a message
+//! makes no separate allocation for any sample, location or string.
 
 pub mod builder;
 pub mod columns;
@@ -89,7 +92,7 @@ pub struct Profile {
     usual_samples: bool,
     /// Remarks from loading, which [`Profile::warnings`] shows to the user.
     notes: Vec<String>,
-    /// The samples that the reader counted, by sample type. Empty if the format does not list samples.
+    /// Statistics about the samples behind each sample type. Empty if the format does not list samples.
     sampled: Vec<Sampled>,
     /// The time window of the recording that was read.
     window: Option<TimeWindow>,
@@ -106,8 +109,8 @@ impl Profile {
     /// Loads a file: gzip, zstd or raw, in any format of [`InputFormat`](crate::input::InputFormat).
     ///
     /// # Errors
-    /// Fails if the file cannot be read or the profile is invalid. The error has the file name, the record, the byte
-    /// offset in the inflated data, and advice.
+    /// Fails if the file cannot be read or the profile is invalid. The error contains the file name and, if known, the
+    /// record, the byte offset in the inflated data, and advice.
     pub fn open(path: impl AsRef<Path>, options: &LoadOptions) -> Result<Profile> {
         input::open(path.as_ref(), options)
     }
@@ -139,7 +142,8 @@ impl Profile {
         self.sample_types.iter().map(|t| (self.text(t.kind), self.text(t.unit))).collect()
     }
 
-    /// Returns the sample type that views show by default: the default that the file declares, or else the last type.
+    /// Returns the index of the sample type that views show by default: the type that the file declares as its default,
+    /// or else the last type. Returns `None` if there are no sample types.
     pub fn default_sample_type(&self) -> Option<usize> {
         let default = self.string(self.header.default_sample_type);
         self.find_sample_type(default).or(self.sample_types.len().checked_sub(1))
@@ -355,8 +359,8 @@ impl Profile {
         &self.locations
     }
 
-    /// Returns the key that identifies a binary wherever it is mapped: the size in pages, the offset, and the build ID
-    /// or else the file. pprof uses the same key.
+    /// Returns the key that identifies a binary wherever it is mapped: the size in bytes, rounded up to pages of 4 KiB;
+    /// the file offset; and the build ID or else the file name. pprof uses the same key.
     pub fn mapping_key(&self, mapping: u32) -> (u64, u64, StringId) {
         let m = &self.mappings[mapping as usize];
         (m.size(), m.offset, if self.string(m.build_id).is_empty() { m.file } else { m.build_id })
@@ -372,7 +376,7 @@ impl Profile {
         self.strings.len()
     }
 
-    /// Returns true if any sample has labels.
+    /// Returns true if any sample has a label in the file. Empty labels and the label [`BASE_LABEL`] count as well.
     pub fn has_labels(&self) -> bool {
         self.has_labels
     }

@@ -25,8 +25,9 @@ struct FunctionRenames {
 }
 
 impl Profile {
-    /// Demangles the mangled names of functions. A function whose name differs from its linker name keeps its name,
-    /// unless the mode replaces all names.
+    /// Replaces function names with their demangled linker names. A function whose name differs from its linker name
+    /// keeps its name, unless the name is empty or the mode replaces all names. If the result would exceed `limit`
+    /// bytes, all names stay unchanged and a note is added.
     ///
     /// pprof also cuts `<...>` and `(...)` from names that look like demangled C++. This function does not, because
     /// names in other languages look similar, and cutting them would merge different functions.

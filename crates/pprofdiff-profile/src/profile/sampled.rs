@@ -33,7 +33,7 @@ impl Sampled {
         }
     }
 
-    /// Adds the samples of another profile, whose unit is `times` as large.
+    /// Adds the samples of another profile, with their weights multiplied by `times`.
     pub(crate) fn merge(&mut self, other: &Sampled, times: f64) {
         self.samples = self.samples.saturating_add(other.samples);
         self.weights += other.weights * times;

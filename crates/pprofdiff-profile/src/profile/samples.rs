@@ -1,8 +1,8 @@
 //! Access to a profile's samples, decoded directly from the message.
 //!
-//! A [`Sample`] is a slice of the inflated buffer and a reference to its profile, so creating it costs nothing. Each
-//! access decodes the location ids, values and labels again. Measurements showed that this is cheaper than columns,
-//! which would be filled once and mostly read once.
+//! A [`Sample`] is a reference to its profile and slices of the inflated buffer: its location ids, values and labels.
+//! Creating it only finds these slices. Each access decodes the ids, values or labels again. Measurements showed that
+//! this is cheaper than columns, which would be filled once and mostly read once.
 
 use std::ops::Range;
 
@@ -106,7 +106,8 @@ impl Profile {
 }
 
 /// Splits the part of a message that contains `n` records into roughly equal ranges at record boundaries. Returns one
-/// range if the caller has a single thread, or if there are too few records to justify the additional pass.
+/// range if the caller has a single thread. Also returns one range if there are fewer than 131,072 records, which do
+/// not justify the additional pass.
 pub(super) fn split(data: &[u8], part: Range<usize>, n: usize) -> Vec<Range<usize>> {
     let n_parts = parallel::parts(n, 1 << 16);
     let mut parts = Vec::with_capacity(n_parts);
@@ -153,14 +154,14 @@ impl<'p> Sample<'p> {
         self.parts.values.nth(sample_type).unwrap_or(0) as i64
     }
 
-    /// Iterates over the labels in the file's order. Like pprof, it skips empty labels (no string, zero, no unit). It
-    /// also skips the label that marks the base of a written diff.
+    /// Iterates over the labels in the file's order. Like pprof, it skips empty labels (no string, zero, no unit). In a
+    /// written diff, it also skips labels with the key `pprof::base`, which mark the base's samples.
     pub fn labels(&self) -> impl Iterator<Item = Label> + use<'p> {
         let p = self.profile;
         self.all_labels().filter(move |l| !p.is_diff || p.string(l.key) != BASE_LABEL.0)
     }
 
-    /// Iterates over the labels, including the label that marks the base of a written diff.
+    /// Iterates over the labels like [`Sample::labels`], but includes the label that marks the base of a written diff.
     pub fn all_labels(&self) -> impl Iterator<Item = Label> + use<'p> {
         let mut fields = Fields::new(self.parts.labels, 0);
         std::iter::from_fn(move || {

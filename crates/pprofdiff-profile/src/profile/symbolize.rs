@@ -86,7 +86,7 @@ impl Symbolizer {
     /// Returns the profile with the collected lines.
     ///
     /// # Errors
-    /// Fails if the profile would exceed `limit` bytes.
+    /// Fails if the profile would exceed `limit` bytes, or if its function ids leave no gap for the new functions.
     pub fn finish(self, profile: Profile, limit: u64) -> Result<Profile> {
         if self.lines.is_empty() {
             return Ok(profile);

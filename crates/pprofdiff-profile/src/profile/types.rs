@@ -52,7 +52,7 @@ fn names(p: &Profile, has_frees: bool) -> Vec<(&[u8], usize)> {
 ///
 /// # Errors
 /// Fails if the profiles have no type in common (the error lists the types), if units do not convert into each other,
-/// or if values are too large for the finer unit.
+/// or if the absolute values of all profiles, converted to the finest unit, add up past int64.
 pub fn common_types<'p>(profiles: &[&'p Profile]) -> Result<Vec<CommonType>> {
     let Some(first) = profiles.first() else { return Ok(Vec::new()) };
     let mut types = Vec::new();
@@ -75,8 +75,11 @@ pub fn common_types<'p>(profiles: &[&'p Profile]) -> Result<Vec<CommonType>> {
     Ok(types)
 }
 
-/// Returns the [`common_types`] of both sides. If a side mixes different kinds of profiles, the error describes the
-/// kinds of each side, because a file pattern selects the files of one side only.
+/// Returns the [`common_types`] of both sides. In [`CommonType::columns`], all new profiles precede the base profiles.
+///
+/// # Errors
+/// Fails like [`common_types`]. If the profiles of a side have no type in common, the error describes the kinds of each
+/// such side separately, because a file pattern selects the files of one side only.
 pub fn common_types_of_sides(base: &[&Profile], new: &[&Profile]) -> Result<Vec<CommonType>> {
     let sides = [("on the base side, ", base), ("on the new side, ", new)];
     let has_frees = base.iter().chain(new).any(|p| has_frees(p));
@@ -105,8 +108,8 @@ fn none_in_common(kinds: &str) -> Error {
 /// The maximum number of kinds of profiles that an error describes.
 const MAX_KINDS: usize = 4;
 
-/// Describes the kinds of profiles by their sample types. Each description has the number of profiles, an example, and
-/// a file pattern that matches only this kind.
+/// Describes the kinds of profiles by their sample types. If a kind has several profiles, its description has their
+/// number, an example, and a file pattern that matches only this kind (if such a pattern exists).
 fn kinds(profiles: &[&Profile]) -> String {
     let mut kinds: Vec<(String, Vec<&str>)> = Vec::new();
     for p in profiles {

@@ -42,7 +42,8 @@ impl Profile {
         Some(advice::symbolize(&binary, &self.name))
     }
 
-    /// Counts the locations with and without a name. Returns `None` unless most locations lack a name.
+    /// Counts the locations with and without a name. Returns `None` unless most locations lack a name. A location
+    /// without a name counts only if it has a mapping or an address: otherwise, no binary can provide its name.
     fn names(&self) -> Option<NameCounts> {
         let mut names = NameCounts::default();
         let mut first = NONE;

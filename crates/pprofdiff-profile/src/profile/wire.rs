@@ -1,11 +1,12 @@
 //! Reads and writes the protobuf wire format in borrowed buffers.
 //!
-//! There are two readers. [`Fields`] checks every byte, and loading uses it, so all data that loading has accepted is
-//! well formed. [`SampleParts`] and [`Ints`](samples::Ints) decode samples in the form that producers usually write, at
-//! little more than the cost of decoding the numbers.
+//! There are two readers. [`Fields`] reads any message field by field, checks every key and length, and locates errors.
+//! [`SampleParts`] and [`Ints`](samples::Ints) read the location ids and values of samples. In the form that producers
+//! usually write, they cost little more than decoding the numbers. They also detect malformed numbers, but do not
+//! locate them. Loading walks the whole message with these readers, so all data that it has accepted is well formed.
 //!
-//! Two differences from prost are deliberate. A ten-byte varint may carry bits past the 64th, which are dropped as in
-//! Go and C++. A repeated integer field may mix packed and unpacked values.
+//! One difference from prost is deliberate. A ten-byte varint may carry bits past the 64th, which are dropped as in Go
+//! and C++. As in prost, a repeated integer field may mix packed and unpacked values.
 
 mod samples;
 
@@ -17,7 +18,8 @@ pub(crate) use samples::{SampleParts, word};
 pub(crate) enum Value<'a> {
     Varint(u64),
     Bytes(&'a [u8]),
-    /// A value of 32 or 64 bits. No field of `profile.proto` has this wire type, so readers skip it.
+    /// A value of 32 or 64 bits. No field of `profile.proto` has this wire type. Readers skip it in unknown fields, and
+    /// report an error in known fields.
     Fixed,
 }
 
@@ -47,7 +49,7 @@ impl<'a> Value<'a> {
 pub(crate) struct Fields<'a> {
     data: &'a [u8],
     position: usize,
-    /// The offset of `data` in the inflated data, for errors.
+    /// The offset of `data` in the inflated data; 0 if the caller needs offsets in `data` only.
     origin: usize,
 }
 
@@ -56,7 +58,7 @@ impl<'a> Fields<'a> {
         Fields { data, position: 0, origin }
     }
 
-    /// Returns the next field's offset in the inflated data.
+    /// Returns the next field's offset in the inflated data, or in `data` if the origin is 0.
     pub(crate) fn offset(&self) -> usize {
         self.origin + self.position
     }
@@ -194,8 +196,8 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Calls `f` for each number in one occurrence of a repeated integer field: a single number if unpacked, any number if
-/// packed.
+/// Calls `f` for each number in one occurrence of a repeated integer field. An unpacked occurrence contains one number,
+/// and a packed occurrence contains zero or more numbers.
 #[inline]
 pub(crate) fn for_each_int(value: Value<'_>, mut f: impl FnMut(u64) -> Result<()>) -> Result<()> {
     match value {

@@ -2,11 +2,12 @@
 //! browsers.
 //!
 //! ruzstd reads a single frame and leaves some checks to its caller. This module reads consecutive frames, skips
-//! skippable frames, and checks the declared size and checksum. It is slightly stricter than the C library, which
-//! accepts some damaged frames without a checksum.
+//! skippable frames, and checks the declared size and checksum. It and the C library may treat damaged frames without a
+//! checksum differently; the tests below describe the known differences.
 //!
 //! Memory use is bounded. A frame is inflated block by block, and no block exceeds 128 KiB. No memory is reserved for a
 //! window size that a frame merely declares: each frame has its own decoder, whose buffer grows with the inflated data.
+//! A reused decoder would reserve the whole window.
 //!
 //! The feature `ruzstd` has no effect together with the feature `zstd`, which is faster.
 
@@ -50,7 +51,7 @@ impl<'i> Decoder<'i> {
         Decoder { input, frame: None, problem: Problem::Damaged }
     }
 
-    /// Reads the header of the next frame. Skips a skippable frame.
+    /// Reads the header of the next frame, or skips the frame if it is skippable.
     fn next(&mut self) -> Result<(), Problem> {
         let mut magic = [0; 4];
         self.input.read_exact(&mut magic).map_err(damaged)?;

@@ -1,6 +1,6 @@
 //! Commits move the files of a profile, or of a compaction, into all tables or into none.
 //!
-//! Engines read each table by itself and cannot detect an incomplete profile. A table must therefore never hold a file
+//! Engines read each table by itself and cannot detect an incomplete profile. A table must therefore not keep a file
 //! whose companions in the other tables are missing. A commit has three steps:
 //!
 //! 1. All files are written and synced in `_tmp`. A process that is killed here leaves nothing in a table.
@@ -8,11 +8,11 @@
 //!    durable: the next writer completes it.
 //! 3. Renames move the files into place, samples last. Then the replaced files are removed.
 //!
-//! If a new file is lost before step 3, the commit is undone.
+//! If a new file is lost before it is in place, the commit is undone.
 //!
 //! A lock serializes commits, so an unfinished commit belongs to a process that was killed. Files are moved, never
-//! copied, so completing a commit can't restore files that were compacted since. Engines see part of a commit only if
-//! its process was killed between the first and the last rename, and only until the next `add` or `compact`.
+//! copied, so completing a commit can't restore files that were compacted since. Engines see part of a commit while
+//! step 3 runs. If the process is killed during step 3, they see it until the next `add` or `compact`.
 
 use std::fs::{self, File};
 use std::io;
@@ -53,7 +53,7 @@ struct Commit {
 }
 
 impl Store {
-    /// Returns the folder for unfinished files, which is never a link.
+    /// Creates the folder for unfinished files if necessary, and returns it. It is never a link.
     pub(super) fn tmp(&self) -> Result<PathBuf> {
         let tmp = self.dir.join(TMP);
         match find_link(&self.dir, TMP.as_ref()) {
@@ -68,12 +68,14 @@ impl Store {
         }
     }
 
-    /// Waits until no other process commits. Compactions hold this lock only briefly.
+    /// Waits until no other process commits, and takes the lock. Compactions merge files without this lock; they hold
+    /// it only during their renames and removals.
     pub(super) fn lock_commits(&self) -> Result<Lock> {
         Lock::take(&self.dir.join(COMMIT_LOCK))
     }
 
-    /// Waits until no other process compacts. Two concurrent compactions would copy the same profiles.
+    /// Waits until no other process compacts, and takes the lock. Two concurrent compactions would copy the same
+    /// profiles.
     pub(super) fn lock_compactions(&self) -> Result<Lock> {
         Lock::take(&self.dir.join(COMPACT_LOCK))
     }
@@ -127,8 +129,8 @@ pub(super) fn is_stem(stem: &str) -> bool {
 
 impl Partition {
     /// Moves new files into all tables, in the order of [`TABLES`], and removes the files that they replace. The caller
-    /// holds the lock. An error leaves the tables unchanged, unless some replaced files were already removed. Then the
-    /// next writer completes the commit.
+    /// holds the lock for commits. An error leaves the tables unchanged, unless some replaced files were already removed
+    /// or only the commit's own file can't be removed. Then the next writer completes the commit.
     pub(super) fn commit(&self, stem: &str, staged: Vec<Staged>, replaces: Vec<String>) -> Result<()> {
         let tmp = self.store().tmp()?;
         let file_names = staged.iter().map(Staged::name).collect();
@@ -184,8 +186,8 @@ impl Partition {
         TABLES.into_iter().all(|table| fs::symlink_metadata(self.file(table, stem)).is_ok())
     }
 
-    /// Removes a file of a table if its name and the profiles in it show that this store wrote it. Returns false if the
-    /// file is foreign or gone.
+    /// Removes a file of a table if its name and the profiles in it show that this store wrote it. Removes nothing
+    /// behind a link. Returns false if the file is foreign or gone.
     pub(super) fn remove_own(&self, table: &StoreTable, stem: &str) -> Result<bool> {
         let path = self.file(table, stem);
         let is_ours = || -> Result<bool> {

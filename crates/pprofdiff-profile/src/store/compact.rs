@@ -19,9 +19,9 @@ use crate::error::{Error, Result};
 use crate::output::{STAGED_PREFIX, Staged};
 use crate::random::HashSet;
 
-/// The minimum age of unfinished files to remove. A writer that runs longer will never finish.
+/// The minimum age of unfinished files to remove. A writer that takes longer loses its files, and its commit fails.
 const MIN_LEFT_OVER_AGE: Duration = Duration::from_secs(24 * 60 * 60);
-/// The maximum size of a compacted file, unless a single profile is larger.
+/// The maximum total size of the samples files that are merged into one file. A larger file is not merged.
 const MAX_BYTES: u64 = 256 << 20;
 /// The maximum number of files that one commit replaces in each table. It keeps the commit below its size limit.
 pub(super) const MAX_BATCH_FILES: usize = 50_000;
@@ -38,15 +38,16 @@ pub struct Compaction {
     pub bytes_before: u64,
     /// The size of all tables after the compaction, in bytes.
     pub bytes_after: u64,
-    /// The number of removed files that killed writers left behind.
+    /// The number of other files that were removed: files that killed writers left behind, and old cached data.
     pub left_over: usize,
     /// Links that take the place of folders and files. A compaction changes nothing behind them.
     pub links: Vec<PathBuf>,
 }
 
 impl Store {
-    /// Merges the small files of each partition into few large files, and removes unfinished files of writers. Follows
-    /// no links, and removes only files whose name and content belong to this store.
+    /// Merges the small files of each partition into few large files, and removes unfinished files of writers and old
+    /// cached data. Follows no links. In tables and in the cache, removes only files whose name and content belong to
+    /// this store; in `_tmp`, only files with the name of an unfinished file.
     ///
     /// # Errors
     /// Returns an error if a file does not belong to a store, or if a file can't be read or written.
@@ -122,13 +123,13 @@ impl Partition {
         self.compact_batch(&batch)
     }
 
-    /// Merges the files with these names into one file per table.
+    /// Merges the files with these names into one file per table. Leaves a single file unchanged.
     fn compact_batch(&self, stems: &[String]) -> Result<()> {
         if stems.len() < 2 {
             return Ok(());
         }
         let (merged, staged) = match self.merge_files(stems) {
-            // Another compaction, on a file system without locks, has already merged these files.
+            // A file is missing: on a file system without locks, another compaction has already merged these files.
             Err(e) if is_gone(&e) => return Ok(()),
             merged => merged?,
         };
@@ -170,7 +171,7 @@ impl Partition {
 
     /// Removes files of a table that belong to no visible profile. A file is removed at once if a compacted file holds
     /// its profile, otherwise after a day, because an older version of this program may still be writing it. The caller
-    /// holds the lock.
+    /// holds the lock for commits. Returns the number of removed files.
     fn sweep(&self, table: &StoreTable) -> Result<usize> {
         let visible = self.stems(&SAMPLES)?;
         let invisible: Vec<String> = self.stems(table)?.into_iter().filter(|stem| !visible.contains(stem)).collect();

@@ -1,14 +1,15 @@
 //! Converts a profile to the rows of a store's tables, and back.
 //!
 //! `samples` has a row per value. It has the data for most questions, so they need no join. `locations` has the
-//! remaining data of the profile's frames, under the location numbers that the samples use. Only data that no sample
-//! refers to is dropped, so the views of a stored profile equal the views of its file.
+//! remaining data of the profile's frames, under the location numbers that the samples use. Data without influence on
+//! views is dropped: unused locations and functions, and the locations' flag `is_folded`. Bytes that are not UTF-8 are
+//! replaced, as in views. The views of a stored profile therefore equal the views of its file.
 //!
 //! Two hashes are the first 16 bytes of SHA-256. Any program can compute them, and they are stable across our versions:
 //! - `stack` of a sample: hashes the name and file of each frame, from the leaf, with a zero byte after each text.
-//!   Builds share the hash, because it excludes lines and addresses.
-//! - The id of a profile: hashes the keys and all data that is read again ([`Content::id`]), so a changed profile is
-//!   detected.
+//!   A stack has the same hash in different builds, because the hash excludes lines and addresses.
+//! - The id of a profile: hashes the keys and all data that restores the profile ([`StoredContent::id`]), so a changed
+//!   profile is detected.
 
 use std::fmt;
 
@@ -88,7 +89,7 @@ pub struct StoredAbout {
     comments: Vec<String>,
     doc_url: String,
     mappings: Vec<StoredMapping>,
-    /// The part of its recording that the profile covers.
+    /// The part of its recording that the profile covers, or `None` for a whole recording.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     window: Option<String>,
 }
@@ -210,7 +211,7 @@ impl StoredContent {
         self.about.n_types()
     }
 
-    /// Returns the rows of the samples, in the order of [`SAMPLES`].
+    /// Returns the columns of [`SAMPLES`], in their order.
     pub fn samples(&self, id: &str, name: &str) -> Vec<StoreColumn> {
         let (types, n) = (self.n_types(), self.values.len());
         let constant = |text: &str| StoreColumn::Bytes(vec![ByteArray::from(text); n]);
@@ -255,7 +256,8 @@ impl StoredContent {
         ]
     }
 
-    /// Returns the name and file of each frame, by location. A frame without a name gets the name of its binary.
+    /// Returns the name and file of each frame, by location. A location without functions gets one frame, with the name
+    /// of its binary in brackets.
     fn names_of_locations(&self) -> Vec<Vec<[ByteArray; 2]>> {
         let [numbers, depths, functions, _, files, .., mappings, _] = &self.locations;
         let (StoreColumn::Int(numbers), StoreColumn::Int(depths), StoreColumn::Int(mappings)) =
@@ -278,13 +280,13 @@ impl StoredContent {
         names
     }
 
-    /// Returns the file name of a mapped binary.
+    /// Returns the file name of a mapped binary, or an empty string if it is unknown.
     fn binary(&self, mapping: i64) -> &str {
         let file = usize::try_from(mapping).ok().and_then(|m| self.about.mappings.get(m)).map_or("", |m| &m.file);
         file.rsplit(['/', '\\']).next().unwrap_or_default()
     }
 
-    /// Returns the rows of the locations, in the order of [`LOCATIONS`].
+    /// Returns the columns of [`LOCATIONS`], in their order.
     pub fn locations(&self, id: &str) -> Vec<StoreColumn> {
         let [.., StoreColumn::Int(mappings), _] = &self.locations else { return Vec::new() };
         let file = |&mapping: &i64| {
@@ -298,7 +300,8 @@ impl StoredContent {
         columns
     }
 
-    /// Returns the profile's id in the store. Equal content with equal keys has the same id on every machine.
+    /// Returns the profile's id in the store. Equal content with equal keys has the same id on every machine. The
+    /// profile's name does not influence the id.
     ///
     /// # Errors
     /// Never fails for a valid profile.
@@ -328,10 +331,10 @@ impl StoredContent {
     }
 
     /// Builds the content from columns of a store: the values of all rows, and the stacks and labels of each sample's
-    /// first row.
+    /// first row. The caller compares the id, so this function does not compare the columns.
     ///
     /// # Errors
-    /// Returns an error if the columns don't belong together.
+    /// Returns an error if sample types are missing, or if the number of values is not a multiple of their number.
     pub fn read(
         about: StoredAbout,
         [values, stacks, labels]: [StoreColumn; 3],
@@ -345,7 +348,7 @@ impl StoredContent {
         Ok(StoredContent { about, values, stacks, labels, locations })
     }
 
-    /// The columns of both tables that [`Content::read`] expects.
+    /// The columns of both tables that [`StoredContent::read`] expects.
     pub const READ: ([&str; 3], [&str; 10]) = (["value", "locations", "labels"], RESTORED_LOCATION_COLUMNS);
 
     /// Restores and validates the profile.
@@ -426,12 +429,12 @@ impl StoredContent {
     }
 }
 
-/// Returns the rows of the locations in `used`, numbered in this order.
+/// Returns the columns in [`RESTORED_LOCATION_COLUMNS`] of the locations in `used`, numbered in this order.
 fn locations(p: &Profile, used: &[u32]) -> [StoreColumn; 10] {
     let (l, f) = (p.locations(), p.functions());
     let mut ints: [Vec<i64>; 7] = Default::default();
     let mut texts: [Vec<ByteArray>; 3] = Default::default();
-    // Locations with the same name share one copy of it.
+    // Rows with the same text share one copy of it.
     let mut texts_by_id = vec![None; p.n_strings()];
     let mut text = |id: StringId| texts_by_id[id.index()].get_or_insert_with(|| text(p, id)).clone();
     for (number, &location) in used.iter().enumerate() {

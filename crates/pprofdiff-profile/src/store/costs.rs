@@ -1,5 +1,5 @@
-//! The cost of each function of a profile, computed by the caller. Most questions about a fleet need only this table,
-//! and a history is built from it without reading samples.
+//! The cost of each function of a profile, computed by the caller of `Store::add`. Most questions about a fleet need
+//! only this table, and a history of functions is built from it without reading samples.
 
 use parquet::data_type::ByteArray;
 use serde::{Deserialize, Serialize};
@@ -61,7 +61,8 @@ pub struct Costs {
     pub types: Vec<TypeCosts>,
     /// The index of the sample type that is shown by default.
     pub default_type: usize,
-    /// True if the costs can be trusted without a warning to the user.
+    /// True if views of the profile's functions show no warnings. Otherwise the costs are not read again: warnings can
+    /// only be computed from the profile.
     pub is_plain: bool,
     /// The number of samples in the profile.
     pub samples: usize,
@@ -97,7 +98,7 @@ impl Costs {
         self.types.iter().flat_map(|sample_type| sample_type.functions.iter().map(move |row| (sample_type, row)))
     }
 
-    /// Returns the rows of a profile, in the order of [`FUNCTIONS`].
+    /// Returns the columns of [`FUNCTIONS`] for a profile, in their order.
     pub(super) fn rows(&self, p: &Profile, id: &str) -> Vec<StoreColumn> {
         let n = self.functions().count();
         let texts = |text: fn(&TypeCosts, &FunctionCost) -> ByteArray| {
@@ -119,7 +120,8 @@ impl Costs {
         ]
     }
 
-    /// Returns the costs for a file's metadata, or `None` if they can't be trusted without the profile.
+    /// Returns the costs for a file's metadata, with the profile's number of samples and times. Returns `None` unless
+    /// [`Costs::is_plain`] is true.
     pub(super) fn to_stored(&self, p: &Profile) -> Option<StoredCosts> {
         let to_stored_type = |t: &TypeCosts| StoredType {
             name: t.name.clone(),

@@ -22,7 +22,7 @@ use crate::output;
 const FOLDER: &str = "_series";
 /// The maximum size of a cached content.
 const MAX_BYTES: u64 = 128 << 20;
-/// The minimum age of files to remove. Older files may belong to profiles that no longer exist.
+/// The minimum age of files to remove. Such files may belong to profiles that no longer exist.
 const MAX_AGE: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
 impl Store {
@@ -62,8 +62,8 @@ impl Store {
         }
     }
 
-    /// Removes old, complete files with names of this cache, and returns their number. A torn file stays until its
-    /// query runs again.
+    /// Removes old files, and returns their number. The name and the CRC-32 must show that a file belongs to this
+    /// cache. A file that a crash damaged therefore stays until its content is computed and written again.
     pub(super) fn sweep_derived(&self) -> usize {
         let Some(dir) = self.derived_dir() else { return 0 };
         let is_old =

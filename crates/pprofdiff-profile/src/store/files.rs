@@ -86,7 +86,8 @@ pub fn is_own_file(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|file| file.is_file())
 }
 
-/// Returns the first component of the path `below` that exists in `dir` and is not a folder, such as a link.
+/// Returns the path of the first component of `below`, relative to `dir`, that exists and is not a folder, such as a
+/// link.
 pub fn find_link(dir: &Path, below: &Path) -> Option<PathBuf> {
     let mut path = dir.to_owned();
     below.components().find_map(|part| {
@@ -113,7 +114,8 @@ impl Lock {
     /// Creates the lock's file if necessary, and waits for the lock.
     ///
     /// # Errors
-    /// Returns an error if the file can't be created or opened, or if a link, a pipe or a device is in its place.
+    /// Returns an error if the file can't be created or opened, if the file system locks only files that this user can
+    /// write, or if the path is not a regular file.
     pub fn take(path: &Path) -> Result<Lock> {
         let with_path = |e: io::Error| Error::io(e).in_input(&path.display().to_string());
         if fs::symlink_metadata(path).is_ok_and(|file| !file.is_file()) {

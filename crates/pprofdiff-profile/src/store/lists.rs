@@ -1,8 +1,8 @@
 //! Packs columns of text lists into Parquet pages that compress better than the library's pages.
 //!
-//! Parquet stores dictionary indices with as few bits as possible. Such indices don't fall on byte boundaries, so zstd
-//! can't find the repeated parts of stacks, which make up most of the data. The bit width is stored in each page, so
-//! this module uses whole bytes instead. The library has no option for that, so this module writes the pages itself.
+//! The library stores dictionary indices with as few bits as possible. Such indices don't fall on byte boundaries, so
+//! zstd can't find the repeated parts of stacks, which make up most of the data. Each page contains its bit width, so
+//! indices may also take whole bytes. The library lacks an option for that, so this module writes the pages itself.
 //! Every Parquet reader can read them.
 
 use bytes::Bytes;
@@ -19,7 +19,7 @@ use super::table::ColumnLists;
 use crate::cancellation;
 use crate::random::HashMap;
 
-/// The maximum number of values in a page, except that a page always ends after a whole list.
+/// The number of values after which a page ends. Only whole lists are in a page, so the last list may exceed it.
 const PAGE_VALUES: usize = 1 << 18;
 
 /// Packs a column of lists. The caller appends the result to a row group.

@@ -1,4 +1,5 @@
-//! A store of profiles in Parquet files that polars, DuckDB and Spark can read directly.
+//! A store of profiles in Parquet files that polars, DuckDB and Spark can read directly. Comments call these programs
+//! engines.
 //!
 //! ```text
 //! STORE/pprofdiff-store.json                        the names of its keys, in their order
@@ -14,8 +15,9 @@
 //! A file's name is derived from content and keys, so two writers write either different files or the same file. Files
 //! are never modified. Readers take no lock; writers hold a lock during renames.
 //!
-//! Profiles share no ids across files. A join therefore counts nothing twice, and removing a partition never affects
-//! another partition.
+//! Profiles share no rows. The rows of a profile contain its id, and its location numbers are valid only together with
+//! this id. A join by both therefore finds no rows of another profile, and removing a partition never affects another
+//! partition.
 
 mod commit;
 mod compact;
@@ -49,7 +51,8 @@ use table::{StoreTable, TableFile};
 /// The file that marks a folder as a store.
 const MARKER_FILE: &str = "pprofdiff-store.json";
 const SCHEMA: &str = "pprofdiff-store/1";
-/// The folder for unfinished files. Engines ignore folders whose name starts with an underscore.
+/// The folder for unfinished files. It is next to the tables, and its name starts with an underscore, because engines
+/// ignore such folders.
 const TMP: &str = "_tmp";
 /// The maximum size of a table's file.
 const MAX_FILE_BYTES: u64 = 4 << 30;
@@ -110,7 +113,7 @@ impl Store {
     /// Opens a store.
     ///
     /// # Errors
-    /// Returns an error if the folder is not a store, or is a store of another version.
+    /// Returns an error if the folder is not a store or is a store of another version, or if its marker can't be read.
     pub fn open(dir: &Path) -> Result<Store> {
         let path = dir.join(MARKER_FILE);
         let named = |e: Error| e.in_input(&path.display().to_string());
@@ -132,11 +135,11 @@ impl Store {
         Ok(Store { dir: dir.to_owned(), keys: marker.keys })
     }
 
-    /// Opens a store. Creates it with these keys if the folder is missing or empty.
+    /// Opens a store. Creates it with these keys if the folder is missing or empty. An existing store keeps its keys.
     ///
     /// # Errors
-    /// Returns the errors of [`Store::open`], and an error if the folder has other files or if a key can't be the name
-    /// of a folder and a column.
+    /// Returns the errors of [`Store::open`]. For a new store, returns an error if the folder has other files, if no
+    /// keys or equal keys are given, or if a key can't be the name of a folder and a column.
     pub fn open_or_create(dir: &Path, keys: &[String]) -> Result<Store> {
         if !Store::is_in(dir) {
             let named = |e: Error| e.in_input(&dir.display().to_string());
@@ -174,10 +177,11 @@ impl Store {
         &self.dir
     }
 
-    /// Returns the values of keys in the store's order.
+    /// Returns these keys and their values in the store's order.
     ///
     /// # Errors
-    /// Returns an error if the keys are not exactly the store's keys, or if a value can't be a folder's name.
+    /// Returns an error if the keys are not exactly the store's keys, or if a value is empty or longer than
+    /// [`MAX_VALUE`].
     fn ordered(&self, keys: &[(String, String)]) -> Result<Vec<(String, String)>> {
         let value = |key: &String| keys.iter().find(|(name, _)| name == key).map(|(_, value)| value.clone());
         let ordered: Option<Vec<_>> = self.keys.iter().map(|key| Some((key.clone(), value(key)?))).collect();
@@ -197,8 +201,8 @@ impl Store {
     /// Adds a profile, completely or not at all. Adding a profile that the store already has changes nothing.
     ///
     /// # Errors
-    /// Returns an error if the keys differ from the store's keys, if the profile has no sample types, or if a file
-    /// can't be written.
+    /// Returns an error if the keys differ from the store's keys, if a value is empty or too long, if the profile lacks
+    /// sample types, or if a file can't be written.
     pub fn add(&self, profile: &Profile, keys: &[(String, String)], costs: &Costs) -> Result<Added> {
         let keys = self.ordered(keys)?;
         let content = StoredContent::new(profile)?;
@@ -224,7 +228,7 @@ impl Store {
             let named = |e| Error::io(e).in_input(&partition.file(table, &id).display().to_string());
             staged.push(Staged::write(&tmp, &file).map_err(named)?);
         }
-        // An unfinished commit does not block this commit; `compact` reports it.
+        // An older commit that can't be completed does not block this commit; `compact` reports it.
         let _ = self.complete_commits();
         let _lock = self.lock_commits()?;
         if is_stored()? {
@@ -253,12 +257,13 @@ fn check_key(key: &str) -> Result<()> {
     }
 }
 
-/// Returns true if `text` has the form of a profile's id, which is a hash of the same length.
+/// Returns true if `text` has the form of a profile's id: 32 lowercase hexadecimal digits.
 fn is_id(text: &str) -> bool {
     text.len() == 32 && text.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
 }
 
-/// Escapes a value for a folder's name, in the same way as Hive.
+/// Escapes a value for a folder's name: all bytes become `%XX`, as in Hive, except ASCII letters, digits, `.`, `_`
+/// and `-`.
 fn escape(value: &str) -> String {
     let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"._-".contains(&b);
     value.bytes().map(|b| if is_plain(b) { char::from(b).to_string() } else { format!("%{b:02X}") }).collect()

@@ -59,7 +59,7 @@ impl Partition {
         &self.store
     }
 
-    /// Returns the first folder on the path to a table's files that is a link.
+    /// Returns the first link (or other file that is not a folder) on the path to a table's folder of this partition.
     pub(super) fn find_link(&self, table: &StoreTable) -> Option<PathBuf> {
         find_link(&self.store.dir, &Path::new(table.name).join(self.name()))
     }
@@ -72,7 +72,7 @@ impl Partition {
         self.folder(table).join(format!("{stem}{EXTENSION}"))
     }
 
-    /// Returns the names of a table's files, without the extension.
+    /// Returns the sorted names of a table's files, without the extension. Skips names that engines ignore.
     pub(super) fn stems(&self, table: &StoreTable) -> Result<Vec<String>> {
         let folder = self.folder(table);
         let mut stems = Vec::new();
@@ -102,10 +102,11 @@ impl Partition {
     /// from this file, even while the replaced files still exist.
     ///
     /// # Errors
-    /// Returns an error if a file does not belong to a store.
+    /// Returns an error if the folder or a compacted file can't be read, or if a compacted file does not belong to a
+    /// store.
     pub fn profiles(&self) -> Result<Vec<StoredProfile>> {
-        // Another compaction may have replaced a file after its folder was read. Its successor may be missing from the
-        // list.
+        // A compaction may have replaced a compacted file after the folder was read. The new file may be missing from
+        // the list, so the folder is read again.
         let mut tries = 0;
         loop {
             tries += 1;
@@ -133,7 +134,8 @@ impl Partition {
     }
 }
 
-/// Rejects files and folders next to a table's partitions, unless engines ignore them.
+/// Returns an error if `path`, which is next to a table's partitions, is or contains a table file. Engines would count
+/// its rows. Ignores names that engines ignore.
 fn check_left_out(path: &Path, key: &str) -> Result<()> {
     let Some(name) = path.file_name().and_then(|name| name.to_str()) else { return Ok(()) };
     if name.starts_with(['.', '_']) || !holds_table_file(path, MAX_DEPTH)? {
@@ -149,7 +151,8 @@ fn check_left_out(path: &Path, key: &str) -> Result<()> {
     Err(Error::malformed(detail).in_input(&path.display().to_string()))
 }
 
-/// Returns true if `path` is a file of a table, or a folder with such a file at most `depth` levels deep.
+/// Returns true if `path` has the extension of a table's file, or is a folder with such a file or with more than
+/// `depth` levels of folders.
 fn holds_table_file(path: &Path, depth: usize) -> Result<bool> {
     if !fs::metadata(path).is_ok_and(|file| file.is_dir()) {
         return Ok(path.extension().is_some_and(|ending| ending == &EXTENSION[1..]));
@@ -166,7 +169,7 @@ fn holds_table_file(path: &Path, depth: usize) -> Result<bool> {
     Ok(false)
 }
 
-/// Returns true if a file disappeared after its folder was read.
+/// Returns true if a file is missing, for example because it was removed after its folder was read.
 pub(super) fn is_gone(e: &Error) -> bool {
     e.io_error().is_some_and(|e| e.kind() == std::io::ErrorKind::NotFound)
 }
@@ -192,8 +195,8 @@ impl StoredProfile {
         self.partition.store.dir.join(self.partition.name()).join(&self.id).display().to_string()
     }
 
-    /// Reads the profile and verifies it: a change since it was added is an error. Its rows and the profile take at
-    /// most `inflated_limit` bytes.
+    /// Reads the profile and verifies it: a change since it was added is an error. The decoded rows and the profile may
+    /// each take at most `inflated_limit` bytes.
     ///
     /// # Errors
     /// Returns an error if the profile exceeds the limit, or if a file can't be read, is damaged or does not belong to
@@ -222,7 +225,8 @@ impl StoredProfile {
             return Err(named(Error::malformed(format!("it has no profile {}", self.group))));
         }
         let about = entries.swap_remove(self.group).about.unwrap_or_default();
-        // A sample has one row per type. Only the values differ between these rows.
+        // A sample has one row per type. Among the columns that are read here, only the values differ between these
+        // rows.
         let step = about.n_types().max(1);
         let mut budget = Budget::new(limit);
         budget.take(about.size()).map_err(named)?;
@@ -283,7 +287,7 @@ impl StoredProfile {
 pub struct StoreSelection {
     /// The store.
     pub store: Store,
-    /// The selected values.
+    /// The keys that the path fixes, with their values.
     pub fixed: Vec<(String, String)>,
     /// The id of the selected profile, if only one is selected.
     pub id: Option<String>,
@@ -296,7 +300,7 @@ impl StoreSelection {
     /// optionally followed by the id of a profile as in reports. Returns `None` if the path is not inside a store.
     ///
     /// # Errors
-    /// Returns an error if the path has a key that the store lacks.
+    /// Returns an error if the path has a key that the store lacks, and the errors of [`Store::open`].
     pub fn named(path: &Path) -> Result<Option<StoreSelection>> {
         let (mut dir, mut fixed) = (path, Vec::new());
         let id = path.file_name().and_then(|name| name.to_str()).filter(|name| is_id(name)).map(str::to_owned);
@@ -322,7 +326,7 @@ impl StoreSelection {
     /// Returns the selected partitions in the natural order of their keys, which compares numbers by value.
     ///
     /// # Errors
-    /// Returns an error if no partition matches, or if a folder can't be read.
+    /// Returns an error if no partition matches, if a folder can't be read, or if table files are outside partitions.
     pub fn partitions(&self) -> Result<Vec<Partition>> {
         let partitions = self.partitions_of(&SAMPLES)?;
         if partitions.is_empty() {
@@ -365,7 +369,8 @@ impl StoreSelection {
     /// Returns all selected profiles.
     ///
     /// # Errors
-    /// Returns the errors of [`StoreSelection::partitions`] and [`Partition::profiles`].
+    /// Returns the errors of [`StoreSelection::partitions`] and [`Partition::profiles`], and an error if no profile is
+    /// selected.
     pub fn profiles(&self) -> Result<Vec<StoredProfile>> {
         let mut profiles = Vec::new();
         for partition in self.partitions()? {
@@ -381,10 +386,11 @@ impl StoreSelection {
     }
 
     /// Returns the profiles by the value of the only key that the selection leaves open. Several profiles with the same
-    /// value are added up.
+    /// value are added up. Ignores [`StoreSelection::id`].
     ///
     /// # Errors
-    /// Returns an error unless exactly one key is open; also returns the errors of [`StoreSelection::partitions`].
+    /// Returns an error unless exactly one key is open; also returns the errors of [`StoreSelection::partitions`] and
+    /// [`Partition::profiles`].
     pub fn builds(&self) -> Result<Vec<(String, Source)>> {
         let open: Vec<&String> =
             self.store.keys.iter().filter(|key| !self.fixed.iter().any(|(f, _)| f == *key)).collect();
@@ -406,11 +412,11 @@ impl StoreSelection {
 }
 
 /// Pairs the profiles of two selections by the values of the keys that neither selection fixes, for example all
-/// services of two builds. The profiles of a side are its runs. A group that exists on one side only is an error at its
-/// position.
+/// services of two builds. The profiles of a side are its runs. A pair with profiles on one side only is an error at
+/// its position in the result. Ignores [`StoreSelection::id`].
 ///
 /// # Errors
-/// Returns the errors of [`StoreSelection::partitions`].
+/// Returns the errors of [`StoreSelection::partitions`] and [`Partition::profiles`].
 pub fn store_pairs(base: &StoreSelection, new: &StoreSelection) -> Result<Vec<BatchItem>> {
     let is_open = |key: &String| ![base, new].iter().any(|side| side.fixed.iter().any(|(fixed, _)| fixed == key));
     let mut sides: BTreeMap<Vec<(String, String)>, [Vec<Source>; 2]> = BTreeMap::new();
@@ -434,7 +440,7 @@ pub fn store_pairs(base: &StoreSelection, new: &StoreSelection) -> Result<Vec<Ba
     Ok(pairs.into_iter().map(|(name, sides)| BatchItem { name, sides }).collect())
 }
 
-/// Returns a source that adds up several profiles.
+/// Returns a source that adds up profiles. A single profile is its own source.
 fn sum(name: &str, profiles: Vec<StoredProfile>) -> Source {
     let mut sources: Vec<Source> = profiles.iter().map(StoredProfile::to_source).collect();
     if sources.len() == 1 { sources.swap_remove(0) } else { Source::Merged(name.to_owned(), sources) }

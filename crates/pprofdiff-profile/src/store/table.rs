@@ -26,7 +26,7 @@ use super::{lists, thrift};
 use crate::cancellation;
 use crate::error::{Error, ErrorKind, Result};
 
-/// The metadata key that marks a file as part of a store and holds its description.
+/// The metadata key that marks a file as part of a store. Its value describes the file's profiles as JSON.
 const MARKER: &str = "pprofdiff.store";
 /// The compression level of zstd. A file is compressed once and read often, so the level is high.
 const ZSTD_LEVEL: i32 = 6;
@@ -131,7 +131,8 @@ impl StoreTable {
             let path = match kind {
                 ColumnKind::Int | ColumnKind::Text | ColumnKind::Texts => continue,
                 ColumnKind::Value | ColumnKind::Near | ColumnKind::Hash => vec![(*name).to_owned()],
-                // Whole bytes compress better, see `lists`. Numbers of four bytes need no dictionary.
+                // Without a dictionary, each number takes four bytes. Whole bytes compress better than the library's
+                // dictionary indices (see `lists`).
                 ColumnKind::Ints => [*name, "list", "element"].map(str::to_owned).into(),
             };
             if *kind == ColumnKind::Near {
@@ -174,7 +175,7 @@ impl StoreTable {
     /// Copies row groups of several files unchanged into one file.
     pub fn concat(&self, groups: &[(&TableFile, usize)], about: String) -> Result<Vec<u8>> {
         let mut writer = self.writer(about)?;
-        // The files may be damaged, and the library allocates the sizes that they announce.
+        // The files may be damaged, and the library allocates the sizes that they announce, so it may panic.
         catch_panics(|| {
             for (file, group) in groups {
                 cancellation::checkpoint();
@@ -346,7 +347,8 @@ impl TableFile {
         let values_size = match kind {
             ColumnKind::Int | ColumnKind::Value | ColumnKind::Near => kept(8),
             ColumnKind::Text | ColumnKind::Hash => kept(16),
-            // The rows of a list can have any length, so all elements count.
+            // Lists can have any length, so the kept rows may have most elements. Each element counts at least one
+            // byte.
             ColumnKind::Ints => values.max(kept(4)).saturating_add(rows.div_ceil(step as u64).saturating_mul(8)),
             ColumnKind::Texts => values.max(kept(16)).saturating_add(rows.div_ceil(step as u64).saturating_mul(8)),
         };
@@ -457,7 +459,8 @@ thread_local! {
     static CATCHES_PANICS: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs the library and returns its answer. A panic becomes an error and prints nothing.
+/// Runs the library and returns its answer. A panic of the library becomes an error and prints nothing. A cancellation
+/// continues to unwind.
 pub(super) fn catch_panics<T>(read: impl FnOnce() -> Result<T, ParquetError>) -> Result<T> {
     static HOOK: Once = Once::new();
     // The hook prints before a panic can be caught. Other panics go to the previous hook.

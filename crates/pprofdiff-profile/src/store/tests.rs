@@ -140,7 +140,7 @@ fn part_of_a_recording_keeps_its_time_window() {
     assert_eq!(sum(vec![stored.to_source(), whole]).unwrap().window(), None);
 }
 
-/// `printf 'main.run\0run.go\0' | sha256sum`
+/// The expected hash is the start of the output of `printf 'main.run\0run.go\0' | sha256sum`.
 #[test]
 fn stack_hash_equals_sha256_of_names_and_files() {
     let samples = StoredContent::new(&counting(1)).unwrap().samples("id", "name");
@@ -152,7 +152,8 @@ fn stack_hash_equals_sha256_of_names_and_files() {
 #[test]
 fn text_lists_of_any_size_round_trip() {
     static LISTS: StoreTable = StoreTable { name: "x", columns: &[("a", ColumnKind::Texts), ("b", ColumnKind::Near)] };
-    // The texts need indices of one, two and three bytes; some lists are empty; the last case fills more than one page.
+    // The texts need indices of one byte, or in the last case of two bytes; some lists are empty; the last case fills
+    // more than one page.
     for (rows, length, texts) in [(0, 0, 1), (9, 0, 1), (9, 4, 1), (50, 9, 256), (50, 9, 257), (90_000, 5, 70_000)] {
         let mut lists = ColumnLists { values: Vec::new(), ends: Vec::new() };
         for row in 0..rows {

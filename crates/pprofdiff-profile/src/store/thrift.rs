@@ -17,7 +17,8 @@ const STRUCT: u8 = 12;
 /// The maximum nesting of structs and lists. Valid metadata has fewer levels.
 const MAX_DEPTH: usize = 12;
 
-/// Returns true if no element of the schema in a file's metadata announces more children than there are elements.
+/// Returns true if a file's metadata is well-formed Thrift and no element of its schema announces more children than
+/// the schema has elements.
 pub fn is_schema_sound(metadata: &[u8]) -> bool {
     ThriftReader(metadata).check_metadata().is_some()
 }
@@ -64,7 +65,8 @@ impl ThriftReader<'_> {
         Some((value >> 1) as i64 ^ -((value & 1) as i64))
     }
 
-    /// Reads a field's number and type. Returns `Some(None)` at the end of a struct.
+    /// Reads a field's number and type. `last` is the number of the previous field, or 0. Returns `Some(None)` at the
+    /// end of a struct, and `None` if the data is damaged.
     fn field(&mut self, last: i64) -> Option<Option<(i64, u8)>> {
         let header = self.byte()?;
         let (delta, kind) = (header >> 4, header & 0xf);
@@ -128,7 +130,8 @@ impl ThriftReader<'_> {
         Some(())
     }
 
-    /// Reads a list's length and the type of its elements. Each element takes at least one byte.
+    /// Reads a list's length and the type of its elements. Each element takes at least one byte, so a length above the
+    /// number of remaining bytes is refused.
     fn list(&mut self) -> Option<(u64, u8)> {
         let header = self.byte()?;
         let length = if header >> 4 == 15 { self.varint()? } else { u64::from(header >> 4) };
@@ -193,7 +196,7 @@ mod tests {
     fn damaged_headers_are_refused() {
         let whole = page(60, 3);
         (1..whole.len()).for_each(|end| assert_eq!(pages_size(&whole[..end]), None, "{end}"));
-        // A negative size, a duplicate size, a size that is not a number, and a header without a size.
+        // A negative size, a duplicate size, a size that is not an `i32`, a header without an inflated size, and a map.
         for damaged in [
             &[0x15, 0, 0x15, 1, 0x15, 0, 0][..],
             &[0x15, 0, 0x15, 2, 0x05, 4, 2, 0x15, 0, 0],

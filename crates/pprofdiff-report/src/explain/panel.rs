@@ -85,9 +85,9 @@ impl<'a> Waterfall<'a> {
             [account.work].into_iter().chain(causes).chain([account.consequences, account.rest])
         };
         let levels: Vec<f64> = deltas()
-            .scan(e.total.0, |at, delta| {
-                *at += delta;
-                Some(*at)
+            .scan(e.total.0, |level, delta| {
+                *level += delta;
+                Some(*level)
             })
             .chain([e.total.0, e.total.1])
             .collect();

@@ -338,7 +338,7 @@ impl ExplanationText<'_> {
                 if is_long { ("many waits", "long", "length") } else { ("many", "large", "size") };
             let factors = format!("{} times as {many}, each {} times as {large}", factor(count), factor(unit));
             let explains =
-                |what: &str, part: f64| format!(". The {what} explains {}: {factors}", percent(part.min(1.0)));
+                |quantity: &str, part: f64| format!(". The {quantity} explains {}: {factors}", percent(part.min(1.0)));
             let lock = |more: &str, less: &str| match (is_long, cause.delta > 0.0) {
                 (false, _) => String::new(),
                 (true, true) => format!(": {more}"),

@@ -14,7 +14,10 @@ const NOTHING = Object.freeze({ session: null, files: [] });
  * new report is shown.
  */
 let opened = NOTHING;
-/** The sides: `{diff: {base, new}}`, `{series: [...]}`, or `{given: [...]}` in this order, as file numbers; null if nothing is open. */
+/**
+ * The sides as file numbers: `{diff: {base, new}}`, `{series: [...]}` for builds sorted by name, or `{given: [...]}`
+ * for builds in this order; null if nothing is open.
+ */
 let sides = null;
 /** The state of the visible report, `{opened, sides, types, view}`; null without a report. */
 let shown = null;
@@ -110,11 +113,14 @@ function addAgain() {
   }
 }
 
-/** Removes zoom and selection from the view, because their numbers are only valid for the previous sides and question. */
+/**
+ * Removes zoom and selection from the view, because their numbers are only valid for the previous sides and question.
+ * Also removes the sample type that was chosen in the report, unless `keepsType`.
+ */
 function unzoom(keepsType = false) {
   const kept = new URLSearchParams(view);
   for (const key of ["zoom", "fn", "cause", "course"]) kept.delete(key);
-  // Keep the sample type that was chosen in the report, unless the question selects another type.
+  // With other sides the type may not exist, and a type that the question selects takes precedence.
   if (!keepsType) kept.delete("type");
   view = kept.toString();
 }
@@ -298,8 +304,10 @@ function showError(problem) {
 
 // ---------------------------------------------------------------- controls
 
-/** The fields of a question besides filters: the engine's options and the page's own field `sum`. `when` returns whether a
- * field applies to the current sides. */
+/**
+ * The fields of a question besides filters: the engine's options and the page's own field `sum`. `when` returns whether
+ * a field applies to the current sides.
+ */
 let fields = [];
 
 function makeFields() {
@@ -484,7 +492,7 @@ function addListeners() {
   $("save").onclick = save;
   if (isServed) $("link").title = "A link to this view of the command line's files; it works on this machine while pprofdiff serve runs";
   $("link").onclick = async () => {
-    if (!navigator.clipboard) { prompt("The link", location.href); return; } // browsers provide no clipboard over plain http
+    if (!navigator.clipboard) { prompt("The link", location.href); return; } // not available over plain http
     await navigator.clipboard.writeText(location.href);
     $("link").textContent = "Copied";
     setTimeout(() => { $("link").textContent = "Copy link"; }, 1500);
@@ -507,7 +515,10 @@ function addListeners() {
   addEventListener("hashchange", () => { fromLink(); show(); });
 }
 
-/** The storage key for a tab's session name during a reload. It is removed afterwards, so that a duplicated tab does not share the session. */
+/**
+ * The storage key for a tab's session name during a reload. It is removed afterwards, so that a duplicated tab does not
+ * share the session.
+ */
 const SESSION_KEY = "pprofdiff session";
 
 async function start() {

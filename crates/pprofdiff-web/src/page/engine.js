@@ -1,7 +1,7 @@
 // The engine that answers the page's questions: a WebAssembly worker, or the command behind `pprofdiff serve`. Both
-// have `call` and `stop`. After `stop`, the engine has lost its files.
+// have `call` and `stop`. `stop` cancels all calls. After it, the worker has lost its files, but the server keeps them.
 
-/** The engine in this page: a worker, which is restarted after a crash or after the user cancels. */
+/** The engine in this page: a worker. The first call after a crash or a cancellation starts a new worker. */
 class Worker_ {
   #worker;
   #waiting = new Map();
@@ -70,7 +70,7 @@ class Server {
   }
 }
 
-/** The error of a call to an engine that was stopped and has lost its files. */
+/** The error of a call that was cancelled, or whose worker crashed. */
 export class Stopped extends Error {}
 
 export const isServed = document.body.dataset.engine === "server";

@@ -1,7 +1,10 @@
-// The engine's thread. It answers messages one after another, so the page never blocks.
+// The engine's thread, which keeps the page responsive. It answers messages one after another.
 import init, { Engine, choices } from "./pprofdiff_web.js";
 
-/** The memory of a 32-bit module, minus a reserve that the allocator cannot provide in one piece. */
+/**
+ * If the module's memory exceeds this size, a crash is reported as a lack of memory. A 32-bit module has at most 4 GiB,
+ * and a large allocation can fail while less is in use.
+ */
 const NEARLY_ALL = 3.5 * 2 ** 30;
 
 let wasm;
@@ -26,7 +29,7 @@ let lastMessage = loaded;
 onmessage = ({ data: { id, operation, values } }) => {
   lastMessage = lastMessage.then(() => answer(id, operation, values));
 };
-// If the engine cannot be loaded, each message is answered with that error.
+// If the engine cannot be loaded, each message that arrives afterwards is answered with that error.
 loaded.catch(() => { lastMessage = Promise.resolve(); });
 
 async function answer(id, operation, values) {
@@ -35,7 +38,8 @@ async function answer(id, operation, values) {
     const result = await OPERATIONS[operation](...values);
     postMessage({ id, result, memory: wasm.memory.buffer.byteLength }, result instanceof Uint8Array ? [result.buffer] : []);
   } catch (e) {
-    // The engine reports its errors as messages. Any other exception means that the engine is broken.
+    // The engine reports its own errors as `Error`. A trap (RuntimeError), a failed allocation (RangeError), or a
+    // module that was not loaded means that the engine is broken.
     const broken = !wasm || e instanceof WebAssembly.RuntimeError || e instanceof RangeError;
     const full = wasm && wasm.memory.buffer.byteLength > NEARLY_ALL;
     const problem = full ? "the profiles need more than the 4 GiB of memory that a page has; use the pprofdiff command instead" : `the engine stopped: ${e.message}`;

@@ -737,8 +737,9 @@ fn empty_runs(runs: &MeasuredRuns, diff: &Diff) -> Result<Option<String>> {
         let (n, names) = (empty.len(), empty.join(", "));
         return Ok(Some(format!("the total of {kind} is 0 in {n} of the {count} new profiles: {names}")));
     }
-    let which = if count == 1 { String::new() } else { format!(", as in {} of the {count} new profiles", empty.len()) };
-    let detail = format!("the total of {kind} is 0{which}; there is nothing to check");
+    let frequency =
+        if count == 1 { String::new() } else { format!(", as in {} of the {count} new profiles", empty.len()) };
+    let detail = format!("the total of {kind} is 0{frequency}; there is nothing to check");
     Err(Error::new(ErrorKind::Incompatible, detail).in_input(first))
 }
 

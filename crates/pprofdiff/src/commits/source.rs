@@ -108,7 +108,7 @@ fn tokens(text: &str, language: Language) -> Vec<Lexeme> {
         } else if is_comment {
             skip_to(&mut chars, start + rest.find('\n').unwrap_or(rest.len()));
         } else if language == Language::Braces && rest.starts_with("/*") {
-            let end = start + rest.find("*/").map_or(rest.len(), |at| at + 2);
+            let end = start + rest.find("*/").map_or(rest.len(), |position| position + 2);
             line += text[start..end].matches('\n').count() as u32;
             skip_to(&mut chars, end);
         } else if matches!(c, '"' | '\'' | '`') {

@@ -295,16 +295,16 @@ impl Diff {
                 (runs.into(), repeats)
             }
         };
-        let known = nothing_known(types.len());
+        let known_bases = nothing_known(types.len());
         let (types, repeats, folder) = (types.into(), repeats.into(), None);
-        Ok(Diff { inputs, all_inputs, repeats, types, default_type, two_sided, sum: false, known, folder })
+        Ok(Diff { inputs, all_inputs, repeats, types, default_type, two_sided, sum: false, known: known_bases, folder })
     }
 
     /// Returns this diff with the profiles of each side added up, for example parts of one run on several machines.
     #[must_use]
     pub fn summed(self) -> Diff {
-        let known = nothing_known(self.types.len());
-        Diff { sum: true, inputs: self.all_inputs.clone(), repeats: Arc::default(), known, ..self }
+        let known_bases = nothing_known(self.types.len());
+        Diff { sum: true, inputs: self.all_inputs.clone(), repeats: Arc::default(), known: known_bases, ..self }
     }
 
     /// Iterates over all profiles that the caller gave for a side. [`Diff::base`] and [`Diff::new_side`] list a

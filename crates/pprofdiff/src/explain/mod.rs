@@ -647,5 +647,5 @@ fn rest_warning(values: [f64; 2], all: [f64; 2], kind: &str, why: &str) -> Optio
 /// Returns the number of frames to keep if cost below the frame `inside` only changed places: the frames up to and
 /// including its first occurrence, or all frames if the stack does not contain it.
 fn kept_frames(stack: &[u32], inside: u32) -> usize {
-    stack.iter().position(|frame| *frame == inside).map_or(stack.len(), |at| at + 1)
+    stack.iter().position(|frame| *frame == inside).map_or(stack.len(), |position| position + 1)
 }

@@ -417,18 +417,18 @@ mod tests {
         for (m, tau, min_power) in
             [([1, 1], 0.05, 0.0), ([2, 2], 0.03, 0.0), ([3, 3], 0.02, 0.0), ([5, 5], 0.05, 0.9), ([8, 8], 0.05, 0.99)]
         {
-            let (mut alarms, mut found) = (0, 0);
+            let (mut alarms, mut n_found) = (0, 0);
             let tries = 200;
             for _ in 0..tries {
                 let frames = chance.frames(&costs(), tau, m, 1.3);
                 let spread = Spread::of_frames(frames.iter().cloned(), 0.0049, false);
                 let is_found = |runs: &RunEvents| spread.p_of_growth(runs, 1.0) * (frames.len() as f64) < 0.01;
                 alarms += usize::from(frames[1..].iter().any(is_found));
-                found += usize::from(is_found(&frames[0]));
+                n_found += usize::from(is_found(&frames[0]));
             }
             // The bound is three standard deviations above one in a hundred.
             assert!(alarms <= 6, "{m:?} {tau}: {alarms} false");
-            assert!(found as f64 >= min_power * tries as f64, "{m:?} {tau}: {found} found");
+            assert!(n_found as f64 >= min_power * tries as f64, "{m:?} {tau}: {n_found} found");
         }
     }
 
@@ -502,13 +502,13 @@ mod tests {
             let mut costs = costs();
             costs[0] = cost;
             let factor = 1.0 + true_spread.detectable(cost, 1.0, m, one_in);
-            let mut found = 0;
+            let mut n_found = 0;
             for _ in 0..300 {
                 let frames = chance.frames(&costs, tau, m, factor);
                 let spread = Spread::of_frames(frames.iter().cloned(), 0.0049, false);
-                found += usize::from(spread.p_of_growth(&frames[0], 1.0) < one_in);
+                n_found += usize::from(spread.p_of_growth(&frames[0], 1.0) < one_in);
             }
-            assert!((250..=295).contains(&found), "{found} of 300 at {factor}");
+            assert!((250..=295).contains(&n_found), "{n_found} of 300 at {factor}");
         }
     }
 
@@ -520,7 +520,7 @@ mod tests {
         let mut chance = Uniform(13);
         for (part, level, jitter, growth) in [(0.3, 1.1, 0.0, 1.6), (0.3, 1.1, 0.01, 1.6), (0.1, 1.3, 0.01, 2.5)] {
             for m in 2..5 {
-                let (mut checks, mut tables, mut found, tries) = (0, 0, 0, 150);
+                let (mut checks, mut tables, mut n_found, tries) = (0, 0, 0, 150);
                 for _ in 0..tries {
                     let mut run = || {
                         let level = if chance.next() < part { level } else { 1.0 };
@@ -538,11 +538,11 @@ mod tests {
                     let mut grown = frames[0].clone();
                     grown[1].iter_mut().for_each(|events| *events *= growth);
                     frames[0] = grown.clone();
-                    found += usize::from(spread(&frames).p_of_growth(&grown, 1.0) * frames.len() as f64 <= 0.01);
+                    n_found += usize::from(spread(&frames).p_of_growth(&grown, 1.0) * frames.len() as f64 <= 0.01);
                 }
                 // 2 % and 5 %, plus three standard deviations for this number of tries.
                 assert!(checks <= 8 && tables <= 15, "{part} {m}: {checks} checks, {tables} tables");
-                assert!(m < 3 || found >= tries * 8 / 10, "{part} {m}: {found} found");
+                assert!(m < 3 || n_found >= tries * 8 / 10, "{part} {m}: {n_found} found");
             }
         }
     }
@@ -554,7 +554,7 @@ mod tests {
         // With two runs per side, the prior provides most of the variance. If whole runs vary three times as much as
         // runs of other programs, 4 % fail by chance instead of 1 %.
         for (m, factor, min_found, max_alarms) in [(2, 0.2, 0, 15), (3, 0.1, 0, 8), (5, 0.1, 0, 8), (5, 0.02, 285, 8)] {
-            let (mut alarms, mut found) = (0, 0);
+            let (mut alarms, mut n_found) = (0, 0);
             for _ in 0..300 {
                 let length: Vec<f64> = (0..2 * m).map(|_| (factor * chance.normal()).exp()).collect();
                 let runs_of = |cost: f64, growth: f64, chance: &mut Uniform| -> RunEvents {
@@ -567,9 +567,9 @@ mod tests {
                 let spread = Spread::of_frames(frames.iter().cloned(), 0.0049, false);
                 let is_found = |total: &RunEvents| spread.p_of_one(total, 1.0) < 0.01;
                 alarms += usize::from(is_found(&runs_of(20_000.0, 1.0, &mut chance)));
-                found += usize::from(is_found(&runs_of(20_000.0, 1.2, &mut chance)));
+                n_found += usize::from(is_found(&runs_of(20_000.0, 1.2, &mut chance)));
             }
-            assert!(alarms <= max_alarms && found >= min_found, "{m} {factor}: {alarms} false, {found} found");
+            assert!(alarms <= max_alarms && n_found >= min_found, "{m} {factor}: {alarms} false, {n_found} found");
         }
     }
 

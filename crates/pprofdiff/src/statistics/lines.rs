@@ -260,16 +260,16 @@ mod tests {
             }
             let least = squares.iter().copied().fold(f64::INFINITY, f64::min);
             for (limit, worse) in [(f64::INFINITY, 6.0), (least * 1.2, 20.0), (least / 2.0, 6.0)] {
-                let found =
+                let best_lines =
                     fit.best(LinePoints::new(points.clone()).lines(&froms), price, (f64::INFINITY, limit, worse));
                 let by_from =
-                    |from: usize| found.iter().find(|(line, _)| line.from == from).map(|(_, sum)| sum.to_bits());
+                    |from: usize| best_lines.iter().find(|(line, _)| line.from == from).map(|(_, sum)| sum.to_bits());
                 for (line, squares) in plain.iter().zip(&squares) {
                     if *squares <= least.max(least.min(limit) + worse) {
                         assert_eq!(by_from(line.from), Some(squares.to_bits()), "{round} {}", line.from);
                     }
                 }
-                kept += found.len();
+                kept += best_lines.len();
                 all_lines += plain.len();
             }
         }

@@ -351,18 +351,19 @@ mod tests {
     }
 
     impl Histories {
-        fn new(own: Jitter, common: Jitter) -> Histories {
-            Histories { own, few: usize::MAX, common, deviations: [0.05; 2], frames: 20, builds: 40 }
+        fn new(own_kind: Jitter, common: Jitter) -> Histories {
+            Histories { own: own_kind, few: usize::MAX, common, deviations: [0.05; 2], frames: 20, builds: 40 }
         }
 
         fn one(&self, random: &mut SplitMix) -> Vec<Vec<f64>> {
             let common = random.course(self.common, self.builds);
             let frame = |f: usize| {
                 let cost = 10f64.powf(6.5 + 2.5 * random.uniform());
-                let own = random.course(if f < self.few { self.own } else { Jitter::White }, self.builds);
-                let count =
-                    |(own, common): (&f64, &f64)| cost * (self.deviations[0] * own + self.deviations[1] * common).exp();
-                own.iter().zip(&common).map(count).collect()
+                let own_course = random.course(if f < self.few { self.own } else { Jitter::White }, self.builds);
+                let count = |(own_noise, common): (&f64, &f64)| {
+                    cost * (self.deviations[0] * own_noise + self.deviations[1] * common).exp()
+                };
+                own_course.iter().zip(&common).map(count).collect()
             };
             (0..self.frames).map(frame).collect()
         }
@@ -374,18 +375,18 @@ mod tests {
         let of_frame = |counts: &Vec<f64>| {
             let mut counts = counts.clone();
             noise.calm(&mut counts);
-            let own = noise.own(&counts);
-            let levels: Vec<f64> = counts.iter().map(|&count| leveled(count, own.tau)).collect();
+            let own_noise = noise.own(&counts);
+            let levels: Vec<f64> = counts.iter().map(|&count| leveled(count, own_noise.tau)).collect();
             let (levels, _) = cut_spikes(&levels);
-            noise.steps(&levels, &Sums::new(&levels), own)
+            noise.steps(&levels, &Sums::new(&levels), own_noise)
         };
         let steps: Vec<Vec<(usize, f64)>> = frames.iter().map(of_frame).collect();
         let mut p: Vec<f64> = steps.iter().flatten().map(|(_, p)| *p).collect();
         p.extend(steps.iter().filter(|steps| steps.is_empty()).map(|_| 1.0));
         let mut q = false_discoveries(&p).into_iter();
         let kept = |steps: &Vec<(usize, f64)>| {
-            let with_q: Vec<(usize, f64)> = steps.iter().map(|(at, _)| (*at, q.next().unwrap_or(1.0))).collect();
-            with_q.into_iter().filter(|(_, q)| *q <= 0.05).map(|(at, _)| at).collect()
+            let with_q: Vec<(usize, f64)> = steps.iter().map(|(build, _)| (*build, q.next().unwrap_or(1.0))).collect();
+            with_q.into_iter().filter(|(_, q)| *q <= 0.05).map(|(build, _)| build).collect()
         };
         steps.iter().map(kept).collect()
     }
@@ -409,13 +410,13 @@ mod tests {
     #[test]
     fn memory_and_heavy_tails_are_detected() {
         let mut random = SplitMix(5);
-        let mut learn = |own| Noise::learn(&Histories::new(own, Jitter::None).one(&mut random), Vec::clone);
-        let own = OwnNoise { tau: 0.05, beside_counting: 1.0 };
+        let mut learn = |kind| Noise::learn(&Histories::new(kind, Jitter::None).one(&mut random), Vec::clone);
+        let own_noise = OwnNoise { tau: 0.05, beside_counting: 1.0 };
         let (white, lasting, heavy) = (learn(Jitter::White), learn(Jitter::Lasting(0.7)), learn(Jitter::Heavy));
-        assert!(white.memory(own, 10) < 1.5, "{:?}", white.memory);
+        assert!(white.memory(own_noise, 10) < 1.5, "{:?}", white.memory);
         // The variance of a mean of ten is 4.1 times the variance under independence. Bends show a quarter of the
         // variance.
-        assert!((8.0..40.0).contains(&lasting.memory(own, 10)), "{:?}", lasting.memory);
+        assert!((8.0..40.0).contains(&lasting.memory(own_noise, 10)), "{:?}", lasting.memory);
         assert!(heavy.tails > 0.6 && white.tails < 0.3 && lasting.tails < 0.3, "{} {}", heavy.tails, white.tails);
     }
 
@@ -448,8 +449,10 @@ mod tests {
             let count = seeds().filter_map(|mut random| is_false(&mut random).then_some(())).count();
             println!("| {name} | {:.1} |", 100.0 * count as f64 / TRIES as f64);
         }
-        let machine =
-            |common, own: f64, machine: f64| Histories { deviations: [own, machine], ..Histories::new(white, common) };
+        let machine = |common, per_frame: f64, machine: f64| Histories {
+            deviations: [per_frame, machine],
+            ..Histories::new(white, common)
+        };
         for (name, histories, factor, in_all) in [
             ("7 %, white", Histories::new(white, none), 1.07, false),
             ("10 %, white", Histories::new(white, none), 1.1, false),

@@ -396,8 +396,8 @@ mod tests {
             let all =
                 (0..1_u32 << 8).filter_map(|set| cost(&(1..9).filter(|i| set >> (i - 1) & 1 == 1).collect::<Vec<_>>()));
             let least = all.fold(f64::INFINITY, f64::min);
-            let found = cost(&changes(&sums, 1.5, 2)).unwrap_or(f64::INFINITY);
-            assert!((found - least).abs() < 1e-9, "{values:?}");
+            let cost_found = cost(&changes(&sums, 1.5, 2)).unwrap_or(f64::INFINITY);
+            assert!((cost_found - least).abs() < 1e-9, "{values:?}");
         }
     }
 
@@ -428,7 +428,7 @@ mod tests {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             (state >> 11) as f64 / (1_u64 << 53) as f64
         };
-        let (mut walk, mut found) = (0.0, 0);
+        let (mut walk, mut n_found) = (0.0, 0);
         for round in 0..700 {
             let n = [0, 1, 3, 6, 40, 97, 600][round % 7];
             let index = (uniform() * n as f64) as usize;
@@ -452,10 +452,10 @@ mod tests {
             for (price, least) in [(0.5, 3), (6.0, 3), (20.0, 1), (1e-9, 3)] {
                 let plain = plain_changes(&sums, price, least);
                 assert_eq!(changes(&sums, price, least), plain, "{round} {price} {least}");
-                found += plain.len();
+                n_found += plain.len();
             }
         }
-        assert!(found > 10_000, "{found}");
+        assert!(n_found > 10_000, "{n_found}");
     }
 
     #[test]

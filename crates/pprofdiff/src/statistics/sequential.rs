@@ -352,15 +352,15 @@ mod tests {
             lines.push(format!("8 pairs, noise {noise} load {load}: alarms {alarms} in 1000"));
             assert!(alarms <= 10, "{alarms} of 1000 with {noise} and {load}");
         }
-        let (found, ..) = simulate(0.25, 0.1, 0.0, 8);
-        lines.push(format!("8 pairs, change 0.25 noise 0.1: found {found} in 1000"));
+        let (n_found, ..) = simulate(0.25, 0.1, 0.0, 8);
+        lines.push(format!("8 pairs, change 0.25 noise 0.1: found {n_found} in 1000"));
         for (change, noise) in [(0.05, 0.01), (0.02, 0.01), (0.05, 0.03), (0.02, 0.03), (0.25, 0.2)] {
-            let (found, _, pairs) = simulate(change, noise, 0.0, 30);
-            lines.push(format!("change {change} noise {noise}: found {found} in 1000 after {pairs:.1} pairs"));
+            let (n_found, _, pairs) = simulate(change, noise, 0.0, 30);
+            lines.push(format!("change {change} noise {noise}: found {n_found} in 1000 after {pairs:.1} pairs"));
         }
         eprintln!("{}", lines.join("\n"));
-        let (found, _, pairs) = simulate(0.05, 0.01, 0.0, 30);
-        assert!(found >= 990 && pairs < 10.0, "{found} after {pairs}");
+        let (n_found, _, pairs) = simulate(0.05, 0.01, 0.0, 30);
+        assert!(n_found >= 990 && pairs < 10.0, "{n_found} after {pairs}");
     }
 
     #[test]
@@ -411,9 +411,9 @@ mod tests {
     fn a_changed_frame_is_reported_if_the_total_is_undecided_and_equal_frames_are_not() {
         let (alarms, _) = simulate_frames(0.0, 400);
         assert!(alarms <= 8, "{alarms} of 400");
-        let (_, found) = simulate_frames(0.2, 100);
-        assert!(found >= 95, "{found} of 100");
-        eprintln!("frames: {alarms} alarms of 400, {found} found of 100");
+        let (_, n_found) = simulate_frames(0.2, 100);
+        assert!(n_found >= 95, "{n_found} of 100");
+        eprintln!("frames: {alarms} alarms of 400, {n_found} found of 100");
     }
 
     /// Returns pairs of runs whose frames have these flat costs. Cum costs are one and a half times the flat costs.

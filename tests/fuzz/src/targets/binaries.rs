@@ -11,8 +11,8 @@ use pprofdiff::columns::Mapping;
 use pprofdiff::{Diff, Profile, Query, WriteOptions};
 
 pub fn run(data: &[u8]) {
-    let Some((which, binary)) = data.split_first() else { return };
-    let profile = profile(u64::from(*which));
+    let Some((start, binary)) = data.split_first() else { return };
+    let profile = profile(u64::from(*start));
     std::fs::write(file(), binary).unwrap_or_else(|e| panic!("{e}"));
     let options = LIMIT.clone().with_binaries(Binaries::new(Vec::new(), vec![file().clone()]));
     match Profile::from_bytes("in", &profile, &options) {
@@ -38,15 +38,15 @@ fn file() -> &'static PathBuf {
     })
 }
 
-/// Builds a profile with 64 addresses, starting at an offset given by `which`, of a program loaded at its link address.
-fn profile(which: u64) -> Vec<u8> {
+/// Builds a profile with 64 addresses, starting at an offset given by `start`, of a program loaded at its link address.
+fn profile(start: u64) -> Vec<u8> {
     let mut builder = ProfileBuilder::new();
     builder.sample_type("samples", "count");
     let none = builder.string("");
     let mapping = Mapping { start: 0, limit: 0, offset: 0, file: none, build_id: none, flags: 0 };
     let mapping = builder.mapping(mapping);
     for i in 0..64 {
-        let location = builder.location(Some(mapping), 0x1000 + which * 64 + i * 16, &[]);
+        let location = builder.location(Some(mapping), 0x1000 + start * 64 + i * 16, &[]);
         let sample = location.and_then(|l| builder.sample(&[l], &[1], &[]));
         sample.unwrap_or_else(|e| panic!("{e}"));
     }

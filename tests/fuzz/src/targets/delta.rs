@@ -38,7 +38,7 @@ pub fn run(data: &[u8]) {
 
 /// Column names in the policy must occur. Without them, at least one known name must occur.
 fn stream_refuses(snapshot: &pprofdiff::Profile, policy: &DeltaOptions) -> bool {
-    let known: Vec<_> = CUMULATIVE.iter().map(|&name| name.to_owned()).collect();
-    let names = policy.cumulative.as_deref().unwrap_or(&known);
+    let known_types: Vec<_> = CUMULATIVE.iter().map(|&name| name.to_owned()).collect();
+    let names = policy.cumulative.as_deref().unwrap_or(&known_types);
     snapshot.sample_types().iter().all(|(kind, _)| !names.contains(kind))
 }

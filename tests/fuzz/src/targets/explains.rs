@@ -19,7 +19,7 @@ pub fn run(data: &[u8]) {
     let (keys, values) = (1 + i64::from(choices.byte()), 1 + i64::from(choices.byte() % 8));
     let mut sides: [Vec<Sample>; 2] = Default::default();
     while !choices.0.is_empty() {
-        let which = choices.byte();
+        let placement = choices.byte();
         let (first, step, depth) = (choices.byte(), choices.byte(), choices.byte());
         let (has, of_label, value) = (i64::from(choices.byte()), i64::from(choices.byte()), i64::from(choices.byte()));
         let location_id = (0..1 + u64::from(depth)).map(|i| 1 + (u64::from(first) + i * u64::from(step)) % n).collect();
@@ -27,11 +27,11 @@ pub fn run(data: &[u8]) {
             |key: i64| Label { key: 2 + key, str: 2 + keys + (key * of_label + value) % values, ..Label::default() };
         let sample = Sample { location_id, value: vec![value], label: (0..has.min(keys)).map(label).collect() };
         // On the base, on the new side, or on both, where it may cost more.
-        let more = i64::from(which / 4) * i64::from(which % 4 == 3);
-        if which % 4 != 1 {
+        let more = i64::from(placement / 4) * i64::from(placement % 4 == 3);
+        if placement % 4 != 1 {
             sides[0].push(sample.clone());
         }
-        if which % 4 != 0 {
+        if placement % 4 != 0 {
             sides[1].push(Sample { value: vec![value + more], ..sample });
         }
     }

@@ -6,10 +6,10 @@ use crate::shared::LIMIT;
 use pprofdiff::{Diff, LoadOptions, Profile, Query};
 
 pub fn run(data: &[u8]) {
-    let Some((which, text)) = data.split_first() else { return };
+    let Some((selector, text)) = data.split_first() else { return };
     let as_format = |name: &str| LIMIT.clone().with_input_format(name).unwrap_or_else(|e| panic!("{e}"));
     let options = [LIMIT.clone(), as_format("folded"), as_format("folded2")];
-    let Some((first, total)) = read(text, &options[usize::from(which % 3)]) else { return };
+    let Some((first, total)) = read(text, &options[usize::from(selector % 3)]) else { return };
     let Some(again) = written(&first) else { return };
     // A profile of one side has no header if its type is samples, so its format may need to be given.
     let options = if first.is_two_sided() { &options[2] } else { &options[1] };

@@ -5,10 +5,10 @@ use pprofdiff::input::InputFormat;
 use pprofdiff::{LoadOptions, Profile, WriteOptions};
 
 pub fn run(data: &[u8]) {
-    let Some((which, bytes)) = data.split_first() else { return };
+    let Some((selector, bytes)) = data.split_first() else { return };
     let formats: Vec<&InputFormat> = InputFormat::all().collect();
     // One additional number stands for no explicit format.
-    let format = formats.get(usize::from(*which) % (formats.len() + 1));
+    let format = formats.get(usize::from(*selector) % (formats.len() + 1));
     let mut options = LIMIT.clone();
     if let Some(format) = format {
         options = options.with_input_format(format.name).unwrap_or_else(|e| panic!("{e}"));

@@ -43,20 +43,20 @@ static STORED: LazyLock<(Vec<Vec<u8>>, Vec<u8>)> = LazyLock::new(|| {
 pub fn run(data: &[u8]) {
     let mut choices = Choices(data);
     let (tables, series) = &*STORED;
-    let which = usize::from(choices.byte()) % (tables.len() + 1);
-    let mut bytes = tables.get(which).unwrap_or(series).clone();
+    let table_index = usize::from(choices.byte()) % (tables.len() + 1);
+    let mut bytes = tables.get(table_index).unwrap_or(series).clone();
     while !choices.0.is_empty() {
-        let at = (usize::from(choices.byte()) << 8 | usize::from(choices.byte())) % (bytes.len() + 1);
+        let offset = (usize::from(choices.byte()) << 8 | usize::from(choices.byte())) % (bytes.len() + 1);
         let (how, byte) = (choices.byte(), choices.byte());
         match how % 4 {
-            0 => bytes.insert(at, byte),
-            1 if at < bytes.len() => drop(bytes.remove(at)),
-            2 if at < bytes.len() => bytes[at] = bytes[at].wrapping_add(byte),
-            _ if at < bytes.len() => bytes[at] = byte,
+            0 => bytes.insert(offset, byte),
+            1 if offset < bytes.len() => drop(bytes.remove(offset)),
+            2 if offset < bytes.len() => bytes[offset] = bytes[offset].wrapping_add(byte),
+            _ if offset < bytes.len() => bytes[offset] = byte,
             _ => {}
         }
     }
-    if which == tables.len() {
+    if table_index == tables.len() {
         let Ok(series) = serde_json::from_slice::<Series>(&bytes) else { return };
         table(&Table::values_of(&series));
         let shifts = series.shifts(Sort::Flat);

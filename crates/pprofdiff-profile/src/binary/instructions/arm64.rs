@@ -39,14 +39,15 @@ pub(super) fn decode(address: u64, code: &[u8], mut each: impl FnMut(Instruction
     }
 }
 
-/// Corrects an operand: yaxpeax-arm 0.5.0 reads only four of the five bits of this register.
+/// Corrects the general register of `msr`: yaxpeax-arm 0.5.0 reads only four of its five bits.
 fn correct(decoded: &mut Decoded, word: u32) {
     if let (Opcode::MSR, [Operand::SystemReg(_), Operand::Register(..), ..]) = (decoded.opcode, decoded.operands) {
         decoded.operands[1] = Operand::Register(SizeCode::X, (word & 31) as u16);
     }
 }
 
-/// Sets the instruction's target. Returns the page that the next instruction may add an offset to.
+/// Sets the instruction's target and the address in its text. `page` is the result of the previous instruction if that
+/// is `adrp`. Returns the register and the page if this instruction is `adrp`.
 fn find_target(instruction: &mut Instruction, decoded: &Decoded, page: Option<RegisterPage>) -> Option<RegisterPage> {
     let operands = decoded.operands;
     let offset = operands.iter().find_map(|o| if let Operand::PCOffset(offset) = o { Some(*offset) } else { None });

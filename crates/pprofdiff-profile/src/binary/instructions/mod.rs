@@ -58,8 +58,8 @@ impl Instruction {
     }
 
     /// Returns the text with the symbol at the target: `call 401136 <main.run+0x10>`. If the text contains only a part
-    /// of the target, the symbol follows in a comment. `symbol` returns the name of the symbol at an address and the
-    /// offset from its start.
+    /// of the target, the target and its symbol follow in a comment. `symbol` returns the name of the symbol at an
+    /// address and the offset from its start.
     pub fn named<'s>(&self, symbol: impl Fn(u64) -> Option<(&'s str, u64)>) -> String {
         let mut text = self.text.clone();
         let Some(target) = self.target else { return text };
@@ -104,7 +104,7 @@ mod tests {
         all
     }
 
-    /// All addresses are in `main.run`, which starts at 0x401000, except for data from 0x404000 on.
+    /// `main.run` starts at 0x401000, and `main.table` starts at 0x404000.
     fn symbol(address: u64) -> Option<(&'static str, u64)> {
         match address {
             0x404000.. => Some(("main.table", address - 0x404000)),
@@ -122,8 +122,8 @@ mod tests {
     fn x86_64_addresses_are_named_and_excluded_from_keys() {
         let code = [
             &[0xe8, 0xe5, 0xfe, 0xff, 0xff][..],         // a call of 0x401010
-            &[0x48, 0x8d, 0x05, 0xce, 0x2e, 0x00, 0x00], // of rip + 0x2ece, which is 0x404000
-            &[0x80, 0x3d, 0xc7, 0xfe, 0xff, 0xff, 0x07], // of rip - 0x139, which is 0x401000
+            &[0x48, 0x8d, 0x05, 0xce, 0x2e, 0x00, 0x00], // loads rip + 0x2ece, which is 0x404000
+            &[0x80, 0x3d, 0xc7, 0xfe, 0xff, 0xff, 0x07], // compares the byte at rip - 0x139, which is 0x401000
             &[0x48, 0x8b, 0x44, 0xcb, 0x10],             // an offset in an object, which is not an address
             &[0xff, 0xd0],                               // an indirect call
         ]

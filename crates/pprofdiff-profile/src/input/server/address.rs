@@ -118,7 +118,8 @@ fn host(authority: &str) -> Result<&str> {
     if is_port && is_name { Ok(host) } else { Err(invalid()) }
 }
 
-/// Returns true if the host is this machine, so that requests can't be intercepted.
+/// Returns true if the host's name or IP address means this machine, so that requests to it can't be intercepted. Does
+/// not resolve the name.
 pub fn is_loopback(host: &str) -> bool {
     let name = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
     // An IPv4 address may be written as an IPv6 address: `::ffff:127.0.0.1`.
@@ -149,7 +150,7 @@ fn selector_end(text: &str) -> Result<usize> {
     }))
 }
 
-/// Decodes `%2B` to `+`. A plus stays a plus, because times contain it.
+/// Decodes percent-encoding, such as `%2B` to `+`. A plus stays a plus, because times contain it.
 fn percent_decoded(text: &str) -> Result<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -269,7 +270,7 @@ mod tests {
         }
     }
 
-    /// Each change of one character, and each truncation, gives a valid query or an error.
+    /// Each insertion of one character, and each truncation, gives a valid query or an error.
     #[test]
     fn mutated_addresses_are_valid_or_rejected() {
         let address = "pyroscope+http://[::1]:4040/p/{a=~\"b\\\"c\",d='}',e=`f`}?type=a%2Bb&from=-1h30m&until=2026-03-01T12:00:00.5Z";

@@ -2,9 +2,9 @@
 //! `pyroscope://HOST/{service_name="shop"}?type=cpu&from=-1h` describes the query; this module builds the requests and
 //! interprets the answers.
 //!
-//! This module does no network I/O. The caller sends a [`ServerRequest`] and passes back the [`Answer`], so the command,
-//! Python and tests interpret all answers in the same way. The server merges all profiles that match the selector, and
-//! returns the sum in pprof's format.
+//! This module does no network I/O. The caller sends a [`ServerRequest`] and passes back the [`Answer`], so the
+//! command, Python and tests interpret all answers in the same way. The server merges all profiles that match the
+//! selector, and returns the sum in pprof's format.
 //!
 //! An address without a selector returns the server's catalogue as a profile: each sample is a series, its stack is the
 //! service and the type, and its labels are the series' labels. All views can therefore show a catalogue, and two
@@ -12,6 +12,7 @@
 //!
 //! Redirects are never followed: a token is meant only for the host that the user named, and a login page is not a
 //! valid answer.
+//!
 //! Errors contain no secrets of a request, because its [`Secrets`] redact all of them. The server's text is redacted
 //! before it is shortened, because a truncated secret would no longer be recognized.
 
@@ -41,7 +42,7 @@ const TOKEN_VARIABLE: &str = "PPROFDIFF_TOKEN";
 const MAX_LISTED: usize = 20;
 /// The maximum number of characters to quote from a server.
 const MAX_QUOTED_CHARS: usize = 300;
-/// The maximum number of bytes to search for a message in a refusal.
+/// The maximum number of bytes to search for a message in a refusal that is not JSON.
 const MAX_REFUSAL_BYTES: usize = 4096;
 
 /// The requests of one kind of server.
@@ -122,8 +123,8 @@ impl ServerQuery {
         address::parse(address, now)
     }
 
-    /// Returns the token for the server from the variable of its host. Falls back to
-    /// `PPROFDIFF_TOKEN` if the user named the host and nobody on the way can read the request.
+    /// Returns the token for the server from the variable of its host. Falls back to `PPROFDIFF_TOKEN` if the user
+    /// named the host and nobody on the way can read the request.
     ///
     /// # Errors
     /// Returns an error if the token is not a valid header value, or if others could read this host's token on the way.
@@ -164,11 +165,11 @@ impl ServerQuery {
     }
 
     /// Returns the name of the variable that holds the token of this host only: capitals, with `_` for a dot and `__`
-    /// for a hyphen. An IPv6 address has its eight groups, separated by `___`. Returns `None` for any other name; no
-    /// public host has such a name.
+    /// for a hyphen. An IPv6 address has its eight groups, separated by `___`. Returns `None` for a name with an
+    /// underscore, a final dot, or a label that is empty or begins or ends with a hyphen.
     ///
-    /// A label never begins or ends with a hyphen, so a single `_` is a dot, and an even number of them are hyphens.
-    /// Two hosts therefore never share a variable.
+    /// In the names that remain, no hyphen is next to a dot. A single `_` is therefore a dot, an even number of `_` are
+    /// hyphens, and two hosts never share a variable.
     fn token_variable(&self) -> Option<String> {
         if let Ok(ip) = self.host.parse::<std::net::Ipv6Addr>() {
             let groups = ip.segments().map(|group| format!("{group:X}"));
@@ -185,8 +186,8 @@ impl ServerQuery {
         })
     }
 
-    /// Returns true if requests are sent over plain http. They are safe only if they stay on this machine, so the
-    /// host's name must guarantee that.
+    /// Returns true if requests are sent over plain http. A token is then safe only if the requests stay on this
+    /// machine, so a caller that sends a token must check that [`ServerQuery::host`] resolves to this machine.
     pub fn is_plain(&self) -> bool {
         self.origin.starts_with("http:")
     }
@@ -196,8 +197,8 @@ impl ServerQuery {
         &self.host
     }
 
-    /// Fetches the profile with `send`, which returns every response without checking its status. The profile may have
-    /// at most `limit` bytes.
+    /// Fetches the profile with `send`, which returns every response without checking its status. A compressed answer
+    /// may have at most `limit` bytes after decompression; `send` must limit the bytes that it receives.
     ///
     /// # Errors
     /// Returns the errors of `send`, and a one-line error with advice if the server refuses or has no data. Secrets are
@@ -325,8 +326,8 @@ struct QuerySession<'s> {
 }
 
 impl QuerySession<'_> {
-    /// Sends a request to a path of the server and returns the body of its answer. Returns an error unless the answer
-    /// has the requested content type.
+    /// Sends a request to a path of the server and returns the body of its answer. Returns an error unless the status
+    /// is 2xx and the answer has the requested content type.
     fn ask(&self, path: &str, content_type: &'static str, body: Option<Vec<u8>>) -> Result<Vec<u8>> {
         // Profiles are large, and few servers compress them unless the request allows it.
         let mut headers = vec![("Accept", content_type.to_owned()), ("Accept-Encoding", "gzip".to_owned())];
@@ -402,16 +403,16 @@ impl QuerySession<'_> {
                     None => refusal,
                 }
             }
-            // Servers report their own 404 errors as JSON. A gateway answers an unknown method with `Not Found`.
             200..=299 => wrong_server(),
+            // Servers report their own 404 errors as JSON. A gateway answers an unknown method with `Not Found`.
             404 | 405 if !answer.content_type.starts_with("application/json") || reply == "Not Found" => wrong_server(),
             status => format!("the server answers {status}{reason}"),
         };
         Error::io(io::Error::other(text))
     }
 
-    /// Returns the server's message from the body of a refusal: the JSON message, or the first line of a text that is
-    /// not an HTML page.
+    /// Returns the server's message from the body of a refusal: the first line of the JSON message, or of a text that
+    /// is neither HTML nor JSON.
     fn message_of(&self, body: &[u8]) -> String {
         #[derive(Deserialize)]
         struct ServerRefusal {

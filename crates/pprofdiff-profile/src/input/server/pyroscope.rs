@@ -52,7 +52,7 @@ fn types(session: &QuerySession<'_>) -> Result<Vec<String>> {
 fn series(session: &QuerySession<'_>) -> Result<Vec<ServerSeries>> {
     let shown_name = |name: String| match name.as_str() {
         TYPE_LABEL => Some("type".to_owned()),
-        // Labels with two underscores are parts of the type or internal to the server.
+        // Other labels that begin with two underscores are parts of the type or internal to the server.
         internal if internal.starts_with("__") => None,
         _ => Some(name),
     };

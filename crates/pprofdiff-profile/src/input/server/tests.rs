@@ -115,7 +115,7 @@ fn a_short_type_name_must_match_exactly_one_type() {
         choose("", &[SAMPLES, CPU]),
         Err(format!("choose a type with ?type=NAME (a part will do): {CPU}, {SAMPLES}"))
     );
-    // A part of a word does not match, and the period's type is not part of the type's name.
+    // A short name consists of whole parts of the type's name, next to each other, from the first or second part on.
     for unknown in ["?type=cp", "?type=process", "?type=nanoseconds", "?type=cpu:count"] {
         let message = choose(unknown, &[SAMPLES, CPU]).err().unwrap_or_default();
         assert_eq!(message, format!("no profile type matches {}; available types: {CPU}, {SAMPLES}", &unknown[1..]));
@@ -227,7 +227,8 @@ fn tokens_are_sent_only_to_the_named_host() {
     assert_eq!(token("pyroscope://a-b.Example:4040", true, with_host_token), bearer("own"));
     assert_eq!(token("pyroscope://other", true, with_host_token), bearer("t"));
     assert_eq!(token("pyroscope://localhost", true, general), bearer("t"));
-    // A host that a manifest or an agent names, and a host that others can listen to, gets only its own token.
+    // A host that a manifest or an agent names gets only its own token. A host that others can listen to gets no token,
+    // and its own token is an error.
     assert_eq!(token("pyroscope://a-b.example", false, general), Ok(None));
     assert_eq!(token("pyroscope://a-b.example", false, with_host_token), bearer("own"));
     assert_eq!(token("pyroscope+http://a-b.example", true, general), Ok(None));

@@ -40,7 +40,8 @@ impl Merger<'_> {
             [first, second, ..] => (u64::from(first) + 1) << 32 | (u64::from(second) + 1),
         };
         let mut order: Vec<(u64, u32)> = (0..self.stacks.len() as u32).map(|stack| (0, stack)).collect();
-        // Orders a run of stacks that are equal up to `from`. Returns true if runs with equal ids remain to be ordered.
+        // Orders a run of stacks that are equal up to `from`: short runs completely, longer runs by their next two ids.
+        // Returns true if parts with equal ids may remain to be ordered.
         let sort = |run: &mut [(u64, u32)], from: usize| {
             // Short runs are too frequent for a checkpoint each.
             if run.len() > 1000 {

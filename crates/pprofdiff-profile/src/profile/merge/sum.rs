@@ -9,12 +9,13 @@ use crate::error::{Error, ErrorKind, Result};
 /// Merges profiles by adding up their samples.
 ///
 /// The result keeps the sample types that all profiles have, in their finest unit. It has the earliest time, the sum of
-/// the durations, and each distinct comment once. The other fields come from the first profile that sets them. Written
-/// diffs merge into the diff of both sides' sums.
+/// the durations, and each distinct comment once. Its period is the longest period among the profiles that have the
+/// first declared period type. The other fields come from the first profile that sets them. Written diffs merge into
+/// the diff of both sides' sums.
 ///
 /// # Errors
-/// Fails if there are no profiles or no common sample type, if values add up past int64, or if only some of the
-/// profiles are written diffs.
+/// Fails if there are no profiles or no common sample type, if units do not convert into each other, if values add up
+/// past int64, if only some of the profiles are written diffs, or if [`Profile::may_be_diff`] is true for a profile.
 pub fn merge(profiles: &[&Profile]) -> Result<Profile> {
     merge_as("merged", profiles)
 }
@@ -27,8 +28,8 @@ pub(crate) fn merge_as(name: &str, profiles: &[&Profile]) -> Result<Profile> {
 /// The number of parts in a weight of 1.
 const PARTS: i64 = 1_000_000;
 
-/// Merges like [`merge`], with each profile's values multiplied by its weight. A weight of 3 equals passing the profile
-/// three times. Weights have six decimals.
+/// Merges like [`merge`], with each profile's values multiplied by its weight. A weight of 3 gives the same values as
+/// passing the profile three times. Durations are added up without weights. Weights are rounded to six decimals.
 ///
 /// Whole weights give exact results. With fractional weights, the rounding error of each sample carries over to the
 /// next, so the sum of each sample type is rounded only once.
@@ -89,8 +90,8 @@ fn sum(name: &str, profiles: &[&Profile], weights: &[i64], parts: i64) -> Result
     Ok(Profile::decode(name, message)?.with_sampled(sampled(profiles, &types, weights, parts)))
 }
 
-/// Returns the samples behind each sample type of the sum. A type is empty if one of the profiles does not list its
-/// samples.
+/// Returns statistics about the samples behind each sample type of the sum. A type's statistics are empty if a profile
+/// with values of this type does not list its samples.
 fn sampled(profiles: &[&Profile], types: &[CommonType], weights: &[i64], parts: i64) -> Vec<Sampled> {
     let of_type = |t: &CommonType| {
         let mut sum = Sampled::default();

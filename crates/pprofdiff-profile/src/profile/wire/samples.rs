@@ -7,8 +7,9 @@ use super::{Fields, Value, long_varint, varint, without_top_bits};
 ///
 /// All known producers write either one packed field, or a field per number (Go does so for up to two numbers).
 ///
-/// This decoder is the engine's innermost loop. It is a plain loop over the bytes: most ids in a file have the same
-/// length, which the processor predicts well. Branch-free decoders measured slower (benches/README.md).
+/// [`Ints::all`], which decodes location ids, is the engine's innermost loop. It is a plain loop over the bytes: most
+/// ids in a file have the same length, which the processor predicts well. For ids, branch-free decoders brought no gain
+/// or were slower (benches/README.md). Values have unpredictable lengths, so [`Ints::all_values`] avoids branches.
 #[derive(Clone, Copy)]
 pub(crate) struct Ints<'a> {
     bytes: &'a [u8],
@@ -58,7 +59,8 @@ impl<'a> Ints<'a> {
     }
 
     /// Does the same as [`Ints::all`], but faster for numbers of unpredictable length, such as sample values. It finds
-    /// the ends of all numbers at once in up to 64 bytes, and does not branch on lengths below nine.
+    /// the ends of all numbers at once in up to 64 bytes, and does not branch on lengths below nine (except in the last
+    /// seven bytes). Longer and unpacked fields are decoded by [`Ints::all`].
     #[inline(always)]
     pub(crate) fn all_values(self, mut f: impl FnMut(u64) -> bool) -> bool {
         if self.field != 0 || self.bytes.len() > 64 {
@@ -106,8 +108,9 @@ impl<'a> Ints<'a> {
         varint(packed).map(|(v, _)| v)
     }
 
-    /// Takes consecutive occurrences of a field (number below 16) off the front of a message. Returns `None` if the
-    /// message is truncated.
+    /// Takes a field (number below 16) off the front of a message: one packed occurrence, or all consecutive unpacked
+    /// occurrences. The result is empty if the message begins with another field. Returns `None` if the message is
+    /// truncated.
     #[inline(always)]
     fn take_field(message: &mut &'a [u8], field: u8) -> Option<Ints<'a>> {
         if message.first() == Some(&(field << 3 | 2)) {
@@ -126,7 +129,8 @@ impl<'a> Ints<'a> {
 }
 
 /// Returns the bytes of the next occurrence of a field, either packed numbers or a single number, and the fields after
-/// it. Both are empty at the end. A single number is encoded like a packed list of one.
+/// it. Both are empty at the end. A single number is encoded like a packed list of one. Returns `None` if a field is
+/// malformed.
 #[inline(never)]
 fn next_chunk(fields: &[u8], field: u64) -> Option<(&[u8], &[u8])> {
     let mut rest = Fields::new(fields, 0);
@@ -194,8 +198,8 @@ fn ends(bytes: &[u8]) -> u64 {
     ends
 }
 
-/// Packs fewer than eight bytes into a word and takes the upper bytes from `fill`. Two overlapping reads replace a read
-/// per byte.
+/// Packs fewer than eight bytes into a word and fills the upper bytes from `fill`, whose bytes must all be equal. For
+/// four to seven bytes, two overlapping reads replace a read per byte.
 #[inline(always)]
 pub(crate) fn word(bytes: &[u8], fill: u64) -> u64 {
     let len = bytes.len();
@@ -224,17 +228,23 @@ fn number(bytes: &[u8], start: usize, end: usize) -> Option<u64> {
 }
 
 /// Checks quickly whether packed numbers are well formed and within `1..=n`. True is certain; false only means that the
-/// numbers need a full check.
+/// numbers need a full check. The result is always false if `n` has one digit or more than three digits.
 ///
-/// The function compares each byte with the two bytes before it, eight bytes at a time, and does not decode any number.
-/// Its digits are groups of 7 bits, and the last byte holds the highest digit. A number is certainly in range if none
-/// of its bytes is zero, and if it has fewer digits than `n`, or the same number of digits and its first two digits are
-/// less than those in `n`.
+/// Here, a digit is a group of 7 bits. Each byte of a number holds one digit, and the last byte holds the highest
+/// digit. The function compares each byte with the two bytes before it, eight bytes at a time, and does not decode any
+/// number.
+///
+/// A number is certainly in range if its last byte is not zero, and if one of these conditions holds:
+///
+/// - It has fewer digits than `n`.
+/// - Both have two digits, and the number is at most `n`.
+/// - Both have three digits, and the number's two highest digits are less than the two highest digits of `n`.
 #[inline(always)]
 fn packed_within(bytes: &[u8], n: u32) -> bool {
     const EACH: u64 = 0x0101_0101_0101_0101;
     const TOP: u64 = 0x80 * EACH;
-    // If `n` has two digits, both are compared. If it has three, the lowest digit is ignored.
+    // The two highest digits are compared. `highest` and `next` are these digits of `n`, except that the two-digit case
+    // adds 1 to the lower digit, because equality is allowed there.
     let (three, highest, next) = match n {
         0x80..0x4000 => (false, n >> 7, (n & 0x7f) + 1),
         0x4000..0x20_0000 => (true, n >> 14, n >> 7 & 0x7f),
@@ -257,8 +267,8 @@ fn packed_within(bytes: &[u8], n: u32) -> bool {
     let (words, rest) = bytes.as_chunks::<8>();
     words.iter().for_each(|word| check(u64::from_le_bytes(*word)));
     if !rest.is_empty() {
-        // Fill the word with the byte 1, which is a valid number. The last line of this function detects a truncated
-        // last number.
+        // Fill the word with the byte 1, which is a valid number. The fill bytes would complete a truncated number,
+        // so the last line of this function checks the last byte.
         check(word(rest, EACH));
     }
     invalid == 0 && bytes.last().is_none_or(|&last| last < 0x80)
@@ -275,8 +285,8 @@ pub(crate) struct SampleParts<'a> {
 
 impl<'a> SampleParts<'a> {
     /// Splits a message that consists of locations, values and labels, in this order and without other fields. All
-    /// known producers write this form. Returns `None` for other forms and for truncated messages. The field numbers in
-    /// `labels` are not checked.
+    /// known producers write this form. Returns `None` if the locations or values are truncated. Does not detect all
+    /// other forms: fields that do not follow this order end up in `labels`, whose fields are not checked.
     #[inline(always)]
     pub(crate) fn usual(message: &'a [u8]) -> Option<SampleParts<'a>> {
         let mut rest = message;
@@ -285,7 +295,8 @@ impl<'a> SampleParts<'a> {
         Some(SampleParts { locations, values, labels: rest })
     }
 
-    /// Splits a message of any form. If `likely` is true, tries the usual form first.
+    /// Splits a message of any form. `likely` must be true only if loading has checked that the message has the form
+    /// that [`SampleParts::usual`] expects.
     #[inline(always)]
     pub(crate) fn new(message: &'a [u8], likely: bool) -> SampleParts<'a> {
         match SampleParts::usual(message) {

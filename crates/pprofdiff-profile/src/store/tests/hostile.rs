@@ -8,7 +8,8 @@ fn make_old(path: &Path) {
     fs::File::options().append(true).open(path).unwrap().set_modified(old).unwrap();
 }
 
-/// Kills a process after each of its steps. The next writer or compaction completes the commit.
+/// Simulates processes that were killed after each step of a commit. The next writer or compaction completes the
+/// commit.
 #[test]
 fn a_killed_commit_is_completed_by_the_next_add_or_compaction() {
     for (moved, removed, is_compaction, repair) in [
@@ -407,7 +408,7 @@ fn rows_count_with_their_decoded_size() {
         assert!(error.to_string().contains("--inflated-limit"), "{error}");
     }
     assert!(bytes_of(&stored.load(2 * min_size).unwrap()) == bytes_of(&profile));
-    // Costs are limited, too. The smallest profile still exceeds a limit of zero.
+    // Even a small profile exceeds a limit of 10 bytes.
     let added = store.add(&counting(1), &keys("2"), &Costs::default()).unwrap();
     let [small] = &Partition::new(&store, keys("2")).profiles().unwrap()[..] else { panic!() };
     assert_eq!(small.id(), added.id);

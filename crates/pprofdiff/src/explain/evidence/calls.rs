@@ -182,7 +182,7 @@ impl CallTree {
                 NONE => None,
                 parent => Some((is_below[parent as usize], self.places[parent as usize].is_own)),
             };
-            is_below.push(parent.is_some_and(|(below, own)| below || own));
+            is_below.push(parent.is_some_and(|(below, is_own)| below || is_own));
             self.places[i].is_inner = parent == Some((true, false)) && !self.places[i].is_own;
         }
     }

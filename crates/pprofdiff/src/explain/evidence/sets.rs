@@ -228,7 +228,7 @@ impl Sets {
             });
         }
         let set_of = |sets_of_keys: &[u32], key: u32| if key == NONE { NONE } else { sets_of_keys[key as usize] };
-        let end_sets = |(&own, &leaf): (&u32, &u32)| [set_of(&own_sets, own), set_of(&leaf_sets, leaf)];
+        let end_sets = |(&own_key, &leaf): (&u32, &u32)| [set_of(&own_sets, own_key), set_of(&leaf_sets, leaf)];
         let mut member_sets: Vec<[u32; 2]> = owns.iter().zip(&leaves).map(end_sets).collect();
         for (members, &set) in tree.label_ranges.iter().zip(&label_sets) {
             member_sets.extend(members.clone().map(|_| [set, NONE]));
@@ -497,13 +497,13 @@ pub(in crate::explain) mod tests {
     /// Computes the keys of a row directly from their definition.
     fn keys_of(rows: &StackRows, row: usize) -> Vec<SetKey> {
         let stack = rows.stack(row);
-        let own = stack.iter().rposition(|&frame| !rows.is_system(frame));
+        let innermost = stack.iter().rposition(|&frame| !rows.is_system(frame));
         let leaf = stack.last().copied();
         // Below the innermost program function, only the first system function counts.
-        let seen = &stack[..own.map_or(stack.len(), |own| (own + 2).min(stack.len()))];
+        let seen = &stack[..innermost.map_or(stack.len(), |innermost| (innermost + 2).min(stack.len()))];
         let functions = || seen.iter().copied().filter(|&frame| !rows.is_system(frame));
-        let mut keys: Vec<SetKey> = own.map(|own| SetKey::Own(stack[own])).into_iter().collect();
-        keys.extend(leaf.filter(|&leaf| own.is_none() || !rows.is_system(leaf)).map(SetKey::Leaf));
+        let mut keys: Vec<SetKey> = innermost.map(|innermost| SetKey::Own(stack[innermost])).into_iter().collect();
+        keys.extend(leaf.filter(|&leaf| innermost.is_none() || !rows.is_system(leaf)).map(SetKey::Leaf));
         if rows.rows[row].is_below {
             keys.clear();
         }
@@ -597,7 +597,7 @@ pub(in crate::explain) mod tests {
         rows.names.iter_mut().for_each(|name| name.class = Class::default());
         rows.arrange();
         let sets = Sets::new(&rows);
-        let own = (0..sets.len()).find(|&set| sets.names(set).any(|name| *name == SetKey::Own(6)));
-        assert_eq!(own.map(|set| (sets.sets[set].values[0], sets.sets[set].event)), Some((2e6, 2e5)));
+        let own_set = (0..sets.len()).find(|&set| sets.names(set).any(|name| *name == SetKey::Own(6)));
+        assert_eq!(own_set.map(|set| (sets.sets[set].values[0], sets.sets[set].event)), Some((2e6, 2e5)));
     }
 }

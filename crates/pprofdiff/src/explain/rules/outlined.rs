@@ -25,18 +25,18 @@ const PART_OF_RUN: f64 = 0.5;
 /// callers' own cost: a part of the callers may have become a function.
 fn outlined(rows: &StackRows, costs: &FrameCosts) -> Vec<Inlined> {
     let (total, event) = (rows.total(), rows.event());
-    let mut own = vec![[0.0; 2]; rows.names.len()];
+    let mut own_costs = vec![[0.0; 2]; rows.names.len()];
     let leaves = || rows.rows.iter().enumerate().filter_map(|(i, row)| Some((row, rows.stack(i).split_last()?)));
     for (row, (&leaf, _)) in leaves() {
-        let own = &mut own[leaf as usize];
-        (own[0], own[1]) = (own[0] + row.values[0], own[1] + row.values[1]);
+        let own_cost = &mut own_costs[leaf as usize];
+        (own_cost[0], own_cost[1]) = (own_cost[0] + row.values[0], own_cost[1] + row.values[1]);
     }
     // By side: the functions that only this side has and that call little, with their cost in total and below each
     // caller.
     let sides = [0, 1].map(|side| {
         let is_large = |(cost, frame): &(f64, u32)| {
             *cost > (0.003 * total[side]).max(12.0 * event)
-                && own[*frame as usize][side] > 0.6 * cost
+                && own_costs[*frame as usize][side] > 0.6 * cost
                 && !rows.is_system(*frame)
         };
         let only: HashMap<u32, f64> = costs.only(side).filter(is_large).map(|(cost, frame)| (frame, cost)).collect();
@@ -54,9 +54,9 @@ fn outlined(rows: &StackRows, costs: &FrameCosts) -> Vec<Inlined> {
         // If the caller also calls a new function on the opposite side, that may be the same function with another
         // name.
         let has_other = |caller: u32| sides[1 - side].1.values().any(|callers| callers.contains_key(&caller));
-        let share = |frame: u32, side: usize| own[frame as usize][side] / total[side];
+        let share = |frame: u32, side: usize| own_costs[frame as usize][side] / total[side];
         let lost_by = |caller: u32| share(caller, 1 - side) - share(caller, side);
-        let own_per_run = |frame: u32, side: usize| own[frame as usize][side] / rows.runs[side] as f64;
+        let own_per_run = |frame: u32, side: usize| own_costs[frame as usize][side] / rows.runs[side] as f64;
         let lost_per_run = |caller: u32| own_per_run(caller, 1 - side) - own_per_run(caller, side);
         for (&frame, callers) in callers {
             let main_caller = callers.iter().max_by(|a, b| a.1.total_cmp(b.1).then(b.0.cmp(a.0)));

@@ -200,8 +200,8 @@ impl ScaleModel<'_> {
         // Touched sets may have fewer events than before.
         let telling_touched = |set: u32| self.is_touched(set as usize) && self.events(set as usize) > TELLING;
         let is_untouched = |set: u32| !self.is_touched(set as usize);
-        let own = (0..*n_own).filter(|&set| self.sets.sets[set as usize].tells());
-        let frames = own.filter(|&set| is_untouched(set) || telling_touched(set)).count() as f64;
+        let own_sets = (0..*n_own).filter(|&set| self.sets.sets[set as usize].tells());
+        let frames = own_sets.filter(|&set| is_untouched(set) || telling_touched(set)).count() as f64;
         let floor = floor * floor * (1.0 - frames / trust).max(0.0);
         // With unstable inlining, all pairs are noisy.
         let deviations = if self.rows.runtime.unstable_inlining { 0.0 } else { QUIET };
