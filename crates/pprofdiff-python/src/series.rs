@@ -372,7 +372,12 @@ fn gather(
         if let Some(key) = key {
             for (name, source) in &mut builds {
                 if let Source::Path(path) = source {
-                    *name = key.call1((path.as_path(),))?.str()?.to_string();
+                    // A pathlib.Path would change `s3://b/x` to `s3:/b/x`.
+                    let called = match path.to_str().filter(|url| listed.has(url)) {
+                        Some(url) => key.call1((url,)),
+                        None => key.call1((path.as_path(),)),
+                    };
+                    *name = called?.str()?.to_string();
                 }
             }
             pprofdiff::input::sort_builds(&mut builds);
