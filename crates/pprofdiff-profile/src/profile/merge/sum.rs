@@ -127,3 +127,19 @@ fn check_weights(profiles: &[&Profile], types: &[CommonType], weights: &[i64]) -
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::merge_weighted;
+    use crate::builder::ProfileBuilder;
+
+    #[test]
+    fn weights_outside_the_documented_range_are_refused() {
+        let mut builder = ProfileBuilder::new();
+        builder.sample_type("cpu", "nanoseconds");
+        let Ok(profile) = builder.build("p") else { panic!() };
+        let is_accepted = |weight: f64| merge_weighted(&[(&profile, weight)]).is_ok();
+        assert!([1e-6, 0.5, 1.0, 1e6].into_iter().all(is_accepted));
+        assert!(![9e-7, 5e-7, 0.0, -1.0, 1_000_001.0, f64::NAN, f64::INFINITY].into_iter().any(is_accepted));
+    }
+}
