@@ -227,8 +227,8 @@ def series(
     For a pattern such as "builds/*/cpu.pb.gz", the text that * matches is the key of a build, and builds are sorted by
     key (numbers in keys compare as numbers). For a selection of a store such as "fleet/service=api", the builds are the
     values of the remaining key. `key` is a function that returns a build's key for an item of `profiles` or, for a
-    pattern, for a path or URL. By default the key is the differing part of the paths, or the item's number. Loaded profiles
-    are not kept in memory, and an iterable is read a few items ahead.
+    pattern, for a path or URL. By default the key is the differing part of the paths, or the item's number. Loaded
+    profiles are not kept in memory, and an iterable is read a few items ahead.
 
     Each build is compared with the previous build, or with `base` if it is given. `base` is anything that load()
     accepts. Its key is "base", and an error in it is raised.
