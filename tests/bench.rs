@@ -174,15 +174,17 @@ fn each_failure_prints_one_line_that_names_the_problem() {
     expect_failure(&["explain", "--git", "run.sh", "b.pb.gz"], "--git needs a range of commits, but run.sh is a file");
     // Simulates a full disk: files may not grow beyond a few blocks.
     let program = env!("CARGO_BIN_EXE_pprofdiff");
-    let full = format!("trap '' XFSZ; ulimit -f 2; {program} bench HEAD~1..HEAD --into r9 -- sh run.sh");
-    let output = Command::new("sh").args(["-c", &full]).current_dir(&shop.0).output().unwrap();
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.code() == Some(2), "{stderr}");
-    assert!(
-        stderr.lines().last().is_some_and(|line| line.contains("runs.toml") && line.contains("File too large")),
-        "{stderr}"
-    );
-    assert_eq!(shop.git(&["worktree", "list"]).lines().count(), 1);
+    for (prepare, into) in [("trap '' XFSZ; ulimit -f 2", "r9"), ("ulimit -f 2", "r10")] {
+        let full = format!("{prepare}; {program} bench HEAD~1..HEAD --into {into} -- sh run.sh");
+        let output = Command::new("sh").args(["-c", &full]).current_dir(&shop.0).output().unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(2), "{prepare}: {stderr}");
+        assert!(
+            stderr.lines().last().is_some_and(|line| line.contains("runs.toml") && line.contains("File too large")),
+            "{prepare}: {stderr}"
+        );
+        assert_eq!(shop.git(&["worktree", "list"]).lines().count(), 1);
+    }
     // Outside a repository.
     let outside = std::env::temp_dir().join(format!("pprofdiff-bench-none-{}", std::process::id()));
     std::fs::create_dir_all(&outside).unwrap();

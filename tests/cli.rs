@@ -307,6 +307,9 @@ fn the_environment_variable_limits_the_inflated_size() {
 fn help_and_version_exit_with_0() {
     assert!(stdout(&["--help"]).contains("Examples:"));
     assert!(stdout(&["peek", "--help"]).contains("--focus"));
+    // Help names other options as they are typed.
+    let help = stdout(&["diff", "--help"]).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(help.contains("Short for --base-time ..AT and --new-time AT.. together"), "{help}");
     assert!(stdout(&["--version"]).starts_with("pprofdiff 0."));
     for shell in ["bash", "zsh", "fish"] {
         assert!(stdout(&["completions", shell]).contains("pprofdiff"));

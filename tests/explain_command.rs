@@ -83,6 +83,11 @@ fn explanations_are_a_few_lines_of_text_or_json() {
     let script = format!("{} {command}", env!("CARGO_BIN_EXE_pprofdiff"));
     let shown = Command::new("sh").args(["-c", &script]).output().unwrap();
     assert!(shown.status.success() && shown.stdout.starts_with(b"base"), "{script}: {shown:?}");
+    // The file has only the difference, so profiles of one side can't be added.
+    for (option, files) in [("--noise", &STORY[..1]), ("--with", &STORY)] {
+        let (code, _, error) = run(&[&[written, option][..], files].concat());
+        assert!(code == 2 && error.contains(&format!("{option} needs the profiles of both sides")), "{error}");
+    }
     std::fs::remove_file(written).unwrap();
     for bad in
         [&["a.pb.gz", "b.pb.gz", "--ops", "3"][..], &["a", "b", "--min-effect", "200%"], &["story-cpu.base.pb.gz"]]

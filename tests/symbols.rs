@@ -402,6 +402,23 @@ fn binaries_are_searched_as_pprof_searches_them() {
 }
 
 #[test]
+fn debug_link_of_a_binary_without_a_build_id_is_checked_by_its_checksum() {
+    let folder = folder("checksum");
+    let (_, _, bytes) = moved_program(&folder);
+    run(&folder, "objcopy --remove-section=.note.gnu.build-id parcels bare");
+    assert_eq!(load_binary(&folder.join("bare")).build_id, "");
+    run(&folder, "objcopy --only-keep-debug bare bare.debug");
+    run(&folder, "objcopy --strip-all --add-gnu-debuglink=bare.debug bare stripped");
+    let load = || names(&Profile::from_bytes("p", &bytes, &with(&folder.join("stripped"))).unwrap());
+    assert!(load() > 40, "{}", load());
+    // Another build, also without a build id: its functions may be anywhere else.
+    let mut other = std::fs::read(folder.join("bare.debug")).unwrap();
+    other.push(0);
+    std::fs::write(folder.join("bare.debug"), other).unwrap();
+    assert_eq!(load(), 0);
+}
+
+#[test]
 fn another_build_is_refused() {
     let folder = folder("builds");
     let (binary, image, bytes) = moved_program(&folder);

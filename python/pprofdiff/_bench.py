@@ -90,8 +90,9 @@ def bench(
         while not has_ended:
             try:
                 for line in process.stderr or ():
-                    message = line.removeprefix("pprofdiff: ").rstrip("\n") or message
-                    print(message, file=sys.stderr)
+                    text = line.removeprefix("pprofdiff: ").rstrip("\n")
+                    message = text or message
+                    print(text, file=sys.stderr)
                 process.wait()
                 has_ended = True
             except KeyboardInterrupt:

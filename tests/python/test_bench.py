@@ -77,6 +77,18 @@ def test_invalid_arguments_are_errors(repository: Path):
         pprofdiff.load_runs(repository)
 
 
+def test_an_empty_line_does_not_repeat_the_previous_message(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    command = tmp_path / "python"
+    command.write_text("#!/bin/sh\nprintf 'pprofdiff: one\\n\\npprofdiff: two\\n\\n' >&2\nexit 2\n")
+    command.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(command))
+    with pytest.raises(pprofdiff.PprofError, match="^two$"):
+        pprofdiff.bench("a..b", "true")
+    assert capsys.readouterr().err == "one\n\ntwo\n\n"
+
+
 def test_python_is_profiled_by_py_spy(repository: Path, tmp_path: Path):
     spy = [str(Path(sys.executable).with_name("py-spy")), "record", "--rate", "500"]
     tried = subprocess.run(

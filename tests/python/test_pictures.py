@@ -94,7 +94,9 @@ def test_pictures_and_listings_can_be_saved(story: pprofdiff.Diff, tmp_path: Pat
     graph, listing = story.callgraph(10), story.list("names")
     graph.save(tmp_path / "a.svg")
     graph.save(str(tmp_path / "a.dot"))
-    assert words((tmp_path / "a.svg").read_text()) == words(graph.to_svg())
+    graph.save(tmp_path / "upper.SVG")
+    for name in ("a.svg", "upper.SVG"):
+        assert words((tmp_path / name).read_text()) == words(graph.to_svg())
     assert (tmp_path / "a.dot").read_text() == graph.to_dot()
     for name in ("a.html", "a.json", "a.txt"):
         listing.save(tmp_path / name)

@@ -108,6 +108,7 @@ def test_two_dropped_profiles_are_compared(address: str, visit: Callable[..., Pa
     page.get_by_role("button", name="Filter").click()
     report.locator("#type").select_option("0")
     chosen = report.locator("#type option:checked").inner_text()
+    assert not any("_" in caption for caption in page.locator("#question .caption").all_inner_texts())
     page.locator("[name=focus]").fill("tableInsensitive")
     page.locator("[name=focus]").press("Enter")
     expect(report.locator("#notes")).to_contain_text("focus=tableInsensitive")

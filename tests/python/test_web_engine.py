@@ -139,3 +139,29 @@ def test_a_series_is_ordered_by_its_names(ask: Callable[..., bytes | str]) -> No
             "series", "--order=key", "--format", format, *words, *(p.name for p in BUILDS), cwd=CORPUS / "series"
         )
         agree(answer, code, out, err)
+
+
+# The messages arrive before and after the module fails to load.
+WORKER = """
+globalThis.onmessage = null;
+globalThis.postMessage = ({ id, error, broken }) => console.log(JSON.stringify([id, error, broken]));
+await import("./worker.js");
+onmessage({ data: { id: 1, operation: "choices", values: [] } });
+setTimeout(() => onmessage({ data: { id: 2, operation: "choices", values: [] } }), 200);
+"""
+FAILING_MODULE = """
+export default () => new Promise((_, reject) => setTimeout(() => reject(new Error("no module")), 100));
+export const Engine = null, choices = null;
+"""
+
+
+def test_worker_answers_all_messages_if_the_module_fails_to_load(tmp_path: Path) -> None:
+    if not shutil.which("node"):
+        pytest.skip("Node is missing (apt-get install nodejs)")
+    shutil.copy(ROOT / "crates/pprofdiff-web/src/page/worker.js", tmp_path)
+    (tmp_path / "package.json").write_text('{"type": "module"}')
+    (tmp_path / "pprofdiff_web.js").write_text(FAILING_MODULE)
+    (tmp_path / "run.js").write_text(WORKER)
+    ran = subprocess.run(["node", "run.js"], cwd=tmp_path, capture_output=True, text=True, check=True)
+    answers = [json.loads(line) for line in ran.stdout.splitlines()]
+    assert answers == [[id, "the engine stopped: no module", True] for id in (1, 2)]

@@ -1,5 +1,6 @@
 //! Measures the runs in alternation and decides when there are enough.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -50,6 +51,11 @@ pub struct Bench<'a> {
     build: String,
     seed: u64,
     sides: [BenchSide<'a>; 2],
+}
+
+/// Returns the numbers of the recorded pairs. The user may have edited the file, so the numbers may have any gaps.
+fn pair_numbers(runs: &[RecordedRun]) -> BTreeSet<u64> {
+    runs.iter().map(|run| run.pair).filter(|&pair| pair > 0).collect()
 }
 
 impl<'a> Bench<'a> {
@@ -157,8 +163,9 @@ impl<'a> Bench<'a> {
 
     /// Adds the pairs of earlier runs. Returns the number of the next pair.
     fn read_earlier(&mut self, recording: &Recording, pairs: &mut Pairs) -> Result<u64> {
-        let next = recording.runs.iter().map(|run| run.pair).max().unwrap_or(0) + 1;
-        for pair in 1..next {
+        let numbers = pair_numbers(&recording.runs);
+        let next = numbers.last().map_or(1, |last| last.saturating_add(1));
+        for pair in numbers {
             let mut costs = Vec::new();
             for (side, name) in SIDES.iter().enumerate() {
                 let Some(run) = recording.runs.iter().find(|run| run.pair == pair && run.side == *name) else {
@@ -192,7 +199,7 @@ impl<'a> Bench<'a> {
     /// Runs each side once. Every second pair runs in reverse order, so that drift over time affects both sides
     /// equally.
     fn take_pair(&mut self, recording: &mut Recording, pair: u64) -> Result<[RunCost; 2]> {
-        let is_turned = (pair + self.seed).is_multiple_of(2);
+        let is_turned = pair.wrapping_add(self.seed).is_multiple_of(2);
         let mut costs = [RunCost::default(), RunCost::default()];
         for side in if is_turned { [1, 0] } else { [0, 1] } {
             let dir = folder::create(self.dir, &format!("{}-{pair}", SIDES[side]))?;
@@ -327,5 +334,21 @@ impl<'a> Bench<'a> {
     fn write(&self, recording: &Recording) -> Result<()> {
         let text = recording.to_toml();
         Ok(pprofdiff::output::write_file(self.dir.join(RUNS_FILE), |out| out.write_all(text.as_bytes()))?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{RecordedRun, pair_numbers};
+
+    #[test]
+    fn reading_earlier_pairs_takes_one_step_per_recorded_pair() {
+        let run = |pair| {
+            let mut run = RecordedRun::default();
+            run.pair = pair;
+            run
+        };
+        let runs = [2, 1, 0, 2, u64::MAX].map(run);
+        assert_eq!(Vec::from_iter(pair_numbers(&runs)), [1, 2, u64::MAX]);
     }
 }

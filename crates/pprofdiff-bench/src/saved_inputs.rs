@@ -14,28 +14,42 @@ const MAX_BINARY_BYTES: u64 = 1 << 30;
 
 /// Copies the named files that are inside the side's checkout: `named` has the sources and the binaries. A copied
 /// source keeps the full path that the profile records, so a lookup by that path finds it. Files elsewhere, such as the
-/// sources of a runtime, are not copied.
+/// sources of a runtime, are not copied. A binary keeps its file name only, unless several binaries share it.
+///
+/// # Errors
+/// Returns the first error. The files after it are copied nevertheless.
 pub fn keep(dir: &Path, side: usize, checkout: &Checkout, named: &[Vec<String>; 2]) -> io::Result<()> {
     let sources = &Recording::sources(dir)[side];
     let dirs = SourceDirs::new(vec![checkout.dir.clone(), checkout.root.clone()], Vec::new());
     let files = dirs.files();
+    let mut result = Ok(());
     for name in &named[0] {
         let (Some(source), Some(path)) = (files.find(true, name), plain(name)) else { continue };
-        let path = sources.join(path);
-        fs::create_dir_all(path.parent().unwrap_or(sources))?;
-        fs::write(path, source.text.as_bytes())?;
+        result = result.and(save(&sources.join(path), |path| fs::write(path, source.text.as_bytes())));
     }
     let binaries = &Recording::binaries(dir)[side];
+    let mut wanted = Vec::new();
     for name in &named[1] {
         let Ok(real) = fs::canonicalize(checkout.dir.join(name)) else { continue };
-        let metadata = real.metadata()?;
-        let is_wanted = real.starts_with(&checkout.root) && metadata.is_file() && metadata.len() <= MAX_BINARY_BYTES;
-        if let Some(file) = real.file_name().filter(|_| is_wanted) {
-            fs::create_dir_all(binaries)?;
-            fs::copy(&real, binaries.join(file))?;
+        let Ok(metadata) = real.metadata() else { continue };
+        if real.starts_with(&checkout.root) && metadata.is_file() && metadata.len() <= MAX_BINARY_BYTES {
+            wanted.push((name, real));
         }
     }
-    Ok(())
+    for (name, real) in &wanted {
+        let Some(file) = real.file_name() else { continue };
+        let is_unique = wanted.iter().all(|(_, other)| other == real || other.file_name() != Some(file));
+        // A lookup tries the file name, and then the path that the profile records.
+        let path = if is_unique { file.into() } else { plain(name).unwrap_or_else(|| file.into()) };
+        result = result.and(save(&binaries.join(path), |path| fs::copy(real, path).map(drop)));
+    }
+    result
+}
+
+/// Writes a file, and creates its folder.
+fn save(path: &Path, write: impl FnOnce(&Path) -> io::Result<()>) -> io::Result<()> {
+    fs::create_dir_all(path.parent().unwrap_or(path))?;
+    write(path)
 }
 
 /// Converts a path from a profile to a relative path, under which listings can find the saved file. Returns `None` for
@@ -50,7 +64,30 @@ fn plain(name: &str) -> Option<PathBuf> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Path, plain};
+    use super::{Checkout, Path, fs, keep, plain};
+
+    #[test]
+    fn each_file_is_saved_even_if_names_collide() -> Result<(), Box<dyn std::error::Error>> {
+        let root = std::env::temp_dir().join(format!("pprofdiff-saved-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&root);
+        let text = |path: &str| fs::read_to_string(root.join(path)).unwrap_or_default();
+        for file in ["side/a/app", "side/b/app", "side/tool", "side/sub/x.go", "side/y.go"] {
+            fs::create_dir_all(root.join(file).parent().unwrap_or(&root))?;
+            fs::write(root.join(file), file)?;
+        }
+        // The first source can't be written: its folder is a file.
+        fs::create_dir_all(root.join("runs/sources/base"))?;
+        fs::write(root.join("runs/sources/base/sub"), "")?;
+        let named = [&["sub/x.go", "y.go"][..], &["a/app", "b/app", "tool"]];
+        let named = named.map(|names| names.iter().map(|&name| name.to_owned()).collect());
+        let side = Checkout::from_dir(&root.join("side")).map_err(|_| "no folder")?;
+        assert!(keep(&root.join("runs"), 0, &side, &named).is_err());
+        assert_eq!(text("runs/sources/base/y.go"), "side/y.go");
+        let saved = ["a/app", "b/app", "tool"].map(|file| text(&format!("runs/binaries/base/{file}")));
+        assert_eq!(saved, ["side/a/app", "side/b/app", "side/tool"]);
+        fs::remove_dir_all(root)?;
+        Ok(())
+    }
 
     #[test]
     fn paths_from_a_profile_stay_inside_the_folder() {

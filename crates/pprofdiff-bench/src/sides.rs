@@ -152,7 +152,7 @@ impl Worktree {
 }
 
 impl Checkout {
-    fn from_dir(dir: &Path) -> Result<Checkout> {
+    pub fn from_dir(dir: &Path) -> Result<Checkout> {
         let wrong = |reason: String| Failure::Message(format!("{}: {reason}", dir.display()));
         let full = std::fs::canonicalize(dir).map_err(|e| wrong(e.to_string()))?;
         if !full.is_dir() {

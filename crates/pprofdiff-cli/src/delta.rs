@@ -54,7 +54,7 @@ fn files(args: &DeltaArgs, snapshots: &[PathBuf]) -> Result<()> {
     for path in snapshots[1..].iter().map(Some).chain([None]) {
         let snapshot = next?;
         // Loads the next snapshot while this one is processed.
-        let (done, loaded) = rayon::join(|| deltas.add(&snapshot), || path.map(load));
+        let (done, loaded) = pprofdiff::parallel::join(|| deltas.add(&snapshot), || path.map(load));
         done?;
         let Some(loaded) = loaded else { break };
         next = loaded;

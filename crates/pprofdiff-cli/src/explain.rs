@@ -35,8 +35,9 @@ pub fn answer(args: &ExplainArgs) -> Result<(Report, Diff, &'static Format)> {
     let ask = |options| Ok::<_, Failure>(args.query.request(View::Explain(options)).for_format(format)?);
     ask(options.clone())?;
     let commits = git::commits(args.git.range.as_deref())?;
-    let (mut noise_runs, mut heap) = (0, None);
+    let (mut noise_runs, mut heap, mut has_sides) = (0, None, false);
     let diff = open_with(&args.input, &args.load, Outputs::new(args.output.path()), |inputs| {
+        has_sides = true;
         if let [base, new] = args.with.as_slice() {
             heap = Some(heaps(inputs, base, new)?);
         }
@@ -44,11 +45,16 @@ pub fn answer(args: &ExplainArgs) -> Result<(Report, Diff, &'static Format)> {
         noise_runs = noise.len();
         Ok(noise.into_iter().map(|(_, source)| source).collect())
     })?;
+    for (option, is_given) in [("--noise", !args.noise.is_empty()), ("--with", !args.with.is_empty())] {
+        if is_given && !has_sides {
+            let message =
+                format!("{option} needs the profiles of both sides; a written diff has only their difference");
+            return Err(Failure::Message(message));
+        }
+    }
     let mut options = options.with_noise_runs(noise_runs);
     if let Some(heap) = heap {
         options = options.with_heap(heap);
-    } else if !args.with.is_empty() {
-        return Err(Failure::Message("--with needs two heap profiles, BASE and NEW".to_owned()));
     }
     let request = ask(options)?;
     let mut report = request.answer(&diff)?;

@@ -89,8 +89,9 @@ impl ToolCall {
             for text in texts {
                 match arg.get_long() {
                     Some(long) => words.push(format!("--{long}={text}")),
-                    // Escapes the dash, because an expression that begins with a dash looks like an option.
-                    None if text.starts_with('-') => positional.push(format!("\\{text}")),
+                    // An expression or path that begins with a dash would look like an option.
+                    None if text.starts_with('-') && name == "regex" => positional.push(format!("\\{text}")),
+                    None if text.starts_with('-') => positional.push(format!("./{text}")),
                     None => positional.push(text),
                 }
             }
@@ -183,4 +184,19 @@ pub fn endings(cli: &Command, call: &ToolCall, report: &Report, diff: &str, inpu
 
 fn has_no_source(routine: &Routine) -> bool {
     routine.places.1.is_none()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_leading_dash_is_escaped_in_expressions_and_paths() {
+        let last = |tool, name, value: Value| ToolCall::new(tool, [(name, value)]).unwrap().words().pop().unwrap();
+        assert_eq!(last("peek", "regex", json!("-x")), "\\-x");
+        assert_eq!(last("series", "builds", json!(["-x*.pb.gz"])), "./-x*.pb.gz");
+        assert_eq!(last("batch", "pairs", json!("-x.csv")), "./-x.csv");
+        assert_eq!(last("batch", "pairs", json!("x-.csv")), "x-.csv");
+    }
 }

@@ -2,7 +2,7 @@
 //!
 //! The content goes to a temporary file next to the target, which is synced and then renamed. Readers therefore see
 //! either the old or the new content, and a full disk, an error or a crash preserves the old content. A target that is
-//! not a regular file (a device, a pipe) is written directly.
+//! not a regular file (a device, a pipe), or that is open but deleted, is written directly.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
@@ -29,21 +29,25 @@ pub fn write_file(path: impl AsRef<Path>, write: impl FnOnce(&mut dyn Write) -> 
 /// Replaces the file at `path`.
 fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
     let existing_metadata = existing(fs::metadata(path))?;
-    // Use the real path, so that symbolic links survive. Without a real path (`/proc/self/fd/3` for a file that is open
-    // but deleted), use the given path.
+    // Use the real path, so that symbolic links survive.
     let real = match &existing_metadata {
-        Some(_) => fs::canonicalize(path).unwrap_or_else(|_| path.to_owned()),
-        None => resolve_links(path)?,
+        Some(_) => fs::canonicalize(path).ok(),
+        None => Some(resolve_links(path)?),
     };
-    let path = real.as_path();
     if existing_metadata.is_some() {
         // Opening the file checks the permission to write it, which a rename would bypass. It also fails for a
         // directory.
-        let file = OpenOptions::new().write(true).open(path)?;
+        let file = OpenOptions::new().write(true).open(real.as_deref().unwrap_or(path))?;
         if !file.metadata()?.is_file() {
             return fill(&file, write);
         }
+        if real.is_none() {
+            // The file is open but deleted (`/proc/self/fd/3`), so no file can replace it.
+            file.set_len(0)?;
+            return fill(&file, write);
+        }
     }
+    let path = real.as_deref().unwrap_or(path);
     let directory = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let (temporary_file, _unfinished) = temporary(directory)?;
     fill(temporary_file.as_file(), write)?;
@@ -224,6 +228,21 @@ mod tests {
     use super::*;
     use crate::ErrorKind;
     use crate::cancellation::Cancellation;
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn open_but_deleted_file_is_written_directly() {
+        use std::os::fd::AsRawFd;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out");
+        let mut open = OpenOptions::new().read(true).write(true).create_new(true).open(&path).unwrap();
+        open.write_all(b"longer than the new content").unwrap();
+        fs::remove_file(path).unwrap();
+        let path = format!("/proc/self/fd/{}", open.as_raw_fd());
+        write_file(&path, |out| out.write_all(b"new")).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"new");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
 
     #[test]
     fn cancelled_write_keeps_the_old_file_and_leaves_no_temporary_file() {

@@ -196,9 +196,11 @@ pub fn show_real(value: f64, unit: &str) -> String {
 /// The unit name that selects the best unit for each value.
 pub const AUTO: &str = "auto";
 
-/// Iterates over the symbols of all units.
-pub fn symbols() -> impl Iterator<Item = &'static str> {
-    FAMILIES.iter().flat_map(|family| family.units.iter().map(|unit| unit.symbol))
+/// Iterates over a name of each unit that [`find`] accepts: its symbol, or else an alias. pprof prints `n*GCU`, but does
+/// not read it.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    let name = |unit: &UnitEntry| if find(unit.symbol).is_some() { unit.symbol } else { unit.aliases[0] };
+    FAMILIES.iter().flat_map(move |family| family.units.iter().map(name))
 }
 
 /// The minimum value to show in a column's unit. Smaller values would print as zero or nearly zero, so they use their
@@ -280,6 +282,13 @@ mod tests {
         assert_eq!(column("bytes", &[-3 << 19, 1]), ["-1.50MB", "1B"]);
         assert_eq!(column("count", &[2_076_818, 1]), ["2076818", "1"]);
         assert_eq!(column("nanoseconds", &[]), [""; 0]);
+    }
+
+    #[test]
+    fn each_offered_unit_is_found() {
+        let factors = names().map(|name| find(name).map(Known::factor));
+        let expected = FAMILIES.iter().flat_map(|family| family.units.iter().map(|unit| Some(unit.factor)));
+        assert!(factors.eq(expected), "{:?}", names().collect::<Vec<_>>());
     }
 
     #[test]

@@ -326,7 +326,8 @@ impl Timeline {
         };
         let (from, until) = (resolve(&window.from, i64::MIN)?, resolve(&window.until, i64::MAX)?);
         if from >= until {
-            return Err(Error::query(format!("{text}: in this recording, the window ends before it begins")));
+            let why = if from == until { "is empty" } else { "ends before it begins" };
+            return Err(Error::query(format!("{text}: in this recording, the window {why}")));
         }
         Ok(Timeline { text, from, until, began, range: None, is_hit: false })
     }
@@ -472,6 +473,7 @@ mod tests {
                 .to_string()
                 .ends_with("(b is at 2.000s) (a is at 1.000s): in this recording, the window ends before it begins")
         );
+        assert!(cut("a..a").unwrap_err().to_string().ends_with("in this recording, the window is empty"));
         let mut timeline = cut("..a").unwrap();
         timeline.contains(3 * SECOND);
         let message = timeline.finish(&mut Header::default()).unwrap_err().to_string();

@@ -59,7 +59,7 @@ impl CallGraph {
     /// Save the graph in the format of the path's extension: .svg, or .dot (.gv) for Graphviz.
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
         let svg = match path.extension().and_then(|e| e.to_str()) {
-            Some("svg") => self.to_svg(py)?,
+            Some(ending) if ending.eq_ignore_ascii_case("svg") => self.to_svg(py)?,
             _ => "",
         };
         let choose = |ending: &str| match ending {

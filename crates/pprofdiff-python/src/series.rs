@@ -372,7 +372,12 @@ fn gather(
         if let Some(key) = key {
             for (name, source) in &mut builds {
                 if let Source::Path(path) = source {
-                    *name = key.call1((path.as_path(),))?.str()?.to_string();
+                    // A pathlib.Path would change `s3://b/x` to `s3:/b/x`.
+                    let called = match path.to_str().filter(|url| listed.has(url)) {
+                        Some(url) => key.call1((url,)),
+                        None => key.call1((path.as_path(),)),
+                    };
+                    *name = called?.str()?.to_string();
                 }
             }
             pprofdiff::input::sort_builds(&mut builds);
@@ -438,7 +443,7 @@ fn gather(
 /// For a pattern such as "builds/*/cpu.pb.gz", the text that * matches is the key of a build, and builds are sorted by
 /// key (numbers in keys compare as numbers). For a selection of a store such as "fleet/service=api", the builds are the
 /// values of the remaining key. `key` is a function that returns a build's key for an item of `profiles` or, for a
-/// pattern, for a path. By default, the key in a list of paths is the differing part of the paths; for
+/// pattern, for a path or URL. By default, the key in a list of paths is the differing part of the paths; for
 /// other items it is the path, the Profile's name or the item's number. Loaded profiles are not kept in
 /// memory, and an iterable is read a few items ahead.
 ///

@@ -221,7 +221,9 @@ fn upstream(root: &Path) -> Result<String> {
         }
     }
     Err(Failure::Message(
-        "--git: all commits of HEAD are in its upstream, main or master; give a range, A..B".to_owned(),
+        "--git: HEAD has no commits beyond its upstream, main or master, or none of these exists; commit your changes, \
+         or give a range, A..B"
+            .to_owned(),
     ))
 }
 

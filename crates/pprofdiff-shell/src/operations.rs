@@ -77,19 +77,24 @@ pub fn from_go_output(lines: impl Iterator<Item = String>) -> Vec<(String, f64)>
 }
 
 /// Parses lines such as `BenchmarkRead-8 1234 56 ns/op`, and ignores other lines. A repeated benchmark has several
-/// lines.
+/// lines. Removes the number of processors, which depends on the machine. `go test` omits it on one processor, so a
+/// number is part of the name (`BenchmarkRead/size-4`) unless all names end in the same number.
 fn from_go<L: AsRef<str>>(lines: impl Iterator<Item = L>) -> Counts {
-    let mut all = Vec::new();
+    let mut runs: Vec<(String, f64)> = Vec::new();
     for line in lines {
         let line = line.as_ref();
         let mut words = line.split_whitespace();
         let (Some(name), Some(count)) = (words.next(), words.next()) else { continue };
-        // Removes the number of processors, which depends on the machine.
-        let name =
-            name.rsplit_once('-').filter(|(_, n)| n.bytes().all(|b| b.is_ascii_digit())).map_or(name, |(n, _)| n);
         if let (true, Ok(count), true) = (name.starts_with("Benchmark"), count.parse(), line.contains("/op")) {
-            push(&mut all, name, count);
+            runs.push((name.to_owned(), count));
         }
+    }
+    let number = |name: &str| name.rfind('-').map(|i| name[i..].to_owned()).filter(|n| n[1..].parse::<u32>().is_ok());
+    let processors = runs.first().and_then(|(name, _)| number(name)).unwrap_or_default();
+    let processors = if runs.iter().all(|(name, _)| name.ends_with(&processors)) { processors } else { String::new() };
+    let mut all = Vec::new();
+    for (name, count) in &runs {
+        push(&mut all, name.strip_suffix(&processors).unwrap_or(name), *count);
     }
     mean(all)
 }
@@ -141,9 +146,13 @@ mod tests {
     #[test]
     fn operations_are_read_from_the_output_of_benchmarks() {
         let go = "goos: linux\nBenchmarkRead-8 \t 100\t 5.0 ns/op\t 3 B/op\nBenchmarkRead-8 300 6 ns/op\n\
-                  BenchmarkWrite/small-size-4 7 6 ns/op\nBenchmarkNone\nPASS\n";
+                  BenchmarkWrite/small-size-8 7 6 ns/op\nBenchmarkNone\nPASS\n";
         let expected = [("BenchmarkRead".to_owned(), 200.0), ("BenchmarkWrite/small-size".to_owned(), 7.0)];
         assert_eq!(from_go(go.lines()), Counts::from(expected));
+        // One processor: the numbers belong to the names.
+        let one = "BenchmarkRead/size-4 100 5 ns/op\nBenchmarkRead/size-16 25 20 ns/op\n";
+        let expected = [("BenchmarkRead/size-4".to_owned(), 100.0), ("BenchmarkRead/size-16".to_owned(), 25.0)];
+        assert_eq!(from_go(one.lines()), Counts::from(expected));
         let json = |text: &str| from_json(text).unwrap_or_else(|e| panic!("{text}: {e}"));
         assert_eq!(
             json(r#"{"sampling_mode":"Linear","iters":[1.0,2.0,4.0],"times":[3.0,5.0,9.0]}"#),

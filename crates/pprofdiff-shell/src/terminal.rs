@@ -219,18 +219,20 @@ pub enum AtInterrupt {
 
 /// Treats `kill` and the end of a session like Ctrl-C, for a command that has to clean up. It keeps ignoring the end of
 /// the session if the parent set that up, as `nohup` does. It handles the signals instead of blocking them, because
-/// children inherit a blocked signal and `kill` would not stop them. It also unblocks all signals. Threads inherit
-/// blocked signals too, so this must run before threads start.
+/// children inherit a blocked signal and `kill` would not stop them. It also unblocks all signals, and ignores SIGXFSZ
+/// with a handler, which children don't inherit: exceeding a file size limit stays a write error here, and has its
+/// usual effect on the benchmark. Threads inherit blocked signals too, so this must run before threads start.
 pub fn interrupt_at_kill() {
     #[cfg(all(unix, feature = "terminal"))]
     {
-        use signal_hook::consts::{SIGHUP, SIGTERM};
+        use signal_hook::consts::{SIGHUP, SIGTERM, SIGXFSZ};
 
+        let hangup = (!is_hangup_ignored()).then_some(SIGHUP);
+        let signals = signal_hook::iterator::Signals::new([SIGTERM, SIGXFSZ].into_iter().chain(hangup));
         // The parent of this process may have blocked signals.
         let _ = nix::sys::signal::SigSet::all().thread_unblock();
-        let hangup = (!is_hangup_ignored()).then_some(SIGHUP);
-        if let Ok(mut signals) = signal_hook::iterator::Signals::new([SIGTERM].into_iter().chain(hangup)) {
-            let wait = move || signals.forever().for_each(|_| interrupt());
+        if let Ok(mut signals) = signals {
+            let wait = move || signals.forever().filter(|&signal| signal != SIGXFSZ).for_each(|_| interrupt());
             let _ = std::thread::Builder::new().name("pprofdiff-kill".to_owned()).spawn(wait);
         }
     }

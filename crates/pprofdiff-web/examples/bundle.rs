@@ -1,4 +1,5 @@
-//! Writes the page into a folder for any file server, and prints its size. The script `make` calls it.
+//! Writes the page into a folder for any file server, and prints the size of its module, raw and gzipped. The script
+//! `make` calls it.
 //!
 //! Arguments: the module that cargo built for wasm32-unknown-unknown, the folder, and the maximum size of the gzipped
 //! module in bytes.

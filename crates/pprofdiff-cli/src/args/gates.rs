@@ -35,7 +35,7 @@ pub struct BaselineArgs {
     /// Time of that commit, as 2026-11-22T11:52:00Z [default: now]
     #[arg(help_heading = BASELINE, long, value_name = "TIME", value_parser = time, requires = "dir", hide_short_help = true)]
     pub commit_time: Option<u64>,
-    /// Number of profiles to keep per branch, and to compare with
+    /// Number of profiles to keep per branch and labels, and to compare with; a new side with more is kept whole
     #[arg(help_heading = BASELINE, long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u8).range(1..=MAX_PROFILES as i64), requires = "dir", hide_short_help = true)]
     pub keep: u8,
 }
@@ -145,7 +145,7 @@ pub struct ExplainArgs {
     pub ops_from: Vec<PathBuf>,
     #[command(flatten)]
     pub git: GitArgs,
-    /// Minimum change of a cause, as a share of the base
+    /// Minimum change of a cause, as a share of the mean of both totals at equal work
     #[arg(long, value_name = "PERCENT", value_parser = percentage, default_value = "0.2%")]
     pub min_effect: f64,
     /// A/A runs: profiles of equal builds, used only to estimate noise; files, or one pattern

@@ -244,7 +244,7 @@ pub struct SeriesArgs {
     /// Order of the builds [default: key]
     #[arg(long, value_enum, default_value = "key", hide_default_value = true, hide_short_help = true)]
     pub order: SeriesOrder,
-    /// Kind of rows [default: shifts; movers if there are fewer than six builds]
+    /// Kind of rows [default: shifts; movers with --base or fewer than six builds]
     #[arg(long, value_enum)]
     pub rows: Option<SeriesRows>,
     /// With --rows values: also write rows for builds that lack the frame
@@ -252,10 +252,10 @@ pub struct SeriesArgs {
     pub dense: bool,
     #[command(flatten)]
     pub shown: RowArgs,
-    /// Add causes: of each shift, or of the largest mover or step
+    /// Add causes: of each shift, or of the largest change
     ///
-    /// The cause of a shift is determined from at most five builds before it and five builds after it. With movers and
-    /// steps, one line below the table explains the largest change.
+    /// The cause of a shift is determined from at most five builds before it and five builds after it. For other rows,
+    /// one line below the table explains the largest change.
     #[arg(long)]
     pub explain: bool,
     #[command(flatten)]
@@ -342,8 +342,8 @@ Examples:
   pprofdiff delta http://localhost:6060/debug/pprof/heap --seconds 30 -o delta.pb.gz
   pprofdiff delta http://localhost:6060/debug/pprof/mutex --every 30s --count 10 -o 'mutex-{index}.pb.gz'
 
-While snapshots are taken from a URL, the newest one is also kept next to OUT. If the next snapshot fails, or after
-Ctrl-C, no data is lost.";
+While snapshots are taken from a URL, the newest one is also kept next to OUT, unless OUT is -. If the next snapshot
+fails, or after Ctrl-C, no data is lost.";
 
 /// When to take snapshots from a URL.
 #[derive(Clone, Copy)]

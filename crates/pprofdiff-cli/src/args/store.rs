@@ -35,7 +35,7 @@ pub struct StoreAddArgs {
     /// Directory of the store; created if it does not exist
     #[arg(value_name = "STORE")]
     pub store: PathBuf,
-    /// Profiles: files and URLs, or one pattern (quoted)
+    /// Profiles: files and URLs, or one pattern (quoted); several patterns if a --key has placeholders
     #[arg(value_name = "PROFILE", required = true)]
     pub profiles: Vec<PathBuf>,
     /// Key of the profiles; in VALUE, {1} is the text that the first * of the pattern matched, and {service} the value

@@ -16,7 +16,10 @@ use super::jobs::duration;
 
 /// Converts a row of an option table to a clap argument.
 fn arg<T>(option: &OptionRow<T>) -> Arg {
-    let notes = option.notes.replace("\n ", "");
+    // The notes name options as Python does: `base_time=..AT`.
+    let as_typed =
+        |notes: String, name: &str| notes.replace(&format!(" {name}="), &format!(" --{} ", name.replace('_', "-")));
+    let notes = Loading::options().map(|o| o.name).fold(option.notes.replace("\n ", ""), as_typed);
     let arg = Arg::new(option.name)
         .long(option.name.replace('_', "-"))
         .help(option.about)

@@ -65,7 +65,8 @@ pub struct SourceArgs {
     /// Source directory of the base
     #[arg(help_heading = SOURCES, long, value_name = "DIR", hide_short_help = true)]
     pub base_source: Vec<PathBuf>,
-    /// Source directory of the new side [default: the working directory, for `list` on a terminal]
+    /// Source directory of the new side [default: the recorded sources of a folder of runs; otherwise the working
+    /// directory, for `list` on a terminal or with --open]
     #[arg(help_heading = SOURCES, long, value_name = "DIR", hide_short_help = true)]
     pub new_source: Vec<PathBuf>,
     /// Source directories of both sides, or of a single profile

@@ -183,8 +183,17 @@ impl Memory {
     /// Opens a separate file with debug information. Returns `None` if it can't be read or `is_right` is false, for
     /// example because it is from another build.
     fn open<'a>(&'a self, path: &Path, is_right: impl Fn(&object::File<'a>) -> bool) -> Option<object::File<'a>> {
+        self.open_bytes(path, |object, _| is_right(object))
+    }
+
+    /// Opens a file like [`Memory::open`]; `is_right` also gets the content of the file.
+    fn open_bytes<'a>(
+        &'a self,
+        path: &Path,
+        is_right: impl Fn(&object::File<'a>, &[u8]) -> bool,
+    ) -> Option<object::File<'a>> {
         let bytes: &'a [u8] = self.bytes.alloc(read(path).ok()?);
-        parse(path, bytes).ok().filter(is_right)
+        parse(path, bytes).ok().filter(|object| is_right(object, bytes))
     }
 }
 
@@ -208,15 +217,23 @@ impl DebugFiles<'_> {
             return None;
         }
         let expected_id = build_id(object);
-        let same_build = |candidate: &object::File<'a>| build_id(candidate) == expected_id && has_units(candidate);
+        let link = object.gnu_debuglink().ok().flatten();
+        // Without a build id, the checksum in the link identifies the build.
+        let same_build = |candidate: &object::File<'a>, bytes: &[u8]| {
+            let is_same = match expected_id.is_empty() {
+                false => build_id(candidate) == expected_id,
+                true => link.is_some_and(|(_, crc)| crc32fast::hash(bytes) == crc),
+            };
+            has_units(candidate) && is_same
+        };
         let mut candidates = self.by_build_id.to_vec();
-        if let (Ok(Some((name, _))), Some(folder)) = (object.gnu_debuglink(), self.binary.parent()) {
+        if let (Some((name, _)), Some(folder)) = (link, self.binary.parent()) {
             // gdb looks in the same places.
             let name = PathBuf::from(String::from_utf8_lossy(name).into_owned());
             let system = Path::new(SYSTEM_DEBUG_FOLDER).join(folder.strip_prefix("/").unwrap_or(folder));
             candidates.extend([folder.join(&name), folder.join(".debug").join(&name), system.join(&name)]);
         }
-        candidates.into_iter().find_map(|path| Some((path.clone(), memory.open(&path, same_build)?)))
+        candidates.into_iter().find_map(|path| Some((path.clone(), memory.open_bytes(&path, same_build)?)))
     }
 }
 
@@ -225,6 +242,17 @@ pub(super) const SYSTEM_DEBUG_FOLDER: &str = "/usr/lib/debug";
 
 fn has_units(object: &object::File<'_>) -> bool {
     content(object, ".debug_info").is_some_and(|data| data.uncompressed_size > 0)
+}
+
+/// The reason for lines that are missing because the budget is exhausted.
+const TOO_MUCH_WORK: &str = "reading it takes more work than its size allows";
+
+/// Describes an error. [`CountedSlice`] reports an exhausted budget as an I/O error.
+fn reason(e: &gimli::Error) -> String {
+    match e {
+        gimli::Error::Io => TOO_MUCH_WORK.to_owned(),
+        e => e.to_string(),
+    }
 }
 
 /// Returns the content of a section as stored in the file.
@@ -261,7 +289,11 @@ pub(super) fn look_up<'a>(
         Ok(context) => context,
         Err(e) => {
             addresses.iter().for_each(|&address| f(address, &[]));
-            return Some(format!("{}: its debug information is damaged ({e}), so there are no lines", path.display()));
+            let why = match e {
+                gimli::Error::Io => format!("not read: {TOO_MUCH_WORK}"),
+                e => format!("damaged ({e})"),
+            };
+            return Some(format!("{}: its debug information is {why}, so there are no lines", path.display()));
         }
     };
     let split = SplitDebugInfo { path, memory, package: OnceCell::new() };
@@ -300,12 +332,7 @@ pub(super) fn look_up<'a>(
         f(address, &lines.collect::<Vec<_>>());
     }
     let e = failed?;
-    let why = if memory.left.get() == 0 {
-        "reading it takes more work than its size allows".to_owned()
-    } else {
-        e.to_string()
-    };
-    Some(format!("{}: some of its debug information was not read: {why}", path.display()))
+    Some(format!("{}: some of its debug information was not read: {}", path.display(), reason(&e)))
 }
 
 /// The maximum number of references to follow from an instance of a function, such as an inlined call, to its
@@ -458,5 +485,20 @@ impl<'a> SplitDebugInfo<'a> {
                 Arc::new(dwarf)
             })
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gimli::Reader;
+
+    use super::*;
+
+    #[test]
+    fn an_exhausted_budget_is_reported_even_if_some_of_it_is_left() {
+        let left = Cell::new(5);
+        let mut slice = CountedSlice { slice: EndianSlice::new(&[0; 16], RunTimeEndian::Little), left: &left };
+        let error = slice.read_u64().err();
+        assert_eq!((error.as_ref().map(reason), left.get()), (Some(TOO_MUCH_WORK.to_owned()), 5));
     }
 }

@@ -233,7 +233,12 @@ impl SampleIdentity {
             n += 1;
         });
         self.labels.clear();
-        self.labels.extend(sample.all_labels());
+        // A merge drops labels without a value, including those that refer to a second empty string.
+        let has_value = |label: &Label| match label.value {
+            LabelValue::Text(text) | LabelValue::Number(0, text) => !p.string(text).is_empty(),
+            LabelValue::Number(..) => true,
+        };
+        self.labels.extend(sample.all_labels().filter(has_value));
         let mut string = |id: StringId| self.string_digests.digest(&self.text, p, id);
         // Sorts the keys in an order that is the same for every snapshot. The values of the same key keep their order.
         if self.labels.len() > 1 {
@@ -248,5 +253,43 @@ impl SampleIdentity {
             label.iter().for_each(|&d| numbers.digest(d));
         }
         numbers.end(n, self.labels.len() as u32)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::profile::LoadOptions;
+    use crate::profile::wire::put;
+
+    #[test]
+    fn labels_without_a_value_do_not_distinguish_samples() {
+        let message = |fields: &[(u32, u64)]| {
+            let mut out = Vec::new();
+            fields.iter().for_each(|&(field, value)| put::int(&mut out, field, value));
+            out
+        };
+        // The fields of a label: 1 (key), 2 (str), 3 (num) and 4 (num_unit). String 4 is a second empty string.
+        let profile = |label: &[(u32, u64)]| {
+            let mut sample = message(&[(2, 7)]);
+            if !label.is_empty() {
+                put::bytes(&mut sample, 3, &message(label));
+            }
+            let mut data = Vec::new();
+            put::bytes(&mut data, 1, &message(&[(1, 1), (2, 2)]));
+            put::bytes(&mut data, 2, &sample);
+            ["", "cpu", "count", "key", ""].iter().for_each(|text| put::bytes(&mut data, 6, text.as_bytes()));
+            Profile::from_bytes("p", &data, &LoadOptions::default()).unwrap()
+        };
+        let labels = [&[][..], &[(1, 3)], &[(1, 3), (2, 4)], &[(1, 3), (4, 4)], &[(1, 3), (2, 2)]];
+        let mut identity = SampleIdentity::new();
+        let [none, no_value, empty_text, empty_unit, text] = labels.map(|label| {
+            let p = profile(label);
+            identity.read(&p);
+            identity.sample(&p, &p.samples().next().unwrap())
+        });
+        assert_eq!([no_value, empty_text, empty_unit], [none; 3]);
+        assert_ne!(text, none);
     }
 }

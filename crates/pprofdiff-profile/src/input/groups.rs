@@ -145,7 +145,8 @@ impl Finder<'_> {
             };
             let mut values = BTreeMap::new();
             for (name, pieces) in keys {
-                let why = || Error::query(format!("the key {name} has more wildcards than the pattern {pattern:?}"));
+                let why =
+                    || Error::query(format!("the key {name} refers to a wildcard that the pattern {pattern:?} lacks"));
                 values.insert((*name).to_owned(), value(pieces, wildcards.as_deref(), &labels).ok_or_else(why)?);
             }
             Ok(ListedFile::new(path.clone(), values))
@@ -222,7 +223,7 @@ impl Finder<'_> {
     }
 }
 
-/// Parses the key values of a side into indices of `keys` and values.
+/// Parses the key values of a side into indices of `keys` and values, ordered by index.
 fn parse_side<'a>(text: &'a str, keys: &[&str]) -> Result<Vec<(usize, &'a str)>> {
     let parse = |part: &'a str| {
         let (name, value) = part.split_once('=')?;
@@ -230,7 +231,10 @@ fn parse_side<'a>(text: &'a str, keys: &[&str]) -> Result<Vec<(usize, &'a str)>>
     };
     let unknown =
         |part: &str| Error::query(format!("{part:?} is not KEY=VALUE with one of the keys {}", keys.join(", ")));
-    text.split(',').map(|part| parse(part).ok_or_else(|| unknown(part))).collect()
+    let mut values =
+        text.split(',').map(|part| parse(part).ok_or_else(|| unknown(part))).collect::<Result<Vec<_>>>()?;
+    values.sort_unstable();
+    Ok(values)
 }
 
 /// The values of all keys of a file.
@@ -259,11 +263,7 @@ impl Groups {
     /// Pairs files by the keys in `keys`.
     fn pair(&self, keys: &[&str], files: Vec<ListedFile>, list_name: &str) -> Result<Vec<BatchItem>> {
         let sides = [parse_side(&self.base, keys)?, parse_side(&self.new, keys)?];
-        let names = |side: &[(usize, &str)]| {
-            let mut names: Vec<usize> = side.iter().map(|(key, _)| *key).collect();
-            names.sort_unstable();
-            names
-        };
+        let names = |side: &[(usize, &str)]| side.iter().map(|(key, _)| *key).collect::<Vec<usize>>();
         if names(&sides[0]) != names(&sides[1]) || sides[0] == sides[1] {
             return Err(Error::query(format!(
                 "{:?} and {:?} must be two different values of the same keys",
@@ -331,8 +331,8 @@ impl ListedFile {
     }
 }
 
-/// Reads values as texts. JSON numbers, and fields of a CSV manifest that look like numbers, are first read as numbers,
-/// so `1.10` becomes `1.1`, and `007` becomes `7`. A duplicate key is an error, because the intended value is unknown.
+/// Reads the values of a JSON object as texts. Numbers are read first, so `1.10` becomes `1.1`. A duplicate key is an
+/// error, because the intended value is unknown.
 fn texts<'de, D: serde::Deserializer<'de>>(from: D) -> std::result::Result<BTreeMap<String, String>, D::Error> {
     struct TextMapVisitor;
 
@@ -351,7 +351,7 @@ fn texts<'de, D: serde::Deserializer<'de>>(from: D) -> std::result::Result<BTree
                     other => other.to_string(),
                 };
                 if texts.contains_key(&name) {
-                    return Err(serde::de::Error::custom(format_args!("the key {name:?} occurs twice; remove one")));
+                    return Err(serde::de::Error::custom(duplicate_key(&name)));
                 }
                 texts.insert(name, text);
             }
@@ -360,6 +360,23 @@ fn texts<'de, D: serde::Deserializer<'de>>(from: D) -> std::result::Result<BTree
     }
 
     from.deserialize_map(TextMapVisitor)
+}
+
+fn duplicate_key(name: &str) -> String {
+    format!("the key {name:?} occurs twice; remove one")
+}
+
+/// Returns the profile and the keys in a line of a CSV manifest. Serde would convert values that look like numbers, and
+/// change `1.10` to `1.1`.
+fn csv_file(columns: &csv::StringRecord, line: &csv::StringRecord) -> Result<ListedFile, String> {
+    let mut keys = BTreeMap::new();
+    for (name, value) in columns.iter().zip(line) {
+        if keys.insert(name.to_owned(), value.to_owned()).is_some() {
+            return Err(duplicate_key(name));
+        }
+    }
+    let profile = keys.remove("profile").ok_or("the column \"profile\" is missing")?;
+    Ok(ListedFile::new(profile, keys))
 }
 
 /// Reads the files that a manifest lists. The manifest is CSV with a column `profile` (all other columns are keys), or
@@ -383,14 +400,18 @@ pub fn listed_files(manifest: &Path) -> Result<Vec<ListedFile>> {
         };
         return lines.map(read).collect();
     }
-    let mut reader = csv::Reader::from_reader(file).into_deserialize::<ListedFile>();
-    let mut files = Vec::new();
+    let mut reader = csv::Reader::from_reader(file);
+    let (mut files, mut record) = (Vec::new(), csv::StringRecord::new());
+    let columns = reader.headers().map_err(|e| invalid(1, &e))?.clone();
     loop {
-        let line = reader.reader().position().line();
-        match reader.next() {
-            None => return Ok(files),
-            Some(Ok(file)) => files.push(file),
-            Some(Err(e)) => return Err(invalid(e.position().map_or(line, csv::Position::line), &e)),
+        let line = reader.position().line();
+        match reader.read_record(&mut record) {
+            Ok(false) => return Ok(files),
+            Ok(true) => {
+                let line = record.position().map_or(line, csv::Position::line);
+                files.push(csv_file(&columns, &record).map_err(|e| invalid(line, &e))?);
+            }
+            Err(e) => return Err(invalid(e.position().map_or(line, csv::Position::line), &e)),
         }
     }
 }
@@ -510,7 +531,7 @@ mod tests {
             (0, "service={1,version={2}", "a { is not closed"),
             (0, "service={0},version={2}", "from 1"),
             (0, "service={},version={2}", "from 1"),
-            (0, "service={1},version={4}", "more wildcards than the pattern"),
+            (0, "service={1},version={4}", "refers to a wildcard that the pattern"),
             (1, "build=v1", "one of the keys service, version"),
             (1, "v1", "one of the keys service, version"),
             (1, "version=", "one of the keys service, version"),
@@ -522,6 +543,9 @@ mod tests {
             let error = grouped("none", FILES, "*/*/*.pb", arguments).unwrap_err().to_string();
             assert!(error.contains(why), "{text}: {error}");
         }
+        let swapped = [usual[0], "service=api,version=v1", "version=v1,service=api"];
+        let error = grouped("none", FILES, "*/*/*.pb", swapped).unwrap_err().to_string();
+        assert!(error.contains("two different values of the same keys"), "{error}");
         let error_of = |pattern, arguments| grouped("nothing", FILES, pattern, arguments).unwrap_err().to_string();
         assert!(error_of("*/*/*.gz", usual).contains("no file matches"));
         let unknown = error_of("*/*/*.pb", [usual[0], "version=v8", "version=v9"]);
@@ -568,6 +592,17 @@ mod tests {
         let error = by_signs.unwrap_err().to_string();
         assert!(error.contains("needs names only, such as service,version"), "{error}");
         std::fs::remove_dir_all(dir).unwrap();
+    }
+
+    #[test]
+    fn keys_of_a_csv_manifest_are_kept_as_written() {
+        let path = std::env::temp_dir().join(format!("pprofdiff-{}-written.csv", std::process::id()));
+        std::fs::write(&path, "version,build,profile,commit,on\n1.10,007,12,123e4567, true\n").unwrap();
+        let files = listed_files(&path).unwrap();
+        std::fs::remove_file(path).unwrap();
+        let keys = [("version", "1.10"), ("build", "007"), ("commit", "123e4567"), ("on", " true")];
+        let keys = keys.map(|(key, value)| (key.to_owned(), value.to_owned()));
+        assert_eq!(files, [ListedFile::new("12", BTreeMap::from(keys))]);
     }
 
     #[test]

@@ -146,6 +146,14 @@ struct ManifestLine {
     new: ManifestSide,
 }
 
+/// A line of a CSV manifest. An untagged [`ManifestSide`] would take a file name such as `007` for a number.
+#[derive(Deserialize)]
+struct CsvManifestLine {
+    name: Option<String>,
+    base: PathBuf,
+    new: PathBuf,
+}
+
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum ManifestSide {
@@ -214,11 +222,13 @@ fn read_manifest(
             }
         }));
     }
-    let mut reader = csv::Reader::from_reader(input).into_deserialize::<ManifestLine>();
+    let mut reader = csv::Reader::from_reader(input).into_deserialize::<CsvManifestLine>();
     Box::new(std::iter::from_fn(move || {
         let line = reader.reader().position().line();
         Some(match reader.next()? {
-            Ok(entry) => entry.pair(),
+            Ok(CsvManifestLine { name, base, new }) => {
+                ManifestLine { name, base: ManifestSide::One(base), new: ManifestSide::One(new) }.pair()
+            }
             Err(e) => invalid(
                 e.position().map_or(line, csv::Position::line),
                 format!("expected the columns base and new: {e}"),
@@ -264,6 +274,8 @@ mod tests {
             [some("x", [1, 1]), some("y,z", [1, 1]), ("line 4".into(), None), some("w", [1, 1])]
         );
         assert_eq!(names("base,new\na,b\n", false), [some("b", [1, 1])]);
+        // A name that looks like a number is a file name.
+        assert_eq!(names("base,new\n12,007\n", false), [some("007", [1, 1])]);
         let json =
             "{\"base\":\"a\",\"new\":[\"b\",\"c\"],\"name\":\"x\"}\n\n{\"base\":3}\n{\"base\":\"d\",\"new\":\"e\"}";
         assert_eq!(names(json, true), [some("x", [1, 2]), ("line 3".into(), None), some("e", [1, 1])]);

@@ -78,7 +78,6 @@ impl<'a> Finder<'a> {
     /// # Errors
     /// Returns an error if the pattern is invalid, a directory can't be read, or objects can't be listed.
     pub(super) fn matches(self, pattern: &str) -> Result<Vec<(String, PathBuf)>> {
-        // The system's spelling of a path may differ from the pattern's: a search for `a//*` finds `a/b`.
         let to_named = |(texts, path): (WildcardTexts, PathBuf)| {
             let name = texts.map(|parts| parts.into_iter().flatten().collect::<Vec<_>>().join("/"));
             (name.unwrap_or_else(|| path.display().to_string()), path)
@@ -90,7 +89,10 @@ impl<'a> Finder<'a> {
     pub(super) fn captured(self, pattern: &str) -> Result<Vec<(WildcardTexts, PathBuf)>> {
         let invalid = |e: &dyn std::fmt::Display| Error::query(format!("the pattern {pattern:?} is invalid: {e}"));
         Pattern::new(pattern).map_err(|e| invalid(&e))?;
-        let wildcard_regex = wildcard_regex(pattern).map_err(|e| invalid(&e))?;
+        // The paths of folders are found part by part, so `a//*` finds `a/b`.
+        let parts: PathBuf = Path::new(pattern).components().collect();
+        let spelling = if self.objects_of(pattern).is_some() { pattern.into() } else { parts.to_string_lossy() };
+        let wildcard_regex = wildcard_regex(&spelling).map_err(|e| invalid(&e))?;
         let texts = |text: &str| {
             let parts = |c: regex::Captures<'_>| c.iter().skip(1).map(|m| m.map(|m| m.as_str().to_owned())).collect();
             wildcard_regex.captures(text).map(parts)
@@ -202,7 +204,7 @@ pub(super) fn list_directories(mut open: Vec<PathBuf>, is_wanted: impl Fn(&OsStr
 /// Returns a regular expression that captures the text of each wildcard in the pattern.
 fn wildcard_regex(pattern: &str) -> Result<Regex, regex::Error> {
     let mut re = String::from("^");
-    let mut rest = pattern.strip_prefix("./").unwrap_or(pattern);
+    let mut rest = pattern;
     while let Some(c) = rest.chars().next() {
         let class = rest.strip_prefix('[').and_then(|r| r.get(1..)?.find(']').map(|end| &r[..=end]));
         let consumed = match (c, class) {
@@ -309,7 +311,7 @@ mod tests {
         for (pattern, path, expected) in [
             ("a/*/cpu.pb.gz", "a/svc/cpu.pb.gz", Some("svc")),
             ("a/*-?.pb", "a/x.y-1.pb", Some("x.y/1")),
-            ("./a/**/c.pb", "a/x/y/c.pb", Some("x/y")),
+            ("./a/**/c.pb", "./a/x/y/c.pb", Some("x/y")),
             ("a/[0-9]*.pb", "a/12.pb", Some("1/2")),
             ("a/[!x]*.pb", "a/yz.pb", Some("y/z")),
             ("a/*.pb", "a/b/c.pb", None),
@@ -321,6 +323,20 @@ mod tests {
                 .map(|c| c.iter().skip(1).flatten().map(|m| m.as_str()).collect::<Vec<_>>().join("/"));
             assert_eq!(captured.as_deref(), expected, "{pattern} on {path}");
         }
+    }
+
+    #[test]
+    fn wildcards_are_captured_however_the_directories_are_spelled() {
+        // Tests run in the folder of the crate.
+        for pattern in ["src/input/serv*/mod.rs", "./src/input/serv*/mod.rs", "src/./input//serv*/mod.rs"] {
+            let names = Finder::default().matches(pattern).unwrap().into_iter().map(|(name, _)| name);
+            assert_eq!(names.collect::<Vec<_>>(), ["er"], "{pattern}");
+        }
+        let pairs = Finder::default().pattern_pairs("./src/inp*/mod.rs", "./src/inp*/pairs.rs").unwrap();
+        assert!(pairs.len() == 1 && pairs[0].name == "ut" && pairs[0].sides.is_ok(), "{pairs:?}");
+        let keys = [("folder".to_owned(), "{1}".to_owned())];
+        let files = Finder::default().keyed_files("./src/inp*/mod.rs", &keys, &Default::default()).unwrap();
+        assert_eq!(files[0].keys["folder"], "ut");
     }
 
     /// A test store with these URLs that records the listed prefixes.

@@ -46,8 +46,9 @@ impl Profile {
             );
             return Ok(self.with_notes(vec![note]));
         }
-        let Profile { name, notes, sampled, .. } = self;
-        Profile::decode(&name, message).map(|profile| profile.with_notes(notes).with_sampled(sampled))
+        let Profile { name, notes, sampled, may_be_diff, .. } = self;
+        let profile = Profile::decode(&name, message)?.with_notes(notes).with_sampled(sampled);
+        Ok(Profile { may_be_diff, ..profile })
     }
 }
 
@@ -175,6 +176,15 @@ mod tests {
                 .zip(functions)
                 .all(|((_, system), (_, linker_name))| system == linker_name)
         );
+    }
+
+    #[test]
+    fn demangling_keeps_the_warning_about_doubtful_sides() {
+        let text = format!("main;{PUSH} 3 4\nmain;f 4 5\n");
+        let p = Profile::from_bytes("in", text.as_bytes(), &LoadOptions::default()).unwrap();
+        assert!(p.may_be_diff(), "{:?}", p.warnings());
+        let name = |p: &Profile, f: usize| p.text(p.functions().name[f]);
+        assert!((0..p.n_functions()).any(|f| name(&p, f) == "std::vector::push_back"));
     }
 
     #[test]

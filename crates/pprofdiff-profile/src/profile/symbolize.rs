@@ -99,8 +99,9 @@ impl Symbolizer {
             );
             return Err(Error::new(ErrorKind::Limit, detail));
         }
-        let Profile { name, notes, sampled, .. } = profile;
-        Profile::decode(&name, message).map(|p| p.with_notes(notes).with_sampled(sampled))
+        let Profile { name, notes, sampled, may_be_diff, .. } = profile;
+        let profile = Profile::decode(&name, message)?.with_notes(notes).with_sampled(sampled);
+        Ok(Profile { may_be_diff, ..profile })
     }
 
     /// Encodes the message of `profile` with the additional fields and records.

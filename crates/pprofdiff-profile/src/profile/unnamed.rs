@@ -23,12 +23,14 @@ impl Profile {
             return None;
         }
         let NameCounts { named, unnamed, mapping } = self.names()?;
-        let binary =
-            mapping.map_or_else(String::new, |m| format!(" in {}", self.mapping_words(&self.mappings[m as usize])));
+        let (binary, source) = match mapping {
+            Some(m) => (format!(" in {}", self.mapping_words(&self.mappings[m as usize])), "that binary"),
+            None => (String::new(), "the program's binary"),
+        };
         Some(match named {
-            0 => format!("no function names, only addresses{binary}; the names are in that binary (--binary)"),
+            0 => format!("no function names, only addresses{binary}; the names are in {source} (--binary)"),
             _ => format!(
-                "{unnamed} of {} locations have no function name, only an address{binary}; the names are in that binary (--binary)",
+                "{unnamed} of {} locations have no function name, only an address{binary}; the names are in {source} (--binary)",
                 named + unnamed
             ),
         })
@@ -103,6 +105,12 @@ mod tests {
         let some = warnings(&["main", "", "", "[unknown]"]);
         assert!(some[0].contains("3 of 4 locations have no function name, only an address in /bin/app"), "{some:?}");
         assert!(some[0].contains("--binary"), "{some:?}");
+        let mut builder = ProfileBuilder::new();
+        builder.sample_type("cpu", "nanoseconds");
+        let location = builder.location(None, 1, &[]).unwrap();
+        builder.sample(&[location], &[1], &[]).unwrap();
+        let [warning] = &builder.build("made").unwrap().warnings()[..] else { panic!() };
+        assert!(warning.ends_with("only addresses; the names are in the program's binary (--binary)"), "{warning}");
         for names in [&["main", ""][..], &["main", "run", "[unknown]"]] {
             assert!(warnings(names).is_empty(), "{names:?}");
         }

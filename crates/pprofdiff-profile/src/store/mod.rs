@@ -192,7 +192,8 @@ impl Store {
         };
         match ordered.iter().find(|(_, value)| value.is_empty() || escape(value).len() > MAX_VALUE) {
             Some((key, _)) => {
-                Err(Error::query(format!("the value of {key} is empty, or longer than {MAX_VALUE} bytes")))
+                let why = "is empty, or in the name of its folder (with %XX for special characters) longer than";
+                Err(Error::query(format!("the value of {key} {why} {MAX_VALUE} bytes")))
             }
             None => Ok(ordered),
         }
@@ -248,7 +249,8 @@ fn check_key(key: &str) -> Result<()> {
     let is_word = key.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
         && key.starts_with(|c: char| c.is_ascii_alphabetic());
     if !is_word || key.len() > 64 {
-        return Err(Error::query(format!("a key must be a word of letters, digits and _, not {key:?}")));
+        let rule = "a word of at most 64 letters, digits and _ that starts with a letter";
+        return Err(Error::query(format!("a key must be {rule}, not {key:?}")));
     }
     let columns = TABLES.into_iter().flat_map(|table| table.columns);
     match columns.map(|(name, _)| *name).find(|name| name.eq_ignore_ascii_case(key)) {

@@ -300,16 +300,18 @@ impl StoreSelection {
     /// optionally followed by the id of a profile as in reports. Returns `None` if the path is not inside a store.
     ///
     /// # Errors
-    /// Returns an error if the path has a key that the store lacks, and the errors of [`Store::open`].
+    /// Returns an error if the path has a key twice or a key that the store lacks, and the errors of [`Store::open`].
     pub fn named(path: &Path) -> Result<Option<StoreSelection>> {
         let (mut dir, mut fixed) = (path, Vec::new());
         let id = path.file_name().and_then(|name| name.to_str()).filter(|name| is_id(name)).map(str::to_owned);
         if let (Some(_), Some(parent)) = (&id, path.parent()) {
             dir = parent;
         }
+        let mut twice = None;
         while !Store::is_in(dir) {
             let pair = dir.file_name().and_then(|name| name.to_str()).and_then(|name| name.split_once('='));
             let (Some((key, value)), Some(parent)) = (pair, dir.parent()) else { return Ok(None) };
+            twice = twice.or(fixed.iter().any(|(fixed, _)| fixed == key).then_some(key));
             fixed.insert(0, (key.to_owned(), unescape(value)));
             dir = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
         }
@@ -319,6 +321,9 @@ impl StoreSelection {
         if let Some((key, _)) = fixed.iter().find(|(key, _)| !store.keys.contains(key)) {
             let detail = format!("this store has the keys {}, not {key}", store.keys.join(", "));
             return Err(Error::query(detail).in_input(&name));
+        }
+        if let Some(key) = twice {
+            return Err(Error::query(format!("the key {key} occurs twice; remove one")).in_input(&name));
         }
         Ok(Some(StoreSelection { store, fixed, id, name }))
     }
@@ -372,25 +377,30 @@ impl StoreSelection {
     /// Returns the errors of [`StoreSelection::partitions`] and [`Partition::profiles`], and an error if no profile is
     /// selected.
     pub fn profiles(&self) -> Result<Vec<StoredProfile>> {
-        let mut profiles = Vec::new();
+        Ok(self.partition_profiles()?.into_iter().flat_map(|(_, profiles)| profiles).collect())
+    }
+
+    /// Returns the partitions with selected profiles, and these profiles.
+    fn partition_profiles(&self) -> Result<Vec<(Partition, Vec<StoredProfile>)>> {
+        let mut all = Vec::new();
         for partition in self.partitions()? {
-            profiles.extend(partition.profiles()?);
+            let mut profiles = partition.profiles()?;
+            if let Some(id) = &self.id {
+                profiles.retain(|stored| stored.id == *id);
+            }
+            all.extend((!profiles.is_empty()).then_some((partition, profiles)));
         }
-        if let Some(id) = &self.id {
-            profiles.retain(|stored| stored.id == *id);
-        }
-        if profiles.is_empty() {
+        if all.is_empty() {
             return Err(Error::query("the store has no such profile").in_input(&self.name));
         }
-        Ok(profiles)
+        Ok(all)
     }
 
     /// Returns the profiles by the value of the only key that the selection leaves open. Several profiles with the same
-    /// value are added up. Ignores [`StoreSelection::id`].
+    /// value are added up.
     ///
     /// # Errors
-    /// Returns an error unless exactly one key is open; also returns the errors of [`StoreSelection::partitions`] and
-    /// [`Partition::profiles`].
+    /// Returns an error unless exactly one key is open; also returns the errors of [`StoreSelection::profiles`].
     pub fn builds(&self) -> Result<Vec<(String, Source)>> {
         let open: Vec<&String> =
             self.store.keys.iter().filter(|key| !self.fixed.iter().any(|(f, _)| f == *key)).collect();
@@ -401,29 +411,28 @@ impl StoreSelection {
             );
             return Err(Error::query(detail).in_input(&self.name));
         }
-        let build = |partition: Partition| {
+        let build = |(partition, profiles): (Partition, Vec<StoredProfile>)| {
             let key =
                 partition.keys.iter().find(|(key, _)| key == open[0]).map_or_else(String::new, |(_, v)| v.clone());
             let name = self.store.dir.join(partition.name()).display().to_string();
-            Ok((key, sum(&name, partition.profiles()?)))
+            (key, sum(&name, profiles))
         };
-        self.partitions()?.into_iter().map(build).collect()
+        Ok(self.partition_profiles()?.into_iter().map(build).collect())
     }
 }
 
 /// Pairs the profiles of two selections by the values of the keys that neither selection fixes, for example all
 /// services of two builds. The profiles of a side are its runs. A pair with profiles on one side only is an error at
-/// its position in the result. Ignores [`StoreSelection::id`].
+/// its position in the result.
 ///
 /// # Errors
-/// Returns the errors of [`StoreSelection::partitions`] and [`Partition::profiles`].
+/// Returns the errors of [`StoreSelection::profiles`].
 pub fn store_pairs(base: &StoreSelection, new: &StoreSelection) -> Result<Vec<BatchItem>> {
     let is_open = |key: &String| ![base, new].iter().any(|side| side.fixed.iter().any(|(fixed, _)| fixed == key));
     let mut sides: BTreeMap<Vec<(String, String)>, [Vec<Source>; 2]> = BTreeMap::new();
     for (side, selection) in [base, new].into_iter().enumerate() {
-        for partition in selection.partitions()? {
+        for (partition, runs) in selection.partition_profiles()? {
             let common = partition.keys.iter().filter(|(key, _)| is_open(key)).cloned().collect();
-            let runs = partition.profiles()?;
             sides.entry(common).or_default()[side].extend(runs.iter().map(StoredProfile::to_source));
         }
     }

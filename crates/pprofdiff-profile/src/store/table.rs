@@ -347,8 +347,7 @@ impl TableFile {
         let values_size = match kind {
             ColumnKind::Int | ColumnKind::Value | ColumnKind::Near => kept(8),
             ColumnKind::Text | ColumnKind::Hash => kept(16),
-            // Lists can have any length, so the kept rows may have most elements. Each element counts at least one
-            // byte.
+            // Each element counts at least one byte, because the skipped rows are decoded too.
             ColumnKind::Ints => values.max(kept(4)).saturating_add(rows.div_ceil(step as u64).saturating_mul(8)),
             ColumnKind::Texts => values.max(kept(16)).saturating_add(rows.div_ceil(step as u64).saturating_mul(8)),
         };
@@ -405,6 +404,9 @@ fn load<T: DataType>(
 ) -> Result<ColumnLists<T::T>, ParquetError> {
     let mut reader = get_typed_column_reader::<T>(group.get_column_reader(index)?);
     let is_list = group.metadata().column(index).column_descr().max_rep_level() > 0;
+    // The `step` rows of a sample have equal lists. The budget counts only the kept lists.
+    let announced = usize::try_from(group.metadata().column(index).num_values()).unwrap_or(usize::MAX);
+    let max_kept = announced.div_ceil(step);
     let mut kept = ColumnLists { values: Vec::new(), ends: Vec::new() };
     let (mut definition, mut repetition, mut values) = (Vec::new(), Vec::new(), Vec::new());
     let mut read = 0;
@@ -449,6 +451,9 @@ fn load<T: DataType>(
             return Err(damaged());
         }
         drop(values_left);
+        if is_list && kept.values.len() > max_kept {
+            return Err(ParquetError::General("the rows of a sample have different lists".to_owned()));
+        }
         read += records;
     }
     Ok(kept)

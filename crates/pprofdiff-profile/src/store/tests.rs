@@ -13,6 +13,7 @@ use parquet::data_type::ByteArray;
 use super::table::{Budget, ColumnKind, ColumnLists, StoreColumn};
 use super::*;
 use crate::error::ErrorKind;
+use crate::input::BatchItem;
 use crate::profile::builder::ProfileBuilder;
 use crate::profile::{LoadOptions, WriteOptions, merge};
 
@@ -152,22 +153,42 @@ fn stack_hash_equals_sha256_of_names_and_files() {
 #[test]
 fn text_lists_of_any_size_round_trip() {
     static LISTS: StoreTable = StoreTable { name: "x", columns: &[("a", ColumnKind::Texts), ("b", ColumnKind::Near)] };
-    // The texts need indices of one byte, or in the last case of two bytes; some lists are empty; the last case fills
-    // more than one page.
-    for (rows, length, texts) in [(0, 0, 1), (9, 0, 1), (9, 4, 1), (50, 9, 256), (50, 9, 257), (90_000, 5, 70_000)] {
+    // The texts need indices of one byte, of two bytes, or in the last case of three bytes; some lists are empty; the
+    // last case fills more than one page.
+    for (rows, length, texts) in [(0, 0, 0), (9, 0, 0), (9, 4, 1), (200, 9, 256), (200, 9, 257), (90_000, 5, 70_001)] {
         let mut lists = ColumnLists { values: Vec::new(), ends: Vec::new() };
         for row in 0..rows {
             let n_texts = if row % 7 == 3 { 0 } else { length };
-            let text = |place: usize| format!("f{}", (row * length + place * place) % texts);
+            let text = |place: usize| format!("f{}", (row * length + place) % texts);
             lists.values.extend((0..n_texts).map(|place| ByteArray::from(text(place).as_str())));
             lists.end_list();
         }
+        let distinct: std::collections::BTreeSet<&[u8]> = lists.values.iter().map(|text| text.data()).collect();
+        assert_eq!(distinct.len(), texts);
         let near = StoreColumn::Int((0..rows as i64).map(|row| row * row - 7).collect());
         let expected = [StoreColumn::Texts(lists), near];
         let file = LISTS.open(LISTS.write(&expected, "x".to_owned()).unwrap()).unwrap();
         let read = file.columns(0, [("a", 1), ("b", 1)], &mut Budget::new(LIMIT));
         assert!(read.unwrap() == expected, "{rows} {length} {texts}");
     }
+}
+
+#[test]
+fn kept_lists_that_are_longer_than_the_skipped_lists_are_refused() {
+    static LISTS: StoreTable = StoreTable { name: "x", columns: &[("a", ColumnKind::Ints)] };
+    let read = |lengths: [usize; 4]| {
+        let mut lists = ColumnLists { values: Vec::new(), ends: Vec::new() };
+        for length in lengths {
+            lists.values.extend(vec![7; length]);
+            lists.end_list();
+        }
+        let file = LISTS.open(LISTS.write(&[StoreColumn::Ints(lists)], "x".to_owned()).unwrap()).unwrap();
+        file.columns(0, [("a", 4)], &mut Budget::new(LIMIT)).map(|[column]| column.int_lists().values.len())
+    };
+    assert_eq!(read([5, 5, 5, 5]).unwrap(), 5);
+    assert_eq!(read([0, 0, 0, 0]).unwrap(), 0);
+    // The budget counts a quarter of the elements for every fourth row.
+    assert!(read([1000, 0, 0, 0]).unwrap_err().to_string().contains("lists"));
 }
 
 #[test]
@@ -206,6 +227,19 @@ fn keys_are_checked_and_paths_select() {
         StoreSelection::named(Path::new(&ten.name())).unwrap().unwrap().profiles().unwrap(),
         std::slice::from_ref(ten)
     );
+    // Builds and pairs also contain this profile only.
+    store.add(&counting(3), &keys("10"), &Costs::default()).unwrap();
+    let id_of = |id: &str, path: &str| select(&format!("{path}/{id}")).unwrap().unwrap();
+    let one = id_of(ten.id(), "service=api%2Fv1 ü").builds().unwrap();
+    assert!(one.len() == 1 && one[0].0 == "10" && one[0].1.name() == ten.name(), "{one:?}");
+    let nine = select("build=9").unwrap().unwrap();
+    let pairs = store_pairs(&nine, &id_of(ten.id(), "build=10")).unwrap();
+    let [BatchItem { sides: Ok((base, new)), .. }] = &pairs[..] else { panic!("{pairs:?}") };
+    assert!(base.len() == 1 && new.len() == 1 && new[0].name() == ten.name(), "{new:?}");
+    let none = "0".repeat(32);
+    assert!(store_pairs(&nine, &id_of(&none, "build=10")).unwrap_err().to_string().contains("no such profile"));
+    assert!(id_of(&none, "service=api%2Fv1 ü").builds().unwrap_err().to_string().contains("no such profile"));
+    assert!(select("build=9/build=10").unwrap_err().to_string().contains("the key build occurs twice"));
     let other = select(&format!("build=9/{}", ten.id())).unwrap().unwrap();
     assert!(other.profiles().unwrap_err().to_string().contains("no such profile"));
     assert!(select("build=11").unwrap().unwrap().profiles().unwrap_err().to_string().contains("store list"));

@@ -312,7 +312,7 @@ let fields = [];
 
 function makeFields() {
   fields = choices.options.map(({ name, about, value, kind, values }) => ({
-    key: name, label: name.replace("_", " "), title: about, check: kind === "flag",
+    key: name, label: name.replaceAll("_", " "), title: about, check: kind === "flag",
     values: name === "sample_type" ? () => types.map(([name]) => name) : kind === "choice" ? () => values : undefined,
     free: value,
   }));

@@ -25,12 +25,12 @@ const OPERATIONS = {
 };
 
 /** A queue of messages: while an operation waits for a file, later messages must not overtake it. */
-let lastMessage = loaded;
+let lastMessage = Promise.resolve();
 onmessage = ({ data: { id, operation, values } }) => {
   lastMessage = lastMessage.then(() => answer(id, operation, values));
 };
-// If the engine cannot be loaded, each message that arrives afterwards is answered with that error.
-loaded.catch(() => { lastMessage = Promise.resolve(); });
+// `answer` reports this error for each message.
+loaded.catch(() => {});
 
 async function answer(id, operation, values) {
   try {

@@ -252,8 +252,8 @@ impl Query {
         }
         match &self.unit {
             Some(unit) if unit != units::AUTO && units::find(unit).is_none() => {
-                let symbols = units::symbols().collect::<Vec<_>>().join(", ");
-                Err(Error::query(format!("there is no unit {unit:?}; choose auto, {symbols}")))
+                let names = units::names().collect::<Vec<_>>().join(", ");
+                Err(Error::query(format!("there is no unit {unit:?}; choose auto, {names}")))
             }
             _ => Ok(()),
         }

@@ -29,7 +29,8 @@ pub(crate) fn merge_as(name: &str, profiles: &[&Profile]) -> Result<Profile> {
 const PARTS: i64 = 1_000_000;
 
 /// Merges like [`merge`], with each profile's values multiplied by its weight. A weight of 3 gives the same values as
-/// passing the profile three times. Durations are added up without weights. Weights are rounded to six decimals.
+/// passing the profile three times. Durations are added up without weights, because pprof's `Profile.Scale` does not
+/// change them either. Weights are rounded to six decimals.
 ///
 /// Whole weights give exact results. With fractional weights, the rounding error of each sample carries over to the
 /// next, so the sum of each sample type is rounded only once.
@@ -38,7 +39,7 @@ const PARTS: i64 = 1_000_000;
 /// Fails like [`merge`], and if a weight is outside 0.000001 to 1000000 or weighted values add up past int64.
 pub fn merge_weighted(profiles: &[(&Profile, f64)]) -> Result<Profile> {
     let whole = |&(_, weight): &(&Profile, f64)| match (weight * PARTS as f64).round() {
-        parts if weight <= 1e6 && parts >= 1.0 => Ok(parts as i64),
+        parts if (1e-6..=1e6).contains(&weight) => Ok(parts as i64),
         _ => Err(Error::query(format!("a weight is a number from 0.000001 to 1000000, not {weight}"))),
     };
     let weights = profiles.iter().map(whole).collect::<Result<Vec<_>>>()?;
@@ -125,4 +126,20 @@ fn check_weights(profiles: &[&Profile], types: &[CommonType], weights: &[i64]) -
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::merge_weighted;
+    use crate::builder::ProfileBuilder;
+
+    #[test]
+    fn weights_outside_the_documented_range_are_refused() {
+        let mut builder = ProfileBuilder::new();
+        builder.sample_type("cpu", "nanoseconds");
+        let Ok(profile) = builder.build("p") else { panic!() };
+        let is_accepted = |weight: f64| merge_weighted(&[(&profile, weight)]).is_ok();
+        assert!([1e-6, 0.5, 1.0, 1e6].into_iter().all(is_accepted));
+        assert!(![9e-7, 5e-7, 0.0, -1.0, 1_000_001.0, f64::NAN, f64::INFINITY].into_iter().any(is_accepted));
+    }
 }
