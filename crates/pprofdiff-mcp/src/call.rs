@@ -193,7 +193,11 @@ mod tests {
 
     #[test]
     fn a_leading_dash_is_escaped_in_expressions_and_paths() {
-        let last = |tool, name, value: Value| ToolCall::new(tool, [(name, value)]).unwrap().words().pop().unwrap();
+        let verb = |name, arg| Command::new(name).arg(Arg::new(arg).num_args(1..));
+        let verbs = [verb("peek", "regex"), verb("series", "builds"), verb("batch", "pairs")];
+        let command = Command::new("pprofdiff").subcommands(verbs);
+        let last =
+            |tool, name, value: Value| ToolCall::new(tool, [(name, value)]).unwrap().words(&command).pop().unwrap();
         assert_eq!(last("peek", "regex", json!("-x")), "\\-x");
         assert_eq!(last("series", "builds", json!(["-x*.pb.gz"])), "./-x*.pb.gz");
         assert_eq!(last("batch", "pairs", json!("-x.csv")), "./-x.csv");

@@ -261,25 +261,26 @@ impl SampleIdentity {
 mod tests {
     use super::*;
     use crate::profile::LoadOptions;
-    use crate::profile::wire::put;
+
+    /// Appends a field of bytes. All tags, lengths and numbers in this test have one byte.
+    fn put_bytes(out: &mut Vec<u8>, field: u8, bytes: &[u8]) {
+        out.extend([field << 3 | 2, bytes.len() as u8]);
+        out.extend(bytes);
+    }
 
     #[test]
     fn labels_without_a_value_do_not_distinguish_samples() {
-        let message = |fields: &[(u32, u64)]| {
-            let mut out = Vec::new();
-            fields.iter().for_each(|&(field, value)| put::int(&mut out, field, value));
-            out
-        };
+        let message = |fields: &[(u8, u8)]| fields.iter().flat_map(|&(field, v)| [field << 3, v]).collect::<Vec<u8>>();
         // The fields of a label: 1 (key), 2 (str), 3 (num) and 4 (num_unit). String 4 is a second empty string.
-        let profile = |label: &[(u32, u64)]| {
+        let profile = |label: &[(u8, u8)]| {
             let mut sample = message(&[(2, 7)]);
             if !label.is_empty() {
-                put::bytes(&mut sample, 3, &message(label));
+                put_bytes(&mut sample, 3, &message(label));
             }
             let mut data = Vec::new();
-            put::bytes(&mut data, 1, &message(&[(1, 1), (2, 2)]));
-            put::bytes(&mut data, 2, &sample);
-            ["", "cpu", "count", "key", ""].iter().for_each(|text| put::bytes(&mut data, 6, text.as_bytes()));
+            put_bytes(&mut data, 1, &message(&[(1, 1), (2, 2)]));
+            put_bytes(&mut data, 2, &sample);
+            ["", "cpu", "count", "key", ""].iter().for_each(|text| put_bytes(&mut data, 6, text.as_bytes()));
             Profile::from_bytes("p", &data, &LoadOptions::default()).unwrap()
         };
         let labels = [&[][..], &[(1, 3)], &[(1, 3), (2, 4)], &[(1, 3), (4, 4)], &[(1, 3), (2, 2)]];
