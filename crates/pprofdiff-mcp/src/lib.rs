@@ -1,5 +1,5 @@
-//! The Model Context Protocol server of `pprofdiff mcp`: its messages on standard input and output, the table of tools with
-//! their schemas, the budget of tokens, and the diffs that stay loaded.
+//! The Model Context Protocol server of `pprofdiff mcp`: its messages on standard input and output, the table of tools
+//! with their schemas, the budget of tokens, and the diffs that stay loaded.
 //!
 //! A message becomes a [`ToolCall`], and the command's [`Verbs`] answer it. A tool runs a verb, and its arguments are
 //! options of the verb, so the schemas describe the command's own options. This crate parses no options and loads no

@@ -51,8 +51,8 @@ pub fn error_line(e: &pprofdiff::Error) -> String {
 /// Lists the long options of the command, such as `hide-below`.
 static OPTIONS: OnceLock<fn() -> Vec<String>> = OnceLock::new();
 
-/// Sets the function that lists the long options of the command, with which errors spell the library's names of options.
-/// Only errors call it, because building all options of the command takes longer than a small answer.
+/// Sets the function that lists the long options of the command. Errors then spell the library's names of options like
+/// the command. Only errors call the function, because building all options takes longer than a small answer.
 pub fn name_options(options: fn() -> Vec<String>) {
     let _ = OPTIONS.set(options);
 }

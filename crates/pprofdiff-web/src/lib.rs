@@ -1,8 +1,8 @@
 //! The web page that compares profiles dropped on it.
 //!
-//! [`Session`] is the page's engine. It runs as WebAssembly in a browser, or behind `pprofdiff serve`, whose server is in
-//! this crate with the feature `serve`. [`index`],
-//! [`style`], [`ASSETS`] and [`WORKER`] are the page's files, which the example `bundle` writes into a folder.
+//! [`Session`] is the page's engine. It runs as WebAssembly in a browser, or behind `pprofdiff serve`. The server is in
+//! this crate too, with the feature `serve`. [`index`], [`style`], [`ASSETS`] and [`WORKER`] are the page's files, which
+//! the example `bundle` writes into a folder.
 //!
 //! The WebAssembly module and the server both use [`Session`] and support the same few operations.
 //!
