@@ -36,8 +36,10 @@ pub mod batch;
 pub mod check;
 pub mod commits;
 mod diff;
+mod events;
 pub mod explain;
 pub mod fleet;
+mod frame_classes;
 pub mod loading;
 pub mod options;
 #[cfg(feature = "check")]
@@ -51,6 +53,7 @@ mod sources;
 mod statistics;
 #[cfg(feature = "store")]
 pub mod store;
+mod target;
 
 pub use batch::batch;
 pub use diff::list;

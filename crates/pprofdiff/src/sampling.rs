@@ -18,7 +18,7 @@ use std::sync::{Arc, OnceLock};
 use serde::{Deserialize, Serialize};
 
 use crate::diff::{Diff, Input, Measure};
-use crate::explain::group_of;
+use crate::target::group_of;
 use pprofdiff_profile::random::{HashSet, RandomState};
 use pprofdiff_profile::units;
 use pprofdiff_profile::{Profile, Sampled, samples};

@@ -37,7 +37,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::diff::top::LeftOut;
 use crate::diff::{Diff, Granularity, Matching, Normalize, Query, Selection, Summary};
-use crate::explain::{self, ExplainOptions, Explanation};
+use crate::explain::{ExplainOptions, Explanation};
+use crate::frame_classes::by_chance;
 use crate::runs::{ByChance, MeasuredRuns, Sides};
 pub use crate::runs::{Halves, Runs};
 use crate::sampling::{Model, Sampling};
@@ -462,7 +463,7 @@ impl Rules {
     /// frames in another way. A rule that names its frames compares them unchanged.
     fn follows_moves(&self, rule: &CheckRule, runs: &MeasuredRuns, query: &Query) -> Result<bool> {
         let may = !self.policy.strict && matches!(rule.subject, Subject::Each(None));
-        Ok(may && query.granularity == Granularity::Functions && explain::by_chance(runs.frames())?.1)
+        Ok(may && query.granularity == Granularity::Functions && by_chance(runs.frames())?.1)
     }
 
     fn apply(

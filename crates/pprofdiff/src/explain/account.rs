@@ -12,10 +12,11 @@ use std::sync::OnceLock;
 
 use super::answer::Account;
 use super::attribution::{Attribution, CauseCandidate, CauseKind, Description};
-use super::evidence::rows::{StackRows, Stacks, ValueKind};
+use super::evidence::rows::{StackRows, Stacks};
 use super::evidence::sets::{SetKey, Sets, grouped};
 use super::naming::rounded;
-use super::search::{SearchResult, known_variance, variance_of};
+use super::search::{SearchResult, variance_of};
+use crate::events::{ValueKind, known_variance};
 use crate::statistics::counts::{LEVEL, between_run_variance, penalised};
 use crate::statistics::distributions::{normal_tail, student_tail};
 use pprofdiff_profile::cancellation::checkpointed;

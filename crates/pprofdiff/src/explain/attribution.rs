@@ -6,6 +6,7 @@ use super::evidence::rows::StackRows;
 use super::evidence::sets::{SetKey, Sets};
 use super::related::{Changed, CostRelation, is_replaced};
 use super::search::SearchResult;
+use crate::events::known_variance;
 use crate::statistics::counts;
 
 /// A set counts as added or removed if one side has less than this fraction of the opposite side's value.
@@ -218,7 +219,7 @@ impl<'a> Attribution<'a> {
     pub(super) fn shift(&self, candidates: &[CauseCandidate]) -> Option<CostShift> {
         let scale = self.search.scale;
         let delta = |v: [f64; 2]| v[1] / scale - v[0];
-        let variance = super::search::known_variance(self.rows.kind);
+        let variance = known_variance(self.rows.kind);
         let between = counts::between_run_variance(variance, self.rows.runs);
         let error = |set: usize| {
             let node = &self.sets.sets[set];

@@ -20,13 +20,14 @@ mod related;
 mod rules;
 mod search;
 mod shared;
-mod target;
 
 use serde::{Deserialize, Serialize};
 
 use crate::diff::{Diff, Granularity, Measure, Moves, Normalize, Pair, Query, Summary};
+use crate::events::ValueKind;
 use crate::runtimes::{self, UserRules};
 use crate::sampling::Model;
+use crate::target::{ALLOCATED, is_level_among};
 use crate::{Error, Result};
 use account::Books;
 use agreement::{ENOUGH, independent_witnesses};
@@ -36,9 +37,8 @@ pub use answer::{
 };
 use evidence::names::FrameTexts;
 use evidence::read::ReadRuns;
-pub(crate) use evidence::read::by_chance;
 use evidence::recorded;
-use evidence::rows::{StackRows, ValueKind};
+use evidence::rows::StackRows;
 use pprofdiff_profile::cancellation;
 use pprofdiff_profile::random::HashMap;
 pub(crate) use rules::parts::package_of;
@@ -46,8 +46,6 @@ use rules::renamed::RenamedFunction;
 use rules::{Findings, MatchedNames};
 pub use rules::{RULES, Rule};
 use std::sync::Arc;
-pub(crate) use target::group_of;
-use target::{ALLOCATED, COUNTS, WALL, is_level_among};
 
 use attribution::{Attribution, CostShift};
 use evidence::sets::Sets;
@@ -295,26 +293,9 @@ impl Diff {
         let query = Query { sample_type: None, ..query.clone() };
         let selection = self.select_with(&query, &Moves::default())?;
         let value = selection.measure_type(number, Normalize::None)?;
-        let texts = FrameTexts::classify(selection.frames(), user_rules, runtimes::Asked::All);
+        let texts = FrameTexts::classify(selection.frames(), user_rules);
         self.target_of(number).read(&selection, &value, 0, |columns| ReadRuns::new(columns, &texts).rows())
     }
-}
-
-/// Returns how the values of a sample type were sampled: the value of one event in each run, in the order of the
-/// profiles, and the known variance between equal runs of other programs (of the logarithm of a frame's cost).
-pub(crate) fn sampling(measure: &Measure) -> Result<(Vec<f64>, f64)> {
-    let selection = measure.selection();
-    let target = selection.diff().explain_target(Some(&measure.summary().sample_type), &[])?;
-    let events = target.read(selection, measure, 0, evidence::read::event_of_runs)?;
-    // A sample type that counts samples counts wall-clock samples if the profile has a wall-clock type.
-    let types = selection.diff().sample_types();
-    let name = types[target.number].0.as_str();
-    // `time` without a count may belong to any clock. fgprof writes `time` beside `samples` and includes waiting.
-    let has = |names: &[&str]| types.iter().any(|t| names.contains(&t.0.as_str()));
-    let is_wall = name == "wall"
-        || name == "wall_samples"
-        || has(&WALL) && has(&COUNTS) && (name == "time" || COUNTS.contains(&name));
-    Ok((events, search::known_variance_of(target.kind, is_wall)))
 }
 
 /// Maximum number of renamed functions, and of inlined functions, in a view's warnings.
@@ -327,7 +308,7 @@ pub(crate) fn moves(diff: &Diff) -> Result<Moves> {
     let target = allocated.map_or_else(|| diff.explain_target(None, &[]), |number| Ok(diff.target_of(number)))?;
     let selection = diff.select_with(&Query::default(), &Moves::default())?;
     let value = selection.measure_type(target.number, Normalize::None)?;
-    let texts = FrameTexts::classify(selection.frames(), &UserRules::default(), runtimes::Asked::All);
+    let texts = FrameTexts::classify(selection.frames(), &UserRules::default());
     let rows = target.read(&selection, &value, 0, |columns| ReadRuns::new(columns, &texts).rows())?;
     let MatchedNames { rows, renamed, inlined, .. } = MatchedNames::matched(rows);
     let mut moves = Moves::default();

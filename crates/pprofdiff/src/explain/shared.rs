@@ -4,11 +4,11 @@
 use super::evidence::names::FrameTexts;
 use super::evidence::read::ReadRuns;
 use super::evidence::rows::StackRows;
-use super::target::ExplainTarget;
 use super::{ExplainOptions, Explanation, FEW_SAMPLES, Heap, explain};
 use crate::Result;
 use crate::diff::{Matching, Measure, Moves, Normalize, Query, Selection};
-use crate::runtimes::{self, UserRules};
+use crate::runtimes::UserRules;
+use crate::target::ExplainTarget;
 use pprofdiff_profile::{cancellation, parallel};
 
 /// The data that explanations of one selection share.
@@ -28,7 +28,7 @@ impl<'a> SharedInputs<'a> {
     ) -> Result<SharedInputs<'a>> {
         let allocations = |Heap(heap): &Heap| heap.allocations(selection.query(), user_rules);
         let heap = options.heap.as_ref().map(allocations).transpose()?;
-        let texts = FrameTexts::classify(selection.frames(), user_rules, runtimes::Asked::All);
+        let texts = FrameTexts::classify(selection.frames(), user_rules);
         Ok(SharedInputs { selection, options, texts, heap })
     }
 

@@ -12,7 +12,7 @@ use crate::diff::{
 };
 use crate::options::Scope;
 use crate::sampling::{Model, Sampling};
-use crate::{Error, ErrorKind, Result, explain as causes};
+use crate::{Error, ErrorKind, Result, events};
 use pprofdiff_profile::columns::Total;
 use pprofdiff_profile::input::{Source, check_history};
 use pprofdiff_profile::parallel;
@@ -138,7 +138,7 @@ fn column_of_profile(profile: &Arc<Profile>, query: &Query) -> Result<(BuildColu
     let diff = Diff::of_profile(profile)?;
     let index = diff.find_sample_type(query.sample_type.as_deref())?;
     let measure = diff.select_of_runs(query)?.measure_type(index, query.normalize)?;
-    let event = causes::sampling(&measure)?.0.first().copied().unwrap_or(0.0);
+    let event = events::sampling(&measure)?.0.first().copied().unwrap_or(0.0);
     let top = measure.top(Sort::Flat);
     let mut names = FrameInterner::new(query.granularity);
     let numbers = names.add(&top.frames, top.rows.iter().map(|r| r.frame))?;

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::{Against, Ranked, Series};
 use crate::diff::top::SIGNIFICANT;
 use crate::diff::{Pair, Sort};
-use crate::explain as causes;
+use crate::frame_classes::by_chance;
 use crate::statistics::counts::median;
 use crate::statistics::distributions::student_quantile;
 use crate::statistics::lines::{Fit, LineFit, LinePoints};
@@ -157,7 +157,7 @@ impl Series {
         let n = self.columns.len();
         let event = self.event();
         // Frames that profiling or inlining adds occur randomly, so they are skipped.
-        let by_chance = causes::by_chance(&self.frames).map_or_else(|_| Vec::new(), |(by_chance, _)| by_chance);
+        let by_chance = by_chance(&self.frames).map_or_else(|_| Vec::new(), |(by_chance, _)| by_chance);
         let mut all: Vec<FramePoints> = Vec::new();
         let mut negative = 0;
         self.for_each_frame(|frame, points| {

@@ -98,7 +98,7 @@ impl WorkLabels {
         let mut values_of: Vec<usize> = Vec::new();
         let mut numbers: Vec<Vec<u32>> = Vec::new();
         for (run, samples) in runs.iter().zip(read) {
-            let (p, side) = (&run.walk.input.profile, usize::from(!run.walk.input.base));
+            let (p, side) = (&run.sampled.walk.input.profile, usize::from(!run.sampled.walk.input.base));
             let mut known_texts = KnownTexts::default();
             let mut number = |&(key, value): &(StringId, StringId)| {
                 let key = known_texts.id(p, key, &mut texts);

@@ -4,11 +4,12 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use super::read::Columns;
 use super::rows::{FrameName, SpelledName};
 use crate::diff::matching::{Canonical, Variants, canonical_of};
 use crate::diff::{Frames, Sort};
-use crate::runtimes::{Asked, Class, Runtime, UserRules, classify, is_library};
+use crate::events::Columns;
+use crate::frame_classes::FrameClasses;
+use crate::runtimes::{Asked, Class, Runtime, UserRules};
 use pprofdiff_profile::cancellation::checkpointed;
 use pprofdiff_profile::random::{HashMap, HashSet};
 
@@ -45,44 +46,10 @@ fn name_of_text<'t>(texts: &'t [Arc<str>], canonical: &'t CanonicalNames, text: 
 }
 
 impl FrameTexts {
-    /// Classifies the texts of all frames. With [`Asked::LeftOut`], skips everything that
-    /// [`by_chance`](super::read::by_chance) does not need.
-    pub fn classify(frames: &Frames, user_rules: &UserRules, scope: Asked) -> FrameTexts {
-        let mut numbers: HashMap<u32, u32> = HashMap::default();
-        let mut texts: Vec<Arc<str>> = Vec::with_capacity(frames.len());
-        let mut frame_texts = Vec::with_capacity(frames.len());
-        // By file: true if it belongs to a library. By text: true if a function with this name is outside libraries.
-        let mut libraries: HashMap<u32, bool> = HashMap::default();
-        let mut is_outside: Vec<bool> = Vec::new();
-        for frame in checkpointed(0..frames.len() as u32) {
-            let (name, file) = frames.texts_of(frame);
-            let number = match numbers.get(&name) {
-                Some(&number) => number,
-                None => {
-                    let text = frames.short(name);
-                    let nameless = text.is_empty();
-                    texts.push(if nameless { frames.label(frame) } else { text }.into());
-                    is_outside.push(false);
-                    let number = texts.len() as u32 - 1;
-                    if !nameless {
-                        numbers.insert(name, number);
-                    }
-                    number
-                }
-            };
-            is_outside[number as usize] |=
-                scope == Asked::All && !*libraries.entry(file).or_insert_with(|| is_library(&frames.short(file)));
-            frame_texts.push(number);
-        }
-        let (runtime, mut classes) = classify(&texts, user_rules, scope);
-        classes.iter_mut().zip(is_outside).for_each(|(class, is_outside)| class.program &= is_outside);
-        // Function names in Python lack the module, so only the file shows that a function belongs to a library.
-        if scope == Asked::All && runtime.name == "python" {
-            let library_functions = frames.library_functions(is_library);
-            let is_library_function = |text: &Arc<str>| library_functions.contains(text.as_bytes());
-            classes.iter_mut().zip(&texts).for_each(|(class, text)| class.program &= !is_library_function(text));
-        }
-        texts.shrink_to_fit();
+    /// Classifies the texts of all frames.
+    pub fn classify(frames: &Frames, user_rules: &UserRules) -> FrameTexts {
+        let FrameClasses { runtime, texts, classes, frame_texts } =
+            FrameClasses::classify(frames, user_rules, Asked::All);
         let renamed = checkpointed((0..).zip(&texts)).filter_map(|(number, text)| {
             let Canonical { stable, name, variants } = canonical_of(text);
             (name != **text).then(|| (number, RenamedText { name: name.into(), stable: stable.into(), variants }))
@@ -92,12 +59,12 @@ impl FrameTexts {
         FrameTexts { runtime, texts, classes, canonical, order, frame_texts }
     }
 
-    /// Returns the canonical names in order, and the canonical name of each frame. Without columns, names lack costs.
-    pub(super) fn names(&self, columns: Option<&Columns<'_>>) -> (Vec<FrameName>, Vec<u32>) {
+    /// Returns the canonical names in order, and the canonical name of each frame.
+    pub(super) fn names(&self, columns: &Columns<'_>) -> (Vec<FrameName>, Vec<u32>) {
         let name = |text: u32| name_of_text(&self.texts, &self.canonical, text);
         let is_same = |pair: &[u32]| name(pair[0]) == name(pair[1]);
         let are_shared = self.order.windows(2).any(is_same);
-        let costs = columns.filter(|_| are_shared).map(|columns| self.costs(columns));
+        let costs = are_shared.then(|| self.costs(columns));
         let (mut canonical, mut order) = (Cow::Borrowed(&self.canonical), Cow::Borrowed(&self.order));
         if let Some(costs) = &costs {
             keep_apart(canonical.to_mut(), &self.texts, costs);

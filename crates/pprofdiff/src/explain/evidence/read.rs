@@ -4,16 +4,15 @@
 use super::labels::WorkLabels;
 use super::names::FrameTexts;
 use super::prefixes::LightStacks;
-use super::rows::{FrameName, Row, RunValue, RunValues, StackRows, Stacks, ValueKind};
-use super::samples::{DEEPEST, OfRun, Run, SampleSums};
+use super::rows::{FrameName, Row, RunValue, RunValues, StackRows, Stacks};
+use super::samples::{DEEPEST, OfRun, Run};
 use super::stack_ids::StackIds;
 use super::weights::{ChosenStacks, StackPrefixes, Weight, chosen, mix};
+use crate::diff::State;
 use crate::diff::order::StackOrder;
 use crate::diff::stacks::Keys;
-use crate::diff::top::LeftOut;
-use crate::diff::{Frames, Measure, State, Walk};
-use crate::runtimes::{Asked, Class, Runtime, UserRules};
-use crate::sampling::Basis;
+use crate::events::{Columns, SampleSums, ValueKind, runs};
+use crate::runtimes::Runtime;
 use pprofdiff_profile::cancellation::checkpointed;
 use pprofdiff_profile::columns::NONE;
 use pprofdiff_profile::interner::Interner;
@@ -29,27 +28,6 @@ const BYTES_OF_FRAME: usize = 16;
 
 /// Minimum number of stacks per thread.
 const MIN_STACKS: usize = 1 << 16;
-
-/// The measures that are read together.
-pub(in crate::explain) struct Columns<'m> {
-    /// The explained measure.
-    pub value: &'m Measure,
-    /// The measure that counts what `value` measures, if there is one.
-    pub count: Option<&'m Measure>,
-    /// The bytes of a heap profile, from which the number of sampled objects follows. `None` for other profiles.
-    pub bytes: Option<&'m Measure>,
-    pub kind: ValueKind,
-    /// True if the runtime's work is a consequence of causes elsewhere: for CPU time, and for waiting for locks. For
-    /// wall-clock time and goroutines, it is how the program waits.
-    pub has_background: bool,
-    /// The number of A/A runs at the end of the base.
-    pub learned: usize,
-    /// True if the sample type measures a level instead of activity.
-    pub is_level: bool,
-    /// The value that a sample represents on the base and on the new side, if the sides were sampled at different
-    /// rates.
-    pub rates: Option<[f64; 2]>,
-}
 
 /// Reads samples with the canonical numbers of their frames.
 pub(in crate::explain) struct SampleReader<'m> {
@@ -97,23 +75,6 @@ impl SampleReader<'_> {
     }
 }
 
-/// Returns the mean value of one event in each run, in the order of the profiles; 0 if the number of samples is
-/// unknown, or without positive values.
-pub(in crate::explain) fn event_of_runs(columns: &Columns<'_>) -> Vec<f64> {
-    parallel::map(&runs(columns), |run| {
-        if run.is_unknown {
-            return 0.0;
-        }
-        let mut sum = SampleSums::default();
-        run.walk.for_each_sample(|value, sample| {
-            if value > 0 {
-                sum += run.part(columns.kind, value as f64, &sample);
-            }
-        });
-        if sum.value > 0.0 { sum.variance / sum.value } else { 0.0 }
-    })
-}
-
 /// The profiles of one sample type while they are read.
 pub(in crate::explain) struct ReadRuns<'m> {
     columns: &'m Columns<'m>,
@@ -128,8 +89,9 @@ pub(in crate::explain) struct ReadRuns<'m> {
 impl<'m> ReadRuns<'m> {
     /// Prepares the profiles without reading samples.
     fn unread(columns: &'m Columns<'m>, texts: &FrameTexts) -> ReadRuns<'m> {
-        let (names, canonical) = texts.names(Some(columns));
-        ReadRuns { columns, runtime: texts.runtime, names, canonical, runs: runs(columns), read: Vec::new() }
+        let (names, canonical) = texts.names(columns);
+        let runs = runs(columns).into_iter().map(|sampled| Run { sampled, beside: None }).collect();
+        ReadRuns { columns, runtime: texts.runtime, names, canonical, runs, read: Vec::new() }
     }
 
     pub(in crate::explain) fn new(columns: &'m Columns<'m>, texts: &FrameTexts) -> ReadRuns<'m> {
@@ -147,7 +109,7 @@ impl<'m> ReadRuns<'m> {
             return columns.map(|columns| ReadRuns::new(columns, texts));
         }
         for (a_run, b_run) in a.runs.iter_mut().zip(&mut b.runs) {
-            (a_run.beside, b_run.beside) = (Some(b_run.walk.clone()), Some(a_run.walk.clone()));
+            (a_run.beside, b_run.beside) = (Some(b_run.sampled.walk.clone()), Some(a_run.sampled.walk.clone()));
         }
         for mut read in read_runs(&[&a, &b]) {
             b.read.extend(read.pop());
@@ -168,7 +130,7 @@ impl<'m> ReadRuns<'m> {
         let ReadRuns { runs, read, .. } = &self;
         let labels = WorkLabels::new(runs, read);
         let frames = (bytes / BYTES_OF_FRAME).max(FRAMES) / 2;
-        let m = [Some(0), Some(1)].map(|side| runs.iter().filter(|run| run.side == side).count());
+        let m = [Some(0), Some(1)].map(|side| runs.iter().filter(|run| run.sampled.side == side).count());
         let mut collected = CollectedRows { reader: &reader, stacks: Stacks::default(), rows: Vec::new() };
         let (sums_by_run, pruned) = {
             let distinct = DistinctStacks::new(runs, read, &labels);
@@ -182,7 +144,7 @@ impl<'m> ReadRuns<'m> {
             (collected.add_up(runs, read, &distinct, &row_of, m.iter().all(|&m| m > 1) || learned > 1), pruned)
         };
         let mut negative = [0.0; 2];
-        let by_side = runs.iter().zip(read).filter_map(|(run, samples)| Some((run.side?, samples.negative)));
+        let by_side = runs.iter().zip(read).filter_map(|(run, samples)| Some((run.sampled.side?, samples.negative)));
         by_side.for_each(|(side, sum)| negative[side] += sum);
         let sides = if pruned > 0 { sides(runs, read, &self.canonical, self.names.len()) } else { Vec::new() };
         let CollectedRows { stacks, rows, .. } = collected;
@@ -221,7 +183,7 @@ fn read_runs(sample_types: &[&ReadRuns<'_>]) -> Vec<Vec<OfRun>> {
     let (reader, keys, n) = (sample_types[0].reader(), Keys::new(), sample_types[0].runs.len());
     let read = |run: &usize| {
         let runs: Vec<&Run<'_>> = sample_types.iter().map(|reads| &reads.runs[*run]).collect();
-        let room = runs[0].walk.input.profile.inflated_size() / 8 + ROOM / n.max(1);
+        let room = runs[0].sampled.walk.input.profile.inflated_size() / 8 + ROOM / n.max(1);
         OfRun::read(&runs, &reader, &keys, room)
     };
     parallel::map(&(0..n).collect::<Vec<_>>(), read)
@@ -258,7 +220,7 @@ impl DistinctStacks {
                     let tie = mix(samples.stacks.ties[stack as usize] ^ u64::from(set));
                     weights.push(samples.stacks.weight(stack, tie));
                 }
-                if let Some(side) = run.side {
+                if let Some(side) = run.sampled.side {
                     weights[number as usize].values[side] += part.value;
                 }
                 number
@@ -359,7 +321,7 @@ fn weights(runs: &[Run<'_>], read: &[OfRun], stacks: &[Vec<u32>], first: &[(u32,
     let chunks: Vec<_> = (0..).step_by(chunk_size).zip(weights.chunks_mut(chunk_size)).collect();
     parallel::each(chunks, |(from, weights): (u32, &mut [Weight])| {
         for ((run, samples), common_numbers) in runs.iter().zip(read).zip(stacks) {
-            let Some(side) = run.side else { continue };
+            let Some(side) = run.sampled.side else { continue };
             for (&number, part) in checkpointed(common_numbers.iter().zip(&samples.parts)) {
                 if let Some(weight) = weights.get_mut(number.wrapping_sub(from) as usize) {
                     weight.values[side] += part.value;
@@ -476,9 +438,9 @@ impl CollectedRows<'_, '_> {
                 is_present[row as usize] = false;
                 let part = parts[row as usize];
                 if is_measured {
-                    cells.push(RunValue { row, column: run.column as u32, value: part.value });
+                    cells.push(RunValue { row, column: run.sampled.column as u32, value: part.value });
                 }
-                let Some(side) = run.side else { continue };
+                let Some(side) = run.sampled.side else { continue };
                 let row = &mut self.rows[row as usize];
                 row.values[side] += part.value;
                 row.counts[side] += part.count;
@@ -494,89 +456,12 @@ impl CollectedRows<'_, '_> {
 /// so it counts as foreground.
 const MAX_BACKGROUND: f64 = 0.7;
 
-/// Returns the profiles, in the order of their files.
-fn runs<'m>(columns: &Columns<'m>) -> Vec<Run<'m>> {
-    let [n_base, n_new] = [true, false].map(|base| columns.value.walks_of(base).count());
-    let m = [n_base - columns.learned, n_new];
-    let mut next = [0, m[0], m[0] + m[1]];
-    let walks = |measure: Option<&'m Measure>| measure.map(|m| m.walks().collect::<Vec<_>>());
-    let (mut counts, mut bytes) = (walks(columns.count), walks(columns.bytes));
-    let mut take_beside = |i: usize| {
-        let take_walk = |walks: &mut Option<Vec<Walk<'m>>>| walks.as_mut().map(|walks| walks.swap_remove(i));
-        (take_walk(&mut counts), take_walk(&mut bytes))
-    };
-    let walks: Vec<Walk<'m>> = columns.value.walks().collect();
-    // Starts with the last, so that `swap_remove` keeps the remaining walks in place.
-    let taken: Vec<_> = (0..walks.len()).rev().map(&mut take_beside).collect();
-    let run = |(walk, (count, bytes)): (Walk<'m>, (Option<Walk<'m>>, Option<Walk<'m>>))| {
-        let side = usize::from(!walk.input.base);
-        let side = if walk.input.base && next[0] == m[0] { None } else { Some(side) };
-        let column = &mut next[side.unwrap_or(2)];
-        let column = std::mem::replace(column, *column + 1);
-        let mut step = 0;
-        if let (ValueKind::Delay, Some(count)) = (columns.kind, &count) {
-            walk.for_each_sample(|_, sample| step = gcd(step, count.value(&sample).unsigned_abs()));
-        }
-        let basis = columns.value.basis(walk.index);
-        let is_unknown = basis == Basis::Unknown;
-        let basis = if is_unknown && columns.kind != ValueKind::Delay { nominal(&walk) } else { basis };
-        let (basis, times, coarse) = at_common_rate(basis, columns.rates, usize::from(!walk.input.base));
-        let is_level = columns.is_level;
-        Run { walk, beside: None, count, bytes, side, column, step, is_level, basis, is_unknown, times, coarse }
-    };
-    walks.into_iter().zip(taken.into_iter().rev()).map(run).collect()
-}
-
-/// The number of samples to assume for a run with an unknown number, to rank its changes. No verdict follows from it.
-const NOMINAL_SAMPLES: f64 = 1_000.0;
-
-/// Returns a basis that ranks the changes of a run with an unknown number of samples.
-fn nominal(walk: &Walk<'_>) -> Basis {
-    Basis::Size((walk.total() as f64 / NOMINAL_SAMPLES).max(1.0))
-}
-
-/// Returns the basis of a side, the factor for its counts, and the number of its samples that equal one sample of the
-/// coarser side.
-///
-/// With ten times the samples, a stack with two samples on the coarser side has twenty samples on the finer side. The
-/// search uses one value per event, so it treats the finer side like the coarser side. This loses at most half of the
-/// information, and never reports a stack as new that the coarser side would have missed.
-fn at_common_rate(basis: Basis, rates: Option<[f64; 2]>, side: usize) -> (Basis, f64, f64) {
-    let Some(rates) = rates else { return (basis, 1.0, 1.0) };
-    let coarsest = rates[0].max(rates[1]);
-    match basis {
-        Basis::Heap(_) | Basis::Objects => (Basis::Heap(coarsest), 1.0, 1.0),
-        // Counts samples in units of the base's samples.
-        Basis::Own => (basis, rates[side] / rates[0], coarsest / rates[0]),
-        _ => (basis, 1.0, coarsest / rates[side]),
-    }
-}
-
-/// Returns, by frame, why its presence in a profile is random, if it is. Profiling itself adds some frames. In some
-/// languages, it is random which of several inlined library functions a profile shows: the second result is true for
-/// these languages.
-pub(crate) fn by_chance(frames: &Frames) -> crate::Result<(Vec<Option<LeftOut>>, bool)> {
-    let texts = FrameTexts::classify(frames, &UserRules::default(), Asked::LeftOut);
-    let (runtime, (names, canonical)) = (texts.runtime, texts.names(None));
-    let why = |class: Class| match class {
-        Class { artefact: true, .. } => Some(LeftOut::Profiling),
-        Class { system: true, .. } if runtime.unstable_inlining => Some(LeftOut::Inlining),
-        _ => None,
-    };
-    let flickers = runtime.unstable_inlining || runtime.jit_inlining;
-    Ok((canonical.iter().map(|&name| why(names[name as usize].class)).collect(), flickers))
-}
-
 /// Returns, by canonical name, the sides that have it.
 fn sides(runs: &[Run<'_>], read: &[OfRun], canonical: &[u32], n_names: usize) -> Vec<[bool; 2]> {
     let mut sides = vec![[false; 2]; n_names];
     for (run, samples) in checkpointed(runs.iter().zip(read)) {
-        let side = usize::from(!run.walk.input.base);
+        let side = usize::from(!run.sampled.walk.input.base);
         run.for_each_used(samples, canonical, |name| sides[name as usize][side] = true);
     }
     sides
-}
-
-fn gcd(a: u64, b: u64) -> u64 {
-    if b == 0 { a } else { gcd(b, a % b) }
 }

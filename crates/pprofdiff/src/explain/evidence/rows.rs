@@ -9,19 +9,9 @@ use std::sync::Arc;
 use super::labels::LabelTexts;
 use super::sets::grouped;
 use crate::diff::order::StackOrder;
+use crate::events::ValueKind;
 use crate::runtimes::{Class, Runtime};
 use pprofdiff_profile::cancellation::{Checkpointer, checkpointed};
-
-/// The way values were measured. It determines the number of events behind a value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::explain) enum ValueKind {
-    /// Samples at intervals, such as CPU time. Each sample is an event.
-    Sampled,
-    /// Allocations, sampled by size and scaled up to all allocations.
-    Heap,
-    /// Waiting (locks, blocking), sampled and scaled up by the sampling fraction.
-    Delay,
-}
 
 /// A canonical name.
 pub(in crate::explain) struct FrameName {

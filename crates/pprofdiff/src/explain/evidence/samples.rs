@@ -3,12 +3,12 @@
 
 use super::labels::{RunLabels, texts_of};
 use super::read::SampleReader;
-use super::rows::{Stacks, ValueKind};
+use super::rows::Stacks;
 use super::stack_chunks::{StackChunk, StackInterner};
 use super::weights::Weight;
 use crate::diff::stacks::Keys;
 use crate::diff::{Innermost, SampleLocations, SampleVisitor, Walk};
-use crate::sampling::{Basis, events_of_exact};
+use crate::events::{SampleSums, SampledRun};
 use pprofdiff_profile::cancellation::checkpointed;
 use pprofdiff_profile::columns::NONE;
 use pprofdiff_profile::interner::Interner;
@@ -20,63 +20,11 @@ use std::sync::Arc;
 /// Maximum number of frames of a stack, counted from its leaf.
 pub(in crate::explain) const DEEPEST: usize = 256;
 
-/// Returns the number of events that one heap object represents. `size` is in units of the sampling rate. An object is
-/// sampled with `p = 1 - exp(-size)`. The number of objects also varies, so an object counts as `p` events. Large
-/// objects in use are an exception: they certainly exist, and only sampling is random, so they count as `p / (1 - p)`
-/// events. Allocations always count as `p` events: large buffers do not grow with the amount of work and would be
-/// reported as causes (in two of eight cases of a web shop that differed only in the amount of work).
-fn events_of_object(size: f64, is_level: bool) -> f64 {
-    if is_level && size > LARGE { size.exp_m1().min(CERTAIN) } else { -(-size).exp_m1() }
-}
-/// Minimum size of a large object in use, in sampling rates.
-const LARGE: f64 = 3.0;
-/// Maximum number of events that a large object in use counts as.
-const CERTAIN: f64 = 100.0;
-
-/// The number of waits to assume for a record of delays without a count. Only several runs show how much they vary.
-const UNCOUNTED: f64 = 100.0;
-
-/// A profile with the information about its sampling.
+/// A profile with the information about its sampling, and the sample type that is read in the same pass.
 pub(in crate::explain) struct Run<'m> {
-    pub walk: Walk<'m>,
+    pub sampled: SampledRun<'m>,
     /// The walk of another sample type that is read in the same pass.
     pub beside: Option<Walk<'m>>,
-    pub count: Option<Walk<'m>>,
-    pub bytes: Option<Walk<'m>>,
-    /// The side; `None` for A/A runs, which only estimate noise.
-    pub side: Option<usize>,
-    /// The run's column in [`StackRows::run_values`](super::rows::StackRows::run_values).
-    pub column: usize,
-    /// The greatest common divisor of all counts, which is the inverse of the sampling fraction.
-    pub step: u64,
-    /// True if the sample type measures a level instead of activity.
-    pub is_level: bool,
-    /// The basis for the number of events behind a value.
-    pub basis: Basis,
-    /// True if the number of samples is unknown, and the basis is nominal.
-    pub is_unknown: bool,
-    /// Factor for values, if the samples were taken at another rate than the base's.
-    pub times: f64,
-    /// The number of samples that count as one event, if the opposite side was sampled less often.
-    pub coarse: f64,
-}
-
-/// The contribution of one sample to its row.
-#[derive(Clone, Copy, Default)]
-pub(in crate::explain) struct SampleSums {
-    pub value: f64,
-    pub count: f64,
-    pub events: f64,
-    pub variance: f64,
-}
-
-impl std::ops::AddAssign for SampleSums {
-    fn add_assign(&mut self, other: SampleSums) {
-        self.value += other.value;
-        self.count += other.count;
-        self.events += other.events;
-        self.variance += other.variance;
-    }
 }
 
 /// The distinct stacks of a profile, for all sample types that are read in one pass.
@@ -203,38 +151,10 @@ fn push_callers(walk: &Walk<'_>, canonical: &[u32], location: u32, frames: &mut 
 }
 
 impl<'m> Run<'m> {
-    /// Returns the contribution of a sample, with the number of events behind it.
-    pub(in crate::explain) fn part(&self, kind: ValueKind, v: f64, sample: &Sample<'_>) -> SampleSums {
-        let value_in = |walk: &Option<Walk<'_>>| walk.as_ref().map(|walk| walk.value(sample) as f64);
-        let counted = value_in(&self.count).map(|c| c.max(1.0));
-        let v = v * self.times;
-        let events = match self.basis {
-            Basis::Column(column) => (sample.value(column).unsigned_abs() as f64).max(1.0),
-            Basis::Own => v,
-            Basis::Size(event) => (v / event).max(1.0),
-            Basis::Heap(rate) => match (counted, value_in(&self.bytes)) {
-                (Some(c), Some(bytes)) if bytes > 0.0 => {
-                    (c * events_of_object(bytes / c / rate, self.is_level)).max(1e-9)
-                }
-                _ => (v / rate).max(1.0),
-            },
-            Basis::Delay => counted.unwrap_or(1.0) / self.step.max(1) as f64,
-            Basis::Objects => counted.unwrap_or(v),
-            Basis::Exact => events_of_exact(counted.unwrap_or(v)),
-            // For delays only: other values with an unknown number of samples have a nominal basis.
-            Basis::Unknown => UNCOUNTED,
-        };
-        let events = events / self.coarse;
-        let variance = v * v / events * if kind == ValueKind::Delay { 2.0 } else { 1.0 };
-        // Without a count, the number of waits is unknown.
-        let count = counted.unwrap_or(if kind == ValueKind::Delay { 0.0 } else { events });
-        SampleSums { value: v, count, events, variance }
-    }
-
     /// Returns the innermost frame of each location, with canonical numbers.
     pub(super) fn innermost(&self, reader: &SampleReader<'_>) -> Vec<Innermost> {
         let common = |first: Innermost| Innermost::new(reader.canonical[first.frame() as usize], first.has_more());
-        self.walk.innermost().into_iter().map(common).collect()
+        self.sampled.walk.innermost().into_iter().map(common).collect()
     }
 
     /// Calls `each` with the samples of a range that `wants` selects by position: the values (of this sample type and
@@ -247,7 +167,7 @@ impl<'m> Run<'m> {
         wants: impl FnMut(u32) -> bool,
         mut each: impl FnMut([i64; 2], &[u32], &Sample<'m>),
     ) -> Visited {
-        let (walk, beside, canonical) = (&self.walk, self.beside.as_ref(), reader.canonical);
+        let (walk, beside, canonical) = (&self.sampled.walk, self.beside.as_ref(), reader.canonical);
         let (is_used, negative, frames) = (vec![0; innermost.len()], [0.0; 2], Vec::new());
         let each = |values: [i64; 2], frames: &mut Vec<u32>, sample: &Sample<'m>| {
             reader.shorten(frames);
@@ -263,8 +183,8 @@ impl<'m> Run<'m> {
     /// Calls `each` with the canonical numbers of all used frames. A frame may come several times.
     pub(in crate::explain) fn for_each_used(&self, samples: &OfRun, canonical: &[u32], mut each: impl FnMut(u32)) {
         for (location, _) in (0..).zip(&samples.stacks.is_used).filter(|(_, used)| **used & samples.used_bit != 0) {
-            let frames = self.walk.frames.expand(location).iter();
-            frames.for_each(|&frame| each(canonical[self.walk.translation[frame as usize] as usize]));
+            let frames = self.sampled.walk.frames.expand(location).iter();
+            frames.for_each(|&frame| each(canonical[self.sampled.walk.translation[frame as usize] as usize]));
         }
     }
 }
@@ -278,7 +198,7 @@ impl OfRun {
         keys: &Keys,
         room: usize,
     ) -> Vec<OfRun> {
-        let walk = &runs[0].walk;
+        let walk = &runs[0].sampled.walk;
         let innermost = runs[0].innermost(reader);
         // Reads in parallel chunks if there is one sample type and no labels. Which labels are kept depends on earlier
         // samples.
@@ -302,7 +222,7 @@ impl OfRun {
         innermost: &[Innermost],
         room: usize,
     ) -> Vec<OfRun> {
-        let profile = &runs[0].walk.input.profile;
+        let profile = &runs[0].sampled.walk.input.profile;
         let has_labels = profile.has_labels();
         // Otherwise, rows are exactly the stacks.
         let has_rows = has_labels || runs.len() > 1;
@@ -320,7 +240,7 @@ impl OfRun {
                 place += 1;
                 if has_labels {
                     texts.clear();
-                    texts.extend(texts_of(&runs[0].walk, sample));
+                    texts.extend(texts_of(&runs[0].sampled.walk, sample));
                 }
                 for (((samples, rows), run), value) in
                     samples.iter_mut().zip(runs).zip(values).filter(|(_, value)| *value > 0)
@@ -330,7 +250,7 @@ impl OfRun {
                     if row as usize == samples.parts.len() {
                         samples.parts.push(SampleSums::default());
                     }
-                    samples.parts[row as usize] += run.part(reader.kind, value as f64, sample);
+                    samples.parts[row as usize] += run.sampled.part(reader.kind, value as f64, sample);
                 }
             },
         );

@@ -435,8 +435,9 @@ pub(in crate::explain) mod tests {
     use std::collections::BTreeMap;
 
     use super::super::labels::LabelTexts;
-    use super::super::rows::{FrameName, Row, RunValues, StackRows, Stacks, ValueKind};
+    use super::super::rows::{FrameName, Row, RunValues, StackRows, Stacks};
     use super::*;
+    use crate::events::ValueKind;
     use crate::runtimes::{Asked, Class, UserRules, classify};
 
     const FRAMES: u64 = 7;

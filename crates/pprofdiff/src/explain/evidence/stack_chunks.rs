@@ -4,11 +4,12 @@
 
 use super::read::SampleReader;
 use super::rows::Stacks;
-use super::samples::{DEEPEST, OfRun, ReadChunk, Run, RunStacks, SampleSums, Visited};
+use super::samples::{DEEPEST, OfRun, ReadChunk, Run, RunStacks, Visited};
 use super::stack_ids::StackIds;
 use super::weights::tie;
 use crate::diff::Innermost;
 use crate::diff::stacks::Keys;
+use crate::events::SampleSums;
 use pprofdiff_profile::cancellation::{self, checkpointed};
 use pprofdiff_profile::columns::NONE;
 use pprofdiff_profile::interner::{Found, Index};
@@ -126,7 +127,7 @@ impl StackChunk {
             |values, stack, sample| {
                 let number = stacks.number(keys.hash(0, stack), stack, place, reader);
                 place += 1;
-                let part = run.part(reader.kind, values[0] as f64, sample);
+                let part = run.sampled.part(reader.kind, values[0] as f64, sample);
                 if number as usize == first.len() {
                     first.push(part);
                 } else if further.len() <= max_further {
@@ -241,7 +242,7 @@ mod tests {
     use super::super::rows::StackRows;
     use super::super::weights::mix;
     use crate::diff::{Diff, Moves, Normalize, Query};
-    use crate::runtimes::{Asked, UserRules};
+    use crate::runtimes::UserRules;
     use pprofdiff_profile::builder::ProfileBuilder;
     use pprofdiff_profile::{Profile, Result};
 
@@ -269,7 +270,7 @@ mod tests {
 
     fn rows(diff: &Diff) -> Result<StackRows> {
         let selection = diff.select_with(&Query::default(), &Moves::default())?;
-        let texts = FrameTexts::classify(selection.frames(), &UserRules::default(), Asked::All);
+        let texts = FrameTexts::classify(selection.frames(), &UserRules::default());
         let value = selection.measure_type(1, Normalize::None)?;
         diff.target_of(1).read(&selection, &value, 0, |columns| ReadRuns::new(columns, &texts).rows())
     }

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::{Find, Rule};
+use crate::events::ValueKind;
 use crate::explain::account::Books;
 use crate::explain::attribution::{CauseKind, Description};
-use crate::explain::evidence::rows::ValueKind;
 
 pub(super) const RULE: Rule = Rule {
     name: "own_cost",

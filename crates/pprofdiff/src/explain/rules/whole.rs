@@ -2,8 +2,8 @@
 //! cheaper" from "there was less work".
 
 use super::{Find, Findings, Rule};
+use crate::events::ValueKind;
 use crate::explain::account::{Books, CauseEntry};
-use crate::explain::evidence::rows::ValueKind;
 use crate::explain::evidence::sets::SetKey;
 use crate::explain::search::NEARLY_ALL;
 use pprofdiff_profile::cancellation::checkpointed;

@@ -8,14 +8,15 @@
 mod model;
 mod noise;
 
-use crate::explain::evidence::rows::{StackRows, ValueKind};
+use crate::events::{ValueKind, known_variance};
+use crate::explain::evidence::rows::StackRows;
 use crate::explain::evidence::sets::Sets;
 use crate::statistics::counts::{
     LEVEL, between_run_variance, deviance, least_growth, median, penalised, weighted_median, with_power,
 };
 pub(in crate::explain) use model::{NEARLY_ALL, SearchBudget, SetFit};
 use model::{ScaleModel, may_change};
-pub(in crate::explain) use noise::{Variances, known_variance, known_variance_of, variance_of};
+pub(in crate::explain) use noise::{Variances, variance_of};
 use noise::{is_replicated, measured, threshold_of, variance_of_runs};
 
 /// "More work everywhere" may explain a difference nearly as well as a cause does. The search's result is ambiguous if

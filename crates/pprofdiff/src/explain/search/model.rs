@@ -1,7 +1,8 @@
 //! The model of one scale: the causes with their factors, the unexplained rest of each set, and the greedy search.
 
 use super::noise::{Variances, variance_of};
-use crate::explain::evidence::rows::{StackRows, ValueKind};
+use crate::events::ValueKind;
+use crate::explain::evidence::rows::StackRows;
 use crate::explain::evidence::sets::{Set, SetKey, Sets};
 use crate::statistics::counts::{between_run_variance, deviance, penalised};
 use pprofdiff_profile::cancellation::checkpointed;

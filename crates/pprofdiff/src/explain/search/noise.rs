@@ -2,7 +2,8 @@
 //! one pair.
 
 use super::model::ScaleModel;
-use crate::explain::evidence::rows::{StackRows, ValueKind};
+use crate::events::{ValueKind, known_deviation, known_variance};
+use crate::explain::evidence::rows::StackRows;
 use crate::explain::evidence::sets::{SetKey, Sets, TELLING, Telling};
 use crate::statistics::counts::{MeasuredNoise, between_run_variance, deviance, median, threshold, variance_of_ratios};
 use pprofdiff_profile::cancellation::checkpointed;
@@ -43,6 +44,7 @@ const FLICKER: f64 = 0.3;
 /// Known noise before any measurement: a frame's standard deviation between equal runs, as a fraction of its value. The
 /// values come from equal builds of the programs that this engine was developed with (docs/explain.md).
 struct Prior {
+    /// See [`known_deviation`].
     tau: f64,
     /// Minimum noise of one pair. It decreases linearly with the number of measured frames, and is zero from `trust`
     /// frames on.
@@ -54,25 +56,12 @@ struct Prior {
 }
 
 fn prior(kind: ValueKind) -> Prior {
+    let tau = known_deviation(kind);
     match kind {
-        ValueKind::Sampled => Prior { tau: 0.07, floor: 0.06, trust: 60.0, shrink: 30.0 },
-        ValueKind::Heap => Prior { tau: 0.02, floor: 0.01, trust: 40.0, shrink: 30.0 },
-        ValueKind::Delay => Prior { tau: 0.95, floor: 0.5, trust: 12.0, shrink: 12.0 },
+        ValueKind::Sampled => Prior { tau, floor: 0.06, trust: 60.0, shrink: 30.0 },
+        ValueKind::Heap => Prior { tau, floor: 0.01, trust: 40.0, shrink: 30.0 },
+        ValueKind::Delay => Prior { tau, floor: 0.5, trust: 12.0, shrink: 12.0 },
     }
-}
-
-/// Returns the variance between equal runs before any measurement.
-pub(in crate::explain) fn known_variance(kind: ValueKind) -> f64 {
-    prior(kind).tau.powi(2)
-}
-
-/// Standard deviation of wall-clock values between equal runs. It is larger than for CPU time, because frames wait for
-/// each other.
-const OF_WALL: f64 = 0.15;
-
-/// Returns the variance between equal runs of a sample type before any measurement.
-pub(in crate::explain) fn known_variance_of(kind: ValueKind, is_wall: bool) -> f64 {
-    if is_wall { OF_WALL * OF_WALL } else { known_variance(kind) }
 }
 
 /// Weight of the prior in the estimate of a pair's noise, in frames.

@@ -1,9 +1,8 @@
-//! Facts about sample types that `explain` needs: which types belong together, which type counts another, how a type is
+//! Facts about sample types that tests of chance need: which types belong together, which type counts another, how a type is
 //! sampled, and whether the runtime's share of a type is background.
 
-use super::evidence::read::Columns;
-use super::evidence::rows::ValueKind;
 use crate::diff::{Diff, Measure, Normalize, Selection};
+use crate::events::{Columns, ValueKind};
 use crate::sampling::Group;
 use crate::{Error, Result};
 
@@ -20,7 +19,7 @@ const PAIRS: &[(&str, &str, ValueKind)] = &[
 ];
 
 /// The sample type of all allocations, in heap profiles that also have memory in use.
-pub(super) const ALLOCATED: &str = "alloc_space";
+pub(crate) const ALLOCATED: &str = "alloc_space";
 
 /// Sample types of delays, including types without a count.
 const DELAYS: [&str; 4] = ["delay", "park", "lock", "locks"];
@@ -38,13 +37,13 @@ const LEVELS: [&str; 9] = [
     "threadcreate",
 ];
 
-pub(super) fn is_level(sample_type: &str) -> bool {
+pub(crate) fn is_level(sample_type: &str) -> bool {
     LEVELS.contains(&sample_type)
 }
 
 /// Returns true for a sample type that measures a level. JAX calls device memory in use `space`, and counts it by
 /// `allocations`.
-pub(super) fn is_level_among(types: &[(String, String)], sample_type: &str) -> bool {
+pub(crate) fn is_level_among(types: &[(String, String)], sample_type: &str) -> bool {
     const IN_USE: [&str; 2] = ["space", "allocations"];
     let has = |name: &&str| types.iter().any(|(kind, _)| kind == name);
     is_level(sample_type) || IN_USE.contains(&sample_type) && IN_USE.iter().all(has)
@@ -54,10 +53,10 @@ pub(super) fn is_level_among(types: &[(String, String)], sample_type: &str) -> b
 const WITHOUT_BACKGROUND: &[&str] = &["time", "wall", "goroutine", "goroutineleak", "threadcreate"];
 
 /// Sample types of a wall clock.
-pub(super) const WALL: [&str; 3] = ["wall", "time", "wall_samples"];
+pub(crate) const WALL: [&str; 3] = ["wall", "time", "wall_samples"];
 
 /// Sample types that count the samples of any other type.
-pub(super) const COUNTS: [&str; 2] = ["samples", "sample"];
+pub(crate) const COUNTS: [&str; 2] = ["samples", "sample"];
 
 /// Returns how a sample type relates to other types, as far as its sampling depends on them.
 pub(crate) fn group_of(types: &[(String, String)], number: usize) -> Group {
@@ -82,7 +81,7 @@ impl Diff {
     /// Returns the sample type to explain for a query's sample type and the types that the user listed beside it.
     /// Without a sample type in the query, this is the default, or the first sample type with values. Fails for an
     /// unknown type, and for types that are not a pair of cost and count.
-    pub(super) fn explain_target(&self, sample_type: Option<&str>, beside: &[String]) -> Result<ExplainTarget> {
+    pub(crate) fn explain_target(&self, sample_type: Option<&str>, beside: &[String]) -> Result<ExplainTarget> {
         let types = self.sample_types();
         let first = match sample_type {
             Some(_) => self.find_sample_type(sample_type)?,
@@ -108,7 +107,7 @@ impl Diff {
     }
 
     /// Returns a sample type together with its pair or counter.
-    pub(super) fn target_of(&self, number: usize) -> ExplainTarget {
+    pub(crate) fn target_of(&self, number: usize) -> ExplainTarget {
         let types = self.sample_types();
         let position_of = |name: &str| types.iter().position(|(kind, _)| kind == name);
         let pair_and_kind = PAIRS.iter().find_map(|&(cost, count, kind)| {
@@ -130,20 +129,20 @@ impl Diff {
 }
 
 /// A sample type to explain and the types that belong to it, as numbers in [`Diff::sample_types`].
-pub(super) struct ExplainTarget {
-    pub(super) number: usize,
+pub(crate) struct ExplainTarget {
+    pub(crate) number: usize,
     /// The sample type that counts it: the count of its pair, or else the number of samples. `None` if there is
     /// neither.
-    pub(super) count: Option<usize>,
+    pub(crate) count: Option<usize>,
     /// The cost of the pair. `None` if the type does not belong to a pair of cost and count.
-    pub(super) cost: Option<usize>,
-    pub(super) kind: ValueKind,
+    pub(crate) cost: Option<usize>,
+    pub(crate) kind: ValueKind,
     has_background: bool,
 }
 
 impl ExplainTarget {
     /// Reads the columns of both sides. `value` is the cost.
-    pub(super) fn read<T>(
+    pub(crate) fn read<T>(
         &self,
         selection: &Selection,
         value: &Measure,
