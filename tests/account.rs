@@ -68,7 +68,7 @@ fn message(path: &Path) -> Message {
 fn explain(base: &Side, new: &Side, sample_type: &str) -> Explanation {
     let query = Query::default().with_sample_type(sample_type);
     let diff = Diff::new(&base.profiles, &new.profiles).unwrap();
-    diff.explain(&query, &[], &ExplainOptions::default()).unwrap()
+    pprofdiff::explain::explain(&diff, &query, &[], &ExplainOptions::default()).unwrap()
 }
 
 /// Returns the plain sum over the stacks that match a cause.

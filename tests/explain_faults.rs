@@ -80,7 +80,7 @@ impl Case {
         let diff = Diff::new(&open("base"), &open(&self.fault)).unwrap();
         let mut query = Query::default();
         query.sample_type = diff.sample_types().iter().map(|(name, _)| name.clone()).find(|name| name == "alloc_space");
-        diff.explain(&query, &[], &ExplainOptions::default()).unwrap()
+        pprofdiff::explain::explain(&diff, &query, &[], &ExplainOptions::default()).unwrap()
     }
 
     /// Returns the errors of an answer.

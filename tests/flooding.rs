@@ -79,7 +79,7 @@ fn time_lookups(bytes: &[u8]) -> Duration {
     view.stacks_as_found(false);
     view.edges(None, Sort::Flat).unwrap();
     assert_eq!(view.labels().rows.len(), 2 * N as usize);
-    diff.explain(&Query::default(), &[], &ExplainOptions::default()).unwrap();
+    pprofdiff::explain::explain(&diff, &Query::default(), &[], &ExplainOptions::default()).unwrap();
     merge(&[&a, &b]).unwrap();
     delta(&a, &b, &DeltaOptions::default().with_cumulative(vec!["cpu".to_owned()])).unwrap();
     begin.elapsed()

@@ -290,7 +290,7 @@ fn a_repeated_run_does_not_count_as_a_noise_run() {
         let base: Vec<Arc<Profile>> = base.iter().map(|&run| run.clone()).collect();
         let diff = Diff::new(&base, std::slice::from_ref(&d)).unwrap();
         let options = ExplainOptions::default().with_noise_runs(noise_runs);
-        diff.explain(&Query::default(), &[], &options).map(|_| ()).map_err(|e| e.to_string())
+        pprofdiff::explain::explain(&diff, &Query::default(), &[], &options).map(|_| ()).map_err(|e| e.to_string())
     };
     assert_eq!(explain(&[&a, &b, &c], 2), Ok(()));
     for base in [[&a, &b, &b], [&a, &a, &b]] {

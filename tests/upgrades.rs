@@ -110,7 +110,7 @@ impl Case {
         let [base, new] = self.files(all).map(open);
         let query = Query::default();
         let query = if self.kind == "heap" { query.with_sample_type("alloc_space") } else { query };
-        Diff::new(&base, &new).unwrap().explain(&query, &[], &ExplainOptions::default()).unwrap()
+        pprofdiff::explain::explain(&Diff::new(&base, &new).unwrap(), &query, &[], &ExplainOptions::default()).unwrap()
     }
 
     /// Returns the errors of an answer.

@@ -193,7 +193,9 @@ fn failures(pairs: &[[Arc<Profile>; 2]], rule: &str) -> (usize, usize) {
         let mut rules = Rules::default();
         rules.fail_on(rule).expect("a rule");
         let diff = Diff::between(base.clone(), new.clone()).expect("profiles of one program");
-        rules.check(&diff, &Query::default()).expect("a check").verdict
+        pprofdiff::explain::check(&rules, &ExplainOptions::default(), &diff, &Query::default())
+            .expect("a check")
+            .verdict
     };
     let outcomes: Vec<Outcome> = pairs.par_iter().map(outcome).collect();
     (outcomes.iter().filter(|o| **o == Outcome::Fail).count(), outcomes.len())
@@ -203,7 +205,8 @@ fn failures(pairs: &[[Arc<Profile>; 2]], rule: &str) -> (usize, usize) {
 fn alarms(pairs: &[[Arc<Profile>; 2]]) -> usize {
     let has_cause = |[base, new]: &[Arc<Profile>; 2]| {
         let diff = Diff::between(base.clone(), new.clone()).expect("profiles of one program");
-        let explanation = diff.explain(&Query::default(), &[], &ExplainOptions::default()).expect("an explanation");
+        let explanation = pprofdiff::explain::explain(&diff, &Query::default(), &[], &ExplainOptions::default())
+            .expect("an explanation");
         explanation.verdict == Verdict::Change
     };
     pairs.par_iter().filter(|pair| has_cause(pair)).count()
@@ -280,7 +283,8 @@ fn main() {
                 let [base, new] = [1.0, 2.0].map(|factor| format(&drawn(&mut chance, factor)));
                 let diff = Diff::between(base, new).expect("profiles of one program");
                 let explanation =
-                    diff.explain(&Query::default(), &[], &ExplainOptions::default()).expect("an explanation");
+                    pprofdiff::explain::explain(&diff, &Query::default(), &[], &ExplainOptions::default())
+                        .expect("an explanation");
                 let names = |cause: &pprofdiff::explain::Cause| cause.function.as_deref() == Some(CHANGED);
                 [explanation.causes.iter().any(names), explanation.causes.iter().any(|cause| !names(cause))]
             })

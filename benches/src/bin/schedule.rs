@@ -28,7 +28,9 @@ const OPERATIONS: [(&str, Operation); 4] = [
         let top = open(paths).measure(&Query::default()).unwrap().top(Sort::Flat);
         drop(Table::top(&top, usize::MAX));
     }),
-    ("explain", |paths| drop(open(paths).explain(&Query::default(), &[], &ExplainOptions::default()).unwrap())),
+    ("explain", |paths| {
+        drop(pprofdiff::explain::explain(&open(paths), &Query::default(), &[], &ExplainOptions::default()).unwrap())
+    }),
     ("page", |paths| drop(page(&open(paths), &Query::default(), &PageOptions::default(), None).unwrap())),
 ];
 

@@ -203,7 +203,7 @@ impl Commits {
             None => std::fs::read_to_string(self.root.join(path)).ok(),
         };
         let tree = Tree { files: self.files.clone(), read: &read };
-        Ok(diff.rank_commits(query, explanation, &self.history, &tree)?)
+        Ok(pprofdiff::commits::rank_commits(diff, query, explanation, &self.history, &tree)?)
     }
 }
 

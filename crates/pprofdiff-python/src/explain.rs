@@ -36,7 +36,7 @@ pub fn account_html(py: Python<'_>, diff: &pprofdiff::Diff, query: &Query) -> Py
     let (diff, mut query) = (diff.clone(), query.clone().with_normalize(Normalize::None));
     query.sample_type = query.sample_type.or_else(|| diff.default_sample_type().map(str::to_owned));
     runtime::run(py, move || {
-        let explanation = diff.explain(&query, &[], &ExplainOptions::default());
+        let explanation = pprofdiff::explain::explain(&diff, &query, &[], &ExplainOptions::default());
         Ok(explanation.map_or_else(|_| String::new(), |e| explain_html(&e)))
     })
 }

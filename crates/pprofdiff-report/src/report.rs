@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::page::Page;
 use crate::table::{LimitUnit, Table};
 #[cfg(feature = "check")]
-use pprofdiff::check::Check;
+use pprofdiff::explain::ExplainedCheck;
 use pprofdiff::explain::Explanation;
 use pprofdiff::fleet::Ranking;
 use pprofdiff::graph::Graph;
@@ -42,7 +42,7 @@ pub enum Report {
     Comments(Vec<String>),
     /// The outcome of each rule of a check.
     #[cfg(feature = "check")]
-    Check(Check),
+    Check(ExplainedCheck),
     /// The explanation of the difference between both sides.
     Explain(Box<Explanation>),
     /// The ranking of many pairs.

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::diff::matching::canonical;
 use crate::diff::{Pair, Sort, Summary};
-use crate::explain::{Cause, CauseKind, Explanation, Verdict, package_of};
+use crate::explain::{self, Cause, CauseKind, Explanation, Verdict, package_of};
 use crate::statistics::rank::false_discoveries;
 use crate::{Diff, Error, Result};
 use common::{CommonEvidence, FlatChange, flat_changes};
@@ -126,7 +126,7 @@ impl PairCauses {
         let p = if e.causes.is_empty() { 1.0 } else { e.noise.p_of(surest) };
         let account = if e.causes.is_empty() { None } else { account() };
         let (summary, causes) = (e.summary.clone(), causes.collect::<Vec<_>>());
-        let top = diff.measure(&summary.query)?.top(Sort::Flat);
+        let top = explain::measure(diff, &summary.query)?.top(Sort::Flat);
         let changes = flat_changes(&top, e.noise.event, &causes);
         Ok(PairCauses { summary, verdict: e.verdict, p, causes, sentence, account, changes })
     }

@@ -35,6 +35,8 @@ pub mod batch;
 #[cfg(feature = "check")]
 pub mod check;
 pub mod commits;
+#[cfg(feature = "check")]
+mod config;
 mod diff;
 mod events;
 pub mod explain;

@@ -236,27 +236,6 @@ impl UserRules {
     }
 }
 
-/// The `explain` table of a `pprofdiff.toml`. Other tables are read elsewhere.
-#[cfg(feature = "check")]
-#[derive(Default, serde::Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(crate) struct Settings {
-    pub system: Vec<String>,
-    pub background: Vec<String>,
-}
-
-#[cfg(feature = "check")]
-impl Settings {
-    pub(crate) fn from_toml(text: &str) -> Result<Settings> {
-        #[derive(serde::Deserialize)]
-        struct ExplainConfig {
-            #[serde(default)]
-            explain: Settings,
-        }
-        crate::check::toml::<ExplainConfig>(text).map(|file| file.explain)
-    }
-}
-
 /// Detects the runtime of the names, and returns it with the properties of each name.
 pub(crate) fn classify<S: AsRef<str> + Sync>(
     names: &[S],

@@ -251,9 +251,9 @@ pub(crate) fn cause_of(e: &Explanation, function: &str, below: impl Fn(&Cause) -
 /// and the account as HTML.
 ///
 /// # Errors
-/// Those of [`Diff::explain`].
+/// Those of [`explain`](pprofdiff::explain::explain).
 pub fn pair_causes(diff: &Diff, query: &Query) -> pprofdiff::Result<PairCauses> {
-    let e = &diff.explain(query, &[], &ExplainOptions::default())?;
+    let e = &pprofdiff::explain::explain(diff, query, &[], &ExplainOptions::default())?;
     let words = ExplanationText { e, markup: Markup::Plain };
     let line = explain_line(e).unwrap_or_else(|| {
         let scale = if e.scale.rule == ScaleRule::Same { String::new() } else { words.scale() };

@@ -159,10 +159,10 @@ impl Page {
 /// the functions with sources, for the query's sample type.
 ///
 /// # Errors
-/// Fails like [`Diff::measure`] for the query's sample type, and if the source listing fails. A further sample type
+/// Fails like [`measure`](pprofdiff::explain::measure) for the query's sample type, and if the source listing fails. A further sample type
 /// that fails becomes an option of the page that cannot be selected.
 pub fn page(diff: &Diff, query: &Query, options: &PageOptions, sources: Option<&dyn SourceCode>) -> Result<Page> {
-    let selection = diff.select(query)?;
+    let selection = pprofdiff::explain::select(diff, query)?;
     let selected_type = diff.find_sample_type(query.sample_type.as_deref())?;
     let all = diff.sample_types();
     let types: Vec<usize> = match options.only_flame {
@@ -212,7 +212,7 @@ pub fn page(diff: &Diff, query: &Query, options: &PageOptions, sources: Option<&
             measured.iter().map(|(part, _)| *part).filter(|&part| is_found(part)).collect();
         candidates.sort_by_key(|&part| types[part] != selected_type);
         let numbers: Vec<usize> = candidates.iter().map(|&part| types[part]).collect();
-        let explanations = selection.explain_types(&numbers, most_explained, &options.explain);
+        let explanations = pprofdiff::explain::explain_types(&selection, &numbers, most_explained, &options.explain);
         let part_of = |number: usize| types.iter().position(|&other| other == number).unwrap_or(0);
         let mut explained: Vec<(usize, Explanation)> =
             explanations.into_iter().map(|(number, e)| (part_of(number), e)).collect();

@@ -48,7 +48,7 @@ pub(crate) static CAUSES: Kind = Kind {
 
 pub(crate) fn answer(context: &ViewContext<'_>, options: &ExplainOptions) -> Result<Report> {
     let query = context.query;
-    Ok(Report::Explain(Box::new(context.diff.explain(query, &query.extra_sample_types, options)?)))
+    Ok(Report::Explain(Box::new(pprofdiff::explain::explain(context.diff, query, &query.extra_sample_types, options)?)))
 }
 
 impl Table {

@@ -18,7 +18,7 @@ use serde::Serialize;
 
 use crate::Result;
 use crate::diff::{Diff, Granularity, Normalize, Query};
-use crate::explain::Explanation;
+use crate::explain::{self, Explanation};
 pub use history::{History, LOG_ARGS};
 use paths::RepositoryPaths;
 
@@ -96,21 +96,19 @@ pub struct Tree<'a> {
     pub read: &'a dyn Fn(&str) -> Option<String>,
 }
 
-impl Diff {
-    /// Sets the commits that reach each cause of an explanation. `query` must be the query of that explanation. A cause
-    /// without a function, or a mere renaming, gets no commits.
-    ///
-    /// # Errors
-    /// Returns the errors of [`Diff::measure`].
-    pub fn rank_commits(&self, query: &Query, e: &mut Explanation, history: &History, tree: &Tree<'_>) -> Result<()> {
-        let query = query.clone().with_granularity(Granularity::FileFunctions).with_normalize(Normalize::None);
-        let query = query.with_sample_type(&e.summary.sample_type);
-        let stacks = self.measure(&query)?.stacks_as_found(false);
-        let paths = RepositoryPaths::new(&tree.files, history);
-        let ranking = rank::CommitRanking::new(&stacks, &paths, history, tree, e.scale.factor);
-        for cause in &mut e.causes {
-            cause.commits = ranking.of_cause(cause);
-        }
-        Ok(())
+/// Sets the commits that reach each cause of an explanation. `query` must be the query of that explanation. A cause
+/// without a function, or a mere renaming, gets no commits.
+///
+/// # Errors
+/// Returns the errors of [`measure`](explain::measure).
+pub fn rank_commits(diff: &Diff, query: &Query, e: &mut Explanation, history: &History, tree: &Tree<'_>) -> Result<()> {
+    let query = query.clone().with_granularity(Granularity::FileFunctions).with_normalize(Normalize::None);
+    let query = query.with_sample_type(&e.summary.sample_type);
+    let stacks = explain::measure(diff, &query)?.stacks_as_found(false);
+    let paths = RepositoryPaths::new(&tree.files, history);
+    let ranking = rank::CommitRanking::new(&stacks, &paths, history, tree, e.scale.factor);
+    for cause in &mut e.causes {
+        cause.commits = ranking.of_cause(cause);
     }
+    Ok(())
 }

@@ -85,7 +85,7 @@ pub(crate) type RenamedFunctions = HashMap<String, String>;
 
 /// Functions that were renamed or inlined between the builds, by canonical names.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Moves {
+pub struct Moves {
     /// Names in the base, with their names on the new side.
     pub renamed: RenamedFunctions,
     /// For each side, the functions that are part of their callers on the opposite side.

@@ -149,7 +149,7 @@ pub struct Cause {
     pub garbage: Option<f64>,
     /// The amount of data behind the cause, and patterns that select its stacks.
     pub evidence: Evidence,
-    /// The commits that may have changed the function. `None` before [`Diff::rank_commits`](crate::Diff::rank_commits).
+    /// The commits that may have changed the function. `None` before `pprofdiff_commits::rank_commits`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub commits: Option<RankedCommits>,
 }

@@ -14,18 +14,23 @@ mod agreement;
 mod answer;
 mod attribution;
 mod chance;
+#[cfg(feature = "check")]
+mod check;
 mod evidence;
 mod naming;
 mod related;
 mod rules;
 mod search;
+mod select;
+#[cfg(feature = "check")]
+mod settings;
 mod shared;
 
 use serde::{Deserialize, Serialize};
 
 use crate::diff::{Diff, Granularity, Measure, Moves, Normalize, Pair, Query, Summary};
 use crate::events::ValueKind;
-use crate::runtimes::{self, UserRules};
+use crate::runtimes::UserRules;
 use crate::sampling::Model;
 use crate::target::{ALLOCATED, is_level_among};
 use crate::{Error, Result};
@@ -48,10 +53,14 @@ pub use rules::{RULES, Rule};
 use std::sync::Arc;
 
 use attribution::{Attribution, CostShift};
+#[cfg(feature = "check")]
+pub use check::{ExplainedCheck, ExplainedRule, check};
 use evidence::sets::Sets;
 use naming::{MIN_SHOWN, Naming, ShownNames, clones, rounded};
 use search::SearchBudget;
+pub use select::{measure, select};
 use shared::SharedInputs;
+pub use shared::explain_types;
 
 /// Maximum [`NoiseEstimate::noticed`] that permits the verdict "nothing changed": growth of a frame with a tenth of the total,
 /// as a factor less one.
@@ -170,7 +179,7 @@ impl ExplainOptions {
     /// Invalid TOML, unknown keys, or an invalid expression.
     #[cfg(feature = "check")]
     pub fn with_config(mut self, text: &str) -> Result<Self> {
-        let settings = runtimes::Settings::from_toml(text)?;
+        let settings = settings::Settings::from_toml(text)?;
         self.system.extend(settings.system);
         self.background.extend(settings.background);
         UserRules::new(&self.system, &self.background).map(|_| self)
@@ -197,112 +206,108 @@ pub fn check_query(query: &Query) -> Result<()> {
     Ok(())
 }
 
-impl Diff {
-    /// Explains why the sides differ. The profiles of a side are runs of the same program and stay separate.
-    ///
-    /// Without a sample type in the query, this explains [`Diff::default_sample_type`], or the first sample type with
-    /// values if the default has only zeros. If that is memory in use, [`Explanation::also`] explains the allocations.
-    /// `beside` may name the sample type that counts the explained one.
-    ///
-    /// # Errors
-    /// Fails if there is only one profile, for an unknown sample type, for sample types that do not belong together,
-    /// for a granularity other than functions, and for a normalization (`explain` finds the scale itself). Fails for
-    /// options out of range: numbers of operations that are not positive or differ by more than a factor of 1e9, a
-    /// minimum effect outside of `0.0..1.0`, a single A/A run, A/A runs without another base profile, and invalid
-    /// regular expressions. Fails for heap profiles without allocations or with only one side.
-    pub fn explain(&self, query: &Query, beside: &[String], options: &ExplainOptions) -> Result<Explanation> {
-        // A duplicate of a run counts once.
-        let noise_runs = self.different_runs(options.noise_runs);
-        let options = &ExplainOptions { noise_runs, ..options.clone() };
-        let user_rules = self.check_explain(query, options)?;
-        let target = self.explain_target(query.sample_type.as_deref(), beside)?;
-        cancellation::begin_phase("explaining");
-        let selection = self.select_with(query, &Moves::default())?;
-        let shared = SharedInputs::new(&selection, &user_rules, options)?;
-        // If the user chose no sample type and the default is memory in use, the allocations are a second question.
-        let position_of = |name: &str| self.sample_types().iter().position(|(kind, _)| kind == name);
-        let is_heap = query.sample_type.is_none() && beside.is_empty() && target.kind == ValueKind::Heap;
-        let allocated = position_of(ALLOCATED).filter(|number| is_heap && *number != target.number);
-        let (first, also) = match allocated.map(|number| self.target_of(number)) {
-            // Explains both at the same time if that takes little memory.
-            Some(also) if self.n_samples() <= FEW_SAMPLES => {
-                let [first, also] = shared.explain_both([&target, &also], [true, false])?;
-                (first, Some(also))
-            }
-            also => (shared.explain(&target, true)?, also.map(|also| shared.explain(&also, false)).transpose()?),
-        };
-        drop(shared);
-        let mut explanation = first;
-        if query.sample_type.is_none() {
-            Arc::make_mut(&mut explanation.summary).warnings.splice(0..0, self.type_to_explain().1);
+/// Explains why the sides differ. The profiles of a side are runs of the same program and stay separate.
+///
+/// Without a sample type in the query, this explains [`Diff::default_sample_type`], or the first sample type with
+/// values if the default has only zeros. If that is memory in use, [`Explanation::also`] explains the allocations.
+/// `beside` may name the sample type that counts the explained one.
+///
+/// # Errors
+/// Fails if there is only one profile, for an unknown sample type, for sample types that do not belong together,
+/// for a granularity other than functions, and for a normalization (`explain` finds the scale itself). Fails for
+/// options out of range: numbers of operations that are not positive or differ by more than a factor of 1e9, a
+/// minimum effect outside of `0.0..1.0`, a single A/A run, A/A runs without another base profile, and invalid
+/// regular expressions. Fails for heap profiles without allocations or with only one side.
+pub fn explain(diff: &Diff, query: &Query, beside: &[String], options: &ExplainOptions) -> Result<Explanation> {
+    // A duplicate of a run counts once.
+    let noise_runs = diff.different_runs(options.noise_runs);
+    let options = &ExplainOptions { noise_runs, ..options.clone() };
+    let user_rules = check_explain(diff, query, options)?;
+    let target = diff.explain_target(query.sample_type.as_deref(), beside)?;
+    cancellation::begin_phase("explaining");
+    let selection = diff.select_with(query, &Moves::default())?;
+    let shared = SharedInputs::new(&selection, &user_rules, options)?;
+    // If the user chose no sample type and the default is memory in use, the allocations are a second question.
+    let position_of = |name: &str| diff.sample_types().iter().position(|(kind, _)| kind == name);
+    let is_heap = query.sample_type.is_none() && beside.is_empty() && target.kind == ValueKind::Heap;
+    let allocated = position_of(ALLOCATED).filter(|number| is_heap && *number != target.number);
+    let (first, also) = match allocated.map(|number| diff.target_of(number)) {
+        // Explains both at the same time if that takes little memory.
+        Some(also) if diff.n_samples() <= FEW_SAMPLES => {
+            let [first, also] = shared.explain_both([&target, &also], [true, false])?;
+            (first, Some(also))
         }
-        explanation.also.extend(also);
-        self.explain_heap(query, options, &mut explanation)?;
-        Ok(explanation)
+        also => (shared.explain(&target, true)?, also.map(|also| shared.explain(&also, false)).transpose()?),
+    };
+    drop(shared);
+    let mut explanation = first;
+    if query.sample_type.is_none() {
+        Arc::make_mut(&mut explanation.summary).warnings.splice(0..0, diff.type_to_explain().1);
     }
+    explanation.also.extend(also);
+    explain_heap(query, options, &mut explanation)?;
+    Ok(explanation)
+}
 
-    /// Checks that `explain` supports the query and the options. Returns the program's own rules for runtime functions.
-    fn check_explain(&self, query: &Query, options: &ExplainOptions) -> Result<UserRules> {
-        if !self.is_two_sided() {
-            return Err(Error::query("explain compares two sides; there is only one profile"));
-        }
-        check_query(query)?;
-        let ops = options.ops.map(|(base, new)| new / base);
-        if ops.is_some_and(|ops| !(ops.is_finite() && ops > 0.0)) {
-            return Err(Error::query("the numbers of operations must be greater than zero"));
-        }
-        if ops.is_some_and(|ops| !(1.0 / MAX_WORK..=MAX_WORK).contains(&ops)) {
-            return Err(Error::query("the numbers of operations must not differ by more than a factor of 1e9"));
-        }
-        if !(0.0..1.0).contains(&options.min_effect) {
-            return Err(Error::query("the minimum effect must be a fraction of the total: at least 0 and less than 1"));
-        }
-        if options.noise_runs == 1 || options.noise_runs >= self.base().count() {
-            return Err(Error::query(
-                "estimating noise needs two or more runs of equal builds in addition to the base",
-            ));
-        }
-        UserRules::new(&options.system, &options.background)
+/// Checks that `explain` supports the query and the options. Returns the program's own rules for runtime functions.
+fn check_explain(diff: &Diff, query: &Query, options: &ExplainOptions) -> Result<UserRules> {
+    if !diff.is_two_sided() {
+        return Err(Error::query("explain compares two sides; there is only one profile"));
     }
+    check_query(query)?;
+    let ops = options.ops.map(|(base, new)| new / base);
+    if ops.is_some_and(|ops| !(ops.is_finite() && ops > 0.0)) {
+        return Err(Error::query("the numbers of operations must be greater than zero"));
+    }
+    if ops.is_some_and(|ops| !(1.0 / MAX_WORK..=MAX_WORK).contains(&ops)) {
+        return Err(Error::query("the numbers of operations must not differ by more than a factor of 1e9"));
+    }
+    if !(0.0..1.0).contains(&options.min_effect) {
+        return Err(Error::query("the minimum effect must be a fraction of the total: at least 0 and less than 1"));
+    }
+    if options.noise_runs == 1 || options.noise_runs >= diff.base().count() {
+        return Err(Error::query("estimating noise needs two or more runs of equal builds in addition to the base"));
+    }
+    UserRules::new(&options.system, &options.background)
+}
 
-    /// Explains the heap profiles of the same runs, and appends the result and its own `also` to `beside.also`. Does
-    /// nothing without heap profiles.
-    fn explain_heap(&self, query: &Query, options: &ExplainOptions, beside: &mut Explanation) -> Result<()> {
-        let Some(Heap(heap)) = &options.heap else { return Ok(()) };
-        let query = Query { sample_type: None, ..query.clone() };
-        let options = ExplainOptions { heap: None, noise_runs: 0, ..options.clone() };
-        let mut heap_explanation = heap.explain(&query, &[], &options)?;
-        let also = std::mem::take(&mut heap_explanation.also);
-        beside.also.push(heap_explanation);
-        beside.also.extend(also);
-        Ok(())
-    }
+/// Explains the heap profiles of the same runs, and appends the result and its own `also` to `beside.also`. Does
+/// nothing without heap profiles.
+fn explain_heap(query: &Query, options: &ExplainOptions, beside: &mut Explanation) -> Result<()> {
+    let Some(Heap(heap)) = &options.heap else { return Ok(()) };
+    let query = Query { sample_type: None, ..query.clone() };
+    let options = ExplainOptions { heap: None, noise_runs: 0, ..options.clone() };
+    let mut heap_explanation = explain(heap, &query, &[], &options)?;
+    let also = std::mem::take(&mut heap_explanation.also);
+    beside.also.push(heap_explanation);
+    beside.also.extend(also);
+    Ok(())
+}
 
-    /// Returns the rows of the allocations in a diff of heap profiles. Fails if the profiles do not record allocations,
-    /// and if there is only one profile.
-    fn allocations(&self, query: &Query, user_rules: &UserRules) -> Result<StackRows> {
-        let Some(number) = self.sample_types().iter().position(|(kind, _)| kind == ALLOCATED) else {
-            let name = self.base().next().map_or("", |profile| profile.name());
-            return Err(Error::query(format!(
-                "{name}: no sample type {ALLOCATED}; the heap profiles must record allocations"
-            )));
-        };
-        if !self.is_two_sided() {
-            return Err(Error::query("heap profiles are needed for both sides; there is only one profile"));
-        }
-        let query = Query { sample_type: None, ..query.clone() };
-        let selection = self.select_with(&query, &Moves::default())?;
-        let value = selection.measure_type(number, Normalize::None)?;
-        let texts = FrameTexts::classify(selection.frames(), user_rules);
-        self.target_of(number).read(&selection, &value, 0, |columns| ReadRuns::new(columns, &texts).rows())
+/// Returns the rows of the allocations in a diff of heap profiles. Fails if the profiles do not record allocations,
+/// and if there is only one profile.
+fn allocations(diff: &Diff, query: &Query, user_rules: &UserRules) -> Result<StackRows> {
+    let Some(number) = diff.sample_types().iter().position(|(kind, _)| kind == ALLOCATED) else {
+        let name = diff.base().next().map_or("", |profile| profile.name());
+        return Err(Error::query(format!(
+            "{name}: no sample type {ALLOCATED}; the heap profiles must record allocations"
+        )));
+    };
+    if !diff.is_two_sided() {
+        return Err(Error::query("heap profiles are needed for both sides; there is only one profile"));
     }
+    let query = Query { sample_type: None, ..query.clone() };
+    let selection = diff.select_with(&query, &Moves::default())?;
+    let value = selection.measure_type(number, Normalize::None)?;
+    let texts = FrameTexts::classify(selection.frames(), user_rules);
+    diff.target_of(number).read(&selection, &value, 0, |columns| ReadRuns::new(columns, &texts).rows())
 }
 
 /// Maximum number of renamed functions, and of inlined functions, in a view's warnings.
 const MAX_LISTED: usize = 5;
 
 /// Returns the functions that were renamed or inlined between the sides, for views that match names across builds.
-pub(crate) fn moves(diff: &Diff) -> Result<Moves> {
+fn moves(diff: &Diff) -> Result<Moves> {
     // For heap profiles, use allocations: they cover more functions than memory in use.
     let allocated = diff.sample_types().iter().position(|(kind, _)| kind == ALLOCATED);
     let target = allocated.map_or_else(|| diff.explain_target(None, &[]), |number| Ok(diff.target_of(number)))?;
@@ -334,7 +339,8 @@ pub(crate) fn moves(diff: &Diff) -> Result<Moves> {
     Ok(moves)
 }
 
-fn explain(
+/// Searches the rows of one sample type for causes.
+fn explain_rows(
     diff: &Diff,
     measure: &Measure,
     mut rows: StackRows,

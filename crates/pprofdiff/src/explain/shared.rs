@@ -4,7 +4,7 @@
 use super::evidence::names::FrameTexts;
 use super::evidence::read::ReadRuns;
 use super::evidence::rows::StackRows;
-use super::{ExplainOptions, Explanation, FEW_SAMPLES, Heap, explain};
+use super::{ExplainOptions, Explanation, FEW_SAMPLES, Heap, allocations, check_explain, explain_heap, explain_rows};
 use crate::Result;
 use crate::diff::{Matching, Measure, Moves, Normalize, Query, Selection};
 use crate::runtimes::UserRules;
@@ -26,8 +26,8 @@ impl<'a> SharedInputs<'a> {
         user_rules: &UserRules,
         options: &'a ExplainOptions,
     ) -> Result<SharedInputs<'a>> {
-        let allocations = |Heap(heap): &Heap| heap.allocations(selection.query(), user_rules);
-        let heap = options.heap.as_ref().map(allocations).transpose()?;
+        let of_heap = |Heap(heap): &Heap| allocations(heap, selection.query(), user_rules);
+        let heap = options.heap.as_ref().map(of_heap).transpose()?;
         let texts = FrameTexts::classify(selection.frames(), user_rules);
         Ok(SharedInputs { selection, options, texts, heap })
     }
@@ -58,49 +58,52 @@ impl<'a> SharedInputs<'a> {
 
     fn explain_runs(&self, value: &Measure, reads: ReadRuns<'_>, with_heap: bool) -> Explanation {
         let heap = self.heap.as_ref().filter(|_| with_heap);
-        explain(self.selection.diff(), value, reads.rows(), heap, self.options)
+        explain_rows(self.selection.diff(), value, reads.rows(), heap, self.options)
     }
 }
 
-impl Selection {
-    /// Explains the first `max` of the sample types that can be explained, like [`Diff::explain`](crate::Diff::explain)
-    /// without normalization. Skips sample types that fail. `types` are positions in
-    /// [`Diff::sample_types`](crate::Diff::sample_types), and the results contain them. Cheaper than one call per type.
-    /// Returns an empty list if the query or the options do not support explanations.
-    pub fn explain_types(&self, types: &[usize], max: usize, options: &ExplainOptions) -> Vec<(usize, Explanation)> {
-        let query = Query { sample_type: None, normalize: Normalize::None, ..self.query().clone() };
-        let Ok(user_rules) = self.diff().check_explain(&query, options) else { return Vec::new() };
-        cancellation::begin_phase("explaining");
-        // `explain` itself finds the cost that moved, so it needs unmatched names.
-        let unmatched = match query.matching {
-            Matching::Moved => match self.diff().select_with(&query, &Moves::default()) {
-                Ok(selection) => selection,
-                Err(_) => return Vec::new(),
+/// Explains the first `max` of the sample types that can be explained, like [`explain`](super::explain)
+/// without normalization. Skips sample types that fail. `types` are positions in
+/// [`Diff::sample_types`](crate::Diff::sample_types), and the results contain them. Cheaper than one call per type.
+/// Returns an empty list if the query or the options do not support explanations.
+pub fn explain_types(
+    selection: &Selection,
+    types: &[usize],
+    max: usize,
+    options: &ExplainOptions,
+) -> Vec<(usize, Explanation)> {
+    let query = Query { sample_type: None, normalize: Normalize::None, ..selection.query().clone() };
+    let Ok(user_rules) = check_explain(selection.diff(), &query, options) else { return Vec::new() };
+    cancellation::begin_phase("explaining");
+    // `explain` itself finds the cost that moved, so it needs unmatched names.
+    let unmatched = match query.matching {
+        Matching::Moved => match selection.diff().select_with(&query, &Moves::default()) {
+            Ok(selection) => selection,
+            Err(_) => return Vec::new(),
+        },
+        _ => selection.clone(),
+    };
+    let Ok(shared) = SharedInputs::new(&unmatched, &user_rules, options) else { return Vec::new() };
+    let mut explained: Vec<(usize, Explanation)> = Vec::new();
+    let mut remaining = types;
+    let at_once = if selection.diff().n_samples() <= FEW_SAMPLES { 2 } else { 1 };
+    while explained.len() < max && !remaining.is_empty() {
+        let (next_types, rest) = remaining.split_at(at_once.min(max - explained.len()).min(remaining.len()));
+        remaining = rest;
+        let targets: Vec<ExplainTarget> = next_types.iter().map(|&number| selection.diff().target_of(number)).collect();
+        let explanations: Vec<Option<Explanation>> = match &targets[..] {
+            [a, b] => match shared.explain_both([a, b], [true; 2]) {
+                Ok(both) => both.map(Some).into(),
+                Err(_) => targets.iter().map(|target| shared.explain(target, true).ok()).collect(),
             },
-            _ => self.clone(),
+            _ => targets.iter().map(|target| shared.explain(target, true).ok()).collect(),
         };
-        let Ok(shared) = SharedInputs::new(&unmatched, &user_rules, options) else { return Vec::new() };
-        let mut explained: Vec<(usize, Explanation)> = Vec::new();
-        let mut remaining = types;
-        let at_once = if self.diff().n_samples() <= FEW_SAMPLES { 2 } else { 1 };
-        while explained.len() < max && !remaining.is_empty() {
-            let (next_types, rest) = remaining.split_at(at_once.min(max - explained.len()).min(remaining.len()));
-            remaining = rest;
-            let targets: Vec<ExplainTarget> = next_types.iter().map(|&number| self.diff().target_of(number)).collect();
-            let explanations: Vec<Option<Explanation>> = match &targets[..] {
-                [a, b] => match shared.explain_both([a, b], [true; 2]) {
-                    Ok(both) => both.map(Some).into(),
-                    Err(_) => targets.iter().map(|target| shared.explain(target, true).ok()).collect(),
-                },
-                _ => targets.iter().map(|target| shared.explain(target, true).ok()).collect(),
-            };
-            for (&number, explanation) in next_types.iter().zip(explanations) {
-                let Some(mut explanation) = explanation else { continue };
-                if self.diff().explain_heap(&query, options, &mut explanation).is_ok() {
-                    explained.push((number, explanation));
-                }
+        for (&number, explanation) in next_types.iter().zip(explanations) {
+            let Some(mut explanation) = explanation else { continue };
+            if explain_heap(&query, options, &mut explanation).is_ok() {
+                explained.push((number, explanation));
             }
         }
-        explained
     }
+    explained
 }

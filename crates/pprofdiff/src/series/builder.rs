@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::kept;
 use super::{Against, Build, BuildOrder, Builds, FrameValue, MAX_MAGNITUDE, Series, SeriesOptions};
 use crate::diff::{
-    Diff, FrameInterner, Frames, Granularity, Matching, Normalize, Pair, Query, Scale, Side, Sort, Summary,
+    Diff, FrameInterner, Frames, Granularity, Matching, Moves, Normalize, Pair, Query, Scale, Side, Sort, Summary,
 };
 use crate::options::Scope;
 use crate::sampling::{Model, Sampling};
@@ -137,7 +137,7 @@ fn column_of_profile(profile: &Arc<Profile>, query: &Query) -> Result<(BuildColu
     profile.one_sided()?;
     let diff = Diff::of_profile(profile)?;
     let index = diff.find_sample_type(query.sample_type.as_deref())?;
-    let measure = diff.select_of_runs(query)?.measure_type(index, query.normalize)?;
+    let measure = diff.select_of_runs(query, &Moves::default())?.measure_type(index, query.normalize)?;
     let event = events::sampling(&measure)?.0.first().copied().unwrap_or(0.0);
     let top = measure.top(Sort::Flat);
     let mut names = FrameInterner::new(query.granularity);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::{Against, Build, Ranked, Series, Shift, ShiftKind};
 use crate::diff::{Diff, Granularity, Normalize, Sort};
-use crate::explain::{ExplainOptions, Explanation};
+use crate::explain::{ExplainOptions, Explanation, explain};
 use crate::{Error, Result};
 use pprofdiff_profile::{LoadOptions, Profile, parallel};
 
@@ -172,9 +172,9 @@ impl Series {
     /// scale itself.
     ///
     /// # Errors
-    /// Returns the errors of [`Series::diff`] and [`Diff::explain`].
+    /// Returns the errors of [`Series::diff`] and [`explain`].
     pub fn explain(&self, point: &ChangePoint, load: &LoadOptions, options: &ExplainOptions) -> Result<Explanation> {
         let query = self.summary.query.clone().with_granularity(Granularity::Functions).with_normalize(Normalize::None);
-        self.diff(point, load)?.explain(&query, &[], options)
+        explain(&self.diff(point, load)?, &query, &[], options)
     }
 }

@@ -53,7 +53,8 @@ pub fn run(data: &[u8]) {
     });
     let bytes = base.inflated_size() + new.inflated_size();
     let diff = Diff::new(&[base], &[new]).unwrap_or_else(|e| panic!("{e}"));
-    let e = diff.explain(&Query::default(), &[], &ExplainOptions::default()).unwrap_or_else(|e| panic!("{e}"));
+    let e = pprofdiff::explain::explain(&diff, &Query::default(), &[], &ExplainOptions::default())
+        .unwrap_or_else(|e| panic!("{e}"));
     assert!(e.work <= WORK + WORK_OF_BYTE * bytes as u64, "{} steps for {bytes} bytes", e.work);
     assert!(e.causes.iter().all(|c| c.delta.is_finite() && c.score.is_finite()), "{:?}", e.causes);
 }
