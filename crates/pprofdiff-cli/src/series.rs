@@ -53,6 +53,8 @@ pub fn load(
     let against = if args.base.is_some() { Against::First } else { Against::Previous };
     let order = if args.order == SeriesOrder::Key { BuildOrder::Key } else { BuildOrder::Given };
     let options = SeriesOptions::default().with_load(inputs.options.clone()).with_against(against).with_order(order);
+    #[cfg(feature = "store")]
+    let options = options.with_known(&pprofdiff::series::StoreColumns);
     Ok(Series::load(builds, &query, &options)?)
 }
 

@@ -2,7 +2,7 @@
 
 use pprofdiff::explain::ExplainOptions;
 use pprofdiff::input::{Finder, Objects};
-use pprofdiff::series::{Against, BuildOrder, SeriesBuilder, SeriesOptions};
+use pprofdiff::series::{Against, BuildOrder, SeriesBuilder, SeriesOptions, StoreColumns};
 use pprofdiff::store::StoreSelection;
 use pprofdiff::{LoadOptions, Query, Sort, Source};
 use pprofdiff_report::{
@@ -473,7 +473,11 @@ pub fn series(
         _ => return Err(error::message(py, &format!("on_error must be 'collect' or 'raise', not {on_error:?}"))),
     };
     let against = if base.is_some() { Against::First } else { Against::Previous };
-    let options = SeriesOptions::default().with_load(load).with_against(against).with_order(BuildOrder::Given);
+    let options = SeriesOptions::default()
+        .with_load(load)
+        .with_against(against)
+        .with_order(BuildOrder::Given)
+        .with_known(&StoreColumns);
     let base = base.map(|base| Ok::<_, PyErr>(("base".to_owned(), Ok(source::source(base)?)))).transpose()?;
     gather(py, base, profiles, key, SeriesQuestion { query, options, raise })
 }

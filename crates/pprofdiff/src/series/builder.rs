@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 use std::iter::Peekable;
 use std::sync::Arc;
 
-#[cfg(feature = "store")]
-use super::kept;
+use super::known::{BuildColumn, BuildGroup, KnownColumns};
 use super::{Against, Build, BuildOrder, Builds, FrameValue, MAX_MAGNITUDE, Series, SeriesOptions};
 use crate::diff::{
     Diff, FrameInterner, Frames, Granularity, Matching, Moves, Normalize, Pair, Query, Scale, Side, Sort, Summary,
@@ -13,63 +12,12 @@ use crate::diff::{
 use crate::options::Scope;
 use crate::sampling::{Model, Sampling};
 use crate::{Error, ErrorKind, Result, events};
+use pprofdiff_profile::Profile;
 use pprofdiff_profile::columns::Total;
 use pprofdiff_profile::input::{Source, check_history};
 use pprofdiff_profile::parallel;
 use pprofdiff_profile::random::{HashMap, HashSet};
 use pprofdiff_profile::units;
-use pprofdiff_profile::{LoadOptions, Profile};
-
-/// The values of one profile, in the profile's own unit.
-pub(super) struct BuildColumn {
-    pub values: Vec<FrameValue>,
-    pub total: Total,
-    pub sample_type: String,
-    pub unit: String,
-    pub samples: usize,
-    pub duration_nanos: i64,
-    pub time_nanos: i64,
-    pub warnings: Vec<String>,
-    /// See [`Build::event`], here before scaling.
-    pub event: f64,
-}
-
-/// The columns of several builds, with their shared frames. Frames are numbered by their first occurrence, build by
-/// build, so that the result does not depend on how builds are grouped.
-pub(super) struct BuildGroup {
-    pub frames: Frames,
-    pub columns: Vec<Result<BuildColumn>>,
-}
-
-impl BuildGroup {
-    /// Returns the columns, with frame numbers from `names`.
-    fn into_columns(self, names: &mut FrameInterner) -> Result<Vec<Result<BuildColumn>>> {
-        let numbers = names.add(&self.frames, 0..self.frames.len() as u32)?;
-        let mut columns = self.columns;
-        for column in columns.iter_mut().flatten() {
-            column.values.iter_mut().for_each(|v| v.frame = numbers[v.frame as usize]);
-        }
-        Ok(columns)
-    }
-
-    /// Creates a group of builds that all failed with the same error.
-    fn failed(e: &Error, builds: usize, granularity: Granularity) -> BuildGroup {
-        let columns = (0..builds).map(|_| Err(Error::new(e.kind(), e.detail()))).collect();
-        BuildGroup { frames: FrameInterner::new(granularity).frames(), columns }
-    }
-
-    /// Combines several groups.
-    pub(super) fn concat(mut groups: Vec<BuildGroup>, granularity: Granularity) -> Result<BuildGroup> {
-        if groups.len() == 1 {
-            return Ok(groups.swap_remove(0));
-        }
-        let (mut names, mut columns) = (FrameInterner::new(granularity), Vec::new());
-        for group in groups {
-            columns.extend(group.into_columns(&mut names)?);
-        }
-        Ok(BuildGroup { frames: names.frames(), columns })
-    }
-}
 
 /// A loaded build, or a build that failed.
 struct LoadedBuild {
@@ -95,27 +43,34 @@ pub struct SeriesBuilder {
 /// The number of groups per thread in a window. It is large enough that threads rarely wait at the end of a window.
 const WINDOW: usize = 4;
 
-/// Takes the next builds that are loaded together: a cached group of a store, or a single build from other sources.
-fn next_group(builds: &mut Peekable<impl Iterator<Item = (String, Source)>>) -> Option<Vec<(String, Source)>> {
-    let group = vec![builds.next()?];
-    #[cfg(feature = "store")]
-    let group = kept::filled(group, builds);
+/// Takes the next builds that are loaded together: a group of builds with known columns, or a single build.
+fn next_group(
+    builds: &mut Peekable<impl Iterator<Item = (String, Source)>>,
+    known: Option<&dyn KnownColumns>,
+) -> Option<Vec<(String, Source)>> {
+    let mut group = vec![builds.next()?];
+    while let Some(known) = known
+        && let Some(next) = builds.next_if(|(_, next)| known.continues(&group, next))
+    {
+        group.push(next);
+    }
     Some(group)
 }
 
-fn load_group(builds: &[(String, Source)], query: &Query, load: &LoadOptions) -> BuildGroup {
-    #[cfg(feature = "store")]
-    if builds.len() > 1
-        && let Some(group) = kept::group(builds, query, load)
+fn load_group(builds: &[(String, Source)], query: &Query, options: &SeriesOptions) -> BuildGroup {
+    let read = |builds: &[(String, Source)]| read_group(builds, query, options);
+    if let Some(known) = options.known
+        && builds.len() > 1
+        && let Some(group) = known.group(builds, query, &options.load, &read)
     {
         return group;
     }
-    read_group(builds, query, load)
+    read(builds)
 }
 
 /// Computes the columns of builds from their profiles.
-pub(super) fn read_group(builds: &[(String, Source)], query: &Query, load: &LoadOptions) -> BuildGroup {
-    let groups = parallel::map(builds, |(_, source)| match column(source, query, load) {
+fn read_group(builds: &[(String, Source)], query: &Query, options: &SeriesOptions) -> BuildGroup {
+    let groups = parallel::map(builds, |(_, source)| match column(source, query, options) {
         Ok((column, frames)) => BuildGroup { frames, columns: vec![Ok(column)] },
         Err(e) => BuildGroup { frames: FrameInterner::new(query.granularity).frames(), columns: vec![Err(e)] },
     });
@@ -123,13 +78,14 @@ pub(super) fn read_group(builds: &[(String, Source)], query: &Query, load: &Load
         .unwrap_or_else(|e| BuildGroup::failed(&e, builds.len(), query.granularity))
 }
 
-/// Loads a profile and computes its column, with its own frames.
-fn column(source: &Source, query: &Query, options: &LoadOptions) -> Result<(BuildColumn, Frames)> {
-    #[cfg(feature = "store")]
-    if let Some(column) = super::stored::column(source, query, options)? {
+/// Computes the column of a build with its own frames, from known values or from its profile.
+fn column(source: &Source, query: &Query, options: &SeriesOptions) -> Result<(BuildColumn, Frames)> {
+    if let Some(known) = options.known
+        && let Some(column) = known.column(source, query, &options.load)?
+    {
         return Ok(column);
     }
-    let profile = source.load(options)?;
+    let profile = source.load(&options.load)?;
     column_of_profile(&profile, query).map_err(|e| e.in_input(profile.name()))
 }
 
@@ -220,7 +176,7 @@ impl SeriesBuilder {
         Ok(())
     }
 
-    /// Like [`SeriesBuilder::add`], but uses cached columns for builds from a store.
+    /// Like [`SeriesBuilder::add`], but loads builds with known columns in groups.
     ///
     /// # Errors
     /// Returns the errors of [`SeriesBuilder::add`].
@@ -229,7 +185,7 @@ impl SeriesBuilder {
         while builds.peek().is_some() {
             let groups: Vec<_> = match self.window() {
                 1 => builds.next().map(|build| vec![build]).into_iter().collect(),
-                window => (0..window).map_while(|_| next_group(&mut builds)).collect(),
+                window => (0..window).map_while(|_| next_group(&mut builds, self.options.known)).collect(),
             };
             self.add_groups(&groups)?;
         }
@@ -244,8 +200,8 @@ impl SeriesBuilder {
     }
 
     fn add_groups(&mut self, groups: &[impl AsRef<[(String, Source)]> + Sync]) -> Result<()> {
-        let (query, load) = (&self.query, &self.options.load);
-        let loaded = parallel::map(groups, |builds| load_group(builds.as_ref(), query, load));
+        let (query, options) = (&self.query, &self.options);
+        let loaded = parallel::map(groups, |builds| load_group(builds.as_ref(), query, options));
         for (builds, group) in groups.iter().zip(loaded) {
             let builds = builds.as_ref();
             let columns = group.into_columns(&mut self.names);

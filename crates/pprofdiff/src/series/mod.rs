@@ -18,18 +18,20 @@
 
 mod builder;
 mod change_points;
-#[cfg(feature = "store")]
-mod kept;
+pub mod known;
 mod shifts;
 #[cfg(feature = "store")]
-mod stored;
+mod store;
 
 pub use builder::SeriesBuilder;
 pub use change_points::ChangePoint;
 pub use shifts::{FEWEST_BUILDS, Shift, ShiftKind};
+#[cfg(feature = "store")]
+pub use store::StoreColumns;
 
 use std::sync::Arc;
 
+use known::KnownColumns;
 use serde::{Deserialize, Serialize};
 
 use crate::diff::{Frames, Pair, Query, Sort, Status, Summary};
@@ -69,6 +71,8 @@ pub struct SeriesOptions {
     pub against: Against,
     /// The order of the builds.
     pub order: BuildOrder,
+    /// The columns that are known without reading profiles, such as those of builds in a store.
+    pub known: Option<&'static dyn KnownColumns>,
 }
 
 impl SeriesOptions {
@@ -90,6 +94,13 @@ impl SeriesOptions {
     #[must_use]
     pub fn with_order(mut self, order: BuildOrder) -> Self {
         self.order = order;
+        self
+    }
+
+    /// Sets the columns that are known without reading profiles.
+    #[must_use]
+    pub fn with_known(mut self, known: &'static dyn KnownColumns) -> Self {
+        self.known = Some(known);
         self
     }
 }

@@ -1,7 +1,7 @@
 //! Creates the column of a build in a store from the stored costs of its functions, without reading samples.
 
-use super::FrameValue;
-use super::builder::BuildColumn;
+use super::super::FrameValue;
+use super::super::known::BuildColumn;
 use crate::diff::matching::stable;
 use crate::diff::{FrameInterner, Frames, Granularity, Query};
 use crate::{Error, Result};

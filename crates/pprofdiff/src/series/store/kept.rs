@@ -12,13 +12,12 @@
 //! write to the store, so it needs no further protection.
 
 use std::borrow::Cow;
-use std::iter::Peekable;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::FrameValue;
-use super::builder::{BuildColumn, BuildGroup, read_group};
+use super::super::FrameValue;
+use super::super::known::{BuildColumn, BuildGroup};
 use super::stored::needs_samples;
 use crate::Result;
 use crate::diff::{Frames, Query};
@@ -56,19 +55,11 @@ fn place(source: &Source) -> Option<(&Store, bool)> {
     Some((first.store(), tail.is_none_or(|tail| tail.is_multiple_of(MEAN_BUILDS))))
 }
 
-/// Adds all following builds that belong to the group: builds of the same store, up to a build that ends the group, and
-/// at most [`MAX_BUILDS`] in total. A build that is not in a store stays alone.
-pub(super) fn filled(
-    mut group: Vec<(String, Source)>,
-    builds: &mut Peekable<impl Iterator<Item = (String, Source)>>,
-) -> Vec<(String, Source)> {
-    while let Some((store, false)) = group.last().and_then(|(_, last)| place(last))
-        && group.len() < MAX_BUILDS
-        && let Some(next) = builds.next_if(|(_, next)| place(next).is_some_and(|(other, _)| other == store))
-    {
-        group.push(next);
-    }
-    group
+/// Returns true if a build belongs to the group of the builds before it: it is in the same store, the last of these
+/// builds does not end the group, and there are fewer than [`MAX_BUILDS`]. A build that is not in a store stays alone.
+pub(super) fn continues(group: &[(String, Source)], next: &Source) -> bool {
+    let Some((store, false)) = group.last().and_then(|(_, last)| place(last)) else { return false };
+    group.len() < MAX_BUILDS && place(next).is_some_and(|(other, _)| other == store)
 }
 
 /// The cached form of a column. Its frames are shared by the group.
@@ -87,7 +78,12 @@ struct KeptColumn<'a> {
 /// Returns the columns of a group of builds. Reads missing columns from the profiles and caches them. Returns `None` if
 /// the cache does not support the query: it holds only the costs of functions for a named sample type, of builds in a
 /// store.
-pub(super) fn group(builds: &[(String, Source)], query: &Query, load: &LoadOptions) -> Option<BuildGroup> {
+pub(super) fn group(
+    builds: &[(String, Source)],
+    query: &Query,
+    load: &LoadOptions,
+    read_builds: &dyn Fn(&[(String, Source)]) -> BuildGroup,
+) -> Option<BuildGroup> {
     let sample_type = query.sample_type.as_deref().filter(|_| !needs_samples(query, load))?;
     let (store, _) = place(&builds.first()?.1)?;
     let names = names(builds, sample_type, load)?;
@@ -97,7 +93,7 @@ pub(super) fn group(builds: &[(String, Source)], query: &Query, load: &LoadOptio
         Some((n, group)) => (n, Some(group)),
         None => (0, None),
     };
-    let rest = read_group(&builds[cached_len..], query, load);
+    let rest = read_builds(&builds[cached_len..]);
     let group = BuildGroup::concat(prefix.into_iter().chain([rest]).collect(), query.granularity).ok()?;
     if let Some(bytes) = to_bytes(&group) {
         store.write_derived(&names[builds.len() - 1], bytes);
