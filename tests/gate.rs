@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use pprofdiff::check::{CheckPolicy, Outcome, Rules};
-use pprofdiff::explain::{ExplainOptions, ExplainedCheck};
 use pprofdiff::{Diff, Profile, Query};
+use pprofdiff_explain::{ExplainOptions, ExplainedCheck};
 
 use crate::synthetic::{profile, stacks};
 use crate::verdict::Random;
@@ -102,7 +102,7 @@ fn check(base: &[Vec<i64>], new: &[Vec<i64>], rules: &[String], how: CheckPolicy
     let mut all = Rules::default();
     rules.iter().for_each(|rule| all.fail_on(rule).unwrap());
     all.policy = how;
-    pprofdiff::explain::check(&all, &ExplainOptions::default(), &Diff::new(&base, &new).unwrap(), &Query::default())
+    pprofdiff_explain::check(&all, &ExplainOptions::default(), &Diff::new(&base, &new).unwrap(), &Query::default())
         .unwrap()
 }
 

@@ -9,9 +9,9 @@ use std::process::Command;
 use std::sync::Arc;
 
 use pprofdiff::builder::ProfileBuilder;
-use pprofdiff::series::{Series, SeriesBuilder, SeriesOptions, StoreColumns};
 use pprofdiff::store::{self, Store, StoreSelection};
 use pprofdiff::{Profile, Query, Source};
+use pprofdiff_series::{Series, SeriesBuilder, SeriesOptions, StoreColumns};
 
 use crate::cli::{stdout, temp};
 

@@ -8,11 +8,11 @@ use std::sync::Arc;
 
 use pprofdiff::check::{CheckPolicy, Outcome, Rules};
 use pprofdiff::delta::{DeltaOptions, delta};
-use pprofdiff::explain::ExplainOptions;
 use pprofdiff::flame::FlameOptions;
 use pprofdiff::graph::GraphOptions;
 use pprofdiff::proto::{self, Function, Line, Location, Sample, ValueType};
 use pprofdiff::{Diff, Normalize, Profile, Query, Result, Sort, WriteOptions};
+use pprofdiff_explain::ExplainOptions;
 use pprofdiff_report::{self as report, CsvOptions, PageOptions, Table, TextOptions, dot, svg};
 
 /// A profile with one sample type. Function 1 calls function `i`, which has the value `values[i]`.
@@ -205,7 +205,7 @@ fn percentage_rules_fail_on_growth_from_zero() {
         rules.fail_on(rule).unwrap();
         rules.policy = CheckPolicy::default().with_strict(true);
         let check =
-            pprofdiff::explain::check(&rules, &ExplainOptions::default(), &diff(base, new), &Query::default()).unwrap();
+            pprofdiff_explain::check(&rules, &ExplainOptions::default(), &diff(base, new), &Query::default()).unwrap();
         assert!(check.rules.iter().flat_map(|r| &r.findings).all(|f| f.percent.is_none_or(f64::is_finite)));
         check.verdict
     };
@@ -216,7 +216,7 @@ fn percentage_rules_fail_on_growth_from_zero() {
     rules.fail_on("total>+0%").unwrap();
     rules.policy = CheckPolicy::default().with_strict(true);
     assert!(
-        pprofdiff::explain::check(&rules, &ExplainOptions::default(), &diff(&[0], &[0]), &Query::default())
+        pprofdiff_explain::check(&rules, &ExplainOptions::default(), &diff(&[0], &[0]), &Query::default())
             .unwrap_err()
             .detail()
             .contains("there is nothing to check")

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use prost::Message as _;
 
 use pprofdiff::check::{CheckPolicy, Outcome, Rules};
-use pprofdiff::explain::{ExplainOptions, ExplainedCheck, Verdict};
 use pprofdiff::proto::{Profile as Message, ValueType};
 use pprofdiff::sampling::{Model, Sampling};
-use pprofdiff::series::{SeriesBuilder, SeriesOptions};
 use pprofdiff::{Diff, LoadOptions, Profile, Query, Source};
+use pprofdiff_explain::{ExplainOptions, ExplainedCheck, Verdict};
+use pprofdiff_series::{SeriesBuilder, SeriesOptions};
 
 use crate::synthetic::{profile, stacks};
 use crate::verdict::Random;
@@ -49,7 +49,7 @@ fn check_as(base: &Arc<Profile>, new: &Arc<Profile>, rule: &str, how: CheckPolic
     let mut rules = Rules::default();
     rules.fail_on(rule).unwrap();
     rules.policy = how;
-    pprofdiff::explain::check(
+    pprofdiff_explain::check(
         &rules,
         &ExplainOptions::default(),
         &Diff::between(base.clone(), new.clone()).unwrap(),
@@ -164,7 +164,7 @@ fn a_tripled_function_is_found_in_every_format() {
         assert_eq!(verdict(&base, &new, "flat:any>+20%"), Outcome::Fail, "{name}");
         let diff = Diff::between(base, new).unwrap();
         let explanation =
-            pprofdiff::explain::explain(&diff, &Query::default(), &[], &ExplainOptions::default()).unwrap();
+            pprofdiff_explain::explain(&diff, &Query::default(), &[], &ExplainOptions::default()).unwrap();
         assert_eq!(explanation.causes.first().and_then(|cause| cause.function.as_deref()), Some("shop.f3"), "{name}");
     }
 }
@@ -199,7 +199,7 @@ fn rules_on_frames_never_fail_if_the_number_of_samples_is_unknown() {
             Outcome::Fail
         );
         let diff = Diff::between(base, new).unwrap();
-        let explained = pprofdiff::explain::explain(&diff, &Query::default(), &[], &ExplainOptions::default()).unwrap();
+        let explained = pprofdiff_explain::explain(&diff, &Query::default(), &[], &ExplainOptions::default()).unwrap();
         assert_eq!((explained.verdict, explained.account.p), (Verdict::Inconclusive, None), "{name}");
         let largest = explained.candidate.and_then(|candidate| candidate.cause.function);
         assert_eq!(largest.as_deref(), Some("shop.f4"), "{name}");
@@ -257,7 +257,7 @@ fn another_sampling_rate_is_not_a_change() {
             let diff = Diff::between(base, new).unwrap();
             for kind in ["cpu", "samples"] {
                 let query = Query::default().with_sample_type(kind);
-                let explanation = pprofdiff::explain::explain(&diff, &query, &[], &ExplainOptions::default()).unwrap();
+                let explanation = pprofdiff_explain::explain(&diff, &query, &[], &ExplainOptions::default()).unwrap();
                 alarms += usize::from(explanation.verdict == Verdict::Change);
                 assert!(explanation.summary.warnings.iter().any(|w| w.contains("different rates")), "{kind} {hertz:?}");
                 let ratio = explanation.total.1 / explanation.total.0;
@@ -265,7 +265,7 @@ fn another_sampling_rate_is_not_a_change() {
             }
             let mut rules = Rules::default();
             rules.fail_on("samples:total>+20%").unwrap();
-            let refused = pprofdiff::explain::check(&rules, &ExplainOptions::default(), &diff, &Query::default())
+            let refused = pprofdiff_explain::check(&rules, &ExplainOptions::default(), &diff, &Query::default())
                 .unwrap_err()
                 .to_string();
             assert!(refused.contains("different rates") && refused.contains("cpu"), "{refused}");
@@ -299,7 +299,7 @@ fn a_leak_is_gated_by_one_exact_snapshot() {
             }
             let diff = Diff::between(before, after).unwrap();
             let explanation =
-                pprofdiff::explain::explain(&diff, &Query::default(), &[], &ExplainOptions::default()).unwrap();
+                pprofdiff_explain::explain(&diff, &Query::default(), &[], &ExplainOptions::default()).unwrap();
             let named = explanation.causes.iter().any(|cause| {
                 let names = [cause.function.as_deref(), cause.caller.as_deref()];
                 names.contains(&Some(by.as_str())) || cause.chain.contains(&by)
@@ -374,7 +374,7 @@ fn one_heavy_sample_is_one_event() {
         text("a.txt", &all)
     };
     let diff = Diff::between(perf(false), perf(true)).unwrap();
-    let explanation = pprofdiff::explain::explain(&diff, &Query::default(), &[], &ExplainOptions::default()).unwrap();
+    let explanation = pprofdiff_explain::explain(&diff, &Query::default(), &[], &ExplainOptions::default()).unwrap();
     assert_ne!(explanation.verdict, Verdict::Change, "{:?}", explanation.causes);
     assert_ne!(verdict(&perf(false), &perf(true), "flat:any>+20%"), Outcome::Fail);
 }
@@ -389,7 +389,7 @@ fn complete_counts_of_several_runs_fail_only_if_all_exceed_the_limit() {
         let [base, new] = [base, new].map(|side| side.iter().map(|&n| run(n)).collect::<Vec<_>>());
         let mut rules = Rules::default();
         rules.fail_on("total>+0").unwrap();
-        pprofdiff::explain::check(
+        pprofdiff_explain::check(
             &rules,
             &ExplainOptions::default(),
             &Diff::new(&base, &new).unwrap(),
@@ -411,13 +411,9 @@ fn filters_that_match_nothing_of_a_leak_do_not_pass() {
     rules.fail_on("total>+0").unwrap();
     let mut query = Query::default();
     query.filters.focus = Some("nosuch".to_owned());
-    let report = pprofdiff::explain::check(
-        &rules,
-        &ExplainOptions::default(),
-        &Diff::between(leak(1), leak(5)).unwrap(),
-        &query,
-    )
-    .unwrap();
+    let report =
+        pprofdiff_explain::check(&rules, &ExplainOptions::default(), &Diff::between(leak(1), leak(5)).unwrap(), &query)
+            .unwrap();
     assert_eq!(report.verdict, Outcome::Inconclusive);
 }
 
@@ -442,7 +438,7 @@ fn jax_memory_is_exact_and_the_growing_function_is_named() {
     };
     let diff = Diff::between(side(2), side(6)).unwrap();
     let query = Query::default().with_sample_type("space");
-    let explanation = pprofdiff::explain::explain(&diff, &query, &[], &ExplainOptions::default()).unwrap();
+    let explanation = pprofdiff_explain::explain(&diff, &query, &[], &ExplainOptions::default()).unwrap();
     assert_eq!(diff.sampling(1).map(|side| side.model), [Model::Exact; 2]);
     assert_eq!(explanation.causes.first().and_then(|cause| cause.function.as_deref()), Some("train.keep"));
     assert!(crate::synthetic::words(&explanation).contains("holds more"), "{}", crate::synthetic::words(&explanation));

@@ -11,14 +11,14 @@ use super::markdown::{code, escape};
 use super::numbers::{CostFormat, growth_of, least_growth, p_words, share_text};
 use super::text::TextOptions;
 use pprofdiff::check::{ALPHA, Finding, Halves, Outcome, Runs};
-use pprofdiff::commits::RankedCommit;
-use pprofdiff::explain::Explanation;
-use pprofdiff::explain::{ExplainedCheck, ExplainedRule};
 use pprofdiff::random::HashSet;
 use pprofdiff::sampling::Model;
 use pprofdiff::text::sanitize;
 use pprofdiff::units::{self, ColumnUnit};
 use pprofdiff::{Normalize, Pair};
+use pprofdiff_explain::Explanation;
+use pprofdiff_explain::RankedCommit;
+use pprofdiff_explain::{ExplainedCheck, ExplainedRule};
 
 /// The maximum length of Markdown. GitHub accepts 65,536 characters; the difference is room for a bot's own text.
 const MARKDOWN_LIMIT: usize = 64_000;

@@ -29,9 +29,9 @@ use crate::report::Report;
 use crate::request::Request;
 use crate::table::Table;
 use crate::view::{ShownBy, View};
-#[cfg(feature = "check")]
-use pprofdiff::explain::ExplainedCheck;
 use pprofdiff::{Error, Result};
+#[cfg(feature = "check")]
+use pprofdiff_explain::ExplainedCheck;
 
 /// An output format for reports.
 #[derive(Debug)]

@@ -12,12 +12,12 @@ use crate::report::Report;
 use crate::view::{self, MatchTarget, View, ViewContext, ViewInput};
 #[cfg(feature = "check")]
 use pprofdiff::check::{CheckPolicy, Rules};
-#[cfg(feature = "check")]
-use pprofdiff::explain::ExplainOptions;
 use pprofdiff::random::HashSet;
+#[cfg(feature = "check")]
+use pprofdiff_explain::ExplainOptions;
 
-use pprofdiff::series::Series;
 use pprofdiff::{Diff, Error, Granularity, LoadOptions, Query, Result, Selection, cancellation};
+use pprofdiff_series::Series;
 
 /// A query together with the view to compute.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -96,7 +96,7 @@ impl Request {
     /// expression, or if `report` has matches.
     ///
     /// # Errors
-    /// Fails like [`measure`](pprofdiff::explain::measure), which finds the similar names.
+    /// Fails like [`measure`](pprofdiff_explain::measure), which finds the similar names.
     pub fn unmatched(&self, report: &Report, diff: &Diff) -> Result<Option<String>> {
         let (Some(regex), Some(MatchTarget { noun, .. })) = (self.view.regex(), &self.view.spec().matched) else {
             return Ok(None);
@@ -109,7 +109,7 @@ impl Request {
         {
             return Ok(Some(why));
         }
-        let measure = pprofdiff::explain::measure(diff, &self.query.clone().with_granularity(Granularity::Functions))?;
+        let measure = pprofdiff_explain::measure(diff, &self.query.clone().with_granularity(Granularity::Functions))?;
         let frames = measure.frames();
         let near = nearest(regex, (0..frames.len() as u32).map(|frame| frames.name(frame)));
         let near = if near.is_empty() { String::new() } else { format!("; did you mean {}?", near.join(" or ")) };
@@ -161,10 +161,10 @@ impl Request {
     /// fails if the view does not support an option of the query or several sample types, if it is a view of many
     /// builds, and where the view itself fails.
     pub fn answer(&self, diff: &Diff) -> Result<Report> {
-        self.answer_with(diff, |query| pprofdiff::explain::select(diff, query))
+        self.answer_with(diff, |query| pprofdiff_explain::select(diff, query))
     }
 
-    /// Computes the answer like [`Request::answer`]. `select` replaces [`select`](pprofdiff::explain::select), so that it can return a cached
+    /// Computes the answer like [`Request::answer`]. `select` replaces [`select`](pprofdiff_explain::select), so that it can return a cached
     /// selection.
     ///
     /// # Errors

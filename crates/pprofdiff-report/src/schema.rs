@@ -11,11 +11,11 @@ use crate::table::Kind;
 use crate::table::schema::{Holds, TableShape};
 use crate::view::ViewSpec;
 use pprofdiff::Query;
-#[cfg(feature = "check")]
-use pprofdiff::explain::ExplainedCheck;
-use pprofdiff::explain::Explanation;
-use pprofdiff::fleet::Ranking;
 use pprofdiff::options::{Heading, OptionKind, Reported};
+#[cfg(feature = "check")]
+use pprofdiff_explain::ExplainedCheck;
+use pprofdiff_explain::Explanation;
+use pprofdiff_series::fleet::Ranking;
 
 /// Placeholder names and units of two sample types side by side. The second is a count, so that tables have ratios.
 const TYPES: [(&str, &str); 2] = [("TYPE", ""), ("TYPE", "count")];

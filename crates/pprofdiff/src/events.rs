@@ -16,7 +16,7 @@ use pprofdiff_profile::samples::Sample;
 
 /// The way values were measured. It determines the number of events behind a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ValueKind {
+pub enum ValueKind {
     /// Samples at intervals, such as CPU time. Each sample is an event.
     Sampled,
     /// Allocations, sampled by size and scaled up to all allocations.
@@ -26,13 +26,14 @@ pub(crate) enum ValueKind {
 }
 
 /// The measures that are read together.
-pub(crate) struct Columns<'m> {
+pub struct Columns<'m> {
     /// The explained measure.
     pub value: &'m Measure,
     /// The measure that counts what `value` measures, if there is one.
     pub count: Option<&'m Measure>,
     /// The bytes of a heap profile, from which the number of sampled objects follows. `None` for other profiles.
     pub bytes: Option<&'m Measure>,
+    /// The way `value` was measured.
     pub kind: ValueKind,
     /// True if the runtime's work is a consequence of causes elsewhere: for CPU time, and for waiting for locks. For
     /// wall-clock time and goroutines, it is how the program waits.
@@ -63,34 +64,39 @@ const CERTAIN: f64 = 100.0;
 const UNCOUNTED: f64 = 100.0;
 
 /// A profile with the information about its sampling.
-pub(crate) struct SampledRun<'m> {
+pub struct SampledRun<'m> {
+    /// The samples.
     pub walk: Walk<'m>,
-    pub count: Option<Walk<'m>>,
-    pub bytes: Option<Walk<'m>>,
+    count: Option<Walk<'m>>,
+    bytes: Option<Walk<'m>>,
     /// The side; `None` for A/A runs, which only estimate noise.
     pub side: Option<usize>,
     /// The run's column in the values of each run: first the base's, then the new side's, then the A/A runs.
     pub column: usize,
     /// The greatest common divisor of all counts, which is the inverse of the sampling fraction.
-    pub step: u64,
+    step: u64,
     /// True if the sample type measures a level instead of activity.
-    pub is_level: bool,
+    is_level: bool,
     /// The basis for the number of events behind a value.
-    pub basis: Basis,
+    basis: Basis,
     /// True if the number of samples is unknown, and the basis is nominal.
-    pub is_unknown: bool,
+    is_unknown: bool,
     /// Factor for values, if the samples were taken at another rate than the base's.
-    pub times: f64,
+    times: f64,
     /// The number of samples that count as one event, if the opposite side was sampled less often.
-    pub coarse: f64,
+    coarse: f64,
 }
 
 /// The contribution of one sample to its row.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct SampleSums {
+pub struct SampleSums {
+    /// The value.
     pub value: f64,
+    /// The count, such as allocations.
     pub count: f64,
+    /// The number of events.
     pub events: f64,
+    /// The sampling variance of the value.
     pub variance: f64,
 }
 
@@ -105,7 +111,7 @@ impl std::ops::AddAssign for SampleSums {
 
 impl SampledRun<'_> {
     /// Returns the contribution of a sample, with the number of events behind it.
-    pub(crate) fn part(&self, kind: ValueKind, v: f64, sample: &Sample<'_>) -> SampleSums {
+    pub fn part(&self, kind: ValueKind, v: f64, sample: &Sample<'_>) -> SampleSums {
         let value_in = |walk: &Option<Walk<'_>>| walk.as_ref().map(|walk| walk.value(sample) as f64);
         let counted = value_in(&self.count).map(|c| c.max(1.0));
         let v = v * self.times;
@@ -134,7 +140,7 @@ impl SampledRun<'_> {
 }
 
 /// Returns the profiles, in the order of their files.
-pub(crate) fn runs<'m>(columns: &Columns<'m>) -> Vec<SampledRun<'m>> {
+pub fn runs<'m>(columns: &Columns<'m>) -> Vec<SampledRun<'m>> {
     let [n_base, n_new] = [true, false].map(|base| columns.value.walks_of(base).count());
     let m = [n_base - columns.learned, n_new];
     let mut next = [0, m[0], m[0] + m[1]];
@@ -214,7 +220,7 @@ fn event_of_runs(columns: &Columns<'_>) -> Vec<f64> {
 
 /// Returns the known standard deviation of a frame's logarithmic cost between equal runs, before any measurement. The
 /// values come from equal builds of the programs that this engine was developed with (docs/explain.md).
-pub(crate) fn known_deviation(kind: ValueKind) -> f64 {
+pub fn known_deviation(kind: ValueKind) -> f64 {
     match kind {
         ValueKind::Sampled => 0.07,
         ValueKind::Heap => 0.02,
@@ -223,7 +229,7 @@ pub(crate) fn known_deviation(kind: ValueKind) -> f64 {
 }
 
 /// Returns the variance between equal runs before any measurement.
-pub(crate) fn known_variance(kind: ValueKind) -> f64 {
+pub fn known_variance(kind: ValueKind) -> f64 {
     known_deviation(kind).powi(2)
 }
 
@@ -238,7 +244,7 @@ fn known_variance_of(kind: ValueKind, is_wall: bool) -> f64 {
 
 /// Returns how the values of a sample type were sampled: the value of one event in each run, in the order of the
 /// profiles, and the known variance between equal runs of other programs (of the logarithm of a frame's cost).
-pub(crate) fn sampling(measure: &Measure) -> Result<(Vec<f64>, f64)> {
+pub fn sampling(measure: &Measure) -> Result<(Vec<f64>, f64)> {
     let selection = measure.selection();
     let target = selection.diff().explain_target(Some(&measure.summary().sample_type), &[])?;
     let events = target.read(selection, measure, 0, event_of_runs)?;

@@ -11,8 +11,10 @@ use pprofdiff_profile::cancellation::checkpointed;
 use pprofdiff_profile::random::HashMap;
 
 /// The distinct texts of frames, with their classes.
-pub(crate) struct FrameClasses {
+pub struct FrameClasses {
+    /// The runtime of the program.
     pub runtime: &'static Runtime,
+    /// The distinct texts.
     pub texts: Vec<Arc<str>>,
     /// By text.
     pub classes: Vec<Class>,
@@ -66,7 +68,7 @@ impl FrameClasses {
 /// Returns, by frame, why its presence in a profile is random, if it is. Profiling itself adds some frames. In some
 /// languages, it is random which of several inlined library functions a profile shows: the second result is true for
 /// these languages.
-pub(crate) fn by_chance(frames: &Frames) -> crate::Result<(Vec<Option<LeftOut>>, bool)> {
+pub fn by_chance(frames: &Frames) -> crate::Result<(Vec<Option<LeftOut>>, bool)> {
     let FrameClasses { runtime, texts, classes, frame_texts } =
         FrameClasses::classify(frames, &UserRules::default(), Asked::LeftOut);
     // Texts with the same canonical name are one function, so they share their classes.

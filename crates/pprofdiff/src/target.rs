@@ -19,7 +19,7 @@ const PAIRS: &[(&str, &str, ValueKind)] = &[
 ];
 
 /// The sample type of all allocations, in heap profiles that also have memory in use.
-pub(crate) const ALLOCATED: &str = "alloc_space";
+pub const ALLOCATED: &str = "alloc_space";
 
 /// Sample types of delays, including types without a count.
 const DELAYS: [&str; 4] = ["delay", "park", "lock", "locks"];
@@ -43,7 +43,7 @@ pub(crate) fn is_level(sample_type: &str) -> bool {
 
 /// Returns true for a sample type that measures a level. JAX calls device memory in use `space`, and counts it by
 /// `allocations`.
-pub(crate) fn is_level_among(types: &[(String, String)], sample_type: &str) -> bool {
+pub fn is_level_among(types: &[(String, String)], sample_type: &str) -> bool {
     const IN_USE: [&str; 2] = ["space", "allocations"];
     let has = |name: &&str| types.iter().any(|(kind, _)| kind == name);
     is_level(sample_type) || IN_USE.contains(&sample_type) && IN_USE.iter().all(has)
@@ -81,7 +81,8 @@ impl Diff {
     /// Returns the sample type to explain for a query's sample type and the types that the user listed beside it.
     /// Without a sample type in the query, this is the default, or the first sample type with values. Fails for an
     /// unknown type, and for types that are not a pair of cost and count.
-    pub(crate) fn explain_target(&self, sample_type: Option<&str>, beside: &[String]) -> Result<ExplainTarget> {
+    #[doc(hidden)]
+    pub fn explain_target(&self, sample_type: Option<&str>, beside: &[String]) -> Result<ExplainTarget> {
         let types = self.sample_types();
         let first = match sample_type {
             Some(_) => self.find_sample_type(sample_type)?,
@@ -107,7 +108,8 @@ impl Diff {
     }
 
     /// Returns a sample type together with its pair or counter.
-    pub(crate) fn target_of(&self, number: usize) -> ExplainTarget {
+    #[doc(hidden)]
+    pub fn target_of(&self, number: usize) -> ExplainTarget {
         let types = self.sample_types();
         let position_of = |name: &str| types.iter().position(|(kind, _)| kind == name);
         let pair_and_kind = PAIRS.iter().find_map(|&(cost, count, kind)| {
@@ -129,20 +131,22 @@ impl Diff {
 }
 
 /// A sample type to explain and the types that belong to it, as numbers in [`Diff::sample_types`].
-pub(crate) struct ExplainTarget {
-    pub(crate) number: usize,
+pub struct ExplainTarget {
+    /// The sample type.
+    pub number: usize,
     /// The sample type that counts it: the count of its pair, or else the number of samples. `None` if there is
     /// neither.
-    pub(crate) count: Option<usize>,
+    pub count: Option<usize>,
     /// The cost of the pair. `None` if the type does not belong to a pair of cost and count.
-    pub(crate) cost: Option<usize>,
-    pub(crate) kind: ValueKind,
+    pub cost: Option<usize>,
+    /// The way its values were measured.
+    pub kind: ValueKind,
     has_background: bool,
 }
 
 impl ExplainTarget {
     /// Reads the columns of both sides. `value` is the cost.
-    pub(crate) fn read<T>(
+    pub fn read<T>(
         &self,
         selection: &Selection,
         value: &Measure,

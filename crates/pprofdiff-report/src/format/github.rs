@@ -6,8 +6,8 @@ use crate::check::{commits, finding, normalized, select_findings, verdict, whys}
 use crate::explain::causes_text;
 use crate::format::{Format, check_of, of_checks};
 use pprofdiff::check::Outcome;
-use pprofdiff::explain::ExplainedCheck;
 use pprofdiff::text::sanitize;
+use pprofdiff_explain::ExplainedCheck;
 
 pub(crate) const FORMAT: Format =
     of_checks("github", &["github"], "check findings as annotations of a GitHub workflow", |report, out, _| {

@@ -8,7 +8,7 @@ use crate::check::{finding, verdict};
 use crate::format::{Format, check_of, of_checks};
 use crate::html::escape;
 use pprofdiff::check::Outcome;
-use pprofdiff::explain::ExplainedCheck;
+use pprofdiff_explain::ExplainedCheck;
 
 pub(crate) const FORMAT: Format =
     of_checks("junit", &["xml"], "check findings as JUnit XML, one test case per rule", |report, out, _| {

@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 use crate::check::{commits, finding};
 use crate::format::{Format, check_of, of_checks};
 use pprofdiff::check::{Finding, Outcome};
-use pprofdiff::explain::{ExplainedCheck, ExplainedRule};
 use pprofdiff::text::sanitize;
+use pprofdiff_explain::{ExplainedCheck, ExplainedRule};
 
 pub(crate) const FORMAT: Format =
     of_checks("sarif", &["sarif"], "check findings for code scanning", |report, out, _| {

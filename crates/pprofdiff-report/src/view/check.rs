@@ -14,5 +14,5 @@ pub(crate) const VIEW: ViewSpec = ViewSpec {
 
 pub(crate) fn answer(context: &ViewContext<'_>, options: &CheckOptions) -> Result<Report> {
     let (rules, explain) = options.rules()?;
-    Ok(Report::Check(pprofdiff::explain::check(&rules, &explain, context.diff, context.query)?))
+    Ok(Report::Check(pprofdiff_explain::check(&rules, &explain, context.diff, context.query)?))
 }

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 
 use crate::{Error, Result};
-pub(crate) use pprofdiff_profile::canonical::{Canonical, Variants, canonical, canonical_of, stable};
+pub(crate) use pprofdiff_profile::canonical::{canonical, canonical_of, stable};
 use pprofdiff_profile::random::{HashMap, HashSet};
 
 /// The rule that decides which frames of the two sides are the same.
