@@ -6,7 +6,7 @@
 //! stacks of a cause -> places (paths, rank) -> commits ordered by how directly they reach a place (rank)
 //! ```
 //!
-//! The module reads the output of `git` and starts no process. Moved, reformatted, commented or renamed code does not
+//! The crate reads the output of `git` and starts no process. Moved, reformatted, commented or renamed code does not
 //! count as changed. A commit that reaches a cause need not have made it: rank and reason follow from the text alone.
 
 mod history;
@@ -16,8 +16,7 @@ mod source;
 
 pub use history::{History, LOG_ARGS};
 use paths::RepositoryPaths;
-use pprofdiff::Result;
-use pprofdiff::{Diff, Granularity, Normalize, Query};
+use pprofdiff::{Diff, Granularity, Normalize, Query, Result};
 use pprofdiff_explain::Explanation;
 
 /// The source files of the new side, by their paths in the repository.

@@ -5,9 +5,8 @@ use std::sync::Arc;
 use pprofdiff_profile::random::HashSet;
 
 use super::{Cause, ExplainOptions, Explanation, explain, moves};
-use pprofdiff::Result;
 use pprofdiff::check::{Check, FailedRule, RuleCheck, Rules, RunsOfCheck};
-use pprofdiff::{Diff, Normalize, Query};
+use pprofdiff::{Diff, Normalize, Query, Result};
 
 /// A check whose failed rules have their causes.
 pub type ExplainedCheck = Check<Explanation>;

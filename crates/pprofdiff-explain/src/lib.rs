@@ -7,6 +7,10 @@
 //!   -> account (how the causes add up) -> Explanation
 //! ```
 //!
+//! [`select`] and [`measure`] follow moved code for all views, and `check` adds causes to a check of the engine. The crate
+//! reads profiles only through the engine's walks, and writes no text: reports are in `pprofdiff-report`. Many builds are
+//! in `pprofdiff-series`, and the commits of a cause come from `pprofdiff-commits`.
+//!
 //! docs/explain.md documents the guarantees and the measured accuracy.
 
 mod account;
@@ -41,12 +45,8 @@ use evidence::read::ReadRuns;
 use evidence::recorded;
 use evidence::rows::StackRows;
 use pprofdiff::sampling::Model;
-use pprofdiff::shared::Moves;
-use pprofdiff::shared::UserRules;
-use pprofdiff::shared::ValueKind;
-use pprofdiff::shared::{ALLOCATED, is_level_among};
-use pprofdiff::{Diff, Granularity, Measure, Normalize, Pair, Query, Summary};
-use pprofdiff::{Error, Result};
+use pprofdiff::shared::{ALLOCATED, Moves, UserRules, ValueKind, is_level_among};
+use pprofdiff::{Diff, Error, Granularity, Measure, Normalize, Pair, Query, Result, Summary};
 use pprofdiff_profile::cancellation;
 use pprofdiff_profile::random::HashMap;
 #[doc(hidden)]

@@ -2,8 +2,7 @@
 //! both sides together.
 
 use super::moves;
-use pprofdiff::Result;
-use pprofdiff::{Diff, Matching, Measure, Query, Selection};
+use pprofdiff::{Diff, Matching, Measure, Query, Result, Selection};
 
 /// Selects like [`Diff::select`], and supports [`Matching::Moved`]. That costs as much as an explanation. It reads all
 /// samples of the sample type that `explain` uses by default, so that all views of a pair agree about moves.

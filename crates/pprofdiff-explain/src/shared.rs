@@ -5,11 +5,8 @@ use super::evidence::names::FrameTexts;
 use super::evidence::read::ReadRuns;
 use super::evidence::rows::StackRows;
 use super::{ExplainOptions, Explanation, FEW_SAMPLES, Heap, allocations, check_explain, explain_heap, explain_rows};
-use pprofdiff::Result;
-use pprofdiff::shared::ExplainTarget;
-use pprofdiff::shared::Moves;
-use pprofdiff::shared::UserRules;
-use pprofdiff::{Matching, Measure, Normalize, Selection};
+use pprofdiff::shared::{ExplainTarget, Moves, UserRules};
+use pprofdiff::{Matching, Measure, Normalize, Result, Selection};
 use pprofdiff_profile::{cancellation, parallel};
 
 /// The data that explanations of one selection share.

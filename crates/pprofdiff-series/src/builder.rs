@@ -9,8 +9,9 @@ use super::{Against, Build, BuildOrder, Builds, FrameValue, MAX_MAGNITUDE, Serie
 use pprofdiff::options::Scope;
 use pprofdiff::sampling::{Model, Sampling};
 use pprofdiff::shared::{FrameInterner, Moves, Scale, sampling};
-use pprofdiff::{Diff, Frames, Granularity, Matching, Normalize, Pair, Query, Side, Sort, Summary};
-use pprofdiff::{Error, ErrorKind, Result};
+use pprofdiff::{
+    Diff, Error, ErrorKind, Frames, Granularity, Matching, Normalize, Pair, Query, Result, Side, Sort, Summary,
+};
 use pprofdiff_profile::Profile;
 use pprofdiff_profile::columns::Total;
 use pprofdiff_profile::input::{Source, check_history};

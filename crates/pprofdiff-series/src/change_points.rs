@@ -5,8 +5,7 @@
 use std::sync::Arc;
 
 use super::{Against, Build, Ranked, Series, Shift, ShiftKind};
-use pprofdiff::{Diff, Granularity, Normalize, Sort};
-use pprofdiff::{Error, Result};
+use pprofdiff::{Diff, Error, Granularity, Normalize, Result, Sort};
 use pprofdiff_explain::{ExplainOptions, Explanation, explain};
 use pprofdiff_profile::{LoadOptions, Profile, parallel};
 

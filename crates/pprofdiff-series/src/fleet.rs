@@ -17,8 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use common::{CommonEvidence, FlatChange, flat_changes};
 use pprofdiff::shared::statistics::rank::false_discoveries;
-use pprofdiff::{Diff, Error, Result};
-use pprofdiff::{Pair, Sort, Summary};
+use pprofdiff::{Diff, Error, Pair, Result, Sort, Summary};
 use pprofdiff_explain::{Cause, CauseKind, Explanation, Verdict, package_of};
 use pprofdiff_profile::canonical::canonical;
 

@@ -4,8 +4,7 @@ use std::fmt;
 
 use super::FrameValue;
 use pprofdiff::shared::FrameInterner;
-use pprofdiff::{Error, Result};
-use pprofdiff::{Frames, Granularity, Query};
+use pprofdiff::{Error, Frames, Granularity, Query, Result};
 use pprofdiff_profile::LoadOptions;
 use pprofdiff_profile::columns::Total;
 use pprofdiff_profile::input::Source;

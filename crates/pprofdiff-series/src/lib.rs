@@ -11,8 +11,9 @@
 //! frame) and the profiles of one window. A build that fails keeps its place with an error and has no column. Its
 //! neighbours are then compared with each other, because a history with a gap is more useful than two separate halves.
 //!
-//! This module computes values and differences. `shifts` separates lasting changes from noise, and `change_points`
-//! combines the changes of all frames.
+//! This crate computes values and differences. `shifts` separates lasting changes from noise, and `change_points`
+//! combines the changes of all frames. [`fleet`] ranks many pairs. Reports are in `pprofdiff-report`, and stores hand over
+//! their columns through [`known::KnownColumns`].
 //!
 //! Values are normalized to the first build, so that all builds use one scale.
 
@@ -36,8 +37,7 @@ use std::sync::Arc;
 use known::KnownColumns;
 use serde::{Deserialize, Serialize};
 
-use pprofdiff::{Error, Result};
-use pprofdiff::{Frames, Pair, Query, Sort, Status, Summary};
+use pprofdiff::{Error, Frames, Pair, Query, Result, Sort, Status, Summary};
 use pprofdiff_profile::LoadOptions;
 use pprofdiff_profile::cancellation::checkpointed;
 use pprofdiff_profile::input::Source;
@@ -176,6 +176,11 @@ pub struct FrameValue {
 }
 
 impl FrameValue {
+    /// Creates the value of a frame.
+    pub fn new(frame: u32, flat: i64, cum: i64) -> FrameValue {
+        FrameValue { frame, flat, cum }
+    }
+
     /// Creates the value of a frame that the build does not contain.
     pub fn absent(frame: u32) -> FrameValue {
         FrameValue { frame, flat: 0, cum: 0 }

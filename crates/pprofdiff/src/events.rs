@@ -101,6 +101,7 @@ pub struct SampleSums {
 }
 
 impl std::ops::AddAssign for SampleSums {
+    #[inline]
     fn add_assign(&mut self, other: SampleSums) {
         self.value += other.value;
         self.count += other.count;
@@ -111,6 +112,7 @@ impl std::ops::AddAssign for SampleSums {
 
 impl SampledRun<'_> {
     /// Returns the contribution of a sample, with the number of events behind it.
+    #[inline]
     pub fn part(&self, kind: ValueKind, v: f64, sample: &Sample<'_>) -> SampleSums {
         let value_in = |walk: &Option<Walk<'_>>| walk.as_ref().map(|walk| walk.value(sample) as f64);
         let counted = value_in(&self.count).map(|c| c.max(1.0));

@@ -5,9 +5,7 @@ use std::ops::Range;
 
 use super::rows::StackRows;
 use super::samples::{OfRun, Run};
-use pprofdiff::shared::KnownTexts;
-use pprofdiff::shared::TextInterner;
-use pprofdiff::shared::{State, Walk};
+use pprofdiff::shared::{KnownTexts, State, TextInterner, Walk};
 use pprofdiff_profile::cancellation::checkpointed;
 use pprofdiff_profile::columns::{NONE, StringId};
 use pprofdiff_profile::interner::{Interner, Sequences};

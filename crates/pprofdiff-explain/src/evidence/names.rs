@@ -5,9 +5,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::rows::{FrameName, SpelledName};
-use pprofdiff::shared::Columns;
-use pprofdiff::shared::FrameClasses;
-use pprofdiff::shared::{Asked, Class, Runtime, UserRules};
+use pprofdiff::shared::{Asked, Class, Columns, FrameClasses, Runtime, UserRules};
 use pprofdiff::{Frames, Sort};
 use pprofdiff_profile::cancellation::checkpointed;
 use pprofdiff_profile::canonical::{Canonical, Variants, canonical_of};

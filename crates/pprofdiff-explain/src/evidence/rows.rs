@@ -8,9 +8,7 @@ use std::sync::Arc;
 
 use super::labels::LabelTexts;
 use super::sets::grouped;
-use pprofdiff::shared::StackOrder;
-use pprofdiff::shared::ValueKind;
-use pprofdiff::shared::{Class, Runtime};
+use pprofdiff::shared::{Class, Runtime, StackOrder, ValueKind};
 use pprofdiff_profile::cancellation::{Checkpointer, checkpointed};
 
 /// A canonical name.

@@ -437,8 +437,7 @@ pub(crate) mod tests {
     use super::super::labels::LabelTexts;
     use super::super::rows::{FrameName, Row, RunValues, StackRows, Stacks};
     use super::*;
-    use pprofdiff::shared::ValueKind;
-    use pprofdiff::shared::{Asked, Class, UserRules, classify};
+    use pprofdiff::shared::{Asked, Class, UserRules, ValueKind, classify};
 
     const FRAMES: u64 = 7;
     const LABELS: u32 = 3;

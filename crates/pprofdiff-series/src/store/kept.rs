@@ -16,11 +16,10 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::super::FrameValue;
-use super::super::known::{BuildColumn, BuildGroup};
 use super::stored::needs_samples;
-use pprofdiff::Result;
-use pprofdiff::{Frames, Query};
+use crate::FrameValue;
+use crate::known::{BuildColumn, BuildGroup};
+use pprofdiff::{Frames, Query, Result};
 use pprofdiff_profile::LoadOptions;
 use pprofdiff_profile::cancellation;
 use pprofdiff_profile::columns::Total;

@@ -4,9 +4,8 @@
 mod kept;
 mod stored;
 
-use super::known::{BuildColumn, BuildGroup, KnownColumns};
-use pprofdiff::Result;
-use pprofdiff::{Frames, Query};
+use crate::known::{BuildColumn, BuildGroup, KnownColumns};
+use pprofdiff::{Frames, Query, Result};
 use pprofdiff_profile::LoadOptions;
 use pprofdiff_profile::input::Source;
 

@@ -1,10 +1,9 @@
 //! Creates the column of a build in a store from the stored costs of its functions, without reading samples.
 
-use super::super::FrameValue;
-use super::super::known::BuildColumn;
+use crate::FrameValue;
+use crate::known::BuildColumn;
 use pprofdiff::shared::{FrameInterner, has_binaries};
-use pprofdiff::{Error, Result};
-use pprofdiff::{Frames, Granularity, Query};
+use pprofdiff::{Error, Frames, Granularity, Query, Result};
 use pprofdiff_profile::canonical::stable;
 use pprofdiff_profile::columns::Total;
 use pprofdiff_profile::input::Source;
@@ -53,7 +52,7 @@ pub(super) fn column(source: &Source, query: &Query, options: &LoadOptions) -> R
         if [row.flat, row.cum].iter().any(|v| v.unsigned_abs() > magnitude.unsigned_abs()) {
             return damaged("exceed the profile's total");
         }
-        values.push(FrameValue { frame, flat: row.flat, cum: row.cum });
+        values.push(FrameValue::new(frame, row.flat, row.cum));
     }
     let [sample_type, unit] = type_costs.name.clone();
     let column = BuildColumn {

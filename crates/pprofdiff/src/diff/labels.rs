@@ -95,6 +95,7 @@ impl Labels {
 pub struct KnownTexts(HashMap<StringId, u32, QualityState>);
 
 impl KnownTexts {
+    #[inline]
     pub fn id(&mut self, p: &Profile, text: StringId, texts: &mut TextInterner) -> u32 {
         *self.0.entry(text).or_insert_with(|| texts.number(p.string(text)))
     }

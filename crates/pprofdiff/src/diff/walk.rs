@@ -44,6 +44,7 @@ impl<'m> Walk<'m> {
     }
 
     /// Returns the value of a sample.
+    #[inline]
     pub fn value(&self, sample: &Sample<'_>) -> i64 {
         sample.value(self.column) * self.times
     }

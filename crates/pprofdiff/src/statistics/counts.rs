@@ -12,6 +12,7 @@ use super::distributions::{normal_quantile, normal_tail, student_quantile, stude
 pub const LEVEL: f64 = 3.84;
 
 /// Returns the deviance, twice the log likelihood ratio, of `b` and `n` events if the new rate is `r` times the base's.
+#[inline]
 pub fn deviance(b: f64, n: f64, r: f64) -> f64 {
     let (t, p) = (b + n, r / (1.0 + r));
     let part = |x: f64, expected: f64| if x > 0.0 { x * (x / expected.max(1e-300)).ln() } else { 0.0 };
@@ -33,6 +34,7 @@ fn log_ratio(b: f64, n: f64, r: f64) -> f64 {
 /// Returns the deviance that remains if the log of the ratio may shift by x at a cost of `x^2 / variance`: the minimum
 /// over x of `deviance(b, n, r e^x) + x^2 / variance`. Without variance it equals the deviance. For many events it
 /// approaches the square of the log ratio divided by the variance.
+#[inline]
 pub fn penalised(b: f64, n: f64, r: f64, variance: f64) -> f64 {
     let variance = variance.max(1e-12);
     let top = log_ratio(b, n, r);
@@ -121,6 +123,7 @@ pub fn chance_of(score: f64, threshold: f64, measured: Option<u32>) -> f64 {
 
 /// Returns the variance of the log of the ratio between the means of both sides, for this number of runs per side and a
 /// variance of `tau2` per run.
+#[inline]
 pub fn between_run_variance(tau2: f64, runs: [usize; 2]) -> f64 {
     tau2 * (1.0 / runs[0] as f64 + 1.0 / runs[1] as f64)
 }
