@@ -6,9 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use pprofdiff::explain::{Cause, CauseKind, ExplainOptions, Explanation, MoveKind};
 use pprofdiff::proto::Profile as Message;
 use pprofdiff::{Diff, Profile, Query};
+use pprofdiff_explain::{Cause, CauseKind, ExplainOptions, Explanation, MoveKind};
 use prost::Message as _;
 
 use crate::synthetic::{profile, stacks};
@@ -68,7 +68,7 @@ fn message(path: &Path) -> Message {
 fn explain(base: &Side, new: &Side, sample_type: &str) -> Explanation {
     let query = Query::default().with_sample_type(sample_type);
     let diff = Diff::new(&base.profiles, &new.profiles).unwrap();
-    diff.explain(&query, &[], &ExplainOptions::default()).unwrap()
+    pprofdiff_explain::explain(&diff, &query, &[], &ExplainOptions::default()).unwrap()
 }
 
 /// Returns the plain sum over the stacks that match a cause.

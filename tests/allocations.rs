@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex};
 
 use pprofdiff::delta::{DeltaComputer, DeltaOptions};
 use pprofdiff::proto::{Function, Label, Line, Location, Sample, ValueType};
-use pprofdiff::series::{Series, SeriesOptions};
 use pprofdiff::{Diff, LoadOptions, Profile, Query, Sort, Source, WriteOptions, proto};
+use pprofdiff_series::{Series, SeriesOptions};
 use prost::Message;
 
 struct CountingAllocator;

@@ -13,9 +13,10 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, OnceLock};
 
 use pprofdiff::builder::ProfileBuilder;
-use pprofdiff::commits::{History, LOG_ARGS, RankedCommits, Reach, Tree};
-use pprofdiff::explain::{ExplainOptions, Explanation};
 use pprofdiff::{Diff, Profile, Query};
+use pprofdiff_commits::{History, LOG_ARGS, Tree};
+use pprofdiff_explain::{ExplainOptions, Explanation};
+use pprofdiff_explain::{RankedCommits, Reach};
 
 /// A SplitMix64 generator.
 struct Random(u64);
@@ -442,8 +443,8 @@ impl Case {
         let tree = Tree { files: self.files.iter().map(|(name, _)| name.clone()).collect(), read: &read };
         let diff = Diff::new(std::slice::from_ref(&self.base), std::slice::from_ref(&self.new)).unwrap();
         let query = Query::default();
-        let mut e = diff.explain(&query, &[], &ExplainOptions::default()).unwrap();
-        diff.rank_commits(&query, &mut e, &history, &tree).unwrap();
+        let mut e = pprofdiff_explain::explain(&diff, &query, &[], &ExplainOptions::default()).unwrap();
+        pprofdiff_commits::rank_commits(&diff, &query, &mut e, &history, &tree).unwrap();
         // Ordered as a user reads them: the first accused commit belongs to the first cause that has one.
         let mut all = RankedCommits::default();
         for ranked in e.causes.iter().filter_map(|cause| cause.commits.as_ref()) {

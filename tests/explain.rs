@@ -4,9 +4,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use pprofdiff::explain::{CauseKind, ExplainOptions, Explanation, ScaleRule, Verdict};
 use pprofdiff::proto::Profile as Message;
 use pprofdiff::{Diff, LoadOptions, Profile, Query, Sort};
+use pprofdiff_explain::{CauseKind, ExplainOptions, Explanation, ScaleRule, Verdict};
 use prost::Message as _;
 use serde_json::Value;
 
@@ -36,7 +36,7 @@ fn message(pair: &str, side: &str) -> Message {
 }
 
 fn explain_with(base: &[Arc<Profile>], new: &[Arc<Profile>], query: &Query, options: &ExplainOptions) -> Explanation {
-    Diff::new(base, new).unwrap().explain(query, &[], options).unwrap()
+    pprofdiff_explain::explain(&Diff::new(base, new).unwrap(), query, &[], options).unwrap()
 }
 
 /// Explains two sides. Heap profiles are explained by allocations, which are more informative than memory in use.
@@ -515,7 +515,7 @@ fn invalid_explain_options_are_errors() {
     let diff = Diff::new(std::slice::from_ref(&base), &[new]).unwrap();
     let refused = |diff: &Diff, query: Query, beside: &[&str], options: ExplainOptions| {
         let beside: Vec<String> = beside.iter().map(|b| (*b).to_owned()).collect();
-        diff.explain(&query, &beside, &options).unwrap_err().to_string()
+        pprofdiff_explain::explain(&diff, &query, &beside, &options).unwrap_err().to_string()
     };
     let options = ExplainOptions::default;
     let query = Query::default;
@@ -530,10 +530,11 @@ fn invalid_explain_options_are_errors() {
     assert!(refused(&diff, query(), &[], options().with_min_effect(2.0)).contains("fraction of the total"));
     // A cost with its count, in either order. A heap in use can be combined with all that was allocated.
     for (first, second) in [("alloc_space", "alloc_objects"), ("alloc_objects", "alloc_space")] {
-        let e = diff.explain(&query().with_sample_type(first), &[second.to_owned()], &options()).unwrap();
+        let e = pprofdiff_explain::explain(&diff, &query().with_sample_type(first), &[second.to_owned()], &options())
+            .unwrap();
         assert_eq!(e.summary.sample_type, "alloc_space");
     }
-    let of_heap = diff.explain(&query(), &[], &options()).unwrap();
+    let of_heap = pprofdiff_explain::explain(&diff, &query(), &[], &options()).unwrap();
     assert_eq!(
         (of_heap.summary.sample_type.as_str(), of_heap.also[0].summary.sample_type.as_str()),
         ("inuse_space", "alloc_space")
@@ -575,7 +576,7 @@ fn two_sample_types_in_one_pass_equal_two_separate_passes() {
             profile(&message)
         };
         let diff = Diff::new(&[side(1)], &[side(4)]).unwrap();
-        let explain = |query| diff.explain(&query, &[], &ExplainOptions::default()).unwrap();
+        let explain = |query| pprofdiff_explain::explain(&diff, &query, &[], &ExplainOptions::default()).unwrap();
         let mut both = explain(Query::default());
         let beside = both.also.pop().unwrap();
         assert!(!both.causes.is_empty() && !beside.causes.is_empty(), "{n}: {both:?}");
@@ -625,7 +626,7 @@ fn noise_is_estimated_from_runs_of_equal_builds() {
     for runs in [1, 7] {
         let options = ExplainOptions::default().with_noise_runs(runs);
         let diff = Diff::new(&with_noise, std::slice::from_ref(&new)).unwrap();
-        let error = diff.explain(&Query::default(), &[], &options).unwrap_err().to_string();
+        let error = pprofdiff_explain::explain(&diff, &Query::default(), &[], &options).unwrap_err().to_string();
         assert!(error.contains("two or more runs of equal builds"), "{error}");
     }
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use pprofdiff::explain::Verdict;
+use pprofdiff_explain::Verdict;
 use serde_json::{Value, json};
 
 use crate::explain::{corpus, explain, pairs};

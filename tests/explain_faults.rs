@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use pprofdiff::explain::{ExplainOptions, Explanation, Verdict};
 use pprofdiff::{Diff, LoadOptions, Profile, Query};
+use pprofdiff_explain::{ExplainOptions, Explanation, Verdict};
 use serde::Deserialize;
 
 /// The truth about a fault, as far as samples can show it.
@@ -80,7 +80,7 @@ impl Case {
         let diff = Diff::new(&open("base"), &open(&self.fault)).unwrap();
         let mut query = Query::default();
         query.sample_type = diff.sample_types().iter().map(|(name, _)| name.clone()).find(|name| name == "alloc_space");
-        diff.explain(&query, &[], &ExplainOptions::default()).unwrap()
+        pprofdiff_explain::explain(&diff, &query, &[], &ExplainOptions::default()).unwrap()
     }
 
     /// Returns the errors of an answer.

@@ -3,9 +3,9 @@
 
 use std::collections::BTreeSet;
 
-use pprofdiff::explain::ExplainOptions;
-use pprofdiff::fleet::{FDR, Fleet, PairCauses, Ranking};
 use pprofdiff::{Diff, Error, Query};
+use pprofdiff_explain::ExplainOptions;
+use pprofdiff_series::fleet::{FDR, Fleet, PairCauses, Ranking};
 
 use crate::synthetic::{Program, profile, stacks};
 
@@ -35,7 +35,7 @@ fn explain_pair(
     new: &[std::sync::Arc<pprofdiff::Profile>],
 ) -> pprofdiff::Result<PairCauses> {
     let diff = Diff::new(base, new)?;
-    let e = diff.explain(&Query::default(), &[], &ExplainOptions::default())?;
+    let e = pprofdiff_explain::explain(&diff, &Query::default(), &[], &ExplainOptions::default())?;
     PairCauses::from_explanation(&diff, &e, |cause| format!("{:?}", cause.function), String::new(), || None)
 }
 
@@ -167,7 +167,7 @@ fn accounts_are_kept_for_the_largest_changes() {
     let causes_of_change = |step: i32| {
         let grown = [service(0, 6.0).times_own("shop/part1.Work2", 3.0 + f64::from(step)).sampled(4000.0, 1.0, 2)];
         let diff = Diff::new(&base, &grown).unwrap();
-        let e = diff.explain(&Query::default(), &[], &ExplainOptions::default()).unwrap();
+        let e = pprofdiff_explain::explain(&diff, &Query::default(), &[], &ExplainOptions::default()).unwrap();
         PairCauses::from_explanation(&diff, &e, |_| String::new(), String::new(), || Some(step.to_string())).unwrap()
     };
     let kinds: Vec<PairCauses> = [3, 6, 0, 5, 1, 4, 2].map(causes_of_change).into();

@@ -12,9 +12,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use pprofdiff::delta::{DeltaOptions, delta};
-use pprofdiff::explain::ExplainOptions;
 use pprofdiff::proto::{Function, Label, Line, Location, Profile, Sample, ValueType};
 use pprofdiff::{Diff, Granularity, LoadOptions, Query, Sort, merge};
+use pprofdiff_explain::ExplainOptions;
 use prost::Message;
 
 const N: u64 = 1 << 14;
@@ -79,7 +79,7 @@ fn time_lookups(bytes: &[u8]) -> Duration {
     view.stacks_as_found(false);
     view.edges(None, Sort::Flat).unwrap();
     assert_eq!(view.labels().rows.len(), 2 * N as usize);
-    diff.explain(&Query::default(), &[], &ExplainOptions::default()).unwrap();
+    pprofdiff_explain::explain(&diff, &Query::default(), &[], &ExplainOptions::default()).unwrap();
     merge(&[&a, &b]).unwrap();
     delta(&a, &b, &DeltaOptions::default().with_cumulative(vec!["cpu".to_owned()])).unwrap();
     begin.elapsed()

@@ -5,8 +5,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use pprofdiff::check::{Check, CheckPolicy, Outcome, Rules};
+use pprofdiff::check::{CheckPolicy, Outcome, Rules};
 use pprofdiff::{Diff, Profile, Query};
+use pprofdiff_explain::{ExplainOptions, ExplainedCheck};
 
 use crate::synthetic::{profile, stacks};
 use crate::verdict::Random;
@@ -96,12 +97,13 @@ fn profile_of_run(run: &[i64]) -> Arc<Profile> {
     profile(&stacks(&[("samples", "count"), ("cpu", "nanoseconds")], &samples))
 }
 
-fn check(base: &[Vec<i64>], new: &[Vec<i64>], rules: &[String], how: CheckPolicy) -> Check {
+fn check(base: &[Vec<i64>], new: &[Vec<i64>], rules: &[String], how: CheckPolicy) -> ExplainedCheck {
     let [base, new] = [base, new].map(|side| side.iter().map(|run| profile_of_run(run)).collect::<Vec<_>>());
     let mut all = Rules::default();
     rules.iter().for_each(|rule| all.fail_on(rule).unwrap());
     all.policy = how;
-    all.check(&Diff::new(&base, &new).unwrap(), &Query::default()).unwrap()
+    pprofdiff_explain::check(&all, &ExplainOptions::default(), &Diff::new(&base, &new).unwrap(), &Query::default())
+        .unwrap()
 }
 
 fn median(mut values: Vec<i64>) -> f64 {
@@ -242,7 +244,7 @@ impl Case {
         }
     }
 
-    fn check(&self, how: CheckPolicy) -> Check {
+    fn check(&self, how: CheckPolicy) -> ExplainedCheck {
         check(&self.base, &self.new, &[self.subject.rule(self.limit)], how)
     }
 

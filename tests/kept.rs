@@ -9,9 +9,9 @@ use std::process::Command;
 use std::sync::Arc;
 
 use pprofdiff::builder::ProfileBuilder;
-use pprofdiff::series::{Series, SeriesBuilder, SeriesOptions};
 use pprofdiff::store::{self, Store, StoreSelection};
 use pprofdiff::{Profile, Query, Source};
+use pprofdiff_series::{Series, SeriesBuilder, SeriesOptions, StoreColumns};
 
 use crate::cli::{stdout, temp};
 
@@ -50,6 +50,10 @@ fn builds(path: &Path) -> Vec<(String, Source)> {
     StoreSelection::named(path).unwrap().unwrap().builds().unwrap()
 }
 
+fn options() -> SeriesOptions {
+    SeriesOptions::default().with_known(&StoreColumns)
+}
+
 fn query_for(sample_type: Option<&str>) -> Query {
     sample_type.map_or_else(Query::default, |name| Query::default().with_sample_type(name))
 }
@@ -61,13 +65,13 @@ fn bytes(series: &Series) -> Vec<u8> {
 
 /// Computes a series without cached columns.
 fn series_without_cache(path: &Path, query: &Query) -> Vec<u8> {
-    let mut builder = SeriesBuilder::new(query, &SeriesOptions::default()).unwrap();
+    let mut builder = SeriesBuilder::new(query, &options()).unwrap();
     builder.add(&builds(path)).unwrap();
     bytes(&builder.finish().unwrap())
 }
 
 fn series_with_cache(path: &Path, query: &Query) -> Vec<u8> {
-    bytes(&Series::load(builds(path), query, &SeriesOptions::default()).unwrap())
+    bytes(&Series::load(builds(path), query, &options()).unwrap())
 }
 
 fn files(store: &Store) -> Vec<PathBuf> {
@@ -104,7 +108,7 @@ fn adding_a_build_reads_only_that_build() {
     // The last group grew, and its old file was removed.
     assert_eq!(files(&store).len(), n);
     fs::remove_dir_all(store.dir().join(format!("samples/service=api/build={BUILDS}"))).unwrap();
-    let without = Series::load(builds(&path), &query_for(None), &SeriesOptions::default()).unwrap();
+    let without = Series::load(builds(&path), &query_for(None), &options()).unwrap();
     assert_eq!(without.builds.all.len(), BUILDS);
 }
 
@@ -173,7 +177,7 @@ fn damaged_cache_files_are_ignored_and_rewritten() {
         let offset = (state >> 33) as usize % changed.len();
         changed[offset] = (state >> 20) as u8;
         fs::write(file, with_sum(&changed)).unwrap();
-        let series = Series::load(builds(&path), &query_for(None), &SeriesOptions::default()).unwrap();
+        let series = Series::load(builds(&path), &query_for(None), &options()).unwrap();
         assert_eq!(series.builds.all.len(), BUILDS, "{round}");
         series.shifts(pprofdiff::Sort::Flat);
     }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use pprofdiff::check::{CheckPolicy, Outcome, Rules};
-use pprofdiff::explain::ExplainOptions;
 use pprofdiff::{Diff, Filters, Granularity, LoadOptions, Matching, Profile, Query, Sort, Status};
+use pprofdiff_explain::ExplainOptions;
 use pprofdiff_report::Table;
 
 use crate::synthetic::{profile, stacks};
@@ -121,7 +121,7 @@ fn views_follow_renamed_and_inlined_functions() {
             Table::stacks(&m.stacks(true), usize::MAX).columns,
         ]
     };
-    let view = diff(&base, &new).measure(&moved).unwrap();
+    let view = pprofdiff_explain::measure(&diff(&base, &new), &moved).unwrap();
     let expected = diff(&by_hand, &new).measure(&Query::default()).unwrap();
     assert_eq!(tables(&view), tables(&expected));
     assert_eq!(view.summary().total, expected.summary().total);
@@ -132,16 +132,16 @@ fn views_follow_renamed_and_inlined_functions() {
     assert_eq!(view.summary().warnings, warnings);
     assert_eq!(view.summary().query.matching.name(), "moved");
     // With the sides swapped, the function was outlined.
-    let view = diff(&new, &base).measure(&moved).unwrap();
+    let view = pprofdiff_explain::measure(&diff(&new, &base), &moved).unwrap();
     assert_eq!(view.summary().warnings[1], "matched inlined on one side: helper of the new side is part of work");
     assert!(view.top(Sort::Flat).rows.iter().all(|r| !["helper", "scan"].contains(&&*view.frames().name(r.frame))));
     // Filters match the original names, and do not change the matching.
     let focused = moved.clone().with_filters(Filters::default().with("focus", "^parse$|^scan$").unwrap());
-    let rows = diff(&new, &base).measure(&focused).unwrap().top(Sort::Flat);
+    let rows = pprofdiff_explain::measure(&diff(&new, &base), &focused).unwrap().top(Sort::Flat);
     let names: Vec<String> = rows.rows.iter().map(|r| rows.frames.name(r.frame)).collect();
     assert_eq!(names, ["lex", "parse", "load", "main"]);
     // Nothing is matched between a build and itself, or in a single profile.
-    let same = diff(&new, &new).measure(&moved).unwrap();
+    let same = pprofdiff_explain::measure(&diff(&new, &new), &moved).unwrap();
     assert!(same.summary().warnings.is_empty());
     assert!(Diff::of_profile(&new).unwrap().measure(&moved).unwrap().summary().warnings.is_empty());
 }
@@ -158,7 +158,8 @@ fn an_outlined_part_is_merged_with_its_caller() {
         (vec!["main", "work", "extra"], vec![100]),
     ];
     let diff = Diff::new(&[profile(&stacks(&count, &base))], &[profile(&stacks(&count, &new))]).unwrap();
-    let top = diff.measure(&Query::default().with_matching(Matching::Moved)).unwrap().top(Sort::Flat);
+    let top =
+        pprofdiff_explain::measure(&diff, &Query::default().with_matching(Matching::Moved)).unwrap().top(Sort::Flat);
     let rows: Vec<_> = top.rows.iter().map(|r| (top.frames.name(r.frame), r.flat.base, r.flat.new)).collect();
     let row = |name: &str, base, new| (name.to_owned(), base, new);
     assert_eq!(rows, [row("extra", 0, 100), row("work", 300, 290), row("main", 0, 0), row("parse", 400, 400)]);
@@ -174,7 +175,8 @@ fn a_stack_of_only_inlined_functions_is_kept() {
     ];
     let new = [(vec!["main", "work", "hash"], vec![200]), (vec!["main", "work"], vec![100])];
     let diff = Diff::new(&[profile(&stacks(&count, &base))], &[profile(&stacks(&count, &new))]).unwrap();
-    let top = diff.measure(&Query::default().with_matching(Matching::Moved)).unwrap().top(Sort::Flat);
+    let top =
+        pprofdiff_explain::measure(&diff, &Query::default().with_matching(Matching::Moved)).unwrap().top(Sort::Flat);
     let rows: Vec<_> = top.rows.iter().map(|r| (top.frames.name(r.frame), r.flat.base, r.flat.new)).collect();
     let row = |name: &str, base, new| (name.to_owned(), base, new);
     assert_eq!(rows, [row("helper", 40, 0), row("hash", 200, 200), row("main", 0, 0), row("work", 100, 100)]);
@@ -225,7 +227,8 @@ fn comparisons_of_runs_ignore_numbers_that_differ_between_runs() {
         let mut rules = Rules::default();
         rules.policy = CheckPolicy::default().with_strict(true);
         rules.fail_on("cum:any>+5%").unwrap();
-        rules.check(&diff, &Query::default().with_matching(matching)).unwrap()
+        pprofdiff_explain::check(&rules, &ExplainOptions::default(), &diff, &Query::default().with_matching(matching))
+            .unwrap()
     };
     for matching in [Matching::Auto, Matching::Stable, Matching::Canonical] {
         assert_eq!(check(matching).verdict, Outcome::Pass, "{matching:?}");
@@ -243,7 +246,7 @@ fn comparisons_of_runs_ignore_numbers_that_differ_between_runs() {
     for [.., shown] in RUNS {
         assert!(top.rows.iter().any(|row| top.frames.name(row.frame) == shown), "{shown}");
     }
-    let explained = diff.explain(&Query::default(), &[], &ExplainOptions::default()).unwrap();
+    let explained = pprofdiff_explain::explain(&diff, &Query::default(), &[], &ExplainOptions::default()).unwrap();
     assert!(explained.causes.is_empty() && explained.moved.is_empty(), "{explained:?}");
 }
 
@@ -257,8 +260,13 @@ fn frames_of_the_profiler_are_not_causes() {
             .collect();
         profile(&stacks(&[("samples", "count")], &all))
     };
-    let explained =
-        diff(&side(true), &side(false)).explain(&Query::default(), &[], &ExplainOptions::default()).unwrap();
+    let explained = pprofdiff_explain::explain(
+        &diff(&side(true), &side(false)),
+        &Query::default(),
+        &[],
+        &ExplainOptions::default(),
+    )
+    .unwrap();
     assert!(explained.causes.is_empty(), "{explained:?}");
     let warnings = &explained.summary.warnings;
     assert!(warnings.iter().any(|w| w.contains("the base begin with runtime.goexit")), "{warnings:?}");

@@ -3,14 +3,14 @@
 
 use std::sync::Arc;
 
-use pprofdiff::explain::{CauseKind, ExplainOptions, Explanation, MoveKind, ScaleRule, Verdict};
 use pprofdiff::{Diff, Profile, Query};
+use pprofdiff_explain::{CauseKind, ExplainOptions, Explanation, MoveKind, ScaleRule, Verdict};
 
 use crate::synthetic::{cpu, says, with, words};
 
 fn explain(base: &[Arc<Profile>], new: &[Arc<Profile>], ops: Option<f64>) -> Explanation {
     let options = ops.map_or_else(ExplainOptions::default, |ops| ExplainOptions::default().with_ops(1.0, ops));
-    Diff::new(base, new).unwrap().explain(&Query::default(), &[], &options).unwrap()
+    pprofdiff_explain::explain(&Diff::new(base, new).unwrap(), &Query::default(), &[], &options).unwrap()
 }
 
 /// Explains two profiles of a Go program with thirty unchanged functions and these stacks.

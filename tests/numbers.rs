@@ -12,6 +12,7 @@ use pprofdiff::flame::FlameOptions;
 use pprofdiff::graph::GraphOptions;
 use pprofdiff::proto::{self, Function, Line, Location, Sample, ValueType};
 use pprofdiff::{Diff, Normalize, Profile, Query, Result, Sort, WriteOptions};
+use pprofdiff_explain::ExplainOptions;
 use pprofdiff_report::{self as report, CsvOptions, PageOptions, Table, TextOptions, dot, svg};
 
 /// A profile with one sample type. Function 1 calls function `i`, which has the value `values[i]`.
@@ -203,7 +204,8 @@ fn percentage_rules_fail_on_growth_from_zero() {
         let mut rules = Rules::default();
         rules.fail_on(rule).unwrap();
         rules.policy = CheckPolicy::default().with_strict(true);
-        let check = rules.check(&diff(base, new), &Query::default()).unwrap();
+        let check =
+            pprofdiff_explain::check(&rules, &ExplainOptions::default(), &diff(base, new), &Query::default()).unwrap();
         assert!(check.rules.iter().flat_map(|r| &r.findings).all(|f| f.percent.is_none_or(f64::is_finite)));
         check.verdict
     };
@@ -214,7 +216,10 @@ fn percentage_rules_fail_on_growth_from_zero() {
     rules.fail_on("total>+0%").unwrap();
     rules.policy = CheckPolicy::default().with_strict(true);
     assert!(
-        rules.check(&diff(&[0], &[0]), &Query::default()).unwrap_err().detail().contains("there is nothing to check")
+        pprofdiff_explain::check(&rules, &ExplainOptions::default(), &diff(&[0], &[0]), &Query::default())
+            .unwrap_err()
+            .detail()
+            .contains("there is nothing to check")
     );
     assert_eq!(verdict(&[i64::MAX / 2], &[i64::MAX / 2], "total>+0%"), Outcome::Pass);
     assert_eq!(verdict(&[1 << 61], &[1 << 62], "total>+99%"), Outcome::Fail);

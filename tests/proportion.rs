@@ -20,11 +20,11 @@ use std::sync::Arc;
 
 use pprofdiff::check::Rules;
 use pprofdiff::delta::{DeltaOptions, delta};
-use pprofdiff::explain::ExplainOptions;
 use pprofdiff::flame::FlameOptions;
 use pprofdiff::graph::GraphOptions;
 use pprofdiff::proto::{Label, Sample, ValueType};
 use pprofdiff::{Diff, Granularity, LoadOptions, Query, Sort, WriteOptions};
+use pprofdiff_explain::ExplainOptions;
 use pprofdiff_report::{
     self as report, CsvOptions, Format, PageOptions, Request, Style, Table, TextOptions, View, dot, listing_json,
     listing_text, svg,
@@ -170,12 +170,12 @@ fn compute_every_view() {
     delta(&profile, &profile, &policy).unwrap().to_bytes(&WriteOptions::default()).unwrap();
     tell("delta");
     let both = Diff::new(from_ref(&profile), from_ref(&profile)).unwrap();
-    both.explain(&Query::default(), &[], &ExplainOptions::default()).unwrap();
+    pprofdiff_explain::explain(&both, &Query::default(), &[], &ExplainOptions::default()).unwrap();
     tell("explain");
     let mut rules = Rules::default();
     rules.fail_on("cum:any>+5%").unwrap();
     rules.fail_on("flat:regex=x>+5%").unwrap();
-    rules.check(&both, &Query::default()).unwrap();
+    pprofdiff_explain::check(&rules, &ExplainOptions::default(), &both, &Query::default()).unwrap();
     tell("check");
 }
 
@@ -200,12 +200,12 @@ fn explain_causes() {
     Table::stacks(&view.stacks(true), 20);
     tell("stacks-by-labels", "");
     drop(view);
-    let e = diff.explain(&query, &[], &ExplainOptions::default()).unwrap();
+    let e = pprofdiff_explain::explain(&diff, &query, &[], &ExplainOptions::default()).unwrap();
     tell("explain", &format!("{} {}", e.work, e.left_out.join("; ")));
     let mut rules = Rules::default();
     rules.fail_on("cum:any>+5%").unwrap();
     rules.policy.explain = true;
-    rules.check(&diff, &query).unwrap();
+    pprofdiff_explain::check(&rules, &ExplainOptions::default(), &diff, &query).unwrap();
     tell("check", "");
     report::page(&diff, &query, &PageOptions::default(), None).unwrap();
     tell("page", "");
@@ -406,7 +406,7 @@ fn check_names() {
         let mut rules = Rules::default();
         rules.fail_on(rule).unwrap();
         rules.policy.explain = true;
-        let check = rules.check(&diff, &Query::default()).unwrap();
+        let check = pprofdiff_explain::check(&rules, &ExplainOptions::default(), &diff, &Query::default()).unwrap();
         assert!(check.rules[0].why.is_some() || outcome == "failed", "{rule}");
         println!("\npeak {outcome} {}", peak());
     }

@@ -4,8 +4,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use pprofdiff::explain::{CauseKind, ExplainOptions, Explanation, MoveKind, RULES, ScaleRule, Verdict};
 use pprofdiff::{Diff, Profile, Query};
+use pprofdiff_explain::{CauseKind, ExplainOptions, Explanation, MoveKind, RULES, ScaleRule, Verdict};
 
 use crate::synthetic::{Stacks, cpu, of_tenants, profile, says, stacks, with, words};
 
@@ -14,7 +14,8 @@ fn between(base: &[(&str, i64)], new: &[(&str, i64)]) -> Explanation {
 }
 
 fn explain(base: &[Arc<Profile>], new: &[Arc<Profile>]) -> Explanation {
-    Diff::new(base, new).unwrap().explain(&Query::default(), &[], &ExplainOptions::default()).unwrap()
+    pprofdiff_explain::explain(&Diff::new(base, new).unwrap(), &Query::default(), &[], &ExplainOptions::default())
+        .unwrap()
 }
 
 /// Each rule needs a test in this file, and a row in docs/explain.md.
@@ -417,7 +418,7 @@ fn gc_pressure_uses_the_heap_profiles_of_the_same_runs() {
     };
     let diff = Diff::new(&[time(3000, 2000, 5000)], &[time(9000, 6000, 15_000)]).unwrap();
     let heaps = Diff::new(&[allocated(1000)], &[allocated(8000)]).unwrap();
-    let explain = |options| diff.explain(&Query::default(), &[], &options);
+    let explain = |options| pprofdiff_explain::explain(&diff, &Query::default(), &[], &options);
     let e = explain(ExplainOptions::default().with_heap(heaps)).unwrap();
     let garbage: Vec<_> = e.causes.iter().map(|c| (c.function.as_deref().unwrap(), c.garbage)).collect();
     assert_eq!(garbage, [("main.rows", None), ("main.page", Some(1e11))], "{e:?}");
@@ -440,7 +441,7 @@ fn both_memory_in_use_and_allocations_of_a_heap_are_explained() {
         profile(&message)
     };
     let diff = Diff::new(&[side(9000, 2000)], &[side(30_000, 8000)]).unwrap();
-    let explain = |query| diff.explain(&query, &[], &ExplainOptions::default()).unwrap();
+    let explain = |query| pprofdiff_explain::explain(&diff, &query, &[], &ExplainOptions::default()).unwrap();
     let e = explain(Query::default());
     let summary_of = |e: &Explanation| (e.summary.sample_type.clone(), e.causes[0].function.clone().unwrap());
     assert_eq!(summary_of(&e), ("inuse_space".to_owned(), "main.g".to_owned()), "{e:?}");
@@ -572,7 +573,7 @@ fn run_duration_is_noise_if_operations_are_given() {
         let runs = |side_speeds: &[f64], find| side_speeds.iter().map(|&speed| run((speed, find))).collect::<Vec<_>>();
         let options = ExplainOptions::default().with_ops(1000.0, 1000.0);
         let diff = Diff::new(&runs(speeds, 1.0), &runs(new, find)).unwrap();
-        diff.explain(&Query::default(), &[], &options).unwrap()
+        pprofdiff_explain::explain(&diff, &Query::default(), &[], &options).unwrap()
     };
     let causes = |e: &Explanation| e.causes.iter().filter_map(|c| c.function.clone()).collect::<Vec<_>>();
     let (base, new) = ([1.0, 1.1, 0.95], [1.12, 1.02, 1.2]);

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use pprofdiff::explain::ExplainOptions;
 use pprofdiff::flame::FlameOptions;
 use pprofdiff::top::SIGNIFICANT;
 use pprofdiff::{Diff, LoadOptions, Measure, Normalize, Pair, Profile, Query, Sort, Source};
+use pprofdiff_explain::ExplainOptions;
 use pprofdiff_report::{Cell, Table};
 
 use crate::generated_series::Random;
@@ -290,7 +290,7 @@ fn a_repeated_run_does_not_count_as_a_noise_run() {
         let base: Vec<Arc<Profile>> = base.iter().map(|&run| run.clone()).collect();
         let diff = Diff::new(&base, std::slice::from_ref(&d)).unwrap();
         let options = ExplainOptions::default().with_noise_runs(noise_runs);
-        diff.explain(&Query::default(), &[], &options).map(|_| ()).map_err(|e| e.to_string())
+        pprofdiff_explain::explain(&diff, &Query::default(), &[], &options).map(|_| ()).map_err(|e| e.to_string())
     };
     assert_eq!(explain(&[&a, &b, &c], 2), Ok(()));
     for base in [[&a, &b, &b], [&a, &a, &b]] {

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use prost::Message as _;
 
-use pprofdiff::check::{Check, CheckPolicy, Outcome, Rules};
-use pprofdiff::explain::{ExplainOptions, Verdict};
+use pprofdiff::check::{CheckPolicy, Outcome, Rules};
 use pprofdiff::proto::{Profile as Message, ValueType};
 use pprofdiff::sampling::{Model, Sampling};
-use pprofdiff::series::{SeriesBuilder, SeriesOptions};
 use pprofdiff::{Diff, LoadOptions, Profile, Query, Source};
+use pprofdiff_explain::{ExplainOptions, ExplainedCheck, Verdict};
+use pprofdiff_series::{SeriesBuilder, SeriesOptions};
 
 use crate::synthetic::{profile, stacks};
 use crate::verdict::Random;
@@ -45,11 +45,17 @@ fn text(name: &str, text: &str) -> Arc<Profile> {
     Arc::new(Profile::from_bytes(name, text.as_bytes(), &LoadOptions::default()).unwrap())
 }
 
-fn check_as(base: &Arc<Profile>, new: &Arc<Profile>, rule: &str, how: CheckPolicy) -> Check {
+fn check_as(base: &Arc<Profile>, new: &Arc<Profile>, rule: &str, how: CheckPolicy) -> ExplainedCheck {
     let mut rules = Rules::default();
     rules.fail_on(rule).unwrap();
     rules.policy = how;
-    rules.check(&Diff::between(base.clone(), new.clone()).unwrap(), &Query::default()).unwrap()
+    pprofdiff_explain::check(
+        &rules,
+        &ExplainOptions::default(),
+        &Diff::between(base.clone(), new.clone()).unwrap(),
+        &Query::default(),
+    )
+    .unwrap()
 }
 
 fn verdict(base: &Arc<Profile>, new: &Arc<Profile>, rule: &str) -> Outcome {
@@ -157,7 +163,8 @@ fn a_tripled_function_is_found_in_every_format() {
     for ((name, base), (_, new)) in base.into_iter().zip(shapes(&counts)) {
         assert_eq!(verdict(&base, &new, "flat:any>+20%"), Outcome::Fail, "{name}");
         let diff = Diff::between(base, new).unwrap();
-        let explanation = diff.explain(&Query::default(), &[], &ExplainOptions::default()).unwrap();
+        let explanation =
+            pprofdiff_explain::explain(&diff, &Query::default(), &[], &ExplainOptions::default()).unwrap();
         assert_eq!(explanation.causes.first().and_then(|cause| cause.function.as_deref()), Some("shop.f3"), "{name}");
     }
 }
@@ -192,7 +199,7 @@ fn rules_on_frames_never_fail_if_the_number_of_samples_is_unknown() {
             Outcome::Fail
         );
         let diff = Diff::between(base, new).unwrap();
-        let explained = diff.explain(&Query::default(), &[], &ExplainOptions::default()).unwrap();
+        let explained = pprofdiff_explain::explain(&diff, &Query::default(), &[], &ExplainOptions::default()).unwrap();
         assert_eq!((explained.verdict, explained.account.p), (Verdict::Inconclusive, None), "{name}");
         let largest = explained.candidate.and_then(|candidate| candidate.cause.function);
         assert_eq!(largest.as_deref(), Some("shop.f4"), "{name}");
@@ -250,7 +257,7 @@ fn another_sampling_rate_is_not_a_change() {
             let diff = Diff::between(base, new).unwrap();
             for kind in ["cpu", "samples"] {
                 let query = Query::default().with_sample_type(kind);
-                let explanation = diff.explain(&query, &[], &ExplainOptions::default()).unwrap();
+                let explanation = pprofdiff_explain::explain(&diff, &query, &[], &ExplainOptions::default()).unwrap();
                 alarms += usize::from(explanation.verdict == Verdict::Change);
                 assert!(explanation.summary.warnings.iter().any(|w| w.contains("different rates")), "{kind} {hertz:?}");
                 let ratio = explanation.total.1 / explanation.total.0;
@@ -258,7 +265,9 @@ fn another_sampling_rate_is_not_a_change() {
             }
             let mut rules = Rules::default();
             rules.fail_on("samples:total>+20%").unwrap();
-            let refused = rules.check(&diff, &Query::default()).unwrap_err().to_string();
+            let refused = pprofdiff_explain::check(&rules, &ExplainOptions::default(), &diff, &Query::default())
+                .unwrap_err()
+                .to_string();
             assert!(refused.contains("different rates") && refused.contains("cpu"), "{refused}");
         }
     }
@@ -289,7 +298,8 @@ fn a_leak_is_gated_by_one_exact_snapshot() {
                 assert_eq!(verdict(&after, &before, rule), Outcome::Pass, "{rule} {program}");
             }
             let diff = Diff::between(before, after).unwrap();
-            let explanation = diff.explain(&Query::default(), &[], &ExplainOptions::default()).unwrap();
+            let explanation =
+                pprofdiff_explain::explain(&diff, &Query::default(), &[], &ExplainOptions::default()).unwrap();
             let named = explanation.causes.iter().any(|cause| {
                 let names = [cause.function.as_deref(), cause.caller.as_deref()];
                 names.contains(&Some(by.as_str())) || cause.chain.contains(&by)
@@ -364,7 +374,7 @@ fn one_heavy_sample_is_one_event() {
         text("a.txt", &all)
     };
     let diff = Diff::between(perf(false), perf(true)).unwrap();
-    let explanation = diff.explain(&Query::default(), &[], &ExplainOptions::default()).unwrap();
+    let explanation = pprofdiff_explain::explain(&diff, &Query::default(), &[], &ExplainOptions::default()).unwrap();
     assert_ne!(explanation.verdict, Verdict::Change, "{:?}", explanation.causes);
     assert_ne!(verdict(&perf(false), &perf(true), "flat:any>+20%"), Outcome::Fail);
 }
@@ -379,7 +389,14 @@ fn complete_counts_of_several_runs_fail_only_if_all_exceed_the_limit() {
         let [base, new] = [base, new].map(|side| side.iter().map(|&n| run(n)).collect::<Vec<_>>());
         let mut rules = Rules::default();
         rules.fail_on("total>+0").unwrap();
-        rules.check(&Diff::new(&base, &new).unwrap(), &Query::default()).unwrap().verdict
+        pprofdiff_explain::check(
+            &rules,
+            &ExplainOptions::default(),
+            &Diff::new(&base, &new).unwrap(),
+            &Query::default(),
+        )
+        .unwrap()
+        .verdict
     };
     assert_eq!(check(&[0, 0], &[1, 0]), Outcome::Inconclusive);
     assert_eq!(check(&[0, 2], &[1, 3]), Outcome::Inconclusive);
@@ -394,7 +411,9 @@ fn filters_that_match_nothing_of_a_leak_do_not_pass() {
     rules.fail_on("total>+0").unwrap();
     let mut query = Query::default();
     query.filters.focus = Some("nosuch".to_owned());
-    let report = rules.check(&Diff::between(leak(1), leak(5)).unwrap(), &query).unwrap();
+    let report =
+        pprofdiff_explain::check(&rules, &ExplainOptions::default(), &Diff::between(leak(1), leak(5)).unwrap(), &query)
+            .unwrap();
     assert_eq!(report.verdict, Outcome::Inconclusive);
 }
 
@@ -419,7 +438,7 @@ fn jax_memory_is_exact_and_the_growing_function_is_named() {
     };
     let diff = Diff::between(side(2), side(6)).unwrap();
     let query = Query::default().with_sample_type("space");
-    let explanation = diff.explain(&query, &[], &ExplainOptions::default()).unwrap();
+    let explanation = pprofdiff_explain::explain(&diff, &query, &[], &ExplainOptions::default()).unwrap();
     assert_eq!(diff.sampling(1).map(|side| side.model), [Model::Exact; 2]);
     assert_eq!(explanation.causes.first().and_then(|cause| cause.function.as_deref()), Some("train.keep"));
     assert!(crate::synthetic::words(&explanation).contains("holds more"), "{}", crate::synthetic::words(&explanation));

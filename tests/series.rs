@@ -10,14 +10,14 @@ use std::sync::Arc;
 use crate::generate;
 use crate::oracle;
 use oracle::Frame;
-use pprofdiff::explain::{ExplainOptions, Explanation};
 use pprofdiff::input::Finder;
 use pprofdiff::proto::{Function, Line, Location, Profile as Message_, Sample, ValueType};
-use pprofdiff::series::{Against, BuildOrder, Series, SeriesBuilder, SeriesOptions, Step};
 use pprofdiff::{
     Diff, ErrorKind, Frames, Granularity, LoadOptions, Normalize, Pair, Profile, Query, Sort, Source, Status,
 };
+use pprofdiff_explain::{ExplainOptions, Explanation};
 use pprofdiff_report::{Table, series_html};
+use pprofdiff_series::{Against, BuildOrder, Series, SeriesBuilder, SeriesOptions, Step};
 use proptest::prelude::*;
 use prost::Message;
 

@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use pprofdiff::series::{Against, Series, SeriesOptions, Shift, ShiftKind};
 use pprofdiff::{LoadOptions, Pair, Query, Sort, Source};
 use pprofdiff_report::{Cell, Format, Report, Request, Table, View};
+use pprofdiff_series::{Against, Series, SeriesOptions, Shift, ShiftKind};
 use prost::Message as _;
 
 use crate::generated_series::Random;

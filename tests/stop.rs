@@ -8,11 +8,11 @@ use pprofdiff::delta::{DeltaComputer, DeltaOptions};
 use pprofdiff::graph::GraphOptions;
 use pprofdiff::list::SourceDirs;
 use pprofdiff::samples::{Label, LabelValue};
-use pprofdiff::series::{Series, SeriesOptions};
 use pprofdiff::{
     Cancellation, Compression, Diff, ErrorKind, LoadOptions, Profile, Query, Result, Sort, Source, WriteOptions, merge,
 };
 use pprofdiff_report::{CheckOptions, Format, PageOptions, Report, Request, View};
+use pprofdiff_series::{Series, SeriesOptions};
 
 const THREADS: u64 = 3;
 

@@ -10,7 +10,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use pprofdiff::series::{Series, SeriesOptions};
+use pprofdiff_series::{Series, SeriesOptions};
 
 use pprofdiff::{Diff, LoadOptions, Profile, Query, Sort, Source};
 use pprofdiff_report::{Cell, Column, Kind, Table, TextOptions, series_html};

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use pprofdiff::explain::Explanation;
 use pprofdiff::proto::{Function, Label, Line, Location, Profile as Message, Sample, ValueType};
 use pprofdiff::{LoadOptions, Profile};
+use pprofdiff_explain::Explanation;
 use pprofdiff_report::{Format, Report};
 use prost::Message as _;
 

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::process::Command;
 use std::sync::Arc;
 
-use pprofdiff::explain::ExplainOptions;
 use pprofdiff::{Diff, LoadOptions, Normalize, Profile, Query, Sort};
+use pprofdiff_explain::ExplainOptions;
 
 use crate::{golibrary, oracle};
 
@@ -67,7 +67,7 @@ fn two_labels_of_one_profile_compare_like_the_profiles_that_pprof_writes() {
     assert_eq!(rows(&together, &query), rows(&apart, &plain));
     // Explanations and written diffs use the same samples.
     let options = ExplainOptions::default();
-    let explained = |diff: &Diff, query: &Query| diff.explain(query, &[], &options).unwrap().total;
+    let explained = |diff: &Diff, query: &Query| pprofdiff_explain::explain(diff, query, &[], &options).unwrap().total;
     assert_eq!(explained(&together, &of_labels(base, new)), explained(&apart, &Query::default()));
     let written = Arc::new(together.to_profile(&of_labels(base, new)).unwrap());
     let written = Diff::of_profile(&written).unwrap();

@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use pprofdiff::explain::{ExplainOptions, Explanation};
 use pprofdiff::{Diff, LoadOptions, Profile, Query};
+use pprofdiff_explain::{ExplainOptions, Explanation};
 use pprofdiff_report::{Format, Report};
 use serde::Deserialize;
 
@@ -110,7 +110,7 @@ impl Case {
         let [base, new] = self.files(all).map(open);
         let query = Query::default();
         let query = if self.kind == "heap" { query.with_sample_type("alloc_space") } else { query };
-        Diff::new(&base, &new).unwrap().explain(&query, &[], &ExplainOptions::default()).unwrap()
+        pprofdiff_explain::explain(&Diff::new(&base, &new).unwrap(), &query, &[], &ExplainOptions::default()).unwrap()
     }
 
     /// Returns the errors of an answer.

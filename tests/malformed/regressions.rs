@@ -227,7 +227,7 @@ fn explain_uses_the_first_sample_type_with_values_if_the_default_has_none() {
     let explained = |values: [i64; 3], sample_type: Option<&str>| {
         let mut query = Query::default();
         query.sample_type = sample_type.map(str::to_owned);
-        let summary = diff(values).explain(&query, &[], &Default::default()).unwrap().summary;
+        let summary = pprofdiff_explain::explain(&diff(values), &query, &[], &Default::default()).unwrap().summary;
         (summary.sample_type.clone(), summary.warnings.clone())
     };
     let (kind, warnings) = explained([0, 2, 0], None);

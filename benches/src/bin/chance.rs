@@ -9,10 +9,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use pprofdiff::check::{CheckPolicy, Outcome, Rules};
-use pprofdiff::explain::{Cause, ExplainOptions};
 use pprofdiff::proto::Profile as Message;
 use pprofdiff::{Diff, LoadOptions, Profile, Query, Sort, WriteOptions};
 use pprofdiff_benches::Random;
+use pprofdiff_explain::{Cause, ExplainOptions};
 use prost::Message as _;
 use rayon::prelude::*;
 
@@ -82,7 +82,7 @@ fn check(rule: &str, strict: bool, base: &[Arc<Profile>], new: &[Arc<Profile>]) 
     rules.fail_on(rule).expect("a rule");
     rules.policy = CheckPolicy::default().with_strict(strict);
     let diff = Diff::new(base, new).expect("profiles of one program");
-    rules.check(&diff, &Query::default()).expect("a check").verdict
+    pprofdiff_explain::check(&rules, &ExplainOptions::default(), &diff, &Query::default()).expect("a check").verdict
 }
 
 fn false_failures(title: &str, all: &[Arc<Profile>], rules: &[&str]) {
@@ -239,7 +239,7 @@ fn fleet(model: &RecordedModel) {
                 let (base, new) = (side(0.0), side(part / model.share));
                 let diff = Diff::new(&base, &new).expect("profiles of one program");
                 let options = ExplainOptions::default().with_min_effect(LEAST_OF_FLEET);
-                let e = diff.explain(&Query::default(), &[], &options).expect("an explanation");
+                let e = pprofdiff_explain::explain(&diff, &Query::default(), &[], &options).expect("an explanation");
                 let is_expected = |cause: &&Cause| cause.evidence.functions.contains(&model.name) && cause.delta > 0.0;
                 let expected = e.causes.iter().filter(is_expected).count();
                 (expected > 0, e.causes.len() > expected)

@@ -10,9 +10,9 @@ use std::time::Instant;
 
 use pprofdiff::input::Source;
 use pprofdiff::proto::{Function, Line, Location, Profile as Message, Sample, ValueType};
-use pprofdiff::series::{Series, SeriesOptions, ShiftKind};
 use pprofdiff::{Query, Sort};
 use pprofdiff_benches::Random;
+use pprofdiff_series::{Series, SeriesOptions, ShiftKind};
 use prost::Message as _;
 use rayon::prelude::*;
 
@@ -225,7 +225,7 @@ fn score(seed: u64, tau: f64) -> Score {
             }
             Plant::Passed(from, ..) => {
                 score.passed[0] += 1;
-                let is_found = |row: &&&pprofdiff::series::Shift| {
+                let is_found = |row: &&&pprofdiff_series::Shift| {
                     row.kind == ShiftKind::Passed && near(number(row.build), from) <= 3
                 };
                 score.passed[1] += usize::from(rows.iter().any(|row| is_found(&row)));

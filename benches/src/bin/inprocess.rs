@@ -11,11 +11,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-use pprofdiff::check::{Check, Rules};
-use pprofdiff::explain::{ExplainOptions, Explanation};
+use pprofdiff::check::Rules;
 use pprofdiff::{Compression, Diff, LoadOptions, Query, Sort, Source, Top, WriteOptions, batch};
 use pprofdiff_benches::bare::decode_and_add;
 use pprofdiff_benches::{L, M, S, inflate, many_pairs, obvious, pair, real_pair};
+use pprofdiff_explain::{ExplainOptions, ExplainedCheck, Explanation};
 use pprofdiff_report::{PageOptions, Table, page};
 use rayon::ThreadPool;
 use rayon::prelude::*;
@@ -56,14 +56,14 @@ fn check(paths: &[PathBuf; 2], large: bool) {
 }
 
 fn explain(diff: &Diff) -> Explanation {
-    diff.explain(&Query::default(), &[], &ExplainOptions::default()).unwrap()
+    pprofdiff_explain::explain(&diff, &Query::default(), &[], &ExplainOptions::default()).unwrap()
 }
 
 /// Runs a check with a rule on every function.
-fn rules(diff: &Diff) -> Check {
+fn rules(diff: &Diff) -> ExplainedCheck {
     let mut rules = Rules::default();
     rules.fail_on("flat:regex=.>+10%").unwrap();
-    rules.check(diff, &Query::default()).unwrap()
+    pprofdiff_explain::check(&rules, &ExplainOptions::default(), diff, &Query::default()).unwrap()
 }
 
 fn write(paths: &[PathBuf; 2], compression: Compression) {

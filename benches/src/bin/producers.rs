@@ -13,9 +13,9 @@ use std::sync::Arc;
 
 use pprofdiff::builder::ProfileBuilder;
 use pprofdiff::check::{Outcome, Rules};
-use pprofdiff::explain::{ExplainOptions, Verdict};
 use pprofdiff::{Diff, LoadOptions, Profile, Query};
 use pprofdiff_benches::Random;
+use pprofdiff_explain::{ExplainOptions, Verdict};
 use rayon::prelude::*;
 
 const RULES: [&str; 2] = ["flat:any>+20%", "cum:any>+20%"];
@@ -193,7 +193,7 @@ fn failures(pairs: &[[Arc<Profile>; 2]], rule: &str) -> (usize, usize) {
         let mut rules = Rules::default();
         rules.fail_on(rule).expect("a rule");
         let diff = Diff::between(base.clone(), new.clone()).expect("profiles of one program");
-        rules.check(&diff, &Query::default()).expect("a check").verdict
+        pprofdiff_explain::check(&rules, &ExplainOptions::default(), &diff, &Query::default()).expect("a check").verdict
     };
     let outcomes: Vec<Outcome> = pairs.par_iter().map(outcome).collect();
     (outcomes.iter().filter(|o| **o == Outcome::Fail).count(), outcomes.len())
@@ -203,7 +203,8 @@ fn failures(pairs: &[[Arc<Profile>; 2]], rule: &str) -> (usize, usize) {
 fn alarms(pairs: &[[Arc<Profile>; 2]]) -> usize {
     let has_cause = |[base, new]: &[Arc<Profile>; 2]| {
         let diff = Diff::between(base.clone(), new.clone()).expect("profiles of one program");
-        let explanation = diff.explain(&Query::default(), &[], &ExplainOptions::default()).expect("an explanation");
+        let explanation = pprofdiff_explain::explain(&diff, &Query::default(), &[], &ExplainOptions::default())
+            .expect("an explanation");
         explanation.verdict == Verdict::Change
     };
     pairs.par_iter().filter(|pair| has_cause(pair)).count()
@@ -279,9 +280,9 @@ fn main() {
                 let mut chance = SampleRandom(Random(seed));
                 let [base, new] = [1.0, 2.0].map(|factor| format(&drawn(&mut chance, factor)));
                 let diff = Diff::between(base, new).expect("profiles of one program");
-                let explanation =
-                    diff.explain(&Query::default(), &[], &ExplainOptions::default()).expect("an explanation");
-                let names = |cause: &pprofdiff::explain::Cause| cause.function.as_deref() == Some(CHANGED);
+                let explanation = pprofdiff_explain::explain(&diff, &Query::default(), &[], &ExplainOptions::default())
+                    .expect("an explanation");
+                let names = |cause: &pprofdiff_explain::Cause| cause.function.as_deref() == Some(CHANGED);
                 [explanation.causes.iter().any(names), explanation.causes.iter().any(|cause| !names(cause))]
             })
             .collect();

@@ -11,10 +11,10 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use pprofdiff::explain::ExplainOptions;
 use pprofdiff::parallel::schedule::record;
 use pprofdiff::{Diff, LoadOptions, Query, Sort};
 use pprofdiff_benches::{L, M, S, inflate, pair};
+use pprofdiff_explain::ExplainOptions;
 use pprofdiff_report::{PageOptions, Table, page};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -28,7 +28,9 @@ const OPERATIONS: [(&str, Operation); 4] = [
         let top = open(paths).measure(&Query::default()).unwrap().top(Sort::Flat);
         drop(Table::top(&top, usize::MAX));
     }),
-    ("explain", |paths| drop(open(paths).explain(&Query::default(), &[], &ExplainOptions::default()).unwrap())),
+    ("explain", |paths| {
+        drop(pprofdiff_explain::explain(&open(paths), &Query::default(), &[], &ExplainOptions::default()).unwrap())
+    }),
     ("page", |paths| drop(page(&open(paths), &Query::default(), &PageOptions::default(), None).unwrap())),
 ];
 

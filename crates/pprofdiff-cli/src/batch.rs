@@ -4,7 +4,6 @@
 //! Ctrl-C stops the batch and keeps the finished pairs, because the batch may have run for hours. With `--rank`, Ctrl-C
 //! discards them, because a ranking needs all pairs.
 
-use pprofdiff::fleet::Fleet;
 use pprofdiff::input::{BatchItem, manifest_pairs};
 use pprofdiff::recording::{RecordedSide, Recording};
 #[cfg(feature = "store")]
@@ -12,6 +11,7 @@ use pprofdiff::store::{StoreSelection, store_pairs};
 use pprofdiff::text::redacted;
 use pprofdiff::{Cancellation, Diff, Error, LoadOptions, Source, batch};
 use pprofdiff_report::{EachWriter, Report, Table, View, pair_causes};
+use pprofdiff_series::fleet::Fleet;
 use pprofdiff_shell::terminal::Progress;
 use pprofdiff_shell::{Failure, Outputs, Result, error_line, say, write_to};
 use std::fs::File;

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use pprofdiff::Diff;
-use pprofdiff::explain::ExplainOptions;
 use pprofdiff::recording::Recording;
+use pprofdiff_explain::ExplainOptions;
 use pprofdiff_report::{Format, Report, Style, View, explain_exit_code};
 use pprofdiff_shell::{Failure, Outputs, Result, git, operations, write_to};
 

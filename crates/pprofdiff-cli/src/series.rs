@@ -3,9 +3,9 @@
 
 use pprofdiff::Source;
 use pprofdiff::input::sort_builds;
-use pprofdiff::series::{Against, BuildOrder, FEWEST_BUILDS, Series, SeriesOptions};
 use pprofdiff::text::sanitize;
 use pprofdiff_report::{Format, INCONCLUSIVE, RUNS, Report, View, explain_line, failed_builds};
+use pprofdiff_series::{Against, BuildOrder, FEWEST_BUILDS, Series, SeriesOptions};
 use pprofdiff_shell::terminal::Progress;
 use pprofdiff_shell::{Failure, Outputs, Result, error_line, say, write_to};
 
@@ -53,6 +53,8 @@ pub fn load(
     let against = if args.base.is_some() { Against::First } else { Against::Previous };
     let order = if args.order == SeriesOrder::Key { BuildOrder::Key } else { BuildOrder::Given };
     let options = SeriesOptions::default().with_load(inputs.options.clone()).with_against(against).with_order(order);
+    #[cfg(feature = "store")]
+    let options = options.with_known(&pprofdiff_series::StoreColumns);
     Ok(Series::load(builds, &query, &options)?)
 }
 

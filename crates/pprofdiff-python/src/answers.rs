@@ -43,7 +43,7 @@ impl Views {
         if let Some((_, selection)) = last.filter(|(query, _)| *query == selection_query) {
             return Ok(selection);
         }
-        let selection = diff.select(&selection_query)?;
+        let selection = pprofdiff_explain::select(diff, &selection_query)?;
         if let Ok(mut last) = selected.lock() {
             *last = Some((selection_query, selection.clone()));
         }

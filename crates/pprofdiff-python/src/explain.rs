@@ -1,7 +1,7 @@
 //! The explanation of a difference, as a Python class.
 
-use pprofdiff::explain::{ExplainOptions, FEW_SAMPLES};
 use pprofdiff::{Normalize, Query};
+use pprofdiff_explain::{ExplainOptions, FEW_SAMPLES};
 use pprofdiff_report::{Report, Table as EngineTable, explain_html};
 use pyo3::prelude::*;
 
@@ -36,7 +36,7 @@ pub fn account_html(py: Python<'_>, diff: &pprofdiff::Diff, query: &Query) -> Py
     let (diff, mut query) = (diff.clone(), query.clone().with_normalize(Normalize::None));
     query.sample_type = query.sample_type.or_else(|| diff.default_sample_type().map(str::to_owned));
     runtime::run(py, move || {
-        let explanation = diff.explain(&query, &[], &ExplainOptions::default());
+        let explanation = pprofdiff_explain::explain(&diff, &query, &[], &ExplainOptions::default());
         Ok(explanation.map_or_else(|_| String::new(), |e| explain_html(&e)))
     })
 }
@@ -44,7 +44,7 @@ pub fn account_html(py: Python<'_>, diff: &pprofdiff::Diff, query: &Query) -> Py
 /// Rewrites the text for Python: replaces each line with a shell command (`   pprofdiff ...`) with a
 /// method call on a diff called `d`, which shows the stacks of the first cause of `e`. Returns the text
 /// unchanged if `e` lists no causes.
-fn in_python(e: &pprofdiff::explain::Explanation, text: &str) -> String {
+fn in_python(e: &pprofdiff_explain::Explanation, text: &str) -> String {
     let Some(cause) = e.causes.first() else { return text.to_owned() };
     // JSON escapes are also valid in Python.
     let quoted = |text: &str| serde_json::to_string(text).unwrap_or_default();

@@ -3,8 +3,8 @@
 use std::sync::Mutex;
 
 use pprofdiff::Error;
-use pprofdiff::fleet::{Fleet, PairCauses};
 use pprofdiff_report::{Format, Report, Style, Table as EngineTable};
+use pprofdiff_series::fleet::{Fleet, PairCauses};
 use pyo3::prelude::*;
 
 use crate::batch::describe;

@@ -1,13 +1,13 @@
 //! `series`: many builds, frame by frame.
 
-use pprofdiff::explain::ExplainOptions;
 use pprofdiff::input::{Finder, Objects};
-use pprofdiff::series::{Against, BuildOrder, SeriesBuilder, SeriesOptions};
 use pprofdiff::store::StoreSelection;
 use pprofdiff::{LoadOptions, Query, Sort, Source};
+use pprofdiff_explain::ExplainOptions;
 use pprofdiff_report::{
     PageOptions, Report, Request, Table as EngineTable, TextOptions, View, builds_json, series_chart, series_html,
 };
+use pprofdiff_series::{Against, BuildOrder, SeriesBuilder, SeriesOptions, StoreColumns};
 use pyo3::exceptions::{PyException, PyImportError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
@@ -28,7 +28,7 @@ use crate::{error, explain, runtime, source};
 /// builds, or with a base, it shows the frames with the largest steps instead.
 #[pyclass(frozen, module = "pprofdiff")]
 pub struct Series {
-    series: Arc<pprofdiff::series::Series>,
+    series: Arc<pprofdiff_series::Series>,
     /// The options that loaded the profiles. They are used again to determine causes. A pickle does not contain them.
     load: LoadOptions,
 }
@@ -38,7 +38,7 @@ impl Series {
     fn run<T: Send + 'static>(
         &self,
         py: Python<'_>,
-        f: impl FnOnce(&pprofdiff::series::Series) -> T + Send + 'static,
+        f: impl FnOnce(&pprofdiff_series::Series) -> T + Send + 'static,
     ) -> PyResult<T> {
         let series = self.series.clone();
         runtime::run(py, move || Ok(f(&series)))
@@ -47,7 +47,7 @@ impl Series {
     fn table(
         &self,
         py: Python<'_>,
-        make: impl FnOnce(&pprofdiff::series::Series) -> EngineTable + Send + 'static,
+        make: impl FnOnce(&pprofdiff_series::Series) -> EngineTable + Send + 'static,
     ) -> PyResult<Table> {
         Ok(Table::new(self.run(py, make)?))
     }
@@ -83,7 +83,7 @@ impl Series {
     /// cum.
     #[pyo3(signature = (*, dense = false))]
     fn values(&self, py: Python<'_>, dense: bool) -> PyResult<Table> {
-        let make = move |series: &pprofdiff::series::Series| match dense {
+        let make = move |series: &pprofdiff_series::Series| match dense {
             true => EngineTable::dense_values_of(series),
             false => Ok(EngineTable::values_of(series)),
         };
@@ -335,12 +335,12 @@ fn from_store(
     let load = options.load.clone();
     let base = base.and_then(|(key, source)| Some((key, source.ok()?)));
     let series = runtime::run(py, move || {
-        pprofdiff::series::Series::load(base.into_iter().chain(stored.builds()?), &query, &options)
+        pprofdiff_series::Series::load(base.into_iter().chain(stored.builds()?), &query, &options)
     })?;
     finished(py, series, raise, load)
 }
 
-fn finished(py: Python<'_>, series: pprofdiff::series::Series, raise: bool, load: LoadOptions) -> PyResult<Series> {
+fn finished(py: Python<'_>, series: pprofdiff_series::Series, raise: bool, load: LoadOptions) -> PyResult<Series> {
     match series.errors().first().filter(|_| raise) {
         Some((_, e)) => Err(error::from_engine(py, e)),
         None => Ok(Series { series: Arc::new(series), load }),
@@ -478,7 +478,11 @@ pub fn series(
         _ => return Err(error::message(py, &format!("on_error must be 'collect' or 'raise', not {on_error:?}"))),
     };
     let against = if base.is_some() { Against::First } else { Against::Previous };
-    let options = SeriesOptions::default().with_load(load).with_against(against).with_order(BuildOrder::Given);
+    let options = SeriesOptions::default()
+        .with_load(load)
+        .with_against(against)
+        .with_order(BuildOrder::Given)
+        .with_known(&StoreColumns);
     let base = base.map(|base| Ok::<_, PyErr>(("base".to_owned(), Ok(source::source(base)?)))).transpose()?;
     gather(py, base, profiles, key, SeriesQuestion { query, options, raise })
 }

@@ -17,11 +17,11 @@ use super::table::{Cell, CostColumns, Data, Measured, Role, RunStatistic, Table}
 use super::text::inputs;
 use super::timelines::{LASTING, Timelines};
 use pprofdiff::random::{HashMap, HashSet};
-use pprofdiff::series::{Series, ShiftKind};
 use pprofdiff::text::sanitize;
 use pprofdiff::top::SIGNIFICANT;
 use pprofdiff::units::ColumnUnit;
 use pprofdiff::{Error, Result, Sort};
+use pprofdiff_series::{Series, ShiftKind};
 
 const SCHEMA: &str = "https://vega.github.io/schema/vega-lite/v6.json";
 

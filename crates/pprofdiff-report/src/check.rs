@@ -10,14 +10,15 @@ use super::format::json::{header_of_check, object};
 use super::markdown::{code, escape};
 use super::numbers::{CostFormat, growth_of, least_growth, p_words, share_text};
 use super::text::TextOptions;
-use pprofdiff::check::{ALPHA, Check, Finding, Halves, Outcome, RuleCheck, Runs};
-use pprofdiff::commits::RankedCommit;
-use pprofdiff::explain::Explanation;
+use pprofdiff::check::{ALPHA, Finding, Halves, Outcome, Runs};
 use pprofdiff::random::HashSet;
 use pprofdiff::sampling::Model;
 use pprofdiff::text::sanitize;
 use pprofdiff::units::{self, ColumnUnit};
 use pprofdiff::{Normalize, Pair};
+use pprofdiff_explain::Explanation;
+use pprofdiff_explain::RankedCommit;
+use pprofdiff_explain::{ExplainedCheck, ExplainedRule};
 
 /// The maximum length of Markdown. GitHub accepts 65,536 characters; the difference is room for a bot's own text.
 const MARKDOWN_LIMIT: usize = 64_000;
@@ -67,7 +68,7 @@ fn growth(f: &Finding) -> String {
 
 /// Formats a change: `+15.77s  x5.06  +147.8% of total`. A finding without a share omits it: for the total itself, the
 /// share would equal the growth.
-fn change(f: &Finding, rule: &RuleCheck) -> String {
+fn change(f: &Finding, rule: &ExplainedRule) -> String {
     let change = format!("{}  {}", FindingValues::from_finding(f, &rule.unit).delta(f.delta), growth(f));
     match f.share {
         Some(_) => format!("{change}  {} of total", share_text(f.share, true)),
@@ -77,7 +78,7 @@ fn change(f: &Finding, rule: &RuleCheck) -> String {
 
 /// Formats the significance: `p = 0.003`, or the reason for an inconclusive outcome. Returns `None` for a conclusive
 /// outcome without a p-value.
-fn chance(f: &Finding, rule: &RuleCheck) -> Option<String> {
+fn chance(f: &Finding, rule: &ExplainedRule) -> Option<String> {
     let p = f.p_adjusted.map(p_words);
     if f.outcome != Outcome::Inconclusive {
         return p;
@@ -97,7 +98,7 @@ fn chance(f: &Finding, rule: &RuleCheck) -> Option<String> {
 
 /// Formats a finding in one line: `main.parse: 100ms -> 150ms  +50ms  +50%  p = 0.003`. A finding without a frame is
 /// about the total and starts with the sample type.
-pub(crate) fn finding(f: &Finding, rule: &RuleCheck) -> String {
+pub(crate) fn finding(f: &Finding, rule: &ExplainedRule) -> String {
     let subject = f.frame.as_deref().unwrap_or(&rule.sample_type);
     let values = FindingValues::from_finding(f, &rule.unit);
     let (base, new) = (values.runs(&f.base), values.runs(&f.new));
@@ -108,7 +109,7 @@ pub(crate) fn finding(f: &Finding, rule: &RuleCheck) -> String {
 
 /// Formats the number of values that a rule compared, and the numbers of frames that it did not compare or cannot
 /// judge.
-fn extent(rule: &RuleCheck) -> String {
+fn extent(rule: &ExplainedRule) -> String {
     let mut text = format!("{} compared", rule.compared);
     if rule.below_floor > 0 {
         text += &format!(", {} below the floor of {}%", rule.below_floor, rule.floor);
@@ -124,7 +125,7 @@ fn extent(rule: &RuleCheck) -> String {
 
 /// Describes the smallest change that the rule would have detected: `+31% would have failed`. Returns `None` if the
 /// rule failed, or if this change is unknown.
-fn detectable(rule: &RuleCheck) -> Option<String> {
+fn detectable(rule: &ExplainedRule) -> Option<String> {
     let least = rule.detectable.filter(|_| rule.outcome != Outcome::Fail)?;
     let target = if rule.is_of_each { " of a typical frame with 10% of the total" } else { "" };
     Some(format!("{}{target} would have failed", least_growth(least / 100.0)))
@@ -139,7 +140,7 @@ pub(crate) fn verdict(outcome: Outcome) -> &'static str {
 }
 
 /// Describes how normalization scales the runs of the new side, or returns `None` without normalization.
-pub(crate) fn normalized(check: &Check) -> Option<String> {
+pub(crate) fn normalized(check: &ExplainedCheck) -> Option<String> {
     let scaling = match check.summary.query.normalize {
         Normalize::None => return None,
         Normalize::Factor(_) => "by it",
@@ -158,7 +159,7 @@ const MAX_FINDINGS: usize = 5;
 /// rule on any frame may report every frame on the way to the decisive frame, and every frame below it. The selection
 /// for each outcome therefore contains only findings that lie within no other finding, preceded by the first finding of
 /// the outcome if it exceeds the limit more than they do.
-pub(crate) fn select_findings(rule: &RuleCheck) -> (Vec<&Finding>, Vec<String>) {
+pub(crate) fn select_findings(rule: &ExplainedRule) -> (Vec<&Finding>, Vec<String>) {
     let (mut shown, mut rest) = (Vec::new(), Vec::new());
     for outcome in [Outcome::Fail, Outcome::Inconclusive, Outcome::Allowed, Outcome::Pass] {
         let all = || rule.findings.iter().filter(|f| f.outcome == outcome);
@@ -190,9 +191,9 @@ pub(crate) fn select_findings(rule: &RuleCheck) -> (Vec<&Finding>, Vec<String>) 
 
 /// Returns the causes of each rule as lines in the markup of `causes`. If several rules about one sample type have the
 /// same cause, only the first of them gets its line.
-pub(crate) fn whys(check: &Check, causes: fn(&Explanation) -> Vec<String>) -> Vec<Vec<String>> {
+pub(crate) fn whys(check: &ExplainedCheck, causes: fn(&Explanation) -> Vec<String>) -> Vec<Vec<String>> {
     let mut seen = HashSet::new();
-    let mut new_causes = |rule: &RuleCheck| {
+    let mut new_causes = |rule: &ExplainedRule| {
         let lines = rule.why.iter().flat_map(|why| causes(why));
         lines.filter(|line| seen.insert((rule.sample_type.clone(), line.clone()))).collect()
     };
@@ -200,7 +201,7 @@ pub(crate) fn whys(check: &Check, causes: fn(&Explanation) -> Vec<String>) -> Ve
 }
 
 /// Returns the most directly related commit of each cause of a rule. Causes without ranked commits are skipped.
-pub(crate) fn commits(rule: &RuleCheck) -> impl Iterator<Item = &RankedCommit> {
+pub(crate) fn commits(rule: &ExplainedRule) -> impl Iterator<Item = &RankedCommit> {
     let causes = rule.why.iter().flat_map(|why| &why.causes);
     causes.filter_map(|cause| cause.commits.as_ref()?.first())
 }
@@ -209,7 +210,7 @@ pub(crate) fn commits(rule: &RuleCheck) -> impl Iterator<Item = &RankedCommit> {
 ///
 /// # Errors
 /// Fails if `out` fails.
-pub(crate) fn check_text(check: &Check, out: &mut dyn Write, options: TextOptions) -> io::Result<()> {
+pub(crate) fn check_text(check: &ExplainedCheck, out: &mut dyn Write, options: TextOptions) -> io::Result<()> {
     let painted = |outcome: Outcome| match outcome {
         Outcome::Fail if options.color => format!("\x1b[31m{:<12}\x1b[0m", outcome.name()),
         Outcome::Pass if options.color => format!("\x1b[32m{:<12}\x1b[0m", outcome.name()),
@@ -252,7 +253,7 @@ pub fn exit_code(verdict: Outcome) -> u8 {
 ///
 /// # Errors
 /// Fails if `out` fails.
-pub(crate) fn check_json(check: &Check, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn check_json(check: &ExplainedCheck, out: &mut dyn Write) -> io::Result<()> {
     let mut object = object("check", header_of_check(&check.summary));
     object.insert("exit_code".to_owned(), json!(exit_code(check.verdict)));
     if let Value::Object(fields) = serde_json::to_value(check)? {
@@ -273,7 +274,7 @@ pub(crate) fn check_json(check: &Check, out: &mut dyn Write) -> io::Result<()> {
 ///
 /// # Errors
 /// Fails if `out` fails.
-pub(crate) fn check_markdown(check: &Check, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn check_markdown(check: &ExplainedCheck, out: &mut dyn Write) -> io::Result<()> {
     let mut rules = check.rules.len();
     let mut text = markdown(check, rules);
     while text.chars().count() > MARKDOWN_LIMIT && rules > 0 {
@@ -284,7 +285,7 @@ pub(crate) fn check_markdown(check: &Check, out: &mut dyn Write) -> io::Result<(
 }
 
 /// Formats the first `rules` rules as Markdown.
-fn markdown(check: &Check, rules: usize) -> String {
+fn markdown(check: &ExplainedCheck, rules: usize) -> String {
     let mark = |o: Outcome| match o {
         Outcome::Pass => "✅ pass",
         Outcome::Allowed => "☑️ allowed",

@@ -29,9 +29,9 @@ use crate::report::Report;
 use crate::request::Request;
 use crate::table::Table;
 use crate::view::{ShownBy, View};
-#[cfg(feature = "check")]
-use pprofdiff::check::Check;
 use pprofdiff::{Error, Result};
+#[cfg(feature = "check")]
+use pprofdiff_explain::ExplainedCheck;
 
 /// An output format for reports.
 #[derive(Debug)]
@@ -246,7 +246,7 @@ pub(crate) const fn of_checks(
 
 /// Returns the check in a report, or the error [`unsupported`] for any other report.
 #[cfg(feature = "check")]
-pub(crate) fn check_of(report: &Report) -> io::Result<&Check> {
+pub(crate) fn check_of(report: &Report) -> io::Result<&ExplainedCheck> {
     match report {
         Report::Check(check) => Ok(check),
         _ => Err(unsupported()),

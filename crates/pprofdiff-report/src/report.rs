@@ -6,14 +6,14 @@ use std::sync::Arc;
 #[cfg(feature = "html")]
 use crate::page::Page;
 use crate::table::{LimitUnit, Table};
-#[cfg(feature = "check")]
-use pprofdiff::check::Check;
-use pprofdiff::explain::Explanation;
-use pprofdiff::fleet::Ranking;
 use pprofdiff::graph::Graph;
 use pprofdiff::list::Listing;
 use pprofdiff::stacks::Stacks;
 use pprofdiff::{Diff, Profile, Summary};
+#[cfg(feature = "check")]
+use pprofdiff_explain::ExplainedCheck;
+use pprofdiff_explain::Explanation;
+use pprofdiff_series::fleet::Ranking;
 
 /// The answer to a request. Each format writes the variants that it supports.
 #[derive(Debug)]
@@ -42,7 +42,7 @@ pub enum Report {
     Comments(Vec<String>),
     /// The outcome of each rule of a check.
     #[cfg(feature = "check")]
-    Check(Check),
+    Check(ExplainedCheck),
     /// The explanation of the difference between both sides.
     Explain(Box<Explanation>),
     /// The ranking of many pairs.

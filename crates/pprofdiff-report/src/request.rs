@@ -13,9 +13,11 @@ use crate::view::{self, MatchTarget, View, ViewContext, ViewInput};
 #[cfg(feature = "check")]
 use pprofdiff::check::{CheckPolicy, Rules};
 use pprofdiff::random::HashSet;
+#[cfg(feature = "check")]
+use pprofdiff_explain::ExplainOptions;
 
-use pprofdiff::series::Series;
 use pprofdiff::{Diff, Error, Granularity, LoadOptions, Query, Result, Selection, cancellation};
+use pprofdiff_series::Series;
 
 /// A query together with the view to compute.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -44,16 +46,21 @@ pub struct CheckOptions {
 
 #[cfg(feature = "check")]
 impl CheckOptions {
-    /// Parses the options into rules.
+    /// Parses the options into rules, and the options of the search for the causes of failed rules.
     ///
     /// # Errors
     /// Fails on an invalid configuration, rule or floor.
-    pub fn rules(&self) -> Result<Rules> {
-        let mut rules = self.config.as_deref().map_or_else(|| Ok(Rules::default()), Rules::from_toml)?;
+    pub fn rules(&self) -> Result<(Rules, ExplainOptions)> {
+        let (mut rules, mut explain) = (Rules::default(), ExplainOptions::default());
+        if let Some(text) = &self.config {
+            rules = Rules::from_toml(text)?;
+            // The explanation of failed rules needs the functions that the file declares as the program's runtime.
+            explain = explain.with_config(text)?;
+        }
         self.fail_on.iter().try_for_each(|rule| rules.fail_on(rule))?;
         self.floor.as_ref().map_or(Ok(()), |floor| rules.set_floor(floor))?;
         rules.policy = self.policy;
-        Ok(rules)
+        Ok((rules, explain))
     }
 }
 
@@ -89,7 +96,7 @@ impl Request {
     /// expression, or if `report` has matches.
     ///
     /// # Errors
-    /// Fails like [`Diff::measure`], which finds the similar names.
+    /// Fails like [`measure`](pprofdiff_explain::measure), which finds the similar names.
     pub fn unmatched(&self, report: &Report, diff: &Diff) -> Result<Option<String>> {
         let (Some(regex), Some(MatchTarget { noun, .. })) = (self.view.regex(), &self.view.spec().matched) else {
             return Ok(None);
@@ -102,7 +109,7 @@ impl Request {
         {
             return Ok(Some(why));
         }
-        let measure = diff.measure(&self.query.clone().with_granularity(Granularity::Functions))?;
+        let measure = pprofdiff_explain::measure(diff, &self.query.clone().with_granularity(Granularity::Functions))?;
         let frames = measure.frames();
         let near = nearest(regex, (0..frames.len() as u32).map(|frame| frames.name(frame)));
         let near = if near.is_empty() { String::new() } else { format!("; did you mean {}?", near.join(" or ")) };
@@ -154,10 +161,10 @@ impl Request {
     /// fails if the view does not support an option of the query or several sample types, if it is a view of many
     /// builds, and where the view itself fails.
     pub fn answer(&self, diff: &Diff) -> Result<Report> {
-        self.answer_with(diff, |query| diff.select(query))
+        self.answer_with(diff, |query| pprofdiff_explain::select(diff, query))
     }
 
-    /// Computes the answer like [`Request::answer`]. `select` replaces [`Diff::select`], so that it can return a cached
+    /// Computes the answer like [`Request::answer`]. `select` replaces [`select`](pprofdiff_explain::select), so that it can return a cached
     /// selection.
     ///
     /// # Errors

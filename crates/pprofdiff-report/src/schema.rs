@@ -11,11 +11,11 @@ use crate::table::Kind;
 use crate::table::schema::{Holds, TableShape};
 use crate::view::ViewSpec;
 use pprofdiff::Query;
-#[cfg(feature = "check")]
-use pprofdiff::check::Check;
-use pprofdiff::explain::Explanation;
-use pprofdiff::fleet::Ranking;
 use pprofdiff::options::{Heading, OptionKind, Reported};
+#[cfg(feature = "check")]
+use pprofdiff_explain::ExplainedCheck;
+use pprofdiff_explain::Explanation;
+use pprofdiff_series::fleet::Ranking;
 
 /// Placeholder names and units of two sample types side by side. The second is a count, so that tables have ratios.
 const TYPES: [(&str, &str); 2] = [("TYPE", ""), ("TYPE", "count")];
@@ -36,7 +36,7 @@ pub fn json_schema() -> Value {
         of_type("explain", &explain, Value::Object(header(&[true]))),
         of_type("ranking", &ranking, Value::Object(without_sides(header(&[true])))),
         #[cfg(feature = "check")]
-        of_type("check", &types.subschema_for::<Check>(), of_check()),
+        of_type("check", &types.subschema_for::<ExplainedCheck>(), of_check()),
     ];
     let mut defs = types.take_definitions(true);
     // Types other than these three are complete objects inside of an answer, so they permit no further properties. For

@@ -11,9 +11,9 @@ use super::numbers::{CostFormat, counted};
 use super::table::{Cell, Data, Table, Texts};
 use super::text::settings;
 use pprofdiff::advice::{pattern_of, word};
-use pprofdiff::series::{Against, Build, BuildOrder, Builds, Ranked};
 use pprofdiff::text::sanitize;
 use pprofdiff::{Frames, Normalize, Summary};
+use pprofdiff_series::{Against, Build, BuildOrder, Builds, Ranked};
 
 /// The maximum number of builds on each side of a change that are treated as runs of one program. It is large enough to
 /// estimate the noise between builds.

@@ -9,10 +9,10 @@ use super::numbers::{CostFormat, counted_of, growth, share, share_text, signed};
 use super::series::RUNS;
 use super::series::html_header;
 use super::text::{GROWTH, OF_TOTAL};
-#[cfg(feature = "html")]
-use pprofdiff::series::ChangePoint;
-use pprofdiff::series::{Series, ShiftKind};
 use pprofdiff::{Pair, Sort, Summary};
+#[cfg(feature = "html")]
+use pprofdiff_series::ChangePoint;
+use pprofdiff_series::{Series, ShiftKind};
 
 /// The noun for a row that is a lasting change.
 pub(crate) const LASTING: &str = "lasting change";
@@ -60,7 +60,7 @@ impl Timelines {
     pub fn new(series: &Series, lasting: bool, sort: Sort, n: usize) -> Timelines {
         if lasting {
             let shifts = series.shifts(sort);
-            let timeline = |s: &pprofdiff::series::Shift| FrameTimeline {
+            let timeline = |s: &pprofdiff_series::Shift| FrameTimeline {
                 frame: s.frame,
                 kind: Some(s.kind),
                 from: if s.kind == ShiftKind::Drift { s.build } else { series.builds.loaded_before(s.build) },
@@ -83,7 +83,7 @@ impl Timelines {
             return timelines.with_values(series, sort);
         }
         let movers = series.movers(sort);
-        let timeline = |m: &pprofdiff::series::Mover| FrameTimeline {
+        let timeline = |m: &pprofdiff_series::Mover| FrameTimeline {
             frame: m.frame,
             kind: None,
             from: m.step.from,

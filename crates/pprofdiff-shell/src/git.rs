@@ -6,9 +6,9 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use pprofdiff::commits::{History, LOG_ARGS, Tree};
-use pprofdiff::explain::Explanation;
 use pprofdiff::{Diff, Query};
+use pprofdiff_commits::{History, LOG_ARGS, Tree};
+use pprofdiff_explain::Explanation;
 
 use crate::{Failure, Result};
 
@@ -206,7 +206,7 @@ impl Commits {
             None => std::fs::read_to_string(self.root.join(path)).ok(),
         };
         let tree = Tree { files: self.files.clone(), read: &read };
-        Ok(diff.rank_commits(query, explanation, &self.history, &tree)?)
+        Ok(pprofdiff_commits::rank_commits(diff, query, explanation, &self.history, &tree)?)
     }
 }
 

@@ -9,9 +9,9 @@ use std::sync::{Arc, OnceLock};
 use pprofdiff::filter::Filters;
 use pprofdiff::input::{Fetch, file_builds, sort_builds, two_names};
 use pprofdiff::options::{Heading, OptionKind, OptionRow, OptionValue};
-use pprofdiff::series::{BuildOrder, Series, SeriesOptions};
 use pprofdiff::{Diff, Error, LoadOptions, Profile, Query, Result, Sort, Source};
 use pprofdiff_report::{Format, Request, Style, View};
+use pprofdiff_series::{BuildOrder, Series, SeriesOptions};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 

@@ -21,23 +21,23 @@
 //!   [`graph`] and [`flame`];
 //! - views of a diff: `list` (source lines with their costs);
 //! - `check`: tests whether a change is within limits, for CI;
-//! - [`mod@explain`]: finds the causes of a change;
-//! - [`series`]: compares many builds, frame by frame;
 //! - [`mod@batch`]: compares many pairs of profiles on a pool;
-//! - [`fleet`]: finds the changes that many pairs share;
 //! - modules of `pprofdiff-profile`, which reads and writes profiles: [`input`], `output`, [`builder`], [`samples`],
 //!   [`columns`], `proto`, [`mod@delta`], [`units`] and [`text`].
 //!
-//! The crate `pprofdiff-report` contains reports and their formats. This crate starts no thread. It uses a rayon pool
+//! Crates above this one: `pprofdiff-explain` finds the causes of a change and follows moved code, `pprofdiff-series`
+//! compares many builds and many pairs, `pprofdiff-commits` ranks the commits that reach a cause, and `pprofdiff-report`
+//! writes reports. This crate starts no thread. It uses a rayon pool
 //! if the caller runs it inside one (`pool.install(|| ...)`), and otherwise works on the calling thread.
 
 pub mod batch;
 #[cfg(feature = "check")]
 pub mod check;
-pub mod commits;
+#[cfg(feature = "check")]
+mod config;
 mod diff;
-pub mod explain;
-pub mod fleet;
+mod events;
+mod frame_classes;
 pub mod loading;
 pub mod options;
 #[cfg(feature = "check")]
@@ -46,11 +46,12 @@ mod runs;
 mod runtimes;
 pub mod sampling;
 mod select;
-pub mod series;
 mod sources;
-mod statistics;
+#[doc(hidden)]
+pub mod statistics;
 #[cfg(feature = "store")]
 pub mod store;
+mod target;
 
 pub use batch::batch;
 pub use diff::list;
@@ -75,3 +76,30 @@ pub use statistics::sequential;
 
 #[doc(hidden)]
 pub use pprofdiff_profile::{advice, cancellation, interner, parallel, random, shared::FoldedHeader};
+
+/// Items for the crates of pprofdiff that are above this one. They are not part of the API and may change at any time.
+#[doc(hidden)]
+pub mod shared {
+    // pprofdiff-explain: stacks as rows of numbers.
+    pub use crate::diff::edges::Calls;
+    pub use crate::diff::labels::KnownTexts;
+    pub use crate::diff::order::StackOrder;
+    pub use crate::diff::stacks::Keys;
+    pub use crate::diff::texts::TextInterner;
+    pub use crate::diff::{Innermost, Moves, SampleLocations, SampleVisitor, State, Walk};
+    // pprofdiff-explain: the events behind samples, and the classes of frames, as checks and tables of runs use them.
+    #[cfg(feature = "check")]
+    pub use crate::config::parse_config;
+    pub use crate::events::{Columns, SampleSums, SampledRun, ValueKind, known_deviation, known_variance, runs};
+    pub use crate::frame_classes::FrameClasses;
+    pub use crate::runtimes::{Asked, Class, Runtime, UserRules, classify};
+    pub use crate::target::{ALLOCATED, ExplainTarget, is_level_among};
+    // pprofdiff-series: columns of builds, and the noise between them.
+    pub use crate::diff::top::SIGNIFICANT;
+    pub use crate::diff::{FrameInterner, Scale};
+    pub use crate::events::sampling;
+    pub use crate::frame_classes::by_chance;
+    pub use crate::loading::has_binaries;
+    // Both.
+    pub use crate::statistics;
+}

@@ -205,3 +205,17 @@ impl Loading {
         binaries.with_folders(folders).with_any_build(self.any_build)
     }
 }
+
+/// Returns true if names and lines come from binaries.
+#[cfg(feature = "binary")]
+#[doc(hidden)]
+pub fn has_binaries(options: &LoadOptions) -> bool {
+    !options.binaries.is_empty()
+}
+
+/// Returns false, because this build does not read binaries.
+#[cfg(not(feature = "binary"))]
+#[doc(hidden)]
+pub fn has_binaries(_: &LoadOptions) -> bool {
+    false
+}

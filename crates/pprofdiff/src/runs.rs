@@ -17,10 +17,12 @@ use serde::{Serialize, Serializer};
 
 use crate::diff::top::{Chance, LeftOut, ProfileSums, SIGNIFICANT, Top, TotalChance};
 use crate::diff::{Frames, Measure, Normalize, Scale, Sort, Walk};
+use crate::events;
+use crate::frame_classes::by_chance;
 use crate::sampling::Model;
 use crate::statistics::growth::{RunEvents, Spread};
 use crate::statistics::rank::{false_discoveries, rank_test};
-use crate::{Error, Result, explain};
+use crate::{Error, Result};
 #[cfg(feature = "check")]
 use pprofdiff_profile::random::HashMap;
 
@@ -165,7 +167,7 @@ const MAX_INLINED: usize = 64;
 pub(crate) type Sides = [Runs; 2];
 
 /// One sample type of a selection, run by run. Lists over runs are in the order of [`Measure::profile_sums`].
-pub(crate) struct MeasuredRuns {
+pub struct MeasuredRuns {
     measure: Measure,
     is_base: Vec<bool>,
     profiles: Vec<ProfileSums>,
@@ -188,7 +190,7 @@ impl MeasuredRuns {
     /// # Errors
     /// Returns an error for a normalization by zero, or to values that no longer fit.
     pub(crate) fn new(measure: Measure, normalize: Normalize) -> Result<MeasuredRuns> {
-        let (events, known_variance) = explain::sampling(&measure)?;
+        let (events, known_variance) = events::sampling(&measure)?;
         let profiles = measure.profile_sums();
         let scales = scales(&measure, normalize)?;
         let scaled_total = |(p, scale): (&ProfileSums, &Scale)| (p.is_base, scale.apply(p.total));
@@ -319,7 +321,7 @@ pub(crate) struct ByChance {
 
 impl ByChance {
     pub(crate) fn new(runs: &MeasuredRuns, paired: bool) -> Result<ByChance> {
-        let (frames, flickers) = explain::by_chance(runs.frames())?;
+        let (frames, flickers) = by_chance(runs.frames())?;
         Ok(ByChance { frames, cum: flickers.then(|| runs.spread(Sort::Cum, paired)) })
     }
 

@@ -12,7 +12,7 @@ use crate::Result;
 use crate::diff::compile;
 
 /// The frames of one language's runtime. The regular expressions match anywhere in a frame's name.
-pub(crate) struct Runtime {
+pub struct Runtime {
     /// The name in results.
     pub name: &'static str,
     /// A regular expression of names that only this runtime has, and the minimum fraction of distinct names that match
@@ -183,7 +183,7 @@ static OTHERS: [[OnceLock<Option<Regex>>; 8]; RUNTIMES.len()] =
 
 /// The properties of frames that a caller needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Asked {
+pub enum Asked {
     /// System frames and artefacts, which views leave out. The other properties are then false, and `program` only
     /// excludes system frames.
     LeftOut,
@@ -197,13 +197,13 @@ const LIBRARIES: &str = r"(^|/)(site-packages|dist-packages|node_modules|vendor|
 static IN_LIBRARIES: OnceLock<Option<Regex>> = OnceLock::new();
 
 /// Returns true if the file belongs to a library.
-pub(crate) fn is_library(file: &str) -> bool {
+pub fn is_library(file: &str) -> bool {
     IN_LIBRARIES.get_or_init(|| compiled(LIBRARIES)).as_ref().is_some_and(|libraries| libraries.is_match(file))
 }
 
 /// The properties of a frame.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Class {
+pub struct Class {
     /// The frame belongs to the system, not to the program.
     pub system: bool,
     /// The cost of the frame reacts to causes elsewhere.
@@ -224,45 +224,24 @@ pub(crate) struct Class {
 
 /// The user's additions to the table, for the program's own runtime.
 #[derive(Default)]
-pub(crate) struct UserRules {
+pub struct UserRules {
     system: Vec<bytes::Regex>,
     background: Vec<bytes::Regex>,
 }
 
 impl UserRules {
-    pub(crate) fn new(system: &[String], background: &[String]) -> Result<UserRules> {
+    /// Compiles the regular expressions of both lists.
+    ///
+    /// # Errors
+    /// Fails on an invalid expression.
+    pub fn new(system: &[String], background: &[String]) -> Result<UserRules> {
         let all = |option: &str, list: &[String]| list.iter().map(|re| compile(option, re)).collect::<Result<Vec<_>>>();
         Ok(UserRules { system: all("system", system)?, background: all("background", background)? })
     }
 }
 
-/// The `explain` table of a `pprofdiff.toml`. Other tables are read elsewhere.
-#[cfg(feature = "check")]
-#[derive(Default, serde::Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(crate) struct Settings {
-    pub system: Vec<String>,
-    pub background: Vec<String>,
-}
-
-#[cfg(feature = "check")]
-impl Settings {
-    pub(crate) fn from_toml(text: &str) -> Result<Settings> {
-        #[derive(serde::Deserialize)]
-        struct ExplainConfig {
-            #[serde(default)]
-            explain: Settings,
-        }
-        crate::check::toml::<ExplainConfig>(text).map(|file| file.explain)
-    }
-}
-
 /// Detects the runtime of the names, and returns it with the properties of each name.
-pub(crate) fn classify<S: AsRef<str> + Sync>(
-    names: &[S],
-    user: &UserRules,
-    asked: Asked,
-) -> (&'static Runtime, Vec<Class>) {
+pub fn classify<S: AsRef<str> + Sync>(names: &[S], user: &UserRules, asked: Asked) -> (&'static Runtime, Vec<Class>) {
     let is_detected = |(runtime, detect): (&Runtime, &OnceLock<Option<Regex>>)| {
         let Some(detect) = detect.get_or_init(|| compiled(runtime.detect.0)) else { return false };
         let matches = names.iter().filter(|name| detect.is_match(name.as_ref())).count();

@@ -18,7 +18,7 @@ use std::sync::{Arc, OnceLock};
 use serde::{Deserialize, Serialize};
 
 use crate::diff::{Diff, Input, Measure};
-use crate::explain::group_of;
+use crate::target::group_of;
 use pprofdiff_profile::random::{HashSet, RandomState};
 use pprofdiff_profile::units;
 use pprofdiff_profile::{Profile, Sampled, samples};
@@ -642,7 +642,8 @@ impl Diff {
 
 impl Measure {
     /// Returns the sampling model of both sides together: the less certain one.
-    pub(crate) fn sampling_model(&self) -> Model {
+    #[doc(hidden)]
+    pub fn sampling_model(&self) -> Model {
         let [base, new] = self.sampling();
         match (base.model, new.model) {
             (Model::Unknown, _) | (_, Model::Unknown) => Model::Unknown,
@@ -662,7 +663,8 @@ impl Measure {
     }
 
     /// Returns the warnings of [`Diff::sampling_warnings`], plus a warning if the number of samples is unknown.
-    pub(crate) fn sampling_warnings(&self) -> Vec<String> {
+    #[doc(hidden)]
+    pub fn sampling_warnings(&self) -> Vec<String> {
         let warnings = self.selection().diff().sampling_warnings(self.sample_type);
         warnings.into_iter().chain(self.uncounted_warning()).collect()
     }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crate::diff::{Diff, Normalize, Query, Sort};
-use crate::{Profile, Result, explain};
+use crate::{Profile, Result, events};
 pub use pprofdiff_profile::store::{
     Added, Compaction, Costs, FunctionCost, Partition, Store, StoreSelection, StoredProfile, TypeCosts, store_pairs,
 };
@@ -27,7 +27,7 @@ fn costs(profile: &Arc<Profile>) -> Result<Costs> {
     costs.is_plain = true;
     for index in 0..diff.sample_types().len() {
         let measure = selection.measure_type(index, Normalize::None)?;
-        let event = explain::sampling(&measure)?.0.first().copied().unwrap_or(0.0);
+        let event = events::sampling(&measure)?.0.first().copied().unwrap_or(0.0);
         let top = measure.top(Sort::Flat);
         // A warning names the profile or asks for a binary, so a profile with warnings cannot be reduced to plain
         // costs.

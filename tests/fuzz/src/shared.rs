@@ -3,12 +3,12 @@
 use std::hint::black_box;
 use std::sync::{Arc, LazyLock};
 
-use pprofdiff::explain::ExplainOptions;
 use pprofdiff::flame::FlameOptions;
 use pprofdiff::graph::{GraphOptions, Rank};
 use pprofdiff::list::SourceText;
 use pprofdiff::proto::{Label, Profile};
 use pprofdiff::{Compression, Diff, Filters, Granularity, LoadOptions, Measure, Normalize, Query, Sort, WriteOptions};
+use pprofdiff_explain::ExplainOptions;
 use pprofdiff_report::{
     self as report, CsvOptions, PageOptions, Report, Table, TextOptions, dot, listing_html, listing_json, listing_text,
     svg,
@@ -176,7 +176,7 @@ fn load_repaired(name: &str, message: &[u8]) -> pprofdiff::Profile {
 /// Computes one of the views of a diff, in every format. An error is accepted, a panic is not.
 pub fn compute_view(diff: &Diff, choices: &mut Choices<'_>) {
     let (query, operation) = (choices.query(), choices.byte());
-    let Ok(view) = diff.measure(&query) else { return };
+    let Ok(view) = pprofdiff_explain::measure(diff, &query) else { return };
     let sort = if choices.flag() { Sort::Cum } else { Sort::Flat };
     let limit = usize::from(choices.byte());
     let fraction = f64::from(choices.byte()) / 255.0;
@@ -252,7 +252,7 @@ pub fn compute_view(diff: &Diff, choices: &mut Choices<'_>) {
         9 => {
             let options = ExplainOptions::default().with_min_effect(fraction / 2.0);
             let query = query.with_normalize(Normalize::None).with_granularity(Granularity::Functions);
-            let Ok(e) = diff.explain(&query, &[], &options) else { return };
+            let Ok(e) = pprofdiff_explain::explain(diff, &query, &[], &options) else { return };
             assert!(e.causes.iter().all(|c| c.delta.is_finite() && c.score.is_finite()), "{:?}", e.causes);
             let report = Report::Explain(Box::new(e));
             for format in ["text", "markdown", "json"] {

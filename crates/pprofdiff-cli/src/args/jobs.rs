@@ -7,9 +7,9 @@ use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueEnum};
 use pprofdiff::Compression;
 use pprofdiff::delta::{CUMULATIVE, DeltaOptions, OnReset};
-use pprofdiff::fleet::FDR;
 use pprofdiff::input::Groups;
 use pprofdiff_report::{View, ViewSpec};
+use pprofdiff_series::fleet::FDR;
 
 use super::sides::{RowArgs, SideArgs};
 use super::table::{LoadArgs, QueryArgs};

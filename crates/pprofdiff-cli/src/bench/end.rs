@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use pprofdiff::explain::Explanation;
 use pprofdiff::recording::Recording;
+use pprofdiff_explain::Explanation;
 use pprofdiff_report::{Format, Report, View};
 use pprofdiff_shell::git::Commits;
 use pprofdiff_shell::{Failure, Result, say, write_to};
@@ -24,7 +24,7 @@ pub fn check_args(args: &BenchArgs) -> Result<()> {
             request.asking(View::Check(Default::default())).for_format(format)?;
         }
     } else {
-        pprofdiff::explain::check_query(&query)?;
+        pprofdiff_explain::check_query(&query)?;
         if answers(format) {
             request.asking(View::Explain(Default::default())).for_format(format)?;
         }

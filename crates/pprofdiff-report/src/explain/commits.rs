@@ -3,7 +3,7 @@
 use super::markup::Markup;
 use super::words::ExplanationText;
 use crate::numbers::counted;
-use pprofdiff::commits::{RankedCommit, RankedCommits};
+use pprofdiff_explain::{RankedCommit, RankedCommits};
 
 /// Maximum number of characters of a commit's subject.
 const LONGEST_SUBJECT: usize = 60;

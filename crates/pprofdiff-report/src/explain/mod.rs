@@ -18,9 +18,9 @@ pub use notebook::explain_html;
 #[cfg(feature = "html")]
 pub(crate) use panel::{explain_panel, nearest_cause, whole_changed};
 use pprofdiff::advice::{operand, typed, word};
-use pprofdiff::explain::{Cause, ExplainOptions, Explanation, ScaleRule, Verdict};
-use pprofdiff::fleet::PairCauses;
 use pprofdiff::{Diff, Query};
+use pprofdiff_explain::{Cause, ExplainOptions, Explanation, ScaleRule, Verdict};
+use pprofdiff_series::fleet::PairCauses;
 #[cfg(feature = "check")]
 use words::MAX_CAUSES;
 use words::{ExplanationText, Priority, most_important, within};
@@ -251,9 +251,9 @@ pub(crate) fn cause_of(e: &Explanation, function: &str, below: impl Fn(&Cause) -
 /// and the account as HTML.
 ///
 /// # Errors
-/// Those of [`Diff::explain`].
+/// Those of [`explain`](pprofdiff_explain::explain).
 pub fn pair_causes(diff: &Diff, query: &Query) -> pprofdiff::Result<PairCauses> {
-    let e = &diff.explain(query, &[], &ExplainOptions::default())?;
+    let e = &pprofdiff_explain::explain(diff, query, &[], &ExplainOptions::default())?;
     let words = ExplanationText { e, markup: Markup::Plain };
     let line = explain_line(e).unwrap_or_else(|| {
         let scale = if e.scale.rule == ScaleRule::Same { String::new() } else { words.scale() };

@@ -6,7 +6,7 @@ use super::markup::Markup;
 use super::panel::push_account;
 use super::words::{ExplanationText, Priority};
 use crate::html::style;
-use pprofdiff::explain::Explanation;
+use pprofdiff_explain::Explanation;
 
 /// The page's style for the picture, with the notebook's text colour.
 const STYLE: &str = concat!(

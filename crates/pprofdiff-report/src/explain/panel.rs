@@ -12,7 +12,7 @@ use super::words::{ExplanationText, MAX_CAUSES, Remainder, is_replaced, percent}
 #[cfg(feature = "html")]
 use super::words::{Priority, SURE};
 use crate::numbers::{figure, p_words};
-use pprofdiff::explain::{Cause, Explanation, Verdict};
+use pprofdiff_explain::{Cause, Explanation, Verdict};
 
 const TITLE: &str = "Show the stacks of this cause in all views; click again or press Esc to show all stacks";
 /// Minimum size of the change for an axis that starts at zero, as a fraction of the largest value. For a smaller

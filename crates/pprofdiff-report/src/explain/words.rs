@@ -5,11 +5,11 @@ use super::command_of;
 use super::markup::Markup;
 use crate::numbers::{counted, figure as factor, least_growth, p_words};
 use crate::tokens::tokens;
-use pprofdiff::explain::{
-    Cause, CauseKind, CausePart, Explanation, MoveKind, Moved, ProgramShare, Rewrite, ScaleRule, Verdict,
-};
 use pprofdiff::sampling::{Model, Sampling};
 use pprofdiff::units::{self, ColumnUnit};
+use pprofdiff_explain::{
+    Cause, CauseKind, CausePart, Explanation, MoveKind, Moved, ProgramShare, Rewrite, ScaleRule, Verdict,
+};
 
 /// Maximum number of causes in text; JSON has all of them.
 pub(super) const MAX_CAUSES: usize = 4;

@@ -5,8 +5,9 @@ use std::io::{self, Write};
 use crate::check::{commits, finding, normalized, select_findings, verdict, whys};
 use crate::explain::causes_text;
 use crate::format::{Format, check_of, of_checks};
-use pprofdiff::check::{Check, Outcome};
+use pprofdiff::check::Outcome;
 use pprofdiff::text::sanitize;
+use pprofdiff_explain::ExplainedCheck;
 
 pub(crate) const FORMAT: Format =
     of_checks("github", &["github"], "check findings as annotations of a GitHub workflow", |report, out, _| {
@@ -25,7 +26,7 @@ const ANNOTATIONS: usize = 10;
 ///
 /// # Errors
 /// Fails if `out` fails.
-pub(crate) fn check_github(check: &Check, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn check_github(check: &ExplainedCheck, out: &mut dyn Write) -> io::Result<()> {
     let kinds = [(Outcome::Fail, "error"), (Outcome::Inconclusive, "warning"), (Outcome::Allowed, "notice")];
     for (outcome, command) in kinds {
         let all = check.rules.iter().flat_map(|r| &r.findings).filter(|f| f.outcome == outcome).count();

@@ -7,7 +7,8 @@ use std::io::{self, Write};
 use crate::check::{finding, verdict};
 use crate::format::{Format, check_of, of_checks};
 use crate::html::escape;
-use pprofdiff::check::{Check, Outcome};
+use pprofdiff::check::Outcome;
+use pprofdiff_explain::ExplainedCheck;
 
 pub(crate) const FORMAT: Format =
     of_checks("junit", &["xml"], "check findings as JUnit XML, one test case per rule", |report, out, _| {
@@ -16,7 +17,7 @@ pub(crate) const FORMAT: Format =
 
 /// Writes a test suite with one test case per rule. A failed rule is a failure. An inconclusive rule is a skipped test,
 /// which does not block a pipeline. Both list the rule's findings. All other rules pass.
-fn check_junit(check: &Check, out: &mut dyn Write) -> io::Result<()> {
+fn check_junit(check: &ExplainedCheck, out: &mut dyn Write) -> io::Result<()> {
     let count = |outcome: Outcome| check.rules.iter().filter(|rule| rule.outcome == outcome).count();
     let (tests, failures, skipped) = (check.rules.len(), count(Outcome::Fail), count(Outcome::Inconclusive));
     let counts = format!("tests=\"{tests}\" failures=\"{failures}\" errors=\"0\" skipped=\"{skipped}\"");

@@ -10,15 +10,16 @@ use serde_json::{Value, json};
 
 use crate::check::{commits, finding};
 use crate::format::{Format, check_of, of_checks};
-use pprofdiff::check::{Check, Finding, Outcome, RuleCheck};
+use pprofdiff::check::{Finding, Outcome};
 use pprofdiff::text::sanitize;
+use pprofdiff_explain::{ExplainedCheck, ExplainedRule};
 
 pub(crate) const FORMAT: Format =
     of_checks("sarif", &["sarif"], "check findings for code scanning", |report, out, _| {
         check_sarif(check_of(report)?, out)
     });
 
-fn check_sarif(check: &Check, out: &mut dyn Write) -> io::Result<()> {
+fn check_sarif(check: &ExplainedCheck, out: &mut dyn Write) -> io::Result<()> {
     let mut ids: Vec<String> = Vec::new();
     let mut results = Vec::new();
     for rule in &check.rules {
@@ -51,7 +52,7 @@ fn check_sarif(check: &Check, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out)
 }
 
-fn result(check: &Check, rule: &RuleCheck, index: usize, f: &Finding) -> Value {
+fn result(check: &ExplainedCheck, rule: &ExplainedRule, index: usize, f: &Finding) -> Value {
     let subject = sanitize(f.frame.as_deref().unwrap_or(&rule.sample_type));
     let mut location = json!({"logicalLocations": [{"fullyQualifiedName": subject}]});
     // Code scanning requires a file: the changed lines of a commit that reaches the cause, or else the new profile.

@@ -41,7 +41,6 @@ use file::fill;
 pub use file::{page_hashes, page_style};
 use names::{PageNames, visible};
 use pprofdiff::cancellation;
-use pprofdiff::explain::{CauseKind, Evidence, ExplainOptions, Explanation, FEW_SAMPLES};
 use pprofdiff::flame::{Flame, FlameOptions};
 use pprofdiff::graph::{Graph, GraphOptions};
 use pprofdiff::list::SourceCode;
@@ -49,6 +48,7 @@ use pprofdiff::random::HashMap;
 use pprofdiff::units;
 use pprofdiff::{Diff, Measure, Normalize, Pair, Query, Side, Sort, Summary, TopRow, are_system};
 use pprofdiff::{Error, Result, parallel};
+use pprofdiff_explain::{CauseKind, Evidence, ExplainOptions, Explanation, FEW_SAMPLES};
 pub(crate) use series::series_page;
 use views::{ChanceMarker, PageFrames, bits, drawn_frames, flame, mover_rows, movers, pair};
 
@@ -159,10 +159,10 @@ impl Page {
 /// the functions with sources, for the query's sample type.
 ///
 /// # Errors
-/// Fails like [`Diff::measure`] for the query's sample type, and if the source listing fails. A further sample type
+/// Fails like [`measure`](pprofdiff_explain::measure) for the query's sample type, and if the source listing fails. A further sample type
 /// that fails becomes an option of the page that cannot be selected.
 pub fn page(diff: &Diff, query: &Query, options: &PageOptions, sources: Option<&dyn SourceCode>) -> Result<Page> {
-    let selection = diff.select(query)?;
+    let selection = pprofdiff_explain::select(diff, query)?;
     let selected_type = diff.find_sample_type(query.sample_type.as_deref())?;
     let all = diff.sample_types();
     let types: Vec<usize> = match options.only_flame {
@@ -212,7 +212,7 @@ pub fn page(diff: &Diff, query: &Query, options: &PageOptions, sources: Option<&
             measured.iter().map(|(part, _)| *part).filter(|&part| is_found(part)).collect();
         candidates.sort_by_key(|&part| types[part] != selected_type);
         let numbers: Vec<usize> = candidates.iter().map(|&part| types[part]).collect();
-        let explanations = selection.explain_types(&numbers, most_explained, &options.explain);
+        let explanations = pprofdiff_explain::explain_types(&selection, &numbers, most_explained, &options.explain);
         let part_of = |number: usize| types.iter().position(|&other| other == number).unwrap_or(0);
         let mut explained: Vec<(usize, Explanation)> =
             explanations.into_iter().map(|(number, e)| (part_of(number), e)).collect();
@@ -347,7 +347,7 @@ fn causes(e: &Explanation, names: &PageNames) -> Value {
         }
     }
     let frame_ids = |names: &[String]| names.iter().flat_map(|n| ids[&visible(n)].iter().copied()).collect::<Vec<_>>();
-    let cause = |c: &pprofdiff::explain::Cause| {
+    let cause = |c: &pprofdiff_explain::Cause| {
         let Evidence { functions, callers, callees, .. } = &c.evidence;
         // If the cause is a call, highlight the callee.
         let (functions, callers) = match callees.is_empty() {

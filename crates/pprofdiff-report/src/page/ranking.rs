@@ -12,8 +12,8 @@ use crate::html::{escape, escape_ours};
 use crate::numbers::{CostFormat, counted, counted_of, growth, share_text, signed, total};
 use crate::view::ranking::head;
 use pprofdiff::Pair;
-use pprofdiff::explain::Verdict;
-use pprofdiff::fleet::{RankedPair, Ranking, SharedCause};
+use pprofdiff_explain::Verdict;
+use pprofdiff_series::fleet::{RankedPair, Ranking, SharedCause};
 
 /// The maximum number of compared pairs on the page, and of failed pairs. Changed pairs come first.
 const MAX_PAIRS: usize = 2000;

@@ -12,9 +12,9 @@ use crate::layout::LayoutBudget;
 use crate::numbers::counted;
 use crate::series::{extent, failed_builds};
 use crate::timelines::{FrameTimeline, LASTING, Timelines};
-use pprofdiff::explain::Explanation;
-use pprofdiff::series::{Builds, ChangePoint, Series};
 use pprofdiff::{LoadOptions, Result, Sort, cancellation, units};
+use pprofdiff_explain::Explanation;
+use pprofdiff_series::{Builds, ChangePoint, Series};
 
 /// The maximum number of change points with graphs. The largest changes are kept.
 const MAX_POINTS: usize = 12;
@@ -26,7 +26,7 @@ const MAX_VALUES: usize = 2_000_000;
 /// Builds the page of a series. Loads the builds around each change point again from their paths.
 ///
 /// # Errors
-/// Fails like [`Series::diff`] and [`Diff::measure`](pprofdiff::Diff::measure) for a change point of the page, and if
+/// Fails like [`Series::diff`] and [`measure`](pprofdiff_explain::measure) for a change point of the page, and if
 /// nothing changed in a series with a single build.
 pub(crate) fn series_page(
     series: &Series,
@@ -59,12 +59,14 @@ pub(crate) fn series_page(
     for (i, point) in points.iter().enumerate() {
         let diff = series.diff(point, load)?;
         names.of_next_diff();
-        let selection = diff.select(&query)?;
+        let selection = pprofdiff_explain::select(&diff, &query)?;
         let view = selection.measure(query.sample_type.as_deref(), query.normalize)?;
         let is_largest = largest.is_some_and(|largest| std::ptr::eq(largest, *point));
         let is_explained = is_largest || diff.n_samples() <= MANY_SAMPLES || explained.len() + 1 < MAX_EXPLAINED;
         let number = diff.find_sample_type(query.sample_type.as_deref())?;
-        let explanation = is_explained.then(|| selection.explain_types(&[number], 1, &options.explain).pop()).flatten();
+        let explanation = is_explained
+            .then(|| pprofdiff_explain::explain_types(&selection, &[number], 1, &options.explain).pop())
+            .flatten();
         let explanation = explanation.map(|(_, explanation)| explanation);
         cancellation::begin_phase("drawing");
         if !options.only_flame {

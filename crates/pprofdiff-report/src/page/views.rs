@@ -9,11 +9,11 @@ use super::columns::PageNumbers;
 use super::names::PageNames;
 use pprofdiff::cancellation::checkpointed;
 use pprofdiff::edges::{Edge, Edges, Relation};
-use pprofdiff::explain::Explanation;
 use pprofdiff::flame::{Flame, FlameFrame, FlameNode};
 use pprofdiff::graph::Graph;
 use pprofdiff::random::HashMap;
 use pprofdiff::{Frames, Measure, Pair, Sort, Top, TopRow};
+use pprofdiff_explain::Explanation;
 
 /// The maximum number of callers, and of callees, per function: for the [`COSTLIEST`] functions, and for the others.
 /// Edges are the largest part of a large page, and readers look at few of them.

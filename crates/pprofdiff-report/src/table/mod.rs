@@ -23,8 +23,8 @@ use schema::{Spec, TableShape};
 
 use pprofdiff::Sort;
 use pprofdiff::random::{HashMap, HashSet};
-use pprofdiff::series::Builds;
 use pprofdiff::{Pair, Summary};
+use pprofdiff_series::Builds;
 
 /// A kind of table: the properties of tables that formats and the validation of stored tables need. It is defined in
 /// the file of its view.

@@ -14,7 +14,7 @@ use super::{Data, Kind, LimitUnit, TableNodes};
 use pprofdiff::Sort;
 use pprofdiff::Summary;
 use pprofdiff::random::HashSet;
-use pprofdiff::series::Builds;
+use pprofdiff_series::Builds;
 
 #[derive(Deserialize)]
 pub(super) struct StoredTexts {

@@ -13,5 +13,6 @@ pub(crate) const VIEW: ViewSpec = ViewSpec {
 };
 
 pub(crate) fn answer(context: &ViewContext<'_>, options: &CheckOptions) -> Result<Report> {
-    Ok(Report::Check(options.rules()?.check(context.diff, context.query)?))
+    let (rules, explain) = options.rules()?;
+    Ok(Report::Check(pprofdiff_explain::check(&rules, &explain, context.diff, context.query)?))
 }

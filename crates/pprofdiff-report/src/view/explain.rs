@@ -5,7 +5,7 @@ use crate::report::Report;
 use crate::table::schema::{Holds, key, label, spec};
 use crate::table::{Data, Kind, Measured, Role, Table};
 use pprofdiff::Result;
-use pprofdiff::explain::{Cause, ExplainOptions, Explanation};
+use pprofdiff_explain::{Cause, ExplainOptions, Explanation};
 
 pub(crate) const VIEW: ViewSpec = ViewSpec {
     name: "explain",
@@ -48,7 +48,7 @@ pub(crate) static CAUSES: Kind = Kind {
 
 pub(crate) fn answer(context: &ViewContext<'_>, options: &ExplainOptions) -> Result<Report> {
     let query = context.query;
-    Ok(Report::Explain(Box::new(context.diff.explain(query, &query.extra_sample_types, options)?)))
+    Ok(Report::Explain(Box::new(pprofdiff_explain::explain(context.diff, query, &query.extra_sample_types, options)?)))
 }
 
 impl Table {

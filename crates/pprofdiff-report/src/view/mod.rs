@@ -36,12 +36,12 @@ use crate::report::Report;
 #[cfg(feature = "check")]
 use crate::request::CheckOptions;
 use crate::table::Kind;
-use pprofdiff::explain::ExplainOptions;
 use pprofdiff::graph::GraphOptions;
 use pprofdiff::list::SourceDirs;
 use pprofdiff::options::Scope;
-use pprofdiff::series::Series;
 use pprofdiff::{Diff, Error, LoadOptions, Measure, Query, Result, Selection, Sort, WriteOptions};
+use pprofdiff_explain::ExplainOptions;
+use pprofdiff_series::Series;
 
 /// The descriptor of a view, which help, errors and formats use.
 #[derive(Debug)]

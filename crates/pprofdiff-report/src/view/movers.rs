@@ -7,7 +7,7 @@ use crate::series::{build_columns, frame_columns};
 use crate::table::schema::{Holds, build, frame, label, spec};
 use crate::table::{Data, Kind, Role, Table};
 use pprofdiff::Sort;
-use pprofdiff::series::{Mover, Ranked, Series};
+use pprofdiff_series::{Mover, Ranked, Series};
 
 pub(crate) const VIEW: ViewSpec = ViewSpec {
     name: "movers",

@@ -11,8 +11,8 @@ use crate::format::json::{header, object};
 use crate::numbers::total;
 use crate::table::schema::{Holds, label, spec};
 use crate::table::{Cell, Data, Kind, Measured, Role, Table};
-use pprofdiff::fleet::{CommonChange, FleetCause, RankedPair, Ranking, SharedCause};
 use pprofdiff::text::sanitize;
+use pprofdiff_series::fleet::{CommonChange, FleetCause, RankedPair, Ranking, SharedCause};
 
 pub(crate) const VIEW: ViewSpec = ViewSpec {
     name: "ranking",

@@ -10,11 +10,11 @@ use crate::table::build::costs;
 use crate::table::schema::{Holds, build, frame, key, label, spec};
 use crate::table::{Cost, Data, Kind, Measured, Role, Table, Texts};
 use crate::text::{TextCell, TextOptions, change_cells, grid, heads};
-use pprofdiff::explain::{Cause, ExplainOptions};
 use pprofdiff::random::{HashMap, HashSet};
-use pprofdiff::series::{FEWEST_BUILDS, Ranked, Series, Shift, ShiftKind};
 use pprofdiff::text::sanitize;
 use pprofdiff::{Diff, Granularity, LoadOptions, Normalize, Query, Result, Sort, TopRow};
+use pprofdiff_explain::{Cause, ExplainOptions};
+use pprofdiff_series::{FEWEST_BUILDS, Ranked, Series, Shift, ShiftKind};
 
 pub(crate) const VIEW: ViewSpec = ViewSpec {
     name: "shifts",
@@ -85,7 +85,7 @@ fn causes_of(
         let query =
             series.summary.query.clone().with_granularity(Granularity::Functions).with_normalize(Normalize::None);
         let diff = series.diff(&point, load)?;
-        let explanation = diff.explain(&query, &[], options)?;
+        let explanation = pprofdiff_explain::explain(&diff, &query, &[], options)?;
         // The change of each function within the stacks of each cause, by the cause's pattern.
         let mut within: HashMap<String, HashMap<String, i64>> = HashMap::default();
         let whole = deltas(&diff, &query, shifts.sort)?;
@@ -112,7 +112,7 @@ fn causes_of(
 
 /// Returns the change of each function's flat or cum cost, whichever `sort` selects, by name.
 fn deltas(diff: &Diff, query: &Query, sort: Sort) -> Result<HashMap<String, i64>> {
-    let top = diff.measure(query)?.top(sort);
+    let top = pprofdiff_explain::measure(diff, query)?.top(sort);
     let delta = |row: &TopRow| if sort == Sort::Flat { row.flat.delta() } else { row.cum.delta() };
     Ok(top.rows.iter().map(|row| (top.frames.name(row.frame), delta(row))).collect())
 }

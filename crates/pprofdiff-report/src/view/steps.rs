@@ -10,7 +10,7 @@ use crate::table::schema::{Holds, Spec, build, frame, label, spec};
 use crate::table::{Cost, Data, Kind, Measured, Role, Table};
 use crate::text::{TextCell, TextOptions, change_cells, grid, heads};
 use pprofdiff::Sort;
-use pprofdiff::series::{Builds, Ranked, Series, Step};
+use pprofdiff_series::{Builds, Ranked, Series, Step};
 
 pub(crate) const VIEW: ViewSpec = ViewSpec {
     name: "steps",
@@ -64,7 +64,7 @@ pub(super) fn step_columns<'a>(builds: &Builds, steps: impl Iterator<Item = &'a 
 
 impl Table {
     /// Builds a table of the first `n` steps. Columns: name, file, line, mapping, from, from_number, to, to_number (the
-    /// keys of both builds, and their indexes in [`pprofdiff::series::Builds::all`]), status, `flat_from, flat_to,
+    /// keys of both builds, and their indexes in [`pprofdiff_series::Builds::all`]), status, `flat_from, flat_to,
     /// flat_delta, cum_from, cum_to, cum_delta`, and `total_from`, the earlier build's total.
     pub fn steps(ranked: &Ranked<Step>, n: usize) -> Table {
         let rows = &ranked.rows[..n.min(ranked.rows.len())];

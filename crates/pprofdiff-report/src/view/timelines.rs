@@ -4,8 +4,8 @@ use super::{ViewInput, ViewSpec};
 use crate::page::{PageOptions, series_page};
 use crate::report::Report;
 use crate::timelines::Timelines;
-use pprofdiff::series::Series;
 use pprofdiff::{LoadOptions, Result, Sort};
+use pprofdiff_series::Series;
 
 pub(crate) const VIEW: ViewSpec = ViewSpec {
     name: "courses",

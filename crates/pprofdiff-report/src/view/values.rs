@@ -9,8 +9,8 @@ use crate::table::schema::{build, frame, label};
 use crate::table::{Data, Kind, Measured, Table};
 use crate::text::{OF_TOTAL, TextCell, TextOptions, grid};
 use pprofdiff::random::HashMap;
-use pprofdiff::series::{FrameValue, Series};
 use pprofdiff::{Error, Result};
+use pprofdiff_series::{FrameValue, Series};
 
 pub(crate) const VIEW: ViewSpec = ViewSpec {
     name: "values",
@@ -48,7 +48,7 @@ pub(crate) fn answer(series: &Series, dense: bool, limit: usize) -> Result<Table
 impl Table {
     /// Builds a table with one row per build and frame that the build contains, grouped by build, in the order of each
     /// profile's table of frames. Columns: build and build_number (its key, and its index in
-    /// [`pprofdiff::series::Builds::all`]), name, file, line, mapping, flat, cum.
+    /// [`pprofdiff_series::Builds::all`]), name, file, line, mapping, flat, cum.
     pub fn values_of(series: &Series) -> Table {
         Table::first_values_of(series, usize::MAX)
     }

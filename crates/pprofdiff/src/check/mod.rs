@@ -4,6 +4,9 @@
 //! Rules (limits, allow-list, floor) + Diff -> Check (findings of each rule, one verdict)
 //! ```
 //!
+//! `pprofdiff_explain::check` applies the rules and adds the causes of failed rules. It also finds the functions that
+//! one side inlines, which some rules need.
+//!
 //! In a check, the profiles of a side are runs of the same program. They do not add up. A limit on growth applies to the
 //! difference between the medians of both sides, a limit on a value to the median of the new side, and a limit on a share
 //! to the median of the new runs' shares. These comparisons are exact (`exact`), except the median of an even number of
@@ -24,9 +27,9 @@
 //! at least half of the new profiles. Complete counts (`Model::Exact`) are an exception: a count of 0 is a measurement.
 
 mod exact;
+mod failed;
 mod limit;
 mod rule;
-mod why;
 mod within;
 
 use std::cell::OnceCell;
@@ -36,15 +39,15 @@ use regex::bytes::Regex;
 use serde::{Deserialize, Serialize};
 
 use crate::diff::top::LeftOut;
-use crate::diff::{Diff, Granularity, Matching, Normalize, Query, Selection, Summary};
-use crate::explain::{self, ExplainOptions, Explanation};
+use crate::diff::{Diff, Granularity, Matching, Moves, Normalize, Query, Selection, Summary};
+use crate::frame_classes::by_chance;
 use crate::runs::{ByChance, MeasuredRuns, Sides};
 pub use crate::runs::{Halves, Runs};
 use crate::sampling::{Model, Sampling};
 use crate::{Error, ErrorKind, Result};
 use exact::Decimal;
+pub use failed::FailedRule;
 use limit::Test;
-pub(crate) use rule::toml;
 use rule::{CheckRule, RuleCost, Subject};
 pub use within::SourceLocation;
 
@@ -58,8 +61,6 @@ pub struct Rules {
     sample_type: Option<String>,
     /// The options for applying limits.
     pub policy: CheckPolicy,
-    /// The options of the search for causes.
-    pub explain: ExplainOptions,
 }
 
 /// Options for applying limits.
@@ -214,11 +215,11 @@ pub struct Finding {
     pub runs_needed: Option<usize>,
 }
 
-/// The result of one rule.
+/// The result of one rule. Its causes have the type `C`: the engine knows none, and `pprofdiff_explain` adds them.
 #[derive(Debug, Clone, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "RuleCheck"))]
 #[non_exhaustive]
-pub struct RuleCheck {
+pub struct RuleCheck<C = ()> {
     /// The text of the rule.
     pub rule: String,
     /// The worst outcome of the findings. A rule that would otherwise pass or be allowed is inconclusive if the filters
@@ -275,14 +276,14 @@ pub struct RuleCheck {
     /// or if explanations do not support the granularity. With [`CheckPolicy::explain`], a sample type without a failed
     /// rule explains the difference between the sides at its first rule.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub why: Option<Arc<Explanation>>,
+    pub why: Option<Arc<C>>,
 }
 
-/// The result of all rules.
+/// The result of all rules. Causes have the type `C`, see [`RuleCheck`].
 #[derive(Debug, Clone, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Check"))]
 #[non_exhaustive]
-pub struct Check {
+pub struct Check<C = ()> {
     /// The worst outcome of the rules. `Pass` if that outcome is `Allowed`, because the allow-list covers every excess.
     pub verdict: Outcome,
     /// The summary of the compared sides, as in other views. It describes the sample type of the first rule, and
@@ -290,10 +291,10 @@ pub struct Check {
     #[serde(skip)]
     pub summary: Arc<Summary>,
     /// The results of the rules, in the order of the rules.
-    pub rules: Vec<RuleCheck>,
+    pub rules: Vec<RuleCheck<C>>,
 }
 
-impl Check {
+impl<C> Check<C> {
     /// Returns true if a compared value exceeds its limit and is not on the allow-list, even if chance explains the
     /// excess. Returns false if the only reason for an inconclusive rule is missing power, or filters that remove every
     /// sample.
@@ -303,13 +304,22 @@ impl Check {
     }
 }
 
+impl Check {
+    /// Returns the check with the causes of each rule, in the order of the rules.
+    #[must_use]
+    pub fn with_causes<C>(self, causes: Vec<Option<Arc<C>>>) -> Check<C> {
+        let Check { verdict, summary, rules } = self;
+        let rules = rules.into_iter().zip(causes).map(|(rule, why)| rule.with_causes(why)).collect();
+        Check { verdict, summary, rules }
+    }
+}
+
 impl Rules {
     /// Reads the `check` table of a `pprofdiff.toml`.
     ///
     /// # Errors
     /// Returns an error for invalid TOML, unknown keys, an invalid rule, regular expression or floor, and for an entry
-    /// of the allow-list without a reason, or without both a frame and a rule. The tables that configure explanations
-    /// are checked too.
+    /// of the allow-list without a reason, or without both a frame and a rule.
     pub fn from_toml(text: &str) -> Result<Rules> {
         rule::from_toml(text)
     }
@@ -333,25 +343,10 @@ impl Rules {
         Ok(())
     }
 
-    /// Applies all rules to the selection that a query makes of a diff. Each profile of the diff is one run.
-    ///
-    /// The query's sample type applies to rules without one, and takes precedence over the sample type of the
-    /// configuration. The query's normalization scales each run of the new side: separately to the median of the base's
-    /// totals or durations, or all of them by the given factor. Sums are exact until then, and are rounded once to
-    /// whole units. The rules apply to the rounded values.
-    ///
-    /// # Errors
-    /// Returns an error for:
-    /// - an empty list of rules, a diff of a single profile, or an invalid query;
-    /// - paired runs with different numbers of runs per side, or with one profile several times on a side;
-    /// - a sample type that does not exist, or whose total is 0 in at least half of the new profiles, unless its values
-    ///   are complete counts;
-    /// - numbers of samples (unit `count`) that were taken at different rates on the two sides, without a normalization
-    ///   by totals or by a factor;
-    /// - a limit whose unit does not convert to the unit of the values, or a limit without a unit if the values have
-    ///   one;
-    /// - a normalization by zero, or to values that no longer fit.
-    pub fn check(&self, diff: &Diff, query: &Query) -> Result<Check> {
+    /// Applies all rules, without looking for causes. `find_moves` returns the functions that were renamed or inlined
+    /// between the sides. `pprofdiff_explain::check` documents the arguments and the errors.
+    #[doc(hidden)]
+    pub fn check_runs(&self, diff: &Diff, query: &Query, find_moves: FindMoves<'_>) -> Result<RunsOfCheck> {
         if self.rules.is_empty() {
             return Err(Error::query("there are no rules to check; write one such as total>+5%"));
         }
@@ -369,7 +364,7 @@ impl Rules {
                 "paired runs need the same number of runs on both sides, not {base} and {new}"
             )));
         }
-        let selection = diff.select_of_runs(query)?;
+        let selection = select_of_runs(diff, query, find_moves)?;
         let (mut measured, mut followed): (Vec<MeasuredType>, Vec<MeasuredType>) = (Vec::new(), Vec::new());
         let mut used = vec![false; self.allow.len()];
         let mut warnings = Vec::new();
@@ -403,7 +398,8 @@ impl Rules {
                 let cached = followed.iter().position(|cached: &MeasuredType| cached.number == number);
                 if cached.is_none() {
                     let query = query.clone().with_matching(Matching::Moved);
-                    let moved = MeasuredType::new(&diff.select(&query)?, number, query.normalize)?;
+                    let moved =
+                        MeasuredType::new(&diff.select_with(&query, &find_moves(diff)?)?, number, query.normalize)?;
                     followed.push(MeasuredType { flickers: true, ..moved });
                 }
                 measured_rule = &followed[cached.unwrap_or(followed.len() - 1)];
@@ -421,38 +417,33 @@ impl Rules {
         // The explanation selects its own frames, which take as much memory as this selection. Dropping the selection
         // first keeps the peak low.
         drop((selection, followed));
-        for measured in measured {
-            let kind = measured.runs.measure().summary().sample_type.clone();
-            let has_type = |rule: &RuleCheck| kind == rule.sample_type;
-            let has_failed = rules.iter().any(|rule| has_type(rule) && rule.outcome == Outcome::Fail);
-            if !has_failed && !self.policy.explain {
-                continue;
-            }
+        let checked = |measured: MeasuredType| {
+            let sample_type = measured.runs.measure().summary().sample_type.clone();
+            let has_type = |rule: &&RuleCheck| rule.sample_type == sample_type;
+            let has_failed = rules.iter().filter(has_type).any(|rule| rule.outcome == Outcome::Fail);
             // The causes of a failed rule are matched with its frames. A small number of frames stays in memory for
             // that; a large number is dropped during the explanation and measured again.
-            let number = measured.number;
-            let measured = Some(measured).filter(|measured| has_failed && measured.runs.frames().len() <= MANY_FRAMES);
-            let measure_again = || MeasuredType::new(&diff.select_of_runs(query)?, number, query.normalize);
-            let query = query.clone().with_normalize(Normalize::None).with_sample_type(&kind);
-            // Explanations support only some granularities. For the others, the check skips the explanation and does
-            // not fail.
-            let Ok(all) = diff.explain(&query, &[], &self.explain) else { continue };
-            if has_failed {
-                let measured = measured.map_or_else(measure_again, Ok)?;
-                let failed = rules.iter_mut().zip(&self.rules).filter(|(result, _)| result.outcome == Outcome::Fail);
-                failed
-                    .filter(|(result, _)| has_type(result))
-                    .for_each(|(result, rule)| result.why = why::explain_rule(rule, result, &all, &measured.runs));
-            } else if let Some(first) = rules.iter_mut().find(|rule| has_type(rule)) {
-                first.why = Some(all.into());
-            }
-        }
+            let kept = Some(measured.runs).filter(|runs| has_failed && runs.frames().len() <= MANY_FRAMES);
+            CheckedType { number: measured.number, sample_type, has_failed, kept }
+        };
+        let types = measured.into_iter().map(checked).collect();
         for allow in self.allow.iter().zip(&used).filter(|(_, used)| !**used).map(|(allow, _)| allow) {
             warnings.push(format!("{} in the allow-list allowed nothing; remove it or correct it", allow.name()));
         }
         (summary.warnings, summary.query.normalize) = (warnings, query.normalize);
         let verdict = rules.iter().map(|r| r.outcome).max().filter(|&o| o != Outcome::Allowed);
-        Ok(Check { verdict: verdict.unwrap_or(Outcome::Pass), summary: Arc::new(summary), rules })
+        let check = Check { verdict: verdict.unwrap_or(Outcome::Pass), summary: Arc::new(summary), rules };
+        Ok(RunsOfCheck { check, types })
+    }
+
+    /// Returns the failed rules of the sample type that `runs` measures, with their positions among the rules.
+    #[doc(hidden)]
+    pub fn failed_rules<'r>(&self, check: &Check, runs: &'r MeasuredRuns) -> Vec<(usize, FailedRule<'r>)> {
+        let sample_type = &runs.measure().summary().sample_type;
+        let results = check.rules.iter().zip(&self.rules).enumerate();
+        let failed =
+            results.filter(|(_, (result, _))| result.outcome == Outcome::Fail && result.sample_type == *sample_type);
+        failed.map(|(number, (result, rule))| (number, FailedRule::new(rule, result, runs))).collect()
     }
 
     /// Returns true for a rule on any frame if chance decides which of several inlined functions a profile shows. In
@@ -462,7 +453,7 @@ impl Rules {
     /// frames in another way. A rule that names its frames compares them unchanged.
     fn follows_moves(&self, rule: &CheckRule, runs: &MeasuredRuns, query: &Query) -> Result<bool> {
         let may = !self.policy.strict && matches!(rule.subject, Subject::Each(None));
-        Ok(may && query.granularity == Granularity::Functions && explain::by_chance(runs.frames())?.1)
+        Ok(may && query.granularity == Granularity::Functions && by_chance(runs.frames())?.1)
     }
 
     fn apply(
@@ -652,6 +643,97 @@ impl Rules {
             }
         }
         Ok(subjects)
+    }
+}
+
+impl RuleCheck {
+    fn with_causes<C>(self, why: Option<Arc<C>>) -> RuleCheck<C> {
+        let RuleCheck {
+            rule,
+            outcome,
+            sample_type,
+            unit,
+            sampling,
+            is_of_each,
+            compared,
+            total_base,
+            total_new,
+            total_delta,
+            below_floor,
+            floor,
+            too_small,
+            left_out,
+            tau,
+            detectable,
+            findings,
+            why: _,
+        } = self;
+        RuleCheck {
+            rule,
+            outcome,
+            sample_type,
+            unit,
+            sampling,
+            is_of_each,
+            compared,
+            total_base,
+            total_new,
+            total_delta,
+            below_floor,
+            floor,
+            too_small,
+            left_out,
+            tau,
+            detectable,
+            findings,
+            why,
+        }
+    }
+}
+
+/// Returns the functions that were renamed or inlined between the sides of a diff.
+pub(crate) type FindMoves<'f> = &'f dyn Fn(&Diff) -> Result<Moves>;
+
+/// Selects the runs of both sides. Finds the moved code, if names follow it.
+fn select_of_runs(diff: &Diff, query: &Query, find_moves: FindMoves<'_>) -> Result<Selection> {
+    let moves = if query.matching == Matching::Moved { find_moves(diff)? } else { Moves::default() };
+    diff.select_of_runs(query, &moves)
+}
+
+/// A check without causes, with the runs that its causes are matched with.
+#[doc(hidden)]
+pub struct RunsOfCheck {
+    /// The result of all rules.
+    pub check: Check,
+    /// The sample types of the rules.
+    pub types: Vec<CheckedType>,
+}
+
+/// A sample type that rules compare.
+#[doc(hidden)]
+pub struct CheckedType {
+    /// The index of the sample type in the diff.
+    number: usize,
+    /// The name in the results of the rules.
+    pub sample_type: String,
+    /// True if a rule on the sample type failed.
+    pub has_failed: bool,
+    kept: Option<MeasuredRuns>,
+}
+
+impl CheckedType {
+    /// Returns the measured runs. Measures them again if they have too many frames to keep them.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Rules::check_runs`].
+    pub fn runs(self, diff: &Diff, query: &Query, find_moves: FindMoves<'_>) -> Result<MeasuredRuns> {
+        match self.kept {
+            Some(runs) => Ok(runs),
+            None => {
+                let selection = select_of_runs(diff, query, find_moves)?;
+                Ok(MeasuredType::new(&selection, self.number, query.normalize)?.runs)
+            }
+        }
     }
 }
 

@@ -8,8 +8,8 @@ use serde::Deserialize;
 
 use super::exact::Decimal;
 use super::{Allow, Rules};
+use crate::config::parse_config;
 use crate::diff::compile;
-use crate::explain::ExplainOptions;
 use crate::{Error, Result};
 use pprofdiff_profile::units;
 
@@ -215,19 +215,9 @@ struct Excuse {
     reason: String,
 }
 
-/// Parses `pprofdiff.toml` into the tables that `T` declares. Errors state the line.
-pub(crate) fn toml<T: serde::de::DeserializeOwned>(text: &str) -> Result<T> {
-    ::toml::from_str(text).map_err(|e| {
-        let line = e.span().map_or(0, |span| text[..span.start.min(text.len())].matches('\n').count() + 1);
-        Error::query(format!("line {line}: {}", e.message().lines().next().unwrap_or("not TOML")))
-    })
-}
-
 pub(super) fn from_toml(text: &str) -> Result<Rules> {
-    let file: CheckConfig = toml(text)?;
-    // The explanation of failed rules needs the functions that the file declares as the program's runtime.
-    let explain = ExplainOptions::default().with_config(text)?;
-    let mut rules = Rules { explain, ..Rules::default() };
+    let file: CheckConfig = parse_config(text)?;
+    let mut rules = Rules::default();
     let Some(settings) = file.check else { return Ok(rules) };
     rules.sample_type = settings.sample_type;
     rules.floor = settings.floor.as_deref().map(percent).transpose()?;

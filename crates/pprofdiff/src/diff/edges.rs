@@ -75,14 +75,15 @@ pub struct Edges {
 /// Numbers ordered pairs by their first occurrence. The elements of a pair are below a bound.
 ///
 /// Most calls have the same caller as the callee's previous call, so the previous caller is checked before the table.
-pub(crate) struct Calls {
+#[doc(hidden)]
+pub struct Calls {
     numbers: Interner<(u32, u32), FastState>,
     /// For each callee, its last caller and the number of this pair.
     last: Vec<(u32, u32)>,
 }
 
 impl Calls {
-    pub(crate) fn below(bound: usize) -> Calls {
+    pub fn below(bound: usize) -> Calls {
         Calls { numbers: Interner::default(), last: vec![(u32::MAX, 0); bound] }
     }
 
@@ -92,12 +93,12 @@ impl Calls {
     }
 
     /// Consumes the table and returns the pairs (caller, callee), by their numbers.
-    pub(crate) fn into_pairs(self) -> Vec<(u32, u32)> {
+    pub fn into_pairs(self) -> Vec<(u32, u32)> {
         self.numbers.values
     }
 
     #[inline]
-    pub(crate) fn id(&mut self, caller: u32, callee: u32) -> usize {
+    pub fn id(&mut self, caller: u32, callee: u32) -> usize {
         let last = &mut self.last[callee as usize];
         if last.0 != caller {
             *last = (caller, self.numbers.number((caller, callee)));

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use super::identity::Granularity;
 use super::texts;
 use crate::{Error, ErrorKind, Result};
-pub(crate) use input::{Innermost, InputFrames};
+pub use input::{Innermost, InputFrames};
 use pprofdiff_profile::Profile;
 use pprofdiff_profile::cancellation::checkpointed;
 use pprofdiff_profile::columns::{NONE, StringId};
@@ -28,7 +28,7 @@ use pprofdiff_profile::random::{FastState, HashMap, HashSet};
 
 /// The hasher of frames and texts. All inputs of a view share it, so that their hashes can be compared. It is seeded
 /// once per process.
-pub(crate) type State = FastState;
+pub type State = FastState;
 
 /// A reference to a part of a profile's buffer, or of the bytes that the table itself stores.
 #[derive(Debug, Clone, Copy)]
@@ -163,13 +163,14 @@ impl TextTable {
 }
 
 /// Collects the frames of profiles that are not kept in memory. Texts are copied once, however many profiles have them.
-pub(crate) struct FrameInterner {
+pub struct FrameInterner {
     interner: ContentInterner,
     granularity: Granularity,
 }
 
 impl FrameInterner {
-    pub(crate) fn new(granularity: Granularity) -> FrameInterner {
+    #[doc(hidden)]
+    pub fn new(granularity: Granularity) -> FrameInterner {
         FrameInterner { interner: ContentInterner::new(None, 0, State::default()), granularity }
     }
 
@@ -177,7 +178,8 @@ impl FrameInterner {
     ///
     /// # Errors
     /// Fails if the names exceed 4 GiB.
-    pub(crate) fn add(&mut self, frames: &Frames, ids: impl Iterator<Item = u32>) -> Result<Vec<u32>> {
+    #[doc(hidden)]
+    pub fn add(&mut self, frames: &Frames, ids: impl Iterator<Item = u32>) -> Result<Vec<u32>> {
         // The numbers of the texts, by their number in `frames`. A text that many frames share is hashed once.
         let mut text_numbers = vec![NONE; frames.texts.len()];
         let mut text = |id: u32| {
@@ -200,14 +202,15 @@ impl FrameInterner {
     }
 
     /// Adds a function by its name and its binary, and returns its number.
-    #[cfg(feature = "store")]
-    pub(crate) fn add_function(&mut self, name: &[u8], binary: &[u8]) -> u32 {
+    #[doc(hidden)]
+    pub fn add_function(&mut self, name: &[u8], binary: &[u8]) -> u32 {
         let [name, mapping] = [name, binary].map(|text| self.interner.text(text));
         self.interner.frames.number(FrameContent { name, file: EMPTY, mapping, line: 0, address: 0 })
     }
 
     /// Returns all frames that were added.
-    pub(crate) fn frames(self) -> Frames {
+    #[doc(hidden)]
+    pub fn frames(self) -> Frames {
         let ContentInterner { texts, frames, .. } = self.interner;
         let numbered = (0..texts.texts.len() as u32).map(|i| (0, i)).collect();
         let only = InputFrames {
@@ -230,16 +233,17 @@ impl FrameInterner {
     }
 }
 
-#[cfg(feature = "store")]
 impl Frames {
     /// Returns the name of a frame at granularity functions, and the file of its binary if it has no name.
-    pub(crate) fn function(&self, frame: u32) -> [&[u8]; 2] {
+    #[doc(hidden)]
+    pub fn function(&self, frame: u32) -> [&[u8]; 2] {
         let frame = self.frames[frame as usize];
         [frame.name, frame.mapping].map(|text| self.text(text))
     }
 
     /// Returns true if all frames are functions, as [`FrameInterner::add_function`] adds them.
-    pub(crate) fn are_functions(&self) -> bool {
+    #[doc(hidden)]
+    pub fn are_functions(&self) -> bool {
         let is_function = |f: &FrameContent| (f.file, f.line, f.address) == (EMPTY, 0, 0);
         self.granularity == Granularity::Functions && self.frames.iter().all(is_function)
     }
@@ -419,7 +423,8 @@ impl Frames {
     }
 
     /// Returns the key that sorts rows with equal values: name, then file, then line, then address.
-    pub(crate) fn order(&self, frame: u32) -> impl Ord + '_ {
+    #[doc(hidden)]
+    pub fn order(&self, frame: u32) -> impl Ord + '_ {
         let f = &self.frames[frame as usize];
         let text = |id: u32| Ordered { id, bytes: self.text(id) };
         (text(f.name), text(f.file), f.line, f.address, text(f.mapping))

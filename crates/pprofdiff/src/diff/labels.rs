@@ -90,11 +90,13 @@ impl Labels {
 }
 
 /// A cache of one profile's texts by their number in the table of all profiles. It avoids hashing a text repeatedly.
+#[doc(hidden)]
 #[derive(Default)]
-pub(crate) struct KnownTexts(HashMap<StringId, u32, QualityState>);
+pub struct KnownTexts(HashMap<StringId, u32, QualityState>);
 
 impl KnownTexts {
-    pub(crate) fn id(&mut self, p: &Profile, text: StringId, texts: &mut TextInterner) -> u32 {
+    #[inline]
+    pub fn id(&mut self, p: &Profile, text: StringId, texts: &mut TextInterner) -> u32 {
         *self.0.entry(text).or_insert_with(|| texts.number(p.string(text)))
     }
 }

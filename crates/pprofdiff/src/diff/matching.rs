@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 
 use crate::{Error, Result};
-pub(crate) use pprofdiff_profile::canonical::{Canonical, Variants, canonical, canonical_of, stable};
+pub(crate) use pprofdiff_profile::canonical::{canonical, canonical_of, stable};
 use pprofdiff_profile::random::{HashMap, HashSet};
 
 /// The rule that decides which frames of the two sides are the same.
@@ -85,7 +85,7 @@ pub(crate) type RenamedFunctions = HashMap<String, String>;
 
 /// Functions that were renamed or inlined between the builds, by canonical names.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Moves {
+pub struct Moves {
     /// Names in the base, with their names on the new side.
     pub renamed: RenamedFunctions,
     /// For each side, the functions that are part of their callers on the opposite side.

@@ -47,17 +47,17 @@ use std::sync::Arc;
 
 pub use filter::Filters;
 pub use frames::Frames;
-pub(crate) use frames::{FrameInterner, Innermost, State};
+pub use frames::{FrameInterner, Innermost, State};
 pub use identity::Granularity;
 pub use matching::Matching;
-pub(crate) use matching::Moves;
+pub use matching::Moves;
 pub use normalize::Normalize;
-pub(crate) use normalize::Scale;
+pub use normalize::Scale;
 pub(crate) use pattern::compile;
 pub use query::Query;
 pub use selection::{Measure, Selection, Side, Summary};
 pub use top::{Sort, Top, TopRow};
-pub(crate) use walk::{SampleLocations, SampleVisitor, Walk};
+pub use walk::{SampleLocations, SampleVisitor, Walk};
 
 use serde::{Deserialize, Serialize};
 
@@ -107,7 +107,8 @@ impl Status {
         }
     }
 
-    pub(crate) fn new(in_base: bool, in_new: bool, equal: bool) -> Status {
+    #[doc(hidden)]
+    pub fn new(in_base: bool, in_new: bool, equal: bool) -> Status {
         match (in_base, in_new) {
             (false, _) => Status::Added,
             (true, false) => Status::Removed,
@@ -129,7 +130,8 @@ fn listed(types: &[&str]) -> String {
 
 /// One profile of a comparison, or one side of a written diff.
 #[derive(Debug, Clone)]
-pub(crate) struct Input {
+pub struct Input {
+    /// The profile.
     pub profile: Arc<Profile>,
     /// The index of this input in [`CommonType::columns`].
     pub index: usize,
@@ -320,7 +322,8 @@ impl Diff {
 
     /// Counts the distinct runs among the last `last` profiles of the base that do not also occur among the earlier
     /// profiles.
-    pub(crate) fn different_runs(&self, last: usize) -> usize {
+    #[doc(hidden)]
+    pub fn different_runs(&self, last: usize) -> usize {
         let first = self.given(true).count().saturating_sub(last);
         let is_kept = |given: &Arc<Profile>| self.base().any(|run| Arc::ptr_eq(run, given));
         let mut seen: Vec<&Arc<Profile>> = self.given(true).take(first).collect();
@@ -382,7 +385,8 @@ impl Diff {
 
     /// Returns the sample type to explain by default. If the default type is zero everywhere, returns the first type
     /// with values and a sentence that reports this.
-    pub(crate) fn type_to_explain(&self) -> (usize, Option<String>) {
+    #[doc(hidden)]
+    pub fn type_to_explain(&self) -> (usize, Option<String>) {
         let Some((default, others)) = self.types_with_values() else { return (self.default_type, None) };
         let [first, rest @ ..] = &others[..] else { return (self.default_type, None) };
         let others =
@@ -461,7 +465,8 @@ impl Diff {
     }
 
     /// Returns the sums of a sample type over one side, in its common unit.
-    pub(crate) fn side_total(&self, base: bool, sample_type: usize) -> Total {
+    #[doc(hidden)]
+    pub fn side_total(&self, base: bool, sample_type: usize) -> Total {
         let mut total = Total::default();
         for m in self.inputs.iter().filter(|m| m.base == base) {
             let (column, times) = self.types[sample_type].columns[m.index];

@@ -65,10 +65,12 @@ impl std::str::FromStr for Normalize {
 
 /// A factor, exact if possible.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Scale {
+pub enum Scale {
+    /// A factor of 1.
     One,
     /// An exact quotient. Its denominator is an int64 times the number of runs.
     Ratio(i64, i128),
+    /// A rounded factor.
     Factor(f64),
 }
 
@@ -84,7 +86,7 @@ impl Scale {
     /// # Errors
     /// Returns an error if a sum or duration to normalize by is 0, if the two have opposite signs, or if the given
     /// factor is not a positive finite number.
-    pub(crate) fn new(mode: Normalize, sums: (i64, i64), durations: (i64, i64), runs: [usize; 2]) -> Result<Scale> {
+    pub fn new(mode: Normalize, sums: (i64, i64), durations: (i64, i64), runs: [usize; 2]) -> Result<Scale> {
         let ratio = |quantity: &str, (base, new): (i64, i64)| {
             if base == 0 || new == 0 {
                 let side = if base == 0 { "base" } else { "new side" };
@@ -111,7 +113,8 @@ impl Scale {
         }
     }
 
-    pub(crate) fn factor(self) -> f64 {
+    /// Returns the factor, rounded if necessary.
+    pub fn factor(self) -> f64 {
         match self {
             Scale::One => 1.0,
             Scale::Ratio(n, d) => n as f64 / d as f64,
@@ -121,7 +124,7 @@ impl Scale {
 
     /// Returns the scaled value, rounded half away from zero. Saturates; [`Scale::check`] excludes saturation for a
     /// view.
-    pub(crate) fn apply(self, value: i64) -> i64 {
+    pub fn apply(self, value: i64) -> i64 {
         match self {
             Scale::One => value,
             Scale::Ratio(n, d) => {

@@ -10,7 +10,7 @@ type Keyed = (u64, u32);
 const FEW: usize = 12;
 
 /// Sorts stacks by their frames.
-pub(crate) struct StackOrder<F> {
+pub struct StackOrder<F> {
     stack_of: F,
     /// The number of low bits of an item in a stack that are not part of the frame's number.
     shift: u32,
@@ -23,13 +23,13 @@ pub(crate) struct StackOrder<F> {
 impl<'s, F: Fn(u32) -> &'s [u32] + Sync> StackOrder<F> {
     /// Prepares sorting. Frames have numbers below `n_frames`, and an item of a stack is a frame's number shifted left
     /// by `shift` bits.
-    pub(crate) fn new(n_frames: usize, shift: u32, stack_of: F) -> StackOrder<F> {
+    pub fn new(n_frames: usize, shift: u32, stack_of: F) -> StackOrder<F> {
         let bits = usize::BITS - n_frames.leading_zeros();
         StackOrder { stack_of, shift, bits, frames: (u64::BITS / bits.max(1)) as usize }
     }
 
     /// Returns the stacks 0 to `n` in order. Stacks with equal frames are neighbours.
-    pub(crate) fn sorted(&self, n: usize) -> Vec<u32> {
+    pub fn sorted(&self, n: usize) -> Vec<u32> {
         let mut keyed: Vec<Keyed> = (0..n as u32).map(|stack| (0, stack)).collect();
         self.fill(&mut keyed, 0);
         parallel::sort_unstable_by(&mut keyed, Keyed::cmp);

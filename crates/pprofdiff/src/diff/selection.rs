@@ -118,7 +118,8 @@ impl Diff {
     ///
     /// Fails on an invalid query, such as an invalid regular expression. The profiles were checked when they were
     /// loaded.
-    pub(crate) fn select_with(&self, query: &Query, moves: &Moves) -> Result<Selection> {
+    #[doc(hidden)]
+    pub fn select_with(&self, query: &Query, moves: &Moves) -> Result<Selection> {
         let is_of_runs = !self.sum && self.runs().iter().any(|&runs| runs > 1);
         self.select_matched(query, query.matching.resolved(is_of_runs), moves)
     }
@@ -222,7 +223,8 @@ impl Diff {
     }
 
     /// Summarizes the first `profiles` profiles of a side.
-    pub(crate) fn side(&self, base: bool, profiles: usize) -> Side {
+    #[doc(hidden)]
+    pub fn side(&self, base: bool, profiles: usize) -> Side {
         let inputs: Vec<&Input> = self.inputs.iter().filter(|m| m.base == base).take(profiles).collect();
         let samples = |m: &&Input| match m.part {
             None => m.profile.n_samples(),
@@ -239,7 +241,33 @@ impl Diff {
     }
 }
 
+impl Side {
+    /// Creates the side of a table whose columns are builds.
+    #[doc(hidden)]
+    pub fn of_builds(paths: Vec<String>, samples: usize, duration_nanos: i64, time_nanos: i64) -> Side {
+        Side { paths, samples, counted: None, duration_nanos, time_nanos, window: None }
+    }
+}
+
 impl Summary {
+    /// Creates the header of a table whose columns are builds. The query has the sample type.
+    #[doc(hidden)]
+    pub fn of_builds(builds: Side, unit: String, query: Query, total: Pair, warnings: Vec<String>) -> Summary {
+        Summary {
+            base: None,
+            new: builds,
+            sample_type: query.sample_type.clone().unwrap_or_default(),
+            unit,
+            query,
+            factor: 1.0,
+            sum: false,
+            warnings,
+            chance: None,
+            sampling: None,
+            total,
+        }
+    }
+
     /// Returns true if values are means over several runs on at least one side.
     pub fn is_of_runs(&self) -> bool {
         !self.sum && self.base.as_ref().is_some_and(|base| base.paths.len() > 1 || self.new.paths.len() > 1)
@@ -248,12 +276,14 @@ impl Summary {
 
 impl Selection {
     /// Returns the underlying diff.
-    pub(crate) fn diff(&self) -> &Diff {
+    #[doc(hidden)]
+    pub fn diff(&self) -> &Diff {
         &self.diff
     }
 
     /// Returns the query that was applied.
-    pub(crate) fn query(&self) -> &Query {
+    #[doc(hidden)]
+    pub fn query(&self) -> &Query {
         &self.shared.query
     }
 
@@ -454,17 +484,20 @@ impl Measure {
     }
 
     /// Returns the walk over each profile.
-    pub(crate) fn walks(&self) -> impl Iterator<Item = Walk<'_>> {
+    #[doc(hidden)]
+    pub fn walks(&self) -> impl Iterator<Item = Walk<'_>> {
         self.selection.walks(self.sample_type)
     }
 
     /// Returns the walk over each profile of one side.
-    pub(crate) fn walks_of(&self, base: bool) -> impl Iterator<Item = Walk<'_>> {
+    #[doc(hidden)]
+    pub fn walks_of(&self, base: bool) -> impl Iterator<Item = Walk<'_>> {
         self.walks().filter(move |w| w.input.base == base)
     }
 
     /// Returns the decompressed size of all profiles in bytes. Views derive their limits from it.
-    pub(crate) fn profile_bytes(&self) -> usize {
+    #[doc(hidden)]
+    pub fn profile_bytes(&self) -> usize {
         self.walks().map(|w| w.input.profile.inflated_size()).sum()
     }
 

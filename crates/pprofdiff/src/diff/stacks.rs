@@ -59,15 +59,16 @@ pub struct Stacks {
 /// the keys. The keys are new for each use and never shown, so the bound also holds for crafted input. Among a hundred
 /// million stacks, the probability of any collision is 2^-43. A frame costs one multiplication, and the multiplications
 /// do not depend on each other.
+#[doc(hidden)]
 #[derive(Clone)]
-pub(crate) struct Keys {
+pub struct Keys {
     random: RandomState,
     /// The first keys. Further keys are computed on each use, so that a deep stack does not need memory.
     first: Vec<u128>,
 }
 
 impl Keys {
-    pub(crate) fn new() -> Keys {
+    pub fn new() -> Keys {
         let random = RandomState::new();
         let first = (0..256).map(|i| key(&random, i)).collect();
         Keys { random, first }
@@ -75,7 +76,7 @@ impl Keys {
 
     /// Returns the hash of a stack, given leaf first.
     #[inline(always)]
-    pub(crate) fn hash(&self, labels: u32, frames: &[u32]) -> u128 {
+    pub fn hash(&self, labels: u32, frames: &[u32]) -> u128 {
         let mut hash = self.first[0].wrapping_mul(u128::from(labels));
         for (key, &frame) in self.first[1..].iter().zip(frames) {
             hash = hash.wrapping_add(key.wrapping_mul(u128::from(frame) + 1));

@@ -4,7 +4,7 @@ use pprofdiff_profile::interner::Sequences;
 use pprofdiff_profile::random::QualityState;
 
 /// Distinct texts by number.
-pub(crate) type TextInterner = Sequences<u8, QualityState>;
+pub type TextInterner = Sequences<u8, QualityState>;
 
 /// The length up to which texts are never shortened.
 const SHORT_ENOUGH: usize = 256;

@@ -30,7 +30,8 @@ pub enum Sort {
 impl Sort {
     /// Returns the sort key of a row before its name, larger first: the magnitudes of both deltas, starting with the
     /// cost that rows are sorted by.
-    pub(crate) fn size(self, flat: Pair, cum: Pair) -> [u64; 2] {
+    #[doc(hidden)]
+    pub fn size(self, flat: Pair, cum: Pair) -> [u64; 2] {
         let (first, second) = if self == Sort::Flat { (flat, cum) } else { (cum, flat) };
         [first, second].map(|pair| pair.delta().unsigned_abs())
     }

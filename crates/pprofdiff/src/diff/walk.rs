@@ -7,10 +7,12 @@ use pprofdiff_profile::samples::{Label, Sample, SampleRange};
 
 /// One profile of a measure, ready to be walked.
 #[derive(Clone)]
-pub(crate) struct Walk<'m> {
+pub struct Walk<'m> {
     /// The profile's number among the profiles of the measure.
     pub index: usize,
+    /// The profile.
     pub input: &'m Input,
+    /// The frames of the profile's locations.
     pub frames: &'m InputFrames,
     /// The map from the profile's own frame indexes to the common indexes.
     pub translation: &'m [u32],
@@ -26,7 +28,7 @@ impl<'m> Walk<'m> {
     }
 
     /// Returns the ranges of samples that can be read in parallel. With filters, returns a single range.
-    pub(crate) fn ranges(&self) -> Vec<SampleRange> {
+    pub fn ranges(&self) -> Vec<SampleRange> {
         let profile = &self.input.profile;
         if self.is_unfiltered() { profile.sample_ranges() } else { vec![profile.sample_range()] }
     }
@@ -42,12 +44,13 @@ impl<'m> Walk<'m> {
     }
 
     /// Returns the value of a sample.
-    pub(crate) fn value(&self, sample: &Sample<'_>) -> i64 {
+    #[inline]
+    pub fn value(&self, sample: &Sample<'_>) -> i64 {
         sample.value(self.column) * self.times
     }
 
     /// Returns the labels of a sample that the filters show.
-    pub(crate) fn labels(&self, sample: &Sample<'m>) -> impl Iterator<Item = Label> + use<'m> {
+    pub fn labels(&self, sample: &Sample<'m>) -> impl Iterator<Item = Label> + use<'m> {
         let plan = self.plan;
         sample.labels().filter(|label| plan.shows_label(label.key))
     }
@@ -60,7 +63,7 @@ impl<'m> Walk<'m> {
 
     /// Like [`Walk::visit`], but also visits samples for which `counts` returns true, even if their value is zero.
     #[inline(always)]
-    pub(crate) fn visit_or(
+    pub fn visit_or(
         &self,
         range: &SampleRange,
         counts: impl Fn(&Sample<'m>) -> bool,
@@ -90,7 +93,7 @@ impl<'m> Walk<'m> {
     }
 
     /// Returns the innermost frame of each location, as a common number.
-    pub(crate) fn innermost(&self) -> Vec<Innermost> {
+    pub fn innermost(&self) -> Vec<Innermost> {
         let common = |first: Innermost| Innermost::new(self.translation[first.frame() as usize], first.has_more());
         self.frames.innermost().into_iter().map(common).collect()
     }
@@ -162,14 +165,16 @@ pub(super) trait ColumnVisitor {
 
 /// Visits samples. This is a trait and not a closure, so that unfiltered and filtered samples are compiled separately.
 /// If they are compiled together, the table of frames takes 13 % more instructions.
-pub(crate) trait SampleVisitor<'m> {
+pub trait SampleVisitor<'m> {
     /// Visits a sample with its value and the locations that the filters keep.
     fn sample(&mut self, value: i64, locations: impl SampleLocations, sample: Sample<'m>);
 }
 
 /// The locations of a sample, leaf first.
-pub(crate) trait SampleLocations: Copy {
+pub trait SampleLocations: Copy {
+    /// Calls `f` with each location.
     fn for_each(self, f: impl FnMut(u32));
+    /// Returns the innermost location.
     fn leaf(self) -> Option<u32>;
 }
 

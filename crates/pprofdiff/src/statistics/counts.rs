@@ -9,10 +9,11 @@ use super::distributions::{normal_quantile, normal_tail, student_quantile, stude
 
 /// The penalised deviance that an unchanged value exceeds one time in twenty: the 95 % quantile of the chi-squared
 /// distribution with one degree of freedom.
-pub(crate) const LEVEL: f64 = 3.84;
+pub const LEVEL: f64 = 3.84;
 
 /// Returns the deviance, twice the log likelihood ratio, of `b` and `n` events if the new rate is `r` times the base's.
-pub(crate) fn deviance(b: f64, n: f64, r: f64) -> f64 {
+#[inline]
+pub fn deviance(b: f64, n: f64, r: f64) -> f64 {
     let (t, p) = (b + n, r / (1.0 + r));
     let part = |x: f64, expected: f64| if x > 0.0 { x * (x / expected.max(1e-300)).ln() } else { 0.0 };
     2.0 * (part(n, t * p) + part(b, t * (1.0 - p)))
@@ -33,7 +34,8 @@ fn log_ratio(b: f64, n: f64, r: f64) -> f64 {
 /// Returns the deviance that remains if the log of the ratio may shift by x at a cost of `x^2 / variance`: the minimum
 /// over x of `deviance(b, n, r e^x) + x^2 / variance`. Without variance it equals the deviance. For many events it
 /// approaches the square of the log ratio divided by the variance.
-pub(crate) fn penalised(b: f64, n: f64, r: f64, variance: f64) -> f64 {
+#[inline]
+pub fn penalised(b: f64, n: f64, r: f64, variance: f64) -> f64 {
     let variance = variance.max(1e-12);
     let top = log_ratio(b, n, r);
     // The sum is convex. Newton's method finds the zero of its slope within a bracket that shrinks.
@@ -71,7 +73,7 @@ pub(crate) const PRIOR_DEGREES: u32 = 20;
 
 /// The precision of a measured variance between runs.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct MeasuredNoise {
+pub struct MeasuredNoise {
     /// The degrees of freedom of the runs.
     pub degrees: usize,
     /// The degrees of freedom that shrinking adds: [`PRIOR_DEGREES`], or 0 for a variance that is not shrunk.
@@ -82,12 +84,12 @@ pub(crate) struct MeasuredNoise {
 
 impl MeasuredNoise {
     /// Returns the precision of variances that are shrunk towards the common variance.
-    pub(crate) fn drawn(degrees: usize) -> MeasuredNoise {
+    pub fn drawn(degrees: usize) -> MeasuredNoise {
         MeasuredNoise { degrees, prior: PRIOR_DEGREES, fewest: FEWEST_CANDIDATES }
     }
 
     /// Returns the degrees of freedom of the variance: those of the prior plus at most 1000 of the runs.
-    pub(crate) fn degrees(self) -> u32 {
+    pub fn degrees(self) -> u32 {
         self.prior + self.degrees.min(1000) as u32
     }
 }
@@ -98,7 +100,7 @@ const FEWEST_CANDIDATES: usize = 100;
 /// Returns the penalised deviance that a cause must exceed: the square of Bonferroni's two-sided quantile over the
 /// candidates. Benjamini and Hochberg's procedure does not fit: candidates are nested, the report contains few of them,
 /// and a false alarm weighs more than a miss.
-pub(crate) fn threshold(candidates: usize, measured: Option<MeasuredNoise>) -> f64 {
+pub fn threshold(candidates: usize, measured: Option<MeasuredNoise>) -> f64 {
     let tail_probability = |alpha: f64, fewest: usize| alpha / (2.0 * candidates.max(fewest) as f64);
     let quantile = match measured {
         Some(variance) => student_quantile(tail_probability(ALPHA_OF_REPLICATES, variance.fewest), variance.degrees()),
@@ -110,7 +112,7 @@ pub(crate) fn threshold(candidates: usize, measured: Option<MeasuredNoise>) -> f
 /// Returns the probability that any candidate of a threshold reaches this deviance by chance. It is scaled so that a
 /// deviance at the threshold has the accepted probability of a false cause. `measured` holds the degrees of freedom of
 /// a measured variance; `None` uses the normal distribution.
-pub(crate) fn chance_of(score: f64, threshold: f64, measured: Option<u32>) -> f64 {
+pub fn chance_of(score: f64, threshold: f64, measured: Option<u32>) -> f64 {
     let tail = |score: f64| match measured {
         Some(degrees) => student_tail(score.max(0.0).sqrt(), degrees),
         None => normal_tail(score.max(0.0).sqrt()),
@@ -121,7 +123,8 @@ pub(crate) fn chance_of(score: f64, threshold: f64, measured: Option<u32>) -> f6
 
 /// Returns the variance of the log of the ratio between the means of both sides, for this number of runs per side and a
 /// variance of `tau2` per run.
-pub(crate) fn between_run_variance(tau2: f64, runs: [usize; 2]) -> f64 {
+#[inline]
+pub fn between_run_variance(tau2: f64, runs: [usize; 2]) -> f64 {
     tau2 * (1.0 / runs[0] as f64 + 1.0 / runs[1] as f64)
 }
 
@@ -131,7 +134,7 @@ const POWER: f64 = 0.9;
 /// Returns the distance from no change, in standard deviations, of a growth that is detected with the probability
 /// `POWER`. `threshold` is the largest distance that counts as chance. `degrees` are the degrees of freedom of a
 /// measured variance between runs; `None` uses the normal distribution.
-pub(crate) fn with_power(threshold: f64, degrees: Option<u32>) -> f64 {
+pub fn with_power(threshold: f64, degrees: Option<u32>) -> f64 {
     threshold + degrees.map_or_else(|| normal_quantile(1.0 - POWER), |degrees| student_quantile(1.0 - POWER, degrees))
 }
 
@@ -144,7 +147,7 @@ const MAX_GROWTH: f64 = 14.0;
 /// `explain`, the rules of `check` and the grey parts of the page all use this function for detectable changes, each
 /// with its own `far` ([`with_power`] for a detection nine times in ten). The result is exact to about 0.1 %, and is
 /// about a million if no growth suffices.
-pub(crate) fn least_growth(base: f64, r: f64, variance: f64, far: f64) -> f64 {
+pub fn least_growth(base: f64, r: f64, variance: f64, far: f64) -> f64 {
     let (mut low, mut high) = (0.0, MAX_GROWTH);
     while high - low > 1e-3 {
         let middle: f64 = (low + high) / 2.0;
@@ -167,7 +170,7 @@ const MEDIAN_OF_CHI2: f64 = 0.455;
 /// Without noise, half of the frames deviate by more than the median under chance, plus or minus half of the square
 /// root of their number. `deviations` is the number of such standard errors that still count as no noise. At 0, chance
 /// in a few frames of a quiet pair often gives a positive median, and the resulting variance hides true changes.
-pub(crate) fn variance_of_ratios(frames: &[(f64, f64, f64)], deviations: f64) -> f64 {
+pub fn variance_of_ratios(frames: &[(f64, f64, f64)], deviations: f64) -> f64 {
     // Frames that chance explains need no variance. If they are the majority, the other frames cannot change the
     // median.
     let wander = |&&(b, n, r): &&(f64, f64, f64)| deviance(b, n, r) > MEDIAN_OF_CHI2;
@@ -237,7 +240,7 @@ fn variance_at(b: f64, n: f64, r: f64, level: f64) -> f64 {
 }
 
 /// Returns the median; 0 for an empty slice.
-pub(crate) fn median(values: &mut [f64]) -> f64 {
+pub fn median(values: &mut [f64]) -> f64 {
     if values.is_empty() {
         return 0.0;
     }
@@ -249,7 +252,7 @@ pub(crate) fn median(values: &mut [f64]) -> f64 {
 
 /// Returns the weighted median: the smallest value at which the weights so far reach half of their sum. Returns 1 for
 /// an empty list.
-pub(crate) fn weighted_median(mut values: Vec<(f64, f64)>) -> f64 {
+pub fn weighted_median(mut values: Vec<(f64, f64)>) -> f64 {
     values.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
     let half = values.iter().map(|v| v.1).sum::<f64>() / 2.0;
     let mut below = 0.0;

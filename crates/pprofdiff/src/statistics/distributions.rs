@@ -12,13 +12,13 @@ pub(crate) fn normal_quantile(p: f64) -> f64 {
 }
 
 /// Returns the probability that a standard normal variable exceeds `x`.
-pub(crate) fn normal_tail(x: f64) -> f64 {
+pub fn normal_tail(x: f64) -> f64 {
     0.5 * libm::erfc(x * FRAC_1_SQRT_2)
 }
 
 /// Returns the probability that a variable with Student's distribution exceeds `t`, which must not be negative. The
 /// result is a difference from 1, so its absolute error is about 1e-16.
-pub(crate) fn student_tail(t: f64, degrees: u32) -> f64 {
+pub fn student_tail(t: f64, degrees: u32) -> f64 {
     let angle = (t / f64::from(degrees).sqrt()).atan();
     let (sin, cos) = angle.sin_cos();
     let even = degrees.is_multiple_of(2);
@@ -36,7 +36,7 @@ pub(crate) fn student_tail(t: f64, degrees: u32) -> f64 {
 
 /// Returns the x that a variable with Student's distribution exceeds with probability `p`, which must be below one
 /// half. The result is at most 10,000.
-pub(crate) fn student_quantile(p: f64, degrees: u32) -> f64 {
+pub fn student_quantile(p: f64, degrees: u32) -> f64 {
     bisect(0.0, 1e4, |t| student_tail(t, degrees) < p)
 }
 

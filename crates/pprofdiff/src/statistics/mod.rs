@@ -7,12 +7,9 @@
 //! false failure (Bonferroni, 1 %). A person reads many rows and investigates further, while a failed check stops a
 //! build. Runs of a side are replicates everywhere.
 
-pub(crate) mod counts;
-pub(crate) mod distributions;
+pub mod counts;
+pub mod distributions;
 mod gamma;
-pub(crate) mod growth;
-pub(crate) mod lines;
-pub(crate) mod noise;
-pub(crate) mod rank;
-pub(crate) mod segments;
+pub mod growth;
+pub mod rank;
 pub mod sequential;

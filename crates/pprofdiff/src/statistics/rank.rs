@@ -96,7 +96,7 @@ fn normal(sum: usize, n: usize, m: usize, ties: f64) -> f64 {
 }
 
 /// Returns the q-value of each p-value: the smallest false discovery rate at which that test is a discovery.
-pub(crate) fn false_discoveries(p: &[f64]) -> Vec<f64> {
+pub fn false_discoveries(p: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p.len()).collect();
     order.sort_unstable_by(|&i, &j| p[j].total_cmp(&p[i]));
     let mut out = vec![1.0; p.len()];

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, LazyLock};
 
-use pprofdiff::series::{Series, SeriesOptions};
+use pprofdiff_series::{Series, SeriesOptions};
 
 use crate::shared::{Choices, LIMIT, table};
 use pprofdiff::{Diff, Profile, Query, Sort, Source};

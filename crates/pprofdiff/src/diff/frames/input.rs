@@ -15,7 +15,7 @@ use pprofdiff_profile::columns::{NONE, StringId};
 use pprofdiff_profile::shared::Memo;
 
 /// The frames of one profile, and the list of frames of each location.
-pub(crate) struct InputFrames {
+pub struct InputFrames {
     pub(super) texts: TextTable,
     /// The input's frames, until they are merged with the frames of other inputs.
     pub(super) frames: Vec<FrameContent>,
@@ -30,21 +30,23 @@ pub(crate) struct InputFrames {
 
 /// A location's innermost frame, and a flag for further frames.
 #[derive(Clone, Copy)]
-pub(crate) struct Innermost(u32);
+pub struct Innermost(u32);
 
 impl Innermost {
     /// Indexes of frames are below 2^31, since each frame takes more than two bytes of a message below 4 GiB.
-    pub(crate) fn new(frame: u32, more: bool) -> Innermost {
+    pub fn new(frame: u32, more: bool) -> Innermost {
         Innermost(frame << 1 | u32::from(more))
     }
 
+    /// Returns the frame's number.
     #[inline(always)]
-    pub(crate) fn frame(self) -> u32 {
+    pub fn frame(self) -> u32 {
         self.0 >> 1
     }
 
+    /// Returns true if the location has further frames.
     #[inline(always)]
-    pub(crate) fn has_more(self) -> bool {
+    pub fn has_more(self) -> bool {
         self.0 & 1 != 0
     }
 
@@ -122,7 +124,7 @@ impl InputFrames {
 
     /// Returns the frames of a location, innermost first, as indexes of this input.
     #[inline]
-    pub(crate) fn expand(&self, location: u32) -> &[u32] {
+    pub fn expand(&self, location: u32) -> &[u32] {
         let l = location as usize;
         &self.expanded[self.first[l] as usize..self.first[l + 1] as usize]
     }

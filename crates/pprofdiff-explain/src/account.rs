@@ -1,0 +1,439 @@
+//! The account: turns the results of the search into causes whose deltas add up. Each stack belongs to at most one
+//! cause, and a cause reports only what its stacks measure. Together with the amount of work, the consequences of
+//! causes elsewhere, and the rest, the causes add up to the whole difference, in the sample type's unit:
+//!
+//! ```text
+//! new - base = (scale - 1) base  +  sum over causes of (new - scale base)  +  the same of consequences  +  of the rest
+//! ```
+//!
+//! The search selects the causes and their order. Its model's expected values are never reported.
+
+use std::sync::OnceLock;
+
+use super::answer::Account;
+use super::attribution::{Attribution, CauseCandidate, CauseKind, Description};
+use super::evidence::rows::{StackRows, Stacks};
+use super::evidence::sets::{SetKey, Sets, grouped};
+use super::naming::rounded;
+use super::search::{SearchResult, variance_of};
+use pprofdiff::shared::statistics::counts::{LEVEL, between_run_variance, penalised};
+use pprofdiff::shared::statistics::distributions::{normal_tail, student_tail};
+use pprofdiff::shared::{ValueKind, known_variance};
+use pprofdiff_profile::cancellation::checkpointed;
+use pprofdiff_profile::columns::NONE;
+use pprofdiff_profile::random::HashMap;
+
+/// Minimum change of everything that a cause's name covers, as a fraction of the cause's change. Below it, the name
+/// would be misleading.
+pub(super) const MIN_PART_OF_WHOLE: f64 = 0.35;
+/// Penalised deviance that an unchanged set exceeds by chance one time in a hundred: the 99% quantile of chi-squared
+/// with one degree of freedom.
+const CERTAIN: f64 = 6.63;
+
+/// A rest is unexplained if it exceeds [`LARGE_REST`] as a fraction of the total, and [`MORE_THAN_SAMPLING`] as a
+/// deviance from sampling error alone.
+const LARGE_REST: f64 = 0.1;
+const MORE_THAN_SAMPLING: f64 = 9.0;
+
+/// The original stacks with the base's names, before rules removed inlined calls, cost that moved and the inside of
+/// rewritten code. They show whether a cause's name is true for everything that it covers.
+#[derive(Default)]
+pub(super) struct Uncut {
+    pub stacks: Stacks,
+    pub values: Vec<[f64; 2]>,
+    /// By frame: true if the frame is inlined into its callers on one side.
+    pub is_folded: Vec<bool>,
+    /// By frame: the stacks that contain it. Built on first use.
+    stacks_by_frame: OnceLock<(Vec<u32>, Vec<usize>)>,
+}
+
+impl Uncut {
+    pub(super) fn new(rows: &StackRows) -> Uncut {
+        let mut stacks = Stacks::with_room_for(&rows.stacks);
+        (0..rows.rows.len()).for_each(|row| {
+            stacks.push(rows.stack(row).iter().copied());
+        });
+        let values = rows.rows.iter().map(|row| row.values).collect();
+        Uncut { stacks, values, is_folded: vec![false; rows.names.len()], stacks_by_frame: OnceLock::new() }
+    }
+
+    /// Returns the stacks that contain a function, in order, with the values of both sides.
+    pub(super) fn stacks_of(&self, function: u32) -> impl Iterator<Item = (&[u32], [f64; 2])> {
+        let (stacks, ends) = self.stacks_by_frame.get_or_init(|| {
+            let pairs =
+                || (0..self.stacks.len() as u32).flat_map(|i| self.stacks.get(i).iter().map(move |&f| (f as usize, i)));
+            grouped(self.is_folded.len(), pairs)
+        });
+        let stacks = &stacks[ends[function as usize]..ends[function as usize + 1]];
+        // A recursive function is listed once per stack.
+        checkpointed(
+            stacks
+                .chunk_by(|a, b| a == b)
+                .map(|same_stack| (self.stacks.get(same_stack[0]), self.values[same_stack[0] as usize])),
+        )
+    }
+
+    /// Returns the sum, by side, of a function's stacks for which `holds` returns true.
+    pub(super) fn sum(&self, function: u32, holds: impl Fn(&[u32]) -> bool) -> [f64; 2] {
+        let matching = self.stacks_of(function).filter(|(stack, _)| holds(stack));
+        matching.fold([0.0; 2], |sum, (_, v)| [sum[0] + v[0], sum[1] + v[1]])
+    }
+
+    /// Returns the cost of a function, or of one caller's calls of it, as a plain table would show it.
+    pub(super) fn function_cost(&self, function: u32, caller: Option<u32>) -> [f64; 2] {
+        match caller {
+            Some(caller) => self.sum(function, |stack| stack.windows(2).any(|w| (w[0], w[1]) == (caller, function))),
+            None => self.sum(function, |_| true),
+        }
+    }
+}
+
+/// A cause, as its stacks measure it.
+pub(super) struct CauseEntry {
+    /// The set that determines the noise of this cause.
+    pub set: usize,
+    pub subject: Description,
+    /// The stacks of this cause. No other cause has them.
+    pub rows: Vec<u32>,
+    /// The values of these stacks, summed over all runs of each side.
+    pub values: [f64; 2],
+    pub score: f64,
+    /// Functions of other causes. Some stacks that match this cause's name belong to these causes.
+    pub others: Vec<u32>,
+    /// The merged parts of this cause, with their values within its stacks.
+    pub parts: Vec<(Description, [f64; 2])>,
+    /// The cause's share in the change of garbage collection, summed over all runs of the new side.
+    pub garbage: Option<f64>,
+}
+
+impl CauseEntry {
+    /// Creates an entry without stacks.
+    pub(super) fn new(set: usize, subject: Description) -> CauseEntry {
+        let (rows, others, parts) = (Vec::new(), Vec::new(), Vec::new());
+        CauseEntry { set, subject, rows, values: [0.0; 2], score: 0.0, others, parts, garbage: None }
+    }
+}
+
+/// The context for measuring causes: the rows, the search's results and the options.
+pub(super) struct Books<'a> {
+    pub rows: &'a StackRows,
+    pub sets: &'a Sets,
+    pub search: &'a SearchResult,
+    pub attribution: &'a Attribution<'a>,
+    pub uncut: &'a Uncut,
+    /// The allocations of the same runs, if their heap profiles were given.
+    pub heap: Option<&'a StackRows>,
+    /// By frame of the base: the frame with its name on the new side.
+    pub renamed: &'a HashMap<u32, u32>,
+    /// Minimum change of a cause, as a fraction of the mean of both sides' totals at equal work.
+    pub min_effect: f64,
+    /// The expected ratio of all new runs to all base runs: the ratio of the numbers of runs, times `--ops` if given.
+    pub exposure: f64,
+    /// The ratio at the estimated amount of work; equal to `exposure` for a level, which does not depend on work.
+    pub scale: f64,
+    /// True if the amount of work was given.
+    pub is_given: bool,
+    /// True if the sample type measures a level instead of activity.
+    pub is_level: bool,
+    /// True if a library was rewritten.
+    pub is_rewritten: bool,
+}
+
+impl Books<'_> {
+    pub(super) fn sum(&self, rows: &[u32]) -> [f64; 2] {
+        let side_sum = |side: usize| rows.iter().map(|&row| self.rows.rows[row as usize].values[side]).sum();
+        [side_sum(0), side_sum(1)]
+    }
+
+    /// Returns the change at equal work, summed over the new runs.
+    pub(super) fn delta(&self, [base, new]: [f64; 2]) -> f64 {
+        new - self.scale * base
+    }
+
+    /// Returns the penalised deviance of some of a set's rows; 0 if they have no values.
+    pub(super) fn score(&self, set: usize, rows: &[u32]) -> f64 {
+        let v = self.sum(rows);
+        let q: f64 = rows.iter().map(|&row| self.rows.rows[row as usize].variance).sum();
+        let w = (q / (v[0] + v[1]).max(1e-300)).max(1e-300);
+        let [b, n] = v.map(|v| v / w);
+        if b + n <= 0.0 {
+            return 0.0;
+        }
+        penalised(b, n, self.scale, variance_of(self.rows, self.search.tau2.variance(self.sets, set), [b, n]))
+    }
+
+    /// Returns true if some rows of a set qualify as a cause on their own: they changed by at least the minimum effect,
+    /// and their score exceeds the threshold plus the set's price.
+    pub(super) fn is_cause(&self, set: usize, rows: &[u32]) -> bool {
+        let total = self.rows.total();
+        let floor = self.min_effect * (self.scale * total[0] + total[1]) / 2.0;
+        self.delta(self.sum(rows)).abs() > floor
+            && self.score(set, rows) > self.search.threshold + self.sets.sets[set].price
+    }
+
+    /// Assigns each stack to the narrowest cause that contains it; among equals, to the first. Then drops the smallest
+    /// candidate that no longer qualifies with its remaining stacks, or that a plain table contradicts, and repeats.
+    /// The stacks of a dropped candidate go to the remaining candidates.
+    pub(super) fn settle(&self, mut candidates: Vec<CauseCandidate>) -> Vec<CauseEntry> {
+        loop {
+            let width = |candidate: &CauseCandidate| {
+                let [base, new] = self.sum(&candidate.rows);
+                self.scale * base + new
+            };
+            let mut order: Vec<usize> = (0..candidates.len()).collect();
+            order.sort_by(|&a, &b| width(&candidates[b]).total_cmp(&width(&candidates[a])).then(b.cmp(&a)));
+            let mut owner = vec![NONE; self.rows.rows.len()];
+            for candidate in order {
+                candidates[candidate].rows.iter().for_each(|&row| owner[row as usize] = candidate as u32);
+            }
+            let own_rows = |candidate: usize| -> Vec<u32> {
+                candidates[candidate]
+                    .rows
+                    .iter()
+                    .copied()
+                    .filter(|&row| owner[row as usize] == candidate as u32)
+                    .collect()
+            };
+            let others = |candidate: usize| -> Vec<u32> {
+                let owners = candidates[candidate].rows.iter().map(|&row| owner[row as usize] as usize);
+                let mut others: Vec<u32> = owners
+                    .filter(|owner_number| *owner_number != candidate)
+                    .filter_map(|owner_number| candidates[owner_number].subject.function)
+                    .collect();
+                others.sort_unstable();
+                others.dedup();
+                others
+            };
+            let entries: Vec<Option<CauseEntry>> = (0..candidates.len())
+                .map(|candidate| {
+                    let entry = self.entry(&candidates[candidate], own_rows(candidate))?;
+                    // Ignoring a function that occurs in the cause's own stacks would hide these stacks as well.
+                    let is_own =
+                        |frame: &u32| entry.rows.iter().any(|&row| self.rows.stack(row as usize).contains(frame));
+                    let others = others(candidate).into_iter().filter(|frame| !is_own(frame)).collect();
+                    Some(CauseEntry { others, ..entry })
+                })
+                .collect();
+            let size = |candidate: &usize| candidates[*candidate].delta.abs();
+            let missing = (0..candidates.len()).filter(|&candidate| entries[candidate].is_none());
+            match missing.min_by(|a, b| size(a).total_cmp(&size(b))) {
+                Some(candidate) => candidates.remove(candidate),
+                None => break entries.into_iter().flatten().collect(),
+            };
+        }
+    }
+
+    /// Returns the cause that a candidate makes of these stacks, if they qualify and its description is true.
+    fn entry(&self, candidate: &CauseCandidate, rows: Vec<u32>) -> Option<CauseEntry> {
+        if self.is_cause(candidate.set, &rows) { self.describe(candidate, rows) } else { None }
+    }
+
+    /// Describes these stacks of a candidate. Returns `None` if every description would be false.
+    pub(super) fn describe(&self, candidate: &CauseCandidate, mut rows: Vec<u32>) -> Option<CauseEntry> {
+        let mut description = candidate.subject.clone();
+        if let (Some(function), Some(caller), None) = (description.function, description.caller, description.label)
+            && self.rows.is_system(function)
+            && !self.rows.is_system(caller)
+        {
+            // The runtime works on behalf of its caller.
+            description = Description {
+                function: Some(caller),
+                callee: Some(function),
+                caller: None,
+                kind: CauseKind::Calls,
+                ..description
+            };
+        }
+        let change = self.delta(self.sum(&rows));
+        let goes_along = |whole: [f64; 2]| self.delta(whole) * change.signum() >= MIN_PART_OF_WHOLE * change.abs();
+        let mut callees = Vec::new();
+        if let (CauseKind::Own, Some(function)) = (description.kind, description.function) {
+            self.name_callee(&mut description, function, candidate.set, &mut rows);
+            let is_own =
+                |stack: &[u32]| stack.iter().rev().find(|&&frame| !self.rows.is_system(frame)) == Some(&function);
+            let is_leaf = |stack: &[u32]| stack.last() == Some(&function);
+            if description.kind == CauseKind::Own
+                && !goes_along(self.uncut.sum(function, |stack| is_own(stack) || is_leaf(stack)))
+            {
+                description.kind = CauseKind::Calls;
+            }
+            if description.kind == CauseKind::Calls && description.callee.is_none() {
+                callees = self.callees(function, &rows);
+                description.caller = description.caller.filter(|_| callees.is_empty());
+            }
+        }
+        if let (None, Some(function)) = (description.label, description.function) {
+            let whole = match description.callee {
+                Some(callee) => self.uncut.function_cost(callee, Some(function)),
+                // "self" describes all calls of the function, whoever calls it.
+                None if description.kind == CauseKind::Own => self.sum(&candidate.rows),
+                None => self.uncut.function_cost(function, description.caller),
+            };
+            let opposite = match description.kind {
+                CauseKind::Added => Some(0),
+                CauseKind::Removed => Some(1),
+                _ => None,
+            };
+            let one_sided = opposite.map(|side| whole[side]);
+            let is_cut = opposite.is_some_and(|side| self.rows.may_have(description.callee.unwrap_or(function), side));
+            // If stacks end at the program's last function, some calls of system functions are missing.
+            let is_known = !(self.rows.runtime.trim_library_leaves && self.rows.is_system(function));
+            if is_cut || one_sided.is_some_and(|opposite| opposite > 0.0 || !is_known) {
+                description.kind = CauseKind::Calls;
+            }
+            if !goes_along(whole) {
+                // One side may have inlined part of the call. Then naming the callee alone is true.
+                let is_callee_true = description.caller.is_some()
+                    && description.callee.is_none()
+                    && goes_along(self.uncut.function_cost(function, None));
+                if !is_callee_true {
+                    return None;
+                }
+                (description.caller, description.kind) = (None, CauseKind::Calls);
+                description.chain.clear();
+            }
+        } else if !goes_along(self.sum(&candidate.rows)) {
+            return None;
+        }
+        let v = self.sum(&rows);
+        // A set counts as added or removed with up to 2% on the opposite side. Reports need exactly zero.
+        let is_false =
+            description.kind == CauseKind::Added && v[0] > 0.0 || description.kind == CauseKind::Removed && v[1] > 0.0;
+        description.kind = if is_false { CauseKind::Calls } else { description.kind };
+        let instead = description
+            .function
+            .filter(|_| description.label.is_none() && description.callee.is_none() && candidate.parts.is_empty());
+        if let Some(parts) = instead.and_then(|function| self.replacement(function, self.sum(&rows))) {
+            let kind = if description.kind == CauseKind::Own { CauseKind::Calls } else { description.kind };
+            let (v, score) = (self.sum(&rows), self.score(candidate.set, &rows));
+            return Some(CauseEntry {
+                values: v,
+                score,
+                parts,
+                rows,
+                ..CauseEntry::new(candidate.set, Description { kind, ..description })
+            });
+        }
+        let parts = candidate.parts.iter().map(|(part, part_rows)| {
+            let own_rows: Vec<u32> = part_rows.iter().copied().filter(|row| rows.binary_search(row).is_ok()).collect();
+            (part.clone(), self.sum(&own_rows))
+        });
+        let parts = parts.filter(|(_, v)| v[0] + v[1] > 0.0).chain(callees).collect();
+        Some(CauseEntry {
+            values: v,
+            score: self.score(candidate.set, &rows),
+            parts,
+            rows,
+            ..CauseEntry::new(candidate.set, description)
+        })
+    }
+
+    /// Splits a change into the shares of count and unit cost: `[count share, unit share, count factor, unit factor]`.
+    /// The logarithms of the factors add up exactly (LMDI, Ang 2004). Returns `None` for sampled values, where count
+    /// and cost are one measurement, if a count or value is not positive, and if the value grew exactly like the work,
+    /// because shares of zero are undefined.
+    pub(super) fn split(&self, entry: &CauseEntry) -> Option<[f64; 4]> {
+        if self.rows.kind == ValueKind::Sampled {
+            return None;
+        }
+        let c = [0, 1].map(|s| entry.rows.iter().map(|&r| self.rows.rows[r as usize].counts[s]).sum::<f64>());
+        let v = entry.values;
+        if c.iter().chain(&v).any(|x| *x <= 0.0) {
+            return None;
+        }
+        let count = c[1] / c[0] / self.scale;
+        let unit = (v[1] / c[1]) / (v[0] / c[0]);
+        let whole = (count * unit).ln();
+        (whole.abs() > 1e-6).then(|| [count.ln() / whole, unit.ln() / whole, count, unit])
+    }
+
+    /// Returns the parts of the difference of the totals, per run. Parts at equal work are changes per run of the new
+    /// side.
+    pub(super) fn account(&self, entries: &[CauseEntry]) -> Account {
+        let [m0, m1] = self.rows.runs.map(|m| m as f64);
+        let [base, new] = self.rows.all();
+        let mut is_open: Vec<bool> = self.rows.rows.iter().map(|row| !row.background).collect();
+        let background = |row: &&u32| self.rows.rows[**row as usize].background;
+        let all: Vec<u32> = (0..self.rows.rows.len() as u32).collect();
+        let background: Vec<u32> = all.iter().filter(background).copied().collect();
+        entries.iter().flat_map(|entry| &entry.rows).for_each(|&row| is_open[row as usize] = false);
+        let open: Vec<u32> = all.into_iter().filter(|&row| is_open[row as usize]).collect();
+        let delta = new / m1 - base / m0;
+        let work = (self.scale / m1 - 1.0 / m0) * base;
+        let causes = entries.iter().map(|entry| self.delta(entry.values)).sum::<f64>() / m1;
+        let consequences = self.delta(self.sum(&background)) / m1;
+        // Rounds like all results. The rest is computed from the rounded parts, so that they add up.
+        let [delta, work, causes, consequences] = [delta, work, causes, consequences].map(rounded);
+        let tau2 = self.tau2_of_all();
+        let rest = rounded(delta - work - causes - consequences);
+        Account {
+            delta,
+            work,
+            causes,
+            consequences,
+            garbage: rounded(self.delta(self.garbage()) / m1),
+            rest,
+            // The sampling error of negative values is unknown.
+            by_chance: self.deviance_of(&open, tau2) < LEVEL && self.rows.negative == [0.0; 2],
+            unexplained: rest.abs() > LARGE_REST * (base / m0).max(new / m1)
+                && self.deviance_of(&open, 0.0) > MORE_THAN_SAMPLING,
+            // Consequences vary like the cost of a single function.
+            consequences_by_chance: self.deviance_of(&background, self.search.tau * self.search.tau) < CERTAIN,
+            p: self.p_of_total().map(rounded),
+        }
+    }
+
+    /// Returns the two-sided p-value of the difference of the totals. The null hypothesis is that the ratio of the
+    /// totals is `exposure`. With several runs on both sides, their variation measures chance (Student's t). Otherwise,
+    /// the known variance of other programs is used. Returns `None` if a side's total is zero.
+    fn p_of_total(&self) -> Option<f64> {
+        let (m, total) = (self.rows.runs, self.rows.total());
+        let q: f64 = self.rows.rows.iter().map(|row| row.variance).sum();
+        let w = (q / (total[0] + total[1]).max(1e-300)).max(1e-300);
+        if total.iter().any(|total| *total <= 0.0) {
+            return None;
+        }
+        let mut runs = vec![0.0; self.rows.runs_of_row()];
+        for row in 0..self.rows.rows.len() {
+            self.rows.run_values.cells_of(row).iter().for_each(|cell| runs[cell.column as usize] += cell.value);
+        }
+        let squares = |runs: &[f64]| {
+            let mean = runs.iter().sum::<f64>() / runs.len() as f64;
+            runs.iter().map(|x| (x / mean - 1.0).powi(2)).sum::<f64>()
+        };
+        let degrees = m[0] + m[1] - 2;
+        let ratio = (total[1] / total[0] / self.exposure).ln();
+        let sampling = w / total[0] + w / total[1];
+        let p = match m.iter().all(|&m| m > 1) {
+            true => {
+                let tau2 = (squares(&runs[..m[0]]) + squares(&runs[m[0]..m[0] + m[1]])) / degrees as f64;
+                2.0 * student_tail(ratio.abs() / between_run_variance(tau2, m).max(sampling).sqrt(), degrees as u32)
+            }
+            false => {
+                let variance = between_run_variance(known_variance(self.rows.kind), m) + sampling;
+                2.0 * normal_tail(ratio.abs() / variance.sqrt())
+            }
+        };
+        Some(p.min(1.0))
+    }
+
+    /// Returns the variance between runs of the function or call with the most cost; the typical variance of functions
+    /// if there is none.
+    fn tau2_of_all(&self) -> f64 {
+        let wide =
+            (0..self.sets.len()).filter(|&set| matches!(self.sets.sets[set].key, SetKey::Node(_) | SetKey::Edge(..)));
+        let value = |set: &usize| self.sets.sets[*set].values[0] + self.sets.sets[*set].values[1];
+        let widest = wide.max_by(|a, b| value(a).total_cmp(&value(b)).then(b.cmp(a)));
+        widest.map_or(self.search.tau * self.search.tau, |set| self.search.tau2.variance(self.sets, set))
+    }
+
+    /// Returns the penalised deviance of the sum of rows whose variance between runs is `tau2`; 0 if they have no
+    /// values.
+    pub(super) fn deviance_of(&self, rows: &[u32], tau2: f64) -> f64 {
+        let v = self.sum(rows);
+        let q: f64 = rows.iter().map(|&row| self.rows.rows[row as usize].variance).sum();
+        let w = (q / (v[0] + v[1]).max(1e-300)).max(1e-300);
+        let [b, n] = v.map(|v| v / w);
+        if b + n > 0.0 { penalised(b, n, self.scale, between_run_variance(tau2, self.rows.runs)) } else { 0.0 }
+    }
+}

@@ -1,0 +1,74 @@
+//! Adds causes to a check: the changes that made the subjects of failed rules grow.
+
+use std::sync::Arc;
+
+use pprofdiff_profile::random::HashSet;
+
+use super::{Cause, ExplainOptions, Explanation, explain, moves};
+use pprofdiff::check::{Check, FailedRule, RuleCheck, Rules, RunsOfCheck};
+use pprofdiff::{Diff, Normalize, Query, Result};
+
+/// A check whose failed rules have their causes.
+pub type ExplainedCheck = Check<Explanation>;
+
+/// A rule of an [`ExplainedCheck`].
+pub type ExplainedRule = RuleCheck<Explanation>;
+
+/// Applies all rules to the selection that a query makes of a diff, and explains the failed rules. Each profile of the
+/// diff is one run. With [`CheckPolicy::explain`](pprofdiff::check::CheckPolicy::explain), a sample type without a failed
+/// rule explains the difference between the sides at its first rule.
+///
+/// The query's sample type applies to rules without one, and takes precedence over the sample type of the
+/// configuration. The query's normalization scales each run of the new side: separately to the median of the base's
+/// totals or durations, or all of them by the given factor. Sums are exact until then, and are rounded once to whole
+/// units. The rules apply to the rounded values.
+///
+/// # Errors
+/// Returns an error for:
+/// - an empty list of rules, a diff of a single profile, or an invalid query;
+/// - paired runs with different numbers of runs per side, or with one profile several times on a side;
+/// - a sample type that does not exist, or whose total is 0 in at least half of the new profiles, unless its values are
+///   complete counts;
+/// - numbers of samples (unit `count`) that were taken at different rates on the two sides, without a normalization by
+///   totals or by a factor;
+/// - a limit whose unit does not convert to the unit of the values, or a limit without a unit if the values have one;
+/// - a normalization by zero, or to values that no longer fit.
+pub fn check(rules: &Rules, options: &ExplainOptions, diff: &Diff, query: &Query) -> Result<ExplainedCheck> {
+    let RunsOfCheck { check, types } = rules.check_runs(diff, query, &moves)?;
+    let mut causes: Vec<Option<Arc<Explanation>>> = vec![None; check.rules.len()];
+    for checked in types {
+        if !checked.has_failed && !rules.policy.explain {
+            continue;
+        }
+        let of_type = query.clone().with_normalize(Normalize::None).with_sample_type(&checked.sample_type);
+        // Explanations support only some granularities. For the others, the check skips the explanation and does not
+        // fail.
+        let Ok(all) = explain(diff, &of_type, &[], options) else { continue };
+        if checked.has_failed {
+            let runs = checked.runs(diff, query, &moves)?;
+            for (number, failed) in rules.failed_rules(&check, &runs) {
+                causes[number] = concerning(&all, &failed);
+            }
+        } else if let Some(first) = check.rules.iter().position(|rule| rule.sample_type == checked.sample_type) {
+            causes[first] = Some(all.into());
+        }
+    }
+    Ok(check.with_causes(causes))
+}
+
+/// Returns the explanation, reduced to the causes that concern the rule, or `None` without such a cause. Only growth
+/// can exceed a limit, so a cause that reduces cost is dropped. No cause concerns a subject that fell, even if it fell
+/// by less than a limit below 0 demands.
+fn concerning(all: &Explanation, failed: &FailedRule<'_>) -> Option<Arc<Explanation>> {
+    let concerns = |cause: &Cause| {
+        if cause.delta <= 0.0 || !failed.has_grown() {
+            return false;
+        }
+        // A cause without a function concerns all samples with a label.
+        let Some(_) = cause.function else { return true };
+        let functions: HashSet<&str> = cause.evidence.functions.iter().map(String::as_str).collect();
+        failed.grew_with(&functions)
+    };
+    let causes: Vec<Cause> = all.causes.iter().filter(|cause| concerns(cause)).cloned().collect();
+    (!causes.is_empty()).then(|| Explanation { causes, ..all.clone() }.into())
+}

@@ -1,0 +1,94 @@
+//! Functions that are inlined into their callers on one side. Neighbours identify them: on that side, their callees
+//! appear directly below their callers.
+
+use std::collections::BTreeMap;
+
+use super::{Find, Rule};
+use crate::evidence::costs::FrameCosts;
+use crate::evidence::rows::StackRows;
+use pprofdiff::shared::State;
+use pprofdiff_profile::cancellation::checkpointed;
+use pprofdiff_profile::random::HashMap;
+
+pub(super) const RULE: Rule = Rule {
+    name: "inlined",
+    needs: "a function that one side lacks, whose callees are called by its callers there",
+    says: "its cost is now in its caller, or the reverse",
+    find: Find::Fold(|names| inlined(&names.rows, &names.costs)),
+};
+
+/// A function that is inlined into its caller on the opposite side.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Inlined {
+    /// The side with the function; the opposite side inlines it.
+    pub side: usize,
+    pub frame: u32,
+    pub caller: u32,
+    pub value: f64,
+    /// True if the caller's own cost also differs by the same amount in the opposite direction. This is stronger
+    /// evidence than names and neighbours.
+    pub is_balanced: bool,
+}
+
+/// Finds frames that one side lacks, while their callees appear directly below their callers on that side.
+fn inlined(rows: &StackRows, costs: &FrameCosts) -> Vec<Inlined> {
+    let event = rows.event();
+    // By side and frame: the value of each pair of caller and callee around the frame.
+    let mut around: BTreeMap<(usize, u32), BTreeMap<(u32, u32), f64>> = BTreeMap::new();
+    // By frame: a bit for the side, if only one side has the frame.
+    let mut only_on = vec![0u8; rows.names.len()];
+    for side in [0, 1] {
+        let large = costs.only(side).filter(|(v, _)| *v > 5.0 * event);
+        large.for_each(|(_, frame)| only_on[frame as usize] = 1 << side);
+    }
+    let has_any = only_on.iter().any(|sides| *sides != 0);
+    for (i, row) in checkpointed(rows.rows.iter().enumerate()).filter(|_| has_any) {
+        let sides = u8::from(row.values[0] > 0.0) | u8::from(row.values[1] > 0.0) << 1;
+        let only = |frame: u32| only_on[frame as usize];
+        let stack = rows.stack(i);
+        // Few frames occur on only one side, so this test comes before the test of neighbours.
+        for place in (1..stack.len().saturating_sub(1)).filter(|&place| sides & only(stack[place]) != 0) {
+            let w = &stack[place - 1..=place + 1];
+            let side_bit = sides & only(w[1]) & !only(w[0]) & !only(w[2]);
+            if side_bit != 0 {
+                let side = side_bit.trailing_zeros() as usize;
+                *around.entry((side, w[1])).or_default().entry((w[0], w[2])).or_default() += row.values[side];
+            }
+        }
+    }
+    let mut direct: HashMap<(u32, u32), [f64; 2], State> =
+        around.values().flat_map(|pairs| pairs.keys().map(|&pair| (pair, [0.0; 2]))).collect();
+    if direct.is_empty() {
+        return Vec::new();
+    }
+    let mut is_caller = vec![false; rows.names.len()];
+    direct.keys().for_each(|pair| is_caller[pair.0 as usize] = true);
+    let mut pairs: Vec<(u32, u32)> = Vec::new();
+    for (i, row) in checkpointed(rows.rows.iter().enumerate()) {
+        pairs.clear();
+        let calls = rows.stack(i).windows(2).filter(|w| is_caller[w[0] as usize]).map(|w| (w[0], w[1]));
+        pairs.extend(calls.filter(|pair| direct.contains_key(pair)));
+        pairs.sort_unstable();
+        pairs.dedup();
+        for pair in &pairs {
+            if let Some(v) = direct.get_mut(pair) {
+                (v[0], v[1]) = (v[0] + row.values[0], v[1] + row.values[1]);
+            }
+        }
+    }
+    let mut inlined = Vec::new();
+    for ((side, frame), pairs) in around {
+        let below: f64 = pairs.values().sum();
+        let gain = |pair| direct.get(pair).map_or(0.0, |v| (v[1 - side] - v[side]).max(0.0));
+        let moved: f64 = pairs.iter().map(|(pair, v)| v.min(gain(pair))).sum();
+        let value = costs.cost(frame, side);
+        let main_pair = pairs.iter().max_by(|a, b| a.1.total_cmp(b.1).then(b.0.cmp(a.0)));
+        if let Some((&(caller, _), _)) = main_pair
+            && below > 0.6 * value
+            && moved > 0.5 * below
+        {
+            inlined.push(Inlined { side, frame, caller, value, is_balanced: false });
+        }
+    }
+    inlined
+}

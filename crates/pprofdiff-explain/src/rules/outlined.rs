@@ -1,0 +1,87 @@
+//! Functions that a compiler split off from their callers. The callers' own cost decreased by the same amount.
+
+use std::collections::BTreeMap;
+
+use super::inlined::Inlined;
+use super::{Find, Rule};
+use crate::evidence::costs::FrameCosts;
+use crate::evidence::rows::StackRows;
+use pprofdiff_profile::random::HashMap;
+
+pub(super) const RULE: Rule = Rule {
+    name: "outlined",
+    needs: "a function that one side lacks and that calls little, whose callers' own cost is higher by the same amount there",
+    says: "its cost is now in its caller, or the reverse",
+    find: Find::Fold(|names| outlined(&names.rows, &names.costs)),
+};
+
+/// Minimum share of a caller in a function's cost, for the caller to matter.
+const PART_OF_CALLER: f64 = 0.1;
+
+/// Minimum decrease of the callers' own cost per run, as a fraction of the function's own cost per run.
+const PART_OF_RUN: f64 = 0.5;
+
+/// Finds functions without significant callees that only one side has, and whose cost equals a decrease of their
+/// callers' own cost: a part of the callers may have become a function.
+fn outlined(rows: &StackRows, costs: &FrameCosts) -> Vec<Inlined> {
+    let (total, event) = (rows.total(), rows.event());
+    let mut own_costs = vec![[0.0; 2]; rows.names.len()];
+    let leaves = || rows.rows.iter().enumerate().filter_map(|(i, row)| Some((row, rows.stack(i).split_last()?)));
+    for (row, (&leaf, _)) in leaves() {
+        let own_cost = &mut own_costs[leaf as usize];
+        (own_cost[0], own_cost[1]) = (own_cost[0] + row.values[0], own_cost[1] + row.values[1]);
+    }
+    // By side: the functions that only this side has and that call little, with their cost in total and below each
+    // caller.
+    let sides = [0, 1].map(|side| {
+        let is_large = |(cost, frame): &(f64, u32)| {
+            *cost > (0.003 * total[side]).max(12.0 * event)
+                && own_costs[*frame as usize][side] > 0.6 * cost
+                && !rows.is_system(*frame)
+        };
+        let only: HashMap<u32, f64> = costs.only(side).filter(is_large).map(|(cost, frame)| (frame, cost)).collect();
+        let mut callers: BTreeMap<u32, BTreeMap<u32, f64>> = BTreeMap::new();
+        for (row, (leaf, above)) in leaves().filter(|(_, (leaf, _))| only.contains_key(leaf)) {
+            if let Some(&caller) = above.last() {
+                *callers.entry(*leaf).or_default().entry(caller).or_default() += row.values[side];
+            }
+        }
+        (only, callers)
+    });
+    let mut outlined = Vec::new();
+    for side in [0, 1] {
+        let (only, callers) = &sides[side];
+        // If the caller also calls a new function on the opposite side, that may be the same function with another
+        // name.
+        let has_other = |caller: u32| sides[1 - side].1.values().any(|callers| callers.contains_key(&caller));
+        let share = |frame: u32, side: usize| own_costs[frame as usize][side] / total[side];
+        let lost_by = |caller: u32| share(caller, 1 - side) - share(caller, side);
+        let own_per_run = |frame: u32, side: usize| own_costs[frame as usize][side] / rows.runs[side] as f64;
+        let lost_per_run = |caller: u32| own_per_run(caller, 1 - side) - own_per_run(caller, side);
+        for (&frame, callers) in callers {
+            let main_caller = callers.iter().max_by(|a, b| a.1.total_cmp(b.1).then(b.0.cmp(a.0)));
+            let Some((&caller, _)) = main_caller else { continue };
+            let cost = only[&frame];
+            let main_callers =
+                || callers.iter().filter(|(_, part)| **part > PART_OF_CALLER * cost).map(|(caller, _)| *caller);
+            let explained: f64 = main_callers().map(|caller| callers[&caller]).sum();
+            if explained < 0.6 * cost
+                || main_callers()
+                    .any(|caller| only.contains_key(&caller) || has_other(caller) || lost_by(caller) <= 0.0)
+            {
+                continue;
+            }
+            let (share_here, lost): (f64, f64) = (share(frame, side), main_callers().map(lost_by).sum());
+            let callers_share: f64 = main_callers().map(|caller| share(caller, 1 - side)).sum();
+            let event_share = |side: usize| event / total[side];
+            let deviation = (event_share(side) / share_here + event_share(1 - side) / callers_share + 0.02).sqrt();
+            // A larger total reduces the callers' share although their cost is unchanged, so the cost per run must
+            // decrease, too.
+            let lost_enough = main_callers().map(lost_per_run).sum::<f64>() > PART_OF_RUN * own_per_run(frame, side);
+            if lost_enough && (lost / share_here).ln().abs() < 3.0 * deviation {
+                outlined.push(Inlined { side, frame, caller, value: cost, is_balanced: true });
+            }
+        }
+    }
+    outlined
+}

@@ -1,0 +1,90 @@
+//! A rewritten library: much of both sides' cost is in functions that the opposite side lacks, and few packages contain
+//! them. Then the sum of these functions is reported first, and the search for causes stays above them, in functions
+//! that both sides have.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use super::parts::package_of;
+use super::{Find, Rule};
+use crate::evidence::costs::FrameCosts;
+use crate::evidence::rows::StackRows;
+use pprofdiff_profile::cancellation::checkpointed;
+
+pub(super) const RULE: Rule = Rule {
+    name: "rewritten",
+    needs: "functions that the opposite side lacks, with much of the cost on both sides, most of them in one package",
+    says: "\"Rewritten: A is now B\", with both costs; causes are searched above it, and the amount of work is unknown",
+    find: Find::Cut(|names| rewritten(&names.rows, &names.costs)),
+};
+
+/// Minimum share of each side's cost in functions that the opposite side lacks.
+const REWRITTEN: f64 = 0.3;
+/// Minimum share in this cost of one package, and of the function that calls the rewritten code.
+const OF_PACKAGE: f64 = 0.6;
+
+/// Minimum number of functions that only one side has, counting functions with [`MIN_EVENTS`] events or more.
+const MIN_FUNCTIONS: usize = 5;
+const MIN_EVENTS: f64 = 5.0;
+
+/// A rewritten library.
+pub(crate) struct Rewritten {
+    /// The package with most of the disappeared cost, and the package with most of the added cost.
+    pub packages: [String; 2],
+    /// The function that calls most of the rewritten code on both sides. `None` if no single function does.
+    pub below: Option<u32>,
+    /// The cost of stacks with a function that the opposite side lacks, by side, in all runs of the side.
+    pub cost: [f64; 2],
+    /// The number of functions that disappeared and appeared. Rarely sampled functions do not count.
+    pub functions: [usize; 2],
+}
+
+/// Returns a rewritten library, and the number of frames that each stack keeps: the frames above the first frame that
+/// the opposite side lacks. Returns `None` if such functions have too little of either side's cost, if they belong to
+/// several packages, or if they are too few.
+fn rewritten(rows: &StackRows, costs: &FrameCosts) -> Option<(Rewritten, Vec<usize>)> {
+    // By frame: the side, if only one side has it.
+    let mut alone: Vec<Option<usize>> = vec![None; rows.names.len()];
+    for side in 0..2 {
+        let frames = costs.only(side).map(|(_, frame)| frame).filter(|&frame| !rows.is_system(frame));
+        frames.for_each(|frame| alone[frame as usize] = Some(side));
+    }
+    let mut packages: [BTreeMap<Cow<'_, str>, f64>; 2] = Default::default();
+    let mut cost = [0.0; 2];
+    let mut callers: [BTreeMap<u32, f64>; 2] = Default::default();
+    let mut kept = Vec::with_capacity(rows.rows.len());
+    for (i, row) in checkpointed(rows.rows.iter().enumerate()) {
+        let stack = rows.stack(i);
+        // Background stacks are recognized by their frames, so they are not cut.
+        let first = stack.iter().map(|&frame| alone[frame as usize]).position(|side| side.is_some() && !row.background);
+        kept.push(first.unwrap_or(stack.len()));
+        let Some((pos, side)) = first.and_then(|pos| Some((pos, alone[stack[pos] as usize]?))) else { continue };
+        *packages[side].entry(package_of(&rows.names[stack[pos] as usize].text)).or_default() += row.values[side];
+        cost[side] += row.values[side];
+        if let Some(above) = pos.checked_sub(1) {
+            *callers[side].entry(stack[above]).or_default() += row.values[side];
+        }
+    }
+    let is_main = |caller: &&u32| {
+        let part = |side: usize| callers[side].get(*caller).is_some_and(|part| *part > OF_PACKAGE * cost[side]);
+        part(0) && part(1)
+    };
+    let below = callers[0].keys().find(is_main).copied();
+    let front = rows.front();
+    let main_package = |side: usize| packages[side].iter().max_by(|a, b| a.1.total_cmp(b.1).then(b.0.cmp(a.0)));
+    let package_on = |side: usize| {
+        let (package, part) = main_package(side)?;
+        let is_much = cost[side] > REWRITTEN * front[side] && *part > OF_PACKAGE * cost[side];
+        is_much.then(|| package.to_string())
+    };
+    let packages = [package_on(0)?, package_on(1)?];
+    // Rarely sampled functions may be missing by chance.
+    let min_cost = MIN_EVENTS * rows.event();
+    let frames_of_side =
+        |side: usize| (0..).zip(&alone).filter(move |(_, only)| **only == Some(side)).map(|(frame, _)| frame);
+    let functions = [0, 1].map(|side| frames_of_side(side).filter(|&frame| costs.cost(frame, side) > min_cost).count());
+    functions
+        .iter()
+        .all(|&count| count >= MIN_FUNCTIONS)
+        .then_some((Rewritten { packages, below, cost, functions }, kept))
+}

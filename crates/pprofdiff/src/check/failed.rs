@@ -1,0 +1,58 @@
+//! The growth of a failed rule's subjects, which decides whether a change elsewhere concerns the rule.
+
+use pprofdiff_profile::random::HashSet;
+
+use super::rule::{CheckRule, Subject};
+use super::{Outcome, RuleCheck};
+use crate::diff::Sort;
+use crate::runs::MeasuredRuns;
+
+/// The minimum part of a subject's growth that the stacks of a cause must contribute. A cause below it barely concerns
+/// the subject.
+const MIN_PART: f64 = 0.05;
+
+/// The subjects of a failed rule, with their growth.
+pub struct FailedRule<'r> {
+    runs: &'r MeasuredRuns,
+    /// The largest growth of a failed subject; 0 if none grew.
+    growth: f64,
+    /// By frame: true if it is a subject of the rule that failed.
+    in_rule: Vec<bool>,
+}
+
+impl<'r> FailedRule<'r> {
+    pub(super) fn new<C>(rule: &CheckRule, result: &RuleCheck<C>, runs: &'r MeasuredRuns) -> FailedRule<'r> {
+        let failed = result.findings.iter().filter(|f| f.outcome == Outcome::Fail);
+        let growth = failed.clone().map(|f| f.delta.to_f64()).fold(0.0, f64::max);
+        let names: HashSet<&str> = failed.filter_map(|f| f.frame.as_deref()).collect();
+        let label = |f| runs.frames().label(f);
+        let is_in_rule = |f| match &rule.subject {
+            Subject::Whole => true,
+            Subject::Together(re) => re.is_match(label(f).as_bytes()),
+            Subject::Each(_) => names.contains(label(f).as_str()),
+        };
+        FailedRule { runs, growth, in_rule: (0..runs.frames().len() as u32).map(is_in_rule).collect() }
+    }
+
+    /// Returns true if a failed subject grew. A limit below 0 also fails for a subject that fell too little.
+    pub fn has_grown(&self) -> bool {
+        self.growth != 0.0
+    }
+
+    /// Returns true if the stacks that contain both the rule's subjects and one of these functions contribute to the
+    /// growth.
+    pub fn grew_with(&self, functions: &HashSet<&str>) -> bool {
+        let frames = self.runs.frames();
+        let chosen: Vec<bool> =
+            (0..frames.len() as u32).map(|f| functions.contains(frames.label(f).as_str())).collect();
+        let either: Vec<bool> = chosen.iter().zip(&self.in_rule).map(|(a, b)| *a || *b).collect();
+        // The growth of the stacks that contain frames of both the functions and the rule.
+        let shared = self.grew_by(&chosen) + self.grew_by(&self.in_rule) - self.grew_by(&either);
+        shared > MIN_PART * self.growth
+    }
+
+    fn grew_by(&self, chosen: &[bool]) -> f64 {
+        let [base, new] = self.runs.of_any(chosen, Sort::Cum);
+        new.mean() - base.mean()
+    }
+}
