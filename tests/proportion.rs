@@ -26,7 +26,7 @@ use pprofdiff::graph::GraphOptions;
 use pprofdiff::proto::{Label, Sample, ValueType};
 use pprofdiff::{Diff, Granularity, LoadOptions, Query, Sort, WriteOptions};
 use pprofdiff_report::{
-    self as report, CsvOptions, Format, PageOptions, Request, Style, Table, TextOptions, View, dot, listing_json,
+    self as report, CsvOptions, PageOptions, Registry, Request, Style, Table, TextOptions, View, dot, listing_json,
     listing_text, svg,
 };
 use profiles::*;
@@ -147,7 +147,7 @@ fn compute_every_view() {
     tell("call-tree");
     drop(view);
     let raw = Request::default().asking(View::Raw).answer(&diff).unwrap();
-    (Format::named("text").unwrap().write)(&raw, sink, Style::default()).unwrap();
+    (Registry::standard().format("text").unwrap().write)(&raw, sink, Style::default()).unwrap();
     drop(raw);
     tell("raw");
     report::page(&diff, &query, &PageOptions::default(), None).unwrap();

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use pprofdiff::series::{Against, Series, SeriesOptions, Shift, ShiftKind};
 use pprofdiff::{LoadOptions, Pair, Query, Sort, Source};
-use pprofdiff_report::{Cell, Format, Report, Request, Table, View};
+use pprofdiff_report::{Cell, Registry, Report, Request, Table, View};
 use prost::Message as _;
 
 use crate::generated_series::Random;
@@ -404,9 +404,13 @@ fn each_lasting_change_has_its_own_cause() {
     let without = table(view(None));
     assert!((0..6).all(|row| text(&without, "cause", row).is_none()));
     // The page has the graphs of each change point. Its text for a build equals the table's.
-    let html = Format::named("html").unwrap();
+    let html = Registry::standard().format("html").unwrap();
     let request = Request::default().asking(View::Shifts { sort: Sort::Flat, limit: None, explain: None });
-    let report = request.for_format(html).unwrap().answer_series(&series, &LoadOptions::default()).unwrap();
+    let report = request
+        .for_format(html, &Registry::standard())
+        .unwrap()
+        .answer_series(&series, &LoadOptions::default())
+        .unwrap();
     let mut page = Vec::new();
     (html.write)(&report, &mut page, Default::default()).unwrap();
     let page = String::from_utf8(page).unwrap();

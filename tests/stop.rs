@@ -12,7 +12,7 @@ use pprofdiff::series::{Series, SeriesOptions};
 use pprofdiff::{
     Cancellation, Compression, Diff, ErrorKind, LoadOptions, Profile, Query, Result, Sort, Source, WriteOptions, merge,
 };
-use pprofdiff_report::{CheckOptions, Format, PageOptions, Report, Request, View};
+use pprofdiff_report::{CheckOptions, PageOptions, Registry, Report, Request, View};
 
 const THREADS: u64 = 3;
 
@@ -74,8 +74,8 @@ fn verbs() -> Vec<(&'static str, Verb)> {
     let diff = Arc::new(Diff::new(std::slice::from_ref(&base), std::slice::from_ref(&new)).unwrap());
     let single = Arc::new(Diff::of_profile(&new).unwrap());
     let write = |diff: &Diff, view: View, format: &str| -> Result<Vec<u8>> {
-        let format = Format::named(format)?;
-        let report = Request::default().asking(view).for_format(format)?.answer(diff)?;
+        let format = Registry::standard().format(format)?;
+        let report = Request::default().asking(view).for_format(format, &Registry::standard())?.answer(diff)?;
         let mut out = Vec::new();
         (format.write)(&report, &mut out, Default::default()).unwrap();
         Ok(out)

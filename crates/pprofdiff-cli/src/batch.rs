@@ -20,7 +20,7 @@ use std::sync::Arc;
 use crate::args::BatchArgs;
 use crate::outputs::Outputs;
 use crate::terminal::Progress;
-use crate::{Failure, Inputs, Result, bucket, error_line, fetch, say, write_to};
+use crate::{Failure, Inputs, REGISTRY, Result, bucket, error_line, fetch, say, write_to};
 
 type PairStream = (Box<dyn Iterator<Item = BatchItem> + Send>, Option<u64>);
 
@@ -34,7 +34,7 @@ pub fn run(args: &BatchArgs, work: &Cancellation) -> Result<u8> {
     if args.rank {
         return rank(args, work, pool, (pairs, count), options, &outputs);
     }
-    let mut writer = EachWriter::new(args.output.format()?, args.output.style())?;
+    let mut writer = EachWriter::new(args.output.format()?, args.output.style(), &REGISTRY)?;
     let table = table(args, writer.limit())?;
     let progress = Progress::new(count, "pairs");
     let (mut done, mut failed) = (0_u64, 0_u64);

@@ -16,16 +16,16 @@ use crate::fetch::url;
 use crate::git;
 use crate::input::{Inputs, one_stdin, recorded_sources};
 use crate::outputs::Outputs;
-use crate::{Failure, Result, is_stdin, open, packing, say, write_to};
+use crate::{Failure, REGISTRY, Result, is_stdin, open, packing, say, write_to};
 
 /// The configuration file that is read if it exists and --config is not given.
 const CONFIG: &str = "pprofdiff.toml";
 
 pub fn run(args: &CheckArgs) -> Result<u8> {
     let format = args.output.format()?;
-    let request = args.query.request(View::Check(options(args)?)).for_format(format)?;
+    let request = args.query.request(View::Check(options(args)?)).for_format(format, &REGISTRY)?;
     let reports = args.report.iter().map(|path| {
-        let format = Format::of_path(path)?;
+        let format = REGISTRY.format_of_path(path)?;
         Ok((path, format, reported(args, &request, path, format)?))
     });
     let reports = reports.collect::<Result<Vec<_>>>()?;
@@ -67,10 +67,10 @@ pub fn run(args: &CheckArgs) -> Result<u8> {
 /// Returns the request for a report whose format can't write findings: it shows the comparison instead. Returns `None`
 /// if the format can write findings.
 fn reported(args: &CheckArgs, check: &Request, path: &Path, format: &Format) -> Result<Option<Request>> {
-    if check.for_format(format).is_ok() {
+    if check.for_format(format, &REGISTRY).is_ok() {
         return Ok(None);
     }
-    let mut request = check.asking(View::default()).for_format(format)?;
+    let mut request = check.asking(View::default()).for_format(format, &REGISTRY)?;
     match &mut request.view {
         View::Page { options, sources } => {
             options.explain = own_runtime(args.config.as_deref())?;

@@ -13,7 +13,7 @@ use crate::git;
 use crate::input::Inputs;
 use crate::operations;
 use crate::outputs::Outputs;
-use crate::{Failure, Result, open_with, write_to};
+use crate::{Failure, REGISTRY, Result, open_with, write_to};
 
 pub fn run(args: &ExplainArgs) -> Result<u8> {
     let (report, _, format) = answer(args)?;
@@ -34,7 +34,7 @@ pub fn answer(args: &ExplainArgs) -> Result<(Report, Diff, &'static Format)> {
     let format = args.output.format()?;
     let options = options(args)?;
     // Rejects unsupported options before a profile is loaded.
-    let ask = |options| Ok::<_, Failure>(args.query.request(View::Explain(options)).for_format(format)?);
+    let ask = |options| Ok::<_, Failure>(args.query.request(View::Explain(options)).for_format(format, &REGISTRY)?);
     ask(options.clone())?;
     let commits = git::commits(&args.git)?;
     let (mut noise_runs, mut heap) = (0, None);

@@ -31,6 +31,7 @@ mod terminal;
 use std::ffi::OsString;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 pub use fetch::server_source;
 
@@ -45,8 +46,11 @@ use pprofdiff::cancellation::CheckpointedWrite;
 use pprofdiff::list::SourceDirs;
 use pprofdiff::text::{redacted, sanitize};
 use pprofdiff::{Cancellation, Compression, Diff, ErrorKind, Granularity, Normalize, WriteOptions};
-use pprofdiff_report::{Format, Report, Request, View, explain_line, json_schema, missing_sources};
+use pprofdiff_report::{Registry, Report, Request, View, explain_line, json_schema, missing_sources};
 use terminal::{AtInterrupt, Phases, stop_at_interrupt};
+
+/// The formats and views of the command.
+static REGISTRY: LazyLock<Registry> = LazyLock::new(Registry::standard);
 
 /// The replacement for builds without the MCP server.
 #[cfg(not(feature = "mcp"))]
@@ -361,7 +365,7 @@ fn show_with(
 ) -> Result<()> {
     let format = args.format()?;
     let output = args.output.path();
-    let mut request = args.query.request(view).for_format(format)?;
+    let mut request = args.query.request(view).for_format(format, &REGISTRY)?;
     let refuse = |message: &str| Err(Failure::Message(message.to_owned()));
     let is_listing = matches!(request.view, View::List { .. } | View::Disasm { .. });
     if args.rows.n.is_some() && format.writes_whole() && !is_listing {
@@ -483,13 +487,13 @@ fn color_wanted() -> bool {
 fn info(args: &InfoArgs) -> Result<()> {
     let diff = open(&args.input, &args.load, Outputs::new(args.output.path()))?;
     let format = args.output.format()?;
-    let report = Request::default().asking(View::Info).for_format(format)?.answer(&diff)?;
+    let report = Request::default().asking(View::Info).for_format(format, &REGISTRY)?.answer(&diff)?;
     write_to(args.output.path(), |out| (format.write)(&report, out, args.output.style()))
 }
 
 fn raw(args: &RawArgs, view: View) -> Result<()> {
     let diff = open(&args.input, &args.load, Outputs::new(&args.output))?.summed();
-    let format = Format::named("text")?;
+    let format = REGISTRY.format("text")?;
     let report = Request::default().asking(view).answer(&diff)?;
     write_to(args.output.as_deref(), |out| (format.write)(&report, out, Default::default()))
 }
@@ -498,7 +502,7 @@ fn merge(args: &MergeArgs) -> Result<()> {
     let inputs = Inputs::without_base(&args.load, Outputs::new([&args.output]))?;
     one_stdin(args.files.iter())?;
     let weights = args.weights().map_err(Failure::Message)?;
-    if let Ok(other) = Format::of_path(&args.output)
+    if let Ok(other) = REGISTRY.format_of_path(&args.output)
         && other.name != "pprof"
         && !is_stdin(&args.output)
     {
@@ -516,8 +520,8 @@ fn merge(args: &MergeArgs) -> Result<()> {
 fn convert(args: &ConvertArgs) -> Result<()> {
     let refuse = |message: &str| Err(Failure::Message(message.to_owned()));
     let format = match &args.format {
-        Some(name) => Some(Format::named(name)?),
-        None => Format::of_path(&args.output).ok(),
+        Some(name) => Some(REGISTRY.format(name)?),
+        None => REGISTRY.format_of_path(&args.output).ok(),
     };
     let Some(format) = format.filter(|format| CONVERTED.contains(&format.name)) else {
         let output = args.output.display();
@@ -535,7 +539,8 @@ fn convert(args: &ConvertArgs) -> Result<()> {
         let bytes = profile.to_bytes(&packing(output))?;
         return write_to(output, |out| out.write_all(&bytes));
     }
-    let mut request = Request::default().asking(View::Stacks { by_labels: false, limit: None }).for_format(format)?;
+    let mut request =
+        Request::default().asking(View::Stacks { by_labels: false, limit: None }).for_format(format, &REGISTRY)?;
     request.query.sample_type.clone_from(&args.sample_type);
     let report = request.answer(&Diff::of_profile(&profile)?)?;
     if let Some(summary) = report.summary() {

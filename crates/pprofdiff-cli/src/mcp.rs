@@ -23,7 +23,7 @@ use pprofdiff::options::OptionValue;
 use pprofdiff::recording::{RecordedSide, Recording};
 use pprofdiff::text::{redacted, sanitize};
 use pprofdiff::{Cancellation, Diff, Source, cancellation};
-use pprofdiff_report::{EachWriter, Format, Report, Request, Style, View, missing_sources, text_head, tokens};
+use pprofdiff_report::{EachWriter, Report, Request, Style, View, missing_sources, text_head, tokens};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest, CustomResult, ErrorCode,
     Implementation, JsonObject, ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig,
@@ -37,7 +37,7 @@ use self::tool::{BUDGET, LEAST_BUDGET, TOOL_SPECS, ToolSpec};
 use crate::args::{self, BatchArgs, InfoArgs, Later, McpArgs, SeriesArgs, Verb};
 use crate::input::recorded_sources;
 use crate::outputs::Outputs;
-use crate::{Failure, Inputs, Result, batch, check, explain, is_pattern, must_match, say, series};
+use crate::{Failure, Inputs, REGISTRY, Result, batch, check, explain, is_pattern, must_match, say, series};
 
 const INSTRUCTIONS: &str = "\
     Compares pprof profiles, and those of other profilers. Begin with load; explain names the causes of a \
@@ -220,7 +220,7 @@ impl Diffs {
             _ => {}
         }
         let loaded = self.named(name.as_ref())?;
-        let mut request = request(&verb, budget)?.for_format(Format::named("text")?)?;
+        let mut request = request(&verb, budget)?.for_format(REGISTRY.format("text")?, &REGISTRY)?;
         complete(&mut request.view, &loaded.runs)?;
         let report = request.answer(&loaded.diff)?;
         must_match(&request, &report, &loaded.diff)?;
@@ -314,7 +314,7 @@ impl Diffs {
         }
         let builds = builds.into_iter().map(|(key, source)| Ok((key, regular(source)?)));
         let builds = builds.collect::<Result<Vec<_>>>()?;
-        let (format, count) = (Format::named("text")?, builds.len());
+        let (format, count) = (REGISTRY.format("text")?, builds.len());
         let series = series::load(args, &inputs, format, count, builds.into_iter())?;
         let (report, _) = series::answer(args, &inputs, format, &series)?;
         let point = series.largest_change(args.shown.sort(), 1);
@@ -333,7 +333,7 @@ impl Diffs {
         for name in &args.pairs {
             self.readable(Source::Path(name.into()), &inputs)?;
         }
-        let mut writer = EachWriter::new(Format::named("text")?, Style::default())?;
+        let mut writer = EachWriter::new(REGISTRY.format("text")?, Style::default(), &REGISTRY)?;
         let (options, table) = (inputs.options.clone(), batch::table(args, writer.limit())?);
         let (pairs, count) = batch::pairs(args, inputs, self.allow_urls)?;
         // The next steps of the pairs that have been read but not yet shown.

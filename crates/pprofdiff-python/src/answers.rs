@@ -4,7 +4,7 @@ use std::sync::Mutex;
 
 use pprofdiff::list::SourceDirs;
 use pprofdiff::{Normalize, Query, Selection, WriteOptions};
-use pprofdiff_report::{Format, Page, PageOptions, Report, Request, Table as EngineTable, View};
+use pprofdiff_report::{Page, PageOptions, Report, Request, Table as EngineTable, View};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -14,7 +14,7 @@ use crate::options::view_query;
 use crate::pictures::Listing;
 use crate::table::{Table, text};
 use crate::views::Views;
-use crate::{error, runtime};
+use crate::{REGISTRY, error, runtime};
 
 /// The content of a page.
 pub enum PageContent {
@@ -82,8 +82,8 @@ impl Views {
     /// Returns the answer to a request as text in a format.
     pub fn written(&self, py: Python<'_>, query: Query, view: View, format: &str) -> PyResult<String> {
         let engine = |e| error::from_engine(py, &e);
-        let format = Format::named(format).map_err(engine)?;
-        let request = Request { query, view }.for_format(format).map_err(engine)?;
+        let format = REGISTRY.format(format).map_err(engine)?;
+        let request = Request { query, view }.for_format(format, &REGISTRY).map_err(engine)?;
         let report = self.report(py, request)?;
         for warning in (format.leaves_out)(&report) {
             warn(py, Some(warning))?;

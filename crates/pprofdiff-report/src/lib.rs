@@ -20,6 +20,7 @@ mod numbers;
 mod page;
 mod palette;
 mod raw;
+mod registry;
 mod report;
 mod request;
 mod schema;
@@ -47,6 +48,7 @@ pub use json::info_json;
 pub use listing::{listing_html, listing_json, listing_text, missing_sources, to_html_page};
 #[cfg(feature = "html")]
 pub use page::{Page, PageOptions, page, page_hashes, page_style};
+pub use registry::{Extension, Registry};
 pub use report::Report;
 #[cfg(feature = "check")]
 pub use request::CheckOptions;

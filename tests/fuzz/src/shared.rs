@@ -256,7 +256,7 @@ pub fn compute_view(diff: &Diff, choices: &mut Choices<'_>) {
             assert!(e.causes.iter().all(|c| c.delta.is_finite() && c.score.is_finite()), "{:?}", e.causes);
             let report = Report::Explain(Box::new(e));
             for format in ["text", "markdown", "json"] {
-                let format = report::Format::named(format).expect("a format");
+                let format = report::Registry::standard().format(format).expect("a format");
                 expect_written((format.write)(&report, &mut out, Default::default()));
             }
         }

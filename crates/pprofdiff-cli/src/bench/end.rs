@@ -9,7 +9,7 @@ use pprofdiff_report::{Format, Report, View};
 use crate::args::{BenchArgs, CheckArgs, ExplainArgs, GitArgs, SideArgs};
 use crate::git::Commits;
 use crate::input::recorded_sources;
-use crate::{Failure, Result, check, explain, say, write_to};
+use crate::{Failure, REGISTRY, Result, check, explain, say, write_to};
 
 /// Rejects options that `explain` or `check` would reject only after all runs: formats, rules, an unreadable or invalid
 /// configuration, and, without limits, queries that `explain` does not support.
@@ -20,17 +20,17 @@ pub fn check_args(args: &BenchArgs) -> Result<()> {
     if has_limits(args) {
         check::check_config(args.config.as_deref())?;
         if answers(format) {
-            request.asking(View::Check(Default::default())).for_format(format)?;
+            request.asking(View::Check(Default::default())).for_format(format, &REGISTRY)?;
         }
     } else {
         pprofdiff::explain::check_query(&query)?;
         if answers(format) {
-            request.asking(View::Explain(Default::default())).for_format(format)?;
+            request.asking(View::Explain(Default::default())).for_format(format, &REGISTRY)?;
         }
     }
     if answers(format) || args.output.path().is_some() {
         for path in &args.report {
-            Format::of_path(path)?;
+            REGISTRY.format_of_path(path)?;
         }
         return args.fail_on.iter().try_for_each(|rule| Ok(pprofdiff::check::Rules::default().fail_on(rule)?));
     }
@@ -45,8 +45,8 @@ fn has_limits(args: &BenchArgs) -> bool {
 /// Returns true if the format can write causes or findings. Other formats write the comparison itself.
 fn answers(format: &Format) -> bool {
     let request = pprofdiff_report::Request::default();
-    request.asking(View::Explain(Default::default())).for_format(format).is_ok()
-        || request.asking(View::Check(Default::default())).for_format(format).is_ok()
+    request.asking(View::Explain(Default::default())).for_format(format, &REGISTRY).is_ok()
+        || request.asking(View::Check(Default::default())).for_format(format, &REGISTRY).is_ok()
 }
 
 /// Explains or checks the runs. Returns the exit code and the commits that reach a cause directly. After a check, it
@@ -141,8 +141,8 @@ fn direct(explanation: &Explanation) -> Vec<String> {
 /// Writes the explanation in the format of the file extension, or the comparison if the format does not support
 /// explanations.
 fn write_file(path: &Path, diff: &pprofdiff::Diff, explained: &ExplainArgs) -> Result<()> {
-    let format = Format::of_path(path)?;
-    let request_in_format = |view| explained.query.request(view).for_format(format);
+    let format = REGISTRY.format_of_path(path)?;
+    let request_in_format = |view| explained.query.request(view).for_format(format, &REGISTRY);
     let mut request = match request_in_format(View::Explain(explain::options(explained)?)) {
         Ok(request) => request,
         Err(_) => request_in_format(View::default())?,

@@ -142,8 +142,8 @@ pub enum ShownBy {
     Rows,
 }
 
-/// All views in the order that help lists them.
-static VIEWS: &[&ViewSpec] = &[
+/// The views of this crate, in the order that help lists them.
+pub(crate) static STANDARD: &[&ViewSpec] = &[
     &top::VIEW,
     &tree::VIEW,
     &peek::VIEW,
@@ -190,34 +190,6 @@ impl ViewSpec {
 
     /// The defaults of views whose input is many builds and whose output is a table.
     const OF_BUILDS: ViewSpec = ViewSpec { input: ViewInput::Builds, shown_by: ShownBy::Rows, ..ViewSpec::BASE };
-
-    /// Returns all views.
-    pub fn all() -> &'static [&'static ViewSpec] {
-        VIEWS
-    }
-
-    /// Parses a view of a batch: a name such as `top`, or `peek=RE` for a view with an expression.
-    ///
-    /// # Errors
-    /// Fails if a batch does not accept the view, if the expression of a view with one is missing or empty, and if a
-    /// view without one gets an expression. The error lists the accepted views.
-    pub(crate) fn of_pairs(text: &str) -> Result<View> {
-        let (name, regex) = text.split_once('=').unwrap_or((text, ""));
-        let is_named =
-            |spec: &&&ViewSpec| spec.of_pairs && spec.name == name && spec.matched.is_some() != regex.is_empty();
-        match ViewSpec::all().iter().find(is_named).and_then(|spec| spec.view) {
-            Some(view) => Ok(view(ViewOptions { regex: regex.to_owned(), ..ViewOptions::default() })),
-            None => Err(Error::query(format!("unknown view {text:?}; expected one of {}", ViewSpec::names_of_pairs()))),
-        }
-    }
-
-    /// Returns the names of the views that a batch accepts, separated by commas.
-    pub fn names_of_pairs() -> String {
-        let views = ViewSpec::all().iter().filter(|spec| spec.of_pairs);
-        let name =
-            |spec: &&ViewSpec| if spec.matched.is_some() { format!("{}=RE", spec.name) } else { spec.name.to_owned() };
-        views.map(name).collect::<Vec<_>>().join(", ")
-    }
 }
 
 /// A view with its options. `limit` is the maximum number of rows, nodes or functions; `None` shows all.
@@ -360,18 +332,6 @@ pub enum View {
 impl Default for View {
     fn default() -> View {
         View::Top { sort: Sort::default(), limit: None, significant: false }
-    }
-}
-
-impl std::str::FromStr for View {
-    type Err = Error;
-
-    /// Parses a view that batches accept: a name such as `top`, or `peek=RE` for a view with an expression.
-    ///
-    /// # Errors
-    /// Fails on any other text. The error lists the accepted views.
-    fn from_str(text: &str) -> Result<View> {
-        ViewSpec::of_pairs(text)
     }
 }
 
