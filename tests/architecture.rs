@@ -139,6 +139,7 @@ fn modules_depend_in_one_direction() {
         ("crates/pprofdiff-profile/src", &["std::thread::spawn", "std::thread::scope"]),
         ("crates/pprofdiff/src", &["std::thread::spawn", "std::thread::scope"]),
         ("crates/pprofdiff-report/src", &["std::thread::spawn", "std::thread::scope"]),
+        ("crates/pprofdiff-page/src", &["std::thread::spawn", "std::thread::scope"]),
         // The command contains no algorithms, so it needs no collections.
         ("crates/pprofdiff-cli/src", &["std::collections"]),
     ];
@@ -239,7 +240,12 @@ fn hashers_are_keyed() {
 /// In wasm, only `random.rs` provides secret keys. Those of the standard library and of foldhash are predictable there.
 #[test]
 fn hashers_take_their_keys_from_one_place() {
-    for dir in ["crates/pprofdiff-profile/src", "crates/pprofdiff/src", "crates/pprofdiff-report/src"] {
+    for dir in [
+        "crates/pprofdiff-profile/src",
+        "crates/pprofdiff/src",
+        "crates/pprofdiff-report/src",
+        "crates/pprofdiff-page/src",
+    ] {
         for (path, text) in files(dir, &[".rs"]).into_iter().filter(|(path, _)| !path.ends_with("random.rs")) {
             let code = text.split("#[cfg(test)]\nmod ").next().unwrap();
             // Includes groups of imports: everything from `std::collections::` to the end of the statement.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use pprofdiff::check::CheckPolicy;
 use pprofdiff::recording::Recording;
 use pprofdiff::{Diff, Profile};
+use pprofdiff_page::PageView;
 use pprofdiff_report::{CheckOptions, Format, Report, Request, View, exit_code};
 
 use crate::args::{CheckArgs, SideArgs};
@@ -71,13 +72,12 @@ fn reported(args: &CheckArgs, check: &Request, path: &Path, format: &Format) -> 
         return Ok(None);
     }
     let mut request = check.asking(View::default()).for_format(format, &REGISTRY)?;
-    match &mut request.view {
-        View::Page { options, sources } => {
-            options.explain = own_runtime(args.config.as_deref())?;
-            *sources = recorded_sources(&args.input.files);
-        }
-        View::Profile(options) => *options = packing(Some(path)),
-        _ => {}
+    if let Some(PageView { options, sources }) = request.view.downcast_mut() {
+        options.explain = own_runtime(args.config.as_deref())?;
+        *sources = recorded_sources(&args.input.files);
+    }
+    if let View::Profile(options) = &mut request.view {
+        *options = packing(Some(path));
     }
     Ok(Some(request))
 }

@@ -46,11 +46,12 @@ use pprofdiff::cancellation::CheckpointedWrite;
 use pprofdiff::list::SourceDirs;
 use pprofdiff::text::{redacted, sanitize};
 use pprofdiff::{Cancellation, Compression, Diff, ErrorKind, Granularity, Normalize, WriteOptions};
+use pprofdiff_page::PageView;
 use pprofdiff_report::{Registry, Report, Request, View, explain_line, json_schema, missing_sources};
 use terminal::{AtInterrupt, Phases, stop_at_interrupt};
 
 /// The formats and views of the command.
-static REGISTRY: LazyLock<Registry> = LazyLock::new(Registry::standard);
+static REGISTRY: LazyLock<Registry> = LazyLock::new(|| Registry::standard().with(&pprofdiff_page::ALL));
 
 /// The replacement for builds without the MCP server.
 #[cfg(not(feature = "mcp"))]
@@ -383,16 +384,18 @@ fn show_with(
     } else if args.open {
         return refuse("--open needs a page (--format html)");
     }
-    match &mut request.view {
-        View::Page { options, sources: dirs } => {
-            if args.rows.n.is_some() {
-                return refuse("-n limits rows; for a page, use --min-width and --max-frames");
-            }
-            (options.min_width, options.max_frames) = (args.min_width, args.max_frames);
-            options.explain = explain::own_runtime(None)?;
-            let named = sources.filter(|s| !s.is_empty()).map(SourceArgs::dirs);
-            *dirs = named.or_else(|| recorded_sources(&args.input.files));
+    let page = request.view.downcast_mut::<PageView>();
+    let is_page = page.is_some();
+    if let Some(PageView { options, sources: dirs }) = page {
+        if args.rows.n.is_some() {
+            return refuse("-n limits rows; for a page, use --min-width and --max-frames");
         }
+        (options.min_width, options.max_frames) = (args.min_width, args.max_frames);
+        options.explain = explain::own_runtime(None)?;
+        let named = sources.filter(|s| !s.is_empty()).map(SourceArgs::dirs);
+        *dirs = named.or_else(|| recorded_sources(&args.input.files));
+    }
+    match &mut request.view {
         View::Profile(options) => *options = packing(output),
         View::Disasm { limit, .. } => *limit = args.rows.n.filter(|&n| n > 0),
         View::List { limit, sources: dirs, .. } => {
@@ -415,7 +418,7 @@ fn show_with(
             }
         }
     }
-    if !matches!(request.view, View::Page { .. } | View::List { .. }) && sources.is_some_and(|s| !s.is_empty()) {
+    if !is_page && !matches!(request.view, View::List { .. }) && sources.is_some_and(|s| !s.is_empty()) {
         return refuse("source lines need `list`, or a page (--format html)");
     }
     if format.binary && output.is_none() && io::stdout().is_terminal() {

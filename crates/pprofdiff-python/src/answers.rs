@@ -4,7 +4,8 @@ use std::sync::Mutex;
 
 use pprofdiff::list::SourceDirs;
 use pprofdiff::{Normalize, Query, Selection, WriteOptions};
-use pprofdiff_report::{Page, PageOptions, Report, Request, Table as EngineTable, View};
+use pprofdiff_page::{Page, PageOptions, PageView};
+use pprofdiff_report::{Report, Request, Table as EngineTable, View};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -131,10 +132,12 @@ impl Views {
         if !(0.0..=1.0).contains(&page.min_width) {
             return Err(error::message(py, &format!("min_width must be a number from 0 to 1, not {}", page.min_width)));
         }
-        match self.report(py, Request { query, view: View::Page { options: page, sources } })? {
-            Report::Page(page) => Ok(page),
-            _ => Err(PyTypeError::new_err("this view is not a page")),
+        let view = View::extension(PageView { options: page, sources });
+        match self.report(py, Request { query, view })? {
+            Report::Document(document) => document.downcast(),
+            _ => None,
         }
+        .ok_or_else(|| PyTypeError::new_err("this view is not a page"))
     }
 
     /// Serializes the profile, or the diff as a profile.

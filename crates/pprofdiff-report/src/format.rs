@@ -151,8 +151,6 @@ pub(crate) static STANDARD: &[&Format] = &[
     &markdown::FORMAT,
     &pprof::FORMAT,
     &folded::FORMAT,
-    #[cfg(feature = "html")]
-    &crate::page::FORMAT,
     &speedscope::FORMAT,
     &dot::FORMAT,
     #[cfg(feature = "svg")]
@@ -248,7 +246,7 @@ pub(crate) fn graph(request: &Request) -> Option<Request> {
 }
 
 /// Returns the error for a report that the format does not support. [`Request::for_format`] prevents this case.
-pub(crate) fn unsupported() -> io::Error {
+pub fn unsupported() -> io::Error {
     io::Error::new(io::ErrorKind::Unsupported, "this format can't show that view")
 }
 

@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use crate::format::{self, Format};
+use crate::request::Request;
 use crate::view::{self, View, ViewOptions, ViewSpec};
 use pprofdiff::{Error, Result};
 
@@ -84,6 +85,17 @@ impl Registry {
         let path = path.display().to_string();
         Err(Error::query(format!("unknown file extension; name a format, or use one of {}", endings.join(", ")))
             .in_input(&path))
+    }
+
+    /// Restores the view of a deserialized request, if it is a view of a crate above the report.
+    ///
+    /// # Errors
+    /// Fails if the registry does not have the view, and if the view does not have these options.
+    pub fn resolve(&self, request: Request) -> Result<Request> {
+        match &request.view {
+            View::Extension(view) => Ok(Request { view: View::Extension(view.resolved(&self.views)?), ..request }),
+            _ => Ok(request),
+        }
     }
 
     /// Returns the view with this name.

@@ -9,9 +9,9 @@ use pprofdiff::graph::{GraphOptions, Rank};
 use pprofdiff::list::SourceText;
 use pprofdiff::proto::{Label, Profile};
 use pprofdiff::{Compression, Diff, Filters, Granularity, LoadOptions, Measure, Normalize, Query, Sort, WriteOptions};
+use pprofdiff_page::PageOptions;
 use pprofdiff_report::{
-    self as report, CsvOptions, PageOptions, Report, Table, TextOptions, dot, listing_html, listing_json, listing_text,
-    svg,
+    self as report, CsvOptions, Report, Table, TextOptions, dot, listing_html, listing_json, listing_text, svg,
 };
 use prost::Message;
 
@@ -228,7 +228,7 @@ pub fn compute_view(diff: &Diff, choices: &mut Choices<'_>) {
             let options = PageOptions { max_frames: limit, only_flame: choices.flag(), ..PageOptions::default() };
             let text = UniformSources(limit);
             let sources = choices.flag().then_some(&text as &dyn pprofdiff::list::SourceCode);
-            let _ = report::page(diff, &query, &options, sources);
+            let _ = pprofdiff_page::page(diff, &query, &options, sources);
         }
         7 => {
             let pattern = choices.text().unwrap_or_else(|| ".".to_owned());

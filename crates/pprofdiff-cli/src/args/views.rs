@@ -8,7 +8,8 @@ use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, Subcommand
 use pprofdiff::graph::{GraphOptions, Rank};
 use pprofdiff::list::SourceDirs;
 use pprofdiff::options::Heading;
-use pprofdiff_report::{Format, PageOptions, Style, Takes, View, ViewOptions, ViewSpec};
+use pprofdiff_page::PageOptions;
+use pprofdiff_report::{Format, Style, Takes, View, ViewOptions, ViewSpec};
 
 use super::help::Later;
 use super::sides::{RowArgs, SideArgs, SortBy};

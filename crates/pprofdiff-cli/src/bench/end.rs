@@ -4,6 +4,7 @@ use std::path::Path;
 
 use pprofdiff::explain::Explanation;
 use pprofdiff::recording::Recording;
+use pprofdiff_page::PageView;
 use pprofdiff_report::{Format, Report, View};
 
 use crate::args::{BenchArgs, CheckArgs, ExplainArgs, GitArgs, SideArgs};
@@ -147,13 +148,12 @@ fn write_file(path: &Path, diff: &pprofdiff::Diff, explained: &ExplainArgs) -> R
         Ok(request) => request,
         Err(_) => request_in_format(View::default())?,
     };
-    match &mut request.view {
-        View::Page { options, sources } => {
-            options.explain = explain::options(explained)?;
-            *sources = recorded_sources(&explained.input.files);
-        }
-        View::Profile(options) => *options = crate::packing(Some(path)),
-        _ => {}
+    if let Some(PageView { options, sources }) = request.view.downcast_mut() {
+        options.explain = explain::options(explained)?;
+        *sources = recorded_sources(&explained.input.files);
+    }
+    if let View::Profile(options) = &mut request.view {
+        *options = crate::packing(Some(path));
     }
     let report = request.answer(diff)?;
     write_to(Some(path), |out| (format.write)(&report, out, Default::default()))
