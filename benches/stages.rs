@@ -8,7 +8,7 @@ use divan::{Bencher, black_box};
 use pprofdiff::flame::FlameOptions;
 use pprofdiff::{Compression, Diff, LoadOptions, Profile, Query, Sort, WriteOptions};
 use pprofdiff_benches::{M, S, pair, real_pair};
-use pprofdiff_report::PageOptions;
+use pprofdiff_page::PageOptions;
 
 fn main() {
     divan::main();
@@ -104,7 +104,7 @@ fn flame(bencher: Bencher<'_, '_>, name: &str) {
 #[divan::bench(args = SIZES)]
 fn page(bencher: Bencher<'_, '_>, name: &str) {
     let diff = load_diff(name);
-    bencher.bench(|| pprofdiff_report::page(&diff, &Query::default(), &PageOptions::default(), None).unwrap());
+    bencher.bench(|| pprofdiff_page::page(&diff, &Query::default(), &PageOptions::default(), None).unwrap());
 }
 
 /// Encodes the diff as a message, without compression.

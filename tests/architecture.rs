@@ -142,6 +142,7 @@ fn modules_depend_in_one_direction() {
         ("crates/pprofdiff-series/src", &["std::thread::spawn", "std::thread::scope"]),
         ("crates/pprofdiff-commits/src", &["std::thread::spawn", "std::thread::scope"]),
         ("crates/pprofdiff-report/src", &["std::thread::spawn", "std::thread::scope"]),
+        ("crates/pprofdiff-page/src", &["std::thread::spawn", "std::thread::scope"]),
         // The command contains no algorithms, so it needs no collections.
         ("crates/pprofdiff-cli/src", &["std::collections"]),
         // The crates below the command know no arguments.
@@ -248,7 +249,7 @@ fn hashers_are_keyed() {
 /// In wasm, only `random.rs` provides secret keys. Those of the standard library and of foldhash are predictable there.
 #[test]
 fn hashers_take_their_keys_from_one_place() {
-    let names = ["profile", "explain", "series", "commits", "report"];
+    let names = ["profile", "explain", "series", "commits", "report", "page"];
     let dirs = names.map(|name| format!("crates/pprofdiff-{name}/src"));
     for dir in dirs.iter().map(String::as_str).chain(["crates/pprofdiff/src"]) {
         for (path, text) in files(dir, &[".rs"]).into_iter().filter(|(path, _)| !path.ends_with("random.rs")) {

@@ -17,7 +17,8 @@ use pprofdiff::graph::GraphOptions;
 use pprofdiff::output::write_file;
 
 use pprofdiff::{Diff, LoadOptions, Profile, Query, Sort, WriteOptions, merge};
-use pprofdiff_report::{self as report, CsvOptions, PageOptions, Table, TextOptions, svg};
+use pprofdiff_page::PageOptions;
+use pprofdiff_report::{self as report, CsvOptions, Table, TextOptions, svg};
 
 /// Returns the current resident memory in kilobytes, and the number of open files.
 fn resources_in_use() -> (u64, usize) {
@@ -61,7 +62,7 @@ fn round(i: usize, [base, new]: &[PathBuf; 2], broken: &[PathBuf], out: &Path) {
         3 => write(&|w| Table::stacks(&view.stacks(true), usize::MAX).write_csv(w, CsvOptions::default())),
         4 => drop(view.flame(&FlameOptions::default())),
         5 => write(&|w| w.write_all(svg(&view.graph(&GraphOptions::default()).unwrap()).unwrap().as_bytes())),
-        6 => drop(report::page(&diff, &query, &PageOptions::default(), None).unwrap()),
+        6 => drop(pprofdiff_page::page(&diff, &query, &PageOptions::default(), None).unwrap()),
         7 => write(&|w| w.write_all(&diff.to_bytes(&query, &WriteOptions::default()).unwrap())),
         8 => drop(merge(&[&base, &new]).unwrap().to_bytes(&WriteOptions::default()).unwrap()),
         _ => {

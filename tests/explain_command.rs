@@ -205,7 +205,7 @@ fn names_and_units_of_a_profile_are_escaped_in_markdown() {
     };
     let e = explain(&[message(500)], &[message(15_000)]);
     assert_eq!(e.verdict, Verdict::Change);
-    let format = pprofdiff_report::Format::named("markdown").unwrap();
+    let format = pprofdiff_report::Registry::standard().format("markdown").unwrap();
     let mut out = Vec::new();
     let report = pprofdiff_report::Report::Explain(Box::new(e));
     (format.write)(&report, &mut out, pprofdiff_report::Style::default()).unwrap();

@@ -13,7 +13,8 @@ use pprofdiff::graph::GraphOptions;
 use pprofdiff::proto::{self, Function, Line, Location, Sample, ValueType};
 use pprofdiff::{Diff, Normalize, Profile, Query, Result, Sort, WriteOptions};
 use pprofdiff_explain::ExplainOptions;
-use pprofdiff_report::{self as report, CsvOptions, PageOptions, Table, TextOptions, dot, svg};
+use pprofdiff_page::PageOptions;
+use pprofdiff_report::{self as report, CsvOptions, Table, TextOptions, dot, svg};
 
 /// A profile with one sample type. Function 1 calls function `i`, which has the value `values[i]`.
 fn profile(values: &[i64]) -> proto::Profile {
@@ -79,7 +80,13 @@ fn everything(diff: &Diff, query: &Query) -> String {
     dot(&graph, &mut out).unwrap();
     out.extend(svg(&graph).unwrap().bytes());
     out.extend(
-        report::page(diff, query, &PageOptions::default(), None).unwrap().html.split("<script").nth(1).unwrap().bytes(),
+        pprofdiff_page::page(diff, query, &PageOptions::default(), None)
+            .unwrap()
+            .html
+            .split("<script")
+            .nth(1)
+            .unwrap()
+            .bytes(),
     );
     report::info(diff, &mut out).unwrap();
     let flame = view.flame(&FlameOptions::default());

@@ -316,8 +316,8 @@ fn the_pictures_of_a_page_share_one_budget() {
     let diff = Diff::of_profile(&profile).unwrap();
     let page = |sample_type: &str| {
         let query = Query::default().with_sample_type(sample_type);
-        let options = report::PageOptions::default();
-        let page = report::page(&diff, &query, &options, None).unwrap().html;
+        let options = pprofdiff_page::PageOptions::default();
+        let page = pprofdiff_page::page(&diff, &query, &options, None).unwrap().html;
         let parts = page.split("\"callgraph\":").skip(1).map(|part| part.split("</svg>").next().unwrap_or_default());
         (parts.map(|svg| svg.matches("class=\\\"call\\\"").count()).collect::<Vec<_>>(), page)
     };

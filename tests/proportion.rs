@@ -25,9 +25,10 @@ use pprofdiff::graph::GraphOptions;
 use pprofdiff::proto::{Label, Sample, ValueType};
 use pprofdiff::{Diff, Granularity, LoadOptions, Query, Sort, WriteOptions};
 use pprofdiff_explain::ExplainOptions;
+use pprofdiff_page::PageOptions;
 use pprofdiff_report::{
-    self as report, CsvOptions, Format, PageOptions, Request, Style, Table, TextOptions, View, dot, listing_json,
-    listing_text, svg,
+    self as report, CsvOptions, Registry, Request, Style, Table, TextOptions, View, dot, listing_json, listing_text,
+    svg,
 };
 use profiles::*;
 use prost::Message;
@@ -147,10 +148,10 @@ fn compute_every_view() {
     tell("call-tree");
     drop(view);
     let raw = Request::default().asking(View::Raw).answer(&diff).unwrap();
-    (Format::named("text").unwrap().write)(&raw, sink, Style::default()).unwrap();
+    (Registry::standard().format("text").unwrap().write)(&raw, sink, Style::default()).unwrap();
     drop(raw);
     tell("raw");
-    report::page(&diff, &query, &PageOptions::default(), None).unwrap();
+    pprofdiff_page::page(&diff, &query, &PageOptions::default(), None).unwrap();
     tell("page");
     diff.to_bytes(&query, &WriteOptions::default()).unwrap();
     tell("write");
@@ -207,7 +208,7 @@ fn explain_causes() {
     rules.policy.explain = true;
     pprofdiff_explain::check(&rules, &ExplainOptions::default(), &diff, &query).unwrap();
     tell("check", "");
-    report::page(&diff, &query, &PageOptions::default(), None).unwrap();
+    pprofdiff_page::page(&diff, &query, &PageOptions::default(), None).unwrap();
     tell("page", "");
 }
 

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use pprofdiff::{LoadOptions, Pair, Query, Sort, Source};
-use pprofdiff_report::{Cell, Format, Report, Request, Table, View};
+use pprofdiff_report::{Cell, Registry, Report, Request, Table, View};
 use pprofdiff_series::{Against, Series, SeriesOptions, Shift, ShiftKind};
 use prost::Message as _;
 
@@ -404,9 +404,10 @@ fn each_lasting_change_has_its_own_cause() {
     let without = table(view(None));
     assert!((0..6).all(|row| text(&without, "cause", row).is_none()));
     // The page has the graphs of each change point. Its text for a build equals the table's.
-    let html = Format::named("html").unwrap();
+    let registry = Registry::standard().with(&pprofdiff_page::ALL);
+    let html = registry.format("html").unwrap();
     let request = Request::default().asking(View::Shifts { sort: Sort::Flat, limit: None, explain: None });
-    let report = request.for_format(html).unwrap().answer_series(&series, &LoadOptions::default()).unwrap();
+    let report = request.for_format(html, &registry).unwrap().answer_series(&series, &LoadOptions::default()).unwrap();
     let mut page = Vec::new();
     (html.write)(&report, &mut page, Default::default()).unwrap();
     let page = String::from_utf8(page).unwrap();

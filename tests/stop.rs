@@ -11,7 +11,8 @@ use pprofdiff::samples::{Label, LabelValue};
 use pprofdiff::{
     Cancellation, Compression, Diff, ErrorKind, LoadOptions, Profile, Query, Result, Sort, Source, WriteOptions, merge,
 };
-use pprofdiff_report::{CheckOptions, Format, PageOptions, Report, Request, View};
+use pprofdiff_page::PageView;
+use pprofdiff_report::{CheckOptions, Registry, Report, Request, View};
 use pprofdiff_series::{Series, SeriesOptions};
 
 const THREADS: u64 = 3;
@@ -74,15 +75,16 @@ fn verbs() -> Vec<(&'static str, Verb)> {
     let diff = Arc::new(Diff::new(std::slice::from_ref(&base), std::slice::from_ref(&new)).unwrap());
     let single = Arc::new(Diff::of_profile(&new).unwrap());
     let write = |diff: &Diff, view: View, format: &str| -> Result<Vec<u8>> {
-        let format = Format::named(format)?;
-        let report = Request::default().asking(view).for_format(format)?.answer(diff)?;
+        let registry = Registry::standard().with(&pprofdiff_page::ALL);
+        let format = registry.format(format)?;
+        let report = Request::default().asking(view).for_format(format, &registry)?.answer(diff)?;
         let mut out = Vec::new();
         (format.write)(&report, &mut out, Default::default()).unwrap();
         Ok(out)
     };
     let (sort, limit) = (Sort::Flat, None);
     verbs.push(("load folded", load(write(&single, View::Stacks { by_labels: false, limit }, "folded").unwrap())));
-    let page = View::Page { options: PageOptions::default(), sources: None };
+    let page = View::extension(PageView::default());
     let mut check = CheckOptions::default();
     check.fail_on = vec!["flat:any>+5%".to_owned(), "total>+1%".to_owned()];
     let asks = [
@@ -201,6 +203,6 @@ fn work_reports_its_phase() {
     assert_eq!(phase(&|| drop(Profile::from_bytes("in", &bytes, &LoadOptions::default()))), Some("reading"));
     assert_eq!(phase(&|| view(View::default())), Some("comparing"));
     assert_eq!(phase(&|| view(View::Explain(Default::default()))), Some("explaining"));
-    assert_eq!(phase(&|| view(View::Page { options: PageOptions::default(), sources: None })), Some("drawing"));
+    assert_eq!(phase(&|| view(View::extension(PageView::default()))), Some("drawing"));
     assert_eq!(phase(&|| drop(merge(&[&*base, &*base]))), Some("merging"));
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pprofdiff::proto::{Function, Label, Line, Location, Profile as Message, Sample, ValueType};
 use pprofdiff::{LoadOptions, Profile};
 use pprofdiff_explain::Explanation;
-use pprofdiff_report::{Format, Report};
+use pprofdiff_report::{Registry, Report};
 use prost::Message as _;
 
 pub fn profile(message: &Message) -> Arc<Profile> {
@@ -186,7 +186,7 @@ pub fn with(stacks: &[(&str, i64)]) -> Stacks {
 /// Returns what `explain` prints.
 pub fn words(e: &Explanation) -> String {
     let (report, mut text) = (Report::Explain(Box::new(e.clone())), Vec::new());
-    (Format::named("text").unwrap().write)(&report, &mut text, Default::default()).unwrap();
+    (Registry::standard().format("text").unwrap().write)(&report, &mut text, Default::default()).unwrap();
     String::from_utf8(text).unwrap()
 }
 

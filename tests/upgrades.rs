@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use pprofdiff::{Diff, LoadOptions, Profile, Query};
 use pprofdiff_explain::{ExplainOptions, Explanation};
-use pprofdiff_report::{Format, Report};
+use pprofdiff_report::{Registry, Report};
 use serde::Deserialize;
 
 /// The truth about a pair, as far as one kind of its profiles shows it.
@@ -146,7 +146,7 @@ impl Case {
 /// Returns the answer as text.
 fn words(e: &Explanation) -> String {
     let (report, mut text) = (Report::Explain(Box::new(e.clone())), Vec::new());
-    (Format::named("text").unwrap().write)(&report, &mut text, Default::default()).unwrap();
+    (Registry::standard().format("text").unwrap().write)(&report, &mut text, Default::default()).unwrap();
     String::from_utf8(text).unwrap()
 }
 

@@ -12,7 +12,7 @@ use pprofdiff::graph::{Graph, GraphOptions};
 use pprofdiff::list::SourceDirs;
 
 use pprofdiff::{Diff, Granularity, LoadOptions, Pair as Sides, Profile, Query};
-use pprofdiff_report::{Format, Request};
+use pprofdiff_report::{Registry, Request};
 use regex::Regex;
 
 use crate::examine::Log;
@@ -272,13 +272,14 @@ fn read_listing(text: &str) -> Vec<Row> {
 
 /// Compares one profile as callgrind: the cost of every address, and every call.
 pub fn examine_callgrind(pair: &Pair, log: &mut Log) {
-    let format = Format::named("callgrind").unwrap();
+    let registry = Registry::standard();
+    let format = registry.format("callgrind").unwrap();
     for input in [&pair.base, &pair.new] {
         let diff = Diff::of_profile(&load(&input.path)).unwrap();
         for (sample_type, unit) in diff.sample_types() {
             let request = Request { query: query(&sample_type, Granularity::Functions), ..Request::default() };
             let mut ours = Vec::new();
-            let report = request.for_format(format).unwrap().answer(&diff).unwrap();
+            let report = request.for_format(format, &registry).unwrap().answer(&diff).unwrap();
             (format.write)(&report, &mut ours, Default::default()).unwrap();
             let words = vec![format!("-sample_index={sample_type}"), format!("-unit={unit}")];
             let subject = Subject::One(input.for_pprof.at(crate::question::Granularity::Addresses));

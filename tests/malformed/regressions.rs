@@ -151,7 +151,7 @@ fn many_sample_types_take_time_in_proportion() {
     report::info(&diff, &mut Vec::new()).unwrap();
     for (selected, there, not_there) in [(7, vec![0, 7, 99], vec![100]), (250, vec![0, 98, 250], vec![99, 100, 251])] {
         let query = Query::default().with_sample_type(format!("t{selected}"));
-        let page = report::page(&diff, &query, &report::PageOptions::default(), None).unwrap().html;
+        let page = pprofdiff_page::page(&diff, &query, &pprofdiff_page::PageOptions::default(), None).unwrap().html;
         let has = |t: &usize| page.contains(&format!("\"type\":\"t{t}\""));
         assert!(there.iter().all(has) && !not_there.iter().any(has), "{selected}");
         assert!(page.contains("the page has 100 of 100000 sample types"));

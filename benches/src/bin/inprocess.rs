@@ -16,7 +16,8 @@ use pprofdiff::{Compression, Diff, LoadOptions, Query, Sort, Source, Top, WriteO
 use pprofdiff_benches::bare::decode_and_add;
 use pprofdiff_benches::{L, M, S, inflate, many_pairs, obvious, pair, real_pair};
 use pprofdiff_explain::{ExplainOptions, ExplainedCheck, Explanation};
-use pprofdiff_report::{PageOptions, Table, page};
+use pprofdiff_page::{PageOptions, page};
+use pprofdiff_report::Table;
 use rayon::ThreadPool;
 use rayon::prelude::*;
 use rustix::time::{ClockId, clock_gettime};

@@ -15,7 +15,8 @@ use pprofdiff::parallel::schedule::record;
 use pprofdiff::{Diff, LoadOptions, Query, Sort};
 use pprofdiff_benches::{L, M, S, inflate, pair};
 use pprofdiff_explain::ExplainOptions;
-use pprofdiff_report::{PageOptions, Table, page};
+use pprofdiff_page::{PageOptions, page};
+use pprofdiff_report::Table;
 use rustix::time::{ClockId, clock_gettime};
 
 const CORES: [usize; 6] = [1, 2, 4, 8, 16, 64];

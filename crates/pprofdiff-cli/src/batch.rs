@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::args::BatchArgs;
-use crate::{Inputs, bucket, fetch};
+use crate::{Inputs, REGISTRY, bucket, fetch};
 
 type PairStream = (Box<dyn Iterator<Item = BatchItem> + Send>, Option<u64>);
 
@@ -34,7 +34,7 @@ pub fn run(args: &BatchArgs, work: &Cancellation) -> Result<u8> {
     if args.rank {
         return rank(args, work, pool, (pairs, count), options, &outputs);
     }
-    let mut writer = EachWriter::new(args.output.format()?, args.output.style())?;
+    let mut writer = EachWriter::new(args.output.format()?, args.output.style(), &REGISTRY)?;
     let table = table(args, writer.limit())?;
     let progress = Progress::new(count, "pairs");
     let (mut done, mut failed) = (0_u64, 0_u64);

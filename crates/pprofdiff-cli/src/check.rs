@@ -7,6 +7,7 @@ use std::sync::Arc;
 use pprofdiff::check::CheckPolicy;
 use pprofdiff::recording::Recording;
 use pprofdiff::{Diff, Profile};
+use pprofdiff_page::PageView;
 use pprofdiff_report::{CheckOptions, Format, Report, Request, View, exit_code};
 use pprofdiff_shell::{Failure, Outputs, Result, git, is_stdin, say, write_to};
 
@@ -15,16 +16,16 @@ use crate::baseline::Baseline;
 use crate::explain::own_runtime;
 use crate::fetch::url;
 use crate::input::{Inputs, one_stdin, recorded_sources};
-use crate::{open, packing};
+use crate::{REGISTRY, open, packing};
 
 /// The configuration file that is read if it exists and --config is not given.
 const CONFIG: &str = "pprofdiff.toml";
 
 pub fn run(args: &CheckArgs) -> Result<u8> {
     let format = args.output.format()?;
-    let request = args.query.request(View::Check(options(args)?)).for_format(format)?;
+    let request = args.query.request(View::Check(options(args)?)).for_format(format, &REGISTRY)?;
     let reports = args.report.iter().map(|path| {
-        let format = Format::of_path(path)?;
+        let format = REGISTRY.format_of_path(path)?;
         Ok((path, format, reported(args, &request, path, format)?))
     });
     let reports = reports.collect::<Result<Vec<_>>>()?;
@@ -66,17 +67,16 @@ pub fn run(args: &CheckArgs) -> Result<u8> {
 /// Returns the request for a report whose format can't write findings: it shows the comparison instead. Returns `None`
 /// if the format can write findings.
 fn reported(args: &CheckArgs, check: &Request, path: &Path, format: &Format) -> Result<Option<Request>> {
-    if check.for_format(format).is_ok() {
+    if check.for_format(format, &REGISTRY).is_ok() {
         return Ok(None);
     }
-    let mut request = check.asking(View::default()).for_format(format)?;
-    match &mut request.view {
-        View::Page { options, sources } => {
-            options.explain = own_runtime(args.config.as_deref())?;
-            *sources = recorded_sources(&args.input.files);
-        }
-        View::Profile(options) => *options = packing(Some(path)),
-        _ => {}
+    let mut request = check.asking(View::default()).for_format(format, &REGISTRY)?;
+    if let Some(PageView { options, sources }) = request.view.downcast_mut() {
+        options.explain = own_runtime(args.config.as_deref())?;
+        *sources = recorded_sources(&args.input.files);
+    }
+    if let View::Profile(options) = &mut request.view {
+        *options = packing(Some(path));
     }
     Ok(Some(request))
 }

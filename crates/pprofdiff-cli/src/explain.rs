@@ -11,7 +11,7 @@ use pprofdiff_shell::{Failure, Outputs, Result, git, operations, write_to};
 use crate::args::ExplainArgs;
 use crate::check::config;
 use crate::input::Inputs;
-use crate::open_with;
+use crate::{REGISTRY, open_with};
 
 pub fn run(args: &ExplainArgs) -> Result<u8> {
     let (report, _, format) = answer(args)?;
@@ -32,7 +32,7 @@ pub fn answer(args: &ExplainArgs) -> Result<(Report, Diff, &'static Format)> {
     let format = args.output.format()?;
     let options = options(args)?;
     // Rejects unsupported options before a profile is loaded.
-    let ask = |options| Ok::<_, Failure>(args.query.request(View::Explain(options)).for_format(format)?);
+    let ask = |options| Ok::<_, Failure>(args.query.request(View::Explain(options)).for_format(format, &REGISTRY)?);
     ask(options.clone())?;
     let commits = git::commits(args.git.range.as_deref())?;
     let (mut noise_runs, mut heap, mut has_sides) = (0, None, false);

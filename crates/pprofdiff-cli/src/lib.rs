@@ -27,6 +27,7 @@ mod store;
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 pub use fetch::server_source;
 
@@ -38,9 +39,13 @@ use clap::{CommandFactory, Parser};
 use input::{Inputs, is_pattern, one_stdin, open, open_with, recorded_sources};
 use pprofdiff::list::SourceDirs;
 use pprofdiff::{Cancellation, Compression, Diff, Granularity, Normalize, WriteOptions};
-use pprofdiff_report::{Format, Report, Request, View, explain_line, json_schema, missing_sources};
+use pprofdiff_page::PageView;
+use pprofdiff_report::{Registry, Report, Request, View, explain_line, json_schema, missing_sources};
 use pprofdiff_shell::terminal::{self, AtInterrupt, Phases, stop_at_interrupt};
 use pprofdiff_shell::{Failure, Outputs, Result, exit_code, is_stdin, say, warn, write_to};
+
+/// The formats and views of the command.
+static REGISTRY: LazyLock<Registry> = LazyLock::new(|| Registry::standard().with(&pprofdiff_page::ALL));
 
 /// The replacement for builds without the MCP server.
 #[cfg(not(feature = "mcp"))]
@@ -286,7 +291,7 @@ fn show_with(
 ) -> Result<()> {
     let format = args.format()?;
     let output = args.output.path();
-    let mut request = args.query.request(view).for_format(format)?;
+    let mut request = args.query.request(view).for_format(format, &REGISTRY)?;
     let refuse = |message: &str| Err(Failure::Message(message.to_owned()));
     let is_listing = matches!(request.view, View::List { .. } | View::Disasm { .. });
     if args.rows.n.is_some() && format.writes_whole() && !is_listing {
@@ -304,16 +309,18 @@ fn show_with(
     } else if args.open {
         return refuse("--open needs a page (--format html)");
     }
-    match &mut request.view {
-        View::Page { options, sources: dirs } => {
-            if args.rows.n.is_some() {
-                return refuse("-n limits rows; for a page, use --min-width and --max-frames");
-            }
-            (options.min_width, options.max_frames) = (args.min_width, args.max_frames);
-            options.explain = explain::own_runtime(None)?;
-            let named = sources.filter(|s| !s.is_empty()).map(SourceArgs::dirs);
-            *dirs = named.or_else(|| recorded_sources(&args.input.files));
+    let page = request.view.downcast_mut::<PageView>();
+    let is_page = page.is_some();
+    if let Some(PageView { options, sources: dirs }) = page {
+        if args.rows.n.is_some() {
+            return refuse("-n limits rows; for a page, use --min-width and --max-frames");
         }
+        (options.min_width, options.max_frames) = (args.min_width, args.max_frames);
+        options.explain = explain::own_runtime(None)?;
+        let named = sources.filter(|s| !s.is_empty()).map(SourceArgs::dirs);
+        *dirs = named.or_else(|| recorded_sources(&args.input.files));
+    }
+    match &mut request.view {
         View::Profile(options) => *options = packing(output),
         View::Disasm { limit, .. } => *limit = args.rows.n.filter(|&n| n > 0),
         View::List { limit, sources: dirs, .. } => {
@@ -336,7 +343,7 @@ fn show_with(
             }
         }
     }
-    if !matches!(request.view, View::Page { .. } | View::List { .. }) && sources.is_some_and(|s| !s.is_empty()) {
+    if !is_page && !matches!(request.view, View::List { .. }) && sources.is_some_and(|s| !s.is_empty()) {
         return refuse("source lines need `list`, or a page (--format html)");
     }
     if format.binary && output.is_none() && io::stdout().is_terminal() {
@@ -386,13 +393,13 @@ fn must_match(request: &Request, report: &Report, diff: &Diff) -> Result<()> {
 fn info(args: &InfoArgs) -> Result<()> {
     let diff = open(&args.input, &args.load, Outputs::new(args.output.path()))?;
     let format = args.output.format()?;
-    let report = Request::default().asking(View::Info).for_format(format)?.answer(&diff)?;
+    let report = Request::default().asking(View::Info).for_format(format, &REGISTRY)?.answer(&diff)?;
     write_to(args.output.path(), |out| (format.write)(&report, out, args.output.style()))
 }
 
 fn raw(args: &RawArgs, view: View) -> Result<()> {
     let diff = open(&args.input, &args.load, Outputs::new(&args.output))?.summed();
-    let format = Format::named("text")?;
+    let format = REGISTRY.format("text")?;
     let report = Request::default().asking(view).answer(&diff)?;
     write_to(args.output.as_deref(), |out| (format.write)(&report, out, Default::default()))
 }
@@ -401,7 +408,7 @@ fn merge(args: &MergeArgs) -> Result<()> {
     let inputs = Inputs::without_base(&args.load, Outputs::new([&args.output]))?;
     one_stdin(args.files.iter())?;
     let weights = args.weights().map_err(Failure::Message)?;
-    if let Ok(other) = Format::of_path(&args.output)
+    if let Ok(other) = REGISTRY.format_of_path(&args.output)
         && other.name != "pprof"
         && !is_stdin(&args.output)
     {
@@ -419,8 +426,8 @@ fn merge(args: &MergeArgs) -> Result<()> {
 fn convert(args: &ConvertArgs) -> Result<()> {
     let refuse = |message: &str| Err(Failure::Message(message.to_owned()));
     let format = match &args.format {
-        Some(name) => Some(Format::named(name)?),
-        None => Format::of_path(&args.output).ok(),
+        Some(name) => Some(REGISTRY.format(name)?),
+        None => REGISTRY.format_of_path(&args.output).ok(),
     };
     let Some(format) = format.filter(|format| CONVERTED.contains(&format.name)) else {
         let output = args.output.display();
@@ -438,7 +445,8 @@ fn convert(args: &ConvertArgs) -> Result<()> {
         let bytes = profile.to_bytes(&packing(output))?;
         return write_to(output, |out| out.write_all(&bytes));
     }
-    let mut request = Request::default().asking(View::Stacks { by_labels: false, limit: None }).for_format(format)?;
+    let mut request =
+        Request::default().asking(View::Stacks { by_labels: false, limit: None }).for_format(format, &REGISTRY)?;
     request.query.sample_type.clone_from(&args.sample_type);
     let report = request.answer(&Diff::of_profile(&profile)?)?;
     if let Some(summary) = report.summary() {

@@ -20,13 +20,13 @@ use pprofdiff::recording::{RecordedSide, Recording};
 use pprofdiff::text::sanitize;
 use pprofdiff::{Diff, Source, cancellation};
 use pprofdiff_mcp::{LoadedDiffs, MAX_LOADED, ToolCall, Verbs, endings};
-use pprofdiff_report::{EachWriter, Format, Request, Style, View, text_head, tokens};
+use pprofdiff_report::{EachWriter, Request, Style, View, text_head, tokens};
 use pprofdiff_shell::{Failure, Outputs, Result, say};
 use serde_json::{Value, json};
 
 use crate::args::{self, BatchArgs, Cli, InfoArgs, Later, McpArgs, SeriesArgs, Verb};
 use crate::input::recorded_sources;
-use crate::{Inputs, batch, check, explain, is_pattern, must_match, series, usage};
+use crate::{Inputs, REGISTRY, batch, check, explain, is_pattern, must_match, series, usage};
 
 /// Tokens reserved for the line that reports the number of pairs shown.
 const ROOM_FOR_COUNT: usize = 40;
@@ -67,7 +67,7 @@ impl Verbs for Diffs {
             _ => {}
         }
         let loaded = self.loaded.named(diff)?;
-        let mut request = request(&verb, budget)?.for_format(Format::named("text")?)?;
+        let mut request = request(&verb, budget)?.for_format(REGISTRY.format("text")?, &REGISTRY)?;
         complete(&mut request.view, &loaded.runs)?;
         let report = request.answer(&loaded.diff)?;
         must_match(&request, &report, &loaded.diff)?;
@@ -164,7 +164,7 @@ impl Diffs {
         }
         let builds = builds.into_iter().map(|(key, source)| Ok((key, regular(source)?)));
         let builds = builds.collect::<Result<Vec<_>>>()?;
-        let (format, count) = (Format::named("text")?, builds.len());
+        let (format, count) = (REGISTRY.format("text")?, builds.len());
         let series = series::load(args, &inputs, format, count, builds.into_iter())?;
         let (report, _) = series::answer(args, &inputs, format, &series)?;
         let point = series.largest_change(args.shown.sort(), 1);
@@ -183,7 +183,7 @@ impl Diffs {
         for name in &args.pairs {
             self.readable(Source::Path(name.into()), &inputs)?;
         }
-        let mut writer = EachWriter::new(Format::named("text")?, Style::default())?;
+        let mut writer = EachWriter::new(REGISTRY.format("text")?, Style::default(), &REGISTRY)?;
         let (options, table) = (inputs.options.clone(), batch::table(args, writer.limit())?);
         let (pairs, count) = batch::pairs(args, inputs, self.allow_urls)?;
         // The next steps of the pairs that have been read but not yet shown.

@@ -10,7 +10,7 @@ use pprofdiff_shell::terminal::Progress;
 use pprofdiff_shell::{Failure, Outputs, Result, error_line, say, write_to};
 
 use crate::args::{SeriesArgs, SeriesOrder, SeriesRows};
-use crate::{Inputs, explain, is_pattern, one_stdin};
+use crate::{Inputs, REGISTRY, explain, is_pattern, one_stdin};
 
 pub fn run(args: &SeriesArgs) -> Result<()> {
     let format = args.output.format()?;
@@ -49,7 +49,7 @@ pub fn load(
 ) -> Result<Series> {
     // Rejects unsupported options before a profile is loaded. The default kind of rows depends on the number of builds.
     let (requested_view, _) = view(args, args.base.is_none() && count >= FEWEST_BUILDS, format)?;
-    let query = args.query.request(requested_view).for_format(format)?.of_one_type()?.clone();
+    let query = args.query.request(requested_view).for_format(format, &REGISTRY)?.of_one_type()?.clone();
     let against = if args.base.is_some() { Against::First } else { Against::Previous };
     let order = if args.order == SeriesOrder::Key { BuildOrder::Key } else { BuildOrder::Given };
     let options = SeriesOptions::default().with_load(inputs.options.clone()).with_against(against).with_order(order);
@@ -61,7 +61,7 @@ pub fn load(
 /// Returns the report about the builds, and whether a line with the cause of the largest change follows it.
 pub fn answer(args: &SeriesArgs, inputs: &Inputs, format: &Format, series: &Series) -> Result<(Report, bool)> {
     let (requested_view, closing) = view(args, series.is_history(), format)?;
-    let request = args.query.request(requested_view).for_format(format)?;
+    let request = args.query.request(requested_view).for_format(format, &REGISTRY)?;
     Ok((request.answer_series(series, &inputs.options)?, closing))
 }
 

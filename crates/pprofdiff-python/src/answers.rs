@@ -4,7 +4,8 @@ use std::sync::Mutex;
 
 use pprofdiff::list::SourceDirs;
 use pprofdiff::{Normalize, Query, Selection, WriteOptions};
-use pprofdiff_report::{Format, Page, PageOptions, Report, Request, Table as EngineTable, View};
+use pprofdiff_page::{Page, PageOptions, PageView};
+use pprofdiff_report::{Report, Request, Table as EngineTable, View};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -14,7 +15,7 @@ use crate::options::view_query;
 use crate::pictures::Listing;
 use crate::table::{Table, text};
 use crate::views::Views;
-use crate::{error, runtime};
+use crate::{REGISTRY, error, runtime};
 
 /// The content of a page.
 pub enum PageContent {
@@ -82,8 +83,8 @@ impl Views {
     /// Returns the answer to a request as text in a format.
     pub fn written(&self, py: Python<'_>, query: Query, view: View, format: &str) -> PyResult<String> {
         let engine = |e| error::from_engine(py, &e);
-        let format = Format::named(format).map_err(engine)?;
-        let request = Request { query, view }.for_format(format).map_err(engine)?;
+        let format = REGISTRY.format(format).map_err(engine)?;
+        let request = Request { query, view }.for_format(format, &REGISTRY).map_err(engine)?;
         let report = self.report(py, request)?;
         for warning in (format.leaves_out)(&report) {
             warn(py, Some(warning))?;
@@ -131,10 +132,12 @@ impl Views {
         if !(0.0..=1.0).contains(&page.min_width) {
             return Err(error::message(py, &format!("min_width must be a number from 0 to 1, not {}", page.min_width)));
         }
-        match self.report(py, Request { query, view: View::Page { options: page, sources } })? {
-            Report::Page(page) => Ok(page),
-            _ => Err(PyTypeError::new_err("this view is not a page")),
+        let view = View::extension(PageView { options: page, sources });
+        match self.report(py, Request { query, view })? {
+            Report::Document(document) => document.downcast(),
+            _ => None,
         }
+        .ok_or_else(|| PyTypeError::new_err("this view is not a page"))
     }
 
     /// Serializes the profile, or the diff as a profile.

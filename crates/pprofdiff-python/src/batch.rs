@@ -25,7 +25,7 @@ use crate::profile::{Diff, Pickled, Profile, pickled};
 use crate::source::SideSources;
 use crate::table::Table;
 use crate::views::Views;
-use crate::{arrow, error, runtime};
+use crate::{REGISTRY, arrow, error, runtime};
 
 /// The question to answer for each pair of a batch, or for each profile of scan().
 #[derive(Clone, Serialize, Deserialize)]
@@ -51,7 +51,7 @@ impl BatchQuestion {
         options: &Bound<'_, PyDict>,
     ) -> PyResult<BatchQuestion> {
         let query = view_query(py, &Query::default(), Some(options))?;
-        let view: View = view.parse().map_err(|e| error::from_engine(py, &e))?;
+        let view: View = REGISTRY.pair_view(view).map_err(|e| error::from_engine(py, &e))?;
         let view = view.ordered(parse_sort(py, sort)?, n);
         Ok(BatchQuestion(Arc::new(PairQuestion::Report(Request { query, view }))))
     }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use pprofdiff_report::Page;
+use pprofdiff_page::Page;
 use pyo3::prelude::*;
 
 use crate::profile::{Pickled, pickled};

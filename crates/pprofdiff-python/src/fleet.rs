@@ -3,14 +3,14 @@
 use std::sync::Mutex;
 
 use pprofdiff::Error;
-use pprofdiff_report::{Format, Report, Style, Table as EngineTable};
+use pprofdiff_report::{Report, Style, Table as EngineTable};
 use pprofdiff_series::fleet::{Fleet, PairCauses};
 use pyo3::prelude::*;
 
 use crate::batch::describe;
-use crate::error;
 use crate::profile::{Pickled, pickled};
 use crate::table::{Table, text};
+use crate::{REGISTRY, error};
 
 /// The causes of one pair, as a worker returns them.
 #[pyclass(frozen, name = "_PairCauses", module = "pprofdiff._native")]
@@ -80,7 +80,7 @@ impl Ranking {
         let common = EngineTable::common_changes(&ranking);
         let report = Report::Ranking(Box::new(ranking));
         let written = |format: &str| {
-            let format = Format::named(format)?;
+            let format = REGISTRY.format(format)?;
             Ok::<_, Error>(text(|out| (format.write)(&report, out, Style::default())))
         };
         let all = || Ok::<_, Error>((written("text")?, written("markdown")?, written("json")?));
@@ -150,7 +150,7 @@ impl Ranking {
     /// expands to its explanation.
     fn to_html(&self, py: Python<'_>) -> PyResult<String> {
         let ranking = self.fleet.clone().ranking(self.fdr).map_err(|e| error::from_engine(py, &e))?;
-        let html = Format::named("html").map_err(|e| error::from_engine(py, &e))?;
+        let html = REGISTRY.format("html").map_err(|e| error::from_engine(py, &e))?;
         Ok(text(|out| (html.write)(&Report::Ranking(Box::new(ranking)), out, Style::default())))
     }
 

@@ -24,7 +24,13 @@ mod source;
 mod table;
 mod views;
 
+use std::sync::LazyLock;
+
+use pprofdiff_report::Registry;
 use pyo3::prelude::*;
+
+/// The formats and views of the package.
+static REGISTRY: LazyLock<Registry> = LazyLock::new(|| Registry::standard().with(&pprofdiff_page::ALL));
 
 // `gil_used` only matters for a free-threaded interpreter, which has its own wheel. All classes are frozen, or borrowed
 // by one thread at a time.

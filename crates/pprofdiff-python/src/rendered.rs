@@ -1,10 +1,11 @@
 //! The common part of answers with a verdict: the verdict, and the answer rendered in each format. The object holds the
 //! rendered output, because it is small and can be pickled.
 
-use pprofdiff_report::{Format, Report, Style, exit_code, explain_exit_code};
+use pprofdiff_report::{Report, Style, exit_code, explain_exit_code};
 use pyo3::prelude::*;
 use serde::{Deserialize, Serialize};
 
+use crate::REGISTRY;
 use crate::table::text;
 
 /// The base class of Check and Explanation: the answer as text, Markdown and JSON, and the command's exit code.
@@ -27,7 +28,7 @@ impl Rendered {
             _ => return Err(pprofdiff::Error::query("this answer has no verdict")),
         };
         let written = |format: &str| {
-            let format = Format::named(format)?;
+            let format = REGISTRY.format(format)?;
             Ok::<_, pprofdiff::Error>(text(|out| (format.write)(report, out, Style::default())))
         };
         Ok(Rendered {

@@ -4,8 +4,9 @@ use pprofdiff::input::{Finder, Objects};
 use pprofdiff::store::StoreSelection;
 use pprofdiff::{LoadOptions, Query, Sort, Source};
 use pprofdiff_explain::ExplainOptions;
+use pprofdiff_page::{Page, PageOptions, TimelinesView};
 use pprofdiff_report::{
-    PageOptions, Report, Request, Table as EngineTable, TextOptions, View, builds_json, series_chart, series_html,
+    Report, Request, Table as EngineTable, TextOptions, View, builds_json, series_chart, series_html,
 };
 use pprofdiff_series::{Against, BuildOrder, SeriesBuilder, SeriesOptions, StoreColumns};
 use pyo3::exceptions::{PyException, PyImportError, PyTypeError};
@@ -192,12 +193,14 @@ impl Series {
     #[pyo3(signature = (*, n = None, sort = "flat"))]
     fn to_html(&self, py: Python<'_>, n: Option<usize>, sort: &str) -> PyResult<String> {
         let (sort, series, load) = (parse_sort(py, sort)?, self.series.clone(), self.load.clone());
-        let view = View::Timelines { lasting: series.is_history(), sort, limit: n, options: PageOptions::default() };
+        let lasting = series.is_history();
+        let view = View::extension(TimelinesView { lasting, sort, limit: n, options: PageOptions::default() });
         let answer = move || Request::default().asking(view).answer_series(&series, &load);
-        match runtime::run(py, answer)? {
-            Report::Page(page) => Ok(page.html),
-            _ => Err(error::message(py, "a series has no page")),
-        }
+        let page: Option<Page> = match runtime::run(py, answer)? {
+            Report::Document(document) => document.downcast(),
+            _ => None,
+        };
+        page.map(|page| page.html).ok_or_else(|| error::message(py, "a series has no page"))
     }
 
     /// Write to_html() to a path.

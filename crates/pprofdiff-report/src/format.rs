@@ -21,10 +21,10 @@ pub(crate) mod svg;
 pub(crate) mod text;
 
 use std::io::{self, Write};
-use std::path::Path;
 
 use self::csv::CsvOptions;
 use self::text::TextOptions;
+use crate::registry::Registry;
 use crate::report::Report;
 use crate::request::Request;
 use crate::table::Table;
@@ -114,12 +114,12 @@ impl EachWriter {
     /// Creates a writer.
     ///
     /// # Errors
-    /// Fails if the format does not support many pairs. The error lists the formats that do.
-    pub fn new(format: &'static Format, style: Style) -> Result<EachWriter> {
+    /// Fails if the format does not support many pairs. The error lists the formats of `registry` that do.
+    pub fn new(format: &'static Format, style: Style, registry: &Registry) -> Result<EachWriter> {
         match &format.each {
             Some(each) => Ok(EachWriter { each, style, begun: false }),
             None => {
-                let can = Format::all().iter().filter(|f| f.each.is_some()).map(|f| f.name);
+                let can = registry.formats().iter().filter(|f| f.each.is_some()).map(|f| f.name);
                 let can = can.collect::<Vec<_>>().join(", ");
                 Err(Error::query(format!("many pairs can't be written as {}; supported formats: {can}", format.name)))
             }
@@ -142,8 +142,8 @@ impl EachWriter {
     }
 }
 
-/// All formats, in the order of help.
-static FORMATS: &[&Format] = &[
+/// The formats of this crate, in the order of help.
+pub(crate) static STANDARD: &[&Format] = &[
     &text::FORMAT,
     &json::FORMAT,
     &jsonl::FORMAT,
@@ -151,8 +151,6 @@ static FORMATS: &[&Format] = &[
     &markdown::FORMAT,
     &pprof::FORMAT,
     &folded::FORMAT,
-    #[cfg(feature = "html")]
-    &crate::page::FORMAT,
     &speedscope::FORMAT,
     &dot::FORMAT,
     #[cfg(feature = "svg")]
@@ -167,49 +165,12 @@ static FORMATS: &[&Format] = &[
 ];
 
 impl Format {
-    /// Returns all formats.
-    pub fn all() -> &'static [&'static Format] {
-        FORMATS
-    }
-
     /// Returns true if the format can write the default view without a row limit, but not with one, because it always
     /// writes all stacks.
     pub fn writes_whole(&self) -> bool {
         let shows =
             |limit| (self.shows)(&Request::default().asking(View::default().ordered(Default::default(), limit)));
         shows(Some(1)).is_none() && shows(None).is_some()
-    }
-
-    /// Returns the format with this name.
-    ///
-    /// # Errors
-    /// Fails on an unknown name. The error lists all names.
-    pub fn named(name: &str) -> Result<&'static Format> {
-        Format::all().iter().copied().find(|f| f.name == name).ok_or_else(|| {
-            let names: Vec<&str> = Format::all().iter().map(|f| f.name).collect();
-            Error::query(format!("unknown format {name:?}; expected one of {}", names.join(", ")))
-        })
-    }
-
-    /// Returns the format for a file's extension, ignoring case. The longest matching extension counts, so
-    /// `x.speedscope.json` is not JSON. A name without an extension means text.
-    ///
-    /// # Errors
-    /// Fails on an unknown extension. The error lists the usual extension of each format.
-    pub fn of_path(path: &Path) -> Result<&'static Format> {
-        let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
-        let all = Format::all().iter().flat_map(|&f| f.extensions.iter().map(move |&e| (e, f)));
-        let ends = all.filter(|(e, _)| name.strip_suffix(e).is_some_and(|rest| rest.ends_with('.')));
-        if let Some((_, format)) = ends.max_by_key(|(e, _)| e.len()) {
-            return Ok(format);
-        }
-        if path.extension().is_none() {
-            return Ok(&text::FORMAT);
-        }
-        let endings: Vec<String> = Format::all().iter().map(|f| format!(".{} ({})", f.extensions[0], f.name)).collect();
-        let path = path.display().to_string();
-        Err(Error::query(format!("unknown file extension; name a format, or use one of {}", endings.join(", ")))
-            .in_input(&path))
     }
 }
 
@@ -285,7 +246,7 @@ pub(crate) fn graph(request: &Request) -> Option<Request> {
 }
 
 /// Returns the error for a report that the format does not support. [`Request::for_format`] prevents this case.
-pub(crate) fn unsupported() -> io::Error {
+pub fn unsupported() -> io::Error {
     io::Error::new(io::ErrorKind::Unsupported, "this format can't show that view")
 }
 
@@ -294,9 +255,6 @@ pub(crate) mod tests {
     #![allow(clippy::unwrap_used)]
 
     use std::io::{self, Write};
-    use std::path::Path;
-
-    use super::Format;
 
     /// Records the written bytes and the number of write calls. Each call goes through a pointer and is the main cost
     /// of formats.
@@ -320,27 +278,5 @@ pub(crate) mod tests {
         fn flush(&mut self) -> io::Result<()> {
             Ok(())
         }
-    }
-
-    #[test]
-    fn formats_are_found_by_name_and_by_the_longest_ending() {
-        let name_for_path = |path: &str| Format::of_path(Path::new(path)).map(|f| f.name);
-        for (path, name) in [
-            ("a.json", "json"),
-            ("a.speedscope.json", "speedscope"),
-            ("a.pb.gz", "pprof"),
-            ("dir.svg/a", "text"),
-            ("A.HTML", "html"),
-            ("a.b.csv", "csv"),
-        ] {
-            assert_eq!(name_for_path(path).unwrap(), name, "{path}");
-        }
-        let error = name_for_path("report.xyz").unwrap_err().to_string();
-        assert!(error.contains("report.xyz") && error.contains(".svg (svg)"), "{error}");
-        for format in Format::all() {
-            assert_eq!(Format::named(format.name).unwrap().name, format.name);
-            assert_eq!(name_for_path(&format!("x.{}", format.extensions[0])).unwrap(), format.name);
-        }
-        assert!(Format::named("xml").unwrap_err().to_string().contains("speedscope"));
     }
 }

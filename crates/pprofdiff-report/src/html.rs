@@ -144,13 +144,13 @@ pub(super) fn notes(s: &Summary) -> Vec<String> {
 }
 
 /// Sanitizes and escapes text from the input, for the content of an element or a quoted attribute in HTML and XML.
-pub(super) fn escape(text: &str) -> String {
+pub fn escape(text: &str) -> String {
     escape_ours(&sanitize(text))
 }
 
 /// Escapes text that pprofdiff composed. Unlike [`escape`] it keeps line breaks; parts from the input must already be
 /// sanitized.
-pub(super) fn escape_ours(text: &str) -> String {
+pub fn escape_ours(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

@@ -36,7 +36,7 @@ pub(super) struct EdgeRoute {
 }
 
 /// The remaining budget for layouts. One budget can cover several pictures.
-pub(super) struct LayoutBudget {
+pub struct LayoutBudget {
     /// The remaining number of points of calls.
     points: i64,
     /// The remaining sum of the squared numbers of points per level.
@@ -62,14 +62,13 @@ pub(super) struct Chosen {
 
 impl LayoutBudget {
     /// Creates the budget for this number of pictures.
-    pub(super) fn for_pictures(pictures: i64) -> LayoutBudget {
+    pub fn for_pictures(pictures: i64) -> LayoutBudget {
         LayoutBudget { points: MAX_POINTS * pictures, squares: MAX_SQUARES * pictures }
     }
 
     /// Returns true if the rest of the budget is too small for a useful picture: less than a quarter of the budget of
     /// one picture.
-    #[cfg(feature = "html")]
-    pub(super) fn is_used_up(&self) -> bool {
+    pub fn is_used_up(&self) -> bool {
         self.points < MAX_POINTS / 4 || self.squares < MAX_SQUARES / 4
     }
 

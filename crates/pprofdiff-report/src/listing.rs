@@ -337,7 +337,7 @@ fn push_html(listing: &Listing, html: &mut String) {
 }
 
 /// Appends the routines alone, without style and summary.
-pub(super) fn push_routines(listing: &Listing, html: &mut String) {
+pub fn push_routines(listing: &Listing, html: &mut String) {
     let costs = costs(listing);
     let heads = heads(listing);
     // The last column holds the source text.

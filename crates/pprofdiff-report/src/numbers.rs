@@ -14,7 +14,7 @@ const FACTOR_FROM: f64 = 2.0;
 
 /// Formats a row's growth relative to its own base: `x5.06` from twice the base on, otherwise `+12.3%` or `-30%`; `new`
 /// or `gone` if one side is zero; `0%` without a change. Returns `-` if both sides are zero or a value is negative.
-pub(crate) fn growth(p: Pair) -> String {
+pub fn growth(p: Pair) -> String {
     match (p.base, p.new) {
         (0, 0) => "-".to_owned(),
         (0, 1..) => "new".to_owned(),
@@ -41,12 +41,12 @@ pub(crate) fn growth_of(base: f64, delta: f64) -> String {
 }
 
 /// Returns a value in percent of a total, or `None` if the total is 0.
-pub(crate) fn share(value: i64, total: i64) -> Option<f64> {
+pub fn share(value: i64, total: i64) -> Option<f64> {
     (total != 0).then(|| 100.0 * value as f64 / total as f64)
 }
 
 /// Formats a share: `+4.21%`, `+147.8%`, or unsigned `8.53%`. Returns `-` for `None`.
-pub(crate) fn share_text(share: Option<f64>, signed: bool) -> String {
+pub fn share_text(share: Option<f64>, signed: bool) -> String {
     let Some(percent) = share else { return "-".to_owned() };
     let sign = match percent {
         0.0 => return "0%".to_owned(),
@@ -84,17 +84,17 @@ fn two_decimals(v: f64) -> String {
 }
 
 /// Formats a count with its noun: `1 frame`, `2 frames`.
-pub(crate) fn counted(n: usize, noun: &str) -> String {
+pub fn counted(n: usize, noun: &str) -> String {
     format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
 }
 
 /// Formats a truncated count, `3 of 29 frames`, or a complete one, `29 frames`.
-pub(crate) fn counted_of(shown: usize, all: usize, noun: &str) -> String {
+pub fn counted_of(shown: usize, all: usize, noun: &str) -> String {
     if shown < all { format!("{shown} of {}", counted(all, noun)) } else { counted(all, noun) }
 }
 
 /// Describes the size of a side: its number of stacks, and the number of samples if a sample type counts them.
-pub(crate) fn extent(side: &Side) -> String {
+pub fn extent(side: &Side) -> String {
     let stacks = counted(side.samples, "stack");
     match side.counted {
         Some(1) => format!("{stacks}, 1 sample"),
@@ -144,12 +144,12 @@ pub(crate) fn write_integer(out: &mut dyn Write, value: i128) -> io::Result<()> 
 }
 
 /// Returns the total that shares refer to: the base's total, or the total of a single profile.
-pub(crate) fn whole(s: &Summary) -> i64 {
+pub fn whole(s: &Summary) -> i64 {
     if s.base.is_some() { s.total.base } else { s.total.new }
 }
 
 /// Formats a number, with a plus sign if it is positive.
-pub(crate) fn signed(value: i64, unit: ColumnUnit) -> String {
+pub fn signed(value: i64, unit: ColumnUnit) -> String {
     format!("{}{}", if value > 0 { "+" } else { "" }, unit.format(value))
 }
 
@@ -160,27 +160,31 @@ const SMALL: f64 = 0.1;
 /// same. Deltas get a smaller unit if all of them are below [`SMALL`] in that unit, unless a delta equals a side (as
 /// for added and removed rows). If the query sets a unit of the same kind, sides and deltas are always in that unit.
 #[derive(Clone, Copy)]
-pub(crate) struct CostFormat {
-    pub(crate) sides: ColumnUnit,
-    pub(crate) delta: ColumnUnit,
+pub struct CostFormat {
+    /// The unit of both sides.
+    pub sides: ColumnUnit,
+    /// The unit of the delta.
+    pub delta: ColumnUnit,
     two_sided: bool,
 }
 
 impl CostFormat {
-    pub(crate) fn new(s: &Summary, shown: impl Iterator<Item = Pair> + Clone) -> CostFormat {
+    /// Creates a format for the values of a table with this summary.
+    pub fn new(s: &Summary, shown: impl Iterator<Item = Pair> + Clone) -> CostFormat {
         CostFormat::for_values(s, s.base.is_some(), shown)
     }
 
     /// Creates a format in the query's unit, or in a unit that fits the values. The table may be two-sided although its
     /// summary is not, or the reverse.
-    pub(crate) fn for_values(s: &Summary, two_sided: bool, shown: impl Iterator<Item = Pair> + Clone) -> CostFormat {
+    pub fn for_values(s: &Summary, two_sided: bool, shown: impl Iterator<Item = Pair> + Clone) -> CostFormat {
         match s.query.unit.as_deref().and_then(|to| ColumnUnit::asked(&s.unit, to)) {
             Some(unit) => CostFormat { sides: unit, delta: unit, two_sided },
             None => CostFormat::in_unit(&s.unit, two_sided, shown),
         }
     }
 
-    pub(crate) fn in_unit(unit: &str, two_sided: bool, shown: impl Iterator<Item = Pair> + Clone) -> CostFormat {
+    /// Creates a format in a unit that fits the values, whose own unit is `unit`.
+    pub fn in_unit(unit: &str, two_sided: bool, shown: impl Iterator<Item = Pair> + Clone) -> CostFormat {
         let sides = ColumnUnit::for_values(unit, shown.clone().flat_map(|p| [p.base, p.new]));
         let deltas = shown.clone().map(Pair::delta);
         let in_sides = |delta: i64| sides.scale().map_or(f64::INFINITY, |(_, unit)| delta.abs() as f64 / unit);
@@ -190,14 +194,14 @@ impl CostFormat {
     }
 
     /// Formats both sides, delta and growth: `3.88s -> 19.65s  +15.77s  x5.06`.
-    pub(crate) fn change(self, p: Pair, arrow: &str) -> String {
+    pub fn change(self, p: Pair, arrow: &str) -> String {
         let (base, new) = (self.sides.format(p.base), self.sides.format(p.new));
         format!("{base} {arrow} {new}  {}  {}", signed(p.delta(), self.delta), growth(p))
     }
 
     /// Formats a change with its share, `3.88s -> 19.65s  +15.77s  x5.06  +147.8% of total`, or the cost of a single
     /// profile, `0.25s (8.53%)`. Returns `0` if both sides of a diff are zero. Omits a diff's share if `total` is 0.
-    pub(crate) fn words(self, p: Pair, total: i64, arrow: &str) -> String {
+    pub fn words(self, p: Pair, total: i64, arrow: &str) -> String {
         match (self.two_sided, share(p.delta(), total)) {
             (true, _) if p == Pair::default() => "0".to_owned(),
             (true, None) => self.change(p, arrow),
@@ -224,7 +228,7 @@ pub(crate) fn figure(x: f64) -> String {
 
 /// Formats the total of a single profile, or both totals with their delta and growth. With a p-value, appends it, and
 /// with a rank test also appends that test's p-value and the standard deviations of both sides' runs.
-pub(crate) fn total(s: &Summary, arrow: &str) -> String {
+pub fn total(s: &Summary, arrow: &str) -> String {
     let cost = CostFormat::new(s, std::iter::once(s.total));
     if s.base.is_none() {
         return cost.sides.format(s.total.new);

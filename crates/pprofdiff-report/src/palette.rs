@@ -4,16 +4,18 @@
 //! them apart.
 
 /// A colour: red, green and blue.
-pub(super) type Rgb = [u8; 3];
+pub type Rgb = [u8; 3];
 
 /// The variants of a colour for a light and for a dark background.
-pub(super) struct Shades {
+pub struct Shades {
+    /// The colour on a light background.
     pub light: Rgb,
+    /// The colour on a dark background.
     pub dark: Rgb,
 }
 
 /// The colours of one direction.
-pub(super) struct Tone {
+pub struct Tone {
     /// The colour of boxes and lines.
     pub area: Shades,
     /// The colour of text. Its contrast to the background is at least 4.5; tests/python/test_page.py computes it.
@@ -23,20 +25,22 @@ pub(super) struct Tone {
     pub ansi: u8,
 }
 
-pub(super) const LESS: Tone = Tone {
+/// The colours of less cost.
+pub const LESS: Tone = Tone {
     area: Shades { light: [0x2f, 0x6f, 0xc4], dark: [0x5b, 0x9c, 0xf0] },
     text: Shades { light: [0x1f, 0x5a, 0xab], dark: [0x8a, 0xb9, 0xff] },
     ansi: 94,
 };
 
-pub(super) const MORE: Tone = Tone {
+/// The colours of more cost.
+pub const MORE: Tone = Tone {
     area: Shades { light: [0xcf, 0x42, 0x37], dark: [0xf0, 0x71, 0x67] },
     text: Shades { light: [0xb3, 0x26, 0x1e], dark: [0xff, 0x92, 0x88] },
     ansi: 31,
 };
 
 /// Formats a colour for HTML, SVG and Graphviz.
-pub(super) fn hex([r, g, b]: Rgb) -> String {
+pub fn hex([r, g, b]: Rgb) -> String {
     format!("#{r:02x}{g:02x}{b:02x}")
 }
 

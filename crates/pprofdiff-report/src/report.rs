@@ -3,8 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-#[cfg(feature = "html")]
-use crate::page::Page;
+use crate::extension::Document;
 use crate::table::{LimitUnit, Table};
 use pprofdiff::graph::Graph;
 use pprofdiff::list::Listing;
@@ -29,9 +28,8 @@ pub enum Report {
     Listing(Listing),
     /// The call graph.
     Graph(Graph),
-    /// The HTML page.
-    #[cfg(feature = "html")]
-    Page(Page),
+    /// A document of a crate above this one.
+    Document(Box<dyn Document>),
     /// An encoded profile.
     Profile(Vec<u8>),
     /// The metadata of the input files.
@@ -50,8 +48,9 @@ pub enum Report {
 }
 
 impl Report {
-    /// Returns the summary of the report's first sample type. Returns `None` for pages, checks, profiles, metadata,
-    /// explanations, complete contents and comments, which have several summaries, keep them elsewhere, or have none.
+    /// Returns the summary of the report's first sample type. Returns `None` for checks, profiles, metadata,
+    /// explanations, complete contents and comments, which have several summaries, keep them elsewhere, or have none, and for
+    /// documents that contain their summaries.
     pub fn summary(&self) -> Option<&Arc<Summary>> {
         match self {
             Report::Table(table) | Report::Traces(table) => Some(&table.summary),
@@ -59,8 +58,7 @@ impl Report {
             Report::Listing(listing) => Some(&listing.summary),
             Report::Graph(graph) => Some(&graph.summary),
             Report::Ranking(ranking) => Some(&ranking.summary),
-            #[cfg(feature = "html")]
-            Report::Page(_) => None,
+            Report::Document(document) => document.summary(),
             #[cfg(feature = "check")]
             Report::Check(_) => None,
             Report::Profile(_) | Report::Info(_) | Report::Explain(_) => None,

@@ -8,6 +8,7 @@ use std::cmp::Reverse;
 use serde::{Deserialize, Serialize};
 
 use crate::format::Format;
+use crate::registry::Registry;
 use crate::report::Report;
 use crate::view::{self, MatchTarget, View, ViewContext, ViewInput};
 #[cfg(feature = "check")]
@@ -141,12 +142,12 @@ impl Request {
     /// another view of the same query: a format of call graphs shows the graph instead of the table of frames.
     ///
     /// # Errors
-    /// Fails if the format cannot show this view. The error lists the formats that can.
-    pub fn for_format(&self, format: &Format) -> Result<Request> {
+    /// Fails if the format cannot show this view. The error lists the formats of `registry` that can.
+    pub fn for_format(&self, format: &Format, registry: &Registry) -> Result<Request> {
         match (format.shows)(self) {
             Some(request) => Ok(request),
             None => {
-                let can = Format::all().iter().filter(|f| (f.shows)(self).is_some());
+                let can = registry.formats().iter().filter(|f| (f.shows)(self).is_some());
                 let can: Vec<&str> = can.map(|f| f.name).collect();
                 let (format, view) = (format.name, self.describe_view());
                 Err(Error::query(format!("{view} can't be written as {format}; supported formats: {}", can.join(", "))))

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use crate::format::json::SCHEMA;
 use crate::table::Kind;
 use crate::table::schema::{Holds, TableShape};
-use crate::view::ViewSpec;
+use crate::view;
 use pprofdiff::Query;
 use pprofdiff::options::{Heading, OptionKind, Reported};
 #[cfg(feature = "check")]
@@ -22,8 +22,7 @@ const TYPES: [(&str, &str); 2] = [("TYPE", ""), ("TYPE", "count")];
 
 /// Returns the schema `pprofdiff/1`, which describes every object that the formats json and jsonl write.
 pub fn json_schema() -> Value {
-    let all = ViewSpec::all();
-    let tables = all.iter().flat_map(|view| view.kinds).map(|kind| table(kind));
+    let tables = view::STANDARD.iter().flat_map(|view| view.kinds).map(|kind| table(kind));
     let others = [
         object("info", json!({"profiles": {"type": "array", "items": {"type": "object"}}}), &["profiles"]),
         object("list", listing(), &["routines"]),

@@ -70,7 +70,7 @@ impl Table {
 
 /// Describes the builds: `12 builds by key, 01 to 12`. The count includes failed builds, whose number is stated, but
 /// the two keys are of the first and the last build with values.
-pub(super) fn extent(builds: &Builds) -> String {
+pub fn extent(builds: &Builds) -> String {
     let good = builds.loaded();
     let ends = [good.clone().next(), good.clone().next_back()].map(|b| b.map_or("", |b| &b.key));
     let n = builds.all.len();

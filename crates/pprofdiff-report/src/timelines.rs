@@ -5,20 +5,18 @@ use std::sync::Arc;
 
 use super::html::{escape, style};
 use super::numbers::{CostFormat, counted_of, growth, share, share_text, signed};
-#[cfg(feature = "html")]
-use super::series::RUNS;
 use super::series::html_header;
 use super::text::{GROWTH, OF_TOTAL};
 use pprofdiff::{Pair, Sort, Summary};
-#[cfg(feature = "html")]
 use pprofdiff_series::ChangePoint;
+use pprofdiff_series::{Ranked, Shift};
 use pprofdiff_series::{Series, ShiftKind};
 
 /// The noun for a row that is a lasting change.
-pub(crate) const LASTING: &str = "lasting change";
+pub const LASTING: &str = "lasting change";
 
 /// A frame's change and its timeline.
-pub(crate) struct FrameTimeline {
+pub struct FrameTimeline {
     /// Index in [`Series::frames`].
     pub frame: u32,
     /// The kind of a lasting change; `None` for a step, which may be noise.
@@ -41,13 +39,13 @@ pub(crate) struct FrameTimeline {
 }
 
 /// The frames that changed most.
-pub(crate) struct Timelines {
+pub struct Timelines {
+    /// The changes, largest first.
     pub rows: Vec<FrameTimeline>,
     /// The number of rows before truncation.
     pub rows_total: usize,
-    /// The builds with changes, each with the indexes of the rows that changed in it.
-    #[cfg(feature = "html")]
-    pub points: Vec<ChangePoint>,
+    /// All lasting changes, if the rows are lasting changes.
+    pub shifts: Option<Ranked<Shift>>,
     /// The noun for a row.
     pub row_noun: &'static str,
     /// The summary of the series, with warnings about omitted data.
@@ -60,7 +58,7 @@ impl Timelines {
     pub fn new(series: &Series, lasting: bool, sort: Sort, n: usize) -> Timelines {
         if lasting {
             let shifts = series.shifts(sort);
-            let timeline = |s: &pprofdiff_series::Shift| FrameTimeline {
+            let timeline = |s: &Shift| FrameTimeline {
                 frame: s.frame,
                 kind: Some(s.kind),
                 from: if s.kind == ShiftKind::Drift { s.build } else { series.builds.loaded_before(s.build) },
@@ -75,10 +73,9 @@ impl Timelines {
             let timelines = Timelines {
                 rows,
                 rows_total: shifts.rows.len(),
-                #[cfg(feature = "html")]
-                points: series.change_points(&shifts, RUNS),
                 row_noun: LASTING,
                 summary: shifts.summary.clone(),
+                shifts: Some(shifts),
             };
             return timelines.with_values(series, sort);
         }
@@ -96,10 +93,9 @@ impl Timelines {
         };
         let rows: Vec<FrameTimeline> = movers.rows.iter().take(n).map(timeline).collect();
         let timelines = Timelines {
-            #[cfg(feature = "html")]
-            points: points_of(series, &rows),
             rows,
             rows_total: movers.rows.len(),
+            shifts: None,
             row_noun: "frame",
             summary: series.summary.clone(),
         };
@@ -117,20 +113,6 @@ impl Timelines {
         }
         self
     }
-}
-
-/// Returns the builds that the rows' steps lead to, each with the indexes of the rows. Steps without a change are
-/// skipped, and steps to a build that cannot be compared with earlier builds.
-#[cfg(feature = "html")]
-fn points_of(series: &Series, rows: &[FrameTimeline]) -> Vec<ChangePoint> {
-    let mut points: Vec<ChangePoint> = Vec::new();
-    for (i, row) in rows.iter().enumerate().filter(|(_, row)| row.from != row.to) {
-        match points.iter_mut().find(|point| point.build == row.to) {
-            Some(point) => point.rows.push(i),
-            None => points.extend(series.change_point(row.to, RUNS).ok().map(|point| point.with_rows(vec![i]))),
-        }
-    }
-    points
 }
 
 /// Returns the first `n` lasting changes as an HTML fragment with a picture of each timeline. A series that is not a

@@ -1,7 +1,7 @@
 //! The files of the page around the report. `pprofdiff serve` and a static file server use the same files; only the
 //! engine differs, which is either the server or a web worker.
 
-use pprofdiff_report::{page_hashes, page_style};
+use pprofdiff_page::{page_hashes, page_style};
 
 /// A file of the page.
 #[derive(Debug, Clone, Copy)]

@@ -4,16 +4,19 @@
 //! reads the files again for each query, and keeps only the result of the last query.
 
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 
 use pprofdiff::filter::Filters;
 use pprofdiff::input::{Fetch, file_builds, sort_builds, two_names};
 use pprofdiff::options::{Heading, OptionKind, OptionRow, OptionValue};
 use pprofdiff::{Diff, Error, LoadOptions, Profile, Query, Result, Sort, Source};
-use pprofdiff_report::{Format, Request, Style, View};
+use pprofdiff_report::{Registry, Request, Style, View};
 use pprofdiff_series::{BuildOrder, Series, SeriesOptions};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
+
+/// The formats and views of the page.
+static REGISTRY: LazyLock<Registry> = LazyLock::new(|| Registry::standard().with(&pprofdiff_page::ALL));
 
 /// A question about the sides. Its options and filters have the same names as the command's options, with `_` for `-`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -88,7 +91,7 @@ pub fn choices() -> Value {
     let filters = filters.map(|f| json!({"name": f.name, "about": f.about, "value": f.kind.value_name()}));
     let saved_formats = |views: [View; 2]| {
         let mut formats = Vec::new();
-        for format in Format::all() {
+        for format in REGISTRY.formats() {
             let is_supported =
                 views.iter().any(|view| (format.shows)(&Request::default().asking(view.clone())).is_some());
             if is_supported {
@@ -282,8 +285,8 @@ impl Session {
     /// # Errors
     /// Fails if the question is invalid, if the format cannot represent the answer, or if there is nothing to compare.
     pub fn answer(&mut self, question: &Question, format: &str) -> Result<Vec<u8>> {
-        let (format, query) = (Format::named(format)?, question.query()?);
-        let request = |view: View| Request { query: query.clone(), view }.for_format(format);
+        let (format, query) = (REGISTRY.format(format)?, question.query()?);
+        let request = |view: View| Request { query: query.clone(), view }.for_format(format, &REGISTRY);
         let report = match &mut self.open {
             None => return Err(Error::query("there is nothing to compare yet")),
             Some(OpenComparison::Diff(diff)) => {

@@ -9,9 +9,9 @@ use pprofdiff::list::SourceText;
 use pprofdiff::proto::{Label, Profile};
 use pprofdiff::{Compression, Diff, Filters, Granularity, LoadOptions, Measure, Normalize, Query, Sort, WriteOptions};
 use pprofdiff_explain::ExplainOptions;
+use pprofdiff_page::PageOptions;
 use pprofdiff_report::{
-    self as report, CsvOptions, PageOptions, Report, Table, TextOptions, dot, listing_html, listing_json, listing_text,
-    svg,
+    self as report, CsvOptions, Report, Table, TextOptions, dot, listing_html, listing_json, listing_text, svg,
 };
 use prost::Message;
 
@@ -228,7 +228,7 @@ pub fn compute_view(diff: &Diff, choices: &mut Choices<'_>) {
             let options = PageOptions { max_frames: limit, only_flame: choices.flag(), ..PageOptions::default() };
             let text = UniformSources(limit);
             let sources = choices.flag().then_some(&text as &dyn pprofdiff::list::SourceCode);
-            let _ = report::page(diff, &query, &options, sources);
+            let _ = pprofdiff_page::page(diff, &query, &options, sources);
         }
         7 => {
             let pattern = choices.text().unwrap_or_else(|| ".".to_owned());
@@ -256,7 +256,7 @@ pub fn compute_view(diff: &Diff, choices: &mut Choices<'_>) {
             assert!(e.causes.iter().all(|c| c.delta.is_finite() && c.score.is_finite()), "{:?}", e.causes);
             let report = Report::Explain(Box::new(e));
             for format in ["text", "markdown", "json"] {
-                let format = report::Format::named(format).expect("a format");
+                let format = report::Registry::standard().format(format).expect("a format");
                 expect_written((format.write)(&report, &mut out, Default::default()));
             }
         }

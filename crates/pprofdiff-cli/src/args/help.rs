@@ -7,7 +7,9 @@ use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
 use pprofdiff::Query;
 use pprofdiff::input::InputFormat;
 use pprofdiff::options::{Heading, Scope};
-use pprofdiff_report::{Format, Takes, ViewSpec};
+use pprofdiff_report::Takes;
+
+use crate::REGISTRY;
 
 /// The width of the list of rare options at the end of short help.
 const COLUMNS: usize = 98;
@@ -109,7 +111,7 @@ const UNFIT: [(&str, &str); 3] = [("explain", "granularity"), ("explain", "norma
 /// Hides the options that the verb's view does not support. They still parse, so that the error can name the option.
 fn without_unfit(command: Command) -> Command {
     let verb = command.get_name().to_owned();
-    let spec = ViewSpec::all().iter().find(|spec| spec.name == verb);
+    let spec = REGISTRY.view(&verb);
     let scope = spec.map_or(Scope::Table, |spec| spec.scope);
     let is_ordered = spec.is_none_or(|spec| spec.view.is_none() || spec.takes.contains(&Takes::Sort));
     let beyond = Query::options().filter(|option| option.scope > scope).map(|option| option.name);
@@ -146,7 +148,7 @@ fn fit(command: Command) -> Command {
 /// Lists the output and input formats, for the verb `formats`.
 pub fn formats() -> String {
     let mut text = "Output (--format, or the file extension of --output):\n".to_owned();
-    for format in Format::all() {
+    for format in REGISTRY.formats() {
         let endings: Vec<String> = format.extensions.iter().map(|ending| format!(".{ending}")).collect();
         let endings = if endings.is_empty() { String::new() } else { format!(" ({})", endings.join(", ")) };
         text.push_str(&format!("  {:<14} {}{endings}\n", format.name, format.about));

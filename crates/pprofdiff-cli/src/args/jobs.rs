@@ -8,12 +8,13 @@ use clap::{Args, ValueEnum};
 use pprofdiff::Compression;
 use pprofdiff::delta::{CUMULATIVE, DeltaOptions, OnReset};
 use pprofdiff::input::Groups;
-use pprofdiff_report::{View, ViewSpec};
+use pprofdiff_report::View;
 use pprofdiff_series::fleet::FDR;
 
 use super::sides::{RowArgs, SideArgs};
 use super::table::{LoadArgs, QueryArgs};
 use super::views::OutputArgs;
+use crate::REGISTRY;
 
 #[derive(Args)]
 #[command(after_help = MERGE_EXAMPLES)]
@@ -138,7 +139,7 @@ pub struct BatchArgs {
     new: Option<String>,
     #[command(flatten)]
     rows: RowArgs,
-    #[arg(long, value_name = "VIEW", default_value = "top", help = views())]
+    #[arg(long, value_name = "VIEW", default_value = "top", value_parser = pair_view, help = views())]
     view: View,
     /// Rank pairs by change beyond noise, with the causes they share
     #[arg(long, conflicts_with = "view")]
@@ -165,8 +166,12 @@ Examples:
 A pair that fails is reported and does not stop the others; the exit code is then 2. Ctrl-C stops the batch and keeps
 the finished pairs, also in the file of -o; the exit code is then 130.";
 
+fn pair_view(text: &str) -> pprofdiff::Result<View> {
+    REGISTRY.pair_view(text)
+}
+
 fn views() -> String {
-    format!("View to show for each pair: {}", ViewSpec::names_of_pairs())
+    format!("View to show for each pair: {}", REGISTRY.pair_view_names())
 }
 
 impl BatchArgs {

@@ -19,7 +19,6 @@ mod views;
 use std::path::PathBuf;
 
 use clap::{Command, CommandFactory, Parser, Subcommand};
-use pprofdiff_report::ViewSpec;
 
 pub use bench::BenchArgs;
 pub use gates::{BaselineArgs, CheckArgs, ExplainArgs, GitArgs};
@@ -34,6 +33,7 @@ pub use store::{StoreAddArgs, StoreArgs, StoreVerb};
 pub use table::LoadArgs;
 pub use views::{InfoArgs, RawArgs, SourceArgs, TopArgs, ViewArgs, ViewVerb};
 
+use crate::REGISTRY;
 use help::Unnamed;
 
 /// The end of long help.
@@ -123,7 +123,7 @@ pub enum Verb {
 
 /// Returns the help line of the view called `view`. Only views whose verb has its own arguments need it.
 fn about(view: &str) -> &'static str {
-    ViewSpec::all().iter().find(|spec| spec.name == view).map_or("", |spec| spec.about)
+    REGISTRY.view(view).map_or("", |spec| spec.about)
 }
 
 /// Builds the command with the options of all verbs. Parsing avoids that cost, see [`Later`].

@@ -8,12 +8,14 @@ use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, Subcommand
 use pprofdiff::graph::{GraphOptions, Rank};
 use pprofdiff::list::SourceDirs;
 use pprofdiff::options::Heading;
-use pprofdiff_report::{Format, PageOptions, Style, Takes, View, ViewOptions, ViewSpec};
+use pprofdiff_page::PageOptions;
+use pprofdiff_report::{Format, Style, Takes, View, ViewOptions, ViewSpec};
 use pprofdiff_shell::{color_wanted, is_stdin};
 
 use super::help::Later;
 use super::sides::{RowArgs, SideArgs, SortBy};
 use super::table::{LoadArgs, QueryArgs};
+use crate::REGISTRY;
 
 const TOP_EXAMPLES: &str = "\
 Examples:
@@ -117,9 +119,9 @@ impl OutputArgs {
     /// Returns the format of `--format`, or else the format of the file extension.
     pub fn format(&self) -> pprofdiff::Result<&'static Format> {
         match (&self.format, &self.output) {
-            (Some(name), _) => Format::named(name),
-            (None, Some(path)) => Format::of_path(path),
-            (None, None) => Format::named("text"),
+            (Some(name), _) => REGISTRY.format(name),
+            (None, Some(path)) => REGISTRY.format_of_path(path),
+            (None, None) => REGISTRY.format("text"),
         }
     }
 
@@ -131,7 +133,7 @@ impl OutputArgs {
 
 /// Returns the output formats as possible values, so that shells can complete them.
 fn formats() -> PossibleValuesParser {
-    let formats = Format::all().iter().map(|f| PossibleValue::new(f.name).help(f.about));
+    let formats = REGISTRY.formats().iter().map(|f| PossibleValue::new(f.name).help(f.about));
     PossibleValuesParser::new(formats.collect::<Vec<_>>())
 }
 
@@ -176,7 +178,7 @@ pub struct ViewVerb {
 impl ViewVerb {
     fn views() -> impl Iterator<Item = &'static ViewSpec> {
         let excluded = ["top", "explain"];
-        ViewSpec::all().iter().copied().filter(move |spec| spec.view.is_some() && !excluded.contains(&spec.name))
+        REGISTRY.views().iter().copied().filter(move |spec| spec.view.is_some() && !excluded.contains(&spec.name))
     }
 
     fn command(spec: &'static ViewSpec) -> Command {
@@ -282,7 +284,7 @@ impl ViewArgs {
     /// Returns the format of `--format`, or else the format of the file extension. `--open` without `--format` writes a
     /// page.
     pub fn format(&self) -> pprofdiff::Result<&'static Format> {
-        if self.open && self.output.format.is_none() { Format::named("html") } else { self.output.format() }
+        if self.open && self.output.format.is_none() { REGISTRY.format("html") } else { self.output.format() }
     }
 
     pub fn graph_options(&self) -> GraphOptions {

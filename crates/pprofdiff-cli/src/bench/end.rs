@@ -4,13 +4,14 @@ use std::path::Path;
 
 use pprofdiff::recording::Recording;
 use pprofdiff_explain::Explanation;
+use pprofdiff_page::PageView;
 use pprofdiff_report::{Format, Report, View};
 use pprofdiff_shell::git::Commits;
 use pprofdiff_shell::{Failure, Result, say, write_to};
 
 use crate::args::{BenchArgs, CheckArgs, ExplainArgs, GitArgs, SideArgs};
 use crate::input::recorded_sources;
-use crate::{check, explain};
+use crate::{REGISTRY, check, explain};
 
 /// Rejects options that `explain` or `check` would reject only after all runs: formats, rules, an unreadable or invalid
 /// configuration, and, without limits, queries that `explain` does not support.
@@ -21,17 +22,17 @@ pub fn check_args(args: &BenchArgs) -> Result<()> {
     if has_limits(args) {
         check::check_config(args.config.as_deref())?;
         if answers(format) {
-            request.asking(View::Check(Default::default())).for_format(format)?;
+            request.asking(View::Check(Default::default())).for_format(format, &REGISTRY)?;
         }
     } else {
         pprofdiff_explain::check_query(&query)?;
         if answers(format) {
-            request.asking(View::Explain(Default::default())).for_format(format)?;
+            request.asking(View::Explain(Default::default())).for_format(format, &REGISTRY)?;
         }
     }
     if answers(format) || args.output.path().is_some() {
         for path in &args.report {
-            Format::of_path(path)?;
+            REGISTRY.format_of_path(path)?;
         }
         return args.fail_on.iter().try_for_each(|rule| Ok(pprofdiff::check::Rules::default().fail_on(rule)?));
     }
@@ -46,8 +47,8 @@ fn has_limits(args: &BenchArgs) -> bool {
 /// Returns true if the format can write causes or findings. Other formats write the comparison itself.
 fn answers(format: &Format) -> bool {
     let request = pprofdiff_report::Request::default();
-    request.asking(View::Explain(Default::default())).for_format(format).is_ok()
-        || request.asking(View::Check(Default::default())).for_format(format).is_ok()
+    request.asking(View::Explain(Default::default())).for_format(format, &REGISTRY).is_ok()
+        || request.asking(View::Check(Default::default())).for_format(format, &REGISTRY).is_ok()
 }
 
 /// Explains or checks the runs. Returns the exit code and the commits that reach a cause directly. After a check, it
@@ -142,19 +143,18 @@ fn direct(explanation: &Explanation) -> Vec<String> {
 /// Writes the explanation in the format of the file extension, or the comparison if the format does not support
 /// explanations.
 fn write_file(path: &Path, diff: &pprofdiff::Diff, explained: &ExplainArgs) -> Result<()> {
-    let format = Format::of_path(path)?;
-    let request_in_format = |view| explained.query.request(view).for_format(format);
+    let format = REGISTRY.format_of_path(path)?;
+    let request_in_format = |view| explained.query.request(view).for_format(format, &REGISTRY);
     let mut request = match request_in_format(View::Explain(explain::options(explained)?)) {
         Ok(request) => request,
         Err(_) => request_in_format(View::default())?,
     };
-    match &mut request.view {
-        View::Page { options, sources } => {
-            options.explain = explain::options(explained)?;
-            *sources = recorded_sources(&explained.input.files);
-        }
-        View::Profile(options) => *options = crate::packing(Some(path)),
-        _ => {}
+    if let Some(PageView { options, sources }) = request.view.downcast_mut() {
+        options.explain = explain::options(explained)?;
+        *sources = recorded_sources(&explained.input.files);
+    }
+    if let View::Profile(options) = &mut request.view {
+        *options = crate::packing(Some(path));
     }
     let report = request.answer(diff)?;
     write_to(Some(path), |out| (format.write)(&report, out, Default::default()))

@@ -15,8 +15,7 @@ use crate::format::Style;
 use crate::format::json::{header, object};
 use markup::{Markup, pieces};
 pub use notebook::explain_html;
-#[cfg(feature = "html")]
-pub(crate) use panel::{explain_panel, nearest_cause, whole_changed};
+pub use panel::{ACCOUNT_STYLE, explain_panel, nearest_cause, whole_changed};
 use pprofdiff::advice::{operand, typed, word};
 use pprofdiff::{Diff, Query};
 use pprofdiff_explain::{Cause, ExplainOptions, Explanation, ScaleRule, Verdict};

@@ -12,7 +12,7 @@ use pprofdiff_explain::Explanation;
 const STYLE: &str = concat!(
     "<style>.pprofdiff{--line:rgba(128,128,128,.4);--quiet:color-mix(in srgb,currentColor 75%,transparent);",
     "--text:currentColor;--bar:rgba(128,128,128,.7);--accent:#4a86e8;max-width:1100px}\n.pprofdiff{\n",
-    include_str!("../page/account.css"),
+    include_str!("account.css"),
     "}\n.pprofdiff .verdict{font-weight:600}.pprofdiff>.account{margin:6px 0}</style>"
 );
 

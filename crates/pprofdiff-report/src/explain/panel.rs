@@ -6,14 +6,14 @@
 
 use std::fmt::Write as _;
 
-#[cfg(feature = "html")]
 use super::markup::Markup;
 use super::words::{ExplanationText, MAX_CAUSES, Remainder, is_replaced, percent};
-#[cfg(feature = "html")]
 use super::words::{Priority, SURE};
 use crate::numbers::{figure, p_words};
 use pprofdiff_explain::{Cause, Explanation, Verdict};
 
+/// The style sheet of the picture, without colours.
+pub const ACCOUNT_STYLE: &str = include_str!("account.css");
 const TITLE: &str = "Show the stacks of this cause in all views; click again or press Esc to show all stacks";
 /// Minimum size of the change for an axis that starts at zero, as a fraction of the largest value. For a smaller
 /// change, the axis starts higher, so that the change stays visible.
@@ -28,8 +28,7 @@ const CANCELLED: f64 = 0.05;
 /// Returns the explanation for the page. A cause with a function is a button with the cause's number, with which the
 /// script finds its stacks; the number of the best candidate follows the numbers of the causes. Everything from the
 /// input is escaped. Warnings are not included, because the page itself shows them.
-#[cfg(feature = "html")]
-pub(crate) fn explain_panel(e: &Explanation) -> String {
+pub fn explain_panel(e: &Explanation) -> String {
     let words = ExplanationText { e, markup: Markup::Html };
     let mut html = "<h2>What changed</h2>".to_owned();
     // The page's header sums all runs of a side; the account compares means.
@@ -59,7 +58,7 @@ pub(super) fn push_account(words: &ExplanationText, buttons: bool, html: &mut St
 
 /// Returns the best candidate of an inconclusive explanation, or without a candidate the first suspect. The page can
 /// show its stacks. Returns `None` for any other verdict.
-pub(crate) fn nearest_cause(e: &Explanation) -> Option<&Cause> {
+pub fn nearest_cause(e: &Explanation) -> Option<&Cause> {
     let nearest = e.candidate.as_ref().map(|c| &c.cause).or_else(|| e.suspects.first());
     nearest.filter(|_| e.verdict == Verdict::Inconclusive)
 }
@@ -251,14 +250,12 @@ impl<'a> Waterfall<'a> {
 
 /// The p-value of the totals below which the total changed for certain, if a cause was found. Without a cause, [`SURE`]
 /// applies.
-#[cfg(feature = "html")]
 const SIGNIFICANT: f64 = 0.01;
 
 /// Returns true if the totals differ by more than chance. A frame that makes up most of the difference then changed,
 /// too. Returns false if nothing changed. With causes, also returns false for sides with different amounts of work,
 /// because work then explains a part of the totals' difference.
-#[cfg(feature = "html")]
-pub(crate) fn whole_changed(e: &Explanation) -> bool {
+pub fn whole_changed(e: &Explanation) -> bool {
     let least = match e.verdict {
         Verdict::Inconclusive if !e.account.by_chance => SURE,
         Verdict::Change if e.scale.factor == 1.0 => SIGNIFICANT,

@@ -72,7 +72,7 @@ pub fn svg(graph: &Graph) -> Result<String> {
 }
 
 /// Draws the graph like [`svg`], and takes the cost of its layout from a budget that several pictures may share.
-pub(crate) fn svg_within(graph: &Graph, budget: &mut LayoutBudget) -> Result<String> {
+pub fn svg_within(graph: &Graph, budget: &mut LayoutBudget) -> Result<String> {
     if graph.nodes.len() > MAX_NODES {
         return Err(Error::query(format!(
             "{} nodes are too many for a picture; lower the node count to at most {MAX_NODES}, or use the dot format",

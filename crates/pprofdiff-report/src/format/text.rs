@@ -359,7 +359,7 @@ fn side(s: &Side, sum: bool) -> String {
 
 /// Returns the names of a side's inputs, abbreviated if there are more than three, with their combination (sum or mean)
 /// and the time window that was read.
-pub(crate) fn inputs(side: &Side, sum: bool) -> String {
+pub fn inputs(side: &Side, sum: bool) -> String {
     let paths = &side.paths;
     let between = if sum { " + " } else { ", " };
     let list = match &paths[..] {

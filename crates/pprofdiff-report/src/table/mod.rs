@@ -14,7 +14,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize, Serializer};
 
 use crate::text::TextOptions;
-use crate::view::ViewSpec;
+use crate::view;
 
 pub use data::{Cell, Data, Lists, Texts};
 pub(crate) use schema::ratio;
@@ -84,7 +84,7 @@ impl Kind {
 
     /// Returns the kind with this name in JSON.
     pub fn named(name: &str) -> Option<&'static Kind> {
-        ViewSpec::all().iter().flat_map(|view| view.kinds).copied().find(|kind| kind.name == name)
+        view::STANDARD.iter().flat_map(|view| view.kinds).copied().find(|kind| kind.name == name)
     }
 }
 

@@ -6,7 +6,7 @@ use pprofdiff::list::SourceDirs;
 use pprofdiff::{Diff, LoadOptions, Profile, Query, Sort};
 
 use super::{text_head, tokens};
-use crate::{CheckOptions, Format, Request, View};
+use crate::{CheckOptions, Registry, Request, View};
 
 #[test]
 fn digits_signs_and_half_words_are_counted() {
@@ -85,7 +85,8 @@ const BUDGETS: [usize; 14] = [100, 125, 150, 180, 220, 270, 330, 400, 500, 700, 
 
 #[test]
 fn a_larger_budget_never_shows_fewer_lines_for_any_folder_name() {
-    let text = Format::named("text").unwrap();
+    let registry = Registry::standard();
+    let text = registry.format("text").unwrap();
     let mut numbers = RandomNumbers(1);
     let mut cut = 0;
     for folder in 0..200 {
@@ -105,7 +106,7 @@ fn a_larger_budget_never_shows_fewer_lines_for_any_folder_name() {
             View::Info,
         ] {
             let request = Request { query: Query::default(), view };
-            let report = request.for_format(text).unwrap().answer(&diff).unwrap();
+            let report = request.for_format(text, &registry).unwrap().answer(&diff).unwrap();
             let call = format!("Next: tool {{\"diff\":\"d1\",\"regex\":\"{}\"}}", numbers.text(b"a.^$", 20));
             let shell = format!("{call} or in a shell: pprofdiff tool {base} {new}");
             let hint = "no source was found: set the folders with base_source and new_source";

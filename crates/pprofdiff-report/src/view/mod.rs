@@ -11,8 +11,6 @@ pub(crate) mod info;
 pub(crate) mod labels;
 pub(crate) mod list;
 pub(crate) mod movers;
-#[cfg(feature = "html")]
-pub(crate) mod page;
 pub(crate) mod peek;
 pub(crate) mod profile;
 pub(crate) mod ranking;
@@ -21,8 +19,6 @@ pub(crate) mod roots;
 pub(crate) mod shifts;
 pub(crate) mod stacks;
 pub(crate) mod steps;
-#[cfg(feature = "html")]
-pub(crate) mod timelines;
 pub(crate) mod top;
 pub(crate) mod traces;
 pub(crate) mod tree;
@@ -30,8 +26,7 @@ pub(crate) mod values;
 
 use serde::{Deserialize, Serialize};
 
-#[cfg(feature = "html")]
-use crate::page::PageOptions;
+use crate::extension::AnyView;
 use crate::report::Report;
 #[cfg(feature = "check")]
 use crate::request::CheckOptions;
@@ -69,6 +64,8 @@ pub struct ViewSpec {
     pub(crate) of_pairs: bool,
     /// The fields of [`ViewOptions`] that the view uses, in addition to the expression.
     pub takes: &'static [Takes],
+    /// Restores the view from its options as JSON, for views of crates above this one.
+    pub(crate) restore: Option<fn(&str) -> serde_json::Result<AnyView>>,
 }
 
 /// The options that views share that can be selected by name, with [`ViewSpec::view`].
@@ -142,8 +139,8 @@ pub enum ShownBy {
     Rows,
 }
 
-/// All views in the order that help lists them.
-static VIEWS: &[&ViewSpec] = &[
+/// The views of this crate, in the order that help lists them.
+pub(crate) static STANDARD: &[&ViewSpec] = &[
     &top::VIEW,
     &tree::VIEW,
     &peek::VIEW,
@@ -154,8 +151,6 @@ static VIEWS: &[&ViewSpec] = &[
     &traces::VIEW,
     &labels::VIEW,
     &graph::VIEW,
-    #[cfg(feature = "html")]
-    &page::VIEW,
     &profile::VIEW,
     &info::VIEW,
     &raw::VIEW,
@@ -167,8 +162,6 @@ static VIEWS: &[&ViewSpec] = &[
     &movers::VIEW,
     &steps::VIEW,
     &shifts::VIEW,
-    #[cfg(feature = "html")]
-    &timelines::VIEW,
     &values::VIEW,
 ];
 
@@ -186,38 +179,21 @@ impl ViewSpec {
         view: None,
         of_pairs: false,
         takes: &[],
+        restore: None,
     };
+
+    /// Returns the error of a view of many builds for a diff.
+    pub(crate) fn needs_builds(&self) -> Error {
+        Error::query(format!("{} is a view of many builds, not of a diff", self.name))
+    }
+
+    /// Returns the error of a view of a diff for many builds.
+    pub(crate) fn needs_diff(&self) -> Error {
+        Error::query(format!("{} is a view of a diff, not of many builds", self.name))
+    }
 
     /// The defaults of views whose input is many builds and whose output is a table.
     const OF_BUILDS: ViewSpec = ViewSpec { input: ViewInput::Builds, shown_by: ShownBy::Rows, ..ViewSpec::BASE };
-
-    /// Returns all views.
-    pub fn all() -> &'static [&'static ViewSpec] {
-        VIEWS
-    }
-
-    /// Parses a view of a batch: a name such as `top`, or `peek=RE` for a view with an expression.
-    ///
-    /// # Errors
-    /// Fails if a batch does not accept the view, if the expression of a view with one is missing or empty, and if a
-    /// view without one gets an expression. The error lists the accepted views.
-    pub(crate) fn of_pairs(text: &str) -> Result<View> {
-        let (name, regex) = text.split_once('=').unwrap_or((text, ""));
-        let is_named =
-            |spec: &&&ViewSpec| spec.of_pairs && spec.name == name && spec.matched.is_some() != regex.is_empty();
-        match ViewSpec::all().iter().find(is_named).and_then(|spec| spec.view) {
-            Some(view) => Ok(view(ViewOptions { regex: regex.to_owned(), ..ViewOptions::default() })),
-            None => Err(Error::query(format!("unknown view {text:?}; expected one of {}", ViewSpec::names_of_pairs()))),
-        }
-    }
-
-    /// Returns the names of the views that a batch accepts, separated by commas.
-    pub fn names_of_pairs() -> String {
-        let views = ViewSpec::all().iter().filter(|spec| spec.of_pairs);
-        let name =
-            |spec: &&ViewSpec| if spec.matched.is_some() { format!("{}=RE", spec.name) } else { spec.name.to_owned() };
-        views.map(name).collect::<Vec<_>>().join(", ")
-    }
 }
 
 /// A view with its options. `limit` is the maximum number of rows, nodes or functions; `None` shows all.
@@ -292,14 +268,6 @@ pub enum View {
     },
     /// The call graph.
     Graph(GraphOptions),
-    /// The HTML page.
-    #[cfg(feature = "html")]
-    Page {
-        /// The content of the page.
-        options: PageOptions,
-        /// The folders of the sources. Without them, the page has no source lines.
-        sources: Option<SourceDirs>,
-    },
     /// The diff written as one profile.
     Profile(WriteOptions),
     /// The metadata of the input files.
@@ -336,18 +304,6 @@ pub enum View {
         /// Explains each shift. This loads the builds around each shift again.
         explain: Option<ExplainOptions>,
     },
-    /// The HTML page of many builds, with the cost of each frame over time and flame graphs of before and after.
-    #[cfg(feature = "html")]
-    Timelines {
-        /// True to select frames by their lasting changes, false to select them by their largest steps.
-        lasting: bool,
-        /// The cost that ranks frames.
-        sort: Sort,
-        /// The maximum number of rows.
-        limit: Option<usize>,
-        /// The content of the page.
-        options: PageOptions,
-    },
     /// The cost of each frame in each build.
     Values {
         /// Adds a row for each build and frame, even where the build does not contain the frame.
@@ -355,23 +311,13 @@ pub enum View {
         /// The maximum number of rows.
         limit: Option<usize>,
     },
+    /// A view of a crate above this one.
+    Extension(AnyView),
 }
 
 impl Default for View {
     fn default() -> View {
         View::Top { sort: Sort::default(), limit: None, significant: false }
-    }
-}
-
-impl std::str::FromStr for View {
-    type Err = Error;
-
-    /// Parses a view that batches accept: a name such as `top`, or `peek=RE` for a view with an expression.
-    ///
-    /// # Errors
-    /// Fails on any other text. The error lists the accepted views.
-    fn from_str(text: &str) -> Result<View> {
-        ViewSpec::of_pairs(text)
     }
 }
 
@@ -402,8 +348,6 @@ impl View {
             View::List { .. } => &list::VIEW,
             View::Disasm { .. } => &disasm::VIEW,
             View::Graph(_) => &graph::VIEW,
-            #[cfg(feature = "html")]
-            View::Page { .. } => &page::VIEW,
             View::Profile(_) => &profile::VIEW,
             View::Info => &info::VIEW,
             View::Raw => &raw::VIEW,
@@ -414,9 +358,8 @@ impl View {
             View::Movers { .. } => &movers::VIEW,
             View::Steps { .. } => &steps::VIEW,
             View::Shifts { .. } => &shifts::VIEW,
-            #[cfg(feature = "html")]
-            View::Timelines { .. } => &timelines::VIEW,
             View::Values { .. } => &values::VIEW,
+            View::Extension(view) => view.spec(),
         }
     }
 
@@ -452,8 +395,7 @@ impl View {
             | View::Steps { limit, .. }
             | View::Shifts { limit, .. }
             | View::Values { limit, .. } => Some(limit),
-            #[cfg(feature = "html")]
-            View::Timelines { limit, .. } => Some(limit),
+            View::Extension(view) => view.limit_mut(),
             _ => None,
         }
     }
@@ -464,7 +406,6 @@ impl View {
     /// Fails if the view is a view of many builds, and where the view fails.
     pub(crate) fn answer(&self, context: &ViewContext<'_>) -> Result<Report> {
         let max_rows = |limit: &Option<usize>| limit.unwrap_or(usize::MAX);
-        let needs_builds = || Error::query(format!("{} is a view of many builds, not of a diff", self.name()));
         match self {
             View::Top { sort, limit, significant } => top::answer(context, *sort, max_rows(limit), *significant),
             View::Peek { regex, sort, limit } => peek::answer(context, regex, *sort, max_rows(limit)),
@@ -476,8 +417,6 @@ impl View {
             View::List { regex, sources, limit } => list::answer(context, regex, sources, max_rows(limit)),
             View::Disasm { regex, limit } => disasm::answer(context, regex, max_rows(limit)),
             View::Graph(options) => graph::answer(context, options),
-            #[cfg(feature = "html")]
-            View::Page { options, sources } => page::answer(context, options, sources.as_ref()),
             View::Profile(options) => profile::answer(context, options),
             View::Info => Ok(info::answer(context)),
             View::Raw => raw::answer(context),
@@ -485,9 +424,10 @@ impl View {
             #[cfg(feature = "check")]
             View::Check(options) => check::answer(context, options),
             View::Explain(options) => explain::answer(context, options),
-            #[cfg(feature = "html")]
-            View::Timelines { .. } => Err(needs_builds()),
-            View::Movers { .. } | View::Steps { .. } | View::Shifts { .. } | View::Values { .. } => Err(needs_builds()),
+            View::Extension(view) => view.answer(context),
+            View::Movers { .. } | View::Steps { .. } | View::Shifts { .. } | View::Values { .. } => {
+                Err(self.spec().needs_builds())
+            }
         }
     }
 
@@ -504,25 +444,25 @@ impl View {
                 shifts::answer(series, *sort, max_rows(limit), explain.as_ref(), load)?
             }
             View::Values { dense, limit } => values::answer(series, *dense, max_rows(limit))?,
-            #[cfg(feature = "html")]
-            View::Timelines { lasting, sort, limit, options } => {
-                return timelines::answer(series, *lasting, *sort, max_rows(limit), options, load);
-            }
-            _ => return Err(Error::query(format!("{} is a view of a diff, not of many builds", self.name()))),
+            View::Extension(view) => return view.answer_series(series, load),
+            _ => return Err(self.spec().needs_diff()),
         }))
     }
 }
 
 /// The inputs for computing a view of a diff.
-pub(crate) struct ViewContext<'a> {
+pub struct ViewContext<'a> {
+    /// The query.
     pub query: &'a Query,
+    /// The diff or profile.
     pub diff: &'a Diff,
+    /// Selects samples and frames, possibly from a cache.
     pub select: &'a dyn Fn(&Query) -> Result<Selection>,
 }
 
 impl ViewContext<'_> {
     /// Computes the costs of the query's first sample type, for views that support only one.
-    pub fn single_measure(&self) -> Result<Measure> {
+    pub(crate) fn single_measure(&self) -> Result<Measure> {
         let sample_type = self.query.sample_type.as_deref();
         // Look the sample type up first: an unknown name then fails before the expensive selection.
         self.diff.find_sample_type(sample_type)?;
@@ -531,7 +471,7 @@ impl ViewContext<'_> {
 
     /// Calls `make` for each sample type of the query. All share one selection. Fails if a sample type does not exist
     /// or is given twice.
-    pub fn per_sample_type<T>(&self, make: impl Fn(&Measure) -> Result<T>) -> Result<Vec<T>> {
+    pub(crate) fn per_sample_type<T>(&self, make: impl Fn(&Measure) -> Result<T>) -> Result<Vec<T>> {
         let (first, extra) = (self.query.sample_type.as_deref(), &self.query.extra_sample_types);
         let types: Vec<_> = std::iter::once(first).chain(extra.iter().map(|name| Some(name.as_str()))).collect();
         // Look the sample types up first: an unknown name then fails before the expensive selection.

@@ -153,7 +153,7 @@ impl Table {
 }
 
 /// Returns the first line of a ranking: the numbers of changed, compared and failed pairs.
-pub(crate) fn head(ranking: &Ranking) -> String {
+pub fn head(ranking: &Ranking) -> String {
     let failed = if ranking.failed.is_empty() {
         String::new()
     } else {

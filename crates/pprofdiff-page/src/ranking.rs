@@ -7,12 +7,12 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
 
-use super::file::page_style;
-use crate::html::{escape, escape_ours};
-use crate::numbers::{CostFormat, counted, counted_of, growth, share_text, signed, total};
-use crate::view::ranking::head;
+use crate::file::page_style;
 use pprofdiff::Pair;
 use pprofdiff_explain::Verdict;
+use pprofdiff_report::shared::{
+    CostFormat, counted, counted_of, escape, escape_ours, growth, ranking_head, share_text, signed, total,
+};
 use pprofdiff_series::fleet::{RankedPair, Ranking, SharedCause};
 
 /// The maximum number of compared pairs on the page, and of failed pairs. Changed pairs come first.
@@ -21,10 +21,10 @@ const MAX_PAIRS: usize = 2000;
 const MAX_SHARED: usize = 100;
 
 /// Returns the complete page. All text from the input is escaped.
-pub(super) fn ranking_page(ranking: &Ranking) -> String {
-    let style = format!("{}{}", page_style(), include_str!("ranking.css"));
+pub(crate) fn ranking_page(ranking: &Ranking) -> String {
+    let style = format!("{}{}", page_style(), include_str!("assets/ranking.css"));
     let hash = STANDARD.encode(Sha256::digest(style.as_bytes()));
-    let title = escape(&head(ranking));
+    let title = escape(&ranking_head(ranking));
     let mut html = format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'sha256-{hash}'; \

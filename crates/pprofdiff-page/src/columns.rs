@@ -10,12 +10,12 @@ use base64::engine::general_purpose::STANDARD;
 /// A column under construction. A column must contain either unsigned or signed values, because its reader has to know
 /// which.
 #[derive(Default)]
-pub(super) struct PageNumbers {
+pub(crate) struct PageNumbers {
     bytes: Vec<u8>,
 }
 
 impl PageNumbers {
-    pub(super) fn push(&mut self, mut value: u64) {
+    pub(crate) fn push(&mut self, mut value: u64) {
         while value > 0x7f {
             self.bytes.push(value as u8 | 0x80);
             value >>= 7;
@@ -25,11 +25,11 @@ impl PageNumbers {
 
     /// Appends an int64. A difference from a parent's value may have overflowed and wrapped around; the page's
     /// arithmetic also wraps, which restores the value.
-    pub(super) fn push_signed(&mut self, value: i64) {
+    pub(crate) fn push_signed(&mut self, value: i64) {
         self.push((value << 1 ^ value >> 63) as u64);
     }
 
-    pub(super) fn base64(&self) -> String {
+    pub(crate) fn base64(&self) -> String {
         STANDARD.encode(&self.bytes)
     }
 }

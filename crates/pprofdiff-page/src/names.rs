@@ -19,11 +19,11 @@ const SHORT_NAME: usize = 256;
 /// sample types, so a frame has one number in all views of a diff. Frames of different diffs are matched by label, file
 /// and mapping.
 #[derive(Default)]
-pub(super) struct PageNames {
+pub(crate) struct PageNames {
     /// The ids of the current diff's frames.
     ids: HashMap<u32, u64>,
     /// The names by id.
-    pub(super) texts: Vec<String>,
+    pub(crate) texts: Vec<String>,
     /// The total length of `texts` in bytes.
     bytes: usize,
     /// The ids by label, file and mapping, for all diffs. These texts are long, so two hashes with random keys
@@ -36,13 +36,13 @@ pub(super) struct PageNames {
 
 impl PageNames {
     /// Starts the next diff, whose frames have other numbers. Names keep their ids.
-    pub(super) fn of_next_diff(&mut self) {
+    pub(crate) fn of_next_diff(&mut self) {
         self.ids.clear();
         self.taken.clear();
     }
 
     /// Returns the id of a frame of the current diff, and adds the frame's name if it has none.
-    pub(super) fn id(&mut self, frames: &Frames, frame: u32) -> u64 {
+    pub(crate) fn id(&mut self, frames: &Frames, frame: u32) -> u64 {
         if let Some(&id) = self.ids.get(&frame) {
             return id;
         }
@@ -68,7 +68,7 @@ impl PageNames {
 
 /// Returns text that is safe to show: harmful characters are spelled out as `⟨U+202E⟩`, and a text above
 /// [`LONGEST_NAME`] bytes is truncated and followed by its length.
-pub(super) fn visible(text: &str) -> Cow<'_, str> {
+pub(crate) fn visible(text: &str) -> Cow<'_, str> {
     visible_to(text, LONGEST_NAME)
 }
 

@@ -5,8 +5,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use super::columns::PageNumbers;
-use super::names::PageNames;
+use crate::columns::PageNumbers;
+use crate::names::PageNames;
 use pprofdiff::cancellation::checkpointed;
 use pprofdiff::edges::{Edge, Edges, Relation};
 use pprofdiff::flame::{Flame, FlameFrame, FlameNode};
@@ -24,15 +24,15 @@ const COSTLIEST: usize = 1000;
 const MOVERS: usize = 5;
 
 /// Decides which values of a view are within chance.
-pub(super) struct ChanceMarker<'a> {
-    pub(super) e: &'a Explanation,
+pub(crate) struct ChanceMarker<'a> {
+    pub(crate) e: &'a Explanation,
     /// The factor that the view's new values were multiplied by.
-    pub(super) factor: f64,
+    pub(crate) factor: f64,
     /// The number of runs that the values of each side are sums of.
-    pub(super) runs: [f64; 2],
+    pub(crate) runs: [f64; 2],
     /// The change of the total if it is certain, otherwise `None`. A frame with more than half of this change changed,
     /// too, so its values are never within chance.
-    pub(super) whole: Option<i64>,
+    pub(crate) whole: Option<i64>,
 }
 
 impl ChanceMarker<'_> {
@@ -47,7 +47,7 @@ impl ChanceMarker<'_> {
     }
 
     /// Returns the nodes of a flame graph that are within chance, as [`bits`].
-    pub(super) fn of_flame(&self, flame: &Flame) -> String {
+    pub(crate) fn of_flame(&self, flame: &Flame) -> String {
         // Many frames have the same value as their caller, which precedes them, so reuse the last result.
         let mut last: Option<(Pair, bool)> = None;
         let mut is_chance = |p: Pair| match last {
@@ -65,7 +65,7 @@ impl ChanceMarker<'_> {
     /// Returns the noise of frames by size, as JSON: `event` is the value of one event, `least` the smallest growth
     /// beyond chance of a frame with 1, 2, 4, 8 ... events (below the base's total), and `work` the growth of the
     /// amount of work.
-    pub(super) fn sizes(&self, total: Pair) -> Value {
+    pub(crate) fn sizes(&self, total: Pair) -> Value {
         let event = self.e.noise.event;
         let sizes =
             (0..63).map(|i| event * (1u64 << i) as f64).take_while(|size| *size > 0.0 && *size < total.base as f64);
@@ -76,7 +76,7 @@ impl ChanceMarker<'_> {
 }
 
 /// Packs booleans into bits in base64, eight per byte, starting with the lowest bit.
-pub(super) fn bits(values: impl Iterator<Item = bool>) -> String {
+pub(crate) fn bits(values: impl Iterator<Item = bool>) -> String {
     let mut bytes = Vec::new();
     for (i, value) in values.enumerate() {
         if i % 8 == 0 {
@@ -92,17 +92,17 @@ pub(super) fn bits(values: impl Iterator<Item = bool>) -> String {
 /// each other.
 ///
 /// `top` must be sorted by flat, largest change first.
-pub(super) fn movers(top: &Top, is_direction: fn(i64) -> bool) -> Vec<TopRow> {
+pub(crate) fn movers(top: &Top, is_direction: fn(i64) -> bool) -> Vec<TopRow> {
     top.rows.iter().filter(|r| is_direction(r.flat.delta())).take(MOVERS).copied().collect()
 }
 
 /// Returns frames as JSON, each with its id and its own cost on both sides as text, like [`pair`].
-pub(super) fn mover_rows(rows: &[TopRow], frames: &Frames, names: &mut PageNames) -> Value {
+pub(crate) fn mover_rows(rows: &[TopRow], frames: &Frames, names: &mut PageNames) -> Value {
     rows.iter().map(|r| json!([names.id(frames, r.frame), r.flat.base.to_string(), r.flat.new.to_string()])).collect()
 }
 
 /// Returns both sides of a value as text, because JavaScript's numbers are exact up to 2^53 only.
-pub(super) fn pair(p: Pair) -> Value {
+pub(crate) fn pair(p: Pair) -> Value {
     json!([p.base.to_string(), p.new.to_string()])
 }
 
@@ -112,7 +112,7 @@ pub(super) fn pair(p: Pair) -> Value {
 /// if the base contains it, plus 2 if the new side contains it. Values are stored as differences from the parent's
 /// value. Widths are omitted if they follow from the values of both sides; they do unless there are negative or scaled
 /// values.
-pub(super) fn flame(flame: &Flame, names: &mut PageNames) -> Value {
+pub(crate) fn flame(flame: &Flame, names: &mut PageNames) -> Value {
     let mut ids = vec![None; flame.frames.len()];
     let mut id = |frame: u32| *ids[frame as usize].get_or_insert_with(|| names.id(&flame.frames, frame));
     let node_code = |n: &FlameNode| {
@@ -167,7 +167,7 @@ pub(super) fn flame(flame: &Flame, names: &mut PageNames) -> Value {
 
 /// The data of the table: all frames that the flame graphs show, and while the limit permits, the costliest of the
 /// others. Each row has its costliest callers and callees among the frames in the table.
-pub(super) struct PageFrames {
+pub(crate) struct PageFrames {
     /// The rows, largest cum cost of either side first.
     rows: Vec<TopRow>,
     /// The number of rows before truncation.
@@ -181,7 +181,7 @@ pub(super) struct PageFrames {
 impl PageFrames {
     /// Builds the table from all frames of a view. `graphs` are the flame graphs of the view. Their frames get a row
     /// even if there are more than `max_rows`.
-    pub(super) fn new(view: &Measure, mut top: Top, graphs: &[&Flame], max_rows: usize) -> PageFrames {
+    pub(crate) fn new(view: &Measure, mut top: Top, graphs: &[&Flame], max_rows: usize) -> PageFrames {
         top.sort(Sort::Cum);
         let mut drawn = vec![false; top.frames.len()];
         // All graphs belong to the same view, so their frames have the same numbers as those of the table.
@@ -207,12 +207,12 @@ impl PageFrames {
     }
 
     /// Returns one bit per row, as [`bits`]: 1 if the value that `value` selects is within chance.
-    pub(super) fn chance(&self, chance: &ChanceMarker, value: impl Fn(&TopRow) -> Pair) -> String {
+    pub(crate) fn chance(&self, chance: &ChanceMarker, value: impl Fn(&TopRow) -> Pair) -> String {
         bits(self.rows.iter().map(|row| chance.is_chance(value(row))))
     }
 
     /// Returns the columns, without the marks for chance.
-    pub(super) fn columns(&self, names: &mut PageNames) -> Value {
+    pub(crate) fn columns(&self, names: &mut PageNames) -> Value {
         let PageFrames { rows, all_rows, in_table, edges } = self;
         let frames = &edges.frames;
         // Edges are grouped by node, in the order of the nodes.
@@ -261,6 +261,6 @@ fn magnitude(p: Pair) -> u64 {
 }
 
 /// Returns the ids of the frames of the call graph's nodes, in the order of the nodes in the picture.
-pub(super) fn drawn_frames(graph: &Graph, names: &mut PageNames) -> Vec<u64> {
+pub(crate) fn drawn_frames(graph: &Graph, names: &mut PageNames) -> Vec<u64> {
     graph.nodes.iter().map(|n| names.id(&graph.frames, n.frame)).collect()
 }

@@ -11,10 +11,9 @@ use serde_json::Value;
 use serde_json::ser::{Formatter, Serializer};
 use sha2::{Digest, Sha256};
 
-use crate::html::escape;
-use crate::palette::{LESS, MORE, Shades, hex};
+use pprofdiff_report::shared::{ACCOUNT_STYLE, LESS, MORE, Shades, escape, hex};
 
-const TEMPLATE: &str = include_str!("page.html");
+const TEMPLATE: &str = include_str!("assets/page.html");
 const DATA: &str = "{data}";
 /// The style sheet of pages, with the palette's colours for less and more as variables.
 static STYLE: LazyLock<String> = LazyLock::new(|| {
@@ -24,23 +23,23 @@ static STYLE: LazyLock<String> = LazyLock::new(|| {
             let _ = writeln!(style, "  --{name}{suffix}: light-dark({}, {});", hex(light), hex(dark));
         }
     }
-    style + "}\n" + include_str!("account.css") + include_str!("page.css")
+    style + "}\n" + ACCOUNT_STYLE + include_str!("assets/page.css")
 });
 /// The script of pages. It is one function, so that its names do not become properties of `window`. Lines with comments
 /// only are removed.
 static SCRIPT: LazyLock<String> = LazyLock::new(|| {
     without_comments(concat!(
         "\"use strict\";\n(() => {\n",
-        include_str!("data.js"),
-        include_str!("names.js"),
-        include_str!("flame.js"),
-        include_str!("zoom.js"),
-        include_str!("timelines.js"),
-        include_str!("view.js"),
-        include_str!("choose.js"),
-        include_str!("table.js"),
-        include_str!("summary.js"),
-        include_str!("page.js"),
+        include_str!("assets/data.js"),
+        include_str!("assets/names.js"),
+        include_str!("assets/flame.js"),
+        include_str!("assets/zoom.js"),
+        include_str!("assets/timelines.js"),
+        include_str!("assets/view.js"),
+        include_str!("assets/choose.js"),
+        include_str!("assets/table.js"),
+        include_str!("assets/summary.js"),
+        include_str!("assets/page.js"),
         "})();\n"
     ))
 });
@@ -73,7 +72,7 @@ pub fn page_style() -> &'static str {
 /// Fills the template and escapes `title`. Each placeholder is searched after the previous one, so inserted text is
 /// never taken for a placeholder. `panels` (explanations) and `source` (a listing) are HTML whose text must already be
 /// escaped.
-pub(super) fn fill(title: &str, panels: &str, source: &str, data: &Value) -> String {
+pub(crate) fn fill(title: &str, panels: &str, source: &str, data: &Value) -> String {
     let [script, style] = page_hashes();
     let policy =
         format!("default-src 'none'; script-src '{script}'; style-src '{style}'; base-uri 'none'; form-action 'none'");

@@ -14,32 +14,16 @@
 //! The flame graph is a canvas instead of SVG, a choice based on measurements with 50,000 frames. Screen readers use
 //! the table instead.
 
-mod columns;
-mod file;
-mod names;
-mod ranking;
-mod series;
-mod views;
-
 use std::borrow::Cow;
 use std::fmt::Write;
+use std::io;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::explain::{explain_panel, nearest_cause, whole_changed};
-use super::html::{escape, escape_ours};
-use super::listing::{push_routines, to_html_page};
-use super::numbers::{extent, share, whole};
-use super::text::inputs;
-use crate::format::{BASE, Format, unsupported};
-use crate::layout::LayoutBudget;
-use crate::report::Report;
-use crate::svg::svg_within;
-use crate::view::View;
-use file::fill;
-pub use file::{page_hashes, page_style};
-use names::{PageNames, visible};
+use crate::file::fill;
+use crate::names::{PageNames, visible};
+use crate::views::{ChanceMarker, PageFrames, bits, drawn_frames, flame, mover_rows, movers, pair};
 use pprofdiff::cancellation;
 use pprofdiff::flame::{Flame, FlameOptions};
 use pprofdiff::graph::{Graph, GraphOptions};
@@ -49,35 +33,11 @@ use pprofdiff::units;
 use pprofdiff::{Diff, Measure, Normalize, Pair, Query, Side, Sort, Summary, TopRow, are_system};
 use pprofdiff::{Error, Result, parallel};
 use pprofdiff_explain::{CauseKind, Evidence, ExplainOptions, Explanation, FEW_SAMPLES};
-pub(crate) use series::series_page;
-use views::{ChanceMarker, PageFrames, bits, drawn_frames, flame, mover_rows, movers, pair};
-
-pub(crate) const FORMAT: Format = Format {
-    name: "html",
-    extensions: &["html", "htm"],
-    about: "an interactive page: flame graph, table, call graph, source lines, every sample type",
-    shows: |request| match request.view {
-        _ if !request.query.extra_sample_types.is_empty() => None,
-        View::Top { significant: false, .. } => {
-            Some(request.asking(View::Page { options: PageOptions::default(), sources: None }))
-        }
-        View::Shifts { sort, limit, .. } => Some(request.asking(timelines(true, sort, limit))),
-        View::Movers { sort, limit } => Some(request.asking(timelines(false, sort, limit))),
-        View::Page { .. } | View::Timelines { .. } | View::List { .. } | View::Disasm { .. } => Some(request.clone()),
-        _ => None,
-    },
-    write: |report, out, _| match report {
-        Report::Page(page) => out.write_all(page.html.as_bytes()),
-        Report::Listing(listing) => out.write_all(to_html_page(listing).as_bytes()),
-        Report::Ranking(ranking) => out.write_all(ranking::ranking_page(ranking).as_bytes()),
-        _ => Err(unsupported()),
-    },
-    ..BASE
+use pprofdiff_report::Document;
+use pprofdiff_report::shared::{
+    LayoutBudget, escape, escape_ours, explain_panel, extent, inputs, nearest_cause, push_routines, share, svg_within,
+    whole, whole_changed,
 };
-
-fn timelines(lasting: bool, sort: Sort, limit: Option<usize>) -> View {
-    View::Timelines { lasting, sort, limit, options: PageOptions::default() }
-}
 
 /// Options of a page.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -111,12 +71,12 @@ const MAX_TYPES: usize = 100;
 const TYPES_AT_A_TIME: [usize; 2] = [4, 2];
 /// The maximum number of explained sample types: the query's, then the first of the others. Profiles with more than
 /// [`MANY_SAMPLES`] samples only explain one.
-const MAX_EXPLAINED: usize = 4;
+pub(crate) const MAX_EXPLAINED: usize = 4;
 /// The number of samples above which a page explains only one sample type.
-const MANY_SAMPLES: usize = 50_000;
+pub(crate) const MANY_SAMPLES: usize = 50_000;
 /// The layout budget that all sample types except the query's share, in pictures: one picture's budget fits a dense
 /// call graph, and a real call graph needs about a tenth of that. The query's sample type has a budget of its own.
-const PICTURES: i64 = 3;
+pub(crate) const PICTURES: i64 = 3;
 /// The maximum number of functions whose source lines the page contains.
 const LISTED: usize = 20;
 
@@ -148,6 +108,12 @@ impl Page {
             escape(&self.title),
             escape_ours(&self.html)
         )
+    }
+}
+
+impl Document for Page {
+    fn write(&self, out: &mut dyn io::Write) -> io::Result<()> {
+        out.write_all(self.html.as_bytes())
     }
 }
 
@@ -289,7 +255,7 @@ pub fn page(diff: &Diff, query: &Query, options: &PageOptions, sources: Option<&
 /// Assembles the page. `parts` has one entry per sample type, and `explained` numbers refer to it. `data` holds
 /// everything that does not belong to one sample type, including `shown`, the number of the part to show first.
 /// `source` is the listing as HTML, and `rows` the number of rows of the flame graph that is shown first.
-fn assemble(
+pub(crate) fn assemble(
     title: String,
     mut data: Value,
     mut parts: Vec<Value>,
@@ -313,7 +279,7 @@ fn assemble(
 }
 
 /// Adds warnings about everything that explanations omitted, without duplicates.
-fn add_omissions(explained: &[(usize, Explanation)], warnings: &mut Vec<String>) {
+pub(crate) fn add_omissions(explained: &[(usize, Explanation)], warnings: &mut Vec<String>) {
     for note in explained.iter().flat_map(|(_, e)| &e.left_out).map(|note| visible(note).into_owned()) {
         if !warnings.contains(&note) {
             warnings.push(note);
@@ -360,7 +326,7 @@ fn causes(e: &Explanation, names: &PageNames) -> Value {
 }
 
 /// The data of a sample type's part of the page.
-struct PageViews {
+pub(crate) struct PageViews {
     down: Flame,
     up: Flame,
     /// The total of the stacks that filters keep, or `None` without filters.
@@ -406,7 +372,7 @@ impl Pictures {
 }
 
 impl PageViews {
-    fn from_measure(view: &Measure, max_frames: usize, options: &PageOptions) -> PageViews {
+    pub(crate) fn from_measure(view: &Measure, max_frames: usize, options: &PageOptions) -> PageViews {
         let flames = || {
             let stacks = view.matched_stacks();
             let grow = |inverted| {
@@ -439,13 +405,13 @@ impl PageViews {
     }
 
     /// Returns the depth of the flame graph from the root, which the page shows first. The root has depth 0.
-    fn depth(&self) -> u32 {
+    pub(crate) fn depth(&self) -> u32 {
         self.down.nodes.iter().map(|n| n.depth).max().unwrap_or(0)
     }
 
     /// Draws the call graph, if the page has one with nodes. Returns false if the budget was already used up, so that
     /// the graph has no picture.
-    fn draw(&mut self, budget: &mut LayoutBudget) -> bool {
+    pub(crate) fn draw(&mut self, budget: &mut LayoutBudget) -> bool {
         let is_used_up = budget.is_used_up();
         if let Some(frames) = self.frames.as_mut().filter(|frames| !is_used_up && !frames.graph.nodes.is_empty()) {
             frames.picture = svg_within(&frames.graph, budget).ok();
@@ -456,7 +422,7 @@ impl PageViews {
 
 /// Returns the data of one sample type: its totals and both flame graphs, and unless the page only shows a flame graph,
 /// the frames that changed most, the table and the call graph.
-fn sample_type(view: &Measure, views: &PageViews, names: &mut PageNames) -> Value {
+pub(crate) fn sample_type(view: &Measure, views: &PageViews, names: &mut PageNames) -> Value {
     let s = view.summary();
     let PageViews { down, up, kept, frames } = views;
     let mut part = json!({
@@ -484,7 +450,7 @@ fn sample_type(view: &Measure, views: &PageViews, names: &mut PageNames) -> Valu
 
 /// Marks the values of a sample type that are within chance: nodes of both flame graphs, and costs in the table. The
 /// explanation compares means of runs, so sums are divided by the number of runs.
-fn mark_chance(part: &mut Value, view: &Measure, views: &PageViews, e: &Explanation) {
+pub(crate) fn mark_chance(part: &mut Value, view: &Measure, views: &PageViews, e: &Explanation) {
     let s = view.summary();
     let (m0, m1) = if s.sum { e.noise.runs } else { (1, 1) };
     let chance = ChanceMarker {
@@ -517,7 +483,7 @@ fn source(diff: &Diff, query: &Query, sources: &dyn SourceCode) -> Result<String
     Ok(html)
 }
 
-fn side(s: &Side, sum: bool) -> Value {
+pub(crate) fn side(s: &Side, sum: bool) -> Value {
     let duration = (s.duration_nanos != 0).then(|| units::show(s.duration_nanos, "nanoseconds"));
     json!({
         "name": visible(&inputs(s, sum)),
@@ -528,7 +494,7 @@ fn side(s: &Side, sum: bool) -> Value {
 }
 
 /// Returns the settings of the query, except its sample type.
-fn settings(s: &Summary) -> Vec<String> {
+pub(crate) fn settings(s: &Summary) -> Vec<String> {
     let mut settings: Vec<String> = s.query.settings().iter().map(|text| visible(text).into_owned()).collect();
     if s.query.normalize != Normalize::None {
         settings.push(format!("normalized by {}", s.query.normalize.mode()));

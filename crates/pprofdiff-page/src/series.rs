@@ -3,17 +3,17 @@
 
 use serde_json::{Value, json};
 
-use super::columns::PageNumbers;
-use super::{
-    MANY_SAMPLES, MAX_EXPLAINED, PICTURES, Page, PageNames, PageOptions, PageViews, add_omissions, assemble,
-    mark_chance, pair, sample_type, settings, side, visible,
+use crate::columns::PageNumbers;
+use crate::names::{PageNames, visible};
+use crate::page::{
+    MANY_SAMPLES, MAX_EXPLAINED, PICTURES, Page, PageOptions, PageViews, add_omissions, assemble, mark_chance,
+    sample_type, settings, side,
 };
-use crate::layout::LayoutBudget;
-use crate::numbers::counted;
-use crate::series::{extent, failed_builds};
-use crate::timelines::{FrameTimeline, LASTING, Timelines};
+use crate::views::pair;
 use pprofdiff::{LoadOptions, Result, Sort, cancellation, units};
 use pprofdiff_explain::Explanation;
+use pprofdiff_report::shared::{FrameTimeline, LASTING, LayoutBudget, Timelines, builds_extent, counted};
+use pprofdiff_report::{RUNS, failed_builds};
 use pprofdiff_series::{Builds, ChangePoint, Series};
 
 /// The maximum number of change points with graphs. The largest changes are kept.
@@ -41,12 +41,12 @@ pub(crate) fn series_page(
     let rows = &timelines.rows[..timelines.rows.len().min(max_rows)];
     // The change points of the largest changes, or the first and last builds if nothing changed. Rows are in order of
     // size, so the first row of a point tells how large its largest change is.
-    let mut points: Vec<&ChangePoint> =
-        timelines.points.iter().filter(|p| p.rows.first() < Some(&rows.len())).collect();
+    let change_points = change_points(series, timelines);
+    let mut points: Vec<&ChangePoint> = change_points.iter().filter(|p| p.rows.first() < Some(&rows.len())).collect();
     points.sort_by_key(|point| point.rows.first().copied());
     let omitted = points.len().saturating_sub(MAX_POINTS);
     points.truncate(MAX_POINTS);
-    let ends = if points.is_empty() { Some(series.ends(crate::series::RUNS)?) } else { None };
+    let ends = if points.is_empty() { Some(series.ends(RUNS)?) } else { None };
     points.extend(&ends);
     let largest = points.first().copied();
     points.sort_by_key(|point| point.build);
@@ -125,7 +125,7 @@ pub(crate) fn series_page(
         "warnings": warnings,
         "shown": shown,
         "courses": {
-            "extent": visible(&extent(builds)),
+            "extent": visible(&builds_extent(builds)),
             "of": timelines.rows_total,
             "cost": if sort == Sort::Flat { "flat" } else { "cum" },
             "lasting": timelines.row_noun == LASTING,
@@ -137,7 +137,7 @@ pub(crate) fn series_page(
             "rows": rows.iter().zip(&frames).enumerate().map(row).collect::<Vec<_>>(),
         },
     });
-    let title = format!("{}: {}", visible(&summary.sample_type), visible(&extent(builds)));
+    let title = format!("{}: {}", visible(&summary.sample_type), visible(&builds_extent(builds)));
     Ok(assemble(title, data, parts, &explained, names, "", depth))
 }
 
@@ -159,4 +159,21 @@ fn label(builds: &Builds, point: &ChangePoint) -> String {
         n => counted(n, "change"),
     };
     format!("{}, {changes}", place(builds, point))
+}
+
+/// Returns the builds with changes, each with the indexes of the rows that changed in it. For rows that are steps, these
+/// are the builds that the steps lead to. Steps without a change are skipped, and steps to a build that cannot be
+/// compared with earlier builds.
+fn change_points(series: &Series, timelines: &Timelines) -> Vec<ChangePoint> {
+    if let Some(shifts) = &timelines.shifts {
+        return series.change_points(shifts, RUNS);
+    }
+    let mut points: Vec<ChangePoint> = Vec::new();
+    for (i, row) in timelines.rows.iter().enumerate().filter(|(_, row)| row.from != row.to) {
+        match points.iter_mut().find(|point| point.build == row.to) {
+            Some(point) => point.rows.push(i),
+            None => points.extend(series.change_point(row.to, RUNS).ok().map(|point| point.with_rows(vec![i]))),
+        }
+    }
+    points
 }
