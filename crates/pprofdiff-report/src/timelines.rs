@@ -8,7 +8,6 @@ use super::numbers::{CostFormat, counted_of, growth, share, share_text, signed};
 use super::series::html_header;
 use super::text::{GROWTH, OF_TOTAL};
 use pprofdiff::{Pair, Sort, Summary};
-use pprofdiff_series::ChangePoint;
 use pprofdiff_series::{Ranked, Shift};
 use pprofdiff_series::{Series, ShiftKind};
 
