@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use pprofdiff::builder::ProfileBuilder;
 use pprofdiff::series::{Series, SeriesBuilder, SeriesOptions};
-use pprofdiff::store::{self, Store, StoreSelection};
 use pprofdiff::{Profile, Query, Source};
+use pprofdiff_store::{self as store, Store, StoreSelection};
 
 use crate::cli::{stdout, temp};
 

@@ -20,7 +20,7 @@ use pprofdiff::input::{SIGNS, sort_builds};
 use pprofdiff::list::SourceDirs;
 use pprofdiff::loading::Loading;
 use pprofdiff::options::OptionValue;
-use pprofdiff::recording::{RecordedSide, Recording};
+use pprofdiff::recording::Recording;
 use pprofdiff::text::{redacted, sanitize};
 use pprofdiff::{Cancellation, Diff, Source, cancellation};
 use pprofdiff_report::{EachWriter, Format, Report, Request, Style, View, missing_sources, text_head, tokens};
@@ -37,7 +37,7 @@ use self::tool::{BUDGET, LEAST_BUDGET, TOOL_SPECS, ToolSpec};
 use crate::args::{self, BatchArgs, InfoArgs, Later, McpArgs, SeriesArgs, Verb};
 use crate::input::recorded_sources;
 use crate::outputs::Outputs;
-use crate::{Failure, Inputs, Result, batch, check, explain, is_pattern, must_match, say, series};
+use crate::{Failure, Inputs, Result, batch, check, explain, is_pattern, must_match, say, series, sides};
 
 const INSTRUCTIONS: &str = "\
     Compares pprof profiles, and those of other profilers. Begin with load; explain names the causes of a \
@@ -241,7 +241,7 @@ impl Diffs {
             let (mut all, mut names) = (Vec::new(), Vec::new());
             for path in side {
                 let side_sources = self.sources(path, &inputs)?;
-                match RecordedSide::named(path)? {
+                match sides::named(path)? {
                     Some(side) => names.push(operand(&side.name, placeholder)),
                     None => names.extend(side_sources.iter().map(|source| operand(&source.name(), placeholder))),
                 }
@@ -310,7 +310,7 @@ impl Diffs {
         let mut builds = inputs.named_by_agent(&args.builds, self.allow_urls)?;
         sort_builds(&mut builds);
         if let Some(base) = &args.base {
-            builds.insert(0, ("base".to_owned(), inputs.resolve(RecordedSide::source_of(base)?, self.allow_urls)?));
+            builds.insert(0, ("base".to_owned(), inputs.resolve(sides::source_of(base)?, self.allow_urls)?));
         }
         let builds = builds.into_iter().map(|(key, source)| Ok((key, regular(source)?)));
         let builds = builds.collect::<Result<Vec<_>>>()?;
@@ -392,7 +392,7 @@ impl Diffs {
         let is_pattern = is_pattern(path) && path.to_string_lossy().contains(SIGNS);
         let named = match is_pattern {
             true => inputs.builds(path, self.allow_urls)?.into_iter().map(|(_, source)| source).collect(),
-            false => RecordedSide::sources_of(path)?,
+            false => sides::sources_of(path)?,
         };
         named.into_iter().map(|source| self.readable(source, inputs)).collect()
     }
@@ -468,7 +468,7 @@ fn regular(source: Source) -> pprofdiff::Result<Source> {
 /// Otherwise returns an empty list.
 fn recorded(base: &[PathBuf], new: &[PathBuf]) -> Vec<PathBuf> {
     let names = [base, new].concat();
-    let is_recorded = |path: &PathBuf| Recording::is_in(path) || matches!(RecordedSide::named(path), Ok(Some(_)));
+    let is_recorded = |path: &PathBuf| Recording::is_in(path) || matches!(sides::named(path), Ok(Some(_)));
     if names.len() <= 2 && names.iter().any(is_recorded) { names } else { Vec::new() }
 }
 

@@ -5,9 +5,9 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use pprofdiff::input::ListedFile;
-use pprofdiff::store::{self, Store, StoreSelection};
 use pprofdiff::text::sanitize;
 use pprofdiff::{Error, Source, units};
+use pprofdiff_store::{self as store, Store, StoreSelection};
 
 use crate::args::{StoreAddArgs, StoreArgs, StoreVerb};
 use crate::outputs::Outputs;

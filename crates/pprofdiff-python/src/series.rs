@@ -3,11 +3,11 @@
 use pprofdiff::explain::ExplainOptions;
 use pprofdiff::input::{Finder, Objects};
 use pprofdiff::series::{Against, BuildOrder, SeriesBuilder, SeriesOptions};
-use pprofdiff::store::StoreSelection;
 use pprofdiff::{LoadOptions, Query, Sort, Source};
 use pprofdiff_report::{
     PageOptions, Report, Request, Table as EngineTable, TextOptions, View, builds_json, series_chart, series_html,
 };
+use pprofdiff_store::StoreSelection;
 use pyo3::exceptions::{PyException, PyImportError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};

@@ -25,7 +25,9 @@
 //! - [`series`]: compares many builds, frame by frame;
 //! - [`mod@batch`]: compares many pairs of profiles on a pool;
 //! - [`fleet`]: finds the changes that many pairs share;
-//! - modules of `pprofdiff-profile`, which reads and writes profiles: [`input`], `output`, [`builder`], [`samples`],
+//! - [`input`]: where profiles come from, and sets of files;
+//! - functions of `pprofdiff-formats`, which load a profile: [`open`], [`from_bytes`] and [`from_reader`];
+//! - modules of `pprofdiff-profile`, which decodes and writes profiles: `output`, [`builder`], [`samples`],
 //!   [`columns`], `proto`, [`mod@delta`], [`units`] and [`text`].
 //!
 //! The crate `pprofdiff-report` contains reports and their formats. This crate starts no thread. It uses a rayon pool
@@ -38,6 +40,7 @@ pub mod commits;
 mod diff;
 pub mod explain;
 pub mod fleet;
+pub mod input;
 pub mod loading;
 pub mod options;
 #[cfg(feature = "check")]
@@ -47,10 +50,9 @@ mod runtimes;
 pub mod sampling;
 mod select;
 pub mod series;
+#[cfg(feature = "files")]
 mod sources;
 mod statistics;
-#[cfg(feature = "store")]
-pub mod store;
 
 pub use batch::batch;
 pub use diff::list;
@@ -59,19 +61,23 @@ pub use diff::{
     Summary, Top, TopRow,
 };
 pub use diff::{edges, filter, flame, graph, labels, stacks, top};
-#[cfg(feature = "binary")]
-pub use pprofdiff_profile::binary;
+pub use input::Source;
+pub use pprofdiff_formats::{LoadOptions, from_bytes, from_reader, open};
 #[cfg(feature = "files")]
 pub use pprofdiff_profile::output;
 #[cfg(feature = "proto")]
 pub use pprofdiff_profile::proto;
 pub use pprofdiff_profile::{
-    Cancellation, Compression, Demangle, Error, ErrorKind, LoadOptions, Profile, Result, Source, TimeSplit, TimeWindow,
-    WriteOptions, delta, merge, merge_weighted,
+    Cancellation, Compression, Demangle, Error, ErrorKind, Profile, Result, TimeSplit, TimeWindow, WriteOptions, delta,
+    merge, merge_weighted,
 };
-pub use pprofdiff_profile::{builder, columns, input, samples, text, units};
+pub use pprofdiff_profile::{builder, columns, samples, text, units};
+#[cfg(feature = "binary")]
+pub use pprofdiff_symbols as binary;
 pub use runtimes::are_system;
 pub use statistics::sequential;
 
 #[doc(hidden)]
-pub use pprofdiff_profile::{advice, cancellation, interner, parallel, random, shared::FoldedHeader};
+pub use pprofdiff_formats::FoldedHeader;
+#[doc(hidden)]
+pub use pprofdiff_profile::{advice, cancellation, interner, parallel, random};

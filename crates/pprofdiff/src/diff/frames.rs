@@ -233,7 +233,8 @@ impl FrameInterner {
 #[cfg(feature = "store")]
 impl Frames {
     /// Returns the name of a frame at granularity functions, and the file of its binary if it has no name.
-    pub(crate) fn function(&self, frame: u32) -> [&[u8]; 2] {
+    #[doc(hidden)]
+    pub fn function(&self, frame: u32) -> [&[u8]; 2] {
         let frame = self.frames[frame as usize];
         [frame.name, frame.mapping].map(|text| self.text(text))
     }

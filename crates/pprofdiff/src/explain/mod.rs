@@ -302,7 +302,8 @@ impl Diff {
 
 /// Returns how the values of a sample type were sampled: the value of one event in each run, in the order of the
 /// profiles, and the known variance between equal runs of other programs (of the logarithm of a frame's cost).
-pub(crate) fn sampling(measure: &Measure) -> Result<(Vec<f64>, f64)> {
+#[doc(hidden)]
+pub fn sampling(measure: &Measure) -> Result<(Vec<f64>, f64)> {
     let selection = measure.selection();
     let target = selection.diff().explain_target(Some(&measure.summary().sample_type), &[])?;
     let events = target.read(selection, measure, 0, evidence::read::event_of_runs)?;

@@ -10,15 +10,15 @@ use super::{Against, Build, BuildOrder, Builds, FrameValue, MAX_MAGNITUDE, Serie
 use crate::diff::{
     Diff, FrameInterner, Frames, Granularity, Matching, Normalize, Pair, Query, Scale, Side, Sort, Summary,
 };
+use crate::input::{Source, check_history};
 use crate::options::Scope;
 use crate::sampling::{Model, Sampling};
 use crate::{Error, ErrorKind, Result, explain as causes};
+use crate::{LoadOptions, Profile};
 use pprofdiff_profile::columns::Total;
-use pprofdiff_profile::input::{Source, check_history};
 use pprofdiff_profile::parallel;
 use pprofdiff_profile::random::{HashMap, HashSet};
 use pprofdiff_profile::units;
-use pprofdiff_profile::{LoadOptions, Profile};
 
 /// The values of one profile, in the profile's own unit.
 pub(super) struct BuildColumn {

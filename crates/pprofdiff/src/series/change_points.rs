@@ -5,10 +5,11 @@
 use std::sync::Arc;
 
 use super::{Against, Build, Ranked, Series, Shift, ShiftKind};
+use crate::LoadOptions;
 use crate::diff::{Diff, Granularity, Normalize, Sort};
 use crate::explain::{ExplainOptions, Explanation};
 use crate::{Error, Result};
-use pprofdiff_profile::{LoadOptions, Profile, parallel};
+use pprofdiff_profile::{Profile, parallel};
 
 /// A change splits the level of another change that is up to this many times larger. Smaller changes are ignored.
 const DISTURBING: u64 = 10;
@@ -150,7 +151,7 @@ impl Series {
             let again = |(number, build): &(usize, &Build)| {
                 let profile = match self.fetches.get(*number) {
                     Some(Some(fetch)) => fetch.load(load),
-                    _ => Profile::open(&build.path, load).map(Arc::new),
+                    _ => crate::open(&build.path, load).map(Arc::new),
                 };
                 profile.map_err(|e| {
                     let detail = format!(

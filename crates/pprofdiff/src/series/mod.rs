@@ -32,11 +32,11 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::LoadOptions;
 use crate::diff::{Frames, Pair, Query, Sort, Status, Summary};
+use crate::input::Source;
 use crate::{Error, Result};
-use pprofdiff_profile::LoadOptions;
 use pprofdiff_profile::cancellation::checkpointed;
-use pprofdiff_profile::input::Source;
 
 /// The baseline of each build.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -49,7 +49,7 @@ pub enum Against {
 }
 
 /// The order of the builds. A history sorted by key cannot contain two names
-/// ([`check_history`](pprofdiff_profile::input::check_history)).
+/// ([`check_history`](crate::input::check_history)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum BuildOrder {
     /// The order given by the caller.

@@ -4,11 +4,11 @@ use super::FrameValue;
 use super::builder::BuildColumn;
 use crate::diff::matching::stable;
 use crate::diff::{FrameInterner, Frames, Granularity, Query};
+use crate::input::Source;
+use crate::{Demangle, LoadOptions};
 use crate::{Error, Result};
 use pprofdiff_profile::columns::Total;
-use pprofdiff_profile::input::Source;
 use pprofdiff_profile::random::HashSet;
-use pprofdiff_profile::{Demangle, LoadOptions};
 
 /// Returns true if a query needs more than the costs of functions, or if options change how profiles are loaded.
 pub(super) fn needs_samples(query: &Query, options: &LoadOptions) -> bool {
@@ -22,7 +22,7 @@ pub(super) fn needs_samples(query: &Query, options: &LoadOptions) -> bool {
 /// the query needs samples, if the store has no costs of this sample type, and if matching would join several
 /// functions. Fails if the stored costs cannot be read or are damaged.
 pub(super) fn column(source: &Source, query: &Query, options: &LoadOptions) -> Result<Option<(BuildColumn, Frames)>> {
-    let Source::Stored(stored) = source else { return Ok(None) };
+    let Source::Custom(stored) = source else { return Ok(None) };
     if needs_samples(query, options) {
         return Ok(None);
     }
