@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use divan::{Bencher, black_box};
 use pprofdiff::flame::FlameOptions;
-use pprofdiff::{Compression, Diff, LoadOptions, Profile, Query, Sort, WriteOptions};
+use pprofdiff::{Compression, Diff, LoadOptions, Query, Sort, WriteOptions};
 use pprofdiff_benches::{M, S, pair, real_pair};
 use pprofdiff_page::PageOptions;
 
@@ -34,7 +34,7 @@ fn inflate(file: &[u8]) -> Vec<u8> {
 }
 
 fn load_diff(name: &str) -> Diff {
-    let [base, new] = files(name).map(|file| Profile::from_bytes(name, &file, &LoadOptions::default()).unwrap());
+    let [base, new] = files(name).map(|file| pprofdiff::from_bytes(name, &file, &LoadOptions::default()).unwrap());
     Diff::new(&[Arc::new(base)], &[Arc::new(new)]).unwrap()
 }
 
@@ -49,14 +49,14 @@ fn limit_inflate(bencher: Bencher<'_, '_>, name: &str) {
 #[divan::bench(args = SIZES)]
 fn load_gzip(bencher: Bencher<'_, '_>, name: &str) {
     let [file, _] = files(name);
-    bencher.bench(|| Profile::from_bytes(name, black_box(&file), &LoadOptions::default()).unwrap());
+    bencher.bench(|| pprofdiff::from_bytes(name, black_box(&file), &LoadOptions::default()).unwrap());
 }
 
 /// Copies and parses one message: the part of `load_gzip` after inflating.
 #[divan::bench(args = SIZES)]
 fn load_raw(bencher: Bencher<'_, '_>, name: &str) {
     let bytes = inflate(&files(name)[0]);
-    bencher.bench(|| Profile::from_bytes(name, black_box(&bytes), &LoadOptions::default()).unwrap());
+    bencher.bench(|| pprofdiff::from_bytes(name, black_box(&bytes), &LoadOptions::default()).unwrap());
 }
 
 /// Interns the frames of both sides.

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 
 use pprofdiff::delta::{DeltaComputer, DeltaOptions};
 use pprofdiff::proto::{Function, Label, Line, Location, Sample, ValueType};
-use pprofdiff::{Diff, LoadOptions, Profile, Query, Sort, Source, WriteOptions, proto};
+use pprofdiff::{Diff, LoadOptions, Query, Sort, Source, WriteOptions, proto};
 use pprofdiff_series::{Series, SeriesOptions};
 use prost::Message;
 
@@ -96,7 +96,7 @@ fn allocations_do_not_grow_with_the_profile() {
             let bytes = profile(n);
             // The thread of the test harness sometimes allocates, too. The minimum of several counts excludes this.
             let tries = (0..5).map(|_| {
-                let (loaded, loading) = count(|| Profile::from_bytes("p", &bytes, &LoadOptions::default()).unwrap());
+                let (loaded, loading) = count(|| pprofdiff::from_bytes("p", &bytes, &LoadOptions::default()).unwrap());
                 let loaded = Arc::new(loaded);
                 let (top, diffing) = count(|| {
                     let diff = Diff::new(from_ref(&loaded), from_ref(&loaded)).unwrap();
@@ -146,7 +146,7 @@ fn a_stream_of_a_thousand_snapshots_takes_the_memory_of_one() {
     // Live bytes and number of allocations of each update, including the compressed result. Loading is not counted.
     let mut seen: Vec<(usize, usize)> = Vec::with_capacity(1000);
     for i in 0..1000 {
-        let profile = Profile::from_bytes("p", &snapshot(i), &LoadOptions::default()).unwrap();
+        let profile = pprofdiff::from_bytes("p", &snapshot(i), &LoadOptions::default()).unwrap();
         let before = LIVE.load(Ordering::Relaxed);
         let ((), allocations) = count(|| {
             let delta = computer.update(&profile).unwrap();

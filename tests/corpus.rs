@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::oracle;
 use oracle::{decode, pairs, raw_pair, string};
-use pprofdiff::{Diff, LoadOptions, Profile, Query, Sort, Status};
+use pprofdiff::{Diff, LoadOptions, Query, Sort, Status};
 
 #[test]
 fn every_feature_occurs_in_a_real_profile() {
@@ -37,7 +37,7 @@ fn every_feature_occurs_in_a_real_profile() {
             see("columns", p.location.iter().any(|l| l.line.iter().any(|l| l.column != 0)));
             see("a unit that pprof does not know", p.sample_type.iter().any(|t| string(&p, t.unit) == "count"));
         }
-        let load = |b: &[u8]| Arc::new(Profile::from_bytes(&name, b, &LoadOptions::default()).unwrap());
+        let load = |b: &[u8]| Arc::new(pprofdiff::from_bytes(&name, b, &LoadOptions::default()).unwrap());
         let diff = Diff::new(&[load(&raw[0])], &[load(&raw[1])]).unwrap();
         for (kind, _) in diff.sample_types() {
             let top = diff.measure(&Query::default().with_sample_type(kind)).unwrap().top(Sort::Cum);
@@ -79,7 +79,7 @@ fn every_feature_occurs_in_a_real_profile() {
 #[test]
 fn the_story_has_a_slow_function_that_was_not_edited() {
     let [base, new] =
-        raw_pair("story-cpu").map(|b| Arc::new(Profile::from_bytes("story", &b, &LoadOptions::default()).unwrap()));
+        raw_pair("story-cpu").map(|b| Arc::new(pprofdiff::from_bytes("story", &b, &LoadOptions::default()).unwrap()));
     let top = Diff::new(&[base], &[new]).unwrap().measure(&Query::default()).unwrap().top(Sort::Cum);
     let row = |name: &str| *top.rows.iter().find(|r| top.frames.name(r.frame) == name).unwrap();
     let slow = row("logmill/headers.tableInsensitive");
@@ -115,7 +115,7 @@ fn every_upgrade_is_recorded_in_runs_and_explained() {
         *runs.entry((format!("{pair} {side}"), kind.to_owned())).or_default() += 1;
         let family = pair.split_once('-').map_or(format!("`{pair}`"), |(language, _)| format!("`{language}-*`"));
         assert!(readme.contains(&family) || pair.starts_with("loops"), "{name} is not explained");
-        let profile = Arc::new(Profile::open(&path, &LoadOptions::default()).unwrap());
+        let profile = Arc::new(pprofdiff::open(&path, &LoadOptions::default()).unwrap());
         let diff = Diff::of_profile(&profile).unwrap();
         // Uses allocations for heaps, because the memory in use may be zero at the end of a run.
         let query = Query::default();

@@ -80,7 +80,7 @@ fn plain_vanished(before: &[u8], now: &[u8]) -> (usize, bool) {
 }
 
 fn load(bytes: &[u8]) -> Profile {
-    Profile::from_bytes("snapshot", bytes, &LoadOptions::default()).unwrap()
+    pprofdiff::from_bytes("snapshot", bytes, &LoadOptions::default()).unwrap()
 }
 
 const RAW: WriteOptions = WriteOptions::new().with_compression(Compression::None);
@@ -377,7 +377,7 @@ fn a_written_diff_is_not_a_snapshot() {
     let [a, b] = [2, 3].map(|i: usize| Arc::new(load(&real_snapshots("heap")[i])));
     let written = Diff::new(std::slice::from_ref(&a), std::slice::from_ref(&b)).unwrap();
     let written = written.to_bytes(&Query::default(), &RAW).unwrap();
-    let written = Profile::from_bytes("written", &written, &LoadOptions::default()).unwrap();
+    let written = pprofdiff::from_bytes("written", &written, &LoadOptions::default()).unwrap();
     let mut computer = DeltaComputer::new(DeltaOptions::default());
     computer.start(&a).unwrap();
     let errors = [

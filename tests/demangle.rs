@@ -45,7 +45,7 @@ fn names_in_pprof(names: &[String], folder: &Path) -> BTreeMap<String, String> {
         .output()
         .unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let profile = Profile::open(&out, &LoadOptions::default()).unwrap();
+    let profile = pprofdiff::open(&out, &LoadOptions::default()).unwrap();
     let functions = profile.functions();
     let texts = |ids: &[_]| ids.iter().map(|&id| profile.text(id)).collect::<Vec<_>>();
     texts(&functions.system_name).into_iter().zip(texts(&functions.name)).collect()
@@ -170,7 +170,7 @@ fn write_profile(path: &Path, stacks: &[(&[&str], i64)], drop_frames: &str) {
 fn open_profile(path: &Path, demangle: Demangle) -> std::sync::Arc<Profile> {
     let mut options = LoadOptions::default();
     options.demangle = demangle;
-    std::sync::Arc::new(Profile::open(path, &options).unwrap())
+    std::sync::Arc::new(pprofdiff::open(path, &options).unwrap())
 }
 
 /// Mangled names are merged into one row in the same cases as in pprof, in each of its modes.

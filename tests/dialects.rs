@@ -10,7 +10,7 @@ use regex::Regex;
 use crate::oracle;
 
 fn open(file: &str) -> Profile {
-    Profile::open(oracle::corpus().join("inputs").join(file), &LoadOptions::default()).unwrap()
+    pprofdiff::open(oracle::corpus().join("inputs").join(file), &LoadOptions::default()).unwrap()
 }
 
 fn text(file: &str) -> String {
@@ -116,11 +116,11 @@ fn collapsed_stacks_of_perf_equal_a_plain_parser() {
 fn lines_without_a_stack_count_and_are_reported() {
     let read = |format: &str, text: &str| {
         let options = LoadOptions::default().with_input_format(format).unwrap();
-        Profile::from_bytes("in", text.as_bytes(), &options)
+        pprofdiff::from_bytes("in", text.as_bytes(), &options)
     };
     // py-spy writes such lines if it finds no frames.
     let text = "<module> (t.py:10);work (t.py:8) 6\n 1\n<module> (t.py:10) 2\n 4\n";
-    assert!(Profile::from_bytes("in", text.as_bytes(), &LoadOptions::default()).is_ok());
+    assert!(pprofdiff::from_bytes("in", text.as_bytes(), &LoadOptions::default()).is_ok());
     for format in ["py-spy", "austin", "cpython", "perf-folded", "folded"] {
         let p = read(format, text).unwrap();
         assert_eq!((p.total(0), p.n_samples()), (Some(13), 4), "{format}");

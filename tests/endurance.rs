@@ -16,7 +16,7 @@ use pprofdiff::graph::GraphOptions;
 
 use pprofdiff::output::write_file;
 
-use pprofdiff::{Diff, LoadOptions, Profile, Query, Sort, WriteOptions, merge};
+use pprofdiff::{Diff, LoadOptions, Query, Sort, WriteOptions, merge};
 use pprofdiff_page::PageOptions;
 use pprofdiff_report::{self as report, CsvOptions, Table, TextOptions, svg};
 
@@ -47,9 +47,9 @@ fn inputs() -> (Vec<[PathBuf; 2]>, Vec<PathBuf>) {
 
 fn round(i: usize, [base, new]: &[PathBuf; 2], broken: &[PathBuf], out: &Path) {
     let options = LoadOptions::default();
-    let open = |path: &PathBuf| Arc::new(Profile::open(path, &options).unwrap());
-    let _ = Profile::open(&broken[i % broken.len()], &options);
-    let _ = Profile::open(base, &LoadOptions::default().with_inflated_limit(100).unwrap()).unwrap_err();
+    let open = |path: &PathBuf| Arc::new(pprofdiff::open(path, &options).unwrap());
+    let _ = pprofdiff::open(&broken[i % broken.len()], &options);
+    let _ = pprofdiff::open(base, &LoadOptions::default().with_inflated_limit(100).unwrap()).unwrap_err();
     let (base, new) = (open(base), open(new));
     let diff = Diff::new(from_ref(&base), from_ref(&new)).unwrap();
     let query = Query::default();

@@ -25,7 +25,7 @@ pub fn pairs() -> Vec<String> {
 }
 
 fn load(pair: &str, side: &str) -> Arc<Profile> {
-    Arc::new(Profile::open(corpus(&format!("{pair}.{side}.pb.gz")), &LoadOptions::default()).unwrap())
+    Arc::new(pprofdiff::open(corpus(&format!("{pair}.{side}.pb.gz")), &LoadOptions::default()).unwrap())
 }
 
 fn message(pair: &str, side: &str) -> Message {

@@ -75,7 +75,7 @@ impl Case {
     fn explain(&self, runs: &[usize]) -> Explanation {
         let open = |build: &str| -> Vec<Arc<Profile>> {
             let files = runs.iter().map(|&run| folder().join(self.file(build, run)));
-            files.map(|f| Arc::new(Profile::open(f, &LoadOptions::default()).unwrap())).collect()
+            files.map(|f| Arc::new(pprofdiff::open(f, &LoadOptions::default()).unwrap())).collect()
         };
         let diff = Diff::new(&open("base"), &open(&self.fault)).unwrap();
         let mut query = Query::default();

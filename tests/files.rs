@@ -178,7 +178,7 @@ fn a_directory_as_input_is_an_error() {
 fn a_file_that_changes_during_reading_is_complete_or_an_error() {
     let bytes = fs::read(corpus("story-cpu.new.pb.gz")).unwrap();
     let options = pprofdiff::LoadOptions::default();
-    let samples = pprofdiff::Profile::from_bytes("", &bytes, &options).unwrap().n_samples();
+    let samples = pprofdiff::from_bytes("", &bytes, &options).unwrap().n_samples();
     let path = directory("changing").join("growing.pb.gz");
     let (mut whole, mut cut_off) = (0, 0);
     let writing = {
@@ -198,7 +198,7 @@ fn a_file_that_changes_during_reading_is_complete_or_an_error() {
     };
     loop {
         let last = writing.is_finished();
-        match pprofdiff::Profile::open(&path, &options) {
+        match pprofdiff::open(&path, &options) {
             Ok(profile) => {
                 assert_eq!(profile.n_samples(), samples);
                 whole += 1;

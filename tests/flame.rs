@@ -18,7 +18,7 @@ fn everything() -> FlameOptions {
 }
 
 fn load(bytes: &[u8]) -> Arc<Profile> {
-    Arc::new(Profile::from_bytes("test", bytes, &LoadOptions::default()).unwrap())
+    Arc::new(pprofdiff::from_bytes("test", bytes, &LoadOptions::default()).unwrap())
 }
 
 fn query(kind: &str) -> Query {

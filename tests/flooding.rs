@@ -70,7 +70,7 @@ fn profile(colliding: bool) -> Vec<u8> {
 /// Returns the time of everything that looks up ids, names or stacks.
 fn time_lookups(bytes: &[u8]) -> Duration {
     let begin = Instant::now();
-    let load = |name| Arc::new(pprofdiff::Profile::from_bytes(name, bytes, &LoadOptions::default()).unwrap());
+    let load = |name| Arc::new(pprofdiff::from_bytes(name, bytes, &LoadOptions::default()).unwrap());
     let (a, b) = (load("a"), load("b"));
     let diff = Diff::new(from_ref(&a), from_ref(&b)).unwrap();
     let view = diff.measure(&Query::default().with_granularity(Granularity::Addresses)).unwrap();
@@ -121,7 +121,7 @@ fn texts_of_a_megabyte_are_hashed_and_matched_once() {
         .encode_to_vec()
     };
     let time = |bytes: &[u8]| {
-        let p = Arc::new(pprofdiff::Profile::from_bytes("p", bytes, &LoadOptions::default()).unwrap());
+        let p = Arc::new(pprofdiff::from_bytes("p", bytes, &LoadOptions::default()).unwrap());
         let diff = Diff::of_profile(&p).unwrap();
         let begin = Instant::now();
         for (tagfocus, tagroot) in [(None, None), (Some("c+$"), None), (None, Some("k"))] {

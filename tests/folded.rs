@@ -14,12 +14,12 @@ use proptest::prelude::*;
 use crate::oracle;
 
 fn load(bytes: &[u8]) -> pprofdiff::Result<Arc<Profile>> {
-    Profile::from_bytes("in", bytes, &LoadOptions::default()).map(Arc::new)
+    pprofdiff::from_bytes("in", bytes, &LoadOptions::default()).map(Arc::new)
 }
 
 fn load_as(bytes: &[u8], format: &str) -> pprofdiff::Result<Arc<Profile>> {
     let options = LoadOptions::default().with_input_format(format)?;
-    Profile::from_bytes("in", bytes, &options).map(Arc::new)
+    pprofdiff::from_bytes("in", bytes, &options).map(Arc::new)
 }
 
 fn folded(measure: &Measure) -> String {
@@ -117,7 +117,7 @@ fn two_columns_are_two_sides_only_with_the_folded2_format() {
 #[test]
 fn the_input_type_option_sets_the_type_of_plain_text() {
     let options = LoadOptions::default().with_input_type("cpu/nanoseconds").unwrap();
-    let types = |text: &[u8]| Profile::from_bytes("in", text, &options).unwrap().sample_types();
+    let types = |text: &[u8]| pprofdiff::from_bytes("in", text, &options).unwrap().sample_types();
     let pair = |kind: &str, unit: &str| vec![(kind.to_owned(), unit.to_owned())];
     assert_eq!(types(b"a 1\n"), pair("cpu", "nanoseconds"));
     // A type in the file takes precedence.
@@ -137,13 +137,13 @@ fn compressed_and_streamed_text_give_the_same_profile() {
     let gzip = gzip.finish().unwrap();
     let zstd = zstd::encode_all(&*text, 3).unwrap();
     for bytes in [&text, &gzip, &zstd] {
-        let streamed = Profile::from_reader("in", &**bytes, &LoadOptions::default()).unwrap();
+        let streamed = pprofdiff::from_reader("in", &**bytes, &LoadOptions::default()).unwrap();
         for p in [&load(bytes).unwrap(), &Arc::new(streamed)] {
             let diff = Diff::of_profile(p).unwrap();
             assert_eq!(values_of(&diff), BTreeMap::from([("main;parse".to_owned(), vec![62_000, 66_000])]));
         }
         let options = LoadOptions::default().with_inflated_limit(text.len() as u64 - 1).unwrap();
-        assert_eq!(Profile::from_bytes("in", bytes, &options).unwrap_err().kind(), ErrorKind::Limit);
+        assert_eq!(pprofdiff::from_bytes("in", bytes, &options).unwrap_err().kind(), ErrorKind::Limit);
     }
 }
 

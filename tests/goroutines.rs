@@ -10,11 +10,11 @@ use pprofdiff::{Diff, LoadOptions, Profile, Query, Sort};
 use crate::oracle;
 
 fn open(name: &str) -> Profile {
-    Profile::open(oracle::corpus().join("goroutines").join(name), &LoadOptions::default()).unwrap()
+    pprofdiff::open(oracle::corpus().join("goroutines").join(name), &LoadOptions::default()).unwrap()
 }
 
 fn read(text: &str) -> Profile {
-    Profile::from_bytes("in", text.as_bytes(), &LoadOptions::default()).unwrap()
+    pprofdiff::from_bytes("in", text.as_bytes(), &LoadOptions::default()).unwrap()
 }
 
 /// Returns the frames of a sample from the root: functions with files and lines.
@@ -197,10 +197,10 @@ fn prose_about_goroutines_is_not_a_dump() {
     for text in
         ["goroutine 1 [running]:\n", "goroutine 1 [running]:\nit was late.\nAnd dark.\n", "a goroutine 1 [x]:\n\tb\n"]
     {
-        assert!(Profile::from_bytes("in", text.as_bytes(), &LoadOptions::default()).is_err(), "{text}");
+        assert!(pprofdiff::from_bytes("in", text.as_bytes(), &LoadOptions::default()).is_err(), "{text}");
     }
     let options = LoadOptions::default().with_input_format("goroutines").unwrap();
-    let error = Profile::from_bytes("in", b"panic: boom\n", &options).unwrap_err();
+    let error = pprofdiff::from_bytes("in", b"panic: boom\n", &options).unwrap_err();
     assert!(error.to_string().contains("has no goroutine; a goroutine begins with a line such as"), "{error}");
 }
 
@@ -212,7 +212,7 @@ fn a_truncated_dump_has_the_goroutines_before_the_end() {
     let mut last = 0;
     for end in 0..whole.len() {
         // A text that ends within the first goroutine's line is not a dump.
-        let Ok(p) = Profile::from_bytes("in", &whole[..end], &options) else {
+        let Ok(p) = pprofdiff::from_bytes("in", &whole[..end], &options) else {
             assert_eq!(last, 0, "{end}");
             continue;
         };

@@ -9,9 +9,9 @@ use std::process::Command;
 use std::sync::Arc;
 
 use pprofdiff::builder::ProfileBuilder;
-use pprofdiff::store::{self, Store, StoreSelection};
 use pprofdiff::{Profile, Query, Source};
 use pprofdiff_series::{Series, SeriesBuilder, SeriesOptions, StoreColumns};
+use pprofdiff_store::{self as store, Store, StoreSelection};
 
 use crate::cli::{stdout, temp};
 

@@ -66,7 +66,7 @@ fn convert_with_pprof(path: &Path, folder: &Path) -> Profile {
         .output()
         .unwrap();
     assert!(output.status.success(), "{}: {}", path.display(), String::from_utf8_lossy(&output.stderr));
-    Profile::open(&out, &LoadOptions::default()).unwrap()
+    pprofdiff::open(&out, &LoadOptions::default()).unwrap()
 }
 
 fn folder(name: &str) -> PathBuf {
@@ -90,7 +90,7 @@ fn real_files_have_the_same_values_as_in_pprof() {
     for entry in std::fs::read_dir(oracle::corpus().join("legacy")).unwrap() {
         let path = entry.unwrap().path();
         let name = path.display().to_string();
-        let ours = content(&Profile::open(&path, &LoadOptions::default()).unwrap(), &name);
+        let ours = content(&pprofdiff::open(&path, &LoadOptions::default()).unwrap(), &name);
         assert!(ours.1.len() > 1, "{name} has {} stacks", ours.1.len());
         assert_same(&name, &ours, &content(&convert_with_pprof(&path, &folder), &name));
         n += 1;
@@ -135,8 +135,8 @@ fn sums_by_name(p: &Profile) -> BTreeMap<(Vec<String>, Vec<String>), i64> {
 #[test]
 fn names_and_labels_in_go_comments_equal_those_of_its_message() {
     let text = oracle::corpus().join("legacy/go-goroutine.debug1.txt");
-    let text = Profile::open(&text, &LoadOptions::default()).unwrap();
-    let message = Profile::open(oracle::corpus().join("go-goroutine.base.pb.gz"), &LoadOptions::default()).unwrap();
+    let text = pprofdiff::open(&text, &LoadOptions::default()).unwrap();
+    let message = pprofdiff::open(oracle::corpus().join("go-goroutine.base.pb.gz"), &LoadOptions::default()).unwrap();
     let (mut ours, mut theirs) = (sums_by_name(&text), sums_by_name(&message));
     // The goroutine that writes the profile is at another place each time.
     let writes = |frames: &[String]| frames.iter().any(|f| f.starts_with("runtime/pprof.writeGoroutine"));
@@ -334,7 +334,7 @@ fn generated_files_of_every_form_have_the_same_values_as_in_pprof() {
     for (name, bytes) in &files {
         std::fs::write(&path, bytes).unwrap();
         let source = path.display().to_string();
-        let ours = Profile::open(&path, &LoadOptions::default()).unwrap_or_else(|e| panic!("{name}: {e}"));
+        let ours = pprofdiff::open(&path, &LoadOptions::default()).unwrap_or_else(|e| panic!("{name}: {e}"));
         let ours = content(&ours, &source);
         assert!(ours.1.len() > 3, "{name} has {} stacks", ours.1.len());
         assert_same(name, &ours, &content(&convert_with_pprof(&path, &folder), &source));
@@ -345,7 +345,7 @@ fn generated_files_of_every_form_have_the_same_values_as_in_pprof() {
 #[test]
 fn errors_name_the_line() {
     let options = LoadOptions::default();
-    let error = |bytes: &[u8]| match Profile::from_bytes("in", bytes, &options) {
+    let error = |bytes: &[u8]| match pprofdiff::from_bytes("in", bytes, &options) {
         Ok(_) => panic!("it is read: {}", String::from_utf8_lossy(bytes)),
         Err(e) => e.to_string(),
     };
@@ -392,7 +392,7 @@ fn a_dump_before_the_first_free_has_the_types_of_the_others() {
     let mut random = Random(7);
     let mut dump = |name: &str, freed| {
         let text = heap(&mut random, "heapprofile", freed);
-        Profile::from_bytes(name, text.as_bytes(), &LoadOptions::default()).unwrap()
+        pprofdiff::from_bytes(name, text.as_bytes(), &LoadOptions::default()).unwrap()
     };
     let (before, after) = (Arc::new(dump("before", false)), Arc::new(dump("after", true)));
     let kinds = |types: &[(String, String)]| types.iter().map(|(kind, _)| kind.clone()).collect::<Vec<_>>();

@@ -101,7 +101,7 @@ fn failure(output: &Output) -> String {
 }
 
 fn load(path: &Path) -> Profile {
-    Profile::open(path, &LoadOptions::default()).unwrap()
+    pprofdiff::open(path, &LoadOptions::default()).unwrap()
 }
 
 #[test]

@@ -37,7 +37,7 @@ fn valid() -> Profile {
 }
 
 fn load(bytes: &[u8]) -> pprofdiff::Result<pprofdiff::Profile> {
-    pprofdiff::Profile::from_bytes("in.pb", bytes, &LoadOptions::default())
+    pprofdiff::from_bytes("in.pb", bytes, &LoadOptions::default())
 }
 
 /// Returns the offset of a record of the valid profile. prost writes the tables in the order of their field numbers.
@@ -329,7 +329,7 @@ fn files_and_pipes_agree_on_gzip() {
         let at_once = outcome_of(load(&case));
         assert_eq!(
             at_once,
-            outcome_of(pprofdiff::Profile::from_reader("in.pb", &case[..], &LoadOptions::default())),
+            outcome_of(pprofdiff::from_reader("in.pb", &case[..], &LoadOptions::default())),
             "{case:x?}"
         );
         accepted += usize::from(at_once.contains("total"));
@@ -347,7 +347,7 @@ fn the_inflated_limit_applies_to_every_compression() {
     for bytes in [raw.clone(), gzip(&raw), zstd.unwrap()] {
         let with_limit = |limit: usize| {
             let options = LoadOptions::default().with_inflated_limit(limit as u64)?;
-            pprofdiff::Profile::from_bytes("in", &bytes, &options)
+            pprofdiff::from_bytes("in", &bytes, &options)
         };
         assert!(with_limit(raw.len()).is_ok());
         assert_eq!(with_limit(raw.len() - 1).err().unwrap().kind(), ErrorKind::Limit);
@@ -396,12 +396,12 @@ fn passwords_in_urls_are_not_part_of_a_name() {
     };
     let (options, empty) = (LoadOptions::default(), valid().encode_to_vec());
     named(
-        pprofdiff::Profile::from_bytes(url, &empty, &options).unwrap().name(),
-        &pprofdiff::Profile::from_bytes(url, b"x", &options).unwrap_err(),
+        pprofdiff::from_bytes(url, &empty, &options).unwrap().name(),
+        &pprofdiff::from_bytes(url, b"x", &options).unwrap_err(),
     );
     named(
-        pprofdiff::Profile::from_reader(url, &empty[..], &options).unwrap().name(),
-        &pprofdiff::Profile::from_reader(url, &b"x"[..], &options).unwrap_err(),
+        pprofdiff::from_reader(url, &empty[..], &options).unwrap().name(),
+        &pprofdiff::from_reader(url, &b"x"[..], &options).unwrap_err(),
     );
     // The URL is used as a path, which does not exist.
     named(
@@ -473,7 +473,7 @@ fn with_twice(value: &serde_json::Value, nth: &mut i64) -> String {
 #[test]
 fn a_duplicate_json_key_is_an_error_or_is_not_read() {
     let content = |text: &str| {
-        let profile = pprofdiff::Profile::from_bytes("in", text.as_bytes(), &LoadOptions::default())?;
+        let profile = pprofdiff::from_bytes("in", text.as_bytes(), &LoadOptions::default())?;
         Ok::<_, pprofdiff::Error>(profile.buffer().to_vec())
     };
     for text in JSON {

@@ -217,7 +217,7 @@ const RUNS: [[&str; 3]; 8] = [
 /// Reads a run from text.
 fn run(column: usize) -> Arc<Profile> {
     let text: String = RUNS.iter().map(|names| format!("main;{};leaf 500\n", names[column])).collect();
-    Arc::new(Profile::from_bytes("in", text.as_bytes(), &LoadOptions::default()).unwrap())
+    Arc::new(pprofdiff::from_bytes("in", text.as_bytes(), &LoadOptions::default()).unwrap())
 }
 
 #[test]

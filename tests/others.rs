@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use pprofdiff::{ErrorKind, LoadOptions, Profile};
+use pprofdiff::{ErrorKind, LoadOptions};
 
 use crate::{oracle, tools};
 
@@ -22,7 +22,7 @@ fn shell(folder: &Path, script: &str) {
 fn the_advised_command_makes_a_profile() {
     let folder = folder("packed");
     std::fs::copy(oracle::corpus().join("go-heap.base.pb.gz"), folder.join("profile")).unwrap();
-    let total = |path: &Path| Profile::open(path, &LoadOptions::default()).unwrap().total(0);
+    let total = |path: &Path| pprofdiff::open(path, &LoadOptions::default()).unwrap().total(0);
     let expected = total(&folder.join("profile"));
     let zip = "python3 -c 'import zipfile; zipfile.ZipFile(\"it is.zip\", \"w\").write(\"profile\")'";
     for (tool, script, file, description) in [
@@ -50,7 +50,7 @@ fn the_advised_command_makes_a_profile() {
 /// Returns the error for a file, with the advice adapted to run inside the folder.
 fn open_below(folder: &Path, file: &str) -> pprofdiff::Error {
     let bytes = std::fs::read(folder.join(file)).unwrap();
-    let error = Profile::from_bytes(file, &bytes, &LoadOptions::default()).unwrap_err();
+    let error = pprofdiff::from_bytes(file, &bytes, &LoadOptions::default()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::OtherFormat, "{error}");
     error
 }
@@ -67,7 +67,7 @@ fn the_advice_for_go_traces_gives_a_profile() {
     assert!(error.to_string().contains("an execution trace of Go"), "{error}");
     // Whether goroutines wait for the scheduler depends on chance. They always wait for each other.
     shell(&folder, &error.advice().unwrap().replace("sched", "sync"));
-    let profile = Profile::open(folder.join("profile.pb.gz"), &LoadOptions::default()).unwrap();
+    let profile = pprofdiff::open(folder.join("profile.pb.gz"), &LoadOptions::default()).unwrap();
     assert!(profile.total(0) > Some(0));
 }
 
@@ -131,7 +131,7 @@ fn each_kind_of_file_is_named_in_the_error() {
         (b" [1, 2]", "JSON that is not recognised", ""),
         (b"{\"error\": \"not found\"}", "JSON that is not recognised", ""),
     ] {
-        let error = Profile::from_bytes("in", bytes, &LoadOptions::default()).unwrap_err();
+        let error = pprofdiff::from_bytes("in", bytes, &LoadOptions::default()).unwrap_err();
         let shown = error.to_string();
         assert!(error.kind() == ErrorKind::OtherFormat && shown.contains(description), "{shown}");
         assert_eq!(error.advice().unwrap_or_default(), advice, "{shown}");
@@ -139,9 +139,9 @@ fn each_kind_of_file_is_named_in_the_error() {
     }
     // Prose and files that only resemble these kinds are not named.
     for bytes in [&b"{x}"[..], b"[section]\na=b\n", b"<3 profiles", b"File: main\n", b"goroutines\n"] {
-        let error = Profile::from_bytes("in", bytes, &LoadOptions::default()).unwrap_err();
+        let error = pprofdiff::from_bytes("in", bytes, &LoadOptions::default()).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Malformed, "{error}");
     }
-    let empty = Profile::from_bytes("in", b"", &LoadOptions::default()).unwrap_err();
+    let empty = pprofdiff::from_bytes("in", b"", &LoadOptions::default()).unwrap_err();
     assert!(empty.to_string().contains("empty"), "{empty}");
 }

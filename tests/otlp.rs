@@ -261,7 +261,7 @@ fn load(bytes: &[u8], format: Option<&str>) -> pprofdiff::Result<Profile> {
     let mut options = LoadOptions::default();
     options.demangle = pprofdiff::Demangle::Off;
     let options = format.map_or(Ok(options.clone()), |format| options.with_input_format(format))?;
-    Profile::from_bytes("in", bytes, &options)
+    pprofdiff::from_bytes("in", bytes, &options)
 }
 
 #[test]

@@ -24,7 +24,7 @@ use proptest::prelude::*;
 use roxmltree::{Document, Node};
 
 fn load(bytes: &[u8]) -> Arc<Profile> {
-    Arc::new(Profile::from_bytes("test", bytes, &LoadOptions::default()).unwrap())
+    Arc::new(pprofdiff::from_bytes("test", bytes, &LoadOptions::default()).unwrap())
 }
 
 fn pair(name: &str) -> Diff {

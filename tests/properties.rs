@@ -27,7 +27,7 @@ use proptest::prelude::*;
 use prost::Message;
 
 fn load(bytes: &[u8]) -> Arc<Profile> {
-    Arc::new(Profile::from_bytes("test", bytes, &LoadOptions::default()).unwrap())
+    Arc::new(pprofdiff::from_bytes("test", bytes, &LoadOptions::default()).unwrap())
 }
 
 fn query(sample_type: &str, granularity: Granularity, no_inlines: bool) -> Query {
@@ -337,7 +337,7 @@ fn a_large_profile_gives_the_same_result_for_any_number_of_threads() {
     let position = message.sample.len() - 1000;
     message.sample[position].location_id.push(u64::MAX);
     let damaged = message.encode_to_vec();
-    let error = || Profile::from_bytes("bad", &damaged, &LoadOptions::default()).unwrap_err().to_string();
+    let error = || pprofdiff::from_bytes("bad", &damaged, &LoadOptions::default()).unwrap_err().to_string();
     let alone_error = error();
     assert!(alone_error.contains(&format!("sample {position}")), "{alone_error}");
     for threads in [2, 3] {
@@ -491,7 +491,7 @@ proptest! {
 
 #[test]
 fn a_diff_takes_owned_or_shared_profiles() {
-    let load = |name: &str| Profile::open(oracle::corpus().join(name), &LoadOptions::default()).unwrap();
+    let load = |name: &str| pprofdiff::open(oracle::corpus().join(name), &LoadOptions::default()).unwrap();
     let shared = Arc::new(load("story-cpu.new.pb.gz"));
     let diff = Diff::between(load("story-cpu.base.pb.gz"), shared.clone()).unwrap();
     assert_eq!(diff.base().map(|p| p.n_samples()).collect::<Vec<_>>(), [156]);

@@ -99,7 +99,7 @@ fn compute_every_view() {
     let limit = std::env::var("PPROFDIFF_LIMIT").ok().and_then(|l| l.parse().ok());
     let mut options = LoadOptions::default();
     options.inflated_limit = limit.unwrap_or(options.inflated_limit);
-    let profile = match pprofdiff::Profile::open(path, &options) {
+    let profile = match pprofdiff::open(path, &options) {
         Ok(profile) => Arc::new(profile),
         Err(e) => return println!("\npeak error {} {e}", peak()),
     };
@@ -187,7 +187,7 @@ fn explain_causes() {
     let Some(folder) = std::env::var_os("PPROFDIFF_CAUSES") else { return };
     let mut paths: Vec<PathBuf> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.sort();
-    let open = |path: &PathBuf| Arc::new(pprofdiff::Profile::open(path, &LoadOptions::default()).unwrap());
+    let open = |path: &PathBuf| Arc::new(pprofdiff::open(path, &LoadOptions::default()).unwrap());
     let is_base = |path: &&PathBuf| path.file_name().unwrap().to_str().unwrap().starts_with("base");
     let base: Vec<_> = paths.iter().filter(is_base).map(open).collect();
     let new: Vec<_> = paths.iter().filter(|path| !is_base(path)).map(open).collect();

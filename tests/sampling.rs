@@ -42,7 +42,7 @@ fn with_period(mut message: Message, kind: &str, unit: &str, period: i64) -> Mes
 }
 
 fn text(name: &str, text: &str) -> Arc<Profile> {
-    Arc::new(Profile::from_bytes(name, text.as_bytes(), &LoadOptions::default()).unwrap())
+    Arc::new(pprofdiff::from_bytes(name, text.as_bytes(), &LoadOptions::default()).unwrap())
 }
 
 fn check_as(base: &Arc<Profile>, new: &Arc<Profile>, rule: &str, how: CheckPolicy) -> ExplainedCheck {

@@ -12,9 +12,7 @@ use crate::oracle;
 use oracle::Frame;
 use pprofdiff::input::Finder;
 use pprofdiff::proto::{Function, Line, Location, Profile as Message_, Sample, ValueType};
-use pprofdiff::{
-    Diff, ErrorKind, Frames, Granularity, LoadOptions, Normalize, Pair, Profile, Query, Sort, Source, Status,
-};
+use pprofdiff::{Diff, ErrorKind, Frames, Granularity, LoadOptions, Normalize, Pair, Query, Sort, Source, Status};
 use pprofdiff_explain::{ExplainOptions, Explanation};
 use pprofdiff_report::{Table, series_html};
 use pprofdiff_series::{Against, BuildOrder, Series, SeriesBuilder, SeriesOptions, Step};
@@ -199,7 +197,7 @@ fn steps_equal_the_diffs_of_consecutive_builds() {
                 let s = Series::load(snapshots(kind), &query, &options(against)).unwrap();
                 let load = |i: usize| {
                     let path = &s.builds.all[i].path;
-                    Arc::new(Profile::open(path, &LoadOptions::default()).unwrap())
+                    Arc::new(pprofdiff::open(path, &LoadOptions::default()).unwrap())
                 };
                 let steps = s.steps(Sort::Flat);
                 let mut seen = 0;
@@ -316,7 +314,7 @@ fn owned_rows(rows: &[(&str, &str, &str, i64)]) -> Vec<(String, String, String, 
 #[test]
 fn a_bad_build_is_reported_and_its_neighbours_are_compared() {
     let written = {
-        let side = |c: &[u8]| [Arc::new(Profile::from_bytes("x", c, &LoadOptions::default()).unwrap())];
+        let side = |c: &[u8]| [Arc::new(pprofdiff::from_bytes("x", c, &LoadOptions::default()).unwrap())];
         let diff = Diff::new(&side(&cpu(&[("a", 1)])), &side(&cpu(&[("a", 2)]))).unwrap();
         diff.to_bytes(&Query::default(), &pprofdiff::WriteOptions::default()).unwrap()
     };

@@ -65,7 +65,7 @@ fn verbs() -> Vec<(&'static str, Verb)> {
     // Formats that are inflated and parsed in different ways.
     let load = |bytes: Vec<u8>| -> Verb {
         Box::new(move || {
-            let profile = Profile::from_bytes("in", &bytes, &LoadOptions::default())?;
+            let profile = pprofdiff::from_bytes("in", &bytes, &LoadOptions::default())?;
             Ok(profile.total(0).unwrap_or(0).to_le_bytes().to_vec())
         })
     };
@@ -200,7 +200,7 @@ fn work_reports_its_phase() {
         work.phase()
     };
     let view = |view: View| drop(Request::default().asking(view).answer(&diff).unwrap());
-    assert_eq!(phase(&|| drop(Profile::from_bytes("in", &bytes, &LoadOptions::default()))), Some("reading"));
+    assert_eq!(phase(&|| drop(pprofdiff::from_bytes("in", &bytes, &LoadOptions::default()))), Some("reading"));
     assert_eq!(phase(&|| view(View::default())), Some("comparing"));
     assert_eq!(phase(&|| view(View::Explain(Default::default()))), Some("explaining"));
     assert_eq!(phase(&|| view(View::extension(PageView::default()))), Some("drawing"));

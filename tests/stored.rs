@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use pprofdiff_series::{Series, SeriesOptions};
 
-use pprofdiff::{Diff, LoadOptions, Profile, Query, Sort, Source};
+use pprofdiff::{Diff, LoadOptions, Query, Sort, Source};
 use pprofdiff_report::{Cell, Column, Kind, Table, TextOptions, series_html};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -44,7 +44,7 @@ const MAX_RESERVED: usize = 1 << 20;
 
 fn pair(name: &str) -> Diff {
     let [base, new] = oracle::raw_pair(name)
-        .map(|bytes| Arc::new(Profile::from_bytes("in", &bytes, &LoadOptions::default()).unwrap()));
+        .map(|bytes| Arc::new(pprofdiff::from_bytes("in", &bytes, &LoadOptions::default()).unwrap()));
     Diff::new(&[base], &[new]).unwrap()
 }
 

@@ -137,7 +137,7 @@ fn symbolize_with_pprof(folder: &Path, binary: &Path, profile: &Path) -> Profile
         .output()
         .unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    Profile::open(&out, &LoadOptions::default()).unwrap()
+    pprofdiff::open(&out, &LoadOptions::default()).unwrap()
 }
 
 /// Checks that `n` addresses have the same frames as in google/pprof.
@@ -151,7 +151,7 @@ fn assert_frames_equal_pprofs(folder: &Path, binary: &Path, n: usize) {
     );
     let path = folder.join("profile.pb.gz");
     std::fs::write(&path, &bytes).unwrap();
-    let ours = Profile::open(&path, &with(binary)).unwrap();
+    let ours = pprofdiff::open(&path, &with(binary)).unwrap();
     assert_eq!(ours.warnings(), Vec::<String>::new());
     let (ours, theirs) = (frames(&ours), frames(&symbolize_with_pprof(folder, binary, &path)));
     assert_eq!(ours.len(), theirs.len());
@@ -180,7 +180,7 @@ fn assert_same(binary: &Path, original: &Path, n: usize) {
         pseudo_random_addresses(&image.text, n).map(|address| address + image.slide),
     );
     let [ours, theirs] = [binary, original].map(|binary| {
-        let p = Profile::from_bytes("p", &bytes, &with(binary)).unwrap();
+        let p = pprofdiff::from_bytes("p", &bytes, &with(binary)).unwrap();
         assert_eq!(p.warnings(), Vec::<String>::new(), "{}", binary.display());
         frames(&p)
     });
@@ -300,7 +300,7 @@ fn names_and_lines_of_programs_for_other_systems_equal_gos_tools() {
             .collect();
         assert!(functions.len() > 300, "{name}: {}", functions.len());
         let bytes = profile("/app", "", mapping(0, 0), functions.iter().map(|f| f.0));
-        let frames_of = |name: &str| frames(&Profile::from_bytes("p", &bytes, &with(&folder.join(name))).unwrap());
+        let frames_of = |name: &str| frames(&pprofdiff::from_bytes("p", &bytes, &with(&folder.join(name))).unwrap());
         let ours = frames_of(&name);
         // The linker compresses debug information. Uncompressed output must give the same frames. Without this check a
         // failure to inflate would go unnoticed, because Go's own tables have almost the same names.
@@ -366,7 +366,7 @@ fn binaries_are_searched_as_pprof_searches_them() {
     let id = image.build_id;
     let load = |place: &Path| {
         let binaries = Binaries::default().with_folders(vec![folder.join("nothing"), place.to_owned()]);
-        Profile::from_bytes("p", &bytes, &LoadOptions::default().with_binaries(binaries)).unwrap()
+        pprofdiff::from_bytes("p", &bytes, &LoadOptions::default().with_binaries(binaries)).unwrap()
     };
     let named = names(&load(&folder));
     assert!(named > 40, "{named}");
@@ -384,12 +384,12 @@ fn binaries_are_searched_as_pprof_searches_them() {
         assert_eq!(names(&load(&root)), named, "{place}");
     }
     // A folder that is given as a binary is searched in the same way.
-    let p = Profile::from_bytes("p", &bytes, &with(&folder.join("root"))).unwrap();
+    let p = pprofdiff::from_bytes("p", &bytes, &with(&folder.join("root"))).unwrap();
     assert_eq!((names(&p), p.warnings()), (named, Vec::new()));
     // Debug information may be in a separate file, found by build id or by the name in the binary.
     run(&folder, "objcopy --only-keep-debug parcels parcels.debug");
     run(&folder, "objcopy --strip-all --add-gnu-debuglink=parcels.debug parcels stripped");
-    assert_eq!(frames(&Profile::from_bytes("p", &bytes, &with(&folder.join("stripped"))).unwrap()), frames(&p));
+    assert_eq!(frames(&pprofdiff::from_bytes("p", &bytes, &with(&folder.join("stripped"))).unwrap()), frames(&p));
     std::fs::create_dir_all(folder.join(format!("debug/{}", &id[..2]))).unwrap();
     std::fs::rename(folder.join("parcels.debug"), folder.join(format!("debug/{}/{}.debug", &id[..2], &id[2..])))
         .unwrap();
@@ -398,7 +398,7 @@ fn binaries_are_searched_as_pprof_searches_them() {
     let without_symbols = |p: &Profile| {
         frames(p).into_values().map(|f| f.into_iter().map(|f| (f.2, f.3)).collect()).collect::<Vec<Vec<_>>>()
     };
-    assert_eq!(without_symbols(&Profile::from_bytes("p", &bytes, &options).unwrap()), without_symbols(&p));
+    assert_eq!(without_symbols(&pprofdiff::from_bytes("p", &bytes, &options).unwrap()), without_symbols(&p));
 }
 
 #[test]
@@ -409,7 +409,7 @@ fn debug_link_of_a_binary_without_a_build_id_is_checked_by_its_checksum() {
     assert_eq!(load_binary(&folder.join("bare")).build_id, "");
     run(&folder, "objcopy --only-keep-debug bare bare.debug");
     run(&folder, "objcopy --strip-all --add-gnu-debuglink=bare.debug bare stripped");
-    let load = || names(&Profile::from_bytes("p", &bytes, &with(&folder.join("stripped"))).unwrap());
+    let load = || names(&pprofdiff::from_bytes("p", &bytes, &with(&folder.join("stripped"))).unwrap());
     assert!(load() > 40, "{}", load());
     // Another build, also without a build id: its functions may be anywhere else.
     let mut other = std::fs::read(folder.join("bare.debug")).unwrap();
@@ -423,7 +423,7 @@ fn another_build_is_refused() {
     let folder = folder("builds");
     let (binary, image, bytes) = moved_program(&folder);
     let (other, other_image, new) = another_build(&folder);
-    let refused = Profile::from_bytes("p.pb", &bytes, &with(&other)).unwrap_err();
+    let refused = pprofdiff::from_bytes("p.pb", &bytes, &with(&other)).unwrap_err();
     let error = refused.to_string();
     assert_eq!(refused.kind(), ErrorKind::Incompatible);
     for part in ["p.pb: ", "/opt/parcels", &image.build_id, &other_image.build_id, "--any-build"] {
@@ -431,19 +431,19 @@ fn another_build_is_refused() {
     }
     let both = vec![other.clone(), binary.clone()];
     let insisted = Binaries::new(Vec::new(), vec![other.clone()]).with_any_build(true);
-    let load = |binaries| Profile::from_bytes("p", &bytes, &LoadOptions::default().with_binaries(binaries)).unwrap();
+    let load = |binaries| pprofdiff::from_bytes("p", &bytes, &LoadOptions::default().with_binaries(binaries)).unwrap();
     assert!(names(&load(insisted)) > 0);
     // The binaries of both sides may be given in any order. Each side takes the binary with its build id.
     let sides = [&bytes, &new].map(|b| [Source::Bytes("side".to_owned(), b.clone())]);
     let options = LoadOptions::default().with_binaries(Binaries::new(both.clone(), both));
     let diff = Diff::load(&sides[0], &sides[1], &options).unwrap();
     let alone = [(&bytes, &binary), (&new, &other)]
-        .map(|(b, binary)| frames(&Profile::from_bytes("p", b, &with(binary)).unwrap()));
+        .map(|(b, binary)| frames(&pprofdiff::from_bytes("p", b, &with(binary)).unwrap()));
     let together = [diff.base().next().unwrap(), diff.new_side().next().unwrap()].map(|p| frames(p));
     assert_eq!(together, alone);
     // Without build ids, each side needs its own binary.
     let anonymous = |bytes: &[u8], image: &LoadedBinary| {
-        let p = Profile::from_bytes("p", bytes, &LoadOptions::default()).unwrap();
+        let p = pprofdiff::from_bytes("p", bytes, &LoadOptions::default()).unwrap();
         let addresses = p.locations().address.clone();
         [Source::Bytes("side".to_owned(), profile("", "", image.mapping, addresses))]
     };
@@ -481,7 +481,7 @@ fn a_missing_binary_is_a_warning_with_its_name_and_build_id() {
     let folder = folder("missing");
     let (_, image, bytes) = moved_program(&folder);
     let words = format!("/opt/parcels, build id {}", image.build_id);
-    let warning = |options: &LoadOptions| Profile::from_bytes("p.pb", &bytes, options).unwrap().warnings();
+    let warning = |options: &LoadOptions| pprofdiff::from_bytes("p.pb", &bytes, options).unwrap().warnings();
     let warnings = warning(&LoadOptions::default());
     assert!(warnings.len() == 1 && warnings[0].contains(&words) && warnings[0].contains("--binary"), "{warnings:?}");
     let empty = folder.join("empty");
@@ -501,7 +501,7 @@ fn a_missing_binary_is_a_warning_with_its_name_and_build_id() {
         (PathBuf::from("/dev/zero"), ErrorKind::Query, "regular file"),
         (parcels(), ErrorKind::Malformed, "ELF"),
     ] {
-        let error = Profile::from_bytes("p", &bytes, &with(&given)).unwrap_err();
+        let error = pprofdiff::from_bytes("p", &bytes, &with(&given)).unwrap_err();
         assert!(error.kind() == kind && error.to_string().contains(message), "{error}");
     }
 }
@@ -523,7 +523,7 @@ fn legacy_profiles_are_symbolized() {
     );
     let path = folder.join("heap.txt");
     std::fs::write(&path, text).unwrap();
-    let ours = Profile::open(&path, &with(&binary)).unwrap();
+    let ours = pprofdiff::open(&path, &with(&binary)).unwrap();
     assert!(names(&ours) > 30, "{}", names(&ours));
     if is_llvm_installed("symbols::legacy_profiles_are_symbolized") {
         assert_eq!(frames(&ours), frames(&symbolize_with_pprof(&folder, &binary, &path)));
@@ -534,7 +534,7 @@ fn legacy_profiles_are_symbolized() {
 fn opentelemetry_profiles_are_symbolized_like_profile_proto() {
     let folder = folder("otlp");
     let (binary, image, as_pprof) = moved_program(&folder);
-    let expected = Profile::from_bytes("pprof", &as_pprof, &with(&binary)).unwrap();
+    let expected = pprofdiff::from_bytes("pprof", &as_pprof, &with(&binary)).unwrap();
     let addresses: Vec<String> = frames(&expected).keys().map(u64::to_string).collect();
     let (m, n) = (image.mapping, addresses.len());
     let message = serde_json::json!({
@@ -550,7 +550,7 @@ fn opentelemetry_profiles_are_symbolized_like_profile_proto() {
             "stackTable": (0..=n).map(|i| serde_json::json!({"locationIndices": [i]})).collect::<Vec<_>>(),
         },
     });
-    let ours = Profile::from_bytes("otlp", message.to_string().as_bytes(), &with(&binary)).unwrap();
+    let ours = pprofdiff::from_bytes("otlp", message.to_string().as_bytes(), &with(&binary)).unwrap();
     assert!(names(&ours) > 20, "{}", names(&ours));
     let mut our_frames = frames(&ours);
     our_frames.remove(&0); // the location that stands for none
@@ -573,7 +573,7 @@ fn a_long_shared_name_is_hashed_once() {
         let addresses = (image.text.start..image.text.end).map(|a| a + image.slide);
         let bytes = profile("/opt/long", "", image.mapping, addresses);
         let start = Instant::now();
-        let named = Profile::from_bytes("p", &bytes, &with(&binary)).unwrap();
+        let named = pprofdiff::from_bytes("p", &bytes, &with(&binary)).unwrap();
         let taken = start.elapsed();
         let has_lines = |&location: &u32| !named.locations().lines(location).is_empty();
         let n = (0..named.n_locations() as u32).filter(has_lines).count();
@@ -610,7 +610,7 @@ fn damaged_binaries_give_fewer_names_or_an_error() {
             _ => binary[place] ^= 0x80,
         }
         std::fs::write(&damaged, &binary).unwrap();
-        match Profile::from_bytes("p", &bytes, &with(&damaged)) {
+        match pprofdiff::from_bytes("p", &bytes, &with(&damaged)) {
             Ok(p) => {
                 let diff = Diff::of_profile(&Arc::new(p)).unwrap();
                 // Disassembly may return instructions or an error, but must not panic.

@@ -9,7 +9,7 @@ use pprofdiff_report::{Registry, Report};
 use prost::Message as _;
 
 pub fn profile(message: &Message) -> Arc<Profile> {
-    Arc::new(Profile::from_bytes("made up", &message.encode_to_vec(), &LoadOptions::default()).unwrap())
+    Arc::new(pprofdiff::from_bytes("made up", &message.encode_to_vec(), &LoadOptions::default()).unwrap())
 }
 
 /// A small program: a tree of calls with costs. It is sampled with a seeded generator.

@@ -13,7 +13,7 @@ use crate::{golibrary, oracle};
 const PROFILE: &str = "go-labels-cpu.new.pb.gz";
 
 fn whole() -> Arc<Profile> {
-    Arc::new(Profile::open(oracle::corpus().join(PROFILE), &LoadOptions::default()).unwrap())
+    Arc::new(pprofdiff::open(oracle::corpus().join(PROFILE), &LoadOptions::default()).unwrap())
 }
 
 /// Returns the profile that pprof writes for the samples with this label.
@@ -28,7 +28,7 @@ fn written_by_pprof(tagfocus: &str, name: &str) -> Arc<Profile> {
         .output()
         .unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    Arc::new(Profile::open(&out, &LoadOptions::default()).unwrap())
+    Arc::new(pprofdiff::open(&out, &LoadOptions::default()).unwrap())
 }
 
 fn rows(diff: &Diff, query: &Query) -> (i64, i64, BTreeMap<String, [i64; 4]>) {

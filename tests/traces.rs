@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::oracle;
 
 fn load(bytes: &[u8]) -> pprofdiff::Result<Arc<Profile>> {
-    Profile::from_bytes("in", bytes, &LoadOptions::default()).map(Arc::new)
+    pprofdiff::from_bytes("in", bytes, &LoadOptions::default()).map(Arc::new)
 }
 
 fn inputs() -> PathBuf {
@@ -67,7 +67,7 @@ fn samples(p: &Profile) -> BTreeMap<Key, Vec<i64>> {
 
 #[test]
 fn unnamed_addresses_give_advice_about_the_binary() {
-    let p = Profile::open(oracle::corpus().join("inputs/jemalloc.base.heap.gz"), &LoadOptions::default()).unwrap();
+    let p = pprofdiff::open(oracle::corpus().join("inputs/jemalloc.base.heap.gz"), &LoadOptions::default()).unwrap();
     assert!(p.warnings()[0].contains("the names are in that binary"), "{:?}", p.warnings());
     let advice = p.advice().unwrap();
     assert!(advice.contains("jemalloc.base.heap.gz --binary "), "{advice}");
@@ -266,7 +266,7 @@ proptest! {
         let offset = (bytes.len() as f64 * fraction) as usize;
         if cut { bytes.truncate(offset.max(1)) } else { bytes[offset] = byte }
         let options = LoadOptions::default().with_input_format(format).unwrap();
-        match Profile::from_bytes("in", &bytes, &options) {
+        match pprofdiff::from_bytes("in", &bytes, &options) {
             Ok(p) => prop_assert!(Diff::of_profile(&Arc::new(p)).is_ok()),
             Err(e) => {
                 prop_assert_eq!(e.kind(), ErrorKind::Malformed, "{}", e);
@@ -291,7 +291,7 @@ fn different_units_of_speedscope_are_not_added_up() {
     };
     let read = |profiles: Value, input_type: &str| {
         let options = LoadOptions::default().with_input_type(input_type).unwrap();
-        Profile::from_bytes("in", &scope_of(profiles), &options)
+        pprofdiff::from_bytes("in", &scope_of(profiles), &options)
     };
     for (first, second) in [("none", "milliseconds"), ("seconds", "none"), ("bytes", "none")] {
         let expected_type = if first == "bytes" { "heap/bytes" } else { "time/nanoseconds" };

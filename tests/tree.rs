@@ -19,7 +19,7 @@ use pprofdiff::{
 use proptest::prelude::*;
 
 fn load(bytes: &[u8]) -> Arc<Profile> {
-    Arc::new(Profile::from_bytes("test", bytes, &LoadOptions::default()).unwrap())
+    Arc::new(pprofdiff::from_bytes("test", bytes, &LoadOptions::default()).unwrap())
 }
 
 /// Returns each view as text, with its rows in order.

@@ -105,7 +105,7 @@ impl Case {
     fn explain(&self, all: &BTreeSet<String>) -> Explanation {
         let open = |names: Vec<String>| -> Vec<Arc<Profile>> {
             let files = names.iter().map(|name| folder().join(name));
-            files.map(|f| Arc::new(Profile::open(f, &LoadOptions::default()).unwrap())).collect()
+            files.map(|f| Arc::new(pprofdiff::open(f, &LoadOptions::default()).unwrap())).collect()
         };
         let [base, new] = self.files(all).map(open);
         let query = Query::default();

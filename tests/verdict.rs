@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::golibrary;
-use pprofdiff::{LoadOptions, Profile, proto};
+use pprofdiff::{LoadOptions, proto};
 use prost::Message;
 
 /// Inputs that only pprofdiff refuses: the text of our error, and the reason.
@@ -27,7 +27,7 @@ const ONLY_GO_REFUSES: &[(&str, &str)] = &[("unrecognized profile format", "zstd
 
 /// Returns our verdict about a file, in the format of main.go.
 fn verdict(path: &Path) -> String {
-    let profile = match Profile::open(path, &LoadOptions::default()) {
+    let profile = match pprofdiff::open(path, &LoadOptions::default()) {
         Ok(profile) => profile,
         Err(e) => return format!("reject {e}"),
     };

@@ -28,7 +28,7 @@ const KEPT: [(usize, f64, f64); 6] =
     [(80, 0.005, 0.001), (20, 0.005, 0.001), (12, 0.0, 0.0), (7, 0.02, 0.05), (0, 0.01, 0.02), (0, 0.0, 0.0)];
 
 fn load(path: &Path) -> Arc<Profile> {
-    Arc::new(Profile::from_bytes("", &std::fs::read(path).unwrap(), &LoadOptions::default()).unwrap())
+    Arc::new(pprofdiff::from_bytes("", &std::fs::read(path).unwrap(), &LoadOptions::default()).unwrap())
 }
 
 fn options((node_count, node_fraction, edge_fraction): (usize, f64, f64)) -> GraphOptions {

@@ -28,11 +28,11 @@ fn regressions() {
         let bytes = std::fs::read(&path).unwrap();
         let error = |p: pprofdiff::Result<pprofdiff::Profile>| p.err().map(|e| e.to_string().replace("in.pb", "in"));
         for size in [1, 7, 1000] {
-            let read = pprofdiff::Profile::from_reader("in", SlowReader(&bytes, size), &LoadOptions::default());
+            let read = pprofdiff::from_reader("in", SlowReader(&bytes, size), &LoadOptions::default());
             assert_eq!(error(read), error(load(&bytes)), "{name}, {size} bytes at a time");
         }
         assert!(readme.contains(&name), "README.md does not speak of {name}");
-        match pprofdiff::Profile::open(&path, &LoadOptions::default()) {
+        match pprofdiff::open(&path, &LoadOptions::default()) {
             Err(e) => assert!(!e.to_string().contains('\n'), "{name}: {e}"),
             Ok(profile) => {
                 let bare = pprofdiff::WriteOptions::default().with_compression(pprofdiff::Compression::None);
@@ -51,7 +51,7 @@ fn regressions() {
     }
     assert!(n >= 2, "only {n} cases");
     let message = |name: &str| {
-        let loaded = pprofdiff::Profile::open(named.join(name), &LoadOptions::default());
+        let loaded = pprofdiff::open(named.join(name), &LoadOptions::default());
         loaded.map_or_else(|e| e.to_string(), |p| p.warnings().join("; "))
     };
     assert!(message("gzip-distance-too-far.pb.gz").contains("the gzip data is damaged (at byte"));
@@ -84,7 +84,7 @@ fn a_bad_label_after_similar_good_labels_is_reported() {
         string_table: [&b""[..], b"a", b"b"].map(<[u8]>::to_vec).to_vec(),
         ..Profile::default()
     };
-    let load = |p: &Profile| pprofdiff::Profile::from_bytes("labels", &p.encode_to_vec(), &LoadOptions::default());
+    let load = |p: &Profile| pprofdiff::from_bytes("labels", &p.encode_to_vec(), &LoadOptions::default());
     load(&p).unwrap();
     p.sample[1] = sample(3);
     let error = load(&p).unwrap_err().to_string();

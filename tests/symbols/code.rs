@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use pprofdiff::builder::ProfileBuilder;
 use pprofdiff::list::{LineChange, ListedInstruction, Routine};
-use pprofdiff::{Diff, LoadOptions, Profile, Query, WriteOptions};
+use pprofdiff::{Diff, LoadOptions, Query, WriteOptions};
 use pprofdiff_report::{Request, View};
 
 use super::programs::{compiled, compiled_otherwise, cpp};
@@ -83,7 +83,7 @@ fn assert_disassembled(folder: &Path, binary: &Path, regex: &str, pprof: &mut Co
         stacks(binary, &image, pseudo_random_addresses(&image.text, 100_000).filter(is_asked).take(4000), true),
     )
     .unwrap();
-    let profile = Arc::new(Profile::open(&path, &with(binary)).unwrap());
+    let profile = Arc::new(pprofdiff::open(&path, &with(binary)).unwrap());
     let listing = Diff::of_profile(&profile).unwrap().disasm(&Query::default(), regex, usize::MAX).unwrap();
     let ours = costs(listing.routines.iter().flat_map(|r| &r.instructions));
     pprof.arg(format!("-disasm={regex}")).arg("-symbolize=local").args([binary, &path]);
@@ -145,7 +145,7 @@ fn lines_expand_to_the_same_instructions_as_in_weblist() {
     let path = folder.join("stacks.pb.gz");
     // Unlike -disasm, -weblist counts recursion twice.
     std::fs::write(&path, stacks(binary, &image, addresses, false)).unwrap();
-    let profile = Arc::new(Profile::open(&path, &with(binary)).unwrap());
+    let profile = Arc::new(pprofdiff::open(&path, &with(binary)).unwrap());
     let listing = Diff::of_profile(&profile).unwrap().list(&Query::default(), "parcels::", &()).unwrap();
     let mut ours: BTreeMap<(String, i64), Costs> = BTreeMap::new();
     for r in listing.routines.iter().filter(|r| r.file.as_ref().is_some_and(|file| file.ends_with("/parcels.cc"))) {
@@ -210,7 +210,7 @@ fn builds(name: &str) -> (PathBuf, [PathBuf; 2], Diff) {
     let binaries = [compile_c(&folder, "old", OLD), compile_c(&folder, "new", &new_code())];
     let profiles = binaries.each_ref().map(|binary| {
         let bytes = samples_of(&folder, binary, "work");
-        Arc::new(Profile::from_bytes("p", &bytes, &with(binary)).unwrap())
+        Arc::new(pprofdiff::from_bytes("p", &bytes, &with(binary)).unwrap())
     });
     let [base, new] = profiles;
     (folder, binaries, Diff::between(base, new).unwrap())
@@ -223,7 +223,7 @@ fn functions_that_are_only_inlined_name_their_callers() {
     let inline = OLD.replace("int sum(", "static inline __attribute__((always_inline)) int sum(");
     let binary = compile_c(&folder, "inlined", &inline);
     let bytes = samples_of(&folder, &binary, "work");
-    let diff = Diff::of_profile(&Arc::new(Profile::from_bytes("p", &bytes, &with(&binary)).unwrap())).unwrap();
+    let diff = Diff::of_profile(&Arc::new(pprofdiff::from_bytes("p", &bytes, &with(&binary)).unwrap())).unwrap();
     let unmatched = |view: View| {
         let request = Request { view, ..Request::default() };
         request.unmatched(&request.answer(&diff).unwrap(), &diff).unwrap()
@@ -277,7 +277,7 @@ fn code_without_samples_is_found() {
     let (folder, [old, new], _) = builds("unsampled");
     let [base, new] = [(&old, "main"), (&new, "work")].map(|(binary, function)| {
         let bytes = samples_of(&folder, binary, function);
-        Arc::new(Profile::from_bytes("p", &bytes, &with(binary)).unwrap())
+        Arc::new(pprofdiff::from_bytes("p", &bytes, &with(binary)).unwrap())
     });
     let listing = Diff::between(base, new).unwrap().disasm(&Query::default(), "^work$", usize::MAX).unwrap();
     let work = &listing.routines[0];
@@ -291,7 +291,7 @@ fn missing_binaries_are_named_by_side() {
     let (folder, [old, new], _) = builds("missing");
     let open = |binary: &Path, options: &LoadOptions| {
         let bytes = samples_of(&folder, binary, "work");
-        Arc::new(Profile::from_bytes("p", &bytes, options).unwrap())
+        Arc::new(pprofdiff::from_bytes("p", &bytes, options).unwrap())
     };
     let (unnamed, named) = (LoadOptions::default(), with(&new));
     let refused = |diff: &Diff| diff.disasm(&Query::default(), "work", 1).unwrap_err().to_string();
@@ -311,7 +311,7 @@ fn missing_binaries_are_named_by_side() {
     assert!(one.ends_with(&format!("missing: {}; name them with --binary", words(&new))), "{one}");
     // The same error appears for a profile that already has names.
     let named = open(&new, &named).to_bytes(&WriteOptions::default()).unwrap();
-    let named = Arc::new(Profile::from_bytes("p", &named, &unnamed).unwrap());
+    let named = Arc::new(pprofdiff::from_bytes("p", &named, &unnamed).unwrap());
     let one = refused(&Diff::of_profile(&named).unwrap());
     assert!(one.contains(&words(&new)), "{one}");
     // Its source lines are listed without instructions.
@@ -343,7 +343,7 @@ fn functions_with_the_same_name_are_paired_by_file() {
         let (image, all) = (load_binary(binary), functions(&folder, binary));
         let addresses = all.iter().filter(|(_, (_, name))| name == "cmp").map(|(&from, _)| from + image.slide);
         let bytes = super::profile(&binary.to_string_lossy(), &image.build_id, image.mapping, addresses);
-        Arc::new(Profile::from_bytes("p", &bytes, &with(binary)).unwrap())
+        Arc::new(pprofdiff::from_bytes("p", &bytes, &with(binary)).unwrap())
     };
     let diff = Diff::between(open(&build("old", "a.c b.c")), open(&build("new", "b.c a.c"))).unwrap();
     let listing = diff.disasm(&Query::default(), "^cmp$", usize::MAX).unwrap();
@@ -364,9 +364,9 @@ fn functions_with_the_same_name_are_paired_by_file() {
 fn lines_are_listed_even_without_instructions() {
     let folder = folder("renamed");
     let binaries = [compile_c(&folder, "x1", OLD), compile_c(&folder, "y1", OLD)];
-    let [base, new] = binaries
-        .each_ref()
-        .map(|binary| Arc::new(Profile::from_bytes("p", &samples_of(&folder, binary, "work"), &with(binary)).unwrap()));
+    let [base, new] = binaries.each_ref().map(|binary| {
+        Arc::new(pprofdiff::from_bytes("p", &samples_of(&folder, binary, "work"), &with(binary)).unwrap())
+    });
     let listing = Diff::between(base, new).unwrap().list(&Query::default(), "^work$", &()).unwrap();
     let code: Vec<&ListedInstruction> = listing.routines[0].lines.iter().flat_map(|l| &l.instructions).collect();
     assert!(code.len() > 2 && code.iter().all(|i| i.change == LineChange::Same), "{code:#?}");
@@ -376,7 +376,7 @@ fn lines_are_listed_even_without_instructions() {
     let path = folder.join("other");
     std::fs::write(&path, other).unwrap();
     let bytes = samples_of(&folder, &binaries[0], "work");
-    let profile = Arc::new(Profile::from_bytes("p", &bytes, &with(&path)).unwrap());
+    let profile = Arc::new(pprofdiff::from_bytes("p", &bytes, &with(&path)).unwrap());
     let diff = Diff::of_profile(&profile).unwrap();
     let listing = diff.list(&Query::default(), "^work$", &()).unwrap();
     assert!(listing.routines[0].lines.iter().all(|l| l.instructions.is_empty()));
@@ -408,7 +408,7 @@ fn samples_of_a_missing_library_are_not_attributed_to_the_program() {
             sample(app, work + image.slide);
         }
         let bytes = builder.build("made").unwrap().to_bytes(&WriteOptions::default()).unwrap();
-        Arc::new(Profile::from_bytes("p", &bytes, &with(&binary)).unwrap())
+        Arc::new(pprofdiff::from_bytes("p", &bytes, &with(&binary)).unwrap())
     };
     let listing = Diff::between(open(false), open(true)).unwrap().disasm(&Query::default(), "work", 9).unwrap();
     assert_eq!((listing.routines.len(), listing.routines[0].flat.new), (1, 1));

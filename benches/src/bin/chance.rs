@@ -194,7 +194,7 @@ impl RecordedModel {
             sample.value = vec![n, n * 10_000_000];
         }
         message.sample.retain(|s| s.value[0] > 0);
-        Arc::new(Profile::from_bytes("run", &message.encode_to_vec(), &LoadOptions::default()).expect("a profile"))
+        Arc::new(pprofdiff::from_bytes("run", &message.encode_to_vec(), &LoadOptions::default()).expect("a profile"))
     }
 }
 
@@ -258,7 +258,7 @@ fn main() {
     let load = |kind: &str| -> Vec<Arc<Profile>> {
         let path = |i: usize| Path::new(&directory).join(format!("{i}.{kind}.pb.gz"));
         let all = (1..).map(path).take_while(|path| path.exists());
-        all.map(|path| Arc::new(Profile::open(path, &LoadOptions::default()).expect("a profile"))).collect()
+        all.map(|path| Arc::new(pprofdiff::open(path, &LoadOptions::default()).expect("a profile"))).collect()
     };
     let (cpu, heap) = (load("cpu"), load("heap"));
     assert!(cpu.len() >= 16, "benches/chance/record takes the profiles");

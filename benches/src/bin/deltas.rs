@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use pprofdiff::delta::{DeltaComputer, DeltaOptions, OnReset};
 
-use pprofdiff::{LoadOptions, Profile, WriteOptions};
+use pprofdiff::{LoadOptions, WriteOptions};
 use pprofdiff_benches::{M, series};
 
 fn main() {
@@ -21,7 +21,7 @@ fn main() {
     let paths = series(M).unwrap();
     let snapshots: Vec<Vec<u8>> = paths.iter().map(|path| std::fs::read(path).unwrap()).collect();
     let options = WriteOptions::default().with_level(1);
-    let load = |bytes: &[u8]| Profile::from_bytes("snapshot", bytes, &LoadOptions::default()).unwrap();
+    let load = |bytes: &[u8]| pprofdiff::from_bytes("snapshot", bytes, &LoadOptions::default()).unwrap();
 
     // For each snapshot after the first: load, update, pack, all.
     let mut times = vec![[const { Vec::new() }; 4]; snapshots.len() - 1];

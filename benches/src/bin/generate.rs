@@ -4,11 +4,11 @@
 
 use std::path::Path;
 
-use pprofdiff::{LoadOptions, Profile};
+use pprofdiff::LoadOptions;
 use pprofdiff_benches::{L, M, S, many_pairs, pair, real_pair, series};
 
 fn describe(path: &Path) -> Result<(), Box<dyn std::error::Error>> {
-    let p = Profile::open(path, &LoadOptions::default())?;
+    let p = pprofdiff::open(path, &LoadOptions::default())?;
     let mb = |n: u64| n as f64 / 1e6;
     let mut steps = 0;
     p.samples().for_each(|sample| sample.for_each_location(|_| steps += 1));

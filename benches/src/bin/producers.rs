@@ -51,7 +51,7 @@ const FORMATS: [ProducerFormat; 8] = [
 ];
 
 fn load(name: &str, text: &str) -> Arc<Profile> {
-    Arc::new(Profile::from_bytes(name, text.as_bytes(), &LoadOptions::default()).expect("a profile"))
+    Arc::new(pprofdiff::from_bytes(name, text.as_bytes(), &LoadOptions::default()).expect("a profile"))
 }
 
 fn folded(samples: &StackSamples, each: u64) -> String {
@@ -248,7 +248,7 @@ fn main() {
     };
     let recorded = |ending: &str| -> Vec<Arc<Profile>> {
         let path = |i: usize| Path::new(&directory).join(format!("{i}.{ending}"));
-        let open = |path| Profile::open(path, &LoadOptions::default()).ok().map(Arc::new);
+        let open = |path| pprofdiff::open(path, &LoadOptions::default()).ok().map(Arc::new);
         (1..).map(path).take_while(|path| path.exists()).filter_map(open).collect()
     };
     for (name, ending) in [

@@ -5,22 +5,22 @@
 //! discards them, because a ranking needs all pairs.
 
 use pprofdiff::input::{BatchItem, manifest_pairs};
-use pprofdiff::recording::{RecordedSide, Recording};
-#[cfg(feature = "store")]
-use pprofdiff::store::{StoreSelection, store_pairs};
+use pprofdiff::recording::Recording;
 use pprofdiff::text::redacted;
 use pprofdiff::{Cancellation, Diff, Error, LoadOptions, Source, batch};
 use pprofdiff_report::{EachWriter, Report, Table, View, pair_causes};
 use pprofdiff_series::fleet::Fleet;
 use pprofdiff_shell::terminal::Progress;
 use pprofdiff_shell::{Failure, Outputs, Result, error_line, say, write_to};
+#[cfg(feature = "store")]
+use pprofdiff_store::{StoreSelection, store_pairs};
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::args::BatchArgs;
-use crate::{Inputs, REGISTRY, bucket, fetch};
+use crate::{Inputs, REGISTRY, bucket, fetch, sides};
 
 type PairStream = (Box<dyn Iterator<Item = BatchItem> + Send>, Option<u64>);
 
@@ -175,7 +175,7 @@ fn is_binary(path: &Path) -> Result<bool> {
 /// Returns the pairs that the arguments name, and their number if it is known in advance.
 pub fn pairs(args: &BatchArgs, inputs: Inputs, allow_urls: bool) -> Result<PairStream> {
     let is_url = |text: &String| fetch::url(Path::new(text)).is_some_and(|url| !bucket::is_pattern(url));
-    let is_side = |text: &String| matches!(RecordedSide::named(Path::new(text)), Ok(Some(_)));
+    let is_side = |text: &String| matches!(sides::named(Path::new(text)), Ok(Some(_)));
     let all = |pairs: Vec<BatchItem>, inputs: &Inputs| -> Result<PairStream> {
         let pairs: Vec<BatchItem> = pairs.into_iter().map(|pair| resolve(pair, inputs, true)).collect();
         if let Some(why) = inputs.outputs.refusal() {

@@ -72,7 +72,7 @@ fn live(args: &DeltaArgs, url: &str, schedule: SnapshotSchedule) -> Result<()> {
     let mut taken = 0;
     loop {
         let took = fetcher.get(url).map_err(Failure::from).and_then(|(bytes, secrets)| {
-            let snapshot = Profile::from_bytes(url, &bytes, &options);
+            let snapshot = pprofdiff::from_bytes(url, &bytes, &options);
             let snapshot = snapshot.map_err(|e| e.without(&secrets))?;
             deltas.add(&snapshot)?;
             kept.replace(&bytes)?;

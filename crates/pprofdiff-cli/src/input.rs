@@ -7,14 +7,14 @@ use std::sync::Arc;
 
 use pprofdiff::input::{Finder, file_builds};
 use pprofdiff::list::SourceDirs;
-use pprofdiff::recording::{RecordedSide, Recording};
+use pprofdiff::recording::Recording;
 use pprofdiff::text::redacted;
 use pprofdiff::{Diff, Error, LoadOptions, Profile, Source};
 use pprofdiff_shell::{Failure, Outputs, Result, is_stdin};
 
 use crate::args::{LoadArgs, SideArgs};
 use crate::fetch::{self, Fetcher, url};
-use crate::{advise, bucket};
+use crate::{advise, bucket, sides};
 
 /// Turns names from the user into sources.
 pub struct Inputs {
@@ -54,7 +54,7 @@ impl Inputs {
         }
         self.outputs.check_input(path)?;
         if !is_stdin(path) {
-            return Ok(RecordedSide::source_of(path)?);
+            return Ok(sides::source_of(path)?);
         }
         let mut bytes = Vec::new();
         io::stdin().lock().read_to_end(&mut bytes)?;
@@ -65,7 +65,7 @@ impl Inputs {
     pub fn sources<'p>(&self, side: impl IntoIterator<Item = &'p PathBuf>) -> Result<Vec<Source>> {
         let mut all = Vec::new();
         for path in side {
-            match RecordedSide::named(path)? {
+            match sides::named(path)? {
                 Some(side) => all.extend(side.to_sources()),
                 None => all.push(self.source(path)?),
             }
@@ -82,7 +82,7 @@ impl Inputs {
     /// Finds builds like [`Inputs::named`], but for an agent: URLs need `allow_urls`.
     #[cfg(feature = "mcp")]
     pub fn named_by_agent(&self, files: &[PathBuf], allow_urls: bool) -> Result<Vec<(String, Source)>> {
-        self.named_by(files, allow_urls, |file| Ok(self.resolve(RecordedSide::source_of(file)?, allow_urls)?))
+        self.named_by(files, allow_urls, |file| Ok(self.resolve(sides::source_of(file)?, allow_urls)?))
     }
 
     fn named_by(
@@ -92,7 +92,7 @@ impl Inputs {
         source: impl Fn(&Path) -> Result<Source>,
     ) -> Result<Vec<(String, Source)>> {
         if let [one] = files
-            && let Some(builds) = RecordedSide::builds(one)?
+            && let Some(builds) = sides::builds(one)?
         {
             return Ok(builds);
         }
@@ -174,7 +174,7 @@ pub fn open_with(
     let is_two_parts = load.profiles.0.has_both_times();
     if let ([one], false) = (args.files.as_slice(), is_two_parts) {
         let mut load = load.clone();
-        if let Some(side) = RecordedSide::named(one)? {
+        if let Some(side) = sides::named(one)? {
             load.profiles.0.binary.extend(Some(side.binaries).filter(|kept| kept.is_dir()));
         }
         let diff = Diff::of_profile(&Inputs::without_base(&load, outputs)?.load(one)?)?;
@@ -185,7 +185,7 @@ pub fn open_with(
     if let [base, new] = args.files.as_slice() {
         let loading = &mut load.profiles.0;
         for (binaries, named) in [(&mut loading.base_binary, base), (&mut loading.new_binary, new)] {
-            binaries.extend(RecordedSide::named(named)?.map(|side| side.binaries).filter(|kept| kept.is_dir()));
+            binaries.extend(sides::named(named)?.map(|side| side.binaries).filter(|kept| kept.is_dir()));
         }
     }
     let inputs = Inputs::new(&load, outputs)?;
@@ -219,7 +219,7 @@ pub fn open_with(
 /// Returns the source folders of recorded runs, if the arguments name a folder of runs or its sides, and the folders
 /// exist.
 pub fn recorded_sources(files: &[PathBuf]) -> Option<SourceDirs> {
-    let side = |path: &PathBuf| RecordedSide::named(path).ok().flatten().map(|side| side.sources);
+    let side = |path: &PathBuf| sides::named(path).ok().flatten().map(|side| side.sources);
     let [base, new] = match files {
         [dir] if Recording::is_in(dir) => Recording::sources(dir).map(Some),
         [one] => [None, side(one)],
@@ -233,7 +233,7 @@ pub fn recorded_sources(files: &[PathBuf]) -> Option<SourceDirs> {
 /// Returns true if the path can only be a pattern: an `s3://` address with wildcards or a slash at its end, or a text
 /// that is neither a URL nor standard input, and names no file and no recorded runs.
 pub fn is_pattern(path: &Path) -> bool {
-    let is_other = || path.exists() || is_stdin(path) || matches!(RecordedSide::named(path), Ok(Some(_)));
+    let is_other = || path.exists() || is_stdin(path) || matches!(sides::named(path), Ok(Some(_)));
     match url(path) {
         Some(url) => bucket::is_pattern(url),
         None => !is_other(),

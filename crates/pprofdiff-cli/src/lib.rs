@@ -21,6 +21,8 @@ mod pprof_compat;
 mod series;
 #[cfg(feature = "serve")]
 mod serve;
+#[doc(hidden)]
+pub mod sides;
 #[cfg(feature = "store")]
 mod store;
 

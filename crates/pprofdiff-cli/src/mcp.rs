@@ -16,7 +16,7 @@ use pprofdiff::input::{SIGNS, sort_builds};
 use pprofdiff::list::SourceDirs;
 use pprofdiff::loading::Loading;
 use pprofdiff::options::OptionValue;
-use pprofdiff::recording::{RecordedSide, Recording};
+use pprofdiff::recording::Recording;
 use pprofdiff::text::sanitize;
 use pprofdiff::{Diff, Source, cancellation};
 use pprofdiff_mcp::{LoadedDiffs, MAX_LOADED, ToolCall, Verbs, endings};
@@ -26,7 +26,7 @@ use serde_json::{Value, json};
 
 use crate::args::{self, BatchArgs, Cli, InfoArgs, Later, McpArgs, SeriesArgs, Verb};
 use crate::input::recorded_sources;
-use crate::{Inputs, REGISTRY, batch, check, explain, is_pattern, must_match, series, usage};
+use crate::{Inputs, REGISTRY, batch, check, explain, is_pattern, must_match, series, sides, usage};
 
 /// Tokens reserved for the line that reports the number of pairs shown.
 const ROOM_FOR_COUNT: usize = 40;
@@ -90,7 +90,7 @@ impl Diffs {
             let (mut all, mut names) = (Vec::new(), Vec::new());
             for path in side {
                 let side_sources = self.sources(path, &inputs)?;
-                match RecordedSide::named(path)? {
+                match sides::named(path)? {
                     Some(side) => names.push(operand(&side.name, placeholder)),
                     None => names.extend(side_sources.iter().map(|source| operand(&source.name(), placeholder))),
                 }
@@ -160,7 +160,7 @@ impl Diffs {
         let mut builds = inputs.named_by_agent(&args.builds, self.allow_urls)?;
         sort_builds(&mut builds);
         if let Some(base) = &args.base {
-            builds.insert(0, ("base".to_owned(), inputs.resolve(RecordedSide::source_of(base)?, self.allow_urls)?));
+            builds.insert(0, ("base".to_owned(), inputs.resolve(sides::source_of(base)?, self.allow_urls)?));
         }
         let builds = builds.into_iter().map(|(key, source)| Ok((key, regular(source)?)));
         let builds = builds.collect::<Result<Vec<_>>>()?;
@@ -242,7 +242,7 @@ impl Diffs {
         let is_pattern = is_pattern(path) && path.to_string_lossy().contains(SIGNS);
         let named = match is_pattern {
             true => inputs.builds(path, self.allow_urls)?.into_iter().map(|(_, source)| source).collect(),
-            false => RecordedSide::sources_of(path)?,
+            false => sides::sources_of(path)?,
         };
         named.into_iter().map(|source| self.readable(source, inputs)).collect()
     }
@@ -270,7 +270,7 @@ fn regular(source: Source) -> pprofdiff::Result<Source> {
 /// Otherwise returns an empty list.
 fn recorded(base: &[PathBuf], new: &[PathBuf]) -> Vec<PathBuf> {
     let names = [base, new].concat();
-    let is_recorded = |path: &PathBuf| Recording::is_in(path) || matches!(RecordedSide::named(path), Ok(Some(_)));
+    let is_recorded = |path: &PathBuf| Recording::is_in(path) || matches!(sides::named(path), Ok(Some(_)));
     if names.len() <= 2 && names.iter().any(is_recorded) { names } else { Vec::new() }
 }
 

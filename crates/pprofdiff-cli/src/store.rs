@@ -5,11 +5,11 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use pprofdiff::input::ListedFile;
-use pprofdiff::store::{self, Store, StoreSelection};
 use pprofdiff::text::sanitize;
 use pprofdiff::{Error, Source, units};
 use pprofdiff_shell::terminal::Progress;
 use pprofdiff_shell::{Failure, Outputs, Result, error_line, say};
+use pprofdiff_store::{self as store, Store, StoreSelection};
 
 use crate::args::{StoreAddArgs, StoreArgs, StoreVerb};
 use crate::{Inputs, is_pattern, one_stdin};

@@ -209,7 +209,7 @@ impl Checkpointer {
 /// A counter for loops over the bytes of a buffer with checkpoints at regular intervals. It counts bytes, because long
 /// records take more work.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct ByteCheckpointer(usize);
+pub struct ByteCheckpointer(usize);
 
 impl Default for ByteCheckpointer {
     fn default() -> ByteCheckpointer {
@@ -229,7 +229,7 @@ impl ByteCheckpointer {
 }
 
 /// A reader with a checkpoint before each read.
-pub(crate) struct CheckpointedRead<R>(pub R);
+pub struct CheckpointedRead<R>(pub R);
 
 impl<R: Read> Read for CheckpointedRead<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {

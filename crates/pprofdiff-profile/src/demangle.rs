@@ -9,7 +9,6 @@
 //! Names are untrusted. The demanglers recurse, and substitutions can double the output with every two bytes of a name.
 //! A name therefore stays mangled if it is too long, its nesting is too deep, or its output is too large.
 
-#[cfg(any(test, feature = "binary"))]
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt::{self, Write};
@@ -95,7 +94,6 @@ fn max_written_bytes(mangled: usize) -> usize {
 
 /// Demangles a function name from a symbol table like pprof does. Names that are not mangled or cannot be parsed stay
 /// unchanged. Names that look like demangled C++ lose their arguments.
-#[cfg(any(test, feature = "binary"))]
 pub fn demangled(name: &[u8]) -> Cow<'_, [u8]> {
     if let Some(text) = symbol(name, Demangle::Default) {
         return Cow::Owned(text.into_bytes());
@@ -120,14 +118,12 @@ pub(crate) fn symbol(name: &[u8], mode: Demangle) -> Option<String> {
 
 /// Returns true for C++ names such as `std::vector<int>::size()`, which compilers write into debug information and
 /// people write into profiles. Excludes `java.util.List.<init>` and Go's `pkg.(*T[...]).Method`.
-#[cfg(any(test, feature = "binary"))]
 fn looks_demangled(name: &[u8]) -> bool {
     let has = |part: &[u8]| name.windows(part.len()).any(|w| w == part);
     (name.iter().any(|b| b"<>[]".contains(b)) || has(b"::")) && !has(b".<") && !has(b"]).")
 }
 
 /// Removes brackets with the text between them. Keeps everything from the first unbalanced bracket.
-#[cfg(any(test, feature = "binary"))]
 fn without(text: &[u8], open: u8, close: u8) -> Vec<u8> {
     let mut kept = Vec::with_capacity(text.len());
     let (mut start, mut opening, mut depth) = (0, 0, 0usize);

@@ -127,7 +127,8 @@ impl Error {
 
     /// Converts an error about a part of an input into an error about the whole input. Adds the part's name to the
     /// record, and replaces the offset, which was relative to the part, with `offset`.
-    pub(crate) fn of_part(mut self, part: Option<&str>, offset: Option<usize>) -> Error {
+    #[doc(hidden)]
+    pub fn of_part(mut self, part: Option<&str>, offset: Option<usize>) -> Error {
         if let Some(part) = part {
             let record = self.0.record.take();
             self.0.record = Some(record.map_or_else(|| part.to_owned(), |record| format!("{part}, {record}")));

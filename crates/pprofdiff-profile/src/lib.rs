@@ -1,19 +1,16 @@
-//! Reads, validates, merges, subtracts and writes pprof profiles. A profile is a set of columns over one buffer.
+//! Decodes, validates, merges, subtracts and writes pprof profiles. A profile is a set of columns over one buffer.
 //!
 //! ```text
-//! input (paths, bytes, patterns, manifests) -> format -> profile (one buffer, columns)
-//!     -> merge, delta -> message -> bytes
+//! bytes -> inflate -> profile (one buffer, columns) -> merge, delta -> message -> bytes
 //! ```
 //!
-//! This crate is the lowest layer of pprofdiff and does not compare or show profiles. The root contains the most common
+//! This crate is the lowest layer of pprofdiff. It knows profile.proto and no other format, and it reads no files and no
+//! binaries: `pprofdiff-formats` and `pprofdiff-symbols` do. It does not compare or show profiles. The root contains the most common
 //! items, and the modules contain the rest. The crate starts no threads: it uses the caller's rayon pool if it runs
 //! inside one, and otherwise the calling thread.
 
 #[doc(hidden)]
 pub mod advice;
-mod base64;
-#[cfg(feature = "binary")]
-pub mod binary;
 #[doc(hidden)]
 pub mod cancellation;
 #[doc(hidden)]
@@ -21,8 +18,6 @@ pub mod canonical;
 pub mod delta;
 mod demangle;
 mod error;
-mod format;
-pub mod input;
 #[doc(hidden)]
 pub mod interner;
 #[cfg(feature = "files")]
@@ -34,8 +29,6 @@ mod profile;
 pub mod random;
 mod redact;
 mod sanitize;
-#[cfg(feature = "store")]
-pub mod store;
 pub mod units;
 mod window;
 
@@ -43,10 +36,9 @@ pub use cancellation::Cancellation;
 pub use delta::delta;
 pub use demangle::Demangle;
 pub use error::{Error, ErrorKind, Result};
-pub use input::Source;
 #[cfg(feature = "proto")]
 pub use profile::proto;
-pub use profile::{Compression, LoadOptions, Profile, Sampled, WriteOptions, merge, merge_weighted};
+pub use profile::{Compression, Profile, Sampled, WriteOptions, merge, merge_weighted};
 pub use profile::{builder, columns, samples};
 pub use window::{TimeSplit, TimeWindow};
 
@@ -59,10 +51,16 @@ pub mod text {
 /// Items shared among the crates of pprofdiff. They are not part of the API and may change at any time.
 #[doc(hidden)]
 pub mod shared {
-    pub use crate::format::FoldedHeader;
+    pub use crate::demangle::demangled;
     pub use crate::parallel;
+    pub use crate::profile::wire;
+    pub use crate::profile::{
+        About, FoundLine, MessageWriter, Symbolizer, Tables, Text, inflate, inflate_file, inflate_slice, is_packed,
+        merge_as, unzstd,
+    };
     pub use crate::profile::{
         CommonType, Memo, MergePart, MergedFields, Merger, SampleSelection, common_types, common_types_of_sides,
         default_type, pack,
     };
+    pub use crate::window::{Events, Timeline, decimal};
 }

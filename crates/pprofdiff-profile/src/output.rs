@@ -83,16 +83,16 @@ fn temporary(directory: &Path) -> io::Result<(NamedTempFile, Option<Unfinished>)
 }
 
 /// The prefix of the names of temporary files.
-pub(crate) const STAGED_PREFIX: &str = ".pprofdiff-";
+#[doc(hidden)]
+pub const STAGED_PREFIX: &str = ".pprofdiff-";
 
 /// A file that is written and synced under a temporary name. Dropping it removes the file.
-#[cfg(feature = "store")]
-pub(crate) struct Staged {
+#[doc(hidden)]
+pub struct Staged {
     file: NamedTempFile,
     _unfinished: Option<Unfinished>,
 }
 
-#[cfg(feature = "store")]
 impl Staged {
     /// Writes a file into `folder`, which must be on the file system of the final path.
     pub fn write(folder: &Path, bytes: &[u8]) -> io::Result<Staged> {
@@ -129,8 +129,8 @@ impl Staged {
 
 /// Writes a cache file, which may be lost in a crash: like [`Staged`], but without waiting for the disk. `unfinished`
 /// is the folder of the temporary file. Creates both folders if necessary.
-#[cfg(feature = "store")]
-pub(crate) fn write_cache(unfinished: &Path, path: &Path, bytes: &[u8]) -> io::Result<()> {
+#[doc(hidden)]
+pub fn write_cache(unfinished: &Path, path: &Path, bytes: &[u8]) -> io::Result<()> {
     fs::create_dir_all(unfinished)?;
     let (temporary_file, _unfinished) = temporary(unfinished)?;
     fill(temporary_file.as_file(), |out| out.write_all(bytes))?;

@@ -50,7 +50,8 @@ impl TimeWindow {
     }
 
     /// Returns true if an end is an event. Only some formats contain events.
-    pub(crate) fn names_event(&self) -> bool {
+    #[doc(hidden)]
+    pub fn names_event(&self) -> bool {
         [&self.from, &self.until].into_iter().any(|end| matches!(end, Some(Time::Event(_))))
     }
 }
@@ -128,7 +129,7 @@ fn is_event_name(text: &str) -> bool {
 
 /// The time of the first event with each name, in nanoseconds from the start of the recording.
 #[derive(Debug, Default)]
-pub(crate) struct Events(BTreeMap<String, i64>);
+pub struct Events(BTreeMap<String, i64>);
 
 /// The maximum number of event names in an error.
 const MAX_NAMES: usize = 20;
@@ -185,7 +186,7 @@ fn list_names(mut names: Vec<&str>) -> String {
 
 /// Parses a decimal number such as `1.5` and multiplies it by `unit`. Returns `None` if the text is not such a number,
 /// or if the product exceeds an int64.
-pub(crate) fn decimal(text: &str, unit: i64) -> Option<i64> {
+pub fn decimal(text: &str, unit: i64) -> Option<i64> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let is_digits = |text: &str| text.bytes().all(|b| b.is_ascii_digit());
     if whole.is_empty() || text.ends_with('.') || !is_digits(whole) || !is_digits(fraction) || fraction.len() > 18 {
@@ -277,7 +278,7 @@ fn show_time(nanos: i64) -> String {
 /// A filter that cuts a recording to a window while it is read. All times are nanoseconds from the start of the
 /// recording.
 #[derive(Debug)]
-pub(crate) struct Timeline {
+pub struct Timeline {
     text: String,
     from: i64,
     until: i64,

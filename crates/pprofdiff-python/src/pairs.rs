@@ -9,8 +9,8 @@ use std::thread::{Builder, JoinHandle};
 
 use pprofdiff::input::{BatchItem, Finder, Groups, ListedFile, manifest_pairs};
 use pprofdiff::loading::Loading;
-use pprofdiff::store::{StoreSelection, StoredProfile};
 use pprofdiff::{Error, Source};
+use pprofdiff_store::{StoreSelection, StoredProfile};
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyKeyError, PyRuntimeError};
 use pyo3::prelude::*;

@@ -254,7 +254,7 @@ pub fn rebuild_profile(py: Python<'_>, name: String, window: Option<String>, byt
     let options = without_base(py, &loading)?;
     // The profile was pickled with its names, so no binaries are searched.
     let options = options.with_binaries(Binaries::default());
-    let profile = runtime::run(py, move || pprofdiff::Profile::from_bytes(&name, &bytes, &options))?;
+    let profile = runtime::run(py, move || pprofdiff::from_bytes(&name, &bytes, &options))?;
     Profile::new(py, profile.with_window(window).into())
 }
 

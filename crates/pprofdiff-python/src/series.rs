@@ -1,7 +1,6 @@
 //! `series`: many builds, frame by frame.
 
 use pprofdiff::input::{Finder, Objects};
-use pprofdiff::store::StoreSelection;
 use pprofdiff::{LoadOptions, Query, Sort, Source};
 use pprofdiff_explain::ExplainOptions;
 use pprofdiff_page::{Page, PageOptions, TimelinesView};
@@ -9,6 +8,7 @@ use pprofdiff_report::{
     Report, Request, Table as EngineTable, TextOptions, View, builds_json, series_chart, series_html,
 };
 use pprofdiff_series::{Against, BuildOrder, SeriesBuilder, SeriesOptions, StoreColumns};
+use pprofdiff_store::StoreSelection;
 use pyo3::exceptions::{PyException, PyImportError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};

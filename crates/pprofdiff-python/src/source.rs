@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use pprofdiff::Source;
 use pprofdiff::input::{Fetch, Finder};
-use pprofdiff::recording::RecordedSide;
 use pprofdiff::text::{Secrets, redacted};
+use pprofdiff_cli::sides;
 use pyo3::exceptions::{PyModuleNotFoundError, PyOSError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyMemoryView, PyString, PyTuple};
@@ -32,7 +32,7 @@ pub fn source(object: &Bound<'_, PyAny>) -> PyResult<Source> {
     }
     if object.is_instance_of::<PyString>() || object.hasattr("__fspath__")? {
         let path = object.extract::<PathBuf>()?;
-        return RecordedSide::source_of(&path).map_err(|e| error::from_engine(object.py(), &e));
+        return sides::source_of(&path).map_err(|e| error::from_engine(object.py(), &e));
     }
     if let Some(bytes) = bytes(object)? {
         return Ok(Source::Bytes("<bytes>".to_owned(), bytes));
@@ -179,7 +179,7 @@ impl SideSources {
             }
             // A side of a folder of runs (`RUNS/base`) or a part of a store stands for all of its profiles.
             if let Ok(path) = object.extract::<PathBuf>()
-                && let Some(runs) = RecordedSide::named(&path).map_err(|e| error::from_engine(py, &e))?
+                && let Some(runs) = sides::named(&path).map_err(|e| error::from_engine(py, &e))?
             {
                 side.given.extend(runs.runs.iter().map(|_| None));
                 side.sources.extend(runs.to_sources());

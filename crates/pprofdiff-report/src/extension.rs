@@ -277,7 +277,7 @@ mod tests {
         let resolved = Registry::standard().with(&POEMS).resolve(again).unwrap();
         assert_eq!(resolved, request);
         assert_eq!(resolved.view.downcast_ref(), Some(&Poem { lines: Some(3) }));
-        let profile = pprofdiff::Profile::from_bytes("a", b"main 1\n", &Default::default()).unwrap();
+        let profile = pprofdiff::from_bytes("a", b"main 1\n", &Default::default()).unwrap();
         let diff = Diff::of_profile(&Arc::new(profile)).unwrap();
         let error = |request: &Request| request.answer(&diff).unwrap_err().to_string();
         assert_eq!(error(&request), "poem is a view of many builds, not of a diff");

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::known::{BuildColumn, BuildGroup, KnownColumns};
 use super::{Against, Build, BuildOrder, Builds, FrameValue, MAX_MAGNITUDE, Series, SeriesOptions};
+use pprofdiff::input::{Source, check_history};
 use pprofdiff::options::Scope;
 use pprofdiff::sampling::{Model, Sampling};
 use pprofdiff::shared::{FrameInterner, Moves, Scale, sampling};
@@ -14,7 +15,6 @@ use pprofdiff::{
 };
 use pprofdiff_profile::Profile;
 use pprofdiff_profile::columns::Total;
-use pprofdiff_profile::input::{Source, check_history};
 use pprofdiff_profile::parallel;
 use pprofdiff_profile::random::{HashMap, HashSet};
 use pprofdiff_profile::units;

@@ -5,9 +5,10 @@
 use std::sync::Arc;
 
 use super::{Against, Build, Ranked, Series, Shift, ShiftKind};
+use pprofdiff::LoadOptions;
 use pprofdiff::{Diff, Error, Granularity, Normalize, Result, Sort};
 use pprofdiff_explain::{ExplainOptions, Explanation, explain};
-use pprofdiff_profile::{LoadOptions, Profile, parallel};
+use pprofdiff_profile::{Profile, parallel};
 
 /// A change splits the level of another change that is up to this many times larger. Smaller changes are ignored.
 const DISTURBING: u64 = 10;
@@ -149,7 +150,7 @@ impl Series {
             let again = |(number, build): &(usize, &Build)| {
                 let profile = match self.fetches.get(*number) {
                     Some(Some(fetch)) => fetch.load(load),
-                    _ => Profile::open(&build.path, load).map(Arc::new),
+                    _ => pprofdiff::open(&build.path, load).map(Arc::new),
                 };
                 profile.map_err(|e| {
                     let detail = format!(

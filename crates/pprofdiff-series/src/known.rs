@@ -3,11 +3,11 @@
 use std::fmt;
 
 use super::FrameValue;
+use pprofdiff::LoadOptions;
+use pprofdiff::input::Source;
 use pprofdiff::shared::FrameInterner;
 use pprofdiff::{Error, Frames, Granularity, Query, Result};
-use pprofdiff_profile::LoadOptions;
 use pprofdiff_profile::columns::Total;
-use pprofdiff_profile::input::Source;
 
 /// The values of one profile, in the profile's own unit.
 pub struct BuildColumn {

@@ -37,10 +37,10 @@ use std::sync::Arc;
 use known::KnownColumns;
 use serde::{Deserialize, Serialize};
 
+use pprofdiff::LoadOptions;
+use pprofdiff::input::Source;
 use pprofdiff::{Error, Frames, Pair, Query, Result, Sort, Status, Summary};
-use pprofdiff_profile::LoadOptions;
 use pprofdiff_profile::cancellation::checkpointed;
-use pprofdiff_profile::input::Source;
 
 /// The baseline of each build.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -53,7 +53,7 @@ pub enum Against {
 }
 
 /// The order of the builds. A history sorted by key cannot contain two names
-/// ([`check_history`](pprofdiff_profile::input::check_history)).
+/// ([`check_history`](crate::input::check_history)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum BuildOrder {
     /// The order given by the caller.

@@ -23,8 +23,9 @@ use crate::Error;
 use crate::Result;
 use crate::diff::Diff;
 #[cfg(feature = "files")]
-use pprofdiff_profile::input::BatchItem;
-use pprofdiff_profile::{Cancellation, LoadOptions, Source, cancellation};
+use crate::input::BatchItem;
+use crate::{LoadOptions, Source};
+use pprofdiff_profile::{Cancellation, cancellation};
 
 /// The interval at which [`batch()`] and `map` check for cancellation while they wait for a pair.
 const TICK: Duration = Duration::from_millis(50);

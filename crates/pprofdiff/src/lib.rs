@@ -22,7 +22,6 @@
 //! - views of a diff: `list` (source lines with their costs);
 //! - `check`: tests whether a change is within limits, for CI;
 //! - [`mod@batch`]: compares many pairs of profiles on a pool;
-//! - modules of `pprofdiff-profile`, which reads and writes profiles: [`input`], `output`, [`builder`], [`samples`],
 //!   [`columns`], `proto`, [`mod@delta`], [`units`] and [`text`].
 //!
 //! Crates above this one: `pprofdiff-explain` finds the causes of a change and follows moved code, `pprofdiff-series`
@@ -38,6 +37,7 @@ mod config;
 mod diff;
 mod events;
 mod frame_classes;
+pub mod input;
 pub mod loading;
 pub mod options;
 #[cfg(feature = "check")]
@@ -46,11 +46,10 @@ mod runs;
 mod runtimes;
 pub mod sampling;
 mod select;
+#[cfg(feature = "files")]
 mod sources;
 #[doc(hidden)]
 pub mod statistics;
-#[cfg(feature = "store")]
-pub mod store;
 mod target;
 
 pub use batch::batch;
@@ -60,22 +59,26 @@ pub use diff::{
     Summary, Top, TopRow,
 };
 pub use diff::{edges, filter, flame, graph, labels, stacks, top};
-#[cfg(feature = "binary")]
-pub use pprofdiff_profile::binary;
+pub use input::Source;
+pub use pprofdiff_formats::{LoadOptions, from_bytes, from_reader, open};
 #[cfg(feature = "files")]
 pub use pprofdiff_profile::output;
 #[cfg(feature = "proto")]
 pub use pprofdiff_profile::proto;
 pub use pprofdiff_profile::{
-    Cancellation, Compression, Demangle, Error, ErrorKind, LoadOptions, Profile, Result, Source, TimeSplit, TimeWindow,
-    WriteOptions, delta, merge, merge_weighted,
+    Cancellation, Compression, Demangle, Error, ErrorKind, Profile, Result, TimeSplit, TimeWindow, WriteOptions, delta,
+    merge, merge_weighted,
 };
-pub use pprofdiff_profile::{builder, columns, input, samples, text, units};
+pub use pprofdiff_profile::{builder, columns, samples, text, units};
+#[cfg(feature = "binary")]
+pub use pprofdiff_symbols as binary;
 pub use runtimes::are_system;
 pub use statistics::sequential;
 
 #[doc(hidden)]
-pub use pprofdiff_profile::{advice, cancellation, interner, parallel, random, shared::FoldedHeader};
+pub use pprofdiff_formats::FoldedHeader;
+#[doc(hidden)]
+pub use pprofdiff_profile::{advice, cancellation, interner, parallel, random};
 
 /// Items for the crates of pprofdiff that are above this one. They are not part of the API and may change at any time.
 #[doc(hidden)]

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::{Demangle, Error, Granularity, Matching, Normalize, Result, TimeSplit, TimeWindow};
-use pprofdiff_profile::input::InputFormat;
+use pprofdiff_formats::InputFormat;
 
 /// An option of a `T`.
 #[derive(Debug)]

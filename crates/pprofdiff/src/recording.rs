@@ -87,8 +87,8 @@ pub struct RecordedRun {
     pub disturbed: String,
 }
 
-/// A side of a folder of runs, used in place of a profile: `RUNS/base` or `RUNS/new`. It may also be the profiles of a
-/// store that match some keys: `STORE/service=api/build=123`.
+/// A side of a folder of runs, used in place of a profile: `RUNS/base` or `RUNS/new`. Callers also use it for the
+/// profiles of a store that match some keys.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct RecordedSide {
@@ -103,23 +103,17 @@ pub struct RecordedSide {
 }
 
 impl RecordedSide {
-    /// Returns the side that a path names: the profiles of a store, or a side of a folder of runs. Returns `None` for
-    /// other paths, and for `RUNS/base` or `RUNS/new` if the path exists.
+    /// Creates a side from its runs, without folders of sources and binaries.
+    pub fn new(name: String, runs: Vec<Source>) -> RecordedSide {
+        RecordedSide { name, runs, sources: PathBuf::new(), binaries: PathBuf::new() }
+    }
+
+    /// Returns the side of a folder of runs that a path names. Returns `None` for other paths, and for `RUNS/base` or
+    /// `RUNS/new` if the path exists.
     ///
     /// # Errors
-    /// Returns the errors of [`Recording::read_sides`] for a folder of runs, and an error for an invalid selection of a
-    /// store.
+    /// Returns the errors of [`Recording::read_sides`].
     pub fn named(path: &Path) -> Result<Option<RecordedSide>> {
-        #[cfg(feature = "store")]
-        if let Some(selection) = crate::store::StoreSelection::named(path)? {
-            let runs = selection.profiles()?.iter().map(crate::store::StoredProfile::to_source).collect();
-            return Ok(Some(RecordedSide {
-                name: selection.name,
-                runs,
-                sources: PathBuf::new(),
-                binaries: PathBuf::new(),
-            }));
-        }
         let side = SIDES.iter().position(|side| path.file_name().is_some_and(|name| name == *side));
         let (Some(side), Some(dir)) = (side, path.parent()) else { return Ok(None) };
         if path.exists() || !Recording::is_in(dir) {
@@ -137,49 +131,11 @@ impl RecordedSide {
         self.runs.clone()
     }
 
-    /// Returns the profiles of a side as builds by their keys. For a store, the builds are the values of the open key.
-    /// Returns `None` for a path that names no side.
-    ///
-    /// # Errors
-    /// Returns an error if more than one key is open, and the errors of [`RecordedSide::named`].
-    pub fn builds(path: &Path) -> Result<Option<Vec<(String, Source)>>> {
-        #[cfg(feature = "store")]
-        if let Some(selection) = crate::store::StoreSelection::named(path)? {
-            return selection.builds().map(Some);
-        }
-        let files = |side: RecordedSide| side.runs.iter().filter_map(|run| run.path().map(Path::to_owned)).collect();
-        Ok(RecordedSide::named(path)?.map(files).map(|files: Vec<PathBuf>| crate::input::file_builds(&files)))
-    }
-
     /// Returns the sum of the runs as one source. A single run that is not a file is returned unchanged.
     pub fn to_source(&self) -> Source {
         match &self.runs[..] {
             [one] if one.path().is_none() => one.clone(),
             runs => Source::Merged(self.name.clone(), runs.to_vec()),
-        }
-    }
-
-    /// Resolves a path to a single profile: a file, or the sum of a side's runs.
-    ///
-    /// # Errors
-    /// Returns an error for a folder of runs, because it has two sides, and the errors of [`RecordedSide::named`].
-    pub fn source_of(path: &Path) -> Result<Source> {
-        if Recording::is_in(path) {
-            let sides = SIDES.map(|side| path.join(side).display().to_string()).join(" or ");
-            let why = format!("these are runs of two sides; for one side name {sides}");
-            return Err(Error::query(why).in_input(&path.display().to_string()));
-        }
-        Ok(RecordedSide::named(path)?.map_or_else(|| Source::Path(path.to_owned()), |side| side.to_source()))
-    }
-
-    /// Resolves a path to a side of a diff: a file, or a side's runs.
-    ///
-    /// # Errors
-    /// Returns the errors of [`RecordedSide::source_of`].
-    pub fn sources_of(path: &Path) -> Result<Vec<Source>> {
-        match RecordedSide::named(path)? {
-            Some(side) => Ok(side.to_sources()),
-            None => Ok(vec![RecordedSide::source_of(path)?]),
         }
     }
 }
@@ -380,18 +336,6 @@ mod tests {
         let files: Vec<_> = new.runs.iter().filter_map(Source::path).collect();
         assert_eq!(files, [dir.join("new/cpu.pb.gz"), dir.join("new/cpu.pb.gz")]);
         assert_eq!((new.sources, new.binaries), (dir.join("sources/new"), dir.join("binaries/new")));
-        assert_eq!(RecordedSide::sources_of(&dir.join("new")).unwrap().len(), 2);
-        assert!(matches!(RecordedSide::source_of(&dir.join("base/")), Ok(Source::Merged(_, runs)) if runs.len() == 1));
-        let ambiguous = RecordedSide::source_of(&dir).unwrap_err().to_string();
-        assert!(
-            ambiguous.contains("name ") && ambiguous.ends_with(&dir.join("new").display().to_string()),
-            "{ambiguous}"
-        );
-        assert!(RecordedSide::sources_of(&dir).is_err());
-        for other in ["x", RUNS_FILE, "sources/base"] {
-            let path = dir.join(other);
-            assert!(matches!(RecordedSide::source_of(&path), Ok(Source::Path(kept)) if kept == path));
-        }
         // An existing path refers to itself.
         std::fs::create_dir(dir.join("base")).unwrap();
         assert!(RecordedSide::named(&dir.join("base")).unwrap().is_none());

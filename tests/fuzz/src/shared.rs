@@ -161,13 +161,13 @@ pub fn repair(bytes: &[u8]) -> Option<Vec<u8>> {
 
 /// Loads an input unchanged, or repaired.
 pub fn load(name: &str, bytes: &[u8]) -> Option<Arc<pprofdiff::Profile>> {
-    let loaded = pprofdiff::Profile::from_bytes(name, bytes, &LIMIT);
+    let loaded = pprofdiff::from_bytes(name, bytes, &LIMIT);
     let loaded = loaded.ok().or_else(|| repair(bytes).map(|message| load_repaired(name, &message)));
     loaded.map(Arc::new)
 }
 
 fn load_repaired(name: &str, message: &[u8]) -> pprofdiff::Profile {
-    match pprofdiff::Profile::from_bytes(name, message, &LIMIT) {
+    match pprofdiff::from_bytes(name, message, &LIMIT) {
         Ok(profile) => profile,
         Err(e) => panic!("a valid profile does not load: {e}"),
     }

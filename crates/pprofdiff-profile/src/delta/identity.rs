@@ -260,7 +260,6 @@ impl SampleIdentity {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::profile::LoadOptions;
 
     /// Appends a field of bytes. All tags, lengths and numbers in this test have one byte.
     fn put_bytes(out: &mut Vec<u8>, field: u8, bytes: &[u8]) {
@@ -281,7 +280,7 @@ mod tests {
             put_bytes(&mut data, 1, &message(&[(1, 1), (2, 2)]));
             put_bytes(&mut data, 2, &sample);
             ["", "cpu", "count", "key", ""].iter().for_each(|text| put_bytes(&mut data, 6, text.as_bytes()));
-            Profile::from_bytes("p", &data, &LoadOptions::default()).unwrap()
+            Profile::decode("p", data).unwrap()
         };
         let labels = [&[][..], &[(1, 3)], &[(1, 3), (2, 4)], &[(1, 3), (4, 4)], &[(1, 3), (2, 2)]];
         let mut identity = SampleIdentity::new();

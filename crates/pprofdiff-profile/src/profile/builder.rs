@@ -22,7 +22,7 @@ pub struct MappingId(u32);
 
 /// The ID of a location in one [`ProfileBuilder`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct LocationId(pub(crate) u32);
+pub struct LocationId(#[doc(hidden)] pub u32);
 
 /// One line of a location: a function, and a position in its source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -173,13 +173,8 @@ impl ProfileBuilder {
     }
 
     /// Adds a function that has a different name in the linker's symbol table.
-    pub(crate) fn function_of_system(
-        &mut self,
-        name: &[u8],
-        system: &[u8],
-        file: &[u8],
-        start_line: i64,
-    ) -> FunctionId {
+    #[doc(hidden)]
+    pub fn function_of_system(&mut self, name: &[u8], system: &[u8], file: &[u8], start_line: i64) -> FunctionId {
         let [name, system_name, file] = [name, system, file].map(|text| self.string(text));
         FunctionId(self.functions.number(BuilderFunction { name, system_name, file, start_line }))
     }

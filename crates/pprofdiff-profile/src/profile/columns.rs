@@ -8,7 +8,7 @@ pub const BASE_LABEL: (&[u8], &[u8]) = (b"pprof::base", b"true");
 
 /// The index of a string in one profile's table. It is meaningless in any other profile.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct StringId(pub(crate) u32);
+pub struct StringId(#[doc(hidden)] pub u32);
 
 impl StringId {
     /// The empty string, which is the first entry of every string table.
@@ -49,7 +49,8 @@ pub struct Mapping {
 
 impl Mapping {
     /// Returns a mapping that covers all addresses, for profiles that do not list their binaries.
-    pub(crate) fn of_all_addresses() -> Mapping {
+    #[doc(hidden)]
+    pub fn of_all_addresses() -> Mapping {
         let (file, build_id) = (StringId::EMPTY, StringId::EMPTY);
         Mapping { start: 0, limit: u64::MAX, offset: 0, file, build_id, flags: 0 }
     }

@@ -56,18 +56,18 @@ struct TableRecord<'a> {
 }
 
 impl Profile {
-    /// Decodes and validates an inflated message.
+    /// Decodes and validates an inflated message. `name` identifies the profile in errors and reports.
     ///
     /// # Errors
     /// Fails if the profile is invalid.
-    #[doc(hidden)]
     pub fn decode(name: &str, data: Vec<u8>) -> Result<Profile> {
         Profile::try_decode(name, data).map_err(|(error, _)| error)
     }
 
     /// Decodes like [`Profile::decode`]. Returns the data together with an error, because the data may be in another
     /// format.
-    pub(crate) fn try_decode(name: &str, data: Vec<u8>) -> Result<Profile, (Error, Vec<u8>)> {
+    #[doc(hidden)]
+    pub fn try_decode(name: &str, data: Vec<u8>) -> Result<Profile, (Error, Vec<u8>)> {
         let mut profile = match tables(name, &data) {
             Ok(profile) => profile,
             Err(error) => return Err((error, data)),
@@ -116,8 +116,7 @@ fn tables(name: &str, data: &[u8]) -> Result<Profile> {
         notes: Vec::new(),
         sampled: Vec::new(),
         window: None,
-        #[cfg(feature = "binary")]
-        binaries: Default::default(),
+        attachment: None,
     })
 }
 

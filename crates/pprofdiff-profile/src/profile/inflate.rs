@@ -35,7 +35,7 @@ fn is_zstd(bytes: &[u8]) -> bool {
 
 /// Facts about the input that are available before reading it.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Hint {
+pub struct Hint {
     /// The length of the compressed input.
     pub compressed: u64,
     /// The last four bytes, which in gzip contain the inflated size modulo 2^32.
@@ -63,12 +63,12 @@ fn zeroed(size: usize) -> Option<Vec<u8>> {
 }
 
 /// Returns true if the bytes begin like gzip or zstd data.
-pub(crate) fn is_packed(bytes: &[u8]) -> bool {
+pub fn is_packed(bytes: &[u8]) -> bool {
     bytes.starts_with(&GZIP_MAGIC) || is_zstd(bytes)
 }
 
 /// Inflates a whole file. Fails if the message exceeds `limit` bytes.
-pub(crate) fn inflate_file(bytes: Vec<u8>, limit: u64) -> Result<Vec<u8>> {
+pub fn inflate_file(bytes: Vec<u8>, limit: u64) -> Result<Vec<u8>> {
     if is_packed(&bytes) || bytes.is_empty() {
         return inflate_slice(&bytes, limit);
     }
@@ -77,7 +77,7 @@ pub(crate) fn inflate_file(bytes: Vec<u8>, limit: u64) -> Result<Vec<u8>> {
 }
 
 /// Inflates like [`inflate_file`], from borrowed bytes.
-pub(crate) fn inflate_slice(bytes: &[u8], limit: u64) -> Result<Vec<u8>> {
+pub fn inflate_slice(bytes: &[u8], limit: u64) -> Result<Vec<u8>> {
     match gunzip_whole(bytes, limit) {
         Some(out) => Ok(out),
         None => inflate(&mut &*bytes, Some(Hint::of_slice(bytes)), limit),
@@ -134,7 +134,7 @@ fn gunzip_whole(bytes: &[u8], limit: u64) -> Option<Vec<u8>> {
 }
 
 /// Reads all of `input` and returns the inflated message. Fails if the message exceeds `limit` bytes.
-pub(crate) fn inflate(input: &mut dyn BufRead, hint: Option<Hint>, limit: u64) -> Result<Vec<u8>> {
+pub fn inflate(input: &mut dyn BufRead, hint: Option<Hint>, limit: u64) -> Result<Vec<u8>> {
     let mut magic = Vec::with_capacity(4);
     (&mut *input).take(4).read_to_end(&mut magic).map_err(Error::io)?;
     if magic.is_empty() {
@@ -158,8 +158,9 @@ pub(crate) fn inflate(input: &mut dyn BufRead, hint: Option<Hint>, limit: u64) -
     }
 }
 
+/// Returns an error, because this build lacks a reader of zstd.
 #[cfg(not(any(feature = "zstd", feature = "ruzstd")))]
-pub(crate) fn unzstd(_: &mut dyn BufRead, _: u64) -> Result<Vec<u8>> {
+pub fn unzstd(_: &mut dyn BufRead, _: u64) -> Result<Vec<u8>> {
     Err(Error::query(
         "this is compressed with zstd, which this build can't read (enable the crate feature zstd or ruzstd)",
     ))
@@ -167,7 +168,7 @@ pub(crate) fn unzstd(_: &mut dyn BufRead, _: u64) -> Result<Vec<u8>> {
 
 /// Inflates consecutive zstd frames.
 #[cfg(feature = "zstd")]
-pub(crate) fn unzstd(input: &mut dyn BufRead, limit: u64) -> Result<Vec<u8>> {
+pub fn unzstd(input: &mut dyn BufRead, limit: u64) -> Result<Vec<u8>> {
     let mut out = Vec::new();
     let mut decoder = zstd::stream::read::Decoder::with_buffer(input).map_err(Error::io)?;
     // zstd's message about damaged data depends on the block boundaries of the reads, so it is not used.
@@ -178,8 +179,9 @@ pub(crate) fn unzstd(input: &mut dyn BufRead, limit: u64) -> Result<Vec<u8>> {
     Ok(out)
 }
 
+/// Inflates consecutive zstd frames.
 #[cfg(all(feature = "ruzstd", not(feature = "zstd")))]
-pub(crate) fn unzstd(input: &mut dyn BufRead, limit: u64) -> Result<Vec<u8>> {
+pub fn unzstd(input: &mut dyn BufRead, limit: u64) -> Result<Vec<u8>> {
     use super::zstd_in_rust::{Decoder, Problem};
     let mut out = Vec::new();
     let mut decoder = Decoder::new(input);

@@ -28,7 +28,7 @@ use super::types::CommonType;
 use super::{BASE_LABEL, Header, Label, LabelValue, Mapping, Memo, NONE, Profile, Sample, StringId, ValueType};
 use crate::interner::{Found, Index, Sequences};
 use crate::random::{FastState, HashSet};
-pub(crate) use sum::merge_as;
+pub use sum::merge_as;
 pub use sum::{merge, merge_weighted};
 
 type HashState = FastState;

@@ -101,6 +101,7 @@ impl LocationIds {
 
 /// The message fields that the tables do not determine.
 pub struct About<'a> {
+    /// The header of the profile.
     pub header: &'a Header,
     /// Replaces the header's duration.
     pub duration_nanos: i64,

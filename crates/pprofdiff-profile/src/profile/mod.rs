@@ -1,11 +1,11 @@
 //! A loaded profile: one inflated buffer, plus columns that point into it.
 //!
 //! ```text
-//! input -> inflate -> format.rs -> decode (over wire) -> Profile -> samples, encode, merge
+//! inflate -> decode (over wire) -> Profile -> samples, encode, merge
 //! ```
 //!
-//! `format.rs` passes a profile.proto message to `decode` unchanged. Readers of other formats first encode a message,
-//! with `builder` or `message`.
+//! Files are read above this crate. Readers of other formats encode a profile.proto message, with `builder` or
+//! `message`.
 //!
 //! Loading validates the whole profile before it returns, so later passes over a [`Profile`] cannot fail on its
 //! content.
@@ -21,7 +21,6 @@ mod decode;
 mod encode;
 mod ids;
 mod inflate;
-mod input;
 #[cfg(feature = "libdeflate")]
 mod libdeflate;
 mod memo;
@@ -35,29 +34,26 @@ pub mod samples;
 mod symbolize;
 mod types;
 mod unnamed;
-pub(crate) mod wire;
+#[doc(hidden)]
+pub mod wire;
 #[cfg(any(test, all(feature = "ruzstd", not(feature = "zstd"))))]
 mod zstd_in_rust;
 
-use std::path::Path;
+use std::any::Any;
+use std::sync::Arc;
 
 pub(crate) use columns::*;
 pub use encode::{Compression, WriteOptions, pack};
-pub(crate) use inflate::{inflate_slice, is_packed, unzstd};
-pub use input::LoadOptions;
+pub use inflate::{inflate, inflate_file, inflate_slice, is_packed, unzstd};
 pub use memo::Memo;
 pub(crate) use memo::Numbers;
-pub(crate) use merge::merge_as;
-pub use merge::{MergePart, MergedFields, Merger, SampleSelection, merge, merge_weighted};
-pub(crate) use message::{About, MessageWriter, Tables};
+pub use merge::{MergePart, MergedFields, Merger, SampleSelection, merge, merge_as, merge_weighted};
+pub use message::{About, MessageWriter, Tables};
 pub use sampled::Sampled;
 pub(crate) use samples::{Label, LabelValue, Sample};
-pub(crate) use symbolize::Symbolizer;
-pub use symbolize::{FoundLine, Text};
+pub use symbolize::{FoundLine, Symbolizer, Text};
 pub use types::{CommonType, common_types, common_types_of_sides, default_type};
 
-#[cfg(feature = "binary")]
-use crate::binary::Binaries;
 use crate::error::{Error, ErrorKind, Result};
 use crate::random::HashSet;
 use crate::redact::Secrets;
@@ -65,8 +61,8 @@ use crate::window::TimeWindow;
 
 /// A loaded, validated profile.
 ///
-/// Threads can share a profile freely, because nothing changes it after loading. Load it with [`Profile::open`],
-/// [`Profile::from_bytes`] or [`Profile::from_reader`].
+/// Threads can share a profile freely, because nothing changes it after loading. The crate `pprofdiff-formats` loads
+/// profiles from files, bytes and readers.
 #[derive(Debug)]
 pub struct Profile {
     name: String,
@@ -96,9 +92,8 @@ pub struct Profile {
     sampled: Vec<Sampled>,
     /// The time window of the recording that was read.
     window: Option<TimeWindow>,
-    /// The places to search for the binaries of the mappings.
-    #[cfg(feature = "binary")]
-    binaries: Binaries,
+    /// See [`Profile::attachment`].
+    attachment: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 /// The warning for folded stacks that look like a diff.
@@ -106,32 +101,6 @@ pub(crate) const DOUBTFUL_SIDES: &str = "each line ends in two numbers, as difff
     read; --input-format folded2 reads them as base and new, and --input-format folded declares a single side";
 
 impl Profile {
-    /// Loads a file: gzip, zstd or raw, in any format of [`InputFormat`](crate::input::InputFormat).
-    ///
-    /// # Errors
-    /// Fails if the file cannot be read or the profile is invalid. The error contains the file name and, if known, the
-    /// record, the byte offset in the inflated data, and advice.
-    pub fn open(path: impl AsRef<Path>, options: &LoadOptions) -> Result<Profile> {
-        input::open(path.as_ref(), options)
-    }
-
-    /// Loads a profile from memory, like [`Profile::open`] loads a file. `name` identifies the profile in errors and
-    /// reports.
-    ///
-    /// # Errors
-    /// Fails like [`Profile::open`].
-    pub fn from_bytes(name: &str, bytes: &[u8], options: &LoadOptions) -> Result<Profile> {
-        input::from_bytes(name, bytes, options)
-    }
-
-    /// Reads a profile from `reader` until its end, like [`Profile::open`] reads a file.
-    ///
-    /// # Errors
-    /// Fails like [`Profile::open`].
-    pub fn from_reader(name: &str, reader: impl std::io::Read, options: &LoadOptions) -> Result<Profile> {
-        input::from_reader(name, reader, options)
-    }
-
     /// Returns the file name, or the name that the caller gave.
     pub fn name(&self) -> &str {
         &self.name
@@ -249,18 +218,21 @@ impl Profile {
     }
 
     /// Adds remarks from loading, which [`Profile::warnings`] shows to the user.
-    pub(crate) fn with_notes(mut self, mut notes: Vec<String>) -> Self {
+    #[doc(hidden)]
+    pub fn with_notes(mut self, mut notes: Vec<String>) -> Self {
         self.notes.append(&mut notes);
         self
     }
 
     /// Marks the profile as a possible diff ([`Profile::may_be_diff`]).
-    pub(crate) fn with_doubtful_sides(self) -> Self {
+    #[doc(hidden)]
+    pub fn with_doubtful_sides(self) -> Self {
         Profile { may_be_diff: true, ..self }
     }
 
     /// Overwrites the secrets of a request with asterisks in this profile's data, notes and name.
-    pub(crate) fn without(mut self, secrets: &Secrets) -> Self {
+    #[doc(hidden)]
+    pub fn without(mut self, secrets: &Secrets) -> Self {
         secrets.mask(&mut self.data);
         for text in self.notes.iter_mut().chain([&mut self.name]) {
             *text = secrets.redact(text).into_owned();
@@ -277,29 +249,26 @@ impl Profile {
     /// Copies context from `whole`, the larger profile, into this part of it. An encoded profile cannot carry this
     /// context: the time window that was read, and the locations of binaries.
     pub fn with_context_of(self, whole: &Profile) -> Self {
-        Profile {
-            window: whole.window.clone(),
-            #[cfg(feature = "binary")]
-            binaries: whole.binaries.clone(),
-            ..self
-        }
+        Profile { window: whole.window.clone(), attachment: whole.attachment.clone(), ..self }
     }
 
-    /// Returns the time window that was read, as set in [`LoadOptions`]; `None` if the whole recording was read.
+    /// Returns the time window that was read, as set in the loading options; `None` if the whole recording was read.
     pub fn window(&self) -> Option<&TimeWindow> {
         self.window.as_ref()
     }
 
-    /// Sets where to find the binaries of the mappings.
-    #[cfg(feature = "binary")]
-    pub(crate) fn with_binaries(self, binaries: Binaries) -> Self {
-        Profile { binaries, ..self }
+    /// Sets the loader's attachment.
+    #[doc(hidden)]
+    pub fn with_attachment(self, attachment: Option<Arc<dyn Any + Send + Sync>>) -> Self {
+        Profile { attachment, ..self }
     }
 
-    /// Returns where to find the binaries of the mappings, as set in [`LoadOptions`].
-    #[cfg(feature = "binary")]
-    pub fn binaries(&self) -> &Binaries {
-        &self.binaries
+    /// Returns what the loader attached: the binaries that the user named, where listings of instructions find the code
+    /// of the profile. A profile carries them because they belong to one side, and a view only gets profiles. They are
+    /// opaque here, because the crate that reads binaries is above this one.
+    #[doc(hidden)]
+    pub fn attachment(&self) -> Option<&(dyn Any + Send + Sync)> {
+        self.attachment.as_deref()
     }
 
     /// Checks that profiles can be added to or subtracted from this profile.

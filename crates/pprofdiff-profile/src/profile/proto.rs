@@ -7,8 +7,14 @@
 
 use prost::Message;
 
-use super::{LoadOptions, Profile as Loaded};
+use super::{Profile as Loaded, inflate_slice};
+use crate::cancellation;
+use crate::demangle::Demangle;
 use crate::error::Result;
+use crate::redact::redacted;
+
+/// The maximum size of a message in bytes.
+const LIMIT: u64 = 2 << 30;
 
 #[derive(Clone, PartialEq, Message)]
 pub struct Profile {
@@ -142,6 +148,10 @@ impl Profile {
     /// # Errors
     /// Fails if the profile is invalid.
     pub fn load(&self, name: &str) -> Result<Loaded> {
-        Loaded::from_bytes(name, &self.encode_to_vec(), &LoadOptions::default())
+        let name = &redacted(name);
+        cancellation::begin_phase("reading");
+        let decoded = inflate_slice(&self.encode_to_vec(), LIMIT).and_then(|message| Loaded::decode(name, message));
+        let demangled = decoded.and_then(|profile| profile.with_demangled(Demangle::default(), LIMIT));
+        demangled.map_err(|e| e.in_input(name))
     }
 }

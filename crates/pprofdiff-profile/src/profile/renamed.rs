@@ -31,7 +31,8 @@ impl Profile {
     ///
     /// pprof also cuts `<...>` and `(...)` from names that look like demangled C++. This function does not, because
     /// names in other languages look similar, and cutting them would merge different functions.
-    pub(crate) fn with_demangled(self, mode: Demangle, limit: u64) -> Result<Profile> {
+    #[doc(hidden)]
+    pub fn with_demangled(self, mode: Demangle, limit: u64) -> Result<Profile> {
         let renamed = match mode {
             Demangle::Off => return Ok(self),
             mode => FunctionRenames::demangled(&self, mode),
@@ -124,7 +125,6 @@ impl FunctionRenames {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::LoadOptions;
     use crate::builder::ProfileBuilder;
 
     const PUSH: &str = "_ZNSt6vectorIiSaIiEE9push_backERKi";
@@ -140,8 +140,8 @@ mod tests {
             b.sample(&[location], &[1], &[]).unwrap();
         }
         let written = b.build("").unwrap();
-        let read = LoadOptions { demangle: mode, ..LoadOptions::default() };
-        let p = Profile::from_bytes("in", written.buffer(), &read).unwrap();
+        let read = Profile::decode("in", written.buffer().to_vec());
+        let p = read.and_then(|p| p.with_demangled(mode, u64::MAX)).unwrap();
         let all = p.functions();
         assert_eq!((p.n_samples(), &*p.locations().line_number), (functions.len(), &*vec![5; functions.len()]));
         let names = all.name.iter().zip(&all.system_name);
@@ -179,20 +179,16 @@ mod tests {
     }
 
     #[test]
-    fn demangling_keeps_the_warning_about_doubtful_sides() {
-        let text = format!("main;{PUSH} 3 4\nmain;f 4 5\n");
-        let p = Profile::from_bytes("in", text.as_bytes(), &LoadOptions::default()).unwrap();
-        assert!(p.may_be_diff(), "{:?}", p.warnings());
-        let name = |p: &Profile, f: usize| p.text(p.functions().name[f]);
-        assert!((0..p.n_functions()).any(|f| name(&p, f) == "std::vector::push_back"));
-    }
-
-    #[test]
     fn a_profile_without_mangled_names_keeps_its_bytes() {
-        let text = b"main;f 3\nmain;std::vector<int>::f(int) 4\n";
         let read = |mode| {
-            let options = LoadOptions { demangle: mode, ..LoadOptions::default() };
-            Profile::from_bytes("in", text, &options).unwrap().buffer().to_vec()
+            let mut b = ProfileBuilder::new();
+            b.sample_type("samples", "count");
+            for name in ["main", "f", "std::vector<int>::f(int)"] {
+                let function = b.function(name, "", 0);
+                let location = b.location(None, 0, &[b.line(function, 0)]).unwrap();
+                b.sample(&[location], &[3], &[]).unwrap();
+            }
+            b.build("in").and_then(|p| p.with_demangled(mode, u64::MAX)).unwrap().buffer().to_vec()
         };
         assert_eq!(read(Demangle::Default), read(Demangle::Off));
     }

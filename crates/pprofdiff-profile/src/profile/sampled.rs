@@ -34,7 +34,8 @@ impl Sampled {
     }
 
     /// Adds the samples of another profile, with their weights multiplied by `times`.
-    pub(crate) fn merge(&mut self, other: &Sampled, times: f64) {
+    #[doc(hidden)]
+    pub fn merge(&mut self, other: &Sampled, times: f64) {
         self.samples = self.samples.saturating_add(other.samples);
         self.weights += other.weights * times;
         self.squares += other.squares * times * times;
@@ -57,7 +58,8 @@ impl Profile {
     }
 
     /// Sets the statistics about the samples of each sample type.
-    pub(crate) fn with_sampled(self, sampled: Vec<Sampled>) -> Profile {
+    #[doc(hidden)]
+    pub fn with_sampled(self, sampled: Vec<Sampled>) -> Profile {
         Profile { sampled, ..self }
     }
 }

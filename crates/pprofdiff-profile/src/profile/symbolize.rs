@@ -78,8 +78,7 @@ impl Symbolizer {
     }
 
     /// Returns the number of locations that received lines.
-    #[cfg(feature = "binary")]
-    pub fn len(&self) -> usize {
+    pub fn n_locations(&self) -> usize {
         self.lines.len()
     }
 

@@ -18,8 +18,7 @@ impl Profile {
     /// and `[unknown]`, are placeholders that readers use for addresses without a symbol.
     pub(super) fn names_warning(&self) -> Option<String> {
         // If the user passed binaries, another note lists the missing binaries.
-        #[cfg(feature = "binary")]
-        if !self.binaries.is_empty() {
+        if self.attachment.is_some() {
             return None;
         }
         let NameCounts { named, unnamed, mapping } = self.names()?;

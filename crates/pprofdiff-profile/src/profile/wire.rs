@@ -15,7 +15,7 @@ pub(crate) use samples::{SampleParts, word};
 
 /// A field's value, by wire type.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Value<'a> {
+pub enum Value<'a> {
     Varint(u64),
     Bytes(&'a [u8]),
     /// A value of 32 or 64 bits. No field of `profile.proto` has this wire type. Readers skip it in unknown fields, and
@@ -25,18 +25,18 @@ pub(crate) enum Value<'a> {
 
 // Each conversion fails if the wire type does not match.
 impl<'a> Value<'a> {
-    pub(crate) fn varint(self) -> Result<u64> {
+    pub fn varint(self) -> Result<u64> {
         match self {
             Value::Varint(v) => Ok(v),
             _ => Err(Error::malformed("a number is not encoded as one (wrong wire type)")),
         }
     }
 
-    pub(crate) fn int(self) -> Result<i64> {
+    pub fn int(self) -> Result<i64> {
         self.varint().map(|v| v as i64)
     }
 
-    pub(crate) fn bytes(self) -> Result<&'a [u8]> {
+    pub fn bytes(self) -> Result<&'a [u8]> {
         match self {
             Value::Bytes(b) => Ok(b),
             _ => Err(Error::malformed("a message or string is not encoded as one (wrong wire type)")),
@@ -46,7 +46,7 @@ impl<'a> Value<'a> {
 
 /// An iterator over the fields of one message that checks each field.
 #[derive(Clone)]
-pub(crate) struct Fields<'a> {
+pub struct Fields<'a> {
     data: &'a [u8],
     position: usize,
     /// The offset of `data` in the inflated data; 0 if the caller needs offsets in `data` only.
@@ -54,17 +54,17 @@ pub(crate) struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    pub(crate) fn new(data: &'a [u8], origin: usize) -> Fields<'a> {
+    pub fn new(data: &'a [u8], origin: usize) -> Fields<'a> {
         Fields { data, position: 0, origin }
     }
 
     /// Returns the next field's offset in the inflated data, or in `data` if the origin is 0.
-    pub(crate) fn offset(&self) -> usize {
+    pub fn offset(&self) -> usize {
         self.origin + self.position
     }
 
     /// Returns the fields of a nested message. `value` must be the value that [`Fields::next`] returned last.
-    pub(crate) fn message(&self, value: Value<'a>) -> Result<Fields<'a>> {
+    pub fn message(&self, value: Value<'a>) -> Result<Fields<'a>> {
         let bytes = value.bytes()?;
         Ok(Fields::new(bytes, self.offset() - bytes.len()))
     }
@@ -106,7 +106,7 @@ impl<'a> Fields<'a> {
     /// The field number is 64 bits wide, like the rest of the result. A 32-bit number would be written and read back in
     /// different widths, which stalls the processor on each read. That made reading tables twice as slow.
     #[inline(always)]
-    pub(crate) fn next(&mut self) -> Result<Option<(u64, Value<'a>)>> {
+    pub fn next(&mut self) -> Result<Option<(u64, Value<'a>)>> {
         let Some((&key, tail)) = self.data[self.position..].split_first() else { return Ok(None) };
         // Fast path for nearly every field of a profile: a key of one byte, then a number or a length.
         if (8..0x80).contains(&key)
@@ -129,7 +129,7 @@ impl<'a> Fields<'a> {
     /// Reads fields 1 to `N` (below 16) if they come next in this order, which is how all known producers write table
     /// records. A missing field is 0. [`Fields::next`] returns the remaining fields.
     #[inline(always)]
-    pub(crate) fn leading<const N: usize>(&mut self) -> [u64; N] {
+    pub fn leading<const N: usize>(&mut self) -> [u64; N] {
         let (mut numbers, mut rest) = ([0; N], &self.data[self.position..]);
         for (field, number) in (1u8..).zip(&mut numbers) {
             if let Some((&key, tail)) = rest.split_first()
@@ -146,7 +146,7 @@ impl<'a> Fields<'a> {
     /// Returns the numbers in fields 1 to `N` (below 16) in any order. A missing field is 0, and other fields are
     /// skipped.
     #[inline(always)]
-    pub(crate) fn numbers<const N: usize>(mut self) -> Result<[u64; N]> {
+    pub fn numbers<const N: usize>(mut self) -> Result<[u64; N]> {
         let mut numbers = self.leading();
         while let Some((field, value)) = self.next()? {
             if (1..=N as u64).contains(&field) {
@@ -159,7 +159,7 @@ impl<'a> Fields<'a> {
     /// Skips the next fields while they have this one-byte key and a length, and returns the number of skipped fields.
     /// It stops before a field in another form and before a malformed field, so that [`Fields::next`] can report it.
     #[inline(always)]
-    pub(crate) fn skip_alike(&mut self, key: u8) -> usize {
+    pub fn skip_alike(&mut self, key: u8) -> usize {
         let (mut rest, mut n) = (&self.data[self.position..], 0);
         while let Some((&first, tail)) = rest.split_first()
             && first == key
@@ -199,7 +199,7 @@ impl<'a> Fields<'a> {
 /// Calls `f` for each number in one occurrence of a repeated integer field. An unpacked occurrence contains one number,
 /// and a packed occurrence contains zero or more numbers.
 #[inline]
-pub(crate) fn for_each_int(value: Value<'_>, mut f: impl FnMut(u64) -> Result<()>) -> Result<()> {
+pub fn for_each_int(value: Value<'_>, mut f: impl FnMut(u64) -> Result<()>) -> Result<()> {
     match value {
         Value::Varint(v) => f(v),
         Value::Bytes(mut packed) => {
@@ -218,7 +218,7 @@ pub(crate) fn for_each_int(value: Value<'_>, mut f: impl FnMut(u64) -> Result<()
 
 /// Decodes one varint. Returns its value and length, or `None` if it is truncated or longer than 10 bytes.
 #[inline(always)]
-pub(crate) fn varint(data: &[u8]) -> Option<(u64, usize)> {
+pub fn varint(data: &[u8]) -> Option<(u64, usize)> {
     let first = *data.first()?;
     if first < 0x80 {
         return Some((u64::from(first), 1));
@@ -272,9 +272,9 @@ fn without_top_bits(x: u64) -> u64 {
 
 /// Appends varints and fields to a buffer.
 // Inlined, because calling these functions would cost several per cent of the time for writing a diff.
-pub(crate) mod put {
+pub mod put {
     #[inline]
-    pub(crate) fn varint(out: &mut Vec<u8>, mut v: u64) {
+    pub fn varint(out: &mut Vec<u8>, mut v: u64) {
         while v >= 0x80 {
             out.push(v as u8 | 0x80);
             v >>= 7;
@@ -284,7 +284,7 @@ pub(crate) mod put {
 
     /// Appends a scalar field. Zero is the default in proto3, so it is omitted.
     #[inline]
-    pub(crate) fn int(out: &mut Vec<u8>, field: u32, v: u64) {
+    pub fn int(out: &mut Vec<u8>, field: u32, v: u64) {
         if v != 0 {
             varint(out, u64::from(field << 3));
             varint(out, v);
@@ -293,7 +293,7 @@ pub(crate) mod put {
 
     /// Appends a length-delimited field.
     #[inline]
-    pub(crate) fn bytes(out: &mut Vec<u8>, field: u32, bytes: &[u8]) {
+    pub fn bytes(out: &mut Vec<u8>, field: u32, bytes: &[u8]) {
         varint(out, u64::from(field << 3 | 2));
         varint(out, bytes.len() as u64);
         out.extend_from_slice(bytes);

@@ -77,7 +77,7 @@ impl RandomNumbers {
         });
         let mut text: String = stacks.collect();
         text.push_str(if is_new { "main.run;main.added 50000\n" } else { "main.run 7000\n" });
-        Profile::from_bytes(name, text.as_bytes(), &LoadOptions::default()).unwrap()
+        pprofdiff::from_bytes(name, text.as_bytes(), &LoadOptions::default()).unwrap()
     }
 }
 

@@ -19,12 +19,11 @@ use sha2::{Digest, Sha256};
 use super::stored::needs_samples;
 use crate::FrameValue;
 use crate::known::{BuildColumn, BuildGroup};
+use pprofdiff::LoadOptions;
+use pprofdiff::input::{DerivedData, Source};
 use pprofdiff::{Frames, Query, Result};
-use pprofdiff_profile::LoadOptions;
 use pprofdiff_profile::cancellation;
 use pprofdiff_profile::columns::Total;
-use pprofdiff_profile::input::Source;
-use pprofdiff_profile::store::{Store, StoredProfile};
 
 /// The version of the format. It must change if the meaning of columns changes.
 const SCHEMA: &str = concat!("pprofdiff-series/2 ", env!("CARGO_PKG_VERSION"));
@@ -33,12 +32,13 @@ const MEAN_BUILDS: u8 = 64;
 /// The maximum number of builds in a group.
 const MAX_BUILDS: usize = 256;
 
-/// Returns the stored profiles of a build, or `None` if a part of it is not in a store.
-fn profiles(source: &Source) -> Option<Vec<&StoredProfile>> {
+/// Returns the store and the id of each profile of a build, or `None` if a part of it is not in a store.
+fn profiles(source: &Source) -> Option<Vec<(&dyn DerivedData, &str)>> {
     match source {
-        Source::Stored(stored) => Some(vec![stored]),
+        Source::Custom(stored) => Some(vec![stored.derived()?]),
         Source::Merged(_, parts) => {
-            let stored = parts.iter().map(|part| if let Source::Stored(stored) = part { Some(stored) } else { None });
+            let stored =
+                parts.iter().map(|part| if let Source::Custom(stored) = part { stored.derived() } else { None });
             stored.collect()
         }
         _ => None,
@@ -47,18 +47,18 @@ fn profiles(source: &Source) -> Option<Vec<&StoredProfile>> {
 
 /// Returns the store of a build, and whether the build ends its group. Returns `None` for builds that are not in a
 /// store.
-fn place(source: &Source) -> Option<(&Store, bool)> {
+fn place(source: &Source) -> Option<(&dyn DerivedData, bool)> {
     let profiles = profiles(source)?;
-    let first = profiles.first()?;
-    let tail = first.id().get(30..).and_then(|digits| u8::from_str_radix(digits, 16).ok());
-    Some((first.store(), tail.is_none_or(|tail| tail.is_multiple_of(MEAN_BUILDS))))
+    let &(store, id) = profiles.first()?;
+    let tail = id.get(30..).and_then(|digits| u8::from_str_radix(digits, 16).ok());
+    Some((store, tail.is_none_or(|tail| tail.is_multiple_of(MEAN_BUILDS))))
 }
 
 /// Returns true if a build belongs to the group of the builds before it: it is in the same store, the last of these
 /// builds does not end the group, and there are fewer than [`MAX_BUILDS`]. A build that is not in a store stays alone.
 pub(super) fn continues(group: &[(String, Source)], next: &Source) -> bool {
     let Some((store, false)) = group.last().and_then(|(_, last)| place(last)) else { return false };
-    group.len() < MAX_BUILDS && place(next).is_some_and(|(other, _)| other == store)
+    group.len() < MAX_BUILDS && place(next).is_some_and(|(other, _)| other.path() == store.path())
 }
 
 /// The cached form of a column. Its frames are shared by the group.
@@ -95,9 +95,9 @@ pub(super) fn group(
     let rest = read_builds(&builds[cached_len..]);
     let group = BuildGroup::concat(prefix.into_iter().chain([rest]).collect(), query.granularity).ok()?;
     if let Some(bytes) = to_bytes(&group) {
-        store.write_derived(&names[builds.len() - 1], bytes);
+        store.write(&names[builds.len() - 1], bytes);
         if cached_len > 0 {
-            store.remove_derived(&names[cached_len - 1]);
+            store.remove(&names[cached_len - 1]);
         }
     }
     Some(group)
@@ -114,7 +114,7 @@ fn names(builds: &[(String, Source)], sample_type: &str, load: &LoadOptions) -> 
     for (_, source) in builds {
         let profiles = profiles(source)?;
         hash.update((profiles.len() as u64).to_le_bytes());
-        profiles.iter().for_each(|stored| hash.update(stored.id()));
+        profiles.iter().for_each(|(_, id)| hash.update(id));
         let digest = hash.clone().finalize();
         names.push(digest[..16].iter().map(|byte| format!("{byte:02x}")).collect());
     }
@@ -123,8 +123,8 @@ fn names(builds: &[(String, Source)], sample_type: &str, load: &LoadOptions) -> 
 
 /// Reads the cached columns of `n` builds. The file is validated like untrusted input. Returns `None` if it is missing
 /// or invalid.
-fn read(store: &Store, name: &str, n: usize, sample_type: &str) -> Option<BuildGroup> {
-    let bytes = store.read_derived(name)?;
+fn read(store: &dyn DerivedData, name: &str, n: usize, sample_type: &str) -> Option<BuildGroup> {
+    let bytes = store.read(name)?;
     cancellation::checkpoint();
     let ((frames, columns), rest): ((Frames, Vec<KeptColumn>), _) = postcard::take_from_bytes(&bytes).ok()?;
     if !rest.is_empty() || columns.len() != n || !frames.are_functions() {

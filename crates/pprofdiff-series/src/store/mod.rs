@@ -5,9 +5,9 @@ mod kept;
 mod stored;
 
 use crate::known::{BuildColumn, BuildGroup, KnownColumns};
+use pprofdiff::LoadOptions;
+use pprofdiff::input::Source;
 use pprofdiff::{Frames, Query, Result};
-use pprofdiff_profile::LoadOptions;
-use pprofdiff_profile::input::Source;
 
 /// The columns of builds in a store.
 #[derive(Debug)]

@@ -2,13 +2,13 @@
 
 use crate::FrameValue;
 use crate::known::BuildColumn;
+use pprofdiff::input::Source;
 use pprofdiff::shared::{FrameInterner, has_binaries};
+use pprofdiff::{Demangle, LoadOptions};
 use pprofdiff::{Error, Frames, Granularity, Query, Result};
 use pprofdiff_profile::canonical::stable;
 use pprofdiff_profile::columns::Total;
-use pprofdiff_profile::input::Source;
 use pprofdiff_profile::random::HashSet;
-use pprofdiff_profile::{Demangle, LoadOptions};
 
 /// Returns true if a query needs more than the costs of functions, or if options change how profiles are loaded.
 pub(super) fn needs_samples(query: &Query, options: &LoadOptions) -> bool {
@@ -22,7 +22,7 @@ pub(super) fn needs_samples(query: &Query, options: &LoadOptions) -> bool {
 /// the query needs samples, if the store has no costs of this sample type, and if matching would join several
 /// functions. Fails if the stored costs cannot be read or are damaged.
 pub(super) fn column(source: &Source, query: &Query, options: &LoadOptions) -> Result<Option<(BuildColumn, Frames)>> {
-    let Source::Stored(stored) = source else { return Ok(None) };
+    let Source::Custom(stored) = source else { return Ok(None) };
     if needs_samples(query, options) {
         return Ok(None);
     }

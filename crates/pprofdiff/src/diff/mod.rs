@@ -63,9 +63,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::sampling::{KnownOfTypes, nothing_known};
 use crate::{Error, Result};
+use crate::{LoadOptions, Source};
 use pprofdiff_profile::columns::Total;
 use pprofdiff_profile::shared::{CommonType, common_types, common_types_of_sides, default_type};
-use pprofdiff_profile::{LoadOptions, Profile, Source, parallel};
+use pprofdiff_profile::{Profile, parallel};
 
 /// A value of both sides. `base` is 0 for a single profile.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -230,7 +231,7 @@ impl Diff {
     /// several files per side.
     ///
     /// # Errors
-    /// Returns the errors of [`Profile::open`] and [`Diff::new`].
+    /// Returns the errors of [`open`](crate::open) and [`Diff::new`].
     pub fn open(base: impl AsRef<Path>, new: impl AsRef<Path>, options: &LoadOptions) -> Result<Diff> {
         let source = |path: &Path| [Source::Path(path.to_owned())];
         Diff::load(&source(base.as_ref()), &source(new.as_ref()), options)
@@ -240,7 +241,7 @@ impl Diff {
     /// parallel.
     ///
     /// # Errors
-    /// Returns the errors of [`Profile::open`] and [`Diff::new`].
+    /// Returns the errors of [`open`](crate::open) and [`Diff::new`].
     pub fn load(base: &[Source], new: &[Source], options: &LoadOptions) -> Result<Diff> {
         let load = repeats::load_side;
         let (base, new) = parallel::join(|| load(base, &options.of_base()), || load(new, options));

@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 use super::Input;
 use crate::Result;
-use pprofdiff_profile::{LoadOptions, Profile, Source, parallel};
+use crate::{LoadOptions, Source};
+use pprofdiff_profile::{Profile, parallel};
 
 /// The maximum number of runs that warnings name.
 const MAX_NAMED: usize = 3;

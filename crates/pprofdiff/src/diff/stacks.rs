@@ -518,7 +518,7 @@ mod tests {
 
     #[test]
     fn frames_of_matching_stacks_are_stored_once() -> Result<()> {
-        let profile = |text: &str| Profile::from_bytes("p", text.as_bytes(), &LoadOptions::default()).map(Arc::new);
+        let profile = |text: &str| crate::from_bytes("p", text.as_bytes(), &LoadOptions::default()).map(Arc::new);
         let base = [profile("main;a 1\nmain;b 2\nmain;e 1\nmain;e -1\n")?];
         // Two profiles with stacks in another order, with duplicates, and with stacks that the base does not have.
         let new = [profile("main;c;d 1\nmain;b 5\nmain;c;d 2\n")?, profile("main;f 1\nmain;e 4\nmain;b 1\n")?];

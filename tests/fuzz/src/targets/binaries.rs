@@ -8,14 +8,14 @@ use crate::shared::LIMIT;
 use pprofdiff::binary::Binaries;
 use pprofdiff::builder::ProfileBuilder;
 use pprofdiff::columns::Mapping;
-use pprofdiff::{Diff, Profile, Query, WriteOptions};
+use pprofdiff::{Diff, Query, WriteOptions};
 
 pub fn run(data: &[u8]) {
     let Some((start, binary)) = data.split_first() else { return };
     let profile = profile(u64::from(*start));
     std::fs::write(file(), binary).unwrap_or_else(|e| panic!("{e}"));
     let options = LIMIT.clone().with_binaries(Binaries::new(Vec::new(), vec![file().clone()]));
-    match Profile::from_bytes("in", &profile, &options) {
+    match pprofdiff::from_bytes("in", &profile, &options) {
         Ok(profile) => {
             assert_eq!(profile.n_samples(), 64);
             let diff = Diff::of_profile(&profile.into()).unwrap_or_else(|e| panic!("{e}"));

@@ -23,13 +23,13 @@ pub fn run(data: &[u8]) {
         assert!(delta.samples <= snapshot.n_samples());
         let bytes = delta.to_bytes(&BARE).unwrap_or_default();
         let treatments = delta.treatments.clone();
-        let written = pprofdiff::Profile::from_bytes("delta", &bytes, &LIMIT);
+        let written = pprofdiff::from_bytes("delta", &bytes, &LIMIT);
         let written = written.unwrap_or_else(|e| panic!("a delta does not load: {e}"));
         assert_eq!(written.sample_types().len(), treatments.len());
         let again = stream.update(&snapshot).unwrap_or_else(|e| panic!("a snapshot goes down from itself: {e}"));
         assert!(again.reset.is_none(), "a snapshot is a reset of itself");
         let bytes = again.to_bytes(&BARE).unwrap_or_default();
-        let nothing = pprofdiff::Profile::from_bytes("delta", &bytes, &LIMIT).unwrap_or_else(|e| panic!("{e}"));
+        let nothing = pprofdiff::from_bytes("delta", &bytes, &LIMIT).unwrap_or_else(|e| panic!("{e}"));
         for (t, treatment) in treatments.iter().enumerate().filter(|(_, t)| t.cumulative) {
             assert_eq!(nothing.total(t), Some(0), "{} grew by nothing", treatment.sample_type);
         }

@@ -3,11 +3,11 @@
 use std::sync::{Arc, LazyLock};
 
 use crate::shared::{Choices, LIMIT};
-use pprofdiff::{Diff, Profile, Query, Sort};
+use pprofdiff::{Diff, Query, Sort};
 use pprofdiff_report::Table;
 
 static DIFF: LazyLock<Diff> = LazyLock::new(|| {
-    let load = |name: &str, bytes: &[u8]| match Profile::from_bytes(name, bytes, &LIMIT) {
+    let load = |name: &str, bytes: &[u8]| match pprofdiff::from_bytes(name, bytes, &LIMIT) {
         Ok(p) => Arc::new(p),
         Err(e) => panic!("{e}"),
     };

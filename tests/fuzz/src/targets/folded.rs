@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::shared::LIMIT;
-use pprofdiff::{Diff, LoadOptions, Profile, Query};
+use pprofdiff::{Diff, LoadOptions, Query};
 
 pub fn run(data: &[u8]) {
     let Some((selector, text)) = data.split_first() else { return };
@@ -22,7 +22,7 @@ pub fn run(data: &[u8]) {
 }
 
 fn read(text: &[u8], options: &LoadOptions) -> Option<(Diff, pprofdiff::Pair)> {
-    match Profile::from_bytes("in", text, options) {
+    match pprofdiff::from_bytes("in", text, options) {
         Ok(profile) => {
             let diff = Diff::of_profile(&Arc::new(profile)).ok()?;
             let total = diff.measure(&Query::default()).ok()?.summary().total;

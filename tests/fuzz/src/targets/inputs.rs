@@ -23,7 +23,7 @@ pub fn run(data: &[u8]) {
 }
 
 fn read(bytes: &[u8], options: &LoadOptions) -> Option<Profile> {
-    match Profile::from_bytes("in", bytes, options) {
+    match pprofdiff::from_bytes("in", bytes, options) {
         Ok(profile) => Some(profile),
         Err(e) => {
             assert!(!e.to_string().contains('\n'), "an error of several lines: {e}");

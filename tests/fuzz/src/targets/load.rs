@@ -5,12 +5,11 @@ use std::hint::black_box;
 use pprofdiff::samples::LabelValue;
 
 use crate::shared::LIMIT;
-use pprofdiff::Profile;
 
 pub fn run(data: &[u8]) {
-    let loaded = Profile::from_bytes("in", data, &LIMIT);
+    let loaded = pprofdiff::from_bytes("in", data, &LIMIT);
     // Reading from a stream in small pieces gives the same result.
-    let read = Profile::from_reader("in", SlowReader(data), &LIMIT);
+    let read = pprofdiff::from_reader("in", SlowReader(data), &LIMIT);
     match (&loaded, &read) {
         (Ok(a), Ok(b)) => assert_eq!(a.inflated_size(), b.inflated_size()),
         (Err(a), Err(b)) => {
@@ -50,7 +49,7 @@ pub fn run(data: &[u8]) {
 fn two_parts(data: &[u8], whole: &[i64]) {
     let load = |window: &str| {
         let window = window.parse().unwrap_or_else(|e| panic!("{e}"));
-        Profile::from_bytes("in", data, &LIMIT.clone().with_time(window))
+        pprofdiff::from_bytes("in", data, &LIMIT.clone().with_time(window))
     };
     let mut sums = vec![0i64; whole.len()];
     for part in [load("..1ms"), load("1ms..")] {

@@ -22,7 +22,7 @@ pub fn run(data: &[u8]) {
     if data.starts_with(&[0x1f, 0x8b]) || data.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) || !is_plain(data, &PROFILE) {
         return;
     }
-    let loaded = Profile::from_bytes("in", data, &PPROF);
+    let loaded = pprofdiff::from_bytes("in", data, &PPROF);
     let message = Message::decode(data).map_err(|e| e.to_string()).and_then(|m| valid(&m).map(|()| m));
     match (loaded, message) {
         (Ok(profile), Ok(message)) => same(profile, &message),

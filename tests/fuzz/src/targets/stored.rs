@@ -5,7 +5,7 @@ use std::sync::{Arc, LazyLock};
 use pprofdiff_series::{Series, SeriesOptions};
 
 use crate::shared::{Choices, LIMIT, table};
-use pprofdiff::{Diff, Profile, Query, Sort, Source};
+use pprofdiff::{Diff, Query, Sort, Source};
 use pprofdiff_report::{Table, series_html};
 
 /// The serialized data: a table of each kind, and a series.
@@ -14,7 +14,7 @@ static STORED: LazyLock<(Vec<Vec<u8>>, Vec<u8>)> = LazyLock::new(|| {
         include_bytes!("../../../corpus/go-mutex.base.pb.gz").as_slice(),
         include_bytes!("../../../corpus/go-mutex.new.pb.gz").as_slice(),
     ];
-    let load = |bytes: &[u8]| Arc::new(Profile::from_bytes("in", bytes, &LIMIT).unwrap_or_else(|e| panic!("{e}")));
+    let load = |bytes: &[u8]| Arc::new(pprofdiff::from_bytes("in", bytes, &LIMIT).unwrap_or_else(|e| panic!("{e}")));
     let [base, new] = files.map(load);
     // Enough builds for lasting changes.
     let profile = |i: usize| if i < 3 { &base } else { &new };

@@ -6,7 +6,8 @@ use pprofdiff::{Compression, Profile, WriteOptions, merge};
 pub fn run(data: &[u8]) {
     let Some(profile) = load("in", data) else { return };
     let bytes = |p: &Profile, options: &WriteOptions| p.to_bytes(options).unwrap_or_else(|e| panic!("{e}"));
-    let again = |b: &[u8]| Profile::from_bytes("again", b, &LIMIT).unwrap_or_else(|e| panic!("it does not load: {e}"));
+    let again =
+        |b: &[u8]| pprofdiff::from_bytes("again", b, &LIMIT).unwrap_or_else(|e| panic!("it does not load: {e}"));
     let bare = bytes(&profile, &BARE);
     for compression in [Compression::Gzip, Compression::Zstd] {
         let packed = bytes(&profile, &WriteOptions::default().with_compression(compression));

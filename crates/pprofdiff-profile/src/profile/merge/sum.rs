@@ -21,7 +21,7 @@ pub fn merge(profiles: &[&Profile]) -> Result<Profile> {
 }
 
 /// Merges like [`merge`], and names the result.
-pub(crate) fn merge_as(name: &str, profiles: &[&Profile]) -> Result<Profile> {
+pub fn merge_as(name: &str, profiles: &[&Profile]) -> Result<Profile> {
     sum(name, profiles, &vec![1; profiles.len()], 1)
 }
 

@@ -19,11 +19,11 @@ use crate::diff::top::Sort;
 use crate::diff::{Diff, Granularity, Measure, Pair, Query, Summary, Walk};
 use crate::{Error, Result};
 use pprofdiff_profile::Profile;
-use pprofdiff_profile::binary::{Code, Mapped, Memory, Origin, some_of};
 use pprofdiff_profile::cancellation::checkpointed;
 use pprofdiff_profile::columns::{NONE, StringId};
 use pprofdiff_profile::interner::Interner;
 use pprofdiff_profile::random::{HashMap, HashSet, RandomState};
+use pprofdiff_symbols::{Binaries, Code, Mapped, Memory, Origin, some_of};
 use routines::TOO_LONG;
 
 /// The maximum size of the machine code in a listing, in bytes of both sides: about 300,000 instructions.
@@ -205,9 +205,9 @@ impl<'m> CodeListing<'m> {
         let locations = profile.locations();
         let mut places = vec![None; locations.len()];
         let mappings: Vec<u32> = requested.keys().copied().collect();
-        let binaries = match profile.binaries().is_empty() {
-            false => profile.binaries().find(profile, &mappings)?,
-            true => mappings.iter().map(|&mapping| Err(describe_mapping(profile, mapping))).collect(),
+        let binaries = match Binaries::of(profile) {
+            Some(binaries) => binaries.find(profile, &mappings)?,
+            None => mappings.iter().map(|&mapping| Err(describe_mapping(profile, mapping))).collect(),
         };
         let mut code_of: HashMap<u32, usize> = HashMap::default();
         for ((&mapping, &is_certain), binary) in requested.iter().zip(binaries) {
@@ -434,7 +434,7 @@ pub(super) fn opened(
     mut summary: Summary,
     trim: &[String],
 ) -> Result<(Vec<Routine>, Summary)> {
-    if measure.walks().all(|walk| walk.input.profile.binaries().is_empty()) {
+    if measure.walks().all(|walk| Binaries::of(&walk.input.profile).is_none()) {
         return Ok((routines, summary));
     }
     let memory = Memory::default();
@@ -444,7 +444,8 @@ pub(super) fn opened(
     if let Some(message) = describe_missing(MISSING_INSTRUCTIONS, std::mem::take(&mut listing.missing), measure) {
         // Folders that are always searched do not count as a request for instructions, so missing binaries are no
         // warning then.
-        summary.warnings.extend(measure.walks().any(|w| w.input.profile.binaries().is_named()).then_some(message));
+        let is_named = |walk: &Walk<'_>| Binaries::of(&walk.input.profile).is_some_and(Binaries::is_named);
+        summary.warnings.extend(measure.walks().any(|walk| is_named(&walk)).then_some(message));
         return Ok((routines, summary));
     }
     let functions = listing.functions_of(&names.iter().map(|name| plain(name)).collect())?;

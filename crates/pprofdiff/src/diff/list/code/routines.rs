@@ -8,8 +8,8 @@ use crate::Result;
 use crate::diff::alignment::align;
 use crate::diff::list::{LineChange, ListedInstruction, ListedPlace, Routine};
 use crate::diff::{Status, identity};
-use pprofdiff_profile::binary::{FoundLine, instructions};
 use pprofdiff_profile::random::{HashMap, HashSet};
+use pprofdiff_symbols::{FoundLine, instructions};
 
 impl CodeListing<'_> {
     /// Decodes a function's instructions, with their costs on one side.

@@ -1,0 +1,307 @@
+//! CPU profiles of V8: the ticks of its clock, and the time that each node gets.
+
+use super::{CallNodes, NONE, NodeRole, call_frame, missing};
+use crate::kit::json::Json;
+use crate::kit::tree::{StackBudget, too_large};
+use pprofdiff_profile::TimeWindow;
+use pprofdiff_profile::builder::ProfileBuilder;
+use pprofdiff_profile::random::HashMap;
+use pprofdiff_profile::shared::Timeline;
+use pprofdiff_profile::{Error, Result};
+
+/// A microsecond in nanoseconds, as a power of ten.
+const MICROSECONDS: i64 = 3;
+
+pub(super) fn read_cpu(text: &[u8], window: Option<&TimeWindow>, builder: &mut ProfileBuilder) -> Result<()> {
+    let names = ["nodes", "samples", "timeDeltas", "startTime", "endTime", "head"];
+    let mut json = Json::new(text);
+    let [nodes, samples, deltas, start, end, head] = json.members(names)?;
+    json.end()?;
+    let Some(nodes) = nodes else {
+        return Err(Error::malformed(match head {
+            Some(_) => {
+                "it is in the format that Chrome wrote until 2016, with `head`; open it in a current Chrome and save it \
+                 again"
+            }
+            None => "it has no `nodes`",
+        }));
+    };
+    let (nodes, ids, hits) = read_nodes(nodes, builder)?;
+    let time = |place: Option<Json<'_>>| {
+        place.map(|mut json| json.number()?.scaled(MICROSECONDS).map(|(nanos, _)| nanos)).transpose()
+    };
+    let duration = match (time(start)?, time(end)?) {
+        (Some(start), Some(end)) => Some(end.checked_sub(start).ok_or_else(too_large)?.max(0)),
+        _ => None,
+    };
+    builder.header().duration_nanos = duration.unwrap_or(0);
+    let n_nodes = nodes.parents.len();
+    let timeline = window.map(|window| Timeline::new(window, None)).transpose()?;
+    let mut times = NodeTimes { ids: &ids, counts: vec![0; n_nodes], nanos: vec![0; n_nodes], timeline };
+    let is_timed = match (samples, deltas) {
+        (Some(samples), Some(deltas)) => times.add_up(samples, deltas, duration).map(|()| true)?,
+        _ if window.is_some() => return Err(Error::query("it has no times of samples (`timeDeltas`) to select")),
+        (Some(samples), None) => {
+            each_sample(samples, |id| times.count(id, 0).map(|_| ()))?;
+            times.share(duration)?
+        }
+        (None, _) => {
+            times.counts = hits;
+            times.share(duration)?
+        }
+    };
+    builder.sample_type("samples", "count");
+    if is_timed {
+        builder.sample_type("wall", "nanoseconds");
+        builder.sample_type("cpu", "nanoseconds");
+        let default = builder.string("cpu");
+        builder.header().default_sample_type = default;
+    }
+    if let Some(timeline) = times.timeline.take() {
+        timeline.finish(builder.header())?;
+    }
+    write_cpu(&nodes, &times, is_timed, text.len(), builder)
+}
+
+fn write_cpu(
+    nodes: &CallNodes,
+    times: &NodeTimes<'_>,
+    is_timed: bool,
+    size: usize,
+    builder: &mut ProfileBuilder,
+) -> Result<()> {
+    let n_types = if is_timed { 3 } else { 1 };
+    let (mut leaf_first, mut budget) = (Vec::new(), StackBudget::for_input(size));
+    for (node, (&count, &nanos)) in (0u32..).zip(times.counts.iter().zip(&times.nanos)) {
+        let is_idle = nodes.frames[node as usize].is_some_and(|(_, role)| role == NodeRole::Idle);
+        let values = if is_idle { [0, nanos, 0] } else { [count, nanos, nanos] };
+        if values[..n_types].iter().all(|&v| v == 0) {
+            continue;
+        }
+        nodes.stack(node, &mut leaf_first);
+        budget.take(leaf_first.len(), n_types)?;
+        builder.sample(&leaf_first, &values[..n_types], &[])?;
+    }
+    Ok(())
+}
+
+/// Reads the nodes. Returns them with their indexes by id, and their hit counts.
+fn read_nodes(place: Json<'_>, builder: &mut ProfileBuilder) -> Result<(CallNodes, HashMap<i64, u32>, Vec<i64>)> {
+    let (mut nodes, mut ids, mut hits) = (CallNodes::default(), HashMap::default(), Vec::new());
+    let mut json = place;
+    let mut array = json.array()?;
+    while json.element(&mut array)? {
+        let number = nodes.open(NONE)?;
+        let begin = json;
+        let mut read_next = || -> Result<()> {
+            let (mut id, mut hit) = (None, 0);
+            let mut object = json.object()?;
+            while let Some(key) = json.member(&mut object, &["id", "hitCount", "callFrame"])? {
+                match key {
+                    "id" => id = Some(json.number()?.whole()?),
+                    "hitCount" => {
+                        let place = json;
+                        hit = json.number()?.whole()?;
+                        if hit < 0 {
+                            return Err(missing(&format!("its hitCount {hit} is negative"), place));
+                        }
+                    }
+                    _ => nodes.frames[number as usize] = Some(call_frame(&mut json, builder)?),
+                }
+            }
+            let id = id.ok_or_else(|| missing("it has no id", begin))?;
+            if nodes.frames[number as usize].is_none() {
+                return Err(missing("it has no callFrame", begin));
+            }
+            hits.push(hit);
+            match ids.insert(id, number) {
+                Some(other) => Err(missing(&format!("node {other} has the same id {id}"), begin)),
+                None => Ok(()),
+            }
+        };
+        read_next().map_err(|e| e.in_record(|| format!("node {number}")))?;
+    }
+    link(place, &mut nodes, &ids)?;
+    Ok((nodes, ids, hits))
+}
+
+/// Reads the nodes a second time and links parents and children, since all ids are known now.
+fn link(mut json: Json<'_>, nodes: &mut CallNodes, ids: &HashMap<i64, u32>) -> Result<()> {
+    let mut array = json.array()?;
+    let mut number = 0;
+    while json.element(&mut array)? {
+        let mut read_next = || -> Result<()> {
+            let mut object = json.object()?;
+            while let Some(key) = json.member(&mut object, &["parent", "children"])? {
+                match key {
+                    "parent" => join(nodes, number, find(&mut json, ids)?, json)?,
+                    _ if json.null() => {}
+                    _ => {
+                        let mut children = json.array()?;
+                        while json.element(&mut children)? {
+                            join(nodes, find(&mut json, ids)?, number, json)?;
+                        }
+                    }
+                }
+            }
+            Ok(())
+        };
+        read_next().map_err(|e| e.in_record(|| format!("node {number}")))?;
+        number += 1;
+    }
+    nodes.check_ends()
+}
+
+fn join(nodes: &mut CallNodes, child: u32, parent: u32, place: Json<'_>) -> Result<()> {
+    let current = &mut nodes.parents[child as usize];
+    if *current != NONE && *current != parent {
+        let detail = format!("node {child} is a child of this node and of node {current}");
+        return Err(missing(&detail, place));
+    }
+    *current = parent;
+    Ok(())
+}
+
+/// Reads an id, and returns the index of its node.
+fn find(json: &mut Json<'_>, ids: &HashMap<i64, u32>) -> Result<u32> {
+    let place = *json;
+    let id = json.number()?.whole()?;
+    ids.get(&id).copied().ok_or_else(|| missing(&format!("unknown node id {id}"), place))
+}
+
+/// Calls `f` at the position of each sample's id.
+fn each_sample(mut samples: Json<'_>, mut f: impl FnMut(&mut Json<'_>) -> Result<()>) -> Result<()> {
+    let mut array = samples.array()?;
+    let mut number = 0u64;
+    while samples.element(&mut array)? {
+        f(&mut samples).map_err(|e| e.in_record(|| format!("sample {number}")))?;
+        number += 1;
+    }
+    Ok(())
+}
+
+/// The counts and times of all nodes.
+struct NodeTimes<'n> {
+    ids: &'n HashMap<i64, u32>,
+    counts: Vec<i64>,
+    nanos: Vec<i64>,
+    /// The time window to read, if the caller set one. Times count from the recording's start.
+    timeline: Option<Timeline>,
+}
+
+/// A time in nanoseconds, as two halves, and a node. The sign bit is inverted, so that unsigned numbers sort by time. A
+/// tick takes only twelve bytes, because there is one for each sample.
+type Tick = [u32; 3];
+
+impl NodeTimes<'_> {
+    /// Reads the id of a sample's node and returns the index of the node. Counts the sample if its time, `nanos`, is
+    /// inside the time window or no window is set.
+    fn count(&mut self, id: &mut Json<'_>, nanos: i64) -> Result<u32> {
+        let node = find(id, self.ids)?;
+        let is_read = self.timeline.as_mut().is_none_or(|timeline| timeline.contains(nanos));
+        self.counts[node as usize] += i64::from(is_read);
+        Ok(node)
+    }
+
+    /// Adds the time between two points, or the part of it inside the time window, to a node.
+    fn spend(&mut self, node: u32, begin: i64, end: i64) -> Result<()> {
+        let nanos = match &mut self.timeline {
+            Some(timeline) => timeline.part(begin, end),
+            None => end.checked_sub(begin).ok_or_else(too_large)?,
+        };
+        let sum = &mut self.nanos[node as usize];
+        *sum = sum.checked_add(nanos).ok_or_else(too_large)?;
+        Ok(())
+    }
+
+    /// Adds up the counts and times of all samples. If a sample is earlier than the one before it, the times are added
+    /// up again in the order of time.
+    fn add_up(&mut self, samples: Json<'_>, deltas: Json<'_>, duration: Option<i64>) -> Result<()> {
+        let (mut first, mut last, mut now, mut n) = (0i64, None, 0i64, 0i64);
+        let mut is_ordered = true;
+        each_step(samples, deltas, |id, delta| {
+            let previous = now;
+            now = now.checked_add(delta).ok_or_else(too_large)?;
+            let node = self.count(id, now)?;
+            match last {
+                None => first = now,
+                Some(last) => self.spend(last, previous, now)?,
+            }
+            is_ordered &= delta >= 0 || last.is_none();
+            (last, n) = (Some(node), n + 1);
+            Ok(())
+        })?;
+        if !is_ordered {
+            self.nanos.fill(0);
+            (first, now, last) = self.add_up_ordered(samples, deltas, n)?;
+        }
+        let Some(last) = last else { return Ok(()) };
+        // The last sample ends with the recording, as in DevTools. Some writers have no end, or an end before the last
+        // sample.
+        let end = match duration.filter(|&end| end >= now) {
+            Some(end) => end,
+            None if n == 1 => now,
+            None => {
+                let mean = now.checked_sub(first).ok_or_else(too_large)? / (n - 1);
+                now.checked_add(mean).ok_or_else(too_large)?
+            }
+        };
+        self.spend(last, now, end)
+    }
+
+    /// Adds the times of samples that are not sorted by time. Returns the first time, the last time, and the node of
+    /// the last sample.
+    fn add_up_ordered(&mut self, samples: Json<'_>, deltas: Json<'_>, n: i64) -> Result<(i64, i64, Option<u32>)> {
+        const SIGN: u64 = 1 << 63;
+        let mut ticks: Vec<Tick> = Vec::with_capacity(usize::try_from(n).unwrap_or(0));
+        let mut now = 0i64;
+        each_step(samples, deltas, |id, delta| {
+            now = now.checked_add(delta).ok_or_else(too_large)?;
+            let turned = now as u64 ^ SIGN;
+            ticks.push([(turned >> 32) as u32, turned as u32, find(id, self.ids)?]);
+            Ok(())
+        })?;
+        ticks.sort_unstable();
+        let time = |tick: &Tick| ((u64::from(tick[0]) << 32 | u64::from(tick[1])) ^ SIGN) as i64;
+        for pair in ticks.windows(2) {
+            self.spend(pair[0][2], time(&pair[0]), time(&pair[1]))?;
+        }
+        let (first, last) = (ticks.first().map_or(0, time), ticks.last());
+        Ok((first, last.map_or(0, time), last.map(|tick| tick[2])))
+    }
+
+    /// Distributes the total time evenly over the samples, for files without times of samples. Returns false, and
+    /// leaves all times at 0, if the total time is unknown too or there are no samples.
+    fn share(&mut self, duration: Option<i64>) -> Result<bool> {
+        let mut total = 0i64;
+        for &count in &self.counts {
+            total = total.checked_add(count).ok_or_else(too_large)?;
+        }
+        let (Some(duration), true) = (duration, total > 0) else { return Ok(false) };
+        for (nanos, &count) in self.nanos.iter_mut().zip(&self.counts) {
+            *nanos = (i128::from(count) * i128::from(duration) / i128::from(total)) as i64;
+        }
+        Ok(true)
+    }
+}
+
+/// Calls `f` with the position of each sample's id, and the nanoseconds since the previous sample. The time of the
+/// first sample counts from `startTime`.
+fn each_step(
+    samples: Json<'_>,
+    mut deltas: Json<'_>,
+    mut f: impl FnMut(&mut Json<'_>, i64) -> Result<()>,
+) -> Result<()> {
+    let mut array = deltas.array()?;
+    each_sample(samples, |id| {
+        if !deltas.element(&mut array)? {
+            return Err(missing("`timeDeltas` has no time for this sample", deltas));
+        }
+        let (delta, _) = deltas.number()?.scaled(MICROSECONDS)?;
+        f(id, delta)
+    })?;
+    if deltas.element(&mut array)? {
+        return Err(missing("`timeDeltas` has more elements than `samples`", deltas));
+    }
+    Ok(())
+}

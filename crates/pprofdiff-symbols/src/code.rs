@@ -1,0 +1,138 @@
+//! The machine code of a binary: its functions with their addresses and instructions.
+
+use std::borrow::Cow;
+use std::cell::OnceCell;
+use std::path::PathBuf;
+
+use object::{Object, ObjectSegment};
+
+use super::demangled;
+use super::dwarf::{DebugFiles, Memory};
+use super::file::{Binary, MAX_SEGMENTS, Symbol, Symbols, parse, read};
+use super::go;
+use super::instructions::{self, Architecture, Instruction};
+use super::search::Mapped;
+use pprofdiff_profile::random::HashMap;
+use pprofdiff_profile::{Error, Result};
+
+/// The executable code of a binary, with its functions by address, numbered from 0.
+pub struct Code<'a> {
+    architecture: Architecture,
+    /// The address and bytes of each executable segment.
+    parts: Vec<(u64, &'a [u8])>,
+    /// The functions. No two start at the same address, and each has a size.
+    functions: Symbols<'a>,
+    /// The function of each origin, or `None` if several functions share the origin.
+    by_origin: OnceCell<HashMap<Origin<'a>, Option<u32>>>,
+    /// The function of each demangled name, or `None` if several functions share the name.
+    by_name: OnceCell<HashMap<Cow<'a, [u8]>, Option<u32>>>,
+}
+
+/// A function's name in the symbol table, and its source file if the function is local to this file.
+pub type Origin<'a> = (&'a [u8], &'a [u8]);
+
+impl std::fmt::Debug for Code<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Code").field("functions", &self.functions.0.len()).finish_non_exhaustive()
+    }
+}
+
+impl Mapped {
+    /// Returns the functions and instructions. `memory` owns the data that the result borrows.
+    ///
+    /// # Errors
+    /// Returns an error if the file can't be read any more, if its architecture is neither x86-64 nor arm64, or if it
+    /// is a kernel symbol table.
+    pub fn code<'a>(&self, memory: &'a Memory) -> Result<Code<'a>> {
+        Code::read(&self.binary, &self.by_build_id, memory)
+    }
+}
+
+/// The maximum length of a name that [`Code::find`] and [`Code::find_name`] can find. Without it, a symbol table could
+/// refer to each byte of a huge text as the start of a name.
+const MAX_NAME_BYTES: usize = 4096;
+
+impl<'a> Code<'a> {
+    /// Reads the functions of a binary from its symbols and from a separate file with debug information. Reads Go's own
+    /// tables if the binary has neither.
+    fn read(binary: &Binary, by_build_id: &[PathBuf], memory: &'a Memory) -> Result<Code<'a>> {
+        let path = binary.path();
+        if binary.is_of_kernel() {
+            return Err(Error::query("a kernel symbol table has no instructions").in_input(&path.to_string_lossy()));
+        }
+        let object = parse(path, memory.keep(read(path)?))?;
+        let architecture = match object.architecture() {
+            object::Architecture::X86_64 => Architecture::X86_64,
+            object::Architecture::Aarch64 if object.is_little_endian() => Architecture::Arm64,
+            other => {
+                let detail = format!("it is for {other:?}; only x86-64 and arm64 are supported");
+                return Err(Error::query(detail).in_input(&path.to_string_lossy()));
+            }
+        };
+        let executable = object.segments().take(MAX_SEGMENTS).filter(|segment| segment.permissions().executable());
+        let parts: Vec<(u64, &[u8])> =
+            executable.filter_map(|segment| Some((segment.address(), segment.data().ok()?))).collect();
+        let separate = DebugFiles { binary: path, by_build_id }.find(&object, memory);
+        let mut functions = Symbols::new([Some(&object), separate.as_ref().map(|(_, object)| object)]);
+        if object.symbols().next().is_none() && separate.is_none() {
+            functions.0.extend(go::functions(&object, memory));
+            functions.0.sort_by_key(|function| function.address);
+        }
+        functions.end_each(&parts);
+        let (by_origin, by_name) = Default::default();
+        Ok(Code { architecture, parts, functions, by_origin, by_name })
+    }
+
+    /// Returns the function that contains an address.
+    pub fn function_at(&self, address: u64) -> Option<u32> {
+        self.functions.index(address).map(|index| index as u32)
+    }
+
+    /// Returns the identity of a function, independent of its address.
+    pub fn origin(&self, function: u32) -> Origin<'a> {
+        let Symbol { name, file, .. } = self.functions.0[function as usize];
+        (name, file)
+    }
+
+    /// Returns the demangled name of a function.
+    pub fn name(&self, function: u32) -> Cow<'a, [u8]> {
+        demangled(self.origin(function).0)
+    }
+
+    /// Returns the start address of a function and its bytes.
+    pub fn bytes(&self, function: u32) -> (u64, &'a [u8]) {
+        let Symbol { address, size, .. } = self.functions.0[function as usize];
+        let bytes = self.parts.iter().find_map(|&(start, bytes)| {
+            let bytes = bytes.get(usize::try_from(address.checked_sub(start)?).ok()?..)?;
+            bytes.get(..usize::try_from(size).ok()?).filter(|bytes| !bytes.is_empty())
+        });
+        (address, bytes.unwrap_or_default())
+    }
+
+    /// Calls `each` with a function's instructions, in order.
+    pub fn instructions(&self, function: u32, each: impl FnMut(Instruction)) {
+        let (address, bytes) = self.bytes(function);
+        instructions::decode(self.architecture, address, bytes, each);
+    }
+
+    /// Returns the function with this identity, unless several functions have it.
+    pub fn find(&self, origin: Origin<'_>) -> Option<u32> {
+        let all = || self.unique_by(|f| (f.name, f.file));
+        self.by_origin.get_or_init(all).get(&origin).copied().flatten()
+    }
+
+    /// Returns the function with this demangled name, unless several functions have it.
+    pub fn find_name(&self, name: &[u8]) -> Option<u32> {
+        let all = || self.unique_by(|f| demangled(f.name));
+        self.by_name.get_or_init(all).get(name).copied().flatten()
+    }
+
+    /// Groups the functions by a key. A key that several functions share maps to `None`.
+    fn unique_by<K: Eq + std::hash::Hash>(&self, key: impl Fn(&Symbol<'a>) -> K) -> HashMap<K, Option<u32>> {
+        let mut all: HashMap<K, Option<u32>> = HashMap::default();
+        for (f, number) in self.functions.0.iter().zip(0..).filter(|(f, _)| f.name.len() <= MAX_NAME_BYTES) {
+            all.entry(key(f)).and_modify(|entry| *entry = None).or_insert(Some(number));
+        }
+        all
+    }
+}
