@@ -2,8 +2,9 @@
 
 use super::{ShownBy, ViewContext, ViewSpec};
 use crate::report::Report;
-use crate::request::CheckOptions;
 use pprofdiff::Result;
+use pprofdiff::check::{CheckPolicy, Rules};
+use serde::{Deserialize, Serialize};
 
 pub(crate) const VIEW: ViewSpec = ViewSpec {
     name: "check",
@@ -14,4 +15,33 @@ pub(crate) const VIEW: ViewSpec = ViewSpec {
 
 pub(crate) fn answer(context: &ViewContext<'_>, options: &CheckOptions) -> Result<Report> {
     Ok(Report::Check(options.rules()?.check(context.diff, context.query)?))
+}
+
+/// The limits of a check as users write them. [`Rules`] is the parsed form.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct CheckOptions {
+    /// The text of a `pprofdiff.toml`.
+    pub config: Option<String>,
+    /// Rules in addition to the configuration's.
+    pub fail_on: Vec<String>,
+    /// The share of the total below which frames are ignored, such as `0.5%`.
+    pub floor: Option<String>,
+    /// How limits are applied.
+    #[serde(default, rename = "how")]
+    pub policy: CheckPolicy,
+}
+
+impl CheckOptions {
+    /// Parses the options into rules.
+    ///
+    /// # Errors
+    /// Fails on an invalid configuration, rule or floor.
+    pub fn rules(&self) -> Result<Rules> {
+        let mut rules = self.config.as_deref().map_or_else(|| Ok(Rules::default()), Rules::from_toml)?;
+        self.fail_on.iter().try_for_each(|rule| rules.fail_on(rule))?;
+        self.floor.as_ref().map_or(Ok(()), |floor| rules.set_floor(floor))?;
+        rules.policy = self.policy;
+        Ok(rules)
+    }
 }
