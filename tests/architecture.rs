@@ -142,6 +142,7 @@ fn modules_depend_in_one_direction() {
         ("crates/pprofdiff-series/src", &["std::thread::spawn", "std::thread::scope"]),
         ("crates/pprofdiff-commits/src", &["std::thread::spawn", "std::thread::scope"]),
         ("crates/pprofdiff-report/src", &["std::thread::spawn", "std::thread::scope"]),
+        ("crates/pprofdiff-report/src/format", &["crate::registry", "crate::view"]),
         ("crates/pprofdiff-page/src", &["std::thread::spawn", "std::thread::scope"]),
         // The command contains no algorithms, so it needs no collections.
         ("crates/pprofdiff-cli/src", &["std::collections"]),
@@ -161,6 +162,64 @@ fn modules_depend_in_one_direction() {
             }
         }
     }
+}
+
+/// The modules of the report crate in the order of their layers. A module imports only modules before it.
+const REPORT_MODULES: [(&str, &[&str]); 7] = [
+    ("helpers", &["palette", "names", "numbers", "layout", "tokens", "text", "style", "json", "markdown", "html"]),
+    ("tables", &["table", "shown", "rows"]),
+    (
+        "documents",
+        &[
+            "series",
+            "fragment",
+            "callgraph",
+            "timelines",
+            "chart",
+            "explain",
+            "check",
+            "listing",
+            "raw",
+            "traces",
+            "ranking",
+            "document",
+        ],
+    ),
+    ("reports", &["report"]),
+    ("answers", &["view", "request"]),
+    ("formats", &["shows", "format"]),
+    ("frontends", &["budget", "registry", "schema"]),
+];
+
+/// Imports against the order, with the reason.
+const REPORT_EXCEPTIONS: [(&str, &str, &str); 1] =
+    [("table", "view", "a stored table names its kind, and views define kinds")];
+
+#[test]
+fn modules_of_the_report_import_in_one_direction() {
+    let order: Vec<&str> = REPORT_MODULES.iter().flat_map(|(_, modules)| *modules).copied().collect();
+    let mut exceptions: BTreeSet<&(&str, &str, &str)> = BTreeSet::new();
+    let mut n_imports = 0;
+    for (path, text) in files("crates/pprofdiff-report/src", &[".rs"]) {
+        let module = module_of(&path);
+        let Some(from) = module.get(1).filter(|_| !path.ends_with("tests.rs")) else { continue };
+        let place = order.iter().position(|module| module == from);
+        let place = place.unwrap_or_else(|| panic!("REPORT_MODULES does not list {from}"));
+        let code = text.split("#[cfg(test)]\nmod ").next().unwrap();
+        let code = code.split("#[cfg(test)]\npub(crate) mod ").next().unwrap();
+        for imported in paths_of(&path, code) {
+            let Some(to) = imported.strip_prefix("crate::").and_then(|rest| rest.split("::").next()) else { continue };
+            let Some(imported_place) = order.iter().position(|module| *module == to) else { continue };
+            n_imports += 1;
+            if imported_place > place {
+                let exception = REPORT_EXCEPTIONS.iter().find(|(a, b, _)| a == from && *b == to);
+                assert!(exception.is_some(), "{} must not use {imported}", path.display());
+                exceptions.extend(exception);
+            }
+        }
+    }
+    assert!(n_imports > 200, "only {n_imports} imports");
+    assert_eq!(exceptions.len(), REPORT_EXCEPTIONS.len(), "an exception is no longer needed");
 }
 
 #[test]

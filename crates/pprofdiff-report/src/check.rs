@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use serde_json::{Value, json};
 
 use super::explain::{causes_markdown, causes_text, explain_object};
-use super::format::json::{header_of_check, object};
+use super::json::{header_of_check, object};
 use super::markdown::{code, escape};
 use super::numbers::{CostFormat, growth_of, least_growth, p_words, share_text};
 use super::text::TextOptions;

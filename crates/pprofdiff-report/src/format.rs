@@ -22,13 +22,12 @@ pub(crate) mod text;
 
 use std::io::{self, Write};
 
-use self::csv::CsvOptions;
-use self::text::TextOptions;
-use crate::registry::Registry;
 use crate::report::Report;
 use crate::request::Request;
+#[cfg(feature = "check")]
+use crate::shows;
+use crate::style::Style;
 use crate::table::Table;
-use crate::view::{ShownBy, View};
 use pprofdiff::{Error, Result};
 #[cfg(feature = "check")]
 use pprofdiff_explain::ExplainedCheck;
@@ -79,69 +78,6 @@ pub struct Item<'a> {
     pub first: bool,
 }
 
-/// Options that some formats support.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Style {
-    /// Colours text for a terminal.
-    pub color: bool,
-    /// CSV puts a `'` before texts that a spreadsheet would run as a formula.
-    pub quote_formulas: bool,
-    /// The maximum number of tokens of an explanation, as estimated. The least important lines are left out first.
-    pub budget: Option<usize>,
-    /// Shortens the header of text: it names neither the inputs nor the meaning of the columns.
-    pub brief: bool,
-}
-
-impl Style {
-    pub(crate) fn text(self) -> TextOptions {
-        TextOptions { color: self.color, brief: self.brief }
-    }
-
-    pub(crate) fn csv(self) -> CsvOptions {
-        CsvOptions { quote_formulas: self.quote_formulas }
-    }
-}
-
-/// Writes the tables of many pairs in one format.
-#[derive(Debug)]
-pub struct EachWriter {
-    each: &'static Each,
-    style: Style,
-    begun: bool,
-}
-
-impl EachWriter {
-    /// Creates a writer.
-    ///
-    /// # Errors
-    /// Fails if the format does not support many pairs. The error lists the formats of `registry` that do.
-    pub fn new(format: &'static Format, style: Style, registry: &Registry) -> Result<EachWriter> {
-        match &format.each {
-            Some(each) => Ok(EachWriter { each, style, begun: false }),
-            None => {
-                let can = registry.formats().iter().filter(|f| f.each.is_some()).map(|f| f.name);
-                let can = can.collect::<Vec<_>>().join(", ");
-                Err(Error::query(format!("many pairs can't be written as {}; supported formats: {can}", format.name)))
-            }
-        }
-    }
-
-    /// Returns the default maximum number of rows per pair.
-    pub fn limit(&self) -> Option<usize> {
-        self.each.limit
-    }
-
-    /// Writes the result of one pair.
-    ///
-    /// # Errors
-    /// Fails if `out` fails.
-    pub fn write(&mut self, name: &str, result: Result<&Table, &Error>, out: &mut dyn Write) -> io::Result<()> {
-        let first = !self.begun && result.is_ok();
-        self.begun |= first;
-        (self.each.write)(&Item { name, result, first }, out, self.style)
-    }
-}
-
 /// The formats of this crate, in the order of help.
 pub(crate) static STANDARD: &[&Format] = &[
     &text::FORMAT,
@@ -163,16 +99,6 @@ pub(crate) static STANDARD: &[&Format] = &[
     #[cfg(feature = "check")]
     &sarif::FORMAT,
 ];
-
-impl Format {
-    /// Returns true if the format can write the default view without a row limit, but not with one, because it always
-    /// writes all stacks.
-    pub fn writes_whole(&self) -> bool {
-        let shows =
-            |limit| (self.shows)(&Request::default().asking(View::default().ordered(Default::default(), limit)));
-        shows(Some(1)).is_none() && shows(None).is_some()
-    }
-}
 
 /// The defaults of a format: text that contains warnings, for one report at a time. It supports no view.
 pub(crate) const BASE: Format = Format {
@@ -201,8 +127,7 @@ pub(crate) const fn of_checks(
     about: &'static str,
     write: fn(&Report, &mut dyn Write, Style) -> io::Result<()>,
 ) -> Format {
-    let shows = |request: &Request| matches!(request.view, View::Check(_)).then(|| request.clone());
-    Format { name, extensions, about, shows, write, ..BASE }
+    Format { name, extensions, about, shows: shows::checks, write, ..BASE }
 }
 
 /// Returns the check in a report, or the error [`unsupported`] for any other report.
@@ -211,37 +136,6 @@ pub(crate) fn check_of(report: &Report) -> io::Result<&ExplainedCheck> {
     match report {
         Report::Check(check) => Ok(check),
         _ => Err(unsupported()),
-    }
-}
-
-/// Returns the request that formats of rows answer: the same request, or `None` if the view is not shown as rows.
-pub(crate) fn rows(request: &Request) -> Option<Request> {
-    (request.view.spec().shown_by == ShownBy::Rows).then(|| request.clone())
-}
-
-/// Returns the request that formats of whole stacks answer: all stacks of the query, for the views `top` and `stacks`
-/// without a row limit. Returns `None` for other views, for significant rows, for stacks separated by labels, and for
-/// several sample types.
-pub(crate) fn all_stacks(request: &Request) -> Option<Request> {
-    match request.view {
-        _ if !request.query.extra_sample_types.is_empty() => None,
-        View::Top { limit: None, significant: false, .. } | View::Stacks { by_labels: false, limit: None } => {
-            Some(request.asking(View::Stacks { by_labels: false, limit: None }))
-        }
-        _ => None,
-    }
-}
-
-/// Returns the request that pictures of the call graph answer: the call graph of the query, for the views `top`, `tree`
-/// and `graph`. Returns `None` for other views, for significant rows, and for several sample types.
-pub(crate) fn graph(request: &Request) -> Option<Request> {
-    match request.view {
-        _ if !request.query.extra_sample_types.is_empty() => None,
-        View::Top { significant: false, .. } | View::Tree { .. } => {
-            Some(request.asking(View::Graph(Default::default())))
-        }
-        View::Graph(_) => Some(request.clone()),
-        _ => None,
     }
 }
 

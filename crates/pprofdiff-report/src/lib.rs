@@ -5,61 +5,71 @@
 //! that reads a report and does not change it. A [`Registry`] lists the formats and views; crates above this one, such as
 //! `pprofdiff-page`, add their own.
 
+mod budget;
 mod callgraph;
 mod chart;
 #[cfg(feature = "check")]
 mod check;
+mod document;
 mod explain;
-mod extension;
 mod format;
+mod fragment;
 mod html;
+mod json;
 #[cfg(feature = "svg")]
 mod layout;
 mod listing;
+mod markdown;
 mod names;
 mod numbers;
 mod palette;
+mod ranking;
 mod raw;
 mod registry;
 mod report;
 mod request;
+mod rows;
 mod schema;
 mod series;
 mod shown;
+mod shows;
+mod style;
 mod table;
+mod text;
 mod timelines;
 mod tokens;
+mod traces;
 mod view;
 
-#[cfg(feature = "svg")]
-use format::svg;
-use format::{csv, json, markdown, text};
-
+pub use budget::text_head;
 pub use chart::series_chart;
 #[cfg(feature = "check")]
 pub use check::exit_code;
-pub use csv::CsvOptions;
+pub use document::Document;
 pub use explain::{INCONCLUSIVE, explain_exit_code, explain_html, explain_line, explain_object, pair_causes};
-pub use extension::{AnyView, Document, ExtensionView};
+pub use format::csv::CsvOptions;
 pub use format::dot::dot;
 pub use format::folded::folded;
+pub use format::json::info_json;
 pub use format::speedscope::speedscope;
-pub use format::{Each, EachWriter, Format, Item, Style};
-pub use json::info_json;
+#[cfg(feature = "svg")]
+pub use format::svg::svg;
+pub use format::text::info;
+pub use format::{Each, Format, Item};
 pub use listing::{listing_html, listing_json, listing_text, missing_sources, to_html_page};
-pub use registry::{Extension, Registry};
+pub use registry::{EachWriter, Extension, Registry};
 pub use report::Report;
-#[cfg(feature = "check")]
-pub use request::CheckOptions;
 pub use request::Request;
 pub use schema::json_schema;
 pub use series::{RUNS, builds_json, failed_builds};
-#[cfg(feature = "svg")]
-pub use svg::svg;
+pub use style::Style;
 pub use table::{Cell, Column, Cost, Data, Kind, Lists, Measured, Role, RunStatistic, Table, Texts};
-pub use text::{TextOptions, info};
+pub use text::TextOptions;
 pub use timelines::series_html;
-pub use tokens::{text_head, tokens};
+pub use tokens::tokens;
+#[cfg(feature = "check")]
+pub use view::check::CheckOptions;
+pub use view::extension::{AnyView, ExtensionView};
 pub use view::{MatchTarget, ShownBy, Takes, View, ViewContext, ViewInput, ViewOptions, ViewSpec};
 
 /// Parts of texts and pictures that crates above this one also need.
@@ -68,7 +78,6 @@ pub mod shared {
     pub use crate::explain::{ACCOUNT_STYLE, explain_panel, nearest_cause, whole_changed};
     #[cfg(feature = "svg")]
     pub use crate::format::svg::svg_within;
-    pub use crate::format::text::inputs;
     pub use crate::format::unsupported;
     pub use crate::html::{escape, escape_ours};
     #[cfg(feature = "svg")]
@@ -78,9 +87,10 @@ pub mod shared {
         CostFormat, counted, counted_of, extent, growth, share, share_text, signed, total, whole,
     };
     pub use crate::palette::{LESS, MORE, Shades, Tone, hex};
+    pub use crate::ranking::head as ranking_head;
     pub use crate::series::extent as builds_extent;
+    pub use crate::text::inputs;
     pub use crate::timelines::{FrameTimeline, LASTING, Timelines};
-    pub use crate::view::ranking::head as ranking_head;
 }
 
 /// Compiles the code examples of the README and of docs/rust.md together with the tests.

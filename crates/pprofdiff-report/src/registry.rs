@@ -1,10 +1,13 @@
 //! The table of formats and views that a frontend offers. A frontend composes it once: the standard formats and views
 //! of this crate, and those of the crates above it.
 
+use std::io::{self, Write};
 use std::path::Path;
 
-use crate::format::{self, Format};
+use crate::format::{self, Each, Format, Item};
 use crate::request::Request;
+use crate::style::Style;
+use crate::table::Table;
 use crate::view::{self, View, ViewOptions, ViewSpec};
 use pprofdiff::{Error, Result};
 
@@ -124,6 +127,85 @@ impl Registry {
         let name =
             |spec: &&ViewSpec| if spec.matched.is_some() { format!("{}=RE", spec.name) } else { spec.name.to_owned() };
         views.map(name).collect::<Vec<_>>().join(", ")
+    }
+}
+
+impl Request {
+    /// Returns the view's name for error messages, with the options that can prevent a format from showing the view.
+    fn describe_view(&self) -> String {
+        let suffix = match &self.view {
+            View::Top { significant: true, .. } => " of significant rows",
+            _ if self.query.extra_sample_types.is_empty() => "",
+            _ => " of several sample types",
+        };
+        format!("{}{suffix}", self.view.name())
+    }
+
+    /// Returns the request that `format` answers instead of this one, which is usually the same. Some formats show
+    /// another view of the same query: a format of call graphs shows the graph instead of the table of frames.
+    ///
+    /// # Errors
+    /// Fails if the format cannot show this view. The error lists the formats of `registry` that can.
+    pub fn for_format(&self, format: &Format, registry: &Registry) -> Result<Request> {
+        match (format.shows)(self) {
+            Some(request) => Ok(request),
+            None => {
+                let can = registry.formats().iter().filter(|f| (f.shows)(self).is_some());
+                let can: Vec<&str> = can.map(|f| f.name).collect();
+                let (format, view) = (format.name, self.describe_view());
+                Err(Error::query(format!("{view} can't be written as {format}; supported formats: {}", can.join(", "))))
+            }
+        }
+    }
+}
+
+impl Format {
+    /// Returns true if the format can write the default view without a row limit, but not with one, because it always
+    /// writes all stacks.
+    pub fn writes_whole(&self) -> bool {
+        let shows =
+            |limit| (self.shows)(&Request::default().asking(View::default().ordered(Default::default(), limit)));
+        shows(Some(1)).is_none() && shows(None).is_some()
+    }
+}
+
+/// Writes the tables of many pairs in one format.
+#[derive(Debug)]
+pub struct EachWriter {
+    each: &'static Each,
+    style: Style,
+    begun: bool,
+}
+
+impl EachWriter {
+    /// Creates a writer.
+    ///
+    /// # Errors
+    /// Fails if the format does not support many pairs. The error lists the formats of `registry` that do.
+    pub fn new(format: &'static Format, style: Style, registry: &Registry) -> Result<EachWriter> {
+        match &format.each {
+            Some(each) => Ok(EachWriter { each, style, begun: false }),
+            None => {
+                let can = registry.formats().iter().filter(|f| f.each.is_some()).map(|f| f.name);
+                let can = can.collect::<Vec<_>>().join(", ");
+                Err(Error::query(format!("many pairs can't be written as {}; supported formats: {can}", format.name)))
+            }
+        }
+    }
+
+    /// Returns the default maximum number of rows per pair.
+    pub fn limit(&self) -> Option<usize> {
+        self.each.limit
+    }
+
+    /// Writes the result of one pair.
+    ///
+    /// # Errors
+    /// Fails if `out` fails.
+    pub fn write(&mut self, name: &str, result: Result<&Table, &Error>, out: &mut dyn Write) -> io::Result<()> {
+        let first = !self.begun && result.is_ok();
+        self.begun |= first;
+        (self.each.write)(&Item { name, result, first }, out, self.style)
     }
 }
 

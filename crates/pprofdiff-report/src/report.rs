@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use crate::extension::Document;
+use crate::document::Document;
 use crate::table::{LimitUnit, Table};
 use pprofdiff::graph::Graph;
 use pprofdiff::list::Listing;

@@ -7,16 +7,10 @@ use std::cmp::Reverse;
 
 use serde::{Deserialize, Serialize};
 
-use crate::format::Format;
-use crate::registry::Registry;
 use crate::report::Report;
 use crate::view::{self, MatchTarget, View, ViewContext, ViewInput};
-#[cfg(feature = "check")]
-use pprofdiff::check::{CheckPolicy, Rules};
 use pprofdiff::random::HashSet;
 #[cfg(feature = "check")]
-use pprofdiff_explain::ExplainOptions;
-
 use pprofdiff::{Diff, Error, Granularity, LoadOptions, Query, Result, Selection, cancellation};
 use pprofdiff_series::Series;
 
@@ -27,42 +21,6 @@ pub struct Request {
     pub query: Query,
     /// The view to compute.
     pub view: View,
-}
-
-/// The limits of a check as users write them. [`Rules`] is the parsed form.
-#[cfg(feature = "check")]
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct CheckOptions {
-    /// The text of a `pprofdiff.toml`.
-    pub config: Option<String>,
-    /// Rules in addition to the configuration's.
-    pub fail_on: Vec<String>,
-    /// The share of the total below which frames are ignored, such as `0.5%`.
-    pub floor: Option<String>,
-    /// How limits are applied.
-    #[serde(default, rename = "how")]
-    pub policy: CheckPolicy,
-}
-
-#[cfg(feature = "check")]
-impl CheckOptions {
-    /// Parses the options into rules, and the options of the search for the causes of failed rules.
-    ///
-    /// # Errors
-    /// Fails on an invalid configuration, rule or floor.
-    pub fn rules(&self) -> Result<(Rules, ExplainOptions)> {
-        let (mut rules, mut explain) = (Rules::default(), ExplainOptions::default());
-        if let Some(text) = &self.config {
-            rules = Rules::from_toml(text)?;
-            // The explanation of failed rules needs the functions that the file declares as the program's runtime.
-            explain = explain.with_config(text)?;
-        }
-        self.fail_on.iter().try_for_each(|rule| rules.fail_on(rule))?;
-        self.floor.as_ref().map_or(Ok(()), |floor| rules.set_floor(floor))?;
-        rules.policy = self.policy;
-        Ok((rules, explain))
-    }
 }
 
 /// Returns up to three names that resemble `text`. A name must contain two thirds of the distinct pairs of consecutive
@@ -117,16 +75,6 @@ impl Request {
         Ok(Some(format!("no {noun} matches {regex:?}{near}")))
     }
 
-    /// Returns the view's name for error messages, with the options that can prevent a format from showing the view.
-    fn describe_view(&self) -> String {
-        let suffix = match &self.view {
-            View::Top { significant: true, .. } => " of significant rows",
-            _ if self.query.extra_sample_types.is_empty() => "",
-            _ => " of several sample types",
-        };
-        format!("{}{suffix}", self.view.name())
-    }
-
     /// Returns the query of a view that supports a single sample type only.
     ///
     /// # Errors
@@ -135,23 +83,6 @@ impl Request {
         match self.query.extra_sample_types.is_empty() {
             true => Ok(&self.query),
             false => Err(Error::query(format!("{} shows one sample type at a time", self.view.name()))),
-        }
-    }
-
-    /// Returns the request that `format` answers instead of this one, which is usually the same. Some formats show
-    /// another view of the same query: a format of call graphs shows the graph instead of the table of frames.
-    ///
-    /// # Errors
-    /// Fails if the format cannot show this view. The error lists the formats of `registry` that can.
-    pub fn for_format(&self, format: &Format, registry: &Registry) -> Result<Request> {
-        match (format.shows)(self) {
-            Some(request) => Ok(request),
-            None => {
-                let can = registry.formats().iter().filter(|f| (f.shows)(self).is_some());
-                let can: Vec<&str> = can.map(|f| f.name).collect();
-                let (format, view) = (format.name, self.describe_view());
-                Err(Error::query(format!("{view} can't be written as {format}; supported formats: {}", can.join(", "))))
-            }
         }
     }
 

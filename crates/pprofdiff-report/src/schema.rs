@@ -6,7 +6,7 @@ use schemars::Schema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
-use crate::format::json::SCHEMA;
+use crate::json::SCHEMA;
 use crate::table::Kind;
 use crate::table::schema::{Holds, TableShape};
 use crate::view;

@@ -11,8 +11,8 @@ use std::io::{self, Write};
 
 use serde_json::{Value, json};
 
-use crate::format::Style;
-use crate::format::json::{header, object};
+use crate::json::{header, object};
+use crate::style::Style;
 use markup::{Markup, pieces};
 pub use notebook::explain_html;
 pub use panel::{ACCOUNT_STYLE, explain_panel, nearest_cause, whole_changed};

@@ -9,31 +9,18 @@ use std::io::{self, Write};
 
 use super::{BASE, Format, unsupported};
 use crate::report::Report;
-use crate::request::Request;
-use crate::view::View;
-use pprofdiff::graph::{Graph, GraphOptions, Rank};
+use crate::shows;
+use pprofdiff::Pair;
+use pprofdiff::graph::Graph;
 use pprofdiff::random::HashMap;
 use pprofdiff::text::sanitize;
-use pprofdiff::{Granularity, Pair};
 
 pub(crate) const FORMAT: Format = Format {
     name: "callgrind",
     extensions: &["callgrind", "callgraph.out"],
     about: "the whole call graph by address, for KCachegrind",
     warns: false,
-    shows: |request| match request.view {
-        _ if !request.query.extra_sample_types.is_empty() => None,
-        View::Top { limit: None, significant: false, .. } | View::Tree { limit: None, .. } => {
-            let query = request.query.clone().with_granularity(Granularity::Addresses).with_no_inlines(false);
-            let whole = GraphOptions::default()
-                .with_node_count(0)
-                .with_node_fraction(0.0)
-                .with_edge_fraction(0.0)
-                .with_rank(Rank::Flat);
-            Some(Request { query, view: View::Graph(whole) })
-        }
-        _ => None,
-    },
+    shows: shows::whole_graph,
     write: |report, out, _| match report {
         Report::Graph(graph) => callgrind(graph, out),
         _ => Err(unsupported()),

@@ -8,8 +8,10 @@
 
 use std::io::{self, Write};
 
-use crate::format::{self, BASE, Each, Format, unsupported};
+use crate::format::{BASE, Each, Format, unsupported};
 use crate::numbers::write_integer;
+use crate::shows;
+use crate::style::Style;
 use crate::table::{Cell, Lists, Table};
 
 pub(crate) const FORMAT: Format = Format {
@@ -17,7 +19,7 @@ pub(crate) const FORMAT: Format = Format {
     extensions: &["csv"],
     about: "one line per row, below a header line",
     warns: false,
-    shows: format::rows,
+    shows: shows::rows,
     write: |report, out, style| report.table().ok_or_else(unsupported)?.write_csv(out, style.csv()),
     each: Some(Each {
         limit: None,
@@ -35,6 +37,12 @@ pub struct CsvOptions {
     /// Puts a `'` before texts (each text of a list) that begin with `=`, `+`, `-`, `@`, a tab or a line break, so that
     /// a spreadsheet shows them and runs no formula. Numbers stay unchanged.
     pub quote_formulas: bool,
+}
+
+impl Style {
+    pub(crate) fn csv(self) -> CsvOptions {
+        CsvOptions { quote_formulas: self.quote_formulas }
+    }
 }
 
 impl Table {

@@ -4,8 +4,9 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use crate::callgraph::Look;
-use crate::format::{BASE, Format, graph, unsupported};
+use crate::format::{BASE, Format, unsupported};
 use crate::report::Report;
+use crate::shows;
 use pprofdiff::Status;
 use pprofdiff::graph::Graph;
 
@@ -13,7 +14,7 @@ pub(crate) const FORMAT: Format = Format {
     name: "dot",
     extensions: &["dot", "gv"],
     about: "the call graph, for Graphviz",
-    shows: graph,
+    shows: shows::graph,
     write: |report, out, _| match report {
         Report::Graph(graph) => dot(graph, out),
         _ => Err(unsupported()),

@@ -10,8 +10,9 @@
 
 use std::io::{self, Write};
 
-use crate::format::{BASE, Format, all_stacks, unsupported};
+use crate::format::{BASE, Format, unsupported};
 use crate::report::Report;
+use crate::shows;
 use pprofdiff::FoldedHeader;
 use pprofdiff::stacks::Stacks;
 use pprofdiff::text::sanitize;
@@ -21,7 +22,7 @@ pub(crate) const FORMAT: Format = Format {
     extensions: &["folded"],
     about: "stacks for flame graph tools, one column per side",
     warns: false,
-    shows: all_stacks,
+    shows: shows::all_stacks,
     write: |report, out, _| match report {
         Report::Stacks(stacks, _) => folded(stacks, out),
         _ => Err(unsupported()),

@@ -4,8 +4,10 @@ use std::io::{self, Write};
 
 use serde_json::json;
 
-use super::json::{SCHEMA, write_rows};
-use crate::format::{BASE, Each, Format, Item, Style};
+use super::json::write_rows;
+use crate::format::{BASE, Each, Format, Item};
+use crate::json::SCHEMA;
+use crate::style::Style;
 
 pub(crate) const FORMAT: Format = Format {
     name: "jsonl",

@@ -1,9 +1,9 @@
 //! The pprof format: a profile that `go tool pprof` opens as a diff, and that pprofdiff reads back as the original
 //! diff. The engine encodes the profile; this file only writes its bytes.
 
-use crate::format::{BASE, Format, all_stacks, unsupported};
+use crate::format::{BASE, Format, unsupported};
 use crate::report::Report;
-use crate::view::View;
+use crate::shows;
 
 pub(crate) const FORMAT: Format = Format {
     name: "pprof",
@@ -11,10 +11,7 @@ pub(crate) const FORMAT: Format = Format {
     about: "a profile that `go tool pprof` opens as a diff",
     binary: true,
     warns: false,
-    shows: |request| match request.view {
-        View::Profile(_) => Some(request.clone()),
-        _ => all_stacks(request).map(|request| request.asking(View::Profile(Default::default()))),
-    },
+    shows: shows::profile,
     write: |report, out, _| match report {
         Report::Profile(bytes) => out.write_all(bytes),
         _ => Err(unsupported()),

@@ -12,9 +12,10 @@ use std::io::{self, Write};
 
 use serde_json::json;
 
-use crate::format::{BASE, Format, all_stacks, unsupported};
+use crate::format::{BASE, Format, unsupported};
 use crate::numbers::{share, share_text};
 use crate::report::Report;
+use crate::shows;
 use pprofdiff::Pair;
 use pprofdiff::stacks::{StackRow, Stacks};
 use pprofdiff::units;
@@ -25,7 +26,7 @@ pub(crate) const FORMAT: Format = Format {
     about: "stacks for speedscope.app, each side as a profile",
     warns: false,
     leaves_out: negative_stacks,
-    shows: all_stacks,
+    shows: shows::all_stacks,
     write: |report, out, _| match report {
         Report::Stacks(stacks, _) => speedscope(stacks, out),
         _ => Err(unsupported()),

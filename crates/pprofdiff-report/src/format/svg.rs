@@ -8,11 +8,12 @@
 use std::fmt::Write as _;
 
 use crate::callgraph::{CallLook, Look, NodeLook};
-use crate::format::{BASE, Format, graph, unsupported};
+use crate::format::{BASE, Format, unsupported};
 use crate::html::{escape, escape_ours};
 use crate::layout::{self, EdgeRoute, LayoutBudget, LayoutEdge, LayoutPoint};
 use crate::names::shorten;
 use crate::report::Report;
+use crate::shows;
 use pprofdiff::Status;
 use pprofdiff::graph::{Call, Graph};
 use pprofdiff::{Error, Result};
@@ -21,7 +22,7 @@ pub(crate) const FORMAT: Format = Format {
     name: "svg",
     extensions: &["svg"],
     about: "the call graph as a picture",
-    shows: graph,
+    shows: shows::graph,
     write: |report, out, _| match report {
         Report::Graph(graph) => writeln!(out, "{}", svg(graph).map_err(std::io::Error::other)?),
         _ => Err(unsupported()),

@@ -45,6 +45,8 @@ pub struct Kind {
     pub(crate) limit_unit: LimitUnit,
     /// Returns the columns, in order.
     pub(crate) columns: fn(&TableShape<'_>) -> Vec<Spec>,
+    /// True if text shows the rows of each of many pairs in one line each instead of a grid.
+    pub(crate) has_pair_lines: bool,
     /// Writes the rows for people.
     pub(crate) text: fn(&Table, &mut dyn Write, TextOptions) -> io::Result<()>,
     /// Formats a row in one line.
@@ -73,6 +75,7 @@ impl Kind {
         of_builds: false,
         limit_unit: LimitUnit::Rows,
         columns: |_| Vec::new(),
+        has_pair_lines: false,
         text: Table::write_beside,
         row_label: Table::label,
         chart_label: |table, row, name| name(&table.label(row)).to_owned(),

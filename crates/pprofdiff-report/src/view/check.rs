@@ -2,8 +2,10 @@
 
 use super::{ShownBy, ViewContext, ViewSpec};
 use crate::report::Report;
-use crate::request::CheckOptions;
 use pprofdiff::Result;
+use pprofdiff::check::{CheckPolicy, Rules};
+use pprofdiff_explain::ExplainOptions;
+use serde::{Deserialize, Serialize};
 
 pub(crate) const VIEW: ViewSpec = ViewSpec {
     name: "check",
@@ -15,4 +17,38 @@ pub(crate) const VIEW: ViewSpec = ViewSpec {
 pub(crate) fn answer(context: &ViewContext<'_>, options: &CheckOptions) -> Result<Report> {
     let (rules, explain) = options.rules()?;
     Ok(Report::Check(pprofdiff_explain::check(&rules, &explain, context.diff, context.query)?))
+}
+
+/// The limits of a check as users write them. [`Rules`] is the parsed form.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct CheckOptions {
+    /// The text of a `pprofdiff.toml`.
+    pub config: Option<String>,
+    /// Rules in addition to the configuration's.
+    pub fail_on: Vec<String>,
+    /// The share of the total below which frames are ignored, such as `0.5%`.
+    pub floor: Option<String>,
+    /// How limits are applied.
+    #[serde(default, rename = "how")]
+    pub policy: CheckPolicy,
+}
+
+impl CheckOptions {
+    /// Parses the options into rules, and the options of the search for the causes of failed rules.
+    ///
+    /// # Errors
+    /// Fails on an invalid configuration, rule or floor.
+    pub fn rules(&self) -> Result<(Rules, ExplainOptions)> {
+        let (mut rules, mut explain) = (Rules::default(), ExplainOptions::default());
+        if let Some(text) = &self.config {
+            rules = Rules::from_toml(text)?;
+            // The explanation of failed rules needs the functions that the file declares as the program's runtime.
+            explain = explain.with_config(text)?;
+        }
+        self.fail_on.iter().try_for_each(|rule| rules.fail_on(rule))?;
+        self.floor.as_ref().map_or(Ok(()), |floor| rules.set_floor(floor))?;
+        rules.policy = self.policy;
+        Ok((rules, explain))
+    }
 }

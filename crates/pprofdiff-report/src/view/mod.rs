@@ -6,6 +6,7 @@ pub(crate) mod check;
 pub(crate) mod comments;
 pub(crate) mod disasm;
 pub(crate) mod explain;
+pub(crate) mod extension;
 pub(crate) mod graph;
 pub(crate) mod info;
 pub(crate) mod labels;
@@ -26,10 +27,10 @@ pub(crate) mod values;
 
 use serde::{Deserialize, Serialize};
 
-use crate::extension::AnyView;
-use crate::report::Report;
 #[cfg(feature = "check")]
-use crate::request::CheckOptions;
+use self::check::CheckOptions;
+use self::extension::AnyView;
+use crate::report::Report;
 use crate::table::Kind;
 use pprofdiff::graph::GraphOptions;
 use pprofdiff::list::SourceDirs;

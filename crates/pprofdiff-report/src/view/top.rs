@@ -32,8 +32,15 @@ pub(crate) static TOP: Kind =
     Kind { name: "top", row: "frame", has_sides: |two_sided| !two_sided, columns, text: write_top, ..Kind::BASE };
 
 /// The kind of tables with the frames of a diff.
-pub(crate) static DIFF: Kind =
-    Kind { name: "diff", row: "frame", has_sides: |two_sided| two_sided, columns, text: write_top, ..Kind::BASE };
+pub(crate) static DIFF: Kind = Kind {
+    name: "diff",
+    row: "frame",
+    has_sides: |two_sided| two_sided,
+    columns,
+    has_pair_lines: true,
+    text: write_top,
+    ..Kind::BASE
+};
 
 fn columns(shape: &TableShape<'_>) -> Vec<Spec> {
     let mut all = Vec::from(frame());

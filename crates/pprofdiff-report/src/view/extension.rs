@@ -1,10 +1,9 @@
-//! Views and documents of crates above this one. A [`Request`](crate::Request) holds such a view with its options, and
-//! a [`Report`] such a document, without knowing its type.
+//! Views of crates above this one. A [`Request`](crate::Request) holds such a view with its options, without knowing its
+//! type.
 
 use std::any::Any;
 use std::fmt::Debug;
-use std::io::{self, Write};
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 
 use serde::de::{DeserializeOwned, Error as _};
 use serde::ser::Error as _;
@@ -12,7 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::report::Report;
 use crate::view::{View, ViewContext, ViewInput, ViewSpec};
-use pprofdiff::{Error, LoadOptions, Result, Summary};
+use pprofdiff::{Error, LoadOptions, Result};
 use pprofdiff_series::Series;
 
 /// A view of a crate above this one, with its options. [`View::extension`] wraps it.
@@ -39,28 +38,6 @@ pub trait ExtensionView: Debug + Clone + PartialEq + Serialize + DeserializeOwne
     /// Fails if the view is a view of a diff, and where the view fails.
     fn answer_series(&self, _: &Series, _: &LoadOptions) -> Result<Report> {
         Err(Self::spec().needs_diff())
-    }
-}
-
-/// A document of a crate above this one, which only formats of that crate write.
-pub trait Document: Any + Debug + Send + Sync {
-    /// Writes the document.
-    ///
-    /// # Errors
-    /// Fails if `out` fails.
-    fn write(&self, out: &mut dyn Write) -> io::Result<()>;
-
-    /// Returns the summary, whose warnings the caller may have to show. `None` if the document contains its summaries.
-    fn summary(&self) -> Option<&Arc<Summary>> {
-        None
-    }
-}
-
-impl dyn Document {
-    /// Returns the document as its own type, or `None` if it has another type.
-    pub fn downcast<T: Document>(self: Box<Self>) -> Option<T> {
-        let document: Box<dyn Any> = self;
-        document.downcast().ok().map(|document| *document)
     }
 }
 

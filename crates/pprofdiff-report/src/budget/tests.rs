@@ -5,7 +5,8 @@
 use pprofdiff::list::SourceDirs;
 use pprofdiff::{Diff, LoadOptions, Profile, Query, Sort};
 
-use super::{text_head, tokens};
+use super::text_head;
+use crate::tokens::tokens;
 use crate::{CheckOptions, Registry, Request, View};
 
 #[test]

@@ -1,0 +1,22 @@
+//! Options that some formats support.
+
+use crate::text::TextOptions;
+
+/// Options that some formats support.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Style {
+    /// Colours text for a terminal.
+    pub color: bool,
+    /// CSV puts a `'` before texts that a spreadsheet would run as a formula.
+    pub quote_formulas: bool,
+    /// The maximum number of tokens of an explanation, as estimated. The least important lines are left out first.
+    pub budget: Option<usize>,
+    /// Shortens the header of text: it names neither the inputs nor the meaning of the columns.
+    pub brief: bool,
+}
+
+impl Style {
+    pub(crate) fn text(self) -> TextOptions {
+        TextOptions { color: self.color, brief: self.brief }
+    }
+}
