@@ -24,7 +24,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 DIST = ROOT / "target" / "dist"
 BLOCK = re.compile(r"^(<!-- (?:install|not run) -->\n+)?```(\w+)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-CRATES = ["pprofdiff-profile", "pprofdiff", "pprofdiff-report"]
+CRATES = ["pprofdiff-profile", "pprofdiff-symbols", "pprofdiff-formats", "pprofdiff", "pprofdiff-report"]
 
 
 def blocks(page: str, *languages: str) -> list[tuple[str, str]]:

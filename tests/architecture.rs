@@ -131,12 +131,16 @@ fn all_forms_of_imports_are_parsed() {
 #[test]
 fn modules_depend_in_one_direction() {
     let forbidden: &[(&str, &[&str])] = &[
-        ("crates/pprofdiff-profile/src/profile", &["crate::delta", "crate::input"]),
-        ("crates/pprofdiff-profile/src/delta", &["crate::input", "crate::profile::wire"]),
+        ("crates/pprofdiff-profile/src/profile", &["crate::delta"]),
+        ("crates/pprofdiff-profile/src/delta", &["crate::profile::wire"]),
+        ("crates/pprofdiff-formats/src/kit", &["crate::table", "crate::load"]),
         ("crates/pprofdiff/src/diff", &["crate::batch", "crate::check", "crate::series"]),
         ("crates/pprofdiff/src/check", &["crate::batch", "crate::series"]),
         ("crates/pprofdiff/src/series", &["crate::check"]),
+        ("crates/pprofdiff/src/diff", &["crate::input::server"]),
         ("crates/pprofdiff-profile/src", &["std::thread::spawn", "std::thread::scope"]),
+        ("crates/pprofdiff-symbols/src", &["std::thread::spawn", "std::thread::scope"]),
+        ("crates/pprofdiff-formats/src", &["std::thread::spawn", "std::thread::scope"]),
         ("crates/pprofdiff/src", &["std::thread::spawn", "std::thread::scope"]),
         ("crates/pprofdiff-report/src", &["std::thread::spawn", "std::thread::scope"]),
         // The command contains no algorithms, so it needs no collections.
@@ -205,7 +209,7 @@ fn type_names_are_unique() {
 fn options_are_non_exhaustive() {
     let is_options = |line: &str| line.starts_with("pub struct ") && line.ends_with("Options {");
     let mut n_types = 0;
-    for dir in ["crates/pprofdiff-profile/src", "crates/pprofdiff/src"] {
+    for dir in ["crates/pprofdiff-profile/src", "crates/pprofdiff-formats/src", "crates/pprofdiff/src"] {
         for (path, text) in files(dir, &[".rs"]) {
             let lines = text.lines().zip(text.lines().skip(1));
             for (before, line) in lines.filter(|(_, l)| is_options(l) && !l.contains("LoadOptions")) {
@@ -239,7 +243,8 @@ fn hashers_are_keyed() {
 /// In wasm, only `random.rs` provides secret keys. Those of the standard library and of foldhash are predictable there.
 #[test]
 fn hashers_take_their_keys_from_one_place() {
-    for dir in ["crates/pprofdiff-profile/src", "crates/pprofdiff/src", "crates/pprofdiff-report/src"] {
+    for name in ["-profile", "-symbols", "-formats", "", "-store", "-report"] {
+        let dir = &format!("crates/pprofdiff{name}/src");
         for (path, text) in files(dir, &[".rs"]).into_iter().filter(|(path, _)| !path.ends_with("random.rs")) {
             let code = text.split("#[cfg(test)]\nmod ").next().unwrap();
             // Includes groups of imports: everything from `std::collections::` to the end of the statement.
