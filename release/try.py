@@ -26,11 +26,14 @@ DIST = ROOT / "target" / "dist"
 BLOCK = re.compile(r"^(<!-- (?:install|not run) -->\n+)?```(\w+)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 CRATES = [
     "pprofdiff-profile",
+    "pprofdiff-symbols",
+    "pprofdiff-formats",
     "pprofdiff",
     "pprofdiff-explain",
     "pprofdiff-series",
     "pprofdiff-commits",
     "pprofdiff-report",
+    "pprofdiff-page",
 ]
 
 

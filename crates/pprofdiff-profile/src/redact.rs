@@ -1,6 +1,6 @@
 //! Redaction of messages and names: passwords and tokens in URLs, and all secrets that a request carries.
 //!
-//! The name under which a profile is loaded goes through [`redacted`] (`profile/input.rs`), so errors, tables, pages
+//! The name under which a profile is loaded goes through [`redacted`] (`load.rs` of pprofdiff-formats), so errors, tables, pages
 //! and JSON hold no secrets. The command and Python also redact the messages of other libraries, which may repeat a
 //! URL.
 //!

@@ -458,7 +458,7 @@ fn full_disk_leaves_no_partial_profile() {
     let dir = tempfile::tempdir().unwrap();
     let store = store(dir.path());
     store.add(&counting(1), &keys("1"), &Costs::default()).unwrap();
-    let test = "store::tests::full_disk_leaves_no_partial_profile";
+    let test = "tests::full_disk_leaves_no_partial_profile";
     // `ulimit -f` limits a file to this number of 1 KiB blocks. Once the signal is ignored, a larger file is a write
     // error.
     let shell = format!("trap '' XFSZ; ulimit -f 4; exec \"$0\" {test} --exact --nocapture");

@@ -429,7 +429,7 @@ fn a_panic_of_the_library_is_an_error_and_prints_nothing() {
         assert!(other.is_err());
         return;
     }
-    let test = "store::tests::hostile::a_panic_of_the_library_is_an_error_and_prints_nothing";
+    let test = "tests::hostile::a_panic_of_the_library_is_an_error_and_prints_nothing";
     let mut child = Command::new(std::env::current_exe().unwrap());
     let output = child.args([test, "--exact", "--nocapture"]).env(CHILD, "1").output().unwrap();
     let printed = String::from_utf8_lossy(&output.stderr);
