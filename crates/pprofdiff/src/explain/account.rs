@@ -16,23 +16,15 @@ use super::evidence::rows::{StackRows, Stacks, ValueKind};
 use super::evidence::sets::{SetKey, Sets, grouped};
 use super::naming::rounded;
 use super::search::{SearchResult, known_variance, variance_of};
+use super::thresholds::{
+    MAX_DEVIANCE_OF_UNCHANGED_CONSEQUENCES, MIN_CHANGE_OF_NAMED_WHOLE, MIN_DEVIANCE_OF_UNEXPLAINED_REST,
+    MIN_UNEXPLAINED_REST,
+};
 use crate::statistics::counts::{LEVEL, between_run_variance, penalised};
 use crate::statistics::distributions::{normal_tail, student_tail};
 use pprofdiff_profile::cancellation::checkpointed;
 use pprofdiff_profile::columns::NONE;
 use pprofdiff_profile::random::HashMap;
-
-/// Minimum change of everything that a cause's name covers, as a fraction of the cause's change. Below it, the name
-/// would be misleading.
-pub(super) const MIN_PART_OF_WHOLE: f64 = 0.35;
-/// Penalised deviance that an unchanged set exceeds by chance one time in a hundred: the 99% quantile of chi-squared
-/// with one degree of freedom.
-const CERTAIN: f64 = 6.63;
-
-/// A rest is unexplained if it exceeds [`LARGE_REST`] as a fraction of the total, and [`MORE_THAN_SAMPLING`] as a
-/// deviance from sampling error alone.
-const LARGE_REST: f64 = 0.1;
-const MORE_THAN_SAMPLING: f64 = 9.0;
 
 /// The original stacks with the base's names, before rules removed inlined calls, cost that moved and the inside of
 /// rewritten code. They show whether a cause's name is true for everything that it covers.
@@ -244,7 +236,8 @@ impl Books<'_> {
             };
         }
         let change = self.delta(self.sum(&rows));
-        let goes_along = |whole: [f64; 2]| self.delta(whole) * change.signum() >= MIN_PART_OF_WHOLE * change.abs();
+        let goes_along =
+            |whole: [f64; 2]| self.delta(whole) * change.signum() >= MIN_CHANGE_OF_NAMED_WHOLE * change.abs();
         let mut callees = Vec::new();
         if let (CauseKind::Own, Some(function)) = (description.kind, description.function) {
             self.name_callee(&mut description, function, candidate.set, &mut rows);
@@ -374,10 +367,11 @@ impl Books<'_> {
             rest,
             // The sampling error of negative values is unknown.
             by_chance: self.deviance_of(&open, tau2) < LEVEL && self.rows.negative == [0.0; 2],
-            unexplained: rest.abs() > LARGE_REST * (base / m0).max(new / m1)
-                && self.deviance_of(&open, 0.0) > MORE_THAN_SAMPLING,
+            unexplained: rest.abs() > MIN_UNEXPLAINED_REST * (base / m0).max(new / m1)
+                && self.deviance_of(&open, 0.0) > MIN_DEVIANCE_OF_UNEXPLAINED_REST,
             // Consequences vary like the cost of a single function.
-            consequences_by_chance: self.deviance_of(&background, self.search.tau * self.search.tau) < CERTAIN,
+            consequences_by_chance: self.deviance_of(&background, self.search.tau * self.search.tau)
+                < MAX_DEVIANCE_OF_UNCHANGED_CONSEQUENCES,
             p: self.p_of_total().map(rounded),
         }
     }

@@ -20,7 +20,9 @@ mod related;
 mod rules;
 mod search;
 mod shared;
+mod statements;
 mod target;
+mod thresholds;
 
 use serde::{Deserialize, Serialize};
 
@@ -29,7 +31,7 @@ use crate::runtimes::{self, UserRules};
 use crate::sampling::Model;
 use crate::{Error, Result};
 use account::Books;
-use agreement::{ENOUGH, independent_witnesses};
+use agreement::independent_witnesses;
 pub use answer::{
     Account, Cause, CauseKind, CauseLabel, CausePart, CostSplit, Evidence, Explanation, Extent, KnownRuntime, MoveKind,
     Moved, NearestCandidate, NoiseEstimate, ProgramShare, Rewrite, ScaleRule, Verdict, WorkScale,
@@ -45,40 +47,22 @@ pub(crate) use rules::parts::package_of;
 use rules::renamed::RenamedFunction;
 use rules::{Findings, MatchedNames};
 pub use rules::{RULES, Rule};
+pub use statements::{HeldState, MainFactor, Quantity, Remainder};
 use std::sync::Arc;
 pub(crate) use target::group_of;
 use target::{ALLOCATED, COUNTS, WALL, is_level_among};
 
 use attribution::{Attribution, CostShift};
 use evidence::sets::Sets;
-use naming::{MIN_SHOWN, Naming, ShownNames, clones, rounded};
+use naming::{Naming, ShownNames, clones, rounded};
 use search::SearchBudget;
 use shared::SharedInputs;
-
-/// Maximum [`NoiseEstimate::noticed`] that permits the verdict "nothing changed": growth of a frame with a tenth of the total,
-/// as a factor less one.
-const PRACTICAL: f64 = 1.0;
-/// Maximum [`NoiseEstimate::noticed`] that permits the verdict "nothing changed" if the explanation found cost that moved.
-const UNNOTICED: f64 = 10.0;
-/// A difference of the totals is certain if its p-value is below this. [`SURE_OF_RUNS`] is enough for several runs per
-/// side, because their own variation measures chance.
-const SURE: f64 = 0.001;
-const SURE_OF_RUNS: f64 = 0.05;
-/// A difference of the totals is likely if its p-value is below [`UNSURE`]. The unexplained rest is large if it exceeds
-/// [`LARGE_REST`] times the smaller side's total.
-const UNSURE: f64 = 0.1;
-const LARGE_REST: f64 = 0.25;
-/// If the unexplained rest exceeds this multiple of the smaller side's total, the verdict is never "nothing changed",
-/// whatever the p-value of the totals.
-const VAST_REST: f64 = 1.0;
-/// Minimum fraction of a side that cannot be attributed before a warning reports it.
-const LITTLE: f64 = 0.01;
-/// Cap for reported noise. JSON cannot represent infinity.
-const MAX_REPORTED_NOISE: f64 = 1e6;
-/// Maximum ratio of the work of two sides.
-const MAX_WORK: f64 = 1e9;
-/// Maximum number of cost shifts to fold before giving up.
-const MAX_SHIFTS: usize = 8;
+use thresholds::{
+    DEFAULT_MIN_EFFECT, MAX_DIFFERENCE_OF_EQUAL_SIDES, MAX_DISTANCE_OF_EQUAL_WORK, MAX_FOLDED_SHIFTS,
+    MAX_NOTICED_FOR_MOVED_COST, MAX_NOTICED_FOR_NO_CHANGE, MAX_OPS_RATIO, MAX_P_OF_CERTAIN_TOTAL,
+    MAX_P_OF_LIKELY_TOTAL, MAX_REPORTED_NOISE, MAX_REST_OF_NO_CHANGE, MIN_PART_OF_SHOWN_MOVE,
+    MIN_REST_OF_LIKELY_CHANGE, MIN_UNATTRIBUTED_PART, MIN_WITNESSES, REPORTED_FRAMES_OF_TOTAL,
+};
 
 /// Settings of an explanation, and facts about the runs that profiles do not contain.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -123,7 +107,15 @@ impl Default for ExplainOptions {
     fn default() -> ExplainOptions {
         let (system, background) = (Vec::new(), Vec::new());
         let (heap, undecided_total) = (None, false);
-        ExplainOptions { ops: None, min_effect: 0.002, noise_runs: 0, system, background, heap, undecided_total }
+        ExplainOptions {
+            ops: None,
+            min_effect: DEFAULT_MIN_EFFECT,
+            noise_runs: 0,
+            system,
+            background,
+            heap,
+            undecided_total,
+        }
     }
 }
 
@@ -253,7 +245,7 @@ impl Diff {
         if ops.is_some_and(|ops| !(ops.is_finite() && ops > 0.0)) {
             return Err(Error::query("the numbers of operations must be greater than zero"));
         }
-        if ops.is_some_and(|ops| !(1.0 / MAX_WORK..=MAX_WORK).contains(&ops)) {
+        if ops.is_some_and(|ops| !(1.0 / MAX_OPS_RATIO..=MAX_OPS_RATIO).contains(&ops)) {
             return Err(Error::query("the numbers of operations must not differ by more than a factor of 1e9"));
         }
         if !(0.0..1.0).contains(&options.min_effect) {
@@ -366,10 +358,10 @@ fn explain(
     let total = rows.total();
     let per_run = |side: usize, value: f64| rounded(value / m[side] as f64);
     let mut moved: Vec<Moved> = Vec::new();
-    let equal = rows
-        .rows
-        .iter()
-        .all(|r| (r.values[0] * m[1] as f64 - r.values[1] * m[0] as f64).abs() < 1e-9 * (r.values[0] + r.values[1]));
+    let equal = rows.rows.iter().all(|r| {
+        (r.values[0] * m[1] as f64 - r.values[1] * m[0] as f64).abs()
+            < MAX_DIFFERENCE_OF_EQUAL_SIDES * (r.values[0] + r.values[1])
+    });
     let recorded = recorded::leave_out(&mut rows);
     let mut names = MatchedNames::matched(rows);
     let folded = std::mem::take(&mut names.inlined);
@@ -377,10 +369,11 @@ fn explain(
     // The search for causes stays above the code that was rewritten.
     names.cut();
     let MatchedNames { mut rows, uncut, rewritten, .. } = names;
-    let is_shown = |pair: &&RenamedFunction| (0..2).any(|side| pair.cost[side] > MIN_SHOWN * total[side]);
+    let is_shown = |pair: &&RenamedFunction| (0..2).any(|side| pair.cost[side] > MIN_PART_OF_SHOWN_MOVE * total[side]);
     let renamed_to: HashMap<u32, u32> = renamed.iter().map(|pair| (pair.old, pair.new)).collect();
     let shown = ShownNames { rows: &rows, renamed: renamed_to.clone() };
-    for call in folded.iter().filter(|call| call.is_balanced || call.value > MIN_SHOWN * total[call.side]) {
+    for call in folded.iter().filter(|call| call.is_balanced || call.value > MIN_PART_OF_SHOWN_MOVE * total[call.side])
+    {
         let (function_name, caller) = (shown.name(call.frame), shown.name(call.caller));
         let (function, from, how) = if call.side == 1 {
             (function_name, caller, MoveKind::Outlined)
@@ -425,7 +418,7 @@ fn explain(
         let mut candidates = attribution.candidates();
         let folds = |shift: &CostShift| {
             let mut stacks = sets.rows(shift.set).map(|row| rows.stack(row as usize));
-            shifts < MAX_SHIFTS
+            shifts < MAX_FOLDED_SHIFTS
                 && !work.is_used_up()
                 && stacks.any(|stack| kept_frames(stack, shift.inside) < stack.len())
         };
@@ -560,15 +553,17 @@ fn explain(
         () if equal => Verdict::None,
         () if !suspects.is_empty() => Verdict::Inconclusive,
         // The total certainly changed, so something changed.
-        () if !account.by_chance && account.p.is_some_and(|p| p < SURE) => Verdict::Inconclusive,
+        () if !account.by_chance && account.p.is_some_and(|p| p < MAX_P_OF_CERTAIN_TOTAL) => Verdict::Inconclusive,
         // A likely change of the total with a large unexplained rest rules out "nothing changed".
-        () if account.p.is_some_and(|p| p < UNSURE) && rest > LARGE_REST * less => Verdict::Inconclusive,
-        () if rest > VAST_REST * less || account.unexplained => Verdict::Inconclusive,
+        () if account.p.is_some_and(|p| p < MAX_P_OF_LIKELY_TOTAL) && rest > MIN_REST_OF_LIKELY_CHANGE * less => {
+            Verdict::Inconclusive
+        }
+        () if rest > MAX_REST_OF_NO_CHANGE * less || account.unexplained => Verdict::Inconclusive,
         // The cost of rewritten code is comparable only if the amount of work is known.
         () if is_rewritten && ops.is_none() => Verdict::Inconclusive,
-        () if result.noticed < PRACTICAL => Verdict::None,
+        () if result.noticed < MAX_NOTICED_FOR_NO_CHANGE => Verdict::None,
         // Cost that moved is an answer, if only large changes could have stayed undetected.
-        () if !moved.is_empty() && result.noticed < UNNOTICED => Verdict::None,
+        () if !moved.is_empty() && result.noticed < MAX_NOTICED_FOR_MOVED_COST => Verdict::None,
         () => Verdict::Inconclusive,
     };
     let kind = measure.summary().sample_type.as_str();
@@ -597,8 +592,10 @@ fn explain(
         () if equal && result.n_telling > 0 => ScaleRule::Same,
         () if result.unknown || result.n_telling == 0 || !suspects.is_empty() || is_uncounted => ScaleRule::Unknown,
         // Few functions may agree by accident, and much rewritten code leaves few functions.
-        () if witnesses < ENOUGH && (is_rewritten || (factor - 1.0).abs() < 1e-6) => ScaleRule::Unknown,
-        () if (factor - 1.0).abs() < 1e-6 => ScaleRule::Same,
+        () if witnesses < MIN_WITNESSES && (is_rewritten || (factor - 1.0).abs() < MAX_DISTANCE_OF_EQUAL_WORK) => {
+            ScaleRule::Unknown
+        }
+        () if (factor - 1.0).abs() < MAX_DISTANCE_OF_EQUAL_WORK => ScaleRule::Same,
         () => ScaleRule::Agree,
     };
     Explanation {
@@ -619,7 +616,7 @@ fn explain(
             need: rounded(result.threshold),
             deviation: rounded(deviation),
             noticed: rounded(noticed),
-            mde: rounded((noticed / 10.0).min(1.0)),
+            mde: rounded((noticed / REPORTED_FRAMES_OF_TOTAL).min(1.0)),
             runs: (m[0], m[1]),
             learned: rows.learned,
             event,
@@ -633,14 +630,14 @@ fn explain(
     }
 }
 
-/// Returns a warning about values that cannot be attributed. Returns `None` if they are at most [`LITTLE`] of each
-/// side.
+/// Returns a warning about values that cannot be attributed. Returns `None` if they are at most
+/// [`MIN_UNATTRIBUTED_PART`] of each side.
 fn rest_warning(values: [f64; 2], all: [f64; 2], kind: &str, why: &str) -> Option<String> {
     let parts = [0, 1].map(|side| 100.0 * values[side] / all[side].max(f64::MIN_POSITIVE));
     let [base, new] = parts.map(f64::round);
     parts
         .iter()
-        .any(|part| *part > 100.0 * LITTLE)
+        .any(|part| *part > 100.0 * MIN_UNATTRIBUTED_PART)
         .then(|| format!("{base}% of the base's and {new}% of the new side's {kind} could not be attributed to {why}"))
 }
 

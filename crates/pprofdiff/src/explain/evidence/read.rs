@@ -1,6 +1,7 @@
 //! From the runs of both sides to rows: each heavy stack becomes a row, and light stacks are truncated to the longest
 //! prefix they share with a heavy stack.
 
+use super::super::thresholds::{MAX_BACKGROUND_PART, NOMINAL_SAMPLES};
 use super::labels::WorkLabels;
 use super::names::FrameTexts;
 use super::prefixes::LightStacks;
@@ -207,7 +208,7 @@ impl<'m> ReadRuns<'m> {
         };
         let sum =
             |has: fn(&Row) -> bool| read.rows.iter().filter(|r| has(r)).map(|r| r.values[0] + r.values[1]).sum::<f64>();
-        if sum(|r| r.background) > MAX_BACKGROUND * sum(|_| true) {
+        if sum(|r| r.background) > MAX_BACKGROUND_PART * sum(|_| true) {
             read.rows.iter_mut().for_each(|r| r.background = false);
         }
         read.arrange();
@@ -490,10 +491,6 @@ impl CollectedRows<'_, '_> {
     }
 }
 
-/// Maximum fraction of background in both sides together. If there is more, background work is what the program does,
-/// so it counts as foreground.
-const MAX_BACKGROUND: f64 = 0.7;
-
 /// Returns the profiles, in the order of their files.
 fn runs<'m>(columns: &Columns<'m>) -> Vec<Run<'m>> {
     let [n_base, n_new] = [true, false].map(|base| columns.value.walks_of(base).count());
@@ -526,9 +523,6 @@ fn runs<'m>(columns: &Columns<'m>) -> Vec<Run<'m>> {
     };
     walks.into_iter().zip(taken.into_iter().rev()).map(run).collect()
 }
-
-/// The number of samples to assume for a run with an unknown number, to rank its changes. No verdict follows from it.
-const NOMINAL_SAMPLES: f64 = 1_000.0;
 
 /// Returns a basis that ranks the changes of a run with an unknown number of samples.
 fn nominal(walk: &Walk<'_>) -> Basis {

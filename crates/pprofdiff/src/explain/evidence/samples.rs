@@ -1,6 +1,9 @@
 //! A pass over the samples of a run. It returns the distinct stacks with their labels, by the run's own numbers, and
 //! their sums. Stacks that did not fit into memory are read again by [`OfRun::each_stack`].
 
+use super::super::thresholds::{
+    EVENTS_OF_UNCOUNTED_DELAY, MAX_EVENTS_OF_CERTAIN_OBJECT, MIN_SIZE_OF_CERTAIN_OBJECT, VARIANCE_OF_DELAY,
+};
 use super::labels::{RunLabels, texts_of};
 use super::read::SampleReader;
 use super::rows::{Stacks, ValueKind};
@@ -26,15 +29,12 @@ pub(in crate::explain) const DEEPEST: usize = 256;
 /// events. Allocations always count as `p` events: large buffers do not grow with the amount of work and would be
 /// reported as causes (in two of eight cases of a web shop that differed only in the amount of work).
 fn events_of_object(size: f64, is_level: bool) -> f64 {
-    if is_level && size > LARGE { size.exp_m1().min(CERTAIN) } else { -(-size).exp_m1() }
+    if is_level && size > MIN_SIZE_OF_CERTAIN_OBJECT {
+        size.exp_m1().min(MAX_EVENTS_OF_CERTAIN_OBJECT)
+    } else {
+        -(-size).exp_m1()
+    }
 }
-/// Minimum size of a large object in use, in sampling rates.
-const LARGE: f64 = 3.0;
-/// Maximum number of events that a large object in use counts as.
-const CERTAIN: f64 = 100.0;
-
-/// The number of waits to assume for a record of delays without a count. Only several runs show how much they vary.
-const UNCOUNTED: f64 = 100.0;
 
 /// A profile with the information about its sampling.
 pub(in crate::explain) struct Run<'m> {
@@ -222,10 +222,10 @@ impl<'m> Run<'m> {
             Basis::Objects => counted.unwrap_or(v),
             Basis::Exact => events_of_exact(counted.unwrap_or(v)),
             // For delays only: other values with an unknown number of samples have a nominal basis.
-            Basis::Unknown => UNCOUNTED,
+            Basis::Unknown => EVENTS_OF_UNCOUNTED_DELAY,
         };
         let events = events / self.coarse;
-        let variance = v * v / events * if kind == ValueKind::Delay { 2.0 } else { 1.0 };
+        let variance = v * v / events * if kind == ValueKind::Delay { VARIANCE_OF_DELAY } else { 1.0 };
         // Without a count, the number of waits is unknown.
         let count = counted.unwrap_or(if kind == ValueKind::Delay { 0.0 } else { events });
         SampleSums { value: v, count, events, variance }

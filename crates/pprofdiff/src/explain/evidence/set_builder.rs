@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::super::thresholds::{MAX_PART_OF_SIDES_IN_SET, MIN_EVENTS_OF_SET, PRICE_OF_SYSTEM_LEAF};
 use super::calls::CallTree;
 use super::rows::StackRows;
 use super::sets::{Set, SetKey};
@@ -9,14 +10,6 @@ use super::weights::mix;
 use pprofdiff_profile::cancellation::{Checkpointer, checkpointed};
 use pprofdiff_profile::columns::NONE;
 use pprofdiff_profile::interner::{Found, Index};
-
-/// Minimum number of events of a set. Sets with fewer events cannot be a cause.
-pub(super) const MIN_EVENTS: f64 = 5.0;
-/// Maximum share of both sides in a set. A change of a larger set may be a different amount of work, so the search
-/// considers it only if that amount is given.
-const WHOLE: f64 = 0.9;
-/// Additional penalised deviance that a set of stacks that end in a system function needs.
-const PRICE_OF_SYSTEM: f64 = 6.0;
 
 /// The sums over all members before a position.
 #[derive(Clone, Copy, Default)]
@@ -139,7 +132,7 @@ impl<'a> SetBuilder<'a> {
         let (mut n_ranges, mut n_sets, mut n_single) = (0, 0, 0);
         for key in &mut keys {
             let all = key.values[0] + key.values[1];
-            if !(all > 0.0 && all >= MIN_EVENTS * value_of_event(key.values, key.variance)) {
+            if !(all > 0.0 && all >= MIN_EVENTS_OF_SET * value_of_event(key.values, key.variance)) {
                 key.n_ranges = 0;
             }
             next.push(if key.n_ranges > 1 { n_ranges as u32 } else { NONE });
@@ -207,8 +200,8 @@ impl<'a> SetBuilder<'a> {
         hashes.push(members.hash);
         let start = self.ranges.len() as u32;
         self.ranges.extend_from_slice(ranges);
-        let whole = (0..2).all(|s| members.values[s] > WHOLE * self.front[s]);
-        let price = if matches!(key, SetKey::Leaf(f) if self.rows.is_system(f)) { PRICE_OF_SYSTEM } else { 0.0 };
+        let whole = (0..2).all(|s| members.values[s] > MAX_PART_OF_SIDES_IN_SET * self.front[s]);
+        let price = if matches!(key, SetKey::Leaf(f) if self.rows.is_system(f)) { PRICE_OF_SYSTEM_LEAF } else { 0.0 };
         let (v, w) = (members.values, value_of_event(members.values, members.variance));
         self.sets.push(Set { key, start, end: self.ranges.len() as u32, values: v, event: w, whole, price });
         entry.number()

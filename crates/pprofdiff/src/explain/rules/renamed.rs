@@ -12,6 +12,12 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::super::thresholds::{
+    COST_RATIOS_PER_OVERLAP, MAX_COST_RATIO_OF_RENAMED, MAX_DEVIATIONS_OF_EQUAL_COST, MAX_PACKAGES_OF_NAME,
+    MIN_EVENTS_OF_RENAMED, MIN_EVENTS_OF_RENAMED_PAIR, MIN_MEAN_OVERLAP_OF_NEIGHBOURS, MIN_OVERLAP_OF_NEIGHBOURS,
+    MIN_PART_OF_RENAMED, MIN_PART_OF_TELLING_CALLEES, MIN_SEGMENTS_OF_SUFFIX, MIN_SHARED_NAMES, MIN_SHARED_OWNERS,
+    MIN_SHARED_PART_OF_PACKAGE, MIN_SHARED_PRIVATE_FUNCTIONS, VARIANCE_OF_EQUAL_COST,
+};
 use super::parts::{Parts, module, package, segments};
 use super::{Find, Rule};
 use crate::explain::evidence::costs::FrameCosts;
@@ -25,26 +31,6 @@ const MAX_RENAMED: usize = 200;
 const MAX_PASSES: usize = 3;
 /// Maximum number of callers and callees of a frame in the comparison.
 const MAX_NEIGHBOURS: usize = 200;
-/// Minimum overlap of callers or callees, for them to count as the same.
-const LIKE: f64 = 0.5;
-/// Minimum mean overlap of callers and callees if the names are not similar.
-const ALIKE: f64 = 0.6;
-/// Maximum ratio of similar costs, as fractions of their sides.
-const LIKE_COST: f64 = 2.0;
-/// Minimum share of distinctive callees in a function's cost.
-const TELLING_CALLEES: f64 = 0.05;
-/// Two packages whose paths differ by more than a version match only if they share at least this number of names, and
-/// this fraction of the larger package's names.
-const SHARED_NAMES: usize = 2;
-const SHARED_PART: f64 = 0.3;
-/// Packages with unrelated paths also need this number of shared functions that only their own package can call (in Go,
-/// where names show this), or of shared types and functions (in other languages).
-const SHARED_PRIVATE: usize = 2;
-const SHARED_OWNERS: usize = 3;
-/// Minimum number of segments of a path that is a suffix of another path.
-const SEGMENTS_OF_SUFFIX: usize = 2;
-/// Maximum number of new packages with a name, for the name to be evidence.
-const MAX_PACKAGES: usize = 32;
 
 /// A function with another name on the new side.
 #[derive(Debug, Clone, Copy)]
@@ -96,7 +82,7 @@ enum PathRelation {
 impl PathRelation {
     fn between(old: &str, new: &str) -> PathRelation {
         let (a, b) = (segments(old), segments(new));
-        let is_suffix = a.len().min(b.len()) >= SEGMENTS_OF_SUFFIX && (a.ends_with(&b) || b.ends_with(&a));
+        let is_suffix = a.len().min(b.len()) >= MIN_SEGMENTS_OF_SUFFIX && (a.ends_with(&b) || b.ends_with(&a));
         match () {
             () if a == b || is_suffix => PathRelation::Equal,
             () if a.last() == b.last() && module(old) != module(new) => PathRelation::Alike,
@@ -160,13 +146,15 @@ impl RenameMatcher<'_> {
             cancellation::checkpoint();
             let mut shared: BTreeMap<&str, usize> = BTreeMap::new();
             // Names that many packages share are not distinctive, and would create too many pairs.
-            let lists =
-                names.keys().filter_map(|name| by_name.get(name.as_str())).filter(|list| list.len() <= MAX_PACKAGES);
+            let lists = names
+                .keys()
+                .filter_map(|name| by_name.get(name.as_str()))
+                .filter(|list| list.len() <= MAX_PACKAGES_OF_NAME);
             let packages = lists.flatten();
             packages.for_each(|package| *shared.entry(package).or_default() += 1);
             for (new, count) in shared {
                 let larger = names.len().max(packages_of[1][new].len());
-                let is_enough = count >= SHARED_NAMES && count as f64 >= SHARED_PART * larger as f64;
+                let is_enough = count >= MIN_SHARED_NAMES && count as f64 >= MIN_SHARED_PART_OF_PACKAGE * larger as f64;
                 let paths = PathRelation::between(old, new);
                 let is_version = segments(old) == segments(new);
                 if is_version
@@ -213,10 +201,11 @@ impl RenameMatcher<'_> {
             costs = [costs[0] + self.costs.cost(before, 0), costs[1] + self.costs.cost(after, 1)];
         }
         let are_distinctive = match self.rows.runtime.name == "go" {
-            true => private >= SHARED_PRIVATE,
-            false => owners.len() >= SHARED_OWNERS,
+            true => private >= MIN_SHARED_PRIVATE_FUNCTIONS,
+            false => owners.len() >= MIN_SHARED_OWNERS,
         };
-        (paths == PathRelation::Alike || are_distinctive) && self.log_ratio(costs).abs() < LIKE_COST.ln()
+        (paths == PathRelation::Alike || are_distinctive)
+            && self.log_ratio(costs).abs() < MAX_COST_RATIO_OF_RENAMED.ln()
     }
 
     /// Returns the logarithm of the ratio of two costs, new divided by base, each as a fraction of its side.
@@ -238,7 +227,7 @@ impl RenameMatcher<'_> {
         };
         let sums = [0, 1].map(|side| callees(side).map(|(_, share)| share).sum::<f64>());
         let common: f64 = callees(0).filter_map(|(key, share)| Some(share.min(*near[1].get(key)?))).sum();
-        if sums.iter().all(|sum| *sum >= TELLING_CALLEES) { common / sums[0].max(sums[1]) } else { 0.0 }
+        if sums.iter().all(|sum| *sum >= MIN_PART_OF_TELLING_CALLEES) { common / sums[0].max(sums[1]) } else { 0.0 }
     }
 
     /// Matches functions that only one side has by their callers and callees: functions with the same last name, or
@@ -247,7 +236,7 @@ impl RenameMatcher<'_> {
         let (rows, is_go) = (self.rows, self.rows.runtime.name == "go");
         let (total, event) = (rows.total(), rows.event());
         let only = |side: usize| {
-            let is_large = |v: f64| v > (0.003 * total[side]).max(5.0 * event);
+            let is_large = |v: f64| v > (MIN_PART_OF_RENAMED * total[side]).max(MIN_EVENTS_OF_RENAMED * event);
             let is_open = |frame: u32| !rows.is_system(frame) && !self.renamed[side].contains_key(&frame);
             let mut only: Vec<(f64, u32)> =
                 self.costs.only(side).filter(|&(v, frame)| is_large(v) && is_open(frame)).collect();
@@ -275,24 +264,31 @@ impl RenameMatcher<'_> {
                 };
                 let (up, down) = (common(true), common(false));
                 let (va, vb) = (self.costs.cost(old, 0), self.costs.cost(new, 1));
-                if va + vb <= 24.0 * event {
+                if va + vb <= MIN_EVENTS_OF_RENAMED_PAIR * event {
                     continue;
                 }
                 let ratio = self.log_ratio([va, vb]).abs();
                 let overlap = (up + down) / 2.0;
-                let deviation = (event / va + event / vb + 0.02).sqrt();
-                let have_callees = || self.common_callees([a, b], [&old_parts.package, &new_parts.package]) > LIKE;
+                let deviation = (event / va + event / vb + VARIANCE_OF_EQUAL_COST).sqrt();
+                let have_callees = || {
+                    self.common_callees([a, b], [&old_parts.package, &new_parts.package]) > MIN_OVERLAP_OF_NEIGHBOURS
+                };
                 let has_last = !old_parts.last.is_empty() && old_parts.last == new_parts.last;
                 // Functions of two packages match only if nothing but the path distinguishes them, so their cost must
                 // be equal.
-                let is_near = old_parts.package == new_parts.package || ratio < 3.0 * deviation;
+                let is_near =
+                    old_parts.package == new_parts.package || ratio < MAX_DEVIATIONS_OF_EQUAL_COST * deviation;
                 if has_last
                     && is_near
-                    && (up > LIKE || down > LIKE)
-                    && ratio < LIKE_COST.ln()
+                    && (up > MIN_OVERLAP_OF_NEIGHBOURS || down > MIN_OVERLAP_OF_NEIGHBOURS)
+                    && ratio < MAX_COST_RATIO_OF_RENAMED.ln()
                     && (!old_parts.may_implement(new_parts, is_go) || have_callees())
                 {
-                    by_name.push((overlap - ratio / LIKE_COST.ln() / 10.0, old, new));
+                    by_name.push((
+                        overlap - ratio / MAX_COST_RATIO_OF_RENAMED.ln() / COST_RATIOS_PER_OVERLAP,
+                        old,
+                        new,
+                    ));
                 }
                 // For names without a package, as in Python and C, the type takes its place. Names without a package
                 // and type need the same callees.
@@ -300,14 +296,21 @@ impl RenameMatcher<'_> {
                     let both = a.iter().filter(|((is_caller, name), _)| !is_caller && *name < END);
                     both.filter_map(|(key, share)| Some(share.min(*b.get(key)?))).sum()
                 };
-                let is_of_one =
-                    || old_parts.owner == new_parts.owner && (!old_parts.owner.is_empty() || called() > LIKE);
+                let is_of_one = || {
+                    old_parts.owner == new_parts.owner
+                        && (!old_parts.owner.is_empty() || called() > MIN_OVERLAP_OF_NEIGHBOURS)
+                };
                 // Two siblings have a common caller, and may have the same cost.
                 let is_same =
                     || have_callees() || old_parts.is_alike(new_parts) && !old_parts.may_implement(new_parts, is_go);
                 let is_one_package =
                     old_parts.package == new_parts.package && (!old_parts.package.is_empty() || is_of_one());
-                if is_one_package && overlap > ALIKE && up > LIKE && ratio < 3.0 * deviation && is_same() {
+                if is_one_package
+                    && overlap > MIN_MEAN_OVERLAP_OF_NEIGHBOURS
+                    && up > MIN_OVERLAP_OF_NEIGHBOURS
+                    && ratio < MAX_DEVIATIONS_OF_EQUAL_COST * deviation
+                    && is_same()
+                {
                     by_package.push((old, new));
                 }
             }

@@ -8,42 +8,23 @@
 mod model;
 mod noise;
 
+use super::thresholds::{
+    DEVIANCE_PER_LOG_OF_CANDIDATES, DEVIATION_OF_LOG_SCALE, DEVIATION_OF_LOG_SCALE_OF_BENCHMARKS,
+    MAX_CHANGE_OF_EVEN_FUNCTION, MAX_GAIN_OF_AMBIGUOUS_CAUSES, MAX_LOG_DISTANCE_FROM_OBJECTS,
+    MAX_LOG_DISTANCE_OF_AGREEMENT, MAX_SCALES_PER_START, MAX_WEIGHT_OF_FUNCTION, MIN_AGREEING_WEIGHT,
+    MIN_AGREEING_WEIGHT_OF_LOCKS, MIN_BASE_PART_OF_AMBIGUOUS_CAUSE, MIN_DEVIANCE_OF_SCALE_OF_REST,
+    MIN_LOG_DISTANCE_OF_SCALE_OF_REST, MIN_TELLING_EVENTS, MIN_UNANIMOUS_FUNCTIONS, MIN_UNANIMOUS_WEIGHT,
+    MIN_UNTOUCHED_PART, PRICE_OF_CAUSE, PRICE_OF_SCALE, REPORTED_FRAMES_OF_TOTAL,
+};
 use crate::explain::evidence::rows::{StackRows, ValueKind};
 use crate::explain::evidence::sets::Sets;
 use crate::statistics::counts::{
     LEVEL, between_run_variance, deviance, least_growth, median, penalised, weighted_median, with_power,
 };
-pub(in crate::explain) use model::{NEARLY_ALL, SearchBudget, SetFit};
 use model::{ScaleModel, may_change};
+pub(in crate::explain) use model::{SearchBudget, SetFit};
 pub(in crate::explain) use noise::{Variances, known_variance, known_variance_of, variance_of};
 use noise::{is_replicated, measured, threshold_of, variance_of_runs};
-
-/// "More work everywhere" may explain a difference nearly as well as a cause does. The search's result is ambiguous if
-/// the causes are better than any scale without causes by less than [`MARGIN`], and a cause has more than the fraction
-/// [`CONFUSABLE`] of the base.
-const MARGIN: f64 = 6.0;
-const CONFUSABLE: f64 = 0.5;
-/// A scale that differs from the exposure costs this much more than a cause, plus the square of its logarithm over
-/// [`USUAL_SCALE`], the usual standard deviation of that logarithm.
-const PRICE_OF_SCALE: f64 = 3.0;
-const USUAL_SCALE: f64 = 0.35;
-/// Like [`USUAL_SCALE`], for benchmarks, which choose their number of iterations.
-const USUAL_OF_BENCHMARKS: f64 = 2.0;
-/// Evidence for a scale comes from the functions' own ratios. One function has at most [`MAX_OF_SCALE`] of the weight.
-/// A scale that differs from the exposure needs agreement from [`AGREEING`] of the weight. If more than [`UNANIMOUS`]
-/// of at least [`MIN_UNANIMOUS`] functions agree, any scale counts as usual.
-const MAX_OF_SCALE: f64 = 0.1;
-const AGREEING: f64 = 0.5;
-const UNANIMOUS: f64 = 0.8;
-const MIN_UNANIMOUS: usize = 5;
-/// Like [`AGREEING`], for locks. It is higher, because a thread that waits longer for one lock waits less for other
-/// locks meanwhile.
-const AGREEING_LOCKS: f64 = 0.9;
-/// A function agrees with a scale, whatever the noise, if the logarithms of both ratios differ by less than this. A
-/// scale is rejected if its logarithm differs by more than this from the growth of object counts.
-const NEAR_SCALE: f64 = 0.1;
-/// Minimum deviance of the untouched stacks together, before their ratio is tried as a scale.
-const SCALE_DEVIANCE: f64 = 9.0;
 
 /// The result of a search.
 pub(in crate::explain) struct SearchResult {
@@ -78,7 +59,7 @@ impl SearchResult {
     pub(in crate::explain) fn is_even(&self, rows: &StackRows, scale: f64, [base, new]: [f64; 2]) -> bool {
         let (event, expected) = (rows.event().max(1e-300), scale * base);
         let variance = between_run_variance(self.tau * self.tau, rows.runs);
-        (new - expected).abs() < 0.5 * new.max(expected)
+        (new - expected).abs() < MAX_CHANGE_OF_EVEN_FUNCTION * new.max(expected)
             && penalised(base / event, new / event, scale, variance) < LEVEL
     }
 }
@@ -118,11 +99,11 @@ pub(in crate::explain) fn search(
     let total = rows.total();
     let own_sets: Vec<usize> = (0..sets.telling.n_own as usize).collect();
     let candidates = may_change(sets, total, floor);
-    let price = 2.0 * (sets.len().max(1) as f64).ln() + 3.0;
+    let price = DEVIANCE_PER_LOG_OF_CANDIDATES * (sets.len().max(1) as f64).ln() + PRICE_OF_CAUSE;
     let exposure = given.map_or(runs, |ops| runs * ops);
     let fixed = given.is_some() || rows.kind == ValueKind::Delay && !replicated;
     let is_benchmark = rows.is_benchmark();
-    let usual = if is_benchmark { USUAL_OF_BENCHMARKS } else { USUAL_SCALE };
+    let usual = if is_benchmark { DEVIATION_OF_LOG_SCALE_OF_BENCHMARKS } else { DEVIATION_OF_LOG_SCALE };
     let mut starts = vec![exposure];
     let ratio = |&j: &usize| {
         let (set, w) = (&sets.sets[j], sets.sets[j].event);
@@ -131,11 +112,11 @@ pub(in crate::explain) fn search(
     };
     // Each function's ratio, and its weight.
     let mut telling: Vec<(usize, f64, f64)> = own_sets.iter().filter_map(ratio).collect();
-    let max_weight = MAX_OF_SCALE * telling.iter().map(|(_, _, weight)| weight).sum::<f64>();
+    let max_weight = MAX_WEIGHT_OF_FUNCTION * telling.iter().map(|(_, _, weight)| weight).sum::<f64>();
     telling.iter_mut().for_each(|(_, _, weight)| *weight = weight.min(max_weight));
     let agrees = |j: usize, scale: f64| {
         let [b, n] = sets.sets[j].values.map(|v| v / sets.sets[j].event.max(1e-300));
-        let is_near = (n / b / scale).ln().abs() < NEAR_SCALE;
+        let is_near = (n / b / scale).ln().abs() < MAX_LOG_DISTANCE_OF_AGREEMENT;
         is_near || penalised(b, n, scale, between_run_variance(tau2.variance(sets, j), rows.runs)) < LEVEL
     };
     let agreeing = |scale: f64| {
@@ -160,7 +141,7 @@ pub(in crate::explain) fn search(
     let mut best: Option<(f64, Vec<usize>, ScaleModel<'_>)> = None;
     for start in starts {
         let mut scale = start;
-        for _ in 0..4 {
+        for _ in 0..MAX_SCALES_PER_START {
             let rounded = (scale.ln() * 1000.0).round() as i64;
             if tried.contains(&rounded) || best.is_some() && work.is_used_up() {
                 break;
@@ -168,11 +149,12 @@ pub(in crate::explain) fn search(
             tried.push(rounded);
             // A benchmark chooses its number of iterations, so a scale only needs the agreement of the exposure.
             let min_agreed = match rows.kind {
-                ValueKind::Delay => AGREEING_LOCKS,
-                _ if is_benchmark => agreeing(exposure).min(AGREEING),
-                _ => AGREEING,
+                ValueKind::Delay => MIN_AGREEING_WEIGHT_OF_LOCKS,
+                _ if is_benchmark => agreeing(exposure).min(MIN_AGREEING_WEIGHT),
+                _ => MIN_AGREEING_WEIGHT,
             };
-            let is_denied = || object_growth.is_some_and(|growth| (scale / growth).ln().abs() > NEAR_SCALE);
+            let is_denied =
+                || object_growth.is_some_and(|growth| (scale / growth).ln().abs() > MAX_LOG_DISTANCE_FROM_OBJECTS);
             let agreed = if fixed { 0.0 } else { agreeing(scale) };
             if !fixed && (scale / exposure).ln().abs() > 1e-9 && (agreed < min_agreed || is_denied()) {
                 break;
@@ -193,8 +175,8 @@ pub(in crate::explain) fn search(
             let away = (scale / exposure).ln();
             let is_one = away.abs() < 1e-9;
             // If nearly all functions agree on it, any amount of work is usual.
-            let is_unanimous = !fixed && telling.len() >= MIN_UNANIMOUS && agreed > UNANIMOUS;
-            let usual = if is_unanimous { USUAL_OF_BENCHMARKS } else { usual };
+            let is_unanimous = !fixed && telling.len() >= MIN_UNANIMOUS_FUNCTIONS && agreed > MIN_UNANIMOUS_WEIGHT;
+            let usual = if is_unanimous { DEVIATION_OF_LOG_SCALE_OF_BENCHMARKS } else { usual };
             let price_of_scale = if is_one { 0.0 } else { price + PRICE_OF_SCALE + (away / usual).powi(2) };
             let cost = model.unexplained(&tau2, price) + causes.len() as f64 * price + price_of_scale;
             if causes.is_empty() {
@@ -209,13 +191,19 @@ pub(in crate::explain) fn search(
             let rest = rows.rows.iter().zip(&touched).filter(|(row, touched)| !row.background && !**touched);
             let (vb, vn, q) =
                 rest.fold((0.0, 0.0, 0.0), |(b, n, q), (r, _)| (b + r.values[0], n + r.values[1], q + r.variance));
-            if fixed || vb <= 0.05 * total[0] || vn <= 0.05 * total[1] {
+            if fixed || vb <= MIN_UNTOUCHED_PART * total[0] || vn <= MIN_UNTOUCHED_PART * total[1] {
                 break;
             }
             let event = q / (vb + vn);
             let evidence = deviance(vb / event, vn / event, exposure);
             let ratio = vn / vb;
-            scale = if evidence > SCALE_DEVIANCE && (ratio / exposure).ln().abs() > 0.01 { ratio } else { exposure };
+            scale = if evidence > MIN_DEVIANCE_OF_SCALE_OF_REST
+                && (ratio / exposure).ln().abs() > MIN_LOG_DISTANCE_OF_SCALE_OF_REST
+            {
+                ratio
+            } else {
+                exposure
+            };
         }
     }
     let Some((cost, causes, mut model)) = best else {
@@ -240,9 +228,11 @@ pub(in crate::explain) fn search(
     let fits = model.refit(&causes);
     let min_delta = floor * (total[0] + total[1] / model.scale) / 2.0;
     let fits: Vec<SetFit> = fits.into_iter().filter(|fit| fit.delta.abs() > min_delta).collect();
-    let confusable =
-        |j: &usize| (0..2).all(|s| sets.sets[*j].values[s] > 0.0) && sets.sets[*j].values[0] > CONFUSABLE * total[0];
-    let ambiguous = !fixed && quiet < cost + MARGIN && causes.iter().any(confusable);
+    let confusable = |j: &usize| {
+        (0..2).all(|s| sets.sets[*j].values[s] > 0.0)
+            && sets.sets[*j].values[0] > MIN_BASE_PART_OF_AMBIGUOUS_CAUSE * total[0]
+    };
+    let ambiguous = !fixed && quiet < cost + MAX_GAIN_OF_AMBIGUOUS_CAUSES && causes.iter().any(confusable);
     let typical_sets = if own_sets.is_empty() { 0..sets.len() } else { 0..own_sets.len() };
     let mut typical: Vec<f64> = typical_sets.map(|j| model.tau2.variance(sets, j)).collect();
     let tau2 = if typical.is_empty() { 1.0 } else { median(&mut typical) };
@@ -250,14 +240,14 @@ pub(in crate::explain) fn search(
     // The set of a function's own cost may have another name, such as a call with the same stacks.
     let event = if events.is_empty() { rows.event() } else { median(&mut events) }.max(1e-300);
     let front = rows.front();
-    let tenth = ((front[0] + front[1]) / 2.0 / event / 10.0).max(1e-9);
+    let tenth = ((front[0] + front[1]) / 2.0 / event / REPORTED_FRAMES_OF_TOTAL).max(1e-9);
     let variance = between_run_variance(tau2, rows.runs);
     let distance = with_power(threshold.sqrt(), replicated.then(|| measured(rows).degrees()));
     let noticed = least_growth(tenth, 1.0, variance, distance);
     model.refit(&[]);
     let telling = own_sets.iter().filter(|&&j| {
         let set = &sets.sets[j];
-        (set.values[0] + set.values[1]) > 20.0 * set.event
+        (set.values[0] + set.values[1]) > MIN_TELLING_EVENTS * set.event
     });
     let telling: Vec<usize> = telling.copied().collect();
     let agree = telling.iter().filter(|&&j| agrees(j, model.scale) || model.score(j) < LEVEL).count();
@@ -269,7 +259,7 @@ pub(in crate::explain) fn search(
             && !telling.is_empty()
             && rows.kind != ValueKind::Delay
             && (model.scale / exposure).ln().abs() < 1e-9
-            && agreeing(exposure) < AGREEING,
+            && agreeing(exposure) < MIN_AGREEING_WEIGHT,
         tau2: model.tau2,
         tau: tau2.sqrt(),
         threshold,

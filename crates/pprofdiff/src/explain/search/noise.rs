@@ -1,21 +1,27 @@
 //! Noise: the variation between equal runs. It is known from other programs, measured between runs, or estimated from
 //! one pair.
 
+use super::super::thresholds::{
+    DEVIATION_OF_FLICKERING_FRAMES, MIN_DEVIATIONS_OF_NOISY_PAIR, MIN_EVENTS_FOR_COMMON_VARIANCE,
+    MIN_FRAMES_FOR_TAU_OF_PAIR, MIN_PART_OF_COMMON_VARIANCE, MIN_RELATIVE_LENGTH_OF_RUN, MIN_SETS_FOR_COMMON_VARIANCE,
+    MIN_TAU_OF_LOCK, MIN_TELLING_EVENTS, MIN_TESTED_LOCKS, PRIOR_OF_DELAYS, PRIOR_OF_HEAP, PRIOR_OF_SAMPLES, Prior,
+    STRATA_OF_EVENTS, TAU_OF_WALL_CLOCK, WEIGHT_OF_PRIOR_TAU,
+};
 use super::model::ScaleModel;
 use crate::explain::evidence::rows::{StackRows, ValueKind};
-use crate::explain::evidence::sets::{SetKey, Sets, TELLING, Telling};
+use crate::explain::evidence::sets::{SetKey, Sets, Telling};
 use crate::statistics::counts::{MeasuredNoise, between_run_variance, deviance, median, threshold, variance_of_ratios};
 use pprofdiff_profile::cancellation::checkpointed;
 
 /// Returns the variance, between the sides, of the logarithm of a set's ratio, given the variance `tau2` between runs.
 /// A set that one side lacks is at most as noisy as other programs, because it did not vary on that side. The exception
 /// is a runtime whose inlining differs between builds: there, frames come and go, and such a set is at least as noisy
-/// as [`FLICKER`].
+/// as [`DEVIATION_OF_FLICKERING_FRAMES`].
 pub(in crate::explain) fn variance_of(rows: &StackRows, tau2: f64, [b, n]: [f64; 2]) -> f64 {
     let tau2 = match (b <= 0.0 || n <= 0.0, rows.runtime.trim_library_leaves) {
         (false, _) => tau2,
         (true, false) => tau2.min(known_variance(rows.kind)),
-        (true, true) => tau2.max(FLICKER * FLICKER),
+        (true, true) => tau2.max(DEVIATION_OF_FLICKERING_FRAMES * DEVIATION_OF_FLICKERING_FRAMES),
     };
     between_run_variance(tau2, rows.runs)
 }
@@ -37,27 +43,11 @@ impl Variances {
     }
 }
 
-/// Standard deviation, between builds, of the logarithm of a frame's cost if compilers inline by chance.
-const FLICKER: f64 = 0.3;
-
-/// Known noise before any measurement: a frame's standard deviation between equal runs, as a fraction of its value. The
-/// values come from equal builds of the programs that this engine was developed with (docs/explain.md).
-struct Prior {
-    tau: f64,
-    /// Minimum noise of one pair. It decreases linearly with the number of measured frames, and is zero from `trust`
-    /// frames on.
-    floor: f64,
-    trust: f64,
-    /// The number of measured frames from which on `tau` is no longer a minimum. With fewer frames, the minimum
-    /// decreases linearly.
-    shrink: f64,
-}
-
 fn prior(kind: ValueKind) -> Prior {
     match kind {
-        ValueKind::Sampled => Prior { tau: 0.07, floor: 0.06, trust: 60.0, shrink: 30.0 },
-        ValueKind::Heap => Prior { tau: 0.02, floor: 0.01, trust: 40.0, shrink: 30.0 },
-        ValueKind::Delay => Prior { tau: 0.95, floor: 0.5, trust: 12.0, shrink: 12.0 },
+        ValueKind::Sampled => PRIOR_OF_SAMPLES,
+        ValueKind::Heap => PRIOR_OF_HEAP,
+        ValueKind::Delay => PRIOR_OF_DELAYS,
     }
 }
 
@@ -66,35 +56,19 @@ pub(in crate::explain) fn known_variance(kind: ValueKind) -> f64 {
     prior(kind).tau.powi(2)
 }
 
-/// Standard deviation of wall-clock values between equal runs. It is larger than for CPU time, because frames wait for
-/// each other.
-const OF_WALL: f64 = 0.15;
-
 /// Returns the variance between equal runs of a sample type before any measurement.
 pub(in crate::explain) fn known_variance_of(kind: ValueKind, is_wall: bool) -> f64 {
-    if is_wall { OF_WALL * OF_WALL } else { known_variance(kind) }
+    if is_wall { TAU_OF_WALL_CLOCK * TAU_OF_WALL_CLOCK } else { known_variance(kind) }
 }
-
-/// Weight of the prior in the estimate of a pair's noise, in frames.
-const PULL: f64 = 10.0;
-
-/// A pair counts as noisy if the number of frames that differ exceeds its expectation by this many standard deviations.
-const QUIET: f64 = 2.0;
 
 /// Maximum number of sets whose ratios estimate a pair's noise.
 const MAX_RATIOS: usize = 2_000;
-
-/// Minimum standard deviation, between runs, of the logarithm of a lock's delay.
-const QUIETEST_LOCK: f64 = 0.1;
-
-/// Minimum number of locks that the threshold assumes. A program has few locks that matter.
-const MIN_LOCKS: usize = 10;
 
 /// Returns how the noise between runs is measured.
 pub(super) fn measured(rows: &StackRows) -> MeasuredNoise {
     let degrees = degrees_of_runs(rows);
     match rows.kind {
-        ValueKind::Delay => MeasuredNoise { degrees, prior: 0, fewest: MIN_LOCKS },
+        ValueKind::Delay => MeasuredNoise { degrees, prior: 0, fewest: MIN_TESTED_LOCKS },
         ValueKind::Sampled | ValueKind::Heap => MeasuredNoise::drawn(degrees),
     }
 }
@@ -122,7 +96,9 @@ pub(super) fn variance_of_runs(rows: &StackRows, sets: &Sets, is_given: bool) ->
     let sides: Vec<_> = ends.windows(2).map(|w| w[0]..w[1]).filter(|side| !side.is_empty()).collect();
     for side in &sides {
         let mean = length[side.clone()].iter().sum::<f64>() / side.len() as f64;
-        length[side.clone()].iter_mut().for_each(|x| *x = if mean > 0.0 { (*x / mean).max(0.05) } else { 1.0 });
+        length[side.clone()]
+            .iter_mut()
+            .for_each(|x| *x = if mean > 0.0 { (*x / mean).max(MIN_RELATIVE_LENGTH_OF_RUN) } else { 1.0 });
         if is_given || rows.kind == ValueKind::Delay {
             length[side.clone()].fill(1.0);
         }
@@ -159,7 +135,7 @@ pub(super) fn variance_of_runs(rows: &StackRows, sets: &Sets, is_given: bool) ->
     let set_excess: Vec<f64> = excess.into_iter().map(|excess| excess / degrees).collect();
     if rows.kind == ValueKind::Delay {
         // The variation of locks between equal runs ranges from 1% to a factor of 30, so other locks do not help.
-        let set_excess = set_excess.into_iter().map(|excess| excess.max(QUIETEST_LOCK * QUIETEST_LOCK));
+        let set_excess = set_excess.into_iter().map(|excess| excess.max(MIN_TAU_OF_LOCK * MIN_TAU_OF_LOCK));
         return Variances::OfSets(set_excess.collect());
     }
     let Prior { tau, shrink, .. } = prior(rows.kind);
@@ -168,22 +144,28 @@ pub(super) fn variance_of_runs(rows: &StackRows, sets: &Sets, is_given: bool) ->
     let mut tau2 = vec![prior; sets.len()];
     for class in 0..3 {
         let group: Vec<usize> = (0..sets.len()).filter(|&j| sets.sets[j].key.class() == class).collect();
-        let large = group.iter().filter(|&&j| events(j) > 30.0).count() as f64;
+        let large = group.iter().filter(|&&j| events(j) > MIN_EVENTS_FOR_COMMON_VARIANCE).count() as f64;
         // Large sets are quieter than small sets, because more functions average out.
-        let strata = if class == 1 { vec![0.0, 100.0, 400.0, f64::INFINITY] } else { vec![0.0, f64::INFINITY] };
+        let [small, medium] = STRATA_OF_EVENTS;
+        let strata = if class == 1 { vec![0.0, small, medium, f64::INFINITY] } else { vec![0.0, f64::INFINITY] };
         let mut common = None;
         for bounds in strata.windows(2) {
             let within: Vec<usize> =
                 group.iter().copied().filter(|&j| (bounds[0]..bounds[1]).contains(&events(j))).collect();
-            let telling = within.iter().filter(|&&j| events(j) > 30.0 && !sets.sets[j].whole);
+            let telling = within.iter().filter(|&&j| events(j) > MIN_EVENTS_FOR_COMMON_VARIANCE && !sets.sets[j].whole);
             let mut telling: Vec<f64> = telling.map(|&j| set_excess[j]).collect();
             let previous = common;
-            let typical = if telling.len() >= 5 { median(&mut telling).max(0.0) } else { previous.unwrap_or(prior) };
+            let typical = if telling.len() >= MIN_SETS_FOR_COMMON_VARIANCE {
+                median(&mut telling).max(0.0)
+            } else {
+                previous.unwrap_or(prior)
+            };
             let typical = typical.max(prior * (1.0 - large / shrink).max(0.0));
             common = Some(typical);
             for j in within {
                 let d0 = f64::from(MeasuredNoise::drawn(0).degrees());
-                tau2[j] = ((d0 * typical + degrees * set_excess[j].max(0.0)) / (d0 + degrees)).max(typical / 4.0);
+                tau2[j] = ((d0 * typical + degrees * set_excess[j].max(0.0)) / (d0 + degrees))
+                    .max(MIN_PART_OF_COMMON_VARIANCE * typical);
             }
         }
     }
@@ -198,22 +180,23 @@ impl ScaleModel<'_> {
         let prior = tau * tau;
         let Telling { by_class, n_own } = &self.sets.telling;
         // Touched sets may have fewer events than before.
-        let telling_touched = |set: u32| self.is_touched(set as usize) && self.events(set as usize) > TELLING;
+        let telling_touched =
+            |set: u32| self.is_touched(set as usize) && self.events(set as usize) > MIN_TELLING_EVENTS;
         let is_untouched = |set: u32| !self.is_touched(set as usize);
         let own_sets = (0..*n_own).filter(|&set| self.sets.sets[set as usize].tells());
         let frames = own_sets.filter(|&set| is_untouched(set) || telling_touched(set)).count() as f64;
         let floor = floor * floor * (1.0 - frames / trust).max(0.0);
         // With unstable inlining, all pairs are noisy.
-        let deviations = if self.rows.runtime.unstable_inlining { 0.0 } else { QUIET };
+        let deviations = if self.rows.runtime.unstable_inlining { 0.0 } else { MIN_DEVIATIONS_OF_NOISY_PAIR };
         Variances::OfClasses([0, 1, 2].map(|class| {
             let class_sets = || checkpointed(by_class[class].iter().copied());
             let mut used: Vec<u32> = class_sets().filter(|&set| is_untouched(set)).collect();
-            if used.len() <= 5 {
+            if used.len() < MIN_FRAMES_FOR_TAU_OF_PAIR {
                 used = class_sets().filter(|&set| is_untouched(set) || telling_touched(set)).collect();
             }
             let count = used.len() as f64;
             let mut estimate = 0.0;
-            if used.len() > 5 {
+            if used.len() >= MIN_FRAMES_FOR_TAU_OF_PAIR {
                 let step = used.len().div_ceil(MAX_RATIOS);
                 let ratio = |&j: &u32| {
                     let sums = self.sums(j as usize);
@@ -222,7 +205,8 @@ impl ScaleModel<'_> {
                 let ratios: Vec<_> = used.iter().step_by(step).map(ratio).collect();
                 let measured = variance_of_ratios(&ratios, deviations)
                     / (1.0 / self.rows.runs[0] as f64 + 1.0 / self.rows.runs[1] as f64);
-                estimate = (PULL * measured.min(prior) + count * measured) / (PULL + count);
+                estimate =
+                    (WEIGHT_OF_PRIOR_TAU * measured.min(prior) + count * measured) / (WEIGHT_OF_PRIOR_TAU + count);
             }
             estimate.max(prior * (1.0 - count / shrink).max(0.0)).max(floor)
         }))
