@@ -3,7 +3,6 @@
 
 use super::answer::{Account, Cause, CostSplit, Explanation, NearestCandidate, NoiseEstimate, ProgramShare, ScaleRule};
 use super::answer::{Verdict, WorkScale};
-use super::target::{DELAYS, HELD, SPENT};
 use super::thresholds::{
     MAX_ADVISED_RUNS, MAX_DISTANCE_OF_EQUAL_WORK, MAX_P_OF_CERTAIN_TOTAL, MAX_P_OF_TOTAL_WITH_CAUSE,
     MAX_REST_BESIDE_CONSEQUENCES, MIN_CONSEQUENCES_AS_ALL, MIN_GARBAGE_LISTED, MIN_NET_PART_FOR_PERCENTAGES,
@@ -11,6 +10,13 @@ use super::thresholds::{
 };
 use crate::sampling::{Model, Sampling};
 use crate::units;
+
+/// Sample types that count CPU work. Sentences about them use the same verb as for time.
+const SPENT: [&str; 5] = ["samples", "sample", "cpu", "cycles", "instructions"];
+/// Sample types that measure waits for locks, if their unit is a time.
+const WAITED: [&str; 4] = ["delay", "park", "lock", "locks"];
+/// Prefixes of sample types that measure a state (memory in use, goroutines), not work done.
+const HELD: [&str; 4] = ["inuse", "live", "goroutine", "threadcreate"];
 
 /// The result of comparing the account's remainder with noise. The remainder is the part of the difference of the
 /// totals that neither work nor causes nor consequences explain.
@@ -177,7 +183,7 @@ impl Explanation {
 
     /// Returns true if the sample type measures the time of waits.
     pub fn is_delay(&self, cause: &Cause) -> bool {
-        self.is_time() && (cause.split.is_some() || DELAYS.contains(&self.summary.sample_type.as_str()))
+        self.is_time() && (cause.split.is_some() || WAITED.contains(&self.summary.sample_type.as_str()))
     }
 
     /// Returns the state that the sample type measures, if it measures a state.

@@ -23,14 +23,7 @@ const PAIRS: &[(&str, &str, ValueKind)] = &[
 pub(super) const ALLOCATED: &str = "alloc_space";
 
 /// Sample types of delays, including types without a count.
-pub(super) const DELAYS: [&str; 4] = ["delay", "park", "lock", "locks"];
-
-/// Sample types that count CPU work. Sentences about them use the same verb as for time.
-pub(super) const SPENT: [&str; 5] = ["samples", "sample", "cpu", "cycles", "instructions"];
-
-/// Prefixes of sample types that measure a state (memory in use, goroutines), in sentences. [`LEVELS`] lists the types
-/// that are compared as levels; it also has the `native_` types.
-pub(super) const HELD: [&str; 4] = ["inuse", "live", "goroutine", "threadcreate"];
+const DELAYS: [&str; 4] = ["delay", "park", "lock", "locks"];
 
 /// Sample types that measure a level instead of activity. A larger level does not mean more work.
 const LEVELS: [&str; 9] = [

@@ -106,27 +106,8 @@ impl<'a> SetBuilder<'a> {
         key_of: impl Fn(u32) -> SetKey,
         spans: &impl Spans,
     ) -> Vec<u32> {
-        let mut keys =
-            vec![KeyMembers { values: [0.0; 2], variance: 0.0, hash: 0, n_ranges: 0, start: 0, end: NONE }; n_keys];
         let mut pace = Checkpointer::default();
-        // Frames that call each other without a branch have the same members, so the last result is cached.
-        let (mut last, mut last_sums) = (0..0, (([0.0; 2], 0.0), 0));
-        spans.for_each(|number, span| {
-            pace.step(1);
-            if span != last {
-                let (from, to) = (&self.before[span.start as usize], &self.before[span.end as usize]);
-                let values = [0, 1].map(|side| to.values[side].since(from.values[side]));
-                last_sums = ((values, to.variance.since(from.variance)), to.hash.wrapping_sub(from.hash));
-                last = span.clone();
-            }
-            let (((values, variance), hash), key) = (last_sums, &mut keys[number as usize]);
-            key.values = [key.values[0] + values[0], key.values[1] + values[1]];
-            key.variance += variance;
-            key.hash = key.hash.wrapping_add(hash);
-            key.start = if key.n_ranges == 0 { span.start } else { key.start };
-            key.n_ranges += u32::from(key.end != span.start);
-            key.end = span.end;
-        });
+        let mut keys = self.members_of_keys(n_keys, spans, &mut pace);
         // By key: its next range, if it has several ranges. These are collected in a second pass.
         let mut next = Vec::with_capacity(n_keys);
         let (mut n_ranges, mut n_sets, mut n_single) = (0, 0, 0);
@@ -181,6 +162,31 @@ impl<'a> SetBuilder<'a> {
             set_of_key.push(if ranges.is_empty() { NONE } else { self.add_set(tree, key_of(number), key, ranges) });
         }
         set_of_key
+    }
+
+    /// Sums the members of each key.
+    fn members_of_keys(&self, n_keys: usize, spans: &impl Spans, pace: &mut Checkpointer) -> Vec<KeyMembers> {
+        let mut keys =
+            vec![KeyMembers { values: [0.0; 2], variance: 0.0, hash: 0, n_ranges: 0, start: 0, end: NONE }; n_keys];
+        // Frames that call each other without a branch have the same members, so the last result is cached.
+        let (mut last, mut last_sums) = (0..0, (([0.0; 2], 0.0), 0));
+        spans.for_each(|number, span| {
+            pace.step(1);
+            if span != last {
+                let (from, to) = (&self.before[span.start as usize], &self.before[span.end as usize]);
+                let values = [0, 1].map(|side| to.values[side].since(from.values[side]));
+                last_sums = ((values, to.variance.since(from.variance)), to.hash.wrapping_sub(from.hash));
+                last = span.clone();
+            }
+            let (((values, variance), hash), key) = (last_sums, &mut keys[number as usize]);
+            key.values = [key.values[0] + values[0], key.values[1] + values[1]];
+            key.variance += variance;
+            key.hash = key.hash.wrapping_add(hash);
+            key.start = if key.n_ranges == 0 { span.start } else { key.start };
+            key.n_ranges += u32::from(key.end != span.start);
+            key.end = span.end;
+        });
+        keys
     }
 
     /// Adds a set and returns its number. If there is a set with the same rows, adds the key to its names and returns

@@ -7,6 +7,8 @@ use super::super::thresholds::{
     MIN_TAU_OF_LOCK, MIN_TELLING_EVENTS, MIN_TESTED_LOCKS, PRIOR_OF_DELAYS, PRIOR_OF_HEAP, PRIOR_OF_SAMPLES, Prior,
     STRATA_OF_EVENTS, TAU_OF_WALL_CLOCK, WEIGHT_OF_PRIOR_TAU,
 };
+use std::ops::Range;
+
 use super::model::ScaleModel;
 use crate::explain::evidence::rows::{StackRows, ValueKind};
 use crate::explain::evidence::sets::{SetKey, Sets, Telling};
@@ -83,18 +85,29 @@ fn degrees_of_runs(rows: &StackRows) -> usize {
 /// shrunk towards the median of sets of similar size. If the amount of work was given, the length of runs is noise,
 /// too.
 pub(super) fn variance_of_runs(rows: &StackRows, sets: &Sets, is_given: bool) -> Variances {
-    let m = rows.runs_of_row();
-    let degrees = degrees_of_runs(rows) as f64;
-    // Normalizes each run by its length, which includes the machine's speed: a cause cannot differ within a side, and
-    // the search estimates the amount of work from all functions. If the amount of work was given, a faster machine
-    // looks like less cost, so lengths remain. For delays, waiting itself is the variation.
-    let mut length = vec![0.0; m];
+    let ends = [0, rows.runs[0], rows.runs[0] + rows.runs[1], rows.runs_of_row()];
+    let sides: Vec<_> = ends.windows(2).map(|w| w[0]..w[1]).filter(|side| !side.is_empty()).collect();
+    let length = lengths_of_runs(rows, &sides, is_given);
+    let set_excess = excess_of_sets(rows, sets, &sides, &length);
+    if rows.kind == ValueKind::Delay {
+        // The variation of locks between equal runs ranges from 1% to a factor of 30, so other locks do not help.
+        let set_excess = set_excess.into_iter().map(|excess| excess.max(MIN_TAU_OF_LOCK * MIN_TAU_OF_LOCK));
+        return Variances::OfSets(set_excess.collect());
+    }
+    Variances::OfSets(shrunk_variances(rows, sets, &set_excess))
+}
+
+/// Returns the number by which the values of each run are divided.
+///
+/// Normalizes each run by its length, which includes the machine's speed: a cause cannot differ within a side, and the
+/// search estimates the amount of work from all functions. If the amount of work was given, a faster machine looks like
+/// less cost, so lengths remain. For delays, waiting itself is the variation.
+fn lengths_of_runs(rows: &StackRows, sides: &[Range<usize>], is_given: bool) -> Vec<f64> {
+    let mut length = vec![0.0; rows.runs_of_row()];
     for (i, _) in rows.rows.iter().enumerate().filter(|(_, row)| !row.background) {
         rows.run_values.cells_of(i).iter().for_each(|cell| length[cell.column as usize] += cell.value);
     }
-    let ends = [0, rows.runs[0], rows.runs[0] + rows.runs[1], m];
-    let sides: Vec<_> = ends.windows(2).map(|w| w[0]..w[1]).filter(|side| !side.is_empty()).collect();
-    for side in &sides {
+    for side in sides {
         let mean = length[side.clone()].iter().sum::<f64>() / side.len() as f64;
         length[side.clone()]
             .iter_mut()
@@ -103,7 +116,13 @@ pub(super) fn variance_of_runs(rows: &StackRows, sets: &Sets, is_given: bool) ->
             length[side.clone()].fill(1.0);
         }
     }
-    let mut run_columns: Vec<Vec<(u32, f64)>> = vec![Vec::new(); m];
+    length
+}
+
+/// Returns the variance of each set within the sides, reduced by the sampling error. May be negative.
+fn excess_of_sets(rows: &StackRows, sets: &Sets, sides: &[Range<usize>], length: &[f64]) -> Vec<f64> {
+    let degrees = degrees_of_runs(rows) as f64;
+    let mut run_columns: Vec<Vec<(u32, f64)>> = vec![Vec::new(); rows.runs_of_row()];
     for row in checkpointed(0..rows.rows.len()) {
         rows.run_values
             .cells_of(row)
@@ -111,7 +130,7 @@ pub(super) fn variance_of_runs(rows: &StackRows, sets: &Sets, is_given: bool) ->
             .for_each(|cell| run_columns[cell.column as usize].push((row as u32, cell.value)));
     }
     let mut excess = vec![0.0; sets.len()];
-    for side in &sides {
+    for side in sides {
         // By set: the sum over the side's runs, and the sum of squares.
         let mut sums = vec![[0.0; 2]; sets.len()];
         let mut row_values = vec![0.0; rows.rows.len()];
@@ -132,12 +151,12 @@ pub(super) fn variance_of_runs(rows: &StackRows, sets: &Sets, is_given: bool) ->
             }
         }
     }
-    let set_excess: Vec<f64> = excess.into_iter().map(|excess| excess / degrees).collect();
-    if rows.kind == ValueKind::Delay {
-        // The variation of locks between equal runs ranges from 1% to a factor of 30, so other locks do not help.
-        let set_excess = set_excess.into_iter().map(|excess| excess.max(MIN_TAU_OF_LOCK * MIN_TAU_OF_LOCK));
-        return Variances::OfSets(set_excess.collect());
-    }
+    excess.into_iter().map(|excess| excess / degrees).collect()
+}
+
+/// Shrinks the variance of each set towards the median of sets of similar size.
+fn shrunk_variances(rows: &StackRows, sets: &Sets, set_excess: &[f64]) -> Vec<f64> {
+    let degrees = degrees_of_runs(rows) as f64;
     let Prior { tau, shrink, .. } = prior(rows.kind);
     let prior = tau * tau;
     let events = |j: usize| (sets.sets[j].values[0] + sets.sets[j].values[1]) / sets.sets[j].event.max(1e-300);
@@ -169,7 +188,7 @@ pub(super) fn variance_of_runs(rows: &StackRows, sets: &Sets, is_given: bool) ->
             }
         }
     }
-    Variances::OfSets(tau2)
+    tau2
 }
 
 impl ScaleModel<'_> {
