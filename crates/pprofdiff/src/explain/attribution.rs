@@ -197,93 +197,106 @@ impl<'a> Attribution<'a> {
         !node.whole && (0..2).any(|s| node.values[s] < MAX_PART_OF_PLACE * self.total[s])
     }
 
+    /// Returns the change of values at equal work, in values of the base's runs.
+    fn change(&self, values: [f64; 2]) -> f64 {
+        values[1] / self.search.scale - values[0]
+    }
+
+    /// Returns the value of a set on both sides together.
+    fn size(&self, set: usize) -> f64 {
+        self.sets.sets[set].values[0] + self.sets.sets[set].values[1]
+    }
+
+    /// Returns the standard error of the change of a set, from sampling and the known noise.
+    fn error(&self, set: usize) -> f64 {
+        let scale = self.search.scale;
+        let variance = super::search::known_variance(self.rows.kind);
+        let between = counts::between_run_variance(variance, self.rows.runs);
+        let node = &self.sets.sets[set];
+        let mean = (node.values[0] + node.values[1]) / 2.0;
+        (node.event * (node.values[0] + node.values[1] / scale / scale) + between * mean * mean).sqrt()
+    }
+
     /// Returns the largest candidate whose callers did not change with it: its cost moved within the smallest set
     /// around it (a cost shift, as in FBDetect). Returns `None` if there is no such candidate.
     pub(super) fn shift(&self, candidates: &[CauseCandidate]) -> Option<CostShift> {
-        let scale = self.search.scale;
-        let delta = |v: [f64; 2]| v[1] / scale - v[0];
-        let variance = super::search::known_variance(self.rows.kind);
-        let between = counts::between_run_variance(variance, self.rows.runs);
-        let error = |set: usize| {
-            let node = &self.sets.sets[set];
-            let mean = (node.values[0] + node.values[1]) / 2.0;
-            (node.event * (node.values[0] + node.values[1] / scale / scale) + between * mean * mean).sqrt()
-        };
         let mut order: Vec<&CauseCandidate> = candidates.iter().filter(|d| d.subject.label.is_none()).collect();
         order.sort_by(|a, b| b.delta.abs().total_cmp(&a.delta.abs()));
-        for candidate in order {
-            let all = |r: usize| self.rows.rows[r].values[0] + self.rows.rows[r].values[1];
-            let raw = delta([0, 1].map(|s| self.value(&candidate.rows, s)));
-            let size: f64 = candidate.rows.iter().map(|&r| all(r as usize)).sum();
-            if raw.abs() < MIN_MEASURED_PART_OF_CANDIDATE * candidate.delta.abs() {
-                continue;
-            }
-            let sum = |j: usize| self.sets.sets[j].values[0] + self.sets.sets[j].values[1];
-            let is_call =
-                |j: usize| matches!(self.sets.sets[j].key, SetKey::Own(_) | SetKey::Edge(..) | SetKey::Node(_));
-            let around = self
-                .sets
-                .around(&candidate.rows, |r| all(r as usize), MIN_PART_INSIDE_PLACE)
-                .into_iter()
-                .map(|(j, _)| j);
-            let around: Vec<usize> =
-                around.filter(|&j| is_call(j) && sum(j) > MIN_SIZE_OF_SHIFT_PLACE * size && self.is_place(j)).collect();
-            let change = |j: usize| delta(self.sets.sets[j].values);
-            let is_still = |&j: &usize| {
-                change(j).abs() < MAX_CHANGE_OF_SHIFT_PLACE * raw.abs() && raw.abs() > MIN_ERRORS_OF_SHIFT * error(j)
-            };
-            let mut within: Vec<usize> = around.iter().copied().filter(is_still).collect();
-            if within.is_empty() && matches!(candidate.subject.kind, CauseKind::Added | CauseKind::Removed) {
-                // Appearing or disappearing frames do not matter if their callers do not feel the change.
-                let unstable_inlining = self.rows.runtime.trim_library_leaves;
-                let is_silent = |&j: &usize| {
-                    change(j) * raw.signum() < MAX_CHANGE_OF_SHIFT_PLACE * raw.abs()
-                        || unstable_inlining && change(j).abs() < MAX_ERRORS_OF_SILENT_PLACE * error(j)
-                };
-                let limit =
-                    if unstable_inlining { MAX_SIZE_OF_SHIFT_PLACE_WITHOUT_LEAVES } else { MAX_SIZE_OF_SHIFT_PLACE };
-                within = around.iter().copied().filter(|j| is_silent(j) && sum(*j) < limit * size).collect();
-            }
-            let smallest = |sets: Vec<usize>| sets.into_iter().min_by(|&a, &b| sum(a).total_cmp(&sum(b)));
-            let set = smallest(within).or_else(|| {
-                // Otherwise, a one-sided change moved if a set around it also contains the decrease, beyond noise.
-                let one_sided = matches!(candidate.subject.kind, CauseKind::Added | CauseKind::Removed);
-                let is_silent = |&j: &usize| change(j) * raw.signum() < MAX_CHANGE_OF_SHIFT_PLACE * raw.abs();
-                let place = smallest(around.iter().copied().filter(is_silent).collect()).filter(|_| one_sided)?;
-                let partner = self.partner(candidate, place, raw);
-                partner.filter(|&p| self.is_counterpart(p, candidate.subject.caller, raw)).map(|_| place)
-            });
-            let Some(set) = set else { continue };
-            let Some(inside) = self.sets.sets[set].key.frame() else { continue };
-            let Some(function) = candidate.subject.function else { continue };
-            let even =
-                self.is_even(self.sets.sets[set].values, set) && change(set).abs() < MAX_CHANGE_OF_EVEN_SUM * raw.abs();
-            let lost_in = self.partner(candidate, set, raw);
-            let partner = lost_in.and_then(|p| self.sets.sets[p].key.frame()).filter(|&f| f != function);
-            let relation = lost_in.zip(partner).map(|(set, function_of_set)| {
-                let rows: Vec<u32> = self.sets.rows(set).collect();
-                let (changed, opposite) =
-                    (Changed { function, rows: &candidate.rows }, Changed { function: function_of_set, rows: &rows });
-                let (gained, lost) = if raw > 0.0 { (changed, opposite) } else { (opposite, changed) };
-                CostRelation::between(self.rows, gained, lost)
-            });
-            let how = match relation {
-                _ if partner == Some(inside) => Some(MoveKind::Shift),
-                Some(CostRelation::Call | CostRelation::Likeness) | None => Some(MoveKind::Shift),
-                Some(CostRelation::Replacement) => Some(MoveKind::Replaced),
-                Some(CostRelation::Above) => None,
-                // With unstable inlining, chance decides which of several functions a profile shows.
-                Some(CostRelation::Nothing) if self.rows.runtime.unstable_inlining => None,
-                // Siblings with opposite changes are separate causes, unless the set around both changed as well. Then
-                // that set describes the change.
-                Some(CostRelation::Nothing) if even || sum(set) >= MAX_SIZE_OF_SHIFT_PLACE * size => continue,
-                Some(CostRelation::Nothing) => None,
-            };
-            let partner = partner.unwrap_or(inside);
-            let (gained, lost) = if raw > 0.0 { (function, partner) } else { (partner, function) };
-            return Some(CostShift { set, gained, lost, inside, amount: raw.abs(), how, even });
+        order.into_iter().find_map(|candidate| self.shift_of(candidate))
+    }
+
+    /// Returns the move of a candidate's cost. Returns `None` if its callers changed with it.
+    fn shift_of(&self, candidate: &CauseCandidate) -> Option<CostShift> {
+        let all = |r: usize| self.rows.rows[r].values[0] + self.rows.rows[r].values[1];
+        let raw = self.change([0, 1].map(|s| self.value(&candidate.rows, s)));
+        let size: f64 = candidate.rows.iter().map(|&r| all(r as usize)).sum();
+        if raw.abs() < MIN_MEASURED_PART_OF_CANDIDATE * candidate.delta.abs() {
+            return None;
         }
-        None
+        let set = self.place_of_shift(candidate, raw, size)?;
+        let inside = self.sets.sets[set].key.frame()?;
+        let function = candidate.subject.function?;
+        let values = self.sets.sets[set].values;
+        let even = self.is_even(values, set) && self.change(values).abs() < MAX_CHANGE_OF_EVEN_SUM * raw.abs();
+        let lost_in = self.partner(candidate, set, raw);
+        let partner = lost_in.and_then(|p| self.sets.sets[p].key.frame()).filter(|&f| f != function);
+        let relation = lost_in.zip(partner).map(|(set, function_of_set)| {
+            let rows: Vec<u32> = self.sets.rows(set).collect();
+            let (changed, opposite) =
+                (Changed { function, rows: &candidate.rows }, Changed { function: function_of_set, rows: &rows });
+            let (gained, lost) = if raw > 0.0 { (changed, opposite) } else { (opposite, changed) };
+            CostRelation::between(self.rows, gained, lost)
+        });
+        let how = match relation {
+            _ if partner == Some(inside) => Some(MoveKind::Shift),
+            Some(CostRelation::Call | CostRelation::Likeness) | None => Some(MoveKind::Shift),
+            Some(CostRelation::Replacement) => Some(MoveKind::Replaced),
+            Some(CostRelation::Above) => None,
+            // With unstable inlining, chance decides which of several functions a profile shows.
+            Some(CostRelation::Nothing) if self.rows.runtime.unstable_inlining => None,
+            // Siblings with opposite changes are separate causes, unless the set around both changed as well. Then
+            // that set describes the change.
+            Some(CostRelation::Nothing) if even || self.size(set) >= MAX_SIZE_OF_SHIFT_PLACE * size => return None,
+            Some(CostRelation::Nothing) => None,
+        };
+        let partner = partner.unwrap_or(inside);
+        let (gained, lost) = if raw > 0.0 { (function, partner) } else { (partner, function) };
+        Some(CostShift { set, gained, lost, inside, amount: raw.abs(), how, even })
+    }
+
+    /// Returns the smallest set around a candidate that did not change with it. `raw` is the change of the candidate's
+    /// stacks, and `size` their value on both sides together.
+    fn place_of_shift(&self, candidate: &CauseCandidate, raw: f64, size: f64) -> Option<usize> {
+        let all = |r: u32| self.rows.rows[r as usize].values[0] + self.rows.rows[r as usize].values[1];
+        let is_call = |j: usize| matches!(self.sets.sets[j].key, SetKey::Own(_) | SetKey::Edge(..) | SetKey::Node(_));
+        let is_around = |&j: &usize| is_call(j) && self.size(j) > MIN_SIZE_OF_SHIFT_PLACE * size && self.is_place(j);
+        let around = self.sets.around(&candidate.rows, all, MIN_PART_INSIDE_PLACE).into_iter().map(|(j, _)| j);
+        let around: Vec<usize> = around.filter(is_around).collect();
+        let change = |j: usize| self.change(self.sets.sets[j].values);
+        let is_still = |&j: &usize| {
+            change(j).abs() < MAX_CHANGE_OF_SHIFT_PLACE * raw.abs() && raw.abs() > MIN_ERRORS_OF_SHIFT * self.error(j)
+        };
+        let one_sided = matches!(candidate.subject.kind, CauseKind::Added | CauseKind::Removed);
+        let mut within: Vec<usize> = around.iter().copied().filter(is_still).collect();
+        if within.is_empty() && one_sided {
+            // Appearing or disappearing frames do not matter if their callers do not feel the change.
+            let unstable_inlining = self.rows.runtime.trim_library_leaves;
+            let is_silent = |&j: &usize| {
+                change(j) * raw.signum() < MAX_CHANGE_OF_SHIFT_PLACE * raw.abs()
+                    || unstable_inlining && change(j).abs() < MAX_ERRORS_OF_SILENT_PLACE * self.error(j)
+            };
+            let limit =
+                if unstable_inlining { MAX_SIZE_OF_SHIFT_PLACE_WITHOUT_LEAVES } else { MAX_SIZE_OF_SHIFT_PLACE };
+            within = around.iter().copied().filter(|j| is_silent(j) && self.size(*j) < limit * size).collect();
+        }
+        let smallest = |sets: Vec<usize>| sets.into_iter().min_by(|&a, &b| self.size(a).total_cmp(&self.size(b)));
+        smallest(within).or_else(|| {
+            // Otherwise, a one-sided change moved if a set around it also contains the decrease, beyond noise.
+            let is_silent = |&j: &usize| change(j) * raw.signum() < MAX_CHANGE_OF_SHIFT_PLACE * raw.abs();
+            let place = smallest(around.iter().copied().filter(is_silent).collect()).filter(|_| one_sided)?;
+            let partner = self.partner(candidate, place, raw);
+            partner.filter(|&p| self.is_counterpart(p, candidate.subject.caller, raw)).map(|_| place)
+        })
     }
 
     /// Returns true if the values of a set, or of a part of it, differ by no more than chance at equal work.
