@@ -16,7 +16,7 @@ use crate::format::json::{header, object};
 use markup::{Markup, pieces};
 pub use notebook::explain_html;
 #[cfg(feature = "html")]
-pub(crate) use panel::{explain_panel, nearest_cause, whole_changed};
+pub(crate) use panel::{explain_panel, nearest_cause};
 use pprofdiff::advice::{operand, typed, word};
 use pprofdiff::{Diff, Query};
 use pprofdiff_explain::{Cause, ExplainOptions, Explanation, ScaleRule, Verdict};

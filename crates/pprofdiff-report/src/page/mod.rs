@@ -27,7 +27,7 @@ use std::fmt::Write;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::explain::{explain_panel, nearest_cause, whole_changed};
+use super::explain::{explain_panel, nearest_cause};
 use super::html::{escape, escape_ours};
 use super::listing::{push_routines, to_html_page};
 use super::numbers::{extent, share, whole};
@@ -491,7 +491,7 @@ fn mark_chance(part: &mut Value, view: &Measure, views: &PageViews, e: &Explanat
         e,
         factor: s.factor,
         runs: [m0 as f64, m1 as f64],
-        whole: whole_changed(e).then_some(s.total.delta()),
+        whole: e.has_total_changed().then_some(s.total.delta()),
     };
     part["chance"] = chance.sizes(s.total);
     part["down"]["chance"] = chance.of_flame(&views.down).into();
