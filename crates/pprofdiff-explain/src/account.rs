@@ -16,24 +16,16 @@ use super::evidence::rows::{StackRows, Stacks};
 use super::evidence::sets::{SetKey, Sets, grouped};
 use super::naming::rounded;
 use super::search::{SearchResult, variance_of};
+use super::thresholds::{
+    MAX_DEVIANCE_OF_UNCHANGED_CONSEQUENCES, MIN_CHANGE_OF_NAMED_WHOLE, MIN_DEVIANCE_OF_UNEXPLAINED_REST,
+    MIN_UNEXPLAINED_REST,
+};
 use pprofdiff::shared::statistics::counts::{LEVEL, between_run_variance, penalised};
 use pprofdiff::shared::statistics::distributions::{normal_tail, student_tail};
 use pprofdiff::shared::{ValueKind, known_variance};
 use pprofdiff_profile::cancellation::checkpointed;
 use pprofdiff_profile::columns::NONE;
 use pprofdiff_profile::random::HashMap;
-
-/// Minimum change of everything that a cause's name covers, as a fraction of the cause's change. Below it, the name
-/// would be misleading.
-pub(super) const MIN_PART_OF_WHOLE: f64 = 0.35;
-/// Penalised deviance that an unchanged set exceeds by chance one time in a hundred: the 99% quantile of chi-squared
-/// with one degree of freedom.
-const CERTAIN: f64 = 6.63;
-
-/// A rest is unexplained if it exceeds [`LARGE_REST`] as a fraction of the total, and [`MORE_THAN_SAMPLING`] as a
-/// deviance from sampling error alone.
-const LARGE_REST: f64 = 0.1;
-const MORE_THAN_SAMPLING: f64 = 9.0;
 
 /// The original stacks with the base's names, before rules removed inlined calls, cost that moved and the inside of
 /// rewritten code. They show whether a cause's name is true for everything that it covers.
@@ -230,69 +222,10 @@ impl Books<'_> {
 
     /// Describes these stacks of a candidate. Returns `None` if every description would be false.
     pub(super) fn describe(&self, candidate: &CauseCandidate, mut rows: Vec<u32>) -> Option<CauseEntry> {
-        let mut description = candidate.subject.clone();
-        if let (Some(function), Some(caller), None) = (description.function, description.caller, description.label)
-            && self.rows.is_system(function)
-            && !self.rows.is_system(caller)
-        {
-            // The runtime works on behalf of its caller.
-            description = Description {
-                function: Some(caller),
-                callee: Some(function),
-                caller: None,
-                kind: CauseKind::Calls,
-                ..description
-            };
-        }
+        let mut description = self.on_behalf_of_caller(candidate.subject.clone());
         let change = self.delta(self.sum(&rows));
-        let goes_along = |whole: [f64; 2]| self.delta(whole) * change.signum() >= MIN_PART_OF_WHOLE * change.abs();
-        let mut callees = Vec::new();
-        if let (CauseKind::Own, Some(function)) = (description.kind, description.function) {
-            self.name_callee(&mut description, function, candidate.set, &mut rows);
-            let is_own =
-                |stack: &[u32]| stack.iter().rev().find(|&&frame| !self.rows.is_system(frame)) == Some(&function);
-            let is_leaf = |stack: &[u32]| stack.last() == Some(&function);
-            if description.kind == CauseKind::Own
-                && !goes_along(self.uncut.sum(function, |stack| is_own(stack) || is_leaf(stack)))
-            {
-                description.kind = CauseKind::Calls;
-            }
-            if description.kind == CauseKind::Calls && description.callee.is_none() {
-                callees = self.callees(function, &rows);
-                description.caller = description.caller.filter(|_| callees.is_empty());
-            }
-        }
-        if let (None, Some(function)) = (description.label, description.function) {
-            let whole = match description.callee {
-                Some(callee) => self.uncut.function_cost(callee, Some(function)),
-                // "self" describes all calls of the function, whoever calls it.
-                None if description.kind == CauseKind::Own => self.sum(&candidate.rows),
-                None => self.uncut.function_cost(function, description.caller),
-            };
-            let opposite = match description.kind {
-                CauseKind::Added => Some(0),
-                CauseKind::Removed => Some(1),
-                _ => None,
-            };
-            let one_sided = opposite.map(|side| whole[side]);
-            let is_cut = opposite.is_some_and(|side| self.rows.may_have(description.callee.unwrap_or(function), side));
-            // If stacks end at the program's last function, some calls of system functions are missing.
-            let is_known = !(self.rows.runtime.trim_library_leaves && self.rows.is_system(function));
-            if is_cut || one_sided.is_some_and(|opposite| opposite > 0.0 || !is_known) {
-                description.kind = CauseKind::Calls;
-            }
-            if !goes_along(whole) {
-                // One side may have inlined part of the call. Then naming the callee alone is true.
-                let is_callee_true = description.caller.is_some()
-                    && description.callee.is_none()
-                    && goes_along(self.uncut.function_cost(function, None));
-                if !is_callee_true {
-                    return None;
-                }
-                (description.caller, description.kind) = (None, CauseKind::Calls);
-                description.chain.clear();
-            }
-        } else if !goes_along(self.sum(&candidate.rows)) {
+        let callees = self.describe_own(&mut description, candidate.set, change, &mut rows);
+        if !self.make_true(&mut description, candidate, change) {
             return None;
         }
         let v = self.sum(&rows);
@@ -326,6 +259,90 @@ impl Books<'_> {
             rows,
             ..CauseEntry::new(candidate.set, description)
         })
+    }
+
+    /// Names the caller of a system function, because the runtime works on behalf of its caller.
+    fn on_behalf_of_caller(&self, description: Description) -> Description {
+        if let (Some(function), Some(caller), None) = (description.function, description.caller, description.label)
+            && self.rows.is_system(function)
+            && !self.rows.is_system(caller)
+        {
+            return Description {
+                function: Some(caller),
+                callee: Some(function),
+                caller: None,
+                kind: CauseKind::Calls,
+                ..description
+            };
+        }
+        description
+    }
+
+    /// Returns true if everything that a name covers changed with the cause's change.
+    fn goes_along(&self, whole: [f64; 2], change: f64) -> bool {
+        self.delta(whole) * change.signum() >= MIN_CHANGE_OF_NAMED_WHOLE * change.abs()
+    }
+
+    /// Narrows a function's own cost to calls of the runtime if these changed. Returns the callees if several did.
+    fn describe_own(
+        &self,
+        description: &mut Description,
+        set: usize,
+        change: f64,
+        rows: &mut Vec<u32>,
+    ) -> Vec<(Description, [f64; 2])> {
+        let (CauseKind::Own, Some(function)) = (description.kind, description.function) else { return Vec::new() };
+        self.name_callee(description, function, set, rows);
+        let is_own = |stack: &[u32]| stack.iter().rev().find(|&&frame| !self.rows.is_system(frame)) == Some(&function);
+        let is_leaf = |stack: &[u32]| stack.last() == Some(&function);
+        if description.kind == CauseKind::Own
+            && !self.goes_along(self.uncut.sum(function, |stack| is_own(stack) || is_leaf(stack)), change)
+        {
+            description.kind = CauseKind::Calls;
+        }
+        if description.kind != CauseKind::Calls || description.callee.is_some() {
+            return Vec::new();
+        }
+        let callees = self.callees(function, rows);
+        description.caller = description.caller.filter(|_| callees.is_empty());
+        callees
+    }
+
+    /// Changes a description until a plain table does not contradict it. Returns false if no name is true.
+    fn make_true(&self, description: &mut Description, candidate: &CauseCandidate, change: f64) -> bool {
+        let (None, Some(function)) = (description.label, description.function) else {
+            return self.goes_along(self.sum(&candidate.rows), change);
+        };
+        let whole = match description.callee {
+            Some(callee) => self.uncut.function_cost(callee, Some(function)),
+            // "self" describes all calls of the function, whoever calls it.
+            None if description.kind == CauseKind::Own => self.sum(&candidate.rows),
+            None => self.uncut.function_cost(function, description.caller),
+        };
+        let opposite = match description.kind {
+            CauseKind::Added => Some(0),
+            CauseKind::Removed => Some(1),
+            _ => None,
+        };
+        let one_sided = opposite.map(|side| whole[side]);
+        let is_cut = opposite.is_some_and(|side| self.rows.may_have(description.callee.unwrap_or(function), side));
+        // If stacks end at the program's last function, some calls of system functions are missing.
+        let is_known = !(self.rows.runtime.trim_library_leaves && self.rows.is_system(function));
+        if is_cut || one_sided.is_some_and(|opposite| opposite > 0.0 || !is_known) {
+            description.kind = CauseKind::Calls;
+        }
+        if self.goes_along(whole, change) {
+            return true;
+        }
+        // One side may have inlined part of the call. Then naming the callee alone is true.
+        let is_callee_true = description.caller.is_some()
+            && description.callee.is_none()
+            && self.goes_along(self.uncut.function_cost(function, None), change);
+        if is_callee_true {
+            (description.caller, description.kind) = (None, CauseKind::Calls);
+            description.chain.clear();
+        }
+        is_callee_true
     }
 
     /// Splits a change into the shares of count and unit cost: `[count share, unit share, count factor, unit factor]`.
@@ -375,10 +392,11 @@ impl Books<'_> {
             rest,
             // The sampling error of negative values is unknown.
             by_chance: self.deviance_of(&open, tau2) < LEVEL && self.rows.negative == [0.0; 2],
-            unexplained: rest.abs() > LARGE_REST * (base / m0).max(new / m1)
-                && self.deviance_of(&open, 0.0) > MORE_THAN_SAMPLING,
+            unexplained: rest.abs() > MIN_UNEXPLAINED_REST * (base / m0).max(new / m1)
+                && self.deviance_of(&open, 0.0) > MIN_DEVIANCE_OF_UNEXPLAINED_REST,
             // Consequences vary like the cost of a single function.
-            consequences_by_chance: self.deviance_of(&background, self.search.tau * self.search.tau) < CERTAIN,
+            consequences_by_chance: self.deviance_of(&background, self.search.tau * self.search.tau)
+                < MAX_DEVIANCE_OF_UNCHANGED_CONSEQUENCES,
             p: self.p_of_total().map(rounded),
         }
     }

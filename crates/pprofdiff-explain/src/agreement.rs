@@ -7,23 +7,19 @@ use std::collections::BTreeSet;
 use super::evidence::rows::StackRows;
 use super::evidence::sets::Sets;
 use super::search::SearchResult;
-
-/// Minimum number of functions that together count as evidence for an amount of work.
-pub(super) const ENOUGH: usize = 3;
-/// Minimum number of events of such a function, on both sides together.
-const MIN_EVENTS: f64 = 20.0;
+use super::thresholds::{MIN_AGREEING_PART_OF_FUNCTIONS, MIN_EVENTS_OF_WITNESS, MIN_WITNESSES};
 
 /// Returns the number of functions whose own cost is the same on both sides at this amount of work, counting only
-/// functions that do not call each other. Stops at [`ENOUGH`]. Returns 0 if fewer than half of the functions agree with
-/// the search's scale.
+/// functions that do not call each other. Stops at [`MIN_WITNESSES`]. Returns 0 if fewer than half of the functions
+/// agree with the search's scale.
 pub(super) fn independent_witnesses(rows: &StackRows, sets: &Sets, search: &SearchResult, scale: f64) -> usize {
     // If most functions changed, some agree with any amount of work by accident.
-    if 2 * search.agree < search.n_telling {
+    if (search.agree as f64) < MIN_AGREEING_PART_OF_FUNCTIONS * search.n_telling as f64 {
         return 0;
     }
     let is_witness = |values: [f64; 2], event: f64| {
         values.iter().all(|value| *value > 0.0)
-            && values[0] + values[1] > MIN_EVENTS * event
+            && values[0] + values[1] > MIN_EVENTS_OF_WITNESS * event
             && search.is_even(rows, scale, values)
     };
     let unchanged = sets.sets.iter().take(sets.telling.n_own as usize).filter(|set| is_witness(set.values, set.event));
@@ -43,7 +39,7 @@ pub(super) fn independent_witnesses(rows: &StackRows, sets: &Sets, search: &Sear
         if chosen.iter().all(is_free) {
             chosen.push(frame);
         }
-        if chosen.len() >= ENOUGH {
+        if chosen.len() >= MIN_WITNESSES {
             break;
         }
     }

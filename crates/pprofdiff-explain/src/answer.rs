@@ -1,11 +1,11 @@
 //! The parts of an [`Explanation`], as callers and JSON see them.
 
+use super::thresholds::{MAX_P_OF_CERTAIN_RUNS, MAX_P_OF_CERTAIN_TOTAL};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 pub use super::attribution::CauseKind;
-use super::{SURE, SURE_OF_RUNS};
 use crate::commits::RankedCommits;
 use pprofdiff::Summary;
 use pprofdiff::shared::statistics::counts::chance_of;
@@ -372,18 +372,18 @@ pub struct Account {
 }
 
 impl Account {
-    /// Returns true if the rest exceeds chance, the total certainly changed ([`SURE`], or [`SURE_OF_RUNS`] for several
-    /// runs per side), and the rest is larger than all causes together. The part that the amount of work explains is
-    /// not compared.
+    /// Returns true if the rest exceeds chance, the total certainly changed ([`MAX_P_OF_CERTAIN_TOTAL`], or
+    /// [`MAX_P_OF_CERTAIN_RUNS`] for several runs per side), and the rest is larger than all causes together. The part
+    /// that the amount of work explains is not compared.
     pub(super) fn is_of_rest(&self, runs: [usize; 2]) -> bool {
-        let sure = if runs.iter().all(|&runs| runs > 1) { SURE_OF_RUNS } else { SURE };
+        let sure = if runs.iter().all(|&runs| runs > 1) { MAX_P_OF_CERTAIN_RUNS } else { MAX_P_OF_CERTAIN_TOTAL };
         !self.by_chance && self.p.is_some_and(|p| p < sure) && self.rest.abs() > self.causes.abs()
     }
 
     /// Returns true if each side has several runs, and their variation explains the difference of the totals
-    /// ([`SURE_OF_RUNS`]). Returns false if `p` is `None`.
+    /// ([`MAX_P_OF_CERTAIN_RUNS`]). Returns false if `p` is `None`.
     pub(super) fn is_within_runs(&self, runs: [usize; 2]) -> bool {
-        runs.iter().all(|&runs| runs > 1) && self.p.is_some_and(|p| p >= SURE_OF_RUNS)
+        runs.iter().all(|&runs| runs > 1) && self.p.is_some_and(|p| p >= MAX_P_OF_CERTAIN_RUNS)
     }
 }
 

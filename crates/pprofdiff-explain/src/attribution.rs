@@ -6,32 +6,16 @@ use super::evidence::rows::StackRows;
 use super::evidence::sets::{SetKey, Sets};
 use super::related::{Changed, CostRelation, is_replaced};
 use super::search::SearchResult;
+use super::thresholds::{
+    MAX_CHANGE_OF_EVEN_SUM, MAX_CHANGE_OF_SHIFT_PLACE, MAX_DIFFERENCE_OF_COUNTERPART, MAX_DIFFERENCE_OF_SIBLINGS,
+    MAX_DIFFERENCE_OF_SWAP, MAX_ERRORS_OF_SILENT_PLACE, MAX_OPPOSITE_PART_OF_ONE_SIDED, MAX_OVERLAP_OF_MERGED,
+    MAX_PART_OF_PLACE, MAX_SIZE_OF_SHIFT_PLACE, MAX_SIZE_OF_SHIFT_PLACE_WITHOUT_LEAVES, MIN_DEVIANCE_OF_CALLER,
+    MIN_DEVIANCE_OF_COUNTERPART, MIN_ERRORS_OF_SHIFT, MIN_MEASURED_PART_OF_CANDIDATE, MIN_PART_INSIDE_MERGED_SET,
+    MIN_PART_INSIDE_PLACE, MIN_PART_OF_MERGED_SET, MIN_PART_OF_PARTNER, MIN_SIZE_OF_SHIFT_PLACE,
+    PENALTY_OF_CALL_AS_PARTNER, PENALTY_OF_PARTNER_OUTSIDE,
+};
 use pprofdiff::shared::known_variance;
 use pprofdiff::shared::statistics::counts;
-
-/// A set counts as added or removed if one side has less than this fraction of the opposite side's value.
-const ONE_SIDED: f64 = 0.02;
-/// A set with more than this fraction of both sides is too wide to locate a change.
-const WIDE: f64 = 0.7;
-/// Two causes are merged if they make up more than this fraction of a set around them.
-const MERGE: f64 = 0.6;
-/// A candidate's cost moved within a set around it if the set's change is less than this fraction of the candidate's
-/// change.
-const MOVED: f64 = 0.35;
-/// A set is the counterpart of a gain if its loss differs from the gain by at most the fraction [`COUNTERPART`], and
-/// the loss has at least the deviance [`COUNTERPART_DEVIANCE`]. The caller's own cost is the likeliest counterpart, so
-/// [`CALLER_DEVIANCE`] is enough for it.
-const COUNTERPART: f64 = 0.4;
-const COUNTERPART_DEVIANCE: f64 = 6.0;
-const CALLER_DEVIANCE: f64 = 3.84;
-/// Maximum relative difference of the sizes of two opposite causes in one set, if they are to cancel out.
-const SIBLINGS: f64 = 0.15;
-/// A sum is even if it changed by less than this fraction of the cost that moved within it.
-const EVEN: f64 = 0.5;
-/// A set around a change is informative only if it is less than this many times as large.
-const NEAR: f64 = 10.0;
-/// Maximum relative difference of the sizes of a swap's two changes.
-const SWAP: f64 = 0.25;
 
 /// The kind of change of a cause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
@@ -107,8 +91,8 @@ pub(super) struct CostShift {
     /// The kind of move in reports. `None` if the move is not reported: one function only wraps the other, inlining
     /// differs between runs of one build, or the functions have at most a common caller.
     pub how: Option<MoveKind>,
-    /// True if the cost of the frame that contains both changed by no more than chance, and by less than [`EVEN`] of
-    /// the amount.
+    /// True if the cost of the frame that contains both changed by no more than chance, and by less than
+    /// [`MAX_CHANGE_OF_EVEN_SUM`] of the amount.
     pub even: bool,
 }
 
@@ -198,8 +182,8 @@ impl<'a> Attribution<'a> {
     /// Returns `Added` or `Removed` if one side has nearly none of these values, and otherwise `None`.
     fn one_sided(&self, [base, new]: [f64; 2]) -> Option<CauseKind> {
         match () {
-            () if base < ONE_SIDED * new => Some(CauseKind::Added),
-            () if new < ONE_SIDED * base => Some(CauseKind::Removed),
+            () if base < MAX_OPPOSITE_PART_OF_ONE_SIDED * new => Some(CauseKind::Added),
+            () if new < MAX_OPPOSITE_PART_OF_ONE_SIDED * base => Some(CauseKind::Removed),
             () => None,
         }
     }
@@ -211,88 +195,109 @@ impl<'a> Attribution<'a> {
     /// Returns true if a set is small enough to locate a change.
     fn is_place(&self, set: usize) -> bool {
         let node = &self.sets.sets[set];
-        !node.whole && (0..2).any(|s| node.values[s] < WIDE * self.total[s])
+        !node.whole && (0..2).any(|s| node.values[s] < MAX_PART_OF_PLACE * self.total[s])
+    }
+
+    /// Returns the change of values at equal work, in values of the base's runs.
+    fn change(&self, values: [f64; 2]) -> f64 {
+        values[1] / self.search.scale - values[0]
+    }
+
+    /// Returns the value of a set on both sides together.
+    fn size(&self, set: usize) -> f64 {
+        self.sets.sets[set].values[0] + self.sets.sets[set].values[1]
+    }
+
+    /// Returns the standard error of the change of a set, from sampling and the known noise.
+    fn error(&self, set: usize) -> f64 {
+        let scale = self.search.scale;
+        let variance = known_variance(self.rows.kind);
+        let between = counts::between_run_variance(variance, self.rows.runs);
+        let node = &self.sets.sets[set];
+        let mean = (node.values[0] + node.values[1]) / 2.0;
+        (node.event * (node.values[0] + node.values[1] / scale / scale) + between * mean * mean).sqrt()
     }
 
     /// Returns the largest candidate whose callers did not change with it: its cost moved within the smallest set
     /// around it (a cost shift, as in FBDetect). Returns `None` if there is no such candidate.
     pub(super) fn shift(&self, candidates: &[CauseCandidate]) -> Option<CostShift> {
-        let scale = self.search.scale;
-        let delta = |v: [f64; 2]| v[1] / scale - v[0];
-        let variance = known_variance(self.rows.kind);
-        let between = counts::between_run_variance(variance, self.rows.runs);
-        let error = |set: usize| {
-            let node = &self.sets.sets[set];
-            let mean = (node.values[0] + node.values[1]) / 2.0;
-            (node.event * (node.values[0] + node.values[1] / scale / scale) + between * mean * mean).sqrt()
-        };
         let mut order: Vec<&CauseCandidate> = candidates.iter().filter(|d| d.subject.label.is_none()).collect();
         order.sort_by(|a, b| b.delta.abs().total_cmp(&a.delta.abs()));
-        for candidate in order {
-            let all = |r: usize| self.rows.rows[r].values[0] + self.rows.rows[r].values[1];
-            let raw = delta([0, 1].map(|s| self.value(&candidate.rows, s)));
-            let size: f64 = candidate.rows.iter().map(|&r| all(r as usize)).sum();
-            if raw.abs() < 0.5 * candidate.delta.abs() {
-                continue;
-            }
-            let sum = |j: usize| self.sets.sets[j].values[0] + self.sets.sets[j].values[1];
-            let is_call =
-                |j: usize| matches!(self.sets.sets[j].key, SetKey::Own(_) | SetKey::Edge(..) | SetKey::Node(_));
-            let around = self.sets.around(&candidate.rows, |r| all(r as usize), 0.999).into_iter().map(|(j, _)| j);
-            let around: Vec<usize> =
-                around.filter(|&j| is_call(j) && sum(j) > 1.02 * size && self.is_place(j)).collect();
-            let change = |j: usize| delta(self.sets.sets[j].values);
-            let is_still = |&j: &usize| change(j).abs() < MOVED * raw.abs() && raw.abs() > 3.0 * error(j);
-            let mut within: Vec<usize> = around.iter().copied().filter(is_still).collect();
-            if within.is_empty() && matches!(candidate.subject.kind, CauseKind::Added | CauseKind::Removed) {
-                // Appearing or disappearing frames do not matter if their callers do not feel the change.
-                let unstable_inlining = self.rows.runtime.trim_library_leaves;
-                let is_silent = |&j: &usize| {
-                    change(j) * raw.signum() < MOVED * raw.abs()
-                        || unstable_inlining && change(j).abs() < 2.5 * error(j)
-                };
-                let limit = if unstable_inlining { 30.0 } else { NEAR };
-                within = around.iter().copied().filter(|j| is_silent(j) && sum(*j) < limit * size).collect();
-            }
-            let smallest = |sets: Vec<usize>| sets.into_iter().min_by(|&a, &b| sum(a).total_cmp(&sum(b)));
-            let set = smallest(within).or_else(|| {
-                // Otherwise, a one-sided change moved if a set around it also contains the decrease, beyond noise.
-                let one_sided = matches!(candidate.subject.kind, CauseKind::Added | CauseKind::Removed);
-                let is_silent = |&j: &usize| change(j) * raw.signum() < MOVED * raw.abs();
-                let place = smallest(around.iter().copied().filter(is_silent).collect()).filter(|_| one_sided)?;
-                let partner = self.partner(candidate, place, raw);
-                partner.filter(|&p| self.is_counterpart(p, candidate.subject.caller, raw)).map(|_| place)
-            });
-            let Some(set) = set else { continue };
-            let Some(inside) = self.sets.sets[set].key.frame() else { continue };
-            let Some(function) = candidate.subject.function else { continue };
-            let even = self.is_even(self.sets.sets[set].values, set) && change(set).abs() < EVEN * raw.abs();
-            let lost_in = self.partner(candidate, set, raw);
-            let partner = lost_in.and_then(|p| self.sets.sets[p].key.frame()).filter(|&f| f != function);
-            let relation = lost_in.zip(partner).map(|(set, function_of_set)| {
-                let rows: Vec<u32> = self.sets.rows(set).collect();
-                let (changed, opposite) =
-                    (Changed { function, rows: &candidate.rows }, Changed { function: function_of_set, rows: &rows });
-                let (gained, lost) = if raw > 0.0 { (changed, opposite) } else { (opposite, changed) };
-                CostRelation::between(self.rows, gained, lost)
-            });
-            let how = match relation {
-                _ if partner == Some(inside) => Some(MoveKind::Shift),
-                Some(CostRelation::Call | CostRelation::Likeness) | None => Some(MoveKind::Shift),
-                Some(CostRelation::Replacement) => Some(MoveKind::Replaced),
-                Some(CostRelation::Above) => None,
-                // With unstable inlining, chance decides which of several functions a profile shows.
-                Some(CostRelation::Nothing) if self.rows.runtime.unstable_inlining => None,
-                // Siblings with opposite changes are separate causes, unless the set around both changed as well. Then
-                // that set describes the change.
-                Some(CostRelation::Nothing) if even || sum(set) >= NEAR * size => continue,
-                Some(CostRelation::Nothing) => None,
-            };
-            let partner = partner.unwrap_or(inside);
-            let (gained, lost) = if raw > 0.0 { (function, partner) } else { (partner, function) };
-            return Some(CostShift { set, gained, lost, inside, amount: raw.abs(), how, even });
+        order.into_iter().find_map(|candidate| self.shift_of(candidate))
+    }
+
+    /// Returns the move of a candidate's cost. Returns `None` if its callers changed with it.
+    fn shift_of(&self, candidate: &CauseCandidate) -> Option<CostShift> {
+        let all = |r: usize| self.rows.rows[r].values[0] + self.rows.rows[r].values[1];
+        let raw = self.change([0, 1].map(|s| self.value(&candidate.rows, s)));
+        let size: f64 = candidate.rows.iter().map(|&r| all(r as usize)).sum();
+        if raw.abs() < MIN_MEASURED_PART_OF_CANDIDATE * candidate.delta.abs() {
+            return None;
         }
-        None
+        let set = self.place_of_shift(candidate, raw, size)?;
+        let inside = self.sets.sets[set].key.frame()?;
+        let function = candidate.subject.function?;
+        let values = self.sets.sets[set].values;
+        let even = self.is_even(values, set) && self.change(values).abs() < MAX_CHANGE_OF_EVEN_SUM * raw.abs();
+        let lost_in = self.partner(candidate, set, raw);
+        let partner = lost_in.and_then(|p| self.sets.sets[p].key.frame()).filter(|&f| f != function);
+        let relation = lost_in.zip(partner).map(|(set, function_of_set)| {
+            let rows: Vec<u32> = self.sets.rows(set).collect();
+            let (changed, opposite) =
+                (Changed { function, rows: &candidate.rows }, Changed { function: function_of_set, rows: &rows });
+            let (gained, lost) = if raw > 0.0 { (changed, opposite) } else { (opposite, changed) };
+            CostRelation::between(self.rows, gained, lost)
+        });
+        let how = match relation {
+            _ if partner == Some(inside) => Some(MoveKind::Shift),
+            Some(CostRelation::Call | CostRelation::Likeness) | None => Some(MoveKind::Shift),
+            Some(CostRelation::Replacement) => Some(MoveKind::Replaced),
+            Some(CostRelation::Above) => None,
+            // With unstable inlining, chance decides which of several functions a profile shows.
+            Some(CostRelation::Nothing) if self.rows.runtime.unstable_inlining => None,
+            // Siblings with opposite changes are separate causes, unless the set around both changed as well. Then
+            // that set describes the change.
+            Some(CostRelation::Nothing) if even || self.size(set) >= MAX_SIZE_OF_SHIFT_PLACE * size => return None,
+            Some(CostRelation::Nothing) => None,
+        };
+        let partner = partner.unwrap_or(inside);
+        let (gained, lost) = if raw > 0.0 { (function, partner) } else { (partner, function) };
+        Some(CostShift { set, gained, lost, inside, amount: raw.abs(), how, even })
+    }
+
+    /// Returns the smallest set around a candidate that did not change with it. `raw` is the change of the candidate's
+    /// stacks, and `size` their value on both sides together.
+    fn place_of_shift(&self, candidate: &CauseCandidate, raw: f64, size: f64) -> Option<usize> {
+        let all = |r: u32| self.rows.rows[r as usize].values[0] + self.rows.rows[r as usize].values[1];
+        let is_call = |j: usize| matches!(self.sets.sets[j].key, SetKey::Own(_) | SetKey::Edge(..) | SetKey::Node(_));
+        let is_around = |&j: &usize| is_call(j) && self.size(j) > MIN_SIZE_OF_SHIFT_PLACE * size && self.is_place(j);
+        let around = self.sets.around(&candidate.rows, all, MIN_PART_INSIDE_PLACE).into_iter().map(|(j, _)| j);
+        let around: Vec<usize> = around.filter(is_around).collect();
+        let change = |j: usize| self.change(self.sets.sets[j].values);
+        let is_still = |&j: &usize| {
+            change(j).abs() < MAX_CHANGE_OF_SHIFT_PLACE * raw.abs() && raw.abs() > MIN_ERRORS_OF_SHIFT * self.error(j)
+        };
+        let one_sided = matches!(candidate.subject.kind, CauseKind::Added | CauseKind::Removed);
+        let mut within: Vec<usize> = around.iter().copied().filter(is_still).collect();
+        if within.is_empty() && one_sided {
+            // Appearing or disappearing frames do not matter if their callers do not feel the change.
+            let unstable_inlining = self.rows.runtime.trim_library_leaves;
+            let is_silent = |&j: &usize| {
+                change(j) * raw.signum() < MAX_CHANGE_OF_SHIFT_PLACE * raw.abs()
+                    || unstable_inlining && change(j).abs() < MAX_ERRORS_OF_SILENT_PLACE * self.error(j)
+            };
+            let limit =
+                if unstable_inlining { MAX_SIZE_OF_SHIFT_PLACE_WITHOUT_LEAVES } else { MAX_SIZE_OF_SHIFT_PLACE };
+            within = around.iter().copied().filter(|j| is_silent(j) && self.size(*j) < limit * size).collect();
+        }
+        let smallest = |sets: Vec<usize>| sets.into_iter().min_by(|&a, &b| self.size(a).total_cmp(&self.size(b)));
+        smallest(within).or_else(|| {
+            // Otherwise, a one-sided change moved if a set around it also contains the decrease, beyond noise.
+            let is_silent = |&j: &usize| change(j) * raw.signum() < MAX_CHANGE_OF_SHIFT_PLACE * raw.abs();
+            let place = smallest(around.iter().copied().filter(is_silent).collect()).filter(|_| one_sided)?;
+            let partner = self.partner(candidate, place, raw);
+            partner.filter(|&p| self.is_counterpart(p, candidate.subject.caller, raw)).map(|_| place)
+        })
     }
 
     /// Returns true if the values of a set, or of a part of it, differ by no more than chance at equal work.
@@ -318,12 +323,16 @@ impl<'a> Attribution<'a> {
         let mut best: Option<(f64, usize)> = None;
         for (j, &[inner, within]) in sums.iter().enumerate() {
             let key = self.sets.sets[j].key;
-            if !matches!(key, SetKey::Own(_) | SetKey::Edge(..)) || inner * -raw.signum() <= 0.5 * raw.abs() {
+            if !matches!(key, SetKey::Own(_) | SetKey::Edge(..))
+                || inner * -raw.signum() <= MIN_PART_OF_PARTNER * raw.abs()
+            {
                 continue;
             }
             let all = self.sets.sets[j].values[0] + self.sets.sets[j].values[1];
             let off = (inner.abs() - raw.abs()).abs() / raw.abs();
-            let off = off + if matches!(key, SetKey::Own(_)) { 0.0 } else { 0.02 } + 0.3 * (1.0 - within / all);
+            let off = off
+                + if matches!(key, SetKey::Own(_)) { 0.0 } else { PENALTY_OF_CALL_AS_PARTNER }
+                + PENALTY_OF_PARTNER_OUTSIDE * (1.0 - within / all);
             if best.is_none_or(|(best_off, _)| off < best_off - 1e-9) {
                 best = Some((off, j));
             }
@@ -339,8 +348,8 @@ impl<'a> Attribution<'a> {
         let lost = -(node.values[1] / self.search.scale - node.values[0]) / raw;
         let variance = counts::between_run_variance(self.search.tau2.variance(self.sets, set), self.rows.runs);
         let is_caller = matches!(node.key, SetKey::Own(f) if Some(f) == caller);
-        let need = if is_caller { CALLER_DEVIANCE } else { COUNTERPART_DEVIANCE };
-        (1.0 - COUNTERPART..1.0 + COUNTERPART).contains(&lost)
+        let need = if is_caller { MIN_DEVIANCE_OF_CALLER } else { MIN_DEVIANCE_OF_COUNTERPART };
+        (1.0 - MAX_DIFFERENCE_OF_COUNTERPART..1.0 + MAX_DIFFERENCE_OF_COUNTERPART).contains(&lost)
             && counts::penalised(b, n, self.search.scale, variance) > need
     }
 
@@ -356,24 +365,28 @@ impl<'a> Attribution<'a> {
                     let (Some(gained), Some(lost)) = (up.subject.function, down.subject.function) else { continue };
                     let left = (up.delta + down.delta).abs() / up.delta.max(-down.delta);
                     let is_sided = |d: &CauseCandidate| matches!(d.subject.kind, CauseKind::Added | CauseKind::Removed);
-                    let limit = if is_sided(up) || is_sided(down) { SWAP } else { SIBLINGS };
+                    let limit = if is_sided(up) || is_sided(down) {
+                        MAX_DIFFERENCE_OF_SWAP
+                    } else {
+                        MAX_DIFFERENCE_OF_SIBLINGS
+                    };
                     // The search's delta is conditional on the remaining causes. A swap needs stacks that cancel out
                     // themselves.
                     let [gain, loss] = self.changes_apart(up, down);
-                    if gain <= 0.0 || loss >= 0.0 || (gain + loss).abs() > EVEN * gain.max(-loss) {
+                    if gain <= 0.0 || loss >= 0.0 || (gain + loss).abs() > MAX_CHANGE_OF_EVEN_SUM * gain.max(-loss) {
                         continue;
                     }
                     let [came, went] = [(up, gained), (down, lost)]
                         .map(|(candidate, function)| Changed { function, rows: &candidate.rows });
                     let (how, inside) = match CostRelation::between(self.rows, came, went) {
-                        CostRelation::Call if left < SWAP => (Some(MoveKind::Swap), None),
+                        CostRelation::Call if left < MAX_DIFFERENCE_OF_SWAP => (Some(MoveKind::Swap), None),
                         // The frame in between only wraps the cost below it.
-                        CostRelation::Above if left < SWAP => (None, None),
+                        CostRelation::Above if left < MAX_DIFFERENCE_OF_SWAP => (None, None),
                         CostRelation::Likeness if left < limit && self.have_place(up, down) => {
                             (Some(MoveKind::Swap), None)
                         }
                         CostRelation::Likeness | CostRelation::Replacement
-                            if left < SIBLINGS && is_replaced(self.rows, gained, lost) =>
+                            if left < MAX_DIFFERENCE_OF_SIBLINGS && is_replaced(self.rows, gained, lost) =>
                         {
                             (Some(MoveKind::Replaced), self.narrowest_around(up, down))
                         }
@@ -411,7 +424,7 @@ impl<'a> Attribution<'a> {
     fn narrowest_around(&self, a: &CauseCandidate, b: &CauseCandidate) -> Option<u32> {
         let all = |r: u32| self.rows.rows[r as usize].values[0] + self.rows.rows[r as usize].values[1];
         let both: Vec<u32> = a.rows.iter().chain(&b.rows).copied().collect();
-        let around = self.sets.around(&both, all, 0.999).into_iter().map(|(set, _)| set);
+        let around = self.sets.around(&both, all, MIN_PART_INSIDE_PLACE).into_iter().map(|(set, _)| set);
         let size = |set: &usize| self.sets.sets[*set].values[0] + self.sets.sets[*set].values[1];
         let smallest =
             around.filter(|set| !self.sets.sets[*set].key.is_label()).min_by(|a, b| size(a).total_cmp(&size(b)));
@@ -422,7 +435,7 @@ impl<'a> Attribution<'a> {
     fn have_place(&self, a: &CauseCandidate, b: &CauseCandidate) -> bool {
         let all = |r: u32| self.rows.rows[r as usize].values[0] + self.rows.rows[r as usize].values[1];
         let both: Vec<u32> = a.rows.iter().chain(&b.rows).copied().collect();
-        let around = self.sets.around(&both, all, 0.999);
+        let around = self.sets.around(&both, all, MIN_PART_INSIDE_PLACE);
         around.into_iter().any(|(j, _)| self.is_place(j) && !self.sets.sets[j].key.is_label())
     }
 
@@ -433,8 +446,9 @@ impl<'a> Attribution<'a> {
         loop {
             // The sets that contain most of a candidate, on the side with more of it.
             let side_of = |candidate: &CauseCandidate| usize::from(candidate.delta > 0.0);
-            let around =
-                |d: &CauseCandidate| self.sets.around(&d.rows, |r| self.rows.rows[r as usize].values[side_of(d)], 0.8);
+            let around = |d: &CauseCandidate| {
+                self.sets.around(&d.rows, |r| self.rows.rows[r as usize].values[side_of(d)], MIN_PART_INSIDE_MERGED_SET)
+            };
             let around: Vec<Vec<(usize, f64)>> = candidates.iter().map(around).collect();
             let mut best: Option<(f64, usize, usize, usize)> = None;
             for (i, a) in candidates.iter().enumerate().filter(|(_, d)| d.subject.label.is_none()) {
@@ -446,7 +460,7 @@ impl<'a> Attribution<'a> {
                     let (va, vb) = (self.value(&a.rows, side), self.value(&b.rows, side));
                     let common: Vec<u32> = a.rows.iter().copied().filter(|r| b.rows.binary_search(r).is_ok()).collect();
                     let both = self.value(&common, side);
-                    if both > 0.2 * va.min(vb) {
+                    if both > MAX_OVERLAP_OF_MERGED * va.min(vb) {
                         continue;
                     }
                     for &(k, _) in &around[i] {
@@ -458,7 +472,7 @@ impl<'a> Attribution<'a> {
                             && around[j].binary_search_by_key(&k, |other| other.0).is_ok()
                             && !set.key.is_label()
                             && self.is_place(k)
-                            && va + vb - both > MERGE * value
+                            && va + vb - both > MIN_PART_OF_MERGED_SET * value
                             && best.is_none_or(|(best_value, ..)| value < best_value * (1.0 - 1e-9))
                         {
                             best = Some((value, k, i, j));

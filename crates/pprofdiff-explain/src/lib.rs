@@ -1,11 +1,22 @@
 //! The engine of `explain`: finds the few causes that explain why two sides differ, and estimates how large a change
 //! must be to be detected. A table of differences shows symptoms. `explain` reports only changes that exceed chance.
 //!
-//! ```text
-//! runs of two sides -> rows (stacks by numbers) -> rules (names matched across builds) -> sets (candidates)
-//!   -> search (causes and scale, by noise) -> attribution (cost that moved, changes that are one cause)
-//!   -> account (how the causes add up) -> Explanation
-//! ```
+//! The stages in order, with their files (`stages` runs them):
+//!
+//! 1. **Collect rows**: `shared` and `target` choose sample types and columns; `evidence/read` turns the samples of all
+//!    runs into rows, which are stacks by numbers (`evidence/rows`), and `evidence/recorded` drops a recorder's frames.
+//! 2. **Match names**: the rules of names (`rules/renamed`, `inlined`, `outlined`, `rewritten`) give both sides the same
+//!    names.
+//! 3. **Build candidate sets**: `evidence/sets`, `evidence/set_builder`.
+//! 4. **Estimate noise and scale**: `search/noise`, and the scales that `search` tries.
+//! 5. **Search**: `search/model` finds the sets that are causes at each scale, and `search` the best scale.
+//! 6. **Attribute**: `attribution` and `related` recognize cost that moved and causes that are one. Cost that moved is
+//!    folded, and the stages from 3 on are repeated.
+//! 7. **Account**: `account` gives each stack to one cause, the rules of causes change the findings, and the parts add up.
+//! 8. **Answer**: `agreement` counts the evidence for equal work, `naming` turns numbers into names, and `stages` decides
+//!    the verdict (`answer`). `chance` tests single frames of views, and `statements` what sentences may say.
+//!
+//! All numbers that statements depend on are in `thresholds`.
 //!
 //! [`select`] and [`measure`] follow moved code for all views, and `check` adds causes to a check of the engine. The crate
 //! reads profiles only through the engine's walks, and writes no text: reports are in `pprofdiff-report`. Many builds are
@@ -30,11 +41,12 @@ mod select;
 #[cfg(feature = "check")]
 mod settings;
 mod shared;
+mod stages;
+mod statements;
+mod thresholds;
 
 use serde::{Deserialize, Serialize};
 
-use account::Books;
-use agreement::{ENOUGH, independent_witnesses};
 pub use answer::{
     Account, Cause, CauseKind, CauseLabel, CausePart, CostSplit, Evidence, Explanation, Extent, KnownRuntime, MoveKind,
     Moved, NearestCandidate, NoiseEstimate, ProgramShare, Rewrite, ScaleRule, Verdict, WorkScale,
@@ -42,54 +54,24 @@ pub use answer::{
 pub use commits::{RankedCommit, RankedCommits, Reach};
 use evidence::names::FrameTexts;
 use evidence::read::ReadRuns;
-use evidence::recorded;
 use evidence::rows::StackRows;
-use pprofdiff::sampling::Model;
-use pprofdiff::shared::{ALLOCATED, Moves, UserRules, ValueKind, is_level_among};
-use pprofdiff::{Diff, Error, Granularity, Measure, Normalize, Pair, Query, Result, Summary};
+use pprofdiff::shared::{ALLOCATED, Moves, UserRules, ValueKind};
+use pprofdiff::{Diff, Error, Granularity, Measure, Normalize, Query, Result};
 use pprofdiff_profile::cancellation;
-use pprofdiff_profile::random::HashMap;
+use rules::MatchedNames;
 #[doc(hidden)]
 pub use rules::parts::package_of;
-use rules::renamed::RenamedFunction;
-use rules::{Findings, MatchedNames};
 pub use rules::{RULES, Rule};
+pub use statements::{HeldState, MainFactor, Quantity, Remainder};
 use std::sync::Arc;
 
-use attribution::{Attribution, CostShift};
 #[cfg(feature = "check")]
 pub use check::{ExplainedCheck, ExplainedRule, check};
-use evidence::sets::Sets;
-use naming::{MIN_SHOWN, Naming, ShownNames, clones, rounded};
-use search::SearchBudget;
 pub use select::{measure, select};
 use shared::SharedInputs;
 pub use shared::explain_types;
-
-/// Maximum [`NoiseEstimate::noticed`] that permits the verdict "nothing changed": growth of a frame with a tenth of the total,
-/// as a factor less one.
-const PRACTICAL: f64 = 1.0;
-/// Maximum [`NoiseEstimate::noticed`] that permits the verdict "nothing changed" if the explanation found cost that moved.
-const UNNOTICED: f64 = 10.0;
-/// A difference of the totals is certain if its p-value is below this. [`SURE_OF_RUNS`] is enough for several runs per
-/// side, because their own variation measures chance.
-const SURE: f64 = 0.001;
-const SURE_OF_RUNS: f64 = 0.05;
-/// A difference of the totals is likely if its p-value is below [`UNSURE`]. The unexplained rest is large if it exceeds
-/// [`LARGE_REST`] times the smaller side's total.
-const UNSURE: f64 = 0.1;
-const LARGE_REST: f64 = 0.25;
-/// If the unexplained rest exceeds this multiple of the smaller side's total, the verdict is never "nothing changed",
-/// whatever the p-value of the totals.
-const VAST_REST: f64 = 1.0;
-/// Minimum fraction of a side that cannot be attributed before a warning reports it.
-const LITTLE: f64 = 0.01;
-/// Cap for reported noise. JSON cannot represent infinity.
-const MAX_REPORTED_NOISE: f64 = 1e6;
-/// Maximum ratio of the work of two sides.
-const MAX_WORK: f64 = 1e9;
-/// Maximum number of cost shifts to fold before giving up.
-const MAX_SHIFTS: usize = 8;
+use stages::{CommonRows, Comparison, answer, interpret};
+use thresholds::{DEFAULT_MIN_EFFECT, MAX_OPS_RATIO};
 
 /// Settings of an explanation, and facts about the runs that profiles do not contain.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -134,7 +116,15 @@ impl Default for ExplainOptions {
     fn default() -> ExplainOptions {
         let (system, background) = (Vec::new(), Vec::new());
         let (heap, undecided_total) = (None, false);
-        ExplainOptions { ops: None, min_effect: 0.002, noise_runs: 0, system, background, heap, undecided_total }
+        ExplainOptions {
+            ops: None,
+            min_effect: DEFAULT_MIN_EFFECT,
+            noise_runs: 0,
+            system,
+            background,
+            heap,
+            undecided_total,
+        }
     }
 }
 
@@ -263,7 +253,7 @@ fn check_explain(diff: &Diff, query: &Query, options: &ExplainOptions) -> Result
     if ops.is_some_and(|ops| !(ops.is_finite() && ops > 0.0)) {
         return Err(Error::query("the numbers of operations must be greater than zero"));
     }
-    if ops.is_some_and(|ops| !(1.0 / MAX_WORK..=MAX_WORK).contains(&ops)) {
+    if ops.is_some_and(|ops| !(1.0 / MAX_OPS_RATIO..=MAX_OPS_RATIO).contains(&ops)) {
         return Err(Error::query("the numbers of operations must not differ by more than a factor of 1e9"));
     }
     if !(0.0..1.0).contains(&options.min_effect) {
@@ -345,300 +335,17 @@ fn moves(diff: &Diff) -> Result<Moves> {
     Ok(moves)
 }
 
-/// Searches the rows of one sample type for causes.
+/// Runs the stages for the rows of one sample type.
 fn explain_rows(
     diff: &Diff,
     measure: &Measure,
-    mut rows: StackRows,
+    rows: StackRows,
     heap: Option<&StackRows>,
     options: &ExplainOptions,
 ) -> Explanation {
-    let ops = options.ops.map(|(base, new)| new / base);
-    let m = rows.runs;
-    let runs = m[1] as f64 / m[0] as f64;
-    let total = rows.total();
-    let per_run = |side: usize, value: f64| rounded(value / m[side] as f64);
-    let mut moved: Vec<Moved> = Vec::new();
-    let equal = rows
-        .rows
-        .iter()
-        .all(|r| (r.values[0] * m[1] as f64 - r.values[1] * m[0] as f64).abs() < 1e-9 * (r.values[0] + r.values[1]));
-    let recorded = recorded::leave_out(&mut rows);
-    let mut names = MatchedNames::matched(rows);
-    let folded = std::mem::take(&mut names.inlined);
-    let renamed = std::mem::take(&mut names.renamed);
-    // The search for causes stays above the code that was rewritten.
-    names.cut();
-    let MatchedNames { mut rows, uncut, rewritten, .. } = names;
-    let is_shown = |pair: &&RenamedFunction| (0..2).any(|side| pair.cost[side] > MIN_SHOWN * total[side]);
-    let renamed_to: HashMap<u32, u32> = renamed.iter().map(|pair| (pair.old, pair.new)).collect();
-    let shown = ShownNames { rows: &rows, renamed: renamed_to.clone() };
-    for call in folded.iter().filter(|call| call.is_balanced || call.value > MIN_SHOWN * total[call.side]) {
-        let (function_name, caller) = (shown.name(call.frame), shown.name(call.caller));
-        let (function, from, how) = if call.side == 1 {
-            (function_name, caller, MoveKind::Outlined)
-        } else {
-            (caller, function_name, MoveKind::Inlined)
-        };
-        moved.push(Moved {
-            function,
-            from,
-            how,
-            delta: per_run(call.side, call.value),
-            cost: None,
-            even: false,
-            inside: None,
-            packages: None,
-        });
-    }
-    moved.extend(clones(&rows, total, per_run));
-    let is_rewritten = rewritten.is_some();
-    let rewrite = rewritten.map(|rewritten_code| {
-        let [from, to] = rewritten_code.packages;
-        let cost = (per_run(0, rewritten_code.cost[0]), per_run(1, rewritten_code.cost[1]));
-        let below = rewritten_code.below.map(|caller| shown.name(caller));
-        Rewrite { from, to, below, cost, gone: rewritten_code.functions[0], came: rewritten_code.functions[1] }
-    });
-    let mut shifts = 0;
-    let mut work = SearchBudget::new(measure.profile_bytes());
-    let exposure = runs * ops.unwrap_or(1.0);
-    let model = measure.sampling_model();
-    // With several runs, the variation between them replaces the estimate of noise.
-    let is_replicated = m.iter().all(|&m| m > 1) || rows.learned > 1;
-    let is_uncounted = model == Model::Unknown && !is_replicated;
-    // Complete counts with one snapshot per side are not subject to chance.
-    let is_exact = model == Model::Exact && !is_replicated;
-    let is_level = ops.is_none() && is_level_among(&diff.sample_types(), &measure.summary().sample_type);
-    let (result, scale, findings, account, swaps, witnesses) = loop {
-        cancellation::checkpoint();
-        let sets = Sets::new(&rows);
-        work.add(sets.places());
-        let result = search::search(&rows, &sets, ops, options.min_effect, &mut work);
-        let attribution = Attribution::new(&rows, &sets, &result);
-        let mut candidates = attribution.candidates();
-        let folds = |shift: &CostShift| {
-            let mut stacks = sets.rows(shift.set).map(|row| rows.stack(row as usize));
-            shifts < MAX_SHIFTS
-                && !work.is_used_up()
-                && stacks.any(|stack| kept_frames(stack, shift.inside) < stack.len())
-        };
-        if let Some(shift) = attribution.shift(&candidates).filter(folds) {
-            shifts += 1;
-            let shown = ShownNames { rows: &rows, renamed: renamed_to.clone() };
-            let (function, from) = (shown.name(shift.gained), shown.name(shift.lost));
-            let inside = Some(shown.name(shift.inside));
-            let delta = per_run(0, shift.amount);
-            match moved.iter_mut().find(|m| Some(m.how) == shift.how && m.function == function && m.from == from) {
-                Some(earlier) => earlier.delta = earlier.delta.max(delta),
-                // If the sum of both functions changed as well, their caller changed: not a pure move.
-                None => moved.extend(shift.how.filter(|_| shift.even).map(|how| {
-                    let (cost, packages) = (None, None);
-                    Moved { function, from, how, delta, cost, even: true, inside, packages }
-                })),
-            }
-            let folded: Vec<u32> = sets.rows(shift.set).collect();
-            // Below this frame, cost only changed places.
-            rows.regroup(|i, stack| {
-                if folded.binary_search(&(i as u32)).is_ok() {
-                    stack.truncate(kept_frames(stack, shift.inside));
-                }
-            });
-            continue;
-        }
-        let swaps = attribution.swaps(&mut candidates);
-        let candidates = attribution.merge(candidates);
-        let min_effect = options.min_effect;
-        let scale = if is_level { exposure } else { result.scale };
-        let books = Books {
-            rows: &rows,
-            sets: &sets,
-            search: &result,
-            attribution: &attribution,
-            uncut: &uncut,
-            heap,
-            renamed: &renamed_to,
-            min_effect,
-            exposure,
-            scale,
-            is_given: ops.is_some(),
-            is_level,
-            is_rewritten,
-        };
-        let mut findings =
-            if equal { Findings::default() } else { Findings::from_causes(&books, books.settle(candidates)) };
-        if options.undecided_total {
-            findings.suspects.clear();
-        }
-        let account = books.account(&findings.causes);
-        let mut account = account;
-        if is_uncounted {
-            // Without a number of samples, causes cannot be distinguished from chance. The first is still the largest
-            // change.
-            let largest = findings.causes.drain(..).next().or_else(|| findings.suspects.drain(..).next());
-            findings.candidate = largest.or(findings.candidate);
-            findings.suspects.clear();
-            account = Account { p: None, by_chance: false, consequences_by_chance: false, ..books.account(&[]) };
-        }
-        if is_exact {
-            let unexplained = account.rest != 0.0;
-            account = Account { by_chance: false, consequences_by_chance: false, unexplained, ..account };
-        }
-        let Findings { causes, suspects, candidate } = findings;
-        let split = |entry: account::CauseEntry| (books.split(&entry), entry);
-        let [causes, suspects] = [causes, suspects].map(|entries| entries.into_iter().map(split).collect::<Vec<_>>());
-        let needed = |score: f64| if is_uncounted { None } else { books.runs_needed(score) };
-        let candidate = candidate.map(|entry| (needed(entry.score), split(entry)));
-        let witnesses = independent_witnesses(&rows, &sets, &result, scale);
-        break (result, scale, (causes, suspects, candidate), account, swaps, witnesses);
-    };
-    let shown = ShownNames { rows: &rows, renamed: renamed_to };
-    moved.extend(swaps.iter().map(|swap| Moved {
-        function: shown.name(swap.gained),
-        from: shown.name(swap.lost),
-        how: swap.how,
-        delta: per_run(0, swap.amount),
-        cost: None,
-        even: swap.even,
-        inside: swap.inside.map(|caller| shown.name(caller)),
-        packages: None,
-    }));
-    let names_of_sides = ShownNames { rows: &rows, renamed: HashMap::default() };
-    let renamed_functions = renamed.iter().filter(is_shown).map(|pair| Moved {
-        function: names_of_sides.name_on(pair.new, 1),
-        from: names_of_sides.name_on(pair.old, 0),
-        how: MoveKind::Renamed,
-        delta: per_run(1, pair.cost[1]),
-        cost: Some((per_run(0, pair.cost[0]), per_run(1, pair.cost[1]))),
-        even: result.is_even(&rows, scale, pair.cost),
-        inside: None,
-        packages: {
-            let [from, to] =
-                [pair.old, pair.new].map(|frame| package_of(&rows.names[frame as usize].text).into_owned());
-            (pair.with_package && from != to).then_some((from, to))
-        },
-    });
-    moved.splice(0..0, renamed_functions.collect::<Vec<_>>());
-    // If inlining differs between builds, a function may seem to have moved to itself. Without a number of samples,
-    // only a match of names shows that cost moved.
-    moved.retain(|m| m.function != m.from && !(is_uncounted && m.how != MoveKind::Renamed));
-    let naming = Naming { rows: &rows, shown: &shown, total, scale };
-    let is_count = measure.summary().unit == "count";
-    let cause =
-        |(split, entry): (Option<[f64; 4]>, account::CauseEntry)| naming.cause(&entry, split.filter(|_| !is_count));
-    let (causes, suspects, candidate) = findings;
-    let mut candidate =
-        candidate.map(|(runs, split_and_entry)| NearestCandidate { cause: cause(split_and_entry), runs });
-    let [causes, suspects] = [causes, suspects].map(|entries| entries.into_iter().map(cause).collect::<Vec<Cause>>());
-    let sums = |side: usize| rows.rows.iter().filter(|r| r.background).map(|r| r.values[side]).sum::<f64>();
-    let background = if total[0] > 0.0 { (sums(1) / scale - sums(0)) / total[0] } else { 0.0 };
-    let factor = rounded(scale / runs);
-    // The smaller side is the reference, so that exchanging the sides gives the same verdict.
-    let less = (total[1] / m[1] as f64).min(factor * total[0] / m[0] as f64);
-    // The nominal number of samples only ranked the changes, so it does not belong in the result.
-    if let Some(candidate) = candidate.as_mut().filter(|_| is_uncounted) {
-        let Evidence { base, new, .. } = &mut candidate.cause.evidence;
-        (base.events, new.events, candidate.cause.score) = (0.0, 0.0, 0.0);
-    }
-    let (deviation, noticed, event) = match is_uncounted {
-        true => (MAX_REPORTED_NOISE, MAX_REPORTED_NOISE, 0.0),
-        false => (result.deviation.min(MAX_REPORTED_NOISE), result.noticed.min(MAX_REPORTED_NOISE), rows.event()),
-    };
-    let (all, rest) = (rows.all(), account.rest.abs());
-    let verdict = match () {
-        () if !causes.is_empty() => Verdict::Change,
-        // For complete counts, "nothing on both sides" is an answer.
-        () if model == Model::Exact && equal => Verdict::None,
-        () if (is_uncounted || is_exact) && !equal => Verdict::Inconclusive,
-        () if total == [0.0; 2] => Verdict::Inconclusive,
-        () if equal => Verdict::None,
-        () if !suspects.is_empty() => Verdict::Inconclusive,
-        // The total certainly changed, so something changed.
-        () if !account.by_chance && account.p.is_some_and(|p| p < SURE) => Verdict::Inconclusive,
-        // A likely change of the total with a large unexplained rest rules out "nothing changed".
-        () if account.p.is_some_and(|p| p < UNSURE) && rest > LARGE_REST * less => Verdict::Inconclusive,
-        () if rest > VAST_REST * less || account.unexplained => Verdict::Inconclusive,
-        // The cost of rewritten code is comparable only if the amount of work is known.
-        () if is_rewritten && ops.is_none() => Verdict::Inconclusive,
-        () if result.noticed < PRACTICAL => Verdict::None,
-        // Cost that moved is an answer, if only large changes could have stayed undetected.
-        () if !moved.is_empty() && result.noticed < UNNOTICED => Verdict::None,
-        () => Verdict::Inconclusive,
-    };
-    let kind = measure.summary().sample_type.as_str();
-    // Warnings about the explanation itself come first, because text output has room for one.
-    let mut left_out: Vec<String> = rows.note_of_labels().into_iter().chain(recorded).collect();
-    if work.is_used_up() {
-        left_out.push("too many sets of stacks changed to compare all ways to explain the difference".to_owned());
-    }
-    left_out.extend(measure.sampling_warnings());
-    left_out.extend(rest_warning(rows.stackless(), all, kind, "a function: no stack"));
-    left_out.extend(rest_warning(rows.negative, all, kind, "a cause: negative values"));
-    let mut summary = Summary::clone(measure.summary());
-    summary.warnings.splice(0..0, left_out.iter().cloned());
-    summary.sampling = Some(measure.sampling());
-    let missing_values = |side: usize| format!("the {} side has no {kind} values", ["base", "new"][side]);
-    if model != Model::Exact {
-        summary.warnings.extend((0..2).filter(|&side| total[side] <= 0.0).map(missing_values));
-    }
-    let total = (per_run(0, all[0]), per_run(1, all[1]));
-    summary.total = Pair { base: total.0.round() as i64, new: total.1.round() as i64 };
-    // The summary's base excludes the A/A runs.
-    summary.base = Some(diff.side(true, m[0]));
-    let rule = match () {
-        () if ops.is_some() => ScaleRule::Given,
-        () if is_level => ScaleRule::Level,
-        () if equal && result.n_telling > 0 => ScaleRule::Same,
-        () if result.unknown || result.n_telling == 0 || !suspects.is_empty() || is_uncounted => ScaleRule::Unknown,
-        // Few functions may agree by accident, and much rewritten code leaves few functions.
-        () if witnesses < ENOUGH && (is_rewritten || (factor - 1.0).abs() < 1e-6) => ScaleRule::Unknown,
-        () if (factor - 1.0).abs() < 1e-6 => ScaleRule::Same,
-        () => ScaleRule::Agree,
-    };
-    Explanation {
-        summary: Arc::new(summary),
-        folder: diff.folder().map(str::to_owned),
-        total,
-        verdict,
-        scale: WorkScale { factor, rule, agree: result.agree, of: result.n_telling },
-        account,
-        causes,
-        rewrite,
-        moved,
-        suspects,
-        candidate,
-        background: rounded(background),
-        noise: NoiseEstimate {
-            tau: rounded(result.tau),
-            need: rounded(result.threshold),
-            deviation: rounded(deviation),
-            noticed: rounded(noticed),
-            mde: rounded((noticed / 10.0).min(1.0)),
-            runs: (m[0], m[1]),
-            learned: rows.learned,
-            event,
-            degrees: result.degrees,
-        },
-        runtime: KnownRuntime { name: rows.runtime.name.to_owned(), source: rows.runtime.source.to_owned() },
-        pruned: rows.pruned,
-        left_out,
-        work: work.done,
-        also: Vec::new(),
-    }
-}
-
-/// Returns a warning about values that cannot be attributed. Returns `None` if they are at most [`LITTLE`] of each
-/// side.
-fn rest_warning(values: [f64; 2], all: [f64; 2], kind: &str, why: &str) -> Option<String> {
-    let parts = [0, 1].map(|side| 100.0 * values[side] / all[side].max(f64::MIN_POSITIVE));
-    let [base, new] = parts.map(f64::round);
-    parts
-        .iter()
-        .any(|part| *part > 100.0 * LITTLE)
-        .then(|| format!("{base}% of the base's and {new}% of the new side's {kind} could not be attributed to {why}"))
-}
-
-/// Returns the number of frames to keep if cost below the frame `inside` only changed places: the frames up to and
-/// including its first occurrence, or all frames if the stack does not contain it.
-fn kept_frames(stack: &[u32], inside: u32) -> usize {
-    stack.iter().position(|frame| *frame == inside).map_or(stack.len(), |position| position + 1)
+    let sides = Comparison::new(diff, measure, &rows, heap, options);
+    let mut common = CommonRows::collect(&sides, rows);
+    let mut work = sides.budget();
+    let found = interpret(&sides, &mut common, &mut work);
+    answer(&sides, common, found, &work)
 }

@@ -7,14 +7,12 @@ use super::account::CauseEntry;
 use super::answer::{Cause, CauseLabel, CausePart, CostSplit, Evidence, Extent, MoveKind, Moved, ProgramShare};
 use super::attribution::Description;
 use super::evidence::rows::StackRows;
+use super::thresholds::MIN_PART_OF_SHOWN_MOVE;
 use pprofdiff_profile::advice::{exactly, exactly_any};
 use pprofdiff_profile::random::HashMap;
 
 /// Maximum number of program functions that are listed for a cause in a library.
 const MAX_WITHIN: usize = 5;
-/// Minimum cost of a renamed, inlined or cloned function in results, as a fraction of a side. Inlined functions whose
-/// caller's own cost changed by the same amount are shown at any cost.
-pub(super) const MIN_SHOWN: f64 = 0.01;
 
 /// Rounds a result to nine digits, so that the order of additions does not show in comparisons.
 pub(super) fn rounded(x: f64) -> f64 {
@@ -75,7 +73,9 @@ pub(super) fn clones(rows: &StackRows, total: [f64; 2], per_run: impl Fn(usize, 
     let mut moved = Vec::new();
     for name in rows.names.iter().filter(|name| name.shown.len() > 1) {
         for (text, cost) in &*name.shown {
-            for side in [0, 1].into_iter().filter(|&s| cost[s] > MIN_SHOWN * total[s] && cost[1 - s] <= 0.0) {
+            for side in
+                [0, 1].into_iter().filter(|&s| cost[s] > MIN_PART_OF_SHOWN_MOVE * total[s] && cost[1 - s] <= 0.0)
+            {
                 let is_part = text.strip_prefix(&*name.text).is_some_and(|rest| rest.starts_with('.'));
                 let on_both = |whole: &&(Arc<str>, [f64; 2])| whole.0 != *text && whole.1.iter().all(|c| *c > 0.0);
                 if let Some((whole, _)) = name.shown.iter().find(on_both).filter(|_| is_part) {

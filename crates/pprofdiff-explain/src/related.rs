@@ -5,12 +5,8 @@ use std::collections::BTreeMap;
 
 use super::evidence::rows::{Row, StackRows};
 use super::rules::parts::Parts;
+use super::thresholds::{MIN_OVERLAP_OF_SAME_CALLEES, MIN_PART_OF_STACKS_WITH_CALL};
 use pprofdiff_profile::cancellation::checkpointed;
-
-/// Minimum overlap of the callees of two functions, weighted by cost, for them to count as the same.
-const SAME_CALLEES: f64 = 0.5;
-/// Stacks have a property if stacks with more than this fraction of their cost have it.
-const MOST: f64 = 0.5;
 
 /// The relation of a function that gained cost to a function that lost a similar amount.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,7 +63,7 @@ fn have_most(rows: &StackRows, subset: &[u32], has: impl Fn(&[u32]) -> bool) -> 
     let all: f64 = subset.iter().map(|&row| cost(row)).sum();
     let have: f64 =
         checkpointed(subset.iter()).filter(|row| has(rows.stack(**row as usize))).map(|&row| cost(row)).sum();
-    have > MOST * all
+    have > MIN_PART_OF_STACKS_WITH_CALL * all
 }
 
 /// Returns true if a stack contains a call of `callee` by `caller`. System frames between them are skipped.
@@ -104,5 +100,5 @@ fn have_the_same_callees(rows: &StackRows, a: u32, b: u32) -> bool {
     }
     let sums = [0, 1].map(|index| callees.values().map(|v| v[index]).sum::<f64>());
     let shares = callees.values().map(|v| (v[0] / sums[0]).min(v[1] / sums[1]));
-    sums.iter().all(|sum| *sum > 0.0) && shares.sum::<f64>() > SAME_CALLEES
+    sums.iter().all(|sum| *sum > 0.0) && shares.sum::<f64>() > MIN_OVERLAP_OF_SAME_CALLEES
 }

@@ -36,7 +36,7 @@ use pprofdiff_explain::{CauseKind, Evidence, ExplainOptions, Explanation, FEW_SA
 use pprofdiff_report::Document;
 use pprofdiff_report::shared::{
     LayoutBudget, escape, escape_ours, explain_panel, extent, inputs, nearest_cause, push_routines, share, svg_within,
-    whole, whole_changed,
+    whole,
 };
 
 /// Options of a page.
@@ -457,7 +457,7 @@ pub(crate) fn mark_chance(part: &mut Value, view: &Measure, views: &PageViews, e
         e,
         factor: s.factor,
         runs: [m0 as f64, m1 as f64],
-        whole: whole_changed(e).then_some(s.total.delta()),
+        whole: e.has_total_changed().then_some(s.total.delta()),
     };
     part["chance"] = chance.sizes(s.total);
     part["down"]["chance"] = chance.of_flame(&views.down).into();

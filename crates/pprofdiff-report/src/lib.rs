@@ -75,7 +75,7 @@ pub use view::{MatchTarget, ShownBy, Takes, View, ViewContext, ViewInput, ViewOp
 /// Parts of texts and pictures that crates above this one also need.
 #[doc(hidden)]
 pub mod shared {
-    pub use crate::explain::{ACCOUNT_STYLE, explain_panel, nearest_cause, whole_changed};
+    pub use crate::explain::{ACCOUNT_STYLE, explain_panel, nearest_cause};
     #[cfg(feature = "svg")]
     pub use crate::format::svg::svg_within;
     pub use crate::format::unsupported;

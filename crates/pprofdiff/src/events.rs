@@ -53,15 +53,24 @@ pub struct Columns<'m> {
 /// events. Allocations always count as `p` events: large buffers do not grow with the amount of work and would be
 /// reported as causes (in two of eight cases of a web shop that differed only in the amount of work).
 fn events_of_object(size: f64, is_level: bool) -> f64 {
-    if is_level && size > LARGE { size.exp_m1().min(CERTAIN) } else { -(-size).exp_m1() }
+    if is_level && size > MIN_SIZE_OF_CERTAIN_OBJECT {
+        size.exp_m1().min(MAX_EVENTS_OF_CERTAIN_OBJECT)
+    } else {
+        -(-size).exp_m1()
+    }
 }
-/// Minimum size of a large object in use, in sampling rates.
-const LARGE: f64 = 3.0;
-/// Maximum number of events that a large object in use counts as.
-const CERTAIN: f64 = 100.0;
-
+/// Minimum size of an object in use that certainly exists, whether or not it was sampled.
+/// Unit: sampling rates. Source: docs/explain.md, Events. Test: not pinned.
+const MIN_SIZE_OF_CERTAIN_OBJECT: f64 = 3.0;
+/// Maximum number of events that an object in use counts as.
+/// Unit: events. Source: docs/explain.md, Events. Test: not pinned.
+const MAX_EVENTS_OF_CERTAIN_OBJECT: f64 = 100.0;
 /// The number of waits to assume for a record of delays without a count. Only several runs show how much they vary.
-const UNCOUNTED: f64 = 100.0;
+/// Unit: events. No source recorded. Test: not pinned.
+const EVENTS_OF_UNCOUNTED_DELAY: f64 = 100.0;
+/// Variance of a delay, compared with the variance of a value with the same number of events.
+/// Unit: factor. Source: formula: delays are about exponential, so their squares have twice the mean. Test: not pinned.
+const VARIANCE_OF_DELAY: f64 = 2.0;
 
 /// A profile with the information about its sampling.
 pub struct SampledRun<'m> {
@@ -131,10 +140,10 @@ impl SampledRun<'_> {
             Basis::Objects => counted.unwrap_or(v),
             Basis::Exact => events_of_exact(counted.unwrap_or(v)),
             // For delays only: other values with an unknown number of samples have a nominal basis.
-            Basis::Unknown => UNCOUNTED,
+            Basis::Unknown => EVENTS_OF_UNCOUNTED_DELAY,
         };
         let events = events / self.coarse;
-        let variance = v * v / events * if kind == ValueKind::Delay { 2.0 } else { 1.0 };
+        let variance = v * v / events * if kind == ValueKind::Delay { VARIANCE_OF_DELAY } else { 1.0 };
         // Without a count, the number of waits is unknown.
         let count = counted.unwrap_or(if kind == ValueKind::Delay { 0.0 } else { events });
         SampleSums { value: v, count, events, variance }
@@ -175,6 +184,7 @@ pub fn runs<'m>(columns: &Columns<'m>) -> Vec<SampledRun<'m>> {
 }
 
 /// The number of samples to assume for a run with an unknown number, to rank its changes. No verdict follows from it.
+/// Unit: samples. No source recorded. Test: not pinned.
 const NOMINAL_SAMPLES: f64 = 1_000.0;
 
 /// Returns a basis that ranks the changes of a run with an unknown number of samples.
@@ -220,13 +230,23 @@ fn event_of_runs(columns: &Columns<'_>) -> Vec<f64> {
     })
 }
 
-/// Returns the known standard deviation of a frame's logarithmic cost between equal runs, before any measurement. The
-/// values come from equal builds of the programs that this engine was developed with (docs/explain.md).
+/// Known standard deviations of a frame's cost between equal runs, before any measurement.
+/// Unit: natural logarithm. Source: equal builds of the programs that the engine was developed with
+/// (docs/statistics.md, Check). Test: not pinned.
+const TAU_OF_SAMPLES: f64 = 0.07;
+const TAU_OF_HEAP: f64 = 0.02;
+const TAU_OF_DELAYS: f64 = 0.95;
+/// Standard deviation of wall-clock values between equal runs. It is larger than for CPU time, because frames wait for
+/// each other.
+/// Unit: natural logarithm. Source: docs/statistics.md, Check. Test: not pinned.
+const TAU_OF_WALL_CLOCK: f64 = 0.15;
+
+/// Returns the known standard deviation of a frame's logarithmic cost between equal runs, before any measurement.
 pub fn known_deviation(kind: ValueKind) -> f64 {
     match kind {
-        ValueKind::Sampled => 0.07,
-        ValueKind::Heap => 0.02,
-        ValueKind::Delay => 0.95,
+        ValueKind::Sampled => TAU_OF_SAMPLES,
+        ValueKind::Heap => TAU_OF_HEAP,
+        ValueKind::Delay => TAU_OF_DELAYS,
     }
 }
 
@@ -235,13 +255,9 @@ pub fn known_variance(kind: ValueKind) -> f64 {
     known_deviation(kind).powi(2)
 }
 
-/// Standard deviation of wall-clock values between equal runs. It is larger than for CPU time, because frames wait for
-/// each other.
-const OF_WALL: f64 = 0.15;
-
 /// Returns the variance between equal runs of a sample type before any measurement.
 fn known_variance_of(kind: ValueKind, is_wall: bool) -> f64 {
-    if is_wall { OF_WALL * OF_WALL } else { known_variance(kind) }
+    if is_wall { TAU_OF_WALL_CLOCK * TAU_OF_WALL_CLOCK } else { known_variance(kind) }
 }
 
 /// Returns how the values of a sample type were sampled: the value of one event in each run, in the order of the

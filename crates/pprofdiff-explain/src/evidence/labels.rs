@@ -5,15 +5,13 @@ use std::ops::Range;
 
 use super::rows::StackRows;
 use super::samples::{OfRun, Run};
+use crate::thresholds::{MAX_LABEL_VALUES, MIN_COMMON_PART_OF_LABELS, MIN_LABEL_VALUES};
 use pprofdiff::shared::{KnownTexts, State, TextInterner, Walk};
 use pprofdiff_profile::cancellation::checkpointed;
 use pprofdiff_profile::columns::{NONE, StringId};
 use pprofdiff_profile::interner::{Interner, Sequences};
 use pprofdiff_profile::random::{FastState, HashMap};
 use pprofdiff_profile::samples::{LabelValue, Sample};
-
-/// Maximum number of values of a label's key. Keys with more values identify samples rather than parts of the work.
-const MAX_VALUES: usize = 50;
 
 /// Labels by number, in the order of their keys, then of their values.
 #[derive(Default)]
@@ -63,7 +61,7 @@ impl RunLabels {
         for &ids in texts {
             let n_before = pairs.values.len();
             let n_of_key = n_values.entry(ids.0).or_insert(0);
-            if *n_of_key > MAX_VALUES {
+            if *n_of_key > MAX_LABEL_VALUES {
                 continue;
             }
             let number = pairs.number(ids);
@@ -121,7 +119,7 @@ impl WorkLabels {
             }
             // Uses the run's own numbers of texts, so that the order of samples does not matter: keys it ignored have
             // too many values.
-            for (&key, _) in samples.labels.n_values.iter().filter(|(_, n)| **n > MAX_VALUES) {
+            for (&key, _) in samples.labels.n_values.iter().filter(|(_, n)| **n > MAX_LABEL_VALUES) {
                 let key = known_texts.id(p, key, &mut texts);
                 values_of.resize(texts.len(), 0);
                 values_of[key as usize] = usize::MAX / 2;
@@ -137,7 +135,8 @@ impl WorkLabels {
         }
         let is_kept = |key: u32| {
             let [all, common] = costs[key as usize];
-            (2..=MAX_VALUES).contains(&values_of[key as usize]) && common > 0.5 * all
+            (MIN_LABEL_VALUES..=MAX_LABEL_VALUES).contains(&values_of[key as usize])
+                && common > MIN_COMMON_PART_OF_LABELS * all
         };
         let texts_of_pair = |number: u32| pairs.values[number as usize];
         let mut kept: Vec<u32> = (0..sums.len() as u32).filter(|&number| is_kept(texts_of_pair(number).0)).collect();

@@ -8,6 +8,7 @@ use super::rows::{FrameName, Row, RunValue, RunValues, StackRows, Stacks};
 use super::samples::{DEEPEST, OfRun, Run};
 use super::stack_ids::StackIds;
 use super::weights::{ChosenStacks, StackPrefixes, Weight, chosen, mix};
+use crate::thresholds::MAX_BACKGROUND_PART;
 use pprofdiff::shared::{Columns, Keys, Runtime, SampleSums, StackOrder, State, ValueKind, runs};
 use pprofdiff_profile::cancellation::checkpointed;
 use pprofdiff_profile::columns::NONE;
@@ -165,7 +166,7 @@ impl<'m> ReadRuns<'m> {
         };
         let sum =
             |has: fn(&Row) -> bool| read.rows.iter().filter(|r| has(r)).map(|r| r.values[0] + r.values[1]).sum::<f64>();
-        if sum(|r| r.background) > MAX_BACKGROUND * sum(|_| true) {
+        if sum(|r| r.background) > MAX_BACKGROUND_PART * sum(|_| true) {
             read.rows.iter_mut().for_each(|r| r.background = false);
         }
         read.arrange();
@@ -447,10 +448,6 @@ impl CollectedRows<'_, '_> {
         RunValues::new(self.rows.len(), cells)
     }
 }
-
-/// Maximum fraction of background in both sides together. If there is more, background work is what the program does,
-/// so it counts as foreground.
-const MAX_BACKGROUND: f64 = 0.7;
 
 /// Returns, by canonical name, the sides that have it.
 fn sides(runs: &[Run<'_>], read: &[OfRun], canonical: &[u32], n_names: usize) -> Vec<[bool; 2]> {

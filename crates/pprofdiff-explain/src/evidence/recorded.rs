@@ -7,21 +7,12 @@
 //! cost, so the rule for leaves is stricter.
 
 use super::rows::StackRows;
+use crate::thresholds::{
+    MAX_FRAMES_OF_RECORDER, MAX_RECORDERS_FRAMES_OF_STACK, MIN_CALLERS_OF_RECORDERS_LEAF, MIN_PART_WITH_RECORDERS_LEAF,
+    MIN_PART_WITH_RECORDERS_ROOT,
+};
 use pprofdiff_profile::cancellation::checkpointed;
 use pprofdiff_profile::random::HashSet;
-
-/// Minimum fraction of a side's value in stacks that begin with such frames. The runtime's own threads may lack them.
-const ROOT_PART: f64 = 0.9;
-/// Minimum fraction of a side's value in stacks that end with such frames.
-const LEAF_PART: f64 = 0.999;
-/// Minimum number of callers of a recorder's leaf. A program's own new function may have two or three callers, which
-/// may be all functions in a small profile.
-const MIN_CALLERS: usize = 4;
-/// Maximum number of frames that a stack may lose at one end.
-const MAX_LEVELS: usize = 32;
-/// Maximum number of distinct frames to remove at one end. More frames suggest functions of the program under other
-/// names.
-const MAX_FRAMES: usize = 16;
 
 /// An end of stacks.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -118,19 +109,23 @@ fn cuts(rows: &StackRows, sides: &[[bool; 2]], end: StackEnd, side: usize) -> Op
     for row in checkpointed(rows_of_side(side)) {
         let stack = rows.stack(row);
         value += rows.rows[row].values[side];
-        let run = (0..MAX_LEVELS).take_while(|&distance| end.frame(stack, distance).is_some_and(is_foreign)).count();
+        let run = (0..MAX_RECORDERS_FRAMES_OF_STACK)
+            .take_while(|&distance| end.frame(stack, distance).is_some_and(is_foreign))
+            .count();
         let Some(next) = end.frame(stack, run).filter(|&next| run > 0 && ends[next as usize]) else { continue };
         cut_value += rows.rows[row].values[side];
         cuts[row] = run;
         callers.insert(next);
         frames.extend((0..run).filter_map(|distance| end.frame(stack, distance)));
-        if frames.len() > MAX_FRAMES {
+        if frames.len() > MAX_FRAMES_OF_RECORDER {
             return None;
         }
     }
     let is_recorders = match end {
-        StackEnd::Root => cut_value >= ROOT_PART * value,
-        StackEnd::Leaf => cut_value >= LEAF_PART * value && callers.len() >= MIN_CALLERS,
+        StackEnd::Root => cut_value >= MIN_PART_WITH_RECORDERS_ROOT * value,
+        StackEnd::Leaf => {
+            cut_value >= MIN_PART_WITH_RECORDERS_LEAF * value && callers.len() >= MIN_CALLERS_OF_RECORDERS_LEAF
+        }
     };
     (is_recorders && cut_value > 0.0).then_some((cuts, frames))
 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use super::labels::LabelTexts;
 use super::sets::grouped;
+use crate::thresholds::MIN_PART_BELOW_BENCHMARK;
 use pprofdiff::shared::{Class, Runtime, StackOrder, ValueKind};
 use pprofdiff_profile::cancellation::{Checkpointer, checkpointed};
 
@@ -243,7 +244,10 @@ impl StackRows {
         let is_below = |row: &usize| self.has(*row, |class| class.benchmark);
         let front = self.front();
         let benchmarked: Vec<usize> = (0..self.n_front()).filter(is_below).collect();
-        (0..2).all(|side| benchmarked.iter().map(|&row| self.rows[row].values[side]).sum::<f64>() > front[side] / 2.0)
+        (0..2).all(|side| {
+            benchmarked.iter().map(|&row| self.rows[row].values[side]).sum::<f64>()
+                > MIN_PART_BELOW_BENCHMARK * front[side]
+        })
     }
 
     /// Returns the mean value of one event over all rows; 0 without values.

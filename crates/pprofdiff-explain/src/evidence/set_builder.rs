@@ -6,17 +6,10 @@ use super::calls::CallTree;
 use super::rows::StackRows;
 use super::sets::{Set, SetKey};
 use super::weights::mix;
+use crate::thresholds::{MAX_PART_OF_SIDES_IN_SET, MIN_EVENTS_OF_SET, PRICE_OF_SYSTEM_LEAF};
 use pprofdiff_profile::cancellation::{Checkpointer, checkpointed};
 use pprofdiff_profile::columns::NONE;
 use pprofdiff_profile::interner::{Found, Index};
-
-/// Minimum number of events of a set. Sets with fewer events cannot be a cause.
-pub(super) const MIN_EVENTS: f64 = 5.0;
-/// Maximum share of both sides in a set. A change of a larger set may be a different amount of work, so the search
-/// considers it only if that amount is given.
-const WHOLE: f64 = 0.9;
-/// Additional penalised deviance that a set of stacks that end in a system function needs.
-const PRICE_OF_SYSTEM: f64 = 6.0;
 
 /// The sums over all members before a position.
 #[derive(Clone, Copy, Default)]
@@ -113,33 +106,14 @@ impl<'a> SetBuilder<'a> {
         key_of: impl Fn(u32) -> SetKey,
         spans: &impl Spans,
     ) -> Vec<u32> {
-        let mut keys =
-            vec![KeyMembers { values: [0.0; 2], variance: 0.0, hash: 0, n_ranges: 0, start: 0, end: NONE }; n_keys];
         let mut pace = Checkpointer::default();
-        // Frames that call each other without a branch have the same members, so the last result is cached.
-        let (mut last, mut last_sums) = (0..0, (([0.0; 2], 0.0), 0));
-        spans.for_each(|number, span| {
-            pace.step(1);
-            if span != last {
-                let (from, to) = (&self.before[span.start as usize], &self.before[span.end as usize]);
-                let values = [0, 1].map(|side| to.values[side].since(from.values[side]));
-                last_sums = ((values, to.variance.since(from.variance)), to.hash.wrapping_sub(from.hash));
-                last = span.clone();
-            }
-            let (((values, variance), hash), key) = (last_sums, &mut keys[number as usize]);
-            key.values = [key.values[0] + values[0], key.values[1] + values[1]];
-            key.variance += variance;
-            key.hash = key.hash.wrapping_add(hash);
-            key.start = if key.n_ranges == 0 { span.start } else { key.start };
-            key.n_ranges += u32::from(key.end != span.start);
-            key.end = span.end;
-        });
+        let mut keys = self.members_of_keys(n_keys, spans, &mut pace);
         // By key: its next range, if it has several ranges. These are collected in a second pass.
         let mut next = Vec::with_capacity(n_keys);
         let (mut n_ranges, mut n_sets, mut n_single) = (0, 0, 0);
         for key in &mut keys {
             let all = key.values[0] + key.values[1];
-            if !(all > 0.0 && all >= MIN_EVENTS * value_of_event(key.values, key.variance)) {
+            if !(all > 0.0 && all >= MIN_EVENTS_OF_SET * value_of_event(key.values, key.variance)) {
                 key.n_ranges = 0;
             }
             next.push(if key.n_ranges > 1 { n_ranges as u32 } else { NONE });
@@ -190,6 +164,31 @@ impl<'a> SetBuilder<'a> {
         set_of_key
     }
 
+    /// Sums the members of each key.
+    fn members_of_keys(&self, n_keys: usize, spans: &impl Spans, pace: &mut Checkpointer) -> Vec<KeyMembers> {
+        let mut keys =
+            vec![KeyMembers { values: [0.0; 2], variance: 0.0, hash: 0, n_ranges: 0, start: 0, end: NONE }; n_keys];
+        // Frames that call each other without a branch have the same members, so the last result is cached.
+        let (mut last, mut last_sums) = (0..0, (([0.0; 2], 0.0), 0));
+        spans.for_each(|number, span| {
+            pace.step(1);
+            if span != last {
+                let (from, to) = (&self.before[span.start as usize], &self.before[span.end as usize]);
+                let values = [0, 1].map(|side| to.values[side].since(from.values[side]));
+                last_sums = ((values, to.variance.since(from.variance)), to.hash.wrapping_sub(from.hash));
+                last = span.clone();
+            }
+            let (((values, variance), hash), key) = (last_sums, &mut keys[number as usize]);
+            key.values = [key.values[0] + values[0], key.values[1] + values[1]];
+            key.variance += variance;
+            key.hash = key.hash.wrapping_add(hash);
+            key.start = if key.n_ranges == 0 { span.start } else { key.start };
+            key.n_ranges += u32::from(key.end != span.start);
+            key.end = span.end;
+        });
+        keys
+    }
+
     /// Adds a set and returns its number. If there is a set with the same rows, adds the key to its names and returns
     /// [`NONE`].
     fn add_set(&mut self, tree: &CallTree, key: SetKey, members: &KeyMembers, ranges: &[Range<u32>]) -> u32 {
@@ -207,8 +206,8 @@ impl<'a> SetBuilder<'a> {
         hashes.push(members.hash);
         let start = self.ranges.len() as u32;
         self.ranges.extend_from_slice(ranges);
-        let whole = (0..2).all(|s| members.values[s] > WHOLE * self.front[s]);
-        let price = if matches!(key, SetKey::Leaf(f) if self.rows.is_system(f)) { PRICE_OF_SYSTEM } else { 0.0 };
+        let whole = (0..2).all(|s| members.values[s] > MAX_PART_OF_SIDES_IN_SET * self.front[s]);
+        let price = if matches!(key, SetKey::Leaf(f) if self.rows.is_system(f)) { PRICE_OF_SYSTEM_LEAF } else { 0.0 };
         let (v, w) = (members.values, value_of_event(members.values, members.variance));
         self.sets.push(Set { key, start, end: self.ranges.len() as u32, values: v, event: w, whole, price });
         entry.number()

@@ -6,6 +6,7 @@ use std::ops::Range;
 use super::calls::CallTree;
 use super::rows::StackRows;
 use super::set_builder::{SetBuilder, Spans};
+use crate::thresholds::{DEVIANCE_PER_LOG_OF_CANDIDATES, MIN_TELLING_EVENTS, PRICE_OF_LABEL_SET};
 use pprofdiff_profile::cancellation::checkpointed;
 use pprofdiff_profile::columns::NONE;
 
@@ -51,12 +52,6 @@ impl SetKey {
     }
 }
 
-/// Minimum number of events of a set that estimates noise.
-pub(crate) const TELLING: f64 = 20.0;
-/// Additional penalised deviance that a set with a label needs, compared with a function. Many labels increase it
-/// further.
-const PRICE_OF_LABEL: f64 = 4.0;
-
 /// A set of stacks.
 pub(crate) struct Set {
     pub key: SetKey,
@@ -82,7 +77,7 @@ impl Set {
     /// Returns true if the set has enough events to estimate noise.
     pub(crate) fn tells(&self) -> bool {
         let events = self.values.map(|value| value / self.event.max(1e-300));
-        events[0] + events[1] > TELLING
+        events[0] + events[1] > MIN_TELLING_EVENTS
     }
 }
 
@@ -237,7 +232,8 @@ impl Sets {
         let order = grouped(sets.len(), || other_names.iter().zip(0..).map(|((set, _), i)| (*set as usize, i))).0;
         let other_names = order.into_iter().map(|i| other_names[i as usize]).collect();
         let labelled = sets.len() - n_plain;
-        let price_of_label = PRICE_OF_LABEL + 2.0 * (labelled as f64 / n_plain.max(1) as f64).max(1e-9).ln().max(0.0);
+        let price_of_label = PRICE_OF_LABEL_SET
+            + DEVIANCE_PER_LOG_OF_CANDIDATES * (labelled as f64 / n_plain.max(1) as f64).max(1e-9).ln().max(0.0);
         sets.iter_mut().filter(|s| s.key.is_label()).for_each(|s| s.price = price_of_label);
         let label_pairs = || (n_rows as usize..tree.members.len()).map(|i| (tree.members[i] as usize, i as u32));
         let (label_members, ends) = grouped(rows.rows.len(), label_pairs);
@@ -430,8 +426,8 @@ pub(crate) fn grouped<I: Iterator<Item = (usize, u32)>>(
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use super::super::set_builder::MIN_EVENTS;
     use super::super::weights::mix;
+    use crate::thresholds::MIN_EVENTS_OF_SET;
     use std::collections::BTreeMap;
 
     use super::super::labels::LabelTexts;
@@ -532,7 +528,7 @@ pub(crate) mod tests {
                 |set: &[u32], f: &dyn Fn(&Row) -> f64| set.iter().map(|&row| f(&rows.rows[row as usize])).sum::<f64>();
             expected.retain(|_, members| {
                 let (all, q) = (sum(members, &|row| row.values[0] + row.values[1]), sum(members, &|row| row.variance));
-                all > 0.0 && all >= MIN_EVENTS * q / all
+                all > 0.0 && all >= MIN_EVENTS_OF_SET * q / all
             });
             let sets = Sets::new(&rows);
             let mut actual: BTreeMap<SetKey, Vec<u32>> = BTreeMap::new();

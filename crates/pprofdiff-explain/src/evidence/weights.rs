@@ -1,5 +1,6 @@
 //! Selects the heavy stacks, and finds the longest prefixes that light stacks share with heavy stacks.
 
+use crate::thresholds::{MIN_DEVIANCE_OF_CHANGED_FUNCTION, MIN_PART_OF_CHANGED_FUNCTION};
 use std::hash::BuildHasher;
 
 use pprofdiff::shared::statistics::counts::{deviance, weighted_median};
@@ -13,12 +14,11 @@ const HEAVIEST: usize = 9_000;
 const SAMPLE: usize = 1_000;
 
 /// Maximum number of additional stacks that count as heavy, because the cost of their function changed unexpectedly: by
-/// the deviance [`UNEXPECTED`], and the fraction [`LEAST`] of the total, which is half of a cause's minimum. Results
-/// for such a function then cover all of its stacks. The heavy stacks alone would be biased: they are the stacks that
-/// grew. The number is small compared with the heaviest stacks, because candidates with labels also need memory.
+/// the deviance [`MIN_DEVIANCE_OF_CHANGED_FUNCTION`], and the fraction [`MIN_PART_OF_CHANGED_FUNCTION`] of the total,
+/// which is half of a cause's minimum. Results for such a function then cover all of its stacks. The heavy stacks alone
+/// would be biased: they are the stacks that grew. The number is small compared with the heaviest stacks, because
+/// candidates with labels also need memory.
 const CHANGED: usize = 2_000;
-const UNEXPECTED: f64 = 10.0;
-const LEAST: f64 = 0.001;
 
 /// Returns the number of leading lengths whose sum fits into `room`, and at least 1.
 pub(crate) fn fitting(lengths: impl Iterator<Item = usize>, room: usize) -> usize {
@@ -150,10 +150,11 @@ fn changed(weights: &[Weight], light: &[u32], event: f64) -> Vec<u32> {
     let on_both = costs.iter().filter(|([b, n], _)| *b > 0.0 && *n > 0.0);
     let scale = weighted_median(on_both.map(|([b, n], _)| (n / b, b * n / (b + n))).collect());
     let [base, new] = costs.iter().fold([0.0; 2], |sum, (values, _)| [sum[0] + values[0], sum[1] + values[1]]);
-    let min_change = LEAST * (scale * base + new) / 2.0;
+    let min_change = MIN_PART_OF_CHANGED_FUNCTION * (scale * base + new) / 2.0;
     let change = |[b, n]: [f64; 2]| (n - scale * b).abs();
-    let is_unexpected =
-        |v: [f64; 2]| change(v) > min_change && deviance(v[0] / event, v[1] / event, scale) > UNEXPECTED;
+    let is_unexpected = |v: [f64; 2]| {
+        change(v) > min_change && deviance(v[0] / event, v[1] / event, scale) > MIN_DEVIANCE_OF_CHANGED_FUNCTION
+    };
     let changed = costs.iter().zip(0..).filter(|((values, stacks), _)| *stacks > 0 && is_unexpected(*values));
     let mut changed: Vec<(f64, u32)> =
         changed.map(|((values, stacks), function)| (change(*values) / *stacks as f64, function)).collect();

@@ -3,6 +3,7 @@
 use super::{Find, Findings, Rule};
 use crate::account::{Books, CauseEntry};
 use crate::search::variance_of;
+use crate::thresholds::{MAX_ADVISED_RUNS, MIN_ADVISED_RUNS, MIN_CHANGE_OF_CANDIDATE};
 use pprofdiff::shared::statistics::counts::{LEVEL, deviance, penalised};
 use pprofdiff_profile::cancellation::checkpointed;
 
@@ -13,12 +14,6 @@ pub(super) const RULE: Rule = Rule {
     find: Find::Causes(find),
 };
 
-/// Minimum change of a candidate, as a fraction of the total.
-const WORTH_A_NAME: f64 = 0.02;
-/// Range of the recommended number of runs.
-const MIN_RUNS: f64 = 3.0;
-const MAX_RUNS: f64 = 20.0;
-
 fn find(books: &Books<'_>, findings: &mut Findings) {
     if findings.causes.is_empty() && findings.suspects.is_empty() {
         findings.candidate = books.candidate();
@@ -26,12 +21,12 @@ fn find(books: &Books<'_>, findings: &mut Findings) {
 }
 
 impl Books<'_> {
-    /// Returns the nearest candidate: among the sets that changed by at least [`WORTH_A_NAME`] and would exceed chance
-    /// if they were the only tested set, the set that explains most. Returns `None` if there is no such set, and if the
-    /// name of the best one would be misleading.
+    /// Returns the nearest candidate: among the sets that changed by at least [`MIN_CHANGE_OF_CANDIDATE`] and would
+    /// exceed chance if they were the only tested set, the set that explains most. Returns `None` if there is no such
+    /// set, and if the name of the best one would be misleading.
     fn candidate(&self) -> Option<CauseEntry> {
         let total = self.rows.total();
-        let floor = WORTH_A_NAME * (self.scale * total[0] + total[1]) / 2.0;
+        let floor = MIN_CHANGE_OF_CANDIDATE * (self.scale * total[0] + total[1]) / 2.0;
         let explains = |set: usize| {
             let set_data = &self.sets.sets[set];
             let [b, n] = set_data.values.map(|v| v / set_data.event.max(1e-300));
@@ -48,10 +43,10 @@ impl Books<'_> {
     }
 
     /// Returns the approximate number of runs per side that would confirm a cause with this score. Chance decreases
-    /// with the number of runs. Returns `None` if more than [`MAX_RUNS`] are needed.
+    /// with the number of runs. Returns `None` if more than [`MAX_ADVISED_RUNS`] are needed.
     pub(crate) fn runs_needed(&self, score: f64) -> Option<usize> {
         let m = self.rows.runs.into_iter().max().unwrap_or(1) as f64;
-        let runs = (m * self.search.threshold / score.max(1e-9)).ceil().max(m + 1.0).max(MIN_RUNS);
-        (runs <= MAX_RUNS).then_some(runs as usize)
+        let runs = (m * self.search.threshold / score.max(1e-9)).ceil().max(m + 1.0).max(MIN_ADVISED_RUNS);
+        (runs <= MAX_ADVISED_RUNS).then_some(runs as usize)
     }
 }

@@ -3,6 +3,7 @@
 use super::{Find, Findings, Rule};
 use crate::account::{Books, CauseEntry};
 use crate::evidence::rows::StackRows;
+use crate::thresholds::{MIN_CHANGE_OF_HEAP, MIN_PART_OF_GARBAGE};
 use pprofdiff::shared::statistics::counts::LEVEL;
 use pprofdiff_profile::cancellation::checkpointed;
 use pprofdiff_profile::random::HashMap;
@@ -13,13 +14,6 @@ pub(super) const RULE: Rule = Rule {
     says: "\"plus about N of garbage collection\"",
     find: Find::Causes(find),
 };
-
-/// Heaps that differ by less than this fraction count as equal.
-const MIN_CHANGE_OF_HEAP: f64 = 0.02;
-
-/// Minimum share of a cause in the change of allocations, for the cause to get a share in the change of garbage
-/// collection.
-const MIN_PART_OF_GARBAGE: f64 = 0.1;
 
 fn find(books: &Books<'_>, findings: &mut Findings) {
     let garbage = books.garbage_of(&findings.causes);

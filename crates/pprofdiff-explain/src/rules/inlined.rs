@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use super::{Find, Rule};
 use crate::evidence::costs::FrameCosts;
 use crate::evidence::rows::StackRows;
+use crate::thresholds::{MIN_EVENTS_OF_INLINED, MIN_PART_BELOW_CALLERS, MIN_PART_BETWEEN_NEIGHBOURS};
 use pprofdiff::shared::State;
 use pprofdiff_profile::cancellation::checkpointed;
 use pprofdiff_profile::random::HashMap;
@@ -38,7 +39,7 @@ fn inlined(rows: &StackRows, costs: &FrameCosts) -> Vec<Inlined> {
     // By frame: a bit for the side, if only one side has the frame.
     let mut only_on = vec![0u8; rows.names.len()];
     for side in [0, 1] {
-        let large = costs.only(side).filter(|(v, _)| *v > 5.0 * event);
+        let large = costs.only(side).filter(|(v, _)| *v > MIN_EVENTS_OF_INLINED * event);
         large.for_each(|(_, frame)| only_on[frame as usize] = 1 << side);
     }
     let has_any = only_on.iter().any(|sides| *sides != 0);
@@ -84,8 +85,8 @@ fn inlined(rows: &StackRows, costs: &FrameCosts) -> Vec<Inlined> {
         let value = costs.cost(frame, side);
         let main_pair = pairs.iter().max_by(|a, b| a.1.total_cmp(b.1).then(b.0.cmp(a.0)));
         if let Some((&(caller, _), _)) = main_pair
-            && below > 0.6 * value
-            && moved > 0.5 * below
+            && below > MIN_PART_BETWEEN_NEIGHBOURS * value
+            && moved > MIN_PART_BELOW_CALLERS * below
         {
             inlined.push(Inlined { side, frame, caller, value, is_balanced: false });
         }

@@ -6,6 +6,10 @@ use super::inlined::Inlined;
 use super::{Find, Rule};
 use crate::evidence::costs::FrameCosts;
 use crate::evidence::rows::StackRows;
+use crate::thresholds::{
+    MAX_DEVIATIONS_OF_EQUAL_COST, MIN_DECREASE_OF_CALLERS, MIN_EVENTS_OF_OUTLINED, MIN_OWN_PART_OF_OUTLINED,
+    MIN_PART_OF_MAIN_CALLER, MIN_PART_OF_MAIN_CALLERS, MIN_PART_OF_OUTLINED, VARIANCE_OF_EQUAL_COST,
+};
 use pprofdiff_profile::random::HashMap;
 
 pub(super) const RULE: Rule = Rule {
@@ -14,12 +18,6 @@ pub(super) const RULE: Rule = Rule {
     says: "its cost is now in its caller, or the reverse",
     find: Find::Fold(|names| outlined(&names.rows, &names.costs)),
 };
-
-/// Minimum share of a caller in a function's cost, for the caller to matter.
-const PART_OF_CALLER: f64 = 0.1;
-
-/// Minimum decrease of the callers' own cost per run, as a fraction of the function's own cost per run.
-const PART_OF_RUN: f64 = 0.5;
 
 /// Finds functions without significant callees that only one side has, and whose cost equals a decrease of their
 /// callers' own cost: a part of the callers may have become a function.
@@ -35,8 +33,8 @@ fn outlined(rows: &StackRows, costs: &FrameCosts) -> Vec<Inlined> {
     // caller.
     let sides = [0, 1].map(|side| {
         let is_large = |(cost, frame): &(f64, u32)| {
-            *cost > (0.003 * total[side]).max(12.0 * event)
-                && own_costs[*frame as usize][side] > 0.6 * cost
+            *cost > (MIN_PART_OF_OUTLINED * total[side]).max(MIN_EVENTS_OF_OUTLINED * event)
+                && own_costs[*frame as usize][side] > MIN_OWN_PART_OF_OUTLINED * cost
                 && !rows.is_system(*frame)
         };
         let only: HashMap<u32, f64> = costs.only(side).filter(is_large).map(|(cost, frame)| (frame, cost)).collect();
@@ -62,10 +60,11 @@ fn outlined(rows: &StackRows, costs: &FrameCosts) -> Vec<Inlined> {
             let main_caller = callers.iter().max_by(|a, b| a.1.total_cmp(b.1).then(b.0.cmp(a.0)));
             let Some((&caller, _)) = main_caller else { continue };
             let cost = only[&frame];
-            let main_callers =
-                || callers.iter().filter(|(_, part)| **part > PART_OF_CALLER * cost).map(|(caller, _)| *caller);
+            let main_callers = || {
+                callers.iter().filter(|(_, part)| **part > MIN_PART_OF_MAIN_CALLER * cost).map(|(caller, _)| *caller)
+            };
             let explained: f64 = main_callers().map(|caller| callers[&caller]).sum();
-            if explained < 0.6 * cost
+            if explained < MIN_PART_OF_MAIN_CALLERS * cost
                 || main_callers()
                     .any(|caller| only.contains_key(&caller) || has_other(caller) || lost_by(caller) <= 0.0)
             {
@@ -74,11 +73,14 @@ fn outlined(rows: &StackRows, costs: &FrameCosts) -> Vec<Inlined> {
             let (share_here, lost): (f64, f64) = (share(frame, side), main_callers().map(lost_by).sum());
             let callers_share: f64 = main_callers().map(|caller| share(caller, 1 - side)).sum();
             let event_share = |side: usize| event / total[side];
-            let deviation = (event_share(side) / share_here + event_share(1 - side) / callers_share + 0.02).sqrt();
+            let deviation =
+                (event_share(side) / share_here + event_share(1 - side) / callers_share + VARIANCE_OF_EQUAL_COST)
+                    .sqrt();
             // A larger total reduces the callers' share although their cost is unchanged, so the cost per run must
             // decrease, too.
-            let lost_enough = main_callers().map(lost_per_run).sum::<f64>() > PART_OF_RUN * own_per_run(frame, side);
-            if lost_enough && (lost / share_here).ln().abs() < 3.0 * deviation {
+            let lost_enough =
+                main_callers().map(lost_per_run).sum::<f64>() > MIN_DECREASE_OF_CALLERS * own_per_run(frame, side);
+            if lost_enough && (lost / share_here).ln().abs() < MAX_DEVIATIONS_OF_EQUAL_COST * deviation {
                 outlined.push(Inlined { side, frame, caller, value: cost, is_balanced: true });
             }
         }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::{Find, Rule};
 use crate::account::Books;
 use crate::attribution::{CauseKind, Description};
+use crate::thresholds::MIN_PART_OF_CALLEES_IN_OWN;
 use pprofdiff::shared::ValueKind;
 
 pub(super) const RULE: Rule = Rule {
@@ -14,8 +15,6 @@ pub(super) const RULE: Rule = Rule {
     find: Find::Search,
 };
 
-/// Minimum share of calls in a function's own change, for the calls to be the cause.
-const MOSTLY: f64 = 0.5;
 /// Maximum number of callees that are listed if several changed.
 const MAX_CALLEES: usize = 3;
 
@@ -41,14 +40,14 @@ impl Books<'_> {
         }
         let part = |rows: &[u32]| self.delta(self.sum(rows)) / change;
         let all: f64 = by_callee.values().map(|rows| part(rows)).sum();
-        if all <= MOSTLY {
+        if all <= MIN_PART_OF_CALLEES_IN_OWN {
             return;
         }
         let largest = by_callee.into_iter().map(|(callee, rows)| (part(&rows), callee, rows));
         let largest = largest.max_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1)));
         description.kind = CauseKind::Calls;
         if let Some((part, callee, callee_rows)) = largest
-            && part > MOSTLY
+            && part > MIN_PART_OF_CALLEES_IN_OWN
             && self.is_cause(set, &callee_rows)
         {
             (description.callee, description.caller, *rows) = (Some(callee), None, callee_rows);

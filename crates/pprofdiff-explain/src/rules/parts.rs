@@ -1,5 +1,6 @@
 //! The parts of a function's name: the path of its package, its type, and the last name.
 
+use crate::thresholds::MIN_SHARED_PART_OF_WORDS;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
@@ -168,7 +169,9 @@ impl Parts {
         let shared = words.intersection(&other_words).count();
         let all = words.len() + other_words.len() - shared;
         !self.last.is_empty() && self.last == other.last
-            || shared > 0 && (shared == words.len().min(other_words.len()) || 2 * shared > all)
+            || shared > 0
+                && (shared == words.len().min(other_words.len())
+                    || shared as f64 > MIN_SHARED_PART_OF_WORDS * all as f64)
     }
 }
 

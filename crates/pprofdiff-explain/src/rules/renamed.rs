@@ -16,6 +16,12 @@ use super::parts::{Parts, module, package, segments};
 use super::{Find, Rule};
 use crate::evidence::costs::FrameCosts;
 use crate::evidence::rows::{FrameName, StackRows};
+use crate::thresholds::{
+    COST_RATIOS_PER_OVERLAP, MAX_COST_RATIO_OF_RENAMED, MAX_DEVIATIONS_OF_EQUAL_COST, MAX_PACKAGES_OF_NAME,
+    MIN_EVENTS_OF_RENAMED, MIN_EVENTS_OF_RENAMED_PAIR, MIN_MEAN_OVERLAP_OF_NEIGHBOURS, MIN_OVERLAP_OF_NEIGHBOURS,
+    MIN_PART_OF_RENAMED, MIN_PART_OF_TELLING_CALLEES, MIN_SEGMENTS_OF_SUFFIX, MIN_SHARED_NAMES, MIN_SHARED_OWNERS,
+    MIN_SHARED_PART_OF_PACKAGE, MIN_SHARED_PRIVATE_FUNCTIONS, VARIANCE_OF_EQUAL_COST,
+};
 use pprofdiff_profile::cancellation::{self, checkpointed};
 use pprofdiff_profile::random::HashMap;
 
@@ -25,26 +31,6 @@ const MAX_RENAMED: usize = 200;
 const MAX_PASSES: usize = 3;
 /// Maximum number of callers and callees of a frame in the comparison.
 const MAX_NEIGHBOURS: usize = 200;
-/// Minimum overlap of callers or callees, for them to count as the same.
-const LIKE: f64 = 0.5;
-/// Minimum mean overlap of callers and callees if the names are not similar.
-const ALIKE: f64 = 0.6;
-/// Maximum ratio of similar costs, as fractions of their sides.
-const LIKE_COST: f64 = 2.0;
-/// Minimum share of distinctive callees in a function's cost.
-const TELLING_CALLEES: f64 = 0.05;
-/// Two packages whose paths differ by more than a version match only if they share at least this number of names, and
-/// this fraction of the larger package's names.
-const SHARED_NAMES: usize = 2;
-const SHARED_PART: f64 = 0.3;
-/// Packages with unrelated paths also need this number of shared functions that only their own package can call (in Go,
-/// where names show this), or of shared types and functions (in other languages).
-const SHARED_PRIVATE: usize = 2;
-const SHARED_OWNERS: usize = 3;
-/// Minimum number of segments of a path that is a suffix of another path.
-const SEGMENTS_OF_SUFFIX: usize = 2;
-/// Maximum number of new packages with a name, for the name to be evidence.
-const MAX_PACKAGES: usize = 32;
 
 /// A function with another name on the new side.
 #[derive(Debug, Clone, Copy)]
@@ -96,7 +82,7 @@ enum PathRelation {
 impl PathRelation {
     fn between(old: &str, new: &str) -> PathRelation {
         let (a, b) = (segments(old), segments(new));
-        let is_suffix = a.len().min(b.len()) >= SEGMENTS_OF_SUFFIX && (a.ends_with(&b) || b.ends_with(&a));
+        let is_suffix = a.len().min(b.len()) >= MIN_SEGMENTS_OF_SUFFIX && (a.ends_with(&b) || b.ends_with(&a));
         match () {
             () if a == b || is_suffix => PathRelation::Equal,
             () if a.last() == b.last() && module(old) != module(new) => PathRelation::Alike,
@@ -160,13 +146,15 @@ impl RenameMatcher<'_> {
             cancellation::checkpoint();
             let mut shared: BTreeMap<&str, usize> = BTreeMap::new();
             // Names that many packages share are not distinctive, and would create too many pairs.
-            let lists =
-                names.keys().filter_map(|name| by_name.get(name.as_str())).filter(|list| list.len() <= MAX_PACKAGES);
+            let lists = names
+                .keys()
+                .filter_map(|name| by_name.get(name.as_str()))
+                .filter(|list| list.len() <= MAX_PACKAGES_OF_NAME);
             let packages = lists.flatten();
             packages.for_each(|package| *shared.entry(package).or_default() += 1);
             for (new, count) in shared {
                 let larger = names.len().max(packages_of[1][new].len());
-                let is_enough = count >= SHARED_NAMES && count as f64 >= SHARED_PART * larger as f64;
+                let is_enough = count >= MIN_SHARED_NAMES && count as f64 >= MIN_SHARED_PART_OF_PACKAGE * larger as f64;
                 let paths = PathRelation::between(old, new);
                 let is_version = segments(old) == segments(new);
                 if is_version
@@ -213,10 +201,11 @@ impl RenameMatcher<'_> {
             costs = [costs[0] + self.costs.cost(before, 0), costs[1] + self.costs.cost(after, 1)];
         }
         let are_distinctive = match self.rows.runtime.name == "go" {
-            true => private >= SHARED_PRIVATE,
-            false => owners.len() >= SHARED_OWNERS,
+            true => private >= MIN_SHARED_PRIVATE_FUNCTIONS,
+            false => owners.len() >= MIN_SHARED_OWNERS,
         };
-        (paths == PathRelation::Alike || are_distinctive) && self.log_ratio(costs).abs() < LIKE_COST.ln()
+        (paths == PathRelation::Alike || are_distinctive)
+            && self.log_ratio(costs).abs() < MAX_COST_RATIO_OF_RENAMED.ln()
     }
 
     /// Returns the logarithm of the ratio of two costs, new divided by base, each as a fraction of its side.
@@ -238,77 +227,47 @@ impl RenameMatcher<'_> {
         };
         let sums = [0, 1].map(|side| callees(side).map(|(_, share)| share).sum::<f64>());
         let common: f64 = callees(0).filter_map(|(key, share)| Some(share.min(*near[1].get(key)?))).sum();
-        if sums.iter().all(|sum| *sum >= TELLING_CALLEES) { common / sums[0].max(sums[1]) } else { 0.0 }
+        if sums.iter().all(|sum| *sum >= MIN_PART_OF_TELLING_CALLEES) { common / sums[0].max(sums[1]) } else { 0.0 }
+    }
+
+    /// Returns the costliest functions that only one side has and that are not matched yet.
+    fn unmatched(&self, side: usize) -> Vec<u32> {
+        let (total, event) = (self.rows.total(), self.rows.event());
+        let is_large = |v: f64| v > (MIN_PART_OF_RENAMED * total[side]).max(MIN_EVENTS_OF_RENAMED * event);
+        let is_open = |frame: u32| !self.rows.is_system(frame) && !self.renamed[side].contains_key(&frame);
+        let mut only: Vec<(f64, u32)> =
+            self.costs.only(side).filter(|&(v, frame)| is_large(v) && is_open(frame)).collect();
+        only.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+        only.truncate(MAX_RENAMED);
+        only.into_iter().map(|(_, f)| f).collect()
     }
 
     /// Matches functions that only one side has by their callers and callees: functions with the same last name, or
     /// functions of the same package if there is exactly one possible pair.
     fn match_neighbours(&mut self) {
-        let (rows, is_go) = (self.rows, self.rows.runtime.name == "go");
-        let (total, event) = (rows.total(), rows.event());
-        let only = |side: usize| {
-            let is_large = |v: f64| v > (0.003 * total[side]).max(5.0 * event);
-            let is_open = |frame: u32| !rows.is_system(frame) && !self.renamed[side].contains_key(&frame);
-            let mut only: Vec<(f64, u32)> =
-                self.costs.only(side).filter(|&(v, frame)| is_large(v) && is_open(frame)).collect();
-            only.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-            only.truncate(MAX_RENAMED);
-            only.into_iter().map(|(_, f)| f).collect::<Vec<u32>>()
-        };
-        let only = [only(0), only(1)];
+        let (rows, event) = (self.rows, self.rows.event());
+        let only = [self.unmatched(0), self.unmatched(1)];
         if only.iter().any(Vec::is_empty) {
             return;
         }
-        let parts = |side: usize| -> Vec<(u32, Parts)> {
-            only[side].iter().map(|&frame| (frame, Parts::parse(&rows.names[frame as usize].text))).collect()
-        };
-        let parts = [parts(0), parts(1)];
-        let near = [0, 1].map(|side| neighbours(rows, self.costs, side, &only[side], &self.renamed[side]));
+        let functions = [0, 1].map(|side| {
+            let mut near = neighbours(rows, self.costs, side, &only[side], &self.renamed[side]);
+            let function = |&frame: &u32| OneSidedFunction {
+                frame,
+                parts: Parts::parse(&rows.names[frame as usize].text),
+                near: near.remove(&frame).unwrap_or_default(),
+                cost: self.costs.cost(frame, side),
+            };
+            only[side].iter().map(function).collect::<Vec<_>>()
+        });
         let (mut by_name, mut by_package) = (Vec::new(), Vec::new());
-        for &(old, ref old_parts) in &parts[0] {
+        for old in &functions[0] {
             cancellation::checkpoint();
-            for &(new, ref new_parts) in &parts[1] {
-                let (a, b) = (&near[0][&old], &near[1][&new]);
-                let common = |callers: bool| -> f64 {
-                    let both = a.iter().filter(|((caller, _), _)| *caller == callers);
-                    both.filter_map(|(key, share)| Some(share.min(*b.get(key)?))).sum()
-                };
-                let (up, down) = (common(true), common(false));
-                let (va, vb) = (self.costs.cost(old, 0), self.costs.cost(new, 1));
-                if va + vb <= 24.0 * event {
-                    continue;
-                }
-                let ratio = self.log_ratio([va, vb]).abs();
-                let overlap = (up + down) / 2.0;
-                let deviation = (event / va + event / vb + 0.02).sqrt();
-                let have_callees = || self.common_callees([a, b], [&old_parts.package, &new_parts.package]) > LIKE;
-                let has_last = !old_parts.last.is_empty() && old_parts.last == new_parts.last;
-                // Functions of two packages match only if nothing but the path distinguishes them, so their cost must
-                // be equal.
-                let is_near = old_parts.package == new_parts.package || ratio < 3.0 * deviation;
-                if has_last
-                    && is_near
-                    && (up > LIKE || down > LIKE)
-                    && ratio < LIKE_COST.ln()
-                    && (!old_parts.may_implement(new_parts, is_go) || have_callees())
-                {
-                    by_name.push((overlap - ratio / LIKE_COST.ln() / 10.0, old, new));
-                }
-                // For names without a package, as in Python and C, the type takes its place. Names without a package
-                // and type need the same callees.
-                let called = || -> f64 {
-                    let both = a.iter().filter(|((is_caller, name), _)| !is_caller && *name < END);
-                    both.filter_map(|(key, share)| Some(share.min(*b.get(key)?))).sum()
-                };
-                let is_of_one =
-                    || old_parts.owner == new_parts.owner && (!old_parts.owner.is_empty() || called() > LIKE);
-                // Two siblings have a common caller, and may have the same cost.
-                let is_same =
-                    || have_callees() || old_parts.is_alike(new_parts) && !old_parts.may_implement(new_parts, is_go);
-                let is_one_package =
-                    old_parts.package == new_parts.package && (!old_parts.package.is_empty() || is_of_one());
-                if is_one_package && overlap > ALIKE && up > LIKE && ratio < 3.0 * deviation && is_same() {
-                    by_package.push((old, new));
+            for new in &functions[1] {
+                let likeness = self.likeness(old, new, event);
+                by_name.extend(likeness.rank_of_name.map(|rank| (rank, old.frame, new.frame)));
+                if likeness.is_of_package {
+                    by_package.push((old.frame, new.frame));
                 }
             }
         }
@@ -322,6 +281,69 @@ impl RenameMatcher<'_> {
             }
         }
     }
+
+    /// Compares the names, neighbours and costs of two functions.
+    fn likeness(&self, old: &OneSidedFunction, new: &OneSidedFunction, event: f64) -> Likeness {
+        let is_go = self.rows.runtime.name == "go";
+        let (a, b, old_parts, new_parts) = (&old.near, &new.near, &old.parts, &new.parts);
+        let common = |callers: bool| -> f64 {
+            let both = a.iter().filter(|((caller, _), _)| *caller == callers);
+            both.filter_map(|(key, share)| Some(share.min(*b.get(key)?))).sum()
+        };
+        let (up, down) = (common(true), common(false));
+        let (va, vb) = (old.cost, new.cost);
+        if va + vb <= MIN_EVENTS_OF_RENAMED_PAIR * event {
+            return Likeness { rank_of_name: None, is_of_package: false };
+        }
+        let ratio = self.log_ratio([va, vb]).abs();
+        let overlap = (up + down) / 2.0;
+        let deviation = (event / va + event / vb + VARIANCE_OF_EQUAL_COST).sqrt();
+        let have_callees =
+            || self.common_callees([a, b], [&old_parts.package, &new_parts.package]) > MIN_OVERLAP_OF_NEIGHBOURS;
+        let has_last = !old_parts.last.is_empty() && old_parts.last == new_parts.last;
+        // Functions of two packages match only if nothing but the path distinguishes them, so their cost must be equal.
+        let is_near = old_parts.package == new_parts.package || ratio < MAX_DEVIATIONS_OF_EQUAL_COST * deviation;
+        let is_of_name = has_last
+            && is_near
+            && (up > MIN_OVERLAP_OF_NEIGHBOURS || down > MIN_OVERLAP_OF_NEIGHBOURS)
+            && ratio < MAX_COST_RATIO_OF_RENAMED.ln()
+            && (!old_parts.may_implement(new_parts, is_go) || have_callees());
+        let rank = overlap - ratio / MAX_COST_RATIO_OF_RENAMED.ln() / COST_RATIOS_PER_OVERLAP;
+        // For names without a package, as in Python and C, the type takes its place. Names without a package and type
+        // need the same callees.
+        let called = || -> f64 {
+            let both = a.iter().filter(|((is_caller, name), _)| !is_caller && *name < END);
+            both.filter_map(|(key, share)| Some(share.min(*b.get(key)?))).sum()
+        };
+        let is_of_one = || {
+            old_parts.owner == new_parts.owner && (!old_parts.owner.is_empty() || called() > MIN_OVERLAP_OF_NEIGHBOURS)
+        };
+        // Two siblings have a common caller, and may have the same cost.
+        let is_same = || have_callees() || old_parts.is_alike(new_parts) && !old_parts.may_implement(new_parts, is_go);
+        let is_one_package = old_parts.package == new_parts.package && (!old_parts.package.is_empty() || is_of_one());
+        let is_of_package = is_one_package
+            && overlap > MIN_MEAN_OVERLAP_OF_NEIGHBOURS
+            && up > MIN_OVERLAP_OF_NEIGHBOURS
+            && ratio < MAX_DEVIATIONS_OF_EQUAL_COST * deviation
+            && is_same();
+        Likeness { rank_of_name: is_of_name.then_some(rank), is_of_package }
+    }
+}
+
+/// A function that only one side has.
+struct OneSidedFunction {
+    frame: u32,
+    parts: Parts,
+    near: Neighbours,
+    cost: f64,
+}
+
+/// The evidence that two functions are one.
+struct Likeness {
+    /// The rank among pairs with the same last name. `None` if the names or other evidence differ.
+    rank_of_name: Option<f64>,
+    /// True if the functions are of one package and alike.
+    is_of_package: bool,
 }
 
 /// The shares in a frame's cost of its callers (`true`) and callees (`false`).

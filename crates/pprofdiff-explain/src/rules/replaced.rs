@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 
 use super::{Find, Findings, Rule};
-use crate::account::{Books, CauseEntry, MIN_PART_OF_WHOLE};
+use crate::account::{Books, CauseEntry};
 use crate::attribution::{CauseKind, Description};
-use crate::search::NEARLY_ALL;
+use crate::thresholds::{MIN_CHANGE_OF_NAMED_WHOLE, MIN_PART_OF_REPLACED_CALL, MIN_PART_OF_REPLACED_CALLER};
 use pprofdiff_profile::random::HashMap;
 
 pub(super) const RULE: Rule = Rule {
@@ -15,9 +15,6 @@ pub(super) const RULE: Rule = Rule {
     says: "\"A calls B instead of C\", with both changes",
     find: Find::Causes(find),
 };
-
-/// Minimum share in the caller's cost, on its side, of each of the two functions that replace one another.
-const INSTEAD: f64 = 0.5;
 
 fn find(books: &Books<'_>, findings: &mut Findings) {
     findings.causes = books.replace(std::mem::take(&mut findings.causes));
@@ -83,7 +80,7 @@ impl Books<'_> {
         let parts = vec![(part(came), added.values), (part(went), removed.values)];
         let set = if change > 0.0 { added.set } else { removed.set };
         let others = added.others.iter().chain(&removed.others).copied().collect();
-        let is_felt = whole >= MIN_PART_OF_WHOLE * change.abs() && self.is_cause(set, &rows);
+        let is_felt = whole >= MIN_CHANGE_OF_NAMED_WHOLE * change.abs() && self.is_cause(set, &rows);
         let description = plain(caller, None, CauseKind::Calls);
         is_felt.then(|| CauseEntry {
             values: v,
@@ -119,10 +116,12 @@ impl Books<'_> {
         let is_below = |frame: &u32, side: usize| below.get(frame).is_some_and(|present| present[side]);
         let main_callee = |side: usize| {
             let is_only = |frame: &u32, v: &[f64; 2]| v[1 - side] <= 0.0 && !is_below(frame, 1 - side);
-            let only = by_callee.iter().filter(|(frame, v)| is_only(frame, v) && v[side] > INSTEAD * whole[side]);
+            let only = by_callee
+                .iter()
+                .filter(|(frame, v)| is_only(frame, v) && v[side] > MIN_PART_OF_REPLACED_CALL * whole[side]);
             only.max_by(|a, b| a.1[side].total_cmp(&b.1[side]).then(b.0.cmp(a.0)))
         };
-        let is_all = (0..2).all(|side| v[side] > NEARLY_ALL * whole[side] && whole[side] > 0.0);
+        let is_all = (0..2).all(|side| v[side] > MIN_PART_OF_REPLACED_CALLER * whole[side] && whole[side] > 0.0);
         let ((&came, &new), (&went, &base)) = (main_callee(1).filter(|_| is_all)?, main_callee(0)?);
         let part = |callee: u32, kind: CauseKind| Description {
             kind,

@@ -9,6 +9,9 @@ use super::parts::package_of;
 use super::{Find, Rule};
 use crate::evidence::costs::FrameCosts;
 use crate::evidence::rows::StackRows;
+use crate::thresholds::{
+    MIN_EVENTS_OF_REWRITTEN_FUNCTION, MIN_PART_OF_REWRITTEN_PACKAGE, MIN_REWRITTEN_FUNCTIONS, MIN_REWRITTEN_PART,
+};
 use pprofdiff_profile::cancellation::checkpointed;
 
 pub(super) const RULE: Rule = Rule {
@@ -17,15 +20,6 @@ pub(super) const RULE: Rule = Rule {
     says: "\"Rewritten: A is now B\", with both costs; causes are searched above it, and the amount of work is unknown",
     find: Find::Cut(|names| rewritten(&names.rows, &names.costs)),
 };
-
-/// Minimum share of each side's cost in functions that the opposite side lacks.
-const REWRITTEN: f64 = 0.3;
-/// Minimum share in this cost of one package, and of the function that calls the rewritten code.
-const OF_PACKAGE: f64 = 0.6;
-
-/// Minimum number of functions that only one side has, counting functions with [`MIN_EVENTS`] events or more.
-const MIN_FUNCTIONS: usize = 5;
-const MIN_EVENTS: f64 = 5.0;
 
 /// A rewritten library.
 pub(crate) struct Rewritten {
@@ -66,7 +60,9 @@ fn rewritten(rows: &StackRows, costs: &FrameCosts) -> Option<(Rewritten, Vec<usi
         }
     }
     let is_main = |caller: &&u32| {
-        let part = |side: usize| callers[side].get(*caller).is_some_and(|part| *part > OF_PACKAGE * cost[side]);
+        let part = |side: usize| {
+            callers[side].get(*caller).is_some_and(|part| *part > MIN_PART_OF_REWRITTEN_PACKAGE * cost[side])
+        };
         part(0) && part(1)
     };
     let below = callers[0].keys().find(is_main).copied();
@@ -74,17 +70,18 @@ fn rewritten(rows: &StackRows, costs: &FrameCosts) -> Option<(Rewritten, Vec<usi
     let main_package = |side: usize| packages[side].iter().max_by(|a, b| a.1.total_cmp(b.1).then(b.0.cmp(a.0)));
     let package_on = |side: usize| {
         let (package, part) = main_package(side)?;
-        let is_much = cost[side] > REWRITTEN * front[side] && *part > OF_PACKAGE * cost[side];
+        let is_much =
+            cost[side] > MIN_REWRITTEN_PART * front[side] && *part > MIN_PART_OF_REWRITTEN_PACKAGE * cost[side];
         is_much.then(|| package.to_string())
     };
     let packages = [package_on(0)?, package_on(1)?];
     // Rarely sampled functions may be missing by chance.
-    let min_cost = MIN_EVENTS * rows.event();
+    let min_cost = MIN_EVENTS_OF_REWRITTEN_FUNCTION * rows.event();
     let frames_of_side =
         |side: usize| (0..).zip(&alone).filter(move |(_, only)| **only == Some(side)).map(|(frame, _)| frame);
     let functions = [0, 1].map(|side| frames_of_side(side).filter(|&frame| costs.cost(frame, side) > min_cost).count());
     functions
         .iter()
-        .all(|&count| count >= MIN_FUNCTIONS)
+        .all(|&count| count >= MIN_REWRITTEN_FUNCTIONS)
         .then_some((Rewritten { packages, below, cost, functions }, kept))
 }

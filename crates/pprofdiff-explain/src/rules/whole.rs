@@ -4,7 +4,7 @@
 use super::{Find, Findings, Rule};
 use crate::account::{Books, CauseEntry};
 use crate::evidence::sets::SetKey;
-use crate::search::NEARLY_ALL;
+use crate::thresholds::{MIN_PART_OF_SIZE, MIN_PART_OF_WHOLE_PROGRAM};
 use pprofdiff::shared::ValueKind;
 use pprofdiff_profile::cancellation::checkpointed;
 
@@ -14,10 +14,6 @@ pub(super) const RULE: Rule = Rule {
     says: "\"Either N times as much work, or ...\"; only the function if sizes of allocations changed or its library was rewritten",
     find: Find::Causes(find),
 };
-
-/// Minimum share of allocation sizes in a change of allocated memory, for the change not to be a different amount of
-/// work.
-const PART_OF_SIZE: f64 = 0.25;
 
 fn find(books: &Books<'_>, findings: &mut Findings) {
     if books.is_given
@@ -31,7 +27,7 @@ fn find(books: &Books<'_>, findings: &mut Findings) {
     // More work causes more allocations, but no larger allocations and no higher level. A rewritten library is unlikely
     // to coincide with a different amount of work.
     let size = books.split(&entry).filter(|_| books.rows.kind == ValueKind::Heap).map_or(0.0, |[_, size, ..]| size);
-    match size > PART_OF_SIZE || books.is_rewritten || books.is_level {
+    match size > MIN_PART_OF_SIZE || books.is_rewritten || books.is_level {
         true => findings.causes.push(entry),
         false => findings.suspects.push(entry),
     }
@@ -50,7 +46,7 @@ impl Books<'_> {
             is_function
                 && set_data.values[0] > 0.0
                 && set_data.values[1] > 0.0
-                && self.delta(set_data.values) / total_change > NEARLY_ALL
+                && self.delta(set_data.values) / total_change > MIN_PART_OF_WHOLE_PROGRAM
         };
         let size = |set: usize| self.sets.sets[set].values[0] + self.sets.sets[set].values[1];
         let narrowest = |a: &usize, b: &usize| size(*a).total_cmp(&size(*b)).then(a.cmp(b));

@@ -8,43 +8,24 @@
 mod model;
 mod noise;
 
+use super::thresholds::{
+    DEVIANCE_PER_LOG_OF_CANDIDATES, DEVIATION_OF_LOG_SCALE, DEVIATION_OF_LOG_SCALE_OF_BENCHMARKS,
+    MAX_CHANGE_OF_EVEN_FUNCTION, MAX_GAIN_OF_AMBIGUOUS_CAUSES, MAX_LOG_DISTANCE_FROM_OBJECTS,
+    MAX_LOG_DISTANCE_OF_AGREEMENT, MAX_SCALES_PER_START, MAX_WEIGHT_OF_FUNCTION, MIN_AGREEING_WEIGHT,
+    MIN_AGREEING_WEIGHT_OF_LOCKS, MIN_BASE_PART_OF_AMBIGUOUS_CAUSE, MIN_DEVIANCE_OF_SCALE_OF_REST,
+    MIN_LOG_DISTANCE_OF_SCALE_OF_REST, MIN_TELLING_EVENTS, MIN_UNANIMOUS_FUNCTIONS, MIN_UNANIMOUS_WEIGHT,
+    MIN_UNTOUCHED_PART, PRICE_OF_CAUSE, PRICE_OF_SCALE, REPORTED_FRAMES_OF_TOTAL,
+};
 use crate::evidence::rows::StackRows;
 use crate::evidence::sets::Sets;
-pub(crate) use model::{NEARLY_ALL, SearchBudget, SetFit};
 use model::{ScaleModel, may_change};
+pub(crate) use model::{SearchBudget, SetFit};
 pub(crate) use noise::{Variances, variance_of};
 use noise::{is_replicated, measured, threshold_of, variance_of_runs};
 use pprofdiff::shared::statistics::counts::{
     LEVEL, between_run_variance, deviance, least_growth, median, penalised, weighted_median, with_power,
 };
 use pprofdiff::shared::{ValueKind, known_variance};
-
-/// "More work everywhere" may explain a difference nearly as well as a cause does. The search's result is ambiguous if
-/// the causes are better than any scale without causes by less than [`MARGIN`], and a cause has more than the fraction
-/// [`CONFUSABLE`] of the base.
-const MARGIN: f64 = 6.0;
-const CONFUSABLE: f64 = 0.5;
-/// A scale that differs from the exposure costs this much more than a cause, plus the square of its logarithm over
-/// [`USUAL_SCALE`], the usual standard deviation of that logarithm.
-const PRICE_OF_SCALE: f64 = 3.0;
-const USUAL_SCALE: f64 = 0.35;
-/// Like [`USUAL_SCALE`], for benchmarks, which choose their number of iterations.
-const USUAL_OF_BENCHMARKS: f64 = 2.0;
-/// Evidence for a scale comes from the functions' own ratios. One function has at most [`MAX_OF_SCALE`] of the weight.
-/// A scale that differs from the exposure needs agreement from [`AGREEING`] of the weight. If more than [`UNANIMOUS`]
-/// of at least [`MIN_UNANIMOUS`] functions agree, any scale counts as usual.
-const MAX_OF_SCALE: f64 = 0.1;
-const AGREEING: f64 = 0.5;
-const UNANIMOUS: f64 = 0.8;
-const MIN_UNANIMOUS: usize = 5;
-/// Like [`AGREEING`], for locks. It is higher, because a thread that waits longer for one lock waits less for other
-/// locks meanwhile.
-const AGREEING_LOCKS: f64 = 0.9;
-/// A function agrees with a scale, whatever the noise, if the logarithms of both ratios differ by less than this. A
-/// scale is rejected if its logarithm differs by more than this from the growth of object counts.
-const NEAR_SCALE: f64 = 0.1;
-/// Minimum deviance of the untouched stacks together, before their ratio is tried as a scale.
-const SCALE_DEVIANCE: f64 = 9.0;
 
 /// The result of a search.
 pub(crate) struct SearchResult {
@@ -79,7 +60,7 @@ impl SearchResult {
     pub(crate) fn is_even(&self, rows: &StackRows, scale: f64, [base, new]: [f64; 2]) -> bool {
         let (event, expected) = (rows.event().max(1e-300), scale * base);
         let variance = between_run_variance(self.tau * self.tau, rows.runs);
-        (new - expected).abs() < 0.5 * new.max(expected)
+        (new - expected).abs() < MAX_CHANGE_OF_EVEN_FUNCTION * new.max(expected)
             && penalised(base / event, new / event, scale, variance) < LEVEL
     }
 }
@@ -99,6 +80,217 @@ fn growth_of_objects(rows: &StackRows, sets: &Sets, telling: &[(usize, f64, f64)
     (!ratios.is_empty()).then(|| weighted_median(ratios))
 }
 
+/// The evidence for a scale: the ratios of the functions' own costs.
+struct ScaleEvidence<'a> {
+    rows: &'a StackRows,
+    sets: &'a Sets,
+    tau2: &'a Variances,
+    /// The expected ratio of the sides: the ratio of the numbers of runs, and of operations if given.
+    exposure: f64,
+    /// True if only the exposure is a possible scale.
+    is_fixed: bool,
+    is_benchmark: bool,
+    /// The set of each function, its ratio, and its weight.
+    telling: Vec<(usize, f64, f64)>,
+    object_growth: Option<f64>,
+}
+
+impl<'a> ScaleEvidence<'a> {
+    fn new(
+        rows: &'a StackRows,
+        sets: &'a Sets,
+        tau2: &'a Variances,
+        exposure: f64,
+        is_fixed: bool,
+        is_replicated: bool,
+    ) -> ScaleEvidence<'a> {
+        let ratio = |j: usize| {
+            let (set, w) = (&sets.sets[j], sets.sets[j].event);
+            let [b, n] = set.values;
+            (b > 0.0 && n > 0.0).then(|| (j, n / b, b * n / (b + n) / w))
+        };
+        let mut telling: Vec<(usize, f64, f64)> = (0..sets.telling.n_own as usize).filter_map(ratio).collect();
+        let max_weight = MAX_WEIGHT_OF_FUNCTION * telling.iter().map(|(_, _, weight)| weight).sum::<f64>();
+        telling.iter_mut().for_each(|(_, _, weight)| *weight = weight.min(max_weight));
+        // For one pair, object counts are as uncertain as bytes.
+        let object_growth = if is_fixed || !is_replicated { None } else { growth_of_objects(rows, sets, &telling) };
+        let is_benchmark = rows.is_benchmark();
+        ScaleEvidence { rows, sets, tau2, exposure, is_fixed, is_benchmark, telling, object_growth }
+    }
+
+    /// Returns true if a function's own cost agrees with a scale.
+    fn agrees(&self, set: usize, scale: f64) -> bool {
+        let set_data = &self.sets.sets[set];
+        let [b, n] = set_data.values.map(|v| v / set_data.event.max(1e-300));
+        let is_near = (n / b / scale).ln().abs() < MAX_LOG_DISTANCE_OF_AGREEMENT;
+        let variance = || between_run_variance(self.tau2.variance(self.sets, set), self.rows.runs);
+        is_near || penalised(b, n, scale, variance()) < LEVEL
+    }
+
+    /// Returns the weight of the functions that agree with a scale, as a fraction.
+    fn agreeing(&self, scale: f64) -> f64 {
+        let agreeing_weight =
+            |&(set, _, weight): &(usize, f64, f64)| if self.agrees(set, scale) { weight } else { 0.0 };
+        self.telling.iter().map(agreeing_weight).sum::<f64>()
+            / self.telling.iter().map(|(_, _, weight)| weight).sum::<f64>().max(1e-300)
+    }
+
+    /// Returns the scales to try first.
+    fn starts(&self) -> Vec<f64> {
+        let mut starts = vec![self.exposure];
+        if !self.is_fixed {
+            let front = self.rows.front();
+            let ratios: Vec<_> = self.telling.iter().map(|&(_, ratio, weight)| (ratio, weight)).collect();
+            if !ratios.is_empty() {
+                starts.push(weighted_median(ratios));
+            }
+            if front[0] > 0.0 && front[1] > 0.0 {
+                starts.push(front[1] / front[0]);
+            }
+        }
+        starts
+    }
+
+    /// Returns true if a scale other than the exposure lacks evidence. `agreed` is the weight that agrees with it.
+    fn is_denied(&self, scale: f64, agreed: f64) -> bool {
+        // A benchmark chooses its number of iterations, so a scale only needs the agreement of the exposure.
+        let min_agreed = || match self.rows.kind {
+            ValueKind::Delay => MIN_AGREEING_WEIGHT_OF_LOCKS,
+            _ if self.is_benchmark => self.agreeing(self.exposure).min(MIN_AGREEING_WEIGHT),
+            _ => MIN_AGREEING_WEIGHT,
+        };
+        let is_unlike_objects = |growth: f64| (scale / growth).ln().abs() > MAX_LOG_DISTANCE_FROM_OBJECTS;
+        !self.is_fixed
+            && (scale / self.exposure).ln().abs() > 1e-9
+            && (agreed < min_agreed() || self.object_growth.is_some_and(is_unlike_objects))
+    }
+
+    /// Returns the price of a scale. `price` is the price of a cause.
+    fn price_of_scale(&self, scale: f64, agreed: f64, price: f64) -> f64 {
+        let away = (scale / self.exposure).ln();
+        // If nearly all functions agree on it, any amount of work is usual.
+        let is_unanimous =
+            !self.is_fixed && self.telling.len() >= MIN_UNANIMOUS_FUNCTIONS && agreed > MIN_UNANIMOUS_WEIGHT;
+        let is_usual = is_unanimous || self.is_benchmark;
+        let usual = if is_usual { DEVIATION_OF_LOG_SCALE_OF_BENCHMARKS } else { DEVIATION_OF_LOG_SCALE };
+        if away.abs() < 1e-9 { 0.0 } else { price + PRICE_OF_SCALE + (away / usual).powi(2) }
+    }
+}
+
+/// The causes at the best scale so far.
+struct BestScale<'a> {
+    cost: f64,
+    causes: Vec<usize>,
+    model: ScaleModel<'a>,
+}
+
+/// The search over scales.
+struct ScaleSearch<'a> {
+    evidence: &'a ScaleEvidence<'a>,
+    /// The result of [`may_change`].
+    candidates: &'a [u32],
+    threshold: f64,
+    floor: f64,
+    is_given: bool,
+    is_replicated: bool,
+    total: [f64; 2],
+    /// The price of a cause.
+    price: f64,
+    /// The scales that were tried, rounded.
+    tried: Vec<i64>,
+    /// The minimum cost of a scale without causes.
+    quiet: f64,
+    best: Option<BestScale<'a>>,
+}
+
+impl<'a> ScaleSearch<'a> {
+    /// Searches for causes at a scale. Returns the next scale to try, or `None` to stop.
+    fn try_scale(&mut self, scale: f64, work: &mut SearchBudget) -> Option<f64> {
+        let evidence = self.evidence;
+        let rounded = (scale.ln() * 1000.0).round() as i64;
+        if self.tried.contains(&rounded) || self.best.is_some() && work.is_used_up() {
+            return None;
+        }
+        self.tried.push(rounded);
+        let agreed = if evidence.is_fixed { 0.0 } else { evidence.agreeing(scale) };
+        if evidence.is_denied(scale, agreed) {
+            return None;
+        }
+        let floor = self.floor * (self.total[0] + self.total[1] / scale) / 2.0;
+        let (rows, sets) = (evidence.rows, evidence.sets);
+        let model = ScaleModel::new(rows, sets, self.candidates, scale, self.threshold);
+        let (is_given, tau2) = (self.is_given, evidence.tau2.clone());
+        let mut model = ScaleModel { floor, is_given, tau2, work: *work, ..model };
+        let mut first = Vec::new();
+        if !self.is_replicated {
+            // Noise of one pair is estimated from the sets without causes, so the search runs twice.
+            first = model.greedy();
+            model.refit(&first);
+            model.tau2 = model.variance_of_pair();
+        }
+        let causes = model.greedy();
+        model.refit(&causes);
+        *work = model.work;
+        let cost = model.unexplained(evidence.tau2, self.price)
+            + causes.len() as f64 * self.price
+            + evidence.price_of_scale(scale, agreed, self.price);
+        if causes.is_empty() {
+            self.quiet = self.quiet.min(cost);
+        }
+        let mut touched = vec![false; rows.rows.len()];
+        causes.iter().chain(&first).flat_map(|&j| sets.rows(j)).for_each(|r| touched[r as usize] = true);
+        if self.best.as_ref().is_none_or(|best| cost < best.cost - 1e-9) {
+            self.best = Some(BestScale { cost, causes, model });
+        }
+        self.scale_of_rest(&touched)
+    }
+
+    /// Returns the ratio of the stacks without causes, which show how much work was done, or the exposure if the ratio
+    /// does not differ from it. Returns `None` if there are too few such stacks.
+    fn scale_of_rest(&self, touched: &[bool]) -> Option<f64> {
+        let ScaleEvidence { rows, exposure, is_fixed, .. } = *self.evidence;
+        let rest = rows.rows.iter().zip(touched).filter(|(row, touched)| !row.background && !**touched);
+        let (vb, vn, q) =
+            rest.fold((0.0, 0.0, 0.0), |(b, n, q), (r, _)| (b + r.values[0], n + r.values[1], q + r.variance));
+        if is_fixed || vb <= MIN_UNTOUCHED_PART * self.total[0] || vn <= MIN_UNTOUCHED_PART * self.total[1] {
+            return None;
+        }
+        let event = q / (vb + vn);
+        let evidence = deviance(vb / event, vn / event, exposure);
+        let ratio = vn / vb;
+        let is_other = evidence > MIN_DEVIANCE_OF_SCALE_OF_REST
+            && (ratio / exposure).ln().abs() > MIN_LOG_DISTANCE_OF_SCALE_OF_REST;
+        Some(if is_other { ratio } else { exposure })
+    }
+}
+
+/// The typical noise of functions.
+struct TypicalNoise {
+    tau2: f64,
+    /// See [`SearchResult::deviation`].
+    deviation: f64,
+    /// See [`SearchResult::noticed`].
+    noticed: f64,
+}
+
+impl TypicalNoise {
+    fn new(rows: &StackRows, sets: &Sets, variances: &Variances, threshold: f64, is_replicated: bool) -> TypicalNoise {
+        let n_own = sets.telling.n_own as usize;
+        let typical_sets = if n_own == 0 { 0..sets.len() } else { 0..n_own };
+        let mut typical: Vec<f64> = typical_sets.map(|j| variances.variance(sets, j)).collect();
+        let tau2 = if typical.is_empty() { 1.0 } else { median(&mut typical) };
+        let mut events: Vec<f64> = (0..n_own).map(|j| sets.sets[j].event).collect();
+        // The set of a function's own cost may have another name, such as a call with the same stacks.
+        let event = if events.is_empty() { rows.event() } else { median(&mut events) }.max(1e-300);
+        let front = rows.front();
+        let tenth = ((front[0] + front[1]) / 2.0 / event / REPORTED_FRAMES_OF_TOTAL).max(1e-9);
+        let variance = between_run_variance(tau2, rows.runs);
+        let distance = with_power(threshold.sqrt(), is_replicated.then(|| measured(rows).degrees()));
+        let noticed = least_growth(tenth, 1.0, variance, distance);
+        TypicalNoise { tau2, deviation: (2.0 / tenth + variance).sqrt(), noticed }
+    }
+}
+
 /// Finds the causes and the scale. `given` is the ratio of operations in one run, new divided by base, if it is known.
 /// `floor` is the minimum change of a cause, as a fraction of the mean of both sides' totals at equal work.
 pub(crate) fn search(
@@ -109,123 +301,47 @@ pub(crate) fn search(
     work: &mut SearchBudget,
 ) -> SearchResult {
     let runs = rows.runs[1] as f64 / rows.runs[0] as f64;
-    let replicated = is_replicated(rows);
+    let is_replicated = is_replicated(rows);
     let threshold = threshold_of(rows, sets);
     let known_tau2 = known_variance(rows.kind);
-    let tau2 = match replicated {
+    let tau2 = match is_replicated {
         true => variance_of_runs(rows, sets, given.is_some()),
         false => Variances::OfClasses([known_tau2; 3]),
     };
     let total = rows.total();
-    let own_sets: Vec<usize> = (0..sets.telling.n_own as usize).collect();
     let candidates = may_change(sets, total, floor);
-    let price = 2.0 * (sets.len().max(1) as f64).ln() + 3.0;
+    let price = DEVIANCE_PER_LOG_OF_CANDIDATES * (sets.len().max(1) as f64).ln() + PRICE_OF_CAUSE;
     let exposure = given.map_or(runs, |ops| runs * ops);
-    let fixed = given.is_some() || rows.kind == ValueKind::Delay && !replicated;
-    let is_benchmark = rows.is_benchmark();
-    let usual = if is_benchmark { USUAL_OF_BENCHMARKS } else { USUAL_SCALE };
-    let mut starts = vec![exposure];
-    let ratio = |&j: &usize| {
-        let (set, w) = (&sets.sets[j], sets.sets[j].event);
-        let [b, n] = set.values;
-        (b > 0.0 && n > 0.0).then(|| (j, n / b, b * n / (b + n) / w))
+    let is_fixed = given.is_some() || rows.kind == ValueKind::Delay && !is_replicated;
+    let evidence = ScaleEvidence::new(rows, sets, &tau2, exposure, is_fixed, is_replicated);
+    let mut scales = ScaleSearch {
+        evidence: &evidence,
+        candidates: &candidates,
+        threshold,
+        floor,
+        is_given: given.is_some(),
+        is_replicated,
+        total,
+        price,
+        tried: Vec::new(),
+        quiet: f64::INFINITY,
+        best: None,
     };
-    // Each function's ratio, and its weight.
-    let mut telling: Vec<(usize, f64, f64)> = own_sets.iter().filter_map(ratio).collect();
-    let max_weight = MAX_OF_SCALE * telling.iter().map(|(_, _, weight)| weight).sum::<f64>();
-    telling.iter_mut().for_each(|(_, _, weight)| *weight = weight.min(max_weight));
-    let agrees = |j: usize, scale: f64| {
-        let [b, n] = sets.sets[j].values.map(|v| v / sets.sets[j].event.max(1e-300));
-        let is_near = (n / b / scale).ln().abs() < NEAR_SCALE;
-        is_near || penalised(b, n, scale, between_run_variance(tau2.variance(sets, j), rows.runs)) < LEVEL
-    };
-    let agreeing = |scale: f64| {
-        let agreeing_weight = |&(j, _, weight): &(usize, f64, f64)| if agrees(j, scale) { weight } else { 0.0 };
-        telling.iter().map(agreeing_weight).sum::<f64>()
-            / telling.iter().map(|(_, _, weight)| weight).sum::<f64>().max(1e-300)
-    };
-    if !fixed {
-        let front = rows.front();
-        let ratios: Vec<_> = telling.iter().map(|&(_, ratio, weight)| (ratio, weight)).collect();
-        if !ratios.is_empty() {
-            starts.push(weighted_median(ratios));
-        }
-        if front[0] > 0.0 && front[1] > 0.0 {
-            starts.push(front[1] / front[0]);
-        }
-    }
-    // For one pair, object counts are as uncertain as bytes.
-    let object_growth = if fixed || !replicated { None } else { growth_of_objects(rows, sets, &telling) };
-    let mut tried: Vec<i64> = Vec::new();
-    let mut quiet = f64::INFINITY;
-    let mut best: Option<(f64, Vec<usize>, ScaleModel<'_>)> = None;
-    for start in starts {
+    for start in evidence.starts() {
         let mut scale = start;
-        for _ in 0..4 {
-            let rounded = (scale.ln() * 1000.0).round() as i64;
-            if tried.contains(&rounded) || best.is_some() && work.is_used_up() {
-                break;
-            }
-            tried.push(rounded);
-            // A benchmark chooses its number of iterations, so a scale only needs the agreement of the exposure.
-            let min_agreed = match rows.kind {
-                ValueKind::Delay => AGREEING_LOCKS,
-                _ if is_benchmark => agreeing(exposure).min(AGREEING),
-                _ => AGREEING,
-            };
-            let is_denied = || object_growth.is_some_and(|growth| (scale / growth).ln().abs() > NEAR_SCALE);
-            let agreed = if fixed { 0.0 } else { agreeing(scale) };
-            if !fixed && (scale / exposure).ln().abs() > 1e-9 && (agreed < min_agreed || is_denied()) {
-                break;
-            }
-            let floor = floor * (total[0] + total[1] / scale) / 2.0;
-            let model = ScaleModel::new(rows, sets, &candidates, scale, threshold);
-            let mut model = ScaleModel { floor, is_given: given.is_some(), tau2: tau2.clone(), work: *work, ..model };
-            let mut first = Vec::new();
-            if !replicated {
-                // Noise of one pair is estimated from the sets without causes, so the search runs twice.
-                first = model.greedy();
-                model.refit(&first);
-                model.tau2 = model.variance_of_pair();
-            }
-            let causes = model.greedy();
-            model.refit(&causes);
-            *work = model.work;
-            let away = (scale / exposure).ln();
-            let is_one = away.abs() < 1e-9;
-            // If nearly all functions agree on it, any amount of work is usual.
-            let is_unanimous = !fixed && telling.len() >= MIN_UNANIMOUS && agreed > UNANIMOUS;
-            let usual = if is_unanimous { USUAL_OF_BENCHMARKS } else { usual };
-            let price_of_scale = if is_one { 0.0 } else { price + PRICE_OF_SCALE + (away / usual).powi(2) };
-            let cost = model.unexplained(&tau2, price) + causes.len() as f64 * price + price_of_scale;
-            if causes.is_empty() {
-                quiet = quiet.min(cost);
-            }
-            let mut touched = vec![false; rows.rows.len()];
-            causes.iter().chain(&first).flat_map(|&j| sets.rows(j)).for_each(|r| touched[r as usize] = true);
-            if best.as_ref().is_none_or(|(best_cost, ..)| cost < best_cost - 1e-9) {
-                best = Some((cost, causes, model));
-            }
-            // The stacks without causes show how much work was done.
-            let rest = rows.rows.iter().zip(&touched).filter(|(row, touched)| !row.background && !**touched);
-            let (vb, vn, q) =
-                rest.fold((0.0, 0.0, 0.0), |(b, n, q), (r, _)| (b + r.values[0], n + r.values[1], q + r.variance));
-            if fixed || vb <= 0.05 * total[0] || vn <= 0.05 * total[1] {
-                break;
-            }
-            let event = q / (vb + vn);
-            let evidence = deviance(vb / event, vn / event, exposure);
-            let ratio = vn / vb;
-            scale = if evidence > SCALE_DEVIANCE && (ratio / exposure).ln().abs() > 0.01 { ratio } else { exposure };
+        for _ in 0..MAX_SCALES_PER_START {
+            let Some(next) = scales.try_scale(scale, work) else { break };
+            scale = next;
         }
     }
-    let Some((cost, causes, mut model)) = best else {
-        return SearchResult {
+    let quiet = scales.quiet;
+    match scales.best {
+        Some(best) => result_of(best, quiet, &evidence, threshold, floor, is_replicated),
+        None => SearchResult {
             scale: exposure,
             fits: Vec::new(),
             ambiguous: false,
             unknown: false,
-            tau2,
             tau: known_tau2.sqrt(),
             threshold,
             deviation: f64::INFINITY,
@@ -233,51 +349,59 @@ pub(crate) fn search(
             agree: 0,
             n_telling: 0,
             degrees: None,
-        };
-    };
+            tau2: tau2.clone(),
+        },
+    }
+}
+
+/// Returns the result of a search at its best scale. `quiet` is the minimum cost of a scale without causes.
+fn result_of(
+    best: BestScale<'_>,
+    quiet: f64,
+    evidence: &ScaleEvidence<'_>,
+    threshold: f64,
+    floor: f64,
+    is_replicated: bool,
+) -> SearchResult {
+    let ScaleEvidence { rows, sets, exposure, is_fixed, .. } = *evidence;
+    let total = rows.total();
+    let BestScale { cost, causes, mut model } = best;
     let mut causes: Vec<usize> =
         causes.iter().map(|&j| model.lock_holder(model.with_callees(model.purest(j)))).collect();
     causes.dedup();
     let fits = model.refit(&causes);
     let min_delta = floor * (total[0] + total[1] / model.scale) / 2.0;
     let fits: Vec<SetFit> = fits.into_iter().filter(|fit| fit.delta.abs() > min_delta).collect();
-    let confusable =
-        |j: &usize| (0..2).all(|s| sets.sets[*j].values[s] > 0.0) && sets.sets[*j].values[0] > CONFUSABLE * total[0];
-    let ambiguous = !fixed && quiet < cost + MARGIN && causes.iter().any(confusable);
-    let typical_sets = if own_sets.is_empty() { 0..sets.len() } else { 0..own_sets.len() };
-    let mut typical: Vec<f64> = typical_sets.map(|j| model.tau2.variance(sets, j)).collect();
-    let tau2 = if typical.is_empty() { 1.0 } else { median(&mut typical) };
-    let mut events: Vec<f64> = own_sets.iter().map(|&j| sets.sets[j].event).collect();
-    // The set of a function's own cost may have another name, such as a call with the same stacks.
-    let event = if events.is_empty() { rows.event() } else { median(&mut events) }.max(1e-300);
-    let front = rows.front();
-    let tenth = ((front[0] + front[1]) / 2.0 / event / 10.0).max(1e-9);
-    let variance = between_run_variance(tau2, rows.runs);
-    let distance = with_power(threshold.sqrt(), replicated.then(|| measured(rows).degrees()));
-    let noticed = least_growth(tenth, 1.0, variance, distance);
+    let confusable = |j: &usize| {
+        (0..2).all(|s| sets.sets[*j].values[s] > 0.0)
+            && sets.sets[*j].values[0] > MIN_BASE_PART_OF_AMBIGUOUS_CAUSE * total[0]
+    };
+    let ambiguous = !is_fixed && quiet < cost + MAX_GAIN_OF_AMBIGUOUS_CAUSES && causes.iter().any(confusable);
+    let typical = TypicalNoise::new(rows, sets, &model.tau2, threshold, is_replicated);
     model.refit(&[]);
-    let telling = own_sets.iter().filter(|&&j| {
+    let telling = (0..sets.telling.n_own as usize).filter(|&j| {
         let set = &sets.sets[j];
-        (set.values[0] + set.values[1]) > 20.0 * set.event
+        (set.values[0] + set.values[1]) > MIN_TELLING_EVENTS * set.event
     });
-    let telling: Vec<usize> = telling.copied().collect();
-    let agree = telling.iter().filter(|&&j| agrees(j, model.scale) || model.score(j) < LEVEL).count();
+    let telling: Vec<usize> = telling.collect();
+    let agree = telling.iter().filter(|&&j| evidence.agrees(j, model.scale) || model.score(j) < LEVEL).count();
+    let is_one = (model.scale / exposure).ln().abs() < 1e-9;
     SearchResult {
         scale: model.scale,
         fits,
         ambiguous,
-        unknown: !fixed
+        unknown: !is_fixed
             && !telling.is_empty()
             && rows.kind != ValueKind::Delay
-            && (model.scale / exposure).ln().abs() < 1e-9
-            && agreeing(exposure) < AGREEING,
+            && is_one
+            && evidence.agreeing(exposure) < MIN_AGREEING_WEIGHT,
         tau2: model.tau2,
-        tau: tau2.sqrt(),
+        tau: typical.tau2.sqrt(),
         threshold,
-        deviation: (2.0 / tenth + variance).sqrt(),
-        noticed,
+        deviation: typical.deviation,
+        noticed: typical.noticed,
         agree,
         n_telling: telling.len(),
-        degrees: replicated.then(|| measured(rows).degrees()),
+        degrees: is_replicated.then(|| measured(rows).degrees()),
     }
 }

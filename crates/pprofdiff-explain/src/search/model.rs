@@ -3,25 +3,20 @@
 use super::noise::{Variances, variance_of};
 use crate::evidence::rows::StackRows;
 use crate::evidence::sets::{Set, SetKey, Sets};
+use crate::thresholds::{
+    MAX_CAUSES_OF_SEARCH, MAX_EXCHANGES_PER_CAUSE, MAX_OPPOSITE_PART_OF_ONE_SIDED, MIN_PART_OF_ADDITION,
+    MIN_PART_OF_LOCK_HOLDER, WEIGHT_OF_CALLERS,
+};
 use pprofdiff::shared::ValueKind;
 use pprofdiff::shared::statistics::counts::{between_run_variance, deviance, penalised};
 use pprofdiff_profile::cancellation::checkpointed;
 use pprofdiff_profile::columns::NONE;
 use pprofdiff_profile::random::HashMap;
 
-/// Minimum share of an added set in a narrower set without base values, for the narrower set to be the addition.
-pub(crate) const NEARLY_ALL: f64 = 0.9;
-
 /// The minimum budget of a search, in the unit of [`SearchBudget::done`], and the budget that each byte of the profiles
 /// adds.
 const MAX_WORK: u64 = 1 << 26;
 const WORK_OF_BYTE: u64 = 64;
-
-/// Weight of the deviance of a function's callers and calls, compared with the function's own cost.
-const PART_OF_CALLERS: f64 = 0.92;
-
-/// Maximum number of causes.
-const MAX_CAUSES: usize = 6;
 
 /// A cause: a set of [`Sets`], and the factor of its rows in addition to the factors of earlier causes. The factor is
 /// infinite for a set without base values.
@@ -133,7 +128,7 @@ type SetSums = [f64; 4];
 /// Returns how much a set's deviance counts. Callers of a changed function may explain slightly more by chance, so
 /// their deviance counts a little less than the function's own.
 fn worth(set: &Set, deviance: f64) -> f64 {
-    let part = if matches!(set.key, SetKey::Own(_)) { 1.0 } else { PART_OF_CALLERS };
+    let part = if matches!(set.key, SetKey::Own(_)) { 1.0 } else { WEIGHT_OF_CALLERS };
     part * deviance - set.price
 }
 
@@ -395,21 +390,21 @@ impl<'a> ScaleModel<'a> {
         self.applied.iter().map(|applied| applied.fit).collect()
     }
 
-    /// Returns at most [`MAX_CAUSES`] causes. Each new cause is the set that explains most given the causes so far.
-    /// After each new cause, every cause is tested given the remaining causes: it is dropped if it no longer passes,
-    /// and replaced if another set now explains more. Stops replacing when the budget is used up.
+    /// Returns at most [`MAX_CAUSES_OF_SEARCH`] causes. Each new cause is the set that explains most given the causes
+    /// so far. After each new cause, every cause is tested given the remaining causes: it is dropped if it no longer
+    /// passes, and replaced if another set now explains more. Stops replacing when the budget is used up.
     pub(super) fn greedy(&mut self) -> Vec<usize> {
         let mut causes: Vec<usize> = Vec::new();
         self.refit(&causes);
         let ranked = self.ranked();
         // Exchanging causes often repeats a lookup, so results are cached by the list of causes.
         let mut cache: HashMap<Vec<usize>, Option<(usize, f64)>> = HashMap::default();
-        for _ in 0..MAX_CAUSES {
+        for _ in 0..MAX_CAUSES_OF_SEARCH {
             self.refit(&causes);
             let best = *cache.entry(causes.clone()).or_insert_with(|| self.best(&ranked, &causes));
             let Some((best, _)) = best else { break };
             causes.push(best);
-            'exchange: for _ in 0..3 {
+            'exchange: for _ in 0..MAX_EXCHANGES_PER_CAUSE {
                 let mut changed = false;
                 for j in causes.clone() {
                     if self.work.is_used_up() {
@@ -448,7 +443,7 @@ impl<'a> ScaleModel<'a> {
         let whole_set = &self.sets.sets[set];
         let side = usize::from(whole_set.values[1] > whole_set.values[0]);
         if whole_set.values[1 - side] <= 0.0
-            || whole_set.values[1 - side] > 0.02 * whole_set.values[side]
+            || whole_set.values[1 - side] > MAX_OPPOSITE_PART_OF_ONE_SIDED * whole_set.values[side]
             || whole_set.key.is_label()
         {
             return set;
@@ -458,12 +453,12 @@ impl<'a> ScaleModel<'a> {
         let pure = checkpointed(self.sets.sets.iter().enumerate()).filter_map(|(j, set_data)| {
             let may_be = set_data.values[1 - side] <= 0.0
                 && !set_data.key.is_label()
-                && set_data.values[side] >= NEARLY_ALL * whole_set.values[side];
+                && set_data.values[side] >= MIN_PART_OF_ADDITION * whole_set.values[side];
             let rows = || self.sets.rows(j).filter(|&row| is_inside[row as usize]);
             let inside = || rows().map(|row| self.rows.rows[row as usize].values[side]).sum::<f64>();
             let inside = may_be.then(inside)?;
-            let is_pure =
-                inside >= NEARLY_ALL * whole_set.values[side] && inside >= set_data.values[side] * (1.0 - 1e-9);
+            let is_pure = inside >= MIN_PART_OF_ADDITION * whole_set.values[side]
+                && inside >= set_data.values[side] * (1.0 - 1e-9);
             is_pure.then_some((inside, j))
         });
         let largest = |a: &(f64, usize), b: &(f64, usize)| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1));
@@ -509,8 +504,11 @@ impl<'a> ScaleModel<'a> {
         let change = set_data.values[1] - self.scale * set_data.values[0];
         let (values, changes) = (self.sets.sums(&values), self.sets.sums(&changes));
         let holds = |j: &usize| {
-            let is_within = values[*j] >= NEARLY_ALL * (self.sets.sets[*j].values[0] + self.sets.sets[*j].values[1]);
-            matches!(self.sets.sets[*j].key, SetKey::Own(_)) && is_within && changes[*j] / change >= NEARLY_ALL
+            let is_within =
+                values[*j] >= MIN_PART_OF_LOCK_HOLDER * (self.sets.sets[*j].values[0] + self.sets.sets[*j].values[1]);
+            matches!(self.sets.sets[*j].key, SetKey::Own(_))
+                && is_within
+                && changes[*j] / change >= MIN_PART_OF_LOCK_HOLDER
         };
         let larger = |a: &usize, b: &usize| (changes[*a] / change).total_cmp(&(changes[*b] / change)).then(b.cmp(a));
         (0..self.sets.len()).filter(holds).max_by(larger).unwrap_or(set)
@@ -535,9 +533,10 @@ impl<'a> ScaleModel<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::{NEARLY_ALL, ScaleModel, Variances, may_change};
+    use super::{ScaleModel, Variances, may_change};
     use crate::evidence::sets::Sets;
     use crate::evidence::sets::tests::rows;
+    use crate::thresholds::MIN_PART_OF_ADDITION;
 
     #[test]
     fn replaced_causes_leave_no_trace_in_the_model() {
@@ -608,7 +607,7 @@ mod tests {
                 };
                 let is_pure = |&j: &usize| {
                     let other = &sets.sets[j];
-                    let all = inside(j) >= NEARLY_ALL * outer.values[1] && inside(j) >= other.values[1];
+                    let all = inside(j) >= MIN_PART_OF_ADDITION * outer.values[1] && inside(j) >= other.values[1];
                     all && other.values[0] == 0.0 && !other.key.is_label()
                 };
                 let largest = |a: &usize, b: &usize| inside(*a).total_cmp(&inside(*b)).then(b.cmp(a));

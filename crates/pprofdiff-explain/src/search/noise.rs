@@ -1,9 +1,17 @@
 //! Noise: the variation between equal runs. It is known from other programs, measured between runs, or estimated from
 //! one pair.
 
+use crate::thresholds::{
+    DEVIATION_OF_FLICKERING_FRAMES, MIN_DEVIATIONS_OF_NOISY_PAIR, MIN_EVENTS_FOR_COMMON_VARIANCE,
+    MIN_FRAMES_FOR_TAU_OF_PAIR, MIN_PART_OF_COMMON_VARIANCE, MIN_RELATIVE_LENGTH_OF_RUN, MIN_SETS_FOR_COMMON_VARIANCE,
+    MIN_TAU_OF_LOCK, MIN_TELLING_EVENTS, MIN_TESTED_LOCKS, PRIOR_OF_DELAYS, PRIOR_OF_HEAP, PRIOR_OF_SAMPLES, Prior,
+    STRATA_OF_EVENTS, WEIGHT_OF_PRIOR_TAU,
+};
+use std::ops::Range;
+
 use super::model::ScaleModel;
 use crate::evidence::rows::StackRows;
-use crate::evidence::sets::{SetKey, Sets, TELLING, Telling};
+use crate::evidence::sets::{SetKey, Sets, Telling};
 use pprofdiff::shared::statistics::counts::{
     MeasuredNoise, between_run_variance, deviance, median, threshold, variance_of_ratios,
 };
@@ -13,12 +21,12 @@ use pprofdiff_profile::cancellation::checkpointed;
 /// Returns the variance, between the sides, of the logarithm of a set's ratio, given the variance `tau2` between runs.
 /// A set that one side lacks is at most as noisy as other programs, because it did not vary on that side. The exception
 /// is a runtime whose inlining differs between builds: there, frames come and go, and such a set is at least as noisy
-/// as [`FLICKER`].
+/// as [`DEVIATION_OF_FLICKERING_FRAMES`].
 pub(crate) fn variance_of(rows: &StackRows, tau2: f64, [b, n]: [f64; 2]) -> f64 {
     let tau2 = match (b <= 0.0 || n <= 0.0, rows.runtime.trim_library_leaves) {
         (false, _) => tau2,
         (true, false) => tau2.min(known_variance(rows.kind)),
-        (true, true) => tau2.max(FLICKER * FLICKER),
+        (true, true) => tau2.max(DEVIATION_OF_FLICKERING_FRAMES * DEVIATION_OF_FLICKERING_FRAMES),
     };
     between_run_variance(tau2, rows.runs)
 }
@@ -40,52 +48,22 @@ impl Variances {
     }
 }
 
-/// Standard deviation, between builds, of the logarithm of a frame's cost if compilers inline by chance.
-const FLICKER: f64 = 0.3;
-
-/// Known noise before any measurement: a frame's standard deviation between equal runs, as a fraction of its value. The
-/// values come from equal builds of the programs that this engine was developed with (docs/explain.md).
-struct Prior {
-    /// See [`known_deviation`].
-    tau: f64,
-    /// Minimum noise of one pair. It decreases linearly with the number of measured frames, and is zero from `trust`
-    /// frames on.
-    floor: f64,
-    trust: f64,
-    /// The number of measured frames from which on `tau` is no longer a minimum. With fewer frames, the minimum
-    /// decreases linearly.
-    shrink: f64,
-}
-
 fn prior(kind: ValueKind) -> Prior {
-    let tau = known_deviation(kind);
     match kind {
-        ValueKind::Sampled => Prior { tau, floor: 0.06, trust: 60.0, shrink: 30.0 },
-        ValueKind::Heap => Prior { tau, floor: 0.01, trust: 40.0, shrink: 30.0 },
-        ValueKind::Delay => Prior { tau, floor: 0.5, trust: 12.0, shrink: 12.0 },
+        ValueKind::Sampled => PRIOR_OF_SAMPLES,
+        ValueKind::Heap => PRIOR_OF_HEAP,
+        ValueKind::Delay => PRIOR_OF_DELAYS,
     }
 }
 
-/// Weight of the prior in the estimate of a pair's noise, in frames.
-const PULL: f64 = 10.0;
-
-/// A pair counts as noisy if the number of frames that differ exceeds its expectation by this many standard deviations.
-const QUIET: f64 = 2.0;
-
 /// Maximum number of sets whose ratios estimate a pair's noise.
 const MAX_RATIOS: usize = 2_000;
-
-/// Minimum standard deviation, between runs, of the logarithm of a lock's delay.
-const QUIETEST_LOCK: f64 = 0.1;
-
-/// Minimum number of locks that the threshold assumes. A program has few locks that matter.
-const MIN_LOCKS: usize = 10;
 
 /// Returns how the noise between runs is measured.
 pub(super) fn measured(rows: &StackRows) -> MeasuredNoise {
     let degrees = degrees_of_runs(rows);
     match rows.kind {
-        ValueKind::Delay => MeasuredNoise { degrees, prior: 0, fewest: MIN_LOCKS },
+        ValueKind::Delay => MeasuredNoise { degrees, prior: 0, fewest: MIN_TESTED_LOCKS },
         ValueKind::Sampled | ValueKind::Heap => MeasuredNoise::drawn(degrees),
     }
 }
@@ -100,25 +78,44 @@ fn degrees_of_runs(rows: &StackRows) -> usize {
 /// shrunk towards the median of sets of similar size. If the amount of work was given, the length of runs is noise,
 /// too.
 pub(super) fn variance_of_runs(rows: &StackRows, sets: &Sets, is_given: bool) -> Variances {
-    let m = rows.runs_of_row();
-    let degrees = degrees_of_runs(rows) as f64;
-    // Normalizes each run by its length, which includes the machine's speed: a cause cannot differ within a side, and
-    // the search estimates the amount of work from all functions. If the amount of work was given, a faster machine
-    // looks like less cost, so lengths remain. For delays, waiting itself is the variation.
-    let mut length = vec![0.0; m];
+    let ends = [0, rows.runs[0], rows.runs[0] + rows.runs[1], rows.runs_of_row()];
+    let sides: Vec<_> = ends.windows(2).map(|w| w[0]..w[1]).filter(|side| !side.is_empty()).collect();
+    let length = lengths_of_runs(rows, &sides, is_given);
+    let set_excess = excess_of_sets(rows, sets, &sides, &length);
+    if rows.kind == ValueKind::Delay {
+        // The variation of locks between equal runs ranges from 1% to a factor of 30, so other locks do not help.
+        let set_excess = set_excess.into_iter().map(|excess| excess.max(MIN_TAU_OF_LOCK * MIN_TAU_OF_LOCK));
+        return Variances::OfSets(set_excess.collect());
+    }
+    Variances::OfSets(shrunk_variances(rows, sets, &set_excess))
+}
+
+/// Returns the number by which the values of each run are divided.
+///
+/// Normalizes each run by its length, which includes the machine's speed: a cause cannot differ within a side, and the
+/// search estimates the amount of work from all functions. If the amount of work was given, a faster machine looks like
+/// less cost, so lengths remain. For delays, waiting itself is the variation.
+fn lengths_of_runs(rows: &StackRows, sides: &[Range<usize>], is_given: bool) -> Vec<f64> {
+    let mut length = vec![0.0; rows.runs_of_row()];
     for (i, _) in rows.rows.iter().enumerate().filter(|(_, row)| !row.background) {
         rows.run_values.cells_of(i).iter().for_each(|cell| length[cell.column as usize] += cell.value);
     }
-    let ends = [0, rows.runs[0], rows.runs[0] + rows.runs[1], m];
-    let sides: Vec<_> = ends.windows(2).map(|w| w[0]..w[1]).filter(|side| !side.is_empty()).collect();
-    for side in &sides {
+    for side in sides {
         let mean = length[side.clone()].iter().sum::<f64>() / side.len() as f64;
-        length[side.clone()].iter_mut().for_each(|x| *x = if mean > 0.0 { (*x / mean).max(0.05) } else { 1.0 });
+        length[side.clone()]
+            .iter_mut()
+            .for_each(|x| *x = if mean > 0.0 { (*x / mean).max(MIN_RELATIVE_LENGTH_OF_RUN) } else { 1.0 });
         if is_given || rows.kind == ValueKind::Delay {
             length[side.clone()].fill(1.0);
         }
     }
-    let mut run_columns: Vec<Vec<(u32, f64)>> = vec![Vec::new(); m];
+    length
+}
+
+/// Returns the variance of each set within the sides, reduced by the sampling error. May be negative.
+fn excess_of_sets(rows: &StackRows, sets: &Sets, sides: &[Range<usize>], length: &[f64]) -> Vec<f64> {
+    let degrees = degrees_of_runs(rows) as f64;
+    let mut run_columns: Vec<Vec<(u32, f64)>> = vec![Vec::new(); rows.runs_of_row()];
     for row in checkpointed(0..rows.rows.len()) {
         rows.run_values
             .cells_of(row)
@@ -126,7 +123,7 @@ pub(super) fn variance_of_runs(rows: &StackRows, sets: &Sets, is_given: bool) ->
             .for_each(|cell| run_columns[cell.column as usize].push((row as u32, cell.value)));
     }
     let mut excess = vec![0.0; sets.len()];
-    for side in &sides {
+    for side in sides {
         // By set: the sum over the side's runs, and the sum of squares.
         let mut sums = vec![[0.0; 2]; sets.len()];
         let mut row_values = vec![0.0; rows.rows.len()];
@@ -147,64 +144,73 @@ pub(super) fn variance_of_runs(rows: &StackRows, sets: &Sets, is_given: bool) ->
             }
         }
     }
-    let set_excess: Vec<f64> = excess.into_iter().map(|excess| excess / degrees).collect();
-    if rows.kind == ValueKind::Delay {
-        // The variation of locks between equal runs ranges from 1% to a factor of 30, so other locks do not help.
-        let set_excess = set_excess.into_iter().map(|excess| excess.max(QUIETEST_LOCK * QUIETEST_LOCK));
-        return Variances::OfSets(set_excess.collect());
-    }
-    let Prior { tau, shrink, .. } = prior(rows.kind);
+    excess.into_iter().map(|excess| excess / degrees).collect()
+}
+
+/// Shrinks the variance of each set towards the median of sets of similar size.
+fn shrunk_variances(rows: &StackRows, sets: &Sets, set_excess: &[f64]) -> Vec<f64> {
+    let degrees = degrees_of_runs(rows) as f64;
+    let shrink = prior(rows.kind).shrink;
+    let tau = known_deviation(rows.kind);
     let prior = tau * tau;
     let events = |j: usize| (sets.sets[j].values[0] + sets.sets[j].values[1]) / sets.sets[j].event.max(1e-300);
     let mut tau2 = vec![prior; sets.len()];
     for class in 0..3 {
         let group: Vec<usize> = (0..sets.len()).filter(|&j| sets.sets[j].key.class() == class).collect();
-        let large = group.iter().filter(|&&j| events(j) > 30.0).count() as f64;
+        let large = group.iter().filter(|&&j| events(j) > MIN_EVENTS_FOR_COMMON_VARIANCE).count() as f64;
         // Large sets are quieter than small sets, because more functions average out.
-        let strata = if class == 1 { vec![0.0, 100.0, 400.0, f64::INFINITY] } else { vec![0.0, f64::INFINITY] };
+        let [small, medium] = STRATA_OF_EVENTS;
+        let strata = if class == 1 { vec![0.0, small, medium, f64::INFINITY] } else { vec![0.0, f64::INFINITY] };
         let mut common = None;
         for bounds in strata.windows(2) {
             let within: Vec<usize> =
                 group.iter().copied().filter(|&j| (bounds[0]..bounds[1]).contains(&events(j))).collect();
-            let telling = within.iter().filter(|&&j| events(j) > 30.0 && !sets.sets[j].whole);
+            let telling = within.iter().filter(|&&j| events(j) > MIN_EVENTS_FOR_COMMON_VARIANCE && !sets.sets[j].whole);
             let mut telling: Vec<f64> = telling.map(|&j| set_excess[j]).collect();
             let previous = common;
-            let typical = if telling.len() >= 5 { median(&mut telling).max(0.0) } else { previous.unwrap_or(prior) };
+            let typical = if telling.len() >= MIN_SETS_FOR_COMMON_VARIANCE {
+                median(&mut telling).max(0.0)
+            } else {
+                previous.unwrap_or(prior)
+            };
             let typical = typical.max(prior * (1.0 - large / shrink).max(0.0));
             common = Some(typical);
             for j in within {
                 let d0 = f64::from(MeasuredNoise::drawn(0).degrees());
-                tau2[j] = ((d0 * typical + degrees * set_excess[j].max(0.0)) / (d0 + degrees)).max(typical / 4.0);
+                tau2[j] = ((d0 * typical + degrees * set_excess[j].max(0.0)) / (d0 + degrees))
+                    .max(MIN_PART_OF_COMMON_VARIANCE * typical);
             }
         }
     }
-    Variances::OfSets(tau2)
+    tau2
 }
 
 impl ScaleModel<'_> {
     /// Returns the variance between runs for one pair: the variance that makes the ratios of untouched sets consistent
     /// with chance, shrunk towards the prior.
     pub(super) fn variance_of_pair(&self) -> Variances {
-        let Prior { tau, floor, trust, shrink } = prior(self.rows.kind);
+        let Prior { floor, trust, shrink } = prior(self.rows.kind);
+        let tau = known_deviation(self.rows.kind);
         let prior = tau * tau;
         let Telling { by_class, n_own } = &self.sets.telling;
         // Touched sets may have fewer events than before.
-        let telling_touched = |set: u32| self.is_touched(set as usize) && self.events(set as usize) > TELLING;
+        let telling_touched =
+            |set: u32| self.is_touched(set as usize) && self.events(set as usize) > MIN_TELLING_EVENTS;
         let is_untouched = |set: u32| !self.is_touched(set as usize);
         let own_sets = (0..*n_own).filter(|&set| self.sets.sets[set as usize].tells());
         let frames = own_sets.filter(|&set| is_untouched(set) || telling_touched(set)).count() as f64;
         let floor = floor * floor * (1.0 - frames / trust).max(0.0);
         // With unstable inlining, all pairs are noisy.
-        let deviations = if self.rows.runtime.unstable_inlining { 0.0 } else { QUIET };
+        let deviations = if self.rows.runtime.unstable_inlining { 0.0 } else { MIN_DEVIATIONS_OF_NOISY_PAIR };
         Variances::OfClasses([0, 1, 2].map(|class| {
             let class_sets = || checkpointed(by_class[class].iter().copied());
             let mut used: Vec<u32> = class_sets().filter(|&set| is_untouched(set)).collect();
-            if used.len() <= 5 {
+            if used.len() < MIN_FRAMES_FOR_TAU_OF_PAIR {
                 used = class_sets().filter(|&set| is_untouched(set) || telling_touched(set)).collect();
             }
             let count = used.len() as f64;
             let mut estimate = 0.0;
-            if used.len() > 5 {
+            if used.len() >= MIN_FRAMES_FOR_TAU_OF_PAIR {
                 let step = used.len().div_ceil(MAX_RATIOS);
                 let ratio = |&j: &u32| {
                     let sums = self.sums(j as usize);
@@ -213,7 +219,8 @@ impl ScaleModel<'_> {
                 let ratios: Vec<_> = used.iter().step_by(step).map(ratio).collect();
                 let measured = variance_of_ratios(&ratios, deviations)
                     / (1.0 / self.rows.runs[0] as f64 + 1.0 / self.rows.runs[1] as f64);
-                estimate = (PULL * measured.min(prior) + count * measured) / (PULL + count);
+                estimate =
+                    (WEIGHT_OF_PRIOR_TAU * measured.min(prior) + count * measured) / (WEIGHT_OF_PRIOR_TAU + count);
             }
             estimate.max(prior * (1.0 - count / shrink).max(0.0)).max(floor)
         }))

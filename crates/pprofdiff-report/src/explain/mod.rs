@@ -15,7 +15,7 @@ use crate::json::{header, object};
 use crate::style::Style;
 use markup::{Markup, pieces};
 pub use notebook::explain_html;
-pub use panel::{ACCOUNT_STYLE, explain_panel, nearest_cause, whole_changed};
+pub use panel::{ACCOUNT_STYLE, explain_panel, nearest_cause};
 use pprofdiff::advice::{operand, typed, word};
 use pprofdiff::{Diff, Query};
 use pprofdiff_explain::{Cause, ExplainOptions, Explanation, ScaleRule, Verdict};

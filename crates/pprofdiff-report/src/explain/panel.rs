@@ -7,10 +7,9 @@
 use std::fmt::Write as _;
 
 use super::markup::Markup;
-use super::words::{ExplanationText, MAX_CAUSES, Remainder, is_replaced, percent};
-use super::words::{Priority, SURE};
+use super::words::{ExplanationText, MAX_CAUSES, Priority, is_replaced, percent};
 use crate::numbers::{figure, p_words};
-use pprofdiff_explain::{Cause, Explanation, Verdict};
+use pprofdiff_explain::{Cause, Explanation, Remainder, Verdict};
 
 /// The style sheet of the picture, without colours.
 pub const ACCOUNT_STYLE: &str = include_str!("account.css");
@@ -18,12 +17,6 @@ const TITLE: &str = "Show the stacks of this cause in all views; click again or 
 /// Minimum size of the change for an axis that starts at zero, as a fraction of the largest value. For a smaller
 /// change, the axis starts higher, so that the change stays visible.
 const MIN_CHANGED: f64 = 0.25;
-/// Minimum size of a row that is not a cause, as a fraction of the largest part or of the difference of the totals,
-/// whichever is larger.
-const NAMED: f64 = 0.005;
-/// Minimum difference of the totals for rows with percentages, as a fraction of the sum of all parts' sizes. If parts
-/// cancel out, each could be thousands of percent of the difference.
-const CANCELLED: f64 = 0.05;
 
 /// Returns the explanation for the page. A cause with a function is a button with the cause's number, with which the
 /// script finds its stacks; the number of the best candidate follows the numbers of the causes. Everything from the
@@ -97,17 +90,13 @@ impl<'a> Waterfall<'a> {
             changed if changed > 0.0 && changed < MIN_CHANGED * high => low - changed / MIN_CHANGED * 0.5,
             _ => low.min(0.0),
         };
-        let moved: f64 = deltas().map(f64::abs).sum();
-        let delta = if account.delta.abs() < CANCELLED * moved { 0.0 } else { account.delta };
+        let delta = if e.do_parts_cancel_out() { 0.0 } else { account.delta };
         Waterfall { words, buttons, from, across: (high - from).max(f64::MIN_POSITIVE), next: e.total.0, delta }
     }
 
     fn draw(mut self, html: &mut String) {
         let (words, e) = (self.words, self.words.e);
         let account = &e.account;
-        let parts =
-            [account.work, account.consequences, account.rest].into_iter().chain(e.causes.iter().map(|c| c.delta));
-        let least = NAMED * parts.fold(account.delta.abs(), |largest, part| largest.max(part.abs()));
         let cut = if self.from > 0.0 {
             format!(" <span class=\"note\">bars begin at {}</span>", words.total(self.from))
         } else {
@@ -116,7 +105,7 @@ impl<'a> Waterfall<'a> {
         html.push_str("<ol class=\"account\">");
         let head = if self.delta == 0.0 { "" } else { "of the change" };
         self.whole(html, &format!("base <b>{}</b>{cut}", words.total(e.total.0)), head, e.total.0);
-        if account.work.abs() > least {
+        if e.is_drawn(account.work) {
             let text = format!("{} times the work: {}", figure(e.scale.factor), words.amount(account.work));
             self.part(html, account.work, "work", &text);
         }
@@ -131,13 +120,13 @@ impl<'a> Waterfall<'a> {
             }
             html.push_str("</ol></details></li>");
         }
-        if account.consequences.abs() > least {
-            let all = if words.is_all_consequences() { ", which is all that changed" } else { "" };
+        if e.is_drawn(account.consequences) {
+            let all = if e.is_all_consequences() { ", which is all that changed" } else { "" };
             let text = format!("GC, scheduling and locks: {}{all}", words.amount(account.consequences));
             self.part(html, account.consequences, "work", &text);
         }
-        if account.rest.abs() > least {
-            let chance = match words.chance_of_remainder() {
+        if e.is_drawn(account.rest) {
+            let chance = match e.remainder() {
                 Remainder::Unknown | Remainder::Unexplained => "without a known cause",
                 Remainder::Noise => "within noise",
                 Remainder::Real => "larger than noise",
@@ -155,7 +144,7 @@ impl<'a> Waterfall<'a> {
         } else if let Some(cause) = nearest_cause(e) {
             self.candidate(html, e.causes.len(), cause);
         }
-        let p = account.p.filter(|_| !words.is_exact()).map_or_else(String::new, |p| format!(", {}", p_words(p)));
+        let p = account.p.filter(|_| !e.is_exact()).map_or_else(String::new, |p| format!(", {}", p_words(p)));
         let times = match e.total {
             (base, new) if base > 0.0 && new > 0.0 => format!("x{}", figure(new / base)),
             _ => String::new(),
@@ -246,20 +235,4 @@ impl<'a> Waterfall<'a> {
             (end - begin).abs().max(0.2)
         );
     }
-}
-
-/// The p-value of the totals below which the total changed for certain, if a cause was found. Without a cause, [`SURE`]
-/// applies.
-const SIGNIFICANT: f64 = 0.01;
-
-/// Returns true if the totals differ by more than chance. A frame that makes up most of the difference then changed,
-/// too. Returns false if nothing changed. With causes, also returns false for sides with different amounts of work,
-/// because work then explains a part of the totals' difference.
-pub fn whole_changed(e: &Explanation) -> bool {
-    let least = match e.verdict {
-        Verdict::Inconclusive if !e.account.by_chance => SURE,
-        Verdict::Change if e.scale.factor == 1.0 => SIGNIFICANT,
-        _ => return false,
-    };
-    e.account.p.is_some_and(|p| p < least)
 }

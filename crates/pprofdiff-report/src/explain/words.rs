@@ -5,10 +5,10 @@ use super::command_of;
 use super::markup::Markup;
 use crate::numbers::{counted, figure as factor, least_growth, p_words};
 use crate::tokens::tokens;
-use pprofdiff::sampling::{Model, Sampling};
 use pprofdiff::units::{self, ColumnUnit};
 use pprofdiff_explain::{
-    Cause, CauseKind, CausePart, Explanation, MoveKind, Moved, ProgramShare, Rewrite, ScaleRule, Verdict,
+    Cause, CauseKind, CausePart, Explanation, HeldState, MainFactor, MoveKind, Moved, NearestCandidate, ProgramShare,
+    Quantity, Remainder, Rewrite, ScaleRule, Verdict,
 };
 
 /// Maximum number of causes in text; JSON has all of them.
@@ -17,24 +17,6 @@ pub(super) const MAX_CAUSES: usize = 4;
 const MAX_PARTS: usize = 3;
 /// Maximum number of lines about moved functions.
 const MAX_MOVED: usize = 3;
-/// An explanation that covers more than this fraction of a change is named as the only one. It is the count or the size
-/// of a split, or the first function of the program above a library function.
-const MOSTLY: f64 = 0.85;
-/// Minimum change of GC, scheduling and locks to be called "all that changed", as a fraction of the larger total.
-const CONSEQUENCES: f64 = 0.02;
-/// Below this p-value, the totals differ for certain.
-pub(super) const SURE: f64 = 0.001;
-/// Above this p-value, the totals may differ only by chance.
-const UNSURE: f64 = 0.05;
-/// Sample types that count CPU work. Sentences about them use the verb "spends", as for time.
-const SPENT: [&str; 5] = ["samples", "sample", "cpu", "cycles", "instructions"];
-/// Sample types that measure waits for locks, if their unit is a time.
-const WAITED: [&str; 4] = ["delay", "park", "lock", "locks"];
-/// Prefixes of sample types that measure a state (memory in use, goroutines), not work done.
-const HELD: [&str; 4] = ["inuse", "live", "goroutine", "threadcreate"];
-/// Minimum size of a part of the account to be listed, as a fraction of the largest part or of the difference of the
-/// totals, whichever is larger. Also the minimum size of a cause's garbage collection, as a fraction of the cause.
-const NAMED: f64 = 0.005;
 
 /// Returns true if the cause's function calls one function instead of another: the cause's parts are exactly an added
 /// call and a removed call, both by this function.
@@ -85,10 +67,6 @@ fn are_below((from, to): (&str, &str), (upper_from, upper_to): (&str, &str)) -> 
     is_named && below(from, upper_from).is_some_and(|rest| below(to, upper_to) == Some(rest))
 }
 
-/// From this detectable growth (the factor minus one) on, nothing can be detected: a frame with a tenth of the total
-/// would have to grow to a hundred times the total.
-const NOTHING_DETECTABLE: f64 = 1000.0;
-
 /// The advice for an unknown amount of work.
 const OPS: &str = "Pass --ops N0,N1 with the number of operations per side";
 
@@ -111,21 +89,6 @@ pub(super) enum Priority {
     Detail,
     Moved,
     Noise,
-}
-
-/// The result of comparing the account's remainder with noise. The remainder is the part of the difference of the
-/// totals that neither work nor causes nor consequences explain.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Remainder {
-    /// The number of samples is unknown, and so is the noise.
-    Unknown,
-    /// The remainder is large and exceeds sampling error, but runs may differ by as much, or the values are exact
-    /// counts whose variation is unknown.
-    Unexplained,
-    /// Chance explains the remainder.
-    Noise,
-    /// The remainder is larger than chance explains.
-    Real,
 }
 
 /// One line of the explanation.
@@ -188,7 +151,7 @@ impl ExplanationText<'_> {
         }
         match (cause.kind, cause.caller.as_deref().map(|f| self.markup.name(f))) {
             // A wait for a lock costs the time of other holders, not of this function's own work.
-            (CauseKind::Own, _) if self.is_delay(cause) => {
+            (CauseKind::Own, _) if self.e.is_delay(cause) => {
                 format!("waits at {function} cost {more}")
             }
             (CauseKind::Own, Some(caller)) => match (self.verb(cause), up) {
@@ -251,30 +214,23 @@ impl ExplanationText<'_> {
 
     /// Returns the object of the verb `holds`: goroutines, threads, objects, or memory for all other sample types.
     fn held(&self) -> &'static str {
-        match self.e.summary.sample_type.as_str() {
-            kind if kind.starts_with("goroutine") => "goroutines",
-            kind if kind.starts_with("thread") => "threads",
-            kind if kind.ends_with("objects") => "objects",
-            _ => "memory",
+        match self.e.held_state() {
+            HeldState::Goroutines => "goroutines",
+            HeldState::Threads => "threads",
+            HeldState::Objects => "objects",
+            HeldState::Memory => "memory",
         }
     }
 
     /// Returns the verb for the quantity that the sample type measures; `has` if the quantity is not known.
     fn verb(&self, cause: &Cause) -> &'static str {
-        match self.e.summary.sample_type.as_str() {
-            kind if kind.starts_with("alloc") => "allocates",
-            kind if HELD.iter().any(|held| kind.starts_with(held)) => "holds",
-            kind if kind.contains("contention") => "waits",
-            "space" if self.e.scale.rule == ScaleRule::Level => "holds",
-            _ if self.is_delay(cause) => "waits",
-            _ if self.is_spent() => "spends",
-            _ => "has",
+        match self.e.quantity(cause) {
+            Quantity::Allocated => "allocates",
+            Quantity::Held => "holds",
+            Quantity::Waited => "waits",
+            Quantity::Spent => "spends",
+            Quantity::Other => "has",
         }
-    }
-
-    /// Returns true if the sample type is a time, or counts events of CPU work.
-    fn is_spent(&self) -> bool {
-        SPENT.contains(&self.e.summary.sample_type.as_str()) || self.is_time()
     }
 
     /// Returns the two possible reasons for a change of CPU work or time, because such profiles do not count calls.
@@ -294,24 +250,14 @@ impl ExplanationText<'_> {
         let shown = match cause.program.as_slice() {
             [] => return String::new(),
             [first, ..] if cause.caller.as_ref() == Some(&first.function) => return String::new(),
-            [first, ..] if first.delta / cause.delta > MOSTLY => {
-                return format!(", for {}", self.markup.name(&first.function));
-            }
-            more => &more[..more.len().min(MAX_PARTS)],
+            more => match cause.main_program() {
+                Some(first) => return format!(", for {}", self.markup.name(&first.function)),
+                None => &more[..more.len().min(MAX_PARTS)],
+            },
         };
         let one =
             |within: &ProgramShare| format!("{} ({})", self.markup.name(&within.function), self.amount(within.delta));
         format!(", for {}", shown.iter().map(one).collect::<Vec<_>>().join(", "))
-    }
-
-    fn is_time(&self) -> bool {
-        units::find(&self.e.summary.unit).zip(units::find("ns")).is_some_and(|(unit, ns)| unit.same_family(ns))
-    }
-
-    /// Returns true if the sample type measures waits: a time whose name is in [`WAITED`], or a time that was split
-    /// into a count and a length. No other profiles have both a time and a count.
-    fn is_delay(&self, cause: &Cause) -> bool {
-        self.is_time() && (cause.split.is_some() || WAITED.contains(&self.e.summary.sample_type.as_str()))
     }
 
     pub(super) fn cause(&self, cause: &Cause) -> String {
@@ -333,7 +279,7 @@ impl ExplanationText<'_> {
         }
         let split = cause.split.map_or_else(String::new, |split| {
             let (count, unit) = (split.count_factor, split.unit_factor);
-            let is_long = self.is_delay(cause);
+            let is_long = self.e.is_delay(cause);
             let (many, large, size) =
                 if is_long { ("many waits", "long", "length") } else { ("many", "large", "size") };
             let factors = format!("{} times as {many}, each {} times as {large}", factor(count), factor(unit));
@@ -344,27 +290,24 @@ impl ExplanationText<'_> {
                 (true, true) => format!(": {more}"),
                 (true, false) => format!(": {less}"),
             };
-            match () {
-                () if split.count > MOSTLY => {
+            match split.main_factor() {
+                Some(MainFactor::Count) => {
                     explains("count", split.count)
                         + &lock("the lock is taken more often", "the lock is taken less often")
                 }
-                () if split.unit > MOSTLY => {
+                Some(MainFactor::Unit) => {
                     explains(size, split.unit)
                         + &lock(
                             "the lock is held longer, or more wait for it",
                             "the lock is held for less time, or fewer wait for it",
                         )
                 }
-                () => format!(". {factors}"),
+                None => format!(". {factors}"),
             }
         });
-        let garbage = cause
-            .garbage
-            .filter(|garbage| garbage.abs() > NAMED * cause.delta.abs())
-            .map_or_else(String::new, |garbage| {
-                format!(", plus about {} of garbage collection", self.amount(two_digits(garbage)))
-            });
+        let garbage = cause.listed_garbage().map_or_else(String::new, |garbage| {
+            format!(", plus about {} of garbage collection", self.amount(two_digits(garbage)))
+        });
         format!("{}{}: {change}{times}{split}{garbage}", self.sentence(cause), self.program(cause))
     }
 
@@ -460,9 +403,9 @@ impl ExplanationText<'_> {
     /// Returns the verdict in words, or `None` for a change, which the causes describe.
     pub(super) fn verdict(&self) -> Option<String> {
         let (e, detectable) = (self.e, smallest_change(self.e));
-        let limit = match e.noise.noticed < NOTHING_DETECTABLE {
-            true => format!(" In a frame with 10% of the total, {detectable}."),
-            false => String::new(),
+        let limit = match e.noise.detects_nothing() {
+            true => String::new(),
+            false => format!(" In a frame with 10% of the total, {detectable}."),
         };
         match e.verdict {
             Verdict::Change => None,
@@ -475,8 +418,8 @@ impl ExplanationText<'_> {
                 };
                 Some(format!("{verdict}{limit}"))
             }
-            Verdict::Inconclusive if self.is_uncounted() => Some(self.uncounted()),
-            Verdict::Inconclusive if self.is_exact() && e.suspects.is_empty() => Some(format!(
+            Verdict::Inconclusive if self.e.is_uncounted() => Some(self.uncounted()),
+            Verdict::Inconclusive if self.e.is_exact() && e.suspects.is_empty() => Some(format!(
                 "The counts differ, but no single cause exceeds the usual difference between two snapshots.{}",
                 self.candidate()
             )),
@@ -489,7 +432,7 @@ impl ExplanationText<'_> {
                     let scale = factor(e.total.1 / e.total.0.max(f64::MIN_POSITIVE));
                     format!("Either {scale} times as much work, or {}. {OPS} to tell which.", self.cause(suspect))
                 }
-                None if !e.account.by_chance && e.account.p.is_some_and(|p| p < SURE) => format!(
+                None if e.is_total_certain() => format!(
                     "The total changed (x{}), but these samples do not show which part of it.{}",
                     factor(e.total.1 / e.total.0.max(f64::MIN_POSITIVE)),
                     self.candidate()
@@ -497,20 +440,6 @@ impl ExplanationText<'_> {
                 None => format!("These samples are inconclusive.{limit}{}", self.candidate()),
             }),
         }
-    }
-
-    /// Returns true if the number of samples is unknown on at least one side, and neither replicates nor A/A runs show
-    /// the noise.
-    pub(super) fn is_uncounted(&self) -> bool {
-        !self.e.noise.is_replicated()
-            && self.e.summary.sampling.iter().flatten().any(|side| side.model == Model::Unknown)
-    }
-
-    /// Returns true if both sides are exact counts (nothing was sampled) with too few snapshots to show how much
-    /// snapshots differ.
-    pub(super) fn is_exact(&self) -> bool {
-        let is_exact = |sides: &[Sampling; 2]| sides.iter().all(|side| side.model == Model::Exact);
-        !self.e.noise.is_replicated() && self.e.summary.sampling.as_ref().is_some_and(is_exact)
     }
 
     /// Returns the verdict if the number of samples is unknown. It names the best candidate, if there is one, as the
@@ -544,7 +473,10 @@ impl ExplanationText<'_> {
     /// a change.
     fn candidate(&self) -> String {
         let Some(candidate) = &self.e.candidate else { return String::new() };
-        let runs = candidate.runs.map_or_else(|| "More than 20 runs".to_owned(), |runs| format!("About {runs} runs"));
+        let runs = match candidate.runs {
+            Some(runs) => format!("About {runs} runs"),
+            None => format!("More than {} runs", NearestCandidate::MAX_RUNS),
+        };
         format!(" Best candidate: {}. {runs} per side would decide.", self.cause(&candidate.cause))
     }
 
@@ -558,11 +490,7 @@ impl ExplanationText<'_> {
         let agree = if frames == 0 { String::new() } else { format!(" ({agree} of {frames} frames agree)") };
         match scale.rule {
             ScaleRule::Same => format!("Both sides did the same amount of work{agree}."),
-            // The p-value compares the difference of the totals with the variation between runs of one side. If runs of
-            // one side differ as much, the machine may explain the factor.
-            ScaleRule::Agree
-                if self.e.account.p.is_some_and(|p| p > UNSURE) && self.e.noise.runs.0.min(self.e.noise.runs.1) > 1 =>
-            {
+            ScaleRule::Agree if self.e.is_work_within_runs() => {
                 format!(
                     "The new side did {times} times as much work, or ran on a different machine{agree}. Runs of one side \
                      differ as much.{unchanged}"
@@ -570,7 +498,7 @@ impl ExplanationText<'_> {
             }
             // Twice the time is either twice the work or slower code. Other quantities, such as allocations, do not
             // depend on the speed of the code.
-            ScaleRule::Agree if self.is_spent() => {
+            ScaleRule::Agree if self.e.is_spent() => {
                 let how = if scale.factor > 1.0 { "slower" } else { "faster" };
                 let unchanged = if unchanged.is_empty() { "" } else { " Nothing else changed." };
                 format!(
@@ -584,7 +512,7 @@ impl ExplanationText<'_> {
                 )
             }
             ScaleRule::Unknown => {
-                let assumed = if (scale.factor - 1.0).abs() < 1e-6 {
+                let assumed = if scale.is_equal() {
                     "the same on both sides".to_owned()
                 } else {
                     format!("{times} times as much on the new side")
@@ -612,14 +540,11 @@ impl ExplanationText<'_> {
     /// totals are equal and all parts are 0.
     pub(super) fn account(&self) -> Option<String> {
         let (e, account) = (self.e, &self.e.account);
-        let parts = [account.work, account.causes, account.consequences, account.rest];
-        let largest = parts.iter().fold(account.delta.abs(), |largest, part| largest.max(part.abs()));
-        let is_listed = |part: f64| part.abs() > NAMED * largest;
-        if largest <= 0.0 {
+        if account.is_empty() {
             return None;
         }
         let mut listed = Vec::new();
-        if is_listed(account.work) {
+        if account.is_listed(account.work) {
             listed.push(format!("{} times the work explains {}", factor(e.scale.factor), self.amount(account.work)));
         }
         match e.causes.as_slice() {
@@ -627,8 +552,8 @@ impl ExplanationText<'_> {
             [_] => listed.push(format!("the cause explains {}", self.amount(account.causes))),
             _ => listed.push(format!("the causes explain {}", self.amount(account.causes))),
         }
-        if is_listed(account.consequences) {
-            let all = if self.is_all_consequences() { ", which is all that changed" } else { "" };
+        if account.is_listed(account.consequences) {
+            let all = if e.is_all_consequences() { ", which is all that changed" } else { "" };
             listed.push(format!("GC, scheduling and locks changed by {}{all}", self.amount(account.consequences)));
         }
         let ratio = match e.total {
@@ -637,10 +562,10 @@ impl ExplanationText<'_> {
         };
         // Exact counts differ for certain. Their p-value only shows how unusual the difference is among runs of other
         // programs, so omit it.
-        let p = account.p.filter(|_| !self.is_exact()).map_or_else(String::new, |p| format!(", {}", p_words(p)));
+        let p = account.p.filter(|_| !self.e.is_exact()).map_or_else(String::new, |p| format!(", {}", p_words(p)));
         let total = format!("Total {} ({ratio}{p})", self.amount(account.delta)).replace(" ()", "").replace("(, ", "(");
         let listed = if listed.is_empty() { String::new() } else { format!(": {}", listed.join("; ")) };
-        Some(format!("{total}{listed}. {}", self.remainder(is_listed(account.rest), !listed.is_empty())))
+        Some(format!("{total}{listed}. {}", self.remainder(account.is_listed(account.rest), !listed.is_empty())))
     }
 
     /// Returns the sentence about the remainder of the account, which no part explains.
@@ -653,42 +578,12 @@ impl ExplanationText<'_> {
             true => format!("The remainder of {}", self.amount(self.e.account.rest)),
             false => "The difference".to_owned(),
         };
-        match self.chance_of_remainder() {
+        match self.e.remainder() {
             Remainder::Unknown => format!("{remainder} may be noise: the number of samples is unknown."),
             Remainder::Unexplained => format!("{remainder} has no known cause."),
             Remainder::Noise => format!("{remainder} is within noise."),
             Remainder::Real => format!("{remainder} is larger than noise."),
         }
-    }
-
-    /// Compares the remainder of the account with the noise.
-    pub(super) fn chance_of_remainder(&self) -> Remainder {
-        match () {
-            () if self.is_uncounted() => Remainder::Unknown,
-            () if (self.is_rest_chance() || self.is_exact()) && self.e.account.unexplained => Remainder::Unexplained,
-            () if self.is_rest_chance() => Remainder::Noise,
-            () => Remainder::Real,
-        }
-    }
-
-    /// Returns true if garbage collection, scheduling and locks are all that changed: there is no cause, the change of
-    /// the three exceeds chance and [`CONSEQUENCES`], and the remainder is within chance and less than half of that
-    /// change.
-    pub(super) fn is_all_consequences(&self) -> bool {
-        let (e, account) = (self.e, &self.e.account);
-        e.causes.is_empty()
-            && account.by_chance
-            && !account.consequences_by_chance
-            && account.rest.abs() < 0.5 * account.consequences.abs()
-            && account.consequences.abs() > CONSEQUENCES * e.total.0.max(e.total.1)
-    }
-
-    /// Returns true if the remainder of the account is within noise.
-    fn is_rest_chance(&self) -> bool {
-        let account = &self.e.account;
-        // Without a cause, most of the difference of the totals is the remainder, so the test of the totals also
-        // decides.
-        account.by_chance || self.e.causes.is_empty() && account.p.is_some_and(|p| p > UNSURE)
     }
 
     /// Returns the line about noise: its source, the smallest detectable change, and the sampling model.
@@ -700,7 +595,7 @@ impl ExplanationText<'_> {
     fn noise_floor(&self) -> String {
         let noise = &self.e.noise;
         let (base_runs, new_runs) = noise.runs;
-        if self.is_uncounted() {
+        if self.e.is_uncounted() {
             return format!("Noise is unknown: {base_runs} + {new_runs} runs, without a number of samples.");
         }
         let source = match noise.runs {
@@ -713,7 +608,7 @@ impl ExplanationText<'_> {
         };
         // One run per side is the only case in which more runs are certain to lower the floor by much.
         let is_pair = noise.runs == (1, 1) && noise.learned == 0;
-        if noise.noticed >= NOTHING_DETECTABLE {
+        if noise.detects_nothing() {
             let advice = if is_pair { " Record for longer, or record 3 runs per side." } else { "" };
             return format!("{source} Too little was measured to detect a change.{advice}");
         }
