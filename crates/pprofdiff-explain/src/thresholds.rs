@@ -1,11 +1,12 @@
 //! All thresholds of `explain`: every number on which a statement depends, in the order of the stages that use them.
 //!
-//! Each constant has its unit, its source, and a test that is known to fail with another number. "Not pinned" means that
-//! no such test is known. "Tuned on injected faults" and "tuned on real upgrades" are the cases of docs/explain.md, "How
-//! often it is right".
+//! Each constant has its unit, its source, and a test that must fail with the number in parentheses, by the arithmetic
+//! of its case. "Not pinned" means that no such test is known. "Tuned on injected faults" and "tuned on real upgrades"
+//! name the cases of docs/explain.md, "How often it is right".
 //!
 //! Limits of memory and work are in the modules whose data they limit. Levels that `explain` shares with checks and
-//! tables are in [`pprofdiff::shared::statistics::counts`]. The numbers behind the events of samples, and the known deviations between equal runs, are in the engine's `events`.
+//! tables are in [`pprofdiff::shared::statistics::counts`]. The numbers behind the events of samples, and the known
+//! deviations between equal runs, are in the engine's `events`.
 
 // Evidence: which stacks, labels and sets are compared.
 
@@ -52,21 +53,23 @@ pub(super) const MIN_DEVIANCE_OF_CHANGED_FUNCTION: f64 = 10.0;
 /// Unit: fraction of the total. Source: formula: half of [`DEFAULT_MIN_EFFECT`]. Test: not pinned.
 pub(super) const MIN_PART_OF_CHANGED_FUNCTION: f64 = 0.001;
 /// Minimum part of a side in stacks that begin with frames of its recorder. The runtime's own threads may lack them.
-/// Unit: fraction of the side. No source recorded. Test: not pinned.
+/// Unit: fraction of the side. No source recorded. Test: `recorded::tests::frames_that_the_program_may_have_added_stay`
+/// (0.6).
 pub(super) const MIN_PART_WITH_RECORDERS_ROOT: f64 = 0.9;
 /// Minimum part of a side in stacks that end with frames of its recorder.
 /// Unit: fraction of the side. No source recorded. Test: not pinned.
 pub(super) const MIN_PART_WITH_RECORDERS_LEAF: f64 = 0.999;
 /// Minimum number of callers of a recorder's leaf. A program's own new function may have two or three callers, which
 /// may be all functions in a small profile.
-/// Unit: functions. No source recorded. Test: not pinned.
+/// Unit: functions. No source recorded. Test: `recorded::tests::leaves_of_a_recorder_are_removed` (5),
+/// `recorded::tests::frames_that_the_program_may_have_added_stay` (1).
 pub(super) const MIN_CALLERS_OF_RECORDERS_LEAF: usize = 4;
 /// Maximum number of frames that a stack may lose at one end.
-/// Unit: frames. No source recorded. Test: not pinned.
+/// Unit: frames. No source recorded. Test: `recorded::tests::leaves_of_a_recorder_are_removed` (1).
 pub(super) const MAX_RECORDERS_FRAMES_OF_STACK: usize = 32;
 /// Maximum number of distinct frames to remove at one end. More frames suggest functions of the program under other
 /// names.
-/// Unit: frames. No source recorded. Test: not pinned.
+/// Unit: frames. No source recorded. Test: `recorded::tests::leaves_of_a_recorder_are_removed` (1).
 pub(super) const MAX_FRAMES_OF_RECORDER: usize = 16;
 /// Minimum part of each side below a benchmark runner, for the program to be a benchmark.
 /// Unit: fraction of the foreground. No source recorded. Test: not pinned.
@@ -384,7 +387,8 @@ pub(super) const MIN_PART_OF_MAIN_CALLER: f64 = 0.1;
 /// Unit: fraction of the cost. No source recorded. Test: not pinned.
 pub(super) const MIN_PART_OF_MAIN_CALLERS: f64 = 0.6;
 /// `outlined`: minimum decrease of the callers' own cost per run.
-/// Unit: fraction of the function's own cost per run. No source recorded. Test: not pinned.
+/// Unit: fraction of the function's own cost per run. No source recorded. Test:
+/// `rules::outlined_functions_were_part_of_their_callers` (1).
 pub(super) const MIN_DECREASE_OF_CALLERS: f64 = 0.5;
 /// `rewritten`: minimum part of each side's cost in functions that the opposite side lacks.
 /// Unit: fraction of the foreground. Source: tuned on injected faults. Test: not pinned.
@@ -412,7 +416,8 @@ pub(super) const MIN_PART_OF_REPLACED_CALLER: f64 = 0.9;
 pub(super) const MIN_PART_OF_WHOLE_PROGRAM: f64 = 0.9;
 /// `whole`: minimum share of allocation sizes in a change of allocated memory, for the change not to be a different
 /// amount of work.
-/// Unit: fraction of the logarithm of the change. Source: tuned on real upgrades. Test: not pinned.
+/// Unit: fraction of the logarithm of the change. Source: tuned on real upgrades. Test:
+/// `rules::whole_programs_in_one_function_may_have_done_less_work_or_the_function_is_cheaper` (1).
 pub(super) const MIN_PART_OF_SIZE: f64 = 0.25;
 /// `candidate`: minimum change.
 /// Unit: fraction of the total. No source recorded. Test: not pinned.
@@ -500,7 +505,8 @@ pub(super) const MAX_REST_OF_NO_CHANGE: f64 = 1.0;
 
 /// Minimum part of a change that one explanation covers, for it to be named as the only one: the count or the size of a
 /// split, or the first function of the program above a library function.
-/// Unit: fraction of the change. Source: tuned on injected faults. Test: not pinned.
+/// Unit: fraction of the change. Source: tuned on injected faults. Test:
+/// `rules::lock_contention_distinguishes_longer_waits_from_more_waits` (above 1).
 pub(super) const MIN_PART_NAMED_ALONE: f64 = 0.85;
 /// Minimum size of a part of the account that is listed.
 /// Unit: fraction of the largest part or of the difference of the totals, whichever is larger. No source recorded.
