@@ -105,6 +105,8 @@ impl<'a> Fields<'a> {
     ///
     /// The field number is 64 bits wide, like the rest of the result. A 32-bit number would be written and read back in
     /// different widths, which stalls the processor on each read. That made reading tables twice as slow.
+    // An iterator would let callers skip errors.
+    #[allow(clippy::should_implement_trait)]
     #[inline(always)]
     pub fn next(&mut self) -> Result<Option<(u64, Value<'a>)>> {
         let Some((&key, tail)) = self.data[self.position..].split_first() else { return Ok(None) };
