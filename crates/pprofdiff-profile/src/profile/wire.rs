@@ -1,7 +1,7 @@
 //! Reads and writes the protobuf wire format in borrowed buffers.
 //!
 //! There are two readers. [`Fields`] reads any message field by field, checks every key and length, and locates errors.
-//! [`SampleParts`] and [`Ints`](samples::Ints) read the location ids and values of samples. In the form that producers
+//! `SampleParts` and `samples::Ints` read the location ids and values of samples. In the form that producers
 //! usually write, they cost little more than decoding the numbers. They also detect malformed numbers, but do not
 //! locate them. Loading walks the whole message with these readers, so all data that it has accepted is well formed.
 //!
