@@ -1,7 +1,7 @@
 //! Reads and writes the protobuf wire format in borrowed buffers.
 //!
 //! There are two readers. [`Fields`] reads any message field by field, checks every key and length, and locates errors.
-//! [`SampleParts`] and [`Ints`](samples::Ints) read the location ids and values of samples. In the form that producers
+//! `SampleParts` and `samples::Ints` read the location ids and values of samples. In the form that producers
 //! usually write, they cost little more than decoding the numbers. They also detect malformed numbers, but do not
 //! locate them. Loading walks the whole message with these readers, so all data that it has accepted is well formed.
 //!
@@ -105,6 +105,8 @@ impl<'a> Fields<'a> {
     ///
     /// The field number is 64 bits wide, like the rest of the result. A 32-bit number would be written and read back in
     /// different widths, which stalls the processor on each read. That made reading tables twice as slow.
+    // An iterator would let callers skip errors.
+    #[allow(clippy::should_implement_trait)]
     #[inline(always)]
     pub fn next(&mut self) -> Result<Option<(u64, Value<'a>)>> {
         let Some((&key, tail)) = self.data[self.position..].split_first() else { return Ok(None) };
