@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 
 use super::answer::Account;
 use super::attribution::{Attribution, CauseCandidate, CauseKind, Description};
-use super::evidence::rows::{StackRows, Stacks};
+use super::evidence::rows::{StackList, StackRows};
 use super::evidence::sets::{SetKey, Sets, grouped};
 use super::naming::rounded;
 use super::search::{SearchResult, variance_of};
@@ -31,7 +31,7 @@ use pprofdiff_profile::random::HashMap;
 /// rewritten code. They show whether a cause's name is true for everything that it covers.
 #[derive(Default)]
 pub(super) struct Uncut {
-    pub stacks: Stacks,
+    pub stacks: StackList,
     pub values: Vec<[f64; 2]>,
     /// By frame: true if the frame is inlined into its callers on one side.
     pub is_folded: Vec<bool>,
@@ -41,7 +41,7 @@ pub(super) struct Uncut {
 
 impl Uncut {
     pub(super) fn new(rows: &StackRows) -> Uncut {
-        let mut stacks = Stacks::with_room_for(&rows.stacks);
+        let mut stacks = StackList::with_room_for(&rows.stacks);
         (0..rows.rows.len()).for_each(|row| {
             stacks.push(rows.stack(row).iter().copied());
         });

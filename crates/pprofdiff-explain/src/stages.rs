@@ -14,7 +14,7 @@ use super::evidence::recorded;
 use super::evidence::rows::StackRows;
 use super::evidence::sets::Sets;
 use super::naming::{Naming, ShownNames, clones, rounded};
-use super::rules::inlined::Inlined;
+use super::rules::inlined::InlinedCall;
 use super::rules::parts::package_of;
 use super::rules::renamed::RenamedFunction;
 use super::rules::rewritten::Rewritten;
@@ -132,7 +132,7 @@ impl CommonRows {
         let shown = ShownNames { rows: &rows, renamed: renamed_to.clone() };
         let mut moved: Vec<Moved> = Vec::new();
         let is_shown =
-            |call: &&Inlined| call.is_balanced || call.value > MIN_PART_OF_SHOWN_MOVE * sides.total[call.side];
+            |call: &&InlinedCall| call.is_balanced || call.value > MIN_PART_OF_SHOWN_MOVE * sides.total[call.side];
         moved.extend(folded.iter().filter(is_shown).map(|call| inlined_move(sides, &shown, call)));
         moved.extend(clones(&rows, sides.total, |side, value| sides.per_run(side, value)));
         let rewrite = rewritten.map(|code| rewrite(sides, &shown, code));
@@ -171,7 +171,7 @@ impl CommonRows {
 }
 
 /// Describes a function that is inlined on one side.
-fn inlined_move(sides: &Comparison<'_>, shown: &ShownNames<'_>, call: &Inlined) -> Moved {
+fn inlined_move(sides: &Comparison<'_>, shown: &ShownNames<'_>, call: &InlinedCall) -> Moved {
     let (function_name, caller) = (shown.name(call.frame), shown.name(call.caller));
     let (function, from, how) = if call.side == 1 {
         (function_name, caller, MoveKind::Outlined)

@@ -121,7 +121,7 @@ pub(super) fn choose(n_nodes: usize, edges: &[LayoutEdge], budget: &mut LayoutBu
 
 /// A call that leads down. Calls that close a cycle would lead up and are reversed.
 #[derive(Clone, Copy)]
-struct Down {
+struct DownwardCall {
     upper: usize,
     lower: usize,
     weight: u32,
@@ -132,7 +132,7 @@ struct Down {
 /// The level of each node, 0 at the top, and the calls, each from one level to a deeper one.
 struct NodeLevels {
     of_node: Vec<usize>,
-    calls: Vec<Down>,
+    calls: Vec<DownwardCall>,
 }
 
 impl NodeLevels {
@@ -174,15 +174,15 @@ impl NodeLevels {
 
 /// Reverses the calls that close a cycle: those that lead back to an open node of a depth-first search, which starts at
 /// nodes without callers. Also returns the nodes in topological order.
-fn without_cycles<'a>(n: usize, edges: impl Iterator<Item = &'a LayoutEdge>) -> (Vec<Down>, Vec<usize>) {
+fn without_cycles<'a>(n: usize, edges: impl Iterator<Item = &'a LayoutEdge>) -> (Vec<DownwardCall>, Vec<usize>) {
     #[derive(Clone, Copy, PartialEq)]
     enum VisitState {
         New,
         Open,
         Done,
     }
-    let down = |l: &LayoutEdge| Down { upper: l.from, lower: l.to, weight: l.weight, turned: false };
-    let mut calls: Vec<Down> = edges.map(down).collect();
+    let down = |l: &LayoutEdge| DownwardCall { upper: l.from, lower: l.to, weight: l.weight, turned: false };
+    let mut calls: Vec<DownwardCall> = edges.map(down).collect();
     let mut out: Vec<Vec<usize>> = vec![Vec::new(); n];
     let mut called = vec![false; n];
     for (i, c) in calls.iter().enumerate() {
@@ -238,7 +238,7 @@ struct SimplexTree {
 
 impl SimplexTree {
     /// Creates a tree with each node on the highest possible level. `topological` must list callers before callees.
-    fn new(n: usize, calls: &[Down], topological: &[usize]) -> SimplexTree {
+    fn new(n: usize, calls: &[DownwardCall], topological: &[usize]) -> SimplexTree {
         let mut level = vec![1; n + 1];
         level[0] = 0;
         let mut tree =
@@ -262,7 +262,7 @@ impl SimplexTree {
 
     /// Moves the subtree with the largest gain per level, as far as its calls permit. Returns false if no move makes
     /// calls shorter.
-    fn step(&mut self, calls: &[Down]) -> bool {
+    fn step(&mut self, calls: &[DownwardCall]) -> bool {
         let n = self.level.len();
         let mut children: Vec<Vec<usize>> = vec![Vec::new(); n];
         (1..n).for_each(|v| children[self.parent[v]].push(v));
@@ -333,7 +333,7 @@ pub(super) fn place(
         (left.min(x - width / 2.0), top.min(y - height / 2.0))
     });
     let position_of = |point: usize| (middles[point].0 + (0.0 - left), middles[point].1 + (0.0 - top));
-    let route = |((call, bends), &label): ((&Down, &std::ops::Range<usize>), &usize)| {
+    let route = |((call, bends), &label): ((&DownwardCall, &std::ops::Range<usize>), &usize)| {
         let bends: Vec<LayoutPoint> = bends.clone().map(position_of).collect();
         let end = |node: usize, next: Option<&LayoutPoint>| {
             border(position_of(node), sizes[node], *next.unwrap_or(&position_of(node)))
@@ -382,14 +382,14 @@ mod tests {
     }
 
     /// Returns the minimum sum of weight x length over all possible levels of five nodes.
-    fn shortest(calls: &[Down]) -> i64 {
+    fn shortest(calls: &[DownwardCall]) -> i64 {
         let levels = (0..5_usize.pow(5)).map(|all| std::array::from_fn::<_, 5, _>(|i| all / 5_usize.pow(i as u32) % 5));
         levels.filter_map(|levels| sum(calls, &levels)).min().unwrap_or(i64::MAX)
     }
 
     /// Returns the sum of weight x length, or `None` if a call does not lead down.
-    fn sum(calls: &[Down], levels: &[usize]) -> Option<i64> {
-        let length = |c: &Down| levels[c.lower].checked_sub(levels[c.upper]).filter(|&l| l > 0);
+    fn sum(calls: &[DownwardCall], levels: &[usize]) -> Option<i64> {
+        let length = |c: &DownwardCall| levels[c.lower].checked_sub(levels[c.upper]).filter(|&l| l > 0);
         calls.iter().map(|c| Some(length(c)? as i64 * i64::from(c.weight))).sum()
     }
 
@@ -459,7 +459,7 @@ mod tests {
         let options = LayoutOptions { nodesep, edgesep, ranksep, ranker, ..LayoutOptions::default() };
         dagre::layout(&mut graph, Some(options));
         let node = |i: usize| graph.node(&i.to_string()).and_then(|n| Some((n.x?, n.y?))).unwrap();
-        let route = |(i, call): (usize, &Down)| {
+        let route = |(i, call): (usize, &DownwardCall)| {
             let e = graph.edge(&call.upper.to_string(), &call.lower.to_string(), Some(&i.to_string())).unwrap();
             let mut points: Vec<LayoutPoint> = e.points.iter().map(|p| (p.x, p.y)).collect();
             if call.turned {

@@ -1,7 +1,7 @@
 //! Light stacks, truncated to the longest prefix they share with a heavy stack.
 
 use super::read::{CollectedRows, DistinctStacks, SampleReader};
-use super::rows::Stacks;
+use super::rows::StackList;
 use super::samples::{OfRun, Run};
 use super::weights::{StackPrefixes, fitting};
 use pprofdiff_profile::cancellation::checkpointed;
@@ -14,7 +14,7 @@ use pprofdiff_profile::random::FastState;
 pub(super) struct LightStacks {
     prefixes: StackPrefixes,
     /// The truncated stacks, and their prefix: [`NONE`] for a single first frame, and for samples without a stack.
-    stacks: Stacks,
+    stacks: StackList,
     prefix_of: Vec<u32>,
     /// By prefix: the number of its truncated stack, or [`NONE`].
     prefix_stacks: Vec<u32>,
@@ -43,13 +43,13 @@ impl LightStacks {
         reader: &SampleReader<'_>,
         heavy: &[u32],
         prefixes: StackPrefixes,
-        heavy_stacks: &Stacks,
+        heavy_stacks: &StackList,
     ) -> LightStacks {
         let mut is_light = vec![false; distinct.first.len()];
         for (_, (stack, _)) in checkpointed(heavy.iter().zip(&distinct.rows)).filter(|(row, _)| **row == NONE) {
             is_light[*stack as usize] = true;
         }
-        let (mut stacks, mut prefix_of) = (Stacks::default(), Vec::new());
+        let (mut stacks, mut prefix_of) = (StackList::default(), Vec::new());
         let mut prefix_stacks = vec![NONE; prefixes.len()];
         // By first frame. The last entry is for samples without a stack.
         let no_frame = reader.names.len() as u32;

@@ -4,7 +4,7 @@
 use super::labels::WorkLabels;
 use super::names::FrameTexts;
 use super::prefixes::LightStacks;
-use super::rows::{FrameName, Row, RunValue, RunValues, StackRows, Stacks};
+use super::rows::{FrameName, Row, RunValue, RunValues, StackList, StackRows};
 use super::samples::{DEEPEST, OfRun, Run};
 use super::stack_ids::StackIds;
 use super::weights::{ChosenStacks, StackPrefixes, Weight, chosen, mix};
@@ -128,7 +128,7 @@ impl<'m> ReadRuns<'m> {
         let labels = WorkLabels::new(runs, read);
         let frames = (bytes / BYTES_OF_FRAME).max(FRAMES) / 2;
         let m = [Some(0), Some(1)].map(|side| runs.iter().filter(|run| run.sampled.side == side).count());
-        let mut collected = CollectedRows { reader: &reader, stacks: Stacks::default(), rows: Vec::new() };
+        let mut collected = CollectedRows { reader: &reader, stacks: StackList::default(), rows: Vec::new() };
         let (sums_by_run, pruned) = {
             let distinct = DistinctStacks::new(runs, read, &labels);
             let Heavy { mut row_of, prefixes, light: pruned, is_whole } =
@@ -344,7 +344,7 @@ struct Heavy {
 /// Rows while they are collected.
 pub(super) struct CollectedRows<'r, 'm> {
     reader: &'r SampleReader<'m>,
-    pub stacks: Stacks,
+    pub stacks: StackList,
     pub(super) rows: Vec<Row>,
 }
 
@@ -384,7 +384,7 @@ impl CollectedRows<'_, '_> {
         let mut stack_of = vec![NONE; distinct.first.len()];
         let mut is_wanted = vec![false; distinct.first.len()];
         heavy.iter().for_each(|&row| is_wanted[distinct.rows[row as usize].0 as usize] = true);
-        let keep = |kept: &mut (Vec<u32>, Stacks), stack: u32, frames: &[u32]| {
+        let keep = |kept: &mut (Vec<u32>, StackList), stack: u32, frames: &[u32]| {
             kept.0.push(stack);
             kept.1.push(frames.iter().copied());
         };

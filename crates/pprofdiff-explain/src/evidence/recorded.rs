@@ -132,7 +132,7 @@ fn cuts(rows: &StackRows, sides: &[[bool; 2]], end: StackEnd, side: usize) -> Op
 
 #[cfg(test)]
 mod tests {
-    use super::super::rows::{FrameName, Row, StackRows, Stacks};
+    use super::super::rows::{FrameName, Row, StackList, StackRows};
     use super::super::sets::tests::rows as some_rows;
     use super::leave_out;
     use pprofdiff::shared::Class;
@@ -147,7 +147,7 @@ mod tests {
         let name = |text: &&str| FrameName { text: (*text).into(), class: Class::default(), shown: Box::default() };
         rows.names = texts.iter().map(name).collect();
         rows.sides.clear();
-        rows.stacks = Stacks::default();
+        rows.stacks = StackList::default();
         let row = |(stack, values): &(&str, [f64; 2])| Row {
             stack: rows.stacks.push(stack.split(';').map(number)),
             labels: 0,

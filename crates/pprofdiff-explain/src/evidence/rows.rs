@@ -91,24 +91,24 @@ const MOVED: usize = 8;
 
 /// Stacks by number, stored end to end, root first.
 #[derive(Default)]
-pub(crate) struct Stacks {
+pub(crate) struct StackList {
     frames: Vec<u32>,
     ends: Vec<usize>,
 }
 
-impl Stacks {
+impl StackList {
     /// Creates an empty list with room for a number of stacks and frames.
-    pub(crate) fn with_capacity(stacks: usize, frames: usize) -> Stacks {
-        Stacks { frames: Vec::with_capacity(frames), ends: Vec::with_capacity(stacks) }
+    pub(crate) fn with_capacity(stacks: usize, frames: usize) -> StackList {
+        StackList { frames: Vec::with_capacity(frames), ends: Vec::with_capacity(stacks) }
     }
 
     /// Creates an empty list with the size of another list as its capacity.
-    pub(crate) fn with_room_for(others: &Stacks) -> Stacks {
-        Stacks::with_capacity(others.ends.len(), others.frames.len())
+    pub(crate) fn with_room_for(others: &StackList) -> StackList {
+        StackList::with_capacity(others.ends.len(), others.frames.len())
     }
 
     /// Reserves space for the stacks of another list.
-    pub(crate) fn reserve(&mut self, others: &Stacks) {
+    pub(crate) fn reserve(&mut self, others: &StackList) {
         self.frames.reserve_exact(others.frames.len());
         self.ends.reserve_exact(others.ends.len());
     }
@@ -184,7 +184,7 @@ pub(crate) struct StackRows {
     pub negative: [f64; 2],
     /// By name: the sides that have it, if stacks were truncated, because rows may lack it. Otherwise empty.
     pub sides: Vec<[bool; 2]>,
-    pub stacks: Stacks,
+    pub stacks: StackList,
 }
 
 impl StackRows {
@@ -259,7 +259,7 @@ impl StackRows {
     /// Replaces the stacks of rows, and sums rows that become equal. `change` receives the number of a row and a copy
     /// of its stack.
     pub(crate) fn regroup(&mut self, mut change: impl FnMut(usize, &mut Vec<u32>)) {
-        let mut stacks = Stacks::with_room_for(&self.stacks);
+        let mut stacks = StackList::with_room_for(&self.stacks);
         let (mut stack, mut pace) = (Vec::new(), Checkpointer::default());
         for i in 0..self.rows.len() {
             stack.clear();
@@ -276,7 +276,7 @@ impl StackRows {
     /// Sorts rows by frames and labels, with background rows last, and sums equal rows.
     pub(crate) fn arrange(&mut self) {
         let old = std::mem::take(&mut self.stacks);
-        let mut stacks = Stacks::with_room_for(&old);
+        let mut stacks = StackList::with_room_for(&old);
         let mut number = vec![0; old.len()];
         for stack in checkpointed(old.sorted(self.names.len())) {
             let frames = old.get(stack);
@@ -351,7 +351,7 @@ impl Row {
 mod tests {
     use super::super::sets::tests::rows;
     use super::super::weights::mix;
-    use super::{Row, Stacks};
+    use super::{Row, StackList};
     use std::collections::BTreeMap;
 
     #[test]
@@ -388,7 +388,7 @@ mod tests {
             for change in 0..seed % 61 {
                 all[(mix(change) % 60) as usize] = stack(100 + change);
             }
-            let mut stacks = Stacks::default();
+            let mut stacks = StackList::default();
             all.iter().for_each(|stack| {
                 stacks.push(stack.iter().copied());
             });

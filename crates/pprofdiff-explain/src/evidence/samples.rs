@@ -3,7 +3,7 @@
 
 use super::labels::{RunLabels, texts_of};
 use super::read::SampleReader;
-use super::rows::Stacks;
+use super::rows::StackList;
 use super::stack_chunks::{StackChunk, StackInterner};
 use super::weights::Weight;
 use pprofdiff::shared::{Innermost, Keys, SampleLocations, SampleSums, SampleVisitor, SampledRun, Walk};
@@ -55,7 +55,7 @@ pub(super) struct ReadChunk {
     pub range: SampleRange,
     /// The frames of the first stacks, limited by memory, with their numbers; [`NONE`] if an earlier chunk has the
     /// stack.
-    pub kept: Stacks,
+    pub kept: StackList,
     pub numbers: Vec<u32>,
     /// The remaining stacks: the position of the first sample with the stack, among the read samples of the chunk, and
     /// the stack's number.

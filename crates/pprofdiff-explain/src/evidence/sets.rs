@@ -431,7 +431,7 @@ pub(crate) mod tests {
     use std::collections::BTreeMap;
 
     use super::super::labels::LabelTexts;
-    use super::super::rows::{FrameName, Row, RunValues, StackRows, Stacks};
+    use super::super::rows::{FrameName, Row, RunValues, StackList, StackRows};
     use super::*;
     use pprofdiff::shared::{Asked, Class, UserRules, ValueKind, classify};
 
@@ -449,7 +449,7 @@ pub(crate) mod tests {
         let class = |frame| Class { system: frame < n_system, ..Class::default() };
         let name = |frame| FrameName { text: format!("f{frame}").into(), class: class(frame), shown: Box::default() };
         let names: Vec<FrameName> = (0..FRAMES).map(name).collect();
-        let mut stacks = Stacks::default();
+        let mut stacks = StackList::default();
         let n_rows = 1 + below(120);
         let row = |_| {
             let depth = below(9);
@@ -582,7 +582,7 @@ pub(crate) mod tests {
             events: [0.0; 2],
             variance: q,
         };
-        let mut stacks = Stacks::default();
+        let mut stacks = StackList::default();
         let large = stacks.push([5, 5]);
         rows.rows = vec![row(large, 1e14, 2e27)];
         for frame in 0..20 {

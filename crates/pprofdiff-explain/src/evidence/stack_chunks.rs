@@ -3,7 +3,7 @@
 //! Therefore sums are identical, to the last digit, for any number of threads.
 
 use super::read::SampleReader;
-use super::rows::Stacks;
+use super::rows::StackList;
 use super::samples::{DEEPEST, OfRun, ReadChunk, Run, RunStacks, Visited};
 use super::stack_ids::StackIds;
 use super::weights::tie;
@@ -28,7 +28,7 @@ pub(super) struct StackInterner {
     depths: Vec<u16>,
     owns: Vec<u32>,
     /// The frames of the first stacks, and the memory limit for them in bytes.
-    stacks: Stacks,
+    stacks: StackList,
     room: usize,
     /// The remaining stacks: the position of the first sample with the stack.
     places: Vec<u32>,
@@ -45,7 +45,7 @@ impl StackInterner {
             ties: Vec::with_capacity(n),
             depths: Vec::with_capacity(n),
             owns: Vec::with_capacity(n),
-            stacks: Stacks::with_capacity(n, (n * DEEPEST).min(room / size_of::<u32>())),
+            stacks: StackList::with_capacity(n, (n * DEEPEST).min(room / size_of::<u32>())),
             room,
             places: Vec::new(),
         }

@@ -20,7 +20,7 @@ pub(super) const RULE: Rule = Rule {
 
 /// A function that is inlined into its caller on the opposite side.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Inlined {
+pub(crate) struct InlinedCall {
     /// The side with the function; the opposite side inlines it.
     pub side: usize,
     pub frame: u32,
@@ -32,7 +32,7 @@ pub(crate) struct Inlined {
 }
 
 /// Finds frames that one side lacks, while their callees appear directly below their callers on that side.
-fn inlined(rows: &StackRows, costs: &FrameCosts) -> Vec<Inlined> {
+fn inlined(rows: &StackRows, costs: &FrameCosts) -> Vec<InlinedCall> {
     let event = rows.event();
     // By side and frame: the value of each pair of caller and callee around the frame.
     let mut around: BTreeMap<(usize, u32), BTreeMap<(u32, u32), f64>> = BTreeMap::new();
@@ -88,7 +88,7 @@ fn inlined(rows: &StackRows, costs: &FrameCosts) -> Vec<Inlined> {
             && below > MIN_PART_BETWEEN_NEIGHBOURS * value
             && moved > MIN_PART_BELOW_CALLERS * below
         {
-            inlined.push(Inlined { side, frame, caller, value, is_balanced: false });
+            inlined.push(InlinedCall { side, frame, caller, value, is_balanced: false });
         }
     }
     inlined

@@ -21,7 +21,7 @@ mod whole;
 use super::account::{Books, CauseEntry, Uncut};
 use super::evidence::costs::FrameCosts;
 use super::evidence::rows::StackRows;
-use inlined::Inlined;
+use inlined::InlinedCall;
 use pprofdiff_profile::random::{HashMap, HashSet};
 use renamed::RenamedFunction;
 use rewritten::Rewritten;
@@ -56,7 +56,7 @@ enum Find {
     /// Finds functions with another name on the new side.
     Rename(fn(&MatchedNames) -> Vec<RenamedFunction>),
     /// Finds functions that are inlined into their callers on one side.
-    Fold(fn(&MatchedNames) -> Vec<Inlined>),
+    Fold(fn(&MatchedNames) -> Vec<InlinedCall>),
     /// Finds rewritten code, and the number of frames to keep of each stack. The search for causes stays above the cut.
     Cut(fn(&MatchedNames) -> Option<(Rewritten, Vec<usize>)>),
     /// Belongs to the search itself.
@@ -100,7 +100,7 @@ pub(super) struct MatchedNames {
     pub costs: FrameCosts,
     pub renamed: Vec<RenamedFunction>,
     /// Functions that are inlined into their callers on one side. `rows` no longer contain their frames.
-    pub inlined: Vec<Inlined>,
+    pub inlined: Vec<InlinedCall>,
     /// The stacks before inlined frames were removed.
     pub uncut: Uncut,
     /// The rewritten library, if one was found. The search for causes stays above it.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::inlined::Inlined;
+use super::inlined::InlinedCall;
 use super::{Find, Rule};
 use crate::evidence::costs::FrameCosts;
 use crate::evidence::rows::StackRows;
@@ -21,7 +21,7 @@ pub(super) const RULE: Rule = Rule {
 
 /// Finds functions without significant callees that only one side has, and whose cost equals a decrease of their
 /// callers' own cost: a part of the callers may have become a function.
-fn outlined(rows: &StackRows, costs: &FrameCosts) -> Vec<Inlined> {
+fn outlined(rows: &StackRows, costs: &FrameCosts) -> Vec<InlinedCall> {
     let (total, event) = (rows.total(), rows.event());
     let mut own_costs = vec![[0.0; 2]; rows.names.len()];
     let leaves = || rows.rows.iter().enumerate().filter_map(|(i, row)| Some((row, rows.stack(i).split_last()?)));
@@ -81,7 +81,7 @@ fn outlined(rows: &StackRows, costs: &FrameCosts) -> Vec<Inlined> {
             let lost_enough =
                 main_callers().map(lost_per_run).sum::<f64>() > MIN_DECREASE_OF_CALLERS * own_per_run(frame, side);
             if lost_enough && (lost / share_here).ln().abs() < MAX_DEVIATIONS_OF_EQUAL_COST * deviation {
-                outlined.push(Inlined { side, frame, caller, value: cost, is_balanced: true });
+                outlined.push(InlinedCall { side, frame, caller, value: cost, is_balanced: true });
             }
         }
     }

@@ -1,7 +1,7 @@
 //! A graph on layers whose lines connect neighbouring layers only. A call has a bend on each layer between its two
 //! nodes.
 
-use super::{Down, LayoutPoint};
+use super::{DownwardCall, LayoutPoint};
 
 /// A line, stored at one of its points: the other point, which is on a neighbouring layer, and the weight.
 pub(super) type LayerLine = (usize, u32);
@@ -31,7 +31,7 @@ pub(super) struct Layered {
 impl Layered {
     /// Creates the graph with nodes on every second layer. The layers between them hold bends only, so each call has at
     /// least one bend for its label.
-    pub fn new(levels: &[usize], sizes: &[LayoutPoint], calls: &[Down], labels: &[LayoutPoint]) -> Layered {
+    pub fn new(levels: &[usize], sizes: &[LayoutPoint], calls: &[DownwardCall], labels: &[LayoutPoint]) -> Layered {
         let lowest = 2 * levels.iter().max().copied().unwrap_or(0);
         let mut graph = Layered {
             layers: lowest + 1,

@@ -222,7 +222,7 @@ impl MatchedStacks {
             StackSource::Stacks(stacks) => {
                 let inverted = options.inverted;
                 let rows = (0..stacks.rows.len() as u32).collect();
-                grow(&mut StackRows { stacks, scales: self.scales, inverted, rows, keys: Vec::new() }, options)
+                grow(&mut StackBoxes { stacks, scales: self.scales, inverted, rows, keys: Vec::new() }, options)
             }
             StackSource::Tree(tree) if options.inverted => grow(&mut tree.up(), options),
             StackSource::Tree(tree) => grow(&mut tree.down(), options),
@@ -362,7 +362,7 @@ fn grow<S: BoxSource>(source: &mut S, options: &FlameOptions) -> Grown {
 }
 
 /// A source that reads a list of stacks. The stacks of a box are a range of rows.
-struct StackRows<'a> {
+struct StackBoxes<'a> {
     stacks: &'a Stacks,
     scales: Scales,
     inverted: bool,
@@ -372,7 +372,7 @@ struct StackRows<'a> {
     keys: Vec<(u32, u32)>,
 }
 
-impl StackRows<'_> {
+impl StackBoxes<'_> {
     /// Returns the values of one stack.
     fn sum_of(&self, row: u32) -> BoxSum {
         let row = &self.stacks.rows[row as usize];
@@ -388,7 +388,7 @@ impl StackRows<'_> {
     }
 }
 
-impl BoxSource for StackRows<'_> {
+impl BoxSource for StackBoxes<'_> {
     type Position = std::ops::Range<usize>;
 
     fn all(&mut self) -> (Self::Position, BoxSum) {
@@ -398,7 +398,7 @@ impl BoxSource for StackRows<'_> {
     fn part(&mut self, depth: usize, position: &Self::Position, mut f: impl FnMut(ChildBox<Self::Position>)) -> Pair {
         const END: u32 = u32::MAX;
         let (stacks, inverted) = (self.stacks, self.inverted);
-        let StackRows { rows, keys, .. } = self;
+        let StackBoxes { rows, keys, .. } = self;
         let rows = &mut rows[position.clone()];
         keys.clear();
         keys.extend(rows.iter().map(|&row| {

@@ -157,7 +157,7 @@ pub fn most_ways(profile_bytes: usize) -> usize {
 }
 
 /// A call tree: a node for each distinct path of frames from the root.
-struct CallTree {
+struct PathTree {
     /// The nodes in the order of their numbers. A caller comes before its callees.
     rows: Vec<NumberedNode>,
     /// By number, the node's caller; [`NONE`] for a root.
@@ -166,13 +166,13 @@ struct CallTree {
     called: Vec<bool>,
 }
 
-impl CallTree {
-    fn from_measure(measure: &Measure) -> Result<CallTree> {
+impl PathTree {
+    fn from_measure(measure: &Measure) -> Result<PathTree> {
         let max_nodes = most_ways(measure.profile_bytes());
         // A path is its caller's node and the frame. Nodes are numbered in order of occurrence.
         let mut paths: Interner<(u32, u32), FastState> = Interner::default();
         let empty = TopRow { frame: 0, flat: Pair::default(), cum: Pair::default(), status: Status::Same };
-        let mut tree = CallTree { rows: Vec::new(), callers: Vec::new(), called: Vec::new() };
+        let mut tree = PathTree { rows: Vec::new(), callers: Vec::new(), called: Vec::new() };
         let mut present: Vec<[bool; 2]> = Vec::new();
         for walk in measure.walks() {
             let is_base = walk.input.base;
@@ -273,7 +273,7 @@ impl Measure {
             }
         }
         if options.call_tree {
-            let tree = CallTree::from_measure(self)?;
+            let tree = PathTree::from_measure(self)?;
             return Ok(self.trimmed(tree.rows.clone(), |nodes| tree.calls(nodes), options));
         }
         Ok(self.graph_of(&self.top(Sort::Flat), options))
