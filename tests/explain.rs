@@ -516,7 +516,7 @@ fn invalid_explain_options_are_errors() {
     let diff = Diff::new(std::slice::from_ref(&base), &[new]).unwrap();
     let refused = |diff: &Diff, query: Query, beside: &[&str], options: ExplainOptions| {
         let beside: Vec<String> = beside.iter().map(|b| (*b).to_owned()).collect();
-        pprofdiff_explain::explain(&diff, &query, &beside, &options).unwrap_err().to_string()
+        pprofdiff_explain::explain(diff, &query, &beside, &options).unwrap_err().to_string()
     };
     let options = ExplainOptions::default;
     let query = Query::default;

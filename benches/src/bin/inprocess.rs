@@ -57,7 +57,7 @@ fn check(paths: &[PathBuf; 2], large: bool) {
 }
 
 fn explain(diff: &Diff) -> Explanation {
-    pprofdiff_explain::explain(&diff, &Query::default(), &[], &ExplainOptions::default()).unwrap()
+    pprofdiff_explain::explain(diff, &Query::default(), &[], &ExplainOptions::default()).unwrap()
 }
 
 /// Runs a check with a rule on every function.

@@ -247,7 +247,7 @@ fn show_top(args: &TopArgs, diff: &Diff) -> Result<()> {
         // because the explanation names functions.
         let query = request.query.clone().with_normalize(Normalize::None).with_granularity(Granularity::Functions);
         let query = query.with_sample_type(&summary.sample_type).without_view_options();
-        let explanation = pprofdiff_explain::explain(&diff, &query, &[], &explain::own_runtime(None).ok()?).ok()?;
+        let explanation = pprofdiff_explain::explain(diff, &query, &[], &explain::own_runtime(None).ok()?).ok()?;
         explain_line(&explanation).map(|line| format!("explain: {line}"))
     })
 }
@@ -356,7 +356,7 @@ fn show_with(
     match report.summary() {
         Some(summary) if !format.warns => warn(&summary.warnings),
         None if matches!(request.view, View::Profile(_)) && !request.query.filters.set().is_empty() => {
-            warn(&pprofdiff_explain::measure(&diff, &request.query)?.summary().warnings);
+            warn(&pprofdiff_explain::measure(diff, &request.query)?.summary().warnings);
         }
         _ => {}
     }

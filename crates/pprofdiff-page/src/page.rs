@@ -67,12 +67,12 @@ impl Default for PageOptions {
 /// The maximum number of sample types on a page. Programs have about ten. Each has its own graphs and table.
 const MAX_TYPES: usize = 100;
 /// The maximum number of sample types that are drawn concurrently: for profiles with at most [`FEW_SAMPLES`] samples,
-/// and for larger ones. Each needs memory in proportion to the number of stacks.
+/// and for larger profiles. Each needs memory in proportion to the number of stacks.
 const TYPES_AT_A_TIME: [usize; 2] = [4, 2];
-/// The maximum number of explained sample types: the query's, then the first of the others. Profiles with more than
-/// [`MANY_SAMPLES`] samples only explain one.
+/// The maximum number of explained sample types: the query's sample type, then sample types in the profile's order. For
+/// profiles with more than [`MANY_SAMPLES`] samples, only the query's sample type is explained.
 pub(crate) const MAX_EXPLAINED: usize = 4;
-/// The number of samples above which a page explains only one sample type.
+/// The maximum number of samples of a profile whose page explains several sample types.
 pub(crate) const MANY_SAMPLES: usize = 50_000;
 /// The layout budget that all sample types except the query's share, in pictures: one picture's budget fits a dense
 /// call graph, and a real call graph needs about a tenth of that. The query's sample type has a budget of its own.

@@ -161,9 +161,9 @@ fn label(builds: &Builds, point: &ChangePoint) -> String {
     format!("{}, {changes}", place(builds, point))
 }
 
-/// Returns the builds with changes, each with the indexes of the rows that changed in it. For rows that are steps, these
-/// are the builds that the steps lead to. Steps without a change are skipped, and steps to a build that cannot be
-/// compared with earlier builds.
+/// Returns the builds with changes, each with the indexes of the rows that changed in it. A step belongs to
+/// the later of its two builds. Steps without a change are skipped, and steps to a build that cannot be compared with
+/// earlier builds.
 fn change_points(series: &Series, timelines: &Timelines) -> Vec<ChangePoint> {
     if let Some(shifts) = &timelines.shifts {
         return series.change_points(shifts, RUNS);

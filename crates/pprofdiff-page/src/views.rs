@@ -15,7 +15,7 @@ use pprofdiff::random::HashMap;
 use pprofdiff::{Frames, Measure, Pair, Sort, Top, TopRow};
 use pprofdiff_explain::Explanation;
 
-/// The maximum number of callers, and of callees, per function: for the [`COSTLIEST`] functions, and for the others.
+/// The maximum number of callers, and of callees, per function: for the [`COSTLIEST`] functions, and for all other functions.
 /// Edges are the largest part of a large page, and readers look at few of them.
 const MAX_EDGES: [usize; 2] = [12, 2];
 /// The number of functions with the largest cum cost that have the higher maximum of edges.
@@ -26,7 +26,7 @@ const MOVERS: usize = 5;
 /// Decides which values of a view are within chance.
 pub(crate) struct ChanceMarker<'a> {
     pub(crate) e: &'a Explanation,
-    /// The factor that the view's new values were multiplied by.
+    /// The factor of the view's new values.
     pub(crate) factor: f64,
     /// The number of runs that the values of each side are sums of.
     pub(crate) runs: [f64; 2],

@@ -53,7 +53,7 @@ pub enum Against {
 }
 
 /// The order of the builds. A history sorted by key cannot contain two names
-/// ([`check_history`](crate::input::check_history)).
+/// ([`check_history`](pprofdiff::input::check_history)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum BuildOrder {
     /// The order given by the caller.

@@ -177,7 +177,7 @@ impl<'m> ReadRuns<'m> {
 
 /// Reads the profiles of one sample type, or of two in one pass. Returns, by profile, the samples of each type.
 fn read_runs(sample_types: &[&ReadRuns<'_>]) -> Vec<Vec<OfRun>> {
-    let (reader, keys, n) = (sample_types[0].reader(), Keys::new(), sample_types[0].runs.len());
+    let (reader, keys, n) = (sample_types[0].reader(), Keys::default(), sample_types[0].runs.len());
     let read = |run: &usize| {
         let runs: Vec<&Run<'_>> = sample_types.iter().map(|reads| &reads.runs[*run]).collect();
         let room = runs[0].sampled.walk.input.profile.inflated_size() / 8 + ROOM / n.max(1);

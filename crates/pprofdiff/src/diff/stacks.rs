@@ -67,13 +67,16 @@ pub struct Keys {
     first: Vec<u128>,
 }
 
-impl Keys {
-    pub fn new() -> Keys {
+impl Default for Keys {
+    /// Draws random keys.
+    fn default() -> Keys {
         let random = RandomState::new();
         let first = (0..256).map(|i| key(&random, i)).collect();
         Keys { random, first }
     }
+}
 
+impl Keys {
     /// Returns the hash of a stack, given leaf first.
     #[inline(always)]
     pub fn hash(&self, labels: u32, frames: &[u32]) -> u128 {
@@ -178,7 +181,7 @@ impl Measure {
     /// Returns the rows of [`Measure::stacks`] in file order: the stacks of the base, then the stacks that only the new
     /// side has. Use it if the order does not matter, because sorting the stacks takes longer than matching them.
     pub fn stacks_as_found(&self, by_labels: bool) -> Stacks {
-        let keys = Keys::new();
+        let keys = Keys::default();
         let mut label_sets = LabelSets::default();
         let two_sided = self.summary().base.is_some();
         let (mut table, samples) = if by_labels {

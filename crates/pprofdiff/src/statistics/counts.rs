@@ -76,7 +76,7 @@ pub(crate) const PRIOR_DEGREES: u32 = 20;
 pub struct MeasuredNoise {
     /// The degrees of freedom of the runs.
     pub degrees: usize,
-    /// The degrees of freedom that shrinking adds: [`PRIOR_DEGREES`], or 0 for a variance that is not shrunk.
+    /// The degrees of freedom that shrinking adds: `PRIOR_DEGREES`, or 0 for a variance that is not shrunk.
     pub prior: u32,
     /// The minimum number of candidates that the threshold assumes, even if fewer exist.
     pub fewest: usize,

@@ -55,7 +55,7 @@ impl StackTree {
         // The new side's samples stay in memory until the base is complete.
         let hashed = samples.saturating_mul(size_of::<u128>() + size_of::<i64>() * n_types);
         let room = bytes.saturating_mul(2).saturating_add(EXTRA_BYTES).checked_sub(hashed)?;
-        let keys = Keys::new();
+        let keys = Keys::default();
         let step = 1 + usize::from(is_two_sided);
         let ((mut entries, first_totals), (hashed, other_totals)) =
             parallel::join(|| collect(&first, &keys, n_types, step, room), || hash(&others, &keys, n_types));
