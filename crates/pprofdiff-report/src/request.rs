@@ -10,7 +10,6 @@ use serde::{Deserialize, Serialize};
 use crate::report::Report;
 use crate::view::{self, MatchTarget, View, ViewContext, ViewInput};
 use pprofdiff::random::HashSet;
-#[cfg(feature = "check")]
 use pprofdiff::{Diff, Error, Granularity, LoadOptions, Query, Result, Selection, cancellation};
 use pprofdiff_series::Series;
 
