@@ -227,7 +227,7 @@ def series(
     For a pattern such as "builds/*/cpu.pb.gz", the text that * matches is the key of a build, and builds are sorted by
     key (numbers in keys compare as numbers). For a selection of a store such as "fleet/service=api", the builds are the
     values of the remaining key. `key` is a function that returns a build's key for an item of `profiles` or, for a
-    pattern, for a path. By default, the key in a list of paths is the differing part of the paths; for
+    pattern, for a path or URL. By default, the key in a list of paths is the differing part of the paths; for
     other items it is the path, the Profile's name or the item's number. Loaded profiles are not kept in
     memory, and an iterable is read a few items ahead.
 

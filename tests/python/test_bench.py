@@ -84,7 +84,7 @@ def test_an_empty_line_does_not_repeat_the_previous_message(
     command.write_text("#!/bin/sh\nprintf 'pprofdiff: one\\n\\npprofdiff: two\\n\\n' >&2\nexit 2\n")
     command.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(command))
-    with pytest.raises(pprofdiff.PprofError, match="^two$"):
+    with pytest.raises(pprofdiff.PprofError, match=r"^two$"):
         pprofdiff.bench("a..b", "true")
     assert capsys.readouterr().err == "one\n\ntwo\n\n"
 

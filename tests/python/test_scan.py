@@ -265,7 +265,8 @@ def test_patterns_match_urls(tmp_path: Path):
     series = pprofdiff.series("memory://fleet/api/*/m.pb.gz")
     assert [build["key"] for build in series.builds] == ["v1", "v2"]
     by_url = pprofdiff.series("memory://fleet/api/*/m.pb.gz", key=lambda url: url)
-    assert [build["key"] for build in by_url.builds] == [f"memory://fleet/api/{build}/m.pb.gz" for build in ("v1", "v2")]
+    urls = [f"memory://fleet/api/{build}/m.pb.gz" for build in ("v1", "v2")]
+    assert [build["key"] for build in by_url.builds] == urls
     with pytest.raises(pprofdiff.PprofError, match="no file matches"):
         pprofdiff.scan("memory://fleet/*/none")
     with pytest.raises(pprofdiff.PprofError, match="labels of profiles at URLs can't be keys"):
