@@ -548,6 +548,7 @@ fn measure(seeds: impl Iterator<Item = u64>) -> (usize, usize, usize, usize) {
 }
 
 #[test]
+#[ignore = "slow; `tests/run all` runs it"]
 fn the_guilty_commit_is_first_and_innocent_ones_are_not_accused() {
     let count = 60;
     let begin = std::env::var("COMMITS_FROM").map_or(9001, |first| first.parse().unwrap());

@@ -259,6 +259,7 @@ fn cases(seed: u64, n: usize) -> impl Iterator<Item = (Case, Random)> {
 }
 
 #[test]
+#[ignore = "slow; `tests/run all` runs it"]
 fn a_pass_means_that_no_limit_is_exceeded_and_the_worst_finding_comes_first() {
     let mut outcomes: BTreeMap<Outcome, usize> = BTreeMap::new();
     for (case, _) in cases(11, 2500) {
@@ -289,6 +290,7 @@ fn a_pass_means_that_no_limit_is_exceeded_and_the_worst_finding_comes_first() {
 }
 
 #[test]
+#[ignore = "slow; `tests/run all` runs it"]
 fn a_stricter_limit_never_passes_where_a_looser_limit_does_not() {
     for (case, mut random) in cases(12, 400) {
         let sizes: Vec<i32> = match case.limit {
@@ -336,6 +338,7 @@ fn a_stricter_limit_does_not_pass_where_every_function_grew() {
 }
 
 #[test]
+#[ignore = "slow; `tests/run all` runs it"]
 fn another_rule_never_turns_a_failure_into_a_pass() {
     for (case, mut random) in cases(13, 1000) {
         let alone = case.check(CheckPolicy::default()).verdict;
@@ -354,6 +357,7 @@ fn another_rule_never_turns_a_failure_into_a_pass() {
 /// A change far beyond the limit and the noise stays detected, even if more runs of the same program are added to
 /// either side. This includes two runs.
 #[test]
+#[ignore = "slow; `tests/run all` runs it"]
 fn another_run_of_the_same_program_never_hides_a_large_change() {
     let mut random = Random(14);
     for case in 0..200 {

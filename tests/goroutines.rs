@@ -205,6 +205,7 @@ fn prose_about_goroutines_is_not_a_dump() {
 }
 
 #[test]
+#[ignore = "slow; `tests/run all` runs it"]
 fn a_truncated_dump_has_the_goroutines_before_the_end() {
     let bytes = std::fs::read(oracle::corpus().join("goroutines/fixed.goroutineleak.debug2.txt.gz")).unwrap();
     let whole = oracle::gunzip(&bytes);

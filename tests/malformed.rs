@@ -524,6 +524,7 @@ fn otlp_messages_do_not_share_strings() {
 }
 
 #[test]
+#[ignore = "slow; `tests/run all` runs it"]
 fn a_real_profile_cut_off_at_any_byte_is_an_error() {
     let corpus = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/corpus");
     let packed = std::fs::read(corpus.join("rust-cpu.new.pb.gz")).unwrap();

@@ -335,6 +335,7 @@ fn profiles_converted_by_the_collectors_library_are_read_unchanged() {
 }
 
 #[test]
+#[ignore = "slow; `tests/run all` runs it"]
 fn a_truncated_or_damaged_message_never_panics() {
     let whole = written_by_collector("go-heap.new", "otlp");
     let mut random = Random(7);

@@ -109,6 +109,7 @@ fn lasting_changes_are_found_where_they_began() {
 }
 
 #[test]
+#[ignore = "slow; `tests/run all` runs it"]
 fn equal_builds_have_no_lasting_changes() {
     // With no planted change, one history in twenty may have a row, with many samples as with few.
     for few in [1.0, 0.1] {
@@ -183,6 +184,7 @@ fn wandering(
 /// A machine that is slower for some builds, and noise with wide tails, are not lasting changes: one history in twenty
 /// may have a row. `PPROFDIFF_SEED` selects other histories.
 #[test]
+#[ignore = "slow; `tests/run all` runs it"]
 fn wandering_and_heavy_tailed_noise_is_not_a_lasting_change() {
     let begin: u64 = std::env::var("PPROFDIFF_SEED").map_or(1000, |seed| seed.parse().unwrap());
     for (own_kind, common) in [

@@ -136,6 +136,7 @@ fn pool() -> rayon::ThreadPool {
 }
 
 #[test]
+#[ignore = "slow; `tests/run all` runs it"]
 fn every_verb_stops_at_the_next_checkpoint() {
     let pool = pool();
     for (name, verb) in verbs() {
@@ -163,6 +164,7 @@ fn every_verb_stops_at_the_next_checkpoint() {
 }
 
 #[test]
+#[ignore = "slow; `tests/run all` runs it"]
 fn a_cancelled_update_changes_no_state() {
     let (base, new) = (profile(1), profile(2));
     let options = DeltaOptions::default().with_cumulative(["samples".to_owned()]);
@@ -189,6 +191,7 @@ fn a_cancelled_update_changes_no_state() {
 }
 
 #[test]
+#[ignore = "slow; `tests/run all` runs it"]
 fn work_reports_its_phase() {
     let (base, new) = (profile(1), profile(2));
     let bytes = new.to_bytes(&WriteOptions::default()).unwrap();

@@ -199,6 +199,7 @@ fn is_llvm_installed(test: &str) -> bool {
 }
 
 #[test]
+#[ignore = "slow; `tests/run all` runs it"]
 fn names_and_lines_of_cpp_programs_equal_pprofs() {
     if !is_llvm_installed("symbols::names_and_lines_of_cpp_programs_equal_pprofs") {
         return;
@@ -278,6 +279,7 @@ fn names_and_lines_of_rust_and_go_programs_equal_pprofs() {
 }
 
 #[test]
+#[ignore = "slow; `tests/run all` runs it"]
 fn names_and_lines_of_programs_for_other_systems_equal_gos_tools() {
     let folder = folder("systems");
     let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/live/main.go");

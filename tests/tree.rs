@@ -118,6 +118,7 @@ fn filtered(name: &str, value: &str) -> Query {
 }
 
 #[test]
+#[ignore = "slow; `tests/run all` runs it"]
 fn views_of_the_corpus_are_the_same_with_and_without_a_tree() {
     for name in oracle::pairs() {
         let raw = oracle::raw_pair(&name);

@@ -142,6 +142,7 @@ fn with_types(names: &[String], values: Vec<i64>) -> Arc<pprofdiff::Profile> {
 }
 
 #[test]
+#[ignore = "slow; `tests/run all` runs it"]
 fn many_sample_types_take_time_in_proportion() {
     // Comparing all pairs of types would take minutes.
     let names: Vec<String> = (0..100_000).map(|i| format!("t{i}")).collect();

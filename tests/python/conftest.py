@@ -1,33 +1,51 @@
-"""Shared fixtures and helpers: the corpus, generated profiles, a browser, the documentation site, and a test whether
-other threads can run during a call."""
+"""Shared fixtures and helpers: the tiers of tests, the corpus, generated profiles, the documentation site, and a test
+whether other threads can run during a call."""
 
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 import pprofdiff
-from page_model import NOTE, Open, settle
 
 SKIPPED = os.environ.get("PPROFDIFF_SKIPPED")
 
 # The parent process may ignore Ctrl-C (nohup, a script's `&`), and all child processes would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# Timeout for assertions, equal to that of actions. Five seconds are too few for the page's engine on a busy machine.
-expect.set_options(timeout=30_000)
-
-# These tests run nightly, with the packages of the group nightly.
-collect_ignore = [] if os.environ.get("PPROFDIFF_CLUSTERS") else ["test_clusters.py", "test_spark.py"]
+# The files that tests/run needs for every change. The packages of the group core are enough for them.
+CORE = {
+    "test_arrow.py",
+    "test_batch.py",
+    "test_check.py",
+    "test_cli.py",
+    "test_delta.py",
+    "test_explain.py",
+    "test_load.py",
+    "test_markdown.py",
+    "test_package.py",
+    "test_pickle.py",
+    "test_pictures.py",
+    "test_processes.py",
+    "test_robust.py",
+    "test_runs.py",
+    "test_series.py",
+    "test_table.py",
+    "test_views.py",
+}
+TIER = os.environ.get("PPROFDIFF_TESTS", "all")  # core, rest or all, see tests/run
+FILES = {path.name for path in Path(__file__).parent.glob("test_*.py")}
+collect_ignore = sorted({"core": FILES - CORE, "rest": CORE, "all": set()}[TIER])
+if not os.environ.get("PPROFDIFF_CLUSTERS"):
+    collect_ignore += ["test_clusters.py", "test_spark.py"]  # nightly, with the packages of the group nightly
+if TIER != "core":
+    pytest_plugins = ["browser"]
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
@@ -140,44 +158,6 @@ def program(tmp_path: Path) -> tuple[Path, bytes]:
         f"MAPPED_LIBRARIES:\n{page:x}-{page + 0x1000:x} r-xp {page - 0x400000:08x} 08:01 7 /opt/app\n"
     )
     return app, text.encode()
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    # Chromium without browser windows needs a third of the CPU time to open a page (0.9 instead of 2.5 s).
-    path = shutil.which("chromium-headless-shell") or shutil.which("chromium")
-    if not path:
-        pytest.skip("Chromium is missing (apt-get install chromium-headless-shell)")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        yield browser
-        browser.close()
-
-
-@pytest.fixture
-def show(chromium: Browser, tmp_path: Path) -> Iterator[Open]:
-    """Opens pages. At the end, it fails if the console has messages or a page made a request."""
-    messages: list[str] = []
-    contexts = []
-
-    def opened(html: str, fragment: str = "", **options: Any) -> Page:
-        context = chromium.new_context(**({"viewport": {"width": 1400, "height": 3000}} | options))
-        contexts.append(context)
-        context.add_init_script(NOTE)
-        page = context.new_page()
-        file = tmp_path / f"{len(contexts)}.html"
-        file.write_text(html)
-        page.on("console", lambda message: messages.append(message.text))
-        page.on("pageerror", lambda error: messages.append(str(error)))
-        page.on("request", lambda r: messages.append(r.url) if not r.url.startswith(file.as_uri()) else None)
-        page.goto(f"{file.as_uri()}#{fragment}")
-        settle(page)
-        return page
-
-    yield opened
-    for context in contexts:
-        context.close()
-    assert messages == []
 
 
 @pytest.fixture(scope="session")

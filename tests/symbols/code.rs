@@ -103,6 +103,7 @@ fn assert_disassembled(folder: &Path, binary: &Path, regex: &str, pprof: &mut Co
 }
 
 #[test]
+#[ignore = "slow; `tests/run all` runs it"]
 fn instruction_costs_equal_pprofs_disassembly() {
     let folder = folder("disasm");
     let fixed = cpp(&folder, "fixed", "-O1 -no-pie");
