@@ -614,6 +614,103 @@ fn an_output_in_a_missing_folder_is_refused_before_any_input_is_read() {
     assert!(failure(&[&["check", "absent.pb", "absent2.pb"][..], &report].concat()).contains("no-such-folder"));
 }
 
+/// Values for the options that take one. Options that name further inputs get the name of a file that does not exist.
+const OPTION_VALUES: &[(&str, &str)] = &[
+    ("TIME", "1s"),
+    ("AT", "5s"),
+    ("BYTES", "100"),
+    ("DIR", "absent"),
+    ("DIR:...", "absent"),
+    ("F", "0.1"),
+    ("FILE=N", "absent.pb=2"),
+    ("FROM..UNTIL", "0s..5s"),
+    ("ID", "abc"),
+    ("KEY,...", "key"),
+    ("KEY=VALUE", "key=value"),
+    ("KEYS", "key"),
+    ("N", "3"),
+    ("N0,N1", "1,2"),
+    ("NAME", "main"),
+    ("ON_RESET", "pass"),
+    ("ORDER", "given"),
+    ("PART", "0.1"),
+    ("PATH", "absent"),
+    ("PERCENT", "5%"),
+    ("PREFIX:...", "/x"),
+    ("RATE", "0.1"),
+    ("RE", "main"),
+    ("RULE", "total>+7%"),
+    ("TOKENS", "1000"),
+    ("TYPE", "cpu"),
+    ("TYPE,...", "cpu"),
+    ("TYPE/UNIT", "cpu/ns"),
+    ("UNIT", "ms"),
+    ("VIEW", "tree"),
+    ("[KEY=]RE|RANGE", "key=value"),
+    ("flat|cum", "flat"),
+    // By option.
+    ("--commit-time", "2026-11-25T10:00:00Z"),
+    ("--demangle", "full"),
+    ("--granularity", "files"),
+    ("--input-format", "folded"),
+    ("--match", "exact"),
+    ("--normalize", "total"),
+    ("--rows", "steps"),
+];
+
+/// The inputs do not exist, so an error that names them would come from reading them.
+#[test]
+#[ignore = "slow; `tests/run all` runs it"]
+fn each_option_of_each_verb_is_checked_before_inputs_are_read_if_the_output_is_impossible() {
+    let folder = temp("no-such-folder").display().to_string();
+    let (mut n_refused, mut n_other) = (0, 0);
+    for verb in verbs(&stdout(&["-h"])) {
+        let help = stdout(&[verb, "--help"]);
+        if !help.contains("-o, --output") || ["bench", "store"].contains(&verb) {
+            continue; // `bench` and `store` have inputs and outputs of other kinds.
+        }
+        let inputs: &[&str] = match verb {
+            "convert" => &["absent.pb"],
+            "batch" => &["absent/*.pb", "absent2/*.pb"],
+            "check" => &["absent.pb", "absent2.pb", "--fail-on", "total>+5%"],
+            "peek" | "roots" | "list" | "disasm" => &["main", "absent.pb", "absent2.pb"],
+            _ => &["absent.pb", "absent2.pb"],
+        };
+        let extension = match verb {
+            "check" | "explain" | "labels" | "info" => "json",
+            "raw" | "comments" | "list" | "disasm" => "txt",
+            "merge" | "convert" | "delta" => "pb.gz",
+            _ => "csv",
+        };
+        let output = format!("{folder}/x.{extension}");
+        for line in help.lines().map(str::trim).filter(|line| line.starts_with("--")) {
+            let (name, placeholder) = line.split_once(" <").unwrap_or((line, ""));
+            let name = name.trim_end_matches("...").split(' ').next().unwrap();
+            // These replace the inputs or the format, or open a browser.
+            if ["--help", "--version", "--output", "--open", "--config", "--base", "--new", "--format"].contains(&name)
+            {
+                continue;
+            }
+            let placeholder = placeholder.rsplit_once('>').map_or("", |(inside, _)| inside);
+            let values = || OPTION_VALUES.iter().rev().find(|(key, _)| *key == name || *key == placeholder);
+            let option = match placeholder {
+                "" => name.to_owned(),
+                "FILE" | "FILE|URL" | "BASE> <NEW" => continue,
+                _ => format!("{name}={}", values().unwrap_or_else(|| panic!("no value for {line}")).1),
+            };
+            let message = failure(&[&[verb][..], inputs, &[&option, "-o", &output]].concat());
+            match message.contains("no-such-folder does not exist") {
+                true => n_refused += 1,
+                // The option needs another option or other inputs.
+                false => n_other += 1,
+            }
+            let is_about_inputs = message.contains("absent") && !message.contains("no-such-folder");
+            assert!(!is_about_inputs, "{verb} {option}: {message}");
+        }
+    }
+    assert!(n_refused > 600 && n_other < 80, "{n_refused} outputs were refused, {n_other} options");
+}
+
 #[test]
 fn a_profile_is_not_read_as_a_manifest_of_pairs() {
     let message = failure(&["batch", &corpus("story-cpu.base.pb.gz")]);
