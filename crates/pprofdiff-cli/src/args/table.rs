@@ -16,10 +16,19 @@ use super::jobs::duration;
 
 /// Converts a row of an option table to a clap argument.
 fn arg<T>(option: &OptionRow<T>) -> Arg {
-    // The notes name options as Python does: `base_time=..AT`.
-    let as_typed =
-        |notes: String, name: &str| notes.replace(&format!(" {name}="), &format!(" --{} ", name.replace('_', "-")));
-    let notes = Loading::options().map(|o| o.name).fold(option.notes.replace("\n ", ""), as_typed);
+    let notes = option.notes.replace("\n ", "");
+    // A few notes name options as Python does: `base_time=..AT`.
+    let as_typed = |word: &str| match word.split_once('=') {
+        Some((name, value)) if Loading::options().any(|option| option.name == name) => {
+            format!("--{} {value}", name.replace('_', "-"))
+        }
+        _ => word.to_owned(),
+    };
+    // Every run builds the arguments of its verb, so other notes are not split.
+    let notes = match notes.contains('=') && notes.contains('_') {
+        true => notes.split(' ').map(as_typed).collect::<Vec<_>>().join(" "),
+        false => notes,
+    };
     let arg = Arg::new(option.name)
         .long(option.name.replace('_', "-"))
         .help(option.about)
