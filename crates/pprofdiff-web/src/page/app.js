@@ -345,7 +345,7 @@ function makeForm() {
   for (const { name, about, value } of choices.filters.toSorted((a, b) => a.name.startsWith("tag") - b.name.startsWith("tag"))) {
     const input = element("input", { name, type: "text", placeholder: value, autocomplete: "off", spellcheck: false });
     input.dataset.filter = "";
-    $("question").append(field(name, about, input));
+    $("question").append(field(name.replaceAll("_", " "), about, input));
   }
   $("question").onchange = () => {
     const previousType = question.sample_type;
