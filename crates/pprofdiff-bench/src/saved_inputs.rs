@@ -28,17 +28,17 @@ pub fn keep(dir: &Path, side: usize, checkout: &Checkout, named: &[Vec<String>; 
         result = result.and(save(&sources.join(path), |path| fs::write(path, source.text.as_bytes())));
     }
     let binaries = &Recording::binaries(dir)[side];
-    let mut wanted = Vec::new();
+    let mut binaries_to_save = Vec::new();
     for name in &named[1] {
         let Ok(real) = fs::canonicalize(checkout.dir.join(name)) else { continue };
         let Ok(metadata) = real.metadata() else { continue };
         if real.starts_with(&checkout.root) && metadata.is_file() && metadata.len() <= MAX_BINARY_BYTES {
-            wanted.push((name, real));
+            binaries_to_save.push((name, real));
         }
     }
-    for (name, real) in &wanted {
+    for (name, real) in &binaries_to_save {
         let Some(file) = real.file_name() else { continue };
-        let is_unique = wanted.iter().all(|(_, other)| other == real || other.file_name() != Some(file));
+        let is_unique = binaries_to_save.iter().all(|(_, other)| other == real || other.file_name() != Some(file));
         // A lookup tries the file name, and then the path that the profile records.
         let path = if is_unique { file.into() } else { plain(name).unwrap_or_else(|| file.into()) };
         result = result.and(save(&binaries.join(path), |path| fs::copy(real, path).map(drop)));

@@ -79,8 +79,8 @@ pub struct RankedCommits {
 impl RankedCommits {
     /// Creates the result for a cause.
     #[doc(hidden)]
-    pub fn new(of: usize, ranked: Vec<RankedCommit>) -> RankedCommits {
-        RankedCommits { of, ranked }
+    pub fn new(n_commits: usize, ranked: Vec<RankedCommit>) -> RankedCommits {
+        RankedCommits { of: n_commits, ranked }
     }
 
     /// Returns the commit that reaches the cause most directly; `None` if no commit reaches it directly.

@@ -346,6 +346,6 @@ fn explain_rows(
     let sides = Comparison::new(diff, measure, &rows, heap, options);
     let mut common = CommonRows::collect(&sides, rows);
     let mut work = sides.budget();
-    let found = interpret(&sides, &mut common, &mut work);
-    answer(&sides, common, found, &work)
+    let interpretation = interpret(&sides, &mut common, &mut work);
+    answer(&sides, common, interpretation, &work)
 }

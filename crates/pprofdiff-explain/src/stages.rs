@@ -309,10 +309,10 @@ fn account_of(sides: &Comparison<'_>, books: &Books<'_>, findings: &mut Findings
 }
 
 /// Returns all moves: renamed functions first, then moves that names and the search showed, then swaps.
-fn all_moved(sides: &Comparison<'_>, common: &mut CommonRows, found: &Interpretation) -> Vec<Moved> {
+fn all_moved(sides: &Comparison<'_>, common: &mut CommonRows, interpretation: &Interpretation) -> Vec<Moved> {
     let mut moved = std::mem::take(&mut common.moved);
     let shown = common.shown();
-    moved.extend(found.findings.swaps.iter().map(|swap| Moved {
+    moved.extend(interpretation.findings.swaps.iter().map(|swap| Moved {
         function: shown.name(swap.gained),
         from: shown.name(swap.lost),
         how: swap.how,
@@ -331,7 +331,7 @@ fn all_moved(sides: &Comparison<'_>, common: &mut CommonRows, found: &Interpreta
         how: MoveKind::Renamed,
         delta: sides.per_run(1, pair.cost[1]),
         cost: Some((sides.per_run(0, pair.cost[0]), sides.per_run(1, pair.cost[1]))),
-        even: found.search.is_even(&common.rows, found.findings.scale, pair.cost),
+        even: interpretation.search.is_even(&common.rows, interpretation.findings.scale, pair.cost),
         inside: None,
         packages: {
             let [from, to] =
@@ -489,11 +489,11 @@ fn noise(sides: &Comparison<'_>, rows: &StackRows, search: &SearchResult) -> Noi
 pub(super) fn answer(
     sides: &Comparison<'_>,
     mut common: CommonRows,
-    found: Interpretation,
+    interpretation: Interpretation,
     work: &SearchBudget,
 ) -> Explanation {
-    let moved = all_moved(sides, &mut common, &found);
-    let Interpretation { search, findings } = found;
+    let moved = all_moved(sides, &mut common, &interpretation);
+    let Interpretation { search, findings } = interpretation;
     let MeasuredFindings { scale, causes, suspects, candidate, account, n_witnesses, .. } = findings;
     let named = NamedCauses::new(sides, &common, scale, [causes, suspects], candidate);
     let (left_out, summary) = summary(sides, &mut common, work.is_used_up());
