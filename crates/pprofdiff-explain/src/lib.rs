@@ -3,8 +3,9 @@
 //!
 //! The stages in order, with their files (`stages` runs them):
 //!
-//! 1. **Collect rows**: `shared` and `target` choose sample types and columns; `evidence/read` turns the samples of all
-//!    runs into rows, which are stacks by numbers (`evidence/rows`), and `evidence/recorded` drops a recorder's frames.
+//! 1. **Collect rows**: `shared` and the engine's `target` choose sample types and columns; `evidence/read` turns the
+//!    samples of all runs into rows, which are stacks by numbers (`evidence/rows`), and `evidence/recorded` drops a
+//!    recorder's frames.
 //! 2. **Match names**: the rules of names (`rules/renamed`, `inlined`, `outlined`, `rewritten`) give both sides the same
 //!    names.
 //! 3. **Build candidate sets**: `evidence/sets`, `evidence/set_builder`.
