@@ -85,6 +85,9 @@ struct ScaleEvidence<'a> {
     rows: &'a StackRows,
     sets: &'a Sets,
     tau2: &'a Variances,
+    /// The variance between runs that includes the variation of their lengths. `None` for one pair, and if the number
+    /// of operations was given.
+    tau2_with_lengths: Option<Variances>,
     /// The expected ratio of the sides: the ratio of the numbers of runs, and of operations if given.
     exposure: f64,
     /// True if only the exposure is a possible scale.
@@ -102,6 +105,7 @@ impl<'a> ScaleEvidence<'a> {
         tau2: &'a Variances,
         exposure: f64,
         is_fixed: bool,
+        is_given: bool,
         is_replicated: bool,
     ) -> ScaleEvidence<'a> {
         let ratio = |j: usize| {
@@ -115,7 +119,16 @@ impl<'a> ScaleEvidence<'a> {
         // For one pair, object counts are as uncertain as bytes.
         let object_growth = if is_fixed || !is_replicated { None } else { growth_of_objects(rows, sets, &telling) };
         let is_benchmark = rows.is_benchmark();
-        ScaleEvidence { rows, sets, tau2, exposure, is_fixed, is_benchmark, telling, object_growth }
+        // `variance_of_runs` divides by the length of each run only if the number of operations is unknown.
+        let tau2_with_lengths = (is_replicated && !is_given).then(|| variance_of_runs(rows, sets, true));
+        ScaleEvidence { rows, sets, tau2, tau2_with_lengths, exposure, is_fixed, is_benchmark, telling, object_growth }
+    }
+
+    /// Returns the variance between runs that a scale must exceed. At the exposure, the lengths of the runs remain in the
+    /// difference between the sides, so they remain in its noise. At another scale, they are divided out of both.
+    fn variance_at(&self, scale: f64) -> &Variances {
+        let is_exposure = (scale / self.exposure).ln().abs() < 1e-9;
+        self.tau2_with_lengths.as_ref().filter(|_| is_exposure).unwrap_or(self.tau2)
     }
 
     /// Returns true if a function's own cost agrees with a scale.
@@ -219,7 +232,7 @@ impl<'a> ScaleSearch<'a> {
         let floor = self.floor * (self.total[0] + self.total[1] / scale) / 2.0;
         let (rows, sets) = (evidence.rows, evidence.sets);
         let model = ScaleModel::new(rows, sets, self.candidates, scale, self.threshold);
-        let (is_given, tau2) = (self.is_given, evidence.tau2.clone());
+        let (is_given, tau2) = (self.is_given, evidence.variance_at(scale).clone());
         let mut model = ScaleModel { floor, is_given, tau2, work: *work, ..model };
         let mut first = Vec::new();
         if !self.is_replicated {
@@ -313,7 +326,7 @@ pub(crate) fn search(
     let price = DEVIANCE_PER_LOG_OF_CANDIDATES * (sets.len().max(1) as f64).ln() + PRICE_OF_CAUSE;
     let exposure = given.map_or(runs, |ops| runs * ops);
     let is_fixed = given.is_some() || rows.kind == ValueKind::Delay && !is_replicated;
-    let evidence = ScaleEvidence::new(rows, sets, &tau2, exposure, is_fixed, is_replicated);
+    let evidence = ScaleEvidence::new(rows, sets, &tau2, exposure, is_fixed, given.is_some(), is_replicated);
     let mut scales = ScaleSearch {
         evidence: &evidence,
         candidates: &candidates,
