@@ -82,7 +82,8 @@ pub(super) struct CauseCandidate {
 
 /// Cost that moved within a set. Stacks are then truncated at the frame `inside`, so that the move becomes invisible.
 pub(super) struct CostShift {
-    pub set: usize,
+    /// The rows to truncate, in order.
+    pub rows: Vec<u32>,
     /// The frames that gained and lost cost, and the frame that contains both.
     pub gained: u32,
     pub lost: u32,
@@ -260,9 +261,35 @@ impl<'a> Attribution<'a> {
             Some(CostRelation::Nothing) if even || self.size(set) >= MAX_SIZE_OF_SHIFT_PLACE * size => return None,
             Some(CostRelation::Nothing) => None,
         };
+        let rows = match how {
+            // The replacement is one cause with the difference of the place, so nothing inside remains to be found.
+            Some(MoveKind::Replaced) => self.sets.rows(set).collect(),
+            _ => self.exchanged_rows(candidate, set, lost_in, raw)?,
+        };
         let partner = partner.unwrap_or(inside);
         let (gained, lost) = if raw > 0.0 { (function, partner) } else { (partner, function) };
-        Some(CostShift { set, gained, lost, inside, amount: raw.abs(), how, even })
+        Some(CostShift { rows, gained, lost, inside, amount: raw.abs(), how, even })
+    }
+
+    /// Returns the rows between which cost moved: all rows of the place if it did not change itself. If it changed more
+    /// than that, another change is inside as well, so only the rows of the candidate and of its counterpart moved, and
+    /// the search continues with the difference. Returns `None` for such a place without a counterpart.
+    fn exchanged_rows(
+        &self,
+        candidate: &CauseCandidate,
+        place: usize,
+        counterpart: Option<usize>,
+        raw: f64,
+    ) -> Option<Vec<u32>> {
+        let change = self.change(self.sets.sets[place].values).abs();
+        let is_quiet = change < MAX_CHANGE_OF_SHIFT_PLACE * raw.abs() || change < MAX_ERRORS_OF_SILENT_PLACE * self.error(place);
+        let place_rows = self.sets.rows(place);
+        if is_quiet {
+            return Some(place_rows.collect());
+        }
+        let counterpart: Vec<u32> = self.sets.rows(counterpart?).collect();
+        let moved = |row: &u32| [&candidate.rows, &counterpart].iter().any(|rows| rows.binary_search(row).is_ok());
+        Some(place_rows.filter(moved).collect())
     }
 
     /// Returns the smallest set around a candidate that did not change with it. `raw` is the change of the candidate's

@@ -45,6 +45,7 @@ mod shared;
 mod stages;
 mod statements;
 mod thresholds;
+mod wrapped;
 
 use serde::{Deserialize, Serialize};
 

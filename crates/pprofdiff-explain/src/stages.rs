@@ -26,6 +26,7 @@ use super::thresholds::{
     MAX_REST_OF_NO_CHANGE, MIN_PART_OF_SHOWN_MOVE, MIN_REST_OF_LIKELY_CHANGE, MIN_UNATTRIBUTED_PART, MIN_WITNESSES,
     REPORTED_FRAMES_OF_TOTAL,
 };
+use super::wrapped::{Wrapper, wrapper};
 use super::{ExplainOptions, account};
 use pprofdiff::sampling::Model;
 use pprofdiff::shared::is_level_among;
@@ -159,11 +160,26 @@ impl CommonRows {
         }
     }
 
+    /// Lists a wrapper as a move.
+    fn list_wrapper(&mut self, sides: &Comparison<'_>, wrapper: &Wrapper) {
+        if wrapper.value > MIN_PART_OF_SHOWN_MOVE * sides.total[wrapper.side] {
+            let Wrapper { side, frame, caller, value, .. } = *wrapper;
+            let call = InlinedCall { side, frame, caller, value, is_balanced: false };
+            let moved = inlined_move(sides, &self.shown(), &call);
+            self.moved.push(moved);
+        }
+    }
+
+    /// Removes the frames of a wrapper from its routes.
+    fn unwrap_stacks(&mut self, wrapper: &Wrapper) {
+        let values: Vec<[f64; 2]> = self.rows.rows.iter().map(|row| row.values).collect();
+        self.rows.regroup(|row, stack| wrapper.unwrap_stack(stack, values[row]));
+    }
+
     /// Truncates the stacks below the frame inside which cost only changed places.
-    fn fold(&mut self, sets: &Sets, shift: &CostShift) {
-        let folded: Vec<u32> = sets.rows(shift.set).collect();
+    fn fold(&mut self, shift: &CostShift) {
         self.rows.regroup(|i, stack| {
-            if folded.binary_search(&(i as u32)).is_ok() {
+            if shift.rows.binary_search(&(i as u32)).is_ok() {
                 stack.truncate(kept_frames(stack, shift.inside));
             }
         });
@@ -233,15 +249,24 @@ pub(super) fn interpret(sides: &Comparison<'_>, common: &mut CommonRows, work: &
         let attribution = Attribution::new(&common.rows, &sets, &search);
         let candidates = attribution.candidates();
         let folds = |shift: &CostShift| {
-            let mut stacks = sets.rows(shift.set).map(|row| common.rows.stack(row as usize));
+            let mut stacks = shift.rows.iter().map(|&row| common.rows.stack(row as usize));
             shifts < MAX_FOLDED_SHIFTS
                 && !work.is_used_up()
                 && stacks.any(|stack| kept_frames(stack, shift.inside) < stack.len())
         };
+        let may_fold = shifts < MAX_FOLDED_SHIFTS && !work.is_used_up();
+        if may_fold && let Some(wrapper) = wrapper(&common.rows, &candidates, search.scale) {
+            shifts += 1;
+            if std::env::var("DBG").is_ok() { let n=|f:u32| &common.rows.names[f as usize].text; eprintln!("WRAP {} calls {} through {} value {:.3e} side {}", n(wrapper.caller), n(wrapper.callee), n(wrapper.frame), wrapper.value, wrapper.side); }
+            common.list_wrapper(sides, &wrapper);
+            common.unwrap_stacks(&wrapper);
+            continue;
+        }
         if let Some(shift) = attribution.shift(&candidates).filter(folds) {
             shifts += 1;
+            if std::env::var("DBG").is_ok() { let n=|f:u32| &common.rows.names[f as usize].text; eprintln!("SHIFT gained {} lost {} inside {} amount {:.3e} how {:?} even {} rows {} scale {:.3}", n(shift.gained), n(shift.lost), n(shift.inside), shift.amount, shift.how, shift.even, shift.rows.len(), search.scale); }
             common.list_shift(sides, &shift);
-            common.fold(&sets, &shift);
+            common.fold(&shift);
             continue;
         }
         let findings = attribute(sides, common, &attribution, candidates);

@@ -371,6 +371,16 @@ pub(super) const MIN_PART_BETWEEN_NEIGHBOURS: f64 = 0.6;
 /// `inlined`: minimum part of that cost directly below the callers on the opposite side.
 /// Unit: fraction of the cost. Source: tuned on injected faults. Test: not pinned.
 pub(super) const MIN_PART_BELOW_CALLERS: f64 = 0.5;
+/// Wrappers: minimum decrease of the direct calls on the side with frames in between.
+/// Unit: fraction of the cost of the route, at equal work. Source: as [`MIN_PART_BELOW_CALLERS`]. Test: not pinned.
+pub(super) const MIN_PART_OF_DIRECT_CALLS: f64 = 0.5;
+/// Wrappers: maximum difference of a route's costs if both sides have frames in between. If they differ more, one function
+/// replaced another, which is a cause.
+/// Unit: fraction of the larger cost, at equal work. Source: as [`MAX_CHANGE_OF_SHIFT_PLACE`]. Test: not pinned.
+pub(super) const MAX_DIFFERENCE_OF_ROUTES: f64 = 0.35;
+/// Wrappers: minimum cost of the routes through a wrapper.
+/// Unit: fraction of the candidate's cost. Source: tuned on real upgrades. Test: not pinned.
+pub(super) const MIN_PART_OF_ROUTES: f64 = 0.1;
 /// `outlined`: minimum cost of a function.
 /// Unit: fraction of the side. No source recorded. Test: not pinned.
 pub(super) const MIN_PART_OF_OUTLINED: f64 = 0.003;

@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use super::{Find, Rule};
 use crate::evidence::costs::FrameCosts;
 use crate::evidence::rows::StackRows;
-use crate::thresholds::{MIN_EVENTS_OF_INLINED, MIN_PART_BELOW_CALLERS, MIN_PART_BETWEEN_NEIGHBOURS};
+use crate::thresholds::{MIN_PART_BELOW_CALLERS, MIN_PART_BETWEEN_NEIGHBOURS};
+use crate::wrapped::{for_each_chain, one_sided_frames, sides_of};
 use pprofdiff::shared::State;
 use pprofdiff_profile::cancellation::checkpointed;
 use pprofdiff_profile::random::HashMap;
@@ -33,29 +34,23 @@ pub(crate) struct InlinedCall {
 
 /// Finds frames that one side lacks, while their callees appear directly below their callers on that side.
 fn inlined(rows: &StackRows, costs: &FrameCosts) -> Vec<InlinedCall> {
-    let event = rows.event();
     // By side and frame: the value of each pair of caller and callee around the frame.
     let mut around: BTreeMap<(usize, u32), BTreeMap<(u32, u32), f64>> = BTreeMap::new();
-    // By frame: a bit for the side, if only one side has the frame.
-    let mut only_on = vec![0u8; rows.names.len()];
-    for side in [0, 1] {
-        let large = costs.only(side).filter(|(v, _)| *v > MIN_EVENTS_OF_INLINED * event);
-        large.for_each(|(_, frame)| only_on[frame as usize] = 1 << side);
-    }
+    let only_on = one_sided_frames(rows, costs);
     let has_any = only_on.iter().any(|sides| *sides != 0);
     for (i, row) in checkpointed(rows.rows.iter().enumerate()).filter(|_| has_any) {
-        let sides = u8::from(row.values[0] > 0.0) | u8::from(row.values[1] > 0.0) << 1;
-        let only = |frame: u32| only_on[frame as usize];
         let stack = rows.stack(i);
-        // Few frames occur on only one side, so this test comes before the test of neighbours.
-        for place in (1..stack.len().saturating_sub(1)).filter(|&place| sides & only(stack[place]) != 0) {
-            let w = &stack[place - 1..=place + 1];
-            let side_bit = sides & only(w[1]) & !only(w[0]) & !only(w[2]);
-            if side_bit != 0 {
-                let side = side_bit.trailing_zeros() as usize;
-                *around.entry((side, w[1])).or_default().entry((w[0], w[2])).or_default() += row.values[side];
+        for_each_chain(stack, sides_of(row.values), &only_on, |side, chain| {
+            if let Some(&callee) = stack.get(chain.end) {
+                let mut frames = stack[chain.clone()].to_vec();
+                frames.sort_unstable();
+                frames.dedup();
+                for frame in frames {
+                    let pairs = around.entry((side, frame)).or_default();
+                    *pairs.entry((stack[chain.start - 1], callee)).or_default() += row.values[side];
+                }
             }
-        }
+        });
     }
     let mut direct: HashMap<(u32, u32), [f64; 2], State> =
         around.values().flat_map(|pairs| pairs.keys().map(|&pair| (pair, [0.0; 2]))).collect();

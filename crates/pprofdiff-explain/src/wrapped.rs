@@ -1,0 +1,168 @@
+//! Wrappers: functions that one side has between a caller and a callee which the opposite side calls directly. The cost
+//! of the callee then seems to appear below the wrapper and to disappear below the caller, although only the route
+//! changed. The frames in between are removed from the stacks of such routes, so that the callee compares with itself and
+//! the wrapper keeps only its other cost.
+//!
+//! `rules/inlined` removes functions that are nothing but a wrapper, on all stacks. This module looks at the candidates of
+//! a search, and so finds wrappers that also have cost of their own.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use super::attribution::{CauseCandidate, CauseKind};
+use super::evidence::costs::FrameCosts;
+use super::evidence::rows::StackRows;
+use super::thresholds::{MIN_EVENTS_OF_INLINED, MAX_DIFFERENCE_OF_ROUTES, MIN_PART_OF_DIRECT_CALLS, MIN_PART_OF_ROUTES};
+use pprofdiff::shared::statistics::counts::LEVEL;
+use pprofdiff_profile::cancellation::checkpointed;
+use pprofdiff_profile::random::HashSet;
+
+/// A wrapper with the routes through it.
+pub(super) struct Wrapper {
+    /// The side that has the wrapper.
+    pub side: usize,
+    /// The first function in between on the route with the most cost, with the ends of this route.
+    pub frame: u32,
+    pub caller: u32,
+    pub callee: u32,
+    /// The cost of all routes, in all runs of the side.
+    pub value: f64,
+    /// The ends of the routes.
+    routes: HashSet<(u32, u32)>,
+    /// The callers whose routes have frames in between on both sides. Stacks that end in such frames are folded, too:
+    /// their cost replaces the opposite side's.
+    replaced_below: HashSet<u32>,
+    /// By frame: a bit for the side, if only one side has the frame.
+    only_on: Vec<u8>,
+}
+
+/// Returns a wrapper that explains a considerable part of an added or removed candidate, largest candidate first.
+/// `scale` is the expected ratio of all new runs to all base runs.
+pub(super) fn wrapper(rows: &StackRows, candidates: &[CauseCandidate], scale: f64) -> Option<Wrapper> {
+    let is_one_sided = |candidate: &&CauseCandidate| {
+        candidate.subject.label.is_none() && matches!(candidate.subject.kind, CauseKind::Added | CauseKind::Removed)
+    };
+    let mut one_sided: Vec<&CauseCandidate> = candidates.iter().filter(is_one_sided).collect();
+    one_sided.sort_by(|a, b| b.delta.abs().total_cmp(&a.delta.abs()));
+    if one_sided.is_empty() {
+        return None;
+    }
+    let only_on = one_sided_frames(rows, &FrameCosts::new(rows));
+    one_sided.into_iter().find_map(|candidate| wrapper_of(rows, candidate, &only_on, scale))
+}
+
+fn wrapper_of(rows: &StackRows, candidate: &CauseCandidate, only_on: &[u8], scale: f64) -> Option<Wrapper> {
+    let side = usize::from(candidate.subject.kind == CauseKind::Added);
+    // By route: its cost in the candidate, and the first function in between.
+    let mut routed: BTreeMap<(u32, u32), (f64, u32)> = BTreeMap::new();
+    for &row in &candidate.rows {
+        let (stack, values) = (rows.stack(row as usize), rows.rows[row as usize].values);
+        for_each_chain(stack, sides_of(values), only_on, |side_of_chain, chain| {
+            if let Some(&callee) = stack.get(chain.end).filter(|_| side_of_chain == side) {
+                let route = routed.entry((stack[chain.start - 1], callee)).or_insert((0.0, stack[chain.start]));
+                route.0 += values[side];
+            }
+        });
+    }
+    if routed.is_empty() {
+        return None;
+    }
+    // By route: the cost of direct calls by side, and of calls with frames in between by side.
+    let mut calls: BTreeMap<(u32, u32), ([f64; 2], [f64; 2])> =
+        routed.keys().map(|&route| (route, Default::default())).collect();
+    let mut seen: Vec<(u32, u32)> = Vec::new();
+    for (i, row) in checkpointed(rows.rows.iter().enumerate()) {
+        let stack = rows.stack(i);
+        seen.clear();
+        seen.extend(stack.windows(2).map(|call| (call[0], call[1])).filter(|call| calls.contains_key(call)));
+        seen.sort_unstable();
+        seen.dedup();
+        for call in &seen {
+            if let Some((direct, _)) = calls.get_mut(call) {
+                *direct = [direct[0] + row.values[0], direct[1] + row.values[1]];
+            }
+        }
+        for_each_chain(stack, sides_of(row.values), only_on, |side, chain| {
+            let callee = stack.get(chain.end);
+            if let Some((_, between)) = callee.and_then(|callee| calls.get_mut(&(stack[chain.start - 1], *callee))) {
+                between[side] += row.values[side];
+            }
+        });
+    }
+    let at_equal_work = |values: [f64; 2]| [values[0], values[1] / scale];
+    let is_rerouted = |route: &(u32, u32)| {
+        let (direct, between) = (at_equal_work(calls[route].0), at_equal_work(calls[route].1));
+        match between[1 - side] > 0.0 {
+            // Frames took the place of other frames.
+            true => {
+                let difference = (between[0] - between[1]).abs();
+                difference < MAX_DIFFERENCE_OF_ROUTES * between[0].max(between[1])
+                    || difference.powi(2) < LEVEL * rows.event() * (between[0] + between[1])
+            }
+            false => direct[1 - side] - direct[side] > MIN_PART_OF_DIRECT_CALLS * between[side],
+        }
+    };
+    routed.retain(|route, _| is_rerouted(route));
+    let value: f64 = routed.values().map(|(value, _)| value).sum();
+    let (&(caller, callee), &(_, frame)) = routed.iter().max_by(|a, b| a.1.0.total_cmp(&b.1.0).then(b.0.cmp(a.0)))?;
+    let all: f64 = candidate.rows.iter().map(|&row| rows.rows[row as usize].values[side]).sum();
+    let routes: HashSet<(u32, u32)> = routed.keys().copied().collect();
+    let replaced = routes.iter().filter(|route| calls[route].1[1 - side] > 0.0);
+    let replaced_below = replaced.map(|(caller, _)| *caller).collect();
+    let only_on = only_on.to_vec();
+    (value > MIN_PART_OF_ROUTES * all)
+        .then(|| Wrapper { side, frame, caller, callee, value, routes, replaced_below, only_on })
+}
+
+impl Wrapper {
+    /// Removes the frames in between from a stack with these values.
+    pub(super) fn unwrap_stack(&self, stack: &mut Vec<u32>, values: [f64; 2]) {
+        let mut removed: Vec<Range<usize>> = Vec::new();
+        for_each_chain(stack, sides_of(values), &self.only_on, |_, chain| {
+            let caller = stack[chain.start - 1];
+            let is_removed = match stack.get(chain.end) {
+                Some(&callee) => self.routes.contains(&(caller, callee)),
+                None => self.replaced_below.contains(&caller),
+            };
+            if is_removed {
+                removed.push(chain);
+            }
+        });
+        removed.into_iter().rev().for_each(|chain| drop(stack.drain(chain)));
+    }
+}
+
+/// Returns, by frame, a bit for the side if only one side has the frame. Rarely sampled frames count as common, because
+/// a side may lack them by chance.
+pub(super) fn one_sided_frames(rows: &StackRows, costs: &FrameCosts) -> Vec<u8> {
+    let mut only_on = vec![0u8; rows.names.len()];
+    for side in [0, 1] {
+        let large = costs.only(side).filter(|(v, _)| *v > MIN_EVENTS_OF_INLINED * rows.event());
+        large.for_each(|(_, frame)| only_on[frame as usize] = 1 << side);
+    }
+    only_on
+}
+
+/// Returns a bit for each side that has values.
+pub(super) fn sides_of(values: [f64; 2]) -> u8 {
+    u8::from(values[0] > 0.0) | u8::from(values[1] > 0.0) << 1
+}
+
+/// Calls `found` with the side and the place of each chain of frames that only one of the stack's sides has, if another
+/// frame is above it.
+pub(super) fn for_each_chain(stack: &[u32], sides: u8, only_on: &[u8], mut found: impl FnMut(usize, Range<usize>)) {
+    let side_bit = |place: usize| sides & only_on[stack[place] as usize];
+    let mut place = 1;
+    while place < stack.len() {
+        let bit = side_bit(place);
+        if bit == 0 {
+            place += 1;
+            continue;
+        }
+        let end = (place..stack.len()).find(|&later| side_bit(later) == 0).unwrap_or(stack.len());
+        if side_bit(place - 1) == 0 {
+            found(bit.trailing_zeros() as usize, place..end);
+        }
+        place = end;
+    }
+}
