@@ -97,6 +97,14 @@ pub(super) struct CostShift {
     pub even: bool,
 }
 
+impl CostShift {
+    /// Returns the number of frames to keep of a stack: the frames up to and including the first occurrence of the frame
+    /// `inside`, or all frames if the stack does not contain it.
+    pub(super) fn kept_frames(&self, stack: &[u32]) -> usize {
+        stack.iter().position(|frame| *frame == self.inside).map_or(stack.len(), |position| position + 1)
+    }
+}
+
 /// Two opposite changes that cancel out.
 pub(super) struct Swap {
     pub gained: u32,
@@ -220,11 +228,18 @@ impl<'a> Attribution<'a> {
     }
 
     /// Returns the largest candidate whose callers did not change with it: its cost moved within the smallest set
-    /// around it (a cost shift, as in FBDetect). Returns `None` if there is no such candidate.
+    /// around it (a cost shift, as in FBDetect). Returns `None` if there is no such candidate, or if its stacks end at that
+    /// set already.
     pub(super) fn shift(&self, candidates: &[CauseCandidate]) -> Option<CostShift> {
         let mut order: Vec<&CauseCandidate> = candidates.iter().filter(|d| d.subject.label.is_none()).collect();
         order.sort_by(|a, b| b.delta.abs().total_cmp(&a.delta.abs()));
-        order.into_iter().find_map(|candidate| self.shift_of(candidate))
+        let can_fold = |shift: &CostShift| {
+            shift.rows.iter().any(|&row| {
+                let stack = self.rows.stack(row as usize);
+                shift.kept_frames(stack) < stack.len()
+            })
+        };
+        order.into_iter().find_map(|candidate| self.shift_of(candidate).filter(can_fold))
     }
 
     /// Returns the move of a candidate's cost. Returns `None` if its callers changed with it.

@@ -180,7 +180,7 @@ impl CommonRows {
     fn fold(&mut self, shift: &CostShift) {
         self.rows.regroup(|i, stack| {
             if shift.rows.binary_search(&(i as u32)).is_ok() {
-                stack.truncate(kept_frames(stack, shift.inside));
+                stack.truncate(shift.kept_frames(stack));
             }
         });
     }
@@ -248,12 +248,6 @@ pub(super) fn interpret(sides: &Comparison<'_>, common: &mut CommonRows, work: &
         let search = search::search(&common.rows, &sets, sides.ops, sides.options.min_effect, work);
         let attribution = Attribution::new(&common.rows, &sets, &search);
         let candidates = attribution.candidates();
-        let folds = |shift: &CostShift| {
-            let mut stacks = shift.rows.iter().map(|&row| common.rows.stack(row as usize));
-            shifts < MAX_FOLDED_SHIFTS
-                && !work.is_used_up()
-                && stacks.any(|stack| kept_frames(stack, shift.inside) < stack.len())
-        };
         let may_fold = shifts < MAX_FOLDED_SHIFTS && !work.is_used_up();
         if may_fold && let Some(wrapper) = wrapper(&common.rows, &candidates, search.scale) {
             shifts += 1;
@@ -262,7 +256,7 @@ pub(super) fn interpret(sides: &Comparison<'_>, common: &mut CommonRows, work: &
             common.unwrap_stacks(&wrapper);
             continue;
         }
-        if let Some(shift) = attribution.shift(&candidates).filter(folds) {
+        if may_fold && let Some(shift) = attribution.shift(&candidates) {
             shifts += 1;
             if std::env::var("DBG").is_ok() { let n=|f:u32| &common.rows.names[f as usize].text; eprintln!("SHIFT gained {} lost {} inside {} amount {:.3e} how {:?} even {} rows {} scale {:.3}", n(shift.gained), n(shift.lost), n(shift.inside), shift.amount, shift.how, shift.even, shift.rows.len(), search.scale); }
             common.list_shift(sides, &shift);
@@ -570,10 +564,4 @@ fn rest_warning(values: [f64; 2], all: [f64; 2], kind: &str, why: &str) -> Optio
         .iter()
         .any(|part| *part > 100.0 * MIN_UNATTRIBUTED_PART)
         .then(|| format!("{base}% of the base's and {new}% of the new side's {kind} could not be attributed to {why}"))
-}
-
-/// Returns the number of frames to keep if cost below the frame `inside` only changed places: the frames up to and
-/// including its first occurrence, or all frames if the stack does not contain it.
-fn kept_frames(stack: &[u32], inside: u32) -> usize {
-    stack.iter().position(|frame| *frame == inside).map_or(stack.len(), |position| position + 1)
 }

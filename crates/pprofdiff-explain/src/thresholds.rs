@@ -300,7 +300,7 @@ pub(super) const MAX_DIFFERENCE_OF_SWAP: f64 = 0.25;
 pub(super) const MAX_CHANGE_OF_EVEN_SUM: f64 = 0.5;
 /// Maximum number of cost shifts to fold before giving up.
 /// Unit: shifts. Source: tuned on injected faults. Test: not pinned.
-pub(super) const MAX_FOLDED_SHIFTS: usize = 8;
+pub(super) const MAX_FOLDED_SHIFTS: usize = 16;
 /// Minimum overlap of the callees of two functions, weighted by cost, for them to count as the same.
 /// Unit: fraction of the cost. No source recorded. Test: not pinned.
 pub(super) const MIN_OVERLAP_OF_SAME_CALLEES: f64 = 0.5;
