@@ -297,7 +297,8 @@ impl<'a> Attribution<'a> {
         raw: f64,
     ) -> Option<Vec<u32>> {
         let change = self.change(self.sets.sets[place].values).abs();
-        let is_quiet = change < MAX_CHANGE_OF_SHIFT_PLACE * raw.abs() || change < MAX_ERRORS_OF_SILENT_PLACE * self.error(place);
+        let is_quiet =
+            change < MAX_CHANGE_OF_SHIFT_PLACE * raw.abs() || change < MAX_ERRORS_OF_SILENT_PLACE * self.error(place);
         let place_rows = self.sets.rows(place);
         if is_quiet {
             return Some(place_rows.collect());

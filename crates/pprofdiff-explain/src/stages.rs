@@ -251,14 +251,37 @@ pub(super) fn interpret(sides: &Comparison<'_>, common: &mut CommonRows, work: &
         let may_fold = shifts < MAX_FOLDED_SHIFTS && !work.is_used_up();
         if may_fold && let Some(wrapper) = wrapper(&common.rows, &candidates, search.scale) {
             shifts += 1;
-            if std::env::var("DBG").is_ok() { let n=|f:u32| &common.rows.names[f as usize].text; eprintln!("WRAP {} calls {} through {} value {:.3e} side {}", n(wrapper.caller), n(wrapper.callee), n(wrapper.frame), wrapper.value, wrapper.side); }
+            if std::env::var("DBG").is_ok() {
+                let n = |f: u32| &common.rows.names[f as usize].text;
+                eprintln!(
+                    "WRAP {} calls {} through {} value {:.3e} side {}",
+                    n(wrapper.caller),
+                    n(wrapper.callee),
+                    n(wrapper.frame),
+                    wrapper.value,
+                    wrapper.side
+                );
+            }
             common.list_wrapper(sides, &wrapper);
             common.unwrap_stacks(&wrapper);
             continue;
         }
         if may_fold && let Some(shift) = attribution.shift(&candidates) {
             shifts += 1;
-            if std::env::var("DBG").is_ok() { let n=|f:u32| &common.rows.names[f as usize].text; eprintln!("SHIFT gained {} lost {} inside {} amount {:.3e} how {:?} even {} rows {} scale {:.3}", n(shift.gained), n(shift.lost), n(shift.inside), shift.amount, shift.how, shift.even, shift.rows.len(), search.scale); }
+            if std::env::var("DBG").is_ok() {
+                let n = |f: u32| &common.rows.names[f as usize].text;
+                eprintln!(
+                    "SHIFT gained {} lost {} inside {} amount {:.3e} how {:?} even {} rows {} scale {:.3}",
+                    n(shift.gained),
+                    n(shift.lost),
+                    n(shift.inside),
+                    shift.amount,
+                    shift.how,
+                    shift.even,
+                    shift.rows.len(),
+                    search.scale
+                );
+            }
             common.list_shift(sides, &shift);
             common.fold(&shift);
             continue;

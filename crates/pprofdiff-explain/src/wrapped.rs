@@ -12,7 +12,9 @@ use std::ops::Range;
 use super::attribution::{CauseCandidate, CauseKind};
 use super::evidence::costs::FrameCosts;
 use super::evidence::rows::StackRows;
-use super::thresholds::{MIN_EVENTS_OF_INLINED, MAX_DIFFERENCE_OF_ROUTES, MIN_PART_OF_DIRECT_CALLS, MIN_PART_OF_ROUTES};
+use super::thresholds::{
+    MAX_DIFFERENCE_OF_ROUTES, MIN_EVENTS_OF_INLINED, MIN_PART_OF_DIRECT_CALLS, MIN_PART_OF_ROUTES,
+};
 use pprofdiff::shared::statistics::counts::LEVEL;
 use pprofdiff_profile::cancellation::checkpointed;
 use pprofdiff_profile::random::HashSet;
@@ -110,8 +112,16 @@ fn wrapper_of(rows: &StackRows, candidate: &CauseCandidate, only_on: &[u8], scal
     let replaced = routes.iter().filter(|route| calls[route].1[1 - side] > 0.0);
     let replaced_below = replaced.map(|(caller, _)| *caller).collect();
     let only_on = only_on.to_vec();
-    (value > MIN_PART_OF_ROUTES * all)
-        .then(|| Wrapper { side, frame, caller, callee, value, routes, replaced_below, only_on })
+    (value > MIN_PART_OF_ROUTES * all).then(|| Wrapper {
+        side,
+        frame,
+        caller,
+        callee,
+        value,
+        routes,
+        replaced_below,
+        only_on,
+    })
 }
 
 impl Wrapper {

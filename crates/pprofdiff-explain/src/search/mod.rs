@@ -11,10 +11,10 @@ mod noise;
 use super::thresholds::{
     DEVIANCE_PER_LOG_OF_CANDIDATES, DEVIATION_OF_LOG_SCALE, DEVIATION_OF_LOG_SCALE_OF_BENCHMARKS,
     MAX_CHANGE_OF_EVEN_FUNCTION, MAX_GAIN_OF_AMBIGUOUS_CAUSES, MAX_LOG_DISTANCE_FROM_OBJECTS,
-    MAX_LOG_DISTANCE_OF_AGREEMENT, MAX_SCALES_PER_START, MAX_WEIGHT_OF_FUNCTION, MIN_AGREEING_WEIGHT,
-    MIN_AGREEING_WEIGHT_OF_LOCKS, MIN_BASE_PART_OF_AMBIGUOUS_CAUSE, MIN_DEVIANCE_OF_SCALE_OF_REST,
+    MAX_LOG_DISTANCE_OF_AGREEMENT, MAX_SCALES_PER_START, MAX_WEIGHT_OF_FUNCTION, MIN_AGREEING_PART_OF_FUNCTIONS,
+    MIN_AGREEING_WEIGHT, MIN_AGREEING_WEIGHT_OF_LOCKS, MIN_BASE_PART_OF_AMBIGUOUS_CAUSE, MIN_DEVIANCE_OF_SCALE_OF_REST,
     MIN_LOG_DISTANCE_OF_SCALE_OF_REST, MIN_TELLING_EVENTS, MIN_UNANIMOUS_FUNCTIONS, MIN_UNANIMOUS_WEIGHT,
-    MIN_UNTOUCHED_PART, PRICE_OF_CAUSE, PRICE_OF_SCALE, REPORTED_FRAMES_OF_TOTAL,
+    MIN_UNTOUCHED_PART, MIN_WITNESSES, PRICE_OF_CAUSE, PRICE_OF_SCALE, REPORTED_FRAMES_OF_TOTAL,
 };
 use crate::evidence::rows::StackRows;
 use crate::evidence::sets::Sets;
@@ -175,7 +175,21 @@ impl<'a> ScaleEvidence<'a> {
         let is_unlike_objects = |growth: f64| (scale / growth).ln().abs() > MAX_LOG_DISTANCE_FROM_OBJECTS;
         !self.is_fixed
             && (scale / self.exposure).ln().abs() > 1e-9
-            && (agreed < min_agreed() || self.object_growth.is_some_and(is_unlike_objects))
+            && (agreed < min_agreed()
+                || self.object_growth.is_some_and(is_unlike_objects)
+                || !self.is_benchmark && !self.do_functions_agree(scale))
+    }
+
+    /// Returns the sets of the functions with enough events to tell a scale.
+    fn telling_functions(&self) -> impl Iterator<Item = usize> {
+        self.telling.iter().map(|(set, _, _)| *set).filter(|&set| self.sets.sets[set].tells())
+    }
+
+    /// Returns true if several functions with enough events agree with a scale, and at least half of such functions.
+    /// Few functions may agree by accident.
+    fn do_functions_agree(&self, scale: f64) -> bool {
+        let agreeing = self.telling_functions().filter(|&set| self.agrees(set, scale)).count();
+        is_majority(agreeing, self.telling_functions().count())
     }
 
     /// Returns the price of a scale. `price` is the price of a cause.
@@ -188,6 +202,11 @@ impl<'a> ScaleEvidence<'a> {
         let usual = if is_usual { DEVIATION_OF_LOG_SCALE_OF_BENCHMARKS } else { DEVIATION_OF_LOG_SCALE };
         if away.abs() < 1e-9 { 0.0 } else { price + PRICE_OF_SCALE + (away / usual).powi(2) }
     }
+}
+
+/// Returns true if so many functions agree that they show an amount of work.
+fn is_majority(agreeing: usize, functions: usize) -> bool {
+    agreeing >= MIN_WITNESSES && agreeing as f64 >= MIN_AGREEING_PART_OF_FUNCTIONS * functions as f64
 }
 
 /// The causes at the best scale so far.
@@ -389,7 +408,6 @@ fn result_of(
         (0..2).all(|s| sets.sets[*j].values[s] > 0.0)
             && sets.sets[*j].values[0] > MIN_BASE_PART_OF_AMBIGUOUS_CAUSE * total[0]
     };
-    let ambiguous = !is_fixed && quiet < cost + MAX_GAIN_OF_AMBIGUOUS_CAUSES && causes.iter().any(confusable);
     let typical = TypicalNoise::new(rows, sets, &model.tau2, threshold, is_replicated);
     model.refit(&[]);
     let telling = (0..sets.telling.n_own as usize).filter(|&j| {
@@ -399,6 +417,12 @@ fn result_of(
     let telling: Vec<usize> = telling.collect();
     let agree = telling.iter().filter(|&&j| evidence.agrees(j, model.scale) || model.score(j) < LEVEL).count();
     let is_one = (model.scale / exposure).ln().abs() < 1e-9;
+    // If the amount of work is unknown, a cause with most of the program is more work just as well. Allocations of equal
+    // builds differ less than CPU samples, so their causes remain causes.
+    let is_unknown_work =
+        !is_replicated && is_one && rows.kind == ValueKind::Sampled && !is_majority(agree, telling.len());
+    let ambiguous =
+        !is_fixed && (quiet < cost + MAX_GAIN_OF_AMBIGUOUS_CAUSES || is_unknown_work) && causes.iter().any(confusable);
     SearchResult {
         scale: model.scale,
         fits,
