@@ -39,6 +39,7 @@ mod related;
 mod rules;
 mod search;
 mod select;
+mod selfcheck;
 #[cfg(feature = "check")]
 mod settings;
 mod shared;

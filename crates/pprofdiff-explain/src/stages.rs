@@ -20,6 +20,7 @@ use super::rules::renamed::RenamedFunction;
 use super::rules::rewritten::Rewritten;
 use super::rules::{Findings, MatchedNames};
 use super::search::{self, SearchBudget, SearchResult};
+use super::selfcheck::PlainTable;
 use super::thresholds::{
     MAX_DIFFERENCE_OF_EQUAL_SIDES, MAX_DISTANCE_OF_EQUAL_WORK, MAX_FOLDED_SHIFTS, MAX_NOTICED_FOR_MOVED_COST,
     MAX_NOTICED_FOR_NO_CHANGE, MAX_P_OF_CERTAIN_TOTAL, MAX_P_OF_LIKELY_TOTAL, MAX_REPORTED_NOISE,
@@ -321,6 +322,15 @@ fn attribute(
         if sides.is_equal { Findings::default() } else { Findings::from_causes(&books, books.settle(candidates)) };
     if sides.options.undecided_total {
         findings.suspects.clear();
+    }
+    let mut contradictions = 0;
+    let table = PlainTable::new(rows, &common.uncut, scale);
+    for entries in [&mut findings.causes, &mut findings.suspects] {
+        let checked = std::mem::take(entries).into_iter().filter_map(|entry| table.checked(entry, &mut contradictions));
+        *entries = checked.collect();
+    }
+    if contradictions > 0 && std::env::var("DBG").is_ok() {
+        eprintln!("CONTRADICTIONS {contradictions}");
     }
     let account = account_of(sides, &books, &mut findings);
     let Findings { causes, suspects, candidate } = findings;

@@ -421,6 +421,12 @@ pub(super) const MIN_PART_OF_REPLACED_CALL: f64 = 0.5;
 /// `replaced`: minimum part of a cause in its function's cost, for the cause to be a replacement.
 /// Unit: fraction of the cost. No source recorded. Test: not pinned.
 pub(super) const MIN_PART_OF_REPLACED_CALLER: f64 = 0.9;
+/// `nested`: maximum change of a cause that becomes a part of the cause around it.
+/// Unit: fraction of the outer cause's change. Source: tuned on real upgrades. Test: not pinned.
+pub(super) const MAX_PART_OF_NESTED: f64 = 0.34;
+/// `completed`: maximum difference between a cause's change and the change of all stacks that its name covers.
+/// Unit: fraction of the cause's change. Source: what a reader accepts beside the table. Test: not pinned.
+pub(super) const MAX_DIFFERENCE_FROM_NAMED: f64 = 0.15;
 /// `whole`: minimum part of the change of the total in one function.
 /// Unit: fraction of the change. No source recorded. Test: not pinned.
 pub(super) const MIN_PART_OF_WHOLE_PROGRAM: f64 = 0.9;
@@ -452,6 +458,10 @@ pub(super) const MIN_PART_OF_GARBAGE: f64 = 0.1;
 /// Unit: fraction of the cause's change. Source: docs/explain.md, What you can rely on: at most three times its size.
 /// Test: not pinned.
 pub(super) const MIN_CHANGE_OF_NAMED_WHOLE: f64 = 0.35;
+/// Maximum change of a cause, compared with the largest change of a function in its stacks.
+/// Unit: factor. Source: formula: a set of stacks cannot change more than every function in it, except for changes of the
+/// opposite sign in the same functions, which are causes of their own. Test: not pinned.
+pub(super) const MAX_EXCESS_OVER_FUNCTIONS: f64 = 1.05;
 /// Penalised deviance that unchanged consequences exceed by chance one time in a hundred.
 /// Unit: deviance. Source: formula: 99 % quantile of chi-squared with one degree of freedom. Test: not pinned.
 pub(super) const MAX_DEVIANCE_OF_UNCHANGED_CONSEQUENCES: f64 = 6.63;

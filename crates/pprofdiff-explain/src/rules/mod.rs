@@ -7,9 +7,11 @@
 
 mod ambiguous;
 mod candidate;
+mod completed;
 mod gc_pressure;
 mod in_use_level;
 pub(super) mod inlined;
+mod nested;
 mod outlined;
 mod own_cost;
 pub(super) mod parts;
@@ -70,7 +72,7 @@ const fn searched(name: &'static str, needs: &'static str, says: &'static str) -
 }
 
 /// The rules, in the order of their application.
-pub static RULES: [Rule; 17] = [
+pub static RULES: [Rule; 19] = [
     renamed::RULE,
     inlined::RULE,
     outlined::RULE,
@@ -87,6 +89,8 @@ pub static RULES: [Rule; 17] = [
         "\"the cost of A is now in B\", if they call each other or the same functions, or have similar names; \"A replaces B\", if one appeared and one disappeared",
     ),
     replaced::RULE,
+    nested::RULE,
+    completed::RULE,
     in_use_level::RULE,
     whole::RULE,
     ambiguous::RULE,

@@ -1,0 +1,71 @@
+//! A small cause inside another one. Both are one cause with the sum of their changes, which is the change that a table
+//! shows for the outer function. Otherwise the outer cause would state the change of its other stacks only.
+
+use super::{Find, Findings, Rule};
+use crate::account::{Books, CauseEntry};
+use crate::thresholds::MAX_PART_OF_NESTED;
+
+pub(super) const RULE: Rule = Rule {
+    name: "nested",
+    needs: "a cause below the function of another cause, with a much smaller change",
+    says: "the outer cause, \"including\" the inner function",
+    find: Find::Causes(find),
+};
+
+fn find(books: &Books<'_>, findings: &mut Findings) {
+    let causes = &mut findings.causes;
+    let size = |entry: &CauseEntry| books.delta(entry.values).abs();
+    // Smallest first, so that a chain of nested causes ends in the outermost.
+    causes.sort_by(|a, b| size(a).total_cmp(&size(b)));
+    let mut inner = 0;
+    while inner < causes.len() {
+        let is_outer = |outer: &usize| *outer != inner && books.has_nested(&causes[*outer], &causes[inner]);
+        // The narrowest outer cause.
+        match (0..causes.len()).filter(is_outer).min_by(|a, b| size(&causes[*a]).total_cmp(&size(&causes[*b]))) {
+            Some(outer) => {
+                let merged = books.with_nested(&causes[outer], &causes[inner]);
+                causes[outer] = merged;
+                causes.remove(inner);
+            }
+            None => inner += 1,
+        }
+    }
+}
+
+impl Books<'_> {
+    /// Returns true if a cause is small beside another one and all of its stacks are below that cause's function.
+    fn has_nested(&self, outer: &CauseEntry, inner: &CauseEntry) -> bool {
+        let (None, None, Some(function), Some(_)) =
+            (outer.subject.label, inner.subject.label, outer.subject.function, inner.subject.function)
+        else {
+            return false;
+        };
+        let is_below = |stack: &[u32]| match (outer.subject.caller, outer.subject.callee) {
+            (Some(caller), _) => stack.windows(2).any(|call| call == [caller, function]),
+            (None, Some(callee)) => stack.windows(2).any(|call| call == [function, callee]),
+            (None, None) => stack.contains(&function),
+        };
+        self.delta(inner.values).abs() < MAX_PART_OF_NESTED * self.delta(outer.values).abs()
+            && inner.rows.iter().all(|&row| is_below(self.rows.stack(row as usize)))
+    }
+
+    /// Returns the outer cause with the stacks of the inner one, which becomes a part.
+    fn with_nested(&self, outer: &CauseEntry, inner: &CauseEntry) -> CauseEntry {
+        let mut rows: Vec<u32> = outer.rows.iter().chain(&inner.rows).copied().collect();
+        rows.sort_unstable();
+        let values = [0, 1].map(|side| outer.values[side] + inner.values[side]);
+        let mut parts = outer.parts.clone();
+        parts.push((inner.subject.clone(), inner.values));
+        let others = outer.others.iter().copied().filter(|frame| Some(*frame) != inner.subject.function).collect();
+        let score = self.score(outer.set, &rows);
+        CauseEntry {
+            values,
+            score,
+            others,
+            parts,
+            rows,
+            garbage: outer.garbage,
+            ..CauseEntry::new(outer.set, outer.subject.clone())
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! The check of an answer before it is given: recomputes from a plain table of both sides what sentences will state, and
+//! corrects or drops what the table contradicts. The rules before this module have their own guards, so it should find
+//! nothing. It is kept plain for this reason: it knows functions with their costs, and nothing about sets, noise or moves.
+//!
+//! The table is that of the stacks after functions were renamed, and before any frame was removed or cut.
+
+use super::account::{CauseEntry, Uncut};
+use super::attribution::CauseKind;
+use super::evidence::rows::StackRows;
+use super::thresholds::{MAX_EXCESS_OVER_FUNCTIONS, MIN_CHANGE_OF_NAMED_WHOLE};
+use pprofdiff_profile::cancellation::checkpointed;
+
+/// A plain table: the cost of each function on both sides.
+pub(super) struct PlainTable<'a> {
+    rows: &'a StackRows,
+    uncut: &'a Uncut,
+    /// By function: its own cost, and its cost with its callees.
+    flat: Vec<[f64; 2]>,
+    cum: Vec<[f64; 2]>,
+    /// The expected ratio of all new runs to all base runs.
+    scale: f64,
+}
+
+impl<'a> PlainTable<'a> {
+    pub(super) fn new(rows: &'a StackRows, uncut: &'a Uncut, scale: f64) -> PlainTable<'a> {
+        let n = uncut.is_folded.len();
+        let (mut flat, mut cum) = (vec![[0.0; 2]; n], vec![[0.0; 2]; n]);
+        let mut last = vec![u32::MAX; n];
+        for (i, values) in checkpointed((0u32..).zip(&uncut.values)) {
+            let stack = uncut.stacks.get(i);
+            let add = |sum: &mut [f64; 2]| *sum = [sum[0] + values[0], sum[1] + values[1]];
+            if let Some(&leaf) = stack.last() {
+                add(&mut flat[leaf as usize]);
+            }
+            for &frame in stack {
+                // A recursive function counts once per stack.
+                if std::mem::replace(&mut last[frame as usize], i) != i {
+                    add(&mut cum[frame as usize]);
+                }
+            }
+        }
+        PlainTable { rows, uncut, flat, cum, scale }
+    }
+
+    /// Returns the change at equal work.
+    fn change(&self, [base, new]: [f64; 2]) -> f64 {
+        new - self.scale * base
+    }
+
+    /// Returns the cost that a cause's sentence names: of a function, of one caller's calls of it, or of its calls of one
+    /// callee. `None` for a label.
+    fn named_cost(&self, entry: &CauseEntry) -> Option<[f64; 2]> {
+        let subject = &entry.subject;
+        let function = subject.function.filter(|_| subject.label.is_none())?;
+        Some(match (subject.callee, subject.caller) {
+            (Some(callee), _) => self.uncut.function_cost(callee, Some(function)),
+            (None, Some(caller)) => self.uncut.function_cost(function, Some(caller)),
+            (None, None) => self.cum[function as usize],
+        })
+    }
+
+    /// Returns a cause with a true sentence. Returns `None` if its change is larger than that of every function in it:
+    /// then its stacks are no place in the program, and their change is an artefact of the search. Adds the number of
+    /// corrections to `contradictions`.
+    pub(super) fn checked(&self, mut entry: CauseEntry, contradictions: &mut usize) -> Option<CauseEntry> {
+        let Some(named) = self.named_cost(&entry) else { return Some(entry) };
+        let change = self.change(entry.values);
+        if change.abs() > MAX_EXCESS_OVER_FUNCTIONS * self.largest_change(&entry, named) {
+            *contradictions += 1;
+            return None;
+        }
+        let kind = self.true_kind(&entry, named, change);
+        *contradictions += usize::from(kind != entry.subject.kind && entry.subject.kind != CauseKind::Calls);
+        entry.subject.kind = kind;
+        // A part that did not change, or that the cause's side lacks, explains nothing.
+        entry.parts.retain(|(_, values)| self.change(*values) != 0.0);
+        Some(entry)
+    }
+
+    /// Returns the kind that the table shows.
+    fn true_kind(&self, entry: &CauseEntry, named: [f64; 2], change: f64) -> CauseKind {
+        let subject = &entry.subject;
+        match subject.kind {
+            CauseKind::Added if named[0] > 0.0 => CauseKind::Calls,
+            CauseKind::Removed if named[1] > 0.0 => CauseKind::Calls,
+            CauseKind::Own if !self.is_own(subject.function, change) => CauseKind::Calls,
+            kind => kind,
+        }
+    }
+
+    /// Returns true if the function's own cost, with the system functions that it calls, changed with the cause.
+    fn is_own(&self, function: Option<u32>, change: f64) -> bool {
+        let Some(function) = function else { return false };
+        let is_own = |stack: &[u32]| stack.iter().rev().find(|&&frame| !self.rows.is_system(frame)) == Some(&function);
+        let is_along =
+            |values: [f64; 2]| self.change(values) * change.signum() >= MIN_CHANGE_OF_NAMED_WHOLE * change.abs();
+        is_along(self.flat[function as usize])
+            || is_along(self.uncut.sum(function, |stack| is_own(stack) || stack.last() == Some(&function)))
+    }
+
+    /// Returns the largest change of a function in a cause's stacks, of the named cost, or of one function's own cost.
+    fn largest_change(&self, entry: &CauseEntry, named: [f64; 2]) -> f64 {
+        let mut largest = self.change(named).abs();
+        for &row in &entry.rows {
+            for &frame in self.rows.stack(row as usize) {
+                let [flat, cum] = [&self.flat, &self.cum].map(|costs| self.change(costs[frame as usize]).abs());
+                largest = largest.max(flat).max(cum);
+            }
+        }
+        largest
+    }
+
+    /// Returns true if cost may have moved between these functions: inside the function that contains both, if one
+    /// does, the first costs more and the second less.
+    pub(super) fn has_moved(&self, gained: u32, lost: u32, inside: Option<u32>) -> bool {
+        let change = |function: u32| {
+            let is_inside = |stack: &[u32]| inside.is_none_or(|inside| stack.contains(&inside));
+            self.change(self.uncut.sum(function, is_inside))
+        };
+        (Some(gained) == inside || change(gained) > 0.0) && (Some(lost) == inside || change(lost) < 0.0)
+    }
+}
