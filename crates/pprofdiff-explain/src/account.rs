@@ -17,8 +17,8 @@ use super::evidence::sets::{SetKey, Sets, grouped};
 use super::naming::rounded;
 use super::search::{SearchResult, variance_of};
 use super::thresholds::{
-    MAX_DEVIANCE_OF_UNCHANGED_CONSEQUENCES, MIN_CHANGE_OF_NAMED_WHOLE, MIN_DEVIANCE_OF_UNEXPLAINED_REST,
-    MIN_UNEXPLAINED_REST,
+    MAX_DEVIANCE_OF_UNCHANGED_CONSEQUENCES, MAX_P_OF_CERTAIN_TOTAL, MIN_CHANGE_OF_NAMED_WHOLE,
+    MIN_DEVIANCE_OF_UNEXPLAINED_REST, MIN_UNEXPLAINED_REST,
 };
 use pprofdiff::shared::statistics::counts::{LEVEL, between_run_variance, penalised};
 use pprofdiff::shared::statistics::distributions::{normal_tail, student_tail};
@@ -383,6 +383,11 @@ impl Books<'_> {
         let [delta, work, causes, consequences] = [delta, work, causes, consequences].map(rounded);
         let tau2 = self.tau2_of_all();
         let rest = rounded(delta - work - causes - consequences);
+        let p = self.p_of_total().map(rounded);
+        // If nearly all functions changed, their differences hide in the noise that is estimated from them. The totals
+        // are compared with known noise, so a certain difference of theirs without a cause is not chance.
+        let is_certain = entries.is_empty() && p.is_some_and(|p| p < MAX_P_OF_CERTAIN_TOTAL);
+        let is_work = rest.abs() <= MIN_UNEXPLAINED_REST * (base / m0).max(new / m1);
         Account {
             delta,
             work,
@@ -391,13 +396,15 @@ impl Books<'_> {
             garbage: rounded(self.delta(self.garbage()) / m1),
             rest,
             // The sampling error of negative values is unknown.
-            by_chance: self.deviance_of(&open, tau2) < LEVEL && self.rows.negative == [0.0; 2],
+            by_chance: self.deviance_of(&open, tau2) < LEVEL
+                && self.rows.negative == [0.0; 2]
+                && (!is_certain || is_work),
             unexplained: rest.abs() > MIN_UNEXPLAINED_REST * (base / m0).max(new / m1)
                 && self.deviance_of(&open, 0.0) > MIN_DEVIANCE_OF_UNEXPLAINED_REST,
             // Consequences vary like the cost of a single function.
             consequences_by_chance: self.deviance_of(&background, self.search.tau * self.search.tau)
                 < MAX_DEVIANCE_OF_UNCHANGED_CONSEQUENCES,
-            p: self.p_of_total().map(rounded),
+            p,
         }
     }
 

@@ -130,6 +130,10 @@ pub struct Cause {
     /// [`NoiseEstimate::need`]. A [`NearestCandidate`] need not. Its score is 0 for a single pair of profiles without a number
     /// of samples, where chance is unknown.
     pub score: f64,
+    /// The function that `function` is in front of, if `function` (or, with `callee`, `callee`) exists on one side only and
+    /// its caller calls that function directly on the opposite side. `delta` is then the cost besides these calls.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wraps: Option<String>,
     /// The callees of consecutive calls that occur in exactly the same stacks, outermost first, so the samples do not
     /// show which of these calls changed. Leading calls that do not involve the program's own code are omitted. Empty if
     /// the cause was not found as a call, such as a function's own cost.
@@ -248,10 +252,11 @@ pub enum MoveKind {
     /// The compiler compiled a part of the function under a name of its own (the function's name with a suffix such as
     /// `.cold`) on one side only.
     Clone,
-    /// The base has a function that the new side lacks, because it is inlined into its caller there: its callees are
-    /// directly below its caller, or the caller's own cost increased by its cost.
+    /// The base has a function that the new side lacks: there, its caller calls its callee directly ([`Moved::callee`]), or
+    /// the caller's own cost increased by its cost. A compiler may have inlined it.
     Inlined,
-    /// The reverse of [`MoveKind::Inlined`]: the new side has a function whose cost is part of its caller in the base.
+    /// The reverse of [`MoveKind::Inlined`]: the new side has a function between a caller and a callee, or a function
+    /// whose cost is part of its caller's own cost in the base.
     Outlined,
     /// Cost moved between functions below [`Moved::inside`], and the cost of that function as a whole changed by no
     /// more than chance.
@@ -294,8 +299,9 @@ pub struct Moved {
     /// is measured at the base's amount of work. For other kinds, it is the cost of the function or part that has its
     /// own name, on the new side if that side has it.
     pub delta: f64,
-    /// The function's total cost, including callees, per run of the base and of the new side, not scaled to equal work.
-    /// `None` unless the function was renamed.
+    /// For a renamed function: its total cost, including callees. For a function whose own cost is part of its caller's
+    /// own cost on one side: the own costs of both together. Per run of the base and of the new side, not scaled to equal
+    /// work. `None` for other moves.
     pub cost: Option<(f64, f64)>,
     /// True if a test does not reject that the cost is unchanged at equal work: it changed within chance, and by less
     /// than half of the amount that moved (or of the renamed function's cost). The tested cost is the sum of both
@@ -303,6 +309,10 @@ pub struct Moved {
     /// Shifts are reported only if this is true. False if the cost changed by more, and for clones, inlined and outlined
     /// functions, which are not tested.
     pub even: bool,
+    /// The function that the caller calls directly on the side without `function` or `from`: that function is only in
+    /// between. `None` unless it was inlined or outlined, and if its own cost is part of its caller's own cost.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub callee: Option<String>,
     /// The function that contains both: the cost moved below it. `None` for all kinds except shifts and replacements,
     /// and for a replacement without such a function.
     pub inside: Option<String>,

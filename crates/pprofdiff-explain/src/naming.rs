@@ -90,6 +90,7 @@ pub(super) fn clones(rows: &StackRows, total: [f64; 2], per_run: impl Fn(usize, 
                         cost: None,
                         even: false,
                         inside: None,
+                        callee: None,
                         packages: None,
                     });
                 }
@@ -103,6 +104,8 @@ pub(super) fn clones(rows: &StackRows, total: [f64; 2], per_run: impl Fn(usize, 
 pub(super) struct Naming<'a> {
     pub rows: &'a StackRows,
     pub shown: &'a ShownNames<'a>,
+    /// By wrapper that was removed from some stacks: the function behind it.
+    pub wrapped: &'a HashMap<u32, u32>,
     pub total: [f64; 2],
     /// The expected ratio of all new runs to all base runs.
     pub scale: f64,
@@ -192,6 +195,10 @@ impl Naming<'_> {
             share: if whole > 0.0 { rounded(delta / whole) } else { 0.0 },
             factor: (entry.values[0] > 0.0).then(|| rounded(entry.values[1] / (self.scale * entry.values[0]))),
             score: rounded(entry.score),
+            wraps: {
+                let added = entry.subject.callee.or(entry.subject.function).filter(|_| entry.values.contains(&0.0));
+                name(added.and_then(|frame| self.wrapped.get(&frame).copied()))
+            },
             chain: entry.subject.chain.iter().map(|&f| self.shown.name_for(f, delta)).collect(),
             parts: entry.parts.iter().map(part).collect(),
             split,

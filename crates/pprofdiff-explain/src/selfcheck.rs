@@ -72,7 +72,7 @@ impl<'a> PlainTable<'a> {
         let kind = self.true_kind(&entry, named, change);
         *contradictions += usize::from(kind != entry.subject.kind && entry.subject.kind != CauseKind::Calls);
         entry.subject.kind = kind;
-        // A part that did not change, or that the cause's side lacks, explains nothing.
+        // A part that did not change explains nothing.
         entry.parts.retain(|(_, values)| self.change(*values) != 0.0);
         Some(entry)
     }
@@ -83,9 +83,19 @@ impl<'a> PlainTable<'a> {
         match subject.kind {
             CauseKind::Added if named[0] > 0.0 => CauseKind::Calls,
             CauseKind::Removed if named[1] > 0.0 => CauseKind::Calls,
+            CauseKind::Own | CauseKind::Calls if self.is_absent(entry, named, 0) => CauseKind::Added,
+            CauseKind::Own | CauseKind::Calls if self.is_absent(entry, named, 1) => CauseKind::Removed,
             CauseKind::Own if !self.is_own(subject.function, change) => CauseKind::Calls,
             kind => kind,
         }
+    }
+
+    /// Returns true if a function without values on a side is certainly absent there: no stack was cut above it.
+    fn is_absent(&self, entry: &CauseEntry, named: [f64; 2], side: usize) -> bool {
+        let last = entry.subject.callee.or(entry.subject.function);
+        let is_known = |frame: u32| !(self.rows.runtime.trim_library_leaves && self.rows.is_system(frame));
+        let is_empty = named[side] <= 0.0 && entry.values[side] <= 0.0 && entry.parts.is_empty();
+        is_empty && last.is_some_and(|frame| is_known(frame) && !self.rows.may_have(frame, side))
     }
 
     /// Returns true if the function's own cost, with the system functions that it calls, changed with the cause.
@@ -109,14 +119,14 @@ impl<'a> PlainTable<'a> {
         }
         largest
     }
+}
 
-    /// Returns true if cost may have moved between these functions: inside the function that contains both, if one
-    /// does, the first costs more and the second less.
-    pub(super) fn has_moved(&self, gained: u32, lost: u32, inside: Option<u32>) -> bool {
-        let change = |function: u32| {
-            let is_inside = |stack: &[u32]| inside.is_none_or(|inside| stack.contains(&inside));
-            self.change(self.uncut.sum(function, is_inside))
-        };
-        (Some(gained) == inside || change(gained) > 0.0) && (Some(lost) == inside || change(lost) < 0.0)
-    }
+/// Returns true if cost may have moved between these functions: inside the function that contains both, if one does, the
+/// first costs more and the second less, at equal work.
+pub(super) fn has_moved(uncut: &Uncut, scale: f64, gained: u32, lost: u32, inside: Option<u32>) -> bool {
+    let change = |function: u32| {
+        let [base, new] = uncut.sum(function, |stack| inside.is_none_or(|inside| stack.contains(&inside)));
+        new - scale * base
+    };
+    (Some(gained) == inside || change(gained) > 0.0) && (Some(lost) == inside || change(lost) < 0.0)
 }

@@ -20,7 +20,7 @@ use super::rules::renamed::RenamedFunction;
 use super::rules::rewritten::Rewritten;
 use super::rules::{Findings, MatchedNames};
 use super::search::{self, SearchBudget, SearchResult};
-use super::selfcheck::PlainTable;
+use super::selfcheck::{PlainTable, has_moved};
 use super::thresholds::{
     MAX_DIFFERENCE_OF_EQUAL_SIDES, MAX_DISTANCE_OF_EQUAL_WORK, MAX_FOLDED_SHIFTS, MAX_NOTICED_FOR_MOVED_COST,
     MAX_NOTICED_FOR_NO_CHANGE, MAX_P_OF_CERTAIN_TOTAL, MAX_P_OF_LIKELY_TOTAL, MAX_REPORTED_NOISE,
@@ -118,6 +118,8 @@ pub(super) struct CommonRows {
     renamed_to: HashMap<u32, u32>,
     rewrite: Option<Rewrite>,
     moved: Vec<Moved>,
+    /// By wrapper that was removed from some stacks: the function behind it.
+    wrapped: HashMap<u32, u32>,
 }
 
 impl CommonRows {
@@ -138,7 +140,7 @@ impl CommonRows {
         moved.extend(folded.iter().filter(is_shown).map(|call| inlined_move(sides, &shown, call)));
         moved.extend(clones(&rows, sides.total, |side, value| sides.per_run(side, value)));
         let rewrite = rewritten.map(|code| rewrite(sides, &shown, code));
-        CommonRows { rows, uncut, recorded, renamed, renamed_to, rewrite, moved }
+        CommonRows { rows, uncut, recorded, renamed, renamed_to, rewrite, moved, wrapped: HashMap::default() }
     }
 
     fn shown(&self) -> ShownNames<'_> {
@@ -147,7 +149,10 @@ impl CommonRows {
 
     /// Lists cost that moved. The sum of both functions must be unchanged: otherwise their caller changed, so this is
     /// not a pure move.
-    fn list_shift(&mut self, sides: &Comparison<'_>, shift: &CostShift) {
+    fn list_shift(&mut self, sides: &Comparison<'_>, shift: &CostShift, scale: f64) {
+        if !has_moved(&self.uncut, scale, shift.gained, shift.lost, Some(shift.inside)) {
+            return;
+        }
         let shown = self.shown();
         let (function, from) = (shown.name(shift.gained), shown.name(shift.lost));
         let inside = Some(shown.name(shift.inside));
@@ -156,16 +161,18 @@ impl CommonRows {
             Some(earlier) => earlier.delta = earlier.delta.max(delta),
             None => self.moved.extend(shift.how.filter(|_| shift.even).map(|how| {
                 let (cost, packages) = (None, None);
-                Moved { function, from, how, delta, cost, even: true, inside, packages }
+                Moved { function, from, how, delta, cost, even: true, callee: None, inside, packages }
             })),
         }
     }
 
     /// Lists a wrapper as a move.
     fn list_wrapper(&mut self, sides: &Comparison<'_>, wrapper: &Wrapper) {
+        self.wrapped.insert(wrapper.frame, wrapper.callee);
         if wrapper.value > MIN_PART_OF_SHOWN_MOVE * sides.total[wrapper.side] {
             let Wrapper { side, frame, caller, value, .. } = *wrapper;
-            let call = InlinedCall { side, frame, caller, value, is_balanced: false };
+            let callee = Some(wrapper.callee);
+            let call = InlinedCall { side, frame, caller, callee, value, own_costs: None, is_balanced: false };
             let moved = inlined_move(sides, &self.shown(), &call);
             self.moved.push(moved);
         }
@@ -196,7 +203,9 @@ fn inlined_move(sides: &Comparison<'_>, shown: &ShownNames<'_>, call: &InlinedCa
         (caller, function_name, MoveKind::Inlined)
     };
     let delta = sides.per_run(call.side, call.value);
-    Moved { function, from, how, delta, cost: None, even: false, inside: None, packages: None }
+    let cost = call.own_costs.map(|[base, new]| (sides.per_run(0, base), sides.per_run(1, new)));
+    let callee = call.callee.map(|callee| shown.name(callee));
+    Moved { function, from, how, delta, cost, even: false, callee, inside: None, packages: None }
 }
 
 /// Describes rewritten code.
@@ -252,38 +261,13 @@ pub(super) fn interpret(sides: &Comparison<'_>, common: &mut CommonRows, work: &
         let may_fold = shifts < MAX_FOLDED_SHIFTS && !work.is_used_up();
         if may_fold && let Some(wrapper) = wrapper(&common.rows, &candidates, search.scale) {
             shifts += 1;
-            if std::env::var("DBG").is_ok() {
-                let n = |f: u32| &common.rows.names[f as usize].text;
-                eprintln!(
-                    "WRAP {} calls {} through {} value {:.3e} side {}",
-                    n(wrapper.caller),
-                    n(wrapper.callee),
-                    n(wrapper.frame),
-                    wrapper.value,
-                    wrapper.side
-                );
-            }
             common.list_wrapper(sides, &wrapper);
             common.unwrap_stacks(&wrapper);
             continue;
         }
         if may_fold && let Some(shift) = attribution.shift(&candidates) {
             shifts += 1;
-            if std::env::var("DBG").is_ok() {
-                let n = |f: u32| &common.rows.names[f as usize].text;
-                eprintln!(
-                    "SHIFT gained {} lost {} inside {} amount {:.3e} how {:?} even {} rows {} scale {:.3}",
-                    n(shift.gained),
-                    n(shift.lost),
-                    n(shift.inside),
-                    shift.amount,
-                    shift.how,
-                    shift.even,
-                    shift.rows.len(),
-                    search.scale
-                );
-            }
-            common.list_shift(sides, &shift);
+            common.list_shift(sides, &shift, search.scale);
             common.fold(&shift);
             continue;
         }
@@ -329,9 +313,6 @@ fn attribute(
         let checked = std::mem::take(entries).into_iter().filter_map(|entry| table.checked(entry, &mut contradictions));
         *entries = checked.collect();
     }
-    if contradictions > 0 && std::env::var("DBG").is_ok() {
-        eprintln!("CONTRADICTIONS {contradictions}");
-    }
     let account = account_of(sides, &books, &mut findings);
     let Findings { causes, suspects, candidate } = findings;
     let needed = |score: f64| if sides.is_uncounted { None } else { books.runs_needed(score) };
@@ -364,13 +345,15 @@ fn account_of(sides: &Comparison<'_>, books: &Books<'_>, findings: &mut Findings
 fn all_moved(sides: &Comparison<'_>, common: &mut CommonRows, interpretation: &Interpretation) -> Vec<Moved> {
     let mut moved = std::mem::take(&mut common.moved);
     let shown = common.shown();
-    moved.extend(interpretation.findings.swaps.iter().map(|swap| Moved {
+    let is_swap = |swap: &&Swap| has_moved(&common.uncut, interpretation.findings.scale, swap.gained, swap.lost, None);
+    moved.extend(interpretation.findings.swaps.iter().filter(is_swap).map(|swap| Moved {
         function: shown.name(swap.gained),
         from: shown.name(swap.lost),
         how: swap.how,
         delta: sides.per_run(0, swap.amount),
         cost: None,
         even: swap.even,
+        callee: None,
         inside: swap.inside.map(|caller| shown.name(caller)),
         packages: None,
     }));
@@ -384,6 +367,7 @@ fn all_moved(sides: &Comparison<'_>, common: &mut CommonRows, interpretation: &I
         delta: sides.per_run(1, pair.cost[1]),
         cost: Some((sides.per_run(0, pair.cost[0]), sides.per_run(1, pair.cost[1]))),
         even: interpretation.search.is_even(&common.rows, interpretation.findings.scale, pair.cost),
+        callee: None,
         inside: None,
         packages: {
             let [from, to] =
@@ -414,7 +398,8 @@ impl NamedCauses {
         candidate: Option<(Option<usize>, MeasuredCause)>,
     ) -> NamedCauses {
         let shown = common.shown();
-        let naming = Naming { rows: &common.rows, shown: &shown, total: sides.total, scale };
+        let (rows, wrapped, total) = (&common.rows, &common.wrapped, sides.total);
+        let naming = Naming { rows, shown: &shown, wrapped, total, scale };
         let is_count = sides.measure.summary().unit == "count";
         let cause = |MeasuredCause { entry, split }: MeasuredCause| naming.cause(&entry, split.filter(|_| !is_count));
         let mut candidate = candidate.map(|(runs, measured)| NearestCandidate { cause: cause(measured), runs });

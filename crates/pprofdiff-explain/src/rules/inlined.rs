@@ -15,7 +15,7 @@ use pprofdiff_profile::random::HashMap;
 pub(super) const RULE: Rule = Rule {
     name: "inlined",
     needs: "a function that one side lacks, whose callees are called by its callers there",
-    says: "its cost is now in its caller, or the reverse",
+    says: "\"A now calls B through W\", or the reverse",
     find: Find::Fold(|names| inlined(&names.rows, &names.costs)),
 };
 
@@ -26,7 +26,12 @@ pub(crate) struct InlinedCall {
     pub side: usize,
     pub frame: u32,
     pub caller: u32,
+    /// The function that `caller` calls directly on the opposite side. `None` if the function's own cost is part of its
+    /// callers' own cost there.
+    pub callee: Option<u32>,
     pub value: f64,
+    /// The own cost of the function and of its callers together, by side, in all runs of the side. `None` with a callee.
+    pub own_costs: Option<[f64; 2]>,
     /// True if the caller's own cost also differs by the same amount in the opposite direction. This is stronger
     /// evidence than names and neighbours.
     pub is_balanced: bool,
@@ -79,11 +84,12 @@ fn inlined(rows: &StackRows, costs: &FrameCosts) -> Vec<InlinedCall> {
         let moved: f64 = pairs.iter().map(|(pair, v)| v.min(gain(pair))).sum();
         let value = costs.cost(frame, side);
         let main_pair = pairs.iter().max_by(|a, b| a.1.total_cmp(b.1).then(b.0.cmp(a.0)));
-        if let Some((&(caller, _), _)) = main_pair
+        if let Some((&(caller, callee), _)) = main_pair
             && below > MIN_PART_BETWEEN_NEIGHBOURS * value
             && moved > MIN_PART_BELOW_CALLERS * below
         {
-            inlined.push(InlinedCall { side, frame, caller, value, is_balanced: false });
+            let callee = Some(callee);
+            inlined.push(InlinedCall { side, frame, caller, callee, value, own_costs: None, is_balanced: false });
         }
     }
     inlined

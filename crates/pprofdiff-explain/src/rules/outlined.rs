@@ -15,7 +15,7 @@ use pprofdiff_profile::random::HashMap;
 pub(super) const RULE: Rule = Rule {
     name: "outlined",
     needs: "a function that one side lacks and that calls little, whose callers' own cost is higher by the same amount there",
-    says: "its cost is now in its caller, or the reverse",
+    says: "its cost is now in its caller's own cost, or the reverse, with the sum of both",
     find: Find::Fold(|names| outlined(&names.rows, &names.costs)),
 };
 
@@ -81,7 +81,20 @@ fn outlined(rows: &StackRows, costs: &FrameCosts) -> Vec<InlinedCall> {
             let lost_enough =
                 main_callers().map(lost_per_run).sum::<f64>() > MIN_DECREASE_OF_CALLERS * own_per_run(frame, side);
             if lost_enough && (lost / share_here).ln().abs() < MAX_DEVIATIONS_OF_EQUAL_COST * deviation {
-                outlined.push(InlinedCall { side, frame, caller, value: cost, is_balanced: true });
+                let together = |side: usize| {
+                    own_costs[frame as usize][side]
+                        + main_callers().map(|caller| own_costs[caller as usize][side]).sum::<f64>()
+                };
+                let own_costs = Some([together(0), together(1)]);
+                outlined.push(InlinedCall {
+                    side,
+                    frame,
+                    caller,
+                    callee: None,
+                    value: cost,
+                    own_costs,
+                    is_balanced: true,
+                });
             }
         }
     }

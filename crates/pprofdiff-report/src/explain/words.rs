@@ -141,6 +141,11 @@ impl ExplanationText<'_> {
                 _ => self.spends(cause, &function, more, &callee),
             };
         }
+        if let Some((wrapped, caller)) = cause.wraps.as_deref().zip(cause.caller.as_deref()) {
+            let (wrapped, caller) = (self.markup.name(wrapped), self.markup.name(caller));
+            let now = if up { "now" } else { "no longer" };
+            return format!("{caller} {now} calls {wrapped} through {function}; cost of {function} besides {wrapped}");
+        }
         if let [came, went] = cause.parts.as_slice()
             && is_replaced(cause)
             && let (Some(came_to), Some(went_to)) = (&came.function, &went.function)
@@ -333,6 +338,20 @@ impl ExplanationText<'_> {
                 format!("{from} is now called {function}: {base} {} {new}{sum}", self.markup.arrow())
             }
             (MoveKind::Replaced, _) => format!("{function} replaces {from}{inside}{size}{sum}"),
+            (MoveKind::Outlined, cost) => match (&m.callee, cost) {
+                (Some(callee), _) => format!("{from} now calls {} through {function}{size}", self.markup.name(callee)),
+                (None, cost) => {
+                    format!("the cost of {from} is now in {function} (outlined){size}{}", self.together(cost))
+                }
+            },
+            (MoveKind::Inlined, cost) => match (&m.callee, cost) {
+                (Some(callee), _) => {
+                    format!("{function} now calls {} without {from} in between{size}", self.markup.name(callee))
+                }
+                (None, cost) => {
+                    format!("the cost of {from} is now in {function} (inlined){size}{}", self.together(cost))
+                }
+            },
             // The other function is unknown, because cost moved from or to several functions. The common caller
             // (`inside`) stands in its place, so the sentence names one function and this caller.
             (MoveKind::Shift, _) if m.inside.as_ref() == Some(&m.from) => {
@@ -345,11 +364,23 @@ impl ExplanationText<'_> {
         }
     }
 
+    /// Formats the own costs of a function and its caller together, on both sides.
+    fn together(&self, cost: Option<(f64, f64)>) -> String {
+        let costs = |(base, new)| (self.total(base), self.total(new));
+        cost.map(costs)
+            .map_or_else(String::new, |(base, new)| format!(", both together {base} {} {new}", self.markup.arrow()))
+    }
+
     /// Returns one line per package or type that was renamed with several functions, and one line per other function
     /// that moved or was replaced.
     fn all_moved(&self) -> Vec<String> {
         let mut packages: Vec<((&str, &str), Vec<&Moved>)> = Vec::new();
-        for m in &self.e.moved {
+        // The sentence of a cause names its wrapper with the function behind it.
+        let is_told = |m: &&Moved| {
+            let is_same = |cause: &Cause| cause.wraps == m.callee && cause.function.as_ref() == Some(&m.function);
+            m.callee.is_some() && self.e.causes.iter().any(is_same)
+        };
+        for m in self.e.moved.iter().filter(|m| !is_told(m)) {
             let paths = match &m.packages {
                 Some((from, to)) => Some((from.as_str(), to.as_str())),
                 None if m.how == MoveKind::Renamed => owners(&m.from, &m.function),
@@ -610,7 +641,11 @@ impl ExplanationText<'_> {
         let is_pair = noise.runs == (1, 1) && noise.learned == 0;
         if noise.detects_nothing() {
             let advice = if is_pair { " Record for longer, or record 3 runs per side." } else { "" };
-            return format!("{source} Too little was measured to detect a change.{advice}");
+            let why = match self.e.is_total_certain() {
+                true => "Most frames changed, so their noise is unknown.",
+                false => "Too little was measured to detect a change.",
+            };
+            return format!("{source} {why}{advice}");
         }
         let advice = if is_pair { " Record 3 runs per side to detect smaller changes." } else { "" };
         let deviation = percent(noise.deviation);
