@@ -34,7 +34,7 @@ fn edits(text: &str, name: &str) -> Option<usize> {
         for word in &words[first..] {
             part += word;
             let max = max_edits(&part);
-            // Each further word makes the part longer, and by more than the edits that its length allows.
+            // Longer parts differ even more: a further word adds at least as many letters as allowed edits.
             if part.len() > text.len() + max {
                 break;
             }
