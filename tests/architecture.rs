@@ -169,7 +169,10 @@ fn modules_depend_in_one_direction() {
 
 /// The modules of the report crate in the order of their layers. A module imports only modules before it.
 const REPORT_MODULES: [(&str, &[&str]); 7] = [
-    ("helpers", &["palette", "names", "numbers", "layout", "tokens", "text", "style", "json", "markdown", "html"]),
+    (
+        "helpers",
+        &["palette", "names", "numbers", "layout", "tokens", "text", "style", "json", "markdown", "html", "similar"],
+    ),
     ("tables", &["table", "shown", "rows"]),
     (
         "documents",

@@ -555,7 +555,7 @@ fn two_commands_are_compared_in_the_working_directory() {
     let (_, stdout, stderr) = shop.run(&["bench", "--more", "pprofdiff-runs", "--yes", "--runs", "9"]);
     assert!(stderr.contains("a change of the total: +35.7 %") && stdout.contains("shop.validate"), "{stderr}");
     assert!(shop.failure(&["bench", "--base-cmd", "sh run.sh"]).contains("only one side has a command"));
-    assert!(shop.failure(&["bench", "--base-cmd", "a 'b", "--new-cmd", "c"]).contains("a ' is not closed"));
+    assert!(shop.failure(&["bench", "--base-cmd", "a 'b", "--new-cmd", "c"]).contains("a quote is not closed"));
 }
 
 /// The noise of the total hides the change of one function, but a test of that function alone detects it.

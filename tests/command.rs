@@ -19,3 +19,4 @@ mod rows;
 mod servers;
 #[cfg(feature = "store")]
 mod store;
+mod times;

@@ -388,6 +388,10 @@ def test_two_time_ranges_of_one_recording_can_be_compared():
     assert split["total_base"] > 0
     with pytest.raises(pprofdiff.PprofError, match="split_at is for a comparison of two sides"):
         pprofdiff.load(run, split_at="3s")
+    for end in ["6000ms", "0.1m", "PT6S", "00:00:06"]:
+        assert pprofdiff.load(run, time=f"3s..{end}").top().summary["total"] == sides["total_new"]
+    with pytest.raises(pprofdiff.PprofError, match="is a leap second"):
+        pprofdiff.load(run, time="2016-12-31T23:59:60Z..")
     part = pprofdiff.load(run, time="3s..6s")
     assert (sides["total_new"], sides["new"]["duration_nanos"]) == (part.top().summary["total"], 3_000_000_000)
     assert part.duration == datetime.timedelta(seconds=3)

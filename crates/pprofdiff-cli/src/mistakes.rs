@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, CommandFactory};
 use pprofdiff::advice::{operand, word};
+use pprofdiff_report::shared::similar_names;
 
 use crate::args::{self, Cli};
 use crate::pprof_compat::{is_option, most_values};
@@ -75,11 +76,8 @@ fn misspelt_verb(args: &[OsString]) -> Option<String> {
     let command = Cli::command();
     // `man` takes no profiles, and is similar to `main`.
     let verbs = command.get_subcommands().filter(|verb| !verb.is_hide_set()).map(Command::get_name);
-    let near =
-        verbs.filter(|verb| *verb != "man").map(|verb| (strsim::osa_distance(verb, &typed.to_lowercase()), verb));
-    let (distance, verb) = near.min_by_key(|(distance, _)| *distance)?;
-    let max_distance = if verb.len() > 4 { 2 } else { 1 };
-    (verb != typed && distance <= max_distance).then(|| format!("unknown verb {typed}; did you mean {verb}?"))
+    let verb = similar_names(typed, verbs.filter(|verb| *verb != "man")).into_iter().next()?;
+    (verb != typed).then(|| format!("unknown verb {typed}; did you mean {verb}?"))
 }
 
 /// Explains a first word that is neither a verb nor a file. It may be a verb of another tool.

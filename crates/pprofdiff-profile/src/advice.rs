@@ -19,7 +19,8 @@ pub fn operand(name: &str, placeholder: &str) -> String {
     if name.starts_with('-') { word(&format!("./{name}")) } else { word(name) }
 }
 
-/// Returns a text as one word for a POSIX shell, with quotes only if necessary.
+/// Returns a text as one word for a POSIX shell, with quotes only if necessary. The crate shell-words leaves `!`, `^`
+/// and braces without quotes, and interactive shells expand them.
 pub fn word(text: &str) -> String {
     let plain = |b: u8| b.is_ascii_alphanumeric() || b"_-./:@%+,=".contains(&b);
     let is_plain = !text.is_empty() && !text.starts_with(['-', '=']) && text.bytes().all(plain);

@@ -29,6 +29,8 @@ mod profile;
 pub mod random;
 mod redact;
 mod sanitize;
+#[doc(hidden)]
+pub mod time;
 pub mod units;
 mod window;
 
@@ -62,5 +64,6 @@ pub mod shared {
         CommonType, Memo, MergePart, MergedFields, Merger, SampleSelection, common_types, common_types_of_sides,
         default_type, pack,
     };
-    pub use crate::window::{Events, Timeline, decimal};
+    pub use crate::time::decimal;
+    pub use crate::window::{Events, Timeline};
 }

@@ -33,6 +33,7 @@ mod schema;
 mod series;
 mod shown;
 mod shows;
+mod similar;
 mod style;
 mod table;
 mod text;
@@ -89,6 +90,7 @@ pub mod shared {
     pub use crate::palette::{LESS, MORE, Shades, Tone, hex};
     pub use crate::ranking::head as ranking_head;
     pub use crate::series::extent as builds_extent;
+    pub use crate::similar::similar_names;
     pub use crate::text::inputs;
     pub use crate::timelines::{FrameTimeline, LASTING, Timelines};
 }

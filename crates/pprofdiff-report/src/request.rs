@@ -3,13 +3,11 @@
 //! Requests can be serialized. The command parses its arguments into a request, methods of the Python package build
 //! one, tasks of an executor carry one, and a batch repeats one for each pair. A request does not contain the inputs.
 
-use std::cmp::Reverse;
-
 use serde::{Deserialize, Serialize};
 
 use crate::report::Report;
+use crate::similar::similar_names;
 use crate::view::{self, MatchTarget, View, ViewContext, ViewInput};
-use pprofdiff::random::HashSet;
 use pprofdiff::{Diff, Error, Granularity, LoadOptions, Query, Result, Selection, cancellation};
 use pprofdiff_series::Series;
 
@@ -20,27 +18,6 @@ pub struct Request {
     pub query: Query,
     /// The view to compute.
     pub view: View,
-}
-
-/// Returns up to three names that resemble `text`. A name must contain two thirds of the distinct pairs of consecutive
-/// letters and digits of `text`, ignoring case and all other characters. Names with more shared pairs come first, then
-/// names with fewer other pairs. Names above 200 bytes are ignored.
-fn nearest(text: &str, names: impl Iterator<Item = String>) -> Vec<String> {
-    const MAX_NAMES: usize = 3;
-    const MAX_BYTES: usize = 200;
-    let pairs = |text: &str| -> HashSet<[u8; 2]> {
-        let letters: Vec<u8> = text.bytes().filter(u8::is_ascii_alphanumeric).map(|b| b.to_ascii_lowercase()).collect();
-        letters.windows(2).map(|pair| [pair[0], pair[1]]).collect()
-    };
-    let text_pairs = pairs(text);
-    let near = names.filter(|name| name.len() <= MAX_BYTES).filter_map(|name| {
-        let name_pairs = pairs(&name);
-        let shared = text_pairs.intersection(&name_pairs).count();
-        (shared > 0 && 3 * shared >= 2 * text_pairs.len()).then_some((Reverse(shared), name_pairs.len(), name))
-    });
-    let mut near: Vec<_> = near.collect();
-    near.sort_unstable();
-    near.into_iter().map(|(_, _, name)| name).take(MAX_NAMES).collect()
 }
 
 impl Request {
@@ -69,7 +46,7 @@ impl Request {
         }
         let measure = pprofdiff_explain::measure(diff, &self.query.clone().with_granularity(Granularity::Functions))?;
         let frames = measure.frames();
-        let near = nearest(regex, (0..frames.len() as u32).map(|frame| frames.name(frame)));
+        let near = similar_names(regex, (0..frames.len() as u32).map(|frame| frames.name(frame)));
         let near = if near.is_empty() { String::new() } else { format!("; did you mean {}?", near.join(" or ")) };
         Ok(Some(format!("no {noun} matches {regex:?}{near}")))
     }

@@ -78,7 +78,7 @@ pub use statistics::sequential;
 #[doc(hidden)]
 pub use pprofdiff_formats::FoldedHeader;
 #[doc(hidden)]
-pub use pprofdiff_profile::{advice, cancellation, interner, parallel, random};
+pub use pprofdiff_profile::{advice, cancellation, interner, parallel, random, time};
 
 /// Items for the crates of pprofdiff that are above this one. They are not part of the API and may change at any time.
 #[doc(hidden)]

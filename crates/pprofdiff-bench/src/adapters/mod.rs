@@ -68,28 +68,12 @@ pub fn split_variables(command: &[String]) -> (Vec<(String, String)>, Vec<String
     if is_plain { (variables.clone(), rest[variables.len()..].to_vec()) } else { (Vec::new(), command.to_vec()) }
 }
 
-/// Splits a command line into words. Understands the quotes and backslashes of shells.
+/// Splits a command line into words, like a shell that expands nothing.
 pub fn split_words(text: &str) -> Result<Vec<String>> {
-    let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
-    let mut chars = text.chars();
-    while let Some(c) = chars.next() {
-        match (c, quote) {
-            (c, Some(open)) if c == open => quote = None,
-            ('\\', None | Some('"')) => word.get_or_insert_default().extend(chars.next()),
-            (c, Some(_)) => word.get_or_insert_default().push(c),
-            ('"' | '\'', None) => {
-                quote = Some(c);
-                word.get_or_insert_default();
-            }
-            (c, None) if c.is_whitespace() => words.extend(word.take()),
-            (c, None) => word.get_or_insert_default().push(c),
-        }
-    }
-    words.extend(word);
-    match quote {
-        Some(quote) => Err(Failure::Message(format!("a {quote} is not closed in: {text}"))),
-        None if words.is_empty() => Err(Failure::Message("a side's command is empty".to_owned())),
-        None => Ok(words),
+    match shell_words::split(text) {
+        Ok(words) if words.is_empty() => Err(Failure::Message("a side's command is empty".to_owned())),
+        Ok(words) => Ok(words),
+        Err(_) => Err(Failure::Message(format!("a quote is not closed in: {text}"))),
     }
 }
 
@@ -134,6 +118,8 @@ mod tests {
             split("  GOGC=50 go test -bench 'A B' \"c \\\" d\" e\\ f '' "),
             "GOGC=50|go|test|-bench|A B|c \" d|e f|"
         );
+        // In double quotes, a backslash escapes only characters that are special there. A comment ends the command.
+        assert_eq!(split(r#"grep "\d+\$" 'a\b' # digits"#), r"grep|\d+$|a\b");
         assert_eq!(split("a 'b"), "");
         assert_eq!(split(" "), "");
     }

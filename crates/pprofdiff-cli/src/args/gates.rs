@@ -1,13 +1,15 @@
 //! The arguments of `check` and `explain`.
 
 use std::path::PathBuf;
+use std::time::SystemTime;
 
 use clap::Args;
+use pprofdiff::time::parse_time;
 
 use super::sides::SideArgs;
 use super::table::{LoadArgs, QueryArgs};
 use super::views::OutputArgs;
-use crate::baseline::MAX_PROFILES;
+use crate::baseline::{MAX_PROFILES, since_1970};
 
 const BASELINE: &str = "Baseline";
 
@@ -51,10 +53,11 @@ fn label(text: &str) -> Result<(String, String), String> {
     Ok((name(key)?, name(value)?))
 }
 
-/// Parses a point in time into seconds since 1970.
+/// Parses a time into seconds since 1970.
 fn time(text: &str) -> Result<u64, String> {
-    let parsed = text.parse::<jiff::Timestamp>().ok().and_then(|time| u64::try_from(time.as_second()).ok());
-    parsed.ok_or_else(|| "write it as 2026-11-22T11:52:00Z".to_owned())
+    const SECOND: i128 = 1_000_000_000;
+    let now = i128::from(since_1970(SystemTime::now())) * SECOND;
+    parse_time(text, now).map(|time| (time / SECOND) as u64).map_err(|e| e.to_string())
 }
 
 #[derive(Args)]

@@ -8,6 +8,7 @@ use clap::{Args, ValueEnum};
 use pprofdiff::Compression;
 use pprofdiff::delta::{CUMULATIVE, DeltaOptions, OnReset};
 use pprofdiff::input::Groups;
+use pprofdiff::time::parse_duration;
 use pprofdiff_report::View;
 use pprofdiff_series::fleet::FDR;
 
@@ -283,10 +284,10 @@ Examples:
 The text that * matches is the key of the build. A build that fails is reported, its two neighbours are compared with
 each other, and the exit code is 2. Percentages are shares of the total of the build before the step.";
 
-/// Parses a time span above zero: numbers with their units, such as `1m30s`.
+/// Parses a duration above zero.
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
-    let parsed = text.parse::<jiff::SignedDuration>().map_err(|_| "write it as 30s, 500ms or 1m30s".to_owned())?;
-    Duration::try_from(parsed).ok().filter(|d| !d.is_zero()).ok_or_else(|| "must be greater than zero".to_owned())
+    let parsed = parse_duration(text).map_err(|e| e.to_string())?;
+    if parsed.is_zero() { Err("must be greater than zero".to_owned()) } else { Ok(parsed) }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]

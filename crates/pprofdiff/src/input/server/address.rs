@@ -3,7 +3,8 @@
 //! The addresses are our own kind of URL and are not parsed as web addresses. A selector is written as on the server,
 //! with quotes, braces, spaces and `?`, so the user needs shell quotes around the address but no escapes inside it.
 
-use super::{SERVERS, ServerQuery, time};
+use super::{MILLISECOND, SERVERS, ServerQuery, show_millis};
+use pprofdiff_profile::time::parse_time;
 use pprofdiff_profile::{Error, Result};
 
 /// The start of the time range if the address has no `from`.
@@ -65,10 +66,11 @@ pub(super) fn parse(text: &str, now: i64) -> Result<ServerQuery> {
             prefix.trim_end_matches('/')
         )));
     }
-    let from = time::parse(from.as_deref().unwrap_or(DEFAULT_FROM), now)?;
-    let until = time::parse(until.as_deref().unwrap_or("now"), now)?;
+    let millis = |text: &str| parse_time(text, i128::from(now) * MILLISECOND).map(|t| t.div_euclid(MILLISECOND) as i64);
+    let from = millis(from.as_deref().unwrap_or(DEFAULT_FROM))?;
+    let until = millis(until.as_deref().unwrap_or("now"))?;
     if from >= until {
-        let (from, until) = (time::show(from), time::show(until));
+        let (from, until) = (show_millis(from), show_millis(until));
         return Err(Error::query(format!("from ({from}) is not before until ({until})")));
     }
     let is_encrypted = transport.unwrap_or_else(|| !is_loopback(host));

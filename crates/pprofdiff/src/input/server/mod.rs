@@ -18,7 +18,6 @@
 
 mod address;
 mod pyroscope;
-mod time;
 
 use std::io;
 
@@ -32,6 +31,7 @@ use pprofdiff_profile::builder::ProfileBuilder;
 use pprofdiff_profile::samples::{Label, LabelValue};
 use pprofdiff_profile::shared::inflate_slice;
 use pprofdiff_profile::text::Secrets;
+use pprofdiff_profile::time::show_time;
 use pprofdiff_profile::{Compression, WriteOptions};
 use pprofdiff_profile::{Error, Result};
 
@@ -41,12 +41,20 @@ const SERVERS: [&Api; 1] = [&pyroscope::API];
 /// The environment variable with a token. The variable for a single host adds the host's name as a suffix.
 const TOKEN_VARIABLE: &str = "PPROFDIFF_TOKEN";
 
+/// Nanoseconds per millisecond.
+const MILLISECOND: i128 = 1_000_000;
+
 /// The maximum number of types to list in an error.
 const MAX_LISTED: usize = 20;
 /// The maximum number of characters to quote from a server.
 const MAX_QUOTED_CHARS: usize = 300;
 /// The maximum number of bytes to search for a message in a refusal that is not JSON.
 const MAX_REFUSAL_BYTES: usize = 4096;
+
+/// Formats a time in milliseconds since 1970, with the milliseconds unless they are zero.
+fn show_millis(millis: i64) -> String {
+    show_time(i128::from(millis) * MILLISECOND).replace(".000Z", "Z")
+}
 
 /// The requests of one kind of server.
 struct Api {
@@ -272,7 +280,7 @@ impl ServerQuery {
 
     fn no_match_error(&self, with_type: &str) -> Error {
         let selector = self.selector.as_deref().unwrap_or("{}");
-        let (from, until) = (time::show(self.from), time::show(self.until));
+        let (from, until) = (show_millis(self.from), show_millis(self.until));
         Error::query(format!(
             "{selector} matches no profile{with_type} from {from} until {until}; list all series: pprofdiff labels '{}'",
             self.server_address
