@@ -135,8 +135,8 @@ impl CommonRows {
         let renamed_to: HashMap<u32, u32> = renamed.iter().map(|pair| (pair.old, pair.new)).collect();
         let shown = ShownNames { rows: &rows, renamed: renamed_to.clone() };
         let mut moved: Vec<Moved> = Vec::new();
-        let is_shown =
-            |call: &&InlinedCall| call.is_balanced || call.value > MIN_PART_OF_SHOWN_MOVE * sides.total[call.side];
+        let is_large = |call: &InlinedCall| call.value > MIN_PART_OF_SHOWN_MOVE * sides.total[call.side];
+        let is_shown = |call: &&InlinedCall| call.is_balanced || call.is_first && is_large(call);
         moved.extend(folded.iter().filter(is_shown).map(|call| inlined_move(sides, &shown, call)));
         moved.extend(clones(&rows, sides.total, |side, value| sides.per_run(side, value)));
         let rewrite = rewritten.map(|code| rewrite(sides, &shown, code));
@@ -168,14 +168,37 @@ impl CommonRows {
 
     /// Lists a wrapper as a move.
     fn list_wrapper(&mut self, sides: &Comparison<'_>, wrapper: &Wrapper) {
-        self.wrapped.insert(wrapper.frame, wrapper.callee);
-        if wrapper.value > MIN_PART_OF_SHOWN_MOVE * sides.total[wrapper.side] {
-            let Wrapper { side, frame, caller, value, .. } = *wrapper;
-            let callee = Some(wrapper.callee);
-            let call = InlinedCall { side, frame, caller, callee, value, own_costs: None, is_balanced: false };
-            let moved = inlined_move(sides, &self.shown(), &call);
-            self.moved.push(moved);
+        if wrapper.instead_of.is_none() {
+            self.wrapped.insert(wrapper.frame, wrapper.callee);
         }
+        if wrapper.value <= MIN_PART_OF_SHOWN_MOVE * sides.total[wrapper.side] {
+            return;
+        }
+        let Wrapper { side, frame, caller, value, instead_of, .. } = *wrapper;
+        let shown = self.shown();
+        let moved = match instead_of {
+            Some(other) => {
+                let (new, old) = if side == 1 { (frame, other) } else { (other, frame) };
+                Moved {
+                    function: shown.name_on(new, 1),
+                    from: shown.name_on(old, 0),
+                    how: MoveKind::Replaced,
+                    delta: sides.per_run(side, value),
+                    cost: None,
+                    even: true,
+                    callee: None,
+                    inside: Some(shown.name(caller)),
+                    packages: None,
+                }
+            }
+            None => {
+                let (callee, own_costs) = (Some(wrapper.callee), None);
+                let (is_first, is_balanced) = (true, false);
+                let call = InlinedCall { side, frame, caller, callee, value, own_costs, is_first, is_balanced };
+                inlined_move(sides, &shown, &call)
+            }
+        };
+        self.moved.push(moved);
     }
 
     /// Removes the frames of a wrapper from its routes.

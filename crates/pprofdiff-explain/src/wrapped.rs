@@ -27,6 +27,8 @@ pub(super) struct Wrapper {
     pub frame: u32,
     pub caller: u32,
     pub callee: u32,
+    /// The first function in between on the opposite side, if frames took the place of others there.
+    pub instead_of: Option<u32>,
     /// The cost of all routes, in all runs of the side.
     pub value: f64,
     /// The ends of the routes.
@@ -72,6 +74,8 @@ fn wrapper_of(rows: &StackRows, candidate: &CauseCandidate, only_on: &[u8], scal
     // By route: the cost of direct calls by side, and of calls with frames in between by side.
     let mut calls: BTreeMap<(u32, u32), ([f64; 2], [f64; 2])> =
         routed.keys().map(|&route| (route, Default::default())).collect();
+    // By route: the cost by first function in between, on the opposite side.
+    let mut opposite: BTreeMap<((u32, u32), u32), f64> = BTreeMap::new();
     let mut seen: Vec<(u32, u32)> = Vec::new();
     for (i, row) in checkpointed(rows.rows.iter().enumerate()) {
         let stack = rows.stack(i);
@@ -84,10 +88,14 @@ fn wrapper_of(rows: &StackRows, candidate: &CauseCandidate, only_on: &[u8], scal
                 *direct = [direct[0] + row.values[0], direct[1] + row.values[1]];
             }
         }
-        for_each_chain(stack, sides_of(row.values), only_on, |side, chain| {
+        for_each_chain(stack, sides_of(row.values), only_on, |chain_side, chain| {
             let callee = stack.get(chain.end);
-            if let Some((_, between)) = callee.and_then(|callee| calls.get_mut(&(stack[chain.start - 1], *callee))) {
-                between[side] += row.values[side];
+            let Some(route) = callee.map(|callee| (stack[chain.start - 1], *callee)) else { return };
+            if let Some((_, between)) = calls.get_mut(&route) {
+                between[chain_side] += row.values[chain_side];
+                if chain_side != side {
+                    *opposite.entry((route, stack[chain.start])).or_default() += row.values[chain_side];
+                }
             }
         });
     }
@@ -112,11 +120,14 @@ fn wrapper_of(rows: &StackRows, candidate: &CauseCandidate, only_on: &[u8], scal
     let replaced = routes.iter().filter(|route| calls[route].1[1 - side] > 0.0);
     let replaced_below = replaced.map(|(caller, _)| *caller).collect();
     let only_on = only_on.to_vec();
+    let of_route = opposite.iter().filter(|((route, _), _)| *route == (caller, callee));
+    let instead_of = of_route.max_by(|a, b| a.1.total_cmp(b.1).then(b.0.cmp(a.0))).map(|((_, frame), _)| *frame);
     (value > MIN_PART_OF_ROUTES * all).then(|| Wrapper {
         side,
         frame,
         caller,
         callee,
+        instead_of,
         value,
         routes,
         replaced_below,

@@ -32,6 +32,8 @@ pub(crate) struct InlinedCall {
     pub value: f64,
     /// The own cost of the function and of its callers together, by side, in all runs of the side. `None` with a callee.
     pub own_costs: Option<[f64; 2]>,
+    /// True if the function is directly below the caller, and false if another function of its side is in between.
+    pub is_first: bool,
     /// True if the caller's own cost also differs by the same amount in the opposite direction. This is stronger
     /// evidence than names and neighbours.
     pub is_balanced: bool,
@@ -42,10 +44,12 @@ fn inlined(rows: &StackRows, costs: &FrameCosts) -> Vec<InlinedCall> {
     // By side and frame: the value of each pair of caller and callee around the frame.
     let mut around: BTreeMap<(usize, u32), BTreeMap<(u32, u32), f64>> = BTreeMap::new();
     let only_on = one_sided_frames(rows, costs);
+    let mut is_first = vec![false; rows.names.len()];
     let has_any = only_on.iter().any(|sides| *sides != 0);
     for (i, row) in checkpointed(rows.rows.iter().enumerate()).filter(|_| has_any) {
         let stack = rows.stack(i);
         for_each_chain(stack, sides_of(row.values), &only_on, |side, chain| {
+            is_first[stack[chain.start] as usize] = true;
             if let Some(&callee) = stack.get(chain.end) {
                 let mut frames = stack[chain.clone()].to_vec();
                 frames.sort_unstable();
@@ -89,7 +93,16 @@ fn inlined(rows: &StackRows, costs: &FrameCosts) -> Vec<InlinedCall> {
             && moved > MIN_PART_BELOW_CALLERS * below
         {
             let callee = Some(callee);
-            inlined.push(InlinedCall { side, frame, caller, callee, value, own_costs: None, is_balanced: false });
+            inlined.push(InlinedCall {
+                side,
+                frame,
+                caller,
+                callee,
+                value,
+                own_costs: None,
+                is_first: is_first[frame as usize],
+                is_balanced: false,
+            });
         }
     }
     inlined

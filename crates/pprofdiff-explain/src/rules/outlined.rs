@@ -93,6 +93,7 @@ fn outlined(rows: &StackRows, costs: &FrameCosts) -> Vec<InlinedCall> {
                     callee: None,
                     value: cost,
                     own_costs,
+                    is_first: true,
                     is_balanced: true,
                 });
             }
