@@ -158,11 +158,14 @@ pub fn property(arg: &Arg) -> Value {
     let about = arg.get_help().map(ToString::to_string).unwrap_or_default();
     // Drops defaults and details, which are for readers of the help.
     let about = about.split([';', '[']).next().unwrap_or_default().trim_end();
+    // Help spells other options like a shell, and agents know them by their names.
+    let about = about.split(' ').map(|word| word.strip_prefix("--").map_or(word.to_owned(), |o| o.replace('-', "_")));
+    let about = about.collect::<Vec<_>>().join(" ");
     let values: Vec<String> = arg.get_possible_values().iter().map(|value| value.get_name().to_owned()).collect();
     // Omits long lists of values. The error for a wrong format lists all formats anyway.
     let values = if values.len() > MAX_VALUES { Vec::new() } else { values };
     // Help lists the values after a colon.
-    let about = if values.is_empty() { about } else { about.split(':').next().unwrap_or_default() };
+    let about = if values.is_empty() { &*about } else { about.split(':').next().unwrap_or_default() };
     let mut property = match arg.get_action() {
         ArgAction::SetTrue => json!({"type": "boolean"}),
         ArgAction::Append if arg.get_value_delimiter().is_none() => {
