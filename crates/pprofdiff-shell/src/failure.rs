@@ -48,10 +48,11 @@ pub fn error_line(e: &pprofdiff::Error) -> String {
     }
 }
 
-/// Returns an option as it is typed in a shell: `--base-time ..AT`.
+/// Returns an option as it is typed in a shell: `--base-time ..AT`. A name with one letter has one hyphen.
 pub fn typed_option(name: &str, value: Option<&str>) -> String {
     let value = value.map_or_else(String::new, |value| format!(" {value}"));
-    format!("--{}{value}", name.replace('_', "-"))
+    let hyphens = if name.len() == 1 { "-" } else { "--" };
+    format!("{hyphens}{}{value}", name.replace('_', "-"))
 }
 
 /// Lists the long options of the command, such as `hide-below`.

@@ -97,7 +97,7 @@ pub fn choices() -> Value {
         let mut formats = Vec::new();
         for format in REGISTRY.formats() {
             let is_supported =
-                views.iter().any(|view| (format.shows)(&Request::default().asking(view.clone())).is_some());
+                views.iter().any(|view| format.shows(&Request::default().asking(view.clone())).is_some());
             if is_supported {
                 let ending = format.extensions[0];
                 formats.push(json!({"name": format.name, "about": format.about, "ending": ending}));
