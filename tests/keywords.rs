@@ -10,9 +10,36 @@ use pprofdiff::options::{Heading, OptionKind, OptionRow};
 #[path = "../crates/pprofdiff-python/src/described.rs"]
 mod described;
 
+/// The maximum width of a line in a docstring.
+const WIDTH: usize = 104;
+
+/// Wraps a list item. Lines after the first are indented below its text.
+fn wrap(item: &str) -> String {
+    let (mut wrapped, mut width) = (String::new(), 0);
+    for word in item.split(' ') {
+        let length = word.chars().count();
+        if width > 0 && width + 1 + length > WIDTH {
+            wrapped.push_str("\n ");
+            width = 1;
+        }
+        if width > 0 {
+            wrapped.push(' ');
+            width += 1;
+        }
+        wrapped.push_str(word);
+        width += length;
+    }
+    wrapped
+}
+
+/// Returns an option as an item in the list of a docstring.
+fn item<T>(option: &OptionRow<T>) -> String {
+    wrap(&format!("- `{}`: {}", option.name, option.description(described::in_docstring)))
+}
+
 /// Returns the macros for one group of options: the list of a docstring, and the keywords of a signature.
 fn macros<T: 'static>(name: &str, options: &[OptionRow<T>]) -> String {
-    let list: String = options.iter().map(|option| format!("\n{}", described::item(option))).collect();
+    let list: String = options.iter().map(|option| format!("\n{}", item(option))).collect();
     let keywords: String = options.iter().map(|option| format!(", {}=None", option.name)).collect();
     let mut text = String::new();
     for (kind, content) in [("docs", list), ("keywords", keywords)] {
@@ -44,7 +71,7 @@ fn each_interface_spells_options_and_types_in_its_own_way() {
     let option = |name: &str| Loading::option(name).unwrap();
     let typed = option("split_at").description(pprofdiff_shell::typed_option);
     assert!(typed.contains("Short for --base-time ..AT and --new-time AT.. together."), "{typed}");
-    let item = described::item(&option("split_at"));
+    let item = item(&option("split_at"));
     assert!(item.contains("`base_time=\"..AT\"` and `new_time=\"AT..\"`"), "{item}");
     let annotation = |name: &str| described::annotation(&Query::option(name).unwrap());
     assert_eq!(annotation("granularity"), "Granularity | None");

@@ -34,7 +34,8 @@ use std::sync::LazyLock;
 pub use fetch::server_source;
 
 use args::{
-    CONVERTED, Cli, ConvertArgs, InfoArgs, Later, MergeArgs, RawArgs, SourceArgs, TopArgs, Verb, ViewArgs, ViewVerb,
+    Cli, ConvertArgs, InfoArgs, Later, MergeArgs, RawArgs, SourceArgs, TopArgs, Verb, ViewArgs, ViewVerb,
+    converted_formats,
 };
 use clap::error::{ContextKind, ContextValue};
 use clap::{CommandFactory, Parser};
@@ -439,9 +440,10 @@ fn convert(args: &ConvertArgs) -> Result<()> {
         Some(name) => Some(REGISTRY.format(name)?),
         None => REGISTRY.format_of_path(&args.output).ok(),
     };
-    let Some(format) = format.filter(|format| CONVERTED.contains(&format.name)) else {
+    let converted = converted_formats();
+    let Some(format) = format.filter(|format| converted.contains(&format.name)) else {
         let output = args.output.display();
-        return refuse(&format!("{output}: a profile converts to {}; set one with --format", CONVERTED.join(", ")));
+        return refuse(&format!("{output}: a profile converts to {}; set one with --format", converted.join(", ")));
     };
     let profile = Inputs::without_base(&args.load, Outputs::new([&args.output]))?.load(&args.file)?;
     let output = Some(&*args.output);

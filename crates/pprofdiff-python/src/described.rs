@@ -1,12 +1,9 @@
-//! The options of the engine's tables as Python describes them: annotations, the lists in docstrings, and signatures.
+//! The options of the engine's tables as Python describes them: annotations, and texts that name other keywords.
 //!
-//! pyo3 takes docstrings as literals only, so a test (`tests/keywords.rs`) writes `docstrings.rs` with these functions.
-//! That test includes this file, which therefore does not depend on Python.
+//! pyo3 takes docstrings as literals only, so a test (`tests/keywords.rs`) writes `docstrings.rs`. The test includes this
+//! file, which therefore does not depend on Python.
 
 use pprofdiff::options::{OptionKind, OptionRow};
-
-/// The maximum width of a line in a docstring.
-const WIDTH: usize = 104;
 
 /// The maximum number of values that an annotation lists.
 const MAX_VALUES: usize = 8;
@@ -15,7 +12,7 @@ const MAX_VALUES: usize = 8;
 const ALIASES: [(&str, &str); 2] = [("granularity", "Granularity"), ("match", "Matching")];
 
 /// Returns an option in a docstring: `focus`, or `sort="cum"` with a value.
-fn in_docstring(name: &str, value: Option<&str>) -> String {
+pub fn in_docstring(name: &str, value: Option<&str>) -> String {
     format!("`{}`", value.map_or_else(|| name.to_owned(), |value| format!("{name}=\"{value}\"")))
 }
 
@@ -43,28 +40,4 @@ pub fn annotation<T: 'static>(option: &OptionRow<T>) -> String {
 /// Returns the one-line description of an option.
 pub fn about<T: 'static>(option: &OptionRow<T>) -> String {
     pprofdiff::options::spell(option.about, in_docstring)
-}
-
-/// Wraps a list item. Lines after the first are indented below its text.
-fn wrap(item: &str) -> String {
-    let (mut wrapped, mut width) = (String::new(), 0);
-    for word in item.split(' ') {
-        let length = word.chars().count();
-        if width > 0 && width + 1 + length > WIDTH {
-            wrapped.push_str("\n ");
-            width = 1;
-        }
-        if width > 0 {
-            wrapped.push(' ');
-            width += 1;
-        }
-        wrapped.push_str(word);
-        width += length;
-    }
-    wrapped
-}
-
-/// Returns an option as an item in the list of a docstring.
-pub fn item<T: 'static>(option: &OptionRow<T>) -> String {
-    wrap(&format!("- `{}`: {}", option.name, option.description(in_docstring)))
 }

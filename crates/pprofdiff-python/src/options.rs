@@ -71,7 +71,7 @@ fn value_of(kind: &OptionKind, value: &Bound<'_, PyAny>) -> PyResult<OptionValue
     Ok(match kind {
         OptionKind::Flag => OptionValue::Flag(value.extract()?),
         OptionKind::Count => OptionValue::Texts(vec![value.extract::<u64>()?.to_string()]),
-        OptionKind::Number if is_number => OptionValue::Texts(vec![value.extract::<f64>()?.to_string()]),
+        OptionKind::Number(_) if is_number => OptionValue::Texts(vec![value.extract::<f64>()?.to_string()]),
         OptionKind::Texts(_) => OptionValue::Texts(value.extract::<OneOrMore<String>>()?.into_vec()),
         OptionKind::Paths => OptionValue::Paths(value.extract::<OneOrMore<PathBuf>>()?.into_vec()),
         _ => OptionValue::Texts(vec![value.extract()?]),
