@@ -81,7 +81,7 @@ impl Request {
     pub fn for_output(&self, format: &Format, registry: &Registry, given: &GivenOptions) -> Result<Request> {
         let mut request = self.for_format(format, registry)?;
         let spec = request.view.spec();
-        let is_limited = !format.form.is_whole() || spec.limit == RowLimit::Functions;
+        let is_limited = !format.form.is_whole();
         match spec.limit {
             _ if given.rows.is_none() => {}
             _ if !is_limited => {
