@@ -199,9 +199,15 @@ fn mistakes_exit_with_2_and_one_line() {
         &["serve", &base, &new],
     ] {
         let error = failure(&[without_base, &["--base-binary", "app"]].concat());
-        assert!(error.contains("--base-binary is for a comparison of two sides"), "{without_base:?}: {error}");
+        assert!(
+            error.contains("--base-binary is for a comparison of two sides; for one profile use --binary"),
+            "{without_base:?}: {error}"
+        );
         let error = failure(&[without_base, &["--base-time", "1s.."]].concat());
-        assert!(error.contains("--base-time is for a comparison of two sides"), "{without_base:?}: {error}");
+        assert!(
+            error.contains("--base-time is for a comparison of two sides; for one profile use --time"),
+            "{without_base:?}: {error}"
+        );
         // These commands then compare two sides.
         if !["top", "info"].contains(&without_base[0]) {
             let error = failure(&[without_base, &["--split-at", "1s"]].concat());
@@ -279,7 +285,10 @@ fn a_recording_is_split_at_a_time_or_an_event() {
     let error = failure(&["explain", &run, "--split-at", "GarbageCollection"]);
     assert!(error.contains("it has no event \"GarbageCollection\", but these: jdk.ActiveSetting, "), "{error}");
     let error = failure(&["explain", &run, "--split-at", "3s", "--time", "..5s"]);
-    assert!(error.contains("--split-at sets the times of both sides"), "{error}");
+    assert!(
+        error.contains("--split-at sets the times of both sides; remove --time, --base-time and --new-time"),
+        "{error}"
+    );
     assert!(failure(&["explain", &run, "--split-at", "1s..2s"]).contains("a recording is divided at a time"));
 }
 

@@ -18,6 +18,7 @@ mod folded;
 mod gate;
 mod goroutines;
 mod instructions;
+mod keywords;
 mod legacy;
 mod malformed;
 mod matching;

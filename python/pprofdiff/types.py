@@ -25,7 +25,7 @@ class Filters(TypedDict, total=False):
     focus: str | None
     """Keep only samples with a matching frame."""
     ignore: str | None
-    """Drop samples with a matching frame; wins over focus."""
+    """Drop samples with a matching frame; wins over `focus`."""
     hide: str | None
     """Remove matching frames; their cost moves to the caller."""
     show: str | None
@@ -35,9 +35,9 @@ class Filters(TypedDict, total=False):
     tagfocus: str | None
     """Keep only samples with this label: key=RE, RE, bytes=1kb:1mb."""
     base_tagfocus: str | None
-    """Restrict the base to samples with this label, as in tagfocus; totals change too."""
+    """Restrict the base to samples with this label, as in `tagfocus`; totals change too."""
     new_tagfocus: str | None
-    """Restrict the new side to samples with this label, as in tagfocus; totals change too."""
+    """Restrict the new side to samples with this label, as in `tagfocus`; totals change too."""
     tagignore: str | None
     """Drop samples with this label."""
     tagshow: str | None

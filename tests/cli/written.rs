@@ -233,6 +233,48 @@ fn the_output_extension_selects_the_format() {
     );
 }
 
+/// The inputs do not exist, so an error that names them would come from reading them.
+#[test]
+fn impossible_combinations_are_refused_before_inputs_are_read() {
+    let cases: [(&[&str], &str); 16] = [
+        (
+            &["top", "--format", "junit"],
+            "top can't be written as junit; supported formats: text, json, csv, markdown, ",
+        ),
+        (&["diff", "--significant", "--format", "svg"], "top of significant rows can't be written as svg"),
+        (&["top", "--sample-type", "a,b", "--format", "html"], "top of several sample types can't be written as html"),
+        (&["stacks", "--labels", "--format", "folded"], "stacks can't be written as folded"),
+        (&["stacks", "--format", "folded", "-n", "3"], "-n limits rows, but folded is always written whole"),
+        (&["tree", "--format", "callgrind", "-n", "3"], "-n limits rows, but callgrind is always written whole"),
+        (&["diff", "--format", "html", "-n", "3"], "-n limits rows; for a page, use --min-width and --max-frames"),
+        (&["top", "--call-tree"], "--call-tree is for call graphs: --format dot, svg or callgrind"),
+        (&["diff", "--base-source", "."], "source lines need `list`, or a page (--format html)"),
+        (&["diff", "--explain", "--format", "csv"], "--explain needs a table of two sides in --format text"),
+        (&["info", "--format", "csv"], "info can't be written as csv; supported formats: text, json"),
+        (&["labels", "--hide-below", "5"], "labels does not support --hide-below"),
+        (&["traces", "--sample-type", "a,b"], "traces shows one sample type at a time"),
+        (&["series", "--dense"], "--dense needs --rows values"),
+        (
+            &["series", "--rows", "steps", "--explain", "--format", "csv"],
+            "--explain needs --format text, or rows that are lasting changes (--rows shifts)",
+        ),
+        (
+            &["batch", "--rank", "--format", "jsonl"],
+            "a ranking is written as text, json, csv, markdown or html, not jsonl",
+        ),
+    ];
+    for (args, expected) in cases {
+        let message = failure(&[args, &["absent.pb", "absent2.pb"]].concat());
+        assert!(message.contains(expected) && !message.contains("absent"), "{args:?}: {message}");
+    }
+    // A page of the whole diff has no row limit, and `list` limits functions in each of its formats.
+    let [base, new] = story();
+    for format in ["text", "json", "html"] {
+        let limited = stdout(&["list", "main", &base, &new, "--format", format, "-n", "1"]);
+        assert!(limited.len() < stdout(&["list", "main", &base, &new, "--format", format]).len(), "{format}");
+    }
+}
+
 #[test]
 fn a_written_diff_cannot_be_combined_with_other_inputs() {
     let [base, new] = story();

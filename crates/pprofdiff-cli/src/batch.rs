@@ -28,13 +28,17 @@ type PairStream = (Box<dyn Iterator<Item = BatchItem> + Send>, Option<u64>);
 pub fn run(args: &BatchArgs, work: &Cancellation) -> Result<u8> {
     let inputs = Inputs::new(&args.load, Outputs::new(args.output.path()))?;
     let (options, outputs) = (inputs.options.clone(), inputs.outputs.clone());
-    let pool = pool()?;
+    let (format, pool) = (args.output.format()?, pool()?);
+    // Refuses a format before files are listed.
+    let writer = match args.rank {
+        true => REGISTRY.check_ranking(format).map(|()| None)?,
+        false => Some(EachWriter::new(format, args.output.style(), &REGISTRY)?),
+    };
     // Grouping by labels loads the files to read their labels, so it runs on all cores.
     let (pairs, count) = pool.install(|| work.run(|| pairs(args, inputs, args.allow_urls)))??;
-    if args.rank {
+    let Some(mut writer) = writer else {
         return rank(args, work, pool, (pairs, count), options, &outputs);
-    }
-    let mut writer = EachWriter::new(args.output.format()?, args.output.style(), &REGISTRY)?;
+    };
     let table = table(args, writer.limit())?;
     let progress = Progress::new(count, "pairs");
     let (mut done, mut failed) = (0_u64, 0_u64);
@@ -81,12 +85,6 @@ fn rank(
     outputs: &Outputs,
 ) -> Result<u8> {
     let format = args.output.format()?;
-    if !["text", "json", "csv", "markdown", "html"].contains(&format.name) {
-        return Err(Failure::Message(format!(
-            "a ranking is written as text, json, csv, markdown or html, not {}",
-            format.name
-        )));
-    }
     let query = args.query.request(View::default()).of_one_type()?.clone();
     let progress = Progress::new(count, "pairs");
     let sum = args.sum;

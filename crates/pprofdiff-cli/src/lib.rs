@@ -34,7 +34,8 @@ use std::sync::LazyLock;
 pub use fetch::server_source;
 
 use args::{
-    CONVERTED, Cli, ConvertArgs, InfoArgs, Later, MergeArgs, RawArgs, SourceArgs, TopArgs, Verb, ViewArgs, ViewVerb,
+    Cli, ConvertArgs, InfoArgs, Later, MergeArgs, RawArgs, SourceArgs, TopArgs, Verb, ViewArgs, ViewVerb,
+    converted_formats,
 };
 use clap::error::{ContextKind, ContextValue};
 use clap::{CommandFactory, Parser};
@@ -42,7 +43,9 @@ use input::{Inputs, is_pattern, one_stdin, open, open_with, recorded_sources};
 use pprofdiff::list::SourceDirs;
 use pprofdiff::{Cancellation, Compression, Diff, Granularity, Normalize, WriteOptions};
 use pprofdiff_page::PageView;
-use pprofdiff_report::{Registry, Report, Request, View, explain_line, json_schema, missing_sources};
+use pprofdiff_report::{
+    Form, Format, GivenOptions, Registry, Report, Request, Takes, View, explain_line, json_schema, missing_sources,
+};
 use pprofdiff_shell::terminal::{self, AtInterrupt, Phases, stop_at_interrupt};
 use pprofdiff_shell::{Failure, Outputs, Result, exit_code, is_stdin, say, warn, write_to};
 
@@ -177,7 +180,10 @@ fn execute(cli: Cli) -> Result<u8> {
     match cli.verb {
         None => diff(&cli.diff.0),
         Some(Verb::Diff(Later(args))) => diff(&args),
-        Some(Verb::Top(Later(args))) => show_top(&args, &open_view(&args.view)?),
+        Some(Verb::Top(Later(args))) => {
+            let request = top_request(&args)?;
+            show_top(&args, request, &open_view(&args.view)?)
+        }
         Some(Verb::View(ViewVerb { view, sources, args })) => show_view(&args, sources.as_ref(), view),
         Some(Verb::Info(Later(args))) => info(&args),
         Some(Verb::Raw(Later(args))) => raw(&args, View::Raw),
@@ -218,6 +224,7 @@ fn manual(dir: &Path) -> Result<()> {
 
 fn diff(args: &TopArgs) -> Result<()> {
     let input = &args.view.input;
+    let request = top_request(args)?;
     let diff = open_view(&args.view)?;
     if !diff.is_two_sided() {
         if let Some((_, doubtful)) = diff.profiles().find(|(_, profile)| profile.may_be_diff()) {
@@ -227,19 +234,24 @@ fn diff(args: &TopArgs) -> Result<()> {
         let message = format!("a diff needs BASE and NEW, or a written diff; for one profile: pprofdiff top {file}");
         return Err(Failure::Message(message));
     }
-    show_top(args, &diff)
+    show_top(args, request, &diff)
+}
+
+/// Returns the request for the table of frames.
+fn top_request(args: &TopArgs) -> Result<Request> {
+    let view = View::Top { sort: args.view.rows.sort(), limit: None, significant: args.significant };
+    request(&args.view, Some(&args.sources), view, args.explain)
 }
 
 /// Shows the table of frames. On a terminal or with --explain, a one-line explanation follows the table, if the table
 /// has two sides and a single sample type.
-fn show_top(args: &TopArgs, diff: &Diff) -> Result<()> {
-    let is_text = args.view.format()?.name == "text";
-    if args.explain && !(is_text && diff.is_two_sided()) {
-        return Err(Failure::Message("--explain needs a table of two sides in --format text".to_owned()));
+fn show_top(args: &TopArgs, request: Request, diff: &Diff) -> Result<()> {
+    if args.explain && !diff.is_two_sided() {
+        return Err(Takes::Explain.refusal(request.view.spec()).into());
     }
+    let is_text = args.view.format()?.form == Form::Text;
     let is_watched = args.view.output.path().is_none() && io::stdout().is_terminal();
-    let view = View::Top { sort: args.view.rows.sort(), limit: None, significant: args.significant };
-    show_with(&args.view, Some(&args.sources), view, diff, |request, report| {
+    show_with(&args.view, Some(&args.sources), request, diff, |request, report| {
         let is_shown = args.explain || is_text && is_watched;
         let summary =
             report.summary().filter(|s| is_shown && s.base.is_some() && request.query.extra_sample_types.is_empty())?;
@@ -266,20 +278,54 @@ fn show_view(args: &ViewArgs, sources: Option<&SourceArgs>, view: View) -> Resul
     let files = &args.input.files;
     let is_alone = files.is_empty() && args.input.base.is_empty() && args.input.new.is_empty();
     let mistake = view.regex().and_then(|regex| mistakes::regex_is_file(view.name(), regex, files));
-    let explained = |failure| match (failure, mistake) {
-        (Failure::Message(_), Some(mistake)) => Failure::Message(mistake),
+    let explained = |failure| match (failure, &mistake) {
+        (Failure::Message(_), Some(mistake)) => Failure::Message(mistake.clone()),
         (failure, _) => failure,
     };
+    let request = request(args, sources, view, false).map_err(explained)?;
     match open_view(args) {
-        Ok(diff) => show(args, sources, view, &diff).map_err(explained),
+        Ok(diff) => show(args, sources, request, &diff).map_err(explained),
         Err(failure) if is_alone => Err(explained(failure)),
         Err(failure) => Err(failure),
     }
 }
 
-/// Answers the view's request about a diff, and writes the answer in the requested format.
-fn show(args: &ViewArgs, sources: Option<&SourceArgs>, view: View, diff: &Diff) -> Result<()> {
-    show_with(args, sources, view, diff, |_, _| None)
+/// Returns the request for a view in the requested format. Impossible combinations are refused here, before a profile is
+/// loaded.
+fn request(args: &ViewArgs, sources: Option<&SourceArgs>, view: View, explains: bool) -> Result<Request> {
+    let format = args.format()?;
+    let options = [
+        (Takes::CallTree, args.graph.call_tree),
+        (Takes::Sources, sources.is_some_and(|sources| !sources.is_empty())),
+        (Takes::Explain, explains),
+    ];
+    let given = GivenOptions::new(args.rows.n, &options);
+    let mut request = args.query.request(view).for_output(format, &REGISTRY, &given)?;
+    match &mut request.view {
+        View::Graph(options) if format.form.is_whole() => options.call_tree = args.graph.call_tree,
+        View::Graph(options) => args.set_graph_options(options),
+        _ => {}
+    }
+    check_destination(format, args.output.path(), args.open)?;
+    Ok(request)
+}
+
+/// Rejects standard output for formats that need a file, and --open for formats that no browser shows.
+fn check_destination(format: &Format, output: Option<&Path>, open: bool) -> Result<()> {
+    let is_terminal = output.is_none() && io::stdout().is_terminal();
+    let message = match format.form {
+        Form::Page if is_terminal || open && output.is_none() => "a page needs a file; set one with -o",
+        Form::Page => return Ok(()),
+        _ if open => "--open needs a page (--format html)",
+        _ if format.binary && is_terminal => "a profile is binary; set a file with -o",
+        _ => return Ok(()),
+    };
+    Err(Failure::Message(message.to_owned()))
+}
+
+/// Answers a request about a diff, and writes the answer in the requested format.
+fn show(args: &ViewArgs, sources: Option<&SourceArgs>, request: Request, diff: &Diff) -> Result<()> {
+    show_with(args, sources, request, diff, |_, _| None)
 }
 
 /// Like [`show`], with a last line that `last` computes after everything else is written. A listing in text ends with a
@@ -287,36 +333,12 @@ fn show(args: &ViewArgs, sources: Option<&SourceArgs>, view: View, diff: &Diff) 
 fn show_with(
     args: &ViewArgs,
     sources: Option<&SourceArgs>,
-    view: View,
+    mut request: Request,
     diff: &Diff,
     last: impl FnOnce(&Request, &Report) -> Option<String>,
 ) -> Result<()> {
-    let format = args.format()?;
-    let output = args.output.path();
-    let mut request = args.query.request(view).for_format(format, &REGISTRY)?;
-    let refuse = |message: &str| Err(Failure::Message(message.to_owned()));
-    let is_listing = matches!(request.view, View::List { .. } | View::Disasm { .. });
-    if args.rows.n.is_some() && format.writes_whole() && !is_listing {
-        return refuse(&format!("-n limits rows, but {} is always written whole", format.name));
-    }
-    match &mut request.view {
-        View::Graph(options) => options.call_tree = args.graph.call_tree,
-        _ if args.graph.call_tree => return refuse("--call-tree is for call graphs: --format dot, svg or callgrind"),
-        _ => {}
-    }
-    if format.name == "html" {
-        if output.is_none() && (args.open || io::stdout().is_terminal()) {
-            return refuse("a page needs a file; set one with -o");
-        }
-    } else if args.open {
-        return refuse("--open needs a page (--format html)");
-    }
-    let page = request.view.downcast_mut::<PageView>();
-    let is_page = page.is_some();
-    if let Some(PageView { options, sources: dirs }) = page {
-        if args.rows.n.is_some() {
-            return refuse("-n limits rows; for a page, use --min-width and --max-frames");
-        }
+    let (format, output) = (args.format()?, args.output.path());
+    if let Some(PageView { options, sources: dirs }) = request.view.downcast_mut() {
         (options.min_width, options.max_frames) = (args.min_width, args.max_frames);
         options.explain = explain::own_runtime(None)?;
         let named = sources.filter(|s| !s.is_empty()).map(SourceArgs::dirs);
@@ -324,9 +346,7 @@ fn show_with(
     }
     match &mut request.view {
         View::Profile(options) => *options = packing(output),
-        View::Disasm { limit, .. } => *limit = args.rows.n.filter(|&n| n > 0),
-        View::List { limit, sources: dirs, .. } => {
-            *limit = args.rows.n.filter(|&n| n > 0);
+        View::List { sources: dirs, .. } => {
             let is_watched = args.open || format.name == "text" && output.is_none() && io::stdout().is_terminal();
             let is_named = sources.is_some_and(|sources| !sources.is_empty());
             if let (false, Some(recorded)) = (is_named, recorded_sources(&args.input.files)) {
@@ -337,19 +357,7 @@ fn show_with(
                 *dirs = SourceDirs::new(Vec::new(), vec![PathBuf::from(".")]);
             }
         }
-        _ if format.writes_whole() => {}
-        View::Graph(options) => *options = args.graph_options(),
-        view => {
-            if let Some(limit) = view.limit_mut() {
-                *limit = args.rows.limit(format.limit);
-            }
-        }
-    }
-    if !is_page && !matches!(request.view, View::List { .. }) && sources.is_some_and(|s| !s.is_empty()) {
-        return refuse("source lines need `list`, or a page (--format html)");
-    }
-    if format.binary && output.is_none() && io::stdout().is_terminal() {
-        return refuse("a profile is binary; set a file with -o");
+        _ => {}
     }
     let report = request.answer(diff)?;
     must_match(&request, &report, diff)?;
@@ -393,9 +401,10 @@ fn must_match(request: &Request, report: &Report, diff: &Diff) -> Result<()> {
 }
 
 fn info(args: &InfoArgs) -> Result<()> {
-    let diff = open(&args.input, &args.load, Outputs::new(args.output.path()))?;
     let format = args.output.format()?;
-    let report = Request::default().asking(View::Info).for_format(format, &REGISTRY)?.answer(&diff)?;
+    let request = Request::default().asking(View::Info).for_format(format, &REGISTRY)?;
+    let diff = open(&args.input, &args.load, Outputs::new(args.output.path()))?;
+    let report = request.answer(&diff)?;
     write_to(args.output.path(), |out| (format.write)(&report, out, args.output.style()))
 }
 
@@ -431,9 +440,10 @@ fn convert(args: &ConvertArgs) -> Result<()> {
         Some(name) => Some(REGISTRY.format(name)?),
         None => REGISTRY.format_of_path(&args.output).ok(),
     };
-    let Some(format) = format.filter(|format| CONVERTED.contains(&format.name)) else {
+    let converted = converted_formats();
+    let Some(format) = format.filter(|format| converted.contains(&format.name)) else {
         let output = args.output.display();
-        return refuse(&format!("{output}: a profile converts to {}; set one with --format", CONVERTED.join(", ")));
+        return refuse(&format!("{output}: a profile converts to {}; set one with --format", converted.join(", ")));
     };
     let profile = Inputs::without_base(&args.load, Outputs::new([&args.output]))?.load(&args.file)?;
     let output = Some(&*args.output);
@@ -441,9 +451,7 @@ fn convert(args: &ConvertArgs) -> Result<()> {
         if args.sample_type.is_some() {
             return refuse("a profile.proto has all sample types; --sample-type is for folded and speedscope");
         }
-        if is_stdin(&args.output) && io::stdout().is_terminal() {
-            return refuse("a profile is binary; set a file with -o");
-        }
+        check_destination(format, output.filter(|path| !is_stdin(path)), false)?;
         let bytes = profile.to_bytes(&packing(output))?;
         return write_to(output, |out| out.write_all(&bytes));
     }

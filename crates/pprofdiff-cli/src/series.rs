@@ -4,7 +4,9 @@
 use pprofdiff::Source;
 use pprofdiff::input::sort_builds;
 use pprofdiff::text::sanitize;
-use pprofdiff_report::{Format, INCONCLUSIVE, RUNS, Report, View, explain_line, failed_builds};
+use pprofdiff_report::{
+    Form, Format, GivenOptions, INCONCLUSIVE, RUNS, Report, Request, Takes, View, explain_line, failed_builds,
+};
 use pprofdiff_series::{Against, BuildOrder, FEWEST_BUILDS, Series, SeriesOptions};
 use pprofdiff_shell::terminal::Progress;
 use pprofdiff_shell::{Failure, Outputs, Result, error_line, say, write_to};
@@ -48,8 +50,8 @@ pub fn load(
     builds: impl Iterator<Item = (String, Source)>,
 ) -> Result<Series> {
     // Rejects unsupported options before a profile is loaded. The default kind of rows depends on the number of builds.
-    let (requested_view, _) = view(args, args.base.is_none() && count >= FEWEST_BUILDS, format)?;
-    let query = args.query.request(requested_view).for_format(format, &REGISTRY)?.of_one_type()?.clone();
+    let (request, _) = request(args, args.base.is_none() && count >= FEWEST_BUILDS, format)?;
+    let query = request.of_one_type()?.clone();
     let against = if args.base.is_some() { Against::First } else { Against::Previous };
     let order = if args.order == SeriesOrder::Key { BuildOrder::Key } else { BuildOrder::Given };
     let options = SeriesOptions::default().with_load(inputs.options.clone()).with_against(against).with_order(order);
@@ -60,35 +62,28 @@ pub fn load(
 
 /// Returns the report about the builds, and whether a line with the cause of the largest change follows it.
 pub fn answer(args: &SeriesArgs, inputs: &Inputs, format: &Format, series: &Series) -> Result<(Report, bool)> {
-    let (requested_view, closing) = view(args, series.is_history(), format)?;
-    let request = args.query.request(requested_view).for_format(format, &REGISTRY)?;
+    let (request, closing) = request(args, series.is_history(), format)?;
     Ok((request.answer_series(series, &inputs.options)?, closing))
 }
 
-/// Returns the view, and whether a line with the cause of the largest change follows it. `is_history` is false for
-/// fewer than six builds, and for builds that are compared with one base; such builds show movers by default.
-fn view(args: &SeriesArgs, is_history: bool, format: &Format) -> Result<(View, bool)> {
-    let (sort, limit) = (args.shown.sort(), args.shown.limit(format.limit));
+/// Returns the request, and whether a line with the cause of the largest change follows its answer. `is_history` is false
+/// for fewer than six builds, and for builds that are compared with one base; such builds show movers by default.
+fn request(args: &SeriesArgs, is_history: bool, format: &Format) -> Result<(Request, bool)> {
+    let (sort, limit) = (args.shown.sort(), None);
     let rows = args.rows.unwrap_or(if is_history { SeriesRows::Shifts } else { SeriesRows::Movers });
-    if args.dense && rows != SeriesRows::Values {
-        return Err(Failure::Message("--dense needs --rows values".to_owned()));
-    }
-    // A page always includes explanations.
-    let closes = args.explain && rows != SeriesRows::Shifts && format.name != "html";
-    if closes && format.name != "text" {
-        let message = "--explain needs --format text, or rows that are lasting changes (--rows shifts)";
-        return Err(Failure::Message(message.to_owned()));
-    }
     let view = match rows {
         SeriesRows::Shifts => {
             let explain = args.explain.then(|| explain::own_runtime(None)).transpose()?;
-            return Ok((View::Shifts { sort, limit, explain }, false));
+            View::Shifts { sort, limit, explain }
         }
         SeriesRows::Movers => View::Movers { sort, limit },
         SeriesRows::Steps => View::Steps { sort, limit },
         SeriesRows::Values => View::Values { dense: args.dense, limit },
     };
-    Ok((view, closes))
+    let options = [(Takes::Dense, args.dense), (Takes::Explain, args.explain)];
+    let given = GivenOptions::new(args.shown.n, &options);
+    let closes = args.explain && !view.spec().takes.contains(&Takes::Explain) && format.form == Form::Text;
+    Ok((args.query.request(view).for_output(format, &REGISTRY, &given)?, closes))
 }
 
 /// Explains in one line how the builds after the largest change differ from the builds before it.

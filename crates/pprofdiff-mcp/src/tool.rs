@@ -1,9 +1,12 @@
 //! The tools that agents can call, and their descriptions.
 
+use std::sync::LazyLock;
+
 use clap::{Arg, ArgAction, Command};
 use pprofdiff::Query;
 use pprofdiff::loading::Loading;
 use pprofdiff::options::{Offered, Scope};
+use pprofdiff_report::Registry;
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use serde_json::{Value, json};
 
@@ -31,9 +34,12 @@ pub enum Options {
     /// None, because the few useful options of the tool are listed explicitly.
     None,
     Loading,
-    /// The query options that a view of this scope supports.
-    Query(Scope),
+    /// The query options that the view of the verb supports.
+    Query,
 }
+
+/// The views of the tools.
+static VIEWS: LazyLock<Registry> = LazyLock::new(Registry::standard);
 
 /// The maximum number of values that an option's schema lists.
 const MAX_VALUES: usize = 8;
@@ -46,34 +52,28 @@ pub const TOOL_SPECS: [ToolSpec; 8] = [
         options: &["base", "new"],
         table: Options::Loading,
     },
-    ToolSpec {
-        tool: "explain",
-        verb: "explain",
-        about: None,
-        options: &["ops"],
-        table: Options::Query(Scope::Everything),
-    },
+    ToolSpec { tool: "explain", verb: "explain", about: None, options: &["ops"], table: Options::Query },
     ToolSpec {
         tool: "top",
         verb: "top",
         about: None,
         options: &["sort", "significant", "granularity"],
-        table: Options::Query(Scope::Table),
+        table: Options::Query,
     },
-    ToolSpec { tool: "peek", verb: "peek", about: None, options: &["regex"], table: Options::Query(Scope::Sums) },
+    ToolSpec { tool: "peek", verb: "peek", about: None, options: &["regex"], table: Options::Query },
     ToolSpec {
         tool: "list",
         verb: "list",
         about: None,
         options: &["regex", "base_source", "new_source", "source_path"],
-        table: Options::Query(Scope::Rows),
+        table: Options::Query,
     },
     ToolSpec {
         tool: "check",
         verb: "check",
         about: Some("Check changes against limits."),
         options: &["fail_on", "floor", "strict"],
-        table: Options::Query(Scope::Everything),
+        table: Options::Query,
     },
     ToolSpec {
         tool: "series",
@@ -100,7 +100,8 @@ impl ToolSpec {
             Options::Loading => {
                 names.extend(Loading::options().filter(|o| o.offered == Offered::Always).map(|o| o.name));
             }
-            Options::Query(scope) => {
+            Options::Query => {
+                let scope = VIEWS.view(self.verb).map_or(Scope::Everything, |view| view.scope);
                 let offered = Query::options().filter(|o| o.offered == Offered::Always && o.scope <= scope);
                 names.extend(offered.map(|o| o.name));
             }
@@ -158,11 +159,14 @@ pub fn property(arg: &Arg) -> Value {
     let about = arg.get_help().map(ToString::to_string).unwrap_or_default();
     // Drops defaults and details, which are for readers of the help.
     let about = about.split([';', '[']).next().unwrap_or_default().trim_end();
+    // Help spells other options like a shell, and agents know them by their names.
+    let about = about.split(' ').map(|word| word.strip_prefix("--").map_or(word.to_owned(), |o| o.replace('-', "_")));
+    let about = about.collect::<Vec<_>>().join(" ");
     let values: Vec<String> = arg.get_possible_values().iter().map(|value| value.get_name().to_owned()).collect();
     // Omits long lists of values. The error for a wrong format lists all formats anyway.
     let values = if values.len() > MAX_VALUES { Vec::new() } else { values };
     // Help lists the values after a colon.
-    let about = if values.is_empty() { about } else { about.split(':').next().unwrap_or_default() };
+    let about = if values.is_empty() { &*about } else { about.split(':').next().unwrap_or_default() };
     let mut property = match arg.get_action() {
         ArgAction::SetTrue => json!({"type": "boolean"}),
         ArgAction::Append if arg.get_value_delimiter().is_none() => {

@@ -24,7 +24,7 @@ pub use timelines_view::TimelinesView;
 
 use pprofdiff::Sort;
 use pprofdiff_report::shared::unsupported;
-use pprofdiff_report::{Extension, Format, Report, View, to_html_page};
+use pprofdiff_report::{Extension, Form, Format, Report, View, to_html_page};
 use ranking::ranking_page;
 
 /// The format and the views of this crate.
@@ -41,15 +41,12 @@ static FORMAT: Format = Format {
     limit: None,
     warns: true,
     leaves_out: |_| Vec::new(),
-    shows: |request| match &request.view {
-        _ if !request.query.extra_sample_types.is_empty() => None,
-        View::Top { significant: false, .. } => Some(request.asking(View::extension(PageView::default()))),
-        View::Shifts { sort, limit, .. } => Some(request.asking(timelines(true, *sort, *limit))),
-        View::Movers { sort, limit } => Some(request.asking(timelines(false, *sort, *limit))),
-        View::List { .. } | View::Disasm { .. } => Some(request.clone()),
-        view if view.downcast_ref::<PageView>().is_some() => Some(request.clone()),
-        view if view.downcast_ref::<TimelinesView>().is_some() => Some(request.clone()),
-        _ => None,
+    form: Form::Page,
+    asks: |request| match &request.view {
+        View::Top { .. } => request.asking(View::extension(PageView::default())),
+        View::Shifts { sort, limit, .. } => request.asking(timelines(true, *sort, *limit)),
+        View::Movers { sort, limit } => request.asking(timelines(false, *sort, *limit)),
+        _ => request.clone(),
     },
     write: |report, out, _| match report {
         Report::Document(page) => page.write(out),

@@ -5,10 +5,14 @@ use serde::{Deserialize, Serialize};
 use crate::page::{PageOptions, page};
 use pprofdiff::Result;
 use pprofdiff::list::{SourceCode, SourceDirs};
-use pprofdiff_report::{ExtensionView, Report, ViewContext, ViewInput, ViewSpec};
+use pprofdiff_report::{ExtensionView, Form, Report, RowLimit, Takes, ViewContext, ViewInput, ViewSpec};
 
-pub(crate) static VIEW: ViewSpec =
-    ViewSpec::extension::<PageView>("page", "Write an interactive HTML page", ViewInput::OneType);
+pub(crate) static VIEW: ViewSpec = ViewSpec::extension::<PageView>(
+    "page",
+    "Write an interactive HTML page",
+    ViewInput::OneType,
+)
+.shown_as(&[Form::Page], &[Takes::Sources], RowLimit::Refused("for a page, use `min_width` and `max_frames`"));
 
 /// The HTML page.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

@@ -6,14 +6,16 @@ use crate::page::PageOptions;
 use crate::series::series_page;
 use pprofdiff::{LoadOptions, Result, Sort};
 use pprofdiff_report::shared::Timelines;
-use pprofdiff_report::{ExtensionView, Report, ViewInput, ViewSpec};
+use pprofdiff_report::{ExtensionView, Form, Report, RowLimit, Takes, ViewInput, ViewSpec};
 use pprofdiff_series::Series;
 
 pub(crate) static VIEW: ViewSpec = ViewSpec::extension::<TimelinesView>(
     "courses",
     "Write an HTML page of many builds, with each frame's cost over time and flame graphs of before and after",
     ViewInput::Builds,
-);
+)
+// The page always explains lasting changes.
+.shown_as(&[Form::Page], &[Takes::Explain], RowLimit::Rows);
 
 /// The HTML page of many builds, with the cost of each frame over time and flame graphs of before and after.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -9,7 +9,9 @@
 
 use std::fmt;
 use std::io;
+use std::ops::Range;
 
+use crate::mentions;
 use crate::redact::Secrets;
 use crate::sanitize::sanitize;
 
@@ -50,6 +52,8 @@ struct Inner {
     record: Option<String>,
     offset: Option<u64>,
     detail: String,
+    /// The names of options in `detail`.
+    mentions: Vec<Range<usize>>,
     advice: Option<String>,
     io: Option<io::Error>,
 }
@@ -58,12 +62,22 @@ impl Error {
     /// Creates an error. `detail` describes the problem and what to do, but not the place.
     pub fn new(kind: ErrorKind, detail: impl Into<String>) -> Error {
         let (input, record, offset, advice, io) = (None, None, None, None, None);
-        Error(Box::new(Inner { kind, input, record, offset, detail: detail.into(), advice, io }))
+        let (detail, mentions) = (detail.into(), Vec::new());
+        Error(Box::new(Inner { kind, input, record, offset, detail, mentions, advice, io }))
     }
 
     /// Creates an error about an invalid request.
     pub fn query(detail: impl Into<String>) -> Error {
         Error::new(ErrorKind::Query, detail)
+    }
+
+    /// Creates an error about an invalid request whose detail mentions options between backticks. `Display` prints their
+    /// names, and [`Error::spelled`] spells them like an interface. The detail must not contain text from profiles.
+    pub fn naming_options(detail: &str) -> Error {
+        let (detail, mentions) = mentions::plain(detail);
+        let mut e = Error::query(detail);
+        e.0.mentions = mentions;
+        e
     }
 
     /// Creates an error about an invalid input.
@@ -87,6 +101,9 @@ impl Error {
     /// Inserts `words` before the detail.
     pub fn prefixed(mut self, words: &str) -> Error {
         self.0.detail.insert_str(0, words);
+        for mention in &mut self.0.mentions {
+            *mention = mention.start + words.len()..mention.end + words.len();
+        }
         self
     }
 
@@ -95,6 +112,9 @@ impl Error {
     pub fn without(mut self, secrets: &Secrets) -> Error {
         let redact = |text: &mut String| *text = secrets.redact(text).into_owned();
         let inner = &mut *self.0;
+        if secrets.redact(&inner.detail) != inner.detail {
+            inner.mentions.clear();
+        }
         [Some(&mut inner.detail), inner.input.as_mut(), inner.record.as_mut(), inner.advice.as_mut()]
             .into_iter()
             .flatten()
@@ -162,6 +182,17 @@ impl Error {
         &self.0.detail
     }
 
+    /// Returns the description like [`Error::detail`], with the options in it spelled by `spelling`, which gets a name
+    /// and possibly a value.
+    pub fn spelled_detail(&self, spelling: impl Fn(&str, Option<&str>) -> String) -> String {
+        mentions::replace(&self.0.detail, &self.0.mentions, spelling)
+    }
+
+    /// Returns the line of `Display`, with the options in it spelled like in [`Error::spelled_detail`].
+    pub fn spelled(&self, spelling: impl Fn(&str, Option<&str>) -> String) -> String {
+        Line { error: &self.0, detail: &self.spelled_detail(spelling) }.to_string()
+    }
+
     /// Returns a POSIX shell command that helps the user. Names in it are quoted, so they cannot inject commands.
     /// `Display` omits the command: show it to people, and keep it out of logs.
     pub fn advice(&self) -> Option<&str> {
@@ -174,16 +205,28 @@ impl Error {
     }
 }
 
+/// The line that `Display` prints, with a detail whose options may be spelled like an interface.
+struct Line<'a> {
+    error: &'a Inner,
+    detail: &'a str,
+}
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(input) = &self.0.input {
+        Line { error: &self.0, detail: &self.0.detail }.fmt(f)
+    }
+}
+
+impl fmt::Display for Line<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(input) = &self.error.input {
             write!(f, "{}: ", sanitize(input))?;
         }
-        if let Some(record) = &self.0.record {
+        if let Some(record) = &self.error.record {
             write!(f, "{}: ", sanitize(record))?;
         }
-        f.write_str(&sanitize(&self.0.detail))?;
-        if let Some(offset) = self.0.offset {
+        f.write_str(&sanitize(self.detail))?;
+        if let Some(offset) = self.error.offset {
             write!(f, " (at byte {offset} of the inflated data)")?;
         }
         Ok(())
@@ -212,5 +255,14 @@ mod tests {
         let error = Error::malformed("location 7 is not there").in_input("a\n.pb").in_record(|| "sample 3".to_owned());
         let printed = format!("{:?}", error.at(12).advise("rm -r".to_owned()));
         assert_eq!(printed, "a\u{fffd}.pb: sample 3: location 7 is not there (at byte 12 of the inflated data)");
+    }
+
+    #[test]
+    fn options_in_an_error_are_spelled_like_the_interface() {
+        let error =
+            Error::naming_options("`base_time` needs two sides; use `time`").prefixed("pair 1: ").in_input("a.pb");
+        assert_eq!(error.to_string(), "a.pb: pair 1: base_time needs two sides; use time");
+        let spelled = error.spelled(|name, _| format!("--{}", name.replace('_', "-")));
+        assert_eq!(spelled, "a.pb: pair 1: --base-time needs two sides; use --time");
     }
 }

@@ -20,6 +20,7 @@ mod demangle;
 mod error;
 #[doc(hidden)]
 pub mod interner;
+mod mentions;
 #[cfg(feature = "files")]
 pub mod output;
 #[doc(hidden)]
@@ -46,6 +47,7 @@ pub use window::{TimeSplit, TimeWindow};
 
 /// Functions that make text from profiles and URLs safe to show.
 pub mod text {
+    pub use crate::mentions::spell;
     pub use crate::redact::{Secrets, redacted};
     pub use crate::sanitize::{is_harmful, sanitize};
 }

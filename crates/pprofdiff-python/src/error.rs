@@ -46,8 +46,13 @@ pub fn from_engine(py: Python<'_>, e: &pprofdiff::Error) -> PyErr {
     }
     match e.io_error() {
         Some(io) if io.kind() != io::ErrorKind::InvalidInput => from_io(py, io, e.input()),
-        _ => instance(py, &e.to_string(), e.detail(), Some(e)).unwrap_or_else(|e| e),
+        _ => instance(py, &e.spelled(keyword), &e.spelled_detail(keyword), Some(e)).unwrap_or_else(|e| e),
     }
+}
+
+/// Returns an option as it is written in a call.
+fn keyword(name: &str, value: Option<&str>) -> String {
+    format!("{name}={}", value.map_or_else(String::new, |value| format!("{value:?}")))
 }
 
 fn instance(py: Python<'_>, message: &str, detail: &str, e: Option<&pprofdiff::Error>) -> PyResult<PyErr> {

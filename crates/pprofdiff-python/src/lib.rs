@@ -3,11 +3,15 @@
 //! Nothing is computed here. The doc comments of public functions and classes in these files are the text of `help()`.
 //! `python/pprofdiff/_native.pyi` repeats them for editors, and a test checks that both are equal.
 
+#[macro_use]
+mod docstrings;
+
 mod answers;
 mod arrow;
 mod batch;
 mod check;
 mod delta;
+mod described;
 mod error;
 mod explain;
 mod flamegraph;
@@ -99,7 +103,7 @@ mod _native {
     /// docs/sources.md. http://, s3://, gs:// and other URLs need fsspec, and the packages that fsspec requires for the
     /// scheme. Credentials before the @ of a URL are never shown. Loading validates the whole profile, so views can't
     /// fail on its content later. Loading options:
-    #[doc = pprofdiff::loading_docs!()]
+    #[doc = loading_docs!()]
     ///
     /// A diff that was written as a profile opens as a diff again: its views show both sides.
     ///

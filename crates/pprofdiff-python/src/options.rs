@@ -11,19 +11,19 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFloat, PyInt};
 
-use crate::error;
+use crate::{described, error};
 
 /// Expands to the first line of a docstring, which CPython parses for `inspect.signature`. The line
 /// lists the names in the option tables before `**options`, so that notebooks can complete them.
 macro_rules! signature {
     (query $before:literal) => {
-        concat!($before, pprofdiff::query_keywords!(), pprofdiff::filter_keywords!(), ", **options)\n--\n\n")
+        concat!($before, query_keywords!(), filter_keywords!(), ", **options)\n--\n\n")
     };
     (filters $before:literal) => {
-        concat!($before, pprofdiff::filter_keywords!(), ", **filters)\n--\n\n")
+        concat!($before, filter_keywords!(), ", **filters)\n--\n\n")
     };
     (loading $before:literal) => {
-        concat!($before, pprofdiff::loading_keywords!(), ", **options)\n--\n\n")
+        concat!($before, loading_keywords!(), ", **options)\n--\n\n")
     };
 }
 pub(crate) use signature;
@@ -71,7 +71,7 @@ fn value_of(kind: &OptionKind, value: &Bound<'_, PyAny>) -> PyResult<OptionValue
     Ok(match kind {
         OptionKind::Flag => OptionValue::Flag(value.extract()?),
         OptionKind::Count => OptionValue::Texts(vec![value.extract::<u64>()?.to_string()]),
-        OptionKind::Number if is_number => OptionValue::Texts(vec![value.extract::<f64>()?.to_string()]),
+        OptionKind::Number(_) if is_number => OptionValue::Texts(vec![value.extract::<f64>()?.to_string()]),
         OptionKind::Texts(_) => OptionValue::Texts(value.extract::<OneOrMore<String>>()?.into_vec()),
         OptionKind::Paths => OptionValue::Paths(value.extract::<OneOrMore<PathBuf>>()?.into_vec()),
         _ => OptionValue::Texts(vec![value.extract()?]),
@@ -182,10 +182,9 @@ pub fn without_base(py: Python<'_>, loading: &Loading) -> PyResult<LoadOptions> 
 /// `types.py` generates its TypedDicts from them, and scan() uses them to separate both groups. Each
 /// keyword may be None, which means not given.
 #[pyfunction(name = "_options")]
-pub fn options() -> Vec<(String, &'static str, String, &'static str)> {
-    fn row<T>(o: OptionRow<T>) -> (String, &'static str, String, &'static str) {
-        let none = if o.annotation.ends_with("None") { "" } else { " | None" };
-        (format!("{:?}", o.heading), o.name, format!("{}{none}", o.annotation), o.about)
+pub fn options() -> Vec<(String, &'static str, String, String)> {
+    fn row<T>(o: OptionRow<T>) -> (String, &'static str, String, String) {
+        (format!("{:?}", o.heading), o.name, described::annotation(&o), described::about(&o))
     }
     Query::options().map(row).chain(Loading::options().map(row)).collect()
 }

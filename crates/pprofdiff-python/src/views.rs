@@ -27,7 +27,7 @@ use crate::{error, runtime};
 ///
 /// All views accept the following keywords, and so do series() and the tables of batch(). The filters among them are
 /// described in filter(). A keyword that does not apply to a view, such as `unit` for series(), raises PprofError.
-#[doc = pprofdiff::query_docs!()]
+#[doc = query_docs!()]
 ///
 /// With several sample types, the columns of costs are prefixed with their sample type ("alloc_space_flat_base"). If
 /// one of two types is a count, there are also ratios (flat_ratio_base: bytes per object; a float, or None if the count
@@ -413,7 +413,7 @@ impl Views {
     ///
     /// Regular expressions are searched in function names, file names and the name of the binary, or in labels
     /// ("key=regex", or "regex" on "key:value").
-    #[doc = pprofdiff::filter_docs!()]
+    #[doc = filter_docs!()]
     ///
     /// Earlier filters stay in effect unless given again; an empty filter is removed. Totals and percentages remain
     /// those before filters. If a filter matches nothing, the views' warnings mention it.

@@ -24,8 +24,7 @@ use std::io::{self, Write};
 
 use crate::report::Report;
 use crate::request::Request;
-#[cfg(feature = "check")]
-use crate::shows;
+use crate::shows::Form;
 use crate::style::Style;
 use crate::table::Table;
 use pprofdiff::{Error, Result};
@@ -49,9 +48,11 @@ pub struct Format {
     pub warns: bool,
     /// Returns warnings about the parts of a report that the format cannot represent. The caller shows them.
     pub leaves_out: fn(&Report) -> Vec<String>,
-    /// Returns the request that the format answers instead of a given one: usually the same request, sometimes another
-    /// view or granularity of the same query. Returns `None` if the format cannot answer the request.
-    pub shows: fn(&Request) -> Option<Request>,
+    /// The form of the output. The rows of views list the forms that show them.
+    pub form: Form,
+    /// Returns the request that the format answers instead of a given one that it shows: usually the same request,
+    /// sometimes another view or granularity of the same query.
+    pub asks: fn(&Request) -> Request,
     /// Writes a report of a view that the format supports.
     pub write: fn(&Report, &mut dyn Write, Style) -> io::Result<()>,
     /// The writer for tables of many pairs, if the format supports them.
@@ -100,7 +101,7 @@ pub(crate) static STANDARD: &[&Format] = &[
     &sarif::FORMAT,
 ];
 
-/// The defaults of a format: text that contains warnings, for one report at a time. It supports no view.
+/// The defaults of a format: text that contains warnings, for one report at a time.
 pub(crate) const BASE: Format = Format {
     name: "",
     extensions: &[],
@@ -109,7 +110,8 @@ pub(crate) const BASE: Format = Format {
     limit: None,
     warns: true,
     leaves_out: nothing,
-    shows: |_| None,
+    form: Form::Text,
+    asks: Request::clone,
     write: |_, _, _| Err(unsupported()),
     each: None,
 };
@@ -127,7 +129,7 @@ pub(crate) const fn of_checks(
     about: &'static str,
     write: fn(&Report, &mut dyn Write, Style) -> io::Result<()>,
 ) -> Format {
-    Format { name, extensions, about, shows: shows::checks, write, ..BASE }
+    Format { name, extensions, about, form: Form::Findings, write, ..BASE }
 }
 
 /// Returns the check in a report, or the error [`unsupported`] for any other report.

@@ -40,7 +40,7 @@ fn json_value(value: OptionValue, kind: &OptionKind) -> Value {
     match value {
         OptionValue::Flag(on) => json!(on),
         OptionValue::Texts(texts) if matches!(kind, OptionKind::Texts(_)) => json!(texts),
-        OptionValue::Texts(texts) if *kind == OptionKind::Number => {
+        OptionValue::Texts(texts) if matches!(kind, OptionKind::Number(_)) => {
             json!(texts.first().and_then(|text| text.parse::<f64>().ok()))
         }
         value => json!(value.text(kind)),

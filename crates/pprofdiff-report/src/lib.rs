@@ -25,6 +25,7 @@ mod numbers;
 mod palette;
 mod ranking;
 mod raw;
+mod refusals;
 mod registry;
 mod report;
 mod request;
@@ -58,6 +59,7 @@ pub use format::svg::svg;
 pub use format::text::info;
 pub use format::{Each, Format, Item};
 pub use listing::{listing_html, listing_json, listing_text, missing_sources, to_html_page};
+pub use refusals::GivenOptions;
 pub use registry::{EachWriter, Extension, Registry};
 pub use report::Report;
 pub use request::Request;
@@ -71,7 +73,7 @@ pub use tokens::tokens;
 #[cfg(feature = "check")]
 pub use view::check::CheckOptions;
 pub use view::extension::{AnyView, ExtensionView};
-pub use view::{MatchTarget, ShownBy, Takes, View, ViewContext, ViewInput, ViewOptions, ViewSpec};
+pub use view::{Form, MatchTarget, RowLimit, Takes, View, ViewContext, ViewInput, ViewOptions, ViewSpec};
 
 /// Parts of texts and pictures that crates above this one also need.
 #[doc(hidden)]

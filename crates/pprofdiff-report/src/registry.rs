@@ -130,45 +130,6 @@ impl Registry {
     }
 }
 
-impl Request {
-    /// Returns the view's name for error messages, with the options that can prevent a format from showing the view.
-    fn describe_view(&self) -> String {
-        let suffix = match &self.view {
-            View::Top { significant: true, .. } => " of significant rows",
-            _ if self.query.extra_sample_types.is_empty() => "",
-            _ => " of several sample types",
-        };
-        format!("{}{suffix}", self.view.name())
-    }
-
-    /// Returns the request that `format` answers instead of this one, which is usually the same. Some formats show
-    /// another view of the same query: a format of call graphs shows the graph instead of the table of frames.
-    ///
-    /// # Errors
-    /// Fails if the format cannot show this view. The error lists the formats of `registry` that can.
-    pub fn for_format(&self, format: &Format, registry: &Registry) -> Result<Request> {
-        match (format.shows)(self) {
-            Some(request) => Ok(request),
-            None => {
-                let can = registry.formats().iter().filter(|f| (f.shows)(self).is_some());
-                let can: Vec<&str> = can.map(|f| f.name).collect();
-                let (format, view) = (format.name, self.describe_view());
-                Err(Error::query(format!("{view} can't be written as {format}; supported formats: {}", can.join(", "))))
-            }
-        }
-    }
-}
-
-impl Format {
-    /// Returns true if the format can write the default view without a row limit, but not with one, because it always
-    /// writes all stacks.
-    pub fn writes_whole(&self) -> bool {
-        let shows =
-            |limit| (self.shows)(&Request::default().asking(View::default().ordered(Default::default(), limit)));
-        shows(Some(1)).is_none() && shows(None).is_some()
-    }
-}
-
 /// Writes the tables of many pairs in one format.
 #[derive(Debug)]
 pub struct EachWriter {

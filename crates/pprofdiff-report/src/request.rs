@@ -62,6 +62,19 @@ impl Request {
         }
     }
 
+    /// Rejects options of the query that the view does not support.
+    ///
+    /// # Errors
+    /// Fails if an option outside the view's scope is set, and if a view of one sample type gets several.
+    pub(crate) fn check_query(&self) -> Result<()> {
+        let spec = self.view.spec();
+        self.query.check_scope(spec.name, spec.scope)?;
+        match spec.input {
+            ViewInput::OneType => self.of_one_type().map(drop),
+            _ => Ok(()),
+        }
+    }
+
     /// Computes the answer.
     ///
     /// # Errors
@@ -78,12 +91,8 @@ impl Request {
     /// # Errors
     /// Fails like [`Request::answer`].
     pub fn answer_with(&self, diff: &Diff, select: impl Fn(&Query) -> Result<Selection>) -> Result<Report> {
-        let spec = self.view.spec();
-        self.query.check_scope(spec.name, spec.scope)?;
+        self.check_query()?;
         cancellation::begin_phase("comparing");
-        if spec.input == ViewInput::OneType {
-            self.of_one_type()?;
-        }
         self.view.answer(&ViewContext { query: &self.query, diff, select: &select })
     }
 

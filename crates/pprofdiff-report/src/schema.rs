@@ -234,7 +234,7 @@ fn query_fields() -> Map<String, Value> {
     for option in reported {
         let value = match (option.kind)() {
             OptionKind::Flag => json!({"type": "boolean"}),
-            OptionKind::Count | OptionKind::Number => json!({"type": ["number", "null"]}),
+            OptionKind::Count | OptionKind::Number(_) => json!({"type": ["number", "null"]}),
             OptionKind::Texts(_) | OptionKind::Paths => json!({"type": "array", "items": {"type": "string"}}),
             OptionKind::Choice(values) => json!({"enum": values}),
             _ => text(),

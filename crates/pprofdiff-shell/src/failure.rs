@@ -43,9 +43,16 @@ impl From<io::Error> for Failure {
 pub fn error_line(e: &pprofdiff::Error) -> String {
     match e.advice().filter(|_| io::stderr().is_terminal()) {
         Some(command) => format!("{e}: {command}"),
-        None if e.kind() == ErrorKind::Query => with_typed_options(&e.to_string()),
+        None if e.kind() == ErrorKind::Query => with_typed_options(&e.spelled(typed_option)),
         None => e.to_string(),
     }
+}
+
+/// Returns an option as it is typed in a shell: `--base-time ..AT`. A name with one letter has one hyphen.
+pub fn typed_option(name: &str, value: Option<&str>) -> String {
+    let value = value.map_or_else(String::new, |value| format!(" {value}"));
+    let hyphens = if name.len() == 1 { "-" } else { "--" };
+    format!("{hyphens}{}{value}", name.replace('_', "-"))
 }
 
 /// Lists the long options of the command, such as `hide-below`.
@@ -58,7 +65,7 @@ pub fn name_options(options: fn() -> Vec<String>) {
 }
 
 /// Replaces the library's names of options in an error by their spelling in a shell: `hide_below` by `--hide-below`.
-/// Names of a single word stay, because they may be English words. Only separate words are replaced, since the text
+/// Names of a single word stay, because they may be English words; [`pprofdiff::Error::naming_options`] marks those. Only separate words are replaced, since the text
 /// may also contain names from profiles.
 fn with_typed_options(text: &str) -> String {
     let options = OPTIONS.get().map_or_else(Vec::new, |options| options());

@@ -12,5 +12,5 @@ mod outputs;
 pub mod terminal;
 
 pub use console::{color_wanted, is_stdin, say, warn, write_to};
-pub use failure::{Failure, Result, error_line, exit_code, name_options};
+pub use failure::{Failure, Result, error_line, exit_code, name_options, typed_option};
 pub use outputs::Outputs;

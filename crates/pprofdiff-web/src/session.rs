@@ -8,7 +8,7 @@ use std::sync::{Arc, LazyLock, OnceLock};
 
 use pprofdiff::filter::Filters;
 use pprofdiff::input::{Fetch, file_builds, sort_builds, two_names};
-use pprofdiff::options::{Heading, OptionKind, OptionRow, OptionValue};
+use pprofdiff::options::{Heading, OptionKind, OptionRow, OptionValue, spell};
 use pprofdiff::{Diff, Error, LoadOptions, Profile, Query, Result, Sort, Source};
 use pprofdiff_report::{Registry, Request, Style, View};
 use pprofdiff_series::{BuildOrder, Series, SeriesOptions};
@@ -79,21 +79,25 @@ pub enum SessionSides {
 /// Returns the choices that the page offers for each field of a [`Question`], and the formats for saving. They come
 /// from the engine's tables.
 pub fn choices() -> Value {
+    // The page labels its fields with names without underscores.
+    let label = |name: &str, _: Option<&str>| name.replace('_', " ");
     let options = options().map(|option| {
         let (kind, values) = match (option.kind)() {
             OptionKind::Flag => ("flag", Vec::new()),
             OptionKind::Choice(values) => ("choice", values),
             _ => ("text", Vec::new()),
         };
-        json!({"name": option.name, "about": option.about, "value": option.value_name, "kind": kind, "values": values})
+        let about = spell(option.about, label);
+        json!({"name": option.name, "about": about, "value": option.value_name, "kind": kind, "values": values})
     });
     let filters = Filters::ALL.iter();
-    let filters = filters.map(|f| json!({"name": f.name, "about": f.about, "value": f.kind.value_name()}));
+    let filters =
+        filters.map(|f| json!({"name": f.name, "about": spell(f.about, label), "value": f.kind.value_name()}));
     let saved_formats = |views: [View; 2]| {
         let mut formats = Vec::new();
         for format in REGISTRY.formats() {
             let is_supported =
-                views.iter().any(|view| (format.shows)(&Request::default().asking(view.clone())).is_some());
+                views.iter().any(|view| format.shows(&Request::default().asking(view.clone())).is_some());
             if is_supported {
                 let ending = format.extensions[0];
                 formats.push(json!({"name": format.name, "about": format.about, "ending": ending}));

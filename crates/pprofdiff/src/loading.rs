@@ -19,84 +19,77 @@ options! {
     /// The options of loading profiles. Their rows are in [`Loading::options`].
     #[derive(Debug, Clone, Default)]
     #[non_exhaustive]
-    pub struct Loading, docs loading_docs loading_keywords, others {}
+    pub struct Loading, others {}
 
     Loading {
         input_format: Option<&'static InputFormat> = "input_format" {
             about: "The format of all profiles",
-            notes: " Detected from the content of each profile by default.",
+            notes: "Detected from the content of each profile by default.",
             value: "FORMAT",
-            annotation: "str | None",
             is: Always Everything Elsewhere,
         }
         input_type: Option<String> = "input_type" {
             about: "Sample type of profiles that don't state it, such as folded stacks",
-            notes: " Written as\n  cpu/nanoseconds; defaults to samples/count.",
+            notes: "Written as cpu/nanoseconds; defaults to samples/count.",
             value: "TYPE/UNIT",
-            annotation: "str | None",
             is: Rarely Everything Elsewhere,
         }
         binary: Vec<PathBuf> = "binary" {
             about: "Binary or folder for names and instructions of addresses",
-            notes: " Folders are searched\n  like those in PPROF_BINARY_PATH, which are searched last. If several builds match, the binary with the profile's\n  build id is used.",
+            notes: "Folders are searched like those in PPROF_BINARY_PATH, which are searched last. If several builds match, the binary with the profile's build id is used.",
             value: "PATH",
-            annotation: "str | PathLike[str] | Sequence[str | PathLike[str]] | None",
             is: Rarely Everything Elsewhere,
         }
         base_binary: Vec<PathBuf> = "base_binary" {
             about: "Binary or folder for the base only",
             notes: "",
             value: "PATH",
-            annotation: "str | PathLike[str] | Sequence[str | PathLike[str]] | None",
             is: Rarely Everything Elsewhere,
+            alone: "for one profile use `binary`",
         }
         new_binary: Vec<PathBuf> = "new_binary" {
             about: "Binary or folder for the new side only",
             notes: "",
             value: "PATH",
-            annotation: "str | PathLike[str] | Sequence[str | PathLike[str]] | None",
             is: Rarely Everything Elsewhere,
         }
         demangle: Demangle = "demangle" {
             about: "How names are demangled: default, templates, full, none, off",
-            notes: " Like pprof's\n  -symbolize=demangle=HOW: the default omits parameters and template arguments. off keeps the names in the profile.",
+            notes: "Like pprof's -symbolize=demangle=HOW: the default omits parameters and template arguments. off keeps the names in the profile.",
             value: "HOW",
-            annotation: "Literal[\"default\", \"templates\", \"full\", \"none\", \"off\"] | None",
             is: Rarely Everything Elsewhere,
         }
         time: Option<TimeWindow> = "time" {
             about: "Part of each recording to read, such as 10s..25s",
-            notes: " Either end may be missing. Times count from\n  the start of the recording. If the format has them, an end may also be a moment (2026-11-25T10:00:00Z) or the\n  name of an event (..GarbageCollection); the first event of that name counts.",
+            notes: "Either end may be missing. Times count from the start of the recording. If the format has them, an end may also be a moment (2026-11-25T10:00:00Z) or the name of an event (..GarbageCollection); the first event of that name counts.",
             value: "FROM..UNTIL",
-            annotation: "str | None",
             is: Always Everything Elsewhere,
         }
         base_time: Option<TimeWindow> = "base_time" {
             about: "Part of each recording to read, for the base only",
-            notes: " One recording may serve as both sides.",
+            notes: "One recording may serve as both sides.",
             value: "FROM..UNTIL",
-            annotation: "str | None",
             is: Always Everything Elsewhere,
+            alone: "for one profile use `time`",
         }
         new_time: Option<TimeWindow> = "new_time" {
             about: "Part of each recording to read, for the new side only",
             notes: "",
             value: "FROM..UNTIL",
-            annotation: "str | None",
             is: Always Everything Elsewhere,
         }
         split_at: Option<TimeSplit> = "split_at" {
             about: "Compare the part before a time or event with the part after it",
-            notes: " Short for\n  base_time=..AT and new_time=AT.. together. One recording may serve as both sides.",
+            notes: "Short for `base_time=..AT` and `new_time=AT..` together. One recording may serve as both sides.",
             value: "AT",
-            annotation: "str | None",
             is: Always Everything Elsewhere,
+            alone: "for a part of one profile use `time`",
+            conflicts: ["time", "base_time", "new_time"] "sets the times of both sides",
         }
         any_build: bool = "any_build" {
             about: "Use binaries even if their build ids differ from the profiles'",
             notes: "",
             value: "",
-            annotation: "bool",
             is: Rarely Everything Elsewhere,
         }
     }
@@ -104,9 +97,8 @@ options! {
     Limits {
         inflated_limit: Option<u64> = "inflated_limit" {
             about: "Maximum bytes that a profile may inflate to",
-            notes: " Defaults to the environment variable\n  PPROFDIFF_MAX_INFLATED, or 2 GiB; at most 4 GiB minus one. Also limits the size of a URL's answer.",
+            notes: "Defaults to the environment variable PPROFDIFF_MAX_INFLATED, or 2 GiB; at most 4 GiB minus one. Also limits the size of a URL's answer.",
             value: "BYTES",
-            annotation: "int | None",
             is: Rarely Everything Elsewhere,
         }
     }
@@ -148,7 +140,8 @@ impl Loading {
             options = options.with_inflated_limit(limit)?;
         }
         (options.input_format, options.demangle) = (self.input_format, self.demangle);
-        (options.base_time, options.time) = self.times()?;
+        Loading::FIELDS.iter().try_for_each(|option| option.check_conflicts(Loading::FIELDS, self))?;
+        (options.base_time, options.time) = self.times();
         match &self.input_type {
             Some(text) => options.with_input_type(text),
             None => Ok(options),
@@ -156,19 +149,12 @@ impl Loading {
     }
 
     /// Returns the parts of recordings to read, for the base and for the new side; `None` for a whole recording.
-    ///
-    /// # Errors
-    /// Returns an error for `split_at` together with other times.
-    fn times(&self) -> Result<(Option<TimeWindow>, Option<TimeWindow>)> {
-        let given = [&self.time, &self.base_time, &self.new_time];
+    fn times(&self) -> (Option<TimeWindow>, Option<TimeWindow>) {
         match &self.split_at {
-            Some(_) if given.iter().any(|window| window.is_some()) => {
-                Err(Error::query("split_at sets the times of both sides; remove time, base_time and new_time"))
-            }
-            Some(split) => Ok((Some(split.before.clone()), Some(split.after.clone()))),
+            Some(split) => (Some(split.before.clone()), Some(split.after.clone())),
             None => {
                 let time_of = |side_time: &Option<TimeWindow>| side_time.as_ref().or(self.time.as_ref()).cloned();
-                Ok((time_of(&self.base_time), time_of(&self.new_time)))
+                (time_of(&self.base_time), time_of(&self.new_time))
             }
         }
     }
@@ -179,15 +165,7 @@ impl Loading {
     /// # Errors
     /// Returns an error for `base_binary`, `base_time` or `split_at`, and the errors of [`Loading::to_options`].
     pub fn to_options_without_base(&self) -> Result<LoadOptions> {
-        if !self.base_binary.is_empty() {
-            return Err(Error::query("base_binary is for a comparison of two sides; for one profile use binary"));
-        }
-        if self.split_at.is_some() {
-            return Err(Error::query("split_at is for a comparison of two sides; for a part of one profile use time"));
-        }
-        if self.base_time.is_some() {
-            return Err(Error::query("base_time is for a comparison of two sides; for one profile use time"));
-        }
+        Loading::FIELDS.iter().try_for_each(|option| option.check_alone(self))?;
         self.to_options()
     }
 

@@ -1,6 +1,9 @@
 //! Options as rows of tables, so that every interface offers the same options. The rows of [`Query`](crate::Query) and
 //! [`Loading`](crate::loading::Loading) produce clap's arguments, Python's keywords with their types and docstrings,
 //! the options of the page and of agents, and the settings in a report.
+//!
+//! A row contains facts that hold in every interface. Each interface wraps the texts, spells the names of options in
+//! them ([`spell`]), and derives its types from [`OptionKind`].
 
 use std::path::PathBuf;
 
@@ -8,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Demangle, Error, Granularity, Matching, Normalize, Result, TimeSplit, TimeWindow};
 use pprofdiff_formats::InputFormat;
+pub use pprofdiff_profile::text::spell;
 
 /// An option of a `T`.
 #[derive(Debug)]
@@ -15,14 +19,16 @@ use pprofdiff_formats::InputFormat;
 pub struct OptionRow<T: 'static> {
     /// The name in Python, JSON and on the page. The command line uses hyphens instead of underscores.
     pub name: &'static str,
-    /// A one-line description.
+    /// A one-line description. Names of options stand between backticks, see [`spell`].
     pub about: &'static str,
-    /// Additional sentences for long help and docstrings; may be empty.
+    /// Additional sentences for long help and docstrings, with names like those in `about`; may be empty.
     pub notes: &'static str,
     /// The placeholder for the value in help.
     pub value_name: &'static str,
-    /// The type in Python annotations.
-    pub annotation: &'static str,
+    /// Advice for users of a single profile, if the option needs two sides; otherwise empty.
+    pub alone: &'static str,
+    /// The options that cannot be set together with this option.
+    pub conflicts: Conflicts,
     /// The heading in help.
     pub heading: Heading,
     /// The audience of the option, besides readers of complete lists.
@@ -115,6 +121,20 @@ pub enum Reported {
     Elsewhere,
 }
 
+/// The options that an option excludes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Conflicts {
+    /// Their names.
+    pub names: &'static [&'static str],
+    /// The reason, as the rest of a sentence that starts with the option.
+    pub reason: &'static str,
+}
+
+impl Conflicts {
+    /// The value of an option that all others can be combined with.
+    pub const NONE: Conflicts = Conflicts { names: &[], reason: "" };
+}
+
 /// The kind of values that an option accepts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -125,8 +145,8 @@ pub enum OptionKind {
     Text,
     /// A whole number.
     Count,
-    /// A number, or a text that stands for a number.
-    Number,
+    /// A number, or one of these words.
+    Number(&'static [&'static str]),
     /// Several texts, which the command line separates by this character.
     Texts(char),
     /// Paths of files and folders.
@@ -170,6 +190,44 @@ impl OptionValue {
 }
 
 impl<T> OptionRow<T> {
+    /// Returns the description with all its sentences, in one line. `spelling` formats names of options, see [`spell`].
+    pub fn description(&self, spelling: impl Fn(&str, Option<&str>) -> String) -> String {
+        let notes = if self.notes.is_empty() { String::new() } else { format!(" {}", self.notes) };
+        spell(&format!("{}.{notes}", self.about), spelling)
+    }
+
+    /// Rejects the option if an option that it conflicts with is set, too. `options` are all options of `target`.
+    pub(crate) fn check_conflicts(&self, options: &[OptionRow<T>], target: &T) -> Result<()>
+    where
+        T: Default,
+    {
+        let Conflicts { names, reason } = self.conflicts;
+        let is_conflict = |option: &&OptionRow<T>| names.contains(&option.name) && option.is_set(target);
+        if !self.is_set(target) || !options.iter().any(|option| is_conflict(&option)) {
+            return Ok(());
+        }
+        let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+        let names = match names.split_last() {
+            Some((last, first)) if !first.is_empty() => format!("{} and {last}", first.join(", ")),
+            _ => names.concat(),
+        };
+        Err(Error::naming_options(&format!("`{}` {reason}; remove {names}", self.name)))
+    }
+
+    /// Returns the error for the option without a base side, if the option needs two sides and is set.
+    pub(crate) fn check_alone(&self, target: &T) -> Result<()>
+    where
+        T: Default,
+    {
+        match self.alone {
+            advice if !advice.is_empty() && self.is_set(target) => {
+                let name = self.name;
+                Err(Error::naming_options(&format!("`{name}` is for a comparison of two sides; {advice}")))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Returns the current value in `target`.
     pub fn get(&self, target: &T) -> OptionValue {
         (self.get)(self.name, target)
@@ -371,27 +429,27 @@ by_text! {
         |matching| matching.name().to_owned();
     Demangle: OptionKind::Choice(Demangle::ALL.iter().map(|(name, _)| *name).collect()),
         |mode| mode.name().to_owned();
-    Percent: OptionKind::Number, |percent| percent.0.to_string();
-    Normalize: OptionKind::Number, |how| match how {
+    Percent: OptionKind::Number(&[]), |percent| percent.0.to_string();
+    Normalize: OptionKind::Number(&["total", "duration"]), |how| match how {
         Normalize::Factor(factor) => factor.to_string(),
         _ => how.mode().to_owned(),
     };
 }
 
-/// Declares the options of a struct: each row becomes a field of the struct and a row of its `FIELDS`. `$docs` is the
-/// name of a macro that expands to the rows as lines of a docstring, and `$keywords` of a macro that expands to the
-/// rows as keywords of a Python signature. `$others` are fields that are not options.
+/// Declares the options of a struct: each row becomes a field of the struct and a row of its `FIELDS`. `$others` are
+/// fields that are not options.
 macro_rules! options {
     (
         $(#[$attribute:meta])*
-        pub struct $target:ident, docs $docs:ident $keywords:ident, others { $($(#[$other_attribute:meta])* $other:ident: $other_type:ty,)* }
+        pub struct $target:ident, others { $($(#[$other_attribute:meta])* $other:ident: $other_type:ty,)* }
         $($heading:ident {$(
             $field:ident: $type:ty = $name:literal {
                 about: $about:literal,
                 notes: $notes:literal,
                 value: $value:literal,
-                annotation: $annotation:literal,
                 is: $offered:ident $scope:ident $reported:ident,
+                $(alone: $alone:literal,)?
+                $(conflicts: [$($conflict:literal),+] $reason:literal,)?
             }
         )*})*
     ) => {
@@ -408,7 +466,8 @@ macro_rules! options {
                 about: $about,
                 notes: $notes,
                 value_name: $value,
-                annotation: $annotation,
+                alone: concat!($($alone)?),
+                conflicts: $crate::options::Conflicts { names: &[$($($conflict),+)?], reason: concat!($($reason)?) },
                 heading: $crate::options::Heading::$heading,
                 offered: $crate::options::Offered::$offered,
                 scope: $crate::options::Scope::$scope,
@@ -420,20 +479,6 @@ macro_rules! options {
                     Ok(())
                 },
             },)*)*];
-        }
-
-        /// The options as a list for docstrings.
-        #[doc(hidden)]
-        #[macro_export]
-        macro_rules! $docs {
-            () => { concat!($($("\n- `", $name, "`: ", $about, ".", $notes),*),*) };
-        }
-
-        /// The options as keywords of a Python signature.
-        #[doc(hidden)]
-        #[macro_export]
-        macro_rules! $keywords {
-            () => { concat!($($(", ", $name, "=None"),*),*) };
         }
     };
 }

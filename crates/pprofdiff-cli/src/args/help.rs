@@ -104,9 +104,9 @@ fn verbs(command: &Command) -> String {
     lines.join("\n")
 }
 
-/// Pairs of a verb and an option that the verb rejects, although it shares the option's struct with other verbs.
-/// Options beyond the scope of a verb's view are found by their scope, and are not listed here.
-const UNFIT: [(&str, &str); 3] = [("explain", "granularity"), ("explain", "normalize"), ("batch", "mean")];
+/// Pairs of a verb without a view and an option that the verb rejects, although it shares the option's struct with other
+/// verbs. The rows of views state the options that views reject.
+const UNFIT: [(&str, &str); 1] = [("batch", "mean")];
 
 /// Hides the options that the verb's view does not support. They still parse, so that the error can name the option.
 fn without_unfit(command: Command) -> Command {
@@ -116,7 +116,8 @@ fn without_unfit(command: Command) -> Command {
     let is_ordered = spec.is_none_or(|spec| spec.view.is_none() || spec.takes.contains(&Takes::Sort));
     let beyond = Query::options().filter(|option| option.scope > scope).map(|option| option.name);
     let unfit = UNFIT.iter().filter(|(name, _)| *name == verb).map(|(_, name)| *name);
-    let unfit: Vec<&str> = beyond.chain(unfit).chain((!is_ordered).then_some("sort")).collect();
+    let refused = spec.map_or(&[][..], |spec| spec.refuses).iter().copied();
+    let unfit: Vec<&str> = beyond.chain(unfit).chain(refused).chain((!is_ordered).then_some("sort")).collect();
     command.mut_args(|arg| if unfit.contains(&arg.get_id().as_str()) { arg.hide(true) } else { arg })
 }
 

@@ -79,8 +79,12 @@ impl MergeArgs {
     }
 }
 
-/// The formats of `convert`.
-pub const CONVERTED: [&str; 3] = ["pprof", "folded", "speedscope"];
+/// Returns the formats of `convert`: they write all stacks of a profile.
+pub fn converted_formats() -> Vec<&'static str> {
+    let forms = REGISTRY.view("stacks").map_or(&[][..], |stacks| stacks.forms);
+    let formats = REGISTRY.formats().iter().filter(|format| format.form.is_whole() && forms.contains(&format.form));
+    formats.map(|format| format.name).collect()
+}
 
 #[derive(Args)]
 #[command(after_help = CONVERT_EXAMPLES)]
@@ -92,7 +96,7 @@ pub struct ConvertArgs {
     #[arg(short, long, value_name = "OUT")]
     pub output: PathBuf,
     /// Output format, if the extension does not set it
-    #[arg(long, value_parser = PossibleValuesParser::new(CONVERTED))]
+    #[arg(long, value_parser = PossibleValuesParser::new(converted_formats()))]
     pub format: Option<String>,
     /// Sample type to write as folded or speedscope, which hold a single type [default: the profile's]
     #[arg(long, value_name = "TYPE")]

@@ -24,8 +24,8 @@ pub use bench::BenchArgs;
 pub use gates::{BaselineArgs, CheckArgs, ExplainArgs, GitArgs};
 pub use help::{Later, formats};
 pub use jobs::{
-    BatchArgs, CONVERTED, ConvertArgs, DeltaArgs, McpArgs, MergeArgs, SeriesArgs, SeriesOrder, SeriesRows, ServeArgs,
-    SnapshotSchedule,
+    BatchArgs, ConvertArgs, DeltaArgs, McpArgs, MergeArgs, SeriesArgs, SeriesOrder, SeriesRows, ServeArgs,
+    SnapshotSchedule, converted_formats,
 };
 pub use sides::SideArgs;
 #[cfg(feature = "store")]

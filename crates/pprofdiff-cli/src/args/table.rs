@@ -8,31 +8,19 @@ use clap::builder::{PossibleValuesParser, StyledStr};
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use pprofdiff::loading::Loading;
-use pprofdiff::options::{Heading, Offered, OptionKind, OptionRow, OptionValue, Scope};
+use pprofdiff::options::{Heading, Offered, OptionKind, OptionRow, OptionValue, Scope, spell};
 use pprofdiff::{Query, Result};
 use pprofdiff_report::{Request, View};
+use pprofdiff_shell::typed_option;
 
 use super::jobs::duration;
 
 /// Converts a row of an option table to a clap argument.
 fn arg<T>(option: &OptionRow<T>) -> Arg {
-    let notes = option.notes.replace("\n ", "");
-    // A few notes name options as Python does: `base_time=..AT`.
-    let as_typed = |word: &str| match word.split_once('=') {
-        Some((name, value)) if Loading::options().any(|option| option.name == name) => {
-            format!("--{} {value}", name.replace('_', "-"))
-        }
-        _ => word.to_owned(),
-    };
-    // Every run builds the arguments of its verb, so other notes are not split.
-    let notes = match notes.contains('=') && notes.contains('_') {
-        true => notes.split(' ').map(as_typed).collect::<Vec<_>>().join(" "),
-        false => notes,
-    };
     let arg = Arg::new(option.name)
         .long(option.name.replace('_', "-"))
-        .help(option.about)
-        .long_help(StyledStr::from(format!("{}.{notes}", option.about)))
+        .help(spell(option.about, typed_option))
+        .long_help(StyledStr::from(option.description(typed_option)))
         .help_heading(option.heading.name())
         .hide_short_help(option.offered == Offered::Rarely || option.heading >= Heading::Loading);
     match (option.kind)() {

@@ -287,9 +287,8 @@ impl ViewArgs {
         if self.open && self.output.format.is_none() { REGISTRY.format("html") } else { self.output.format() }
     }
 
-    pub fn graph_options(&self) -> GraphOptions {
-        let mut options = GraphOptions::default();
-        options.node_count = self.rows.n.unwrap_or(options.node_count);
+    /// Sets the options of a picture of the call graph, except for the number of nodes.
+    pub fn set_graph_options(&self, options: &mut GraphOptions) {
         options.node_fraction = self.graph.node_fraction;
         options.edge_fraction = self.graph.edge_fraction;
         options.call_tree = self.graph.call_tree;
@@ -298,6 +297,5 @@ impl ViewArgs {
             Some(SortBy::Flat) => Rank::Flat,
             Some(SortBy::Cum) => Rank::Cum,
         };
-        options
     }
 }

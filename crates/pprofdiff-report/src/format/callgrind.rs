@@ -9,7 +9,7 @@ use std::io::{self, Write};
 
 use super::{BASE, Format, unsupported};
 use crate::report::Report;
-use crate::shows;
+use crate::shows::{self, Form};
 use pprofdiff::Pair;
 use pprofdiff::graph::Graph;
 use pprofdiff::random::HashMap;
@@ -20,7 +20,8 @@ pub(crate) const FORMAT: Format = Format {
     extensions: &["callgrind", "callgraph.out"],
     about: "the whole call graph by address, for KCachegrind",
     warns: false,
-    shows: shows::whole_graph,
+    form: Form::Calls,
+    asks: shows::whole_graph,
     write: |report, out, _| match report {
         Report::Graph(graph) => callgrind(graph, out),
         _ => Err(unsupported()),

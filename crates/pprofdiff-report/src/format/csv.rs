@@ -10,7 +10,7 @@ use std::io::{self, Write};
 
 use crate::format::{BASE, Each, Format, unsupported};
 use crate::numbers::write_integer;
-use crate::shows;
+use crate::shows::Form;
 use crate::style::Style;
 use crate::table::{Cell, Lists, Table};
 
@@ -19,7 +19,7 @@ pub(crate) const FORMAT: Format = Format {
     extensions: &["csv"],
     about: "one line per row, below a header line",
     warns: false,
-    shows: shows::rows,
+    form: Form::Rows,
     write: |report, out, style| report.table().ok_or_else(unsupported)?.write_csv(out, style.csv()),
     each: Some(Each {
         limit: None,

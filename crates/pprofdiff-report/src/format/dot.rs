@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use crate::callgraph::Look;
 use crate::format::{BASE, Format, unsupported};
 use crate::report::Report;
-use crate::shows;
+use crate::shows::{self, Form};
 use pprofdiff::Status;
 use pprofdiff::graph::Graph;
 
@@ -14,7 +14,8 @@ pub(crate) const FORMAT: Format = Format {
     name: "dot",
     extensions: &["dot", "gv"],
     about: "the call graph, for Graphviz",
-    shows: shows::graph,
+    form: Form::Graph,
+    asks: shows::graph,
     write: |report, out, _| match report {
         Report::Graph(graph) => dot(graph, out),
         _ => Err(unsupported()),

@@ -12,7 +12,7 @@ use std::io::{self, Write};
 
 use crate::format::{BASE, Format, unsupported};
 use crate::report::Report;
-use crate::shows;
+use crate::shows::{self, Form};
 use pprofdiff::FoldedHeader;
 use pprofdiff::stacks::Stacks;
 use pprofdiff::text::sanitize;
@@ -22,7 +22,8 @@ pub(crate) const FORMAT: Format = Format {
     extensions: &["folded"],
     about: "stacks for flame graph tools, one column per side",
     warns: false,
-    shows: shows::all_stacks,
+    form: Form::Stacks,
+    asks: shows::all_stacks,
     write: |report, out, _| match report {
         Report::Stacks(stacks, _) => folded(stacks, out),
         _ => Err(unsupported()),

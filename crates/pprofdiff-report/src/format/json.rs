@@ -17,7 +17,7 @@ use crate::numbers::write_integer;
 use crate::ranking::ranking_json;
 use crate::report::Report;
 use crate::series::builds_header;
-use crate::shows;
+use crate::shows::Form;
 use crate::table::{Cell, Table};
 use pprofdiff::Diff;
 use pprofdiff::Profile;
@@ -27,7 +27,7 @@ pub(crate) const FORMAT: Format = Format {
     name: "json",
     extensions: &["json"],
     about: "one object, schema pprofdiff/1",
-    shows: shows::json,
+    form: Form::Json,
     write: |report, out, _| match report {
         Report::Listing(listing) => listing_json(listing, out),
         Report::Info(diff) => out.write_all(info_json(diff).as_bytes()),

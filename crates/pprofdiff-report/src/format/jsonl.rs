@@ -7,12 +7,14 @@ use serde_json::json;
 use super::json::write_rows;
 use crate::format::{BASE, Each, Format, Item};
 use crate::json::SCHEMA;
+use crate::shows::Form;
 use crate::style::Style;
 
 pub(crate) const FORMAT: Format = Format {
     name: "jsonl",
     extensions: &["jsonl", "ndjson"],
     about: "one object per line, for many pairs",
+    form: Form::Lines,
     each: Some(Each { limit: Some(100), write }),
     ..BASE
 };

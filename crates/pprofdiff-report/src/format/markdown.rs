@@ -11,7 +11,7 @@ use crate::numbers::total;
 use crate::ranking::ranking_markdown;
 use crate::report::Report;
 use crate::series::{failed_builds, header};
-use crate::shows;
+use crate::shows::Form;
 use crate::table::{Cell, Data, Table};
 
 pub(crate) const FORMAT: Format = Format {
@@ -19,7 +19,7 @@ pub(crate) const FORMAT: Format = Format {
     extensions: &["md", "markdown"],
     about: "a table for pull requests",
     limit: Some(20),
-    shows: shows::findings_or_rows,
+    form: Form::Prose,
     write: |report, out, style| match report {
         #[cfg(feature = "check")]
         Report::Check(check) => check_markdown(check, out),

@@ -3,7 +3,7 @@
 
 use crate::format::{BASE, Format, unsupported};
 use crate::report::Report;
-use crate::shows;
+use crate::shows::{self, Form};
 
 pub(crate) const FORMAT: Format = Format {
     name: "pprof",
@@ -11,7 +11,8 @@ pub(crate) const FORMAT: Format = Format {
     about: "a profile that `go tool pprof` opens as a diff",
     binary: true,
     warns: false,
-    shows: shows::profile,
+    form: Form::Profile,
+    asks: shows::profile,
     write: |report, out, _| match report {
         Report::Profile(bytes) => out.write_all(bytes),
         _ => Err(unsupported()),

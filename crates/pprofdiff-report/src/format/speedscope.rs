@@ -15,7 +15,7 @@ use serde_json::json;
 use crate::format::{BASE, Format, unsupported};
 use crate::numbers::{share, share_text};
 use crate::report::Report;
-use crate::shows;
+use crate::shows::{self, Form};
 use pprofdiff::Pair;
 use pprofdiff::stacks::{StackRow, Stacks};
 use pprofdiff::units;
@@ -26,7 +26,8 @@ pub(crate) const FORMAT: Format = Format {
     about: "stacks for speedscope.app, each side as a profile",
     warns: false,
     leaves_out: negative_stacks,
-    shows: shows::all_stacks,
+    form: Form::Stacks,
+    asks: shows::all_stacks,
     write: |report, out, _| match report {
         Report::Stacks(stacks, _) => speedscope(stacks, out),
         _ => Err(unsupported()),

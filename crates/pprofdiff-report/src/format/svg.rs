@@ -13,7 +13,7 @@ use crate::html::{escape, escape_ours};
 use crate::layout::{self, EdgeRoute, LayoutBudget, LayoutEdge, LayoutPoint};
 use crate::names::shorten;
 use crate::report::Report;
-use crate::shows;
+use crate::shows::{self, Form};
 use pprofdiff::Status;
 use pprofdiff::graph::{Call, Graph};
 use pprofdiff::{Error, Result};
@@ -22,7 +22,8 @@ pub(crate) const FORMAT: Format = Format {
     name: "svg",
     extensions: &["svg"],
     about: "the call graph as a picture",
-    shows: shows::graph,
+    form: Form::Graph,
+    asks: shows::graph,
     write: |report, out, _| match report {
         Report::Graph(graph) => writeln!(out, "{}", svg(graph).map_err(std::io::Error::other)?),
         _ => Err(unsupported()),

@@ -14,8 +14,9 @@ use crate::numbers::{counted_of, signed, total, whole};
 use crate::ranking::ranking_text;
 use crate::raw::raw;
 use crate::report::Report;
+use crate::request::Request;
 use crate::series::text_header;
-use crate::shows;
+use crate::shows::Form;
 use crate::style::Style;
 use crate::table::{Data, Role, Table};
 use crate::text::{GROWTH_LEGEND, TextOptions, sample_type, settings, sides};
@@ -34,7 +35,8 @@ pub(crate) const FORMAT: Format = Format {
     limit: Some(20),
     warns: true,
     leaves_out: nothing,
-    shows: shows::text,
+    form: Form::Text,
+    asks: Request::clone,
     write: |report, out, style| match report {
         Report::Raw(profile, merged) => raw(profile, *merged, out),
         Report::Comments(comments) => comments.iter().try_for_each(|comment| writeln!(out, "{}", sanitize(comment))),

@@ -1,6 +1,6 @@
 //! The view `check`: changes checked against limits, for CI.
 
-use super::{ShownBy, ViewContext, ViewSpec};
+use super::{Form, ViewContext, ViewSpec};
 use crate::report::Report;
 use pprofdiff::Result;
 use pprofdiff::check::{CheckPolicy, Rules};
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) const VIEW: ViewSpec = ViewSpec {
     name: "check",
     about: "Check changes against limits, for CI; the exit code is the outcome",
-    shown_by: ShownBy::Json,
+    forms: &[Form::Text, Form::Json, Form::Prose, Form::Findings],
     ..ViewSpec::BASE
 };
 

@@ -1,11 +1,11 @@
 //! The view `comments`: the comments that producers stored in profiles.
 
-use super::{ShownBy, ViewContext, ViewSpec};
+use super::{Form, ViewContext, ViewSpec};
 use crate::report::Report;
 use pprofdiff::random::HashSet;
 
 pub(crate) const VIEW: ViewSpec =
-    ViewSpec { name: "comments", about: "Print the profile's comments", shown_by: ShownBy::Text, ..ViewSpec::BASE };
+    ViewSpec { name: "comments", about: "Print the profile's comments", forms: &[Form::Text], ..ViewSpec::BASE };
 
 pub(crate) fn answer(context: &ViewContext<'_>) -> Report {
     let diff = context.diff;

@@ -1,6 +1,6 @@
 //! The view `disasm`: instructions of matching functions with their costs. Requires binaries.
 
-use super::{MatchTarget, ShownBy, View, ViewContext, ViewOptions, ViewSpec};
+use super::{Form, MatchTarget, RowLimit, View, ViewContext, ViewOptions, ViewSpec};
 use crate::report::Report;
 use pprofdiff::options::Scope;
 use pprofdiff::{Diff, Result};
@@ -10,8 +10,9 @@ pub(crate) const VIEW: ViewSpec = ViewSpec {
     about: "Show the instructions of matching functions with their costs (needs --binary)",
     scope: Scope::Rows,
     matched: Some(MatchTarget { noun: "function", about: "Matched against each function's name in its binary" }),
-    shown_by: ShownBy::Json,
+    forms: &[Form::Text, Form::Json, Form::Page],
     view: Some(|ViewOptions { regex, .. }| View::Disasm { regex, limit: None }),
+    limit: RowLimit::Functions,
     ..ViewSpec::BASE
 };
 

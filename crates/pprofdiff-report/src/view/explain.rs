@@ -1,6 +1,6 @@
 //! The view `explain`: the causes of the difference between two sides, moved cost, and noise.
 
-use super::{ShownBy, View, ViewContext, ViewInput, ViewSpec};
+use super::{Form, View, ViewContext, ViewInput, ViewSpec};
 use crate::report::Report;
 use crate::table::schema::{Holds, key, label, spec};
 use crate::table::{Data, Kind, Measured, Role, Table};
@@ -11,10 +11,11 @@ pub(crate) const VIEW: ViewSpec = ViewSpec {
     name: "explain",
     about: "Explain why two sides differ: the main causes, moved cost, and noise",
     input: ViewInput::SeveralTypes,
-    shown_by: ShownBy::Rows,
+    forms: Form::OF_ROWS,
     kinds: &[&CAUSES],
     view: Some(|_| View::Explain(ExplainOptions::default())),
     of_pairs: true,
+    refuses: &["granularity", "normalize"],
     ..ViewSpec::BASE
 };
 

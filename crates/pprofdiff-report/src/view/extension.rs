@@ -1,5 +1,5 @@
-//! Views of crates above this one. A [`Request`](crate::Request) holds such a view with its options, without knowing its
-//! type.
+//! Views that are a type of their own: those of crates above this one, and new views of this crate. A
+//! [`Request`](crate::Request) holds such a view with its options, without knowing its type.
 
 use std::any::Any;
 use std::fmt::Debug;
@@ -11,16 +11,27 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::report::Report;
 use crate::view::{View, ViewContext, ViewInput, ViewSpec};
-use pprofdiff::{Error, LoadOptions, Result};
+use pprofdiff::{Error, LoadOptions, Result, Sort};
 use pprofdiff_series::Series;
 
-/// A view of a crate above this one, with its options. [`View::extension`] wraps it.
+/// A view with its options. [`View::extension`] wraps it. A new view is one file with such a type and its descriptor, and
+/// one row in the table of views.
 pub trait ExtensionView: Debug + Clone + PartialEq + Serialize + DeserializeOwned + Send + Sync + 'static {
     /// Returns the descriptor, see [`ViewSpec::extension`].
     fn spec() -> &'static ViewSpec;
 
     /// Returns the maximum number of rows for modification, or `None` if the view has no limit.
     fn limit_mut(&mut self) -> Option<&mut Option<usize>> {
+        None
+    }
+
+    /// Returns the order of rows for modification, or `None` if the view does not take one.
+    fn sort_mut(&mut self) -> Option<&mut Sort> {
+        None
+    }
+
+    /// Returns the regular expression, or `None` if the view has none.
+    fn regex(&self) -> Option<&str> {
         None
     }
 
@@ -52,6 +63,8 @@ pub struct AnyView(Box<dyn ErasedView>);
 trait ErasedView: Any + Debug + Send + Sync {
     fn spec(&self) -> &'static ViewSpec;
     fn limit_mut(&mut self) -> Option<&mut Option<usize>>;
+    fn sort_mut(&mut self) -> Option<&mut Sort>;
+    fn regex(&self) -> Option<&str>;
     fn answer(&self, context: &ViewContext<'_>) -> Result<Report>;
     fn answer_series(&self, series: &Series, load: &LoadOptions) -> Result<Report>;
     fn boxed_clone(&self) -> Box<dyn ErasedView>;
@@ -66,6 +79,14 @@ impl<T: ExtensionView> ErasedView for T {
 
     fn limit_mut(&mut self) -> Option<&mut Option<usize>> {
         ExtensionView::limit_mut(self)
+    }
+
+    fn sort_mut(&mut self) -> Option<&mut Sort> {
+        ExtensionView::sort_mut(self)
+    }
+
+    fn regex(&self) -> Option<&str> {
+        ExtensionView::regex(self)
     }
 
     fn answer(&self, context: &ViewContext<'_>) -> Result<Report> {
@@ -134,6 +155,14 @@ impl AnyView {
 
     pub(crate) fn limit_mut(&mut self) -> Option<&mut Option<usize>> {
         self.0.limit_mut()
+    }
+
+    pub(crate) fn sort_mut(&mut self) -> Option<&mut Sort> {
+        self.0.sort_mut()
+    }
+
+    pub(crate) fn regex(&self) -> Option<&str> {
+        self.0.regex()
     }
 
     pub(crate) fn answer(&self, context: &ViewContext<'_>) -> Result<Report> {
@@ -220,9 +249,10 @@ mod tests {
     use serde::{Deserialize, Serialize};
 
     use super::ExtensionView;
+    use crate::refusals::GivenOptions;
     use crate::registry::{Extension, Registry};
     use crate::request::Request;
-    use crate::view::{View, ViewInput, ViewSpec};
+    use crate::view::{Form, RowLimit, Takes, View, ViewInput, ViewSpec};
     use pprofdiff::Diff;
 
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -230,7 +260,11 @@ mod tests {
         lines: Option<usize>,
     }
 
-    static POEM: ViewSpec = ViewSpec::extension::<Poem>("poem", "Write a poem", ViewInput::Builds);
+    static POEM: ViewSpec = ViewSpec::extension::<Poem>("poem", "Write a poem", ViewInput::Builds).shown_as(
+        &[Form::Text, Form::Stacks],
+        &[Takes::Sources],
+        RowLimit::Rows,
+    );
     static POEMS: Extension = Extension { formats: &[], views: &[(&POEM, "tree")] };
 
     impl ExtensionView for Poem {
@@ -241,6 +275,34 @@ mod tests {
         fn limit_mut(&mut self) -> Option<&mut Option<usize>> {
             Some(&mut self.lines)
         }
+    }
+
+    /// A view for which no code but its row and its type exists is refused and limited like all others.
+    #[test]
+    fn the_row_of_a_new_view_decides_what_is_refused() {
+        let registry = Registry::standard().with(&POEMS);
+        let request = Request::default().asking(View::extension(Poem { lines: None }));
+        let output = |format: &str, rows: Option<usize>, options: &[(Takes, bool)]| {
+            let given = GivenOptions::new(rows, options);
+            request.for_output(registry.format(format).unwrap(), &registry, &given).map_err(|e| e.to_string())
+        };
+        let lines = |rows: Option<usize>| output("text", rows, &[]).unwrap().view.downcast_ref::<Poem>().unwrap().lines;
+        let usual = registry.format("text").unwrap().limit;
+        assert_eq!((lines(None), lines(Some(2)), lines(Some(0))), (usual, Some(2), None));
+        assert_eq!(
+            output("svg", None, &[]).unwrap_err(),
+            "poem can't be written as svg; supported formats: text, folded, speedscope"
+        );
+        assert_eq!(output("folded", Some(2), &[]).unwrap_err(), "n limits rows, but folded is always written whole");
+        assert!(output("text", None, &[(Takes::Sources, true), (Takes::CallTree, false)]).is_ok());
+        assert!(
+            output("text", None, &[(Takes::CallTree, true)]).unwrap_err().starts_with("call_tree is for call graphs")
+        );
+        let several =
+            Request { query: serde_json::from_str("{\"extra_sample_types\": [\"b\"]}").unwrap(), ..request.clone() };
+        assert!(several.for_format(registry.format("text").unwrap(), &registry).is_ok());
+        let error = several.for_format(registry.format("folded").unwrap(), &registry).unwrap_err().to_string();
+        assert_eq!(error, "poem of several sample types can't be written as folded; supported formats: text");
     }
 
     #[test]

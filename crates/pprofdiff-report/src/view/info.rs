@@ -1,12 +1,12 @@
 //! The view `info`: the metadata of the input files.
 
-use super::{ShownBy, ViewContext, ViewSpec};
+use super::{Form, ViewContext, ViewSpec};
 use crate::report::Report;
 
 pub(crate) const VIEW: ViewSpec = ViewSpec {
     name: "info",
     about: "Show the contents of the files: sample types, totals, times, mappings",
-    shown_by: ShownBy::Json,
+    forms: Form::TEXT_AND_JSON,
     ..ViewSpec::BASE
 };
 

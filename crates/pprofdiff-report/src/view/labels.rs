@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::{ShownBy, View, ViewContext, ViewInput, ViewSpec};
+use super::{Form, RowLimit, View, ViewContext, ViewInput, ViewSpec};
 use crate::report::Report;
 use crate::table::build::{costs, statuses};
 use crate::table::multi_type::{TextNumbers, TypePart, join};
@@ -18,10 +18,11 @@ pub(crate) const VIEW: ViewSpec = ViewSpec {
     about: "Show the cost of each label value",
     scope: Scope::Rows,
     input: ViewInput::SeveralTypes,
-    shown_by: ShownBy::Rows,
+    forms: Form::OF_ROWS,
     kinds: &[&LABELS],
     view: Some(|_| View::Labels { limit: None }),
     of_pairs: true,
+    limit: RowLimit::Rows,
     ..ViewSpec::BASE
 };
 

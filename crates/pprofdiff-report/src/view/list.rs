@@ -1,6 +1,6 @@
 //! The view `list`: source lines of matching functions with their costs.
 
-use super::{MatchTarget, ShownBy, Takes, View, ViewContext, ViewOptions, ViewSpec};
+use super::{Form, MatchTarget, RowLimit, Takes, View, ViewContext, ViewOptions, ViewSpec};
 use crate::report::Report;
 use pprofdiff::Result;
 use pprofdiff::list::SourceDirs;
@@ -11,9 +11,10 @@ pub(crate) const VIEW: ViewSpec = ViewSpec {
     about: "Show the source lines of matching functions with their costs",
     scope: Scope::Rows,
     matched: Some(MatchTarget { noun: "function", about: "Matched against each function's name" }),
-    shown_by: ShownBy::Json,
+    forms: &[Form::Text, Form::Json, Form::Page],
     view: Some(|ViewOptions { regex, sources, .. }| View::List { regex, sources, limit: None }),
     takes: &[Takes::Sources],
+    limit: RowLimit::Functions,
     ..ViewSpec::BASE
 };
 

@@ -39,7 +39,9 @@ use pprofdiff::{Diff, Error, LoadOptions, Measure, Query, Result, Selection, Sor
 use pprofdiff_explain::ExplainOptions;
 use pprofdiff_series::Series;
 
-/// The descriptor of a view, which help, errors and formats use.
+/// The descriptor of a view: one row of a table. It states what the view takes, how `-n` limits it, and the forms of
+/// output that show it. Verbs, help, batches, agents and errors ask this row; `refusals` decides from it whether a
+/// request is possible.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct ViewSpec {
@@ -53,8 +55,10 @@ pub struct ViewSpec {
     pub input: ViewInput,
     /// The text that the view's regular expression is matched against, if the view has an expression.
     pub matched: Option<MatchTarget>,
-    /// The formats that show the view.
-    pub shown_by: ShownBy,
+    /// The forms of output that show the view. The view refuses all other formats.
+    pub forms: &'static [Form],
+    /// How a maximum number of rows limits the view.
+    pub limit: RowLimit,
     /// The kinds of tables that the view defines. Empty for a view that is not a table, or that uses another view's
     /// kinds.
     pub(crate) kinds: &'static [&'static Kind],
@@ -63,8 +67,13 @@ pub struct ViewSpec {
     pub view: Option<fn(ViewOptions) -> View>,
     /// True if a batch of many pairs accepts this view by name.
     pub(crate) of_pairs: bool,
-    /// The fields of [`ViewOptions`] that the view uses, in addition to the expression.
+    /// The options that the view uses, in addition to the expression and the query.
     pub takes: &'static [Takes],
+    /// The options of the query that the view refuses although they are in its scope.
+    pub refuses: &'static [&'static str],
+    /// Describes an option of the view that only rows show, such as ` of significant rows`. Pictures, pages and profiles
+    /// refuse the view while it returns a description, which may be empty.
+    pub(crate) narrowed: fn(&View) -> Option<&'static str>,
     /// Restores the view from its options as JSON, for views of crates above this one.
     pub(crate) restore: Option<fn(&str) -> serde_json::Result<AnyView>>,
 }
@@ -82,7 +91,7 @@ pub struct ViewOptions {
     pub sources: SourceDirs,
 }
 
-/// An option of [`ViewOptions`] that only some views use.
+/// An option that only some views use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Takes {
@@ -92,6 +101,12 @@ pub enum Takes {
     Labels,
     /// Source folders.
     Sources,
+    /// A box for each path to a frame, instead of a box for each frame.
+    CallTree,
+    /// A row for each build and frame.
+    Dense,
+    /// An explanation of each row. Any text can end with an explanation in one line.
+    Explain,
 }
 
 /// The target of a view's regular expression.
@@ -125,19 +140,65 @@ pub enum ViewInput {
     ManyPairs,
 }
 
-/// The general formats that show a view, fewest first: each variant includes the formats of the variants before it. A
-/// format that answers with another view of the same query (a call graph for a table) does not count.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+/// The form of a format's output. Each format has one form, and each view lists the forms that show it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum ShownBy {
-    /// Only formats specific to the view: pictures, pages, profiles.
-    OwnFormats,
-    /// Text only.
+pub enum Form {
+    /// Text for terminals.
     Text,
-    /// Text and JSON.
+    /// One JSON document.
     Json,
-    /// All formats of rows.
+    /// One JSON object per pair, for many pairs. It shows no view of a single pair.
+    Lines,
+    /// One table of rows.
     Rows,
+    /// Tables and findings among prose, for reviews.
+    Prose,
+    /// The findings of a check, for CI systems.
+    Findings,
+    /// All stacks with their costs.
+    Stacks,
+    /// One profile.
+    Profile,
+    /// A picture of the call graph.
+    Graph,
+    /// All calls between addresses.
+    Calls,
+    /// An interactive page.
+    Page,
+}
+
+impl Form {
+    /// The forms of views that are one table or a list of tables.
+    pub(crate) const OF_ROWS: &'static [Form] = &[Form::Text, Form::Json, Form::Rows, Form::Prose];
+    /// The forms of views that are neither a table nor only text.
+    pub(crate) const TEXT_AND_JSON: &'static [Form] = &[Form::Text, Form::Json];
+
+    /// Returns true for a form that always contains the whole profile, and therefore has no row limit.
+    pub fn is_whole(self) -> bool {
+        matches!(self, Form::Stacks | Form::Profile | Form::Calls)
+    }
+
+    /// Returns true for a form that draws or writes the query itself: it has one sample type, and no options of tables.
+    pub(crate) fn is_picture(self) -> bool {
+        self.is_whole() || matches!(self, Form::Graph | Form::Page)
+    }
+}
+
+/// How a maximum number of rows limits a view.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RowLimit {
+    /// The view has no rows, and ignores the number.
+    None,
+    /// It limits rows. The default is the format's.
+    Rows,
+    /// It limits functions. By default, all are shown.
+    Functions,
+    /// It limits the nodes of a graph. The default is that of [`GraphOptions`].
+    Nodes,
+    /// The view refuses the number. The text says what to use instead.
+    Refused(&'static str),
 }
 
 /// The views of this crate, in the order that help lists them.
@@ -166,6 +227,9 @@ pub(crate) static STANDARD: &[&ViewSpec] = &[
     &values::VIEW,
 ];
 
+/// The view of many pairs, which no [`View`] selects.
+pub(crate) const RANKING: &ViewSpec = &ranking::VIEW;
+
 impl ViewSpec {
     /// The defaults of a descriptor: a view of one sample type, without an expression and without tables, that only
     /// formats of its own show and that cannot be selected by name.
@@ -175,13 +239,22 @@ impl ViewSpec {
         scope: Scope::Everything,
         input: ViewInput::OneType,
         matched: None,
-        shown_by: ShownBy::OwnFormats,
+        forms: &[],
+        limit: RowLimit::None,
         kinds: &[],
         view: None,
         of_pairs: false,
         takes: &[],
+        refuses: &[],
+        narrowed: |_| None,
         restore: None,
     };
+
+    /// Adds the forms of output that show a view of a crate above this one, its options, and how rows are limited.
+    #[must_use]
+    pub const fn shown_as(self, forms: &'static [Form], takes: &'static [Takes], limit: RowLimit) -> ViewSpec {
+        ViewSpec { forms, takes, limit, ..self }
+    }
 
     /// Returns the error of a view of many builds for a diff.
     pub(crate) fn needs_builds(&self) -> Error {
@@ -194,7 +267,8 @@ impl ViewSpec {
     }
 
     /// The defaults of views whose input is many builds and whose output is a table.
-    const OF_BUILDS: ViewSpec = ViewSpec { input: ViewInput::Builds, shown_by: ShownBy::Rows, ..ViewSpec::BASE };
+    const OF_BUILDS: ViewSpec =
+        ViewSpec { input: ViewInput::Builds, forms: Form::OF_ROWS, limit: RowLimit::Rows, ..ViewSpec::BASE };
 }
 
 /// A view with its options. `limit` is the maximum number of rows, nodes or functions; `None` shows all.
@@ -323,11 +397,11 @@ impl Default for View {
 }
 
 impl View {
-    /// Returns the view with at most `max_rows` rows, and for [`View::Top`], [`View::Tree`] and [`View::Peek`] with
-    /// this order. Other views keep their order. Views without a limit stay unchanged.
+    /// Returns the view with at most `max_rows` rows, and with this order if it takes one ([`Takes::Sort`]). Views
+    /// without a limit stay unchanged.
     #[must_use]
     pub fn ordered(mut self, new_sort: Sort, max_rows: Option<usize>) -> View {
-        if let View::Top { sort, .. } | View::Tree { sort, .. } | View::Peek { sort, .. } = &mut self {
+        if let Some(sort) = self.sort_mut() {
             *sort = new_sort;
         }
         if let Some(limit) = self.limit_mut() {
@@ -376,6 +450,16 @@ impl View {
             | View::Roots { regex, .. }
             | View::List { regex, .. }
             | View::Disasm { regex, .. } => Some(regex),
+            View::Extension(view) => view.regex(),
+            _ => None,
+        }
+    }
+
+    /// Returns the order of rows for modification, or `None` for views that do not take one.
+    fn sort_mut(&mut self) -> Option<&mut Sort> {
+        match self {
+            View::Top { sort, .. } | View::Tree { sort, .. } | View::Peek { sort, .. } => Some(sort),
+            View::Extension(view) => view.sort_mut(),
             _ => None,
         }
     }
@@ -399,6 +483,11 @@ impl View {
             View::Extension(view) => view.limit_mut(),
             _ => None,
         }
+    }
+
+    /// Returns the maximum number of rows, nodes or functions, or `None` if all are shown.
+    pub(crate) fn limit(&self) -> Option<usize> {
+        self.clone().limit_mut().and_then(|limit| *limit)
     }
 
     /// Computes the answer for a diff or a profile.

@@ -1,7 +1,7 @@
 //! The view `movers`: the frames of many builds, ranked by their largest step.
 
-use super::ViewSpec;
 use super::steps::{columns, step_columns, write_steps};
+use super::{Form, ViewSpec};
 use crate::numbers::counted_of;
 use crate::series::{build_columns, frame_columns};
 use crate::table::schema::{Holds, build, frame, label, spec};
@@ -13,6 +13,7 @@ pub(crate) const VIEW: ViewSpec = ViewSpec {
     name: "movers",
     about: "Rank the frames of many builds by their largest step",
     kinds: &[&MOVERS],
+    forms: &[Form::Text, Form::Json, Form::Rows, Form::Prose, Form::Page],
     ..ViewSpec::OF_BUILDS
 };
 

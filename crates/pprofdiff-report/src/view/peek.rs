@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use super::{MatchTarget, ShownBy, Takes, View, ViewContext, ViewInput, ViewOptions, ViewSpec};
+use super::{Form, MatchTarget, RowLimit, Takes, View, ViewContext, ViewInput, ViewOptions, ViewSpec};
 use crate::numbers::CostFormat;
 use crate::report::Report;
 use crate::table::build::{costs, dictionary};
@@ -22,11 +22,12 @@ pub(crate) const VIEW: ViewSpec = ViewSpec {
     scope: Scope::Sums,
     input: ViewInput::SeveralTypes,
     matched: MatchTarget::FRAMES,
-    shown_by: ShownBy::Rows,
+    forms: Form::OF_ROWS,
     kinds: &[&PEEK],
     view: Some(|ViewOptions { regex, sort, .. }| View::Peek { regex, sort, limit: None }),
     of_pairs: true,
     takes: &[Takes::Sort],
+    limit: RowLimit::Rows,
     ..ViewSpec::BASE
 };
 

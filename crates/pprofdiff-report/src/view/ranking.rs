@@ -1,14 +1,14 @@
 //! The view `ranking`: many pairs in one answer, ranked by significant change, with the causes that several pairs
 //! share.
 
-use super::{ShownBy, ViewInput, ViewSpec};
+use super::{Form, ViewInput, ViewSpec};
 use crate::ranking::{COMMON, PAIRS, SHARED};
 
 pub(crate) const VIEW: ViewSpec = ViewSpec {
     name: "ranking",
     about: "Rank many pairs by significant change, with the causes that several pairs share",
     input: ViewInput::ManyPairs,
-    shown_by: ShownBy::Rows,
+    forms: &[Form::Text, Form::Json, Form::Rows, Form::Prose, Form::Page],
     kinds: &[&PAIRS, &SHARED, &COMMON],
     ..ViewSpec::BASE
 };

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use super::{ShownBy, ViewContext, ViewSpec};
+use super::{Form, ViewContext, ViewSpec};
 use crate::report::Report;
 use pprofdiff::Result;
 
 pub(crate) const VIEW: ViewSpec = ViewSpec {
     name: "raw",
     about: "Print all samples, locations and mappings as text, like pprof -raw",
-    shown_by: ShownBy::Text,
+    forms: &[Form::Text],
     ..ViewSpec::BASE
 };
 

@@ -1,6 +1,6 @@
 //! The view `roots`: the callers of matching frames, as whole chains from the root.
 
-use super::{MatchTarget, ShownBy, View, ViewContext, ViewOptions, ViewSpec};
+use super::{Form, MatchTarget, RowLimit, View, ViewContext, ViewOptions, ViewSpec};
 use crate::report::Report;
 use crate::table::Table;
 use pprofdiff::Result;
@@ -11,9 +11,10 @@ pub(crate) const VIEW: ViewSpec = ViewSpec {
     about: "Show the callers of matching frames, as whole chains from the root",
     scope: Scope::Rows,
     matched: MatchTarget::FRAMES,
-    shown_by: ShownBy::Rows,
+    forms: Form::OF_ROWS,
     view: Some(|ViewOptions { regex, .. }| View::Roots { regex, limit: None }),
     of_pairs: true,
+    limit: RowLimit::Rows,
     ..ViewSpec::BASE
 };
 

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::ViewSpec;
+use super::{Form, Takes, ViewSpec};
 use crate::explain::cause_of;
 use crate::numbers::counted_of;
 use crate::series::{RUNS, build_columns, frame_columns};
@@ -20,6 +20,8 @@ pub(crate) const VIEW: ViewSpec = ViewSpec {
     name: "shifts",
     about: "Show the builds that changed a frame's cost lastingly",
     kinds: &[&SHIFTS],
+    forms: &[Form::Text, Form::Json, Form::Rows, Form::Prose, Form::Page],
+    takes: &[Takes::Explain],
     ..ViewSpec::OF_BUILDS
 };
 

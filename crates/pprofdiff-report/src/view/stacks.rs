@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use super::{ShownBy, Takes, View, ViewContext, ViewInput, ViewOptions, ViewSpec};
+use super::{Form, RowLimit, Takes, View, ViewContext, ViewInput, ViewOptions, ViewSpec};
 use crate::chart::stack_name;
 use crate::numbers::whole;
 use crate::report::Report;
@@ -23,11 +23,13 @@ pub(crate) const VIEW: ViewSpec = ViewSpec {
     about: "Show whole stacks",
     scope: Scope::Rows,
     input: ViewInput::SeveralTypes,
-    shown_by: ShownBy::Rows,
+    forms: &[Form::Text, Form::Json, Form::Rows, Form::Prose, Form::Stacks, Form::Profile],
     kinds: &[&STACKS],
     view: Some(|ViewOptions { by_labels, .. }| View::Stacks { by_labels, limit: None }),
     of_pairs: true,
     takes: &[Takes::Labels],
+    narrowed: |view| matches!(view, View::Stacks { by_labels: true, .. }).then_some(""),
+    limit: RowLimit::Rows,
     ..ViewSpec::BASE
 };
 

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use super::{ShownBy, Takes, View, ViewContext, ViewInput, ViewOptions, ViewSpec};
+use super::{Form, RowLimit, Takes, View, ViewContext, ViewInput, ViewOptions, ViewSpec};
 use crate::report::Report;
 use crate::table::build::{costs, statuses};
 use crate::table::multi_type::{TypePart, join};
@@ -19,11 +19,23 @@ pub(crate) const VIEW: ViewSpec = ViewSpec {
     about: "Show the frames of one profile, or of two",
     scope: Scope::Table,
     input: ViewInput::SeveralTypes,
-    shown_by: ShownBy::Rows,
+    forms: &[
+        Form::Text,
+        Form::Json,
+        Form::Rows,
+        Form::Prose,
+        Form::Stacks,
+        Form::Profile,
+        Form::Graph,
+        Form::Calls,
+        Form::Page,
+    ],
     kinds: &[&TOP, &DIFF],
     view: Some(|ViewOptions { sort, .. }| View::Top { sort, limit: None, significant: false }),
     of_pairs: true,
     takes: &[Takes::Sort],
+    narrowed: |view| matches!(view, View::Top { significant: true, .. }).then_some(" of significant rows"),
+    limit: RowLimit::Rows,
     ..ViewSpec::BASE
 };
 

@@ -1,6 +1,6 @@
 //! The view `traces`: whole stacks with their labels from the leaf, like `-traces` of pprof.
 
-use super::{ShownBy, View, ViewContext, ViewSpec};
+use super::{Form, RowLimit, View, ViewContext, ViewSpec};
 use crate::report::Report;
 use crate::table::Table;
 use pprofdiff::Result;
@@ -10,9 +10,10 @@ pub(crate) const VIEW: ViewSpec = ViewSpec {
     name: "traces",
     about: "Show whole stacks with their labels from the leaf, like pprof -traces",
     scope: Scope::Rows,
-    shown_by: ShownBy::Rows,
+    forms: Form::OF_ROWS,
     view: Some(|_| View::Traces { limit: None }),
     of_pairs: true,
+    limit: RowLimit::Rows,
     ..ViewSpec::BASE
 };
 

@@ -1,7 +1,7 @@
 //! The view `tree`: the callers and callees of all frames.
 
 use super::peek::EDGES;
-use super::{ShownBy, Takes, View, ViewContext, ViewInput, ViewOptions, ViewSpec};
+use super::{Form, RowLimit, Takes, View, ViewContext, ViewInput, ViewOptions, ViewSpec};
 use crate::report::Report;
 use crate::table::{Kind, Table};
 use pprofdiff::edges::Edges;
@@ -13,11 +13,12 @@ pub(crate) const VIEW: ViewSpec = ViewSpec {
     about: "Show the callers and callees of all frames",
     scope: Scope::Sums,
     input: ViewInput::SeveralTypes,
-    shown_by: ShownBy::Rows,
+    forms: &[Form::Text, Form::Json, Form::Rows, Form::Prose, Form::Graph, Form::Calls],
     kinds: &[&TREE],
     view: Some(|ViewOptions { sort, .. }| View::Tree { sort, limit: None }),
     of_pairs: true,
     takes: &[Takes::Sort],
+    limit: RowLimit::Rows,
     ..ViewSpec::BASE
 };
 

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::ViewSpec;
+use super::{Takes, ViewSpec};
 use crate::numbers::{counted_of, share, share_text};
 use crate::series::{build_columns, frame_columns};
 use crate::table::schema::{build, frame, label};
@@ -16,6 +16,7 @@ pub(crate) const VIEW: ViewSpec = ViewSpec {
     name: "values",
     about: "Show the cost of each frame in each build",
     kinds: &[&VALUES],
+    takes: &[Takes::Dense],
     ..ViewSpec::OF_BUILDS
 };
 

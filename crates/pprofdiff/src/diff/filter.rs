@@ -11,7 +11,7 @@ use compiled::non_empty;
 pub(crate) use plan::{FilterPlan, Filtered};
 
 use super::query::Query;
-use crate::options::{Heading, Offered, OptionKind, OptionRow, OptionValue, Reported, Scope};
+use crate::options::{Conflicts, Heading, Offered, OptionKind, OptionRow, OptionValue, Reported, Scope};
 use crate::{Error, Result};
 
 /// Declares the filters in the order in which they apply. Each filter becomes a field of [`Filters`] and an element of
@@ -37,20 +37,6 @@ macro_rules! filters {
                 get_mut: |filters| &mut filters.$name,
             }),*];
         }
-
-        /// The filters as a list for docstrings.
-        #[doc(hidden)]
-        #[macro_export]
-        macro_rules! filter_docs {
-            () => { concat!($("\n- `", stringify!($name), "`: ", $about, "."),*) };
-        }
-
-        /// The filters as keywords of a signature.
-        #[doc(hidden)]
-        #[macro_export]
-        macro_rules! filter_keywords {
-            () => { concat!($(", ", stringify!($name), "=None"),*) };
-        }
     };
 }
 
@@ -58,13 +44,13 @@ filters! {
     tagroot: Keys Rarely, "Add the values of these labels as frames at the root";
     tagleaf: Keys Rarely, "Add the values of these labels as frames at the leaf";
     focus: Frames Always, "Keep only samples with a matching frame";
-    ignore: Frames Always, "Drop samples with a matching frame; wins over focus";
+    ignore: Frames Always, "Drop samples with a matching frame; wins over `focus`";
     hide: Frames Rarely, "Remove matching frames; their cost moves to the caller";
     show: Frames Always, "Remove the frames that do not match";
     show_from: Frames Rarely, "Drop frames above the root-most match, and samples without a match";
     tagfocus: Labels Always, "Keep only samples with this label: key=RE, RE, bytes=1kb:1mb";
-    base_tagfocus: Labels Rarely, "Restrict the base to samples with this label, as in tagfocus; totals change too";
-    new_tagfocus: Labels Rarely, "Restrict the new side to samples with this label, as in tagfocus; totals change too";
+    base_tagfocus: Labels Rarely, "Restrict the base to samples with this label, as in `tagfocus`; totals change too";
+    new_tagfocus: Labels Rarely, "Restrict the new side to samples with this label, as in `tagfocus`; totals change too";
     tagignore: Labels Rarely, "Drop samples with this label";
     tagshow: LabelKeys Rarely, "Show only labels with a matching key, in views of labels";
     taghide: LabelKeys Rarely, "Hide labels with a matching key";
@@ -136,7 +122,8 @@ impl Filter {
             about: self.about,
             notes: "",
             value_name: self.kind.value_name(),
-            annotation: "str | None",
+            alone: "",
+            conflicts: Conflicts::NONE,
             heading: Heading::Filters,
             offered: self.offered,
             scope: Scope::Everything,

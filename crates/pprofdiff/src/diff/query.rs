@@ -13,7 +13,7 @@ options! {
     #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
     #[serde(default)]
     #[non_exhaustive]
-    pub struct Query, docs query_docs query_keywords, others {
+    pub struct Query, others {
         /// Additional sample types, shown next to the first one in views of rows.
         extra_sample_types: Vec<String>,
         /// Filters that select samples and frames. They match the original names, before `match` changes any.
@@ -23,51 +23,44 @@ options! {
     Selection {
         sample_type: Option<String> = "sample_type" {
             about: "Sample type, such as cpu or alloc_space",
-            notes: " Defaults to the profile's own. Several are\n  shown side by side in tables; if one of two is a count, the ratio is shown too.",
+            notes: "Defaults to the profile's own. Several are shown side by side in tables; if one of two is a count, the ratio is shown too.",
             value: "TYPE,...",
-            annotation: "str | Sequence[str] | None",
             is: Always Everything Elsewhere,
         }
         granularity: Granularity = "granularity" {
             about: "Unit of a row: functions, filefunctions, files, lines, addresses",
-            notes: " Defaults to functions.",
+            notes: "Defaults to functions.",
             value: "ROWS",
-            annotation: "Granularity",
             is: Usually Everything Always,
         }
         no_inlines: bool = "noinlines" {
             about: "Count inlined functions as part of their caller",
             notes: "",
             value: "",
-            annotation: "bool",
             is: Rarely Everything Always,
         }
         all_frames: bool = "all_frames" {
             about: "Keep frames that a profile marks to be dropped",
-            notes: " These frames match its drop_frames but\n  not its keep_frames, such as frames of an allocator.",
+            notes: "These frames match its drop_frames but not its keep_frames, such as frames of an allocator.",
             value: "",
-            annotation: "bool",
             is: Rarely Everything WhenSet,
         }
         matching: Matching = "match" {
             about: "How names of functions are matched: auto, exact, stable, canonical, moved",
-            notes: " exact compares whole names,\n  as pprof does. stable ignores numbers of a run or a build: addresses, hashes, generated classes. auto is exact\n  for two profiles, and stable in checks, series and tables of runs. canonical also ignores clones, closures and\n  generic instances. moved also matches renamed functions, and counts functions that one side inlines as part of\n  their callers, as explain does.",
+            notes: "exact compares whole names, as pprof does. stable ignores numbers of a run or a build: addresses, hashes, generated classes. auto is exact for two profiles, and stable in checks, series and tables of runs. canonical also ignores clones, closures and generic instances. moved also matches renamed functions, and counts functions that one side inlines as part of their callers, as explain does.",
             value: "HOW",
-            annotation: "Matching",
             is: Rarely Everything Always,
         }
         trim_path: Vec<String> = "trim_path" {
             about: "Cut these prefixes off the paths of files",
-            notes: " Versions of folders (y@v1.2.3) are cut as well, so\n  that files of two checkouts match.",
+            notes: "Versions of folders (y@v1.2.3) are cut as well, so that files of two checkouts match.",
             value: "PREFIX:...",
-            annotation: "str | Sequence[str] | None",
             is: Rarely Everything Always,
         }
         normalize: Normalize = "normalize" {
             about: "Scale the new side by total, duration or a factor",
-            notes: " total makes both totals equal, duration\n  compares rates; a factor is a number such as 0.5, or a quotient such as 1000/3000.",
+            notes: "total makes both totals equal, duration compares rates; a factor is a number such as 0.5, or a quotient such as 1000/3000.",
             value: "HOW",
-            annotation: "Literal[\"total\", \"duration\"] | float | None",
             is: Always Everything Elsewhere,
         }
     }
@@ -75,37 +68,32 @@ options! {
     Display {
         unit: Option<String> = "unit" {
             about: "Show values in this unit, such as ms or MB",
-            notes: " auto chooses a unit for each value. By\n  default, a column has one unit. JSON and CSV always use the profile's own unit.",
+            notes: "auto chooses a unit for each value. By default, a column has one unit. JSON and CSV always use the profile's own unit.",
             value: "UNIT",
-            annotation: "str | None",
             is: Usually Rows Elsewhere,
         }
         mean: bool = "mean" {
             about: "Divide values of one profile by its first sample type, a count",
-            notes: " Delays become\n  the mean delay, and heap sizes become bytes per object.",
+            notes: "Delays become the mean delay, and heap sizes become bytes per object.",
             value: "",
-            annotation: "bool",
             is: Rarely Sums Elsewhere,
         }
         drop_negative: bool = "drop_negative" {
             about: "Hide frames whose cost fell",
-            notes: " These are frames with a lower flat, or with a lower cum\n  and an unchanged flat.",
+            notes: "These are frames with a lower flat, or with a lower cum and an unchanged flat.",
             value: "",
-            annotation: "bool",
             is: Rarely Frames WhenSet,
         }
         hide_below: Percent = "hide_below" {
             about: "Hide frames that are below this percent of the total on both sides",
-            notes: " The limit applies\n  to the cost that rows are sorted by: flat, or cum with --sort cum (sort=\"cum\").",
+            notes: "The limit applies to the cost that rows are sorted by: flat, or cum with `sort=cum`.",
             value: "PERCENT",
-            annotation: "float",
             is: Always Table WhenSet,
         }
         relative_percentages: bool = "relative_percentages" {
             about: "Compute percentages of the filtered total",
-            notes: " By default, they refer to the whole profile.",
+            notes: "By default, they refer to the whole profile.",
             value: "",
-            annotation: "bool",
             is: Rarely Rows WhenSet,
         }
     }
@@ -155,7 +143,7 @@ impl Query {
     /// Fails if an option outside the scope is set.
     pub fn check_scope(&self, view: &str, scope: Scope) -> Result<()> {
         match Query::options().find(|option| option.scope > scope && option.is_set(self)) {
-            Some(option) => Err(Error::query(format!("{view} does not support {}", option.name))),
+            Some(option) => Err(Error::naming_options(&format!("{view} does not support `{}`", option.name))),
             None => Ok(()),
         }
     }
@@ -246,8 +234,8 @@ impl Query {
     /// Rejects options that do not apply to this diff, and unknown units.
     pub(super) fn check(&self, diff: &Diff) -> Result<()> {
         if self.mean && diff.is_two_sided() {
-            return Err(Error::query(
-                "mean needs a single profile; for two, pass both sample types: if one is a count, the table shows the ratio",
+            return Err(Error::naming_options(
+                "`mean` needs a single profile; for two, pass both sample types: if one is a count, the table shows the ratio",
             ));
         }
         match &self.unit {
