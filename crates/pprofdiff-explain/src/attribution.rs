@@ -281,9 +281,9 @@ impl<'a> Attribution<'a> {
         let mut within: Vec<usize> = around.iter().copied().filter(is_still).collect();
         if within.is_empty() && one_sided {
             // Appearing or disappearing frames do not matter if their callers do not feel the change.
-            // A trimmed stack ends at a caller of the library, which has the cost if a frame disappears. The fields
-            // about inlining decide worse: without V8, Python and C++, five more pairs of real upgrades have a wrong
-            // cause, and none has a better one.
+            // A trimmed stack ends at a caller of the library, which has the cost if a frame disappears. The field about
+            // unstable inlining decides worse: three more comparisons of upgrades without a cause name one, and one of
+            // 124 loses its right cause.
             let trims_leaves = self.rows.runtime.trim_library_leaves;
             let is_silent = |&j: &usize| {
                 change(j) * raw.signum() < MAX_CHANGE_OF_SHIFT_PLACE * raw.abs()
