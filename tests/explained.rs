@@ -74,8 +74,9 @@ fn fresh(folder: &Path, text: &str) -> String {
     let head = text.split("\n$ explain ").next().unwrap();
     let section = |question: &&str| {
         let [text, _] = Question::read(folder, question).answer();
-        // Commands that show a cause contain the path of the folder.
-        let lines = text.lines().filter(|line| !line.starts_with("   pprofdiff ")).map(|line| format!("{line}\n"));
+        // Commands that show a cause, and warnings about a file, contain the path of the folder.
+        let has_path = |line: &&str| line.starts_with("   pprofdiff ") || line.starts_with("warning: ");
+        let lines = text.lines().filter(|line| !has_path(line)).map(|line| format!("{line}\n"));
         format!("\n{question}\n{}", lines.collect::<String>())
     };
     format!("{head}{}", questions.iter().map(section).collect::<String>())
