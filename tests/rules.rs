@@ -649,7 +649,8 @@ fn wrappers_are_charged_with_their_own_cost() {
     assert_eq!(e.causes.len(), 1, "{}", words(&e));
     assert!((e.causes[0].delta - 9e10).abs() < 2e9, "{}", words(&e));
     // Two wrappers in a row, without cost of their own.
-    let chain = [("main.main;main.serve;a.Outer;b.Inner;re.Match;re.step", 6000), ("main.main;main.serve;re.Match", 1000)];
+    let chain =
+        [("main.main;main.serve;a.Outer;b.Inner;re.Match;re.step", 6000), ("main.main;main.serve;re.Match", 1000)];
     let e = between(&base, &chain);
     assert!(e.causes.is_empty(), "{}", words(&e));
     says(&e, "Moved: main.serve now calls re.Match through a.Outer");

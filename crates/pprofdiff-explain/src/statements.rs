@@ -9,14 +9,11 @@ use super::thresholds::{
     MIN_NOTICED_FOR_NOTHING, MIN_P_OF_TOTAL_BY_CHANCE, MIN_PART_LISTED, MIN_PART_NAMED_ALONE,
 };
 use pprofdiff::sampling::{Model, Sampling};
+use pprofdiff::shared::{is_delay, is_level};
 use pprofdiff::units;
 
 /// Sample types that count CPU work. Sentences about them use the same verb as for time.
 const SPENT: [&str; 5] = ["samples", "sample", "cpu", "cycles", "instructions"];
-/// Sample types that measure waits for locks, if their unit is a time.
-const WAITED: [&str; 4] = ["delay", "park", "lock", "locks"];
-/// Prefixes of sample types that measure a state (memory in use, goroutines), not work done.
-const HELD: [&str; 4] = ["inuse", "live", "goroutine", "threadcreate"];
 
 /// The result of comparing the account's remainder with noise. The remainder is the part of the difference of the
 /// totals that neither work nor causes nor consequences explain.
@@ -163,7 +160,7 @@ impl Explanation {
     pub fn quantity(&self, cause: &Cause) -> Quantity {
         match self.summary.sample_type.as_str() {
             kind if kind.starts_with("alloc") => Quantity::Allocated,
-            kind if HELD.iter().any(|held| kind.starts_with(held)) => Quantity::Held,
+            kind if is_level(kind) => Quantity::Held,
             kind if kind.contains("contention") => Quantity::Waited,
             "space" if self.scale.rule == ScaleRule::Level => Quantity::Held,
             _ if self.is_delay(cause) => Quantity::Waited,
@@ -183,7 +180,7 @@ impl Explanation {
 
     /// Returns true if the sample type measures the time of waits.
     pub fn is_delay(&self, cause: &Cause) -> bool {
-        self.is_time() && (cause.split.is_some() || WAITED.contains(&self.summary.sample_type.as_str()))
+        self.is_time() && (cause.split.is_some() || is_delay(&self.summary.sample_type))
     }
 
     /// Returns the state that the sample type measures, if it measures a state.

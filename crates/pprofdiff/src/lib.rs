@@ -96,7 +96,7 @@ pub mod shared {
     pub use crate::events::{Columns, SampleSums, SampledRun, ValueKind, known_deviation, known_variance, runs};
     pub use crate::frame_classes::FrameClasses;
     pub use crate::runtimes::{Asked, Class, Runtime, UserRules, classify};
-    pub use crate::target::{ALLOCATED, ExplainTarget, is_level_among};
+    pub use crate::target::{ALLOCATED, ExplainTarget, is_delay, is_level, is_level_among};
     // pprofdiff-series: columns of builds, and the noise between them.
     pub use crate::diff::top::SIGNIFICANT;
     pub use crate::diff::{FrameInterner, Scale};

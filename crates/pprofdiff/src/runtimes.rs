@@ -35,6 +35,9 @@ pub struct Runtime {
     /// True if stacks end at the program's last frame, because chance decides which of several inlined library frames a
     /// sample hits.
     pub trim_library_leaves: bool,
+    /// True if compilers decide about inlining, so frames come and go between builds. False for Go, whose profiles show
+    /// inlined frames, and for interpreters.
+    pub inlining_differs: bool,
     /// True if profiles of one binary show different inlined frames, even between runs.
     pub unstable_inlining: bool,
     /// True if a compiler decides about inlining while the program runs, so runs of one build show different leaf
@@ -63,6 +66,7 @@ static RUNTIMES: [Runtime; 7] = [
         ),
         benchmark: Some(r"^testing\.\(\*B\)\."),
         trim_library_leaves: false,
+        inlining_differs: false,
         unstable_inlining: false,
         jit_inlining: false,
         source: "Go's runtime package (mgc.go, proc.go, preempt.go); compared with profiles of Go programs",
@@ -81,6 +85,7 @@ static RUNTIMES: [Runtime; 7] = [
         standard: Some(r"^<?(core|alloc|std|tokio|rayon|rayon_core|criterion|test)::"),
         benchmark: Some(r"^<?(criterion|divan|test::bench)::"),
         trim_library_leaves: true,
+        inlining_differs: true,
         unstable_inlining: true,
         jit_inlining: false,
         source: "the standard library's crates; compared with profiles by pprof-rs",
@@ -96,6 +101,7 @@ static RUNTIMES: [Runtime; 7] = [
         standard: Some(r"^(java|javax|jdk|sun|kotlin|scala|org[./](junit|gradle|apache|springframework|openjdk))[./]"),
         benchmark: Some(r"^org[./]openjdk[./]jmh[./]"),
         trim_library_leaves: true,
+        inlining_differs: true,
         unstable_inlining: false,
         jit_inlining: true,
         source: "OpenJDK's source tree; compared with recordings of its Flight Recorder, which show no collector",
@@ -113,6 +119,7 @@ static RUNTIMES: [Runtime; 7] = [
         ),
         benchmark: None,
         trim_library_leaves: true,
+        inlining_differs: true,
         unstable_inlining: false,
         jit_inlining: false,
         source: "V8's profile generator (meta frames in parentheses); compared with profiles by pprof-nodejs",
@@ -130,6 +137,7 @@ static RUNTIMES: [Runtime; 7] = [
         ),
         benchmark: Some(r"\bpytest_benchmark\b|^Timer\.(timeit|repeat)\b"),
         trim_library_leaves: true,
+        inlining_differs: false,
         unstable_inlining: false,
         jit_inlining: false,
         source: "CPython's source tree; untested: no CPU profiles of our own",
@@ -145,6 +153,7 @@ static RUNTIMES: [Runtime; 7] = [
         standard: Some(r"^(std|__gnu_cxx|boost|testing|benchmark)::"),
         benchmark: Some(r"^benchmark::"),
         trim_library_leaves: true,
+        inlining_differs: true,
         unstable_inlining: false,
         jit_inlining: false,
         source: "libstdc++, glibc and gperftools; compared with profiles by gperftools",
@@ -160,6 +169,7 @@ static RUNTIMES: [Runtime; 7] = [
         standard: None,
         benchmark: None,
         trim_library_leaves: false,
+        inlining_differs: false,
         unstable_inlining: false,
         jit_inlining: false,
         source: "nothing is known but the C library",

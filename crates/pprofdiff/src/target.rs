@@ -24,6 +24,11 @@ pub const ALLOCATED: &str = "alloc_space";
 /// Sample types of delays, including types without a count.
 const DELAYS: [&str; 4] = ["delay", "park", "lock", "locks"];
 
+/// Returns true for a sample type that measures delays.
+pub fn is_delay(sample_type: &str) -> bool {
+    DELAYS.contains(&sample_type)
+}
+
 /// Sample types that measure a level instead of activity. A larger level does not mean more work.
 const LEVELS: [&str; 9] = [
     "inuse_space",
@@ -37,7 +42,8 @@ const LEVELS: [&str; 9] = [
     "threadcreate",
 ];
 
-pub(crate) fn is_level(sample_type: &str) -> bool {
+/// Returns true for a sample type that measures a level, whatever the other types of the profile are.
+pub fn is_level(sample_type: &str) -> bool {
     LEVELS.contains(&sample_type)
 }
 
@@ -67,7 +73,7 @@ pub(crate) fn group_of(types: &[(String, String)], number: usize) -> Group {
     match pair {
         Some((space, objects, ValueKind::Heap)) => Group::Heap(space, objects),
         Some(_) => Group::Delay { is_counted: true },
-        None if DELAYS.contains(&name.as_str()) => Group::Delay { is_counted: false },
+        None if is_delay(name) => Group::Delay { is_counted: false },
         None => Group::Sampled,
     }
 }
@@ -119,7 +125,7 @@ impl Diff {
         let counter = || COUNTS.iter().find_map(|name| position_of(name).filter(|&i| types[i].1 == "count"));
         let count = pair_and_kind.map(|((_, count), _)| count).or_else(counter);
         let name = types[number].0.as_str();
-        let uncounted = if DELAYS.contains(&name) { ValueKind::Delay } else { ValueKind::Sampled };
+        let uncounted = if is_delay(name) { ValueKind::Delay } else { ValueKind::Sampled };
         let kind = pair_and_kind.map_or(uncounted, |(_, kind)| kind);
         let has_background = match kind {
             ValueKind::Heap => false,

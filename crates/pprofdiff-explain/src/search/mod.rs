@@ -421,13 +421,14 @@ fn result_of(
     // builds differ less than CPU samples, so their causes remain causes.
     let is_unknown_work =
         !is_replicated && is_one && rows.kind == ValueKind::Sampled && !is_majority(agree, telling.len());
+    let largest = fits.iter().max_by(|a, b| a.delta.abs().total_cmp(&b.delta.abs()));
     let is_most = |j: &usize| {
         let is_on = |s: usize| sets.sets[*j].values[s] > MIN_BASE_PART_OF_AMBIGUOUS_CAUSE * total[s];
-        sets.sets[*j].values.iter().all(|value| *value > 0.0) && (is_on(0) || is_on(1))
+        sets.sets[*j].values.iter().all(|value| *value > 0.0) && is_on(0) && is_on(1)
     };
     let ambiguous = !is_fixed
         && (quiet < cost + MAX_GAIN_OF_AMBIGUOUS_CAUSES && causes.iter().any(confusable)
-            || is_unknown_work && causes.iter().any(is_most));
+            || is_unknown_work && largest.is_some_and(|fit| is_most(&fit.set)));
     SearchResult {
         scale: model.scale,
         fits,

@@ -22,8 +22,12 @@ use pprofdiff_profile::cancellation::checkpointed;
 /// A set that one side lacks is at most as noisy as other programs, because it did not vary on that side. The exception
 /// is a runtime whose inlining differs between builds: there, frames come and go, and such a set is at least as noisy
 /// as [`DEVIATION_OF_FLICKERING_FRAMES`].
+///
+/// The exception once applied to all runtimes whose library leaves are trimmed, and thus to Python. Without Python, 93
+/// instead of 87 of 124 comparisons of real upgrades name the right cause first, and 12 instead of 11 of 100 comparisons
+/// without a cause name one. Without C++ and V8, 5 instead of 4 of 144 equal pairs have a cause.
 pub(crate) fn variance_of(rows: &StackRows, tau2: f64, [b, n]: [f64; 2]) -> f64 {
-    let tau2 = match (b <= 0.0 || n <= 0.0, rows.runtime.trim_library_leaves) {
+    let tau2 = match (b <= 0.0 || n <= 0.0, rows.runtime.inlining_differs) {
         (false, _) => tau2,
         (true, false) => tau2.min(known_variance(rows.kind)),
         (true, true) => tau2.max(DEVIATION_OF_FLICKERING_FRAMES * DEVIATION_OF_FLICKERING_FRAMES),
