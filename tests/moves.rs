@@ -76,7 +76,7 @@ fn implementations_of_an_interface_are_not_renames() {
     assert_nothing_moved(&e);
     assert_eq!((e.verdict, e.causes.len(), e.moved.len()), (Verdict::None, 0, 2), "{e:?}");
     says(&e, "shop/memory.(*Store).Get replaces shop/pg.(*Store).Get inside main.find: ");
-    says(&e, "The total is unchanged, but its cost is now in other functions.");
+    says(&e, "Functions were replaced by others; no other change was detected.");
     // Types of one package may implement the same interface, too.
     let stack = |kind: &str| format!("main.main;main.find;shop.(*{kind}).Get");
     let (old, new) = (stack("Table"), stack("Cache"));

@@ -18,7 +18,7 @@ pub enum Verdict {
     /// At least one change exceeds chance; [`Explanation::causes`] lists such changes.
     Change,
     /// No change was found, and it is unlikely that a large change stayed undetected: the sides are equal, or growth of
-    /// a frame with a tenth of the total would be detected from a factor of 2 on (of 11, if cost only moved between
+    /// a frame with a tenth of the total would be detected from a factor of 2 on (of 4, if cost only moved between
     /// functions; see [`NoiseEstimate::noticed`]).
     None,
     /// The profiles do not decide whether anything changed: too much noise, a change of the total without a cause, or a
@@ -526,6 +526,10 @@ pub struct Explanation {
     /// the nodes that the search visited.
     #[serde(skip)]
     pub work: u64,
+    /// The number of causes that contradicted the plain table of both sides, and were corrected or dropped before the
+    /// answer was given. Expected to be 0: each is a gap in the rules.
+    #[serde(skip)]
+    pub contradictions: usize,
     /// Further explanations of the same runs, each with its own verdict. If no sample type was chosen and the default
     /// is memory in use, this explains the allocations. If heap profiles were given
     /// ([`ExplainOptions::heap`](super::ExplainOptions::heap)), it explains these as well. Otherwise empty.

@@ -263,6 +263,8 @@ struct MeasuredFindings {
     swaps: Vec<Swap>,
     /// The number of functions that independently show the amount of work.
     n_witnesses: usize,
+    /// See [`Explanation::contradictions`].
+    contradictions: usize,
 }
 
 /// The search and its interpretation.
@@ -343,7 +345,7 @@ fn attribute(
         .map(|entries| entries.into_iter().map(|entry| MeasuredCause::new(&books, entry)).collect::<Vec<_>>());
     let candidate = candidate.map(|entry| (needed(entry.score), MeasuredCause::new(&books, entry)));
     let n_witnesses = independent_witnesses(rows, sets, search, scale);
-    MeasuredFindings { scale, causes, suspects, candidate, account, swaps, n_witnesses }
+    MeasuredFindings { scale, causes, suspects, candidate, account, swaps, n_witnesses, contradictions }
 }
 
 /// Returns the account. Reduces the findings to the largest change if the number of samples is unknown.
@@ -554,7 +556,7 @@ pub(super) fn answer(
 ) -> Explanation {
     let moved = all_moved(sides, &mut common, &interpretation);
     let Interpretation { search, findings } = interpretation;
-    let MeasuredFindings { scale, causes, suspects, candidate, account, n_witnesses, .. } = findings;
+    let MeasuredFindings { scale, causes, suspects, candidate, account, n_witnesses, contradictions, .. } = findings;
     let named = NamedCauses::new(sides, &common, scale, [causes, suspects], candidate);
     let (left_out, summary) = summary(sides, &mut common, work.is_used_up());
     let rows = &common.rows;
@@ -592,6 +594,7 @@ pub(super) fn answer(
         pruned: rows.pruned,
         left_out,
         work: work.done,
+        contradictions,
         also: Vec::new(),
     }
 }

@@ -493,7 +493,7 @@ pub(super) const MAX_REPORTED_NOISE: f64 = 1e6;
 pub(super) const MAX_NOTICED_FOR_NO_CHANGE: f64 = 1.0;
 /// Like [`MAX_NOTICED_FOR_NO_CHANGE`], if the explanation found cost that moved.
 /// Unit: factor minus one. Source: documentation of `Verdict::None`.
-pub(super) const MAX_NOTICED_FOR_MOVED_COST: f64 = 10.0;
+pub(super) const MAX_NOTICED_FOR_MOVED_COST: f64 = 3.0;
 /// Maximum p-value of a difference of the totals that is certain.
 /// Unit: probability. No source recorded.
 pub(super) const MAX_P_OF_CERTAIN_TOTAL: f64 = 0.001;

@@ -444,8 +444,8 @@ impl ExplanationText<'_> {
             Verdict::None => {
                 let is_replaced = e.moved.iter().any(|moved| moved.how == MoveKind::Replaced);
                 let verdict = match is_replaced {
-                    true => "The total is unchanged, but its cost is now in other functions.",
-                    false => "Cost only moved between functions; the total is unchanged.",
+                    true => "Functions were replaced by others; no other change was detected.",
+                    false => "Cost moved between functions; no other change was detected.",
                 };
                 Some(format!("{verdict}{limit}"))
             }
