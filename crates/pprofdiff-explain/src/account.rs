@@ -418,10 +418,7 @@ impl Books<'_> {
         if total.iter().any(|total| *total <= 0.0) {
             return None;
         }
-        let mut runs = vec![0.0; self.rows.runs_of_row()];
-        for row in 0..self.rows.rows.len() {
-            self.rows.run_values.cells_of(row).iter().for_each(|cell| runs[cell.column as usize] += cell.value);
-        }
+        let runs = self.rows.run_totals();
         let squares = |runs: &[f64]| {
             let mean = runs.iter().sum::<f64>() / runs.len() as f64;
             runs.iter().map(|x| (x / mean - 1.0).powi(2)).sum::<f64>()

@@ -17,6 +17,7 @@ use super::naming::{Naming, ShownNames, clones, rounded};
 use super::rules::inlined::InlinedCall;
 use super::rules::parts::package_of;
 use super::rules::renamed::RenamedFunction;
+use super::rules::replaced::Exchange;
 use super::rules::rewritten::Rewritten;
 use super::rules::{Findings, MatchedNames};
 use super::search::{self, SearchBudget, SearchResult};
@@ -261,6 +262,7 @@ struct MeasuredFindings {
     candidate: Option<(Option<usize>, MeasuredCause)>,
     account: Account,
     swaps: Vec<Swap>,
+    exchanges: Vec<Exchange>,
     /// The number of functions that independently show the amount of work.
     n_witnesses: usize,
     /// See [`Explanation::contradictions`].
@@ -339,13 +341,13 @@ fn attribute(
         *entries = checked.collect();
     }
     let account = account_of(sides, &books, &mut findings);
-    let Findings { causes, suspects, candidate } = findings;
+    let Findings { causes, suspects, candidate, exchanges } = findings;
     let needed = |score: f64| if sides.is_uncounted { None } else { books.runs_needed(score) };
     let [causes, suspects] = [causes, suspects]
         .map(|entries| entries.into_iter().map(|entry| MeasuredCause::new(&books, entry)).collect::<Vec<_>>());
     let candidate = candidate.map(|entry| (needed(entry.score), MeasuredCause::new(&books, entry)));
     let n_witnesses = independent_witnesses(rows, sets, search, scale);
-    MeasuredFindings { scale, causes, suspects, candidate, account, swaps, n_witnesses, contradictions }
+    MeasuredFindings { scale, causes, suspects, candidate, account, swaps, exchanges, n_witnesses, contradictions }
 }
 
 /// Returns the account. Reduces the findings to the largest change if the number of samples is unknown.
@@ -380,6 +382,18 @@ fn all_moved(sides: &Comparison<'_>, common: &mut CommonRows, interpretation: &I
         even: swap.even,
         callee: None,
         inside: swap.inside.map(|caller| shown.name(caller)),
+        packages: None,
+    }));
+    let is_large = |exchange: &&Exchange| exchange.value > MIN_PART_OF_SHOWN_MOVE * sides.total[1];
+    moved.extend(interpretation.findings.exchanges.iter().filter(is_large).map(|exchange| Moved {
+        function: shown.name_on(exchange.came, 1),
+        from: shown.name_on(exchange.went, 0),
+        how: MoveKind::Replaced,
+        delta: sides.per_run(1, exchange.value),
+        cost: None,
+        even: true,
+        callee: None,
+        inside: Some(shown.name(exchange.caller)),
         packages: None,
     }));
     let is_shown =

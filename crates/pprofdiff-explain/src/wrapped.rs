@@ -109,7 +109,11 @@ fn wrapper_of(rows: &StackRows, candidate: &CauseCandidate, only_on: &[u8], scal
                 difference < MAX_DIFFERENCE_OF_ROUTES * between[0].max(between[1])
                     || difference.powi(2) < LEVEL * rows.event() * (between[0] + between[1])
             }
-            false => direct[1 - side] - direct[side] > MIN_PART_OF_DIRECT_CALLS * between[side],
+            // All calls go through the frames now, or enough of them.
+            false => {
+                direct[1 - side] > MIN_EVENTS_OF_INLINED * rows.event() && direct[side] <= 0.0
+                    || direct[1 - side] - direct[side] > MIN_PART_OF_DIRECT_CALLS * between[side]
+            }
         }
     };
     routed.retain(|route, _| is_rerouted(route));

@@ -256,6 +256,15 @@ impl StackRows {
         if v > 0.0 { q / v } else { 0.0 }
     }
 
+    /// Returns the total of each run: those of the base, of the new side, and A/A runs.
+    pub(crate) fn run_totals(&self) -> Vec<f64> {
+        let mut totals = vec![0.0; self.runs_of_row()];
+        for row in 0..self.rows.len() {
+            self.run_values.cells_of(row).iter().for_each(|cell| totals[cell.column as usize] += cell.value);
+        }
+        totals
+    }
+
     /// Replaces the stacks of rows, and sums rows that become equal. `change` receives the number of a row and a copy
     /// of its stack.
     pub(crate) fn regroup(&mut self, mut change: impl FnMut(usize, &mut Vec<u32>)) {

@@ -16,7 +16,7 @@ mod outlined;
 mod own_cost;
 pub(super) mod parts;
 pub(super) mod renamed;
-mod replaced;
+pub(super) mod replaced;
 pub(super) mod rewritten;
 mod whole;
 
@@ -26,6 +26,7 @@ use super::evidence::rows::StackRows;
 use inlined::InlinedCall;
 use pprofdiff_profile::random::{HashMap, HashSet};
 use renamed::RenamedFunction;
+use replaced::Exchange;
 use rewritten::Rewritten;
 
 /// A kind of finding in explanations.
@@ -166,6 +167,8 @@ pub(super) struct Findings {
     pub suspects: Vec<CauseEntry>,
     /// The nearest candidate. `None` if there are causes or suspects, or if no change is near enough.
     pub candidate: Option<CauseEntry>,
+    /// Calls that replaced others at the same cost. They are moves, not causes.
+    pub exchanges: Vec<Exchange>,
 }
 
 impl Findings {

@@ -6,8 +6,18 @@ use std::collections::BTreeMap;
 use super::{Find, Findings, Rule};
 use crate::account::{Books, CauseEntry};
 use crate::attribution::{CauseKind, Description};
-use crate::thresholds::{MIN_CHANGE_OF_NAMED_WHOLE, MIN_PART_OF_REPLACED_CALL, MIN_PART_OF_REPLACED_CALLER};
+use crate::thresholds::{MAX_DIFFERENCE_OF_SWAP, MIN_CHANGE_OF_NAMED_WHOLE, MIN_PART_OF_REPLACED_CALL, MIN_PART_OF_REPLACED_CALLER};
+use pprofdiff::shared::statistics::counts::LEVEL;
 use pprofdiff_profile::random::HashMap;
+
+/// A caller that calls one function instead of another, at the same cost.
+pub(crate) struct Exchange {
+    pub caller: u32,
+    pub came: u32,
+    pub went: u32,
+    /// The cost of the added calls, in all runs of the new side.
+    pub value: f64,
+}
 
 pub(super) const RULE: Rule = Rule {
     name: "replaced",
@@ -17,10 +27,43 @@ pub(super) const RULE: Rule = Rule {
 };
 
 fn find(books: &Books<'_>, findings: &mut Findings) {
-    findings.causes = books.replace(std::mem::take(&mut findings.causes));
+    let (causes, exchanges) = books.without_exchanges(std::mem::take(&mut findings.causes));
+    findings.exchanges = exchanges;
+    findings.causes = books.replace(causes);
 }
 
 impl Books<'_> {
+    /// Removes pairs of an added and a removed call of one caller at the same cost, largest first: the caller does not
+    /// feel the exchange. Returns the other causes, and the exchanges.
+    fn without_exchanges(&self, mut entries: Vec<CauseEntry>) -> (Vec<CauseEntry>, Vec<Exchange>) {
+        entries.sort_by(|a, b| self.delta(b.values).abs().total_cmp(&self.delta(a.values).abs()));
+        let mut exchanges = Vec::new();
+        loop {
+            let numbers = || 0..entries.len();
+            let pairs = numbers().flat_map(|a| numbers().map(move |b| (a, b)));
+            let exchange = |(a, b): (usize, usize)| Some((a, b, self.exchange(&entries[a], &entries[b])?));
+            let Some((a, b, exchange)) = pairs.filter_map(exchange).next() else { return (entries, exchanges) };
+            exchanges.push(exchange);
+            entries.remove(a.max(b));
+            entries.remove(a.min(b));
+        }
+    }
+
+    /// Returns the exchange of two calls of one caller at the same cost.
+    fn exchange(&self, added: &CauseEntry, removed: &CauseEntry) -> Option<Exchange> {
+        let (came, went) = (Self::one_sided_call(added)?, Self::one_sided_call(removed)?);
+        if (came.0, came.2, went.2) != (went.0, CauseKind::Added, CauseKind::Removed) {
+            return None;
+        }
+        let mut rows: Vec<u32> = added.rows.iter().chain(&removed.rows).copied().collect();
+        rows.sort_unstable();
+        let [gain, loss] = [added, removed].map(|entry| self.delta(entry.values).abs());
+        let is_even = (gain - loss).abs() < MAX_DIFFERENCE_OF_SWAP * gain.max(loss);
+        let value = added.values[1];
+        (is_even && self.score(added.set, &rows) < LEVEL)
+            .then_some(Exchange { caller: came.0, came: came.1, went: went.1, value })
+    }
+
     /// Merges an added and a removed call of one caller into one cause with the sum of both. Keeps them separate if the
     /// caller does not feel the sum. Merges the largest pair first.
     fn replace(&self, mut entries: Vec<CauseEntry>) -> Vec<CauseEntry> {

@@ -13,7 +13,7 @@ use super::thresholds::{
     MAX_CHANGE_OF_EVEN_FUNCTION, MAX_GAIN_OF_AMBIGUOUS_CAUSES, MAX_LOG_DISTANCE_FROM_OBJECTS,
     MAX_LOG_DISTANCE_OF_AGREEMENT, MAX_SCALES_PER_START, MAX_WEIGHT_OF_FUNCTION, MIN_AGREEING_PART_OF_FUNCTIONS,
     MIN_AGREEING_WEIGHT, MIN_AGREEING_WEIGHT_OF_LOCKS, MIN_BASE_PART_OF_AMBIGUOUS_CAUSE, MIN_DEVIANCE_OF_SCALE_OF_REST,
-    MIN_LOG_DISTANCE_OF_SCALE_OF_REST, MIN_TELLING_EVENTS, MIN_UNANIMOUS_FUNCTIONS, MIN_UNANIMOUS_WEIGHT,
+    MIN_LOG_DISTANCE_OF_SCALE_OF_REST, MIN_P_OF_TOTAL_BY_CHANCE, MIN_TELLING_EVENTS, MIN_UNANIMOUS_FUNCTIONS, MIN_UNANIMOUS_WEIGHT,
     MIN_UNTOUCHED_PART, MIN_WITNESSES, PRICE_OF_CAUSE, PRICE_OF_SCALE, REPORTED_FRAMES_OF_TOTAL,
 };
 use crate::evidence::rows::StackRows;
@@ -21,10 +21,13 @@ use crate::evidence::sets::Sets;
 use model::{ScaleModel, may_change};
 pub(crate) use model::{SearchBudget, SetFit};
 pub(crate) use noise::{Variances, variance_of};
-use noise::{is_replicated, measured, threshold_of, variance_of_runs};
+use noise::{
+    is_replicated, measured, threshold_of, variance_of_lengths, variance_of_runs, variance_with_lengths,
+};
 use pprofdiff::shared::statistics::counts::{
     LEVEL, between_run_variance, deviance, least_growth, median, penalised, weighted_median, with_power,
 };
+use pprofdiff::shared::statistics::distributions::student_tail;
 use pprofdiff::shared::{ValueKind, known_variance};
 
 /// The result of a search.
@@ -119,8 +122,7 @@ impl<'a> ScaleEvidence<'a> {
         // For one pair, object counts are as uncertain as bytes.
         let object_growth = if is_fixed || !is_replicated { None } else { growth_of_objects(rows, sets, &telling) };
         let is_benchmark = rows.is_benchmark();
-        // `variance_of_runs` divides by the length of each run only if the number of operations is unknown.
-        let tau2_with_lengths = (is_replicated && !is_given).then(|| variance_of_runs(rows, sets, true));
+        let tau2_with_lengths = (is_replicated && !is_given).then(|| variance_with_lengths(rows, sets));
         ScaleEvidence { rows, sets, tau2, tau2_with_lengths, exposure, is_fixed, is_benchmark, telling, object_growth }
     }
 
@@ -177,7 +179,18 @@ impl<'a> ScaleEvidence<'a> {
             && (scale / self.exposure).ln().abs() > 1e-9
             && (agreed < min_agreed()
                 || self.object_growth.is_some_and(is_unlike_objects)
-                || !self.is_benchmark && !self.do_functions_agree(scale))
+                || !self.is_benchmark && (!self.do_functions_agree(scale) || self.is_within_runs(scale)))
+    }
+
+    /// Returns true if runs of one side differ in length by as much as this scale. Then the machine explains it.
+    fn is_within_runs(&self, scale: f64) -> bool {
+        let m = self.rows.runs;
+        if m.iter().any(|&m| m < 2) {
+            return false;
+        }
+        let tau2 = variance_of_lengths(self.rows);
+        let deviations = (scale / self.exposure).ln().abs() / between_run_variance(tau2, m).sqrt().max(1e-300);
+        2.0 * student_tail(deviations, (m[0] + m[1] - 2) as u32) > MIN_P_OF_TOTAL_BY_CHANCE
     }
 
     /// Returns the sets of the functions with enough events to tell a scale.

@@ -78,6 +78,31 @@ fn degrees_of_runs(rows: &StackRows) -> usize {
     [rows.runs[0], rows.runs[1], rows.learned].iter().map(|runs| runs.saturating_sub(1)).sum()
 }
 
+/// Returns the variance between runs of each set, including the variation of the runs' lengths. All functions share it,
+/// so no set varies less than the lengths do.
+pub(super) fn variance_with_lengths(rows: &StackRows, sets: &Sets) -> Variances {
+    let lengths = variance_of_lengths(rows);
+    match variance_of_runs(rows, sets, true) {
+        Variances::OfSets(variances) if rows.kind != ValueKind::Delay => {
+            Variances::OfSets(variances.into_iter().map(|variance| variance.max(lengths)).collect())
+        }
+        variances => variances,
+    }
+}
+
+/// Returns the squared relative deviation of the runs' totals, pooled within sides; 0 without several runs of a side.
+pub(super) fn variance_of_lengths(rows: &StackRows) -> f64 {
+    let totals = rows.run_totals();
+    let squares = |runs: &[f64]| {
+        let mean = runs.iter().sum::<f64>() / runs.len() as f64;
+        runs.iter().map(|x| (x / mean - 1.0).powi(2)).sum::<f64>()
+    };
+    let (base, rest) = totals.split_at(rows.runs[0]);
+    let (new, learned) = rest.split_at(rows.runs[1]);
+    let all: f64 = [base, new, learned].into_iter().filter(|runs| runs.len() > 1).map(squares).sum();
+    all / degrees_of_runs(rows).max(1) as f64
+}
+
 /// Returns the variance between runs of each set. Variances are pooled within sides, reduced by the sampling error, and
 /// shrunk towards the median of sets of similar size. If the amount of work was given, the length of runs is noise,
 /// too.
