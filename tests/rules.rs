@@ -497,7 +497,7 @@ fn lock_contention_distinguishes_longer_waits_from_more_waits() {
     says(&e, "1.00 times as many waits, each 10 times as long: the lock is held longer");
     let e = explain(&side(307, 2), &side(1213, 2));
     assert_eq!(e.causes[0].function.as_deref(), Some("main.(*Stats).Record"), "{e:?}");
-    says(&e, "each 1.00 times as long: the lock is taken more often");
+    says(&e, "each 1.00 times as long: waits are more frequent");
     assert!(explain(&side(307, 2), &side(307, 2)).causes.is_empty());
 }
 

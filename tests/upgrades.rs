@@ -55,9 +55,9 @@ impl Lock {
     /// Returns the texts for the other kinds of changes.
     fn others(&self) -> [&str; 2] {
         match self {
-            Lock::Held => ["the lock is taken more often.", "the lock is held for less time"],
-            Lock::Often => ["the lock is held longer", "the lock is taken less often."],
-            Lock::Two => ["the lock is taken less often.", "the lock is held for less time."],
+            Lock::Held => ["waits are more frequent.", "the lock is held for less time"],
+            Lock::Often => ["the lock is held longer", "waits are less frequent."],
+            Lock::Two => ["waits are less frequent.", "the lock is held for less time."],
         }
     }
 }

@@ -33,6 +33,8 @@ use pprofdiff_profile::random::HashMap;
 pub(super) struct Uncut {
     pub stacks: StackList,
     pub values: Vec<[f64; 2]>,
+    /// By stack: true for garbage collection, scheduling and locks.
+    is_background: Vec<bool>,
     /// By frame: true if the frame is inlined into its callers on one side.
     pub is_folded: Vec<bool>,
     /// By frame: the stacks that contain it. Built on first use.
@@ -46,11 +48,35 @@ impl Uncut {
             stacks.push(rows.stack(row).iter().copied());
         });
         let values = rows.rows.iter().map(|row| row.values).collect();
-        Uncut { stacks, values, is_folded: vec![false; rows.names.len()], stacks_by_frame: OnceLock::new() }
+        let is_background = rows.rows.iter().map(|row| row.background).collect();
+        Uncut {
+            stacks,
+            values,
+            is_background,
+            is_folded: vec![false; rows.names.len()],
+            stacks_by_frame: OnceLock::new(),
+        }
     }
 
     /// Returns the stacks that contain a function, in order, with the values of both sides.
     pub(super) fn stacks_of(&self, function: u32) -> impl Iterator<Item = (&[u32], [f64; 2])> {
+        self.numbers_of(function).map(|stack| (self.stacks.get(stack), self.values[stack as usize]))
+    }
+
+    /// Returns the cost of one caller's calls of a function, without garbage collection, scheduling and locks.
+    pub(super) fn foreground_cost(&self, function: u32, caller: u32) -> [f64; 2] {
+        let is_call = |stack: &u32| {
+            !self.is_background[*stack as usize]
+                && self.stacks.get(*stack).windows(2).any(|call| call == [caller, function])
+        };
+        self.numbers_of(function).filter(is_call).fold([0.0; 2], |sum, stack| {
+            let v = self.values[stack as usize];
+            [sum[0] + v[0], sum[1] + v[1]]
+        })
+    }
+
+    /// Returns the numbers of the stacks that contain a function, in order.
+    fn numbers_of(&self, function: u32) -> impl Iterator<Item = u32> {
         let (stacks, ends) = self.stacks_by_frame.get_or_init(|| {
             let pairs =
                 || (0..self.stacks.len() as u32).flat_map(|i| self.stacks.get(i).iter().map(move |&f| (f as usize, i)));
@@ -58,11 +84,7 @@ impl Uncut {
         });
         let stacks = &stacks[ends[function as usize]..ends[function as usize + 1]];
         // A recursive function is listed once per stack.
-        checkpointed(
-            stacks
-                .chunk_by(|a, b| a == b)
-                .map(|same_stack| (self.stacks.get(same_stack[0]), self.values[same_stack[0] as usize])),
-        )
+        checkpointed(stacks.chunk_by(|a, b| a == b).map(|same_stack| same_stack[0]))
     }
 
     /// Returns the sum, by side, of a function's stacks for which `holds` returns true.
@@ -117,6 +139,8 @@ pub(super) struct Books<'a> {
     pub heap: Option<&'a StackRows>,
     /// By frame of the base: the frame with its name on the new side.
     pub renamed: &'a HashMap<u32, u32>,
+    /// By wrapper that was removed from some stacks: the function behind it.
+    pub wrapped: &'a HashMap<u32, u32>,
     /// Minimum change of a cause, as a fraction of the mean of both sides' totals at equal work.
     pub min_effect: f64,
     /// The expected ratio of all new runs to all base runs: the ratio of the numbers of runs, times `--ops` if given.

@@ -322,6 +322,7 @@ fn attribute(
         uncut: &common.uncut,
         heap: sides.heap,
         renamed: &common.renamed_to,
+        wrapped: &common.wrapped,
         min_effect: sides.options.min_effect,
         exposure: sides.exposure(),
         scale,

@@ -402,6 +402,9 @@ pub(super) const MIN_REWRITTEN_PART: f64 = 0.3;
 /// `rewritten`: minimum part in this cost of one package, and of the function that calls the rewritten code.
 /// Unit: fraction of the cost. No source recorded.
 pub(super) const MIN_PART_OF_REWRITTEN_PACKAGE: f64 = 0.6;
+/// `rewritten`: minimum part in the module's cost of a package that determines the module's name.
+/// Unit: fraction of the cost. Source: tuned on real upgrades.
+pub(super) const MIN_PART_OF_NAMED_PACKAGE: f64 = 0.1;
 /// `rewritten`: minimum number of functions that only one side has.
 /// Unit: functions. No source recorded.
 pub(super) const MIN_REWRITTEN_FUNCTIONS: usize = 5;
@@ -420,6 +423,12 @@ pub(super) const MIN_PART_OF_REPLACED_CALLER: f64 = 0.9;
 /// `nested`: maximum change of a cause that becomes a part of the cause around it.
 /// Unit: fraction of the outer cause's change. Source: tuned on real upgrades.
 pub(super) const MAX_PART_OF_NESTED: f64 = 0.34;
+/// `nested`: minimum change of a callee that is listed.
+/// Unit: fraction of the cause's change. Source: what a reader needs beside the table.
+pub(super) const MIN_PART_OF_LISTED_CALLEE: f64 = 0.1;
+/// `completed`: maximum part of an added or removed call that was exchanged with other cost of its caller.
+/// Unit: fraction of the call. Source: what a reader accepts beside the table.
+pub(super) const MAX_EXCHANGED_PART: f64 = 0.25;
 /// `completed`: maximum difference between a cause's change and the change of all stacks that its name covers.
 /// Unit: fraction of the cause's change. Source: what a reader accepts beside the table.
 pub(super) const MAX_DIFFERENCE_FROM_NAMED: f64 = 0.15;

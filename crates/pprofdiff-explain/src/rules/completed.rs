@@ -5,7 +5,7 @@
 use super::{Find, Findings, Rule};
 use crate::account::{Books, CauseEntry};
 use crate::attribution::{CauseKind, Description};
-use crate::thresholds::MAX_DIFFERENCE_FROM_NAMED;
+use crate::thresholds::{MAX_DIFFERENCE_FROM_NAMED, MAX_EXCHANGED_PART};
 use pprofdiff::shared::statistics::counts::LEVEL;
 use pprofdiff_profile::random::HashSet;
 
@@ -36,6 +36,13 @@ impl Books<'_> {
         else {
             return Some(entry);
         };
+        if let Some(caller) = self.felt_by_caller(&entry, function) {
+            let all = Description::all(CauseKind::Calls);
+            let subject = Description { function: Some(caller), ..all };
+            let mut above = CauseEntry { subject, parts: Vec::new(), ..entry };
+            above.parts = self.plain_callees(&above);
+            return self.completed(above, other_rows);
+        }
         let is_named = |stack: &[u32]| match (subject.caller, subject.callee) {
             (_, Some(callee)) => stack.windows(2).any(|call| call == [function, callee]),
             (Some(caller), None) => stack.windows(2).any(|call| call == [caller, function]),
@@ -60,5 +67,16 @@ impl Books<'_> {
         };
         let score = self.score(entry.set, &rows);
         Some(CauseEntry { values, score, rows, subject: Description { kind, ..subject.clone() }, ..entry })
+    }
+
+    /// Returns the caller of an added or removed call if most of the call's cost was exchanged with other cost of the
+    /// caller. Then only the caller's change is true.
+    fn felt_by_caller(&self, entry: &CauseEntry, function: u32) -> Option<u32> {
+        let is_one_sided = matches!(entry.subject.kind, CauseKind::Added | CauseKind::Removed);
+        // The sentence about a wrapper names the function behind it, and so the exchange.
+        let is_told = self.wrapped.contains_key(&function);
+        let caller = entry.subject.caller.filter(|_| is_one_sided && !is_told && entry.subject.callee.is_none())?;
+        let call = self.delta(self.uncut.foreground_cost(function, caller)).abs();
+        (self.delta(entry.values).abs() < (1.0 - MAX_EXCHANGED_PART) * call).then_some(caller)
     }
 }

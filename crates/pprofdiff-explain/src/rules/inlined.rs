@@ -88,11 +88,11 @@ fn inlined(rows: &StackRows, costs: &FrameCosts) -> Vec<InlinedCall> {
         let moved: f64 = pairs.iter().map(|(pair, v)| v.min(gain(pair))).sum();
         let value = costs.cost(frame, side);
         let main_pair = pairs.iter().max_by(|a, b| a.1.total_cmp(b.1).then(b.0.cmp(a.0)));
-        if let Some((&(caller, callee), _)) = main_pair
+        if let Some((&(caller, callee), &routed)) = main_pair
             && below > MIN_PART_BETWEEN_NEIGHBOURS * value
             && moved > MIN_PART_BELOW_CALLERS * below
         {
-            let callee = Some(callee);
+            let (callee, value) = (Some(callee), routed);
             inlined.push(InlinedCall {
                 side,
                 frame,

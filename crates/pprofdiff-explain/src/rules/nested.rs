@@ -1,14 +1,17 @@
 //! A small cause inside another one. Both are one cause with the sum of their changes, which is the change that a table
 //! shows for the outer function. Otherwise the outer cause would state the change of its other stacks only.
 
+use std::collections::BTreeMap;
+
 use super::{Find, Findings, Rule};
 use crate::account::{Books, CauseEntry};
-use crate::thresholds::MAX_PART_OF_NESTED;
+use crate::attribution::{CauseKind, Description};
+use crate::thresholds::{MAX_PART_OF_NESTED, MIN_PART_OF_LISTED_CALLEE};
 
 pub(super) const RULE: Rule = Rule {
     name: "nested",
     needs: "a cause below the function of another cause, with a much smaller change",
-    says: "the outer cause, \"including\" the inner function",
+    says: "the outer cause, \"including\" its callees with the largest changes",
     find: Find::Causes(find),
 };
 
@@ -54,8 +57,7 @@ impl Books<'_> {
         let mut rows: Vec<u32> = outer.rows.iter().chain(&inner.rows).copied().collect();
         rows.sort_unstable();
         let values = [0, 1].map(|side| outer.values[side] + inner.values[side]);
-        let mut parts = outer.parts.clone();
-        parts.push((inner.subject.clone(), inner.values));
+        let parts = self.plain_callees(outer);
         let others = outer.others.iter().copied().filter(|frame| Some(*frame) != inner.subject.function).collect();
         let score = self.score(outer.set, &rows);
         CauseEntry {
@@ -67,5 +69,33 @@ impl Books<'_> {
             garbage: outer.garbage,
             ..CauseEntry::new(outer.set, outer.subject.clone())
         }
+    }
+
+    /// Returns the callees of a cause's function with the largest changes, as a plain table shows them, largest first.
+    /// Callees with small changes are left out.
+    pub(crate) fn plain_callees(&self, outer: &CauseEntry) -> Vec<(Description, [f64; 2])> {
+        let Some(function) = outer.subject.function else { return Vec::new() };
+        let mut by_callee: BTreeMap<u32, [f64; 2]> = BTreeMap::new();
+        for (stack, v) in self.uncut.stacks_of(function) {
+            let is_call = |place: &usize| match outer.subject.caller {
+                Some(caller) => *place > 0 && stack[*place - 1] == caller,
+                None => true,
+            };
+            let place = (0..stack.len()).rev().filter(|place| stack[*place] == function).find(is_call);
+            if let Some(&callee) = place.and_then(|place| stack.get(place + 1)) {
+                let sum = by_callee.entry(callee).or_default();
+                *sum = [sum[0] + v[0], sum[1] + v[1]];
+            }
+        }
+        let change = self.delta(outer.values).abs();
+        let size = |values: [f64; 2]| self.delta(values).abs();
+        let mut callees: Vec<(u32, [f64; 2])> =
+            by_callee.into_iter().filter(|(_, values)| size(*values) > MIN_PART_OF_LISTED_CALLEE * change).collect();
+        callees.sort_by(|a, b| size(b.1).total_cmp(&size(a.1)).then(a.0.cmp(&b.0)));
+        let part = |(callee, values): (u32, [f64; 2])| {
+            let all = Description::all(CauseKind::Calls);
+            (Description { function: Some(callee), caller: Some(function), ..all }, values)
+        };
+        callees.into_iter().map(part).collect()
     }
 }

@@ -46,7 +46,7 @@ fn outlined(rows: &StackRows, costs: &FrameCosts) -> Vec<InlinedCall> {
         }
         (only, callers)
     });
-    let mut outlined = Vec::new();
+    let mut outlined: Vec<InlinedCall> = Vec::new();
     for side in [0, 1] {
         let (only, callers) = &sides[side];
         // If the caller also calls a new function on the opposite side, that may be the same function with another
@@ -81,11 +81,7 @@ fn outlined(rows: &StackRows, costs: &FrameCosts) -> Vec<InlinedCall> {
             let lost_enough =
                 main_callers().map(lost_per_run).sum::<f64>() > MIN_DECREASE_OF_CALLERS * own_per_run(frame, side);
             if lost_enough && (lost / share_here).ln().abs() < MAX_DEVIATIONS_OF_EQUAL_COST * deviation {
-                let together = |side: usize| {
-                    own_costs[frame as usize][side]
-                        + main_callers().map(|caller| own_costs[caller as usize][side]).sum::<f64>()
-                };
-                let own_costs = Some([together(0), together(1)]);
+                let own_costs = Some([0, 1].map(|side| own_costs[frame as usize][side]));
                 outlined.push(InlinedCall {
                     side,
                     frame,
@@ -98,6 +94,14 @@ fn outlined(rows: &StackRows, costs: &FrameCosts) -> Vec<InlinedCall> {
                 });
             }
         }
+    }
+    // Several functions may be parts of one caller, so the sum is that of the caller with all of them.
+    let parts = outlined.clone();
+    for call in &mut outlined {
+        let is_part = |part: &&InlinedCall| (part.side, part.caller) == (call.side, call.caller);
+        let caller = own_costs[call.caller as usize];
+        let all = parts.iter().filter(is_part).filter_map(|part| part.own_costs);
+        call.own_costs = Some(all.fold(caller, |sum, own| [sum[0] + own[0], sum[1] + own[1]]));
     }
     outlined
 }

@@ -303,11 +303,14 @@ impl RenameMatcher<'_> {
         let has_last = !old_parts.last.is_empty() && old_parts.last == new_parts.last;
         // Functions of two packages match only if nothing but the path distinguishes them, so their cost must be equal.
         let is_near = old_parts.package == new_parts.package || ratio < MAX_DEVIATIONS_OF_EQUAL_COST * deviation;
+        // Libraries of other authors have functions of the same name (`decode`, `write`), so these need the same callees.
+        let is_one_module = module(&old_parts.package) == module(&new_parts.package);
         let is_of_name = has_last
             && is_near
             && (up > MIN_OVERLAP_OF_NEIGHBOURS || down > MIN_OVERLAP_OF_NEIGHBOURS)
             && ratio < MAX_COST_RATIO_OF_RENAMED.ln()
-            && (!old_parts.may_implement(new_parts, is_go) || have_callees());
+            && (!old_parts.may_implement(new_parts, is_go) || have_callees())
+            && (is_one_module || have_callees());
         let rank = overlap - ratio / MAX_COST_RATIO_OF_RENAMED.ln() / COST_RATIOS_PER_OVERLAP;
         // For names without a package, as in Python and C, the type takes its place. Names without a package and type
         // need the same callees.

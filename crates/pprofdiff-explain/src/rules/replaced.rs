@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 use super::{Find, Findings, Rule};
 use crate::account::{Books, CauseEntry};
 use crate::attribution::{CauseKind, Description};
-use crate::thresholds::{MAX_DIFFERENCE_OF_SWAP, MIN_CHANGE_OF_NAMED_WHOLE, MIN_PART_OF_REPLACED_CALL, MIN_PART_OF_REPLACED_CALLER};
+use crate::thresholds::{
+    MAX_DIFFERENCE_OF_SWAP, MIN_CHANGE_OF_NAMED_WHOLE, MIN_PART_OF_REPLACED_CALL, MIN_PART_OF_REPLACED_CALLER,
+};
 use pprofdiff::shared::statistics::counts::LEVEL;
 use pprofdiff_profile::random::HashMap;
 
@@ -60,8 +62,12 @@ impl Books<'_> {
         let [gain, loss] = [added, removed].map(|entry| self.delta(entry.values).abs());
         let is_even = (gain - loss).abs() < MAX_DIFFERENCE_OF_SWAP * gain.max(loss);
         let value = added.values[1];
-        (is_even && self.score(added.set, &rows) < LEVEL)
-            .then_some(Exchange { caller: came.0, came: came.1, went: went.1, value })
+        (is_even && self.score(added.set, &rows) < LEVEL).then_some(Exchange {
+            caller: came.0,
+            came: came.1,
+            went: went.1,
+            value,
+        })
     }
 
     /// Merges an added and a removed call of one caller into one cause with the sum of both. Keeps them separate if the

@@ -3,14 +3,15 @@
 //! that both sides have.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::parts::package_of;
+use super::parts::{module, package_of};
 use super::{Find, Rule};
 use crate::evidence::costs::FrameCosts;
 use crate::evidence::rows::StackRows;
 use crate::thresholds::{
-    MIN_EVENTS_OF_REWRITTEN_FUNCTION, MIN_PART_OF_REWRITTEN_PACKAGE, MIN_REWRITTEN_FUNCTIONS, MIN_REWRITTEN_PART,
+    MIN_EVENTS_OF_REWRITTEN_FUNCTION, MIN_PART_OF_NAMED_PACKAGE, MIN_PART_OF_REWRITTEN_PACKAGE,
+    MIN_REWRITTEN_FUNCTIONS, MIN_REWRITTEN_PART,
 };
 use pprofdiff_profile::cancellation::checkpointed;
 
@@ -23,14 +24,43 @@ pub(super) const RULE: Rule = Rule {
 
 /// A rewritten library.
 pub(crate) struct Rewritten {
-    /// The package with most of the disappeared cost, and the package with most of the added cost.
+    /// The common path of the module with most of the disappeared cost, and of the module with most of the added cost.
     pub packages: [String; 2],
     /// The function that calls most of the rewritten code on both sides. `None` if no single function does.
     pub below: Option<u32>,
-    /// The cost of stacks with a function that the opposite side lacks, by side, in all runs of the side.
+    /// The cost of the stacks with such a function of this module, by side, in all runs of the side.
     pub cost: [f64; 2],
     /// The number of functions that disappeared and appeared. Rarely sampled functions do not count.
     pub functions: [usize; 2],
+}
+
+/// A module with functions that the opposite side lacks.
+#[derive(Default)]
+struct ModuleCost<'a> {
+    /// The cost of the stacks with such functions.
+    cost: f64,
+    /// The same, counted once for each of these functions in a stack, in total and by package.
+    frames: f64,
+    packages: BTreeMap<&'a str, f64>,
+}
+
+impl ModuleCost<'_> {
+    /// Returns the longest path that the packages with most of the frames have in common.
+    fn common_path(&self) -> String {
+        let is_large = |part: f64| part > MIN_PART_OF_NAMED_PACKAGE * self.frames;
+        let mut large = self.packages.iter().filter(|(_, part)| is_large(**part)).map(|(path, _)| *path);
+        let Some(first) = large.next() else { return String::new() };
+        let mut common = first;
+        for path in large {
+            let same = common.bytes().zip(path.bytes()).take_while(|(a, b)| a == b).count();
+            let ends = |text: &str| same == text.len() || text[same..].starts_with(['/', '.', ':']);
+            let end =
+                if ends(common) && ends(path) { same } else { common[..same].rfind(['/', '.', ':']).unwrap_or(0) };
+            common = common[..end].trim_end_matches([':', '.', '/']);
+        }
+        // Modules of one author may have nothing but the author in common.
+        if common.is_empty() { first.to_owned() } else { common.to_owned() }
+    }
 }
 
 /// Returns a rewritten library, and the number of frames that each stack keeps: the frames above the first frame that
@@ -43,7 +73,9 @@ fn rewritten(rows: &StackRows, costs: &FrameCosts) -> Option<(Rewritten, Vec<usi
         let frames = costs.only(side).map(|(_, frame)| frame).filter(|&frame| !rows.is_system(frame));
         frames.for_each(|frame| alone[frame as usize] = Some(side));
     }
-    let mut packages: [BTreeMap<Cow<'_, str>, f64>; 2] = Default::default();
+    // By module: its packages, and the cost of the stacks whose deepest such function is in it.
+    let texts: Vec<Cow<'_, str>> = rows.names.iter().map(|name| package_of(&name.text)).collect();
+    let mut modules: [BTreeMap<Vec<&str>, ModuleCost<'_>>; 2] = Default::default();
     let mut cost = [0.0; 2];
     let mut callers: [BTreeMap<u32, f64>; 2] = Default::default();
     let mut kept = Vec::with_capacity(rows.rows.len());
@@ -53,8 +85,19 @@ fn rewritten(rows: &StackRows, costs: &FrameCosts) -> Option<(Rewritten, Vec<usi
         let first = stack.iter().map(|&frame| alone[frame as usize]).position(|side| side.is_some() && !row.background);
         kept.push(first.unwrap_or(stack.len()));
         let Some((pos, side)) = first.and_then(|pos| Some((pos, alone[stack[pos] as usize]?))) else { continue };
-        *packages[side].entry(package_of(&rows.names[stack[pos] as usize].text)).or_default() += row.values[side];
         cost[side] += row.values[side];
+        // The module with most of the frames is what was rewritten: the outermost function may only call it under a new
+        // name, and the innermost may only be called.
+        let mut seen: BTreeSet<Vec<&str>> = BTreeSet::new();
+        for &frame in stack[pos..].iter().filter(|&&frame| alone[frame as usize] == Some(side)) {
+            let package = &texts[frame as usize];
+            let entry = modules[side].entry(module(package)).or_default();
+            entry.frames += row.values[side];
+            *entry.packages.entry(package).or_default() += row.values[side];
+            if seen.insert(module(package)) {
+                entry.cost += row.values[side];
+            }
+        }
         if let Some(above) = pos.checked_sub(1) {
             *callers[side].entry(stack[above]).or_default() += row.values[side];
         }
@@ -67,14 +110,16 @@ fn rewritten(rows: &StackRows, costs: &FrameCosts) -> Option<(Rewritten, Vec<usi
     };
     let below = callers[0].keys().find(is_main).copied();
     let front = rows.front();
-    let main_package = |side: usize| packages[side].iter().max_by(|a, b| a.1.total_cmp(b.1).then(b.0.cmp(a.0)));
+    let main_module =
+        |side: usize| modules[side].iter().max_by(|a, b| a.1.frames.total_cmp(&b.1.frames).then(b.0.cmp(a.0)));
     let package_on = |side: usize| {
-        let (package, part) = main_package(side)?;
+        let (_, main) = main_module(side)?;
         let is_much =
-            cost[side] > MIN_REWRITTEN_PART * front[side] && *part > MIN_PART_OF_REWRITTEN_PACKAGE * cost[side];
-        is_much.then(|| package.to_string())
+            cost[side] > MIN_REWRITTEN_PART * front[side] && main.cost > MIN_PART_OF_REWRITTEN_PACKAGE * cost[side];
+        is_much.then(|| (main.common_path(), main.cost))
     };
-    let packages = [package_on(0)?, package_on(1)?];
+    let [(from, base), (to, new)] = [package_on(0)?, package_on(1)?];
+    let (packages, cost) = ([from, to], [base, new]);
     // Rarely sampled functions may be missing by chance.
     let min_cost = MIN_EVENTS_OF_REWRITTEN_FUNCTION * rows.event();
     let frames_of_side =

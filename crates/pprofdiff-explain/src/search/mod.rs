@@ -13,17 +13,15 @@ use super::thresholds::{
     MAX_CHANGE_OF_EVEN_FUNCTION, MAX_GAIN_OF_AMBIGUOUS_CAUSES, MAX_LOG_DISTANCE_FROM_OBJECTS,
     MAX_LOG_DISTANCE_OF_AGREEMENT, MAX_SCALES_PER_START, MAX_WEIGHT_OF_FUNCTION, MIN_AGREEING_PART_OF_FUNCTIONS,
     MIN_AGREEING_WEIGHT, MIN_AGREEING_WEIGHT_OF_LOCKS, MIN_BASE_PART_OF_AMBIGUOUS_CAUSE, MIN_DEVIANCE_OF_SCALE_OF_REST,
-    MIN_LOG_DISTANCE_OF_SCALE_OF_REST, MIN_P_OF_TOTAL_BY_CHANCE, MIN_TELLING_EVENTS, MIN_UNANIMOUS_FUNCTIONS, MIN_UNANIMOUS_WEIGHT,
-    MIN_UNTOUCHED_PART, MIN_WITNESSES, PRICE_OF_CAUSE, PRICE_OF_SCALE, REPORTED_FRAMES_OF_TOTAL,
+    MIN_LOG_DISTANCE_OF_SCALE_OF_REST, MIN_P_OF_TOTAL_BY_CHANCE, MIN_TELLING_EVENTS, MIN_UNANIMOUS_FUNCTIONS,
+    MIN_UNANIMOUS_WEIGHT, MIN_UNTOUCHED_PART, MIN_WITNESSES, PRICE_OF_CAUSE, PRICE_OF_SCALE, REPORTED_FRAMES_OF_TOTAL,
 };
 use crate::evidence::rows::StackRows;
 use crate::evidence::sets::Sets;
 use model::{ScaleModel, may_change};
 pub(crate) use model::{SearchBudget, SetFit};
 pub(crate) use noise::{Variances, variance_of};
-use noise::{
-    is_replicated, measured, threshold_of, variance_of_lengths, variance_of_runs, variance_with_lengths,
-};
+use noise::{is_replicated, measured, threshold_of, variance_of_lengths, variance_of_runs, variance_with_lengths};
 use pprofdiff::shared::statistics::counts::{
     LEVEL, between_run_variance, deviance, least_growth, median, penalised, weighted_median, with_power,
 };

@@ -26,6 +26,13 @@ pub(super) fn is_replaced(cause: &Cause) -> bool {
     kinds == [CauseKind::Added, CauseKind::Removed] && cause.parts.iter().all(is_called)
 }
 
+/// Returns true if callees of the cause's function have most of its change, and not more than it.
+fn is_sum_of_callees(cause: &Cause) -> bool {
+    let callees = cause.parts.iter().filter(|part| part.caller == cause.function);
+    let sum: f64 = callees.map(|part| part.delta).sum();
+    (0.5..1.25).contains(&(sum / cause.delta))
+}
+
 /// Formats a fraction without its sign: `12%`, or below 10% with one decimal, `2.6%`.
 pub(super) fn percent(part: f64) -> String {
     let percent = 100.0 * part.abs();
@@ -167,9 +174,7 @@ impl ExplanationText<'_> {
             (CauseKind::Own, None) => format!("{function} itself {costs}"),
             (CauseKind::Calls, Some(caller)) => self.spends(cause, &caller, more, &function),
             // Several callees changed; they are the parts of this cause.
-            (CauseKind::Calls, None)
-                if cause.function.is_some() && cause.parts.iter().any(|part| part.caller == cause.function) =>
-            {
+            (CauseKind::Calls, None) if cause.function.is_some() && is_sum_of_callees(cause) => {
                 format!("{function} {} in its callees", self.verb_more(cause, more))
             }
             (CauseKind::Calls, None) => format!("{function} {costs}{}", self.called(cause)),
@@ -297,8 +302,7 @@ impl ExplanationText<'_> {
             };
             match split.main_factor() {
                 Some(MainFactor::Count) => {
-                    explains("count", split.count)
-                        + &lock("the lock is taken more often", "the lock is taken less often")
+                    explains("count", split.count) + &lock("waits are more frequent", "waits are less frequent")
                 }
                 Some(MainFactor::Unit) => {
                     explains(size, split.unit)
@@ -328,7 +332,11 @@ impl ExplanationText<'_> {
     pub(super) fn moved(&self, m: &Moved) -> String {
         let (function, from) = (self.markup.name(&m.function), self.markup.name(&m.from));
         let inside = m.inside.as_deref().map_or_else(String::new, |f| format!(" inside {}", self.markup.name(f)));
-        let sum = if m.even { ", the sum is unchanged" } else { "" };
+        let sum = match m.even {
+            true if self.e.scale.is_equal() => ", the sum is unchanged",
+            true => ", the sum is unchanged per unit of work",
+            false => "",
+        };
         // The total is 0 if the other side has all of the cost; then a percentage makes no sense.
         let total = if m.how == MoveKind::Outlined { self.e.total.1 } else { self.e.total.0 };
         let size = if total > 0.0 { format!(": {}", percent(m.delta / total)) } else { String::new() };
@@ -364,11 +372,11 @@ impl ExplanationText<'_> {
         }
     }
 
-    /// Formats the own costs of a function and its caller together, on both sides.
+    /// Formats the own costs of a caller and the functions that are parts of it together, on both sides.
     fn together(&self, cost: Option<(f64, f64)>) -> String {
         let costs = |(base, new)| (self.total(base), self.total(new));
         cost.map(costs)
-            .map_or_else(String::new, |(base, new)| format!(", both together {base} {} {new}", self.markup.arrow()))
+            .map_or_else(String::new, |(base, new)| format!(", together {base} {} {new}", self.markup.arrow()))
     }
 
     /// Returns one line per package or type that was renamed with several functions, and one line per other function
