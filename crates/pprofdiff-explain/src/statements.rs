@@ -2,11 +2,12 @@
 //! that all numbers that statements depend on are in `thresholds`, and words only choose among answers.
 
 use super::answer::{Account, Cause, CostSplit, Explanation, NearestCandidate, NoiseEstimate, ProgramShare, ScaleRule};
-use super::answer::{Verdict, WorkScale};
+use super::answer::{Rewrite, Verdict, WorkScale};
 use super::thresholds::{
     MAX_ADVISED_RUNS, MAX_DISTANCE_OF_EQUAL_WORK, MAX_P_OF_CERTAIN_TOTAL, MAX_P_OF_TOTAL_WITH_CAUSE,
-    MAX_REST_BESIDE_CONSEQUENCES, MIN_CONSEQUENCES_AS_ALL, MIN_GARBAGE_LISTED, MIN_NET_PART_FOR_PERCENTAGES,
-    MIN_NOTICED_FOR_NOTHING, MIN_P_OF_TOTAL_BY_CHANCE, MIN_PART_LISTED, MIN_PART_NAMED_ALONE,
+    MAX_REST_BESIDE_CONSEQUENCES, MAX_SMALL_REST, MIN_CONSEQUENCES_AS_ALL, MIN_GARBAGE_LISTED,
+    MIN_NET_PART_FOR_PERCENTAGES, MIN_NOTICED_FOR_NOTHING, MIN_P_OF_TOTAL_BY_CHANCE, MIN_PART_LISTED,
+    MIN_PART_NAMED_ALONE, MIN_REWRITTEN_PART_OF_REST,
 };
 use pprofdiff::sampling::{Model, Sampling};
 use pprofdiff::shared::{is_delay, is_level};
@@ -28,6 +29,10 @@ pub enum Remainder {
     Noise,
     /// The remainder is larger than chance explains.
     Real,
+    /// The remainder is small beside the causes, so its chance does not matter.
+    Small,
+    /// Most of the remainder is in rewritten code, which has no causes of its own.
+    Rewritten,
 }
 
 /// The quantity that a sample type measures, as far as its sentences differ.
@@ -85,10 +90,23 @@ impl Explanation {
     pub fn remainder(&self) -> Remainder {
         match () {
             () if self.is_uncounted() => Remainder::Unknown,
+            () if !self.is_rest_chance() && self.is_rest_small() => Remainder::Small,
+            () if self.is_rest_rewritten() => Remainder::Rewritten,
             () if (self.is_rest_chance() || self.is_exact()) && self.account.unexplained => Remainder::Unexplained,
             () if self.is_rest_chance() => Remainder::Noise,
             () => Remainder::Real,
         }
+    }
+
+    /// Returns true if the remainder is small beside the causes.
+    fn is_rest_small(&self) -> bool {
+        !self.causes.is_empty() && self.account.rest.abs() < MAX_SMALL_REST * self.account.largest_part()
+    }
+
+    /// Returns true if the change of rewritten code explains most of the remainder.
+    fn is_rest_rewritten(&self) -> bool {
+        let net = |rewrite: &Rewrite| rewrite.cost.1 - self.scale.factor * rewrite.cost.0;
+        self.rewrite.as_ref().is_some_and(|rewrite| net(rewrite) / self.account.rest > MIN_REWRITTEN_PART_OF_REST)
     }
 
     /// Returns true if the remainder of the account is within noise.

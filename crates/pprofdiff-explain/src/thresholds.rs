@@ -535,6 +535,12 @@ pub(super) const MIN_PART_NAMED_ALONE: f64 = 0.85;
 /// Minimum size of a part of the account that is listed.
 /// Unit: fraction of the largest part or of the difference of the totals, whichever is larger. No source recorded.
 pub(super) const MIN_PART_LISTED: f64 = 0.005;
+/// Maximum rest that is small beside the causes.
+/// Unit: fraction of the largest part. Source: what a reader needs.
+pub(super) const MAX_SMALL_REST: f64 = 0.1;
+/// Minimum change of rewritten code that is most of the rest.
+/// Unit: fraction of the rest. Source: formula.
+pub(super) const MIN_REWRITTEN_PART_OF_REST: f64 = 0.5;
 /// Minimum size of a cause's garbage collection that is listed.
 /// Unit: fraction of the cause. No source recorded.
 pub(super) const MIN_GARBAGE_LISTED: f64 = 0.005;

@@ -130,6 +130,8 @@ impl<'a> Waterfall<'a> {
                 Remainder::Unknown | Remainder::Unexplained => "without a known cause",
                 Remainder::Noise => "within noise",
                 Remainder::Real => "larger than noise",
+                Remainder::Small => "small",
+                Remainder::Rewritten => "in rewritten code",
             };
             let text = format!("remainder: {}, {chance}", words.amount(account.rest));
             // The best candidate is a part of the remainder.

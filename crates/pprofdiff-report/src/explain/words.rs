@@ -622,6 +622,8 @@ impl ExplanationText<'_> {
             Remainder::Unexplained => format!("{remainder} has no known cause."),
             Remainder::Noise => format!("{remainder} is within noise."),
             Remainder::Real => format!("{remainder} is larger than noise."),
+            Remainder::Small => format!("The remainder is {}.", self.amount(self.e.account.rest)),
+            Remainder::Rewritten => format!("{remainder} is mostly in the rewritten code."),
         }
     }
 
