@@ -8,6 +8,9 @@ use crate::account::{Books, CauseEntry};
 use crate::attribution::{CauseKind, Description};
 use crate::thresholds::{MAX_PART_OF_NESTED, MIN_PART_OF_LISTED_CALLEE};
 
+/// Maximum number of calls below a cause's function until its change splits into several callees.
+const MAX_DEPTH_OF_CALLEES: usize = 20;
+
 pub(super) const RULE: Rule = Rule {
     name: "nested",
     needs: "a cause below the function of another cause, with a much smaller change",
@@ -71,31 +74,43 @@ impl Books<'_> {
         }
     }
 
-    /// Returns the callees of a cause's function with the largest changes, as a plain table shows them, largest first.
-    /// Callees with small changes are left out.
+    /// Returns the callees with the largest changes below a cause's function, as a plain table shows them, largest first.
+    /// Callees with small changes are left out. A callee with nearly all of the change explains no more than the function
+    /// itself, so its callees take its place.
     pub(crate) fn plain_callees(&self, outer: &CauseEntry) -> Vec<(Description, [f64; 2])> {
-        let Some(function) = outer.subject.function else { return Vec::new() };
+        let Some(mut function) = outer.subject.function else { return Vec::new() };
+        let mut caller = outer.subject.caller;
+        let change = self.delta(outer.values).abs();
+        let size = |values: [f64; 2]| self.delta(values).abs();
+        for _ in 0..MAX_DEPTH_OF_CALLEES {
+            let mut callees: Vec<(u32, [f64; 2])> = self.callees_in_table(function, caller).into_iter().collect();
+            callees.retain(|(_, values)| size(*values) > MIN_PART_OF_LISTED_CALLEE * change);
+            callees.sort_by(|a, b| size(b.1).total_cmp(&size(a.1)).then(a.0.cmp(&b.0)));
+            match callees.as_slice() {
+                [(only, _)] if *only != function => (caller, function) = (Some(function), *only),
+                _ => {
+                    let part = |(callee, values): (u32, [f64; 2])| {
+                        let all = Description::all(CauseKind::Calls);
+                        (Description { function: Some(callee), caller: Some(function), ..all }, values)
+                    };
+                    return callees.into_iter().map(part).collect();
+                }
+            }
+        }
+        Vec::new()
+    }
+
+    /// Returns the costs of a function's callees, for all callers or one of them.
+    fn callees_in_table(&self, function: u32, caller: Option<u32>) -> BTreeMap<u32, [f64; 2]> {
         let mut by_callee: BTreeMap<u32, [f64; 2]> = BTreeMap::new();
         for (stack, v) in self.uncut.stacks_of(function) {
-            let is_call = |place: &usize| match outer.subject.caller {
-                Some(caller) => *place > 0 && stack[*place - 1] == caller,
-                None => true,
-            };
+            let is_call = |place: &usize| caller.is_none_or(|caller| *place > 0 && stack[*place - 1] == caller);
             let place = (0..stack.len()).rev().filter(|place| stack[*place] == function).find(is_call);
             if let Some(&callee) = place.and_then(|place| stack.get(place + 1)) {
                 let sum = by_callee.entry(callee).or_default();
                 *sum = [sum[0] + v[0], sum[1] + v[1]];
             }
         }
-        let change = self.delta(outer.values).abs();
-        let size = |values: [f64; 2]| self.delta(values).abs();
-        let mut callees: Vec<(u32, [f64; 2])> =
-            by_callee.into_iter().filter(|(_, values)| size(*values) > MIN_PART_OF_LISTED_CALLEE * change).collect();
-        callees.sort_by(|a, b| size(b.1).total_cmp(&size(a.1)).then(a.0.cmp(&b.0)));
-        let part = |(callee, values): (u32, [f64; 2])| {
-            let all = Description::all(CauseKind::Calls);
-            (Description { function: Some(callee), caller: Some(function), ..all }, values)
-        };
-        callees.into_iter().map(part).collect()
+        by_callee
     }
 }

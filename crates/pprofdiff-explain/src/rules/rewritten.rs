@@ -110,13 +110,10 @@ fn rewritten(rows: &StackRows, costs: &FrameCosts) -> Option<(Rewritten, Vec<usi
     };
     let below = callers[0].keys().find(is_main).copied();
     let front = rows.front();
-    let main_module =
-        |side: usize| modules[side].iter().max_by(|a, b| a.1.frames.total_cmp(&b.1.frames).then(b.0.cmp(a.0)));
     let package_on = |side: usize| {
-        let (_, main) = main_module(side)?;
-        let is_much =
-            cost[side] > MIN_REWRITTEN_PART * front[side] && main.cost > MIN_PART_OF_REWRITTEN_PACKAGE * cost[side];
-        is_much.then(|| (main.common_path(), main.cost))
+        let is_main = |module: &&ModuleCost<'_>| module.cost > MIN_PART_OF_REWRITTEN_PACKAGE * cost[side];
+        let main = modules[side].values().filter(is_main).max_by(|a, b| a.frames.total_cmp(&b.frames))?;
+        (cost[side] > MIN_REWRITTEN_PART * front[side]).then(|| (main.common_path(), main.cost))
     };
     let [(from, base), (to, new)] = [package_on(0)?, package_on(1)?];
     let (packages, cost) = ([from, to], [base, new]);
