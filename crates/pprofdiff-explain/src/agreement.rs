@@ -17,21 +17,23 @@ pub(super) fn independent_witnesses(rows: &StackRows, sets: &Sets, search: &Sear
     if (search.agree as f64) < MIN_AGREEING_PART_OF_FUNCTIONS * search.n_telling as f64 {
         return 0;
     }
+    let event_of_rows = rows.event();
     let is_witness = |values: [f64; 2], event: f64| {
         values.iter().all(|value| *value > 0.0)
             && values[0] + values[1] > MIN_EVENTS_OF_WITNESS * event
-            && search.is_even(rows, scale, values)
+            && search.is_even(rows, event_of_rows, scale, values)
     };
     let unchanged = sets.sets.iter().take(sets.telling.n_own as usize).filter(|set| is_witness(set.values, set.event));
     let mut witnesses: Vec<(f64, u32)> =
         unchanged.filter_map(|set| Some((set.values[0] + set.values[1], set.key.frame()?))).collect();
     witnesses.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-    let is_witness: BTreeSet<u32> = witnesses.iter().map(|(_, frame)| *frame).collect();
+    let mut is_witness = vec![false; rows.names.len()];
+    witnesses.iter().for_each(|(_, frame)| is_witness[*frame as usize] = true);
     let mut calls: BTreeSet<(u32, u32)> = BTreeSet::new();
     for row in 0..rows.rows.len() {
         let stack = rows.stack(row);
         let pairs = stack.windows(2).map(|call| (call[0], call[1]));
-        calls.extend(pairs.filter(|(a, b)| is_witness.contains(a) && is_witness.contains(b)));
+        calls.extend(pairs.filter(|(a, b)| is_witness[*a as usize] && is_witness[*b as usize]));
     }
     let mut chosen: Vec<u32> = Vec::new();
     for (_, frame) in witnesses {

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::evidence::rows::{Row, StackRows};
-use super::rules::parts::Parts;
+use super::rules::parts::{Parts, module};
 use super::thresholds::{MIN_OVERLAP_OF_SAME_CALLEES, MIN_PART_OF_STACKS_WITH_CALL};
 use pprofdiff_profile::cancellation::checkpointed;
 
@@ -82,10 +82,11 @@ fn is_above(stack: &[u32], upper: u32, lower: u32) -> bool {
     upper.is_some_and(|upper| stack[upper + 1..].contains(&lower))
 }
 
-/// Returns true if two functions have similar names, beyond implementing a method of the same interface.
+/// Returns true if two functions of one module have similar names, beyond implementing a method of the same interface.
+/// Other libraries have functions of the same name (`decode`, `write`).
 fn are_alike(rows: &StackRows, a: u32, b: u32) -> bool {
     let [a, b] = [a, b].map(|frame| Parts::parse(&rows.names[frame as usize].text));
-    a.is_alike(&b) && !a.may_implement(&b, rows.runtime.name == "go")
+    module(&a.package) == module(&b.package) && a.is_alike(&b) && !a.may_implement(&b, rows.runtime.name == "go")
 }
 
 /// Returns true if two functions call the same functions of the program, with similar shares of cost.

@@ -4,6 +4,8 @@
 //!
 //! The table is that of the stacks after functions were renamed, and before any frame was removed or cut.
 
+use std::cell::OnceCell;
+
 use super::account::{CauseEntry, Uncut};
 use super::attribution::CauseKind;
 use super::evidence::rows::StackRows;
@@ -14,20 +16,25 @@ use pprofdiff_profile::cancellation::checkpointed;
 pub(super) struct PlainTable<'a> {
     rows: &'a StackRows,
     uncut: &'a Uncut,
-    /// By function: its own cost, and its cost with its callees.
-    flat: Vec<[f64; 2]>,
-    cum: Vec<[f64; 2]>,
+    /// By function: its own cost, and its cost with its callees. Most answers need no more than the costs of a few
+    /// functions, so all costs are added up on first use.
+    all: OnceCell<[Vec<[f64; 2]>; 2]>,
     /// The expected ratio of all new runs to all base runs.
     scale: f64,
 }
 
 impl<'a> PlainTable<'a> {
     pub(super) fn new(rows: &'a StackRows, uncut: &'a Uncut, scale: f64) -> PlainTable<'a> {
-        let n = uncut.is_folded.len();
+        PlainTable { rows, uncut, all: OnceCell::new(), scale }
+    }
+
+    /// Returns the own costs of all functions, and their costs with callees.
+    fn costs(&self) -> [Vec<[f64; 2]>; 2] {
+        let n = self.uncut.is_folded.len();
         let (mut flat, mut cum) = (vec![[0.0; 2]; n], vec![[0.0; 2]; n]);
         let mut last = vec![u32::MAX; n];
-        for (i, values) in checkpointed((0u32..).zip(&uncut.values)) {
-            let stack = uncut.stacks.get(i);
+        for (i, values) in checkpointed((0u32..).zip(&self.uncut.values)) {
+            let stack = self.uncut.stacks.get(i);
             let add = |sum: &mut [f64; 2]| *sum = [sum[0] + values[0], sum[1] + values[1]];
             if let Some(&leaf) = stack.last() {
                 add(&mut flat[leaf as usize]);
@@ -39,7 +46,7 @@ impl<'a> PlainTable<'a> {
                 }
             }
         }
-        PlainTable { rows, uncut, flat, cum, scale }
+        [flat, cum]
     }
 
     /// Returns the change at equal work.
@@ -55,7 +62,7 @@ impl<'a> PlainTable<'a> {
         Some(match (subject.callee, subject.caller) {
             (Some(callee), _) => self.uncut.function_cost(callee, Some(function)),
             (None, Some(caller)) => self.uncut.function_cost(function, Some(caller)),
-            (None, None) => self.cum[function as usize],
+            (None, None) => self.uncut.function_cost(function, None),
         })
     }
 
@@ -65,7 +72,8 @@ impl<'a> PlainTable<'a> {
     pub(super) fn checked(&self, mut entry: CauseEntry, contradictions: &mut usize) -> Option<CauseEntry> {
         let Some(named) = self.named_cost(&entry) else { return Some(entry) };
         let change = self.change(entry.values);
-        if change.abs() > MAX_EXCESS_OVER_FUNCTIONS * self.largest_change(&entry, named) {
+        let is_larger = |largest: f64| change.abs() > MAX_EXCESS_OVER_FUNCTIONS * largest;
+        if is_larger(self.change(named).abs()) && is_larger(self.largest_change(&entry)) {
             *contradictions += 1;
             return None;
         }
@@ -104,16 +112,17 @@ impl<'a> PlainTable<'a> {
         let is_own = |stack: &[u32]| stack.iter().rev().find(|&&frame| !self.rows.is_system(frame)) == Some(&function);
         let is_along =
             |values: [f64; 2]| self.change(values) * change.signum() >= MIN_CHANGE_OF_NAMED_WHOLE * change.abs();
-        is_along(self.flat[function as usize])
+        is_along(self.uncut.sum(function, |stack| stack.last() == Some(&function)))
             || is_along(self.uncut.sum(function, |stack| is_own(stack) || stack.last() == Some(&function)))
     }
 
-    /// Returns the largest change of a function in a cause's stacks, of the named cost, or of one function's own cost.
-    fn largest_change(&self, entry: &CauseEntry, named: [f64; 2]) -> f64 {
-        let mut largest = self.change(named).abs();
+    /// Returns the largest change of a function in a cause's stacks: of its own cost, or of its cost with callees.
+    fn largest_change(&self, entry: &CauseEntry) -> f64 {
+        let all = self.all.get_or_init(|| self.costs());
+        let mut largest = 0.0f64;
         for &row in &entry.rows {
             for &frame in self.rows.stack(row as usize) {
-                let [flat, cum] = [&self.flat, &self.cum].map(|costs| self.change(costs[frame as usize]).abs());
+                let [flat, cum] = [0, 1].map(|number| self.change(all[number][frame as usize]).abs());
                 largest = largest.max(flat).max(cum);
             }
         }

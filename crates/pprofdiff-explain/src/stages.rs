@@ -400,13 +400,14 @@ fn all_moved(sides: &Comparison<'_>, common: &mut CommonRows, interpretation: &I
     let is_shown =
         |pair: &&RenamedFunction| (0..2).any(|side| pair.cost[side] > MIN_PART_OF_SHOWN_MOVE * sides.total[side]);
     let names_of_sides = ShownNames { rows: &common.rows, renamed: HashMap::default() };
+    let event = common.rows.event();
     let renamed_functions = common.renamed.iter().filter(is_shown).map(|pair| Moved {
         function: names_of_sides.name_on(pair.new, 1),
         from: names_of_sides.name_on(pair.old, 0),
         how: MoveKind::Renamed,
         delta: sides.per_run(1, pair.cost[1]),
         cost: Some((sides.per_run(0, pair.cost[0]), sides.per_run(1, pair.cost[1]))),
-        even: interpretation.search.is_even(&common.rows, interpretation.findings.scale, pair.cost),
+        even: interpretation.search.is_even(&common.rows, event, interpretation.findings.scale, pair.cost),
         callee: None,
         inside: None,
         packages: {

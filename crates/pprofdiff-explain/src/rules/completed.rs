@@ -5,6 +5,7 @@
 use super::{Find, Findings, Rule};
 use crate::account::{Books, CauseEntry};
 use crate::attribution::{CauseKind, Description};
+use crate::evidence::sets::SetKey;
 use crate::thresholds::{MAX_DIFFERENCE_FROM_NAMED, MAX_EXCHANGED_PART};
 use pprofdiff::shared::statistics::counts::LEVEL;
 use pprofdiff_profile::random::HashSet;
@@ -48,6 +49,16 @@ impl Books<'_> {
             (Some(caller), None) => stack.windows(2).any(|call| call == [caller, function]),
             (None, None) => stack.contains(&function),
         };
+        // Most causes are sets of all stacks with their name.
+        let is_whole = self.sets.names(entry.set).any(|key| match (*key, subject.caller, subject.callee) {
+            (SetKey::Node(frame), None, None) => frame == function,
+            (SetKey::Edge(a, b), Some(caller), None) => (a, b) == (caller, function),
+            (SetKey::Edge(a, b), _, Some(callee)) => (a, b) == (function, callee),
+            _ => false,
+        });
+        if is_whole {
+            return Some(entry);
+        }
         let all = (0u32..).zip(&self.rows.rows).filter(|(row, data)| !data.background && !other_rows.contains(row));
         let rows: Vec<u32> =
             all.filter(|(row, _)| is_named(self.rows.stack(*row as usize))).map(|(row, _)| row).collect();

@@ -181,7 +181,7 @@ pub(super) fn segments(path: &str) -> Vec<&str> {
 }
 
 /// Returns the module of a path, as far as paths show it: a host with an owner, or else the first segment.
-pub(super) fn module(path: &str) -> Vec<&str> {
+pub(crate) fn module(path: &str) -> Vec<&str> {
     let (first, rest) = path.split_once('/').unwrap_or((path, ""));
     let owner = rest.split('/').next().filter(|_| first.contains('.') && !rest.is_empty());
     match owner {

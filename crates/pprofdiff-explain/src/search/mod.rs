@@ -57,9 +57,9 @@ pub(crate) struct SearchResult {
 
 impl SearchResult {
     /// Returns true if a function's values at equal work differ by no more than chance, and by less than half of the
-    /// larger value.
-    pub(crate) fn is_even(&self, rows: &StackRows, scale: f64, [base, new]: [f64; 2]) -> bool {
-        let (event, expected) = (rows.event().max(1e-300), scale * base);
+    /// larger value. `event` is the result of [`StackRows::event`], which reads all rows.
+    pub(crate) fn is_even(&self, rows: &StackRows, event: f64, scale: f64, [base, new]: [f64; 2]) -> bool {
+        let (event, expected) = (event.max(1e-300), scale * base);
         let variance = between_run_variance(self.tau * self.tau, rows.runs);
         (new - expected).abs() < MAX_CHANGE_OF_EVEN_FUNCTION * new.max(expected)
             && penalised(base / event, new / event, scale, variance) < LEVEL
