@@ -30,13 +30,14 @@ fn find(books: &Books<'_>, findings: &mut Findings) {
 
 impl Books<'_> {
     /// Returns a cause with all stacks that its name covers, except for the rows of other causes. Returns a function's
-    /// own cost and labels unchanged. Returns `None` if the whole does not qualify as a cause.
+    /// own cost, labels and replacements unchanged. Returns `None` if the whole does not qualify as a cause.
     fn completed(&self, entry: CauseEntry, other_rows: &HashSet<u32>) -> Option<CauseEntry> {
         let subject = &entry.subject;
-        let Some(function) = subject.function.filter(|_| subject.label.is_none() && subject.kind != CauseKind::Own)
-        else {
-            return Some(entry);
-        };
+        // A replacement is about two calls, not about all of the caller.
+        let is_replacement = entry.parts.iter().any(|(part, _)| part.kind == CauseKind::Added)
+            && entry.parts.iter().any(|(part, _)| part.kind == CauseKind::Removed);
+        let is_of_function = subject.label.is_none() && subject.kind != CauseKind::Own && !is_replacement;
+        let Some(function) = subject.function.filter(|_| is_of_function) else { return Some(entry) };
         if let Some(caller) = self.felt_by_caller(&entry, function) {
             let all = Description::all(CauseKind::Calls);
             let subject = Description { function: Some(caller), ..all };
