@@ -347,23 +347,7 @@ impl Rules {
     /// between the sides. `pprofdiff_explain::check` documents the arguments and the errors.
     #[doc(hidden)]
     pub fn check_runs(&self, diff: &Diff, query: &Query, find_moves: FindMoves<'_>) -> Result<RunsOfCheck> {
-        if self.rules.is_empty() {
-            return Err(Error::query("there are no rules to check; write one such as total>+5%"));
-        }
-        if !diff.is_two_sided() {
-            return Err(Error::query("a check compares two sides; there is only one profile"));
-        }
-        if self.policy.paired && diff.has_repeats() {
-            return Err(Error::query(
-                "paired runs must be different profiles, and a side contains one profile several times",
-            ));
-        }
-        if self.policy.paired && diff.base().count() != diff.new_side().count() {
-            let (base, new) = (diff.base().count(), diff.new_side().count());
-            return Err(Error::query(format!(
-                "paired runs need the same number of runs on both sides, not {base} and {new}"
-            )));
-        }
+        self.refuse_sides(diff)?;
         let selection = select_of_runs(diff, query, find_moves)?;
         let (mut measured, mut followed): (Vec<MeasuredType>, Vec<MeasuredType>) = (Vec::new(), Vec::new());
         let mut used = vec![false; self.allow.len()];
@@ -378,17 +362,7 @@ impl Rules {
                 Some(index) => index,
                 None => {
                     let cached = MeasuredType::new(&selection, number, query.normalize)?;
-                    if cached.runs.model != Model::Exact {
-                        warnings.extend(empty_runs(&cached.runs, diff)?);
-                    }
-                    if !self.policy.strict {
-                        warnings.extend(diff.sampling_warnings(number));
-                    }
-                    if cached.is_empty() {
-                        let kind = &cached.runs.measure().summary().sample_type;
-                        warnings
-                            .push(format!("the filters remove every sample of {kind}, so its rules are inconclusive"));
-                    }
+                    warnings.extend(self.type_warnings(diff, &cached)?);
                     measured.push(cached);
                     measured.len() - 1
                 }
@@ -434,6 +408,44 @@ impl Rules {
         let verdict = rules.iter().map(|r| r.outcome).max().filter(|&o| o != Outcome::Allowed);
         let check = Check { verdict: verdict.unwrap_or(Outcome::Pass), summary: Arc::new(summary), rules };
         Ok(RunsOfCheck { check, types })
+    }
+
+    /// Returns an error if there is no rule, or if the rules cannot compare these sides.
+    fn refuse_sides(&self, diff: &Diff) -> Result<()> {
+        if self.rules.is_empty() {
+            return Err(Error::query("there are no rules to check; write one such as total>+5%"));
+        }
+        if !diff.is_two_sided() {
+            return Err(Error::query("a check compares two sides; there is only one profile"));
+        }
+        if self.policy.paired && diff.has_repeats() {
+            return Err(Error::query(
+                "paired runs must be different profiles, and a side contains one profile several times",
+            ));
+        }
+        if self.policy.paired && diff.base().count() != diff.new_side().count() {
+            let (base, new) = (diff.base().count(), diff.new_side().count());
+            return Err(Error::query(format!(
+                "paired runs need the same number of runs on both sides, not {base} and {new}"
+            )));
+        }
+        Ok(())
+    }
+
+    /// Returns the warnings about a sample type that a rule compares.
+    fn type_warnings(&self, diff: &Diff, measured: &MeasuredType) -> Result<Vec<String>> {
+        let mut warnings = Vec::new();
+        if measured.runs.model != Model::Exact {
+            warnings.extend(empty_runs(&measured.runs, diff)?);
+        }
+        if !self.policy.strict {
+            warnings.extend(diff.sampling_warnings(measured.number));
+        }
+        if measured.is_empty() {
+            let kind = &measured.runs.measure().summary().sample_type;
+            warnings.push(format!("the filters remove every sample of {kind}, so its rules are inconclusive"));
+        }
+        Ok(warnings)
     }
 
     /// Returns the failed rules of the sample type that `runs` measures, with their positions among the rules.
