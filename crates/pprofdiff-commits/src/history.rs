@@ -255,118 +255,159 @@ struct SideFunction<'a> {
     function: &'a SourceFunction,
 }
 
-impl CommitChanges {
-    fn read(&mut self, patches: &[Patch<'_>]) {
-        let text = |patch: &Patch<'_>, side: usize| {
-            patch.sides[side].iter().map(|(line, _)| *line).collect::<Vec<_>>().join("\n")
-        };
-        let outlines: Vec<[Outline; 2]> = patches
-            .iter()
-            .map(|patch| {
-                let outline = |side: usize, path: Option<&str>| {
-                    let language: Option<Language> = path.and_then(language);
-                    language.map_or_else(Outline::default, |language| Outline::new(&text(patch, side), language))
-                };
-                [outline(0, patch.old_path), outline(1, patch.new_path)]
-            })
-            .collect();
-        let functions_of = |side: usize| -> Vec<SideFunction<'_>> {
-            let mut all = Vec::new();
-            for (number, (patch, outlines)) in patches.iter().zip(&outlines).enumerate() {
-                let path = [patch.old_path, patch.new_path][side].unwrap_or_default();
-                all.extend(outlines[side].functions.iter().map(|function| SideFunction {
-                    patch: number,
-                    path,
-                    function,
-                }));
-            }
-            all
-        };
-        let (old, new) = (functions_of(0), functions_of(1));
-        let mut pairs: Vec<(Option<usize>, Option<usize>)> = Vec::new();
-        let mut is_taken = vec![false; new.len()];
-        let mut gone = Vec::new();
+/// Returns the functions of one side's files.
+fn functions_of<'a>(patches: &[Patch<'a>], outlines: &'a [[Outline; 2]], side: usize) -> Vec<SideFunction<'a>> {
+    let mut all = Vec::new();
+    for (number, (patch, outlines)) in patches.iter().zip(outlines).enumerate() {
+        let path = [patch.old_path, patch.new_path][side].unwrap_or_default();
+        let functions = outlines[side].functions.iter();
+        all.extend(functions.map(|function| SideFunction { patch: number, path, function }));
+    }
+    all
+}
+
+/// Functions of both sides that belong together, as positions in the lists of their sides.
+struct Matched {
+    pairs: Vec<(usize, usize)>,
+    /// The old functions without a new function.
+    gone: Vec<usize>,
+    /// For each new function, true if it has an old function.
+    is_taken: Vec<bool>,
+}
+
+impl Matched {
+    /// Matches functions with the same name in the same file.
+    fn in_place(old: &[SideFunction<'_>], new: &[SideFunction<'_>]) -> Matched {
+        let mut matched = Matched { pairs: Vec::new(), gone: Vec::new(), is_taken: vec![false; new.len()] };
         for (i, a) in old.iter().enumerate() {
             let same = |(j, b): &(usize, &SideFunction<'_>)| {
-                !is_taken[*j]
+                !matched.is_taken[*j]
                     && b.patch == a.patch
                     && b.function.name == a.function.name
                     && b.function.owner == a.function.owner
             };
             match new.iter().enumerate().find(same).map(|(j, _)| j) {
                 Some(j) => {
-                    is_taken[j] = true;
-                    pairs.push((Some(i), Some(j)));
+                    matched.is_taken[j] = true;
+                    matched.pairs.push((i, j));
                 }
-                None => gone.push(i),
+                None => matched.gone.push(i),
             }
         }
-        // A function with equal text elsewhere was moved or renamed. A function with an equal name elsewhere was moved
-        // and changed.
-        let nothing = (HashMap::default(), HashSet::default());
-        let (mut renamed, mut moved): (HashMap<String, String>, HashSet<String>) = nothing.clone();
+        matched
+    }
+
+    /// Matches the remaining functions across files and names. A function with equal text elsewhere was moved or
+    /// renamed. A function with an equal name elsewhere was moved and changed. Returns the additional pairs.
+    fn elsewhere(&mut self, old: &[SideFunction<'_>], new: &[SideFunction<'_>]) -> Vec<(usize, usize)> {
+        let nothing = NewNames::default();
+        let mut moves = Vec::new();
         for by_text in [true, false] {
-            gone.retain(|&i| {
+            self.gone.retain(|&i| {
                 let a = &old[i].function;
-                let body_a = by_text.then(|| body(a, 0, &nothing.0, &nothing.1));
-                let candidate = (0..new.len()).filter(|&j| !is_taken[j]).find(|&j| {
+                let body_a = by_text.then(|| body(a, 0, &nothing.renamed, &nothing.moved));
+                let candidate = (0..new.len()).filter(|&j| !self.is_taken[j]).find(|&j| {
                     let b = &new[j].function;
                     match &body_a {
-                        Some(body_a) => body_a.len() > 4 && *body_a == body(b, 1, &nothing.0, &nothing.1),
+                        Some(body_a) => body_a.len() > 4 && *body_a == body(b, 1, &nothing.renamed, &nothing.moved),
                         None => a.name == b.name,
                     }
                 });
                 let Some(j) = candidate else { return true };
-                is_taken[j] = true;
-                let b = &new[j].function;
-                let location = |function: &SideFunction<'_>| (function.path.to_owned(), function.function.name.clone());
-                self.moves.push([location(&old[i]), location(&new[j])]);
-                moved.insert(b.name.clone());
-                if a.name != b.name {
-                    renamed.insert(a.name.clone(), b.name.clone());
-                }
-                pairs.push((Some(i), Some(j)));
+                self.is_taken[j] = true;
+                moves.push((i, j));
                 false
             });
         }
-        pairs.extend(gone.iter().map(|&i| (Some(i), None)));
-        pairs.extend((0..new.len()).filter(|&j| !is_taken[j]).map(|j| (None, Some(j))));
-        for (a, b) in pairs {
-            let (a, b) = (a.map(|i| &old[i]), b.map(|j| &new[j]));
-            let body_a = a.map_or_else(Vec::new, |a| body(a.function, 0, &renamed, &moved));
-            let body_b = b.map_or_else(Vec::new, |b| body(b.function, 1, &renamed, &moved));
-            if body_a == body_b || a.is_some() && b.is_some() && is_renaming(&body_a, &body_b) {
-                continue;
+        self.pairs.extend(&moves);
+        moves
+    }
+
+    /// Returns all functions: pairs, removed functions and added functions.
+    fn all(&self) -> impl Iterator<Item = (Option<usize>, Option<usize>)> {
+        let pairs = self.pairs.iter().map(|&(i, j)| (Some(i), Some(j)));
+        let added = (0..self.is_taken.len()).filter(|&j| !self.is_taken[j]);
+        pairs.chain(self.gone.iter().map(|&i| (Some(i), None))).chain(added.map(|j| (None, Some(j))))
+    }
+}
+
+/// The functions that a commit moves or renames.
+#[derive(Default)]
+struct NewNames {
+    /// The new name of each old name.
+    renamed: HashMap<String, String>,
+    /// The new names of all moved functions.
+    moved: HashSet<String>,
+}
+
+/// Compares the versions of a function. Returns `None` if they differ only by names or layout.
+fn function_change(
+    patches: &[Patch<'_>],
+    a: Option<&SideFunction<'_>>,
+    b: Option<&SideFunction<'_>>,
+    NewNames { renamed, moved }: &NewNames,
+) -> Option<FunctionChange> {
+    let body_a = a.map_or_else(Vec::new, |a| body(a.function, 0, renamed, moved));
+    let body_b = b.map_or_else(Vec::new, |b| body(b.function, 1, renamed, moved));
+    if body_a == body_b || a.is_some() && b.is_some() && is_renaming(&body_a, &body_b) {
+        return None;
+    }
+    let shown = b.or(a)?;
+    let tokens = |f: Option<&SideFunction<'_>>| f.map_or(&[] as &[Lexeme], |f| &f.function.tokens).to_vec();
+    let (tokens_a, tokens_b) = (tokens(a), tokens(b));
+    let current_name = |name: &str| renamed.get(name).cloned().unwrap_or_else(|| name.to_owned());
+    let called_a: Vec<String> = calls(&tokens_a).map(current_name).collect();
+    let (added, removed) = differences(called_a.iter().map(String::as_str), calls(&tokens_b));
+    let owned = |words: Vec<&str>| words.into_iter().map(str::to_owned).collect::<Vec<_>>();
+    let (added_calls, removed_calls) = (owned(added), owned(removed));
+    let (came, went) = differences(body_a.iter().map(String::as_str), body_b.iter().map(String::as_str));
+    let is_text = a.is_some() && b.is_some() && came.iter().chain(&went).all(|t| t.starts_with('"'));
+    let is_text = is_text && came.len() + went.len() > 0;
+    let side = usize::from(b.is_some());
+    let changed = &patches[shown.patch].sides[side];
+    let lines = shown.function.lines.clone();
+    let is_changed = |line: &u32| changed.get(*line as usize).is_some_and(|(_, is_same)| !is_same);
+    // If lines were only removed, the function's own lines are shown.
+    let first = lines.clone().find(is_changed).unwrap_or(lines.start);
+    let last = lines.clone().rev().find(is_changed).unwrap_or(lines.end.saturating_sub(1));
+    Some(FunctionChange {
+        path: shown.path.to_owned(),
+        name: shown.function.name.clone(),
+        owner: shown.function.owner.clone(),
+        lines: (first + 1, last + 1),
+        added_calls,
+        removed_calls,
+        has_loop: loops(&tokens_a) != loops(&tokens_b),
+        is_text,
+        size: came.len() + went.len(),
+    })
+}
+
+impl CommitChanges {
+    fn read(&mut self, patches: &[Patch<'_>]) {
+        let outline = |patch: &Patch<'_>, side: usize, path: Option<&str>| {
+            let text = || patch.sides[side].iter().map(|(line, _)| *line).collect::<Vec<_>>().join("\n");
+            let language: Option<Language> = path.and_then(language);
+            language.map_or_else(Outline::default, |language| Outline::new(&text(), language))
+        };
+        let outlines: Vec<[Outline; 2]> = patches
+            .iter()
+            .map(|patch| [outline(patch, 0, patch.old_path), outline(patch, 1, patch.new_path)])
+            .collect();
+        let (old, new) = (functions_of(patches, &outlines, 0), functions_of(patches, &outlines, 1));
+        let mut matched = Matched::in_place(&old, &new);
+        let mut names = NewNames::default();
+        for (i, j) in matched.elsewhere(&old, &new) {
+            let (a, b) = (&old[i], &new[j]);
+            let location = |function: &SideFunction<'_>| (function.path.to_owned(), function.function.name.clone());
+            self.moves.push([location(a), location(b)]);
+            names.moved.insert(b.function.name.clone());
+            if a.function.name != b.function.name {
+                names.renamed.insert(a.function.name.clone(), b.function.name.clone());
             }
-            let Some(shown) = b.or(a) else { continue };
-            let tokens = |f: Option<&SideFunction<'_>>| f.map_or(&[] as &[Lexeme], |f| &f.function.tokens).to_vec();
-            let (tokens_a, tokens_b) = (tokens(a), tokens(b));
-            let current_name = |name: &str| renamed.get(name).cloned().unwrap_or_else(|| name.to_owned());
-            let called_a: Vec<String> = calls(&tokens_a).map(current_name).collect();
-            let (added, removed) = differences(called_a.iter().map(String::as_str), calls(&tokens_b));
-            let owned = |words: Vec<&str>| words.into_iter().map(str::to_owned).collect::<Vec<_>>();
-            let (added_calls, removed_calls) = (owned(added), owned(removed));
-            let (came, went) = differences(body_a.iter().map(String::as_str), body_b.iter().map(String::as_str));
-            let is_text = a.is_some() && b.is_some() && came.iter().chain(&went).all(|t| t.starts_with('"'));
-            let is_text = is_text && came.len() + went.len() > 0;
-            let side = usize::from(b.is_some());
-            let changed = &patches[shown.patch].sides[side];
-            let lines = shown.function.lines.clone();
-            let is_changed = |line: &u32| changed.get(*line as usize).is_some_and(|(_, is_same)| !is_same);
-            // If lines were only removed, the function's own lines are shown.
-            let first = lines.clone().find(is_changed).unwrap_or(lines.start);
-            let last = lines.clone().rev().find(is_changed).unwrap_or(lines.end.saturating_sub(1));
-            self.functions.push(FunctionChange {
-                path: shown.path.to_owned(),
-                name: shown.function.name.clone(),
-                owner: shown.function.owner.clone(),
-                lines: (first + 1, last + 1),
-                added_calls,
-                removed_calls,
-                has_loop: loops(&tokens_a) != loops(&tokens_b),
-                is_text,
-                size: came.len() + went.len(),
-            });
+        }
+        for (i, j) in matched.all() {
+            self.functions.extend(function_change(patches, i.map(|i| &old[i]), j.map(|j| &new[j]), &names));
         }
         for (patch, [before, after]) in patches.iter().zip(&outlines) {
             self.outside(patch, before, after);

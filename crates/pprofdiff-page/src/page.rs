@@ -30,7 +30,7 @@ use pprofdiff::graph::{Graph, GraphOptions};
 use pprofdiff::list::SourceCode;
 use pprofdiff::random::HashMap;
 use pprofdiff::units;
-use pprofdiff::{Diff, Measure, Normalize, Pair, Query, Side, Sort, Summary, TopRow, are_system};
+use pprofdiff::{Diff, Measure, Normalize, Pair, Query, Selection, Side, Sort, Summary, TopRow, are_system};
 use pprofdiff::{Error, Result, parallel};
 use pprofdiff_explain::{CauseKind, Evidence, ExplainOptions, Explanation, FEW_SAMPLES};
 use pprofdiff_report::Document;
@@ -131,12 +131,9 @@ pub fn page(diff: &Diff, query: &Query, options: &PageOptions, sources: Option<&
     let selection = pprofdiff_explain::select(diff, query)?;
     let selected_type = diff.find_sample_type(query.sample_type.as_deref())?;
     let all = diff.sample_types();
-    let types: Vec<usize> = match options.only_flame {
+    let types = match options.only_flame {
         true => vec![selected_type],
-        // The query's sample type replaces the last one if it is beyond the limit.
-        false => (0..all.len())
-            .filter(|&i| i < MAX_TYPES - usize::from(selected_type >= MAX_TYPES) || i == selected_type)
-            .collect(),
+        false => types_of_page(all.len(), selected_type),
     };
     let share = options.max_frames / (2 * types.len().max(1));
     let mut names = PageNames::default();
@@ -171,19 +168,8 @@ pub fn page(diff: &Diff, query: &Query, options: &PageOptions, sources: Option<&
         }
     }
     let why = || {
-        // Explain the query's type first, because the number of explanations is limited. If two types have the same
-        // name, only the first can be explained.
-        let is_found = |part: usize| diff.find_sample_type(Some(&all[types[part]].0)).ok() == Some(types[part]);
-        let mut candidates: Vec<usize> =
-            measured.iter().map(|(part, _)| *part).filter(|&part| is_found(part)).collect();
-        candidates.sort_by_key(|&part| types[part] != selected_type);
-        let numbers: Vec<usize> = candidates.iter().map(|&part| types[part]).collect();
-        let explanations = pprofdiff_explain::explain_types(&selection, &numbers, most_explained, &options.explain);
-        let part_of = |number: usize| types.iter().position(|&other| other == number).unwrap_or(0);
-        let mut explained: Vec<(usize, Explanation)> =
-            explanations.into_iter().map(|(number, e)| (part_of(number), e)).collect();
-        explained.sort_by_key(|(part, _)| *part);
-        explained
+        let parts = measured.iter().map(|(part, _)| *part).collect();
+        explain_parts(&selection, &types, parts, selected_type, most_explained, options)
     };
     // Explaining and drawing both need memory in proportion to the samples, so run them concurrently only for few
     // samples.
@@ -223,22 +209,10 @@ pub fn page(diff: &Diff, query: &Query, options: &PageOptions, sources: Option<&
             }
         }
     }
-    let left_out = all.len() - types.len();
     let Some((shown, summary)) = shown else { return Err(Error::query("no sample type to show")) };
     let mut warnings: Vec<String> = summary.warnings.iter().map(|w| visible(w).into_owned()).collect();
-    if !options.only_flame && left_out > 0 {
-        warnings.push(format!(
-            "the page has {} of {} sample types; create another page for a missing one",
-            types.len(),
-            all.len()
-        ));
-    }
-    if !options.only_flame && pictures.without > 0 {
-        warnings.push(format!(
-            "the page has call graphs of {} of {} sample types; create another page for a missing one",
-            types.len() - pictures.without,
-            types.len()
-        ));
+    if !options.only_flame {
+        warnings.extend(omitted_types(all.len(), types.len(), pictures.without));
     }
     add_omissions(&explained, &mut warnings);
     let data = json!({
@@ -250,6 +224,52 @@ pub fn page(diff: &Diff, query: &Query, options: &PageOptions, sources: Option<&
     });
     let source = sources.map(|sources| source(diff, query, sources)).transpose()?.unwrap_or_default();
     Ok(assemble(title(&summary), data, parts, &explained, names, &source, rows))
+}
+
+/// Returns the numbers of the sample types that a page contains. The query's sample type replaces the last one if it is
+/// beyond the limit.
+fn types_of_page(n: usize, selected_type: usize) -> Vec<usize> {
+    let limit = MAX_TYPES - usize::from(selected_type >= MAX_TYPES);
+    (0..n).filter(|&i| i < limit || i == selected_type).collect()
+}
+
+/// Explains at most `max_explained` of the parts, in the order of the page. `types` has the sample type of each part.
+fn explain_parts(
+    selection: &Selection,
+    types: &[usize],
+    parts: Vec<usize>,
+    selected_type: usize,
+    max_explained: usize,
+    options: &PageOptions,
+) -> Vec<(usize, Explanation)> {
+    let diff = selection.diff();
+    let all = diff.sample_types();
+    // If two types have the same name, only the first can be explained.
+    let is_found = |part: &usize| diff.find_sample_type(Some(&all[types[*part]].0)).ok() == Some(types[*part]);
+    let mut candidates: Vec<usize> = parts.into_iter().filter(is_found).collect();
+    // Explain the query's type first, because the number of explanations is limited.
+    candidates.sort_by_key(|&part| types[part] != selected_type);
+    let numbers: Vec<usize> = candidates.iter().map(|&part| types[part]).collect();
+    let explanations = pprofdiff_explain::explain_types(selection, &numbers, max_explained, &options.explain);
+    let part_of = |number: usize| types.iter().position(|&other| other == number).unwrap_or(0);
+    let mut explained: Vec<_> = explanations.into_iter().map(|(number, e)| (part_of(number), e)).collect();
+    explained.sort_by_key(|(part, _)| *part);
+    explained
+}
+
+/// Returns the warnings about sample types that the page lacks, and about types without a call graph.
+fn omitted_types(all: usize, shown: usize, without_graph: usize) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if shown < all {
+        warnings.push(format!("the page has {shown} of {all} sample types; create another page for a missing one"));
+    }
+    if without_graph > 0 {
+        warnings.push(format!(
+            "the page has call graphs of {} of {shown} sample types; create another page for a missing one",
+            shown - without_graph
+        ));
+    }
+    warnings
 }
 
 /// Assembles the page. `parts` has one entry per sample type, and `explained` numbers refer to it. `data` holds

@@ -90,18 +90,48 @@ pub(crate) fn series_page(
         explained.extend(explanation.map(|e| (i, e)));
         parts.push(part);
     }
-    let summary = &timelines.summary;
-    let mut warnings: Vec<String> = summary.warnings.iter().map(|w| visible(w).into_owned()).collect();
-    warnings.extend(failed_builds(builds).iter().map(|line| visible(&format!("failed: {line}")).into_owned()));
-    if omitted > 0 {
-        let all = points.len() + omitted;
-        warnings.push(format!("the page has graphs of the {} largest of {all} changes", points.len()));
-    }
-    if rows.len() < timelines.rows_total {
-        let all_rows = counted(timelines.rows_total, timelines.row_noun);
-        warnings.push(format!("the page has the {} largest of {all_rows}", rows.len()));
-    }
+    let mut warnings = series_warnings(builds, timelines, rows.len(), [points.len(), omitted]);
     add_omissions(&explained, &mut warnings);
+    let summary = &timelines.summary;
+    let data = json!({
+        "base": sides[0],
+        "new": sides[1],
+        "settings": settings(summary),
+        "warnings": warnings,
+        "shown": shown,
+        "courses": timelines_json(series, timelines, sort, &frames, &points),
+    });
+    let title = format!("{}: {}", visible(&summary.sample_type), visible(&builds_extent(builds)));
+    Ok(assemble(title, data, parts, &explained, names, "", depth))
+}
+
+/// Returns the warnings of a series' page. `rows` is the number of rows on the page, and `points` are the numbers of
+/// shown and omitted change points.
+fn series_warnings(builds: &Builds, timelines: &Timelines, rows: usize, points: [usize; 2]) -> Vec<String> {
+    let warnings = timelines.summary.warnings.iter().map(|w| visible(w).into_owned());
+    let failed = failed_builds(builds).into_iter().map(|line| visible(&format!("failed: {line}")).into_owned());
+    let mut warnings: Vec<String> = warnings.chain(failed).collect();
+    let [shown, omitted] = points;
+    if omitted > 0 {
+        let all = shown + omitted;
+        warnings.push(format!("the page has graphs of the {shown} largest of {all} changes"));
+    }
+    if rows < timelines.rows_total {
+        let all_rows = counted(timelines.rows_total, timelines.row_noun);
+        warnings.push(format!("the page has the {rows} largest of {all_rows}"));
+    }
+    warnings
+}
+
+/// Returns the values of all builds, for the page's script. `frames` has the ids of the rows to show.
+fn timelines_json(
+    series: &Series,
+    timelines: &Timelines,
+    sort: Sort,
+    frames: &[u64],
+    points: &[&ChangePoint],
+) -> Value {
+    let (builds, summary) = (&series.builds, &timelines.summary);
     let column_of = |build: usize| builds.all[..build].iter().filter(|b| b.error.is_none()).count();
     let part_of = |row: usize| points.iter().position(|point| point.rows.contains(&row));
     let row = |(i, (row, frame)): (usize, (&FrameTimeline, &u64))| {
@@ -118,27 +148,18 @@ pub(crate) fn series_page(
             "part": part_of(i),
         })
     };
-    let data = json!({
-        "base": sides[0],
-        "new": sides[1],
-        "settings": settings(summary),
-        "warnings": warnings,
-        "shown": shown,
-        "courses": {
-            "extent": visible(&builds_extent(builds)),
-            "of": timelines.rows_total,
-            "cost": if sort == Sort::Flat { "flat" } else { "cum" },
-            "lasting": timelines.row_noun == LASTING,
-            "type": visible(&summary.sample_type),
-            "units": units::family(&summary.unit),
-            "keys": builds.loaded().map(|b| visible(&b.key)).collect::<Vec<_>>(),
-            "numbers": series.values().map(|(build, _)| build).collect::<Vec<_>>(),
-            "totals": builds.loaded().map(|b| b.total).collect::<PageNumbers>().base64(),
-            "rows": rows.iter().zip(&frames).enumerate().map(row).collect::<Vec<_>>(),
-        },
-    });
-    let title = format!("{}: {}", visible(&summary.sample_type), visible(&builds_extent(builds)));
-    Ok(assemble(title, data, parts, &explained, names, "", depth))
+    json!({
+        "extent": visible(&builds_extent(builds)),
+        "of": timelines.rows_total,
+        "cost": if sort == Sort::Flat { "flat" } else { "cum" },
+        "lasting": timelines.row_noun == LASTING,
+        "type": visible(&summary.sample_type),
+        "units": units::family(&summary.unit),
+        "keys": builds.loaded().map(|b| visible(&b.key)).collect::<Vec<_>>(),
+        "numbers": series.values().map(|(build, _)| build).collect::<Vec<_>>(),
+        "totals": builds.loaded().map(|b| b.total).collect::<PageNumbers>().base64(),
+        "rows": timelines.rows.iter().zip(frames).enumerate().map(row).collect::<Vec<_>>(),
+    })
 }
 
 /// Returns the name of a change point's build: `b25 #25`. If the new side starts at another build, as for a drift,

@@ -347,23 +347,7 @@ impl Rules {
     /// between the sides. `pprofdiff_explain::check` documents the arguments and the errors.
     #[doc(hidden)]
     pub fn check_runs(&self, diff: &Diff, query: &Query, find_moves: FindMoves<'_>) -> Result<RunsOfCheck> {
-        if self.rules.is_empty() {
-            return Err(Error::query("there are no rules to check; write one such as total>+5%"));
-        }
-        if !diff.is_two_sided() {
-            return Err(Error::query("a check compares two sides; there is only one profile"));
-        }
-        if self.policy.paired && diff.has_repeats() {
-            return Err(Error::query(
-                "paired runs must be different profiles, and a side contains one profile several times",
-            ));
-        }
-        if self.policy.paired && diff.base().count() != diff.new_side().count() {
-            let (base, new) = (diff.base().count(), diff.new_side().count());
-            return Err(Error::query(format!(
-                "paired runs need the same number of runs on both sides, not {base} and {new}"
-            )));
-        }
+        self.refuse_sides(diff)?;
         let selection = select_of_runs(diff, query, find_moves)?;
         let (mut measured, mut followed): (Vec<MeasuredType>, Vec<MeasuredType>) = (Vec::new(), Vec::new());
         let mut used = vec![false; self.allow.len()];
@@ -378,17 +362,7 @@ impl Rules {
                 Some(index) => index,
                 None => {
                     let cached = MeasuredType::new(&selection, number, query.normalize)?;
-                    if cached.runs.model != Model::Exact {
-                        warnings.extend(empty_runs(&cached.runs, diff)?);
-                    }
-                    if !self.policy.strict {
-                        warnings.extend(diff.sampling_warnings(number));
-                    }
-                    if cached.is_empty() {
-                        let kind = &cached.runs.measure().summary().sample_type;
-                        warnings
-                            .push(format!("the filters remove every sample of {kind}, so its rules are inconclusive"));
-                    }
+                    warnings.extend(self.type_warnings(diff, &cached)?);
                     measured.push(cached);
                     measured.len() - 1
                 }
@@ -436,6 +410,44 @@ impl Rules {
         Ok(RunsOfCheck { check, types })
     }
 
+    /// Returns an error if there is no rule, or if the rules cannot compare these sides.
+    fn refuse_sides(&self, diff: &Diff) -> Result<()> {
+        if self.rules.is_empty() {
+            return Err(Error::query("there are no rules to check; write one such as total>+5%"));
+        }
+        if !diff.is_two_sided() {
+            return Err(Error::query("a check compares two sides; there is only one profile"));
+        }
+        if self.policy.paired && diff.has_repeats() {
+            return Err(Error::query(
+                "paired runs must be different profiles, and a side contains one profile several times",
+            ));
+        }
+        if self.policy.paired && diff.base().count() != diff.new_side().count() {
+            let (base, new) = (diff.base().count(), diff.new_side().count());
+            return Err(Error::query(format!(
+                "paired runs need the same number of runs on both sides, not {base} and {new}"
+            )));
+        }
+        Ok(())
+    }
+
+    /// Returns the warnings about a sample type that a rule compares.
+    fn type_warnings(&self, diff: &Diff, measured: &MeasuredType) -> Result<Vec<String>> {
+        let mut warnings = Vec::new();
+        if measured.runs.model != Model::Exact {
+            warnings.extend(empty_runs(&measured.runs, diff)?);
+        }
+        if !self.policy.strict {
+            warnings.extend(diff.sampling_warnings(measured.number));
+        }
+        if measured.is_empty() {
+            let kind = &measured.runs.measure().summary().sample_type;
+            warnings.push(format!("the filters remove every sample of {kind}, so its rules are inconclusive"));
+        }
+        Ok(warnings)
+    }
+
     /// Returns the failed rules of the sample type that `runs` measures, with their positions among the rules.
     #[doc(hidden)]
     pub fn failed_rules<'r>(&self, check: &Check, runs: &'r MeasuredRuns) -> Vec<(usize, FailedRule<'r>)> {
@@ -466,11 +478,11 @@ impl Rules {
         let runs = &measured.runs;
         let is_of_each = matches!(rule.subject, Subject::Each(_));
         let floor = rule.floor.or(self.floor).unwrap_or(if is_of_each { rule::FLOOR } else { Decimal::whole(0) });
-        let Subjects { kept, inlined, n, left_out } = self.subjects(rule, measured, floor)?;
-        if n == 0 && !matches!(rule.subject, Subject::Each(None)) {
+        let subjects = self.subjects(rule, measured, floor)?;
+        if subjects.n == 0 && !matches!(rule.subject, Subject::Each(None)) {
             warnings.push(format!("the rule {:?} matches no frame", rule.text));
         }
-        let compared = kept.len();
+        let compared = subjects.kept.len();
         // A rule on the total needs no warning about an unknown number of samples: the differences between runs show
         // its variation.
         if !self.policy.strict && !matches!(rule.subject, Subject::Whole) {
@@ -478,81 +490,14 @@ impl Rules {
             warnings.extend(warning);
         }
         let test = Test::new(rule, runs, self.policy, self.rules.len(), compared)?;
-        let (mut findings, mut too_small) = (Vec::new(), 0);
-        let mut p_values: Vec<Option<f64>> = kept.iter().map(|(_, sides)| test.p(sides)).collect();
-        if measured.flickers {
-            let host_p_values = test.p_of_hosts(&kept, &p_values);
-            p_values.iter_mut().zip(host_p_values).for_each(|(p, host_p)| *p = host_p.or(*p));
-        }
-        let p_values = kept.iter().zip(p_values).map(|(subject, p)| (subject, p, false));
-        // Chance decides the side on which these frames are visible, so they cannot fail. If they exceed a limit, they
-        // do not pass either: they are inconclusive.
-        let of_inlined = inlined.iter().map(|subject| (subject, None, true));
-        for ((frame, sides), p, is_inlined) in p_values.chain(of_inlined) {
-            let p_adjusted = p.map(|p| test.adjusted(p));
-            let mut outcome = test.outcome(sides, p_adjusted);
-            if is_inlined {
-                outcome = outcome.min(Outcome::Inconclusive);
-            } else {
-                too_small += usize::from(outcome != Outcome::Fail && test.is_too_small(sides));
-            }
-            if outcome == Outcome::Pass && is_of_each {
-                continue;
-            }
-            let runs_needed =
-                (outcome == Outcome::Inconclusive && !is_inlined).then(|| test.runs_needed(sides)).flatten();
-            let frame = frame.map(|f| runs.frames().label(f));
-            let mut reason = None;
-            if outcome != Outcome::Pass {
-                let allow = self.allow.iter().position(|a| a.covers(rule, frame.as_deref()));
-                if let Some(allow) = allow {
-                    used[allow] = true;
-                    outcome = Outcome::Allowed;
-                    reason = Some(self.allow[allow].reason.clone());
-                }
-            }
-            let [base, new] = sides.clone();
-            let delta = new.median.minus(base.median);
-            let percent_of = |whole: f64| (whole != 0.0).then(|| 100.0 * delta.to_f64() / whole);
-            let percent = percent_of(base.median.to_f64().abs());
-            let (p, p_adjusted) = (p.filter(|_| test.reports_chance()), p_adjusted.filter(|_| test.reports_chance()));
-            let is_of_frames = !matches!(rule.subject, Subject::Whole);
-            let share = percent_of(runs.total[0].median.to_f64()).filter(|_| is_of_frames);
-            findings.push(Finding {
-                frame,
-                outcome,
-                place: None,
-                within: None,
-                reason,
-                base,
-                new,
-                delta,
-                excess: test.excess(sides),
-                percent,
-                share,
-                p,
-                p_adjusted,
-                runs_needed,
-            });
-        }
-        findings.sort_by(|a, b| {
-            let by_delta = b.delta.twice().abs().cmp(&a.delta.twice().abs());
-            let by_size = b.excess.total_cmp(&a.excess).then(by_delta);
-            b.outcome.cmp(&a.outcome).then(by_size).then_with(|| a.frame.cmp(&b.frame))
-        });
-        within::nest(&mut findings, rule.cost.sum(), runs);
-        within::locate(&mut findings, &runs.measure().summary().query.trim_path, runs);
+        let (findings, too_small) = self.findings(rule, measured, &test, &subjects, used);
         let tests_chance = compared > 0 && !self.policy.strict;
-        let only = kept.first().filter(|_| !is_of_each).map(|(_, sides)| sides);
+        let only = subjects.kept.first().filter(|_| !is_of_each).map(|(_, sides)| sides);
         let power = tests_chance.then(|| test.detectable(only)).flatten();
         let mut outcome = findings.iter().map(|f| f.outcome).max().unwrap_or(Outcome::Pass);
-        let is_allowed = |frame: &Option<u32>| {
-            let name = frame.map(|f| runs.frames().label(f));
-            findings.iter().any(|finding| finding.outcome == Outcome::Allowed && finding.frame == name)
-        };
         let would_be_missed = || match test.detectable(only) {
             Some((least, limit)) if least <= limit => false,
-            _ => kept.iter().any(|(frame, sides)| !test.rules_out_limit(sides) && !is_allowed(frame)),
+            _ => may_exceed_unnoticed(&test, &subjects, &findings, runs),
         };
         if outcome <= Outcome::Allowed && self.policy.require_power && tests_chance && would_be_missed() {
             outcome = Outcome::Inconclusive;
@@ -574,15 +519,102 @@ impl Rules {
             total_delta: new.median.minus(base.median),
             is_of_each,
             compared,
-            below_floor: n - compared,
+            below_floor: subjects.n - compared,
             too_small,
-            left_out,
+            left_out: subjects.left_out,
             floor: floor.to_f64(),
             tau: test.spread.tau(),
             // A growth below the limit passes even if it could be detected, so no growth below the limit can fail.
             detectable: power.map(|(least, limit)| least.max(limit)),
             findings,
             why: None,
+        })
+    }
+
+    /// Tests the subjects of a rule. Returns the findings, worst first, and the number of tested subjects that are too
+    /// small to fail. Marks the entries of the allow-list that a finding uses.
+    fn findings(
+        &self,
+        rule: &CheckRule,
+        measured: &MeasuredType,
+        test: &Test<'_>,
+        Subjects { kept, inlined, .. }: &Subjects,
+        used: &mut [bool],
+    ) -> (Vec<Finding>, usize) {
+        let runs = &measured.runs;
+        let mut p_values: Vec<Option<f64>> = kept.iter().map(|(_, sides)| test.p(sides)).collect();
+        if measured.flickers {
+            let host_p_values = test.p_of_hosts(kept, &p_values);
+            p_values.iter_mut().zip(host_p_values).for_each(|(p, host_p)| *p = host_p.or(*p));
+        }
+        let (mut findings, mut too_small) = (Vec::new(), 0);
+        for ((frame, sides), p) in kept.iter().zip(p_values) {
+            let outcome = test.outcome(sides, p.map(|p| test.adjusted(p)));
+            too_small += usize::from(outcome != Outcome::Fail && test.is_too_small(sides));
+            let finding = self.finding(rule, runs, test, (*frame, sides), (outcome, p), used);
+            let runs_needed = (outcome == Outcome::Inconclusive).then(|| test.runs_needed(sides)).flatten();
+            findings.extend(finding.map(|finding| Finding { runs_needed, ..finding }));
+        }
+        // Chance decides the side on which these frames are visible, so they cannot fail. If they exceed a limit, they
+        // do not pass either: they are inconclusive.
+        for (frame, sides) in inlined {
+            let outcome = test.outcome(sides, None).min(Outcome::Inconclusive);
+            findings.extend(self.finding(rule, runs, test, (*frame, sides), (outcome, None), used));
+        }
+        findings.sort_by(|a, b| {
+            let by_delta = b.delta.twice().abs().cmp(&a.delta.twice().abs());
+            let by_size = b.excess.total_cmp(&a.excess).then(by_delta);
+            b.outcome.cmp(&a.outcome).then(by_size).then_with(|| a.frame.cmp(&b.frame))
+        });
+        within::nest(&mut findings, rule.cost.sum(), runs);
+        within::locate(&mut findings, &runs.measure().summary().query.trim_path, runs);
+        (findings, too_small)
+    }
+
+    /// Describes a tested subject, unless it is one of many that pass. The allow-list may change the outcome.
+    fn finding(
+        &self,
+        rule: &CheckRule,
+        runs: &MeasuredRuns,
+        test: &Test<'_>,
+        (frame, sides): (Option<u32>, &Sides),
+        (mut outcome, p): (Outcome, Option<f64>),
+        used: &mut [bool],
+    ) -> Option<Finding> {
+        if outcome == Outcome::Pass && matches!(rule.subject, Subject::Each(_)) {
+            return None;
+        }
+        let frame = frame.map(|f| runs.frames().label(f));
+        let mut reason = None;
+        if outcome != Outcome::Pass
+            && let Some(allow) = self.allow.iter().position(|a| a.covers(rule, frame.as_deref()))
+        {
+            used[allow] = true;
+            outcome = Outcome::Allowed;
+            reason = Some(self.allow[allow].reason.clone());
+        }
+        let [base, new] = sides.clone();
+        let delta = new.median.minus(base.median);
+        let percent_of = |whole: f64| (whole != 0.0).then(|| 100.0 * delta.to_f64() / whole);
+        let percent = percent_of(base.median.to_f64().abs());
+        let p = p.filter(|_| test.reports_chance());
+        let is_of_frames = !matches!(rule.subject, Subject::Whole);
+        let share = percent_of(runs.total[0].median.to_f64()).filter(|_| is_of_frames);
+        Some(Finding {
+            frame,
+            outcome,
+            place: None,
+            within: None,
+            reason,
+            base,
+            new,
+            delta,
+            excess: test.excess(sides),
+            percent,
+            share,
+            p,
+            p_adjusted: p.map(|p| test.adjusted(p)),
+            runs_needed: None,
         })
     }
 
@@ -781,6 +813,15 @@ struct Subjects {
     n: usize,
     /// The number of frames that the rule does not test because their presence is random, including `inlined`.
     left_out: usize,
+}
+
+/// Returns true if a tested subject may have grown beyond the limit, and the allow-list does not cover it.
+fn may_exceed_unnoticed(test: &Test<'_>, subjects: &Subjects, findings: &[Finding], runs: &MeasuredRuns) -> bool {
+    let is_allowed = |frame: &Option<u32>| {
+        let name = frame.map(|f| runs.frames().label(f));
+        findings.iter().any(|finding| finding.outcome == Outcome::Allowed && finding.frame == name)
+    };
+    subjects.kept.iter().any(|(frame, sides)| !test.rules_out_limit(sides) && !is_allowed(frame))
 }
 
 /// Returns an error if the values are numbers of samples, and the sides were sampled at different rates: ten times the

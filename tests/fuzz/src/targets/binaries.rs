@@ -2,9 +2,12 @@
 //! its instructions. The first byte of the input selects the addresses.
 
 use std::path::PathBuf;
+use std::process::Command;
 use std::sync::OnceLock;
 
+use crate::inputs::Inputs;
 use crate::shared::LIMIT;
+use crate::tools::have;
 use pprofdiff::binary::Binaries;
 use pprofdiff::builder::ProfileBuilder;
 use pprofdiff::columns::Mapping;
@@ -26,6 +29,29 @@ pub fn run(data: &[u8]) {
         }
         Err(e) => assert!(!e.to_string().contains('\n'), "an error of several lines: {e}"),
     }
+}
+
+/// Compiles a small program with lines and without, compressed and split, at four addresses each.
+pub fn seeds() -> Inputs {
+    const PROGRAM: &str =
+        "static int f(int n) { return n < 2 ? n : f(n - 1) + f(n - 2); } int main(int n, char **v) { return f(n); }";
+    const OPTIONS: [&str; 6] = ["-g -O2", "-O2", "-g -gz", "-gdwarf-2 -O1", "-gdwarf-4 -gsplit-dwarf", "-g -flto -O2"];
+    if !have("cc", "--version", "build-essential", "fuzz target binaries") {
+        return Vec::new();
+    }
+    let folder = std::env::temp_dir().join(format!("pprofdiff-fuzz-seeds-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("seed.c"), PROGRAM).unwrap();
+    let mut seeds = Vec::new();
+    for (i, options) in OPTIONS.into_iter().enumerate() {
+        let words = ["-nostdlib", "-shared", "-o", "seed.so", "seed.c"].into_iter().chain(options.split(' '));
+        let status = Command::new("cc").args(words).current_dir(&folder).status().unwrap();
+        assert!(status.success(), "cc {options} fails");
+        let program = std::fs::read(folder.join("seed.so")).unwrap();
+        seeds.extend((0..4).map(|start| (format!("{i}-{start}"), [&[start], &*program].concat())));
+    }
+    std::fs::remove_dir_all(&folder).unwrap();
+    seeds
 }
 
 /// Returns the path of the binary, in a memory file system if there is one.

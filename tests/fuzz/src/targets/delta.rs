@@ -1,5 +1,6 @@
 //! A stream of snapshots: every delta loads, a refused snapshot changes no state, and no counter is negative.
 
+use crate::inputs::{Inputs, pairs, part};
 use crate::shared::{BARE, Choices, LIMIT, load};
 use pprofdiff::delta::{CUMULATIVE, DeltaComputer, DeltaOptions, OnReset};
 
@@ -34,6 +35,16 @@ pub fn run(data: &[u8]) {
             assert_eq!(nothing.total(t), Some(0), "{} grew by nothing", treatment.sample_type);
         }
     }
+}
+
+/// Returns streams of two and three snapshots.
+pub fn seeds() -> Inputs {
+    let mut seeds = Vec::new();
+    for (name, [base, new]) in pairs() {
+        seeds.push((format!("{name}-clamp"), [&[2, 0, 1], &*part(&new), &part(&base), &new].concat()));
+        seeds.push((name, [&[0, 0, 0], &*part(&base), &new].concat()));
+    }
+    seeds
 }
 
 /// Column names in the policy must occur. Without them, at least one known name must occur.

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use crate::inputs::Inputs;
 use crate::shared::Choices;
 use pprofdiff::proto::{Function, Label, Line, Location, Profile, Sample, ValueType};
 use pprofdiff::{Diff, Query};
@@ -57,4 +58,18 @@ pub fn run(data: &[u8]) {
         .unwrap_or_else(|e| panic!("{e}"));
     assert!(e.work <= WORK + WORK_OF_BYTE * bytes as u64, "{} steps for {bytes} bytes", e.work);
     assert!(e.causes.iter().all(|c| c.delta.is_finite() && c.score.is_finite()), "{:?}", e.causes);
+}
+
+/// Returns profiles with few and many functions and labels, and with short and deep stacks.
+pub fn seeds() -> Inputs {
+    let mut seeds = Vec::new();
+    for (functions, keys, labels) in [(20, 3, 2), (200, 0, 0), (100, 200, 200), (250, 250, 250)] {
+        for depth in [5, 60, 250] {
+            // The placement, the frames (first, step, number), the labels (number, a value), and the cost.
+            let samples = (0..100).flat_map(|i| [3 + 4 * (i % 3), i, 1 + i % 7, depth, labels, i, 20 + i]);
+            let input = [functions, keys, 3].into_iter().chain(samples).collect();
+            seeds.push((format!("{functions}-{labels}-{depth}"), input));
+        }
+    }
+    seeds
 }

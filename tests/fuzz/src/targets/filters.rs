@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, LazyLock};
 
+use crate::inputs::Inputs;
 use crate::shared::{Choices, LIMIT};
 use pprofdiff::{Diff, Query, Sort};
 use pprofdiff_report::Table;
@@ -33,4 +34,19 @@ pub fn run(data: &[u8]) {
     if let Ok(view) = DIFF.measure(&Query::default()) {
         let _ = view.edges(Some(&pattern), Sort::Cum);
     }
+}
+
+/// Returns each of some expressions as each filter, and as all filters.
+pub fn seeds() -> Inputs {
+    let expressions: [&[u8]; 6] =
+        [b"main", b"(?i)RUN|loop", b"[a-z&&b]\\Q{\\E{2,3}", b"bytes=32kb:1mb", b"a{1000}{1000}", b"(((a*)*)*)*$"];
+    let mut seeds = Vec::new();
+    for (i, expression) in expressions.into_iter().enumerate() {
+        let text = [&[128 + expression.len() as u8], expression].concat();
+        for place in 0..10 {
+            seeds.push((format!("{i}-{place}"), [&*vec![0; place], &text, &vec![0; 10 - place]].concat()));
+        }
+        seeds.push((format!("{i}-all"), text.repeat(10)));
+    }
+    seeds
 }

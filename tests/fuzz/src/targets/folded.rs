@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::inputs::Inputs;
 use crate::shared::LIMIT;
 use pprofdiff::{Diff, LoadOptions, Query};
 
@@ -19,6 +20,18 @@ pub fn run(data: &[u8]) {
     assert_eq!(first.is_two_sided(), second.is_two_sided());
     // Samples without a stack are in no table of stacks, and names that become equal may cancel.
     assert!(other.base <= total.base && other.new <= total.new, "{total:?} {other:?}");
+}
+
+/// Returns stacks with and without a header, as each format.
+pub fn seeds() -> Inputs {
+    const HEADER: &str = "# pprofdiff-folded cpu/nanoseconds base new\n";
+    const STACKS: &str = "main;parse 31 33\n#<Class>;b c 7 -12.0\r\n\n 5 6\n";
+    let formats = 0..3;
+    let seeds = formats.flat_map(|format| {
+        let input = |text: &[&str]| [&[format], text.concat().as_bytes()].concat();
+        [(format!("{format}-header"), input(&[HEADER, STACKS])), (format!("{format}-bare"), input(&[STACKS]))]
+    });
+    seeds.collect()
 }
 
 fn read(text: &[u8], options: &LoadOptions) -> Option<(Diff, pprofdiff::Pair)> {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::inputs::{Inputs, RandomBytes};
 use crate::shared::Choices;
 use pprofdiff::graph::{GraphOptions, Rank};
 use pprofdiff::proto::{Function, Line, Location, Profile, Sample, ValueType};
@@ -50,4 +51,28 @@ pub fn run(data: &[u8]) {
         assert!(drawn > 0 || graph.calls.is_empty(), "no call is drawn");
         assert!(svg.len() < (1 << 20) + 2000 * (drawn + graph.nodes.len()), "{} bytes", svg.len());
     }
+}
+
+/// Returns graphs of samples with two frames, of several sizes and shapes.
+pub fn seeds() -> Inputs {
+    let mut random = RandomBytes(1);
+    let mut seeds = Vec::new();
+    for n in [3, 10, 40, 100, 250] {
+        let each = |calls: fn(usize, usize) -> Vec<usize>| -> Vec<(usize, usize)> {
+            (0..n).flat_map(|a| calls(a, n).into_iter().map(move |b| (a, b))).collect()
+        };
+        let all_call_all = each(|_, n| (0..n).collect());
+        let chain = (0..n - 1).map(|a| (a, a + 1)).chain((0..n).map(|a| (n - 1, a))).collect();
+        let next_four = each(|a, _| (a + 1..a + 5).collect());
+        let mut index = || usize::from(random.next().unwrap_or_default()) % n;
+        let arbitrary = (0..600).map(|_| (index(), index())).collect();
+        for (shape, calls) in [all_call_all, chain, next_four, arbitrary].into_iter().enumerate() {
+            let mut input = vec![(n - 2) as u8, 20];
+            for (a, b) in calls.into_iter().take(1000) {
+                input.extend([0, (b % n) as u8, (a % n) as u8, random.next().unwrap_or_default()]);
+            }
+            seeds.push((format!("{n}-{shape}"), input));
+        }
+    }
+    seeds
 }

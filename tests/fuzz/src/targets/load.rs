@@ -4,6 +4,7 @@ use std::hint::black_box;
 
 use pprofdiff::samples::LabelValue;
 
+use crate::inputs::{Inputs, MAX_BYTES, files, name, profiles};
 use crate::shared::LIMIT;
 
 pub fn run(data: &[u8]) {
@@ -43,6 +44,13 @@ pub fn run(data: &[u8]) {
     assert_eq!(n, p.n_samples());
     two_parts(data, &sums);
     black_box((p.warnings(), p.comments(), p.doc_url(), p.mapping_files(), p.period_type(), p.default_sample_type()));
+}
+
+/// Returns real profiles with and without compression.
+pub fn seeds() -> Inputs {
+    let compressed = files(&crate::oracle::corpus()).into_iter().filter(|path| name(path).ends_with(".pb.gz"));
+    let compressed = compressed.map(|path| (name(&path), std::fs::read(&path).unwrap()));
+    compressed.filter(|(_, bytes)| bytes.len() < MAX_BYTES).chain(profiles()).collect()
 }
 
 /// Two parts of a recording add up to the whole, if both can be read.

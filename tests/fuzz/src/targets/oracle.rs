@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, LazyLock};
 
+use crate::inputs::{Inputs, profiles};
 use crate::oracle;
 use crate::shared::LIMIT;
 use pprofdiff::proto::Profile as Message;
@@ -30,6 +31,11 @@ pub fn run(data: &[u8]) {
         (Ok(_), Err(e)) => panic!("accepted, but: {e}"),
         (Err(e), Ok(_)) => panic!("refused, but valid: {e}"),
     }
+}
+
+/// Returns real profiles.
+pub fn seeds() -> Inputs {
+    profiles()
 }
 
 /// The message fields of a message type, with their own message fields.

@@ -4,6 +4,7 @@ use std::sync::{Arc, LazyLock};
 
 use pprofdiff_series::{Series, SeriesOptions};
 
+use crate::inputs::{Inputs, RandomBytes};
 use crate::shared::{Choices, LIMIT, table};
 use pprofdiff::{Diff, Query, Sort, Source};
 use pprofdiff_report::{Table, series_html};
@@ -68,4 +69,17 @@ pub fn run(data: &[u8]) {
     } else if let Ok(stored) = postcard::from_bytes::<Table>(&bytes) {
         table(&stored);
     }
+}
+
+/// Returns up to seven arbitrary changes of each table and of the series.
+pub fn seeds() -> Inputs {
+    let mut random = RandomBytes(1);
+    let mut seeds = Vec::new();
+    for stored in 0..12 {
+        for changes in 0..8 {
+            let input = [stored].into_iter().chain(random.by_ref().take(4 * changes)).collect();
+            seeds.push((format!("{stored}-{changes}"), input));
+        }
+    }
+    seeds
 }

@@ -1,5 +1,6 @@
 //! A loaded profile that is written can be loaded again and is equal. Merging it again changes nothing.
 
+use crate::inputs::{Inputs, profiles};
 use crate::shared::{BARE, LIMIT, load};
 use pprofdiff::{Compression, Profile, WriteOptions, merge};
 
@@ -29,4 +30,9 @@ pub fn run(data: &[u8]) {
     if let Ok(both) = merge(&[&profile, &once]) {
         again(&bytes(&both, &BARE));
     }
+}
+
+/// Returns real profiles.
+pub fn seeds() -> Inputs {
+    profiles()
 }

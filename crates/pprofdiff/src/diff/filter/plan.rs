@@ -293,9 +293,7 @@ impl FilterPlan {
         matched: &mut FilterHits,
     ) {
         let locations = p.locations();
-        let on = |regex: &Option<Regex>| regex.as_ref().map(|r| NameMatches::new(p, &self.pseudo, r));
-        let [focus, ignore, hide, show, show_from] =
-            [&filters.focus, &filters.ignore, &filters.hide, &filters.show, &filters.show_from].map(on);
+        let mut by_name = NameFilters::new(p, &self.pseudo, filters);
         let prune_from = filters.prune_from.as_ref().map(|r| by_simple_name(p, |name| r.is_match(name)));
         let prune_pseudo = |index: usize| {
             let name = &self.pseudo[index].0;
@@ -307,8 +305,6 @@ impl FilterPlan {
         let mut lines: Vec<u32> = Vec::with_capacity(locations.line_function.len());
         let mut first: Vec<u32> = Vec::with_capacity(n + 1);
         first.push(0);
-        let (mut focus_hit, mut ignore_hit, mut hide_hit, mut show_hit, mut show_from_hit) =
-            (false, false, false, false, false);
         for location in checkpointed(0..n as u32) {
             let l = location as usize;
             // A pseudo-location has one line. The line's index identifies its pseudo-function.
@@ -336,42 +332,7 @@ impl FilterPlan {
             }
             let start = lines.len();
             lines.extend(location_lines);
-            if filters.by_name() {
-                let any = |m: &NameMatches, lines: &[u32]| {
-                    m.mapping(mapping) || lines.iter().any(|&line| m.functions[function(line)])
-                };
-                if ignore.as_ref().is_some_and(|m| any(m, &lines[start..])) {
-                    flag |= IGNORE;
-                    ignore_hit = true;
-                } else if focus.as_ref().is_none_or(|m| any(m, &lines[start..])) {
-                    flag |= FOCUS;
-                    focus_hit = true;
-                }
-                if let Some(m) = hide.as_ref().filter(|m| any(m, &lines[start..])) {
-                    hide_hit = true;
-                    retain_from(&mut lines, start, |line| !m.mapping(mapping) && !m.functions[function(line)]);
-                    if lines.len() == start {
-                        flag |= HIDDEN;
-                    }
-                }
-                if let Some(m) = &show {
-                    retain_from(&mut lines, start, |line| m.mapping(mapping) || m.functions[function(line)]);
-                    if lines.len() == start {
-                        flag |= HIDDEN;
-                    } else {
-                        show_hit = true;
-                    }
-                }
-            }
-            if let Some(m) = &show_from {
-                if m.mapping(mapping) {
-                    flag |= SHOW_FROM;
-                } else if let Some(i) = lines[start..].iter().rposition(|&line| m.functions[function(line)]) {
-                    flag |= SHOW_FROM;
-                    lines.truncate(start + i + 1);
-                }
-                show_from_hit |= flag & SHOW_FROM != 0;
-            }
+            flag |= by_name.apply(mapping, function, &mut lines, start);
             if let Some(pruned) = &prune_from {
                 let matches =
                     |&line: &u32| if is_pseudo { prune_pseudo(l - locations.len()) } else { pruned[function(line)] };
@@ -395,15 +356,100 @@ impl FilterPlan {
             first.push(lines.len() as u32);
         }
         (self.flags, self.lines, self.first) = (flags, lines, first);
+        matched.extend(by_name.hits());
+        if filters.prune_from.is_some() {
+            matched.push(("prune_from", self.flags.iter().any(|f| f & PRUNE_FROM != 0)));
+        }
+    }
+}
+
+/// The filters that match the names of functions, files and mappings, and whether each matched a location.
+struct NameFilters {
+    focus: Option<NameMatches>,
+    ignore: Option<NameMatches>,
+    hide: Option<NameMatches>,
+    show: Option<NameMatches>,
+    show_from: Option<NameMatches>,
+    /// True if `focus`, `ignore`, `hide` or `show` is set.
+    is_set: bool,
+    focus_hit: bool,
+    ignore_hit: bool,
+    hide_hit: bool,
+    show_hit: bool,
+    show_from_hit: bool,
+}
+
+impl NameFilters {
+    fn new(p: &Profile, pseudo: &[(Vec<u8>, Vec<u8>)], filters: &Compiled) -> NameFilters {
+        let on = |regex: &Option<Regex>| regex.as_ref().map(|r| NameMatches::new(p, pseudo, r));
+        NameFilters {
+            focus: on(&filters.focus),
+            ignore: on(&filters.ignore),
+            hide: on(&filters.hide),
+            show: on(&filters.show),
+            show_from: on(&filters.show_from),
+            is_set: filters.by_name(),
+            focus_hit: false,
+            ignore_hit: false,
+            hide_hit: false,
+            show_hit: false,
+            show_from_hit: false,
+        }
+    }
+
+    /// Applies the filters to a location, whose lines are `lines[start..]`. Removes the lines that are not shown, and
+    /// returns flags. `function` returns the function of a line.
+    fn apply(&mut self, mapping: u32, function: impl Fn(u32) -> usize, lines: &mut Vec<u32>, start: usize) -> u8 {
+        let mut flag = 0;
+        if self.is_set {
+            let any = |m: &NameMatches, lines: &[u32]| {
+                m.mapping(mapping) || lines.iter().any(|&line| m.functions[function(line)])
+            };
+            if self.ignore.as_ref().is_some_and(|m| any(m, &lines[start..])) {
+                flag |= IGNORE;
+                self.ignore_hit = true;
+            } else if self.focus.as_ref().is_none_or(|m| any(m, &lines[start..])) {
+                flag |= FOCUS;
+                self.focus_hit = true;
+            }
+            if let Some(m) = self.hide.as_ref().filter(|m| any(m, &lines[start..])) {
+                self.hide_hit = true;
+                retain_from(lines, start, |line| !m.mapping(mapping) && !m.functions[function(line)]);
+                if lines.len() == start {
+                    flag |= HIDDEN;
+                }
+            }
+            if let Some(m) = &self.show {
+                retain_from(lines, start, |line| m.mapping(mapping) || m.functions[function(line)]);
+                if lines.len() == start {
+                    flag |= HIDDEN;
+                } else {
+                    self.show_hit = true;
+                }
+            }
+        }
+        if let Some(m) = &self.show_from {
+            if m.mapping(mapping) {
+                flag |= SHOW_FROM;
+            } else if let Some(i) = lines[start..].iter().rposition(|&line| m.functions[function(line)]) {
+                flag |= SHOW_FROM;
+                lines.truncate(start + i + 1);
+            }
+            self.show_from_hit |= flag & SHOW_FROM != 0;
+        }
+        flag
+    }
+
+    /// Returns the filters that are set, and whether each matched.
+    fn hits(&self) -> impl Iterator<Item = (&'static str, bool)> {
         let hits = [
-            ("focus", filters.focus.is_some(), focus_hit),
-            ("ignore", filters.ignore.is_some(), ignore_hit),
-            ("hide", filters.hide.is_some(), hide_hit),
-            ("show", filters.show.is_some(), show_hit),
-            ("show_from", filters.show_from.is_some(), show_from_hit),
-            ("prune_from", filters.prune_from.is_some(), self.flags.iter().any(|f| f & PRUNE_FROM != 0)),
+            ("focus", &self.focus, self.focus_hit),
+            ("ignore", &self.ignore, self.ignore_hit),
+            ("hide", &self.hide, self.hide_hit),
+            ("show", &self.show, self.show_hit),
+            ("show_from", &self.show_from, self.show_from_hit),
         ];
-        matched.extend(hits.into_iter().filter(|(_, is_set, _)| *is_set).map(|(name, _, hit)| (name, hit)));
+        hits.into_iter().filter(|(_, matches, _)| matches.is_some()).map(|(name, _, hit)| (name, hit))
     }
 }
 
