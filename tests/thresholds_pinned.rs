@@ -401,6 +401,56 @@ fn the_counterpart_of_a_new_function_loses_at_most_140_percent_of_its_cost() {
 }
 
 #[test]
+fn functions_that_exchange_cost_differ_by_at_most_25_percent_if_one_is_new() {
+    flips([69, 80], |x| {
+        let calls: Vec<String> = (0..20).map(|i| format!("main.main;main.host;main.k{i}")).collect();
+        let calls = |n: i64| calls.iter().map(|stack| (stack.as_str(), n / 20)).collect::<Vec<_>>();
+        let old = |n: i64| ("main.main;main.host;main.query", n);
+        let base = [&calls(16_000)[..], &[old(3000)]].concat();
+        let changed = [old(3000 - 15 * x), ("main.main;main.host;main.queryRows", 1500)];
+        between(&base, &[&calls(14_500 + 15 * x)[..], &changed].concat()).causes.is_empty()
+    });
+}
+
+#[test]
+fn the_counterpart_of_a_new_function_changes_by_more_than_chance() {
+    flips([30_000, 22_000], |n| {
+        let calls: Vec<String> = (0..20).map(|i| format!("main.main;main.host;main.k{i}")).collect();
+        let calls: Vec<_> = calls.iter().map(|stack| (stack.as_str(), 800)).collect();
+        let old = |n: i64| ("main.main;main.host;main.query", n);
+        let changed = [old(n - 2040), ("main.main;main.host;main.queryRows", 1500)];
+        between(&[&calls[..], &[old(n)]].concat(), &[&calls[..], &changed].concat()).causes.is_empty()
+    });
+}
+
+#[test]
+fn at_most_16_shifts_are_folded() {
+    flips([20, 14], |n| {
+        let side = |scan: i64, fast: i64| {
+            let of = |i: i64| {
+                let stack = |name: &str| format!("main.main;main.host{i};main.scan{i}{name}");
+                [(stack(""), scan), (stack("Fast"), fast)]
+            };
+            (0..n).flat_map(of).collect::<Vec<_>>()
+        };
+        let e = between(&borrowed(&side(6000, 2000)), &borrowed(&side(2000, 6000)));
+        count(&e, MoveKind::Shift) as i64 == n
+    });
+}
+
+#[test]
+fn advice_names_at_most_20_runs() {
+    // Six runs per side, in which one of ten functions has `more` additional samples.
+    flips([25, 32], |more| {
+        let run = |more: i64| {
+            cpu(&(0..10).map(|i| (format!("main.main;main.f{i}"), if i == 0 { 10 + more } else { 10 })).collect())
+        };
+        let [base, new] = [0, more].map(|more| (0..6).map(|i| run((more + i) / 6)).collect::<Vec<_>>());
+        explain(&base, &new).candidate.is_some_and(|candidate| candidate.runs.is_some())
+    });
+}
+
+#[test]
 fn functions_that_exchange_cost_have_half_of_their_callees_in_common() {
     flips([44, 56], |x| {
         let side = |scan: i64, find: i64| {
@@ -442,6 +492,27 @@ fn merged_causes_have_80_percent_in_common_callers() {
         };
         between(&borrowed(&side(4000)), &borrowed(&side(9000))).causes.len() == 1
     });
+}
+
+/// Explains a call of `main.c` that goes through another function on each side, with a number of samples. The
+/// functions have `percent` of their cost in the call.
+fn routes(base: i64, new: i64, percent: i64) -> Explanation {
+    let side = |between: &str, n: i64| {
+        let called = (format!("main.main;main.a;{between};main.c"), n * percent / 100);
+        [called, (format!("main.main;main.a;{between}"), n * (100 - percent) / 100)]
+    };
+    self::between(&borrowed(&side("a/one.Open", base)), &borrowed(&side("b/two.Start", new)))
+}
+
+#[test]
+fn replaced_wrappers_have_costs_that_differ_by_at_most_35_percent() {
+    flips([6667, 5714], |new| count(&routes(4000, new, 100), MoveKind::Replaced) > 0);
+}
+
+#[test]
+fn replaced_wrappers_have_10_percent_of_their_cost_below() {
+    // If the calls of `main.c` have too little cost, cost only moved between the functions.
+    flips([13, 8], |percent| count(&routes(4000, 4000, percent), MoveKind::Shift) > 0);
 }
 
 #[test]
