@@ -497,11 +497,11 @@ fn merged_causes_have_80_percent_in_common_callers() {
 /// Explains a call of `main.c` that goes through another function on each side, with a number of samples. The
 /// functions have `percent` of their cost in the call.
 fn routes(base: i64, new: i64, percent: i64) -> Explanation {
-    let side = |between: &str, n: i64| {
-        let called = (format!("main.main;main.a;{between};main.c"), n * percent / 100);
-        [called, (format!("main.main;main.a;{between}"), n * (100 - percent) / 100)]
+    let side = |function: &str, n: i64| {
+        let called = (format!("main.main;main.a;{function};main.c"), n * percent / 100);
+        [called, (format!("main.main;main.a;{function}"), n * (100 - percent) / 100)]
     };
-    self::between(&borrowed(&side("a/one.Open", base)), &borrowed(&side("b/two.Start", new)))
+    between(&borrowed(&side("a/one.Open", base)), &borrowed(&side("b/two.Start", new)))
 }
 
 #[test]
