@@ -38,6 +38,7 @@ mod shifts;
 mod stop;
 mod symbols;
 mod tag_sides;
+mod thresholds_pinned;
 mod traces;
 mod tree;
 mod upgrades;

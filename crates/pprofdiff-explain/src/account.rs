@@ -371,10 +371,15 @@ impl Books<'_> {
 
     /// Splits a change into the shares of count and unit cost: `[count share, unit share, count factor, unit factor]`.
     /// The logarithms of the factors add up exactly (LMDI, Ang 2004). Returns `None` for sampled values, where count
-    /// and cost are one measurement, if a count or value is not positive, and if the value grew exactly like the work,
+    /// and cost are one measurement, if the values are not those of the rows, if a count or value is not positive, and if the value grew exactly like the work,
     /// because shares of zero are undefined.
     pub(super) fn split(&self, entry: &CauseEntry) -> Option<[f64; 4]> {
         if self.rows.kind == ValueKind::Sampled {
+            return None;
+        }
+        // Counts are those of the rows.
+        let of_rows = self.sum(&entry.rows);
+        if (0..2).any(|side| (of_rows[side] - entry.values[side]).abs() > 1e-6 * of_rows[side]) {
             return None;
         }
         let c = [0, 1].map(|s| entry.rows.iter().map(|&r| self.rows.rows[r as usize].counts[s]).sum::<f64>());

@@ -9,10 +9,9 @@ use super::search::SearchResult;
 use super::thresholds::{
     MAX_CHANGE_OF_EVEN_SUM, MAX_CHANGE_OF_SHIFT_PLACE, MAX_DIFFERENCE_OF_COUNTERPART, MAX_DIFFERENCE_OF_SIBLINGS,
     MAX_DIFFERENCE_OF_SWAP, MAX_ERRORS_OF_SILENT_PLACE, MAX_OPPOSITE_PART_OF_ONE_SIDED, MAX_OVERLAP_OF_MERGED,
-    MAX_PART_OF_PLACE, MAX_SIZE_OF_SHIFT_PLACE, MAX_SIZE_OF_SHIFT_PLACE_WITHOUT_LEAVES, MIN_DEVIANCE_OF_CALLER,
-    MIN_DEVIANCE_OF_COUNTERPART, MIN_ERRORS_OF_SHIFT, MIN_MEASURED_PART_OF_CANDIDATE, MIN_PART_INSIDE_MERGED_SET,
-    MIN_PART_INSIDE_PLACE, MIN_PART_OF_MERGED_SET, MIN_PART_OF_PARTNER, MIN_SIZE_OF_SHIFT_PLACE,
-    PENALTY_OF_CALL_AS_PARTNER, PENALTY_OF_PARTNER_OUTSIDE,
+    MAX_PART_OF_PLACE, MAX_SIZE_OF_SHIFT_PLACE, MAX_SIZE_OF_SHIFT_PLACE_WITHOUT_LEAVES, MIN_DEVIANCE_OF_COUNTERPART,
+    MIN_ERRORS_OF_SHIFT, MIN_MEASURED_PART_OF_CANDIDATE, MIN_PART_INSIDE_MERGED_SET, MIN_PART_INSIDE_PLACE,
+    MIN_PART_OF_MERGED_SET, MIN_PART_OF_PARTNER, PENALTY_OF_CALL_AS_PARTNER, PENALTY_OF_PARTNER_OUTSIDE,
 };
 use pprofdiff::shared::known_variance;
 use pprofdiff::shared::statistics::counts;
@@ -313,7 +312,7 @@ impl<'a> Attribution<'a> {
     fn place_of_shift(&self, candidate: &CauseCandidate, raw: f64, size: f64) -> Option<usize> {
         let all = |r: u32| self.rows.rows[r as usize].values[0] + self.rows.rows[r as usize].values[1];
         let is_call = |j: usize| matches!(self.sets.sets[j].key, SetKey::Own(_) | SetKey::Edge(..) | SetKey::Node(_));
-        let is_around = |&j: &usize| is_call(j) && self.size(j) > MIN_SIZE_OF_SHIFT_PLACE * size && self.is_place(j);
+        let is_around = |&j: &usize| is_call(j) && self.is_place(j);
         let around = self.sets.around(&candidate.rows, all, MIN_PART_INSIDE_PLACE).into_iter().map(|(j, _)| j);
         let around: Vec<usize> = around.filter(is_around).collect();
         let change = |j: usize| self.change(self.sets.sets[j].values);
@@ -341,7 +340,7 @@ impl<'a> Attribution<'a> {
             let is_silent = |&j: &usize| change(j) * raw.signum() < MAX_CHANGE_OF_SHIFT_PLACE * raw.abs();
             let place = smallest(around.iter().copied().filter(is_silent).collect()).filter(|_| one_sided)?;
             let partner = self.partner(candidate, place, raw);
-            partner.filter(|&p| self.is_counterpart(p, candidate.subject.caller, raw)).map(|_| place)
+            partner.filter(|&p| self.is_counterpart(p, raw)).map(|_| place)
         })
     }
 
@@ -387,15 +386,13 @@ impl<'a> Attribution<'a> {
 
     /// Returns true if a set changed by more than chance in the opposite direction of `raw`, and by about the same
     /// amount.
-    fn is_counterpart(&self, set: usize, caller: Option<u32>, raw: f64) -> bool {
+    fn is_counterpart(&self, set: usize, raw: f64) -> bool {
         let node = &self.sets.sets[set];
         let [b, n] = node.values.map(|v| v / node.event.max(1e-300));
         let lost = -(node.values[1] / self.search.scale - node.values[0]) / raw;
         let variance = counts::between_run_variance(self.search.tau2.variance(self.sets, set), self.rows.runs);
-        let is_caller = matches!(node.key, SetKey::Own(f) if Some(f) == caller);
-        let need = if is_caller { MIN_DEVIANCE_OF_CALLER } else { MIN_DEVIANCE_OF_COUNTERPART };
         (1.0 - MAX_DIFFERENCE_OF_COUNTERPART..1.0 + MAX_DIFFERENCE_OF_COUNTERPART).contains(&lost)
-            && counts::penalised(b, n, self.search.scale, variance) > need
+            && counts::penalised(b, n, self.search.scale, variance) > MIN_DEVIANCE_OF_COUNTERPART
     }
 
     /// Removes pairs of candidates that cancel out, have a similar size, and belong to related functions: code that

@@ -9,7 +9,7 @@ use std::cell::OnceCell;
 use super::account::{CauseEntry, Uncut};
 use super::attribution::CauseKind;
 use super::evidence::rows::StackRows;
-use super::thresholds::{MAX_EXCESS_OVER_FUNCTIONS, MIN_CHANGE_OF_NAMED_WHOLE};
+use super::thresholds::{MAX_DIFFERENCE_FROM_NAMED, MAX_EXCESS_OVER_FUNCTIONS, MIN_CHANGE_OF_NAMED_WHOLE};
 use pprofdiff_profile::cancellation::checkpointed;
 
 /// A plain table: the cost of each function on both sides.
@@ -77,12 +77,32 @@ impl<'a> PlainTable<'a> {
             *contradictions += 1;
             return None;
         }
+        self.restate_own_cost(&mut entry, contradictions);
         let kind = self.true_kind(&entry, named, change);
         *contradictions += usize::from(kind != entry.subject.kind && entry.subject.kind != CauseKind::Calls);
         entry.subject.kind = kind;
         // A part that did not change explains nothing.
         entry.parts.retain(|(_, values)| self.change(*values) != 0.0);
         Some(entry)
+    }
+
+    /// Gives a function's own cost the values of the table if its stacks have others: some were cut because their cost
+    /// moved.
+    fn restate_own_cost(&self, entry: &mut CauseEntry, contradictions: &mut usize) {
+        let own = entry.subject.function.filter(|_| entry.subject.kind == CauseKind::Own && entry.parts.is_empty());
+        let Some(function) = own else { return };
+        let whole = self.own_cost(function);
+        let ratio = self.change(entry.values) / self.change(whole);
+        if ratio > 1.0 + MAX_DIFFERENCE_FROM_NAMED && entry.subject.caller.is_none() {
+            *contradictions += 1;
+            entry.values = whole;
+        }
+    }
+
+    /// Returns the own cost of a function, with the system functions that it calls.
+    fn own_cost(&self, function: u32) -> [f64; 2] {
+        let is_own = |stack: &[u32]| stack.iter().rev().find(|&&frame| !self.rows.is_system(frame)) == Some(&function);
+        self.uncut.sum(function, |stack| is_own(stack) || stack.last() == Some(&function))
     }
 
     /// Returns the kind that the table shows.
@@ -109,11 +129,9 @@ impl<'a> PlainTable<'a> {
     /// Returns true if the function's own cost, with the system functions that it calls, changed with the cause.
     fn is_own(&self, function: Option<u32>, change: f64) -> bool {
         let Some(function) = function else { return false };
-        let is_own = |stack: &[u32]| stack.iter().rev().find(|&&frame| !self.rows.is_system(frame)) == Some(&function);
         let is_along =
             |values: [f64; 2]| self.change(values) * change.signum() >= MIN_CHANGE_OF_NAMED_WHOLE * change.abs();
-        is_along(self.uncut.sum(function, |stack| stack.last() == Some(&function)))
-            || is_along(self.uncut.sum(function, |stack| is_own(stack) || stack.last() == Some(&function)))
+        is_along(self.uncut.sum(function, |stack| stack.last() == Some(&function))) || is_along(self.own_cost(function))
     }
 
     /// Returns the largest change of a function in a cause's stacks: of its own cost, or of its cost with callees.

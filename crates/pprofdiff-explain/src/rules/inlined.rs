@@ -45,18 +45,25 @@ fn inlined(rows: &StackRows, costs: &FrameCosts) -> Vec<InlinedCall> {
     let mut around: BTreeMap<(usize, u32), BTreeMap<(u32, u32), f64>> = BTreeMap::new();
     let only_on = one_sided_frames(rows, costs);
     let mut is_first = vec![false; rows.names.len()];
+    // The frames and routes of the current stack.
+    let mut counted: Vec<(u32, (u32, u32))> = Vec::new();
     let has_any = only_on.iter().any(|sides| *sides != 0);
     for (i, row) in checkpointed(rows.rows.iter().enumerate()).filter(|_| has_any) {
         let stack = rows.stack(i);
+        counted.clear();
         for_each_chain(stack, sides_of(row.values), &only_on, |side, chain| {
             is_first[stack[chain.start] as usize] = true;
             if let Some(&callee) = stack.get(chain.end) {
                 let mut frames = stack[chain.clone()].to_vec();
                 frames.sort_unstable();
                 frames.dedup();
+                let pair = (stack[chain.start - 1], callee);
+                // A recursive route counts once per stack.
+                frames.retain(|frame| !counted.contains(&(*frame, pair)));
+                counted.extend(frames.iter().map(|frame| (*frame, pair)));
                 for frame in frames {
                     let pairs = around.entry((side, frame)).or_default();
-                    *pairs.entry((stack[chain.start - 1], callee)).or_default() += row.values[side];
+                    *pairs.entry(pair).or_default() += row.values[side];
                 }
             }
         });

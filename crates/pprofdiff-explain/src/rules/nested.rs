@@ -82,22 +82,25 @@ impl Books<'_> {
         let mut caller = outer.subject.caller;
         let change = self.delta(outer.values).abs();
         let size = |values: [f64; 2]| self.delta(values).abs();
+        let (mut path, mut above) = (vec![function], Vec::new());
         for _ in 0..MAX_DEPTH_OF_CALLEES {
             let mut callees: Vec<(u32, [f64; 2])> = self.callees_in_table(function, caller).into_iter().collect();
             callees.retain(|(_, values)| size(*values) > MIN_PART_OF_LISTED_CALLEE * change);
             callees.sort_by(|a, b| size(b.1).total_cmp(&size(a.1)).then(a.0.cmp(&b.0)));
-            match callees.as_slice() {
-                [(only, _)] if *only != function => (caller, function) = (Some(function), *only),
-                _ => {
-                    let part = |(callee, values): (u32, [f64; 2])| {
-                        let all = Description::all(CauseKind::Calls);
-                        (Description { function: Some(callee), caller: Some(function), ..all }, values)
-                    };
-                    return callees.into_iter().map(part).collect();
-                }
+            // In a recursion, the callees' costs contain each other.
+            if callees.iter().any(|(callee, _)| path.contains(callee)) {
+                return above;
             }
+            let part = |&(callee, values): &(u32, [f64; 2])| {
+                let all = Description::all(CauseKind::Calls);
+                (Description { function: Some(callee), caller: Some(function), ..all }, values)
+            };
+            above = callees.iter().map(part).collect();
+            let [(only, _)] = callees.as_slice() else { return above };
+            path.push(*only);
+            (caller, function) = (Some(function), *only);
         }
-        Vec::new()
+        above
     }
 
     /// Returns the costs of a function's callees, for all callers or one of them.

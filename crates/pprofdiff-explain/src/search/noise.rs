@@ -3,9 +3,9 @@
 
 use crate::thresholds::{
     DEVIATION_OF_FLICKERING_FRAMES, MIN_DEVIATIONS_OF_NOISY_PAIR, MIN_EVENTS_FOR_COMMON_VARIANCE,
-    MIN_FRAMES_FOR_TAU_OF_PAIR, MIN_PART_OF_COMMON_VARIANCE, MIN_RELATIVE_LENGTH_OF_RUN, MIN_SETS_FOR_COMMON_VARIANCE,
-    MIN_TAU_OF_LOCK, MIN_TELLING_EVENTS, MIN_TESTED_LOCKS, PRIOR_OF_DELAYS, PRIOR_OF_HEAP, PRIOR_OF_SAMPLES, Prior,
-    STRATA_OF_EVENTS, WEIGHT_OF_PRIOR_TAU,
+    MIN_FRAMES_FOR_TAU_OF_PAIR, MIN_RELATIVE_LENGTH_OF_RUN, MIN_SETS_FOR_COMMON_VARIANCE, MIN_TAU_OF_LOCK,
+    MIN_TELLING_EVENTS, MIN_TESTED_LOCKS, PRIOR_OF_DELAYS, PRIOR_OF_HEAP, PRIOR_OF_SAMPLES, Prior, STRATA_OF_EVENTS,
+    WEIGHT_OF_PRIOR_TAU,
 };
 use std::ops::Range;
 
@@ -206,8 +206,7 @@ fn shrunk_variances(rows: &StackRows, sets: &Sets, set_excess: &[f64]) -> Vec<f6
             common = Some(typical);
             for j in within {
                 let d0 = f64::from(MeasuredNoise::drawn(0).degrees());
-                tau2[j] = ((d0 * typical + degrees * set_excess[j].max(0.0)) / (d0 + degrees))
-                    .max(MIN_PART_OF_COMMON_VARIANCE * typical);
+                tau2[j] = (d0 * typical + degrees * set_excess[j].max(0.0)) / (d0 + degrees);
             }
         }
     }

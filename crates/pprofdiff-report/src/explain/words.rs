@@ -432,7 +432,7 @@ impl ExplanationText<'_> {
                 Some(caller) => format!("the callees of {}", self.markup.name(caller)),
                 None => "the callees of several functions".to_owned(),
             },
-            (from, to) if from == to => self.markup.name(from),
+            (from, to) if from == to => format!("parts of {}", self.markup.name(from)),
             (from, to) => format!("{} is now {}", self.markup.name(from), self.markup.name(to)),
         };
         let arrow = self.markup.arrow();
@@ -619,6 +619,9 @@ impl ExplanationText<'_> {
         };
         match self.e.remainder() {
             Remainder::Unknown => format!("{remainder} may be noise: the number of samples is unknown."),
+            Remainder::Unexplained if self.e.is_work_within_runs() => {
+                format!("{remainder} has no known cause; runs of one side differ as much.")
+            }
             Remainder::Unexplained => format!("{remainder} has no known cause."),
             Remainder::Noise => format!("{remainder} is within noise."),
             Remainder::Real => format!("{remainder} is larger than noise."),

@@ -1,0 +1,668 @@
+//! Crafted profiles for thresholds of `explain` that change no answer of tests/corpus/explained.txt. Each test checks an
+//! input just below a threshold and an input just above it. It fails with the lower and with the higher value in
+//! tests/thresholds/pins.csv, unless the last column there names one of the two.
+
+use std::sync::Arc;
+
+use pprofdiff::proto::{Label, Profile as Message};
+use pprofdiff::{Diff, Profile, Query};
+use pprofdiff_explain::{ExplainOptions, Explanation, MoveKind, Verdict};
+
+use crate::synthetic::{Stacks, cpu, profile, stacks, with, words};
+
+fn explain(base: &[Arc<Profile>], new: &[Arc<Profile>]) -> Explanation {
+    pprofdiff_explain::explain(&Diff::new(base, new).unwrap(), &Query::default(), &[], &ExplainOptions::default())
+        .unwrap()
+}
+
+fn between(base: &[(&str, i64)], new: &[(&str, i64)]) -> Explanation {
+    explain(&[cpu(&with(base))], &[cpu(&with(new))])
+}
+
+/// Checks that the answer is no for the first number, and yes for the second.
+fn flips([no, yes]: [i64; 2], is_so: impl Fn(i64) -> bool) {
+    assert_eq!([no, yes].map(is_so), [false, true], "for {no} and {yes}");
+}
+
+fn count(e: &Explanation, how: MoveKind) -> usize {
+    e.moved.iter().filter(|moved| moved.how == how).count()
+}
+
+/// Borrows the names of stacks.
+fn borrowed(all: &[(String, i64)]) -> Vec<(&str, i64)> {
+    all.iter().map(|(stack, n)| (stack.as_str(), *n)).collect()
+}
+
+// Evidence.
+
+/// Builds a CPU profile whose samples have a value of the label `tenant`, or none.
+fn labelled(samples: &[(String, i64, Option<String>)]) -> Arc<Profile> {
+    let all: Vec<(Vec<&str>, Vec<i64>)> =
+        samples.iter().map(|(stack, n, _)| (stack.split(';').collect(), vec![*n, n * 10_000_000])).collect();
+    let mut message: Message = stacks(&[("samples", "count"), ("cpu", "nanoseconds")], &all);
+    message.string_table.push(b"tenant".to_vec());
+    let key = message.string_table.len() as i64 - 1;
+    let mut texts: Vec<&str> = samples.iter().filter_map(|(.., value)| value.as_deref()).collect();
+    texts.sort_unstable();
+    texts.dedup();
+    message.string_table.extend(texts.iter().map(|text| text.as_bytes().to_vec()));
+    for (sample, (.., value)) in message.sample.iter_mut().zip(samples) {
+        let place = value.as_deref().and_then(|value| texts.iter().position(|text| *text == value));
+        sample.label.extend(place.map(|place| Label { key, str: key + 1 + place as i64, ..Label::default() }));
+    }
+    profile(&message)
+}
+
+/// Returns true if the growth of the first of several tenants is attributed to its label. `others` are the values of
+/// the other samples.
+fn is_label_the_cause(others: &[Option<&str>]) -> bool {
+    let side = |first: i64| {
+        let of = |value: Option<&str>, n: i64| {
+            (0..30).map(move |i| (format!("main.main;main.f{i}"), n, value.map(str::to_owned))).collect::<Vec<_>>()
+        };
+        let each = 1500 / others.len() as i64;
+        let all: Vec<_> = others.iter().flat_map(|value| of(*value, each)).chain(of(Some("first"), first)).collect();
+        labelled(&all)
+    };
+    let e = explain(&[side(500)], &[side(1000)]);
+    e.causes.first().is_some_and(|cause| cause.label.is_some())
+}
+
+#[test]
+fn keys_of_labels_have_2_to_50_values() {
+    assert!(!is_label_the_cause(&[None]));
+    assert!(is_label_the_cause(&[Some("second")]));
+    flips([51, 50], |values| {
+        let names: Vec<String> = (1..values).map(|value| format!("t{value}")).collect();
+        is_label_the_cause(&names.iter().map(|name| Some(name.as_str())).collect::<Vec<_>>())
+    });
+}
+
+const COLLECTOR: &str = "runtime.gcBgMarkWorker;runtime.gcDrain;runtime.scanobject";
+
+#[test]
+fn background_work_is_foreground_if_it_has_more_than_70_percent() {
+    // The other functions have 64,350 samples per side.
+    flips([165_000, 138_000], |n| {
+        let e = between(&[(COLLECTOR, n)], &[(COLLECTOR, n + 9000)]);
+        e.account.consequences != 0.0
+    });
+}
+
+#[test]
+fn leaves_of_a_recorder_end_nearly_all_stacks() {
+    flips([120, 85], |n| {
+        let side = |leaf: &str, rest: i64| {
+            let all = (0..10).map(|i| (format!("main;f{i}{leaf}"), 10_000)).chain([("main;g".to_owned(), rest)]);
+            cpu(&all.collect())
+        };
+        let e = explain(&[side("", n)], &[side(";new;malloc", n)]);
+        e.left_out.iter().any(|warning| warning.contains("end with"))
+    });
+}
+
+#[test]
+fn values_without_a_stack_are_reported_from_one_percent_on() {
+    flips([900, 1150], |n| {
+        let types = [("samples", "count"), ("cpu", "nanoseconds")];
+        let side = || profile(&stacks(&types, &[(vec!["main"], vec![100_000 - n, 100_000 - n]), (vec![], vec![n, n])]));
+        explain(&[side()], &[side()]).left_out.iter().any(|warning| warning.contains("could not be attributed"))
+    });
+}
+
+// Renames.
+
+#[test]
+fn small_functions_are_not_renamed() {
+    // A pair with less than 0.3% of the total is a swap, because only its names are alike.
+    flips([205, 180], |n| {
+        let host = ("main.main;main.host", 3000);
+        let e =
+            between(&[host, ("main.main;main.host;main.query", n)], &[host, ("main.main;main.host;main.queryRows", n)]);
+        !e.moved.is_empty() || !e.causes.is_empty()
+    });
+}
+
+/// Returns true if a function of these stacks was renamed. The callers and callees also have cost without it.
+fn is_renamed(base: &[(String, i64)], new: &[(String, i64)]) -> bool {
+    let rest = [("main.main;main.p", 3000), ("main.main;main.q", 3000), ("main.main;main.p;main.c1", 4000)];
+    let rest = [&rest[..], &[("main.main;main.p;main.c2", 4000), ("main.main;main.q;main.c3", 4000)]].concat();
+    let e = between(&[&rest, &borrowed(base)[..]].concat(), &[&rest, &borrowed(new)[..]].concat());
+    count(&e, MoveKind::Renamed) == 1
+}
+
+#[test]
+fn functions_with_the_same_last_name_share_half_of_their_callers() {
+    flips([45, 55], |x| {
+        let base = [("main.main;main.p;main.readAll;main.c1".to_owned(), 4000)];
+        let new = [
+            ("main.main;main.p;main.ReadAll;main.c2".to_owned(), 40 * x),
+            ("main.main;main.q;main.ReadAll;main.c2".to_owned(), 4000 - 40 * x),
+        ];
+        is_renamed(&base, &new)
+    });
+}
+
+#[test]
+fn functions_with_similar_names_share_60_percent_of_callers_and_callees() {
+    flips([13, 27], |x| {
+        let stack =
+            |function: &str, callee: &str, n: i64| (format!("main.main;main.p;main.{function};main.{callee}"), n);
+        let base = [stack("query", "c1", 4000)];
+        is_renamed(&base, &[stack("queryRows", "c1", 40 * x), stack("queryRows", "c2", 4000 - 40 * x)])
+    });
+}
+
+#[test]
+fn functions_with_the_same_last_name_are_ranked_by_overlap_before_cost() {
+    // `READ` has a cost that differs 1.6-fold, which counts like 7% of the overlap.
+    flips([7, 12], |x| {
+        let stack =
+            |caller: &str, function: &str, n: i64| (format!("main.main;main.{caller};main.{function};main.c1"), n);
+        let base = [stack("p", "read", 4000)];
+        let new = [stack("p", "READ", 6400), stack("p", "Read", 4000 - 40 * x), stack("q", "Read", 40 * x)];
+        let rest = [("main.main;main.q;main.c1", 4000), ("main.main;main.p;main.c1", 4000)];
+        let e = between(&[&rest, &borrowed(&base)[..]].concat(), &[&rest, &borrowed(&new)[..]].concat());
+        e.moved.iter().any(|moved| moved.how == MoveKind::Renamed && moved.function == "main.READ")
+    });
+}
+
+#[test]
+fn methods_of_two_types_need_5_percent_in_common_distinctive_callees() {
+    flips([40, 65], |x| {
+        let all = |kind: &str| {
+            let stack = |callee: &str, n: i64| (format!("main.main;main.p;shop.(*{kind}).Get{callee}"), n);
+            vec![stack("", 4000 - 4 * x), stack(";shop.decode", 4 * x)]
+        };
+        is_renamed(&all("Table"), &all("Rows"))
+    });
+}
+
+#[test]
+fn similar_names_share_more_than_half_of_their_words() {
+    let is_alike = |a: &str, b: &str| {
+        let all = |function: &str| vec![(format!("main.main;main.p;main.{function}"), 4000)];
+        is_renamed(&all(a), &all(b))
+    };
+    assert!(!is_alike("readAllFast", "readAllSlow"));
+    assert!(is_alike("readAllRowsFast", "readAllRowsSlow"));
+}
+
+/// Returns stacks of a package with these functions. Each has `n` samples.
+fn package(path: &str, names: &[&str], n: i64) -> Vec<(String, i64)> {
+    names.iter().map(|name| (format!("main.main;main.load;{path}.{name}"), n)).collect()
+}
+
+fn n_renamed(base: &[(String, i64)], new: &[(String, i64)]) -> usize {
+    count(&between(&borrowed(base), &borrowed(new)), MoveKind::Renamed)
+}
+
+#[test]
+fn packages_with_related_paths_share_two_names() {
+    // Costs that differ 1.6-fold, so that names and callers of single functions are not enough.
+    let is_package =
+        |names: &[&str]| n_renamed(&package("x.org/a/lib", names, 4000), &package("y.org/b/lib", names, 7600)) > 0;
+    assert!(!is_package(&["Read"]));
+    assert!(is_package(&["Read", "Write"]));
+}
+
+#[test]
+fn go_packages_with_unrelated_paths_share_two_private_functions() {
+    let is_package =
+        |names: &[&str]| n_renamed(&package("shop/old", names, 4000), &package("shop/young", names, 8000)) > 0;
+    assert!(!is_package(&["Read", "Write", "scan"]));
+    assert!(is_package(&["Read", "parse", "scan"]));
+}
+
+#[test]
+fn suffixes_of_paths_have_two_segments() {
+    // Costs that differ 3-fold, which only equal paths permit.
+    let is_package = |old: &str, new: &str| {
+        n_renamed(&package(old, &["Read", "Write"], 4000), &package(new, &["Read", "Write"], 12_000)) > 0
+    };
+    assert!(!is_package("lib", "vendor/shop/lib"));
+    assert!(is_package("shop/lib", "vendor/shop/lib"));
+}
+
+#[test]
+fn names_in_more_than_32_new_packages_are_no_evidence() {
+    flips([34, 30], |packages| {
+        let mut new = package("y.org/b/lib", &["Read", "Write"], 7600);
+        for i in 1..packages {
+            let more: Vec<String> = (0..8).map(|k| format!("F{i}x{k}")).collect();
+            let names: Vec<&str> = ["Read", "Write"].into_iter().chain(more.iter().map(String::as_str)).collect();
+            new.extend(package(&format!("z.org/c/p{i}"), &names, 10));
+        }
+        n_renamed(&package("x.org/a/lib", &["Read", "Write"], 4000), &new) > 0
+    });
+}
+
+// Inlined, outlined and rewritten functions.
+
+#[test]
+fn inlined_functions_have_60_percent_between_known_neighbours() {
+    flips([50, 68], |x| {
+        let base = [("main.main;main.a;main.b;main.c", 60 * x), ("main.main;main.a;main.b", 6000 - 60 * x)];
+        let e = between(&base, &[("main.main;main.a;main.c", 60 * x), ("main.main;main.a", 6000 - 60 * x)]);
+        assert_eq!(e.moved[0].how, MoveKind::Inlined, "{}", words(&e));
+        e.moved.len() == 1
+    });
+}
+
+#[test]
+fn outlined_functions_have_60_percent_of_their_own() {
+    flips([52, 68], |x| {
+        let new = [
+            ("main.main;main.a", 9000 - 60 * x),
+            ("main.main;main.a;main.b", 60 * x),
+            ("main.main;main.a;main.b;main.z", 6000 - 60 * x),
+        ];
+        let e = between(&[("main.main;main.a", 9000)], &new);
+        e.moved.iter().any(|moved| moved.how == MoveKind::Outlined && moved.function == "main.b")
+    });
+}
+
+#[test]
+fn callers_with_10_percent_of_an_outlined_function_lost_the_cost() {
+    // `rare` calls the function, but its own cost did not decrease.
+    flips([14, 8], |x| {
+        let base = [("main.main;main.a", 9000), ("main.main;main.rare", 2000)];
+        let new = [
+            ("main.main;main.a", 4500 + 45 * x),
+            ("main.main;main.a;main.b", 4500 - 45 * x),
+            ("main.main;main.rare", 2300),
+            ("main.main;main.rare;main.b", 45 * x),
+        ];
+        count(&between(&base, &new), MoveKind::Outlined) > 0
+    });
+}
+
+#[test]
+fn outlined_functions_have_60_percent_below_main_callers() {
+    flips([52, 68], |x| {
+        let others: Vec<String> = (0..10).map(|i| format!("main.main;main.rare{i}")).collect();
+        let below: Vec<String> = others.iter().map(|caller| format!("{caller};main.b")).collect();
+        let rest: Vec<(&str, i64)> = others.iter().map(|caller| (caller.as_str(), 1000)).collect();
+        let calls: Vec<(&str, i64)> = below.iter().map(|stack| (stack.as_str(), (4500 - 45 * x) / 10)).collect();
+        let base = [&rest[..], &[("main.main;main.a", 9000)]].concat();
+        let new = [&rest[..], &calls, &[("main.main;main.a", 4500), ("main.main;main.a;main.b", 45 * x)]].concat();
+        count(&between(&base, &new), MoveKind::Outlined) > 0
+    });
+}
+
+/// Returns true if code with `n` samples per side in a number of functions counts as rewritten.
+fn is_rewritten(n: i64, functions: i64) -> bool {
+    let side = |names: &str| {
+        let stack = |i: i64| (format!("main.main;main.load;x.org/lib/{names}.{names}{i}"), n / functions);
+        (0..functions).map(stack).collect::<Vec<_>>()
+    };
+    between(&borrowed(&side("decode")), &borrowed(&side("scan"))).rewrite.is_some()
+}
+
+#[test]
+fn rewritten_code_has_30_percent_in_5_functions() {
+    // The other functions have 64,350 samples.
+    flips([22_000, 34_000], |n| is_rewritten(n, 6));
+    flips([4, 5], |functions| is_rewritten(60_000, functions));
+}
+
+// Consequences, and words.
+
+/// Explains growth of garbage collection from 10,000 samples, and nothing else.
+fn collected(more: i64) -> Explanation {
+    between(&[(COLLECTOR, 10_000)], &[(COLLECTOR, 10_000 + more)])
+}
+
+#[test]
+fn consequences_change_by_more_than_chance() {
+    flips([1400, 2000], |more| !collected(more).account.consequences_by_chance);
+}
+
+#[test]
+fn consequences_that_are_all_that_changed_have_two_percent() {
+    flips([1200, 2000], |more| {
+        let e = between(&[(COLLECTOR, 1000)], &[(COLLECTOR, 1000 + more)]);
+        e.is_all_consequences()
+    });
+}
+
+#[test]
+fn percentages_of_parts_that_cancel_out_are_not_shown() {
+    flips([480, 330], |more| {
+        let e = between(
+            &[("main.main;main.up", 4000), ("main.main;main.down", 8000)],
+            &[("main.main;main.up", 8000 + more), ("main.main;main.down", 4000)],
+        );
+        e.do_parts_cancel_out()
+    });
+}
+
+/// Builds a heap profile: stacks with a number of objects of 64 bytes.
+fn heap(allocations: &Stacks) -> Arc<Profile> {
+    let all: Vec<(Vec<&str>, Vec<i64>)> =
+        allocations.iter().map(|(stack, n)| (stack.split(';').collect(), vec![*n, n * 64])).collect();
+    profile(&stacks(&[("alloc_objects", "count"), ("alloc_space", "bytes")], &all))
+}
+
+/// Explains growth of `main.rows` and of garbage collection, with heap profiles of the same runs.
+fn with_heaps(allocated: i64, collected: i64) -> Explanation {
+    let side = |rows: i64, collected: i64| cpu(&with(&[("main.main;main.rows", rows), (COLLECTOR, collected)]));
+    let heap = |n: i64| heap(&with(&[("main.main;main.rows", n)]));
+    let diff = Diff::new(&[side(3000, 3000)], &[side(9000, 3000 + collected)]).unwrap();
+    let heaps = Diff::new(&[heap(1000)], &[heap(1000 + allocated)]).unwrap();
+    let options = ExplainOptions::default().with_heap(heaps);
+    pprofdiff_explain::explain(&diff, &Query::default(), &[], &options).unwrap()
+}
+
+#[test]
+fn heaps_that_differ_by_less_than_two_percent_attribute_no_garbage() {
+    // The other functions have 64,350 objects.
+    flips([1000, 1700], |allocated| with_heaps(allocated, 2000).causes[0].garbage.is_some());
+}
+
+#[test]
+fn garbage_below_half_a_percent_of_a_cause_is_not_listed() {
+    flips([20, 45], |collected| with_heaps(9000, collected).causes[0].listed_garbage().is_some());
+}
+
+// Causes.
+
+/// Explains a new call of `main.host` with 1,500 samples, and `before` in the base. The other calls of the host lose as
+/// much together, and each loses little. `host` is their number of samples in the base.
+fn spread_loss(before: i64, host: i64) -> Explanation {
+    let calls: Vec<String> = (0..20).map(|i| format!("main.main;main.host;main.k{i}")).collect();
+    let calls = |n: i64| calls.iter().map(|stack| (stack.as_str(), n / 20)).collect::<Vec<_>>();
+    let of_new = |n: i64| (n > 0).then_some(("main.main;main.host;main.n", n));
+    let base: Vec<_> = calls(host).into_iter().chain(of_new(before)).collect();
+    let new: Vec<_> = calls(host - 1500 + before).into_iter().chain(of_new(1500)).collect();
+    between(&base, &new)
+}
+
+#[test]
+fn functions_with_more_than_two_percent_on_a_side_are_not_added() {
+    flips([40, 22], |before| spread_loss(before, 6500).causes.is_empty());
+}
+
+#[test]
+fn cost_of_a_new_function_is_in_a_place_of_at_most_ten_times_its_size() {
+    flips([8500, 6700], |host| spread_loss(0, host).causes.is_empty());
+}
+
+#[test]
+fn the_counterpart_of_a_new_function_loses_at_most_140_percent_of_its_cost() {
+    flips([147, 137], |x| {
+        let calls: Vec<String> = (0..20).map(|i| format!("main.main;main.host;main.k{i}")).collect();
+        let calls: Vec<_> = calls.iter().map(|stack| (stack.as_str(), 800)).collect();
+        let old = |n: i64| ("main.main;main.host;main.query", n);
+        let base = [&calls[..], &[old(3000)]].concat();
+        let new = [&calls[..], &[old(3000 - 15 * x), ("main.main;main.host;main.queryRows", 1500)]].concat();
+        between(&base, &new).causes.is_empty()
+    });
+}
+
+#[test]
+fn functions_that_exchange_cost_differ_by_at_most_25_percent_if_one_is_new() {
+    flips([69, 80], |x| {
+        let calls: Vec<String> = (0..20).map(|i| format!("main.main;main.host;main.k{i}")).collect();
+        let calls = |n: i64| calls.iter().map(|stack| (stack.as_str(), n / 20)).collect::<Vec<_>>();
+        let old = |n: i64| ("main.main;main.host;main.query", n);
+        let base = [&calls(16_000)[..], &[old(3000)]].concat();
+        let changed = [old(3000 - 15 * x), ("main.main;main.host;main.queryRows", 1500)];
+        between(&base, &[&calls(14_500 + 15 * x)[..], &changed].concat()).causes.is_empty()
+    });
+}
+
+#[test]
+fn the_counterpart_of_a_new_function_changes_by_more_than_chance() {
+    flips([30_000, 22_000], |n| {
+        let calls: Vec<String> = (0..20).map(|i| format!("main.main;main.host;main.k{i}")).collect();
+        let calls: Vec<_> = calls.iter().map(|stack| (stack.as_str(), 800)).collect();
+        let old = |n: i64| ("main.main;main.host;main.query", n);
+        let changed = [old(n - 2040), ("main.main;main.host;main.queryRows", 1500)];
+        between(&[&calls[..], &[old(n)]].concat(), &[&calls[..], &changed].concat()).causes.is_empty()
+    });
+}
+
+#[test]
+fn at_most_16_shifts_are_folded() {
+    flips([20, 14], |n| {
+        let side = |scan: i64, fast: i64| {
+            let of = |i: i64| {
+                let stack = |name: &str| format!("main.main;main.host{i};main.scan{i}{name}");
+                [(stack(""), scan), (stack("Fast"), fast)]
+            };
+            (0..n).flat_map(of).collect::<Vec<_>>()
+        };
+        let e = between(&borrowed(&side(6000, 2000)), &borrowed(&side(2000, 6000)));
+        count(&e, MoveKind::Shift) as i64 == n
+    });
+}
+
+#[test]
+fn advice_names_at_most_20_runs() {
+    // Six runs per side, in which one of ten functions has `more` additional samples.
+    flips([25, 32], |more| {
+        let run = |more: i64| {
+            cpu(&(0..10).map(|i| (format!("main.main;main.f{i}"), if i == 0 { 10 + more } else { 10 })).collect())
+        };
+        let [base, new] = [0, more].map(|more| (0..6).map(|i| run((more + i) / 6)).collect::<Vec<_>>());
+        explain(&base, &new).candidate.is_some_and(|candidate| candidate.runs.is_some())
+    });
+}
+
+#[test]
+fn functions_that_exchange_cost_have_half_of_their_callees_in_common() {
+    flips([44, 56], |x| {
+        let side = |scan: i64, find: i64| {
+            let stack = |function: &str, callee: &str, n: i64| {
+                (format!("main.main;main.host;main.{function};main.{callee}"), n)
+            };
+            let of = |function: &str, own: &str, n: i64| {
+                [stack(function, "read", n * x / 100), stack(function, own, n * (100 - x) / 100)]
+            };
+            [of("scan", "c1", scan), of("find", "c2", find)].concat()
+        };
+        !between(&borrowed(&side(6000, 2000)), &borrowed(&side(2000, 6000))).moved.is_empty()
+    });
+}
+
+#[test]
+fn functions_that_exchange_cost_have_a_call_in_half_of_the_stacks() {
+    flips([47, 56], |x| {
+        let base = [("main.main;main.host;main.scan", 6000), ("main.main;main.host;main.find", 500)];
+        let called = ("main.main;main.host;main.scan;main.find", 45 * x);
+        let e = between(
+            &base,
+            &[("main.main;main.host;main.scan", 2000), ("main.main;main.host;main.find", 4500 - 45 * x), called],
+        );
+        e.moved.iter().any(|moved| moved.from == "main.scan")
+    });
+}
+
+#[test]
+fn merged_causes_have_80_percent_in_common_callers() {
+    flips([75, 85], |x| {
+        let side = |n: i64| {
+            let of = |function: &str, n: i64| {
+                let others =
+                    (0..10).map(|i| (format!("main.main;main.other{i};main.{function}"), n * (100 - x) / 1000));
+                others.chain([(format!("main.main;main.host;main.{function}"), n * x / 100)]).collect::<Vec<_>>()
+            };
+            [of("scan", n), of("find", n), vec![("main.main;main.host;main.rest".to_owned(), 7000)]].concat()
+        };
+        between(&borrowed(&side(4000)), &borrowed(&side(9000))).causes.len() == 1
+    });
+}
+
+/// Explains a call of `main.c` that goes through another function on each side, with a number of samples. The
+/// functions have `percent` of their cost in the call.
+fn routes(base: i64, new: i64, percent: i64) -> Explanation {
+    let side = |function: &str, n: i64| {
+        let called = (format!("main.main;main.a;{function};main.c"), n * percent / 100);
+        [called, (format!("main.main;main.a;{function}"), n * (100 - percent) / 100)]
+    };
+    between(&borrowed(&side("a/one.Open", base)), &borrowed(&side("b/two.Start", new)))
+}
+
+#[test]
+fn replaced_wrappers_have_costs_that_differ_by_at_most_35_percent() {
+    flips([6667, 5714], |new| count(&routes(4000, new, 100), MoveKind::Replaced) > 0);
+}
+
+#[test]
+fn replaced_wrappers_have_10_percent_of_their_cost_below() {
+    // If the calls of `main.c` have too little cost, cost only moved between the functions.
+    flips([13, 8], |percent| count(&routes(4000, 4000, percent), MoveKind::Shift) > 0);
+}
+
+#[test]
+fn the_caller_of_replaced_calls_has_35_percent_of_their_change() {
+    // The caller has too much of both sides to be a place of moved cost.
+    flips([2900, 2400], |more| {
+        let calls: Vec<String> = (0..20).map(|i| format!("main.main;main.load;main.k{i}")).collect();
+        let rest: Vec<_> = calls.iter().map(|stack| (stack.as_str(), 12_000)).collect();
+        let base =
+            [&rest[..], &[("main.main;main.load;a/one.Read", 5000), ("main.main;main.load;main.more", 1000)]].concat();
+        let new =
+            [&rest[..], &[("main.main;main.load;b/two.Parse", 900), ("main.main;main.load;main.more", 1000 + more)]]
+                .concat();
+        words(&between(&base, &new)).contains(" instead of ")
+    });
+}
+
+// Work and noise.
+
+const BENCHMARK: &str = "testing.(*B).runN;main.BenchmarkLoad";
+
+#[test]
+fn benchmarks_have_most_of_each_side() {
+    // Two functions cannot show an amount of work, except in a benchmark.
+    flips([4400, 5600], |n| {
+        let side = |times: i64| {
+            cpu(&vec![
+                (format!("{BENCHMARK};main.f"), n * times),
+                ("main.main;main.g".to_owned(), (10_000 - n) * times),
+            ])
+        };
+        explain(&[side(1)], &[side(2)]).scale.factor != 1.0
+    });
+}
+
+#[test]
+fn benchmarks_may_differ_many_times_in_work() {
+    flips([40, 11], |times| {
+        let side = |times: i64| cpu(&["f", "g"].map(|f| (format!("{BENCHMARK};main.{f}"), 100 * times)).to_vec());
+        explain(&[side(1)], &[side(times)]).scale.factor != 1.0
+    });
+}
+
+/// Builds a profile of waiting for locks: the number of waits of 1 ms of each lock, for each of 25 callers, because a
+/// stack counts as one event.
+fn locks(waits: &[i64]) -> Arc<Profile> {
+    let names = |i: usize| (0..25).map(move |caller| format!("main.caller{caller};main.lock{i}"));
+    let names: Vec<(String, i64)> = waits.iter().zip(0..).flat_map(|(n, i)| names(i).map(|name| (name, *n))).collect();
+    let all: Vec<(Vec<&str>, Vec<i64>)> =
+        names.iter().map(|(name, n)| (name.split(';').collect(), vec![*n, n * 1_000_000])).collect();
+    profile(&stacks(&[("contentions", "count"), ("delay", "nanoseconds")], &all))
+}
+
+#[test]
+fn locks_agree_with_an_amount_of_work_if_nearly_all_do() {
+    flips([25, 27], |n| {
+        let side = |times: i64| {
+            let run = |_| locks(&(0..30).map(|i| if i < n { 1000 * times } else { 1000 }).collect::<Vec<_>>());
+            (0..3).map(run).collect::<Vec<_>>()
+        };
+        explain(&side(1), &side(2)).scale.factor > 1.5
+    });
+}
+
+#[test]
+fn objects_grow_with_the_work() {
+    flips([1310, 1395], |objects| {
+        let side = |objects: i64, bytes: i64| {
+            let names: Vec<String> = (0..12).map(|i| format!("main.f{i}")).collect();
+            let all: Vec<(Vec<&str>, Vec<i64>)> =
+                names.iter().map(|name| (vec!["main.main", name.as_str()], vec![objects, bytes])).collect();
+            (0..3)
+                .map(|_| profile(&stacks(&[("alloc_objects", "count"), ("alloc_space", "bytes")], &all)))
+                .collect::<Vec<_>>()
+        };
+        explain(&side(1000, 64_000), &side(objects, 96_000)).scale.factor != 1.0
+    });
+}
+
+#[test]
+fn known_noise_counts_until_enough_frames_are_measured() {
+    let of_heap = |n: i64| heap(&(0..n).map(|i| (format!("main.main;main.f{i}"), 1000)).collect());
+    flips([44, 36], |n| explain(&[of_heap(n)], &[of_heap(n)]).noise.tau > 0.0);
+    let of_locks = |n: i64| locks(&vec![1000; n as usize]);
+    flips([13, 9], |n| explain(&[of_locks(n)], &[of_locks(n)]).noise.tau > 0.2);
+}
+
+#[test]
+fn any_amount_of_work_is_usual_if_80_percent_agree() {
+    let is_scale = |functions: i64, n: i64, samples: i64, times: i64| {
+        let stack =
+            |i: i64, times: i64| (format!("main.main;main.f{i}"), if i < n { samples * times } else { samples });
+        let side = |times: i64| cpu(&(0..functions).map(|i| stack(i, times)).collect());
+        explain(&[side(1)], &[side(times)]).scale.factor > 2.0
+    };
+    flips([23, 27], |n| is_scale(40, n, 4, 30));
+}
+
+// Verdict.
+
+/// Builds runs in which half of the cost is in a function `name`, and the rest in two others. `base` is the mean number
+/// of samples of a base run, `percent` the ratio to it, and `spread` half of the distance of the first two runs, in
+/// percent.
+fn few(runs: i64, base: i64, spread: i64, name: &str, percent: i64) -> Vec<Arc<Profile>> {
+    let run = |i: i64| {
+        let n = base * percent * (100 + spread * (2 * i - runs + 1)) / 100;
+        let side = |function: &str, n: i64| (format!("main.main;main.{function}"), n);
+        let (rest, renamed) = (n / 400, format!("p;main.{name};main.c1"));
+        cpu(&vec![side("f", rest), side("g", rest), side(&renamed, n / 100 - 2 * rest)])
+    };
+    (0..runs).map(run).collect()
+}
+
+/// Returns true if the verdict is "nothing changed" for runs of [`few`] in which a function was renamed.
+fn is_nothing(runs: i64, base: i64, spread: i64, percent: i64) -> bool {
+    let e = explain(&few(runs, base, spread, "query", 100), &few(runs, base, spread, "queryRows", percent));
+    assert!(e.causes.is_empty() && e.suspects.is_empty() && !e.account.unexplained, "{}", words(&e));
+    assert!(e.scale.factor == 1.0 && e.moved.len() == 1, "{}", words(&e));
+    e.verdict == Verdict::None
+}
+
+#[test]
+fn totals_that_differ_more_than_twofold_rule_out_that_nothing_changed() {
+    // p is .13 and .19.
+    assert!(!is_nothing(2, 11, 20, 205));
+    assert!(is_nothing(2, 12, 0, 170));
+}
+
+#[test]
+fn totals_with_p_below_a_tenth_rule_out_that_nothing_changed() {
+    assert!(!is_nothing(3, 12, 0, 170)); // p = .07
+    assert!(is_nothing(2, 40, 0, 145)); // p = .14
+}
+
+#[test]
+fn likely_changes_of_the_total_rule_out_that_nothing_changed_if_a_quarter_is_unexplained() {
+    // p is .07 and .09.
+    assert!(is_nothing(3, 80, 0, 124));
+    assert!(!is_nothing(3, 50, 0, 128));
+}
+
+#[test]
+fn moved_cost_of_few_samples_is_inconclusive() {
+    flips([3, 12], |n| {
+        let side = |name: &str| {
+            let all = (0..3).map(|i| (format!("main.main;main.f{i}"), n));
+            cpu(&all.chain([(format!("main.main;main.p;main.{name};main.c1"), 14)]).collect())
+        };
+        let e = explain(&[side("query")], &[side("queryRows")]);
+        assert!(!e.moved.is_empty(), "{}", words(&e));
+        e.verdict == Verdict::None
+    });
+}
