@@ -82,7 +82,7 @@ pub fn decimal(text: &str, unit: i64) -> Option<i64> {
     whole.checked_add(i64::try_from(fraction).ok()?)
 }
 
-/// Parses a time into nanoseconds since 1970: RFC 3339 or a number, as in [`parse_moment`], or relative to `now`
+/// Parses a time into nanoseconds since 1970: RFC 3339 or a number, as in `parse_moment`, or relative to `now`
 /// (`now`, `-1h30m`, `now-7d`).
 ///
 /// # Errors
