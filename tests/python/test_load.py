@@ -386,7 +386,8 @@ def test_two_time_ranges_of_one_recording_can_be_compared():
     split = pprofdiff.diff(run, run, split_at="ExecutionSample").top(sample_type="alloc_space").summary
     assert (split["base"]["time"], split["new"]["time"]) == ("..ExecutionSample", "ExecutionSample..")
     assert split["total_base"] > 0
-    with pytest.raises(pprofdiff.PprofError, match="split_at= is for a comparison of two sides; for a part of one profile use time=$"):
+    message = "split_at= is for a comparison of two sides; for a part of one profile use time=$"
+    with pytest.raises(pprofdiff.PprofError, match=message):
         pprofdiff.load(run, split_at="3s")
     for end in ["6000ms", "0.1m", "PT6S", "00:00:06"]:
         assert pprofdiff.load(run, time=f"3s..{end}").top().summary["total"] == sides["total_new"]
@@ -401,7 +402,8 @@ def test_two_time_ranges_of_one_recording_can_be_compared():
         pprofdiff.diff(part, run, base_time="0..3s")
     with pytest.raises(pprofdiff.PprofError, match="pprof does not record when each sample was taken"):
         pprofdiff.load(CORPUS / "go-heap.new.pb.gz", time="3s..6s")
-    with pytest.raises(pprofdiff.PprofError, match="base_time= is for a comparison of two sides; for one profile use time=$"):
+    message = "base_time= is for a comparison of two sides; for one profile use time=$"
+    with pytest.raises(pprofdiff.PprofError, match=message):
         pprofdiff.load(run, base_time="3s..6s")
 
 
