@@ -11,9 +11,10 @@
 //! 3. **Build candidate sets**: `evidence/sets`, `evidence/set_builder`.
 //! 4. **Estimate noise and scale**: `search/noise`, and the scales that `search` tries.
 //! 5. **Search**: `search/model` finds the sets that are causes at each scale, and `search` the best scale.
-//! 6. **Attribute**: `attribution` and `related` recognize cost that moved and causes that are one. Cost that moved is
-//!    folded, and the stages from 3 on are repeated.
-//! 7. **Account**: `account` gives each stack to one cause, the rules of causes change the findings, and the parts add up.
+//! 6. **Attribute**: `attribution`, `related` and `wrapped` recognize cost that moved and causes that are one. Cost that
+//!    moved is folded, and the stages from 3 on are repeated.
+//! 7. **Account**: `account` gives each stack to one cause, the rules of causes change the findings, `selfcheck` compares
+//!    them with a plain table, and the parts add up.
 //! 8. **Answer**: `agreement` counts the evidence for equal work, `naming` turns numbers into names, and `stages` decides
 //!    the verdict (`answer`). `chance` tests single frames of views, and `statements` what sentences may say.
 //!
