@@ -103,6 +103,7 @@ impl Uncut {
 }
 
 /// A cause, as its stacks measure it.
+#[derive(Clone)]
 pub(super) struct CauseEntry {
     /// The set that determines the noise of this cause.
     pub set: usize,

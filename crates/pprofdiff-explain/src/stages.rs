@@ -15,7 +15,7 @@ use super::evidence::rows::StackRows;
 use super::evidence::sets::Sets;
 use super::naming::{Naming, ShownNames, clones, rounded};
 use super::rules::inlined::InlinedCall;
-use super::rules::parts::package_of;
+use super::rules::parts::{Parts, package_of};
 use super::rules::renamed::RenamedFunction;
 use super::rules::replaced::Exchange;
 use super::rules::rewritten::Rewritten;
@@ -176,6 +176,11 @@ impl CommonRows {
             return;
         }
         let Wrapper { side, frame, caller, value, instead_of, .. } = *wrapper;
+        // The same function of a renamed package is no replacement.
+        let local = |frame: u32| Parts::parse(&self.rows.names[frame as usize].text).local;
+        if instead_of.is_some_and(|other| local(other) == local(frame)) {
+            return;
+        }
         let shown = self.shown();
         let moved = match instead_of {
             Some(other) => {

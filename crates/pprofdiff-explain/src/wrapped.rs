@@ -59,12 +59,16 @@ fn wrapper_of(rows: &StackRows, candidate: &CauseCandidate, only_on: &[u8], scal
     let side = usize::from(candidate.subject.kind == CauseKind::Added);
     // By route: its cost in the candidate, and the first function in between.
     let mut routed: BTreeMap<(u32, u32), (f64, u32)> = BTreeMap::new();
+    let mut recursive: HashSet<(u32, u32)> = HashSet::default();
     for &row in &candidate.rows {
         let (stack, values) = (rows.stack(row as usize), rows.rows[row as usize].values);
         for_each_chain(stack, sides_of(values), only_on, |side_of_chain, chain| {
             if let Some(&callee) = stack.get(chain.end).filter(|_| side_of_chain == side) {
                 let route = routed.entry((stack[chain.start - 1], callee)).or_insert((0.0, stack[chain.start]));
                 route.0 += values[side];
+                if stack.iter().filter(|&&frame| frame == callee).count() > 1 {
+                    recursive.insert((stack[chain.start - 1], callee));
+                }
             }
         });
     }
@@ -109,9 +113,11 @@ fn wrapper_of(rows: &StackRows, candidate: &CauseCandidate, only_on: &[u8], scal
                 difference < MAX_DIFFERENCE_OF_ROUTES * between[0].max(between[1])
                     || difference.powi(2) < LEVEL * rows.event() * (between[0] + between[1])
             }
-            // All calls go through the frames now, or enough of them.
+            // All calls go through the frames now, or enough of them. In a recursion, the callee's other levels change the
+            // amounts.
             false => {
-                direct[1 - side] > MIN_EVENTS_OF_INLINED * rows.event() && direct[side] <= 0.0
+                let is_all = direct[1 - side] > MIN_EVENTS_OF_INLINED * rows.event() && direct[side] <= 0.0;
+                is_all && !recursive.contains(route)
                     || direct[1 - side] - direct[side] > MIN_PART_OF_DIRECT_CALLS * between[side]
             }
         }

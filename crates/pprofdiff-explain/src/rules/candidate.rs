@@ -6,6 +6,7 @@ use crate::search::variance_of;
 use crate::thresholds::{MAX_ADVISED_RUNS, MIN_ADVISED_RUNS, MIN_CHANGE_OF_CANDIDATE};
 use pprofdiff::shared::statistics::counts::{LEVEL, deviance, penalised};
 use pprofdiff_profile::cancellation::checkpointed;
+use pprofdiff_profile::random::HashSet;
 
 pub(super) const RULE: Rule = Rule {
     name: "candidate",
@@ -39,7 +40,9 @@ impl Books<'_> {
         let (_, set) = explained.max_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1)))?;
         let candidate = self.attribution.candidate(set, self.delta(self.sets.sets[set].values) / self.scale);
         let rows = candidate.rows.clone();
-        self.describe(&candidate, rows)
+        let described = self.describe(&candidate, rows)?;
+        // A candidate is no claim, so a part of a function is worth naming if the whole did not change as much.
+        Some(self.completed(described.clone(), &HashSet::default()).unwrap_or(described))
     }
 
     /// Returns the approximate number of runs per side that would confirm a cause with this score. Chance decreases

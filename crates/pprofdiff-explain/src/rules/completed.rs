@@ -31,7 +31,7 @@ fn find(books: &Books<'_>, findings: &mut Findings) {
 impl Books<'_> {
     /// Returns a cause with all stacks that its name covers, except for the rows of other causes. Returns a function's
     /// own cost, labels and replacements unchanged. Returns `None` if the whole does not qualify as a cause.
-    fn completed(&self, entry: CauseEntry, other_rows: &HashSet<u32>) -> Option<CauseEntry> {
+    pub(crate) fn completed(&self, entry: CauseEntry, other_rows: &HashSet<u32>) -> Option<CauseEntry> {
         let subject = &entry.subject;
         // A replacement is about two calls, not about all of the caller.
         let is_replacement = entry.parts.iter().any(|(part, _)| part.kind == CauseKind::Added)

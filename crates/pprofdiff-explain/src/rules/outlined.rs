@@ -96,11 +96,14 @@ fn outlined(rows: &StackRows, costs: &FrameCosts) -> Vec<InlinedCall> {
         }
     }
     // Several functions may be parts of one caller, so the sum is that of the caller with all of them.
-    let parts = outlined.clone();
     for call in &mut outlined {
-        let is_part = |part: &&InlinedCall| (part.side, part.caller) == (call.side, call.caller);
-        let caller = own_costs[call.caller as usize];
-        let all = parts.iter().filter(is_part).filter_map(|part| part.own_costs);
+        let (side, caller) = (call.side, call.caller);
+        let main_caller = |callers: &BTreeMap<u32, f64>| {
+            callers.iter().max_by(|a, b| a.1.total_cmp(b.1).then(b.0.cmp(a.0))).map(|(caller, _)| *caller)
+        };
+        let parts = sides[side].1.iter().filter(|(_, callers)| main_caller(callers) == Some(caller));
+        let all = parts.map(|(frame, _)| own_costs[*frame as usize]);
+        let caller = own_costs[caller as usize];
         call.own_costs = Some(all.fold(caller, |sum, own| [sum[0] + own[0], sum[1] + own[1]]));
     }
     outlined
