@@ -84,33 +84,41 @@ impl Books<'_> {
         let size = |values: [f64; 2]| self.delta(values).abs();
         let (mut path, mut above) = (vec![function], Vec::new());
         for _ in 0..MAX_DEPTH_OF_CALLEES {
-            let mut callees: Vec<(u32, [f64; 2])> = self.callees_in_table(function, caller).into_iter().collect();
+            // `None` is the function's own cost.
+            let mut callees: Vec<(Option<u32>, [f64; 2])> =
+                self.callees_in_table(function, caller).into_iter().collect();
             callees.retain(|(_, values)| size(*values) > MIN_PART_OF_LISTED_CALLEE * change);
             callees.sort_by(|a, b| size(b.1).total_cmp(&size(a.1)).then(a.0.cmp(&b.0)));
             // In a recursion, the callees' costs contain each other.
-            if callees.iter().any(|(callee, _)| path.contains(callee)) {
+            if callees.iter().any(|(callee, _)| callee.is_some_and(|callee| path.contains(&callee))) {
                 return above;
             }
-            let part = |&(callee, values): &(u32, [f64; 2])| {
-                let all = Description::all(CauseKind::Calls);
-                (Description { function: Some(callee), caller: Some(function), ..all }, values)
+            let part = |&(callee, values): &(Option<u32>, [f64; 2])| {
+                let description = match callee {
+                    Some(_) => {
+                        let all = Description::all(CauseKind::Calls);
+                        Description { function: callee, caller: Some(function), ..all }
+                    }
+                    None => Description { function: Some(function), ..Description::all(CauseKind::Own) },
+                };
+                (description, values)
             };
             above = callees.iter().map(part).collect();
-            let [(only, _)] = callees.as_slice() else { return above };
+            let [(Some(only), _)] = callees.as_slice() else { return above };
             path.push(*only);
             (caller, function) = (Some(function), *only);
         }
         above
     }
 
-    /// Returns the costs of a function's callees, for all callers or one of them.
-    fn callees_in_table(&self, function: u32, caller: Option<u32>) -> BTreeMap<u32, [f64; 2]> {
-        let mut by_callee: BTreeMap<u32, [f64; 2]> = BTreeMap::new();
+    /// Returns the costs of a function's callees and its own cost (`None`), for all callers or one of them.
+    fn callees_in_table(&self, function: u32, caller: Option<u32>) -> BTreeMap<Option<u32>, [f64; 2]> {
+        let mut by_callee: BTreeMap<Option<u32>, [f64; 2]> = BTreeMap::new();
         for (stack, v) in self.uncut.stacks_of(function) {
             let is_call = |place: &usize| caller.is_none_or(|caller| *place > 0 && stack[*place - 1] == caller);
             let place = (0..stack.len()).rev().filter(|place| stack[*place] == function).find(is_call);
-            if let Some(&callee) = place.and_then(|place| stack.get(place + 1)) {
-                let sum = by_callee.entry(callee).or_default();
+            if let Some(place) = place {
+                let sum = by_callee.entry(stack.get(place + 1).copied()).or_default();
                 *sum = [sum[0] + v[0], sum[1] + v[1]];
             }
         }

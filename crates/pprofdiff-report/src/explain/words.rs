@@ -323,7 +323,8 @@ impl ExplanationText<'_> {
     /// Formats the first [`MAX_PARTS`] parts of a cause with their amounts.
     pub(super) fn parts(&self, parts: &[CausePart]) -> String {
         let name = |p: &CausePart| p.function.as_deref().map_or_else(String::new, |f| self.markup.name(f));
-        let one = |p: &CausePart| format!("{} {}", name(p), self.amount(p.delta));
+        let itself = |p: &CausePart| if p.kind == CauseKind::Own && p.caller.is_none() { " itself" } else { "" };
+        let one = |p: &CausePart| format!("{}{} {}", name(p), itself(p), self.amount(p.delta));
         let shown: Vec<String> = parts.iter().take(MAX_PARTS).map(one).collect();
         format!("including {}", shown.join(", "))
     }
