@@ -1,7 +1,8 @@
 //! All thresholds of `explain`: every number on which a statement depends, in the order of the stages that use them.
 //!
 //! Each constant has its unit and its source. "Tuned on injected faults" and "tuned on real upgrades" name the cases of
-//! docs/explain.md, "How often it is right". tests/thresholds/pins.csv lists what pins each number: how many answers of
+//! docs/explain.md, "How often it is right". "Judgment" means that nobody measured the number when it was chosen.
+//! tests/thresholds/pins.csv lists what pins each number: how many answers of
 //! tests/corpus/explained.txt change with a lower and a higher value, and other tests. `tests/thresholds.py` measures it,
 //! also for other pairs of profiles.
 //!
@@ -21,7 +22,7 @@ pub(super) const MIN_EVENTS_OF_SET: f64 = 5.0;
 pub(super) const MAX_PART_OF_SIDES_IN_SET: f64 = 0.9;
 /// Additional penalised deviance that a set of stacks that end in a system function needs. Only stacks without a
 /// function of the program form such sets.
-/// Unit: deviance. No source recorded.
+/// Unit: deviance. Source: judgment.
 pub(super) const PRICE_OF_SYSTEM_LEAF: f64 = 6.0;
 /// Additional penalised deviance that a set with a label needs, compared with a function. Many labels increase it
 /// further, by [`DEVIANCE_PER_LOG_OF_CANDIDATES`].
@@ -49,30 +50,30 @@ pub(super) const MIN_COMMON_PART_OF_LABELS: f64 = 0.5;
 /// Unit: fraction of both sides. Source: tuned on injected faults.
 pub(super) const MAX_BACKGROUND_PART: f64 = 0.7;
 /// Minimum deviance of a function whose light stacks are kept whole.
-/// Unit: deviance. No source recorded (profiles of 50,000 stacks per side).
+/// Unit: deviance. Source: judgment (profiles of 50,000 stacks per side).
 pub(super) const MIN_DEVIANCE_OF_CHANGED_FUNCTION: f64 = 10.0;
 /// Minimum change of a function whose light stacks are kept whole.
 /// Unit: fraction of the total. Source: formula: half of [`DEFAULT_MIN_EFFECT`].
 pub(super) const MIN_PART_OF_CHANGED_FUNCTION: f64 = 0.001;
 /// Minimum part of a side in stacks that begin with frames of its recorder. The runtime's own threads may lack them.
-/// Unit: fraction of the side. No source recorded.
+/// Unit: fraction of the side. Source: judgment.
 pub(super) const MIN_PART_WITH_RECORDERS_ROOT: f64 = 0.9;
 /// Minimum part of a side in stacks that end with frames of its recorder.
-/// Unit: fraction of the side. No source recorded.
+/// Unit: fraction of the side. Source: judgment.
 pub(super) const MIN_PART_WITH_RECORDERS_LEAF: f64 = 0.999;
 /// Minimum number of callers of a recorder's leaf. A program's own new function may have two or three callers, which
 /// may be all functions in a small profile.
-/// Unit: functions. No source recorded.
+/// Unit: functions. Source: judgment.
 pub(super) const MIN_CALLERS_OF_RECORDERS_LEAF: usize = 4;
 /// Maximum number of frames that a stack may lose at one end.
-/// Unit: frames. No source recorded.
+/// Unit: frames. Source: judgment.
 pub(super) const MAX_RECORDERS_FRAMES_OF_STACK: usize = 32;
 /// Maximum number of distinct frames to remove at one end. More frames suggest functions of the program under other
 /// names.
-/// Unit: frames. No source recorded.
+/// Unit: frames. Source: judgment.
 pub(super) const MAX_FRAMES_OF_RECORDER: usize = 16;
 /// Minimum part of each side below a benchmark runner, for the program to be a benchmark.
-/// Unit: fraction of the foreground. No source recorded.
+/// Unit: fraction of the foreground. Source: judgment.
 pub(super) const MIN_PART_BELOW_BENCHMARK: f64 = 0.5;
 
 // Work: the ratio of work between the sides, and what agrees with it.
@@ -125,7 +126,7 @@ pub(super) const MAX_LOG_DISTANCE_FROM_OBJECTS: f64 = 0.1;
 /// Unit: deviance. Source: tuned on injected faults.
 pub(super) const MIN_DEVIANCE_OF_SCALE_OF_REST: f64 = 9.0;
 /// Minimum part of each side in stacks without causes, before their ratio is tried as a scale.
-/// Unit: fraction of the side. No source recorded.
+/// Unit: fraction of the side. Source: judgment.
 pub(super) const MIN_UNTOUCHED_PART: f64 = 0.05;
 /// Maximum number of scales that are tried from one start.
 /// Unit: scales. Source: tuned on injected faults.
@@ -134,14 +135,14 @@ pub(super) const MAX_SCALES_PER_START: usize = 4;
 /// Unit: functions. Source: docs/explain.md, What you can rely on.
 pub(super) const MIN_WITNESSES: usize = 3;
 /// Minimum number of events of such a function, on both sides together.
-/// Unit: events. No source recorded.
+/// Unit: events. Source: judgment.
 pub(super) const MIN_EVENTS_OF_WITNESS: f64 = 20.0;
 /// Minimum part of the functions that agree with the scale of the search. If most functions changed, some agree with
 /// any amount of work by accident.
 /// Unit: fraction of the functions. Source: docs/explain.md, What you can rely on.
 pub(super) const MIN_AGREEING_PART_OF_FUNCTIONS: f64 = 0.5;
 /// Maximum change of a function that counts as unchanged, even if chance explains more.
-/// Unit: fraction of the larger side. No source recorded.
+/// Unit: fraction of the larger side. Source: judgment.
 pub(super) const MAX_CHANGE_OF_EVEN_FUNCTION: f64 = 0.5;
 /// Maximum distance of a factor of work from 1 that counts as the same work.
 /// Unit: factor. Source: rounding error.
@@ -181,7 +182,7 @@ pub(super) const MIN_DEVIATIONS_OF_NOISY_PAIR: f64 = 2.0;
 /// Unit: natural logarithm. Measured: 0.2 makes four right answers about locks inconclusive (tests/upgrades.rs).
 pub(super) const MIN_TAU_OF_LOCK: f64 = 0.1;
 /// Minimum number of locks that the threshold assumes. A program has few locks that matter.
-/// Unit: locks. No source recorded.
+/// Unit: locks. Source: judgment.
 pub(super) const MIN_TESTED_LOCKS: usize = 10;
 /// Minimum number of events of a set that contributes to the common variance of several runs.
 /// Unit: events. Source: tuned on injected faults.
@@ -194,7 +195,7 @@ pub(super) const MIN_SETS_FOR_COMMON_VARIANCE: usize = 5;
 /// Unit: events. Source: tuned on injected faults.
 pub(super) const STRATA_OF_EVENTS: [f64; 2] = [100.0, 400.0];
 /// Minimum length of a run, compared with the mean of its side, by which its values are divided.
-/// Unit: fraction of the mean. No source recorded.
+/// Unit: fraction of the mean. Source: judgment.
 pub(super) const MIN_RELATIVE_LENGTH_OF_RUN: f64 = 0.05;
 /// Minimum number of sets that estimate a pair's noise. With fewer, only the prior counts.
 /// Unit: sets. Measured: 12 makes three right answers wrong (tests/explain_faults.rs).
@@ -216,7 +217,7 @@ pub(super) const MAX_CAUSES_OF_SEARCH: usize = 6;
 pub(super) const MAX_EXCHANGES_PER_CAUSE: usize = 3;
 /// Minimum part of an added or removed set in a narrower set that the opposite side lacks, for the narrower set to be
 /// the cause.
-/// Unit: fraction of the set. No source recorded.
+/// Unit: fraction of the set. Source: judgment.
 pub(super) const MIN_PART_OF_ADDITION: f64 = 0.9;
 /// Minimum part of a change of waiting in the stacks of one function, for the function to be the holder of the lock.
 /// Minimum part of the stacks of that function in the change.
@@ -251,7 +252,7 @@ pub(super) const MIN_ERRORS_OF_SHIFT: f64 = 3.0;
 pub(super) const MAX_ERRORS_OF_SILENT_PLACE: f64 = 2.5;
 /// Minimum change of the stacks of a candidate whose cost moved, compared with the change that the search attributes to
 /// it.
-/// Unit: fraction of the change. No source recorded.
+/// Unit: fraction of the change. Source: judgment.
 pub(super) const MIN_MEASURED_PART_OF_CANDIDATE: f64 = 0.5;
 /// Minimum part of the stacks of a candidate inside a set, for the set to be around it.
 /// Unit: fraction of the candidate. Source: formula: all, except for rounding errors.
@@ -263,22 +264,22 @@ pub(super) const MAX_SIZE_OF_SHIFT_PLACE: f64 = 10.0;
 /// Unit: factor. Source: tuned on injected faults.
 pub(super) const MAX_SIZE_OF_SHIFT_PLACE_WITHOUT_LEAVES: f64 = 30.0;
 /// Minimum change in the opposite direction of the counterpart of a candidate.
-/// Unit: fraction of the candidate's change. No source recorded.
+/// Unit: fraction of the candidate's change. Source: judgment.
 pub(super) const MIN_PART_OF_PARTNER: f64 = 0.5;
 /// Penalty of a call as a counterpart, compared with a function's own cost.
-/// Unit: relative difference of the changes. No source recorded.
+/// Unit: relative difference of the changes. Source: judgment.
 pub(super) const PENALTY_OF_CALL_AS_PARTNER: f64 = 0.02;
 /// Penalty of a counterpart outside the set, times its part outside.
-/// Unit: relative difference of the changes. No source recorded.
+/// Unit: relative difference of the changes. Source: judgment.
 pub(super) const PENALTY_OF_PARTNER_OUTSIDE: f64 = 0.3;
 /// Maximum difference of a gain and a loss that are the same cost.
-/// Unit: fraction of the gain. No source recorded.
+/// Unit: fraction of the gain. Source: judgment.
 pub(super) const MAX_DIFFERENCE_OF_COUNTERPART: f64 = 0.4;
 /// Minimum deviance of such a loss.
-/// Unit: deviance. No source recorded.
+/// Unit: deviance. Source: judgment.
 pub(super) const MIN_DEVIANCE_OF_COUNTERPART: f64 = 6.0;
 /// Maximum difference of the sizes of two opposite causes in one set, if they are to cancel out.
-/// Unit: fraction of the larger. No source recorded.
+/// Unit: fraction of the larger. Source: judgment.
 pub(super) const MAX_DIFFERENCE_OF_SIBLINGS: f64 = 0.15;
 /// Maximum difference of the sizes of a swap's two changes.
 /// Unit: fraction of the larger. Source: tuned on injected faults.
@@ -290,10 +291,10 @@ pub(super) const MAX_CHANGE_OF_EVEN_SUM: f64 = 0.5;
 /// Unit: shifts. Source: tuned on injected faults.
 pub(super) const MAX_FOLDED_SHIFTS: usize = 16;
 /// Minimum overlap of the callees of two functions, weighted by cost, for them to count as the same.
-/// Unit: fraction of the cost. No source recorded.
+/// Unit: fraction of the cost. Source: judgment.
 pub(super) const MIN_OVERLAP_OF_SAME_CALLEES: f64 = 0.5;
 /// Minimum part of the cost of stacks with a property, for the stacks to have it.
-/// Unit: fraction of the cost. No source recorded.
+/// Unit: fraction of the cost. Source: judgment.
 pub(super) const MIN_PART_OF_STACKS_WITH_CALL: f64 = 0.5;
 
 // Rules: each with its name in `RULES`.
@@ -323,7 +324,7 @@ pub(super) const MAX_DEVIATIONS_OF_EQUAL_COST: f64 = 3.0;
 /// Unit: squared natural logarithm. Source: tuned on injected faults.
 pub(super) const VARIANCE_OF_EQUAL_COST: f64 = 0.02;
 /// `renamed`: the ratio of costs ranks pairs this many times less than their overlap.
-/// Unit: factor. No source recorded.
+/// Unit: factor. Source: judgment.
 pub(super) const COST_RATIOS_PER_OVERLAP: f64 = 10.0;
 /// `renamed`: minimum part of distinctive callees in a function's cost. Without it, a common callee with one sample
 /// would make two methods of an interface a rename.
@@ -333,23 +334,23 @@ pub(super) const MIN_PART_OF_TELLING_CALLEES: f64 = 0.05;
 /// Unit: names. Source: tuned on injected faults.
 pub(super) const MIN_SHARED_NAMES: usize = 2;
 /// `renamed`: minimum part of the names of the larger package that both share.
-/// Unit: fraction of the names. No source recorded.
+/// Unit: fraction of the names. Source: judgment.
 pub(super) const MIN_SHARED_PART_OF_PACKAGE: f64 = 0.3;
 /// `renamed`: minimum number of shared functions that only their own package can call, for Go packages with unrelated
 /// paths.
-/// Unit: functions. No source recorded.
+/// Unit: functions. Source: judgment.
 pub(super) const MIN_SHARED_PRIVATE_FUNCTIONS: usize = 2;
 /// `renamed`: minimum number of shared types and functions, for packages of other languages with unrelated paths.
-/// Unit: types and functions. No source recorded.
+/// Unit: types and functions. Source: judgment.
 pub(super) const MIN_SHARED_OWNERS: usize = 3;
 /// `renamed`: minimum number of segments of a path that is a suffix of another path.
-/// Unit: segments. No source recorded.
+/// Unit: segments. Source: judgment.
 pub(super) const MIN_SEGMENTS_OF_SUFFIX: usize = 2;
 /// `renamed`: maximum number of new packages with a name, for the name to be evidence.
-/// Unit: packages. No source recorded.
+/// Unit: packages. Source: judgment.
 pub(super) const MAX_PACKAGES_OF_NAME: usize = 32;
 /// `renamed`, moves: minimum part of the words of two similar names that both share.
-/// Unit: fraction of the words. No source recorded.
+/// Unit: fraction of the words. Source: judgment.
 pub(super) const MIN_SHARED_PART_OF_WORDS: f64 = 0.5;
 /// `inlined`: minimum number of events of a function.
 /// Unit: events. Source: tuned on injected faults.
@@ -371,10 +372,10 @@ pub(super) const MAX_DIFFERENCE_OF_ROUTES: f64 = 0.35;
 /// Unit: fraction of the candidate's cost. Source: tuned on real upgrades.
 pub(super) const MIN_PART_OF_ROUTES: f64 = 0.1;
 /// `outlined`: minimum cost of a function.
-/// Unit: fraction of the side. No source recorded.
+/// Unit: fraction of the side. Source: judgment.
 pub(super) const MIN_PART_OF_OUTLINED: f64 = 0.003;
 /// `outlined`: minimum number of events of a function.
-/// Unit: events. No source recorded.
+/// Unit: events. Source: judgment.
 pub(super) const MIN_EVENTS_OF_OUTLINED: f64 = 12.0;
 /// `outlined`: minimum own cost of a function. A value below [`MIN_PART_OF_MAIN_CALLERS`] has no effect on the function
 /// itself, because the shares of callers are shares of its own cost.
@@ -385,34 +386,34 @@ pub(super) const MIN_OWN_PART_OF_OUTLINED: f64 = 0.6;
 /// Unit: fraction of the cost. Measured: no answer of 1,218 pairs depends on it.
 pub(super) const MIN_PART_OF_MAIN_CALLER: f64 = 0.1;
 /// `outlined`: minimum share of all callers that matter.
-/// Unit: fraction of the cost. No source recorded.
+/// Unit: fraction of the cost. Source: judgment.
 pub(super) const MIN_PART_OF_MAIN_CALLERS: f64 = 0.6;
 /// `outlined`: minimum decrease of the callers' own cost per run.
-/// Unit: fraction of the function's own cost per run. No source recorded.
+/// Unit: fraction of the function's own cost per run. Source: judgment.
 pub(super) const MIN_DECREASE_OF_CALLERS: f64 = 0.5;
 /// `rewritten`: minimum part of each side's cost in functions that the opposite side lacks.
 /// Unit: fraction of the foreground. Source: tuned on injected faults.
 pub(super) const MIN_REWRITTEN_PART: f64 = 0.3;
 /// `rewritten`: minimum part in this cost of one package, and of the function that calls the rewritten code.
-/// Unit: fraction of the cost. No source recorded.
+/// Unit: fraction of the cost. Source: judgment.
 pub(super) const MIN_PART_OF_REWRITTEN_PACKAGE: f64 = 0.6;
 /// `rewritten`: minimum part in the module's cost of a package that determines the module's name.
 /// Unit: fraction of the cost. Source: tuned on real upgrades.
 pub(super) const MIN_PART_OF_NAMED_PACKAGE: f64 = 0.1;
 /// `rewritten`: minimum number of functions that only one side has.
-/// Unit: functions. No source recorded.
+/// Unit: functions. Source: judgment.
 pub(super) const MIN_REWRITTEN_FUNCTIONS: usize = 5;
 /// `rewritten`: minimum number of events of such a function.
-/// Unit: events. No source recorded.
+/// Unit: events. Source: judgment.
 pub(super) const MIN_EVENTS_OF_REWRITTEN_FUNCTION: f64 = 5.0;
 /// `own_cost`: minimum part of calls in a function's own change, for the calls to be the cause.
-/// Unit: fraction of the change. No source recorded.
+/// Unit: fraction of the change. Source: judgment.
 pub(super) const MIN_PART_OF_CALLEES_IN_OWN: f64 = 0.5;
 /// `replaced`: minimum part in the caller's cost, on its side, of each of the two functions that replace one another.
-/// Unit: fraction of the cost. No source recorded.
+/// Unit: fraction of the cost. Source: judgment.
 pub(super) const MIN_PART_OF_REPLACED_CALL: f64 = 0.5;
 /// `replaced`: minimum part of a cause in its function's cost, for the cause to be a replacement.
-/// Unit: fraction of the cost. No source recorded.
+/// Unit: fraction of the cost. Source: judgment.
 pub(super) const MIN_PART_OF_REPLACED_CALLER: f64 = 0.9;
 /// `nested`: maximum change of a cause that becomes a part of the cause around it.
 /// Unit: fraction of the outer cause's change. Source: tuned on real upgrades.
@@ -427,27 +428,27 @@ pub(super) const MAX_EXCHANGED_PART: f64 = 0.25;
 /// Unit: fraction of the cause's change. Source: what a reader accepts beside the table.
 pub(super) const MAX_DIFFERENCE_FROM_NAMED: f64 = 0.15;
 /// `whole`: minimum part of the change of the total in one function.
-/// Unit: fraction of the change. No source recorded.
+/// Unit: fraction of the change. Source: judgment.
 pub(super) const MIN_PART_OF_WHOLE_PROGRAM: f64 = 0.9;
 /// `whole`: minimum share of allocation sizes in a change of allocated memory, for the change not to be a different
 /// amount of work.
 /// Unit: fraction of the logarithm of the change. Source: tuned on real upgrades.
 pub(super) const MIN_PART_OF_SIZE: f64 = 0.25;
 /// `candidate`: minimum change.
-/// Unit: fraction of the total. No source recorded.
+/// Unit: fraction of the total. Source: judgment.
 pub(super) const MIN_CHANGE_OF_CANDIDATE: f64 = 0.02;
 /// `candidate`: minimum number of runs per side that the advice names.
-/// Unit: runs. No source recorded.
+/// Unit: runs. Source: judgment.
 pub(super) const MIN_ADVISED_RUNS: f64 = 3.0;
 /// `candidate`: maximum number of runs per side that the advice names.
-/// Unit: runs. No source recorded.
+/// Unit: runs. Source: judgment.
 pub(super) const MAX_ADVISED_RUNS: f64 = 20.0;
 /// `gc_pressure`: minimum difference of heaps that are not equal.
-/// Unit: fraction of the base. No source recorded.
+/// Unit: fraction of the base. Source: judgment.
 pub(super) const MIN_CHANGE_OF_HEAP: f64 = 0.02;
 /// `gc_pressure`: minimum share of a cause in the change of allocations, for the cause to get a share in the change of
 /// garbage collection.
-/// Unit: fraction of the change. No source recorded.
+/// Unit: fraction of the change. Source: judgment.
 pub(super) const MIN_PART_OF_GARBAGE: f64 = 0.1;
 
 // Account: the rest, consequences, and small costs.
@@ -469,7 +470,7 @@ pub(super) const MIN_UNEXPLAINED_REST: f64 = 0.1;
 /// Unit: deviance. Source: formula: three standard deviations.
 pub(super) const MIN_DEVIANCE_OF_UNEXPLAINED_REST: f64 = 9.0;
 /// Minimum part of a side that cannot be attributed before a warning reports it.
-/// Unit: fraction of the side. No source recorded.
+/// Unit: fraction of the side. Source: judgment.
 pub(super) const MIN_UNATTRIBUTED_PART: f64 = 0.01;
 /// Minimum cost of a renamed, inlined or cloned function in results. Inlined functions whose caller's own cost changed
 /// by the same amount are shown at any cost.
@@ -482,13 +483,13 @@ pub(super) const MIN_PART_OF_SHOWN_MOVE: f64 = 0.01;
 /// Unit: fraction of the mean of both totals at equal work. Source: tuned on injected faults.
 pub(super) const DEFAULT_MIN_EFFECT: f64 = 0.002;
 /// Maximum ratio of the numbers of operations of two sides.
-/// Unit: factor. No source recorded.
+/// Unit: factor. Source: judgment.
 pub(super) const MAX_OPS_RATIO: f64 = 1e9;
 /// Maximum difference of rows of equal sides.
 /// Unit: fraction of both values. Source: rounding error.
 pub(super) const MAX_DIFFERENCE_OF_EQUAL_SIDES: f64 = 1e-9;
 /// Cap for reported noise. JSON cannot represent infinity.
-/// Unit: factor minus one. No source recorded.
+/// Unit: factor minus one. Source: judgment.
 pub(super) const MAX_REPORTED_NOISE: f64 = 1e6;
 /// Maximum [`NoiseEstimate::noticed`](super::NoiseEstimate::noticed) that permits the verdict "nothing changed": growth
 /// of a frame with a tenth of the total.
@@ -498,10 +499,10 @@ pub(super) const MAX_NOTICED_FOR_NO_CHANGE: f64 = 1.0;
 /// Unit: factor minus one. Source: documentation of `Verdict::None`.
 pub(super) const MAX_NOTICED_FOR_MOVED_COST: f64 = 3.0;
 /// Maximum p-value of a difference of the totals that is certain.
-/// Unit: probability. No source recorded.
+/// Unit: probability. Source: judgment.
 pub(super) const MAX_P_OF_CERTAIN_TOTAL: f64 = 0.001;
 /// Like [`MAX_P_OF_CERTAIN_TOTAL`], for several runs per side, because their own variation measures chance.
-/// Unit: probability. No source recorded.
+/// Unit: probability. Source: judgment.
 pub(super) const MAX_P_OF_CERTAIN_RUNS: f64 = 0.05;
 /// Maximum p-value of a difference of the totals that is likely, which rules out "nothing changed" together with
 /// [`MIN_REST_OF_LIKELY_CHANGE`]. It is more cautious than [`MIN_P_OF_TOTAL_BY_CHANCE`] of the words. With .05, no answer
@@ -511,13 +512,13 @@ pub(super) const MAX_P_OF_LIKELY_TOTAL: f64 = 0.1;
 /// Minimum p-value of a difference of the totals that chance may explain, in the sentences about the work and the
 /// remainder. Between this number and [`MAX_P_OF_LIKELY_TOTAL`], a total is both likely changed and within noise. With .1, the
 /// remainders of four comparisons of equal builds are called larger than noise.
-/// Unit: probability. No source recorded.
+/// Unit: probability. Source: judgment.
 pub(super) const MIN_P_OF_TOTAL_BY_CHANCE: f64 = 0.05;
 /// Minimum unexplained rest of a likely change of the total, which rules out "nothing changed".
 /// Unit: fraction of the smaller side's total. Source: tuned on real upgrades.
 pub(super) const MIN_REST_OF_LIKELY_CHANGE: f64 = 0.25;
 /// Maximum unexplained rest of the verdict "nothing changed", whatever the p-value of the totals.
-/// Unit: fraction of the smaller side's total. No source recorded.
+/// Unit: fraction of the smaller side's total. Source: judgment.
 pub(super) const MAX_REST_OF_NO_CHANGE: f64 = 1.0;
 
 // Words: what a sentence states, lists or omits.
@@ -527,7 +528,7 @@ pub(super) const MAX_REST_OF_NO_CHANGE: f64 = 1.0;
 /// Unit: fraction of the change. Source: tuned on injected faults.
 pub(super) const MIN_PART_NAMED_ALONE: f64 = 0.85;
 /// Minimum size of a part of the account that is listed.
-/// Unit: fraction of the largest part or of the difference of the totals, whichever is larger. No source recorded.
+/// Unit: fraction of the largest part or of the difference of the totals, whichever is larger. Source: judgment.
 pub(super) const MIN_PART_LISTED: f64 = 0.005;
 /// Maximum rest that is small beside the causes.
 /// Unit: fraction of the largest part. Source: what a reader needs.
@@ -536,23 +537,23 @@ pub(super) const MAX_SMALL_REST: f64 = 0.1;
 /// Unit: fraction of the rest. Source: formula.
 pub(super) const MIN_REWRITTEN_PART_OF_REST: f64 = 0.75;
 /// Minimum size of a cause's garbage collection that is listed.
-/// Unit: fraction of the cause. No source recorded.
+/// Unit: fraction of the cause. Source: judgment.
 pub(super) const MIN_GARBAGE_LISTED: f64 = 0.005;
 /// Minimum change of garbage collection, scheduling and locks to be "all that changed".
-/// Unit: fraction of the larger total. No source recorded.
+/// Unit: fraction of the larger total. Source: judgment.
 pub(super) const MIN_CONSEQUENCES_AS_ALL: f64 = 0.02;
 /// Maximum rest beside consequences that are "all that changed".
-/// Unit: fraction of the consequences. No source recorded.
+/// Unit: fraction of the consequences. Source: judgment.
 pub(super) const MAX_REST_BESIDE_CONSEQUENCES: f64 = 0.5;
 /// Minimum [`NoiseEstimate::noticed`](super::NoiseEstimate::noticed) at which nothing can be detected: a frame with a
 /// tenth of the total would have to grow to a hundred times the total.
-/// Unit: factor minus one. No source recorded.
+/// Unit: factor minus one. Source: judgment.
 pub(super) const MIN_NOTICED_FOR_NOTHING: f64 = 1000.0;
 /// Maximum p-value of a total that changed, in the colors of the page, if a cause was found. Without a cause,
 /// [`MAX_P_OF_CERTAIN_TOTAL`] applies.
-/// Unit: probability. No source recorded.
+/// Unit: probability. Source: judgment.
 pub(super) const MAX_P_OF_TOTAL_WITH_CAUSE: f64 = 0.01;
 /// Minimum difference of the totals for percentages of it. If the parts cancel out, each could be thousands of percent
 /// of the difference.
-/// Unit: fraction of the sum of all parts' sizes. No source recorded.
+/// Unit: fraction of the sum of all parts' sizes. Source: judgment.
 pub(super) const MIN_NET_PART_FOR_PERCENTAGES: f64 = 0.05;
