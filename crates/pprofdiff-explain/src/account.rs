@@ -378,7 +378,7 @@ impl Books<'_> {
         if self.rows.kind == ValueKind::Sampled {
             return None;
         }
-        // Counts are those of the rows.
+        // The counts belong to the rows, so the values must, too.
         let of_rows = self.sum(&entry.rows);
         if (0..2).any(|side| (of_rows[side] - entry.values[side]).abs() > 1e-6 * of_rows[side]) {
             return None;

@@ -2,7 +2,7 @@
 //! corrects or drops what the table contradicts. The rules before this module have their own guards, so it should find
 //! nothing. It is kept plain for this reason: it knows functions with their costs, and nothing about sets, noise or moves.
 //!
-//! The table is that of the stacks after functions were renamed, and before any frame was removed or cut.
+//! The table adds up the stacks after functions were renamed, and before frames were removed or stacks were cut.
 
 use std::cell::OnceCell;
 
@@ -66,8 +66,8 @@ impl<'a> PlainTable<'a> {
         })
     }
 
-    /// Returns a cause with a true sentence. Returns `None` if its change is larger than that of every function in it:
-    /// then its stacks are no place in the program, and their change is an artefact of the search. Adds the number of
+    /// Corrects a cause until the table agrees with its sentence. Returns `None` if the cause changed more than every
+    /// function in its stacks: such a change is an artefact of the search. Adds the number of
     /// corrections to `contradictions`.
     pub(super) fn checked(&self, mut entry: CauseEntry, contradictions: &mut usize) -> Option<CauseEntry> {
         let Some(named) = self.named_cost(&entry) else { return Some(entry) };
@@ -92,8 +92,10 @@ impl<'a> PlainTable<'a> {
         let own = entry.subject.function.filter(|_| entry.subject.kind == CauseKind::Own && entry.parts.is_empty());
         let Some(function) = own else { return };
         let whole = self.own_cost(function);
-        let ratio = self.change(entry.values) / self.change(whole);
-        if ratio > 1.0 + MAX_DIFFERENCE_FROM_NAMED && entry.subject.caller.is_none() {
+        let (stated, change) = (self.change(entry.values), self.change(whole));
+        let is_along = change * stated.signum() >= MIN_CHANGE_OF_NAMED_WHOLE * stated.abs();
+        let is_less = stated.abs() > (1.0 + MAX_DIFFERENCE_FROM_NAMED) * change.abs();
+        if is_along && is_less && entry.subject.caller.is_none() {
             *contradictions += 1;
             entry.values = whole;
         }

@@ -176,7 +176,7 @@ impl CommonRows {
             return;
         }
         let Wrapper { side, frame, caller, value, instead_of, .. } = *wrapper;
-        // The same function of a renamed package is no replacement.
+        // A function of a renamed package replaces itself, which is a rename.
         let local = |frame: u32| Parts::parse(&self.rows.names[frame as usize].text).local;
         if instead_of.is_some_and(|other| local(other) == local(frame)) {
             return;

@@ -41,7 +41,7 @@ impl Books<'_> {
         let candidate = self.attribution.candidate(set, self.delta(self.sets.sets[set].values) / self.scale);
         let rows = candidate.rows.clone();
         let described = self.describe(&candidate, rows)?;
-        // A candidate is no claim, so a part of a function is worth naming if the whole did not change as much.
+        // A candidate claims nothing, so a part of a function may be named even if the whole function changed less.
         Some(self.completed(described.clone(), &HashSet::default()).unwrap_or(described))
     }
 

@@ -95,7 +95,7 @@ fn outlined(rows: &StackRows, costs: &FrameCosts) -> Vec<InlinedCall> {
             }
         }
     }
-    // Several functions may be parts of one caller, so the sum is that of the caller with all of them.
+    // Several functions may have been parts of one caller, so the sum includes all of them.
     for call in &mut outlined {
         let (side, caller) = (call.side, call.caller);
         let main_caller = |callers: &BTreeMap<u32, f64>| {

@@ -180,7 +180,8 @@ impl<'a> ScaleEvidence<'a> {
                 || !self.is_benchmark && (!self.do_functions_agree(scale) || self.is_within_runs(scale)))
     }
 
-    /// Returns true if runs of one side differ in length by as much as this scale. Then the machine explains it.
+    /// Returns true if the lengths of the runs of one side differ as much as this scale. Then the machine may explain the
+    /// scale.
     fn is_within_runs(&self, scale: f64) -> bool {
         let m = self.rows.runs;
         if m.iter().any(|&m| m < 2) {
@@ -215,7 +216,7 @@ impl<'a> ScaleEvidence<'a> {
     }
 }
 
-/// Returns true if so many functions agree that they show an amount of work.
+/// Returns true if enough functions agree to show an amount of work.
 fn is_majority(agreeing: usize, functions: usize) -> bool {
     agreeing >= MIN_WITNESSES && agreeing as f64 >= MIN_AGREEING_PART_OF_FUNCTIONS * functions as f64
 }
