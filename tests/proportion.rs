@@ -23,7 +23,7 @@ use pprofdiff::delta::{DeltaOptions, delta};
 use pprofdiff::flame::FlameOptions;
 use pprofdiff::graph::GraphOptions;
 use pprofdiff::proto::{Label, Sample, ValueType};
-use pprofdiff::{Diff, Granularity, LoadOptions, Query, Sort, WriteOptions};
+use pprofdiff::{Cancellation, Diff, Granularity, LoadOptions, Query, Sort, WriteOptions};
 use pprofdiff_explain::ExplainOptions;
 use pprofdiff_page::PageOptions;
 use pprofdiff_report::{
@@ -385,6 +385,10 @@ fn causes_take_memory_and_work_in_proportion() {
 /// Maximum memory of a check of two profiles in which each name is a stack, as a multiple of their size.
 const TIMES_OF_NAMES: u64 = 9;
 
+/// Maximum checkpoints of such a check. There is one for 2^14 rows, and the check visits all rows about fifty times
+/// (1,968 checkpoints). A loop over all rows for each name would take thousands of times as many.
+const POLLS_OF_NAMES: u64 = 4_000;
+
 /// Builds a profile of `n` one-frame stacks. A third of the functions differ on the new side.
 fn names(n: u64, is_new: bool) -> Vec<u8> {
     let mut p = base(n);
@@ -397,7 +401,7 @@ fn names(n: u64, is_new: bool) -> Vec<u8> {
     p.encode_to_vec()
 }
 
-/// The child process of [`a_check_of_many_names_takes_memory_in_proportion`].
+/// The child process of [`a_check_of_many_names_takes_memory_and_work_in_proportion`].
 #[test]
 fn check_names() {
     let Some(folder) = std::env::var_os("PPROFDIFF_NAMES") else { return };
@@ -407,15 +411,19 @@ fn check_names() {
         let mut rules = Rules::default();
         rules.fail_on(rule).unwrap();
         rules.policy.explain = true;
-        let check = pprofdiff_explain::check(&rules, &ExplainOptions::default(), &diff, &Query::default()).unwrap();
+        let work = Cancellation::new();
+        let check = work
+            .run(|| pprofdiff_explain::check(&rules, &ExplainOptions::default(), &diff, &Query::default()))
+            .unwrap()
+            .unwrap();
         assert!(check.rules[0].why.is_some() || outcome == "failed", "{rule}");
-        println!("\npeak {outcome} {}", peak());
+        println!("\npeak {outcome} {} {}", peak(), work.polls());
     }
 }
 
 /// Each name is a frame, a row, a function and a stack, so the check keeps several copies of it.
 #[test]
-fn a_check_of_many_names_takes_memory_in_proportion() {
+fn a_check_of_many_names_takes_memory_and_work_in_proportion() {
     let folder = temporary("names");
     std::fs::create_dir_all(&folder).unwrap();
     let mut size = 0;
@@ -427,8 +435,9 @@ fn a_check_of_many_names_takes_memory_in_proportion() {
     let steps = child_of("check_names", "PPROFDIFF_NAMES", &folder, None, false);
     std::fs::remove_dir_all(&folder).unwrap();
     assert_eq!(steps.len(), 2, "{steps:?}");
-    for (step, peak, _) in steps {
-        println!("{:.1} MB; {step}: {} MB", size as f64 / MB as f64, peak / MB);
+    for (step, peak, polls) in steps {
+        println!("{:.1} MB; {step}: {} MB, {polls} checkpoints", size as f64 / MB as f64, peak / MB);
+        assert!(polls.parse::<u64>().unwrap() <= POLLS_OF_NAMES, "{step}: {polls} checkpoints");
         let limit = TIMES_OF_NAMES * size + FLOOR;
         assert!(peak <= limit, "{step}: {} MB, and at most {} MB", peak / MB, limit / MB);
     }

@@ -19,6 +19,9 @@ use pprofdiff::shared::statistics::counts::LEVEL;
 use pprofdiff_profile::cancellation::checkpointed;
 use pprofdiff_profile::random::HashSet;
 
+/// The caller and the callee of a wrapper.
+type Route = (u32, u32);
+
 /// A wrapper with the routes through it.
 pub(super) struct Wrapper {
     /// The side that has the wrapper.
@@ -31,8 +34,7 @@ pub(super) struct Wrapper {
     pub instead_of: Option<u32>,
     /// The cost of all routes, in all runs of the side.
     pub value: f64,
-    /// The ends of the routes.
-    routes: HashSet<(u32, u32)>,
+    routes: HashSet<Route>,
     /// The callers whose routes have frames in between on both sides. Stacks that end in such frames are folded, too:
     /// their cost replaces the opposite side's.
     replaced_below: HashSet<u32>,
@@ -57,9 +59,43 @@ pub(super) fn wrapper(rows: &StackRows, candidates: &[CauseCandidate], scale: f6
 
 fn wrapper_of(rows: &StackRows, candidate: &CauseCandidate, only_on: &[u8], scale: f64) -> Option<Wrapper> {
     let side = usize::from(candidate.subject.kind == CauseKind::Added);
-    // By route: its cost in the candidate, and the first function in between.
-    let mut routed: BTreeMap<(u32, u32), (f64, u32)> = BTreeMap::new();
-    let mut recursive: HashSet<(u32, u32)> = HashSet::default();
+    let (mut routed, recursive) = routes_of(rows, candidate, side, only_on);
+    if routed.is_empty() {
+        return None;
+    }
+    let calls = RouteCalls::new(rows, routed.keys().copied(), side, only_on);
+    let event = rows.event();
+    routed.retain(|route, _| calls.is_rerouted(*route, side, scale, event, recursive.contains(route)));
+    let value: f64 = routed.values().map(|(value, _)| value).sum();
+    let (&(caller, callee), &(_, frame)) = routed.iter().max_by(|a, b| a.1.0.total_cmp(&b.1.0).then(b.0.cmp(a.0)))?;
+    let all: f64 = candidate.rows.iter().map(|&row| rows.rows[row as usize].values[side]).sum();
+    if value <= MIN_PART_OF_ROUTES * all {
+        return None;
+    }
+    let is_replaced = |route: &&Route| calls.by_route[*route].between[1 - side] > 0.0;
+    Some(Wrapper {
+        side,
+        frame,
+        caller,
+        callee,
+        instead_of: calls.first_opposite_frame((caller, callee)),
+        value,
+        replaced_below: routed.keys().filter(is_replaced).map(|(caller, _)| *caller).collect(),
+        routes: routed.keys().copied().collect(),
+        only_on: only_on.to_vec(),
+    })
+}
+
+/// Returns the routes of a candidate, each with its cost there and the first function in between, and those whose callee
+/// is recursive.
+fn routes_of(
+    rows: &StackRows,
+    candidate: &CauseCandidate,
+    side: usize,
+    only_on: &[u8],
+) -> (BTreeMap<Route, (f64, u32)>, HashSet<Route>) {
+    let mut routed: BTreeMap<Route, (f64, u32)> = BTreeMap::new();
+    let mut recursive: HashSet<Route> = HashSet::default();
     for &row in &candidate.rows {
         let (stack, values) = (rows.stack(row as usize), rows.rows[row as usize].values);
         for_each_chain(stack, sides_of(values), only_on, |side_of_chain, chain| {
@@ -72,77 +108,74 @@ fn wrapper_of(rows: &StackRows, candidate: &CauseCandidate, only_on: &[u8], scal
             }
         });
     }
-    if routed.is_empty() {
-        return None;
-    }
-    // By route: the cost of direct calls by side, and of calls with frames in between by side.
-    let mut calls: BTreeMap<(u32, u32), ([f64; 2], [f64; 2])> =
-        routed.keys().map(|&route| (route, Default::default())).collect();
-    // By route: the cost by first function in between, on the opposite side.
-    let mut opposite: BTreeMap<((u32, u32), u32), f64> = BTreeMap::new();
-    let mut seen: Vec<(u32, u32)> = Vec::new();
-    for (i, row) in checkpointed(rows.rows.iter().enumerate()) {
-        let stack = rows.stack(i);
-        seen.clear();
-        seen.extend(stack.windows(2).map(|call| (call[0], call[1])).filter(|call| calls.contains_key(call)));
-        seen.sort_unstable();
-        seen.dedup();
-        for call in &seen {
-            if let Some((direct, _)) = calls.get_mut(call) {
-                *direct = [direct[0] + row.values[0], direct[1] + row.values[1]];
-            }
-        }
-        for_each_chain(stack, sides_of(row.values), only_on, |chain_side, chain| {
-            let callee = stack.get(chain.end);
-            let Some(route) = callee.map(|callee| (stack[chain.start - 1], *callee)) else { return };
-            if let Some((_, between)) = calls.get_mut(&route) {
-                between[chain_side] += row.values[chain_side];
-                if chain_side != side {
-                    *opposite.entry((route, stack[chain.start])).or_default() += row.values[chain_side];
+    (routed, recursive)
+}
+
+/// The cost of a route by side: of direct calls, and of calls with frames in between.
+#[derive(Clone, Copy, Default)]
+struct RouteCost {
+    direct: [f64; 2],
+    between: [f64; 2],
+}
+
+/// How both sides call the callees of some routes.
+struct RouteCalls {
+    by_route: BTreeMap<Route, RouteCost>,
+    /// By route and first function in between: the cost on the side opposite the candidate's.
+    opposite: BTreeMap<(Route, u32), f64>,
+}
+
+impl RouteCalls {
+    fn new(rows: &StackRows, routes: impl Iterator<Item = Route>, side: usize, only_on: &[u8]) -> RouteCalls {
+        let mut by_route: BTreeMap<Route, RouteCost> = routes.map(|route| (route, RouteCost::default())).collect();
+        let mut opposite: BTreeMap<(Route, u32), f64> = BTreeMap::new();
+        let mut seen: Vec<Route> = Vec::new();
+        for (i, row) in checkpointed(rows.rows.iter().enumerate()) {
+            let stack = rows.stack(i);
+            seen.clear();
+            seen.extend(stack.windows(2).map(|call| (call[0], call[1])).filter(|call| by_route.contains_key(call)));
+            seen.sort_unstable();
+            seen.dedup();
+            for call in &seen {
+                if let Some(RouteCost { direct, .. }) = by_route.get_mut(call) {
+                    *direct = [direct[0] + row.values[0], direct[1] + row.values[1]];
                 }
             }
-        });
-    }
-    let at_equal_work = |values: [f64; 2]| [values[0], values[1] / scale];
-    let is_rerouted = |route: &(u32, u32)| {
-        let (direct, between) = (at_equal_work(calls[route].0), at_equal_work(calls[route].1));
-        match between[1 - side] > 0.0 {
-            // Frames took the place of other frames.
-            true => {
-                let difference = (between[0] - between[1]).abs();
-                difference < MAX_DIFFERENCE_OF_ROUTES * between[0].max(between[1])
-                    || difference.powi(2) < LEVEL * rows.event() * (between[0] + between[1])
-            }
-            // All calls go through the frames now, or enough of them. In a recursion, the callee's other levels change the
-            // amounts.
-            false => {
-                let is_all = direct[1 - side] > MIN_EVENTS_OF_INLINED * rows.event() && direct[side] <= 0.0;
-                is_all && !recursive.contains(route)
-                    || direct[1 - side] - direct[side] > MIN_PART_OF_DIRECT_CALLS * between[side]
-            }
+            for_each_chain(stack, sides_of(row.values), only_on, |chain_side, chain| {
+                let callee = stack.get(chain.end);
+                let Some(route) = callee.map(|callee| (stack[chain.start - 1], *callee)) else { return };
+                if let Some(RouteCost { between, .. }) = by_route.get_mut(&route) {
+                    between[chain_side] += row.values[chain_side];
+                    if chain_side != side {
+                        *opposite.entry((route, stack[chain.start])).or_default() += row.values[chain_side];
+                    }
+                }
+            });
         }
-    };
-    routed.retain(|route, _| is_rerouted(route));
-    let value: f64 = routed.values().map(|(value, _)| value).sum();
-    let (&(caller, callee), &(_, frame)) = routed.iter().max_by(|a, b| a.1.0.total_cmp(&b.1.0).then(b.0.cmp(a.0)))?;
-    let all: f64 = candidate.rows.iter().map(|&row| rows.rows[row as usize].values[side]).sum();
-    let routes: HashSet<(u32, u32)> = routed.keys().copied().collect();
-    let replaced = routes.iter().filter(|route| calls[route].1[1 - side] > 0.0);
-    let replaced_below = replaced.map(|(caller, _)| *caller).collect();
-    let only_on = only_on.to_vec();
-    let of_route = opposite.iter().filter(|((route, _), _)| *route == (caller, callee));
-    let instead_of = of_route.max_by(|a, b| a.1.total_cmp(b.1).then(b.0.cmp(a.0))).map(|((_, frame), _)| *frame);
-    (value > MIN_PART_OF_ROUTES * all).then(|| Wrapper {
-        side,
-        frame,
-        caller,
-        callee,
-        instead_of,
-        value,
-        routes,
-        replaced_below,
-        only_on,
-    })
+        RouteCalls { by_route, opposite }
+    }
+
+    /// Returns true if direct calls on the opposite side became calls with frames in between on this side, or if the
+    /// frames took the place of others. `event` is the mean value of an event.
+    fn is_rerouted(&self, route: Route, side: usize, scale: f64, event: f64, is_recursive: bool) -> bool {
+        let at_equal_work = |values: [f64; 2]| [values[0], values[1] / scale];
+        let cost = self.by_route[&route];
+        let (direct, between) = (at_equal_work(cost.direct), at_equal_work(cost.between));
+        if between[1 - side] > 0.0 {
+            let difference = (between[0] - between[1]).abs();
+            return difference < MAX_DIFFERENCE_OF_ROUTES * between[0].max(between[1])
+                || difference.powi(2) < LEVEL * event * (between[0] + between[1]);
+        }
+        // In a recursion, the callee's other levels change the amounts.
+        let is_all = direct[1 - side] > MIN_EVENTS_OF_INLINED * event && direct[side] <= 0.0 && !is_recursive;
+        is_all || direct[1 - side] - direct[side] > MIN_PART_OF_DIRECT_CALLS * between[side]
+    }
+
+    /// Returns the first function in between on the opposite side, that of the largest cost.
+    fn first_opposite_frame(&self, route: Route) -> Option<u32> {
+        let of_route = self.opposite.iter().filter(|((of, _), _)| *of == route);
+        of_route.max_by(|a, b| a.1.total_cmp(b.1).then(b.0.cmp(a.0))).map(|((_, frame), _)| *frame)
+    }
 }
 
 impl Wrapper {
@@ -167,8 +200,9 @@ impl Wrapper {
 /// a side may lack them by chance.
 pub(super) fn one_sided_frames(rows: &StackRows, costs: &FrameCosts) -> Vec<u8> {
     let mut only_on = vec![0u8; rows.names.len()];
+    let min_cost = MIN_EVENTS_OF_INLINED * rows.event();
     for side in [0, 1] {
-        let large = costs.only(side).filter(|(v, _)| *v > MIN_EVENTS_OF_INLINED * rows.event());
+        let large = costs.only(side).filter(|(v, _)| *v > min_cost);
         large.for_each(|(_, frame)| only_on[frame as usize] = 1 << side);
     }
     only_on

@@ -250,9 +250,10 @@ impl StackRows {
         })
     }
 
-    /// Returns the mean value of one event over all rows; 0 without values.
+    /// Returns the mean value of one event over all rows; 0 without values. It visits all rows: call it outside of loops.
     pub(crate) fn event(&self) -> f64 {
-        let (q, v) = self.rows.iter().fold((0.0, 0.0), |(q, v), r| (q + r.variance, v + r.values[0] + r.values[1]));
+        let (q, v) =
+            checkpointed(&self.rows).fold((0.0, 0.0), |(q, v), r| (q + r.variance, v + r.values[0] + r.values[1]));
         if v > 0.0 { q / v } else { 0.0 }
     }
 
