@@ -666,3 +666,63 @@ fn wrappers_are_charged_with_their_own_cost() {
     let e = explain(&[with_wrapper("a.Old")], &[with_wrapper("b.New")]);
     assert!(e.causes.is_empty(), "{}", words(&e));
 }
+
+/// A compiler inlines a callee into one of its callers, whose own cost grows by what the callee lost there. If the caller
+/// with its callees changed as well, that change is the cause.
+#[test]
+fn completed_own_costs_include_the_callees_that_they_absorbed() {
+    let side = |stacks: &[(&str, i64)]| {
+        let others = [("main.main;main.a", 900), ("main.main;main.b", 850), ("main.main;main.text;main.write", 800)];
+        cpu(&others.iter().chain(stacks).map(|(stack, n)| ((*stack).to_owned(), *n)).collect())
+    };
+    let of_tag = |own: i64, write: i64| side(&[("main.main;main.tag", own), ("main.main;main.tag;main.write", write)]);
+    let e = explain(&[of_tag(1, 500)], &[of_tag(900, 20)]);
+    let changes: Vec<_> = e.causes.iter().map(|cause| (cause.function.as_deref(), cause.kind)).collect();
+    assert_eq!(changes, [(Some("main.tag"), CauseKind::Calls)], "{}", words(&e));
+    assert!((e.causes[0].delta - 4.19e9).abs() < 1e7, "{}", words(&e));
+    let e = explain(&[of_tag(2, 30)], &[of_tag(34, 12)]);
+    assert!(e.causes.is_empty() && e.candidate.is_none(), "{}", words(&e));
+    says(&e, "Moved: the cost of main.write is now in main.tag (inlined): 1.2%, together 320ms -> 460ms");
+}
+
+/// Two methods moved to another type. The second one is rare, so its cost proves nothing.
+#[test]
+fn renamed_methods_prove_that_others_of_their_type_moved() {
+    let side = |of: &str, rare: i64| {
+        let prepare = format!("main.main;a.({of}).prepare");
+        cpu(&with(&[(&format!("{prepare};a.place"), 3000), (&format!("{prepare};a.({of}).merge"), rare)]))
+    };
+    let e = explain(&[side("*File", 4)], &[side("*Sheet", 60)]);
+    says(&e, "Moved: a.(*File).prepare is now called a.(*Sheet).prepare");
+    assert!(!words(&e).contains("now calls"), "{}", words(&e));
+    assert_eq!(e.causes.len(), 0, "{}", words(&e));
+}
+
+/// Methods of two types with two names may call the same function. They are not one method.
+#[test]
+fn methods_of_two_types_with_two_names_are_not_renamed() {
+    let side = |method: &str, n: i64| cpu(&with(&[(&format!("main.main;a.{method};a.copy"), n)]));
+    let e = explain(&[side("(*Iter).Value", 3000)], &[side("Value.MapIndex", 3300)]);
+    assert!(!words(&e).contains("is now called"), "{}", words(&e));
+    let e = explain(&[side("(*Iter).Value", 3000)], &[side("(*Iter).Map", 3300)]);
+    says(&e, "a.(*Iter).Value is now called a.(*Iter).Map");
+}
+
+/// A function became two, and one of these calls a third. The sum that is stated includes all of them.
+#[test]
+fn outlined_parts_are_stated_with_all_that_is_new_below_the_caller() {
+    let others = [("main.main;main.a", 200), ("main.main;main.b", 150), ("main.main;main.c", 170)];
+    let base = [("main.main;main.fdct", 50)];
+    let new = [
+        ("main.main;main.fdct", 1),
+        ("main.main;main.fdct;main.rows", 24),
+        ("main.main;main.fdct;main.columns", 17),
+        ("main.main;main.fdct;main.columns;main.box", 7),
+    ];
+    let side = |stacks: &[(&str, i64)]| {
+        cpu(&others.iter().chain(stacks).map(|(stack, n)| ((*stack).to_owned(), *n)).collect())
+    };
+    let e = explain(&[side(&base)], &[side(&new)]);
+    says(&e, "main.rows (outlined)");
+    says(&e, "together 500ms -> 490ms");
+}

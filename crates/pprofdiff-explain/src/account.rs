@@ -18,7 +18,7 @@ use super::naming::rounded;
 use super::search::{SearchResult, variance_of};
 use super::thresholds::{
     MAX_DEVIANCE_OF_UNCHANGED_CONSEQUENCES, MAX_P_OF_CERTAIN_TOTAL, MIN_CHANGE_OF_NAMED_WHOLE,
-    MIN_DEVIANCE_OF_UNEXPLAINED_REST, MIN_UNEXPLAINED_REST,
+    MIN_DEVIANCE_OF_UNEXPLAINED_REST, MIN_P_OF_REMAINDER_BY_CHANCE, MIN_UNEXPLAINED_REST,
 };
 use pprofdiff::shared::statistics::counts::{LEVEL, between_run_variance, penalised};
 use pprofdiff::shared::statistics::distributions::{normal_tail, student_tail};
@@ -154,6 +154,23 @@ pub(super) struct Books<'a> {
     pub is_level: bool,
     /// True if a library was rewritten.
     pub is_rewritten: bool,
+}
+
+/// Returns the variance of the logarithm of sums between equal runs, given the sums of all base runs and then of all new
+/// runs. Returns `None` for a side with one run.
+fn variance_of_sums(sums: &[f64], runs: [usize; 2]) -> Option<f64> {
+    let squares = |sums: &[f64]| {
+        let mean = sums.iter().sum::<f64>() / sums.len() as f64;
+        sums.iter().map(|x| (x / mean - 1.0).powi(2)).sum::<f64>()
+    };
+    let degrees = (runs[0] + runs[1] - 2) as f64;
+    let is_replicated = runs.iter().all(|&runs| runs > 1);
+    is_replicated.then(|| (squares(&sums[..runs[0]]) + squares(&sums[runs[0]..runs[0] + runs[1]])) / degrees)
+}
+
+/// Returns the two-sided p-value of the logarithm of a ratio with this variance, by Student's t.
+fn student(ratio: f64, variance: f64, runs: [usize; 2]) -> f64 {
+    2.0 * student_tail(ratio.abs() / variance.sqrt(), (runs[0] + runs[1] - 2) as u32)
 }
 
 impl Books<'_> {
@@ -405,6 +422,11 @@ impl Books<'_> {
         let background: Vec<u32> = all.iter().filter(background).copied().collect();
         entries.iter().flat_map(|entry| &entry.rows).for_each(|&row| is_open[row as usize] = false);
         let open: Vec<u32> = all.into_iter().filter(|&row| is_open[row as usize]).collect();
+        // A cause may state more or less than its rows, if some of its stacks were cut.
+        let open_values = self.sum(&open);
+        let stated =
+            |side: usize| entries.iter().map(|entry| entry.values[side] - self.sum(&entry.rows)[side]).sum::<f64>();
+        let rest_values = [0, 1].map(|side| open_values[side] - stated(side));
         let delta = new / m1 - base / m0;
         let work = (self.scale / m1 - 1.0 / m0) * base;
         let causes = entries.iter().map(|entry| self.delta(entry.values)).sum::<f64>() / m1;
@@ -426,7 +448,9 @@ impl Books<'_> {
             garbage: rounded(self.delta(self.garbage()) / m1),
             rest,
             // The sampling error of negative values is unknown.
-            by_chance: self.deviance_of(&open, tau2) < LEVEL
+            by_chance: self.deviance(rest_values, self.event_of(&open), tau2) < LEVEL
+                && (entries.is_empty()
+                    || self.p_of_runs(&open, rest_values).is_none_or(|p| p >= MIN_P_OF_REMAINDER_BY_CHANCE))
                 && self.rows.negative == [0.0; 2]
                 && (!is_certain || is_work),
             unexplained: rest.abs() > MIN_UNEXPLAINED_REST * (base / m0).max(new / m1)
@@ -448,25 +472,34 @@ impl Books<'_> {
         if total.iter().any(|total| *total <= 0.0) {
             return None;
         }
-        let runs = self.rows.run_totals();
-        let squares = |runs: &[f64]| {
-            let mean = runs.iter().sum::<f64>() / runs.len() as f64;
-            runs.iter().map(|x| (x / mean - 1.0).powi(2)).sum::<f64>()
-        };
-        let degrees = m[0] + m[1] - 2;
         let ratio = (total[1] / total[0] / self.exposure).ln();
         let sampling = w / total[0] + w / total[1];
-        let p = match m.iter().all(|&m| m > 1) {
-            true => {
-                let tau2 = (squares(&runs[..m[0]]) + squares(&runs[m[0]..m[0] + m[1]])) / degrees as f64;
-                2.0 * student_tail(ratio.abs() / between_run_variance(tau2, m).max(sampling).sqrt(), degrees as u32)
-            }
-            false => {
+        let p = match variance_of_sums(&self.rows.run_totals(), m) {
+            Some(tau2) => student(ratio, between_run_variance(tau2, m).max(sampling), m),
+            None => {
                 let variance = between_run_variance(known_variance(self.rows.kind), m) + sampling;
                 2.0 * normal_tail(ratio.abs() / variance.sqrt())
             }
         };
         Some(p.min(1.0))
+    }
+
+    /// Returns the two-sided p-value of the difference of two values at equal work. The sums of these rows show how much
+    /// they vary between runs. Returns `None` for a side with one run or without values.
+    fn p_of_runs(&self, rows: &[u32], values: [f64; 2]) -> Option<f64> {
+        let m = self.rows.runs;
+        let n = m[0] + m[1];
+        let mut sums = vec![0.0; n];
+        for &row in rows {
+            let cells = self.rows.run_values.cells_of(row as usize).iter();
+            cells.filter(|cell| (cell.column as usize) < n).for_each(|cell| sums[cell.column as usize] += cell.value);
+        }
+        if values.iter().chain(&self.sum(rows)).any(|value| *value <= 0.0) {
+            return None;
+        }
+        let sampling = self.event_of(rows) * (1.0 / values[0] + 1.0 / values[1]);
+        let variance = between_run_variance(variance_of_sums(&sums, m)?, m).max(sampling);
+        Some(student((values[1] / values[0] / self.scale).ln(), variance, m))
     }
 
     /// Returns the variance between runs of the function or call with the most cost; the typical variance of functions
@@ -482,10 +515,20 @@ impl Books<'_> {
     /// Returns the penalised deviance of the sum of rows whose variance between runs is `tau2`; 0 if they have no
     /// values.
     pub(super) fn deviance_of(&self, rows: &[u32], tau2: f64) -> f64 {
-        let v = self.sum(rows);
-        let q: f64 = rows.iter().map(|&row| self.rows.rows[row as usize].variance).sum();
-        let w = (q / (v[0] + v[1]).max(1e-300)).max(1e-300);
-        let [b, n] = v.map(|v| v / w);
+        self.deviance(self.sum(rows), self.event_of(rows), tau2)
+    }
+
+    /// Returns the penalised deviance of two values whose variance between runs is `tau2`, at equal work; 0 if they are
+    /// zero. `event` is the mean value of an event.
+    fn deviance(&self, values: [f64; 2], event: f64, tau2: f64) -> f64 {
+        let [b, n] = values.map(|v| v.max(0.0) / event);
         if b + n > 0.0 { penalised(b, n, self.scale, between_run_variance(tau2, self.rows.runs)) } else { 0.0 }
+    }
+
+    /// Returns the mean value of one event in some rows.
+    fn event_of(&self, rows: &[u32]) -> f64 {
+        let [base, new] = self.sum(rows);
+        let q: f64 = rows.iter().map(|&row| self.rows.rows[row as usize].variance).sum();
+        (q / (base + new).max(1e-300)).max(1e-300)
     }
 }

@@ -14,6 +14,7 @@ use super::evidence::recorded;
 use super::evidence::rows::StackRows;
 use super::evidence::sets::Sets;
 use super::naming::{Naming, ShownNames, clones, rounded};
+use super::rules::completed::AbsorbedCallee;
 use super::rules::inlined::InlinedCall;
 use super::rules::parts::{Parts, package_of};
 use super::rules::renamed::RenamedFunction;
@@ -268,6 +269,7 @@ struct MeasuredFindings {
     account: Account,
     swaps: Vec<Swap>,
     exchanges: Vec<Exchange>,
+    absorbed: Vec<AbsorbedCallee>,
     /// The number of functions that independently show the amount of work.
     n_witnesses: usize,
     /// See [`Explanation::contradictions`].
@@ -347,13 +349,24 @@ fn attribute(
         *entries = checked.collect();
     }
     let account = account_of(sides, &books, &mut findings);
-    let Findings { causes, suspects, candidate, exchanges } = findings;
+    let Findings { causes, suspects, candidate, exchanges, absorbed } = findings;
     let needed = |score: f64| if sides.is_uncounted { None } else { books.runs_needed(score) };
     let [causes, suspects] = [causes, suspects]
         .map(|entries| entries.into_iter().map(|entry| MeasuredCause::new(&books, entry)).collect::<Vec<_>>());
     let candidate = candidate.map(|entry| (needed(entry.score), MeasuredCause::new(&books, entry)));
     let n_witnesses = independent_witnesses(rows, sets, search, scale);
-    MeasuredFindings { scale, causes, suspects, candidate, account, swaps, exchanges, n_witnesses, contradictions }
+    MeasuredFindings {
+        scale,
+        causes,
+        suspects,
+        candidate,
+        account,
+        swaps,
+        exchanges,
+        absorbed,
+        n_witnesses,
+        contradictions,
+    }
 }
 
 /// Returns the account. Reduces the findings to the largest change if the number of samples is unknown.
@@ -401,6 +414,22 @@ fn all_moved(sides: &Comparison<'_>, common: &mut CommonRows, interpretation: &I
         callee: None,
         inside: Some(shown.name(exchange.caller)),
         packages: None,
+    }));
+    let is_large = |absorbed: &&AbsorbedCallee| absorbed.value > MIN_PART_OF_SHOWN_MOVE * sides.total[absorbed.side];
+    moved.extend(interpretation.findings.absorbed.iter().filter(is_large).map(|absorbed| {
+        let AbsorbedCallee { caller, callee, side, value, cost } = *absorbed;
+        let own_costs = Some(cost);
+        let call = InlinedCall {
+            side,
+            frame: callee,
+            caller,
+            callee: None,
+            value,
+            own_costs,
+            is_first: true,
+            is_balanced: true,
+        };
+        inlined_move(sides, &shown, &call)
     }));
     let is_shown =
         |pair: &&RenamedFunction| (0..2).any(|side| pair.cost[side] > MIN_PART_OF_SHOWN_MOVE * sides.total[side]);

@@ -424,6 +424,13 @@ pub(super) const MIN_PART_OF_LISTED_CALLEE: f64 = 0.1;
 /// `completed`: maximum part of an added or removed call that was exchanged with other cost of its caller.
 /// Unit: fraction of the call. Source: what a reader accepts beside the table.
 pub(super) const MAX_EXCHANGED_PART: f64 = 0.25;
+/// `completed`: minimum part of a function's own change that its callees' changes in the opposite direction make up, for
+/// the cost to have moved between them.
+/// Unit: fraction of the own change. Source: what a reader accepts beside the table.
+pub(super) const MIN_PART_MOVED_FROM_CALLEES: f64 = 0.5;
+/// `completed`: minimum part of a callee's cost below the function that came or went, for inlining to explain it.
+/// Unit: fraction of the cost. Source: judgment.
+pub(super) const MIN_PART_OF_INLINED_CALLEE: f64 = 0.5;
 /// `completed`: maximum difference between a cause's change and the change of all stacks that its name covers.
 /// Unit: fraction of the cause's change. Source: what a reader accepts beside the table.
 pub(super) const MAX_DIFFERENCE_FROM_NAMED: f64 = 0.15;
@@ -504,6 +511,9 @@ pub(super) const MAX_P_OF_CERTAIN_TOTAL: f64 = 0.001;
 /// Like [`MAX_P_OF_CERTAIN_TOTAL`], for several runs per side, because their own variation measures chance.
 /// Unit: probability. Source: judgment.
 pub(super) const MAX_P_OF_CERTAIN_RUNS: f64 = 0.05;
+/// Beside causes, the remainder is within noise only if its sum varies that much between runs of one side.
+/// Unit: probability. Source: upgrades: a parser that grew in each of three runs was called noise.
+pub(super) const MIN_P_OF_REMAINDER_BY_CHANCE: f64 = 0.01;
 /// Maximum p-value of a difference of the totals that is likely, which rules out "nothing changed" together with
 /// [`MIN_REST_OF_LIKELY_CHANGE`]. It is more cautious than [`MIN_P_OF_TOTAL_BY_CHANCE`] of the words. With .05, no answer
 /// of 898 pairs changes, but the case of the source would be "nothing changed".

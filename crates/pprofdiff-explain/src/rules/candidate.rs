@@ -17,7 +17,10 @@ pub(super) const RULE: Rule = Rule {
 
 fn find(books: &Books<'_>, findings: &mut Findings) {
     if findings.causes.is_empty() && findings.suspects.is_empty() {
-        findings.candidate = books.candidate();
+        let is_absorbed = |entry: &CauseEntry| {
+            findings.absorbed.iter().any(|absorbed| Some(absorbed.caller) == entry.subject.function)
+        };
+        findings.candidate = books.candidate().filter(|entry| !is_absorbed(entry));
     }
 }
 

@@ -6,7 +6,9 @@ use super::{Find, Findings, Rule};
 use crate::account::{Books, CauseEntry};
 use crate::attribution::{CauseKind, Description};
 use crate::evidence::sets::SetKey;
-use crate::thresholds::{MAX_DIFFERENCE_FROM_NAMED, MAX_EXCHANGED_PART};
+use crate::thresholds::{
+    MAX_DIFFERENCE_FROM_NAMED, MAX_EXCHANGED_PART, MIN_PART_MOVED_FROM_CALLEES, MIN_PART_OF_INLINED_CALLEE,
+};
 use pprofdiff::shared::statistics::counts::LEVEL;
 use pprofdiff_profile::random::HashSet;
 
@@ -21,14 +23,91 @@ fn find(books: &Books<'_>, findings: &mut Findings) {
     let mut completed: Vec<CauseEntry> = Vec::new();
     let mut open = std::mem::take(&mut findings.causes);
     while let Some(entry) = open.pop() {
+        let absorbed = books.absorbed_callee(&entry);
+        if let Some(AbsorbedCallee { caller, callee, .. }) = absorbed {
+            // A cause of the same exchange.
+            let is_other = |other: &CauseEntry| {
+                (other.subject.caller, other.subject.function) != (Some(caller), Some(callee))
+                    && (other.subject.function, other.subject.callee) != (Some(caller), Some(callee))
+            };
+            open.retain(is_other);
+            completed.retain(is_other);
+        }
         let other_rows: HashSet<u32> = open.iter().chain(&completed).flat_map(|other| &other.rows).copied().collect();
-        completed.extend(books.completed(entry, &other_rows));
+        match absorbed {
+            Some(absorbed) => {
+                let whole = books.with_callees(entry, &other_rows);
+                findings.absorbed.extend(whole.is_none().then_some(absorbed));
+                completed.extend(whole);
+            }
+            None => completed.extend(books.completed(entry, &other_rows)),
+        }
     }
     completed.reverse();
     findings.causes = completed;
 }
 
+/// A callee whose cost moved into its caller's own cost, or out of it.
+pub(crate) struct AbsorbedCallee {
+    pub caller: u32,
+    pub callee: u32,
+    /// The side that calls it, or calls it more.
+    pub side: usize,
+    /// The callee's cost below the caller, in all runs of this side.
+    pub value: f64,
+    /// The caller's own cost and the callee's cost below it together, by side, in all runs of the side.
+    pub cost: [f64; 2],
+}
+
 impl Books<'_> {
+    /// Returns the callee with which a function exchanged its own cost, as a compiler's inlining does: the cost below the
+    /// function that came or went makes up most of a change of the own cost in the opposite direction.
+    fn absorbed_callee(&self, entry: &CauseEntry) -> Option<AbsorbedCallee> {
+        let subject = &entry.subject;
+        // The own cost of a function that had none may be described as an added call.
+        let is_own =
+            matches!(self.sets.sets[entry.set].key, SetKey::Own(_) | SetKey::Leaf(_)) && entry.parts.is_empty();
+        let caller = subject.function.filter(|_| is_own)?;
+        let own = self.delta(entry.values);
+        let is_exchanged = |callee: &u32, values: [f64; 2]| {
+            let ([base, new], change) = ([values[0] * self.scale, values[1]], self.delta(values));
+            !self.rows.is_system(*callee)
+                && change * own < 0.0
+                && change.abs() > MIN_PART_OF_INLINED_CALLEE * base.max(new)
+        };
+        let callees = self.callees_in_table(caller, None);
+        let exchanged: Vec<(u32, [f64; 2])> = callees
+            .into_iter()
+            .filter_map(|(callee, values)| Some((callee.filter(|callee| is_exchanged(callee, values))?, values)))
+            .collect();
+        let change: f64 = exchanged.iter().map(|(_, values)| self.delta(*values).abs()).sum();
+        if change <= MIN_PART_MOVED_FROM_CALLEES * own.abs() {
+            return None;
+        }
+        let size = |values: [f64; 2]| self.delta(values).abs();
+        let (callee, values) =
+            exchanged.into_iter().max_by(|a, b| size(a.1).total_cmp(&size(b.1)).then(b.0.cmp(&a.0)))?;
+        let cost = [0, 1].map(|side| entry.values[side] + values[side]);
+        let side = usize::from(own < 0.0);
+        Some(AbsorbedCallee { caller, callee, side, value: values[side], cost })
+    }
+
+    /// Returns a function's own cost with that of its callees. Returns `None` if they did not change together.
+    fn with_callees(&self, entry: CauseEntry, other_rows: &HashSet<u32>) -> Option<CauseEntry> {
+        let function = entry.subject.function?;
+        let all = (0u32..).zip(&self.rows.rows).filter(|(row, data)| !data.background && !other_rows.contains(row));
+        let rows: Vec<u32> =
+            all.filter(|(row, _)| self.rows.stack(*row as usize).contains(&function)).map(|(row, _)| row).collect();
+        let (values, score) = (self.sum(&rows), self.score(entry.set, &rows));
+        if self.delta(values) * self.delta(entry.values) <= 0.0 || score < LEVEL {
+            return None;
+        }
+        let subject = Description { function: Some(function), ..Description::all(CauseKind::Calls) };
+        let mut whole = CauseEntry { subject, values, score, rows, ..entry };
+        whole.parts = self.plain_callees(&whole);
+        Some(whole)
+    }
+
     /// Returns a cause with all stacks that its name covers, except for the rows of other causes. Returns a function's
     /// own cost, labels and replacements unchanged. Returns `None` if the whole does not qualify as a cause.
     pub(crate) fn completed(&self, entry: CauseEntry, other_rows: &HashSet<u32>) -> Option<CauseEntry> {

@@ -7,7 +7,7 @@
 
 mod ambiguous;
 mod candidate;
-mod completed;
+pub(super) mod completed;
 mod gc_pressure;
 mod in_use_level;
 pub(super) mod inlined;
@@ -23,6 +23,7 @@ mod whole;
 use super::account::{Books, CauseEntry, Uncut};
 use super::evidence::costs::FrameCosts;
 use super::evidence::rows::StackRows;
+use completed::AbsorbedCallee;
 use inlined::InlinedCall;
 use pprofdiff_profile::random::{HashMap, HashSet};
 use renamed::RenamedFunction;
@@ -169,6 +170,8 @@ pub(super) struct Findings {
     pub candidate: Option<CauseEntry>,
     /// Calls that replaced others at the same cost. They are moves, not causes.
     pub exchanges: Vec<Exchange>,
+    /// Callees whose cost moved into a caller's own cost, or out of it. They are moves, not causes.
+    pub absorbed: Vec<AbsorbedCallee>,
 }
 
 impl Findings {

@@ -112,7 +112,7 @@ impl Books<'_> {
     }
 
     /// Returns the costs of a function's callees and its own cost (`None`), for all callers or one of them.
-    fn callees_in_table(&self, function: u32, caller: Option<u32>) -> BTreeMap<Option<u32>, [f64; 2]> {
+    pub(super) fn callees_in_table(&self, function: u32, caller: Option<u32>) -> BTreeMap<Option<u32>, [f64; 2]> {
         let mut by_callee: BTreeMap<Option<u32>, [f64; 2]> = BTreeMap::new();
         for (stack, v) in self.uncut.stacks_of(function) {
             let is_call = |place: &usize| caller.is_none_or(|caller| *place > 0 && stack[*place - 1] == caller);

@@ -10,6 +10,7 @@ use crate::thresholds::{
     MAX_DEVIATIONS_OF_EQUAL_COST, MIN_DECREASE_OF_CALLERS, MIN_EVENTS_OF_OUTLINED, MIN_OWN_PART_OF_OUTLINED,
     MIN_PART_OF_MAIN_CALLER, MIN_PART_OF_MAIN_CALLERS, MIN_PART_OF_OUTLINED, VARIANCE_OF_EQUAL_COST,
 };
+use pprofdiff_profile::cancellation::checkpointed;
 use pprofdiff_profile::random::HashMap;
 
 pub(super) const RULE: Rule = Rule {
@@ -81,30 +82,36 @@ fn outlined(rows: &StackRows, costs: &FrameCosts) -> Vec<InlinedCall> {
             let lost_enough =
                 main_callers().map(lost_per_run).sum::<f64>() > MIN_DECREASE_OF_CALLERS * own_per_run(frame, side);
             if lost_enough && (lost / share_here).ln().abs() < MAX_DEVIATIONS_OF_EQUAL_COST * deviation {
-                let own_costs = Some([0, 1].map(|side| own_costs[frame as usize][side]));
                 outlined.push(InlinedCall {
                     side,
                     frame,
                     caller,
                     callee: None,
                     value: cost,
-                    own_costs,
+                    own_costs: None,
                     is_first: true,
                     is_balanced: true,
                 });
             }
         }
     }
-    // Several functions may have been parts of one caller, so the sum includes all of them.
+    // Several functions may have been parts of one caller, and these call others, so the sum includes all of them.
     for call in &mut outlined {
-        let (side, caller) = (call.side, call.caller);
-        let main_caller = |callers: &BTreeMap<u32, f64>| {
-            callers.iter().max_by(|a, b| a.1.total_cmp(b.1).then(b.0.cmp(a.0))).map(|(caller, _)| *caller)
-        };
-        let parts = sides[side].1.iter().filter(|(_, callers)| main_caller(callers) == Some(caller));
-        let all = parts.map(|(frame, _)| own_costs[*frame as usize]);
-        let caller = own_costs[caller as usize];
-        call.own_costs = Some(all.fold(caller, |sum, own| [sum[0] + own[0], sum[1] + own[1]]));
+        call.own_costs = Some(cost_of_parts(rows, costs, call.caller, call.side));
     }
     outlined
+}
+
+/// Returns the own cost of a function by side, with the cost of functions below it that only `side` has, up to the calls
+/// of functions that both sides have.
+fn cost_of_parts(rows: &StackRows, costs: &FrameCosts, function: u32, side: usize) -> [f64; 2] {
+    let mut sum = [0.0; 2];
+    for (i, row) in checkpointed(rows.rows.iter().enumerate()) {
+        let stack = rows.stack(i);
+        let Some(place) = stack.iter().rposition(|frame| *frame == function) else { continue };
+        if stack[place + 1..].iter().all(|frame| costs.cost(*frame, 1 - side) <= 0.0) {
+            sum = [sum[0] + row.values[0], sum[1] + row.values[1]];
+        }
+    }
+    sum
 }

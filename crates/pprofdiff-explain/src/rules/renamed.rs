@@ -3,7 +3,8 @@
 //!
 //! 1. Packages under another path (`gopkg.in/yaml.v2` and `yaml.v3`) are matched by the names that they share.
 //! 2. Functions with the same last name are matched if they have the same callers or callees, and a similar cost.
-//! 3. Functions of one package with the same callers and the same cost are matched if there is exactly one possible
+//! 3. Methods are matched if another method moved from the same type to the same other type.
+//! 4. Functions of one package with the same callers and the same cost are matched if there is exactly one possible
 //!    pair, and their names or their callees are similar.
 //!
 //! Two implementations of one interface share the names of its methods, their type and their callers. Therefore these
@@ -65,6 +66,7 @@ fn renamed(rows: &StackRows, costs: &FrameCosts) -> Vec<RenamedFunction> {
             break;
         }
     }
+    matcher.match_methods();
     matcher.pairs
 }
 
@@ -184,6 +186,37 @@ impl RenameMatcher<'_> {
                 if let Some(&new_frame) = new_names.get(&name.to_lowercase()) {
                     self.add(frame, new_frame, true);
                 }
+            }
+        }
+    }
+
+    /// Matches methods that moved from one type to another together with a renamed one, at any cost: `(*File).m` is
+    /// `(*Sheet).m` if another method moved from `File` to `Sheet`.
+    fn match_methods(&mut self) {
+        let rows = self.rows;
+        let parts = |frame: u32| Parts::parse(&rows.names[frame as usize].text);
+        let moved = self.pairs.iter().filter(|pair| !pair.with_package).filter_map(|pair| {
+            let (old, new) = (parts(pair.old), parts(pair.new));
+            let is_of_types = !old.owner.is_empty() && !new.owner.is_empty() && old.owner != new.owner;
+            (is_of_types && old.package == new.package).then_some((old.package, old.owner, new.owner))
+        });
+        let moved: BTreeSet<(String, String, String)> = moved.collect();
+        if moved.is_empty() {
+            return;
+        }
+        let methods = |side: usize| {
+            let methods = checkpointed(self.costs.only(side)).map(|(_, frame)| {
+                let Parts { package, owner, last, .. } = parts(frame);
+                ((package, owner, last), frame)
+            });
+            methods.filter(|((_, owner, last), _)| !owner.is_empty() && !last.is_empty()).collect::<BTreeMap<_, _>>()
+        };
+        let (old, new) = (methods(0), methods(1));
+        for ((package, owner, last), &frame) in &old {
+            let types = moved.iter().filter(|(of, from, _)| (of, from) == (package, owner)).map(|(_, _, to)| to);
+            let after = types.filter_map(|to| new.get(&(package.clone(), to.clone(), last.clone()))).next();
+            if let Some(&after) = after {
+                self.add(frame, after, false);
             }
         }
     }
@@ -322,7 +355,10 @@ impl RenameMatcher<'_> {
             old_parts.owner == new_parts.owner && (!old_parts.owner.is_empty() || called() > MIN_OVERLAP_OF_NEIGHBOURS)
         };
         // Two siblings have a common caller, and may have the same cost.
-        let is_same = || have_callees() || old_parts.is_alike(new_parts) && !old_parts.may_implement(new_parts, is_go);
+        let are_alike = || old_parts.is_alike(new_parts);
+        // Methods of two types with two names are not one function, although they may call the same.
+        let may_be_same = || old_parts.owner == new_parts.owner || are_alike();
+        let is_same = || have_callees() && may_be_same() || are_alike() && !old_parts.may_implement(new_parts, is_go);
         let is_one_package = old_parts.package == new_parts.package && (!old_parts.package.is_empty() || is_of_one());
         let is_of_package = is_one_package
             && overlap > MIN_MEAN_OVERLAP_OF_NEIGHBOURS
