@@ -726,3 +726,21 @@ fn outlined_parts_are_stated_with_all_that_is_new_below_the_caller() {
     says(&e, "main.rows (outlined)");
     says(&e, "together 500ms -> 490ms");
 }
+
+/// Runs of an interpreter differ in a few functions by more than in the others, so one pair needs stronger evidence.
+#[test]
+fn uneven_pair_of_an_interpreter_needs_stronger_evidence() {
+    let e = |root: &str, n: i64| {
+        let side = |n: i64| {
+            let others = (0..30).map(|i| (format!("{root};f{i}"), 2000 + 10 * i));
+            cpu(&others.chain([(format!("{root};load"), n)]).collect())
+        };
+        explain(&[side(1000)], &[side(n)])
+    };
+    // The scores of 1,380 to 1,440 are between the threshold and 1.5 times the threshold.
+    let (compiled, interpreted) = (e("main", 1440), e("<module>", 1440));
+    assert_eq!(compiled.causes.len(), 1, "{}", words(&compiled));
+    assert_eq!(interpreted.causes.len(), 0, "{}", words(&interpreted));
+    says(&interpreted, "Best candidate: load itself costs more");
+    assert_eq!(e("<module>", 1470).causes.len(), 1);
+}

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import pprofdiff
+from core_only import hide_other_packages
 
 SKIPPED = os.environ.get("PPROFDIFF_SKIPPED")
 
@@ -44,7 +45,9 @@ FILES = {path.name for path in Path(__file__).parent.glob("test_*.py")}
 collect_ignore = sorted({"core": FILES - CORE, "rest": CORE, "all": set()}[TIER])
 if not os.environ.get("PPROFDIFF_CLUSTERS"):
     collect_ignore += ["test_clusters.py", "test_spark.py"]  # nightly, with the packages of the group nightly
-if TIER != "core":
+if TIER == "core":
+    hide_other_packages()
+else:
     pytest_plugins = ["browser"]
 
 

@@ -122,6 +122,12 @@ pub(super) struct CauseEntry {
 }
 
 impl CauseEntry {
+    /// Returns true if a caller calls one function instead of another.
+    pub(super) fn is_replacement(&self) -> bool {
+        let has_part = |kind: CauseKind| self.parts.iter().any(|(part, _)| part.kind == kind);
+        has_part(CauseKind::Added) && has_part(CauseKind::Removed)
+    }
+
     /// Creates an entry without stacks.
     pub(super) fn new(set: usize, subject: Description) -> CauseEntry {
         let (rows, others, parts) = (Vec::new(), Vec::new(), Vec::new());

@@ -516,6 +516,10 @@ impl VerdictInputs<'_> {
             () if sides.total == [0.0; 2] => Verdict::Inconclusive,
             () if sides.is_equal => Verdict::None,
             () if !self.named.suspects.is_empty() => Verdict::Inconclusive,
+            // It would be a cause in another program.
+            () if self.named.candidate.as_ref().is_some_and(|c| c.cause.score > self.search.threshold) => {
+                Verdict::Inconclusive
+            }
             // The total certainly changed, so something changed.
             () if !account.by_chance && account.p.is_some_and(|p| p < MAX_P_OF_CERTAIN_TOTAL) => Verdict::Inconclusive,
             // A likely change of the total with a large unexplained rest rules out "nothing changed".

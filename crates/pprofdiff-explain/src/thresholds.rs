@@ -424,6 +424,9 @@ pub(super) const MIN_PART_OF_LISTED_CALLEE: f64 = 0.1;
 /// `completed`: maximum part of an added or removed call that was exchanged with other cost of its caller.
 /// Unit: fraction of the call. Source: what a reader accepts beside the table.
 pub(super) const MAX_EXCHANGED_PART: f64 = 0.25;
+/// `uneven_pair`: minimum score of one cause of a single pair, as a multiple of the threshold.
+/// Unit: factor. Source: upgrades and equal builds of Python and Node (docs/explain.md, How often it is right).
+pub(super) const FACTOR_OF_UNEVEN_PAIR: f64 = 1.5;
 /// `completed`: minimum part of a function's own change that its callees' changes in the opposite direction make up, for
 /// the cost to have moved between them.
 /// Unit: fraction of the own change. Source: what a reader accepts beside the table.

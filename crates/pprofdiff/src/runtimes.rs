@@ -43,6 +43,9 @@ pub struct Runtime {
     /// True if a compiler decides about inlining while the program runs, so runs of one build show different leaf
     /// frames.
     pub jit_inlining: bool,
+    /// True if a few functions, such as imports, differ between runs of one build by more than the others. A pair's other
+    /// frames then show too little noise. Measured for Python and V8; Java's runs do not show it.
+    pub uneven_runs: bool,
     /// The origin of the row, and whether it was compared with profiles of our own.
     pub source: &'static str,
 }
@@ -69,6 +72,7 @@ static RUNTIMES: [Runtime; 7] = [
         inlining_differs: false,
         unstable_inlining: false,
         jit_inlining: false,
+        uneven_runs: false,
         source: "Go's runtime package (mgc.go, proc.go, preempt.go); compared with profiles of Go programs",
     },
     Runtime {
@@ -88,6 +92,7 @@ static RUNTIMES: [Runtime; 7] = [
         inlining_differs: true,
         unstable_inlining: true,
         jit_inlining: false,
+        uneven_runs: false,
         source: "the standard library's crates; compared with profiles by pprof-rs",
     },
     Runtime {
@@ -104,6 +109,7 @@ static RUNTIMES: [Runtime; 7] = [
         inlining_differs: true,
         unstable_inlining: false,
         jit_inlining: true,
+        uneven_runs: false,
         source: "OpenJDK's source tree; compared with recordings of its Flight Recorder, which show no collector",
     },
     Runtime {
@@ -122,6 +128,7 @@ static RUNTIMES: [Runtime; 7] = [
         inlining_differs: true,
         unstable_inlining: false,
         jit_inlining: false,
+        uneven_runs: true,
         source: "V8's profile generator (meta frames in parentheses); compared with profiles by pprof-nodejs",
     },
     Runtime {
@@ -140,6 +147,7 @@ static RUNTIMES: [Runtime; 7] = [
         inlining_differs: false,
         unstable_inlining: false,
         jit_inlining: false,
+        uneven_runs: true,
         source: "CPython's source tree; untested: no CPU profiles of our own",
     },
     Runtime {
@@ -156,6 +164,7 @@ static RUNTIMES: [Runtime; 7] = [
         inlining_differs: true,
         unstable_inlining: false,
         jit_inlining: false,
+        uneven_runs: false,
         source: "libstdc++, glibc and gperftools; compared with profiles by gperftools",
     },
     Runtime {
@@ -172,6 +181,7 @@ static RUNTIMES: [Runtime; 7] = [
         inlining_differs: false,
         unstable_inlining: false,
         jit_inlining: false,
+        uneven_runs: false,
         source: "nothing is known but the C library",
     },
 ];

@@ -16,7 +16,7 @@ pub(super) const RULE: Rule = Rule {
 };
 
 fn find(books: &Books<'_>, findings: &mut Findings) {
-    if findings.causes.is_empty() && findings.suspects.is_empty() {
+    if findings.causes.is_empty() && findings.suspects.is_empty() && findings.candidate.is_none() {
         let is_absorbed = |entry: &CauseEntry| {
             findings.absorbed.iter().any(|absorbed| Some(absorbed.caller) == entry.subject.function)
         };

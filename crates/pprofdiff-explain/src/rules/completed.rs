@@ -113,9 +113,7 @@ impl Books<'_> {
     pub(crate) fn completed(&self, entry: CauseEntry, other_rows: &HashSet<u32>) -> Option<CauseEntry> {
         let subject = &entry.subject;
         // A replacement is about two calls, not about all of the caller.
-        let is_replacement = entry.parts.iter().any(|(part, _)| part.kind == CauseKind::Added)
-            && entry.parts.iter().any(|(part, _)| part.kind == CauseKind::Removed);
-        let is_of_function = subject.label.is_none() && subject.kind != CauseKind::Own && !is_replacement;
+        let is_of_function = subject.label.is_none() && subject.kind != CauseKind::Own && !entry.is_replacement();
         let Some(function) = subject.function.filter(|_| is_of_function) else { return Some(entry) };
         if let Some(caller) = self.felt_by_caller(&entry, function) {
             let all = Description::all(CauseKind::Calls);

@@ -18,6 +18,7 @@ pub(super) mod parts;
 pub(super) mod renamed;
 pub(super) mod replaced;
 pub(super) mod rewritten;
+mod uneven_pair;
 mod whole;
 
 use super::account::{Books, CauseEntry, Uncut};
@@ -74,7 +75,7 @@ const fn searched(name: &'static str, needs: &'static str, says: &'static str) -
 }
 
 /// The rules, in the order of their application.
-pub static RULES: [Rule; 19] = [
+pub static RULES: [Rule; 20] = [
     renamed::RULE,
     inlined::RULE,
     outlined::RULE,
@@ -96,6 +97,7 @@ pub static RULES: [Rule; 19] = [
     in_use_level::RULE,
     whole::RULE,
     ambiguous::RULE,
+    uneven_pair::RULE,
     candidate::RULE,
     gc_pressure::RULE,
 ];

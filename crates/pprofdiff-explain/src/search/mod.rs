@@ -20,8 +20,9 @@ use crate::evidence::rows::StackRows;
 use crate::evidence::sets::Sets;
 use model::{ScaleModel, may_change};
 pub(crate) use model::{SearchBudget, SetFit};
+pub(super) use noise::is_replicated;
 pub(crate) use noise::{Variances, variance_of};
-use noise::{is_replicated, measured, threshold_of, variance_of_lengths, variance_of_runs, variance_with_lengths};
+use noise::{measured, threshold_of, variance_of_lengths, variance_of_runs, variance_with_lengths};
 use pprofdiff::shared::statistics::counts::{
     LEVEL, between_run_variance, deviance, least_growth, median, penalised, weighted_median, with_power,
 };

@@ -257,7 +257,7 @@ impl ScaleModel<'_> {
 
 /// Returns true if noise between runs is measured, instead of estimated from one pair: if both sides have several runs,
 /// or if there are several A/A runs.
-pub(super) fn is_replicated(rows: &StackRows) -> bool {
+pub(crate) fn is_replicated(rows: &StackRows) -> bool {
     rows.runs.iter().all(|&m| m > 1) || rows.learned > 1
 }
 
