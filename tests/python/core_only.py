@@ -8,7 +8,7 @@ import re
 import sys
 import tomllib
 from collections.abc import Sequence
-from importlib.machinery import ModuleSpec
+from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from types import ModuleType
 
@@ -38,7 +38,10 @@ def core_distributions() -> set[str]:
 
 
 class CoreOnly:
-    """A finder of modules that refuses those of other packages."""
+    """The usual finder of modules, without those of other packages."""
+
+    find_distributions = staticmethod(PathFinder.find_distributions)
+    invalidate_caches = staticmethod(PathFinder.invalidate_caches)
 
     def __init__(self) -> None:
         core = core_distributions()
@@ -48,10 +51,9 @@ class CoreOnly:
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if fullname.partition(".")[0] in self.hidden:
-            raise ModuleNotFoundError(f"{fullname} is not in the group core of pyproject.toml", name=fullname)
-        return None
+        is_hidden = fullname.partition(".")[0] in self.hidden
+        return None if is_hidden else PathFinder.find_spec(fullname, path, target)
 
 
 def hide_other_packages() -> None:
-    sys.meta_path.insert(0, CoreOnly())
+    sys.meta_path[sys.meta_path.index(PathFinder)] = CoreOnly()
