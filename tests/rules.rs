@@ -685,6 +685,16 @@ fn completed_own_costs_include_the_callees_that_they_absorbed() {
     says(&e, "Moved: the cost of main.write is now in main.tag (inlined): 1.2%, together 320ms -> 460ms");
 }
 
+/// A new callee took a part of its caller's own cost, and calls something that is new. The caller's net change is the
+/// cause, although its own cost changed in the opposite direction.
+#[test]
+fn completed_own_costs_may_change_in_the_opposite_direction() {
+    let new = [("main.main;main.a", 5880), ("main.main;main.a;main.b", 3120), ("main.main;main.a;main.b;main.z", 2880)];
+    let e = between(&[("main.main;main.a", 9000)], &new);
+    says(&e, "main.a costs more (called more, or slower): +28.80s");
+    says(&e, "including main.b +60s, main.a itself -31.20s");
+}
+
 /// Two methods moved to another type. The second one is rare, so its cost proves nothing.
 #[test]
 fn renamed_methods_prove_that_others_of_their_type_moved() {

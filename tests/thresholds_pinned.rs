@@ -530,6 +530,168 @@ fn the_caller_of_replaced_calls_has_35_percent_of_their_change() {
     });
 }
 
+#[test]
+fn functions_with_similar_names_that_exchange_cost_differ_by_at_most_15_percent() {
+    // The caller has too much noise to show that its sum is unchanged.
+    flips([18, 12], |percent| {
+        let calls: Vec<String> = (0..20).map(|i| format!("main.main;main.host;main.k{i}")).collect();
+        let calls: Vec<_> = calls.iter().map(|stack| (stack.as_str(), 3000)).collect();
+        let side = |scan: i64, fast: i64| {
+            [&calls[..], &[("main.main;main.host;main.scan", scan), ("main.main;main.host;main.scanFast", fast)]]
+                .concat()
+        };
+        between(&side(3000, 1000), &side(1000, 3000 - 20 * percent)).causes.is_empty()
+    });
+}
+
+#[test]
+fn merged_causes_have_at_most_20_percent_in_common() {
+    // `find` calls `scan`. Five other functions call `scan`, too.
+    flips([22, 15], |percent| {
+        let side = |n: i64| {
+            let both = n * percent / 100;
+            let of = |i: i64| {
+                let caller = format!("main.main;main.host;main.caller{i}");
+                let find = format!("main.main;main.host;main.find;main.c{i}");
+                [(format!("{caller};main.scan"), (n - both) / 5), (find, (n - both) / 5), (caller, 2000)]
+            };
+            let called = ("main.main;main.host;main.find;main.scan".to_owned(), both);
+            (0..5).flat_map(of).chain([called]).collect::<Vec<_>>()
+        };
+        between(&borrowed(&side(4000)), &borrowed(&side(9000))).causes.len() == 1
+    });
+}
+
+#[test]
+fn cost_moves_only_if_half_of_the_change_is_measured() {
+    // `scan` grows everywhere. Below `host`, this hides a part of what the other callees lose.
+    flips([55, 40], |percent| {
+        let side = |lost: i64, scan: i64| {
+            let host = (0..20).map(|i| (format!("main.main;main.load;main.host;main.k{i}"), 250 - lost / 20));
+            let gained = lost - scan;
+            let others = (0..300).map(|i| {
+                let n = 5 + gained / 300 + i64::from(i < gained % 300);
+                (format!("main.main;main.load;main.q{i}"), n)
+            });
+            let scans = (0..10).map(|i| (format!("main.main;main.other{i};main.scan"), 500 + scan));
+            let called = ("main.main;main.load;main.host;main.scan".to_owned(), 100 + scan);
+            cpu(&with(&borrowed(&host.chain(others).chain(scans).chain([called]).collect::<Vec<_>>())))
+        };
+        let diff = Diff::new(&[side(0, 0)], &[side(4500, 45 * percent)]).unwrap();
+        let options = ExplainOptions::default().with_ops(1.0, 1.0);
+        let e = pprofdiff_explain::explain(&diff, &Query::default(), &[], &options).unwrap();
+        e.moved.iter().any(|moved| moved.from == "main.host")
+    });
+}
+
+#[test]
+fn places_of_moved_cost_contain_all_of_the_function() {
+    // `outside` is the part of the function outside of the place, times 20,000.
+    flips([30, 15], |outside| {
+        let side = |scan: i64, outside: i64, other: i64| {
+            let others = (0..1500).map(|i| (format!("main.main;main.host;main.q{i}"), other));
+            let stack = |caller: &str, n: i64| (format!("main.main;main.{caller};main.scan"), n);
+            let scans = [stack("host", scan - outside), stack("other", outside)];
+            cpu(&with(&borrowed(&others.chain(scans).collect::<Vec<_>>())))
+        };
+        let diff = Diff::new(&[side(20_000, outside, 4)], &[side(8000, outside * 2 / 5, 12)]).unwrap();
+        let options = ExplainOptions::default().with_ops(1.0, 1.0);
+        let e = pprofdiff_explain::explain(&diff, &Query::default(), &[], &options).unwrap();
+        e.causes.is_empty()
+    });
+}
+
+#[test]
+fn replaced_calls_have_half_of_the_cost_of_their_caller() {
+    flips([1400, 1700], |parse| {
+        let rest = ("main.main;main.load;main.k", 1500);
+        let base = [rest, ("main.main;main.load;a/one.Read", 3000)];
+        words(&between(&base, &[rest, ("main.main;main.load;b/two.Parse", parse)])).contains(" instead of ")
+    });
+}
+
+#[test]
+fn callees_with_10_percent_of_the_change_are_listed() {
+    flips([770, 1150], |check| {
+        let side = |split: i64, trim: i64, check: i64| {
+            [
+                ("main.main;main.load;main.parse;main.split", split),
+                ("main.main;main.load;main.parse;main.trim", trim),
+                ("main.main;main.load;main.parse;main.check", check),
+            ]
+        };
+        let e = between(&side(10_000, 4000, 0), &side(2000, 2400, check));
+        assert_eq!(e.causes.len(), 1, "{}", words(&e));
+        e.causes[0].parts.iter().any(|part| part.function.as_deref() == Some("main.check"))
+    });
+}
+
+#[test]
+fn new_calls_exchanged_a_quarter_of_their_cost_if_the_caller_is_named() {
+    // The cost of `scan` is now in `scanFast`.
+    flips([22, 28], |percent| {
+        let rest = ("main.main;main.host;main.k", 4000);
+        let new = [
+            rest,
+            ("main.main;main.host;main.handle;main.scanFast", 30 * percent),
+            ("main.main;main.host;main.handle;main.check", 3000 - 30 * percent),
+        ];
+        let e = between(&[rest, ("main.main;main.host;main.scan", 30 * percent)], &new);
+        e.causes[0].function.as_deref() == Some("main.host")
+    });
+}
+
+#[test]
+fn changes_that_differ_by_15_percent_from_all_stacks_of_the_function_are_restated() {
+    flips([12, 18], |percent| {
+        let side = |runtime: i64, other: i64| {
+            [
+                ("main.main;main.find", 1000),
+                ("main.main;main.find;runtime.mapaccess1", runtime),
+                ("main.main;main.find;runtime.memmove", runtime),
+                ("main.main;main.find;main.k", other),
+            ]
+        };
+        let e = between(&side(1000, 20_000), &side(3000, 20_000 + 40 * percent));
+        assert_eq!(e.causes.len(), 1, "{}", words(&e));
+        e.causes[0].delta > 4.1e10
+    });
+}
+
+/// Explains own cost of a function that grew by `own` samples, and a callee that has `base` and `new` samples. The
+/// function calls nothing else.
+fn absorbed(own: i64, base: i64, new: i64) -> Explanation {
+    let side = |own: i64, write: i64| {
+        let others = [("a", 900), ("b", 850), ("text;main.write", 800), ("tag", own), ("tag;main.write", write)];
+        cpu(&others.iter().map(|(stack, n)| (format!("main.main;main.{stack}"), *n)).collect())
+    };
+    explain(&[side(1, base)], &[side(1 + own, new)])
+}
+
+#[test]
+fn callees_make_up_half_of_an_own_cost_that_absorbed_them() {
+    flips([30, 37], |percent| {
+        let e = absorbed(1000, 10 * percent, 0);
+        e.causes[0].parts.iter().any(|part| part.function.as_deref() == Some("main.write"))
+    });
+}
+
+#[test]
+fn inlined_callees_lost_half_of_their_cost() {
+    flips([45, 52], |percent| absorbed(800, 1000, 1000 - 10 * percent).causes.len() == 1);
+}
+
+#[test]
+fn additions_have_90_percent_of_their_rare_caller() {
+    flips([87, 93], |percent| {
+        let calls: Vec<String> = (0..10).map(|i| format!("main.main;main.a;main.b;main.c{i}")).collect();
+        let calls = calls.iter().map(|stack| (stack.as_str(), percent / 2));
+        let new: Vec<_> = calls.chain([("main.main;main.a", 500 - 5 * percent)]).collect();
+        let e = between(&[("main.main;main.a", 1)], &new);
+        e.causes[0].function.as_deref() == Some("main.b")
+    });
+}
+
 // Work and noise.
 
 const BENCHMARK: &str = "testing.(*B).runN;main.BenchmarkLoad";
@@ -611,6 +773,21 @@ fn any_amount_of_work_is_usual_if_80_percent_agree() {
     flips([23, 27], |n| is_scale(40, n, 4, 30));
 }
 
+#[test]
+fn amounts_of_work_are_shown_by_5_percent_of_a_side() {
+    // Two functions have most of the cost, and their own factors. `rest` is the part of the other functions in the new
+    // side.
+    flips([40, 60], |rest| {
+        let large = 1000 * (1000 - rest) / rest;
+        let side = |factors: [i64; 2], n: i64| {
+            let of = |name: String, n: i64| (format!("{BENCHMARK};main.{name}"), n);
+            let functions = (0..2).map(|i| of(format!("f{i}"), large * factors[i as usize]));
+            cpu(&functions.chain((0..40).map(|i| of(format!("g{i}"), n))).collect())
+        };
+        (explain(&[side([1, 1], 100)], &[side([3, 5], 200)]).scale.factor - 2.0).abs() < 0.01
+    });
+}
+
 // Verdict.
 
 /// Builds runs in which half of the cost is in a function `name`, and the rest in two others. `base` is the mean number
@@ -657,5 +834,29 @@ fn moved_cost_of_few_samples_is_inconclusive() {
         let e = explain(&[side("query")], &[side("queryRows")]);
         assert!(!e.moved.is_empty(), "{}", words(&e));
         e.verdict == Verdict::None
+    });
+}
+
+#[test]
+fn remainders_beside_a_cause_are_chance_only_if_their_runs_vary_as_much() {
+    // The remainder grows by 8%, and varies by `spread` per mille between runs. Its functions vary more, and so does
+    // the cause.
+    flips([19, 25], |spread| {
+        let side = |cause: i64, growth: i64| {
+            let run = |run: i64| {
+                let of = |i: i64| {
+                    let n = (1000 + growth + run * spread) * (100 + 15 * ((i + run + 4) % 3 - 1)) / 50;
+                    (format!("main.main;main.f{i}"), n)
+                };
+                let changed = ("main.main;main.changed".to_owned(), cause * (5 + run) / 5);
+                cpu(&(0..30).map(of).chain([changed]).collect())
+            };
+            (-1..2).map(run).collect::<Vec<_>>()
+        };
+        let options = ExplainOptions::default().with_ops(1.0, 1.0);
+        let diff = Diff::new(&side(20_000, 0), &side(200_000, 80)).unwrap();
+        let e = pprofdiff_explain::explain(&diff, &Query::default(), &[], &options).unwrap();
+        assert_eq!(e.causes.len(), 1, "{}", words(&e));
+        e.account.by_chance
     });
 }

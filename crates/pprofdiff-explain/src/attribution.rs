@@ -11,7 +11,7 @@ use super::thresholds::{
     MAX_DIFFERENCE_OF_SWAP, MAX_ERRORS_OF_SILENT_PLACE, MAX_OPPOSITE_PART_OF_ONE_SIDED, MAX_OVERLAP_OF_MERGED,
     MAX_PART_OF_PLACE, MAX_SIZE_OF_SHIFT_PLACE, MAX_SIZE_OF_SHIFT_PLACE_WITHOUT_LEAVES, MIN_DEVIANCE_OF_COUNTERPART,
     MIN_ERRORS_OF_SHIFT, MIN_MEASURED_PART_OF_CANDIDATE, MIN_PART_INSIDE_MERGED_SET, MIN_PART_INSIDE_PLACE,
-    MIN_PART_OF_MERGED_SET, MIN_PART_OF_PARTNER, PENALTY_OF_CALL_AS_PARTNER, PENALTY_OF_PARTNER_OUTSIDE,
+    MIN_PART_OF_MERGED_SET, MIN_PART_OF_PARTNER, PENALTY_OF_PARTNER_OUTSIDE,
 };
 use pprofdiff::shared::known_variance;
 use pprofdiff::shared::statistics::counts;
@@ -374,9 +374,7 @@ impl<'a> Attribution<'a> {
             }
             let all = self.sets.sets[j].values[0] + self.sets.sets[j].values[1];
             let off = (inner.abs() - raw.abs()).abs() / raw.abs();
-            let off = off
-                + if matches!(key, SetKey::Own(_)) { 0.0 } else { PENALTY_OF_CALL_AS_PARTNER }
-                + PENALTY_OF_PARTNER_OUTSIDE * (1.0 - within / all);
+            let off = off + PENALTY_OF_PARTNER_OUTSIDE * (1.0 - within / all);
             if best.is_none_or(|(best_off, _)| off < best_off - 1e-9) {
                 best = Some((off, j));
             }

@@ -20,10 +20,6 @@ pub(super) const MIN_EVENTS_OF_SET: f64 = 5.0;
 /// so the search considers it only if that amount is given.
 /// Unit: fraction of each side. Source: docs/explain.md, Candidates.
 pub(super) const MAX_PART_OF_SIDES_IN_SET: f64 = 0.9;
-/// Additional penalised deviance that a set of stacks that end in a system function needs. Only stacks without a
-/// function of the program form such sets.
-/// Unit: deviance. Source: judgment.
-pub(super) const PRICE_OF_SYSTEM_LEAF: f64 = 6.0;
 /// Additional penalised deviance that a set with a label needs, compared with a function. Many labels increase it
 /// further, by [`DEVIANCE_PER_LOG_OF_CANDIDATES`].
 /// Unit: deviance. Source: tuned on injected faults.
@@ -128,9 +124,6 @@ pub(super) const MIN_DEVIANCE_OF_SCALE_OF_REST: f64 = 9.0;
 /// Minimum part of each side in stacks without causes, before their ratio is tried as a scale.
 /// Unit: fraction of the side. Source: judgment.
 pub(super) const MIN_UNTOUCHED_PART: f64 = 0.05;
-/// Maximum number of scales that are tried from one start.
-/// Unit: scales. Source: tuned on injected faults.
-pub(super) const MAX_SCALES_PER_START: usize = 4;
 /// Minimum number of functions that together count as evidence for an amount of work.
 /// Unit: functions. Source: docs/explain.md, What you can rely on.
 pub(super) const MIN_WITNESSES: usize = 3;
@@ -266,9 +259,6 @@ pub(super) const MAX_SIZE_OF_SHIFT_PLACE_WITHOUT_LEAVES: f64 = 30.0;
 /// Minimum change in the opposite direction of the counterpart of a candidate.
 /// Unit: fraction of the candidate's change. Source: judgment.
 pub(super) const MIN_PART_OF_PARTNER: f64 = 0.5;
-/// Penalty of a call as a counterpart, compared with a function's own cost.
-/// Unit: relative difference of the changes. Source: judgment.
-pub(super) const PENALTY_OF_CALL_AS_PARTNER: f64 = 0.02;
 /// Penalty of a counterpart outside the set, times its part outside.
 /// Unit: relative difference of the changes. Source: judgment.
 pub(super) const PENALTY_OF_PARTNER_OUTSIDE: f64 = 0.3;

@@ -6,7 +6,7 @@ use super::calls::CallTree;
 use super::rows::StackRows;
 use super::sets::{Set, SetKey};
 use super::weights::mix;
-use crate::thresholds::{MAX_PART_OF_SIDES_IN_SET, MIN_EVENTS_OF_SET, PRICE_OF_SYSTEM_LEAF};
+use crate::thresholds::{MAX_PART_OF_SIDES_IN_SET, MIN_EVENTS_OF_SET};
 use pprofdiff_profile::cancellation::{Checkpointer, checkpointed};
 use pprofdiff_profile::columns::NONE;
 use pprofdiff_profile::interner::{Found, Index};
@@ -43,8 +43,7 @@ impl Exact {
 }
 
 /// Builds sets, one kind of key after another.
-pub(super) struct SetBuilder<'a> {
-    rows: &'a StackRows,
+pub(super) struct SetBuilder {
     before: Vec<PrefixSums>,
     front: [f64; 2],
     pub sets: Vec<Set>,
@@ -76,8 +75,8 @@ fn value_of_event(v: [f64; 2], q: f64) -> f64 {
     q / (v[0] + v[1]).max(1e-300)
 }
 
-impl<'a> SetBuilder<'a> {
-    pub fn new(rows: &'a StackRows, tree: &CallTree) -> SetBuilder<'a> {
+impl SetBuilder {
+    pub fn new(rows: &StackRows, tree: &CallTree) -> SetBuilder {
         let mut sum = PrefixSums::default();
         let mut before = Vec::with_capacity(tree.members.len() + 1);
         for &row in checkpointed(&tree.members) {
@@ -93,7 +92,7 @@ impl<'a> SetBuilder<'a> {
         before.push(sum);
         let (front, sets, other_names) = (rows.front(), Vec::new(), Vec::new());
         let (ranges, hashes) = (Vec::new(), Vec::new());
-        SetBuilder { rows, before, front, sets, other_names, ranges, index: Index::default(), hashes }
+        SetBuilder { before, front, sets, other_names, ranges, index: Index::default(), hashes }
     }
 
     /// Builds the sets of one kind of key: a set per key with enough events, unless an earlier set has the same rows.
@@ -207,9 +206,8 @@ impl<'a> SetBuilder<'a> {
         let start = self.ranges.len() as u32;
         self.ranges.extend_from_slice(ranges);
         let whole = (0..2).all(|s| members.values[s] > MAX_PART_OF_SIDES_IN_SET * self.front[s]);
-        let price = if matches!(key, SetKey::Leaf(f) if self.rows.is_system(f)) { PRICE_OF_SYSTEM_LEAF } else { 0.0 };
         let (v, w) = (members.values, value_of_event(members.values, members.variance));
-        self.sets.push(Set { key, start, end: self.ranges.len() as u32, values: v, event: w, whole, price });
+        self.sets.push(Set { key, start, end: self.ranges.len() as u32, values: v, event: w, whole, price: 0.0 });
         entry.number()
     }
 }

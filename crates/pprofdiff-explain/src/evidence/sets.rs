@@ -64,8 +64,7 @@ pub(crate) struct Set {
     pub event: f64,
     /// True if the set has more than 90% of both sides. A change of such a set may be a different amount of work.
     pub whole: bool,
-    /// The price of the set: its penalised deviance must exceed the threshold plus this price. 0 except for labels and
-    /// system functions.
+    /// The price of the set: its penalised deviance must exceed the threshold plus this price. 0 except for labels.
     pub price: f64,
 }
 

@@ -99,7 +99,7 @@ impl Books<'_> {
         let rows: Vec<u32> =
             all.filter(|(row, _)| self.rows.stack(*row as usize).contains(&function)).map(|(row, _)| row).collect();
         let (values, score) = (self.sum(&rows), self.score(entry.set, &rows));
-        if self.delta(values) * self.delta(entry.values) <= 0.0 || score < LEVEL {
+        if score < LEVEL {
             return None;
         }
         let subject = Description { function: Some(function), ..Description::all(CauseKind::Calls) };

@@ -11,8 +11,8 @@ mod noise;
 use super::thresholds::{
     DEVIANCE_PER_LOG_OF_CANDIDATES, DEVIATION_OF_LOG_SCALE, DEVIATION_OF_LOG_SCALE_OF_BENCHMARKS,
     MAX_CHANGE_OF_EVEN_FUNCTION, MAX_GAIN_OF_AMBIGUOUS_CAUSES, MAX_LOG_DISTANCE_FROM_OBJECTS,
-    MAX_LOG_DISTANCE_OF_AGREEMENT, MAX_SCALES_PER_START, MAX_WEIGHT_OF_FUNCTION, MIN_AGREEING_PART_OF_FUNCTIONS,
-    MIN_AGREEING_WEIGHT, MIN_AGREEING_WEIGHT_OF_LOCKS, MIN_BASE_PART_OF_AMBIGUOUS_CAUSE, MIN_DEVIANCE_OF_SCALE_OF_REST,
+    MAX_LOG_DISTANCE_OF_AGREEMENT, MAX_WEIGHT_OF_FUNCTION, MIN_AGREEING_PART_OF_FUNCTIONS, MIN_AGREEING_WEIGHT,
+    MIN_AGREEING_WEIGHT_OF_LOCKS, MIN_BASE_PART_OF_AMBIGUOUS_CAUSE, MIN_DEVIANCE_OF_SCALE_OF_REST,
     MIN_P_OF_TOTAL_BY_CHANCE, MIN_TELLING_EVENTS, MIN_UNANIMOUS_FUNCTIONS, MIN_UNANIMOUS_WEIGHT, MIN_UNTOUCHED_PART,
     MIN_WITNESSES, PRICE_OF_CAUSE, PRICE_OF_SCALE, REPORTED_FRAMES_OF_TOTAL,
 };
@@ -371,10 +371,9 @@ pub(crate) fn search(
         best: None,
     };
     for start in evidence.starts() {
-        let mut scale = start;
-        for _ in 0..MAX_SCALES_PER_START {
-            let Some(next) = scales.try_scale(scale, work) else { break };
-            scale = next;
+        let mut next = Some(start);
+        while let Some(scale) = next {
+            next = scales.try_scale(scale, work);
         }
     }
     let quiet = scales.quiet;
