@@ -23,15 +23,13 @@ fn find(books: &Books<'_>, findings: &mut Findings) {
     let mut completed: Vec<CauseEntry> = Vec::new();
     let mut open = std::mem::take(&mut findings.causes);
     while let Some(entry) = open.pop() {
-        let absorbed = books.absorbed_callee(&entry);
-        if let Some(AbsorbedCallee { caller, callee, .. }) = absorbed {
-            // A cause of the same exchange.
-            let is_other = |other: &CauseEntry| {
-                (other.subject.caller, other.subject.function) != (Some(caller), Some(callee))
-                    && (other.subject.function, other.subject.callee) != (Some(caller), Some(callee))
-            };
-            open.retain(is_other);
-            completed.retain(is_other);
+        let absorbed = books.absorbed_callee(&entry).filter(|absorbed| {
+            let mut others = open.iter().chain(&completed).filter(|other| !absorbed.is_of_exchange(other));
+            !others.any(|other| books.is_inside(other, absorbed.caller))
+        });
+        if let Some(absorbed) = &absorbed {
+            open.retain(|other| !absorbed.is_of_exchange(other));
+            completed.retain(|other| !absorbed.is_of_exchange(other));
         }
         let other_rows: HashSet<u32> = open.iter().chain(&completed).flat_map(|other| &other.rows).copied().collect();
         match absorbed {
@@ -59,7 +57,21 @@ pub(crate) struct AbsorbedCallee {
     pub cost: [f64; 2],
 }
 
+impl AbsorbedCallee {
+    /// Returns true for a cause that is about the same exchange.
+    fn is_of_exchange(&self, cause: &CauseEntry) -> bool {
+        let subject = &cause.subject;
+        (subject.caller, subject.function) == (Some(self.caller), Some(self.callee))
+            || (subject.function, subject.callee) == (Some(self.caller), Some(self.callee))
+    }
+}
+
 impl Books<'_> {
+    /// Returns true if a cause has stacks with this function.
+    fn is_inside(&self, cause: &CauseEntry, function: u32) -> bool {
+        cause.rows.iter().any(|&row| self.rows.stack(row as usize).contains(&function))
+    }
+
     /// Returns the callee with which a function exchanged its own cost, as a compiler's inlining does: the cost below the
     /// function that came or went makes up most of a change of the own cost in the opposite direction.
     fn absorbed_callee(&self, entry: &CauseEntry) -> Option<AbsorbedCallee> {
