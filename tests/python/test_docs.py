@@ -70,9 +70,22 @@ def test_links_of_a_released_readme_are_absolute(tmp_path: Path):
     before, after = list(links(ROOT / "README.md")), list(links(released))
     assert len(before) == len(after) > 20
     for was, now in zip(before, after, strict=True):
-        kind = "raw" if was.endswith(".png") else "blob"
+        kind = "raw" if was.endswith((".png", ".svg")) else "blob"
         link = f"https://github.com/pprofdiff/pprofdiff/{kind}/v{pprofdiff.__version__}/{was}"
         assert now == (was if was.startswith(("https:", "#")) else link)
+
+
+def test_the_picture_of_the_readme_shows_the_measured_figures(tmp_path: Path):
+    """To draw it again: benches/picture.py."""
+    fresh = tmp_path / "speed.svg"
+    subprocess.run([sys.executable, ROOT / "benches" / "picture.py", fresh], check=True)
+    assert (DOCS / "speed.svg").read_text() == fresh.read_text()
+    readme = (ROOT / "README.md").read_text()
+    (alternative,) = re.findall(r"!\[([^]]*)\]\(docs/speed\.svg\)", readme)
+    figures = re.findall(r"[\d.]+ m?s\b", alternative)
+    assert len(figures) == 5
+    drawn = set(re.findall(r">([\d.]+ m?s)<", fresh.read_text()))
+    assert set(figures) <= drawn, "the text for readers who do not see the picture"
 
 
 def test_the_site_has_each_page(site: Path):
