@@ -11,6 +11,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
+import yaml
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from playwright.sync_api import Browser
@@ -95,6 +96,43 @@ def test_the_site_has_each_page(site: Path):
     reference = (site / "api.html").read_text()
     for name in set(pprofdiff.__all__) - {"__version__"}:
         assert f'id="pprofdiff.{name}"' in reference
+
+
+def test_forms_for_issues_have_the_shape_that_github_reads():
+    forms = ROOT / ".github" / "ISSUE_TEMPLATE"
+    for file in forms.glob("*.yml"):
+        form = yaml.safe_load(file.read_text())
+        if file.name == "config.yml":
+            assert all(set(link) == {"name", "url", "about"} for link in form["contact_links"])
+            continue
+        assert {"name", "description", "body"} <= set(form), file
+        asked = [part for part in form["body"] if part["type"] != "markdown"]
+        assert len({part["id"] for part in asked}) == len(asked), file
+        assert all(part["attributes"]["label"] for part in asked), file
+        assert any(part.get("validations", {}).get("required") for part in asked), file
+    updates = yaml.safe_load((ROOT / ".github" / "dependabot.yml").read_text())["updates"]
+    assert {update["package-ecosystem"] for update in updates} == {"cargo", "github-actions", "pip"}
+
+
+def test_agents_find_each_page_as_markdown(site: Path):
+    listed = (site / "llms.txt").read_text()
+    entries = dict(re.findall(r"^- \[[^]]+\]\(([^)]+)\): (\S.*)$", listed, re.MULTILINE))
+    assert listed.startswith("# pprofdiff\n\n> pprofdiff compares profiles")
+    for page in [*DOCS.glob("*.md"), *DOCS.glob("*.ipynb")]:
+        markdown = site / f"{page.stem}.md"
+        text = markdown.read_text()
+        assert text.startswith("# "), page
+        if page.stem != "index":
+            assert 20 < len(entries[markdown.name]) < 300, page
+        for link in links(markdown):
+            path = link.partition("#")[0]
+            assert re.match(r"[a-z]+:", link) or path == "" or (site / path).exists(), f"{page}: {link}"
+    reference = (site / "api.md").read_text()
+    for name in set(pprofdiff.__all__) - {"__version__"}:
+        assert f"\n## {name}\n" in reference
+    assert "```python\nimport pprofdiff" in (site / "story.md").read_text()
+    assert "eval-rst" not in reference
+    assert re.findall(r"<!-- \w", (site / "start.md").read_text()) == []
 
 
 @pytest.mark.parametrize("width", [1440, 390], ids=["screen", "phone"])
