@@ -28,8 +28,14 @@ const DOWNLOADS: [(&str, &str); 9] = [
 ];
 
 /// Files for publishing, which no reader follows before a release, and tests, which name the commands to check them.
-const NOT_PAGES: [&str; 6] =
-    ["release/", "tests/", ".github/workflows/release.yml", "server.json", "crates/pprofdiff-cli/Cargo.toml", "Cargo.lock"];
+const NOT_PAGES: [&str; 6] = [
+    "release/",
+    "tests/",
+    ".github/workflows/release.yml",
+    "server.json",
+    "crates/pprofdiff-cli/Cargo.toml",
+    "Cargo.lock",
+];
 
 /// Files with the version of the package, beside Cargo.toml.
 const VERSIONED: [&str; 3] = [".claude-plugin/marketplace.json", ".claude-plugin/plugin.json", "server.json"];
@@ -84,7 +90,9 @@ fn render(page: &str, text: &str, steps: &[Step], released: bool) -> Result<Stri
         let places = [true, false].map(|form| any_version(step.form(form)));
         if !places.iter().any(|place| place.is_match(&text)) {
             let first = step.clone.lines().next().unwrap_or_default();
-            return Err(format!("{page} has neither form of the step {first:?}; edit release/steps.toml with the page"));
+            return Err(format!(
+                "{page} has neither form of the step {first:?}; edit release/steps.toml with the page"
+            ));
         }
         for place in places {
             text = place.replace_all(&text, regex::NoExpand(&form)).into_owned();
@@ -102,7 +110,9 @@ fn pages(steps: &[Step]) -> BTreeMap<String, String> {
 /// Returns the downloads that a text offers.
 fn downloads(text: &str) -> Vec<String> {
     let patterns = DOWNLOADS.iter().map(|(pattern, _)| Regex::new(pattern).unwrap());
-    patterns.flat_map(|pattern| pattern.find_iter(text).map(|found| found.as_str().to_owned()).collect::<Vec<_>>()).collect()
+    patterns
+        .flat_map(|pattern| pattern.find_iter(text).map(|found| found.as_str().to_owned()).collect::<Vec<_>>())
+        .collect()
 }
 
 /// All text files that people or agents read: pages, help, messages and configuration.
@@ -112,10 +122,9 @@ fn texts() -> Vec<(String, String)> {
     let listed = git.output().unwrap();
     assert!(listed.status.success(), "{}", String::from_utf8_lossy(&listed.stderr));
     let names = String::from_utf8(listed.stdout).unwrap();
-    let names = names.split('\0').filter(|name| !name.is_empty() && !NOT_PAGES.iter().any(|start| name.starts_with(start)));
-    names
-        .filter_map(|name| Some((name.to_owned(), std::fs::read_to_string(root().join(name)).ok()?)))
-        .collect()
+    let names =
+        names.split('\0').filter(|name| !name.is_empty() && !NOT_PAGES.iter().any(|start| name.starts_with(start)));
+    names.filter_map(|name| Some((name.to_owned(), std::fs::read_to_string(root().join(name)).ok()?))).collect()
 }
 
 #[test]
@@ -138,7 +147,8 @@ fn before_a_release_no_text_offers_a_download() {
     }
     let texts = texts();
     assert!(texts.len() > 300, "only {} files", texts.len());
-    let offers: Vec<_> = texts.iter().flat_map(|(name, text)| downloads(text).into_iter().map(move |d| (name, d))).collect();
+    let offers: Vec<_> =
+        texts.iter().flat_map(|(name, text)| downloads(text).into_iter().map(move |d| (name, d))).collect();
     assert!(offers.is_empty(), "these are not released yet, see release/steps.toml: {offers:#?}");
 }
 
@@ -186,10 +196,9 @@ fn downloads_are_found_and_clones_are_not() {
 /// Returns every value of the key `version`, at any depth.
 fn versions(value: &Value) -> Vec<&Value> {
     match value {
-        Value::Object(map) => map
-            .iter()
-            .flat_map(|(key, value)| if key == "version" { vec![value] } else { versions(value) })
-            .collect(),
+        Value::Object(map) => {
+            map.iter().flat_map(|(key, value)| if key == "version" { vec![value] } else { versions(value) }).collect()
+        }
         Value::Array(values) => values.iter().flat_map(versions).collect(),
         _ => Vec::new(),
     }
@@ -221,7 +230,10 @@ fn the_mcp_registry_accepts_the_server() {
     assert!((1..=100).contains(&server["description"].as_str().unwrap().len()));
     for package in server["packages"].as_array().unwrap() {
         assert_eq!(package["identifier"], "pprofdiff");
-        assert_eq!((&package["transport"]["type"], &package["packageArguments"][0]["value"]), (&"stdio".into(), &"mcp".into()));
+        assert_eq!(
+            (&package["transport"]["type"], &package["packageArguments"][0]["value"]),
+            (&"stdio".into(), &"mcp".into())
+        );
     }
 }
 
