@@ -1,9 +1,12 @@
 """Sphinx configuration for the documentation site. `docs/make` builds it.
 
 The pages are plain Markdown that can also be read on GitHub. This file adds the parts that only the site needs: the
-sidebar, which is built from the lists in index.md, and the targets of links to files outside docs/.
+sidebar, which is built from the lists in index.md, and the targets of links to files outside docs/. For agents, it
+writes each page as Markdown beside its HTML (`start.md` beside `start.html`), and `llms.txt`, which lists them.
 """
 
+import inspect
+import json
 import re
 import tomllib
 from pathlib import Path
@@ -71,17 +74,93 @@ def _sidebar(index: str) -> str:
     return "\n".join(trees)
 
 
-def _read(_app: Sphinx, page: str, source: list[str]) -> None:
+def _site_form(page: str, text: str) -> str:
     """Converts a page from its GitHub form to that of the site."""
-    text = _LINK.sub(lambda m: f"[{m[1]}]({_outward(page, m[2])})", source[0])
+    text = _LINK.sub(lambda m: f"[{m[1]}]({_outward(page, m[2])})", text)
     text = text.replace("```rust,no_run\n", "```rust\n")  # rustdoc's mark for code that is compiled but not run
-    if page == "index":
-        text += _sidebar(text)
     if page == "numbers":
         measured = (ROOT / "benches" / "README.md").read_text()
         figures = measured.partition("<!-- measured -->")[2].partition("<!-- end -->")[0]
         text = text.replace("<!-- figures -->", figures)
-    source[0] = text
+    return text
+
+
+def _read(_app: Sphinx, page: str, source: list[str]) -> None:
+    """Converts a page before Sphinx parses it."""
+    text = _site_form(page, source[0])
+    source[0] = text + _sidebar(text) if page == "index" else text
+
+
+def _notebook_as_markdown(notebook: str) -> str:
+    """Returns the cells of a notebook without their output."""
+    cells = [(cell["cell_type"], "".join(cell["source"])) for cell in json.loads(notebook)["cells"]]
+    return "\n\n".join(text if kind == "markdown" else f"```python\n{text}\n```" for kind, text in cells) + "\n"
+
+
+def _signature(value: object) -> str:
+    """Returns the parameters of a function or class, or nothing if its extension module does not state them."""
+    try:
+        signature = inspect.signature(value)
+    except (TypeError, ValueError):
+        return ""
+    parameters = [parameter for name, parameter in signature.parameters.items() if name != "self"]
+    return str(signature.replace(parameters=parameters, return_annotation=inspect.Signature.empty))
+
+
+def _reference() -> str:
+    """Returns the docstrings of the package, for the Markdown form of api.md."""
+    parts = []
+    for name in sorted(set(pprofdiff.__all__) - {"__version__"}):
+        value = getattr(pprofdiff, name)
+        members = [("##", name, value)]
+        if inspect.isclass(value):
+            public = [member for member in vars(value) if not member.startswith("_")]
+            members += [("###", f"{name}.{member}", getattr(value, member)) for member in public]
+        # An attribute that is a number or a text has only the docstring of its type.
+        described = [(*part, inspect.getdoc(part[2])) for part in members if not isinstance(part[2], str | int | float)]
+        parts += [f"{level} {path}\n\n`{path}{_signature(v)}`\n\n{doc}" for level, path, v, doc in described if doc]
+    return "\n\n".join(parts) + "\n"
+
+
+def _as_markdown(page: str) -> str:
+    """Returns a page as Markdown, with links to the Markdown form of other pages."""
+    source = ROOT / "docs" / f"{page}.md"
+    text = source.read_text() if source.exists() else _notebook_as_markdown(source.with_suffix(".ipynb").read_text())
+    text = re.sub(r"```\{eval-rst\}\n.*?```\n", lambda _: _reference(), _site_form(page, text), flags=re.DOTALL)
+    text = re.sub(r"^<!-- (?:install|not run|measured|end) -->\n+", "", text, flags=re.MULTILINE)
+    # Pictures and profiles are at other places of the site, with names that Sphinx chooses.
+    text = re.sub(r"\]\((?:\.\./)([^()\s]+\.pb\.gz)\)", rf"]({REPOSITORY}/raw/main/\1)", text)
+    text = re.sub(r"\]\(([a-z-]+\.(?:png|svg))\)", rf"]({REPOSITORY}/raw/main/docs/\1)", text)
+    return re.sub(r"\]\(([a-z-]+)\.ipynb(#[^)]*)?\)", lambda m: f"]({m[1]}.md{m[2] or ''})", text)
+
+
+def _summary(markdown: str) -> str:
+    """Returns the first sentence of a page, as one line without "After this page you can"."""
+    paragraph = next(part for part in markdown.split("\n\n")[1:] if part[0].isalnum())
+    sentence = re.split(r"(?<=[.])\s", _LINK.sub(r"\1", " ".join(paragraph.split())), maxsplit=1)[0]
+    shortened = re.sub(r"^After this page (?:you can )?", "", sentence)
+    return sentence if shortened == sentence else shortened[0].upper() + shortened[1:]
+
+
+def _write_for_agents(app: Sphinx, failure: Exception | None) -> None:
+    """Writes the pages as Markdown, and llms.txt (llmstxt.org) with a line for each."""
+    if failure or app.builder.name != "html":
+        return
+    site = Path(app.outdir)
+    pages = {page: _as_markdown(page) for page in sorted(app.env.found_docs)}
+    for page, text in pages.items():
+        (site / f"{page}.md").write_text(text)
+    title, _, index = pages["index"].partition("\n")
+    lines = [title, "", f"> {_summary(pages['index'])}", ""]
+    for section in index.split("\n## ")[1:]:
+        caption, _, links = section.partition("\n")
+        lines += [f"## {caption}", ""]
+        for name, target in _LINK.findall(links):
+            page = target.removesuffix(".md")
+            described = f": {_summary(pages[page])}" if page in pages else ""
+            lines.append(f"- [{name}]({target}){described}")
+        lines.append("")
+    (site / "llms.txt").write_text("\n".join(lines))
 
 
 def _docstring(_app: Sphinx, what: str, _name: str, _object: object, _options: object, lines: list[str]) -> None:
@@ -96,3 +175,4 @@ def setup(app: Sphinx) -> None:
     """Registers the callbacks with Sphinx."""
     app.connect("source-read", _read)
     app.connect("autodoc-process-docstring", _docstring)
+    app.connect("build-finished", _write_for_agents)

@@ -31,6 +31,7 @@ COMPLETIONS = {
     "fish": "pprofdiff.fish",
     "powershell": "_pprofdiff.ps1",
     "elvish": "pprofdiff.elv",
+    "nushell": "pprofdiff.nu",
 }
 
 

@@ -88,7 +88,7 @@ def wheel(directory: Path, given: str | None) -> None:
     """Runs the pages of the Python package."""
     pages = {"start.md": ["sh", "console"], "notebooks.md": ["python"]}
     packages = {word for page in pages for word in re.findall(r"^pip install (.*)$", installation(page), re.MULTILINE)}
-    others = {word for words in packages for word in words.split()} - {"pprofdiff"}
+    others = {word for words in packages for word in words.split()} - {"pprofdiff", "."}  # "." in a clone
     if given == "--installed":
         scripts = Path(sys.executable).parent
     else:
@@ -126,8 +126,9 @@ def crates(directory: Path, given: str | None) -> None:
     version = re.search(r"-(\d[^-]*)\.crate", file.name).group(1)
     project = directory / "project"
     (project / "src" / "bin").mkdir(parents=True)
-    (added,) = re.findall(r"^cargo add (.*)$", installation("rust.md"), re.MULTILINE)
-    needs = "\n".join(f'{name} = "{version if name in CRATES else "*"}"' for name in added.split())
+    added = " ".join(re.findall(r"^cargo add (.*)$", installation("rust.md"), re.MULTILINE))
+    names = [word.rpartition("/")[2] for word in added.split() if word != "--path"]  # with paths in a clone
+    needs = "\n".join(f'{name} = "{version if name in CRATES else "*"}"' for name in names)
     (project / "Cargo.toml").write_text(
         f'[package]\nname = "project"\nedition = "2024"\n[dependencies]\n{needs}\n[patch.crates-io]\n'
         + "\n".join(patches)

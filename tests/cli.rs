@@ -21,7 +21,7 @@ pub fn story() -> [String; 2] {
 
 fn command() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_pprofdiff"));
-    command.env_remove("NO_COLOR").stdin(Stdio::null());
+    command.env_remove("NO_COLOR").env_remove("CLICOLOR_FORCE").stdin(Stdio::null());
     command
 }
 
@@ -320,9 +320,33 @@ fn help_and_version_exit_with_0() {
     let help = stdout(&["diff", "--help"]).split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(help.contains("Short for --base-time ..AT and --new-time AT.. together"), "{help}");
     assert!(stdout(&["--version"]).starts_with("pprofdiff 0."));
-    for shell in ["bash", "zsh", "fish"] {
+    for shell in ["bash", "elvish", "fish", "nushell", "powershell", "zsh"] {
         assert!(stdout(&["completions", shell]).contains("pprofdiff"));
     }
+}
+
+#[test]
+fn color_follows_the_option_then_the_environment() {
+    let [base, new] = story();
+    let is_colored = |args: &[&str], variables: &[(&str, &str)]| {
+        let output = command().args(args).args([&base, &new]).envs(variables.iter().copied()).output().unwrap();
+        assert!(output.status.success());
+        String::from_utf8(output.stdout).unwrap().contains("\x1b[")
+    };
+    assert!(!is_colored(&["diff"], &[]));
+    assert!(is_colored(&["diff", "--color", "always"], &[("NO_COLOR", "1")]));
+    assert!(is_colored(&["explain", "--color=always"], &[]));
+    assert!(is_colored(&["diff"], &[("CLICOLOR_FORCE", "1")]));
+    assert!(!is_colored(&["diff", "--color", "never"], &[("CLICOLOR_FORCE", "1")]));
+    assert!(!is_colored(&["diff"], &[("CLICOLOR_FORCE", "1"), ("NO_COLOR", "1")]));
+    assert!(!is_colored(&["diff", "--color", "always", "--format", "json"], &[]));
+    // A file has no colors unless the option asks for them.
+    let file = temp("color.txt").display().to_string();
+    for (args, colored) in [(&["diff", "--color", "always", "-o", &file][..], true), (&["diff", "-o", &file], false)] {
+        is_colored(args, &[("CLICOLOR_FORCE", "1")]);
+        assert_eq!(std::fs::read_to_string(&file).unwrap().contains("\x1b["), colored, "{args:?}");
+    }
+    assert!(failure(&["diff", &base, &new, "--color", "sometimes"]).contains("[possible values: auto, always, never]"));
 }
 
 /// The verbs that help lists under its headings, between the usage and the next empty line.

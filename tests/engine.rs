@@ -30,6 +30,7 @@ mod otlp;
 mod pictures;
 mod properties;
 mod prose;
+mod released;
 mod rules;
 mod runs;
 mod sampling;

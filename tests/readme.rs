@@ -1,6 +1,7 @@
-//! Checks the console blocks of README.md and docs/: each command is run, and its output must equal the text below it.
-//! Words may be quoted as in a shell. Commands with `main.pb.gz` (on the start pages) run in a folder where it and
-//! `branch.pb.gz` are the two profiles of the story. All other commands run in the root of the repository.
+//! Checks the console blocks of README.md, docs/ and the skill: each command is run, and its output must equal the text
+//! below it. Words may be quoted as in a shell. Commands with `main.pb.gz` (on the start pages) run in a folder where it
+//! and `branch.pb.gz` are the two profiles of the story. All other commands run in the root of the repository. The other
+//! commands of the skill run, too, because an agent copies them; that folder therefore also has runs of a program.
 //!
 //! To accept new output: `UPDATE_GOLDENS=1 cargo test -p pprofdiff-cli --test command readme::`.
 
@@ -9,18 +10,21 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Returns README.md and the pages of docs/.
+/// The skill of agents.
+const SKILL: &str = "skills/pprofdiff/SKILL.md";
+
+/// Returns README.md, the pages of docs/, and the skill.
 fn pages(root: &Path) -> Vec<PathBuf> {
     let docs = std::fs::read_dir(root.join("docs")).unwrap().map(|entry| entry.unwrap().path());
     let mut pages: Vec<PathBuf> = docs.filter(|path| path.extension().is_some_and(|e| e == "md")).collect();
-    pages.push(root.join("README.md"));
+    pages.extend([root.join("README.md"), root.join(SKILL)]);
     pages.sort();
     pages
 }
 
 /// Creates a folder with the profiles of the start pages.
-fn start(root: &Path) -> PathBuf {
-    let folder = std::env::temp_dir().join(format!("pprofdiff-start-{}", std::process::id()));
+fn start(root: &Path, name: &str) -> PathBuf {
+    let folder = std::env::temp_dir().join(format!("pprofdiff-{name}-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     for (name, side) in [("main", "base"), ("branch", "new")] {
         let profile = root.join(format!("tests/corpus/story-cpu.{side}.pb.gz"));
@@ -51,7 +55,7 @@ fn fresh(root: &Path, start: &Path, text: &str) -> (String, usize) {
 #[test]
 fn the_pages_show_the_current_output_of_their_commands() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let start = start(&root);
+    let start = start(&root, "start");
     let mut shown = 0;
     let mut stale = Vec::new();
     for page in pages(&root) {
@@ -70,4 +74,61 @@ fn the_pages_show_the_current_output_of_their_commands() {
     std::fs::remove_dir_all(start).unwrap();
     assert!(shown >= 6, "only {shown} console blocks");
     assert!(stale.is_empty(), "{stale:?} show other output; the first lines of tests/readme.rs say how to accept it");
+}
+
+/// Returns the commands of a page: the lines of its blocks, and code between backticks.
+fn commands(text: &str) -> Vec<String> {
+    let mut commands = Vec::new();
+    for (number, part) in text.split("```").enumerate() {
+        if number % 2 == 1 {
+            commands.extend(part.lines().map(|line| line.strip_prefix("$ ").unwrap_or(line).to_owned()));
+        } else {
+            commands.extend(part.split('`').skip(1).step_by(2).map(|code| code.replace('\n', " ")));
+        }
+    }
+    let commands = commands.into_iter().map(|line| line.split(" #").next().unwrap_or_default().trim().to_owned());
+    commands.filter(|line| line.starts_with("pprofdiff ")).collect()
+}
+
+#[test]
+fn every_command_of_the_skill_runs() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let folder = start(&root, "skill");
+    for (name, side) in [("main", 2), ("branch", 3)] {
+        for run in [1, 2] {
+            let profile = root.join(format!("tests/corpus/upgrades/loops{side}.{run}.cpu.pb.gz"));
+            std::fs::copy(profile, folder.join(format!("{name}-{run}.pb.gz"))).unwrap();
+        }
+    }
+    let text = std::fs::read_to_string(root.join(SKILL)).unwrap();
+    let commands = commands(&text);
+    assert!(commands.len() >= 10, "{commands:?}");
+    let programs = Path::new(env!("CARGO_BIN_EXE_pprofdiff")).parent().unwrap().to_owned();
+    let others = std::env::var_os("PATH").unwrap_or_default();
+    let path = std::env::join_paths([programs].into_iter().chain(std::env::split_paths(&others))).unwrap();
+    for command in &commands {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", command]).env("PATH", &path).current_dir(&folder).stdin(std::process::Stdio::null());
+        let output = shell.output().unwrap();
+        let is_check = command.starts_with("pprofdiff check ") && output.status.code() == Some(1);
+        assert!(output.status.success() || is_check, "{command}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+/// The rules of agentskills.io/specification for the front matter, and its advice on length.
+#[test]
+fn the_skill_has_the_form_that_agents_expect() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let text = std::fs::read_to_string(root.join(SKILL)).unwrap();
+    let (matter, body) = text.strip_prefix("---\n").unwrap().split_once("\n---\n").unwrap();
+    let keys = matter.lines().filter(|line| !line.starts_with(' ')).filter_map(|line| line.split_once(':'));
+    let keys: Vec<(&str, &str)> = keys.map(|(key, value)| (key, value.trim())).collect();
+    assert_eq!(keys.iter().map(|key| key.0).collect::<Vec<_>>(), ["name", "description", "license", "compatibility"]);
+    assert_eq!(keys[0].1, "pprofdiff", "the name of the folder");
+    let description: Vec<_> = matter.lines().filter_map(|line| line.strip_prefix("  ")).collect();
+    assert_eq!(keys[1].1, ">-");
+    assert!((100..=1024).contains(&description.join(" ").len()), "{description:?}");
+    assert!(keys[3].1.len() <= 500);
+    assert!(body.lines().count() < 160, "{} lines", body.lines().count());
 }

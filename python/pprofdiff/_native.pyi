@@ -786,7 +786,7 @@ class FlameGraph:
         available as `widget.frame` (a name, or None) and `widget.stack` (names, root first). `widget.observe(f,
         "stack")` calls f on each selection.
 
-        Raises ModuleNotFoundError without anywidget: pip install 'pprofdiff[notebook]'.
+        Raises ModuleNotFoundError without anywidget: pip install anywidget.
         """
     def _repr_html_(self) -> str: ...
 

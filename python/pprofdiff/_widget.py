@@ -5,7 +5,7 @@ try:
     import traitlets
 except ModuleNotFoundError as e:
     raise ModuleNotFoundError(
-        f"the widget of a flame graph needs {e.name}: pip install 'pprofdiff[notebook]'", name=e.name
+        f"the widget of a flame graph needs {e.name}: pip install anywidget", name=e.name
     ) from None
 
 # Replaces typing.TYPE_CHECKING: importing `typing` takes longer than importing this package.

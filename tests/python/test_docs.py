@@ -11,6 +11,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
+import yaml
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from playwright.sync_api import Browser
@@ -70,9 +71,22 @@ def test_links_of_a_released_readme_are_absolute(tmp_path: Path):
     before, after = list(links(ROOT / "README.md")), list(links(released))
     assert len(before) == len(after) > 20
     for was, now in zip(before, after, strict=True):
-        kind = "raw" if was.endswith(".png") else "blob"
+        kind = "raw" if was.endswith((".png", ".svg")) else "blob"
         link = f"https://github.com/pprofdiff/pprofdiff/{kind}/v{pprofdiff.__version__}/{was}"
         assert now == (was if was.startswith(("https:", "#")) else link)
+
+
+def test_the_picture_of_the_readme_shows_the_measured_figures(tmp_path: Path):
+    """To draw it again: benches/picture.py."""
+    fresh = tmp_path / "speed.svg"
+    subprocess.run([sys.executable, ROOT / "benches" / "picture.py", fresh], check=True)
+    assert (DOCS / "speed.svg").read_text() == fresh.read_text()
+    readme = (ROOT / "README.md").read_text()
+    (alternative,) = re.findall(r"!\[([^]]*)\]\(docs/speed\.svg\)", readme)
+    figures = re.findall(r"[\d.]+ m?s\b", alternative)
+    assert len(figures) == 5
+    drawn = set(re.findall(r">([\d.]+ m?s)<", fresh.read_text()))
+    assert set(figures) <= drawn, "the text for readers who do not see the picture"
 
 
 def test_the_site_has_each_page(site: Path):
@@ -82,6 +96,43 @@ def test_the_site_has_each_page(site: Path):
     reference = (site / "api.html").read_text()
     for name in set(pprofdiff.__all__) - {"__version__"}:
         assert f'id="pprofdiff.{name}"' in reference
+
+
+def test_forms_for_issues_have_the_shape_that_github_reads():
+    forms = ROOT / ".github" / "ISSUE_TEMPLATE"
+    for file in forms.glob("*.yml"):
+        form = yaml.safe_load(file.read_text())
+        if file.name == "config.yml":
+            assert all(set(link) == {"name", "url", "about"} for link in form["contact_links"])
+            continue
+        assert {"name", "description", "body"} <= set(form), file
+        asked = [part for part in form["body"] if part["type"] != "markdown"]
+        assert len({part["id"] for part in asked}) == len(asked), file
+        assert all(part["attributes"]["label"] for part in asked), file
+        assert any(part.get("validations", {}).get("required") for part in asked), file
+    updates = yaml.safe_load((ROOT / ".github" / "dependabot.yml").read_text())["updates"]
+    assert {update["package-ecosystem"] for update in updates} == {"cargo", "github-actions", "pip"}
+
+
+def test_agents_find_each_page_as_markdown(site: Path):
+    listed = (site / "llms.txt").read_text()
+    entries = dict(re.findall(r"^- \[[^]]+\]\(([^)]+)\): (\S.*)$", listed, re.MULTILINE))
+    assert listed.startswith("# pprofdiff\n\n> pprofdiff compares profiles")
+    for page in [*DOCS.glob("*.md"), *DOCS.glob("*.ipynb")]:
+        markdown = site / f"{page.stem}.md"
+        text = markdown.read_text()
+        assert text.startswith("# "), page
+        if page.stem != "index":
+            assert 20 < len(entries[markdown.name]) < 300, page
+        for link in links(markdown):
+            path = link.partition("#")[0]
+            assert re.match(r"[a-z]+:", link) or path == "" or (site / path).exists(), f"{page}: {link}"
+    reference = (site / "api.md").read_text()
+    for name in set(pprofdiff.__all__) - {"__version__"}:
+        assert f"\n## {name}\n" in reference
+    assert "```python\nimport pprofdiff" in (site / "story.md").read_text()
+    assert "eval-rst" not in reference
+    assert re.findall(r"<!-- \w", (site / "start.md").read_text()) == []
 
 
 @pytest.mark.parametrize("width", [1440, 390], ids=["screen", "phone"])

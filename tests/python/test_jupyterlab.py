@@ -147,5 +147,5 @@ def test_without_anywidget_the_error_names_the_package():
     code += "pprofdiff.load(sys.argv[1]).flamegraph().widget()"
     done = subprocess.run([sys.executable, "-c", code, pair("story-cpu")[0]], capture_output=True, text=True)
     assert done.stderr.splitlines()[-1] == (
-        "ModuleNotFoundError: the widget of a flame graph needs anywidget: pip install 'pprofdiff[notebook]'"
+        "ModuleNotFoundError: the widget of a flame graph needs anywidget: pip install anywidget"
     )

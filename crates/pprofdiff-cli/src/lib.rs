@@ -206,10 +206,8 @@ fn execute(cli: Cli) -> Result<u8> {
             Ok(io::stdout().flush()?)
         }
         Some(Verb::Completions { shell }) => {
-            // Writes to memory first, because clap_complete panics on a closed pipe.
-            let mut script = Vec::new();
-            clap_complete::generate(shell, &mut Cli::command(), "pprofdiff", &mut script);
-            Ok(io::stdout().write_all(&script).and_then(|()| io::stdout().flush())?)
+            io::stdout().write_all(&shell.script())?;
+            Ok(io::stdout().flush()?)
         }
         Some(Verb::Man { dir }) => manual(&dir),
     }?;

@@ -42,7 +42,7 @@ impl FlameGraph {
     /// available as `widget.frame` (a name, or None) and `widget.stack` (names, root first). `widget.observe(f,
     /// "stack")` calls f on each selection.
     ///
-    /// Raises ModuleNotFoundError without anywidget: pip install 'pprofdiff[notebook]'.
+    /// Raises ModuleNotFoundError without anywidget: pip install anywidget.
     fn widget<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         slf.py().import("pprofdiff._widget")?.call_method1("FlameGraphWidget", (slf,))
     }

@@ -23,11 +23,21 @@ pub fn say(text: &str) {
     });
 }
 
-/// Returns true if the output should be colored: on a terminal, unless NO_COLOR is set (no-color.org) or TERM
-/// is `dumb`.
+/// Returns true if standard output should be colored. NO_COLOR (no-color.org) turns color off, and takes precedence over
+/// CLICOLOR_FORCE, which forces color. Without both, a terminal is colored unless TERM is `dumb`.
 pub fn color_wanted() -> bool {
-    let set = |name| std::env::var_os(name).is_some_and(|v| !v.is_empty());
-    io::stdout().is_terminal() && !set("NO_COLOR") && std::env::var_os("TERM").is_none_or(|t| t != "dumb")
+    wants_color(|name| std::env::var(name).ok(), io::stdout().is_terminal())
+}
+
+/// Decides about color from the environment. Empty variables count as unset, and so does `CLICOLOR_FORCE=0`, as in BSD's
+/// tools.
+fn wants_color(variable: impl Fn(&str) -> Option<String>, is_terminal: bool) -> bool {
+    let value = |name| variable(name).filter(|value| !value.is_empty());
+    if value("NO_COLOR").is_some() {
+        return false;
+    }
+    let is_forced = value("CLICOLOR_FORCE").is_some_and(|value| value != "0");
+    is_forced || is_terminal && value("TERM").is_none_or(|terminal| terminal != "dumb")
 }
 
 /// Returns true for the path `-`, which stands for standard input or standard output.
@@ -45,5 +55,25 @@ pub fn write_to(output: Option<&Path>, write: impl FnOnce(&mut dyn Write) -> io:
             write(&mut out)?;
             Ok(out.flush()?)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::wants_color;
+
+    #[test]
+    fn variables_decide_about_color_before_the_terminal_does() {
+        let wanted = |set: &[(&str, &str)], is_terminal| {
+            let variable = |name: &str| set.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());
+            wants_color(variable, is_terminal)
+        };
+        assert!(wanted(&[], true) && !wanted(&[], false));
+        assert!(!wanted(&[("TERM", "dumb")], true));
+        assert!(wanted(&[("CLICOLOR_FORCE", "1")], false));
+        assert!(wanted(&[("CLICOLOR_FORCE", "1"), ("TERM", "dumb")], true));
+        assert!(!wanted(&[("CLICOLOR_FORCE", "0")], false) && !wanted(&[("CLICOLOR_FORCE", "")], false));
+        assert!(!wanted(&[("NO_COLOR", "1"), ("CLICOLOR_FORCE", "1")], true));
+        assert!(wanted(&[("NO_COLOR", "")], true));
     }
 }

@@ -18,7 +18,9 @@ mod views;
 
 use std::path::PathBuf;
 
-use clap::{Command, CommandFactory, Parser, Subcommand};
+use clap::{Command, CommandFactory, Parser, Subcommand, ValueEnum};
+use clap_complete::Generator;
+use clap_complete_nushell::Nushell;
 
 pub use bench::BenchArgs;
 pub use gates::{BaselineArgs, CheckArgs, ExplainArgs, GitArgs};
@@ -112,13 +114,48 @@ pub enum Verb {
     /// Print a shell completion script
     Completions {
         #[arg(value_name = "SHELL")]
-        shell: clap_complete::Shell,
+        shell: CompletedShell,
     },
     /// Write man pages to a folder
     Man {
         #[arg(value_name = "DIR")]
         dir: PathBuf,
     },
+}
+
+/// A shell for which the command writes completions.
+#[derive(Clone, Copy, ValueEnum)]
+pub enum CompletedShell {
+    Bash,
+    Elvish,
+    Fish,
+    Nushell,
+    #[value(name = "powershell")]
+    PowerShell,
+    Zsh,
+}
+
+impl CompletedShell {
+    /// Returns the script that completes the command's options and verbs.
+    pub fn script(self) -> Vec<u8> {
+        use clap_complete::Shell;
+        let shell = match self {
+            CompletedShell::Nushell => return script(Nushell),
+            CompletedShell::Bash => Shell::Bash,
+            CompletedShell::Elvish => Shell::Elvish,
+            CompletedShell::Fish => Shell::Fish,
+            CompletedShell::PowerShell => Shell::PowerShell,
+            CompletedShell::Zsh => Shell::Zsh,
+        };
+        script(shell)
+    }
+}
+
+/// Returns the script of a generator. It is written to memory, because clap_complete panics on a closed pipe.
+fn script(generator: impl Generator) -> Vec<u8> {
+    let mut script = Vec::new();
+    clap_complete::generate(generator, &mut Cli::command(), "pprofdiff", &mut script);
+    script
 }
 
 /// Returns the help line of the view called `view`. Only views whose verb has its own arguments need it.

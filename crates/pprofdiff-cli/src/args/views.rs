@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::error::ErrorKind;
-use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, Subcommand};
+use clap::{Arg, ArgAction, ArgMatches, Args, ColorChoice, Command, FromArgMatches, Subcommand};
 use pprofdiff::graph::{GraphOptions, Rank};
 use pprofdiff::list::SourceDirs;
 use pprofdiff::options::Heading;
@@ -103,6 +103,9 @@ pub struct OutputArgs {
     /// In CSV, put ' before text that a spreadsheet would run as a formula (text that starts with = + - @)
     #[arg(help_heading = OUTPUT, long, hide_short_help = true)]
     quote_formulas: bool,
+    /// Color of text; auto colors a terminal, and follows NO_COLOR and CLICOLOR_FORCE
+    #[arg(help_heading = OUTPUT, long, value_name = "WHEN", value_enum, default_value = "auto", hide_short_help = true)]
+    color: ColorChoice,
 }
 
 impl OutputArgs {
@@ -126,7 +129,11 @@ impl OutputArgs {
     }
 
     pub fn style(&self) -> Style {
-        let color = self.path().is_none() && color_wanted();
+        let color = match self.color {
+            ColorChoice::Auto => self.path().is_none() && color_wanted(),
+            ColorChoice::Always => true,
+            ColorChoice::Never => false,
+        };
         Style { color, quote_formulas: self.quote_formulas, ..Style::default() }
     }
 }
