@@ -116,7 +116,7 @@ impl Series {
     /// are at least as clear, at most 0.05), total_before and cause. The number of a build is in an additional column,
     /// such as since_number. `n` limits the rows. With fewer than six builds, or with a base, the table is empty.
     ///
-    /// With `explain`, the cause is determined from at most five builds before a change and five after it. Their
+    /// With `explain`, the cause is the second column. It is determined from at most five builds before a change and five after it. Their
     /// profiles are read again from their paths, so bytes and objects raise PprofError.
     #[pyo3(signature = (n = None, *, sort = "flat", explain = false))]
     fn shifts(&self, py: Python<'_>, n: Option<usize>, sort: &str, explain: bool) -> PyResult<Table> {
@@ -124,7 +124,14 @@ impl Series {
         let view = View::Shifts { sort, limit: n, explain: explain.then(ExplainOptions::default) };
         let answer = move || Request::default().asking(view).answer_series(&series, &load);
         match runtime::run(py, answer)? {
-            Report::Table(table) => Ok(Table::new(table)),
+            Report::Table(mut table) => {
+                // The requested causes follow the names, where a data frame shows them without scrolling.
+                if let Some(cause) = table.columns.iter().position(|column| explain && column.name == "cause") {
+                    let cause = table.columns.remove(cause);
+                    table.columns.insert(1, cause);
+                }
+                Ok(Table::new(table))
+            }
             _ => Err(error::message(py, "lasting changes are not a table")),
         }
     }

@@ -10,6 +10,7 @@ use pyo3::exceptions::{PyIndexError, PyKeyError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyDict, PyList, PySlice, PyString};
 
+use crate::keywords::in_keywords;
 use crate::profile::{Pickled, pickled};
 use crate::{arrow, error, runtime};
 
@@ -149,7 +150,8 @@ impl TableRows {
 }
 
 impl Table {
-    pub fn new(table: EngineTable) -> Table {
+    pub fn new(mut table: EngineTable) -> Table {
+        table.summary = in_keywords(&table.summary);
         Table { table: Arc::new(table) }
     }
 
