@@ -321,7 +321,7 @@ fn a_cause_has_the_line_of_its_call() {
     // `work` calls `fast` in line 11, and `slow` in lines 12 and 13. `slow` itself executes lines 30 and 31.
     let build = |slow: [i64; 2]| {
         let mut stacks: Vec<(&[(&str, i64)], i64)> =
-            vec![(&[("main", 5), ("work", 11), ("fast", 20)], 500), (&[("main", 6), ("other", 40)], 500)];
+            vec![(&[("main", 5), ("work", 11), ("fast", 20)], 2000), (&[("main", 6), ("other", 40)], 500)];
         if slow != [0; 2] {
             stacks.push((&[("main", 5), ("work", 12), ("slow", 30)], slow[0]));
             stacks.push((&[("main", 5), ("work", 13), ("slow", 31)], slow[1]));

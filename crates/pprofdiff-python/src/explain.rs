@@ -6,6 +6,7 @@ use pprofdiff_report::shared::OPS;
 use pprofdiff_report::{Report, Table as EngineTable, explain_html};
 use pyo3::prelude::*;
 
+use crate::keywords::explained_in_keywords;
 use crate::profile::{Pickled, pickled};
 use crate::rendered::Rendered;
 use crate::table::Table;
@@ -38,7 +39,7 @@ pub fn account_html(py: Python<'_>, diff: &pprofdiff::Diff, query: &Query) -> Py
     query.sample_type = query.sample_type.or_else(|| diff.default_sample_type().map(str::to_owned));
     runtime::run(py, move || {
         let explanation = pprofdiff_explain::explain(&diff, &query, &[], &ExplainOptions::default());
-        Ok(explanation.map_or_else(|_| String::new(), |e| with_ops(explain_html(&e))))
+        Ok(explanation.map_or_else(|_| String::new(), |e| with_ops(explain_html(&explained_in_keywords(&e)))))
     })
 }
 
@@ -85,7 +86,7 @@ impl Explanation {
         let mut rendered = Rendered::new(report)?;
         rendered.text = with_ops(in_python(explanation, &rendered.text));
         rendered.markdown = with_ops(rendered.markdown);
-        let html = with_ops(explain_html(explanation));
+        let html = with_ops(explain_html(&explained_in_keywords(explanation)));
         Ok((Explanation { html, causes: EngineTable::causes(explanation) }, rendered))
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use pprofdiff::loading::Loading;
 use pprofdiff::{Query, Summary};
+use pprofdiff_explain::Explanation;
 
 /// The options with a value in messages, such as `--normalize total`.
 const WITH_VALUE: [&str; 2] = ["normalize", "input_type"];
@@ -47,6 +48,14 @@ pub fn in_keywords(summary: &Arc<Summary>) -> Arc<Summary> {
     let mut spelled = Summary::clone(summary);
     spelled.warnings.iter_mut().for_each(|warning| *warning = keywords(warning).into_owned());
     Arc::new(spelled)
+}
+
+/// Returns the explanation, with all its sample types, with the options in its warnings spelled as keywords.
+pub fn explained_in_keywords(explanation: &Explanation) -> Explanation {
+    let mut spelled = explanation.clone();
+    spelled.summary = in_keywords(&spelled.summary);
+    spelled.also = spelled.also.iter().map(explained_in_keywords).collect();
+    spelled
 }
 
 fn is_keyword(name: &str) -> bool {

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::REGISTRY;
-use crate::keywords::in_keywords;
+use crate::keywords::{explained_in_keywords, in_keywords};
 use crate::table::text;
 
 /// The base class of Check and Explanation: the answer as text, Markdown and JSON, and the command's exit code.
@@ -32,11 +32,7 @@ impl Rendered {
                 check.summary = in_keywords(&check.summary);
                 Report::Check(check)
             }
-            Report::Explain(explanation) => {
-                let mut explanation = explanation.clone();
-                explanation.summary = in_keywords(&explanation.summary);
-                Report::Explain(explanation)
-            }
+            Report::Explain(explanation) => Report::Explain(Box::new(explained_in_keywords(explanation))),
             _ => return Err(pprofdiff::Error::query("this answer has no verdict")),
         };
         let (verdict, exit_code) = match report {
