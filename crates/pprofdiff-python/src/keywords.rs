@@ -1,5 +1,7 @@
 //! Spells options in messages as keywords. Messages of the engine that several interfaces share write some options as
 //! the command does, such as `--binary`.
+//!
+//! `tests/keywords.rs` includes and tests this file, which therefore does not depend on Python.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -61,24 +63,4 @@ pub fn explained_in_keywords(explanation: &Explanation) -> Explanation {
 fn is_keyword(name: &str) -> bool {
     let mut known = Query::options().map(|row| row.name).chain(Loading::options().map(|row| row.name));
     name == "ops" || known.any(|known| known == name)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::keywords;
-
-    #[test]
-    fn options_become_keywords_and_other_words_stay() {
-        for (text, expected) in [
-            ("the names are in that binary (--binary)", "the names are in that binary (binary=)"),
-            ("name them with --base-binary and --new-binary", "name them with base_binary= and new_binary="),
-            ("compare cpu, or use --normalize total", "compare cpu, or use normalize=\"total\""),
-            ("choose one with --input-type cpu/ns", "choose one with input_type=\"cpu/ns\""),
-            ("if it is known, give --ops", "if it is known, give ops="),
-            ("my--binary, perf script --itrace, --binary=x", "my--binary, perf script --itrace, --binary=x"),
-            ("--focus on some frames", "focus= on some frames"),
-        ] {
-            assert_eq!(keywords(text), expected);
-        }
-    }
 }
