@@ -94,6 +94,31 @@ fn profile(types: &[(&str, &str)], stacks: &[(&str, &[i64])]) -> Vec<u8> {
     p.encode_to_vec()
 }
 
+/// Builds a profile with a sample each millisecond, from stacks (root first) of functions of `app.go` with the lines at
+/// which they are executing, and their milliseconds.
+pub(crate) fn with_lines(stacks: &[(&[(&str, i64)], i64)]) -> Vec<u8> {
+    let names: Vec<String> =
+        stacks.iter().map(|(stack, _)| stack.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(";")).collect();
+    let values: Vec<[i64; 2]> = stacks.iter().map(|(_, ms)| [*ms, ms * 1_000_000]).collect();
+    let named: Vec<(&str, &[i64])> = names.iter().zip(&values).map(|(name, v)| (name.as_str(), &v[..])).collect();
+    let types = [("samples", "count"), ("cpu", "nanoseconds")];
+    let mut p = Profile::decode(&profile(&types, &named)[..]).unwrap();
+    p.string_table.push(b"app.go".to_vec());
+    let file = p.string_table.len() as i64 - 1;
+    p.function.iter_mut().for_each(|function| function.filename = file);
+    // Each frame of each sample gets a location of its own, with its line.
+    let functions: Vec<u64> = p.location.iter().map(|location| location.line[0].function_id).collect();
+    p.location.clear();
+    for (sample, (stack, _)) in p.sample.iter_mut().zip(stacks) {
+        for (id, (_, line)) in sample.location_id.iter_mut().zip(stack.iter().rev()) {
+            let line = vec![Line { function_id: functions[*id as usize - 1], line: *line, ..Line::default() }];
+            *id = p.location.len() as u64 + 1;
+            p.location.push(Location { id: *id, line, ..Location::default() });
+        }
+    }
+    p.encode_to_vec()
+}
+
 const CPU: &[(&str, &str)] = &[("cpu", "nanoseconds")];
 
 /// A profile of one second: `a` milliseconds in `enc/a`, the rest in its caller `main`.

@@ -9,6 +9,9 @@ use pprofdiff::options::{Heading, OptionKind, OptionRow};
 
 #[path = "../crates/pprofdiff-python/src/described.rs"]
 mod described;
+#[allow(dead_code)]
+#[path = "../crates/pprofdiff-python/src/keywords.rs"]
+mod spelled_keywords;
 
 /// The maximum width of a line in a docstring.
 const WIDTH: usize = 104;
@@ -104,4 +107,19 @@ fn texts_of_options_are_neutral() {
     let names: Vec<&str> = names.collect();
     check(Query::options(), &names);
     check(Loading::options(), &names);
+}
+
+#[test]
+fn options_of_messages_become_keywords_and_other_words_stay() {
+    for (text, expected) in [
+        ("the names are in that binary (--binary)", "the names are in that binary (binary=)"),
+        ("name them with --base-binary and --new-binary", "name them with base_binary= and new_binary="),
+        ("compare cpu, or use --normalize total", "compare cpu, or use normalize=\"total\""),
+        ("choose one with --input-type cpu/ns", "choose one with input_type=\"cpu/ns\""),
+        ("if it is known, give --ops", "if it is known, give ops="),
+        ("my--binary, perf script --itrace, --binary=x", "my--binary, perf script --itrace, --binary=x"),
+        ("--focus on some frames", "focus= on some frames"),
+    ] {
+        assert_eq!(spelled_keywords::keywords(text), expected);
+    }
 }

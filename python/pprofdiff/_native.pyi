@@ -867,6 +867,8 @@ class Check(Rendered):
         "allowed" or "pass"), reason, base and new (dicts: median, min, max, values), delta (an int, or a float for a
         half, like median), excess, percent, p, p_adjusted (corrected for all comparisons) and runs_needed.
         """
+    def _lines(self) -> list[tuple[str, str, list[str], list[str]]]:
+        """Returns the rules as tuples of lines: rule, outcome, findings, causes. The pytest plugin shows them."""
 
 @final
 class Ranking:
@@ -1003,8 +1005,8 @@ class Series:
         are at least as clear, at most 0.05), total_before and cause. The number of a build is in an additional column,
         such as since_number. `n` limits the rows. With fewer than six builds, or with a base, the table is empty.
 
-        With `explain`, the cause is determined from at most five builds before a change and five after it. Their
-        profiles are read again from their paths, so bytes and objects raise PprofError.
+        With `explain`, the cause is the second column. It is determined from at most five builds before a change and
+        five after it. Their profiles are read again from their paths, so bytes and objects raise PprofError.
         """
     def steps(self, n: int | None = None, *, sort: Sort = "flat") -> Table:
         """Return all steps as a Table, largest first: the changes of a frame from one build to the next, or from

@@ -4,7 +4,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use super::{CPU, Dir, corpus, profile, sampled, second};
+use super::{CPU, Dir, corpus, profile, sampled, second, with_lines};
 
 #[test]
 fn all_outputs_have_the_same_findings() {
@@ -262,6 +262,83 @@ fn junit_reports_rules_as_test_cases() {
     let report = d.run_with_chance(&[&["base", "new", "--report", "r.xml"][..], &rules].concat());
     assert_eq!(report.status.code(), Some(1));
     assert_eq!(std::fs::read_to_string(d.0.join("r.xml")).unwrap(), text);
+}
+
+/// The causes of a failure are in the reports that CI systems and code scanning show, with their source lines.
+#[test]
+fn junit_and_sarif_contain_the_causes_with_their_lines() {
+    let d = Dir::new("causes");
+    let sides = [corpus("story-cpu.base.pb.gz"), corpus("story-cpu.new.pb.gz")];
+    let sides = sides.each_ref().map(|side| side.to_str().unwrap());
+    let rules = ["--fail-on", "total>+5%", "--fail-on", "cum:each=names>+20%", "--fail-on", "total>+500%"];
+    let run = |format: &str| {
+        let out = d.run(&[&sides[..], &rules, &["--format", format]].concat());
+        assert_eq!(out.status.code(), Some(1));
+        String::from_utf8(out.stdout).unwrap()
+    };
+    let cause = "logmill/names.compare now calls logmill/names.canonical: +1.39s (+73%)";
+    // The line of the call, not the line where a function begins.
+    let call = "logmill/names/names.go:19";
+    let text = run("junit");
+    let tree = roxmltree::Document::parse(&text).unwrap();
+    let failures: Vec<_> = tree.descendants().filter(|n| n.has_tag_name("failure")).collect();
+    assert_eq!(failures.len(), 2);
+    let message = failures[0].attribute("message").unwrap();
+    assert!(message.starts_with("cpu: 1.90s -> 2.93s") && !message.contains('\n'), "{message}");
+    for failure in &failures {
+        let body = failure.text().unwrap();
+        assert!(body.starts_with(failure.attribute("message").unwrap()), "{body}");
+        assert!(body.contains(&format!("\nwhy: {cause}, at {call}")), "{body}");
+    }
+    let value: Value = serde_json::from_str(&run("sarif")).unwrap();
+    let log: serde_sarif::sarif::Sarif = serde_json::from_value(value.clone()).unwrap();
+    assert_eq!(serde_json::to_value(&log).unwrap(), value);
+    let results = value["runs"][0]["results"].as_array().unwrap();
+    let total = &results[0];
+    let message = total["message"]["text"].as_str().unwrap();
+    assert!(message.starts_with("cpu: 1.90s -> 2.93s") && message.contains(&format!("\nwhy: {cause}, at {call}")));
+    let (file, line) = call.split_once(':').unwrap();
+    let place = serde_json::json!({
+        "artifactLocation": {"uri": file},
+        "region": {"startLine": line.parse::<i64>().unwrap()},
+    });
+    assert_eq!(total["locations"][0]["physicalLocation"], place);
+    let related = &total["relatedLocations"][0];
+    assert_eq!(related["physicalLocation"], place);
+    assert_eq!(related["message"]["text"], format!("{cause}, at {call}"));
+    // A finding about another function does not repeat the causes of the rule's first finding.
+    let of_function = |name: &str| {
+        let is = |r: &&Value| r["locations"][0]["logicalLocations"][0]["fullyQualifiedName"] == name;
+        results.iter().find(is).unwrap()
+    };
+    assert!(of_function("logmill/names.canonical").get("relatedLocations").is_some());
+}
+
+/// The place of a cause is the line of the call with the largest cost on the side that costs more.
+#[test]
+fn a_cause_has_the_line_of_its_call() {
+    let d = Dir::new("lines");
+    // `work` calls `fast` in line 11, and `slow` in lines 12 and 13. `slow` itself executes lines 30 and 31.
+    let build = |slow: [i64; 2]| {
+        let mut stacks: Vec<(&[(&str, i64)], i64)> =
+            vec![(&[("main", 5), ("work", 11), ("fast", 20)], 2000), (&[("main", 6), ("other", 40)], 500)];
+        if slow != [0; 2] {
+            stacks.push((&[("main", 5), ("work", 12), ("slow", 30)], slow[0]));
+            stacks.push((&[("main", 5), ("work", 13), ("slow", 31)], slow[1]));
+        }
+        with_lines(&stacks)
+    };
+    d.write("base", build([0, 0]));
+    d.write("new", build([300, 900]));
+    let (code, json) = d.json(&["base", "new", "--fail-on", "total>+5%"]);
+    assert_eq!(code, 1, "{json}");
+    let causes = json["rules"][0]["why"]["causes"].as_array().unwrap();
+    assert_eq!(causes.len(), 1, "{json}");
+    assert_eq!(causes[0]["function"], "slow");
+    assert_eq!(causes[0]["place"], serde_json::json!({"file": "app.go", "line": 13}));
+    // The other way around, the line is that of the base. A check without a failure explains only if asked.
+    let (code, json) = d.json(&["new", "base", "--fail-on", "total>+5%", "--explain"]);
+    assert_eq!((code, &json["rules"][0]["why"]["causes"][0]["place"]["line"]), (0, &13.into()), "{json}");
 }
 
 /// Code scanning reads findings as SARIF. Types generated from the standard's schema must parse the output, and contain

@@ -34,6 +34,7 @@ CORE = {
     "test_pickle.py",
     "test_pictures.py",
     "test_processes.py",
+    "test_pytest_plugin.py",
     "test_robust.py",
     "test_runs.py",
     "test_series.py",

@@ -326,6 +326,10 @@ def test_pairs_are_ranked_and_share_causes(tmp_path: Path):
     copied = pickle.loads(pickle.dumps(ranking))
     assert (copied.to_json(), repr(copied), copied.failed) == (ranking.to_json(), repr(ranking), ranking.failed)
     assert repr(ranking).startswith("3 of 3 pairs changed")
+    # The pairs have no common inputs, so the tables begin with the total.
+    for table in (ranking.pairs, ranking.clusters, ranking.common):
+        assert repr(table).startswith(f"{ranking.to_dict()['sample_type']} (")
+        assert "runs" not in repr(table) + table._repr_html_()
     assert "Causes that several pairs share" in ranking.to_markdown()
 
 

@@ -146,3 +146,23 @@ def test_many_pairs_are_explained_in_a_batch():
         assert table.equals(pprofdiff.diff(*pair(name)).explain().causes.to_polars())
     # For a heap, memory in use is explained. All of it grew uniformly.
     assert tables["go-heap-ops"]["function"].to_list() == [None]
+
+
+def test_advice_names_keywords_and_not_options_of_the_command():
+    d = pprofdiff.diff(*pair("cpp-cpu"))
+    explanation = d.explain()
+    for text in (repr(explanation), explanation.to_markdown(), explanation.to_html(), d._repr_html_()):
+        assert "Pass ops=(N0, N1) with the number of operations per side" in text
+        assert "--ops" not in text
+    with pytest.raises(pprofdiff.PprofError, match="if it is known, give ops="):
+        d.normalize("total").explain()
+    d = pprofdiff.diff(*pair("gperftools-heap"))
+    explanation, top = d.explain(), d.top()
+    texts = [repr(d), d._repr_html_(), repr(top), top.to_markdown(), top._repr_html_(), d.callgraph()._repr_html_()]
+    texts += [repr(explanation), explanation.to_html(), *explanation.warnings]
+    texts += pprofdiff.load(pair("gperftools-heap")[0]).warnings
+    texts.append(repr(pprofdiff.check(*pair("gperftools-heap"), ["total>+5%"])))
+    for text in texts:
+        assert text is not None
+        assert "the names are in that binary (binary=)" in text
+        assert "--binary" not in text

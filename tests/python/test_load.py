@@ -344,7 +344,7 @@ def test_names_are_read_from_binaries(program: tuple[Path, bytes], monkeypatch: 
 
 def test_instructions_are_read_from_binaries(program: tuple[Path, bytes], tmp_path: Path):
     app, heap = program
-    with pytest.raises(pprofdiff.PprofError, match="binaries that are missing: /opt/app; name them with --binary"):
+    with pytest.raises(pprofdiff.PprofError, match="binaries that are missing: /opt/app; name them with binary="):
         pprofdiff.load(heap).disasm("work")
     one = pprofdiff.load(heap, binary=app)
     (work,) = one.disasm("^work$", unit="B").routines

@@ -339,7 +339,14 @@ def history(tmp_path: Path) -> pprofdiff.Series:
 
 
 def test_lasting_changes_have_causes(history: pprofdiff.Series):
-    rows_by_name = {row["name"]: row for row in history.shifts(explain=True)}
+    shifts = history.shifts(explain=True)
+    # Requested causes come first: the second column, and the first lines of the changes.
+    assert list(shifts[0])[:2] == ["name", "cause"]
+    assert list(pickle.loads(pickle.dumps(shifts))[0]) == list(shifts[0])
+    lines = repr(shifts).splitlines()
+    heading = next(i for i, line in enumerate(lines) if line.startswith("2 lasting changes; "))
+    assert [line[:11] for line in lines[heading - 3 : heading]] == ["explain: 08", "explain: 12", ""]
+    rows_by_name = {row["name"]: row for row in shifts}
     assert set(rows_by_name) == {"work", "parse"}
     assert [(r["kind"], r["since"], r["since_number"]) for r in rows_by_name.values()] == [
         ("step", "08", 8),

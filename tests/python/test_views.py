@@ -41,7 +41,8 @@ def test_every_pair_of_the_corpus_equals_the_commands_output(name: str):
     d = pprofdiff.diff(base, new)
     command = [sys.executable, "-m", "pprofdiff", base, new, "--format", "json"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert json.loads(d.top().to_json()) == json.loads(done.stdout)
+    # Each interface spells the options in warnings in its own way.
+    assert json.loads(d.top().to_json()) == json.loads(done.stdout.replace("(--binary)", "(binary=)"))
 
 
 @pytest.mark.parametrize("view", VIEWS)

@@ -156,6 +156,11 @@ pub struct Cause {
     /// The commits that may have changed the function. `None` before `pprofdiff_commits::rank_commits`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub commits: Option<RankedCommits>,
+    /// The source line of the cause: the line of a call, or the line with the largest part of the function's cost. It
+    /// comes from the side that costs more. `None` if the profiles lack it, and outside of a check.
+    #[cfg(feature = "check")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub place: Option<pprofdiff::check::SourceLocation>,
 }
 
 /// The part of a library's cause that is below one function of the program.

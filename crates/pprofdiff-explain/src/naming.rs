@@ -217,6 +217,8 @@ impl Naming<'_> {
                 callees: spellings(entry.subject.callee),
             },
             commits: None,
+            #[cfg(feature = "check")]
+            place: None,
             function,
         }
     }

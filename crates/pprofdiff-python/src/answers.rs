@@ -1,6 +1,6 @@
 //! Answers the views' requests for [`Views`], with the GIL released, and reuses the last selection.
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use pprofdiff::list::SourceDirs;
 use pprofdiff::{Normalize, Query, Selection, WriteOptions};
@@ -11,6 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::delta::warn;
+use crate::keywords::{in_keywords, keywords};
 use crate::options::view_query;
 use crate::pictures::Listing;
 use crate::table::{Table, text};
@@ -75,7 +76,10 @@ impl Views {
 
     pub fn listing(&self, py: Python<'_>, request: Request) -> PyResult<Listing> {
         match self.report(py, request)? {
-            Report::Listing(listing) => runtime::run(py, move || Ok(Listing::new(&listing))),
+            Report::Listing(mut listing) => {
+                listing.summary = in_keywords(&listing.summary);
+                runtime::run(py, move || Ok(Listing::new(&listing)))
+            }
             _ => Err(PyTypeError::new_err("this view is not a listing")),
         }
     }
@@ -104,8 +108,16 @@ impl Views {
         runtime::run(py, move || {
             let request = Request { query, view: View::default() };
             let answer = request.answer_with(&diff, |query| Views::select(&diff, &selected, query));
-            let shown = answer.map(|report| report.table().map_or_else(String::new, |table| format(&table)));
-            Ok(shown.unwrap_or_else(|e| format!("pprofdiff: {e}")))
+            let shown = answer.map(|report| {
+                report.table().map_or_else(String::new, |mut table| {
+                    let summary = in_keywords(&table.summary);
+                    if !Arc::ptr_eq(&summary, &table.summary) {
+                        table.to_mut().summary = summary;
+                    }
+                    format(&table)
+                })
+            });
+            Ok(shown.unwrap_or_else(|e| format!("pprofdiff: {}", keywords(&e.to_string()))))
         })
     }
 

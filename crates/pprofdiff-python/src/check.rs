@@ -37,6 +37,12 @@ impl Check {
         slf.as_super().get().part(slf.py(), "rules")
     }
 
+    /// Returns the rules as tuples of lines: rule, outcome, findings, causes. The pytest plugin shows them.
+    fn _lines(slf: &Bound<'_, Self>) -> Vec<(String, String, Vec<String>, Vec<String>)> {
+        let rules = slf.as_super().get().rules.iter().cloned();
+        rules.map(|lines| (lines.rule, lines.outcome, lines.findings, lines.whys)).collect()
+    }
+
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Pickled<'py>> {
         pickled(slf.py(), "_rebuild_check", serde_json::to_vec(slf.as_super().get()))
     }

@@ -9,6 +9,8 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
 
+use crate::keywords::keywords;
+
 static PPROF_ERROR: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 
 /// Returns the exception class. The stable ABI of Python 3.11 can't extend ValueError with C fields, so the attributes
@@ -46,7 +48,10 @@ pub fn from_engine(py: Python<'_>, e: &pprofdiff::Error) -> PyErr {
     }
     match e.io_error() {
         Some(io) if io.kind() != io::ErrorKind::InvalidInput => from_io(py, io, e.input()),
-        _ => instance(py, &e.spelled(keyword), &e.spelled_detail(keyword), Some(e)).unwrap_or_else(|e| e),
+        _ => {
+            let [message, detail] = [e.spelled(keyword), e.spelled_detail(keyword)];
+            instance(py, &keywords(&message), &keywords(&detail), Some(e)).unwrap_or_else(|e| e)
+        }
     }
 }
 

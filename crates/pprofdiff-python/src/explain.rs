@@ -2,9 +2,11 @@
 
 use pprofdiff::{Normalize, Query};
 use pprofdiff_explain::{ExplainOptions, FEW_SAMPLES};
+use pprofdiff_report::shared::OPS;
 use pprofdiff_report::{Report, Table as EngineTable, explain_html};
 use pyo3::prelude::*;
 
+use crate::keywords::explained_in_keywords;
 use crate::profile::{Pickled, pickled};
 use crate::rendered::Rendered;
 use crate::table::Table;
@@ -37,7 +39,7 @@ pub fn account_html(py: Python<'_>, diff: &pprofdiff::Diff, query: &Query) -> Py
     query.sample_type = query.sample_type.or_else(|| diff.default_sample_type().map(str::to_owned));
     runtime::run(py, move || {
         let explanation = pprofdiff_explain::explain(&diff, &query, &[], &ExplainOptions::default());
-        Ok(explanation.map_or_else(|_| String::new(), |e| explain_html(&e)))
+        Ok(explanation.map_or_else(|_| String::new(), |e| with_ops(explain_html(&explained_in_keywords(&e)))))
     })
 }
 
@@ -66,6 +68,15 @@ fn in_python(e: &pprofdiff_explain::Explanation, text: &str) -> String {
     text.lines().map(line).collect::<Vec<_>>().join("\n")
 }
 
+/// Spells the advice about the amount of work as a keyword.
+fn with_ops(text: String) -> String {
+    if text.contains(OPS) {
+        text.replace(OPS, "Pass ops=(N0, N1) with the number of operations per side")
+    } else {
+        text
+    }
+}
+
 impl Explanation {
     /// Creates the object from the report of an explanation.
     pub fn new(report: &Report) -> pprofdiff::Result<(Explanation, Rendered)> {
@@ -73,8 +84,10 @@ impl Explanation {
             return Err(pprofdiff::Error::query("this report is not an explanation"));
         };
         let mut rendered = Rendered::new(report)?;
-        rendered.text = in_python(explanation, &rendered.text);
-        Ok((Explanation { html: explain_html(explanation), causes: EngineTable::causes(explanation) }, rendered))
+        rendered.text = with_ops(in_python(explanation, &rendered.text));
+        rendered.markdown = with_ops(rendered.markdown);
+        let html = with_ops(explain_html(&explained_in_keywords(explanation)));
+        Ok((Explanation { html, causes: EngineTable::causes(explanation) }, rendered))
     }
 }
 

@@ -16,6 +16,7 @@ mod error;
 mod explain;
 mod flamegraph;
 mod fleet;
+mod keywords;
 mod listed;
 mod options;
 mod pairs;

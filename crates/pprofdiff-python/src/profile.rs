@@ -11,6 +11,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDelta};
 
+use crate::keywords::keywords;
 use crate::options::without_base;
 use crate::views::Views;
 use crate::{error, runtime};
@@ -137,7 +138,7 @@ impl Profile {
     /// Problems that affect the views, for example missing function names.
     #[getter]
     fn warnings(&self) -> Vec<String> {
-        self.profile.warnings()
+        self.profile.warnings().iter().map(|warning| keywords(warning).into_owned()).collect()
     }
 
     /// A shell command that fixes a warning: it adds missing function names. Names in it are quoted. None if no

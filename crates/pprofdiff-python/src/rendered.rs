@@ -1,11 +1,13 @@
 //! The common part of answers with a verdict: the verdict, and the answer rendered in each format. The object holds the
 //! rendered output, because it is small and can be pickled.
 
+use pprofdiff_report::shared::RuleLines;
 use pprofdiff_report::{Report, Style, exit_code, explain_exit_code};
 use pyo3::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::REGISTRY;
+use crate::keywords::{explained_in_keywords, in_keywords};
 use crate::table::text;
 
 /// The base class of Check and Explanation: the answer as text, Markdown and JSON, and the command's exit code.
@@ -17,11 +19,22 @@ pub struct Rendered {
     pub text: String,
     pub markdown: String,
     pub json: String,
+    /// The rules of a check in lines; empty for an explanation.
+    pub rules: Vec<RuleLines>,
 }
 
 impl Rendered {
     /// Renders the report of a check or an explanation.
     pub fn new(report: &Report) -> pprofdiff::Result<Rendered> {
+        let report = &match report {
+            Report::Check(check) => {
+                let mut check = check.clone();
+                check.summary = in_keywords(&check.summary);
+                Report::Check(check)
+            }
+            Report::Explain(explanation) => Report::Explain(Box::new(explained_in_keywords(explanation))),
+            _ => return Err(pprofdiff::Error::query("this answer has no verdict")),
+        };
         let (verdict, exit_code) = match report {
             Report::Check(check) => (check.verdict.name(), exit_code(check.verdict)),
             Report::Explain(explanation) => (explanation.verdict.name(), explain_exit_code(explanation)),
@@ -37,6 +50,10 @@ impl Rendered {
             text: written("text")?.trim_end().to_owned(),
             markdown: written("markdown")?,
             json: written("json")?,
+            rules: match report {
+                Report::Check(check) => RuleLines::from_check(check),
+                _ => Vec::new(),
+            },
         })
     }
 

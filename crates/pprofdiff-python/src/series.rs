@@ -20,7 +20,7 @@ use crate::flamegraph::save;
 use crate::listed::ListedUrls;
 use crate::options::{check_one_type, loading, parse_sort, take_loading, view_query, without_base};
 use crate::profile::{Pickled, Profile, pickled};
-use crate::table::{ROWS_SHOWN, Table, chart, text};
+use crate::table::{ROWS_SHOWN, Table, chart, move_causes_first, text};
 use crate::{error, explain, runtime, source};
 
 /// Many builds, frame by frame; returned by series().
@@ -116,15 +116,20 @@ impl Series {
     /// are at least as clear, at most 0.05), total_before and cause. The number of a build is in an additional column,
     /// such as since_number. `n` limits the rows. With fewer than six builds, or with a base, the table is empty.
     ///
-    /// With `explain`, the cause is determined from at most five builds before a change and five after it. Their
-    /// profiles are read again from their paths, so bytes and objects raise PprofError.
+    /// With `explain`, the cause is the second column. It is determined from at most five builds before a change and
+    /// five after it. Their profiles are read again from their paths, so bytes and objects raise PprofError.
     #[pyo3(signature = (n = None, *, sort = "flat", explain = false))]
     fn shifts(&self, py: Python<'_>, n: Option<usize>, sort: &str, explain: bool) -> PyResult<Table> {
         let (sort, series, load) = (parse_sort(py, sort)?, self.series.clone(), self.load.clone());
         let view = View::Shifts { sort, limit: n, explain: explain.then(ExplainOptions::default) };
         let answer = move || Request::default().asking(view).answer_series(&series, &load);
         match runtime::run(py, answer)? {
-            Report::Table(table) => Ok(Table::new(table)),
+            Report::Table(mut table) => {
+                if explain {
+                    move_causes_first(&mut table);
+                }
+                Ok(Table::new(table))
+            }
             _ => Err(error::message(py, "lasting changes are not a table")),
         }
     }

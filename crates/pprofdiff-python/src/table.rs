@@ -10,6 +10,7 @@ use pyo3::exceptions::{PyIndexError, PyKeyError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyDict, PyList, PySlice, PyString};
 
+use crate::keywords::in_keywords;
 use crate::profile::{Pickled, pickled};
 use crate::{arrow, error, runtime};
 
@@ -149,7 +150,8 @@ impl TableRows {
 }
 
 impl Table {
-    pub fn new(table: EngineTable) -> Table {
+    pub fn new(mut table: EngineTable) -> Table {
+        table.summary = in_keywords(&table.summary);
         Table { table: Arc::new(table) }
     }
 
@@ -389,13 +391,39 @@ impl Table {
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Pickled<'py>> {
         let py = slf.py();
         let table = slf.get().table.clone();
-        pickled(py, "_rebuild_table", runtime::run_apart(py, move || Ok(postcard::to_stdvec(&*table)))?)
+        let bytes = runtime::run_apart(py, move || {
+            if !are_causes_first(&table) {
+                return Ok(postcard::to_stdvec(&(false, &*table)));
+            }
+            // A stored table has the columns in the order of its kind, with the causes last.
+            let mut stored = EngineTable::clone(&table);
+            let cause = stored.columns.remove(1);
+            stored.columns.push(cause);
+            Ok(postcard::to_stdvec(&(true, &stored)))
+        })?;
+        pickled(py, "_rebuild_table", bytes)
     }
+}
+
+/// Moves the causes of lasting changes from the end of the columns behind the names, where a data frame shows them
+/// without scrolling.
+pub fn move_causes_first(table: &mut EngineTable) {
+    if let Some(cause) = table.columns.pop_if(|column| column.name == "cause") {
+        table.columns.insert(1, cause);
+    }
+}
+
+fn are_causes_first(table: &EngineTable) -> bool {
+    table.kind.name == "shifts" && table.columns.get(1).is_some_and(|column| column.name == "cause")
 }
 
 #[pyfunction(name = "_rebuild_table")]
 pub fn rebuild_table(py: Python<'_>, bytes: &[u8]) -> PyResult<Table> {
     let bytes = bytes.to_vec();
-    let table = runtime::run_apart(py, move || Ok(postcard::from_bytes(&bytes)))?;
-    Ok(Table::new(table.map_err(error::pickle)?))
+    let stored = runtime::run_apart(py, move || Ok(postcard::from_bytes::<(bool, EngineTable)>(&bytes)))?;
+    let (are_first, mut table) = stored.map_err(error::pickle)?;
+    if are_first {
+        move_causes_first(&mut table);
+    }
+    Ok(Table::new(table))
 }

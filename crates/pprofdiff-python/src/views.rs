@@ -13,6 +13,7 @@ use pyo3::types::{PyBytes, PyDict, PyTuple};
 use crate::answers::PageContent;
 use crate::explain::{self, Explanation};
 use crate::flamegraph::{self, FlameGraph};
+use crate::keywords::in_keywords;
 use crate::options::{
     OneOrMore, is_filter, page_sources, parse_compression, parse_normalize, parse_sort, set_query, signature,
     source_dirs, take_loading, two_sided, view_query_by, write_options,
@@ -290,7 +291,10 @@ impl Views {
         let graph = GraphOptions::default().with_node_count(n).with_rank(rank);
         let graph = graph.with_node_fraction(node_fraction).with_edge_fraction(edge_fraction).with_call_tree(call_tree);
         match self.report(py, Request { query: self.query_with(py, options)?, view: View::Graph(graph) })? {
-            Report::Graph(graph) => runtime::run(py, move || Ok(CallGraph::new(&graph))),
+            Report::Graph(mut graph) => {
+                graph.summary = in_keywords(&graph.summary);
+                runtime::run(py, move || Ok(CallGraph::new(&graph)))
+            }
             _ => Err(PyTypeError::new_err("this view is not a call graph")),
         }
     }

@@ -3,9 +3,10 @@
 
 use std::io::{self, Write};
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::explain::{causes_markdown, causes_text, explain_object};
+use super::explain::{causes_markdown, causes_text, explain_object, located_causes};
 use super::json::{header_of_check, object};
 use super::markdown::{code, escape};
 use super::numbers::{CostFormat, growth_of, least_growth, p_words, share_text};
@@ -198,6 +199,36 @@ pub(crate) fn whys(check: &ExplainedCheck, causes: fn(&Explanation) -> Vec<Strin
         lines.filter(|line| seen.insert((rule.sample_type.clone(), line.clone()))).collect()
     };
     check.rules.iter().map(&mut new_causes).collect()
+}
+
+/// The result of a rule as lines of text, for tools that report it in their own way.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct RuleLines {
+    /// The text of the rule.
+    pub rule: String,
+    /// The name of the rule's outcome.
+    pub outcome: String,
+    /// The findings to show one by one, worst first, and sentences about the others.
+    pub findings: Vec<String>,
+    /// The causes with their source lines.
+    pub whys: Vec<String>,
+}
+
+impl RuleLines {
+    /// Returns the lines of each rule of a check.
+    pub fn from_check(check: &ExplainedCheck) -> Vec<RuleLines> {
+        let lines = |rule: &ExplainedRule| {
+            let (shown, rest) = select_findings(rule);
+            let findings = shown.into_iter().map(|f| sanitize(&finding(f, rule)).into_owned());
+            RuleLines {
+                rule: sanitize(&rule.rule).into_owned(),
+                outcome: rule.outcome.name().to_owned(),
+                findings: findings.chain(rest).collect(),
+                whys: rule.why.iter().flat_map(|why| located_causes(why)).collect(),
+            }
+        };
+        check.rules.iter().map(lines).collect()
+    }
 }
 
 /// Returns the most directly related commit of each cause of a rule. Causes without ranked commits are skipped.

@@ -43,6 +43,8 @@ pub(super) fn summary(types: &[Arc<Summary>]) -> String {
     let Some(s) = types.first() else { return String::new() };
     let side = |side: &Side| format!("{} ({})", escape(&inputs(side, s.sum)), extent(side));
     let mut html = match &s.base {
+        // A table about many pairs names them in its rows.
+        _ if s.new.paths.is_empty() => String::new(),
         Some(base) => format!("<div>{} → {}</div>", side(base), side(&s.new)),
         None => format!("<div>{}</div>", side(&s.new)),
     };

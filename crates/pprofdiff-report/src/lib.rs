@@ -78,7 +78,9 @@ pub use view::{Form, MatchTarget, RowLimit, Takes, View, ViewContext, ViewInput,
 /// Parts of texts and pictures that crates above this one also need.
 #[doc(hidden)]
 pub mod shared {
-    pub use crate::explain::{ACCOUNT_STYLE, explain_panel, nearest_cause};
+    #[cfg(feature = "check")]
+    pub use crate::check::RuleLines;
+    pub use crate::explain::{ACCOUNT_STYLE, OPS, explain_panel, nearest_cause};
     #[cfg(feature = "svg")]
     pub use crate::format::svg::svg_within;
     pub use crate::format::unsupported;

@@ -109,6 +109,10 @@ pub(crate) fn header(out: &mut dyn Write, s: &Summary, options: TextOptions) -> 
 
 /// Writes the names of the inputs.
 pub(crate) fn sides(out: &mut dyn Write, s: &Summary) -> io::Result<()> {
+    // A table about many pairs names them in its rows.
+    if s.new.paths.is_empty() {
+        return Ok(());
+    }
     if let Some(base) = &s.base {
         writeln!(out, "base  {}", side(base, s.sum))?;
         writeln!(out, "new   {}", side(&s.new, s.sum))?;

@@ -17,11 +17,14 @@ use markup::{Markup, pieces};
 pub use notebook::explain_html;
 pub use panel::{ACCOUNT_STYLE, explain_panel, nearest_cause};
 use pprofdiff::advice::{operand, typed, word};
+#[cfg(feature = "check")]
+use pprofdiff::text::sanitize;
 use pprofdiff::{Diff, Query};
 use pprofdiff_explain::{Cause, ExplainOptions, Explanation, ScaleRule, Verdict};
 use pprofdiff_series::fleet::PairCauses;
 #[cfg(feature = "check")]
 use words::MAX_CAUSES;
+pub use words::OPS;
 use words::{ExplanationText, Priority, most_important, within};
 
 /// The text that replaces a function's cause if the samples are inconclusive.
@@ -211,6 +214,14 @@ fn causes(e: &Explanation, markup: Markup) -> Vec<String> {
 #[cfg(feature = "check")]
 pub(crate) fn causes_text(e: &Explanation) -> Vec<String> {
     causes(e, Markup::Plain)
+}
+
+/// Returns one line for each of the first [`MAX_CAUSES`] causes as text, with the source line of the cause if known.
+#[cfg(feature = "check")]
+pub(crate) fn located_causes(e: &Explanation) -> Vec<String> {
+    let place =
+        |cause: &Cause| cause.place.as_ref().map_or_else(String::new, |at| format!(", at {}:{}", at.file, at.line));
+    causes_text(e).into_iter().zip(&e.causes).map(|(text, cause)| text + &sanitize(&place(cause))).collect()
 }
 
 /// Returns one line for each of the first [`MAX_CAUSES`] causes as Markdown.

@@ -75,7 +75,7 @@ fn are_below((from, to): (&str, &str), (upper_from, upper_to): (&str, &str)) -> 
 }
 
 /// The advice for an unknown amount of work.
-const OPS: &str = "Pass --ops N0,N1 with the number of operations per side";
+pub const OPS: &str = "Pass --ops N0,N1 with the number of operations per side";
 
 /// Formats the smallest change that would be detected in a frame with a tenth of the total.
 fn smallest_change(e: &Explanation) -> String {

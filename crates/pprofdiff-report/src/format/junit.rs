@@ -5,6 +5,7 @@
 use std::io::{self, Write};
 
 use crate::check::{finding, verdict};
+use crate::explain::located_causes;
 use crate::format::{Format, check_of, of_checks};
 use crate::html::escape;
 use pprofdiff::check::Outcome;
@@ -16,7 +17,8 @@ pub(crate) const FORMAT: Format =
     });
 
 /// Writes a test suite with one test case per rule. A failed rule is a failure. An inconclusive rule is a skipped test,
-/// which does not block a pipeline. Both list the rule's findings. All other rules pass.
+/// which does not block a pipeline. The message of both is the worst finding in one line. Their text lists all findings
+/// of the rule and the causes, with their source lines. All other rules pass.
 fn check_junit(check: &ExplainedCheck, out: &mut dyn Write) -> io::Result<()> {
     let count = |outcome: Outcome| check.rules.iter().filter(|rule| rule.outcome == outcome).count();
     let (tests, failures, skipped) = (check.rules.len(), count(Outcome::Fail), count(Outcome::Inconclusive));
@@ -26,7 +28,7 @@ fn check_junit(check: &ExplainedCheck, out: &mut dyn Write) -> io::Result<()> {
     for rule in &check.rules {
         let (name, class) = (escape(&rule.rule), escape(&rule.sample_type));
         write!(out, "    <testcase classname=\"{class}\" name=\"{name}\"")?;
-        let lines: Vec<String> = rule.findings.iter().map(|f| escape(&finding(f, rule))).collect();
+        let findings: Vec<String> = rule.findings.iter().map(|f| finding(f, rule)).collect();
         let element = match rule.outcome {
             Outcome::Fail => "failure",
             Outcome::Inconclusive => "skipped",
@@ -35,7 +37,10 @@ fn check_junit(check: &ExplainedCheck, out: &mut dyn Write) -> io::Result<()> {
                 continue;
             }
         };
-        let message = escape(verdict(rule.outcome));
+        // Filters can leave a rule without findings.
+        let message = escape(findings.first().map_or(verdict(rule.outcome), String::as_str));
+        let whys = rule.why.iter().flat_map(|why| located_causes(why)).map(|cause| format!("why: {cause}"));
+        let lines: Vec<String> = findings.iter().cloned().chain(whys).map(|line| escape(&line)).collect();
         writeln!(out, ">\n      <{element} message=\"{message}\">{}</{element}>\n    </testcase>", lines.join("\n"))?;
     }
     check.summary.warnings.iter().try_for_each(|w| writeln!(out, "    <system-err>{}</system-err>", escape(w)))?;

@@ -9,10 +9,11 @@ use std::io::{self, Write};
 use serde_json::{Value, json};
 
 use crate::check::{commits, finding};
+use crate::explain::located_causes;
 use crate::format::{Format, check_of, of_checks};
-use pprofdiff::check::{Finding, Outcome};
+use pprofdiff::check::{Finding, Outcome, SourceLocation};
 use pprofdiff::text::sanitize;
-use pprofdiff_explain::{ExplainedCheck, ExplainedRule};
+use pprofdiff_explain::{Cause, ExplainedCheck, ExplainedRule};
 
 pub(crate) const FORMAT: Format =
     of_checks("sarif", &["sarif"], "check findings for code scanning", |report, out, _| {
@@ -54,24 +55,56 @@ fn check_sarif(check: &ExplainedCheck, out: &mut dyn Write) -> io::Result<()> {
 
 fn result(check: &ExplainedCheck, rule: &ExplainedRule, index: usize, f: &Finding) -> Value {
     let subject = sanitize(f.frame.as_deref().unwrap_or(&rule.sample_type));
+    let causes = causes_of(rule, f);
+    let places: Vec<(&String, &SourceLocation)> =
+        causes.iter().filter_map(|(text, cause)| Some((text, cause.place.as_ref()?))).collect();
     let mut location = json!({"logicalLocations": [{"fullyQualifiedName": subject}]});
-    // Code scanning requires a file: the changed lines of a commit that reaches the cause, or else the new profile.
+    // Code scanning requires a file: the changed lines of a commit that reaches the cause, or else the cause's own line,
+    // the function of the finding, or the new profile.
+    let place = places.first().map(|(_, place)| *place).or(f.place.as_ref());
     if let Some(commit) = commits(rule).next() {
         let (first, last) = commit.lines;
         let region = json!({"startLine": first.max(1), "endLine": last.max(first).max(1)});
         location["physicalLocation"] = json!({"artifactLocation": {"uri": uri(&commit.file)}, "region": region});
+    } else if let Some(place) = place {
+        location["physicalLocation"] = physical(place);
     } else if let Some(path) = check.summary.new.paths.first() {
         location["physicalLocation"] = json!({"artifactLocation": {"uri": uri(path)}});
     }
-    json!({
+    let whys = causes.iter().map(|(text, _)| format!("\nwhy: {text}"));
+    let mut result = json!({
         "ruleId": sanitize(&rule.rule),
         "ruleIndex": index,
         "kind": "fail",
         "level": "error",
-        "message": {"text": sanitize(&finding(f, rule))},
+        "message": {"text": sanitize(&finding(f, rule)).into_owned() + &whys.collect::<String>()},
         "locations": [location],
         "partialFingerprints": {"rule/subject": format!("{} {subject}", sanitize(&rule.rule))},
-    })
+    });
+    if !places.is_empty() {
+        let related = |(i, (text, place)): (usize, &(&String, &SourceLocation))| json!({"id": i, "message": {"text": text}, "physicalLocation": physical(place)});
+        result["relatedLocations"] = places.iter().enumerate().map(related).collect();
+    }
+    result
+}
+
+/// Returns the causes of a finding in words: all causes of the rule for its first failed finding, which exceeds the
+/// limit most, and for any other finding the causes that name its function.
+fn causes_of<'r>(rule: &'r ExplainedRule, f: &Finding) -> Vec<(String, &'r Cause)> {
+    let is_first =
+        rule.findings.iter().find(|f| f.outcome == Outcome::Fail).is_some_and(|first| std::ptr::eq(first, f));
+    let concerns = |cause: &Cause| {
+        let is_named =
+            |frame: &String| cause.evidence.functions.contains(frame) || cause.evidence.callers.contains(frame);
+        is_first || f.frame.as_ref().is_some_and(is_named)
+    };
+    let all = rule.why.iter().flat_map(|why| located_causes(why).into_iter().zip(&why.causes));
+    all.filter(|(_, cause)| concerns(cause)).collect()
+}
+
+/// Returns a source line as a physical location.
+fn physical(place: &SourceLocation) -> Value {
+    json!({"artifactLocation": {"uri": uri(&place.file)}, "region": {"startLine": place.line.max(1)}})
 }
 
 /// Returns a path as a URI reference (RFC 3986). All bytes except letters, digits and `-._~/` are escaped.

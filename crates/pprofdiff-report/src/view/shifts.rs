@@ -160,7 +160,12 @@ fn write_shifts(table: &Table, out: &mut dyn Write, options: TextOptions) -> io:
     if table.rows_total == 0 {
         return Ok(());
     }
+    // Python moves the causes to the front of the columns. Text then begins with them as well.
+    let is_first = table.columns.get(1).is_some_and(|column| column.name == "cause");
     let changes = counted_of(table.len(), table.rows_total, "lasting change");
+    if is_first {
+        write_causes(table, out, "", "\n")?;
+    }
     writeln!(out, "{changes}; growth is relative to the earlier cost, \"of total\" to the earlier build's total")?;
     writeln!(
         out,
@@ -183,7 +188,15 @@ fn write_shifts(table: &Table, out: &mut dyn Write, options: TextOptions) -> io:
             push(cells)
         })
     })?;
-    // Rows that changed in the same build often share a cause, so print each cause once.
+    if !is_first {
+        write_causes(table, out, "\n", "")?;
+    }
+    Ok(())
+}
+
+/// Writes the causes of changes, between `before` and `after`. Rows that changed in the same build often share a cause,
+/// so each cause is written once.
+fn write_causes(table: &Table, out: &mut dyn Write, before: &str, after: &str) -> io::Result<()> {
     let mut printed: HashSet<_> = HashSet::default();
     for row in (0..table.len()).filter(|&row| !table.text_of("cause", row).is_empty()) {
         let cause = (
@@ -191,9 +204,9 @@ fn write_shifts(table: &Table, out: &mut dyn Write, options: TextOptions) -> io:
             table.text_of("cause", row),
         );
         if printed.insert(cause) {
-            let before = if printed.len() == 1 { "\n" } else { "" };
+            let before = if printed.len() == 1 { before } else { "" };
             writeln!(out, "{before}explain: {}: {}", sanitize(cause.0), sanitize(cause.1))?;
         }
     }
-    Ok(())
+    if printed.is_empty() { Ok(()) } else { write!(out, "{after}") }
 }

@@ -26,6 +26,7 @@
 //! pass. It therefore returns an error for an empty list of rules, for an unknown sample type, and if the total is 0 in
 //! at least half of the new profiles. Complete counts (`Model::Exact`) are an exception: a count of 0 is a measurement.
 
+mod call_lines;
 mod exact;
 mod failed;
 mod limit;
@@ -41,10 +42,14 @@ use serde::{Deserialize, Serialize};
 use crate::diff::top::LeftOut;
 use crate::diff::{Diff, Granularity, Matching, Moves, Normalize, Query, Selection, Summary};
 use crate::frame_classes::by_chance;
-use crate::runs::{ByChance, MeasuredRuns, Sides};
+#[doc(hidden)]
+pub use crate::runs::MeasuredRuns;
+use crate::runs::{ByChance, Sides};
 pub use crate::runs::{Halves, Runs};
 use crate::sampling::{Model, Sampling};
 use crate::{Error, ErrorKind, Result};
+#[doc(hidden)]
+pub use call_lines::{BelowSite, CallSite, call_lines};
 use exact::Decimal;
 pub use failed::FailedRule;
 use limit::Test;
