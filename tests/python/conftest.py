@@ -37,6 +37,7 @@ CORE = {
     "test_runs.py",
     "test_series.py",
     "test_table.py",
+    "test_threads.py",
     "test_views.py",
 }
 TIER = os.environ.get("PPROFDIFF_TESTS", "all")  # core, rest or all, see tests/run
