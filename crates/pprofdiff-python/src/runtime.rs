@@ -78,7 +78,11 @@ pub fn run<T: Send + 'static>(
 ) -> PyResult<T> {
     let pool = pool(py)?;
     wait(py, work, |job| {
-        if THREADS { pool.spawn(job) } else { job() }
+        if THREADS {
+            pool.spawn(job)
+        } else {
+            job()
+        }
         Ok(())
     })
 }
