@@ -354,6 +354,29 @@ fn the_wheel_reuses_the_crates_compiled_for_the_tests() {
     );
 }
 
+/// The wheel's command has every feature of the command that cargo installs, and so all of its crates.
+#[test]
+fn the_wheel_has_the_whole_command() {
+    let crates = |package: &str, features: &str, name: &str| {
+        let mut command = Command::new(env!("CARGO"));
+        command.args(["tree", "--locked", "--offline", "--prefix", "none", "--no-dedupe", "--edges", "normal"]);
+        let out = command.args(["--package", package, "--format", name]).args(features.split_whitespace());
+        let out = out.current_dir(root()).output().unwrap();
+        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+        String::from_utf8(out.stdout).unwrap().lines().map(str::to_owned).collect::<BTreeSet<String>>()
+    };
+    let command_line = |lines: BTreeSet<String>| {
+        let features = lines.into_iter().find(|line| line.starts_with("pprofdiff-cli ")).unwrap();
+        assert!(features.contains("mcp"), "{features}");
+        features
+    };
+    let installed = command_line(crates("pprofdiff-cli", "", "{p} {f}"));
+    assert_eq!(command_line(crates("pprofdiff-python", "", "{p} {f}")), installed, "without the tests' features");
+    assert_eq!(command_line(crates("pprofdiff-python", "--features as-tests", "{p} {f}")), installed);
+    let (wheel, command) = (crates("pprofdiff-python", "", "{p}"), crates("pprofdiff-cli", "", "{p}"));
+    assert_eq!(command.difference(&wheel).collect::<Vec<_>>(), Vec::<&String>::new());
+}
+
 /// Returns the documents with their text.
 fn documents() -> Vec<(PathBuf, String)> {
     let top = std::fs::read_dir(root()).unwrap().map(|entry| entry.unwrap().path());

@@ -39,6 +39,7 @@ CORE = {
     "test_runs.py",
     "test_series.py",
     "test_table.py",
+    "test_threads.py",
     "test_views.py",
 }
 TIER = os.environ.get("PPROFDIFF_TESTS", "all")  # core, rest or all, see tests/run

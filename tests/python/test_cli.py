@@ -1,5 +1,6 @@
 """Tests of the command as pip installs it."""
 
+import json
 import os
 import re
 import select
@@ -19,6 +20,9 @@ from conftest import CORPUS, pair
 
 SCRIPT = shutil.which("pprofdiff", path=sysconfig.get_path("scripts"))
 BASE, NEW = map(str, pair("story-cpu"))
+# The command that cargo builds for the tests.
+BUILT = Path(os.environ.get("CARGO_TARGET_DIR", CORPUS.parents[1] / "target")) / "debug/pprofdiff"
+HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
 
 
 @pytest.fixture(params=["script", "module"])
@@ -45,6 +49,45 @@ def test_version_and_help_are_printed(command: list[str]):
     assert done.returncode == 0
     assert "pprofdiff BASE NEW" in done.stdout
     assert "__main__" not in done.stdout
+
+
+def test_the_command_is_the_one_that_cargo_builds(command: list[str]):
+    if not BUILT.exists():
+        pytest.skip(f"{BUILT} is not built (cargo build)")
+
+    def texts(command: list[str]) -> dict[str, str]:
+        helps = {"": run(command, "--help").stdout}
+        verbs = re.findall(r"^  ([a-z]+)  +[A-Z]", helps[""], re.M)
+        return helps | {verb: run(command, verb, "--help").stdout for verb in verbs}
+
+    shown = texts(command)
+    assert {"explain", "disasm", "serve", "mcp", "store", "bench"} < shown.keys()
+    assert shown == texts([str(BUILT)])
+
+
+def test_agents_reach_the_server_of_the_package(command: list[str]):
+    lines = [
+        {"id": 0, "method": "initialize", "params": HELLO},
+        {"method": "notifications/initialized"},
+        {"id": 1, "method": "tools/list"},
+        {"id": 2, "method": "tools/call", "params": {"name": "load", "arguments": {"base": [BASE], "new": [NEW]}}},
+    ]
+    with subprocess.Popen([*command, "mcp"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        answers = {}
+        for line in lines:
+            server.stdin.write(json.dumps({"jsonrpc": "2.0", **line}) + "\n")
+            server.stdin.flush()
+            if "id" in line:
+                answers[line["id"]] = json.loads(server.stdout.readline())["result"]
+        server.stdin.close()
+        assert server.wait(timeout=60) == 0
+    assert answers[0]["serverInfo"]["name"] == "pprofdiff"
+    assert {"load", "explain", "top"} <= {tool["name"] for tool in answers[1]["tools"]}
+    (content,) = answers[2]["content"]
+    assert content["text"].startswith("diff d1\n"), content
+    assert 'Next: explain {"diff":"d1"}' in content["text"]
 
 
 @pytest.mark.parametrize(

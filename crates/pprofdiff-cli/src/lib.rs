@@ -60,7 +60,8 @@ mod mcp {
     use crate::args::McpArgs;
 
     pub fn run(_: &McpArgs) -> Result<()> {
-        let message = "this build has no MCP server (feature \"mcp\" is off); the command that cargo installs has it";
+        let message =
+            "this build has no MCP server (feature \"mcp\" is off); the command that pip and cargo install has it";
         Err(Failure::Message(message.to_owned()))
     }
 }

@@ -10,6 +10,8 @@
 //!
 //! An interrupted call returns at once, while its work is still stopping in the background. The interrupt also abandons
 //! the pool: later calls use a new pool, and the threads of the old pool end after its last work.
+//!
+//! Pyodide has no threads. The calling thread is the only thread of the pool there, and does all work itself.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -28,6 +30,9 @@ use crate::error;
 /// The interval between two checks for signals in a waiting call. It is too short for a person to notice.
 pub const TICK: Duration = Duration::from_millis(50);
 
+/// Whether the system has threads.
+const THREADS: bool = cfg!(not(target_os = "emscripten"));
+
 /// The pool with the id of its process. Only threads that are attached to the interpreter lock it. `os.fork` is called
 /// by such a thread, so the lock is never held during a fork.
 static POOL: Mutex<Option<(u32, Arc<ThreadPool>)>> = Mutex::new(None);
@@ -42,8 +47,9 @@ pub fn pool(_attached: Python<'_>) -> PyResult<Arc<ThreadPool>> {
         return Ok(pool.clone());
     }
     std::mem::forget(slot.take());
-    let pool = ThreadPoolBuilder::new().thread_name(|i| format!("pprofdiff-{i}")).build().map_err(no_threads)?;
-    let pool = Arc::new(pool);
+    let threads = ThreadPoolBuilder::new().thread_name(|i| format!("pprofdiff-{i}"));
+    let threads = if THREADS { threads } else { threads.num_threads(1).use_current_thread() };
+    let pool = Arc::new(threads.build().map_err(no_threads)?);
     *slot = Some((process, pool.clone()));
     Ok(pool)
 }
@@ -72,7 +78,11 @@ pub fn run<T: Send + 'static>(
 ) -> PyResult<T> {
     let pool = pool(py)?;
     wait(py, work, |job| {
-        pool.spawn(job);
+        if THREADS {
+            pool.spawn(job)
+        } else {
+            job()
+        }
         Ok(())
     })
 }
@@ -83,7 +93,13 @@ pub fn run_apart<T: Send + 'static>(
     py: Python<'_>,
     work: impl FnOnce() -> pprofdiff::Result<T> + Send + 'static,
 ) -> PyResult<T> {
-    wait(py, work, |job| Builder::new().name("pprofdiff".to_owned()).spawn(job).map(drop).map_err(no_threads))
+    wait(py, work, |job| {
+        if !THREADS {
+            job();
+            return Ok(());
+        }
+        Builder::new().name("pprofdiff".to_owned()).spawn(job).map(drop).map_err(no_threads)
+    })
 }
 
 type PoolJob = Box<dyn FnOnce() + Send>;

@@ -79,7 +79,7 @@ impl<T: Send + 'static> Batch<T> {
     }
 
     /// Submits a pair to the pool, which converts its diff with `make`. Accepts the pair even if the batch has no room.
-    /// Never blocks.
+    /// Never blocks, unless the calling thread is the only thread of the pool: then it loads the pair.
     pub fn push_as(
         &mut self,
         base: Vec<Source>,
@@ -89,18 +89,24 @@ impl<T: Send + 'static> Batch<T> {
         // The channel has one slot, so a worker never waits for the consumer.
         let (sender, receiver) = sync_channel(1);
         let (options, work) = (self.options.clone(), self.work.clone());
-        self.pool.spawn(move || {
+        let load = move || {
             let pair = || work.run(|| make(Diff::load(&base, &new, &options)?)).and_then(|result| result);
             let outcome = catch_unwind(AssertUnwindSafe(pair));
             // Sending fails if the batch was dropped in the meantime.
             let _ = sender.send(outcome);
-        });
+        };
+        // In Pyodide, the caller is the only thread of the pool.
+        if self.pool.current_num_threads() == 1 && self.pool.current_thread_index().is_some() {
+            load();
+        } else {
+            self.pool.spawn(load);
+        }
         self.pending.push_back(receiver);
     }
 
     /// Waits for the oldest pair. Returns `None` at once for an empty batch, or after `timeout` if the pair is
-    /// unfinished. Must not be called on a thread of the pool, because the pair may need that thread. Panics if the
-    /// pair panicked.
+    /// unfinished. Must not be called on one of several threads of the pool, because the pair may need that thread.
+    /// Panics if the pair panicked.
     pub fn pop(&mut self, timeout: Duration) -> Option<Result<T>> {
         let outcome = match self.pending.front()?.recv_timeout(timeout) {
             Ok(outcome) => outcome,
@@ -246,6 +252,14 @@ mod tests {
                 (_, result) => panic!("{i}: {:?}", result.map(|d| name(&d))),
             }
         }
+    }
+
+    #[test]
+    fn a_caller_that_is_the_only_thread_of_the_pool_loads_the_pairs_itself() {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(1).use_current_thread().build().unwrap();
+        let mut batch: Batch<Diff> = Batch::new(Arc::new(pool), LoadOptions::default());
+        batch.push(vec![Source::Path(PathBuf::from("none"))], vec![Source::Path(PathBuf::from("none"))]);
+        assert!(batch.pop(TICK).is_some(), "the pair waits for a thread");
     }
 
     #[test]
