@@ -75,7 +75,7 @@ impl Views {
 
     pub fn listing(&self, py: Python<'_>, request: Request) -> PyResult<Listing> {
         match self.report(py, request)? {
-            Report::Listing(listing) => runtime::run(py, move || Ok(Listing::new(&listing))),
+            Report::Listing(listing) => runtime::run(py, move || Ok(Listing::new(listing))),
             _ => Err(PyTypeError::new_err("this view is not a listing")),
         }
     }

@@ -44,7 +44,7 @@ pub fn account_html(py: Python<'_>, diff: &pprofdiff::Diff, query: &Query) -> Py
 /// Rewrites the text for Python: replaces each line with a shell command (`   pprofdiff ...`) with a
 /// method call on a diff called `d`, which shows the stacks of the first cause of `e`. Returns the text
 /// unchanged if `e` lists no causes.
-fn in_python(e: &pprofdiff_explain::Explanation, text: &str) -> String {
+pub fn in_python(e: &pprofdiff_explain::Explanation, text: &str) -> String {
     let Some(cause) = e.causes.first() else { return text.to_owned() };
     // JSON escapes are also valid in Python.
     let quoted = |text: &str| serde_json::to_string(text).unwrap_or_default();
@@ -55,8 +55,8 @@ fn in_python(e: &pprofdiff_explain::Explanation, text: &str) -> String {
         .collect();
     let filter = if filters.is_empty() { String::new() } else { format!(".filter({})", filters.join(", ")) };
     let sample_type = quoted(&e.summary.sample_type);
-    let call = match &cause.evidence.pattern {
-        Some(pattern) => format!("d{filter}.peek({}, sample_type={sample_type})", quoted(pattern)),
+    let call = match cause.own_pattern() {
+        Some(pattern) => format!("d{filter}.peek({}, sample_type={sample_type})", quoted(&pattern)),
         None => format!("d{filter}.top(sample_type={sample_type})"),
     };
     let line = |line: &str| match line.starts_with("   pprofdiff ") {
@@ -68,13 +68,15 @@ fn in_python(e: &pprofdiff_explain::Explanation, text: &str) -> String {
 
 impl Explanation {
     /// Creates the object from the report of an explanation.
-    pub fn new(report: &Report) -> pprofdiff::Result<(Explanation, Rendered)> {
-        let Report::Explain(explanation) = report else {
+    pub fn new(report: Report) -> pprofdiff::Result<(Explanation, Rendered)> {
+        let mut rendered = Rendered::new(report)?;
+        let Some(Report::Explain(e)) = rendered.report.as_deref() else {
             return Err(pprofdiff::Error::query("this report is not an explanation"));
         };
-        let mut rendered = Rendered::new(report)?;
-        rendered.text = in_python(explanation, &rendered.text);
-        Ok((Explanation { html: explain_html(explanation), causes: EngineTable::causes(explanation) }, rendered))
+        let explanation = Explanation { html: explain_html(e), causes: EngineTable::causes(e) };
+        let text = in_python(e, &rendered.text);
+        rendered.text = text;
+        Ok((explanation, rendered))
     }
 }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use pprofdiff::cancellation::CheckpointedWrite;
 use pprofdiff::text::{redacted, sanitize};
 
-use crate::{Result, terminal};
+use crate::{Result, is_agent, terminal};
 
 /// Prints on standard error the warnings that the output does not contain, see `Format::warns`.
 pub fn warn(warnings: &[String]) {
@@ -23,11 +23,16 @@ pub fn say(text: &str) {
     });
 }
 
-/// Returns true if the output should be colored: on a terminal, unless NO_COLOR is set (no-color.org) or TERM
-/// is `dumb`.
+/// Returns true if a person watches a stream: on a terminal, unless an agent runs this command.
+pub fn is_watched(stream: &impl IsTerminal) -> bool {
+    stream.is_terminal() && !is_agent()
+}
+
+/// Returns true if the output should be colored: on a terminal of a person, unless NO_COLOR is set (no-color.org) or
+/// TERM is `dumb`.
 pub fn color_wanted() -> bool {
     let set = |name| std::env::var_os(name).is_some_and(|v| !v.is_empty());
-    io::stdout().is_terminal() && !set("NO_COLOR") && std::env::var_os("TERM").is_none_or(|t| t != "dumb")
+    is_watched(&io::stdout()) && !set("NO_COLOR") && std::env::var_os("TERM").is_none_or(|t| t != "dumb")
 }
 
 /// Returns true for the path `-`, which stands for standard input or standard output.
