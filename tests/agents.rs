@@ -13,8 +13,8 @@ fn commands() -> Vec<Vec<String>> {
     let [base, new] = story();
     let both = [base.as_str(), new.as_str()];
     let words = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect::<Vec<_>>();
-    let pairs = corpus("faults/*/base-1.cpu.pb.gz");
-    let others = corpus("faults/*/base-2.cpu.pb.gz");
+    let pairs = corpus("faults/freight/base-*.cpu.pb.gz");
+    let others = corpus("faults/freight/calls-*.cpu.pb.gz");
     let builds = corpus("series/heap-*.pb.gz");
     let views = ["diff", "top", "tree", "stacks", "traces", "labels", "explain", "info", "raw", "comments"];
     let mut all: Vec<Vec<String>> = views.iter().map(|view| words(&[&[*view], &both[..]].concat())).collect();
@@ -45,13 +45,13 @@ fn every_text_and_markdown_output_fits_its_budget() {
                 }
                 let output = Command::new(env!("CARGO_BIN_EXE_pprofdiff")).args(&args).output().unwrap();
                 let error = String::from_utf8_lossy(&output.stderr).into_owned();
-                if error.contains("can't be written as markdown") {
+                if error.contains("can't be written as markdown") || error.contains("--explain needs") {
                     assert_eq!(format, "markdown", "{args:?}");
                     continue;
                 }
                 let text = String::from_utf8(output.stdout).unwrap();
-                // A check may be inconclusive.
-                assert!(matches!(output.status.code(), Some(0 | 3)) && error.is_empty(), "{args:?}: {error}");
+                // A check may fail.
+                assert!(matches!(output.status.code(), Some(0 | 1 | 3)) && error.is_empty(), "{args:?}: {error}");
                 assert!(tokens(&text) <= budget, "{args:?} has {} tokens:\n{text}", tokens(&text));
                 n_shortened += usize::from(text.contains("set a larger --budget"));
                 n_markdown += usize::from(format == "markdown");
@@ -103,7 +103,8 @@ fn run(args: &[String], agent: Option<(&str, &str)>, program: &[&str]) -> Output
         [] => command.args(args),
         // `script` runs a command of a shell in a pseudoterminal.
         [_, options @ ..] => {
-            let typed: Vec<String> = [&words[program.len()..], args].concat().iter().map(|arg| format!("'{arg}'")).collect();
+            let typed: Vec<String> =
+                [&words[program.len()..], args].concat().iter().map(|arg| format!("'{arg}'")).collect();
             command.args(options).arg(typed.join(" ")).arg("/dev/null")
         }
     };
@@ -174,7 +175,7 @@ fn the_next_step_keeps_the_options_that_apply() {
     assert!(next.starts_with("pprofdiff peek '^"), "{next}");
     assert!(!next.contains("hide-below") && !next.contains(" -n"), "{next}");
     let next = step(&["top", &base, &new, "--focus", "compare", "--match", "stable"]);
-    assert!(next.contains(&both) && next.ends_with(" --focus=compare --match=stable"), "{next}");
+    assert!(next.contains(&both) && next.ends_with(" --match=stable --focus=compare"), "{next}");
     assert_eq!(step(&["peek", "names.compare$", &base, &new]), format!("pprofdiff list 'names.compare$' {both}"));
     assert_eq!(step(&["info", &base, &new]), format!("pprofdiff explain {both}"));
     assert_eq!(step(&["info", &new]), format!("pprofdiff top {new}"));

@@ -76,9 +76,8 @@ fn next_command(asked: &AnsweredCommand<'_>, report: &Report) -> String {
     }
     let is_new = |name: &str| step.options.iter().all(|(other, _)| *other != name);
     for option in Query::options().filter(|option| is_new(option.name)) {
-        let applies = |spec: &pprofdiff_report::ViewSpec| {
-            option.scope <= spec.scope && !spec.refuses.contains(&option.name)
-        };
+        let applies =
+            |spec: &pprofdiff_report::ViewSpec| option.scope <= spec.scope && !spec.refuses.contains(&option.name);
         if spec.is_some_and(applies) {
             push_option(&mut words, &option, asked.query);
         }

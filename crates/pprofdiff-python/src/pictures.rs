@@ -103,11 +103,14 @@ pub struct Listing {
     listing: Option<Arc<Report>>,
 }
 
+/// The keywords for folders of sources, in hints.
+const SOURCE_KEYWORDS: [&str; 3] = ["base_source=", "new_source=", "source_path="];
+
 impl Listing {
     pub fn new(engine_listing: pprofdiff::list::Listing) -> Listing {
         let listing = &engine_listing;
         let shown = text(|out| listing_text(listing, out, TextOptions::default()));
-        let hint = missing_sources(listing, ["base_source=", "new_source=", "source_path="]);
+        let hint = missing_sources(listing, SOURCE_KEYWORDS);
         // The hint contains no text from the input, so it needs no escaping.
         let note = hint.as_ref().map(|hint| format!("<div class=\"pprofdiff\"><div class=\"note\">{hint}</div></div>"));
         Listing {
@@ -150,14 +153,18 @@ impl Listing {
         &self.json
     }
 
-    /// Return the listing as text. With max_tokens (at least 50), the text has at most so many tokens, counted as by
+    /// Return the listing as text. With max_tokens (at least 50), the text has at most that many tokens, counted as by
     /// the command's --budget: the lines that changed most, and the number of omitted lines. A copy that was pickled
     /// keeps the first lines instead.
     #[pyo3(signature = (*, max_tokens = None))]
     fn to_text(&self, py: Python<'_>, max_tokens: Option<usize>) -> PyResult<String> {
         match (max_tokens, self.listing.clone()) {
             (Some(_), Some(listing)) => {
-                text_within(py, max_tokens, move |format, budget| listing.within(format, budget))
+                let hint = match &*listing {
+                    Report::Listing(listing) => missing_sources(listing, SOURCE_KEYWORDS),
+                    _ => None,
+                };
+                text_within(py, max_tokens, hint, move |format, budget| listing.within(format, budget))
             }
             _ => head_within(py, max_tokens, &self.text),
         }

@@ -3,8 +3,8 @@
 
 use pprofdiff_report::{Report, Style, exit_code, explain_exit_code};
 use pyo3::prelude::*;
-use std::sync::Arc;
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 use crate::REGISTRY;
 use crate::explain::in_python;
@@ -78,7 +78,7 @@ impl Rendered {
         &self.json
     }
 
-    /// Return the answer as text, most important parts first. With max_tokens (at least 50), the text has at most so
+    /// Return the answer as text, most important parts first. With max_tokens (at least 50), the text has at most that
     /// many tokens, counted as by the command's --budget: the parts that fit, and the number of omitted parts. A copy
     /// that was pickled keeps the first lines instead.
     #[pyo3(signature = (*, max_tokens = None))]
@@ -88,7 +88,7 @@ impl Rendered {
         };
         let shortened = {
             let report = report.clone();
-            text_within(py, Some(max), move |format, budget| report.within(format, budget))?
+            text_within(py, Some(max), None, move |format, budget| report.within(format, budget))?
         };
         match &*report {
             // The call in Python can have more tokens than the command.

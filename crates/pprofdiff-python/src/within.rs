@@ -17,16 +17,19 @@ fn check(py: Python<'_>, max_tokens: Option<usize>) -> PyResult<()> {
     }
 }
 
-/// Returns a report as text with at most `max_tokens` tokens. `within` calls `Report::within`.
+/// Returns a report as text with at most `max_tokens` tokens, and with the hint as its last line if there is room.
+/// `within` calls `Report::within`.
 pub fn text_within(
     py: Python<'_>,
     max_tokens: Option<usize>,
+    hint: Option<String>,
     within: impl FnOnce(&Format, &TokenBudget<'_>) -> io::Result<String> + Send + 'static,
 ) -> PyResult<String> {
     check(py, max_tokens)?;
     let tokens = max_tokens.unwrap_or(usize::MAX);
+    let endings = hint.map_or_else(Vec::new, |hint| vec![String::new(), format!("\n{hint}\n")]);
     runtime::run(py, move || {
-        let budget = TokenBudget { tokens, advice: "set a larger max_tokens", endings: &[] };
+        let budget = TokenBudget { tokens, advice: "set a larger max_tokens", endings: &endings };
         within(REGISTRY.format("text")?, &budget).map_err(pprofdiff::Error::io)
     })
 }

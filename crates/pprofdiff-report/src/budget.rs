@@ -221,8 +221,8 @@ impl Report {
     /// callees or lines. An explanation loses its least important lines. A small budget also omits the names of the
     /// inputs, growth and share from text, and may omit the ending. The text has no colours.
     ///
-    /// A larger budget never shows fewer lines. Lines are whole, unless not even the first line fits: then the text is
-    /// the beginning of this line and `...`.
+    /// A larger budget never shows fewer lines, apart from the empty lines of Markdown. Lines are whole, unless not even
+    /// the first line fits: then the text is the beginning of this line and `...`.
     ///
     /// # Errors
     /// Fails if the format cannot show the report.
@@ -312,7 +312,7 @@ impl Report {
                 let (findings, all) = (check.rules.iter().map(|rule| rule.findings.len()).max(), whole.lines().count());
                 let lacks_lines = |n| {
                     let text = writer.text(&shortened(n).0, Style::default());
-                    text.is_ok_and(|text| text.lines().count() + usize::from(!is_text) < all)
+                    text.is_ok_and(|text| text.lines().count() < all)
                 };
                 let parts = if lacks_lines(0) { largest_fitting(findings.unwrap_or(0), lacks_lines) + 1 } else { 0 };
                 let text = move |findings: usize, style: Style| match findings < parts {
@@ -390,15 +390,19 @@ impl Writer<'_> {
 fn rows<'a>(writer: Writer<'a>, table: Cow<'a, Table>) -> ReportParts<'a> {
     let all = table.len();
     let text = move |parts: usize, style: Style| {
-        let shorter = table.head(parts);
+        let mut shorter = table.head(parts);
         let left = if shorter.len() < all { table.rows_total - shorter.len() } else { 0 };
+        // Markdown counts the rows in a line below the table. The line about the omitted rows takes its place.
+        if left > 0 && writer.format.form == Form::Prose {
+            shorter.rows_total = shorter.len();
+        }
         writer.part(&Report::Table(shorter), style, left, table.kind.row)
     };
     ReportParts { parts: all, worth: 4, text: Box::new(text) }
 }
 
-/// The texts of many pairs within a budget: as many whole pairs as fit, from the first. Each step adds a pair or selects
-/// a longer ending, and the text ends at the first step that does not fit. A larger budget therefore never shows less.
+/// The texts of many pairs within a budget: the first pairs that fit as a whole. Each step adds a pair or selects a
+/// longer ending, and the text ends at the first step that does not fit. A larger budget therefore never shows less.
 #[derive(Debug)]
 pub struct PairsText<'a> {
     tokens: usize,

@@ -1,9 +1,9 @@
 //! The next step after an answer: the question that a reader most likely asks next. Agents get it as a call of a tool
 //! or as a command.
 
+use pprofdiff::advice::{exactly, typed};
 #[cfg(feature = "check")]
 use pprofdiff::check::Outcome;
-use pprofdiff::advice::{exactly, typed};
 
 use crate::report::Report;
 

@@ -26,7 +26,7 @@ const VARIABLES: [&str; 9] = [
 /// Returns true if an agent runs this command. An empty variable counts as not set.
 ///
 /// Agents often run commands in a pseudoterminal, where progress and colours are noise that costs tokens. Agent mode
-/// omits both, asks no questions, and suggests a next step. It changes no answer: standard output has the same bytes as
+/// omits both, fails instead of asking a question, and suggests a next step. It changes no answer: standard output has the same bytes as
 /// without an agent and without a terminal.
 pub fn is_agent() -> bool {
     VARIABLES.iter().any(|name| env::var_os(name).is_some_and(|value| !value.is_empty()))

@@ -174,7 +174,13 @@ impl OutputArgs {
     }
 
     /// Writes a report within the budget, and returns the number of tokens that are left.
-    pub fn write(&self, format: &Format, report: &Report, endings: &[String], out: &mut dyn Write) -> io::Result<usize> {
+    pub fn write(
+        &self,
+        format: &Format,
+        report: &Report,
+        endings: &[String],
+        out: &mut dyn Write,
+    ) -> io::Result<usize> {
         self.within.write(format, report, endings, self.style(), out)
     }
 

@@ -150,8 +150,9 @@ fn check_budgets(report: &Report, format: &Format, name: &str) -> (usize, usize)
         let text = report.within(format, &within).unwrap();
         let name = format!("{name} as {} in {budget}", format.name);
         assert!(tokens(&text) <= budget, "{name} has {} tokens:\n{text}", tokens(&text));
-        assert!(text.ends_with('\n') && text.lines().count() >= lines, "{name} has fewer lines:\n{text}");
-        lines = text.lines().count();
+        let n_lines = text.lines().filter(|line| !line.is_empty()).count();
+        assert!(text.ends_with('\n') && n_lines >= lines, "{name} has fewer lines:\n{text}");
+        lines = n_lines;
         // Only the minimal text contains a part of a line.
         let is_minimal = text.lines().any(|line| line.ends_with("..."));
         assert!(!is_minimal || lines == 1, "{name} cuts a line:\n{text}");
@@ -166,7 +167,7 @@ fn each_view_fits_each_budget_as_text_and_as_markdown() {
     let registry = Registry::standard();
     let mut numbers = RandomNumbers(7);
     let (mut shortened, mut minimal, mut n_reports) = (0, 0, 0);
-    for seed in 0..12 {
+    for seed in 0..6 {
         let dir = numbers.folder();
         let [base, new] =
             [false, true].map(|is_new| numbers.profile(&format!("{dir}/cpu.{is_new}.folded"), seed, is_new));
@@ -186,7 +187,7 @@ fn each_view_fits_each_budget_as_text_and_as_markdown() {
             }
         }
     }
-    assert!(n_reports > 200 && shortened > 5_000 && minimal < shortened, "{n_reports} {shortened} {minimal}");
+    assert!(n_reports > 100 && shortened > 2_500 && minimal < shortened, "{n_reports} {shortened} {minimal}");
 }
 
 #[test]
