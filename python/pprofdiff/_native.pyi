@@ -828,9 +828,9 @@ class Listing:
     def to_json(self) -> str:
         """Return the listing as JSON, schema pprofdiff/1."""
     def to_text(self, *, max_tokens: int | None = None) -> str:
-        """Return the listing as text. With max_tokens (at least 50), the text has at most that many tokens, counted as
-        by the command's --budget: the lines that changed most, and the number of omitted lines. A copy that was pickled
-        keeps the first lines instead.
+        """Return the listing as text. With max_tokens (at least 50), the text has at most that many tokens, counted
+        as by the command's --budget: the lines that changed most, and the number of omitted lines. A copy that was
+        pickled keeps the first lines instead.
         """
     def to_html(self) -> str:
         """Return the listing as an HTML fragment. All text from the input is escaped."""
@@ -854,8 +854,8 @@ class Rendered:
         """Return the answer as JSON, schema pprofdiff/1, kind check or explain."""
     def to_text(self, *, max_tokens: int | None = None) -> str:
         """Return the answer as text, most important parts first. With max_tokens (at least 50), the text has at most
-        that many tokens, counted as by the command's --budget: the parts that fit, and the number of omitted parts. A
-        copy that was pickled keeps the first lines instead.
+        that many tokens, counted as by the command's --budget: the parts that fit, and the number of omitted parts.
+        A copy that was pickled keeps the first lines instead.
         """
     def to_markdown(self) -> str:
         """Return the answer as Markdown for a pull request. A check has less than 65,000 characters."""
@@ -916,8 +916,8 @@ class Ranking:
     def to_json(self) -> str:
         """Return the whole ranking as JSON."""
     def to_text(self, *, max_tokens: int | None = None) -> str:
-        """Return the ranking as text. With max_tokens (at least 50), the text has at most that many tokens, counted as
-        by the command's --budget: the first rows of each table, and the number of omitted rows.
+        """Return the ranking as text. With max_tokens (at least 50), the text has at most that many tokens, counted
+        as by the command's --budget: the first rows of each table, and the number of omitted rows.
         """
     def to_markdown(self) -> str:
         """Return the ranking as Markdown."""

@@ -142,8 +142,8 @@ impl Ranking {
         &self.json
     }
 
-    /// Return the ranking as text. With max_tokens (at least 50), the text has at most that many tokens, counted as by
-    /// the command's --budget: the first rows of each table, and the number of omitted rows.
+    /// Return the ranking as text. With max_tokens (at least 50), the text has at most that many tokens, counted
+    /// as by the command's --budget: the first rows of each table, and the number of omitted rows.
     #[pyo3(signature = (*, max_tokens = None))]
     fn to_text(&self, py: Python<'_>, max_tokens: Option<usize>) -> PyResult<String> {
         if max_tokens.is_none() {

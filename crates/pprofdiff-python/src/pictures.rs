@@ -153,9 +153,9 @@ impl Listing {
         &self.json
     }
 
-    /// Return the listing as text. With max_tokens (at least 50), the text has at most that many tokens, counted as by
-    /// the command's --budget: the lines that changed most, and the number of omitted lines. A copy that was pickled
-    /// keeps the first lines instead.
+    /// Return the listing as text. With max_tokens (at least 50), the text has at most that many tokens, counted
+    /// as by the command's --budget: the lines that changed most, and the number of omitted lines. A copy that was
+    /// pickled keeps the first lines instead.
     #[pyo3(signature = (*, max_tokens = None))]
     fn to_text(&self, py: Python<'_>, max_tokens: Option<usize>) -> PyResult<String> {
         match (max_tokens, self.listing.clone()) {

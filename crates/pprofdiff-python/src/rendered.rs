@@ -78,9 +78,9 @@ impl Rendered {
         &self.json
     }
 
-    /// Return the answer as text, most important parts first. With max_tokens (at least 50), the text has at most that
-    /// many tokens, counted as by the command's --budget: the parts that fit, and the number of omitted parts. A copy
-    /// that was pickled keeps the first lines instead.
+    /// Return the answer as text, most important parts first. With max_tokens (at least 50), the text has at most
+    /// that many tokens, counted as by the command's --budget: the parts that fit, and the number of omitted parts.
+    /// A copy that was pickled keeps the first lines instead.
     #[pyo3(signature = (*, max_tokens = None))]
     fn to_text(&self, py: Python<'_>, max_tokens: Option<usize>) -> PyResult<String> {
         let (Some(max), Some(report)) = (max_tokens, self.report.clone()) else {
