@@ -194,7 +194,7 @@ const REPORT_MODULES: [(&str, &[&str]); 7] = [
     ("reports", &["report"]),
     ("answers", &["view", "request"]),
     ("formats", &["shows", "format"]),
-    ("frontends", &["budget", "registry", "refusals", "schema"]),
+    ("frontends", &["budget", "next_step", "registry", "refusals", "schema"]),
 ];
 
 /// Imports against the order, with the reason.

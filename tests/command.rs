@@ -1,5 +1,6 @@
 //! Test program for the tests of the command.
 
+mod agents;
 mod baseline;
 mod batch;
 mod bench;

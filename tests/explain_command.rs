@@ -166,17 +166,28 @@ fn a_line_budget_keeps_the_most_important_lines() {
     let with_budget = |budget: &str| command(&["explain", STORY[0], STORY[1], "--budget", budget]).1;
     let whole = command(&["explain", STORY[0], STORY[1]]).1;
     assert_eq!(with_budget("1000"), whole);
-    let mut lines = whole.lines().count();
-    for budget in [200, 150, 100, 60, 30, 0] {
+    let (mut lines, mut n_cut) = (whole.lines().count(), 0);
+    for budget in [300, 250, 200, 150, 120, 100] {
         let text = with_budget(&budget.to_string());
-        assert!(text.lines().count() <= lines, "{budget}");
+        assert!(text.lines().count() <= lines && pprofdiff_report::tokens(&text) <= budget, "{budget}: {text}");
         lines = text.lines().count();
-        // The remaining lines keep their order and begin with the answer.
+        // The remaining lines keep their order, begin with the answer, and end with the number of the others.
+        let (kept, left) = match text.trim_end().rsplit_once('\n') {
+            Some((kept, left)) if left.ends_with(" more: set a larger --budget") => (kept, Some(left)),
+            _ => (text.as_str(), None),
+        };
         let mut all = whole.lines();
-        assert!(text.lines().all(|line| all.any(|l| l == line)), "{text}");
+        assert!(kept.lines().all(|line| all.any(|l| l == line)), "{text}");
         assert!(text.contains(CAUSE), "{text}");
+        if let Some(left) = left {
+            let omitted: usize = left.split(' ').next().unwrap().parse().unwrap();
+            assert_eq!(omitted + kept.lines().count(), whole.lines().count(), "{text}");
+            n_cut += 1;
+        }
     }
-    assert_eq!(lines, 2);
+    assert!(n_cut > 3 && lines == 3, "{lines}");
+    let (code, _, error) = command(&["explain", STORY[0], STORY[1], "--budget", "49"]);
+    assert!(code == 2 && error.contains("must be a number of tokens, at least 50"), "{error}");
 }
 
 #[test]

@@ -281,6 +281,14 @@ fn calls_of_a_library_name_the_functions_of_the_program() {
         e.causes[0].program.iter().map(|side| (side.function.as_str(), side.delta)).collect();
     assert_eq!(program, [("main.one", 6e10), ("main.two", 6e10)], "{e:?}");
     says(&e, "for main.one (+60s), main.two (+60s)");
+    // The next step is in the program, and the pattern of the evidence is in the library.
+    let patterns =
+        |e: &Explanation| (e.causes[0].own_pattern().unwrap(), e.causes[0].evidence.pattern.clone().unwrap());
+    let library = r"^sort\.insertionSort$".to_owned();
+    assert_eq!(patterns(&e), (r"^(main\.one|main\.two)$".to_owned(), library), "{e:?}");
+    // A cause in the program has one pattern.
+    let (e, two) = (explain(&[side(2000, 2000)], &[side(2000, 8000)]), || r"^main\.two$".to_owned());
+    assert_eq!(patterns(&e), (two(), two()), "{e:?}");
 }
 
 #[test]

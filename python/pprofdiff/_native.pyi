@@ -827,6 +827,11 @@ class Listing:
         """
     def to_json(self) -> str:
         """Return the listing as JSON, schema pprofdiff/1."""
+    def to_text(self, *, max_tokens: int | None = None) -> str:
+        """Return the listing as text. With max_tokens (at least 50), the text has at most that many tokens, counted
+        as by the command's --budget: the lines that changed most, and the number of omitted lines. A copy that was
+        pickled keeps the first lines instead.
+        """
     def to_html(self) -> str:
         """Return the listing as an HTML fragment. All text from the input is escaped."""
     def save(self, path: str | PathLike[str]) -> None:
@@ -847,6 +852,11 @@ class Rendered:
         """Problems that affect the verdict."""
     def to_json(self) -> str:
         """Return the answer as JSON, schema pprofdiff/1, kind check or explain."""
+    def to_text(self, *, max_tokens: int | None = None) -> str:
+        """Return the answer as text, most important parts first. With max_tokens (at least 50), the text has at most
+        that many tokens, counted as by the command's --budget: the parts that fit, and the number of omitted parts.
+        A copy that was pickled keeps the first lines instead.
+        """
     def to_markdown(self) -> str:
         """Return the answer as Markdown for a pull request. A check has less than 65,000 characters."""
     def _repr_markdown_(self) -> str: ...
@@ -907,6 +917,10 @@ class Ranking:
         """Return the whole ranking as a dict, schema pprofdiff/1, kind ranking."""
     def to_json(self) -> str:
         """Return the whole ranking as JSON."""
+    def to_text(self, *, max_tokens: int | None = None) -> str:
+        """Return the ranking as text. With max_tokens (at least 50), the text has at most that many tokens, counted
+        as by the command's --budget: the first rows of each table, and the number of omitted rows.
+        """
     def to_markdown(self) -> str:
         """Return the ranking as Markdown."""
     def to_html(self) -> str:
@@ -1096,6 +1110,10 @@ class Table:
         """Return the table as CSV, with a header line of column names. Lists are joined with ";". Text is written
         unchanged, but a spreadsheet runs text that begins with = + - @ as a formula; quote_formulas puts a ' before
         such text.
+        """
+    def to_text(self, *, max_tokens: int | None = None) -> str:
+        """Return all rows as text, as the command prints them. With max_tokens (at least 50), the text has at most that
+        many tokens, counted as by the command's --budget: the first rows, and the number of omitted rows.
         """
     def to_markdown(self) -> str:
         """Return the table as Markdown for pull requests, with scaled units and a summary."""

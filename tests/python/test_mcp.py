@@ -91,7 +91,7 @@ def test_tools_accept_the_options_of_the_verbs(mode: str):
     view = "sample_type normalize focus ignore show tagfocus"
     takes = {
         "load": "base new input_format time base_time new_time split_at",
-        "explain": f"diff ops {view}",
+        "explain": f"diff ops {view}".replace(" normalize", ""),
         "top": f"diff sort significant granularity {view}".replace("focus", "hide_below focus", 1),
         "peek": f"diff regex {view}",
         "list": f"diff regex base_source new_source source_path {view}",

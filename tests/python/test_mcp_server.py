@@ -134,6 +134,29 @@ def test_a_cancelled_call_stops_while_it_runs():
         assert answer["result"]["content"][0]["text"].startswith("diff d1\n")
 
 
+def test_calls_that_do_not_wait_for_load_get_the_loaded_diffs():
+    slow = {"new": ["tests/corpus/cpp-cpu.new.pb.gz"]}
+    wrong = {"new": ["tests/corpus/none.pb.gz"]}
+    fast = {"new": STORY["new"]}
+    for _ in range(3):
+        with Lines() as lines:
+            # A failed load uses no name, and a load that is faster than an earlier one gets a later name.
+            for number, arguments in enumerate([wrong, slow, fast], 1):
+                lines.send({"id": number, "method": "tools/call", "params": {"name": "load", "arguments": arguments}})
+            for number, diff in [(4, "d2"), (5, "d1"), (6, "d3")]:
+                call = {"name": "top", "arguments": {"diff": diff, "budget": 500}}
+                lines.send({"id": number, "method": "tools/call", "params": call})
+            answers = {answer["id"]: answer["result"] for answer in (lines.answer() for _ in range(6))}
+            texts = {number: result["content"][0]["text"] for number, result in answers.items()}
+            assert sorted(number for number in answers if answers[number].get("isError")) == [1, 6], texts
+            assert texts[2].startswith("diff d1\n")
+            assert texts[3].startswith("diff d2\n")
+            assert "logmill" in texts[4]
+            assert "logmill" not in texts[5]
+            # A name that no earlier load gives is an error after the loads.
+            assert 'unknown diff "d3" (loaded: d' in texts[6]
+
+
 @pytest.mark.parametrize("busy", [False, True])
 def test_the_server_ends_with_its_client(busy: bool):
     hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}

@@ -1,20 +1,20 @@
 //! Asks before `--more` runs the commands in a folder's `runs.toml`. The folder may come from a colleague or from CI,
 //! so the user sees the commands first and agrees with `--yes` or on the terminal.
 
-use std::io::{IsTerminal, Write, stderr, stdin};
+use std::io::{Write, stderr, stdin};
 use std::path::Path;
 
 use pprofdiff::advice::word;
 use pprofdiff::recording::{RUNS_FILE, Recording};
-use pprofdiff_shell::{Failure, Result, say};
+use pprofdiff_shell::{Failure, Result, is_watched, say};
 
 /// Shows the commands of a folder. Asks whether to run them, unless the user passed `--yes` (`is_given`).
 ///
 /// # Errors
-/// Fails if the user refuses, if `--yes` is missing and there is no terminal, or if the terminal cannot be read.
+/// Fails if the user refuses, if `--yes` is missing and no person watches a terminal, or if the terminal cannot be read.
 pub fn ask(dir: &Path, recording: &Recording, is_given: bool) -> Result<()> {
     let (file, commands) = (dir.join(RUNS_FILE), commands(recording));
-    let is_terminal = stdin().is_terminal() && stderr().is_terminal();
+    let is_terminal = is_watched(&stdin()) && is_watched(&stderr());
     if !is_given && !is_terminal {
         return Err(Failure::Message(format!(
             "{} wants to run {}; add --yes to --more if you trust these commands",

@@ -8,7 +8,7 @@ use pprofdiff::input::{BatchItem, manifest_pairs};
 use pprofdiff::recording::Recording;
 use pprofdiff::text::redacted;
 use pprofdiff::{Cancellation, Diff, Error, LoadOptions, Source, batch};
-use pprofdiff_report::{EachWriter, Report, Table, View, pair_causes};
+use pprofdiff_report::{EachWriter, PairsText, Report, Table, View, pair_causes};
 use pprofdiff_series::fleet::Fleet;
 use pprofdiff_shell::terminal::Progress;
 use pprofdiff_shell::{Failure, Outputs, Result, error_line, say, write_to};
@@ -19,7 +19,7 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::args::BatchArgs;
+use crate::args::{BatchArgs, MORE};
 use crate::{Inputs, REGISTRY, bucket, fetch, sides};
 
 type PairStream = (Box<dyn Iterator<Item = BatchItem> + Send>, Option<u64>);
@@ -42,6 +42,7 @@ pub fn run(args: &BatchArgs, work: &Cancellation) -> Result<u8> {
     let table = table(args, writer.limit())?;
     let progress = Progress::new(count, "pairs");
     let (mut done, mut failed) = (0_u64, 0_u64);
+    let mut within = args.output.within.budget.map(|tokens| PairsText::new(tokens, MORE));
     write_to(args.output.path(), |out| {
         let mut results = batch::map(pool, pairs, options, table);
         while let Ok(Some((name, result))) = work.run(|| results.next()) {
@@ -51,17 +52,24 @@ pub fn run(args: &BatchArgs, work: &Cancellation) -> Result<u8> {
                 return Err(io::Error::other(why));
             }
             done += 1;
-            progress.suspend(|| match result {
-                Ok(table) => writer.write(&name, Ok(&table), out),
-                Err(e) => {
+            progress.suspend(|| {
+                if let Err(e) = &result {
                     failed += 1;
-                    say(&error_line(&e));
-                    writer.write(&name, Err(&e), out)
+                    say(&error_line(e));
+                }
+                match &mut within {
+                    Some(within) => {
+                        let mut pair = Vec::new();
+                        writer.write(&name, result.as_ref(), &mut pair)?;
+                        within.push(&String::from_utf8_lossy(&pair));
+                        Ok(())
+                    }
+                    None => writer.write(&name, result.as_ref(), out),
                 }
             })?;
             progress.advance();
         }
-        Ok(())
+        within.map_or(Ok(()), |within| out.write_all(within.finish(Some(done)).as_bytes()))
     })?;
     progress.finish();
     if work.is_stopped() && count.is_none_or(|count| done < count) {
@@ -112,7 +120,7 @@ fn rank(
     let mut ranking = fleet.ranking(args.fdr)?;
     ranking.rows = args.ranked_rows();
     let report = Report::Ranking(Box::new(ranking));
-    write_to(args.output.path(), |out| (format.write)(&report, out, args.output.style()))?;
+    write_to(args.output.path(), |out| args.output.write(format, &report, &[], out).map(drop))?;
     match failed {
         0 => Ok(0),
         _ => Err(Failure::Message(format!("{failed} of {done} pairs failed"))),

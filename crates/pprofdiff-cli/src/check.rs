@@ -1,6 +1,7 @@
 //! `pprofdiff check`, for CI: reads rules from the command line and the configuration, writes findings, and exits with
 //! the verdict.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -16,6 +17,7 @@ use crate::baseline::Baseline;
 use crate::explain::own_runtime;
 use crate::fetch::url;
 use crate::input::{Inputs, one_stdin, recorded_sources};
+use crate::next_step::{AnsweredCommand, suggest_next};
 use crate::{REGISTRY, open, packing};
 
 /// The configuration file that is read if it exists and --config is not given.
@@ -44,11 +46,19 @@ pub fn run(args: &CheckArgs) -> Result<u8> {
         Report::Check(check) => exit_code(check.verdict),
         _ => 2,
     };
-    let written = match write_to(args.output.path(), |out| (format.write)(&report, out, args.output.style())) {
+    let mut left = 0;
+    let write = |out: &mut dyn Write| args.output.write(format, &report, &[], out).map(|tokens| left = tokens);
+    let written = match write_to(args.output.path(), write) {
         // The exit code has the verdict even if the reader of the output stops early (`| head`).
         Ok(()) | Err(Failure::ClosedPipe) => Ok(verdict),
         Err(e) => Err(e),
     };
+    // With a baseline, no other verb has the same base.
+    if args.baseline.dir.is_none() {
+        let (input, load, query) = (&args.input, &args.load, &request.query);
+        let asked = AnsweredCommand { verb: "check", regex: None, input, query, load, has_sources: false };
+        suggest_next(&asked, &report, format, &args.output, left);
+    }
     // Storing comes last, so that an error in the store does not hide the findings.
     match (&report, &mut store) {
         (Report::Check(check), Some((baseline, new)))

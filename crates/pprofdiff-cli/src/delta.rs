@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use pprofdiff::delta::{Delta, DeltaComputer};
 
 use pprofdiff::{ErrorKind, Profile, WriteOptions, cancellation};
-use pprofdiff_shell::{Failure, Outputs, Result, is_stdin, say, write_to};
+use pprofdiff_shell::{Failure, Outputs, Result, is_stdin, is_watched, say, write_to};
 
 use crate::args::{DeltaArgs, SnapshotSchedule};
 use crate::{Inputs, fetch, one_stdin, packing};
@@ -93,7 +93,7 @@ fn live(args: &DeltaArgs, url: &str, schedule: SnapshotSchedule) -> Result<()> {
 
 /// Waits until `due`, and shows the remaining time on a terminal.
 fn wait(due: Instant, done: &str) {
-    let terminal = io::stderr().is_terminal();
+    let terminal = is_watched(&io::stderr());
     loop {
         let left = due.saturating_duration_since(Instant::now());
         if left.is_zero() {

@@ -5,12 +5,13 @@ use std::path::Path;
 use pprofdiff::Diff;
 use pprofdiff::recording::Recording;
 use pprofdiff_explain::ExplainOptions;
-use pprofdiff_report::{Format, Report, Style, View, explain_exit_code};
+use pprofdiff_report::{Format, Report, View, explain_exit_code};
 use pprofdiff_shell::{Failure, Outputs, Result, git, operations, write_to};
 
 use crate::args::ExplainArgs;
 use crate::check::config;
 use crate::input::Inputs;
+use crate::next_step::{AnsweredCommand, suggest_next};
 use crate::{REGISTRY, open_with};
 
 pub fn run(args: &ExplainArgs) -> Result<u8> {
@@ -19,10 +20,16 @@ pub fn run(args: &ExplainArgs) -> Result<u8> {
         Report::Explain(explanation) if args.exit_code => explain_exit_code(explanation),
         _ => 0,
     };
-    let style = Style { budget: args.budget, ..args.output.style() };
-    match write_to(args.output.path(), |out| (format.write)(&report, out, style)) {
+    let mut left = 0;
+    match write_to(args.output.path(), |out| args.output.write(format, &report, &[], out).map(|tokens| left = tokens)) {
+        Ok(()) => {
+            let (input, load, query) = (&args.input, &args.load, &args.query.request(View::default()).query);
+            let asked = AnsweredCommand { verb: "explain", regex: None, input, query, load, has_sources: false };
+            suggest_next(&asked, &report, format, &args.output, left);
+            Ok(code)
+        }
         // The exit code has the verdict even if the reader of the output stops early (`| head`).
-        Ok(()) | Err(Failure::ClosedPipe) => Ok(code),
+        Err(Failure::ClosedPipe) => Ok(code),
         Err(e) => Err(e),
     }
 }

@@ -17,6 +17,7 @@ mod input;
 #[cfg(feature = "mcp")]
 mod mcp;
 mod mistakes;
+mod next_step;
 mod pprof_compat;
 mod series;
 #[cfg(feature = "serve")]
@@ -40,14 +41,16 @@ use args::{
 use clap::error::{ContextKind, ContextValue};
 use clap::{CommandFactory, Parser};
 use input::{Inputs, is_pattern, one_stdin, open, open_with, recorded_sources};
+use next_step::{AnsweredCommand, suggest_next};
 use pprofdiff::list::SourceDirs;
 use pprofdiff::{Cancellation, Compression, Diff, Granularity, Normalize, WriteOptions};
 use pprofdiff_page::PageView;
 use pprofdiff_report::{
-    Form, Format, GivenOptions, Registry, Report, Request, Takes, View, explain_line, json_schema, missing_sources,
+    Form, Format, GivenOptions, Registry, Report, Request, Style, Takes, View, explain_line, json_schema,
+    missing_sources,
 };
 use pprofdiff_shell::terminal::{self, AtInterrupt, Phases, stop_at_interrupt};
-use pprofdiff_shell::{Failure, Outputs, Result, exit_code, is_stdin, say, warn, write_to};
+use pprofdiff_shell::{Failure, Outputs, Result, exit_code, is_stdin, is_watched, say, warn, write_to};
 
 /// The formats and views of the command.
 static REGISTRY: LazyLock<Registry> = LazyLock::new(|| Registry::standard().with(&pprofdiff_page::ALL));
@@ -249,7 +252,7 @@ fn show_top(args: &TopArgs, request: Request, diff: &Diff) -> Result<()> {
         return Err(Takes::Explain.refusal(request.view.spec()).into());
     }
     let is_text = args.view.format()?.form == Form::Text;
-    let is_watched = args.view.output.path().is_none() && io::stdout().is_terminal();
+    let is_watched = args.view.output.path().is_none() && is_watched(&io::stdout());
     show_with(&args.view, Some(&args.sources), request, diff, |request, report| {
         let is_shown = args.explain || is_text && is_watched;
         let summary =
@@ -298,7 +301,7 @@ fn request(args: &ViewArgs, sources: Option<&SourceArgs>, view: View, explains: 
         (Takes::Sources, sources.is_some_and(|sources| !sources.is_empty())),
         (Takes::Explain, explains),
     ];
-    let given = GivenOptions::new(args.rows.n, &options);
+    let given = GivenOptions::new(args.rows.n, &options).with_budget(args.output.within.budget);
     let mut request = args.query.request(view).for_output(format, &REGISTRY, &given)?;
     match &mut request.view {
         View::Graph(options) if format.form.is_whole() => options.call_tree = args.graph.call_tree,
@@ -346,7 +349,7 @@ fn show_with(
     match &mut request.view {
         View::Profile(options) => *options = packing(output),
         View::List { sources: dirs, .. } => {
-            let is_watched = args.open || format.name == "text" && output.is_none() && io::stdout().is_terminal();
+            let is_watched = args.open || format.name == "text" && output.is_none() && is_watched(&io::stdout());
             let is_named = sources.is_some_and(|sources| !sources.is_empty());
             if let (false, Some(recorded)) = (is_named, recorded_sources(&args.input.files)) {
                 *dirs = recorded;
@@ -368,23 +371,41 @@ fn show_with(
         _ => {}
     }
     warn(&(format.leaves_out)(&report));
+    let last = |request: &Request, report: &Report| match report {
+        Report::Listing(listing) if format.name == "text" => {
+            let options = ["--base-source DIR", "--new-source DIR", "--source-path DIR"];
+            missing_sources(listing, options)
+        }
+        _ => {
+            // The phases may be shown while the last line is computed, because nothing else is written.
+            terminal::cover_phases(false);
+            let line = last(request, report);
+            terminal::cover_phases(true);
+            line
+        }
+    };
+    let mut left = usize::MAX;
     write_to(output, |out| {
-        (format.write)(&report, out, args.output.style())?;
-        match &report {
-            Report::Listing(listing) if format.name == "text" => {
-                let options = ["--base-source DIR", "--new-source DIR", "--source-path DIR"];
-                missing_sources(listing, options).map_or(Ok(()), |hint| writeln!(out, "\n{hint}"))
-            }
-            _ => {
-                out.flush()?;
-                // The phases may be shown while the last line is computed, because nothing else is written.
-                terminal::cover_phases(false);
-                let line = last(&request, &report);
-                terminal::cover_phases(true);
-                line.map_or(Ok(()), |line| writeln!(out, "\n{line}"))
-            }
+        // With a budget, the rows leave room for the last line. Otherwise, they do not wait for it.
+        if args.output.within.budget.is_some() {
+            let ending = last(&request, &report).map(|line| [String::new(), format!("\n{line}\n")]);
+            let endings = ending.as_ref().map_or(&[][..], |endings| endings);
+            args.output.write(format, &report, endings, out).map(|tokens| left = tokens)
+        } else {
+            (format.write)(&report, out, args.output.style())?;
+            out.flush()?;
+            last(&request, &report).map_or(Ok(()), |line| writeln!(out, "\n{line}"))
         }
     })?;
+    let asked = AnsweredCommand {
+        verb: request.view.name(),
+        regex: request.view.regex(),
+        input: &args.input,
+        query: &request.query,
+        load: &args.load,
+        has_sources: sources.is_some_and(|sources| !sources.is_empty()),
+    };
+    suggest_next(&asked, &report, format, &args.output, left);
     match output.filter(|_| args.open) {
         Some(path) => terminal::open(path),
         None => Ok(()),
@@ -404,14 +425,20 @@ fn info(args: &InfoArgs) -> Result<()> {
     let request = Request::default().asking(View::Info).for_format(format, &REGISTRY)?;
     let diff = open(&args.input, &args.load, Outputs::new(args.output.path()))?;
     let report = request.answer(&diff)?;
-    write_to(args.output.path(), |out| (format.write)(&report, out, args.output.style()))
+    let mut left = 0;
+    write_to(args.output.path(), |out| args.output.write(format, &report, &[], out).map(|tokens| left = tokens))?;
+    let (input, load, query) = (&args.input, &args.load, &request.query);
+    let asked = AnsweredCommand { verb: "info", regex: None, input, query, load, has_sources: false };
+    suggest_next(&asked, &report, format, &args.output, left);
+    Ok(())
 }
 
 fn raw(args: &RawArgs, view: View) -> Result<()> {
     let diff = open(&args.input, &args.load, Outputs::new(&args.output))?.summed();
     let format = REGISTRY.format("text")?;
     let report = Request::default().asking(view).answer(&diff)?;
-    write_to(args.output.as_deref(), |out| (format.write)(&report, out, Default::default()))
+    let style = Style::default();
+    write_to(args.output.as_deref(), |out| args.within.write(format, &report, &[], style, out).map(drop))
 }
 
 fn merge(args: &MergeArgs) -> Result<()> {

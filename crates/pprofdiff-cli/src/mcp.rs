@@ -20,16 +20,13 @@ use pprofdiff::recording::Recording;
 use pprofdiff::text::sanitize;
 use pprofdiff::{Diff, Source, cancellation};
 use pprofdiff_mcp::{LoadedDiffs, MAX_LOADED, ToolCall, Verbs, endings};
-use pprofdiff_report::{EachWriter, Request, Style, View, text_head, tokens};
+use pprofdiff_report::{EachWriter, PairsText, Request, Style, View, tokens};
 use pprofdiff_shell::{Failure, Outputs, Result, say};
 use serde_json::{Value, json};
 
 use crate::args::{self, BatchArgs, Cli, InfoArgs, Later, McpArgs, SeriesArgs, Verb};
 use crate::input::recorded_sources;
 use crate::{Inputs, REGISTRY, batch, check, explain, is_pattern, must_match, series, sides, usage};
-
-/// Tokens reserved for the line that reports the number of pairs shown.
-const ROOM_FOR_COUNT: usize = 40;
 
 /// Serves until the client disconnects.
 pub fn run(args: &McpArgs) -> Result<()> {
@@ -54,6 +51,10 @@ struct Diffs {
 impl Verbs for Diffs {
     fn command_line(&self) -> Command {
         args::whole()
+    }
+
+    fn is_loaded(&self, diff: Option<&Value>) -> bool {
+        self.loaded.has(diff)
     }
 
     fn answer(&self, call: &ToolCall, diff: Option<&Value>, budget: usize) -> Result<String> {
@@ -199,42 +200,25 @@ impl Diffs {
             });
             item
         });
-        // Each step adds one pair or selects a longer ending, and the answer stops at the first step that does not fit.
-        // A larger budget therefore never shows less.
-        let (mut text, mut shown, mut endings, mut ending, mut is_full) = (String::new(), 0, Vec::new(), 0, false);
+        let mut text = PairsText::for_agent(budget);
         for (name, result) in pprofdiff::batch::map(self.pool.clone(), pairs, options, table) {
             let mut block = Vec::new();
             match &result {
                 Ok(table) => writer.write(&name, Ok(table), &mut block)?,
                 Err(e) => writeln!(block, "{}  failed: {e}", sanitize(&name))?,
             }
-            let block = String::from_utf8_lossy(&block).into_owned();
             let mut steps = steps.lock().unwrap_or_else(PoisonError::into_inner);
             let position = steps.iter().position(|(pair_name, _)| *pair_name == name);
             let step = position.and_then(|position| steps.swap_remove(position).1);
             drop(steps);
-            if endings.is_empty() && result.is_ok() {
-                endings = step.map_or_else(Vec::new, |step| step.next_steps(&args::whole(), None, ""));
+            if !text.has_endings() && result.is_ok() {
+                text.set_endings(step.map_or_else(Vec::new, |step| step.next_steps(&args::whole(), None, "")));
             }
-            let size = |text: &str, ending: usize| tokens(text) + endings.get(ending).map_or(0, |e: &String| tokens(e));
-            if is_full || size(&text, ending) + tokens(&block) + ROOM_FOR_COUNT > budget {
-                let all = count.map_or_else(String::new, |count| format!(" of {count}"));
-                let more = format!("{shown}{all} pairs are shown; raise the budget to see more\n");
-                if shown > 0 {
-                    return Ok(text + &more + endings.get(ending).map_or("", String::as_str));
-                }
-                let ending = endings.iter().rfind(|ending| tokens(ending) <= budget / 4).map_or("", String::as_str);
-                return Ok(text_head(&block, budget.saturating_sub(budget / 4 + ROOM_FOR_COUNT)) + &more + ending);
-            }
-            text.push_str(&block);
-            shown += 1;
-            while !is_full && endings.get(ending + 1).is_some_and(|longer| tokens(longer) <= tokens(&text) / 3) {
-                is_full = size(&text, ending + 1) + ROOM_FOR_COUNT > budget;
-                ending += usize::from(!is_full);
+            if !text.push(&String::from_utf8_lossy(&block)) {
+                break;
             }
         }
-        let ending = endings.iter().rfind(|ending| tokens(&text) + tokens(ending) <= budget);
-        Ok(text + ending.map_or("", String::as_str))
+        Ok(text.finish(count))
     }
 
     /// Resolves a name: a URL, a file, recorded runs, or a pattern, which no shell has expanded.

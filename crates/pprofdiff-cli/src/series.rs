@@ -12,6 +12,7 @@ use pprofdiff_shell::terminal::Progress;
 use pprofdiff_shell::{Failure, Outputs, Result, error_line, say, write_to};
 
 use crate::args::{SeriesArgs, SeriesOrder, SeriesRows};
+use crate::next_step::suggest_explanation;
 use crate::{Inputs, REGISTRY, explain, is_pattern, one_stdin};
 
 pub fn run(args: &SeriesArgs) -> Result<()> {
@@ -32,9 +33,10 @@ pub fn run(args: &SeriesArgs) -> Result<()> {
     let (report, closing) = answer(args, &inputs, format, &series)?;
     let closing = if closing { cause_line(&series, args, &inputs)? } else { None };
     write_to(args.output.path(), |out| {
-        (format.write)(&report, out, args.output.style())?;
-        closing.map_or(Ok(()), |line| writeln!(out, "\n{line}"))
+        let endings = closing.map(|line| [String::new(), format!("\n{line}\n")]);
+        args.output.write(format, &report, endings.as_ref().map_or(&[], |endings| endings), out).map(drop)
     })?;
+    suggest_explanation(&series, args, format);
     match series.errors().len() {
         0 => Ok(()),
         failed => Err(Failure::Message(format!("{failed} of {} builds failed", series.builds.all.len()))),
@@ -81,7 +83,7 @@ fn request(args: &SeriesArgs, is_history: bool, format: &Format) -> Result<(Requ
         SeriesRows::Values => View::Values { dense: args.dense, limit },
     };
     let options = [(Takes::Dense, args.dense), (Takes::Explain, args.explain)];
-    let given = GivenOptions::new(args.shown.n, &options);
+    let given = GivenOptions::new(args.shown.n, &options).with_budget(args.output.within.budget);
     let closes = args.explain && !view.spec().takes.contains(&Takes::Explain) && format.form == Form::Text;
     Ok((args.query.request(view).for_output(format, &REGISTRY, &given)?, closes))
 }

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 pub use super::attribution::CauseKind;
 use crate::commits::RankedCommits;
 use pprofdiff::Summary;
+use pprofdiff::advice::exactly_any;
 use pprofdiff::shared::statistics::counts::chance_of;
 
 /// The overall result of an explanation.
@@ -172,6 +173,25 @@ pub struct ProgramShare {
     pub function: String,
     /// The change, as in [`Cause::delta`].
     pub delta: f64,
+    /// All names of the function in the profiles, because builds may spell it differently.
+    #[serde(skip)]
+    pub functions: Vec<String>,
+}
+
+impl Cause {
+    /// Returns a regular expression for `peek` in the reader's own code. For a cause in a library or a runtime, it
+    /// matches the functions of the program that sentences name: the first if it has nearly all of the change,
+    /// otherwise all. For other causes, it is the pattern of the evidence.
+    pub fn own_pattern(&self) -> Option<String> {
+        let shares = match self.main_program() {
+            Some(main) => std::slice::from_ref(main),
+            None => self.program.as_slice(),
+        };
+        match shares.iter().flat_map(|share| share.functions.iter().cloned()).collect::<Vec<_>>() {
+            names if names.is_empty() => self.evidence.pattern.clone(),
+            names => Some(exactly_any(&names)),
+        }
+    }
 }
 
 /// A change that is part of a cause.

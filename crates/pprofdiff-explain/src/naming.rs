@@ -133,7 +133,12 @@ impl Naming<'_> {
         }
         let within = |(caller, v)| {
             let delta = self.delta(v);
-            ProgramShare { function: self.shown.name_for(caller, delta), delta: rounded(delta) }
+            let (function, renamed) = (self.shown.name_for(caller, delta), &self.shown.renamed);
+            let functions = match renamed.contains_key(&caller) {
+                true => self.shown.spellings(caller),
+                false => vec![function.clone()],
+            };
+            ProgramShare { function, delta: rounded(delta), functions }
         };
         let mut all: Vec<ProgramShare> = by_caller.into_iter().map(within).collect();
         all.sort_by(|a, b| b.delta.abs().total_cmp(&a.delta.abs()));

@@ -1,9 +1,7 @@
 //! Converts a tool call to command-line words, and determines the next step that an answer suggests.
 
 use clap::{Arg, Command};
-use pprofdiff::advice::{exactly, typed, word};
-use pprofdiff::check::Outcome;
-use pprofdiff::list::Routine;
+use pprofdiff::advice::word;
 use pprofdiff::text::sanitize;
 use pprofdiff_report::{Report, missing_sources};
 use rmcp::model::JsonObject;
@@ -132,37 +130,14 @@ fn text(value: &Value) -> Option<String> {
     }
 }
 
-/// Returns the next step after an answer: from causes to their stacks, from rows to their callers, from callers to the
-/// source, from the source to a check, and from a check that did not pass to the causes. The fallback is `top` by cum.
+/// Returns the next step after an answer as a call.
 fn next(call: &ToolCall, report: &Report) -> Option<ToolCall> {
-    let two_sided = report.summary().is_some_and(|s| s.base.is_some());
-    match (call.spec.tool, report) {
-        ("explain", Report::Explain(e)) => {
-            let sample_type = ("sample_type", json!(e.summary.sample_type));
-            let cause = e.causes.first();
-            let label = cause.and_then(|cause| cause.label.as_ref());
-            let label = label.map(|label| ("tagfocus", json!(format!("{}={}", label.key, label.value))));
-            match cause.and_then(|cause| cause.evidence.pattern.as_deref()) {
-                Some(pattern) => {
-                    ToolCall::new("peek", [("regex", json!(typed(pattern))), sample_type].into_iter().chain(label))
-                }
-                None => ToolCall::new("top", std::iter::once(sample_type).chain(label)),
-            }
-        }
-        ("top", Report::Table(table)) if !table.is_empty() => {
-            ToolCall::new("peek", [("regex", json!(typed(&exactly(&table.label(0)))))])
-        }
-        ("peek", _) => ToolCall::new("list", []),
-        ("list", Report::Listing(listing))
-            if listing.routines.iter().any(has_no_source) && !call.arguments.contains_key("new_source") =>
-        {
-            ToolCall::new("list", [("new_source", json!(["."]))])
-        }
-        ("list", _) if two_sided => ToolCall::new("check", [("fail_on", json!(["total>+5%"]))]),
-        ("check", Report::Check(check)) if check.verdict != Outcome::Pass => ToolCall::new("explain", []),
-        _ => ToolCall::new("top", [("sort", json!("cum"))]),
-    }
-    .map(|step| step.asking_as(call))
+    let step = report.next_step(call.spec.tool, call.arguments.contains_key("new_source"));
+    let value = |(name, text): (&'static str, String)| match name {
+        "fail_on" | "new_source" => (name, json!([text])),
+        name => (name, json!(text)),
+    };
+    ToolCall::new(step.verb, step.options.into_iter().map(value)).map(|step| step.asking_as(call))
 }
 
 /// Returns the possible endings of an answer, from the shortest to the longest. Each has the next step. If sources are
@@ -180,10 +155,6 @@ pub fn endings(cli: &Command, call: &ToolCall, report: &Report, diff: &str, inpu
         endings.insert(2, hinted);
     }
     endings
-}
-
-fn has_no_source(routine: &Routine) -> bool {
-    routine.places.1.is_none()
 }
 
 #[cfg(test)]

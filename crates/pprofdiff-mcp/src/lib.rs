@@ -6,6 +6,7 @@
 //! profiles.
 
 mod call;
+mod load_queue;
 mod loaded;
 mod stdio;
 mod tool;
@@ -26,6 +27,7 @@ use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt};
 use serde_json::{Value, json};
 
 pub use self::call::{ToolCall, endings};
+use self::load_queue::LoadQueue;
 pub use self::loaded::{LoadedDiff, LoadedDiffs, MAX_LOADED};
 use self::stdio::Stdio;
 pub use self::tool::ToolSpec;
@@ -44,6 +46,9 @@ pub trait Verbs: Send + Sync + 'static {
     /// Returns the command line with the options of all verbs.
     fn command_line(&self) -> Command;
 
+    /// Returns true if a loaded diff has this name.
+    fn is_loaded(&self, diff: Option<&Value>) -> bool;
+
     /// Answers a call within a budget of tokens. `diff` is the name of the loaded diff.
     ///
     /// # Errors
@@ -56,7 +61,7 @@ pub trait Verbs: Send + Sync + 'static {
 /// # Errors
 /// Fails if the client's messages cannot be read.
 pub fn serve(verbs: impl Verbs, pool: Arc<rayon::ThreadPool>) -> Result<()> {
-    let server = McpServer { verbs: Arc::new(verbs), pool };
+    let server = McpServer { verbs: Arc::new(verbs), pool, loads: LoadQueue::default() };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
     let served = runtime.block_on(async {
         match server.serve(Stdio::new()).await {
@@ -74,6 +79,7 @@ pub fn serve(verbs: impl Verbs, pool: Arc<rayon::ThreadPool>) -> Result<()> {
 struct McpServer {
     verbs: Arc<dyn Verbs>,
     pool: Arc<rayon::ThreadPool>,
+    loads: LoadQueue,
 }
 
 impl ServerHandler for McpServer {
@@ -95,6 +101,11 @@ impl ServerHandler for McpServer {
 
     /// Answers on another thread. This thread stays free for other messages, so it notices when the client cancels or
     /// disconnects.
+    ///
+    /// A client may name a diff before `load` has answered: calls wait for the loads that were sent before them, and
+    /// loads run in the order in which they were sent, so the names of diffs follow this order. rmcp starts a task per
+    /// message in the order of the messages, and the runtime of [`serve`] first polls tasks in the order of their
+    /// start.
     async fn call_tool(
         &self,
         request: CallToolRequestParams,
@@ -103,8 +114,13 @@ impl ServerHandler for McpServer {
         let Some(spec) = TOOL_SPECS.iter().find(|spec| spec.tool == request.name) else {
             return Err(ErrorData::invalid_params(format!("unknown tool {:?}", request.name), None));
         };
+        let (earlier, _turn) = if spec.tool == "load" { self.loads.join() } else { (self.loads.last(), None) };
         let (verbs, pool) = (self.verbs.clone(), self.pool.clone());
         let arguments = request.arguments.unwrap_or_default();
+        // A wait on a thread of the pool could block the load itself.
+        if spec.tool == "load" || spec.needs_diff() && !verbs.is_loaded(arguments.get("diff")) {
+            LoadQueue::wait(earlier).await;
+        }
         let work = Cancellation::new();
         let stopping = work.clone();
         let watcher = tokio::spawn(async move {

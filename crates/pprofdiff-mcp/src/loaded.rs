@@ -44,6 +44,12 @@ impl LoadedDiffs {
         (loaded, dropped)
     }
 
+    /// Returns true if a loaded diff has this name.
+    pub fn has(&self, name: Option<&Value>) -> bool {
+        let store = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        name.and_then(Value::as_str).is_some_and(|name| store.loaded.iter().any(|loaded| loaded.name == name))
+    }
+
     /// Returns the diff with this name, and marks it as the most recently used.
     ///
     /// # Errors

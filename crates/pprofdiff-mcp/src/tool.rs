@@ -101,9 +101,11 @@ impl ToolSpec {
                 names.extend(Loading::options().filter(|o| o.offered == Offered::Always).map(|o| o.name));
             }
             Options::Query => {
-                let scope = VIEWS.view(self.verb).map_or(Scope::Everything, |view| view.scope);
+                let view = VIEWS.view(self.verb);
+                let scope = view.map_or(Scope::Everything, |view| view.scope);
+                let refused = view.map_or(&[][..], |view| view.refuses);
                 let offered = Query::options().filter(|o| o.offered == Offered::Always && o.scope <= scope);
-                names.extend(offered.map(|o| o.name));
+                names.extend(offered.map(|o| o.name).filter(|name| !refused.contains(name)));
             }
         }
         names

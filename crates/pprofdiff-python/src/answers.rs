@@ -78,7 +78,7 @@ impl Views {
         match self.report(py, request)? {
             Report::Listing(mut listing) => {
                 listing.summary = in_keywords(&listing.summary);
-                runtime::run(py, move || Ok(Listing::new(&listing)))
+                runtime::run(py, move || Ok(Listing::new(listing)))
             }
             _ => Err(PyTypeError::new_err("this view is not a listing")),
         }

@@ -13,7 +13,7 @@ pub struct Check {}
 
 impl Check {
     /// Creates the object from the report of a check.
-    pub fn new(report: &Report) -> pprofdiff::Result<(Check, Rendered)> {
+    pub fn new(report: Report) -> pprofdiff::Result<(Check, Rendered)> {
         Ok((Check {}, Rendered::new(report)?))
     }
 }

@@ -46,7 +46,7 @@ pub fn account_html(py: Python<'_>, diff: &pprofdiff::Diff, query: &Query) -> Py
 /// Rewrites the text for Python: replaces each line with a shell command (`   pprofdiff ...`) with a
 /// method call on a diff called `d`, which shows the stacks of the first cause of `e`. Returns the text
 /// unchanged if `e` lists no causes.
-fn in_python(e: &pprofdiff_explain::Explanation, text: &str) -> String {
+pub fn in_python(e: &pprofdiff_explain::Explanation, text: &str) -> String {
     let Some(cause) = e.causes.first() else { return text.to_owned() };
     // JSON escapes are also valid in Python.
     let quoted = |text: &str| serde_json::to_string(text).unwrap_or_default();
@@ -57,8 +57,8 @@ fn in_python(e: &pprofdiff_explain::Explanation, text: &str) -> String {
         .collect();
     let filter = if filters.is_empty() { String::new() } else { format!(".filter({})", filters.join(", ")) };
     let sample_type = quoted(&e.summary.sample_type);
-    let call = match &cause.evidence.pattern {
-        Some(pattern) => format!("d{filter}.peek({}, sample_type={sample_type})", quoted(pattern)),
+    let call = match cause.own_pattern() {
+        Some(pattern) => format!("d{filter}.peek({}, sample_type={sample_type})", quoted(&pattern)),
         None => format!("d{filter}.top(sample_type={sample_type})"),
     };
     let line = |line: &str| match line.starts_with("   pprofdiff ") {
@@ -69,7 +69,7 @@ fn in_python(e: &pprofdiff_explain::Explanation, text: &str) -> String {
 }
 
 /// Spells the advice about the amount of work as a keyword.
-fn with_ops(text: String) -> String {
+pub fn with_ops(text: String) -> String {
     if text.contains(OPS) {
         text.replace(OPS, "Pass ops=(N0, N1) with the number of operations per side")
     } else {
@@ -79,15 +79,17 @@ fn with_ops(text: String) -> String {
 
 impl Explanation {
     /// Creates the object from the report of an explanation.
-    pub fn new(report: &Report) -> pprofdiff::Result<(Explanation, Rendered)> {
-        let Report::Explain(explanation) = report else {
+    pub fn new(report: Report) -> pprofdiff::Result<(Explanation, Rendered)> {
+        let mut rendered = Rendered::new(report)?;
+        let Some(Report::Explain(e)) = rendered.report.as_deref() else {
             return Err(pprofdiff::Error::query("this report is not an explanation"));
         };
-        let mut rendered = Rendered::new(report)?;
-        rendered.text = with_ops(in_python(explanation, &rendered.text));
+        // The report is in keywords already.
+        let explanation = Explanation { html: with_ops(explain_html(e)), causes: EngineTable::causes(e) };
+        let text = with_ops(in_python(e, &rendered.text));
+        rendered.text = text;
         rendered.markdown = with_ops(rendered.markdown);
-        let html = with_ops(explain_html(&explained_in_keywords(explanation)));
-        Ok((Explanation { html, causes: EngineTable::causes(explanation) }, rendered))
+        Ok((explanation, rendered))
     }
 }
 

@@ -10,6 +10,7 @@ use pyo3::prelude::*;
 use crate::batch::describe;
 use crate::profile::{Pickled, pickled};
 use crate::table::{Table, text};
+use crate::within::{head_within, text_within};
 use crate::{REGISTRY, error};
 
 /// The causes of one pair, as a worker returns them.
@@ -139,6 +140,18 @@ impl Ranking {
     /// Return the whole ranking as JSON.
     fn to_json(&self) -> &str {
         &self.json
+    }
+
+    /// Return the ranking as text. With max_tokens (at least 50), the text has at most that many tokens, counted
+    /// as by the command's --budget: the first rows of each table, and the number of omitted rows.
+    #[pyo3(signature = (*, max_tokens = None))]
+    fn to_text(&self, py: Python<'_>, max_tokens: Option<usize>) -> PyResult<String> {
+        if max_tokens.is_none() {
+            return head_within(py, None, &self.text);
+        }
+        let ranking = self.fleet.clone().ranking(self.fdr).map_err(|e| error::from_engine(py, &e))?;
+        let report = Report::Ranking(Box::new(ranking));
+        text_within(py, max_tokens, None, move |format, budget| report.within(format, budget))
     }
 
     /// Return the ranking as Markdown.

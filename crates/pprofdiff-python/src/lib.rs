@@ -28,6 +28,7 @@ mod series;
 mod source;
 mod table;
 mod views;
+mod within;
 
 use std::sync::LazyLock;
 
@@ -290,7 +291,7 @@ mod _native {
         }
         let request = Request { query, view: View::Check(limits) };
         let (base, new) = (SideSources::new(base)?.sources, SideSources::new(new)?.sources);
-        let check = move || Check::new(&request.answer(&pprofdiff::Diff::load(&base, &new, &load)?)?);
+        let check = move || Check::new(request.answer(&pprofdiff::Diff::load(&base, &new, &load)?)?);
         Py::new(py, runtime::run(py, check)?)
     }
 

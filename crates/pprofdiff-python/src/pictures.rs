@@ -3,14 +3,16 @@
 //! Both hold the rendered output instead of the data, because the output is small and can be pickled.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use pprofdiff_report::{
-    TextOptions, dot, listing_html, listing_json, listing_text, missing_sources, svg, to_html_page,
+    Report, TextOptions, dot, listing_html, listing_json, listing_text, missing_sources, svg, to_html_page,
 };
 use pyo3::prelude::*;
 
 use crate::profile::{Pickled, pickled};
 use crate::table::text;
+use crate::within::{head_within, text_within};
 use crate::{error, flamegraph};
 
 /// A call graph, returned by callgraph(). Notebooks show it as a picture, without Graphviz.
@@ -97,12 +99,18 @@ pub struct Listing {
     json: String,
     html: String,
     page: String,
+    /// The listing, for texts within a budget. A copy that was pickled has none.
+    listing: Option<Arc<Report>>,
 }
 
+/// The keywords for folders of sources, in hints.
+const SOURCE_KEYWORDS: [&str; 3] = ["base_source=", "new_source=", "source_path="];
+
 impl Listing {
-    pub fn new(listing: &pprofdiff::list::Listing) -> Listing {
+    pub fn new(engine_listing: pprofdiff::list::Listing) -> Listing {
+        let listing = &engine_listing;
         let shown = text(|out| listing_text(listing, out, TextOptions::default()));
-        let hint = missing_sources(listing, ["base_source=", "new_source=", "source_path="]);
+        let hint = missing_sources(listing, SOURCE_KEYWORDS);
         // The hint contains no text from the input, so it needs no escaping.
         let note = hint.as_ref().map(|hint| format!("<div class=\"pprofdiff\"><div class=\"note\">{hint}</div></div>"));
         Listing {
@@ -118,6 +126,7 @@ impl Listing {
             json: text(|out| listing_json(listing, out)),
             html: listing_html(listing) + &note.unwrap_or_default(),
             page: to_html_page(listing),
+            listing: Some(Arc::new(Report::Listing(engine_listing))),
         }
     }
 }
@@ -142,6 +151,23 @@ impl Listing {
     /// Return the listing as JSON, schema pprofdiff/1.
     fn to_json(&self) -> &str {
         &self.json
+    }
+
+    /// Return the listing as text. With max_tokens (at least 50), the text has at most that many tokens, counted
+    /// as by the command's --budget: the lines that changed most, and the number of omitted lines. A copy that was
+    /// pickled keeps the first lines instead.
+    #[pyo3(signature = (*, max_tokens = None))]
+    fn to_text(&self, py: Python<'_>, max_tokens: Option<usize>) -> PyResult<String> {
+        match (max_tokens, self.listing.clone()) {
+            (Some(_), Some(listing)) => {
+                let hint = match &*listing {
+                    Report::Listing(listing) => missing_sources(listing, SOURCE_KEYWORDS),
+                    _ => None,
+                };
+                text_within(py, max_tokens, hint, move |format, budget| listing.within(format, budget))
+            }
+            _ => head_within(py, max_tokens, &self.text),
+        }
     }
 
     /// Return the listing as an HTML fragment. All text from the input is escaped.
@@ -183,5 +209,5 @@ pub fn rebuild_callgraph(bytes: &[u8]) -> PyResult<CallGraph> {
 #[pyfunction(name = "_rebuild_listing")]
 pub fn rebuild_listing(bytes: &[u8]) -> PyResult<Listing> {
     let (text, json, html, page) = serde_json::from_slice(bytes).map_err(error::pickle)?;
-    Ok(Listing { text, json, html, page })
+    Ok(Listing { text, json, html, page, listing: None })
 }

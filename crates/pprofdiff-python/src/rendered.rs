@@ -5,10 +5,13 @@ use pprofdiff_report::shared::RuleLines;
 use pprofdiff_report::{Report, Style, exit_code, explain_exit_code};
 use pyo3::prelude::*;
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 use crate::REGISTRY;
+use crate::explain::{in_python, with_ops};
 use crate::keywords::{explained_in_keywords, in_keywords};
 use crate::table::text;
+use crate::within::{head_within, text_within};
 
 /// The base class of Check and Explanation: the answer as text, Markdown and JSON, and the command's exit code.
 #[derive(Serialize, Deserialize)]
@@ -21,28 +24,30 @@ pub struct Rendered {
     pub json: String,
     /// The rules of a check in lines; empty for an explanation.
     pub rules: Vec<RuleLines>,
+    /// The report, for texts within a budget. A copy that was pickled has none.
+    #[serde(skip)]
+    pub report: Option<Arc<Report>>,
 }
 
 impl Rendered {
     /// Renders the report of a check or an explanation.
-    pub fn new(report: &Report) -> pprofdiff::Result<Rendered> {
-        let report = &match report {
-            Report::Check(check) => {
-                let mut check = check.clone();
+    pub fn new(report: Report) -> pprofdiff::Result<Rendered> {
+        let report = match report {
+            Report::Check(mut check) => {
                 check.summary = in_keywords(&check.summary);
                 Report::Check(check)
             }
-            Report::Explain(explanation) => Report::Explain(Box::new(explained_in_keywords(explanation))),
+            Report::Explain(explanation) => Report::Explain(Box::new(explained_in_keywords(&explanation))),
             _ => return Err(pprofdiff::Error::query("this answer has no verdict")),
         };
-        let (verdict, exit_code) = match report {
+        let (verdict, exit_code) = match &report {
             Report::Check(check) => (check.verdict.name(), exit_code(check.verdict)),
             Report::Explain(explanation) => (explanation.verdict.name(), explain_exit_code(explanation)),
             _ => return Err(pprofdiff::Error::query("this answer has no verdict")),
         };
         let written = |format: &str| {
             let format = REGISTRY.format(format)?;
-            Ok::<_, pprofdiff::Error>(text(|out| (format.write)(report, out, Style::default())))
+            Ok::<_, pprofdiff::Error>(text(|out| (format.write)(&report, out, Style::default())))
         };
         Ok(Rendered {
             verdict: verdict.to_owned(),
@@ -50,10 +55,11 @@ impl Rendered {
             text: written("text")?.trim_end().to_owned(),
             markdown: written("markdown")?,
             json: written("json")?,
-            rules: match report {
+            rules: match &report {
                 Report::Check(check) => RuleLines::from_check(check),
                 _ => Vec::new(),
             },
+            report: Some(Arc::new(report)),
         })
     }
 
@@ -86,6 +92,25 @@ impl Rendered {
     /// Return the answer as JSON, schema pprofdiff/1, kind check or explain.
     fn to_json(&self) -> &str {
         &self.json
+    }
+
+    /// Return the answer as text, most important parts first. With max_tokens (at least 50), the text has at most
+    /// that many tokens, counted as by the command's --budget: the parts that fit, and the number of omitted parts.
+    /// A copy that was pickled keeps the first lines instead.
+    #[pyo3(signature = (*, max_tokens = None))]
+    fn to_text(&self, py: Python<'_>, max_tokens: Option<usize>) -> PyResult<String> {
+        let (Some(max), Some(report)) = (max_tokens, self.report.clone()) else {
+            return head_within(py, max_tokens, &self.text);
+        };
+        let shortened = {
+            let report = report.clone();
+            text_within(py, Some(max), None, move |format, budget| report.within(format, budget))?
+        };
+        match &*report {
+            // The call in Python can have more tokens than the command.
+            Report::Explain(e) => head_within(py, Some(max), with_ops(in_python(e, &shortened)).trim_end()),
+            _ => Ok(shortened),
+        }
     }
 
     /// Return the answer as Markdown for a pull request. A check has less than 65,000 characters.

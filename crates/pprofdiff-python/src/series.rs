@@ -184,7 +184,7 @@ impl Series {
                     .ok_or_else(|| pprofdiff::Error::query("no build changed anything"))?,
             };
             let explanation = series.explain(&point, &load, &explain::options(None, min_effect))?;
-            Explanation::new(&Report::Explain(Box::new(explanation)))
+            Explanation::new(Report::Explain(Box::new(explanation)))
         })?;
         Py::new(py, explanation)
     }

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use arrow_buffer::ScalarBuffer;
-use pprofdiff_report::{Cell, CsvOptions, Data, Table as EngineTable, TextOptions};
+use pprofdiff_report::{Cell, CsvOptions, Data, Report, Table as EngineTable, TextOptions};
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyIndexError, PyKeyError, PyRuntimeError};
 use pyo3::prelude::*;
@@ -12,6 +12,7 @@ use pyo3::types::{PyBytes, PyCapsule, PyDict, PyList, PySlice, PyString};
 
 use crate::keywords::in_keywords;
 use crate::profile::{Pickled, pickled};
+use crate::within::text_within;
 use crate::{arrow, error, runtime};
 
 /// The number of rows in a repr, as in the text output of the command by default.
@@ -284,6 +285,14 @@ impl Table {
     fn to_csv(&self, py: Python<'_>, quote_formulas: bool) -> PyResult<String> {
         let options = CsvOptions { quote_formulas };
         self.run(py, move |table| text(|out| table.write_csv(out, options)))
+    }
+
+    /// Return all rows as text, as the command prints them. With max_tokens (at least 50), the text has at most that
+    /// many tokens, counted as by the command's --budget: the first rows, and the number of omitted rows.
+    #[pyo3(name = "to_text", signature = (*, max_tokens = None))]
+    fn to_text_within(&self, py: Python<'_>, max_tokens: Option<usize>) -> PyResult<String> {
+        let table = self.table.clone();
+        text_within(py, max_tokens, None, move |format, budget| Report::Table((*table).clone()).within(format, budget))
     }
 
     /// Return the table as Markdown for pull requests, with scaled units and a summary.

@@ -227,7 +227,7 @@ impl Views {
         let explanation = runtime::run(py, move || {
             let request = Request { query, view: View::Explain(explain_options.with_noise_runs(noise.len())) };
             if noise.is_empty() {
-                return Explanation::new(&request.answer(&diff)?);
+                return Explanation::new(request.answer(&diff)?);
             }
             let noise = noise.iter().map(|source| source.load(&load)).collect::<pprofdiff::Result<Vec<_>>>()?;
             let base: Vec<_> = diff.given(true).cloned().chain(noise).collect();
@@ -236,7 +236,7 @@ impl Views {
             if let Some(folder) = diff.folder() {
                 with_noise = with_noise.with_folder(folder);
             }
-            Explanation::new(&request.answer(&with_noise)?)
+            Explanation::new(request.answer(&with_noise)?)
         })?;
         Py::new(py, explanation)
     }

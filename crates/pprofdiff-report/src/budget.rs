@@ -1,18 +1,39 @@
 //! Texts for language models: shortens reports to a token budget.
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
-use std::io;
+use std::io::{self, Write};
 
 use crate::explain::{explain_head, lines_to_cut};
-use crate::format::text::FORMAT;
+use crate::format::{Format, text};
 use crate::numbers::counted;
+use crate::ranking::{MAX_ROWS, tables};
 use crate::report::Report;
+use crate::shows::Form;
 use crate::style::Style;
 use crate::table::{LimitUnit, Table};
 use crate::tokens::tokens;
 use pprofdiff::Pair;
 use pprofdiff::list::Listing;
 use pprofdiff::random::{HashMap, HashSet};
+
+/// The smallest budget that users can set, in tokens. The total and the number of omitted rows usually fit in it.
+pub const MIN_BUDGET: usize = 50;
+
+/// The advice for agents, whose tools have an argument `budget`.
+const ASK_AGAIN: &str = "ask with a larger budget";
+
+/// A budget for a text.
+#[derive(Debug, Clone, Copy)]
+pub struct TokenBudget<'a> {
+    /// The maximum number of tokens, as [`tokens`] counts them.
+    pub tokens: usize,
+    /// How a reader gets the omitted parts, as the end of a line such as `12 frames more: ask with a larger budget`.
+    pub advice: &'a str,
+    /// The possible endings of the text, from the shortest to the longest. Each must have at least as many lines as its
+    /// predecessor. The full text gets the longest ending.
+    pub endings: &'a [String],
+}
 
 /// Returns a text within a token budget: the whole text if it fits, otherwise its first lines, followed by the number
 /// of omitted lines. If even the first line does not fit with that number, returns the line's beginning and `...`. The
@@ -21,16 +42,16 @@ pub fn text_head(text: &str, budget: usize) -> String {
     if tokens(text) <= budget {
         return text.to_owned();
     }
-    head_of(text, text.lines().count(), budget)
+    head_of(text, text.lines().count(), budget, &|n| left_out(n, "line", ASK_AGAIN))
 }
 
 /// Returns the beginning of a text that does not fit completely, like [`text_head`]. `all` is the number of lines from
-/// which omitted lines are counted; it may exceed the number of lines in `text`.
-fn head_of(text: &str, all: usize, budget: usize) -> String {
+/// which omitted lines are counted; it may exceed the number of lines in `text`. `left_out` formats this number.
+fn head_of(text: &str, all: usize, budget: usize, left_out: &dyn Fn(usize) -> String) -> String {
     let lines: Vec<&str> = text.lines().collect();
     let head = |n: usize| {
         let kept: String = lines[..n].iter().flat_map(|line| [line, "\n"]).collect();
-        kept + &left_out(all.saturating_sub(n), "line")
+        kept + &left_out(all.saturating_sub(n))
     };
     let whole = largest_fitting(lines.len().saturating_sub(1), |n| tokens(&head(n)) <= budget);
     if whole > 0 {
@@ -44,8 +65,8 @@ fn head_of(text: &str, all: usize, budget: usize) -> String {
 }
 
 /// Formats a line with the number of omitted parts. Empty if nothing was omitted.
-fn left_out(n: usize, noun: &str) -> String {
-    if n == 0 { String::new() } else { format!("{} more: ask with a larger budget\n", counted(n, noun)) }
+fn left_out(n: usize, noun: &str, advice: &str) -> String {
+    if n == 0 { String::new() } else { format!("{} more: {advice}\n", counted(n, noun)) }
 }
 
 /// Returns the largest number from 1 to `limit` for which `fits` is true, or 0 if there is none. If `fits` is true for
@@ -148,7 +169,7 @@ impl<'a> TruncationSteps<'a> {
 }
 
 /// The style of truncated texts before the step that adds the header.
-const BRIEF: Style = Style { color: false, quote_formulas: false, budget: None, brief: true };
+const BRIEF: Style = Style { color: false, quote_formulas: false, brief: true };
 
 /// Returns the first number from `from` on, and below `last`, for which `is_so` is true, or `last` if there is none.
 /// `is_so` must stay true once it is true. It renders a text per call, so few numbers are tried: first in growing
@@ -166,26 +187,54 @@ fn first_from(from: usize, last: usize, is_so: impl Fn(usize) -> io::Result<bool
     Ok(high)
 }
 
+impl Format {
+    /// Writes a report, and shortens it if there is a budget. Only text and Markdown can be shortened, see
+    /// [`Format::check_budget`].
+    ///
+    /// # Errors
+    /// Fails if `out` fails or the format can't show the report.
+    pub fn write_within(
+        &self,
+        report: &Report,
+        out: &mut dyn Write,
+        style: Style,
+        budget: Option<&TokenBudget<'_>>,
+    ) -> io::Result<()> {
+        match budget {
+            Some(budget) => out.write_all(report.within(self, budget)?.as_bytes()),
+            None => (self.write)(report, out, style),
+        }
+    }
+}
+
 impl Report {
-    /// Writes the report as text with one of the `endings`, in at most `budget` tokens. Omits and counts the parts that
-    /// do not fit: rows and findings from the end; for a single frame or function, its cheapest callers, callees or
-    /// lines. An explanation loses its least important lines. A small budget also omits the names of the inputs, growth
-    /// and share, and may omit the ending.
-    ///
-    /// The endings must be sorted from the shortest to the longest, and each must have at least as many lines as its
-    /// predecessor. The full report gets the longest ending.
-    ///
-    /// A larger budget never shows fewer lines.
+    /// Writes the report as text for an agent, like [`Report::within`].
     ///
     /// # Errors
     /// Fails if the report cannot be written as text.
-    pub fn text_within(&self, budget: usize, endings: &[String]) -> io::Result<String> {
-        let whole = self.text(Style::default())?;
+    pub fn text_within(&self, tokens: usize, endings: &[String]) -> io::Result<String> {
+        self.within(&text::FORMAT, &TokenBudget { tokens, advice: ASK_AGAIN, endings })
+    }
+
+    /// Writes the report as text or Markdown with one of the endings, in at most the budget's tokens. Omits and counts
+    /// the parts that do not fit: rows and findings from the end; for a single frame or function, its cheapest callers,
+    /// callees or lines. An explanation loses its least important lines. A small budget also omits the names of the
+    /// inputs, growth and share from text, and may omit the ending. The text has no colours.
+    ///
+    /// A larger budget never shows fewer lines, apart from the empty lines of Markdown. Lines are whole, unless not even
+    /// the first line fits: then the text is the beginning of this line and `...`.
+    ///
+    /// # Errors
+    /// Fails if the format cannot show the report.
+    pub fn within(&self, format: &Format, budget: &TokenBudget<'_>) -> io::Result<String> {
+        let (writer, endings) = (Writer { format, advice: budget.advice }, budget.endings);
+        let budget = budget.tokens;
+        let whole = writer.text(self, Style::default())?;
         let longest = endings.last().map_or("", String::as_str);
         if tokens(&whole) + tokens(longest) <= budget {
             return Ok(whole + longest);
         }
-        let steps = TruncationSteps::new(self.cut(&whole)?, endings)?;
+        let steps = TruncationSteps::new(self.cut(writer, &whole)?, endings)?;
         if let Some(text) = steps.within(budget)? {
             return Ok(text);
         }
@@ -202,14 +251,13 @@ impl Report {
             (Report::Check(_), Some((before, verdict))) => format!("{verdict}\n{before}\n"),
             _ => first,
         };
-        Ok(head_of(&first, whole.lines().count(), budget - budget / ENDING_SHARE) + ending)
+        let budget = if endings.is_empty() { budget } else { budget - budget / ENDING_SHARE };
+        Ok(head_of(&first, whole.lines().count(), budget, &|n| writer.left_out(n, "line")) + ending)
     }
 
     /// Prepares the report for truncation. `whole` is the full text. A text with more parts never has fewer lines.
-    fn cut(&self, whole: &str) -> io::Result<ReportParts<'_>> {
-        let parts_of = |report: Report, style: Style, left: usize, noun: &str| {
-            Ok::<_, io::Error>(report.text(style)? + &left_out(left, noun))
-        };
+    fn cut<'a>(&'a self, writer: Writer<'a>, whole: &str) -> io::Result<ReportParts<'a>> {
+        let is_text = writer.format.form == Form::Text;
         Ok(match self {
             // First add the callers and callees of the first frame one by one, then add whole frames.
             Report::Table(table) if table.kind.limit_unit == LimitUnit::Nodes => {
@@ -219,24 +267,19 @@ impl Report {
                     None => {
                         let shorter = first.strongest_edges(parts);
                         let left = first.len() - shorter.len();
-                        parts_of(Report::Table(shorter), style, left, "edge")
+                        writer.part(&Report::Table(shorter), style, left, "edge")
                     }
                     Some(more) => {
                         let left = nodes.saturating_sub(more + 1);
-                        parts_of(Report::Table(table.head(more + 1)), style, left, "frame")
+                        writer.part(&Report::Table(table.head(more + 1)), style, left, "frame")
                     }
                 };
                 ReportParts { parts: edges + nodes.saturating_sub(1), worth: 1, text: Box::new(text) }
             }
-            Report::Table(table) => {
-                let all = table.len();
-                let text = move |parts: usize, style: Style| {
-                    let shorter = table.head(parts);
-                    let left = if shorter.len() < all { table.rows_total - shorter.len() } else { 0 };
-                    parts_of(Report::Table(shorter), style, left, table.kind.row)
-                };
-                ReportParts { parts: all, worth: 4, text: Box::new(text) }
-            }
+            Report::Table(table) => rows(writer, Cow::Borrowed(table)),
+            // Text shows traces as stacks of lines, and Markdown as rows.
+            Report::Stacks(stacks, max_rows) => rows(writer, Cow::Owned(Table::stacks(stacks, *max_rows))),
+            Report::Traces(table) if !is_text => rows(writer, Cow::Borrowed(table)),
             // First add the lines of the first function one by one, then add whole functions.
             Report::Listing(listing) => {
                 let (functions, first) = (listing.routines.len(), listing.clone().head(1));
@@ -245,11 +288,11 @@ impl Report {
                     None => {
                         let shorter = dearest_lines(&first, parts);
                         let kept: usize = shorter.routines.iter().map(|r| r.lines.len() + r.instructions.len()).sum();
-                        parts_of(Report::Listing(shorter), style, lines - kept, "line")
+                        writer.part(&Report::Listing(shorter), style, lines - kept, "line")
                     }
                     Some(more) => {
                         let left = functions.saturating_sub(more + 1);
-                        parts_of(Report::Listing(listing.clone().head(more + 1)), style, left, "function")
+                        writer.part(&Report::Listing(listing.clone().head(more + 1)), style, left, "function")
                     }
                 };
                 ReportParts { parts: lines + functions.saturating_sub(1), worth: 3, text: Box::new(text) }
@@ -267,43 +310,202 @@ impl Report {
                 // The text for people lists few findings, and summarizes the others in one line. With a further line
                 // for omitted findings, a truncated text could have more lines than the full text.
                 let (findings, all) = (check.rules.iter().map(|rule| rule.findings.len()).max(), whole.lines().count());
-                let lacks_lines =
-                    |n| shortened(n).0.text(Style::default()).is_ok_and(|text| text.lines().count() < all);
+                let lacks_lines = |n| {
+                    let text = writer.text(&shortened(n).0, Style::default());
+                    text.is_ok_and(|text| text.lines().count() < all)
+                };
                 let parts = if lacks_lines(0) { largest_fitting(findings.unwrap_or(0), lacks_lines) + 1 } else { 0 };
                 let text = move |findings: usize, style: Style| match findings < parts {
                     true => {
                         let (shorter, left) = shortened(findings);
-                        parts_of(shorter, style, left, "finding")
+                        writer.part(&shorter, style, left, "finding")
                     }
-                    false => self.text(style),
+                    false => writer.text(self, style),
                 };
                 ReportParts { parts, worth: 0, text: Box::new(text) }
             }
             Report::Explain(explanation) => {
-                let all = whole.lines().count();
+                let all = whole.lines().filter(|line| !line.is_empty()).count();
                 let text = move |parts: usize, _: Style| {
-                    let text = explain_head(explanation, parts);
-                    let left = all.saturating_sub(text.lines().count());
-                    Ok(text + &left_out(left, "line"))
+                    let text = explain_head(explanation, parts, is_text);
+                    let left = all.saturating_sub(text.lines().filter(|line| !line.is_empty()).count());
+                    Ok(text + &writer.left_out(left, "line"))
                 };
                 ReportParts { parts: lines_to_cut(explanation), worth: 0, text: Box::new(text) }
+            }
+            Report::Ranking(ranking) => {
+                let max_rows = ranking.rows.unwrap_or(MAX_ROWS);
+                let lengths = move |max_rows| tables(ranking, max_rows).iter().map(|(_, table)| table.len()).sum();
+                let longest = tables(ranking, max_rows).iter().map(|(_, table)| table.len()).max();
+                let all: usize = lengths(max_rows);
+                let text = move |rows: usize, style: Style| {
+                    let (mut shorter, kept) = (ranking.clone(), lengths(rows));
+                    shorter.rows = Some(rows);
+                    writer.part(&Report::Ranking(shorter), style, all - kept, "row")
+                };
+                ReportParts { parts: longest.unwrap_or(0), worth: 0, text: Box::new(text) }
             }
             _ => {
                 let lines: Vec<String> = whole.lines().map(|line| format!("{line}\n")).collect();
                 let last = lines.len().saturating_sub(1);
                 let text = move |parts: usize, _: Style| {
                     let shown = (parts + 1).min(lines.len());
-                    Ok(lines[..shown].concat() + &left_out(lines.len() - shown, "line"))
+                    Ok(lines[..shown].concat() + &writer.left_out(lines.len() - shown, "line"))
                 };
                 ReportParts { parts: last, worth: 0, text: Box::new(text) }
             }
         })
     }
+}
 
-    fn text(&self, style: Style) -> io::Result<String> {
+/// Writes reports and the numbers of their omitted parts.
+#[derive(Clone, Copy)]
+struct Writer<'a> {
+    format: &'a Format,
+    advice: &'a str,
+}
+
+impl Writer<'_> {
+    fn text(self, report: &Report, style: Style) -> io::Result<String> {
         let mut out = Vec::new();
-        (FORMAT.write)(self, &mut out, style)?;
+        (self.format.write)(report, &mut out, style)?;
         Ok(String::from_utf8_lossy(&out).into_owned())
+    }
+
+    /// Formats the number of omitted parts. In Markdown, it is a paragraph of its own.
+    fn left_out(self, n: usize, noun: &str) -> String {
+        match left_out(n, noun, self.advice) {
+            line if line.is_empty() || self.format.form == Form::Text => line,
+            line => format!("\n{line}"),
+        }
+    }
+
+    /// Writes a shortened report.
+    fn part(self, report: &Report, style: Style, left: usize, noun: &str) -> io::Result<String> {
+        Ok(self.text(report, style)? + &self.left_out(left, noun))
+    }
+}
+
+/// Prepares a table for truncation by rows.
+fn rows<'a>(writer: Writer<'a>, table: Cow<'a, Table>) -> ReportParts<'a> {
+    let all = table.len();
+    let text = move |parts: usize, style: Style| {
+        let mut shorter = table.head(parts);
+        let left = if shorter.len() < all { table.rows_total - shorter.len() } else { 0 };
+        // Markdown counts the rows in a line below the table. The line about the omitted rows takes its place.
+        if left > 0 && writer.format.form == Form::Prose {
+            shorter.rows_total = shorter.len();
+        }
+        writer.part(&Report::Table(shorter), style, left, table.kind.row)
+    };
+    ReportParts { parts: all, worth: 4, text: Box::new(text) }
+}
+
+/// The texts of many pairs within a budget: the first pairs that fit as a whole. Each step adds a pair or selects a
+/// longer ending, and the text ends at the first step that does not fit. A larger budget therefore never shows less.
+#[derive(Debug)]
+pub struct PairsText<'a> {
+    tokens: usize,
+    advice: &'a str,
+    endings: Vec<String>,
+    text: String,
+    shown: usize,
+    /// The number of the ending.
+    ending: usize,
+    is_full: bool,
+    /// The whole text, once a pair did not fit.
+    shortened: Option<Shortened>,
+}
+
+#[derive(Debug)]
+struct Shortened {
+    /// The pairs that fit, or else the beginning of the first pair.
+    pairs: String,
+    ending: String,
+}
+
+/// Tokens reserved for the line that reports the number of pairs shown.
+const ROOM_FOR_COUNT: usize = 40;
+
+impl<'a> PairsText<'a> {
+    /// Creates an empty text.
+    pub fn new(tokens: usize, advice: &'a str) -> PairsText<'a> {
+        PairsText {
+            tokens,
+            advice,
+            endings: Vec::new(),
+            text: String::new(),
+            shown: 0,
+            ending: 0,
+            is_full: false,
+            shortened: None,
+        }
+    }
+
+    /// Creates an empty text for an agent.
+    pub fn for_agent(tokens: usize) -> PairsText<'static> {
+        PairsText::new(tokens, ASK_AGAIN)
+    }
+
+    /// Returns true if the text has endings.
+    pub fn has_endings(&self) -> bool {
+        !self.endings.is_empty()
+    }
+
+    /// Sets the possible endings, like [`TokenBudget::endings`].
+    pub fn set_endings(&mut self, endings: Vec<String>) {
+        self.endings = endings;
+    }
+
+    fn size(&self, ending: usize) -> usize {
+        tokens(&self.text) + self.endings.get(ending).map_or(0, |ending| tokens(ending))
+    }
+
+    /// Adds the text of the next pair. Returns false if this pair or an earlier one does not fit.
+    pub fn push(&mut self, pair: &str) -> bool {
+        if self.shortened.is_some() {
+            return false;
+        }
+        if self.is_full || self.size(self.ending) + tokens(pair) + ROOM_FOR_COUNT > self.tokens {
+            self.shortened = Some(match self.shown {
+                0 => {
+                    let room = if self.endings.is_empty() { 0 } else { self.tokens / 4 };
+                    let ending = self.endings.iter().rfind(|ending| tokens(ending) <= room);
+                    let least = self.tokens.saturating_sub(room + ROOM_FOR_COUNT);
+                    let all = pair.lines().count();
+                    let pairs = head_of(pair, all, least, &|n| left_out(n, "line", self.advice));
+                    Shortened { pairs, ending: ending.cloned().unwrap_or_default() }
+                }
+                _ => {
+                    let ending = self.endings.get(self.ending).cloned().unwrap_or_default();
+                    Shortened { pairs: std::mem::take(&mut self.text), ending }
+                }
+            });
+            return false;
+        }
+        self.text.push_str(pair);
+        self.shown += 1;
+        while !self.is_full
+            && self.endings.get(self.ending + 1).is_some_and(|longer| tokens(longer) <= tokens(&self.text) / 3)
+        {
+            self.is_full = self.size(self.ending + 1) + ROOM_FOR_COUNT > self.tokens;
+            self.ending += usize::from(!self.is_full);
+        }
+        true
+    }
+
+    /// Returns the text. `count` is the number of pairs, if it is known.
+    pub fn finish(self, count: Option<u64>) -> String {
+        match self.shortened {
+            Some(Shortened { pairs, ending }) => {
+                let all = count.map_or_else(String::new, |count| format!(" of {count}"));
+                format!("{pairs}{}{all} pairs are shown; {}\n{ending}", self.shown, self.advice)
+            }
+            None => {
+                let ending = self.endings.iter().rfind(|ending| tokens(&self.text) + tokens(ending) <= self.tokens);
+                self.text + ending.map_or("", String::as_str)
+            }
+        }
     }
 }
 

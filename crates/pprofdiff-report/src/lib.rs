@@ -21,6 +21,7 @@ mod layout;
 mod listing;
 mod markdown;
 mod names;
+mod next_step;
 mod numbers;
 mod palette;
 mod ranking;
@@ -43,7 +44,7 @@ mod tokens;
 mod traces;
 mod view;
 
-pub use budget::text_head;
+pub use budget::{MIN_BUDGET, PairsText, TokenBudget, text_head};
 pub use chart::series_chart;
 #[cfg(feature = "check")]
 pub use check::exit_code;
@@ -59,6 +60,7 @@ pub use format::svg::svg;
 pub use format::text::info;
 pub use format::{Each, Format, Item};
 pub use listing::{listing_html, listing_json, listing_text, missing_sources, to_html_page};
+pub use next_step::NextStep;
 pub use refusals::GivenOptions;
 pub use registry::{EachWriter, Extension, Registry};
 pub use report::Report;

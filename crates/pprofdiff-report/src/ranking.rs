@@ -14,7 +14,7 @@ use pprofdiff::text::sanitize;
 use pprofdiff_series::fleet::{CommonChange, FleetCause, RankedPair, Ranking, SharedCause};
 
 /// The default maximum number of rows of each table in text.
-const MAX_ROWS: usize = 20;
+pub(crate) const MAX_ROWS: usize = 20;
 
 /// The kind of tables with one pair per row. Changed pairs come first.
 pub(crate) static PAIRS: Kind = Kind {
@@ -158,9 +158,8 @@ pub fn head(ranking: &Ranking) -> String {
     )
 }
 
-/// Returns the non-empty tables with their headings, each cut to the ranking's number of rows or to [`MAX_ROWS`].
-fn tables(ranking: &Ranking) -> Vec<(String, Table)> {
-    let max_rows = ranking.rows.unwrap_or(MAX_ROWS);
+/// Returns the non-empty tables with their headings, each cut to `max_rows`.
+pub(crate) fn tables(ranking: &Ranking, max_rows: usize) -> Vec<(String, Table)> {
     let (shared, pairs) = (Table::shared_causes(ranking), Table::ranked_pairs(ranking));
     let counted = |heading: &str, table: &Table| match table.len() <= max_rows {
         true => heading.to_owned(),
@@ -178,7 +177,7 @@ fn tables(ranking: &Ranking) -> Vec<(String, Table)> {
 pub(crate) fn ranking_text(ranking: &Ranking, out: &mut dyn Write, style: Style) -> io::Result<()> {
     writeln!(out, "{}", head(ranking))?;
     writeln!(out, "{} of all: {}", sanitize(&ranking.summary.sample_type), total(&ranking.summary, "->"))?;
-    for (heading, table) in tables(ranking) {
+    for (heading, table) in tables(ranking, ranking.rows.unwrap_or(MAX_ROWS)) {
         writeln!(out, "\n{heading}:\n")?;
         table.write_rows(out, style.text())?;
     }
@@ -187,7 +186,7 @@ pub(crate) fn ranking_text(ranking: &Ranking, out: &mut dyn Write, style: Style)
 
 pub(crate) fn ranking_markdown(ranking: &Ranking, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "**{}**\n", escape(&head(ranking)))?;
-    for (heading, table) in tables(ranking) {
+    for (heading, table) in tables(ranking, ranking.rows.unwrap_or(MAX_ROWS)) {
         writeln!(out, "{heading}:\n")?;
         table.write_markdown(out)?;
         writeln!(out)?;

@@ -15,13 +15,21 @@ pub struct GivenOptions {
     pub rows: Option<usize>,
     /// The other options that are given.
     pub takes: Vec<Takes>,
+    /// The maximum number of tokens. It replaces the format's default maximum number of rows, because it decides how
+    /// many rows fit.
+    pub budget: Option<usize>,
 }
 
 impl GivenOptions {
     /// Creates the options: a maximum number of rows, and for each other option whether it is given.
     pub fn new(rows: Option<usize>, options: &[(Takes, bool)]) -> GivenOptions {
         let takes = options.iter().filter(|(_, is_given)| *is_given).map(|(option, _)| *option).collect();
-        GivenOptions { rows, takes }
+        GivenOptions { rows, takes, budget: None }
+    }
+
+    /// Sets the maximum number of tokens.
+    pub fn with_budget(self, budget: Option<usize>) -> GivenOptions {
+        GivenOptions { budget, ..self }
     }
 }
 
@@ -81,6 +89,9 @@ impl Request {
     pub fn for_output(&self, format: &Format, registry: &Registry, given: &GivenOptions) -> Result<Request> {
         let mut request = self.for_format(format, registry)?;
         let spec = request.view.spec();
+        if given.budget.is_some() {
+            format.check_budget()?;
+        }
         let is_limited = !format.form.is_whole();
         match spec.limit {
             _ if given.rows.is_none() => {}
@@ -104,7 +115,8 @@ impl Request {
             request.check_query()?;
         }
         if is_limited {
-            request.view.limit_rows(given.rows, format.limit);
+            // A row takes at least one token.
+            request.view.limit_rows(given.rows, given.budget.or(format.limit));
         }
         Ok(request)
     }
@@ -131,6 +143,23 @@ impl View {
 }
 
 impl Format {
+    /// Rejects a token budget for formats other than text and Markdown. Other formats are data, which programs read.
+    ///
+    /// # Errors
+    /// Fails for all formats but text and Markdown.
+    pub fn check_budget(&self) -> Result<()> {
+        let name = self.name;
+        match self.form {
+            Form::Text | Form::Prose => Ok(()),
+            Form::Rows => Err(Error::naming_options(&format!(
+                "`budget` shortens text and Markdown, and {name} is data; limit its rows with `n`"
+            ))),
+            _ => Err(Error::naming_options(&format!(
+                "`budget` shortens text and Markdown, but {name} is always written whole"
+            ))),
+        }
+    }
+
     /// Returns the request that the format answers instead of `request`, or `None` if the format cannot show it.
     /// Pictures show one sample type, and only forms of rows show the options that narrow a table.
     pub fn shows(&self, request: &Request) -> Option<Request> {

@@ -9,8 +9,6 @@ pub struct Style {
     pub color: bool,
     /// CSV puts a `'` before texts that a spreadsheet would run as a formula.
     pub quote_formulas: bool,
-    /// The maximum number of tokens of an explanation, as estimated. The least important lines are left out first.
-    pub budget: Option<usize>,
     /// Shortens the header of text: it names neither the inputs nor the meaning of the columns.
     pub brief: bool,
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use pprofdiff::cancellation::CheckpointedWrite;
 use pprofdiff::text::{redacted, sanitize};
 
-use crate::{Result, terminal};
+use crate::{Result, is_agent, terminal};
 
 /// Prints on standard error the warnings that the output does not contain, see `Format::warns`.
 pub fn warn(warnings: &[String]) {
@@ -23,10 +23,16 @@ pub fn say(text: &str) {
     });
 }
 
+/// Returns true if a person watches a stream: on a terminal, unless an agent runs this command.
+pub fn is_watched(stream: &impl IsTerminal) -> bool {
+    stream.is_terminal() && !is_agent()
+}
+
 /// Returns true if standard output should be colored. NO_COLOR (no-color.org) turns color off, and takes precedence over
-/// CLICOLOR_FORCE, which forces color. Without both, a terminal is colored unless TERM is `dumb`.
+/// CLICOLOR_FORCE, which forces color. Without both, a
+/// terminal that a person watches is colored unless TERM is `dumb`.
 pub fn color_wanted() -> bool {
-    wants_color(|name| std::env::var(name).ok(), io::stdout().is_terminal())
+    wants_color(|name| std::env::var(name).ok(), is_watched(&io::stdout()))
 }
 
 /// Decides about color from the environment. Empty variables count as unset, and so does `CLICOLOR_FORCE=0`, as in BSD's

@@ -4,6 +4,7 @@
 //! through [`write_to`] to a file or to standard output. This crate knows no arguments and no verbs: the command passes
 //! plain values, and once the names of its options ([`name_options`]).
 
+mod agent;
 mod console;
 mod failure;
 pub mod git;
@@ -11,6 +12,7 @@ pub mod operations;
 mod outputs;
 pub mod terminal;
 
-pub use console::{color_wanted, is_stdin, say, warn, write_to};
+pub use agent::is_agent;
+pub use console::{color_wanted, is_stdin, is_watched, say, warn, write_to};
 pub use failure::{Failure, Result, error_line, exit_code, name_options, typed_option};
 pub use outputs::Outputs;

@@ -10,8 +10,10 @@ use std::path::Path;
 use pprofdiff::Cancellation;
 
 use crate::Result;
+#[cfg(feature = "terminal")]
+use crate::is_watched;
 
-/// A progress bar. It is shown only if standard error is a terminal.
+/// A progress bar. It is shown only if a person watches standard error.
 pub struct Progress {
     #[cfg(feature = "terminal")]
     bar: indicatif::ProgressBar,
@@ -22,9 +24,9 @@ impl Progress {
     #[cfg(feature = "terminal")]
     pub fn new(count: Option<u64>, noun: &str) -> Progress {
         use indicatif::{ProgressBar, ProgressStyle};
-        use std::io::{IsTerminal, stderr};
+        use std::io::stderr;
 
-        if !stderr().is_terminal() {
+        if !is_watched(&stderr()) {
             return Progress { bar: ProgressBar::hidden() };
         }
         let (bar, template) = match count {
@@ -89,7 +91,7 @@ impl Progress {
 /// The line below all other output that shows the current phase.
 #[cfg(feature = "terminal")]
 mod phases {
-    use std::io::{IsTerminal, stderr};
+    use std::io::stderr;
     use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
     use std::sync::{Mutex, MutexGuard, PoisonError};
     use std::thread::{Builder, JoinHandle};
@@ -97,6 +99,8 @@ mod phases {
 
     use indicatif::{ProgressBar, ProgressStyle};
     use pprofdiff::Cancellation;
+
+    use crate::is_watched;
 
     /// The delay before a phase is shown, so that fast commands show nothing.
     const PATIENCE: Duration = Duration::from_millis(500);
@@ -147,13 +151,13 @@ mod phases {
         }
     }
 
-    /// Shows the phases of work until dropped, if standard error is a terminal.
+    /// Shows the phases of work until dropped, if a person watches standard error.
     pub struct Phases(Option<(Sender<()>, JoinHandle<()>)>);
 
     impl Phases {
         /// Starts to show the phases of `work`.
         pub fn show(work: &Cancellation) -> Phases {
-            if !stderr().is_terminal() {
+            if !is_watched(&stderr()) {
                 return Phases(None);
             }
             cover(false);

@@ -120,7 +120,6 @@ impl ExplainArgs {
             noise: Vec::new(),
             with: Vec::new(),
             config: args.config.clone(),
-            budget: None,
             exit_code: false,
             undecided_total: false,
             query: args.query.clone(),

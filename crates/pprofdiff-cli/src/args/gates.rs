@@ -162,9 +162,6 @@ pub struct ExplainArgs {
     /// if it exists]
     #[arg(long, value_name = "FILE", hide_short_help = true)]
     pub config: Option<PathBuf>,
-    /// Limit text or Markdown to about this many tokens of a language model, most important findings first
-    #[arg(long, value_name = "TOKENS", hide_short_help = true)]
-    pub budget: Option<usize>,
     /// Exit with 1 if something changed and 3 if the samples are inconclusive
     #[arg(long, hide_short_help = true)]
     pub exit_code: bool,

@@ -33,7 +33,7 @@ pub use sides::SideArgs;
 #[cfg(feature = "store")]
 pub use store::{StoreAddArgs, StoreArgs, StoreVerb};
 pub use table::LoadArgs;
-pub use views::{InfoArgs, RawArgs, SourceArgs, TopArgs, ViewArgs, ViewVerb};
+pub use views::{InfoArgs, MORE, OutputArgs, RawArgs, SourceArgs, TopArgs, ViewArgs, ViewVerb};
 
 use crate::REGISTRY;
 use help::Unnamed;

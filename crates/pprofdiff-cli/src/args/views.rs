@@ -1,5 +1,6 @@
 //! The arguments of views apart from the engine's option tables: sources, output and the call graph.
 
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::builder::{PossibleValue, PossibleValuesParser};
@@ -9,7 +10,7 @@ use pprofdiff::graph::{GraphOptions, Rank};
 use pprofdiff::list::SourceDirs;
 use pprofdiff::options::Heading;
 use pprofdiff_page::PageOptions;
-use pprofdiff_report::{Format, Style, Takes, View, ViewOptions, ViewSpec};
+use pprofdiff_report::{Format, MIN_BUDGET, Report, Style, Takes, TokenBudget, View, ViewOptions, ViewSpec};
 use pprofdiff_shell::{color_wanted, is_stdin};
 
 use super::help::Later;
@@ -91,6 +92,46 @@ impl SourceArgs {
 
 const OUTPUT: &str = "Output";
 
+/// The token budget of all verbs that write text for readers.
+#[derive(Clone, Copy, Args)]
+pub struct BudgetArg {
+    /// Maximum tokens of text or Markdown, as docs/agents.md counts them: the most important parts that fit, and the
+    /// number of omitted parts
+    #[arg(help_heading = OUTPUT, long, value_name = "TOKENS", value_parser = token_budget, hide_short_help = true)]
+    pub budget: Option<usize>,
+}
+
+impl BudgetArg {
+    /// Writes text or Markdown within the budget, with the last of the `endings` that fits. Returns the number of
+    /// tokens that are left.
+    pub fn write(
+        self,
+        format: &Format,
+        report: &Report,
+        endings: &[String],
+        style: Style,
+        out: &mut dyn Write,
+    ) -> io::Result<usize> {
+        let Some(tokens) = self.budget else {
+            (format.write)(report, out, style)?;
+            endings.last().map_or(Ok(()), |ending| out.write_all(ending.as_bytes()))?;
+            return Ok(usize::MAX);
+        };
+        let text = report.within(format, &TokenBudget { tokens, advice: MORE, endings })?;
+        out.write_all(text.as_bytes())?;
+        Ok(tokens - pprofdiff_report::tokens(&text))
+    }
+}
+
+/// The advice of shortened text.
+pub const MORE: &str = "set a larger --budget";
+
+/// Parses a token budget.
+fn token_budget(text: &str) -> Result<usize, String> {
+    let tokens = text.parse().ok().filter(|tokens| *tokens >= MIN_BUDGET);
+    tokens.ok_or_else(|| format!("must be a number of tokens, at least {MIN_BUDGET}"))
+}
+
 /// The output options of all verbs that write a result in a choice of formats, except for `convert`.
 #[derive(Clone, Args)]
 pub struct OutputArgs {
@@ -106,6 +147,8 @@ pub struct OutputArgs {
     /// Color of text; auto colors a terminal, and follows NO_COLOR and CLICOLOR_FORCE
     #[arg(help_heading = OUTPUT, long, value_name = "WHEN", value_enum, default_value = "auto", hide_short_help = true)]
     color: ColorChoice,
+    #[command(flatten)]
+    pub within: BudgetArg,
 }
 
 impl OutputArgs {
@@ -120,12 +163,28 @@ impl OutputArgs {
     }
 
     /// Returns the format of `--format`, or else the format of the file extension.
+    ///
+    /// # Errors
+    /// Fails for an unknown format, and for a format that ignores --budget.
     pub fn format(&self) -> pprofdiff::Result<&'static Format> {
-        match (&self.format, &self.output) {
+        let format = match (&self.format, &self.output) {
             (Some(name), _) => REGISTRY.format(name),
             (None, Some(path)) => REGISTRY.format_of_path(path),
             (None, None) => REGISTRY.format("text"),
-        }
+        }?;
+        self.within.budget.map_or(Ok(()), |_| format.check_budget())?;
+        Ok(format)
+    }
+
+    /// Writes a report within the budget, and returns the number of tokens that are left.
+    pub fn write(
+        &self,
+        format: &Format,
+        report: &Report,
+        endings: &[String],
+        out: &mut dyn Write,
+    ) -> io::Result<usize> {
+        self.within.write(format, report, endings, self.style(), out)
     }
 
     pub fn style(&self) -> Style {
@@ -283,6 +342,8 @@ pub struct RawArgs {
     /// Output file [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+    #[command(flatten)]
+    pub within: BudgetArg,
     #[command(flatten)]
     pub load: LoadArgs,
 }

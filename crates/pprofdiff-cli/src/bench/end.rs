@@ -84,7 +84,7 @@ pub fn answer(
     let explained = ExplainArgs { undecided_total, ..ExplainArgs::for_runs(input(), git(), &args) };
     let (code, candidates) = if !has_limits(&args) {
         let (report, diff, format) = explain::answer(&explained)?;
-        write_to(args.output.path(), |out| (format.write)(&report, out, args.output.style()))?;
+        write_to(args.output.path(), |out| args.output.write(format, &report, &[], out).map(drop))?;
         for path in &files {
             write_file(path, &diff, &explained)?;
         }

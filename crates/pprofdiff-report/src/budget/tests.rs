@@ -4,10 +4,12 @@
 
 use pprofdiff::list::SourceDirs;
 use pprofdiff::{Diff, LoadOptions, Profile, Query, Sort};
+use pprofdiff_series::fleet::Fleet;
 
-use super::text_head;
+use super::{MIN_BUDGET, TokenBudget, text_head};
+use crate::explain::pair_causes;
 use crate::tokens::tokens;
-use crate::{CheckOptions, Registry, Request, View};
+use crate::{CheckOptions, Format, Registry, Report, Request, View, ViewOptions};
 
 #[test]
 fn digits_signs_and_half_words_are_counted() {
@@ -131,4 +133,90 @@ fn a_larger_budget_never_shows_fewer_lines_for_any_folder_name() {
         }
     }
     assert!(cut > 3_000, "only {cut} answers were cut");
+}
+
+/// Budgets from the smallest, closer to each other where a token decides.
+fn budgets() -> impl Iterator<Item = usize> {
+    (MIN_BUDGET..200).step_by(3).chain((200..1000).step_by(41)).chain((1000..=5000).step_by(571))
+}
+
+/// Checks the texts of a report within all budgets. Returns the number of texts that lack parts, and the number of
+/// minimal texts.
+fn check_budgets(report: &Report, format: &Format, name: &str) -> (usize, usize) {
+    let endings = [String::new(), "\nexplain: one line about the cause\n".to_owned()];
+    let (mut lines, mut shortened, mut minimal) = (0, 0, 0);
+    for budget in budgets() {
+        let within = TokenBudget { tokens: budget, advice: "set a larger --budget", endings: &endings };
+        let text = report.within(format, &within).unwrap();
+        let name = format!("{name} as {} in {budget}", format.name);
+        assert!(tokens(&text) <= budget, "{name} has {} tokens:\n{text}", tokens(&text));
+        let n_lines = text.lines().filter(|line| !line.is_empty()).count();
+        assert!(text.ends_with('\n') && n_lines >= lines, "{name} has fewer lines:\n{text}");
+        lines = n_lines;
+        // Only the minimal text contains a part of a line.
+        let is_minimal = text.lines().any(|line| line.ends_with("..."));
+        assert!(!is_minimal || lines == 1, "{name} cuts a line:\n{text}");
+        shortened += usize::from(text.contains("more: set a larger --budget"));
+        minimal += usize::from(is_minimal);
+    }
+    (shortened, minimal)
+}
+
+#[test]
+fn each_view_fits_each_budget_as_text_and_as_markdown() {
+    let registry = Registry::standard();
+    let mut numbers = RandomNumbers(7);
+    let (mut shortened, mut minimal, mut n_reports) = (0, 0, 0);
+    for seed in 0..6 {
+        let dir = numbers.folder();
+        let [base, new] =
+            [false, true].map(|is_new| numbers.profile(&format!("{dir}/cpu.{is_new}.folded"), seed, is_new));
+        let diff = Diff::between(base, new).unwrap();
+        let rules = ["total>+5%", "cum:any>+1%", "flat:any>+1%"].map(str::to_owned).to_vec();
+        let check = View::Check(CheckOptions { fail_on: rules, ..CheckOptions::default() });
+        let options = || ViewOptions { regex: "main".to_owned(), ..ViewOptions::default() };
+        let views = registry.views().iter().filter_map(|spec| spec.view.map(|view| view(options())));
+        for view in views.chain([check, View::Comments, View::Raw]) {
+            let name = view.name();
+            for format in ["text", "markdown"].map(|format| registry.format(format).unwrap()) {
+                let request = Request { query: Query::default(), view: view.clone() };
+                let Ok(request) = request.for_format(format, &registry) else { continue };
+                let Ok(report) = request.answer(&diff) else { continue };
+                let (cut, least) = check_budgets(&report, format, name);
+                (shortened, minimal, n_reports) = (shortened + cut, minimal + least, n_reports + 1);
+            }
+        }
+    }
+    assert!(n_reports > 100 && shortened > 2_500 && minimal < shortened, "{n_reports} {shortened} {minimal}");
+}
+
+#[test]
+fn a_ranking_loses_rows_and_counts_them() {
+    let registry = Registry::standard();
+    let (mut numbers, mut fleet) = (RandomNumbers(3), Fleet::default());
+    for seed in 0..30 {
+        let [base, new] = [false, true].map(|is_new| numbers.profile("cpu.folded", seed, is_new));
+        let diff = Diff::between(base, new).unwrap();
+        fleet.push(&format!("pair {seed}"), pair_causes(&diff, &Query::default()));
+    }
+    let report = Report::Ranking(Box::new(fleet.ranking(0.05).unwrap()));
+    for format in ["text", "markdown"].map(|format| registry.format(format).unwrap()) {
+        let (shortened, _) = check_budgets(&report, format, "ranking");
+        assert!(shortened > 10, "{shortened} texts of a ranking lack rows");
+    }
+    let within = TokenBudget { tokens: 600, advice: "set a larger --budget", endings: &[] };
+    let text = report.within(registry.format("text").unwrap(), &within).unwrap();
+    assert!(text.contains(" rows more: set a larger --budget\n"), "{text}");
+}
+
+#[test]
+fn data_refuses_a_budget() {
+    let registry = Registry::standard();
+    for format in registry.formats() {
+        match (format.name, format.check_budget()) {
+            ("text" | "markdown", Ok(())) => {}
+            (name, Err(e)) => assert!(e.to_string().contains(name) && e.to_string().contains("budget"), "{e}"),
+            (name, Ok(())) => panic!("{name} accepts a budget"),
+        }
+    }
 }

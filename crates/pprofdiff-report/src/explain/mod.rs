@@ -25,7 +25,7 @@ use pprofdiff_series::fleet::PairCauses;
 #[cfg(feature = "check")]
 use words::MAX_CAUSES;
 pub use words::OPS;
-use words::{ExplanationText, Priority, most_important, within};
+use words::{ExplanationText, Priority, TextLine, most_important};
 
 /// The text that replaces a function's cause if the samples are inconclusive.
 pub const INCONCLUSIVE: &str = "these samples are inconclusive";
@@ -79,14 +79,14 @@ pub fn explain_object(e: &Explanation) -> serde_json::Result<Value> {
     Ok(Value::Object(object))
 }
 
-/// Returns the command that shows the stacks of a cause, quoted for a shell: `peek` with the cause's pattern, or `top`
-/// if the cause has no pattern. A file that holds both sides is named once, unless label filters or a time window
+/// Returns the command that shows the stacks of a cause, quoted for a shell: `peek` with the cause's pattern in the
+/// reader's own code, or `top` if the cause has no pattern. A file that holds both sides is named once, unless label filters or a time window
 /// select only one of the sides.
 fn command_of(e: &Explanation, cause: &Cause) -> String {
     let mut words = vec!["pprofdiff".to_owned()];
-    match &cause.evidence.pattern {
+    match cause.own_pattern() {
         Some(pattern) => {
-            words.extend(["peek".to_owned(), word(&typed(pattern))]);
+            words.extend(["peek".to_owned(), word(&typed(&pattern))]);
         }
         None => words.push("top".to_owned()),
     }
@@ -126,37 +126,40 @@ fn command_of(e: &Explanation, cause: &Cause) -> String {
     words.join(" ")
 }
 
-/// Writes the explanation as text, one paragraph per sample type, each within an equal share of the budget.
+/// Writes the explanation as text, one paragraph per sample type.
 ///
 /// # Errors
 /// If writing fails.
 pub(crate) fn explain_text(e: &Explanation, out: &mut dyn Write, style: Style) -> io::Result<()> {
     let words = ExplanationText { e, markup: Markup::Plain };
-    let head = words.head("->");
-    let lines = within(words.lines(), &head, budget_of(e, style));
-    writeln!(out, "{head}")?;
-    for line in lines {
-        match line.about {
-            Priority::Answer if style.color => writeln!(out, "\x1b[1m{}\x1b[0m", line.text)?,
-            _ => writeln!(out, "{}", line.text)?,
-        }
-    }
+    write!(out, "{}", paragraph_text(&words.head("->"), words.lines(), style.color))?;
     for also in &e.also {
         writeln!(out)?;
-        explain_text(also, out, Style { budget: budget_of(e, style), ..style })?;
+        explain_text(also, out, style)?;
     }
     Ok(())
 }
 
-/// Returns the most important lines of the text: the head and the most important line of each paragraph, and `more`
-/// further lines, of which each paragraph gets one in turn.
-pub(crate) fn explain_head(e: &Explanation, more: usize) -> String {
+fn paragraph_text(head: &str, lines: Vec<TextLine>, color: bool) -> String {
+    let line = |line: TextLine| match line.about {
+        Priority::Answer if color => format!("\x1b[1m{}\x1b[0m\n", line.text),
+        _ => line.text + "\n",
+    };
+    std::iter::once(format!("{head}\n")).chain(lines.into_iter().map(line)).collect()
+}
+
+/// Returns the most important lines of the explanation as text or Markdown: the head and the most important line of
+/// each paragraph, and `more` further lines, of which each paragraph gets one in turn.
+pub(crate) fn explain_head(e: &Explanation, more: usize, is_text: bool) -> String {
     let paragraphs = 1 + e.also.len();
     let paragraph = |(i, e)| {
-        let words = ExplanationText { e, markup: Markup::Plain };
         let kept = 1 + (more + paragraphs - 1 - i) / paragraphs;
-        let lines = most_important(words.lines(), kept).into_iter().map(|line| line.text);
-        std::iter::once(words.head("->")).chain(lines).map(|line| line + "\n").collect::<String>()
+        let words = ExplanationText { e, markup: if is_text { Markup::Plain } else { Markup::Markdown } };
+        let lines = most_important(words.lines(), kept);
+        match is_text {
+            true => paragraph_text(&words.head("->"), lines, false),
+            false => paragraph_markdown(&words.head("→"), lines),
+        }
     };
     std::iter::once(e).chain(&e.also).enumerate().map(paragraph).collect::<Vec<_>>().join("\n")
 }
@@ -168,20 +171,22 @@ pub(crate) fn lines_to_cut(e: &Explanation) -> usize {
     std::iter::once(e).chain(&e.also).map(lines).max().unwrap_or(0) * (1 + e.also.len())
 }
 
-/// Returns the budget of one paragraph in tokens: an equal share of the whole budget, or `None` without a budget.
-fn budget_of(e: &Explanation, style: Style) -> Option<usize> {
-    style.budget.map(|budget| budget / (1 + e.also.len()))
-}
-
 /// Writes the explanation as Markdown: causes as a numbered list, other lines below it.
 ///
 /// # Errors
 /// If writing fails.
-pub(crate) fn explain_markdown(e: &Explanation, out: &mut dyn Write, style: Style) -> io::Result<()> {
+pub(crate) fn explain_markdown(e: &Explanation, out: &mut dyn Write) -> io::Result<()> {
     let words = ExplanationText { e, markup: Markup::Markdown };
-    let head = words.head("→");
-    let lines = within(words.lines(), &head, budget_of(e, style));
-    writeln!(out, "{head}")?;
+    write!(out, "{}", paragraph_markdown(&words.head("→"), words.lines()))?;
+    for also in &e.also {
+        writeln!(out)?;
+        explain_markdown(also, out)?;
+    }
+    Ok(())
+}
+
+fn paragraph_markdown(head: &str, lines: Vec<TextLine>) -> String {
+    let mut text = format!("{head}\n");
     let mut last = None;
     for line in lines {
         // Details of a cause stay in its list item, and the next cause continues the list. An empty line separates all
@@ -189,16 +194,13 @@ pub(crate) fn explain_markdown(e: &Explanation, out: &mut dyn Write, style: Styl
         let in_list =
             line.about == Priority::Detail || line.about == Priority::Answer && last == Some(Priority::Detail);
         if !in_list || last.is_none() {
-            writeln!(out)?;
+            text.push('\n');
         }
-        writeln!(out, "{}", line.text)?;
+        text.push_str(&line.text);
+        text.push('\n');
         last = Some(line.about);
     }
-    for also in &e.also {
-        writeln!(out)?;
-        explain_markdown(also, out, Style { budget: budget_of(e, style), ..style })?;
-    }
-    Ok(())
+    text
 }
 
 /// Returns one line for each of the first [`MAX_CAUSES`] causes, with the cause's commit if known. Checks show these

@@ -4,7 +4,6 @@
 use super::command_of;
 use super::markup::Markup;
 use crate::numbers::{counted, figure as factor, least_growth, p_words};
-use crate::tokens::tokens;
 use pprofdiff::units::{self, ColumnUnit};
 use pprofdiff_explain::{
     Cause, CauseKind, CausePart, Explanation, HeldState, MainFactor, MoveKind, Moved, NearestCandidate, ProgramShare,
@@ -728,19 +727,8 @@ impl ExplanationText<'_> {
     }
 }
 
-/// Drops the least important lines, and the last of equally important lines first, until `head` and the lines fit the
-/// budget of tokens. The most important line remains, whatever its length.
-pub(super) fn within(mut lines: Vec<TextLine>, head: &str, budget: Option<usize>) -> Vec<TextLine> {
-    let Some(budget) = budget else { return lines };
-    let size = |lines: &[TextLine]| tokens(head) + lines.iter().map(|l| tokens(&l.text) + 1).sum::<usize>();
-    while lines.len() > 1 && size(&lines) > budget {
-        remove_least(&mut lines);
-    }
-    lines
-}
-
-/// Keeps at most `count` lines, but at least one, in their order. Drops the least important lines first, like
-/// [`within`].
+/// Keeps at most `count` lines, but at least one, in their order. Drops the least important lines first, and the last
+/// of equally important lines.
 pub(super) fn most_important(mut lines: Vec<TextLine>, count: usize) -> Vec<TextLine> {
     while lines.len() > count.max(1) {
         remove_least(&mut lines);

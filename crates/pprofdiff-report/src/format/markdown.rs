@@ -20,10 +20,10 @@ pub(crate) const FORMAT: Format = Format {
     about: "a table for pull requests",
     limit: Some(20),
     form: Form::Prose,
-    write: |report, out, style| match report {
+    write: |report, out, _| match report {
         #[cfg(feature = "check")]
         Report::Check(check) => check_markdown(check, out),
-        Report::Explain(explanation) => explain_markdown(explanation, out, style),
+        Report::Explain(explanation) => explain_markdown(explanation, out),
         Report::Ranking(ranking) => ranking_markdown(ranking, out),
         _ => report.table().ok_or_else(unsupported)?.write_markdown(out),
     },
