@@ -6,8 +6,9 @@ from collections.abc import Iterable, Sequence
 # The parts of a text that count as one piece each; see `tokens`.
 _PIECE = re.compile(rb"[a-z]+|[ \t\n]+|.", re.DOTALL)
 
-# What must not precede or follow a name. `main.read` is not named by `main.readFile`, `domain.read`, `main.read.func1`,
-# `main.read::next` or `main.read-2`, but by `main.read()`, `**main.read**`, `main.read:` and `main.read.` as well.
+# Characters that must not precede or follow a name. `main.read` is not named by `main.readFile`, `domain.read`,
+# `main.read.func1`, `main.read::next` or `main.read-2`, but by `main.read()`, `**main.read**`, `main.read:` and
+# `main.read.` as well.
 _BEFORE = r"(?<![\w/$<~.-])(?<!::)"
 _AFTER = r"(?![\w/<~])(?![.$-][\w({<~$])(?!::)"
 

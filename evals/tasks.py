@@ -28,11 +28,11 @@ class Task:
     new: list[Path]
     # function, label, commit or none. "none" means that no code costs more or less: the right answer names no cause.
     asks: str
-    # Accepted functions: the guilty one, and callers and callees in which the change is just as visible.
+    # Accepted functions: the guilty function, and its callers and callees that show the change just as well.
     functions: list[str] = field(default_factory=list)
     label: tuple[str, str] | None = None
     sample_type: str | None = None
-    # For commits: the repository, its branch, the guilty commit, and the accepted places (file, first and last line).
+    # For commits: the repository, its branch, the guilty commit, the accepted places (file, first and last line).
     repository: Path | None = None
     branch: str = ""
     commit: str = ""
