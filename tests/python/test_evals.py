@@ -175,6 +175,15 @@ def test_agents_answers_are_graded(tmp_path: Path):
 
 
 @needs_command
+def test_an_agent_that_takes_too_long_is_ended_with_its_processes(tmp_path: Path):
+    grades = tmp_path / "grades.json"
+    run("--agent", "sleep 1000; true", "--timeout", "0.5", "--no-skill", "--tasks", "^story$", "--json", str(grades))
+    (graded,) = json.loads(grades.read_text())["no skill"]
+    assert not graded["answered"]
+    assert not graded["right"]
+
+
+@needs_command
 @needs_go
 @pytest.mark.parametrize("name", ["skill", "pprof"])
 def test_the_page_shows_what_the_scripted_agents_get(name: str):
