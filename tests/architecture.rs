@@ -382,7 +382,7 @@ fn documents() -> Vec<(PathBuf, String)> {
     let top = std::fs::read_dir(root()).unwrap().map(|entry| entry.unwrap().path());
     let top = top.filter(|path| path.extension().is_some_and(|e| e == "md"));
     let mut documents: Vec<_> = top.map(|path| (path.clone(), std::fs::read_to_string(path).unwrap())).collect();
-    for page in ["tests/README.md", "release/README.md", "skills/pprofdiff/SKILL.md"] {
+    for page in ["evals/README.md", "tests/README.md", "release/README.md", "skills/pprofdiff/SKILL.md"] {
         let path = root().join(page);
         documents.push((path.clone(), std::fs::read_to_string(path).unwrap()));
     }

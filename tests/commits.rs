@@ -5,7 +5,7 @@
 //!
 //! The weights were tuned on even seeds (`COMMITS_FROM=0`). The accuracy is tested on odd seeds from 9001, which were
 //! not used for tuning. To print each case: `COMMITS=1 cargo test -p pprofdiff-cli --test engine commits:: --
-//! --nocapture`.
+//! --nocapture`. `evals/run` uses some of these cases as tasks: the test `tasks_for_the_evals_are_written` writes them.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -391,6 +391,10 @@ struct Case {
     guilty: Option<usize>,
     /// The files of the last commit.
     files: Vec<(String, String)>,
+    /// The kind of guilt.
+    kind: usize,
+    /// The program at the last commit.
+    program: Program,
     base: Arc<Profile>,
     new: Arc<Profile>,
 }
@@ -430,7 +434,40 @@ impl Case {
         let new = program.profile(&mut random);
         // Uses a pack file. With few objects, git would write one file for each.
         git(repository(), &["-c", "fastimport.unpackLimit=1", "fast-import", "--quiet"], &stream);
-        Case { language, branch, what: descriptions, guilty, files: program.render().0, base, new }
+        Case { language, branch, what: descriptions, guilty, files: program.render().0, kind, program, base, new }
+    }
+
+    /// Returns the right answer for the evals: the guilty commit, its functions in the profile with the file and the
+    /// first and last line of each, and the changed lines.
+    fn truth(&self) -> serde_json::Value {
+        let places = |names: &[usize]| -> Vec<serde_json::Value> {
+            let (texts, starts) = self.program.render();
+            let place = |&f: &usize| {
+                let file = &self.program.files[self.program.functions[f].file];
+                let text = texts.iter().find(|(path, _)| path == file).map(|(_, text)| text.as_str()).unwrap();
+                let others = self.program.functions.iter().zip(&starts);
+                let next = others.filter(|(g, start)| g.file == self.program.functions[f].file && **start > starts[f]);
+                let end = next.map(|(_, start)| start - 1).min().unwrap_or(text.lines().count() as i64);
+                serde_json::json!({"function": self.program.frame(f), "file": file, "lines": [starts[f], end]})
+            };
+            names.iter().map(place).collect()
+        };
+        // The changed function first, then the function whose cost grew.
+        let functions: &[usize] = match self.kind {
+            1 => &[7, 15],
+            2 => &[7, 16],
+            5 => &[7, 13],
+            _ => &[7],
+        };
+        let library = (self.kind == 4).then(|| self.program.library().0);
+        serde_json::json!({
+            "branch": self.branch,
+            "language": format!("{:?}", self.language),
+            "guilty": self.guilty.map(|i| format!("change {i}")),
+            "what": self.guilty.map(|i| &self.what[i]),
+            "functions": if self.guilty.is_some() { places(functions) } else { Vec::new() },
+            "library": library.filter(|_| self.guilty.is_some()),
+        })
     }
 
     /// Explains the case, and returns the accused commits.
@@ -589,6 +626,40 @@ fn an_added_call_is_the_reason() {
         assert_eq!(first.reach, Reach::Call, "{first:?}");
         assert!(first.why.starts_with("adds a call of "), "{first:?}");
     }
+}
+
+/// Writes cases for `evals/run` to `evals-commits` in Cargo's folder for temporary files, or to `EVALS_COMMITS`: a bare
+/// repository, the profiles of each case, and `truth.json`. `EVALS_COUNT` sets the number of guilty cases, which is 24
+/// by default, so that every kind of guilt is combined with every language once or twice. Each third case also has an
+/// innocent range.
+#[test]
+#[ignore = "slow; `tests/run all` runs it before the evals"]
+fn tasks_for_the_evals_are_written() {
+    let default = Path::new(env!("CARGO_TARGET_TMPDIR")).join("evals-commits");
+    let folder = std::env::var_os("EVALS_COMMITS").map_or(default, PathBuf::from);
+    let count: u64 = std::env::var("EVALS_COUNT").map_or(24, |count| count.parse().unwrap());
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).unwrap();
+    let mut rows = Vec::new();
+    for i in 0..count {
+        for has_guilt in [true, false] {
+            if has_guilt || i % 3 == 0 {
+                let case = Case::new(9001 + 2 * i, has_guilt);
+                for (side, profile) in [("base", &case.base), ("new", &case.new)] {
+                    let file = folder.join(format!("{}.{side}.pb.gz", case.branch));
+                    std::fs::write(file, profile.to_bytes(&pprofdiff::WriteOptions::default()).unwrap()).unwrap();
+                }
+                rows.push(case.truth());
+            }
+        }
+    }
+    std::fs::write(folder.join("truth.json"), serde_json::to_vec_pretty(&rows).unwrap()).unwrap();
+    git(
+        Path::new("."),
+        &["clone", "-q", "--mirror", repository().to_str().unwrap(), folder.join("git").to_str().unwrap()],
+        "",
+    );
+    assert!(rows.len() as u64 > count && folder.join("git/HEAD").is_file());
 }
 
 /// Ranges whose decoys rename functions and files. With the old names, explain's causes are renames, or are far above

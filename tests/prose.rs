@@ -164,7 +164,7 @@ impl Place {
 fn places() -> BTreeMap<String, Place> {
     let patterns = CONSTRUCTIONS.map(|(advice, pattern)| (advice, Regex::new(pattern).unwrap()));
     let mut paths = Vec::new();
-    for folder in ["crates", "benches", "python", "docs", "release", "skills"] {
+    for folder in ["crates", "benches", "python", "docs", "evals", "release", "skills"] {
         files(&root().join(folder), &[".rs", ".py", ".pyi", ".md"], &mut paths);
     }
     let top = std::fs::read_dir(root()).unwrap().map(|entry| entry.unwrap().path());
