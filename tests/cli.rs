@@ -240,11 +240,11 @@ fn two_time_ranges_of_one_recording_can_be_compared() {
     let text = String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap();
     assert!(text.contains("base  - (0..3s)  ") && text.contains("new   - (3s..6s)  "), "{text}");
     let cpu = corpus("inputs/press.base.cpuprofile.gz");
-    let text = stdout(&["explain", &cpu, "--base-time", "0..100ms", "--new-time", "100ms.."]);
+    let text = stdout(&["explain", &cpu, "--base-time", "0..200ms", "--new-time", "200ms.."]);
     let peek = text.lines().find_map(|line| line.trim().strip_prefix("pprofdiff ")).unwrap();
     let words: Vec<&str> = peek.split(' ').map(|word| word.trim_matches('\'')).collect();
     assert!(
-        peek.contains(" --base-time 0..100ms --new-time 100ms.. ") && stdout(&words).contains("listOnTimeout"),
+        peek.contains(" --base-time 0..200ms --new-time 200ms.. ") && stdout(&words).contains("listOnTimeout"),
         "{peek}"
     );
     let info = stdout(&[&["info", &run][..], &parts].concat());
