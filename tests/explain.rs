@@ -347,7 +347,7 @@ fn too_many_labels_keeps_the_most_discriminating_and_warns() {
     // The warning also appears in text and on the page.
     let mut text = Vec::new();
     let report = pprofdiff_report::Report::Explain(Box::new(e));
-    (pprofdiff_report::Registry::standard().format("text").unwrap().write)(&report, &mut text, Default::default())
+    pprofdiff_report::Registry::standard().format("text").unwrap().write(&report, &mut text, Default::default())
         .unwrap();
     assert!(String::from_utf8(text).unwrap().contains("warning: labels: "));
     let diff = Diff::new(&[of_tenants(1.0, 1, 2000)], &[of_tenants(1.8, 2, 2000)]).unwrap();

@@ -112,7 +112,7 @@ fn rank(
     let mut ranking = fleet.ranking(args.fdr)?;
     ranking.rows = args.ranked_rows();
     let report = Report::Ranking(Box::new(ranking));
-    write_to(args.output.path(), |out| (format.write)(&report, out, args.output.style()))?;
+    write_to(args.output.path(), |out| format.write(&report, out, args.output.style()))?;
     match failed {
         0 => Ok(0),
         _ => Err(Failure::Message(format!("{failed} of {done} pairs failed"))),

@@ -38,13 +38,13 @@ pub fn run(args: &CheckArgs) -> Result<u8> {
     }
     for (path, format, request) in reports {
         let compared = request.map(|request| request.answer(&diff)).transpose()?;
-        write_to(Some(path), |out| (format.write)(compared.as_ref().unwrap_or(&report), out, Default::default()))?;
+        write_to(Some(path), |out| format.write(compared.as_ref().unwrap_or(&report), out, Default::default()))?;
     }
     let verdict = match &report {
         Report::Check(check) => exit_code(check.verdict),
         _ => 2,
     };
-    let written = match write_to(args.output.path(), |out| (format.write)(&report, out, args.output.style())) {
+    let written = match write_to(args.output.path(), |out| format.write(&report, out, args.output.style())) {
         // The exit code has the verdict even if the reader of the output stops early (`| head`).
         Ok(()) | Err(Failure::ClosedPipe) => Ok(verdict),
         Err(e) => Err(e),

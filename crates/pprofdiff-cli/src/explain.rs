@@ -20,7 +20,7 @@ pub fn run(args: &ExplainArgs) -> Result<u8> {
         _ => 0,
     };
     let style = Style { budget: args.budget, ..args.output.style() };
-    match write_to(args.output.path(), |out| (format.write)(&report, out, style)) {
+    match write_to(args.output.path(), |out| format.write(&report, out, style)) {
         // The exit code has the verdict even if the reader of the output stops early (`| head`).
         Ok(()) | Err(Failure::ClosedPipe) => Ok(code),
         Err(e) => Err(e),

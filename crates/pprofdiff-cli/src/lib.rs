@@ -368,7 +368,7 @@ fn show_with(
     }
     warn(&(format.leaves_out)(&report));
     write_to(output, |out| {
-        (format.write)(&report, out, args.output.style())?;
+        format.write(&report, out, args.output.style())?;
         match &report {
             Report::Listing(listing) if format.name == "text" => {
                 let options = ["--base-source DIR", "--new-source DIR", "--source-path DIR"];
@@ -403,14 +403,14 @@ fn info(args: &InfoArgs) -> Result<()> {
     let request = Request::default().asking(View::Info).for_format(format, &REGISTRY)?;
     let diff = open(&args.input, &args.load, Outputs::new(args.output.path()))?;
     let report = request.answer(&diff)?;
-    write_to(args.output.path(), |out| (format.write)(&report, out, args.output.style()))
+    write_to(args.output.path(), |out| format.write(&report, out, args.output.style()))
 }
 
 fn raw(args: &RawArgs, view: View) -> Result<()> {
     let diff = open(&args.input, &args.load, Outputs::new(&args.output))?.summed();
     let format = REGISTRY.format("text")?;
     let report = Request::default().asking(view).answer(&diff)?;
-    write_to(args.output.as_deref(), |out| (format.write)(&report, out, Default::default()))
+    write_to(args.output.as_deref(), |out| format.write(&report, out, Default::default()))
 }
 
 fn merge(args: &MergeArgs) -> Result<()> {
@@ -461,7 +461,7 @@ fn convert(args: &ConvertArgs) -> Result<()> {
         warn(&summary.warnings);
     }
     warn(&(format.leaves_out)(&report));
-    write_to(output, |out| (format.write)(&report, out, Default::default()))
+    write_to(output, |out| format.write(&report, out, Default::default()))
 }
 
 /// Returns write options with the compression that the file's extension implies, or gzip for standard output.

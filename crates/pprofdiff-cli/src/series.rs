@@ -32,7 +32,7 @@ pub fn run(args: &SeriesArgs) -> Result<()> {
     let (report, closing) = answer(args, &inputs, format, &series)?;
     let closing = if closing { cause_line(&series, args, &inputs)? } else { None };
     write_to(args.output.path(), |out| {
-        (format.write)(&report, out, args.output.style())?;
+        format.write(&report, out, args.output.style())?;
         closing.map_or(Ok(()), |line| writeln!(out, "\n{line}"))
     })?;
     match series.errors().len() {

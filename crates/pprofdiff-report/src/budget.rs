@@ -302,7 +302,7 @@ impl Report {
 
     fn text(&self, style: Style) -> io::Result<String> {
         let mut out = Vec::new();
-        (FORMAT.write)(self, &mut out, style)?;
+        FORMAT.write(self, &mut out, style)?;
         Ok(String::from_utf8_lossy(&out).into_owned())
     }
 }

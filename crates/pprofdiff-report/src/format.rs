@@ -53,10 +53,20 @@ pub struct Format {
     /// Returns the request that the format answers instead of a given one that it shows: usually the same request,
     /// sometimes another view or granularity of the same query.
     pub asks: fn(&Request) -> Request,
-    /// Writes a report of a view that the format supports.
+    /// The writer of reports. [`Format::write`](fn@Format::write) calls it.
     pub write: fn(&Report, &mut dyn Write, Style) -> io::Result<()>,
     /// The writer for tables of many pairs, if the format supports them.
     pub each: Option<Each>,
+}
+
+impl Format {
+    /// Writes a report of a view that the format supports.
+    ///
+    /// # Errors
+    /// Fails if `out` fails, and if the format does not support the report. [`Request::for_format`] prevents the latter.
+    pub fn write(&self, report: &Report, out: &mut dyn Write, style: Style) -> io::Result<()> {
+        (self.write)(report, out, style)
+    }
 }
 
 /// The part of a format that writes the tables of many pairs one after another.

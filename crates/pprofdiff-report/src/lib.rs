@@ -5,6 +5,8 @@
 //! that reads a report and does not change it. A [`Registry`] lists the formats and views; crates above this one, such as
 //! `pprofdiff-page`, add their own.
 
+#![warn(missing_debug_implementations)]
+
 mod budget;
 mod callgraph;
 mod chart;
@@ -30,6 +32,7 @@ mod registry;
 mod report;
 mod request;
 mod rows;
+#[cfg(feature = "schema")]
 mod schema;
 mod series;
 mod shown;
@@ -63,6 +66,7 @@ pub use refusals::GivenOptions;
 pub use registry::{EachWriter, Extension, Registry};
 pub use report::Report;
 pub use request::Request;
+#[cfg(feature = "schema")]
 pub use schema::json_schema;
 pub use series::{RUNS, builds_json, failed_builds};
 pub use style::Style;

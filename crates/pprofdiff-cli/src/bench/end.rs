@@ -84,7 +84,7 @@ pub fn answer(
     let explained = ExplainArgs { undecided_total, ..ExplainArgs::for_runs(input(), git(), &args) };
     let (code, candidates) = if !has_limits(&args) {
         let (report, diff, format) = explain::answer(&explained)?;
-        write_to(args.output.path(), |out| (format.write)(&report, out, args.output.style()))?;
+        write_to(args.output.path(), |out| format.write(&report, out, args.output.style()))?;
         for path in &files {
             write_file(path, &diff, &explained)?;
         }
@@ -157,5 +157,5 @@ fn write_file(path: &Path, diff: &pprofdiff::Diff, explained: &ExplainArgs) -> R
         *options = crate::packing(Some(path));
     }
     let report = request.answer(diff)?;
-    write_to(Some(path), |out| (format.write)(&report, out, Default::default()))
+    write_to(Some(path), |out| format.write(&report, out, Default::default()))
 }
