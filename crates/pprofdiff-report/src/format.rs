@@ -4,6 +4,8 @@
 mod callgrind;
 pub(crate) mod csv;
 pub(crate) mod dot;
+#[cfg(feature = "svg")]
+pub(crate) mod flamegraph;
 pub(crate) mod folded;
 #[cfg(feature = "check")]
 mod github;
@@ -102,6 +104,8 @@ pub(crate) static STANDARD: &[&Format] = &[
     &dot::FORMAT,
     #[cfg(feature = "svg")]
     &svg::FORMAT,
+    #[cfg(feature = "svg")]
+    &flamegraph::FORMAT,
     &callgrind::FORMAT,
     #[cfg(feature = "check")]
     &github::FORMAT,

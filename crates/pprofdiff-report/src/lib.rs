@@ -54,6 +54,8 @@ pub use document::Document;
 pub use explain::{INCONCLUSIVE, explain_exit_code, explain_html, explain_line, explain_object, pair_causes};
 pub use format::csv::CsvOptions;
 pub use format::dot::dot;
+#[cfg(feature = "svg")]
+pub use format::flamegraph::flamegraph;
 pub use format::folded::folded;
 pub use format::json::info_json;
 pub use format::speedscope::speedscope;
