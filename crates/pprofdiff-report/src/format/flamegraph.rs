@@ -101,11 +101,11 @@ fn draw(flame: &Flame, across: f64) -> String {
     let height = legend_height + rows as f64 * ROW + 2.0 * MARGIN;
     let mut svg = String::new();
     // Writing to a String cannot fail.
-    let _ = write!(
+    let _ = writeln!(
         svg,
         "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"pprofdiff-flamegraph\" role=\"img\" \
          aria-label=\"Flame graph\" width=\"{WIDTH:.0}\" height=\"{height:.0}\" viewBox=\"0 0 {WIDTH:.0} {height:.0}\" \
-         font-family=\"{}\" font-size=\"{FONT_SIZE}\" fill=\"{INK}\">\n",
+         font-family=\"{}\" font-size=\"{FONT_SIZE}\" fill=\"{INK}\">",
         super::svg::FONT
     );
     push_dark_style(&mut svg, "pprofdiff-flamegraph", &colors);
@@ -241,7 +241,7 @@ fn relative(cum: Pair) -> f64 {
 
 /// Returns a number from 0 to 1 that is the same for all functions of a package, as the page's `shadeOf`.
 fn package_shade(name: &str) -> f64 {
-    let name = &name[..name.floor_char_boundary(200)];
+    let name = name.char_indices().nth(200).map_or(name, |(end, _)| &name[..end]);
     let package = name.rfind(['.', ':']).filter(|&i| !name[i..].contains('/')).map_or(name, |end| &name[..end]);
     let hash = package.encode_utf16().fold(7_u32, |hash, c| hash.wrapping_mul(31).wrapping_add(u32::from(c)));
     f64::from(hash % (STEPS as u32 + 1)) / STEPS
