@@ -347,7 +347,10 @@ fn too_many_labels_keeps_the_most_discriminating_and_warns() {
     // The warning also appears in text and on the page.
     let mut text = Vec::new();
     let report = pprofdiff_report::Report::Explain(Box::new(e));
-    (pprofdiff_report::Registry::standard().format("text").unwrap().write)(&report, &mut text, Default::default())
+    pprofdiff_report::Registry::standard()
+        .format("text")
+        .unwrap()
+        .write(&report, &mut text, Default::default())
         .unwrap();
     assert!(String::from_utf8(text).unwrap().contains("warning: labels: "));
     let diff = Diff::new(&[of_tenants(1.0, 1, 2000)], &[of_tenants(1.8, 2, 2000)]).unwrap();
@@ -373,6 +376,35 @@ fn allocation_count_and_size_are_separated() {
     assert!((split.count - 0.898).abs() < 0.001 && (split.unit - 0.102).abs() < 0.001, "{split:?}");
     assert!((split.count + split.unit - 1.0).abs() < 1e-6);
     assert!((split.count_factor - 5.0).abs() < 1e-6 && (split.unit_factor - 1.2).abs() < 1e-6, "{split:?}");
+}
+
+#[test]
+fn the_page_of_a_heap_opens_with_a_sample_type_that_has_causes() {
+    let types =
+        [("alloc_objects", "count"), ("alloc_space", "bytes"), ("inuse_objects", "count"), ("inuse_space", "bytes")];
+    let heap = |n: i64, held: i64| {
+        let find = (vec!["main.main", "main.rows", "main.find"], vec![n, n * 100, held, held * 100]);
+        let other = |i: i64| {
+            let name = ["main.a", "main.b", "main.c", "main.d"][i as usize % 4];
+            (vec!["main.main", name], vec![1000 + i, 100_000 + 100 * i, 1000 + i, 100_000 + 100 * i])
+        };
+        profile(&stacks(&types, &std::iter::once(find).chain((0..20).map(other)).collect::<Vec<_>>()))
+    };
+    let opens_with = |new: Arc<Profile>, sample_type: Option<&str>| {
+        let diff = Diff::new(&[heap(1000, 1000)], &[new]).unwrap();
+        let query = sample_type.map_or_else(Query::default, |name| Query::default().with_sample_type(name));
+        let html = pprofdiff_page::page(&diff, &query, &Default::default(), None).unwrap().html;
+        let shown = html.split_once("\"shown\":").unwrap().1.split(|c: char| !c.is_ascii_digit()).next().unwrap();
+        // The block of the explanation that is visible belongs to the same type.
+        assert!(html.contains(&format!("<div data-type=\"{shown}\">")), "{shown}");
+        types[shown.parse::<usize>().unwrap()].0
+    };
+    // Only the allocations changed.
+    assert_eq!(opens_with(heap(5000, 1000), None), "alloc_space");
+    assert_eq!(opens_with(heap(5000, 1000), Some("inuse_space")), "inuse_space");
+    // Memory in use has causes of its own, and without any causes the default stays.
+    assert_eq!(opens_with(heap(5000, 5000), None), "inuse_space");
+    assert_eq!(opens_with(heap(1000, 1000), None), "inuse_space");
 }
 
 #[test]

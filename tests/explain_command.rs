@@ -219,7 +219,7 @@ fn names_and_units_of_a_profile_are_escaped_in_markdown() {
     let format = pprofdiff_report::Registry::standard().format("markdown").unwrap();
     let mut out = Vec::new();
     let report = pprofdiff_report::Report::Explain(Box::new(e));
-    (format.write)(&report, &mut out, pprofdiff_report::Style::default()).unwrap();
+    format.write(&report, &mut out, pprofdiff_report::Style::default()).unwrap();
     let text = String::from_utf8(out).unwrap();
     // Text in code spans is shown literally.
     let outside: String = text.replace("\\`", "").split('`').step_by(2).collect();

@@ -62,7 +62,7 @@ impl Question {
         let report = Report::Explain(Box::new(explained));
         ["text", "json"].map(|format| {
             let mut text = Vec::new();
-            (Registry::standard().format(format).unwrap().write)(&report, &mut text, Default::default()).unwrap();
+            Registry::standard().format(format).unwrap().write(&report, &mut text, Default::default()).unwrap();
             String::from_utf8(text).unwrap()
         })
     }

@@ -265,6 +265,118 @@ fn the_picture_of_the_story_shows_added_and_removed_frames() {
     assert!(!node("main.run").contains("stroke-width") && !node("main.run").contains("stroke-dasharray"));
 }
 
+/// Returns the contrast ratio of two hexadecimal colours (WCAG 2.2).
+fn contrast(a: &str, b: &str) -> f64 {
+    let luminance = |color: &str| {
+        let channel = |i: usize| {
+            let v = f64::from(u8::from_str_radix(&color[i..i + 2], 16).unwrap()) / 255.0;
+            if v <= 0.04045 { v / 12.92 } else { ((v + 0.055) / 1.055).powf(2.4) }
+        };
+        0.2126 * channel(1) + 0.7152 * channel(3) + 0.0722 * channel(5)
+    };
+    let (a, b) = (luminance(a), luminance(b));
+    (a.max(b) + 0.05) / (a.min(b) + 0.05)
+}
+
+fn written(format: &str, report: &report::Report) -> String {
+    let mut out = Vec::new();
+    report::Registry::standard().format(format).unwrap().write(report, &mut out, Default::default()).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+/// Returns the colour that the style sheet sets for a selector.
+fn dark_color<'a>(style: &'a str, selector: &str) -> &'a str {
+    let rule = style.lines().find_map(|line| line.strip_prefix(selector)).unwrap_or_else(|| panic!("no {selector}"));
+    rule.split_once("fill: ").unwrap().1.split(' ').next().unwrap()
+}
+
+#[test]
+fn files_of_pictures_follow_dark_backgrounds_and_stay_readable() {
+    let view = pair("story-cpu").measure(&Query::default()).unwrap();
+    let graph = view.graph(&GraphOptions::default()).unwrap();
+    assert!(!svg(&graph).unwrap().contains("<style"), "a picture inside of a page follows the page");
+    let stacks = report::Report::Stacks(view.stacks(false), usize::MAX);
+    for (class, picture, min_boxes) in [
+        ("pprofdiff-callgraph", written("svg", &report::Report::Graph(graph)), 20),
+        ("pprofdiff-flamegraph", written("flamegraph", &stacks), 20),
+    ] {
+        let document = Document::parse(&picture).unwrap();
+        let style = document.descendants().find(|n| n.has_tag_name("style") || n.tag_name().name() == "style").unwrap();
+        let style = style.text().unwrap();
+        assert!(style.starts_with("@media (prefers-color-scheme: dark) {"), "{style}");
+        let paper = dark_color(style, &format!(".{class} [fill=\"#ffffff\"]"));
+        assert!(contrast(dark_color(style, &format!(".{class} {{")), paper) > 4.5);
+        let mut fills = BTreeSet::new();
+        for group in document.descendants().filter(|n| n.tag_name().name() == "g") {
+            if group.attribute("class") == Some("call") || group.has_attribute("transform") {
+                continue;
+            }
+            let part = |tag: &str| group.children().find(|n| n.tag_name().name() == tag);
+            let fill = part("rect").unwrap().attribute("fill").unwrap();
+            let rect = format!(".{class} rect[fill=\"{fill}\"] ");
+            let dark = dark_color(style, &format!("{rect}{{"));
+            let ink = dark_color(style, &format!("{rect}~ text {{"));
+            assert!(contrast(dark, ink) > 4.5, "{ink} on {dark}");
+            if let Some(ink) = part("text").and_then(|text| text.attribute("fill")) {
+                assert!(contrast(fill, ink) > 4.5, "{ink} on {fill}");
+            }
+            fills.insert(fill);
+        }
+        assert!(fills.len() > min_boxes, "{class}: {}", fills.len());
+    }
+}
+
+#[test]
+fn flame_graphs_are_pictures_without_script_in_which_parents_cover_their_children() {
+    let one = |diff: &Diff| Diff::of_profile(diff.base().next().unwrap()).unwrap();
+    let names = oracle::pairs();
+    let diffs = names.iter().map(|name| pair(name)).chain([hostile_diff()]);
+    let mut boxes = 0;
+    for diff in diffs.flat_map(|diff| [one(&diff), diff]) {
+        let stacks = diff.measure(&Query::default()).unwrap().stacks(false);
+        let is_empty = stacks.rows.iter().all(|row| row.weight == Default::default());
+        let picture = written("flamegraph", &report::Report::Stacks(stacks, usize::MAX));
+        let document = Document::parse(&picture).unwrap_or_else(|e| panic!("{e}\n{picture}"));
+        for node in document.descendants().filter(|n| n.is_element()) {
+            let tag = node.tag_name().name();
+            assert!(["svg", "style", "g", "rect", "text", "title"].contains(&tag), "<{tag}> has no place in a picture");
+            let is_allowed = |name: &str| !name.starts_with("on") && !["href", "style", "id"].contains(&name);
+            assert!(node.attributes().all(|a| is_allowed(a.name())));
+        }
+        let rects = document.descendants().filter(|n| n.tag_name().name() == "rect" && n.has_attribute("x"));
+        let mut rows: BTreeMap<u64, Vec<(f64, f64)>> = BTreeMap::new();
+        for rect in rects {
+            let left = number(rect, "x");
+            rows.entry(number(rect, "y") as u64).or_default().push((left, left + number(rect, "width")));
+        }
+        let rows: Vec<_> = rows.into_values().collect();
+        assert!(is_empty || rows[0].len() == 1 && rows[0][0].1 - rows[0][0].0 > 1175.0, "{:?}", rows.first());
+        for (above, below) in rows.iter().zip(rows.iter().skip(1)) {
+            for (left, right) in below {
+                // A gap of 0.7 pixels separates boxes.
+                let covers = |(from, to): &(f64, f64)| *from <= left + 0.02 && *to >= right - 0.72;
+                assert!(above.iter().any(covers), "{left} to {right} is not below a box");
+                boxes += 1;
+            }
+        }
+    }
+    assert!(boxes > 2000, "{boxes}");
+}
+
+#[test]
+fn the_flame_graph_of_the_story_shows_added_and_removed_frames() {
+    let stacks = pair("story-cpu").measure(&Query::default()).unwrap().stacks(false);
+    let picture = written("flamegraph", &report::Report::Stacks(stacks, usize::MAX));
+    for expected in [
+        ">all  1.90s → 2.93s  +54.2%<",
+        ">+ logmill/names.canonical  0 → 1.39s  new<",
+        ">− accesslo…<",
+        "logmill/names.canonical\ncum 0 → 1.39s  +1.39s  new  +73.16% of total\nflat 0 → 0.20s  +0.20s  new",
+    ] {
+        assert!(picture.contains(expected), "{expected}");
+    }
+}
+
 #[test]
 fn a_graph_that_is_too_large_for_a_picture_is_refused() {
     let graph = pair("story-cpu").measure(&Query::default().with_granularity(Granularity::Addresses)).unwrap();

@@ -148,7 +148,7 @@ fn compute_every_view() {
     tell("call-tree");
     drop(view);
     let raw = Request::default().asking(View::Raw).answer(&diff).unwrap();
-    (Registry::standard().format("text").unwrap().write)(&raw, sink, Style::default()).unwrap();
+    Registry::standard().format("text").unwrap().write(&raw, sink, Style::default()).unwrap();
     drop(raw);
     tell("raw");
     pprofdiff_page::page(&diff, &query, &PageOptions::default(), None).unwrap();

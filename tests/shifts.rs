@@ -411,7 +411,7 @@ fn each_lasting_change_has_its_own_cause() {
     let request = Request::default().asking(View::Shifts { sort: Sort::Flat, limit: None, explain: None });
     let report = request.for_format(html, &registry).unwrap().answer_series(&series, &LoadOptions::default()).unwrap();
     let mut page = Vec::new();
-    (html.write)(&report, &mut page, Default::default()).unwrap();
+    html.write(&report, &mut page, Default::default()).unwrap();
     let page = String::from_utf8(page).unwrap();
     assert!(["b15", "b25", "b59"].iter().all(|key| page.contains(&format!("{key} #"))), "points are missing");
     std::fs::remove_dir_all(&dir).unwrap();

@@ -79,7 +79,7 @@ fn verbs() -> Vec<(&'static str, Verb)> {
         let format = registry.format(format)?;
         let report = Request::default().asking(view).for_format(format, &registry)?.answer(diff)?;
         let mut out = Vec::new();
-        (format.write)(&report, &mut out, Default::default()).unwrap();
+        format.write(&report, &mut out, Default::default()).unwrap();
         Ok(out)
     };
     let (sort, limit) = (Sort::Flat, None);

@@ -186,7 +186,7 @@ pub fn with(stacks: &[(&str, i64)]) -> Stacks {
 /// Returns what `explain` prints.
 pub fn words(e: &Explanation) -> String {
     let (report, mut text) = (Report::Explain(Box::new(e.clone())), Vec::new());
-    (Registry::standard().format("text").unwrap().write)(&report, &mut text, Default::default()).unwrap();
+    Registry::standard().format("text").unwrap().write(&report, &mut text, Default::default()).unwrap();
     String::from_utf8(text).unwrap()
 }
 

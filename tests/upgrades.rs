@@ -146,7 +146,7 @@ impl Case {
 /// Returns the answer as text.
 fn words(e: &Explanation) -> String {
     let (report, mut text) = (Report::Explain(Box::new(e.clone())), Vec::new());
-    (Registry::standard().format("text").unwrap().write)(&report, &mut text, Default::default()).unwrap();
+    Registry::standard().format("text").unwrap().write(&report, &mut text, Default::default()).unwrap();
     String::from_utf8(text).unwrap()
 }
 

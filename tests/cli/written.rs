@@ -206,6 +206,7 @@ fn the_output_extension_selects_the_format() {
         ("ending.csv", "name,file,line"),
         ("ending.md", "**cpu**"),
         ("ending.svg", "<svg "),
+        ("ending.flame.svg", "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"pprofdiff-flamegraph\""),
         ("ending.dot", "digraph"),
         ("ending.html", "<!doctype html>"),
         ("ending.speedscope.json", "{\"$schema\""),

@@ -280,7 +280,7 @@ pub fn examine_callgrind(pair: &Pair, log: &mut Log) {
             let request = Request { query: query(&sample_type, Granularity::Functions), ..Request::default() };
             let mut ours = Vec::new();
             let report = request.for_format(format, &registry).unwrap().answer(&diff).unwrap();
-            (format.write)(&report, &mut ours, Default::default()).unwrap();
+            format.write(&report, &mut ours, Default::default()).unwrap();
             let words = vec![format!("-sample_index={sample_type}"), format!("-unit={unit}")];
             let subject = Subject::One(input.for_pprof.at(crate::question::Granularity::Addresses));
             let theirs = pprof::report_of_command_line("callgrind", subject, &words);

@@ -40,7 +40,7 @@ pub fn run(args: &CheckArgs) -> Result<u8> {
     }
     for (path, format, request) in reports {
         let compared = request.map(|request| request.answer(&diff)).transpose()?;
-        write_to(Some(path), |out| (format.write)(compared.as_ref().unwrap_or(&report), out, Default::default()))?;
+        write_to(Some(path), |out| format.write(compared.as_ref().unwrap_or(&report), out, Default::default()))?;
     }
     let verdict = match &report {
         Report::Check(check) => exit_code(check.verdict),

@@ -392,7 +392,7 @@ fn show_with(
             let endings = ending.as_ref().map_or(&[][..], |endings| endings);
             args.output.write(format, &report, endings, out).map(|tokens| left = tokens)
         } else {
-            (format.write)(&report, out, args.output.style())?;
+            format.write(&report, out, args.output.style())?;
             out.flush()?;
             last(&request, &report).map_or(Ok(()), |line| writeln!(out, "\n{line}"))
         }
@@ -489,7 +489,7 @@ fn convert(args: &ConvertArgs) -> Result<()> {
         warn(&summary.warnings);
     }
     warn(&(format.leaves_out)(&report));
-    write_to(output, |out| (format.write)(&report, out, Default::default()))
+    write_to(output, |out| format.write(&report, out, Default::default()))
 }
 
 /// Returns write options with the compression that the file's extension implies, or gzip for standard output.

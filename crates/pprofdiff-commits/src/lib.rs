@@ -9,6 +9,8 @@
 //! The crate reads the output of `git` and starts no process. Moved, reformatted, commented or renamed code does not
 //! count as changed. A commit that reaches a cause need not have made it: rank and reason follow from the text alone.
 
+#![warn(missing_debug_implementations)]
+
 mod history;
 mod paths;
 mod rank;
@@ -25,6 +27,12 @@ pub struct Tree<'a> {
     pub files: Vec<String>,
     /// Returns the text of a file.
     pub read: &'a dyn Fn(&str) -> Option<String>,
+}
+
+impl std::fmt::Debug for Tree<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Tree").finish_non_exhaustive()
+    }
 }
 
 /// Sets the commits that reach each cause of an explanation. `query` must be the query of that explanation. A cause

@@ -26,6 +26,8 @@
 //!
 //! docs/explain.md documents the guarantees and the measured accuracy.
 
+#![warn(missing_debug_implementations)]
+
 mod account;
 mod agreement;
 mod answer;

@@ -8,6 +8,8 @@
 //! Each format is a module with a feature, and `kit` contains what several formats share. Without any of these features,
 //! the crate loads profile.proto only. It finds no files: callers name them. It writes nothing.
 
+#![warn(missing_debug_implementations)]
+
 #[cfg(feature = "chrome")]
 mod chrome;
 #[cfg(feature = "folded")]

@@ -7,6 +7,8 @@
 //!
 //! The style sheets, the script and the template in `assets/` run in the browser; `file` puts them into the page.
 
+#![warn(missing_debug_implementations)]
+
 mod columns;
 mod file;
 mod names;

@@ -29,6 +29,7 @@ use pprofdiff::flame::{Flame, FlameOptions};
 use pprofdiff::graph::{Graph, GraphOptions};
 use pprofdiff::list::SourceCode;
 use pprofdiff::random::HashMap;
+use pprofdiff::shared::is_level_among;
 use pprofdiff::units;
 use pprofdiff::{Diff, Measure, Normalize, Pair, Query, Selection, Side, Sort, Summary, TopRow, are_system};
 use pprofdiff::{Error, Result, parallel};
@@ -118,8 +119,9 @@ impl Document for Page {
 }
 
 /// Builds the page of a diff or of a single profile. The reader can switch between up to a hundred sample types.
-/// The query's sample type is always included and is shown first. Warnings on the page state how many sample types and
-/// call graphs were omitted.
+/// The query's sample type is always included and is shown first. If the query leaves the sample type open and memory in
+/// use is unexplained, the page opens with an explained sample type instead. Warnings on the page state how many sample
+/// types and call graphs were omitted.
 ///
 /// With `sources`, the page also contains the source lines of the functions with the largest change in cum cost among
 /// the functions with sources, for the query's sample type.
@@ -138,8 +140,8 @@ pub fn page(diff: &Diff, query: &Query, options: &PageOptions, sources: Option<&
     let share = options.max_frames / (2 * types.len().max(1));
     let mut names = PageNames::default();
     let mut parts = Vec::with_capacity(types.len());
-    let mut shown = None;
-    let mut rows = 0;
+    let mut selected = None;
+    let mut rows = vec![0; types.len()];
     let mut pictures = Pictures {
         selected_budget: LayoutBudget::for_pictures(1),
         other_budget: LayoutBudget::for_pictures(PICTURES),
@@ -155,7 +157,7 @@ pub fn page(diff: &Diff, query: &Query, options: &PageOptions, sources: Option<&
         match measure(i) {
             Ok(view) => {
                 if i == selected_type {
-                    shown = Some((part, view.summary().clone()));
+                    selected = Some((part, view.summary().clone()));
                 }
                 parts.push(Value::Null);
                 measured.push((part, view));
@@ -204,12 +206,18 @@ pub fn page(diff: &Diff, query: &Query, options: &PageOptions, sources: Option<&
                 mark_chance(&mut part, view, &views, explanation);
             }
             parts[*part_index] = part;
-            if types[*part_index] == selected_type {
-                rows = views.depth() + 1;
-            }
+            rows[*part_index] = views.depth() + 1;
         }
     }
-    let Some((shown, summary)) = shown else { return Err(Error::query("no sample type to show")) };
+    let Some((selected, summary)) = selected else { return Err(Error::query("no sample type to show")) };
+    let is_replaceable = query.sample_type.is_none() && is_level_among(&all, &all[selected_type].0);
+    let is_bytes = |part: usize| all[types[part]].1 == "bytes";
+    let shown = if is_replaceable { opening_part(selected, &explained, is_bytes) } else { selected };
+    let mut settings = settings(&summary);
+    if shown != selected {
+        let name = |part: usize| visible(&all[types[part]].0);
+        settings.push(format!("{} is unexplained, so the page opens with {}", name(selected), name(shown)));
+    }
     let mut warnings: Vec<String> = summary.warnings.iter().map(|w| visible(w).into_owned()).collect();
     if !options.only_flame {
         warnings.extend(omitted_types(all.len(), types.len(), pictures.without));
@@ -218,12 +226,24 @@ pub fn page(diff: &Diff, query: &Query, options: &PageOptions, sources: Option<&
     let data = json!({
         "base": summary.base.as_ref().map(|base| side(base, summary.sum)),
         "new": side(&summary.new, summary.sum),
-        "settings": settings(&summary),
+        "settings": settings,
         "warnings": warnings,
         "shown": shown,
     });
     let source = sources.map(|sources| source(diff, query, sources)).transpose()?.unwrap_or_default();
-    Ok(assemble(title(&summary), data, parts, &explained, names, &source, rows))
+    Ok(assemble(title(&summary), data, parts, &explained, names, &source, rows[shown]))
+}
+
+/// Returns the part to show first. Memory in use often stays unexplained although the allocations changed, and an empty
+/// account would hide them. The first part with causes then replaces the selected part. Parts in bytes come first, because
+/// readers think of memory in bytes.
+fn opening_part(selected: usize, explained: &[(usize, Explanation)], is_bytes: impl Fn(usize) -> bool) -> usize {
+    let is_empty = |part: usize| explained.iter().any(|(other, e)| *other == part && e.causes.is_empty());
+    let with_causes = explained.iter().filter(|(_, e)| !e.causes.is_empty()).map(|(part, _)| *part);
+    match is_empty(selected) {
+        true => with_causes.min_by_key(|&part| (!is_bytes(part), part)).unwrap_or(selected),
+        false => selected,
+    }
 }
 
 /// Returns the numbers of the sample types that a page contains. The query's sample type replaces the last one if it is

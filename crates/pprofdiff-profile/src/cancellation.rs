@@ -229,6 +229,7 @@ impl ByteCheckpointer {
 }
 
 /// A reader with a checkpoint before each read.
+#[derive(Debug)]
 pub struct CheckpointedRead<R>(pub R);
 
 impl<R: Read> Read for CheckpointedRead<R> {
@@ -239,6 +240,7 @@ impl<R: Read> Read for CheckpointedRead<R> {
 }
 
 /// A writer with checkpoints at regular intervals.
+#[derive(Debug)]
 pub struct CheckpointedWrite<W>(W, usize);
 
 impl<W> CheckpointedWrite<W> {

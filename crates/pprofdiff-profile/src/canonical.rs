@@ -253,6 +253,7 @@ static RULES: &[NameRule] = &[
 static COMPILED: [OnceLock<Option<Regex>>; RULES.len()] = [const { OnceLock::new() }; RULES.len()];
 
 /// A name and its canonical forms.
+#[derive(Debug)]
 pub struct Canonical<'a> {
     /// The name without numbers that change with each run or build. Two equal stable names always mean the same
     /// function.

@@ -9,6 +9,8 @@
 //! items, and the modules contain the rest. The crate starts no threads: it uses the caller's rayon pool if it runs
 //! inside one, and otherwise the calling thread.
 
+#![warn(missing_debug_implementations)]
+
 #[doc(hidden)]
 pub mod advice;
 #[doc(hidden)]

@@ -93,6 +93,12 @@ pub struct Staged {
     _unfinished: Option<Unfinished>,
 }
 
+impl std::fmt::Debug for Staged {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Staged").finish_non_exhaustive()
+    }
+}
+
 impl Staged {
     /// Writes a file into `folder`, which must be on the file system of the final path.
     pub fn write(folder: &Path, bytes: &[u8]) -> io::Result<Staged> {

@@ -211,6 +211,12 @@ const MAX_ENCODING_BYTES: usize = 6;
 #[derive(Clone, Default)]
 pub struct Secrets(Arc<Vec<Secret>>);
 
+impl std::fmt::Debug for Secrets {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Secrets").finish_non_exhaustive()
+    }
+}
+
 /// One secret: decoded, in lower case.
 #[derive(Clone, PartialEq, Eq)]
 struct Secret {

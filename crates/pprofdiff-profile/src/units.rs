@@ -4,6 +4,7 @@
 //! Factors are integers in each family's smallest unit, so a merge can convert values to a finer unit exactly.
 
 /// A unit: its symbol, its aliases, and its size in the family's smallest unit.
+#[derive(Debug)]
 struct UnitEntry {
     symbol: &'static str,
     aliases: &'static [&'static str],
@@ -11,6 +12,8 @@ struct UnitEntry {
 }
 
 /// A family of units that convert into each other.
+#[doc(hidden)]
+#[derive(Debug)]
 pub struct Family {
     units: &'static [UnitEntry],
     /// The unit for values that are less than 1 in every unit, such as 0, and for conversion to a unit of another
@@ -61,7 +64,8 @@ static FAMILIES: [Family; 3] = [
 ];
 
 /// A known unit: its family and its index in the family.
-#[derive(Clone, Copy)]
+#[doc(hidden)]
+#[derive(Debug, Clone, Copy)]
 pub struct Known {
     family: &'static Family,
     index: usize,
@@ -69,6 +73,7 @@ pub struct Known {
 
 /// Finds a unit by one of its aliases, in upper or lower case, and with a plural `s` if it is longer than two
 /// characters. Returns `None` for units that pprof does not know either (`count`, `objects`).
+#[doc(hidden)]
 pub fn find(name: &str) -> Option<Known> {
     let name = name.to_lowercase();
     let name = if name.chars().count() > 2 { name.strip_suffix('s').unwrap_or(&name) } else { &name };
@@ -95,7 +100,7 @@ impl Known {
 }
 
 /// A value with the unit for showing it.
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy)]
 pub struct Scaled {
     /// The value, in the unit of `symbol`.
     pub value: f64,
@@ -140,6 +145,7 @@ pub fn convert(value: i64, from: &str, to: &str) -> (f64, String) {
 /// Returns the units of a unit's family, for callers that scale values themselves: the symbol of each unit and its size
 /// in `unit`, and the index of the unit for values that are too small for all others. Returns `None` if the unit is
 /// unknown.
+#[doc(hidden)]
 pub fn family(unit: &str) -> Option<(Vec<(&'static str, f64)>, usize)> {
     let from = find(unit)?;
     let units = from.family.units.iter().map(|u| (u.symbol, u.factor as f64 / from.factor() as f64));
@@ -194,10 +200,12 @@ pub fn show_real(value: f64, unit: &str) -> String {
 }
 
 /// The unit name that selects the best unit for each value.
+#[doc(hidden)]
 pub const AUTO: &str = "auto";
 
 /// Iterates over a name of each unit that [`find`] accepts: its symbol, or else an alias. pprof prints `n*GCU`, but does
 /// not read it.
+#[doc(hidden)]
 pub fn names() -> impl Iterator<Item = &'static str> {
     let name = |unit: &UnitEntry| if find(unit.symbol).is_some() { unit.symbol } else { unit.aliases[0] };
     FAMILIES.iter().flat_map(move |family| family.units.iter().map(name))
@@ -208,7 +216,8 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 const MIN_IN_COLUMN_UNIT: f64 = 0.005;
 
 /// A common unit for a column of numbers, which makes them easy to compare.
-#[derive(Clone, Copy)]
+#[doc(hidden)]
+#[derive(Debug, Clone, Copy)]
 pub struct ColumnUnit {
     from: Option<Known>,
     /// The column's unit; `None` to use the best unit for each value.

@@ -93,7 +93,7 @@ impl Views {
         for warning in (format.leaves_out)(&report) {
             warn(py, Some(warning))?;
         }
-        runtime::run(py, move || Ok(text(|out| (format.write)(&report, out, Default::default()))))
+        runtime::run(py, move || Ok(text(|out| format.write(&report, out, Default::default()))))
     }
 
     /// Returns the table of frames with default options.

@@ -82,7 +82,7 @@ impl Ranking {
         let report = Report::Ranking(Box::new(ranking));
         let written = |format: &str| {
             let format = REGISTRY.format(format)?;
-            Ok::<_, Error>(text(|out| (format.write)(&report, out, Style::default())))
+            Ok::<_, Error>(text(|out| format.write(&report, out, Style::default())))
         };
         let all = || Ok::<_, Error>((written("text")?, written("markdown")?, written("json")?));
         let (text, markdown, json) = all().map_err(|e| made(&e))?;
@@ -164,7 +164,7 @@ impl Ranking {
     fn to_html(&self, py: Python<'_>) -> PyResult<String> {
         let ranking = self.fleet.clone().ranking(self.fdr).map_err(|e| error::from_engine(py, &e))?;
         let html = REGISTRY.format("html").map_err(|e| error::from_engine(py, &e))?;
-        Ok(text(|out| (html.write)(&Report::Ranking(Box::new(ranking)), out, Style::default())))
+        Ok(text(|out| html.write(&Report::Ranking(Box::new(ranking)), out, Style::default())))
     }
 
     fn _repr_markdown_(&self) -> &str {

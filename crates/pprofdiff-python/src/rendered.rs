@@ -47,7 +47,7 @@ impl Rendered {
         };
         let written = |format: &str| {
             let format = REGISTRY.format(format)?;
-            Ok::<_, pprofdiff::Error>(text(|out| (format.write)(&report, out, Style::default())))
+            Ok::<_, pprofdiff::Error>(text(|out| format.write(&report, out, Style::default())))
         };
         Ok(Rendered {
             verdict: verdict.to_owned(),

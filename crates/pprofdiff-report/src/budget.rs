@@ -368,7 +368,7 @@ struct Writer<'a> {
 impl Writer<'_> {
     fn text(self, report: &Report, style: Style) -> io::Result<String> {
         let mut out = Vec::new();
-        (self.format.write)(report, &mut out, style)?;
+        self.format.write(report, &mut out, style)?;
         Ok(String::from_utf8_lossy(&out).into_owned())
     }
 

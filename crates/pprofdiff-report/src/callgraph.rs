@@ -6,7 +6,7 @@
 
 use super::names::{self, shorten};
 use super::numbers::{self, CostFormat, counted, counted_of, growth, share, share_text, whole};
-use super::palette::{LESS, MORE, Rgb, hex, mix};
+use super::palette::{LESS, MORE, Rgb, Shades, hex, mix};
 use super::text::inputs;
 use pprofdiff::graph::{Call, Graph};
 use pprofdiff::units;
@@ -17,6 +17,12 @@ pub(super) type Color = String;
 
 /// The colours of a box and of a line without change.
 const SAME: [Rgb; 2] = [[243, 243, 241], [140, 140, 138]];
+/// The same colours on a dark background.
+#[cfg(feature = "svg")]
+const SAME_ON_DARK: [Rgb; 2] = [[46, 50, 58], [124, 133, 148]];
+/// The maximum part of red or blue in a box's colour on a dark background. The text is light there.
+#[cfg(feature = "svg")]
+const TINT_ON_DARK: f64 = 0.42;
 /// The maximum part of red or blue in a box's colour. With this part, text on the box is still readable.
 const TINT: f64 = 0.5;
 
@@ -223,15 +229,27 @@ fn shorten_long(name: String) -> String {
 
 /// Mixes grey with red or blue, by the sign of `share`. A share of 1 or -1 gets `max_part` of the colour. The square
 /// root makes even small changes visible and distinguishes them from each other.
-fn tinted(grey: Rgb, share: f64, max_part: f64) -> Color {
+fn tinted(grey: Rgb, share: f64, max_part: f64, shade: fn(&Shades) -> Rgb) -> Color {
     let tone = if share < 0.0 { &LESS } else { &MORE };
-    hex(mix(grey, tone.area.light, max_part * share.abs().sqrt()))
+    hex(mix(grey, shade(&tone.area), max_part * share.abs().sqrt()))
 }
 
 fn fill(share: f64) -> Color {
-    tinted(SAME[0], share, TINT)
+    tinted(SAME[0], share, TINT, |shades| shades.light)
 }
 
 fn line(share: f64) -> Color {
-    tinted(SAME[1], share, 1.0)
+    tinted(SAME[1], share, 1.0, |shades| shades.light)
+}
+
+/// Returns a box's colour on a dark background.
+#[cfg(feature = "svg")]
+pub(super) fn fill_on_dark(share: f64) -> Color {
+    tinted(SAME_ON_DARK[0], share, TINT_ON_DARK, |shades| shades.dark)
+}
+
+/// Returns a line's colour on a dark background.
+#[cfg(feature = "svg")]
+pub(super) fn line_on_dark(share: f64) -> Color {
+    tinted(SAME_ON_DARK[1], share, 1.0, |shades| shades.dark)
 }

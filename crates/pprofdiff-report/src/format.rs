@@ -4,6 +4,8 @@
 mod callgrind;
 pub(crate) mod csv;
 pub(crate) mod dot;
+#[cfg(feature = "svg")]
+pub(crate) mod flamegraph;
 pub(crate) mod folded;
 #[cfg(feature = "check")]
 mod github;
@@ -53,10 +55,20 @@ pub struct Format {
     /// Returns the request that the format answers instead of a given one that it shows: usually the same request,
     /// sometimes another view or granularity of the same query.
     pub asks: fn(&Request) -> Request,
-    /// Writes a report of a view that the format supports.
+    /// The writer of reports. [`Format::write`](fn@Format::write) calls it.
     pub write: fn(&Report, &mut dyn Write, Style) -> io::Result<()>,
     /// The writer for tables of many pairs, if the format supports them.
     pub each: Option<Each>,
+}
+
+impl Format {
+    /// Writes a report of a view that the format supports.
+    ///
+    /// # Errors
+    /// Fails if `out` fails, and if the format does not support the report. [`Request::for_format`] prevents the latter.
+    pub fn write(&self, report: &Report, out: &mut dyn Write, style: Style) -> io::Result<()> {
+        (self.write)(report, out, style)
+    }
 }
 
 /// The part of a format that writes the tables of many pairs one after another.
@@ -92,6 +104,8 @@ pub(crate) static STANDARD: &[&Format] = &[
     &dot::FORMAT,
     #[cfg(feature = "svg")]
     &svg::FORMAT,
+    #[cfg(feature = "svg")]
+    &flamegraph::FORMAT,
     &callgrind::FORMAT,
     #[cfg(feature = "check")]
     &github::FORMAT,

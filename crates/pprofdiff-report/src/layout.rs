@@ -36,6 +36,7 @@ pub(super) struct EdgeRoute {
 }
 
 /// The remaining budget for layouts. One budget can cover several pictures.
+#[derive(Debug)]
 pub struct LayoutBudget {
     /// The remaining number of points of calls.
     points: i64,

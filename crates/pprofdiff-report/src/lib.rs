@@ -5,6 +5,8 @@
 //! that reads a report and does not change it. A [`Registry`] lists the formats and views; crates above this one, such as
 //! `pprofdiff-page`, add their own.
 
+#![warn(missing_debug_implementations)]
+
 mod budget;
 mod callgraph;
 mod chart;
@@ -31,6 +33,7 @@ mod registry;
 mod report;
 mod request;
 mod rows;
+#[cfg(feature = "schema")]
 mod schema;
 mod series;
 mod shown;
@@ -52,6 +55,8 @@ pub use document::Document;
 pub use explain::{INCONCLUSIVE, explain_exit_code, explain_html, explain_line, explain_object, pair_causes};
 pub use format::csv::CsvOptions;
 pub use format::dot::dot;
+#[cfg(feature = "svg")]
+pub use format::flamegraph::flamegraph;
 pub use format::folded::folded;
 pub use format::json::info_json;
 pub use format::speedscope::speedscope;
@@ -65,6 +70,7 @@ pub use refusals::GivenOptions;
 pub use registry::{EachWriter, Extension, Registry};
 pub use report::Report;
 pub use request::Request;
+#[cfg(feature = "schema")]
 pub use schema::json_schema;
 pub use series::{RUNS, builds_json, failed_builds};
 pub use style::Style;

@@ -159,7 +159,7 @@ const SMALL: f64 = 0.1;
 /// Formats costs. Both sides and the delta share one unit, chosen for the values shown, so that equal values read the
 /// same. Deltas get a smaller unit if all of them are below `SMALL` in that unit, unless a delta equals a side (as
 /// for added and removed rows). If the query sets a unit of the same kind, sides and deltas are always in that unit.
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy)]
 pub struct CostFormat {
     /// The unit of both sides.
     pub sides: ColumnUnit,

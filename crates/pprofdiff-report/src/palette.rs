@@ -7,6 +7,7 @@
 pub type Rgb = [u8; 3];
 
 /// The variants of a colour for a light and for a dark background.
+#[derive(Debug)]
 pub struct Shades {
     /// The colour on a light background.
     pub light: Rgb,
@@ -15,6 +16,7 @@ pub struct Shades {
 }
 
 /// The colours of one direction.
+#[derive(Debug)]
 pub struct Tone {
     /// The colour of boxes and lines.
     pub area: Shades,
@@ -42,6 +44,18 @@ pub const MORE: Tone = Tone {
 /// Formats a colour for HTML, SVG and Graphviz.
 pub fn hex([r, g, b]: Rgb) -> String {
     format!("#{r:02x}{g:02x}{b:02x}")
+}
+
+/// Returns the contrast ratio of two colours, from 1 to 21 (WCAG 2.2, "contrast ratio").
+#[cfg(feature = "svg")]
+pub(super) fn contrast(a: Rgb, b: Rgb) -> f64 {
+    let linear = |v: u8| match f64::from(v) / 255.0 {
+        v if v <= 0.04045 => v / 12.92,
+        v => ((v + 0.055) / 1.055).powf(2.4),
+    };
+    let luminance = |[r, g, b]: Rgb| 0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b);
+    let (a, b) = (luminance(a), luminance(b));
+    (a.max(b) + 0.05) / (a.min(b) + 0.05)
 }
 
 /// Interpolates between two colours; `part` is 0 for `from` and 1 for `to`.

@@ -15,6 +15,7 @@ use pprofdiff_series::{Series, ShiftKind};
 pub const LASTING: &str = "lasting change";
 
 /// A frame's change and its timeline.
+#[derive(Debug)]
 pub struct FrameTimeline {
     /// Index in [`Series::frames`].
     pub frame: u32,
@@ -38,6 +39,7 @@ pub struct FrameTimeline {
 }
 
 /// The frames that changed most.
+#[derive(Debug)]
 pub struct Timelines {
     /// The changes, largest first.
     pub rows: Vec<FrameTimeline>,

@@ -40,6 +40,12 @@ pub struct SeriesBuilder {
     keys: HashSet<String>,
 }
 
+impl std::fmt::Debug for SeriesBuilder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SeriesBuilder").finish_non_exhaustive()
+    }
+}
+
 /// The number of groups per thread in a window. It is large enough that threads rarely wait at the end of a window.
 const WINDOW: usize = 4;
 

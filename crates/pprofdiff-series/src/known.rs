@@ -10,6 +10,7 @@ use pprofdiff::{Error, Frames, Granularity, Query, Result};
 use pprofdiff_profile::columns::Total;
 
 /// The values of one profile, in the profile's own unit.
+#[derive(Debug)]
 pub struct BuildColumn {
     /// The costs of the frames.
     pub values: Vec<FrameValue>,
@@ -33,6 +34,7 @@ pub struct BuildColumn {
 
 /// The columns of several builds, with their shared frames. Frames are numbered by their first occurrence, build by
 /// build, so that the result does not depend on how builds are grouped.
+#[derive(Debug)]
 pub struct BuildGroup {
     /// The frames of all columns.
     pub frames: Frames,

@@ -17,6 +17,8 @@
 //!
 //! Values are normalized to the first build, so that all builds use one scale.
 
+#![warn(missing_debug_implementations)]
+
 mod builder;
 mod change_points;
 pub mod fleet;

@@ -22,6 +22,8 @@
 //! this id. A join by both therefore finds no rows of another profile, and removing a partition never affects another
 //! partition.
 
+#![warn(missing_debug_implementations)]
+
 mod add;
 mod commit;
 mod compact;

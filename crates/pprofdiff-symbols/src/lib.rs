@@ -12,6 +12,8 @@
 //! proportional to the size of this data (`dwarf::CountedSlice`). Files that a binary names are opened only if they are
 //! regular files.
 
+#![warn(missing_debug_implementations)]
+
 #[cfg(feature = "disasm")]
 mod code;
 mod dwarf;

@@ -312,7 +312,7 @@ impl Session {
             }
         };
         let mut out = Vec::new();
-        (format.write)(&report, &mut out, Style { quote_formulas: true, ..Style::default() }).map_err(Error::io)?;
+        format.write(&report, &mut out, Style { quote_formulas: true, ..Style::default() }).map_err(Error::io)?;
         Ok(out)
     }
 }

@@ -44,6 +44,12 @@ pub struct Batch<T = Diff> {
     work: Cancellation,
 }
 
+impl<T> std::fmt::Debug for Batch<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Batch").finish_non_exhaustive()
+    }
+}
+
 impl Batch {
     /// Submits a pair to the pool, even if the batch has no room. Never blocks.
     pub fn push(&mut self, base: Vec<Source>, new: Vec<Source>) {

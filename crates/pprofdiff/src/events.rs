@@ -47,6 +47,12 @@ pub struct Columns<'m> {
     pub rates: Option<[f64; 2]>,
 }
 
+impl std::fmt::Debug for Columns<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Columns").finish_non_exhaustive()
+    }
+}
+
 /// Returns the number of events that one heap object represents. `size` is in units of the sampling rate. An object is
 /// sampled with `p = 1 - exp(-size)`. The number of objects also varies, so an object counts as `p` events. Large
 /// objects in use are an exception: they certainly exist, and only sampling is random, so they count as `p / (1 - p)`
@@ -96,6 +102,12 @@ pub struct SampledRun<'m> {
     coarse: f64,
 }
 
+impl std::fmt::Debug for SampledRun<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SampledRun").finish_non_exhaustive()
+    }
+}
+
 /// The contribution of one sample to its row.
 #[derive(Clone, Copy, Default)]
 pub struct SampleSums {
@@ -107,6 +119,12 @@ pub struct SampleSums {
     pub events: f64,
     /// The sampling variance of the value.
     pub variance: f64,
+}
+
+impl std::fmt::Debug for SampleSums {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SampleSums").finish_non_exhaustive()
+    }
 }
 
 impl std::ops::AddAssign for SampleSums {

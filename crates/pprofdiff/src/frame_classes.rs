@@ -22,6 +22,12 @@ pub struct FrameClasses {
     pub frame_texts: Vec<u32>,
 }
 
+impl std::fmt::Debug for FrameClasses {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("FrameClasses").finish_non_exhaustive()
+    }
+}
+
 impl FrameClasses {
     /// Classifies the texts of all frames. With [`Asked::LeftOut`], skips everything that
     /// [`by_chance`] does not need.

@@ -22,12 +22,14 @@
 //! - views of a diff: `list` (source lines with their costs);
 //! - `check`: tests whether a change is within limits, for CI;
 //! - [`mod@batch`]: compares many pairs of profiles on a pool;
-//!   [`columns`], `proto`, [`mod@delta`], [`units`] and [`text`].
+//! - profiles: [`builder`], [`columns`], [`samples`], `proto`, [`mod@delta`] and [`units`].
 //!
 //! Crates above this one: `pprofdiff-explain` finds the causes of a change and follows moved code, `pprofdiff-series`
 //! compares many builds and many pairs, `pprofdiff-commits` ranks the commits that reach a cause, and `pprofdiff-report`
 //! writes reports. This crate starts no thread. It uses a rayon pool
 //! if the caller runs it inside one (`pool.install(|| ...)`), and otherwise works on the calling thread.
+
+#![warn(missing_debug_implementations)]
 
 pub mod batch;
 #[cfg(feature = "check")]
@@ -38,9 +40,12 @@ mod diff;
 mod events;
 mod frame_classes;
 pub mod input;
+#[doc(hidden)]
 pub mod loading;
+#[doc(hidden)]
 pub mod options;
 #[cfg(feature = "check")]
+#[doc(hidden)]
 pub mod recording;
 mod runs;
 mod runtimes;
@@ -62,6 +67,7 @@ pub use diff::{edges, filter, flame, graph, labels, stacks, top};
 pub use input::Source;
 pub use pprofdiff_formats::{LoadOptions, from_bytes, from_reader, open};
 #[cfg(feature = "files")]
+#[doc(hidden)]
 pub use pprofdiff_profile::output;
 #[cfg(feature = "proto")]
 pub use pprofdiff_profile::proto;
@@ -69,16 +75,17 @@ pub use pprofdiff_profile::{
     Cancellation, Compression, Demangle, Error, ErrorKind, Profile, Result, TimeSplit, TimeWindow, WriteOptions, delta,
     merge, merge_weighted,
 };
-pub use pprofdiff_profile::{builder, columns, samples, text, units};
+pub use pprofdiff_profile::{builder, columns, samples, units};
 #[cfg(feature = "binary")]
 pub use pprofdiff_symbols as binary;
 pub use runtimes::are_system;
-pub use statistics::sequential;
 
 #[doc(hidden)]
 pub use pprofdiff_formats::FoldedHeader;
 #[doc(hidden)]
-pub use pprofdiff_profile::{advice, cancellation, interner, parallel, random, time};
+pub use pprofdiff_profile::{advice, cancellation, interner, parallel, random, text, time};
+#[doc(hidden)]
+pub use statistics::sequential;
 
 /// Items for the crates of pprofdiff that are above this one. They are not part of the API and may change at any time.
 #[doc(hidden)]

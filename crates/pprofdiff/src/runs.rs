@@ -167,6 +167,7 @@ const MAX_INLINED: usize = 64;
 pub(crate) type Sides = [Runs; 2];
 
 /// One sample type of a selection, run by run. Lists over runs are in the order of [`Measure::profile_sums`].
+#[derive(Debug)]
 pub struct MeasuredRuns {
     measure: Measure,
     is_base: Vec<bool>,

@@ -50,6 +50,12 @@ pub struct Runtime {
     pub source: &'static str,
 }
 
+impl std::fmt::Debug for Runtime {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Runtime").finish_non_exhaustive()
+    }
+}
+
 /// The first row with enough matching names applies. The last row is the fallback, without names of its own.
 static RUNTIMES: [Runtime; 7] = [
     Runtime {
@@ -247,6 +253,12 @@ pub struct Class {
 pub struct UserRules {
     system: Vec<bytes::Regex>,
     background: Vec<bytes::Regex>,
+}
+
+impl std::fmt::Debug for UserRules {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("UserRules").finish_non_exhaustive()
+    }
 }
 
 impl UserRules {

@@ -137,6 +137,7 @@ impl Diff {
 }
 
 /// A sample type to explain and the types that belong to it, as numbers in [`Diff::sample_types`].
+#[derive(Debug)]
 pub struct ExplainTarget {
     /// The sample type.
     pub number: usize,

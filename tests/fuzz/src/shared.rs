@@ -257,7 +257,7 @@ pub fn compute_view(diff: &Diff, choices: &mut Choices<'_>) {
             let report = Report::Explain(Box::new(e));
             for format in ["text", "markdown", "json"] {
                 let format = report::Registry::standard().format(format).expect("a format");
-                expect_written((format.write)(&report, &mut out, Default::default()));
+                expect_written(format.write(&report, &mut out, Default::default()));
             }
         }
         _ => {

@@ -83,7 +83,8 @@ impl MergeArgs {
 pub fn converted_formats() -> Vec<&'static str> {
     let forms = REGISTRY.view("stacks").map_or(&[][..], |stacks| stacks.forms);
     let formats = REGISTRY.formats().iter().filter(|format| format.form.is_whole() && forms.contains(&format.form));
-    formats.map(|format| format.name).collect()
+    // A flame graph leaves thin stacks out, so it is a picture of a profile.
+    formats.map(|format| format.name).filter(|name| *name != "flamegraph").collect()
 }
 
 #[derive(Args)]

@@ -113,7 +113,7 @@ impl BudgetArg {
         out: &mut dyn Write,
     ) -> io::Result<usize> {
         let Some(tokens) = self.budget else {
-            (format.write)(report, out, style)?;
+            format.write(report, out, style)?;
             endings.last().map_or(Ok(()), |ending| out.write_all(ending.as_bytes()))?;
             return Ok(usize::MAX);
         };

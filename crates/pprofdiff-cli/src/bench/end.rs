@@ -157,5 +157,5 @@ fn write_file(path: &Path, diff: &pprofdiff::Diff, explained: &ExplainArgs) -> R
         *options = crate::packing(Some(path));
     }
     let report = request.answer(diff)?;
-    write_to(Some(path), |out| (format.write)(&report, out, Default::default()))
+    write_to(Some(path), |out| format.write(&report, out, Default::default()))
 }

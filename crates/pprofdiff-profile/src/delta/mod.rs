@@ -225,6 +225,12 @@ pub struct DeltaComputer {
     writer: MessageWriter,
 }
 
+impl fmt::Debug for DeltaComputer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DeltaComputer").finish_non_exhaustive()
+    }
+}
+
 /// The data of the last snapshot, except for its samples.
 struct PreviousSnapshot {
     name: String,

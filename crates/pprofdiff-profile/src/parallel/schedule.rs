@@ -26,6 +26,12 @@ pub struct Schedule {
     steps: Vec<ScheduleStep>,
 }
 
+impl std::fmt::Debug for Schedule {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Schedule").field("cores", &self.cores).finish_non_exhaustive()
+    }
+}
+
 struct Recorder {
     cores: usize,
     clock: fn() -> Duration,

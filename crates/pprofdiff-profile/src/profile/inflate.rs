@@ -34,7 +34,7 @@ fn is_zstd(bytes: &[u8]) -> bool {
 }
 
 /// Facts about the input that are available before reading it.
-#[derive(Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct Hint {
     /// The length of the compressed input.
     pub compressed: u64,

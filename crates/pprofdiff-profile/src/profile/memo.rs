@@ -13,6 +13,12 @@ pub struct Memo {
     numbers_plus_one: Vec<u32>,
 }
 
+impl std::fmt::Debug for Memo {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Memo").finish_non_exhaustive()
+    }
+}
+
 impl Memo {
     /// Creates an empty map for `n` records.
     pub fn new(n: usize) -> Memo {

@@ -71,6 +71,7 @@ impl SampleSelection for Everything<'_> {
 }
 
 /// One profile's part in a merge.
+#[derive(Debug)]
 pub struct MergePart<'p, S> {
     /// The profile.
     pub profile: &'p Profile,
@@ -175,7 +176,7 @@ impl IndexTranslation {
 }
 
 /// Fields of the result that the profiles alone do not determine.
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy)]
 pub struct MergedFields {
     /// The duration of the merged profile.
     pub duration_nanos: i64,
@@ -214,6 +215,12 @@ pub struct Merger<'p> {
     /// Indexes the samples that are not in [`MergedStack::first`], by stack and label set.
     sample_ids: Index,
     values: Vec<i64>,
+}
+
+impl std::fmt::Debug for Merger<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Merger").finish_non_exhaustive()
+    }
 }
 
 impl<'p> Merger<'p> {

@@ -100,6 +100,7 @@ impl LocationIds {
 }
 
 /// The message fields that the tables do not determine.
+#[derive(Debug)]
 pub struct About<'a> {
     /// The header of the profile.
     pub header: &'a Header,
@@ -131,6 +132,12 @@ pub struct MessageWriter {
     mappings: Numbers,
     locations: LocationIds,
     pace: Checkpointer,
+}
+
+impl std::fmt::Debug for MessageWriter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("MessageWriter").finish_non_exhaustive()
+    }
 }
 
 impl MessageWriter {

@@ -19,6 +19,12 @@ pub struct Sample<'p> {
     parts: SampleParts<'p>,
 }
 
+impl std::fmt::Debug for Sample<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Sample").finish_non_exhaustive()
+    }
+}
+
 /// One label of a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Label {

@@ -48,6 +48,12 @@ pub struct Symbolizer {
     flags: HashMap<u32, u8>,
 }
 
+impl std::fmt::Debug for Symbolizer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Symbolizer").finish_non_exhaustive()
+    }
+}
+
 impl Symbolizer {
     /// Adds lines to a location without lines, with the innermost inlined function first. `binary` is any
     /// number that identifies the binary of the texts.

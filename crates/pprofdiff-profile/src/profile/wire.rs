@@ -53,6 +53,12 @@ pub struct Fields<'a> {
     origin: usize,
 }
 
+impl std::fmt::Debug for Fields<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Fields").finish_non_exhaustive()
+    }
+}
+
 impl<'a> Fields<'a> {
     pub fn new(data: &'a [u8], origin: usize) -> Fields<'a> {
         Fields { data, position: 0, origin }

@@ -4,10 +4,14 @@
 //! strictest content security policy, and several pictures fit into one page. It draws its own background to stay
 //! readable on dark pages. A page with its own style can use `data-share`, the change of a node or call as a share of
 //! the total (or a single profile's cost as a share), from -1 to 1.
+//!
+//! A file of its own also has a style sheet for dark backgrounds ([`push_dark_style`]). Viewers that ignore it show the
+//! light picture.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use crate::callgraph::{CallLook, Look, NodeLook};
+use crate::callgraph::{CallLook, Look, NodeLook, fill_on_dark, line_on_dark};
 use crate::format::{BASE, Format, unsupported};
 use crate::html::{escape, escape_ours};
 use crate::layout::{self, EdgeRoute, LayoutBudget, LayoutEdge, LayoutPoint};
@@ -25,7 +29,7 @@ pub(crate) const FORMAT: Format = Format {
     form: Form::Graph,
     asks: shows::graph,
     write: |report, out, _| match report {
-        Report::Graph(graph) => writeln!(out, "{}", svg(graph).map_err(std::io::Error::other)?),
+        Report::Graph(graph) => writeln!(out, "{}", svg_file(graph).map_err(std::io::Error::other)?),
         _ => Err(unsupported()),
     },
     ..BASE
@@ -34,9 +38,9 @@ pub(crate) const FORMAT: Format = Format {
 /// The maximum number of nodes. More nodes take too long to lay out and are unreadable.
 const MAX_NODES: usize = 400;
 
-const PAPER: &str = "#ffffff";
-const INK: &str = "#1b1b1b";
-const FONT: &str = "Verdana, 'DejaVu Sans', sans-serif";
+pub(super) const PAPER: &str = "#ffffff";
+pub(super) const INK: &str = "#1b1b1b";
+pub(super) const FONT: &str = "Verdana, 'DejaVu Sans', sans-serif";
 const LEGEND_FONT: f64 = 11.0;
 const CALL_FONT: f64 = 9.0;
 const MARGIN: f64 = 12.0;
@@ -92,6 +96,57 @@ pub fn svg_within(graph: &Graph, budget: &mut LayoutBudget) -> Result<String> {
         ));
     }
     Ok(draw(&legend, &nodes, &calls))
+}
+
+/// Draws the graph like [`svg`], with colours that follow the reader's preference for a dark background.
+fn svg_file(graph: &Graph) -> Result<String> {
+    let mut picture = svg(graph)?;
+    let look = Look::new(graph);
+    let mut colors = DarkColors::default();
+    for node in graph.nodes.iter().map(|row| look.node(row)) {
+        colors.boxes.insert(node.fill, (fill_on_dark(node.share), DARK_INK.to_owned()));
+        colors.strokes.insert(node.line, line_on_dark(node.share));
+    }
+    for call in graph.calls.iter().map(|call| look.call(call)) {
+        colors.strokes.insert(call.line, line_on_dark(call.share));
+    }
+    let mut style = String::new();
+    push_dark_style(&mut style, "pprofdiff-callgraph", &colors);
+    let start = picture.find(">\n").map_or(0, |end| end + 2);
+    picture.insert_str(start, &style);
+    Ok(picture)
+}
+
+const DARK_PAPER: &str = "#1c1f25";
+const DARK_INK: &str = "#e4e7eb";
+
+/// The colours that replace the colours of a light picture on a dark background.
+#[derive(Default)]
+pub(super) struct DarkColors {
+    /// For the fill of a box: its dark fill, and the colour of text on it.
+    pub boxes: BTreeMap<String, (String, String)>,
+    /// For the colour of a line or of an arrowhead: its dark colour.
+    pub strokes: BTreeMap<String, String>,
+}
+
+/// Adds a style sheet for readers who prefer dark backgrounds. Its rules select elements of the class by their colour
+/// attributes, so that the picture itself stays readable without the style sheet, and other pictures of a page keep
+/// their colours.
+pub(super) fn push_dark_style(svg: &mut String, class: &str, colors: &DarkColors) {
+    let _ = write!(
+        svg,
+        "<style>@media (prefers-color-scheme: dark) {{\n.{class} {{ fill: {DARK_INK} }}\n\
+         .{class} [fill=\"{PAPER}\"] {{ fill: {DARK_PAPER} }}\n"
+    );
+    for (light, (dark, ink)) in &colors.boxes {
+        let _ = writeln!(svg, ".{class} rect[fill=\"{light}\"] {{ fill: {dark} }}");
+        let _ = writeln!(svg, ".{class} rect[fill=\"{light}\"] ~ text {{ fill: {ink} }}");
+    }
+    for (light, dark) in &colors.strokes {
+        let _ = writeln!(svg, ".{class} [stroke=\"{light}\"] {{ stroke: {dark} }}");
+        let _ = writeln!(svg, ".{class} path[fill=\"{light}\"] {{ fill: {dark} }}");
+    }
+    svg.push_str("}</style>\n");
 }
 
 /// Lays out all nodes, and the calls that fit into the budget.
@@ -271,7 +326,7 @@ fn spline(points: &[LayoutPoint]) -> String {
 
 /// Estimates the width of a text in Verdana or DejaVu Sans, whose widths are similar. Other fonts are narrower, so
 /// their text also fits.
-fn text_width(text: &str, size: f64) -> f64 {
+pub(super) fn text_width(text: &str, size: f64) -> f64 {
     text.chars().map(|c| f64::from(char_width(c))).sum::<f64>() * size / 100.0
 }
 

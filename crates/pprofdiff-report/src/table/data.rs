@@ -162,6 +162,7 @@ impl Data {
 }
 
 /// One value of a table.
+#[derive(Debug)]
 pub enum Cell<'a> {
     /// A missing value.
     Missing,

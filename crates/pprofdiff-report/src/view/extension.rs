@@ -291,7 +291,7 @@ mod tests {
         assert_eq!((lines(None), lines(Some(2)), lines(Some(0))), (usual, Some(2), None));
         assert_eq!(
             output("svg", None, &[]).unwrap_err(),
-            "poem can't be written as svg; supported formats: text, folded, speedscope"
+            "poem can't be written as svg; supported formats: text, folded, speedscope, flamegraph"
         );
         assert_eq!(output("folded", Some(2), &[]).unwrap_err(), "n limits rows, but folded is always written whole");
         assert!(output("text", None, &[(Takes::Sources, true), (Takes::CallTree, false)]).is_ok());

@@ -550,6 +550,12 @@ pub struct ViewContext<'a> {
     pub select: &'a dyn Fn(&Query) -> Result<Selection>,
 }
 
+impl std::fmt::Debug for ViewContext<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ViewContext").finish_non_exhaustive()
+    }
+}
+
 impl ViewContext<'_> {
     /// Computes the costs of the query's first sample type, for views that support only one.
     pub(crate) fn single_measure(&self) -> Result<Measure> {

@@ -10,6 +10,7 @@ use crate::runs::MeasuredRuns;
 
 /// The lines to find: lines of these functions, in stacks that continue as described.
 #[doc(hidden)]
+#[derive(Debug)]
 pub struct CallSite<'c> {
     /// All names of the function whose line is wanted.
     pub functions: Vec<&'c str>,
@@ -19,6 +20,7 @@ pub struct CallSite<'c> {
 
 /// The part of a stack below a function whose line is wanted.
 #[doc(hidden)]
+#[derive(Debug)]
 pub enum BelowSite<'c> {
     /// No frame: the function's own cost.
     Leaf,

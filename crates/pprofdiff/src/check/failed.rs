@@ -12,6 +12,8 @@ use crate::runs::MeasuredRuns;
 const MIN_PART: f64 = 0.05;
 
 /// The subjects of a failed rule, with their growth.
+#[doc(hidden)]
+#[derive(Debug)]
 pub struct FailedRule<'r> {
     runs: &'r MeasuredRuns,
     /// The largest growth of a failed subject; 0 if none grew.

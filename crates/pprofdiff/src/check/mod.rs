@@ -739,6 +739,7 @@ fn select_of_runs(diff: &Diff, query: &Query, find_moves: FindMoves<'_>) -> Resu
 
 /// A check without causes, with the runs that its causes are matched with.
 #[doc(hidden)]
+#[derive(Debug)]
 pub struct RunsOfCheck {
     /// The result of all rules.
     pub check: Check,
@@ -748,6 +749,7 @@ pub struct RunsOfCheck {
 
 /// A sample type that rules compare.
 #[doc(hidden)]
+#[derive(Debug)]
 pub struct CheckedType {
     /// The index of the sample type in the diff.
     number: usize,

@@ -82,6 +82,12 @@ pub struct Calls {
     last: Vec<(u32, u32)>,
 }
 
+impl std::fmt::Debug for Calls {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Calls").finish_non_exhaustive()
+    }
+}
+
 impl Calls {
     pub fn below(bound: usize) -> Calls {
         Calls { numbers: Interner::default(), last: vec![(u32::MAX, 0); bound] }

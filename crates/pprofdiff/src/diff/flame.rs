@@ -210,6 +210,12 @@ pub struct MatchedStacks {
     scales: Scales,
 }
 
+impl std::fmt::Debug for MatchedStacks {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("MatchedStacks").finish_non_exhaustive()
+    }
+}
+
 enum StackSource {
     Stacks(Stacks),
     Tree(TreeStacks),
@@ -219,11 +225,7 @@ impl MatchedStacks {
     /// Builds a flame graph.
     pub fn flame(&self, options: &FlameOptions) -> Flame {
         let growing = match &self.source {
-            StackSource::Stacks(stacks) => {
-                let inverted = options.inverted;
-                let rows = (0..stacks.rows.len() as u32).collect();
-                grow(&mut StackBoxes { stacks, scales: self.scales, inverted, rows, keys: Vec::new() }, options)
-            }
+            StackSource::Stacks(stacks) => grow_stacks(stacks, self.scales, options),
             StackSource::Tree(tree) if options.inverted => grow(&mut tree.up(), options),
             StackSource::Tree(tree) => grow(&mut tree.down(), options),
         };
@@ -233,6 +235,21 @@ impl MatchedStacks {
         };
         growing.finish(options.inverted, self.summary.clone(), frames.clone(), self.scales)
     }
+}
+
+impl Stacks {
+    /// Builds a flame graph of these stacks. With a scale, each stack is already rounded, so sums can differ from
+    /// [`Measure::flame`] by the rounding.
+    pub fn flame(&self, options: &FlameOptions) -> Flame {
+        let growing = grow_stacks(self, Scales::ONE, options);
+        growing.finish(options.inverted, self.summary.clone(), self.frames.clone(), Scales::ONE)
+    }
+}
+
+/// Builds the tree of a list of stacks.
+fn grow_stacks(stacks: &Stacks, scales: Scales, options: &FlameOptions) -> Grown {
+    let rows = (0..stacks.rows.len() as u32).collect();
+    grow(&mut StackBoxes { stacks, scales, inverted: options.inverted, rows, keys: Vec::new() }, options)
 }
 
 /// The source of a flame graph's boxes.

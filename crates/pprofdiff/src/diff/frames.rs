@@ -168,6 +168,12 @@ pub struct FrameInterner {
     granularity: Granularity,
 }
 
+impl std::fmt::Debug for FrameInterner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("FrameInterner").finish_non_exhaustive()
+    }
+}
+
 impl FrameInterner {
     #[doc(hidden)]
     pub fn new(granularity: Granularity) -> FrameInterner {

@@ -94,6 +94,12 @@ impl Labels {
 #[derive(Default)]
 pub struct KnownTexts(HashMap<StringId, u32, QualityState>);
 
+impl std::fmt::Debug for KnownTexts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("KnownTexts").finish_non_exhaustive()
+    }
+}
+
 impl KnownTexts {
     #[inline]
     pub fn id(&mut self, p: &Profile, text: StringId, texts: &mut TextInterner) -> u32 {

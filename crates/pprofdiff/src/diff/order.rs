@@ -20,6 +20,12 @@ pub struct StackOrder<F> {
     frames: usize,
 }
 
+impl<F> std::fmt::Debug for StackOrder<F> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("StackOrder").finish_non_exhaustive()
+    }
+}
+
 impl<'s, F: Fn(u32) -> &'s [u32] + Sync> StackOrder<F> {
     /// Prepares sorting. Frames have numbers below `n_frames`, and an item of a stack is a frame's number shifted left
     /// by `shift` bits.

@@ -89,6 +89,12 @@ pub struct Selection {
     shared: Arc<SelectionData>,
 }
 
+impl std::fmt::Debug for Selection {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Selection").field("query", self.query()).finish_non_exhaustive()
+    }
+}
+
 /// The data that all measures of a selection share.
 struct SelectionData {
     query: Query,
@@ -397,6 +403,12 @@ pub struct Measure {
     pub(crate) sample_type: usize,
     pub(super) scales: Scales,
     pub(super) summary: Arc<Summary>,
+}
+
+impl std::fmt::Debug for Measure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Measure").field("summary", &self.summary).finish_non_exhaustive()
+    }
 }
 
 impl Measure {

@@ -67,6 +67,12 @@ pub struct Keys {
     first: Vec<u128>,
 }
 
+impl std::fmt::Debug for Keys {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Keys").finish_non_exhaustive()
+    }
+}
+
 impl Default for Keys {
     /// Draws random keys.
     fn default() -> Keys {

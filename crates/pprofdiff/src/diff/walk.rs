@@ -21,6 +21,12 @@ pub struct Walk<'m> {
     pub(super) times: i64,
 }
 
+impl std::fmt::Debug for Walk<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Walk").finish_non_exhaustive()
+    }
+}
+
 impl<'m> Walk<'m> {
     /// Returns true if there are no filters, so that samples keep all their locations.
     fn is_unfiltered(&self) -> bool {

@@ -16,15 +16,21 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-pub use builds::{check_history, file_builds, sort_builds, two_names};
-pub use custom::{Costs, DerivedData, FunctionCost, ProfileSource, TypeCosts};
+#[doc(hidden)]
+pub use builds::{check_history, two_names};
+pub use builds::{file_builds, sort_builds};
+pub use custom::ProfileSource;
+#[doc(hidden)]
+pub use custom::{Costs, DerivedData, FunctionCost, TypeCosts};
 #[cfg(feature = "files")]
 pub use groups::{Groups, ListedFile, listed_files};
 #[cfg(feature = "files")]
 pub use pairs::{BatchItem, manifest_pairs};
 #[cfg(feature = "files")]
+#[doc(hidden)]
 pub use patterns::{Finder, Objects, SIGNS};
 #[cfg(feature = "files")]
+#[doc(hidden)]
 pub use server::{Answer, Credentials, ServerQuery, ServerRequest, Token, is_loopback};
 
 pub use pprofdiff_formats::InputFormat;

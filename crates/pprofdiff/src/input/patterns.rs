@@ -44,6 +44,12 @@ pub struct Finder<'a> {
     objects: Option<&'a dyn Objects>,
 }
 
+impl std::fmt::Debug for Finder<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Finder").finish_non_exhaustive()
+    }
+}
+
 /// The text that each wildcard of a pattern matched. The inner `None` marks a `**/` that matched no directory; the
 /// outer `None` marks a path whose spelling differs from the pattern.
 pub(super) type WildcardTexts = Option<Vec<Option<String>>>;

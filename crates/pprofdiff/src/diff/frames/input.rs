@@ -28,8 +28,14 @@ pub struct InputFrames {
     pub(crate) matched: (usize, Option<(String, String)>),
 }
 
+impl std::fmt::Debug for InputFrames {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("InputFrames").finish_non_exhaustive()
+    }
+}
+
 /// A location's innermost frame, and a flag for further frames.
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy)]
 pub struct Innermost(u32);
 
 impl Innermost {

@@ -120,6 +120,12 @@ pub struct ServerQuery {
     tenant: Option<String>,
 }
 
+impl std::fmt::Debug for ServerQuery {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ServerQuery").field("host", &self.host).finish_non_exhaustive()
+    }
+}
+
 impl ServerQuery {
     /// Returns true if the text's scheme is a server's, even if the rest of the address is invalid.
     pub fn is_address(text: &str) -> bool {
@@ -294,6 +300,12 @@ pub struct Token {
     secret: String,
 }
 
+impl std::fmt::Debug for Token {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Token").field("variable", &self.variable).finish_non_exhaustive()
+    }
+}
+
 impl Token {
     /// Returns the value of the header `Authorization`. A colon, which tokens never contain, separates a user from a
     /// password.
@@ -312,6 +324,12 @@ pub struct Credentials {
     /// A variable that is set and belonged to this host in older versions, but now belongs to another host; and the
     /// name of this host's current variable.
     outdated: Option<(String, String)>,
+}
+
+impl std::fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Credentials").finish_non_exhaustive()
+    }
 }
 
 impl Credentials {
