@@ -11,6 +11,6 @@ pub mod operations;
 mod outputs;
 pub mod terminal;
 
-pub use console::{color_wanted, is_stdin, say, warn, write_to};
+pub use console::{color_wanted, is_stdin, say, text_width, warn, write_to};
 pub use failure::{Failure, Result, error_line, exit_code, name_options, typed_option};
 pub use outputs::Outputs;

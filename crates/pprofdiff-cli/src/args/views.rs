@@ -10,7 +10,7 @@ use pprofdiff::list::SourceDirs;
 use pprofdiff::options::Heading;
 use pprofdiff_page::PageOptions;
 use pprofdiff_report::{Format, Style, Takes, View, ViewOptions, ViewSpec};
-use pprofdiff_shell::{color_wanted, is_stdin};
+use pprofdiff_shell::{color_wanted, is_stdin, text_width};
 
 use super::help::Later;
 use super::sides::{RowArgs, SideArgs, SortBy};
@@ -134,7 +134,8 @@ impl OutputArgs {
             ColorChoice::Always => true,
             ColorChoice::Never => false,
         };
-        Style { color, quote_formulas: self.quote_formulas, ..Style::default() }
+        let width = if self.path().is_none() { text_width() } else { None };
+        Style { color, quote_formulas: self.quote_formulas, width, ..Style::default() }
     }
 }
 
