@@ -116,12 +116,16 @@ fn a_change_is_found_and_its_commit_named() {
     assert_eq!((&commits["of"], &commits["ranked"][0]["reach"]), (&2.into(), &"own_lines".into()), "{commits}");
     assert_eq!(commits["ranked"][0]["lines"], serde_json::json!([5, 5]));
     let (_, stdout, _) = shop.run(&["explain", "pprofdiff-runs", "--git", "HEAD~2..HEAD~1"]);
-    assert!(stdout.contains("the commit does not touch this function"), "{stdout}");
+    // The innocent commit is not named.
+    assert!(stdout.contains("the commit does not touch this function\n"), "{stdout}");
     let runs = std::fs::read_to_string(shop.0.join("pprofdiff-runs/runs.toml")).unwrap();
     assert!(runs.contains("schema = \"pprofdiff-runs/1\"") && runs.contains("side = \"new\""), "{runs}");
-    // The folder exists now, so a second run is refused. `--more` continues it; here the decision has already been
-    // made.
-    let error = shop.failure(&bench);
+    // A second benchmark gets a folder of its own, and git ignores both.
+    let (output, _, stderr) = shop.run(&bench);
+    assert!(output.status.success() && stderr.contains("pprofdiff-runs-2"), "{stderr}");
+    assert!(!shop.git(&["status", "--porcelain"]).contains("pprofdiff-runs"));
+    // A second run into a named folder is refused. `--more` continues it; here the decision has already been made.
+    let error = shop.failure(&["bench", "--into", "pprofdiff-runs", "HEAD~2..HEAD", "--", "sh", "run.sh"]);
     assert!(error.contains("pprofdiff-runs already has runs; add to them with --more pprofdiff-runs"), "{error}");
     let (output, _, stderr) = shop.run(&["bench", "--more", "pprofdiff-runs", "--yes"]);
     assert!(output.status.success() && stderr.contains("a change of the total"), "{stderr}");
@@ -338,7 +342,8 @@ fn commit_names_are_never_git_options() {
     std::fs::write(&file, text).unwrap();
     let (output, _, stderr) = shop.run(&["bench", "--more", "runs", "--yes", "--runs", "3", "--bisect"]);
     assert!(output.status.success(), "{stderr}");
-    assert_eq!(shop.git(&["status", "--short"]), "?? runs/\n");
+    // The folder of runs ignores itself, and no file x exists.
+    assert_eq!(shop.git(&["status", "--short"]), "");
 }
 
 #[test]

@@ -21,7 +21,7 @@ pub fn story() -> [String; 2] {
 
 fn command() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_pprofdiff"));
-    command.env_remove("NO_COLOR").env_remove("CLICOLOR_FORCE").stdin(Stdio::null());
+    command.env_remove("NO_COLOR").env_remove("CLICOLOR_FORCE").env_remove("COLUMNS").stdin(Stdio::null());
     command
 }
 
@@ -347,6 +347,27 @@ fn color_follows_the_option_then_the_environment() {
         assert_eq!(std::fs::read_to_string(&file).unwrap().contains("\x1b["), colored, "{args:?}");
     }
     assert!(failure(&["diff", &base, &new, "--color", "sometimes"]).contains("[possible values: auto, always, never]"));
+}
+
+#[test]
+fn tables_fit_the_columns_of_the_environment_but_files_keep_everything() {
+    let [base, new] = story();
+    let rows = |args: &[&str], columns: &str| {
+        let output = command().args(args).args([&base, &new]).env("COLUMNS", columns).output().unwrap();
+        assert!(output.status.success());
+        let text = String::from_utf8(output.stdout).unwrap();
+        text.lines().skip_while(|line| !line.is_empty()).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let width = |rows: &[String]| rows.iter().map(|row| row.chars().count()).max().unwrap();
+    for verb in ["diff", "tree", "top"] {
+        let (narrow, wide) = (rows(&[verb, "-n", "8"], "80"), rows(&[verb, "-n", "8"], "1000"));
+        assert!(width(&narrow) <= 80 && width(&wide) > 80, "{verb}: {narrow:#?}");
+    }
+    assert_eq!(rows(&["diff"], "80").last().unwrap(), "left out to fit into 80 characters per line: cum");
+    assert_eq!(rows(&["diff"], "0"), rows(&["diff"], "1000"));
+    let file = temp("columns.txt").display().to_string();
+    rows(&["diff", "-o", &file], "80");
+    assert!(std::fs::read_to_string(&file).unwrap().contains("cum: base"));
 }
 
 /// The verbs that help lists under its headings, between the usage and the next empty line.

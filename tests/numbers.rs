@@ -159,6 +159,28 @@ fn factors_are_positive_numbers() {
 }
 
 #[test]
+fn very_different_durations_suggest_to_compare_rates() {
+    let lasting = |kind: &str, seconds: i64| {
+        let mut profile = proto::Profile { duration_nanos: seconds * 1_000_000_000, ..profile(&[1]) };
+        profile.string_table[1] = kind.into();
+        Arc::new(profile.load("p").unwrap())
+    };
+    let warnings = |kind: &str, [base, new]: [&[i64]; 2], normalize: Normalize| {
+        let [base, new] = [base, new].map(|all| all.iter().map(|s| lasting(kind, *s)).collect::<Vec<_>>());
+        normalized(&Diff::new(&base, &new).unwrap(), normalize).unwrap().summary().warnings.clone()
+    };
+    let expected = "the profiles differ in duration (10s and 30s); normalize=duration compares rates";
+    assert_eq!(warnings("cpu", [&[10], &[30]], Normalize::None), [expected]);
+    // Runs are compared by their means.
+    assert!(warnings("cpu", [&[10, 10, 10], &[11]], Normalize::None).iter().all(|w| !w.contains("duration")));
+    assert!(warnings("cpu", [&[10], &[19]], Normalize::None).is_empty());
+    assert!(warnings("cpu", [&[0], &[30]], Normalize::None).is_empty());
+    assert!(warnings("cpu", [&[10], &[30]], Normalize::Duration).is_empty());
+    // Memory in use does not grow with the time.
+    assert!(warnings("inuse_space", [&[10], &[30]], Normalize::None).is_empty());
+}
+
+#[test]
 fn normalizing_by_zero_is_an_error() {
     let nothing = diff(&[0, 0], &[3, 4]);
     assert!(error_text(normalized(&nothing, Normalize::Total)).contains(" of the base is zero"));

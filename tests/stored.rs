@@ -113,7 +113,7 @@ fn some_of<T>(changes: [T; 7], position: usize) -> impl Iterator<Item = T> {
 fn exercise(table: &Table) {
     let mut out = Vec::new();
     for color in [false, true] {
-        table.write_text(&mut out, TextOptions { color, brief: false }).unwrap();
+        table.write_text(&mut out, TextOptions { color, ..TextOptions::default() }).unwrap();
     }
     table.write_csv(&mut out, Default::default()).unwrap();
     table.write_markdown(&mut out).unwrap();

@@ -52,6 +52,8 @@ def bench(
     import subprocess
     from pathlib import Path
 
+    if into is None and more is None:
+        into = _free_folder(Path(cwd or "."))
     words = [sys.executable, "-m", "pprofdiff", "bench"]
     options = {
         "--base-dir": base_dir,
@@ -101,4 +103,13 @@ def bench(
         raise KeyboardInterrupt
     if process.returncode != 0:
         raise _native.PprofError(message)
-    return _native.load_runs(Path(cwd or ".") / (more or into or "pprofdiff-runs"))
+    return _native.load_runs(Path(cwd or ".") / (more or into))
+
+
+def _free_folder(parent: Path) -> str:
+    """Returns the default folder for new runs in `parent`, with a number if the folder already has files."""
+    name, number = "pprofdiff-runs", 1
+    while any(path.name != ".gitignore" for path in (parent / name).glob("*")):
+        number += 1
+        name = f"pprofdiff-runs-{number}"
+    return name

@@ -3,7 +3,7 @@
 //! has a readable `runs.toml`, so `bench` writes that file first.
 
 use std::fs::{self, File};
-use std::io::{Error, ErrorKind};
+use std::io::{Error, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use pprofdiff::recording::Recording;
@@ -11,6 +11,30 @@ use pprofdiff_shell::{Failure, Result};
 
 /// An exclusive upper limit for the number that is appended to a taken name.
 const MAX_NAMES: usize = 10_000;
+/// The folder for new runs unless the user names another.
+pub const DEFAULT_FOLDER: &str = "pprofdiff-runs";
+/// The file that keeps the runs out of commits.
+const IGNORE_FILE: &str = ".gitignore";
+
+/// Creates the folder for new runs in `dir`: [`DEFAULT_FOLDER`], or with a number if that folder is not free.
+///
+/// # Errors
+/// Fails if the folder can't be created.
+pub fn begin_default(dir: &Path) -> Result<PathBuf> {
+    let numbered = (2..MAX_NAMES).map(|number| dir.join(format!("{DEFAULT_FOLDER}-{number}")));
+    let mut names = [dir.join(DEFAULT_FOLDER)].into_iter().chain(numbered);
+    // `begin` says why a folder can't be created if all names are taken.
+    let is_free = |path: &PathBuf| match fs::read_dir(path) {
+        Ok(_) => is_empty(path).unwrap_or(false) || Recording::read(path).is_ok_and(|r| r.runs.is_empty()),
+        Err(e) => e.kind() == ErrorKind::NotFound,
+    };
+    begin(&names.find(is_free).unwrap_or_else(|| dir.join(DEFAULT_FOLDER)))
+}
+
+/// Returns true if a folder has no files, or only the file that `bench` creates first.
+fn is_empty(dir: &Path) -> std::io::Result<bool> {
+    Ok(fs::read_dir(dir)?.all(|entry| entry.is_ok_and(|entry| entry.file_name() == IGNORE_FILE)))
+}
 
 /// Creates the folder for new runs. It accepts an empty folder, and a folder of `bench` that has no runs yet.
 ///
@@ -19,8 +43,7 @@ const MAX_NAMES: usize = 10_000;
 pub fn begin(into: &Path) -> Result<PathBuf> {
     let wrong = |e: Error| Failure::Message(format!("{}: {e}", into.display()));
     fs::create_dir_all(into).map_err(wrong)?;
-    let is_empty = fs::read_dir(into).map_err(wrong)?.next().is_none();
-    if !is_empty {
+    if !is_empty(into).map_err(wrong)? {
         let shown = into.display();
         match Recording::read(into) {
             Ok(recording) if recording.runs.is_empty() => {}
@@ -35,6 +58,12 @@ pub fn begin(into: &Path) -> Result<PathBuf> {
                 )));
             }
         }
+    }
+    match File::create_new(into.join(IGNORE_FILE)) {
+        Ok(mut file) => file.write_all(b"*\n").map_err(wrong)?,
+        // The user's own file stays.
+        Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
+        Err(e) => return Err(wrong(e)),
     }
     fs::canonicalize(into).map_err(wrong)
 }
@@ -87,6 +116,21 @@ mod tests {
             assert_eq!(created.ok(), Some(dir.path().join("base-build-2.txt")));
             assert!(!dir.path().join("elsewhere").exists());
         }
+    }
+
+    #[test]
+    fn a_second_benchmark_gets_a_new_folder_and_git_ignores_both() {
+        let dir = tempfile::tempdir().unwrap();
+        let name = |path: PathBuf| path.file_name().unwrap().to_owned();
+        let first = begin_default(dir.path()).ok().unwrap();
+        assert_eq!(name(first.clone()), "pprofdiff-runs");
+        assert_eq!(fs::read_to_string(first.join(".gitignore")).unwrap(), "*\n");
+        // Until it has runs, the folder is free.
+        assert_eq!(name(begin_default(dir.path()).ok().unwrap()), "pprofdiff-runs");
+        fs::write(first.join("notes.txt"), "mine").unwrap();
+        let second = begin_default(dir.path()).ok().unwrap();
+        assert_eq!(name(second.clone()), "pprofdiff-runs-2");
+        assert!(second.join(".gitignore").exists() && !first.join("runs.toml").exists());
     }
 
     #[test]

@@ -34,6 +34,7 @@ use pprofdiff::{Cancellation, LoadOptions, Query};
 use pprofdiff_shell::terminal::{AtInterrupt, stop_at_interrupt};
 use pprofdiff_shell::{Failure, Result, say};
 
+pub use folder::DEFAULT_FOLDER;
 use measure::Bench;
 
 /// The default of [`BenchOptions::runs`].
@@ -64,8 +65,8 @@ pub struct BenchOptions {
     pub max_time: Option<Duration>,
     /// The seed for the order of the two sides.
     pub seed: u64,
-    /// The folder for new runs.
-    pub into: PathBuf,
+    /// The folder for new runs. Defaults to [`DEFAULT_FOLDER`], with a number if it already has runs.
+    pub into: Option<PathBuf>,
     /// The folder whose runs are continued.
     pub more: Option<PathBuf>,
     /// True if the commands in the folder of `more` may run without a question.
@@ -119,13 +120,21 @@ pub fn open(options: &BenchOptions, work: &Cancellation) -> Result<(PathBuf, Rec
             (std::fs::canonicalize(dir).unwrap_or_else(|_| dir.clone()), recording)
         }
         None => {
+            if options.yes {
+                return Err(Failure::Message(
+                    "--yes answers the question of --more; name the folder with --more".to_owned(),
+                ));
+            }
             if command.is_empty() {
                 return Err(Failure::Message(
                     "no command is given; put it after --, or set --base-cmd and --new-cmd".to_owned(),
                 ));
             }
             let (range, dirs) = sides::named(options)?;
-            let into = folder::begin(&options.into)?;
+            let into = match &options.into {
+                Some(into) => folder::begin(into)?,
+                None => folder::begin_default(Path::new(""))?,
+            };
             let mut recording = Recording::new(&command);
             let full = |dir: &PathBuf| std::fs::canonicalize(dir).unwrap_or_else(|_| dir.clone()).display().to_string();
             recording.new_command = new_command;

@@ -106,7 +106,7 @@ fn answer<'a>(args: &'a CheckArgs, request: &Request) -> Result<(Report, Diff, O
         {
             return Err(Failure::Message("a check needs BASE and NEW, or --baseline DIR and NEW".to_owned()));
         }
-        let diff = open(&args.input, &args.load, outputs)?;
+        let diff = open(&args.input, &args.load, outputs, args.query.sample_type())?;
         return Ok((request.answer(&diff)?, diff, None));
     };
     if is_stdin(dir) || url(dir).is_some() {

@@ -43,15 +43,16 @@ pub fn answer(args: &ExplainArgs) -> Result<(Report, Diff, &'static Format)> {
     ask(options.clone())?;
     let commits = git::commits(args.git.range.as_deref())?;
     let (mut noise_runs, mut heap, mut has_sides) = (0, None, false);
-    let diff = open_with(&args.input, &args.load, Outputs::new(args.output.path()), |inputs| {
-        has_sides = true;
-        if let [base, new] = args.with.as_slice() {
-            heap = Some(heaps(inputs, base, new)?);
-        }
-        let noise = inputs.named(&args.noise)?;
-        noise_runs = noise.len();
-        Ok(noise.into_iter().map(|(_, source)| source).collect())
-    })?;
+    let diff =
+        open_with(&args.input, &args.load, Outputs::new(args.output.path()), args.query.sample_type(), |inputs| {
+            has_sides = true;
+            if let [base, new] = args.with.as_slice() {
+                heap = Some(heaps(inputs, base, new)?);
+            }
+            let noise = inputs.named(&args.noise)?;
+            noise_runs = noise.len();
+            Ok(noise.into_iter().map(|(_, source)| source).collect())
+        })?;
     for (option, is_given) in [("--noise", !args.noise.is_empty()), ("--with", !args.with.is_empty())] {
         if is_given && !has_sides {
             let message =

@@ -146,8 +146,8 @@ fn not_allowed(url: &str) -> Error {
 }
 
 /// Loads the profiles in the arguments: two sides, or one profile, which may be a written diff.
-pub fn open(args: &SideArgs, load: &LoadArgs, outputs: Outputs) -> Result<Diff> {
-    open_with(args, load, outputs, |_| Ok(Vec::new()))
+pub fn open(args: &SideArgs, load: &LoadArgs, outputs: Outputs, sample_type: Option<&str>) -> Result<Diff> {
+    open_with(args, load, outputs, sample_type, |_| Ok(Vec::new()))
 }
 
 /// Like [`open`], with the profiles of `further` after the profiles of the base. `further` is not called for a single
@@ -156,6 +156,7 @@ pub fn open_with(
     args: &SideArgs,
     load: &LoadArgs,
     outputs: Outputs,
+    sample_type: Option<&str>,
     further: impl FnOnce(&Inputs) -> Result<Vec<Source>>,
 ) -> Result<Diff> {
     if let [dir] = args.files.as_slice()
@@ -164,8 +165,8 @@ pub fn open_with(
         let mut load = load.clone();
         Recording::add_binaries(dir, &mut load.profiles.0);
         let inputs = Inputs::new(&load, outputs)?;
-        let [mut base, new] =
-            Recording::read_sides(dir)?.map(|side| side.into_iter().map(Source::Path).collect::<Vec<_>>());
+        let [mut base, new] = Recording::read_sides_with(dir, sample_type, &inputs.options)?
+            .map(|side| side.into_iter().map(Source::Path).collect::<Vec<_>>());
         base.extend(further(&inputs)?);
         let diff = Diff::load(&base, &new, &inputs.options)?.with_folder(dir);
         advise(&diff);

@@ -271,7 +271,7 @@ fn open_view(args: &ViewArgs) -> Result<Diff> {
     if args.sum && args.input.base.is_empty() {
         return Err(Failure::Message("--sum needs the files of the sides in --base and --new".to_owned()));
     }
-    let diff = open(&args.input, &args.load, Outputs::new(args.output.path()))?;
+    let diff = open(&args.input, &args.load, Outputs::new(args.output.path()), args.query.sample_type())?;
     Ok(if args.sum { diff.summed() } else { diff })
 }
 
@@ -423,7 +423,7 @@ fn must_match(request: &Request, report: &Report, diff: &Diff) -> Result<()> {
 fn info(args: &InfoArgs) -> Result<()> {
     let format = args.output.format()?;
     let request = Request::default().asking(View::Info).for_format(format, &REGISTRY)?;
-    let diff = open(&args.input, &args.load, Outputs::new(args.output.path()))?;
+    let diff = open(&args.input, &args.load, Outputs::new(args.output.path()), None)?;
     let report = request.answer(&diff)?;
     let mut left = 0;
     write_to(args.output.path(), |out| args.output.write(format, &report, &[], out).map(|tokens| left = tokens))?;
@@ -434,7 +434,7 @@ fn info(args: &InfoArgs) -> Result<()> {
 }
 
 fn raw(args: &RawArgs, view: View) -> Result<()> {
-    let diff = open(&args.input, &args.load, Outputs::new(&args.output))?.summed();
+    let diff = open(&args.input, &args.load, Outputs::new(&args.output), None)?.summed();
     let format = REGISTRY.format("text")?;
     let report = Request::default().asking(view).answer(&diff)?;
     let style = Style::default();

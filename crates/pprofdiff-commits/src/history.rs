@@ -1,7 +1,7 @@
 //! Reads the commits of a range from `git log`, with their changes function by function. The log must contain whole
 //! files as diff context. Moved, reformatted or commented code is no change.
 
-use super::source::{Language, Lexeme, Outline, SourceFunction, calls, essence, language, loops};
+use super::source::{Language, Lexeme, Outline, SourceFunction, call_lines, calls, essence, language, loops};
 use pprofdiff_profile::random::{HashMap, HashSet};
 
 /// The arguments of `git`, before the range. Each file is whole, so that the functions of both versions are visible.
@@ -52,6 +52,9 @@ pub(super) struct FunctionChange {
     /// of the function. For a removed function, its lines before the commit.
     pub lines: (u32, u32),
     pub added_calls: Vec<String>,
+    /// The line of each added call, by its position in `added_calls`. `None` if the commit did not change a line with
+    /// this call, for example because the call is on a line that it copied.
+    pub added_lines: Vec<Option<u32>>,
     pub removed_calls: Vec<String>,
     /// True if the number of loops changed.
     pub has_loop: bool,
@@ -370,12 +373,21 @@ fn function_change(
     // If lines were only removed, the function's own lines are shown.
     let first = lines.clone().find(is_changed).unwrap_or(lines.start);
     let last = lines.clone().rev().find(is_changed).unwrap_or(lines.end.saturating_sub(1));
+    // Numbered as after the commit, like `lines`.
+    let line_of = |name: &String| {
+        call_lines(&tokens_b)
+            .filter(|(line, called)| called == name && is_changed(line))
+            .map(|(line, _)| line + 1)
+            .next()
+    };
+    let added_lines = added_calls.iter().map(line_of).collect();
     Some(FunctionChange {
         path: shown.path.to_owned(),
         name: shown.function.name.clone(),
         owner: shown.function.owner.clone(),
         lines: (first + 1, last + 1),
         added_calls,
+        added_lines,
         removed_calls,
         has_loop: loops(&tokens_a) != loops(&tokens_b),
         is_text,

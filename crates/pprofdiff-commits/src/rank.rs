@@ -127,9 +127,10 @@ impl<'a> CommitRanking<'a> {
         let mut ranked: Vec<(f64, usize, RankedCommit)> = Vec::new();
         for (age, commit) in self.history.commits.iter().enumerate() {
             let hits = self.hits(commit, cause, &roles, &calls, &uses);
-            let Some(hit) = hits.into_iter().max_by(|a, b| a.score.total_cmp(&b.score)) else { continue };
+            let Some(score) = hits.iter().map(|hit| hit.score).max_by(f64::total_cmp) else { continue };
+            let Some(hit) = shown_hit(hits, cause.callee.is_some() || cause.caller.is_some()) else { continue };
             ranked.push((
-                hit.score,
+                score,
                 age,
                 RankedCommit::new(
                     [&commit.id, &commit.short, &commit.subject].map(String::clone),
@@ -137,7 +138,7 @@ impl<'a> CommitRanking<'a> {
                     hit.lines,
                     hit.reach,
                     hit.why,
-                    hit.score >= DIRECT,
+                    score >= DIRECT,
                 ),
             ));
         }
@@ -254,7 +255,14 @@ impl<'a> CommitRanking<'a> {
                     let (came, went) = (is_in(&change.added_calls), is_in(&change.removed_calls));
                     if (came || went) && part >= MIN_PART {
                         let verb = if came { "adds" } else { "removes" };
-                        hits.push(hit(weight, Reach::Call, format!("{verb} a call of {name}")));
+                        let mut hit = hit(weight, Reach::Call, format!("{verb} a call of {name}"));
+                        let added = change.added_calls.iter().zip(&change.added_lines);
+                        let is_callee =
+                            |call: &String| call == name || place.aliases.iter().any(|(_, alias)| alias == call);
+                        if let Some(line) = added.filter(|(call, _)| is_callee(call)).find_map(|(_, line)| *line) {
+                            hit.lines = (line, line);
+                        }
+                        hits.push(hit);
                     }
                 }
                 let (score, reach) = score(role, change, cause);
@@ -355,6 +363,25 @@ impl<'a> CommitRanking<'a> {
 type FrameRoles = HashMap<u32, FrameRole>;
 /// The part of the change that goes through each call, by caller and callee.
 type CallShares = HashMap<(u32, u32), f64>;
+
+/// Returns the hit of a commit to show: its best one, except that the line of a changed call is more exact than the
+/// lines of its whole function if the cause is a call, and more exact than a constant that the function uses.
+fn shown_hit(hits: Vec<Hit>, is_call: bool) -> Option<Hit> {
+    let best = |hits: &mut dyn Iterator<Item = Hit>| hits.max_by(|a, b| a.score.total_cmp(&b.score));
+    let (calls, others): (Vec<Hit>, Vec<Hit>) = hits.into_iter().partition(|hit| matches!(hit.reach, Reach::Call));
+    let (call, other) = (best(&mut calls.into_iter()), best(&mut others.into_iter()));
+    match (call, other) {
+        (Some(call), Some(other)) => {
+            let is_vaguer = match other.reach {
+                Reach::OwnLines => is_call && other.file == call.file,
+                Reach::Constant => true,
+                _ => false,
+            };
+            Some(if is_vaguer && call.score >= DIRECT || call.score >= other.score { call } else { other })
+        }
+        (call, other) => call.or(other),
+    }
+}
 
 /// Returns the relations of frames to a function, given the stacks with the function's position and their change. Also
 /// returns the deepest function below it through which nearly all of the change goes.
@@ -481,4 +508,25 @@ fn lies_in(place: &FunctionPlace, dependency: &str) -> bool {
             .is_some_and(|rest| rest.starts_with("::") || name.contains('/') && rest.starts_with(['.', '/']));
         in_path || in_name
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_of_a_changed_call_is_shown_instead_of_a_variable_or_the_whole_function() {
+        let hit = |score: f64, reach: Reach| {
+            let lines = if matches!(reach, Reach::Call) { (7, 7) } else { (1, 30) };
+            Hit { score, file: "a.go".to_owned(), lines, reach, why: String::new() }
+        };
+        let lines = |is_call: bool, hits: [(f64, Reach); 2]| {
+            shown_hit(hits.map(|(score, reach)| hit(score, reach)).into(), is_call).map(|hit| hit.lines)
+        };
+        assert_eq!(lines(false, [(78.0, Reach::Constant), (70.0, Reach::Call)]), Some((7, 7)));
+        assert_eq!(lines(true, [(100.0, Reach::OwnLines), (99.0, Reach::Call)]), Some((7, 7)));
+        // A function that costs more by itself did not change by its calls, and a weak call explains nothing.
+        assert_eq!(lines(false, [(100.0, Reach::OwnLines), (99.0, Reach::Call)]), Some((1, 30)));
+        assert_eq!(lines(true, [(78.0, Reach::Constant), (40.0, Reach::Call)]), Some((1, 30)));
+    }
 }

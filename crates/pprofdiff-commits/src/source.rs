@@ -379,6 +379,11 @@ pub(super) fn essence(tokens: &[Lexeme]) -> Vec<&Lexeme> {
 
 /// Returns the called names, once per call.
 pub(super) fn calls(tokens: &[Lexeme]) -> impl Iterator<Item = &str> {
+    call_lines(tokens).map(|(_, name)| name)
+}
+
+/// Returns the called names with their lines, starting at 0.
+pub(super) fn call_lines(tokens: &[Lexeme]) -> impl Iterator<Item = (u32, &str)> {
     let is_called = |i: usize| {
         let next = |n: usize| tokens.get(i + n).map_or("", |t| t.text.as_str());
         // Rust macros, and functions with explicit types.
@@ -392,7 +397,7 @@ pub(super) fn calls(tokens: &[Lexeme]) -> impl Iterator<Item = &str> {
     };
     tokens.iter().enumerate().filter_map(move |(i, t)| {
         let is_call = t.is_name() && !CONTROL.contains(&t.text.as_str()) && is_called(i) && !is_defined(i);
-        is_call.then_some(t.text.as_str())
+        is_call.then_some((t.line, t.text.as_str()))
     })
 }
 

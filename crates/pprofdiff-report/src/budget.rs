@@ -169,7 +169,7 @@ impl<'a> TruncationSteps<'a> {
 }
 
 /// The style of truncated texts before the step that adds the header.
-const BRIEF: Style = Style { color: false, quote_formulas: false, brief: true };
+const BRIEF: Style = Style { color: false, quote_formulas: false, brief: true, width: None };
 
 /// Returns the first number from `from` on, and below `last`, for which `is_so` is true, or `last` if there is none.
 /// `is_so` must stay true once it is true. It renders a text per call, so few numbers are tried: first in growing

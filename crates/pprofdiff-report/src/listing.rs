@@ -132,7 +132,8 @@ pub fn listing_text(listing: &Listing, out: &mut dyn Write, options: TextOptions
             last.insert_str(0, "  ");
         }
         shorten(&mut head, listing, options);
-        grid(out, options, &head, |push| {
+        // Source lines keep their length.
+        grid(out, TextOptions { width: None, ..options }, &head, |push| {
             let mut push = |mut cells: Vec<TextCell>| {
                 shorten(&mut cells, listing, options);
                 push(cells)

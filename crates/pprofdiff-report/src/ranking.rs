@@ -10,6 +10,7 @@ use crate::numbers::total;
 use crate::style::Style;
 use crate::table::schema::{Holds, label, spec};
 use crate::table::{Cell, Data, Kind, Measured, Role, Table};
+use crate::text::TextOptions;
 use pprofdiff::text::sanitize;
 use pprofdiff_series::fleet::{CommonChange, FleetCause, RankedPair, Ranking, SharedCause};
 
@@ -179,7 +180,8 @@ pub(crate) fn ranking_text(ranking: &Ranking, out: &mut dyn Write, style: Style)
     writeln!(out, "{} of all: {}", sanitize(&ranking.summary.sample_type), total(&ranking.summary, "->"))?;
     for (heading, table) in tables(ranking, ranking.rows.unwrap_or(MAX_ROWS)) {
         writeln!(out, "\n{heading}:\n")?;
-        table.write_rows(out, style.text())?;
+        // The last column is a sentence, which must not lose its middle.
+        table.write_rows(out, TextOptions { width: None, ..style.text() })?;
     }
     ranking.failed.iter().try_for_each(|failed| writeln!(out, "failed: {}", sanitize(&failed.error)))
 }

@@ -11,10 +11,12 @@ pub struct Style {
     pub quote_formulas: bool,
     /// Shortens the header of text: it names neither the inputs nor the meaning of the columns.
     pub brief: bool,
+    /// Fits the tables of text into this number of characters. `None` keeps all columns and whole names.
+    pub width: Option<usize>,
 }
 
 impl Style {
     pub(crate) fn text(self) -> TextOptions {
-        TextOptions { color: self.color, brief: self.brief }
+        TextOptions { color: self.color, brief: self.brief, width: self.width }
     }
 }

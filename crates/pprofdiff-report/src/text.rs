@@ -1,7 +1,9 @@
 //! The parts of text for people that need no table: headers, cells, and the grid that aligns them.
 
 use std::io::{self, Write};
+use std::ops::Range;
 
+use crate::names::shorten;
 use crate::numbers::{CostFormat, extent, growth, share, share_text, signed, total, whole};
 use crate::palette;
 use pprofdiff::text::sanitize;
@@ -25,7 +27,15 @@ pub struct TextOptions {
     /// Omits the names of the inputs and the legend of the columns, which the reader already knows. In tables of frames
     /// of two sides, and in listings, also omits growth and share, which follow from the other columns.
     pub brief: bool,
+    /// Fits tables into this number of characters: drops the second cost of a table of frames, and shortens names in
+    /// the middle. Source lines keep their length.
+    pub width: Option<usize>,
 }
+
+/// The minimum number of characters for names, however narrow the text is.
+const MIN_NAME: usize = 20;
+/// The minimum number of characters for names before a table drops a cost to make room for them.
+const MIN_NAME_BESIDE_BOTH: usize = 28;
 
 /// A cell of text, coloured by the sign of the change that it shows; 0 for no colour.
 pub(crate) struct TextCell {
@@ -187,18 +197,47 @@ pub(crate) fn grid(
     out: &mut dyn Write,
     options: TextOptions,
     head: &[impl AsRef<str>],
+    rows: impl FnMut(&mut dyn FnMut(Vec<TextCell>) -> io::Result<()>) -> io::Result<()>,
+) -> io::Result<()> {
+    fitting_grid(out, options, head, &[], rows)
+}
+
+/// Like [`grid`]. If names do not fit into the width of the options, drops groups of columns in the order of
+/// `optional`, and says so by their names below the rows.
+pub(crate) fn fitting_grid(
+    out: &mut dyn Write,
+    options: TextOptions,
+    head: &[impl AsRef<str>],
+    optional: &[(Range<usize>, &str)],
     mut rows: impl FnMut(&mut dyn FnMut(Vec<TextCell>) -> io::Result<()>) -> io::Result<()>,
 ) -> io::Result<()> {
     let width = |cell: &TextCell| cell.text.chars().count();
     let head = || head.iter().map(|h| TextCell::from(h.as_ref())).collect::<Vec<_>>();
     let mut widths: Vec<usize> = head().iter().map(width).collect();
-    widths.pop();
+    let mut longest_name = widths.pop().unwrap_or(0);
+    let last = widths.len();
     rows(&mut |row| {
+        longest_name = row.get(last).map_or(0, width).max(longest_name);
         widths.iter_mut().zip(&row).for_each(|(widest, cell)| *widest = width(cell).max(*widest));
         Ok(())
     })?;
-    let mut line = |row: Vec<TextCell>| {
-        for (i, cell) in row.iter().enumerate() {
+    let taken = |widths: &[usize]| widths.iter().map(|w| w + 2).sum::<usize>();
+    let room_beside = |taken: usize| options.width.map(|width| width.saturating_sub(taken));
+    let mut left = taken(&widths);
+    let mut dropped: Vec<&(Range<usize>, &str)> = Vec::new();
+    for group in optional {
+        if room_beside(left).is_some_and(|room| room < longest_name.min(MIN_NAME_BESIDE_BOTH)) {
+            left -= taken(&widths[group.0.clone()]);
+            dropped.push(group);
+        }
+    }
+    let room = room_beside(left);
+    let is_shown = |i: usize| !dropped.iter().any(|(columns, _)| columns.contains(&i));
+    let mut line = |mut row: Vec<TextCell>| {
+        if let (Some(room), Some(name)) = (room, row.get_mut(last)) {
+            name.text = fit_name(&name.text, room.max(MIN_NAME));
+        }
+        for (i, cell) in row.iter().enumerate().filter(|(i, _)| is_shown(*i)) {
             let pad = widths.get(i).map_or(0, |w| w - width(cell));
             let gap = if i == 0 { "" } else { "  " };
             write!(out, "{gap}{:pad$}{}", "", paint(&cell.text, cell.sign, options))?;
@@ -206,5 +245,72 @@ pub(crate) fn grid(
         writeln!(out)
     };
     line(head())?;
-    rows(&mut line)
+    rows(&mut line)?;
+    if let (Some(width), false) = (options.width, dropped.is_empty()) {
+        let names: Vec<&str> = dropped.iter().map(|(_, name)| *name).collect();
+        writeln!(out, "\nleft out to fit into {width} characters per line: {}", names.join(", "))?;
+    }
+    Ok(())
+}
+
+/// The gap before a note that follows a name.
+pub(crate) const NOTE_GAP: &str = "   ";
+
+/// Shortens a name in the middle to `room` characters. Keeps its indentation if at least [`MIN_NAME`] characters remain.
+/// Omits a note after [`NOTE_GAP`], which repeats numbers of other tables, before it shortens the name.
+fn fit_name(name: &str, room: usize) -> String {
+    let text = name.trim_start_matches(' ');
+    let indentation = (name.len() - text.len()).min(room - MIN_NAME);
+    if name.chars().count() <= room {
+        return name.to_owned();
+    }
+    let text = text.split_once(NOTE_GAP).map_or(text, |(label, _)| label);
+    format!("{:indentation$}{}", "", shorten(text, room - indentation))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    fn lines(width: Option<usize>, name: &str) -> Vec<String> {
+        let mut out = Vec::new();
+        let options = TextOptions { width, ..TextOptions::default() };
+        let head = ["flat: base", "new", "cum: base", "new", "frame"];
+        fitting_grid(&mut out, options, &head, &[(2..4, "cum")], |push| {
+            push(["1.00s", "2.00s", "3.00s", "4.00s", name].map(TextCell::from).into())
+        })
+        .unwrap();
+        String::from_utf8(out).unwrap().lines().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn a_table_drops_its_second_cost_then_shortens_names_in_the_middle() {
+        let name = "github.com/example/store/internal.(*Reader).ReadBlock";
+        let wide = lines(None, name);
+        assert!(wide.len() == 2 && wide[1].ends_with(&format!("3.00s  4.00s  {name}")), "{wide:?}");
+        // A short name leaves room for all columns.
+        let short = lines(Some(46), "main.run");
+        assert!(short.len() == 2 && short[1].ends_with("4.00s  main.run"), "{short:?}");
+        let narrow = lines(Some(60), name);
+        assert_eq!(narrow[0], "flat: base    new  frame");
+        assert!(
+            narrow[1].starts_with("     1.00s  2.00s  github.com/") && narrow[1].ends_with("ReadBlock"),
+            "{narrow:?}"
+        );
+        assert_eq!(narrow[1].chars().count(), 60);
+        assert_eq!(narrow[3], "left out to fit into 60 characters per line: cum");
+        // With enough room for a readable name, both costs stay.
+        let both = lines(Some(74), name);
+        assert!(both.len() == 2 && both[1].chars().count() == 74 && both[1].contains('…'), "{both:?}");
+    }
+
+    #[test]
+    fn a_shortened_name_keeps_its_indentation_while_there_is_room() {
+        let name = format!("{:8}{}", "", "x".repeat(50));
+        assert_eq!(fit_name(&name, 40), format!("{:8}{}…{}", "", "x".repeat(15), "x".repeat(16)));
+        assert_eq!(fit_name(&format!("  main.run{NOTE_GAP}(flat 10ms -> 20ms)"), 25), "  main.run");
+        assert_eq!(fit_name(&name, MIN_NAME).trim_start().chars().count(), MIN_NAME);
+    }
 }

@@ -46,6 +46,13 @@ fn wants_color(variable: impl Fn(&str) -> Option<String>, is_terminal: bool) -> 
     is_forced || is_terminal && value("TERM").is_none_or(|terminal| terminal != "dumb")
 }
 
+/// Returns the number of characters per line of standard output: COLUMNS, or else the width of the terminal. `None` if
+/// COLUMNS is unset and standard output is no terminal, because other programs expect whole names.
+pub fn text_width() -> Option<usize> {
+    let columns = std::env::var("COLUMNS").ok().and_then(|value| value.parse().ok()).filter(|&columns| columns > 0);
+    columns.or_else(terminal::width)
+}
+
 /// Returns true for the path `-`, which stands for standard input or standard output.
 pub fn is_stdin(path: &Path) -> bool {
     path == Path::new("-")

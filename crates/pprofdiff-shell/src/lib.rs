@@ -13,6 +13,6 @@ mod outputs;
 pub mod terminal;
 
 pub use agent::is_agent;
-pub use console::{color_wanted, is_stdin, is_watched, say, warn, write_to};
+pub use console::{color_wanted, is_stdin, is_watched, say, text_width, warn, write_to};
 pub use failure::{Failure, Result, error_line, exit_code, name_options, typed_option};
 pub use outputs::Outputs;

@@ -324,3 +324,13 @@ pub fn open(path: &Path) -> Result<()> {
     let message = format!("{path} is written, but this build can't open it (feature \"terminal\" is off)");
     Err(crate::Failure::Message(message))
 }
+
+/// Returns the number of characters per line of the terminal at standard output. `None` if it is no terminal.
+pub(crate) fn width() -> Option<usize> {
+    #[cfg(feature = "terminal")]
+    return terminal_size::terminal_size_of(std::io::stdout())
+        .map(|(width, _)| usize::from(width.0))
+        .filter(|&w| w > 0);
+    #[cfg(not(feature = "terminal"))]
+    None
+}

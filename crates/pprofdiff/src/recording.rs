@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::loading::Loading;
-use crate::{Error, Result, Source};
+use crate::{Error, LoadOptions, Result, Source};
 
 /// The name of the file that describes the folder.
 pub const RUNS_FILE: &str = "runs.toml";
@@ -215,6 +215,32 @@ impl Recording {
         Ok(sides)
     }
 
+    /// Like [`Recording::read_sides`], but returns the first profiles of the runs that have this sample type: `go test`
+    /// writes a CPU profile and a heap profile per run. Returns the compared profiles without a sample type, and if no
+    /// profile has it.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Recording::read_sides`], and of [`open`](crate::open) for the profiles of the first run.
+    pub fn read_sides_with(dir: &Path, sample_type: Option<&str>, options: &LoadOptions) -> Result<[Vec<PathBuf>; 2]> {
+        let compared = Recording::read_sides(dir)?;
+        let recording = Recording::read(dir)?;
+        let (Some(name), Some(first)) = (sample_type, recording.runs.first()) else { return Ok(compared) };
+        if first.profiles.len() < 2 {
+            return Ok(compared);
+        }
+        for (number, profile) in first.profiles.iter().enumerate() {
+            let profile = Source::Path(dir.join(profile)).load(options)?;
+            if profile.sample_types().iter().any(|(kind, _)| kind == name) {
+                let sides = SIDES.map(|side| {
+                    let runs = recording.runs.iter().filter(|run| run.side == side);
+                    runs.filter_map(|run| run.profiles.get(number)).map(|profile| dir.join(profile)).collect::<Vec<_>>()
+                });
+                return Ok(if sides.iter().any(Vec::is_empty) { compared } else { sides });
+            }
+        }
+        Ok(compared)
+    }
+
     /// Adds the binaries in a folder of runs to the loading options, after explicitly named binaries.
     pub fn add_binaries(dir: &Path, loading: &mut Loading) {
         let [base, new] = Recording::binaries(dir);
@@ -300,7 +326,31 @@ fn quoted(text: &str) -> String {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use super::{RUNS_FILE, RecordedRun, RecordedSide, Recording, Source};
+    use super::{LoadOptions, RUNS_FILE, RecordedRun, RecordedSide, Recording, Source};
+
+    #[test]
+    fn a_sample_type_selects_the_profiles_of_a_run_that_have_it() {
+        let dir = std::env::temp_dir().join(format!("pprofdiff-recording-types-{}", std::process::id()));
+        let corpus = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/corpus");
+        let mut recording = Recording::new(&["go".to_owned()]);
+        for side in ["base", "new"] {
+            std::fs::create_dir_all(dir.join(side)).unwrap();
+            for (from, to) in [("story-cpu", "cpu"), ("go-heap", "mem")] {
+                let from = corpus.join(format!("{from}.{side}.pb.gz"));
+                std::fs::copy(from, dir.join(format!("{side}/{to}.pb.gz"))).unwrap();
+            }
+            let profiles = ["cpu", "mem"].map(|name| format!("{side}/{name}.pb.gz")).into();
+            recording.runs.push(RecordedRun { side: side.to_owned(), profiles, ..RecordedRun::default() });
+        }
+        std::fs::write(dir.join(RUNS_FILE), recording.to_toml()).unwrap();
+        let sides = |name| Recording::read_sides_with(&dir, name, &LoadOptions::default()).unwrap();
+        let expected = |name: &str| ["base", "new"].map(|side| vec![dir.join(format!("{side}/{name}.pb.gz"))]);
+        assert_eq!(sides(Some("alloc_space")), expected("mem"));
+        for compared in [None, Some("cpu"), Some("unknown")] {
+            assert_eq!(sides(compared), expected("cpu"));
+        }
+        std::fs::remove_dir_all(&dir).unwrap();
+    }
 
     #[test]
     fn a_written_recording_is_read_back_unchanged() {

@@ -236,7 +236,7 @@ pub fn compute_view(diff: &Diff, choices: &mut Choices<'_>) {
                 expect_written(listing_text(
                     &listing,
                     &mut out,
-                    TextOptions { color: choices.flag(), brief: choices.flag() },
+                    TextOptions { color: choices.flag(), brief: choices.flag(), width: choices.flag().then_some(60) },
                 ));
                 expect_written(listing_json(&listing, &mut out));
                 listing_html(&listing);

@@ -45,15 +45,9 @@ pub struct BenchArgs {
     /// Seed for the order of the two sides
     #[arg(long, value_name = "N", default_value_t = 1, hide_short_help = true)]
     pub seed: u64,
-    /// Directory for the profiles and runs.toml
-    #[arg(
-        long,
-        value_name = "RUNS",
-        default_value = "pprofdiff-runs",
-        conflicts_with = "more",
-        hide_short_help = true
-    )]
-    pub into: PathBuf,
+    /// Directory for the profiles and runs.toml. Defaults to pprofdiff-runs, or pprofdiff-runs-2 if that has runs
+    #[arg(long, value_name = "RUNS", conflicts_with = "more", hide_short_help = true)]
+    pub into: Option<PathBuf>,
     /// Continue the runs in this directory
     #[arg(long, value_name = "RUNS")]
     pub more: Option<PathBuf>,

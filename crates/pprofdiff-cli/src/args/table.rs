@@ -70,6 +70,11 @@ impl<const ROWS: bool> QueryArgs<ROWS> {
         options
     }
 
+    /// Returns the first sample type that the user named.
+    pub fn sample_type(&self) -> Option<&str> {
+        self.0.sample_type.as_deref()
+    }
+
     /// Returns the request for `view` with these options.
     pub fn request(&self, view: View) -> Request {
         Request { query: self.0.clone(), view }

@@ -11,7 +11,7 @@ use pprofdiff::list::SourceDirs;
 use pprofdiff::options::Heading;
 use pprofdiff_page::PageOptions;
 use pprofdiff_report::{Format, MIN_BUDGET, Report, Style, Takes, TokenBudget, View, ViewOptions, ViewSpec};
-use pprofdiff_shell::{color_wanted, is_stdin};
+use pprofdiff_shell::{color_wanted, is_stdin, text_width};
 
 use super::help::Later;
 use super::sides::{RowArgs, SideArgs, SortBy};
@@ -193,7 +193,8 @@ impl OutputArgs {
             ColorChoice::Always => true,
             ColorChoice::Never => false,
         };
-        Style { color, quote_formulas: self.quote_formulas, ..Style::default() }
+        let width = if self.path().is_none() { text_width() } else { None };
+        Style { color, quote_formulas: self.quote_formulas, width, ..Style::default() }
     }
 }
 

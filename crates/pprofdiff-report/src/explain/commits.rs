@@ -3,14 +3,14 @@
 use super::markup::Markup;
 use super::words::ExplanationText;
 use crate::numbers::counted;
-use pprofdiff_explain::{RankedCommit, RankedCommits};
+use pprofdiff_explain::{RankedCommit, RankedCommits, Reach};
 
 /// Maximum number of characters of a commit's subject.
 const LONGEST_SUBJECT: usize = 60;
 
 impl ExplanationText<'_> {
     /// Names the commit that reaches a cause most directly. If no commit reaches the cause, says so and names the
-    /// nearest commit, if there is one.
+    /// nearest commit, if there is one that changes more than the same file or folder.
     pub(super) fn commits(&self, commits: &RankedCommits) -> String {
         match (commits.first(), commits.ranked.first()) {
             (Some(first), _) => self.commit(first),
@@ -19,6 +19,8 @@ impl ExplanationText<'_> {
                     1 => "the commit does not touch this function".to_owned(),
                     count => format!("none of {} touches this function", counted(count, "commit")),
                 };
+                // A commit in the same file or folder has no known effect on the cause, so it is not named.
+                let nearest = nearest.filter(|near| !matches!(near.reach, Reach::File | Reach::Folder));
                 nearest.map_or_else(|| none.clone(), |near| format!("{none}; nearest: {}", self.commit(near)))
             }
         }

@@ -10,7 +10,7 @@ use crate::table::build::{costs, dictionary};
 use crate::table::multi_type::{TypePart, join};
 use crate::table::schema::{Spec, TableShape, key, label};
 use crate::table::{Data, Kind, LimitUnit, Measured, NodeCost, Table, TableNodes, Texts};
-use crate::text::{Cells, TextOptions, grid};
+use crate::text::{Cells, NOTE_GAP, TextOptions, grid};
 use pprofdiff::edges::{Edge, Edges, Relation};
 use pprofdiff::options::Scope;
 use pprofdiff::random::HashMap;
@@ -150,7 +150,7 @@ fn write_edges(table: &Table, out: &mut dyn Write, options: TextOptions) -> io::
                 None => flat_cost.sides.format(node.flat.new),
             };
             let mut cells = numbers.format(node.cum);
-            cells.push(format!("  {label}   (flat {flat})").into());
+            cells.push(format!("  {label}{NOTE_GAP}(flat {flat})").into());
             push(cells)?;
             edges("callee", "calls").try_for_each(&mut *push)?;
         }

@@ -8,7 +8,7 @@ use crate::series::{build_columns, frame_columns};
 use crate::table::build::{costs, statuses};
 use crate::table::schema::{Holds, Spec, build, frame, label, spec};
 use crate::table::{Cost, Data, Kind, Measured, Role, Table};
-use crate::text::{TextCell, TextOptions, change_cells, grid, heads};
+use crate::text::{TextCell, TextOptions, change_cells, fitting_grid, heads};
 use pprofdiff::Sort;
 use pprofdiff_series::{Builds, Ranked, Series, Step};
 
@@ -87,12 +87,20 @@ pub(super) fn write_steps(
     let costs: Vec<_> = table.lead_costs().into_iter().map(|costs| (costs, table.format(&costs))).collect();
     let [first, second] = &costs[..] else { return Ok(()) };
     let sides = ["before", "after", "step"];
+    let second_name = second.0.cost.measured.name();
     let mut head = heads(first.0.cost.measured.name(), true, sides, true);
-    head.extend(heads(second.0.cost.measured.name(), true, sides, false));
+    let start = head.len();
+    head.extend(heads(second_name, true, sides, false));
+    let second_columns = start..head.len();
     head.extend(["from", "to"].map(str::to_owned));
     head.extend(seen.iter().map(|(head, _)| (*head).to_owned()));
+    let optional = [
+        (second_columns, second_name.to_owned()),
+        (head.len() - seen.len()..head.len(), seen.iter().map(|(head, _)| *head).collect::<Vec<_>>().join(", ")),
+    ];
+    let optional = optional.each_ref().map(|(columns, name)| (columns.clone(), name.as_str()));
     head.push("frame".to_owned());
-    grid(out, options, &head, |push| {
+    fitting_grid(out, options, &head, &optional, |push| {
         (0..table.len()).try_for_each(|row| {
             let mut cells = change_cells(first.1, first.0.pair(row), Some(table.total_of(first.0.cost, row)));
             cells.extend(change_cells(second.1, second.0.pair(row), None));

@@ -9,7 +9,7 @@ use crate::table::build::{costs, statuses};
 use crate::table::multi_type::{TypePart, join};
 use crate::table::schema::{Holds, Spec, TableShape, frame, label, spec};
 use crate::table::{Data, Kind, Measured, Role, RunStatistic, Table};
-use crate::text::{TextCell, TextOptions, grid};
+use crate::text::{TextCell, TextOptions, fitting_grid};
 use pprofdiff::options::Scope;
 use pprofdiff::top::{Chance, LeftOut, TopRow};
 use pprofdiff::{Error, Result, Sort, Top};
@@ -164,8 +164,10 @@ fn write_top(table: &Table, out: &mut dyn Write, options: TextOptions) -> io::Re
         head.extend(cells.head(costs.cost.measured.name()));
         head.extend(chance.iter().filter(|_| i == 0).map(|statistic| statistic.head().to_owned()));
     }
+    let first = columns.first().map_or(0, |(costs, cells)| cells.head(costs.cost.measured.name()).len() + chance.len());
+    let second = columns.get(1).map(|(costs, _)| (first..head.len(), costs.cost.measured.name()));
     head.push("frame".to_owned());
-    grid(out, options, &head, |push| {
+    fitting_grid(out, options, &head, second.as_slice(), |push| {
         (0..table.len()).try_for_each(|row| {
             let mut shown: Vec<TextCell> = Vec::new();
             for (i, (costs, cells)) in columns.iter().enumerate() {

@@ -16,10 +16,16 @@ use super::tree::StackTree;
 use super::walk::{StackVisitor, TypeColumns, Walk};
 use super::{Diff, Input, Pair, Query, duration};
 use crate::sampling::Sampling;
+use crate::target::is_level;
+use crate::units;
 use crate::{Error, Result};
 use pprofdiff_profile::columns::Total;
 use pprofdiff_profile::random::HashSet;
 use pprofdiff_profile::{Profile, parallel};
+
+/// The ratio of two sides' durations from which a warning suggests to compare rates. A program that does the same work
+/// more slowly also runs longer, and its costs must not be divided by that time; such changes are rarely this large.
+const MIN_DURATION_RATIO: f64 = 2.0;
 
 /// Returns a value divided by its count, or the value itself if the count is zero.
 pub(super) fn mean(value: i64, count: i64) -> i64 {
@@ -351,7 +357,32 @@ impl Selection {
         let measure = self.measure_type(self.diff.find_sample_type(sample_type)?, normalize)?;
         let zero_default = sample_type.is_none().then(|| self.diff.where_values_are()).flatten();
         let without_stacks = measure.without_stacks();
-        Ok(measure.warned(zero_default).warned(without_stacks))
+        let durations = self.warn_of_durations(&measure);
+        Ok(measure.warned(zero_default).warned(without_stacks).warned(durations))
+    }
+
+    /// Returns a warning if the runs of one side are much longer than the runs of the other side, so that all costs grow
+    /// with the time. Levels, such as memory in use, do not grow with it.
+    fn warn_of_durations(&self, measure: &Measure) -> Option<String> {
+        let (summary, diff) = (&measure.summary, &self.diff);
+        let is_level = is_level(&summary.sample_type);
+        if !diff.is_two_sided() || is_level || summary.query.normalize != Normalize::None {
+            return None;
+        }
+        // The runs of a sum are parts of one run.
+        let runs = if diff.sum { [1, 1] } else { diff.runs() };
+        let [base, new] =
+            [(true, runs[0]), (false, runs[1])].map(|(base, n)| diff.side_duration(base) / n.max(1) as i64);
+        let (short, long) = (base.min(new), base.max(new));
+        let is_much = short > 0 && long as f64 >= MIN_DURATION_RATIO * short as f64;
+        let show = |nanos| units::show(nanos, "nanoseconds");
+        is_much.then(|| {
+            format!(
+                "the profiles differ in duration ({} and {}); normalize=duration compares rates",
+                show(base),
+                show(new)
+            )
+        })
     }
 
     /// Returns the measure of a sample type by its index in [`Diff::sample_types`].
