@@ -9,6 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from os import PathLike
+    from pathlib import Path
 
     from ._native import Diff
 
@@ -106,7 +107,7 @@ def bench(
     return _native.load_runs(Path(cwd or ".") / (more or into))
 
 
-def _free_folder(parent: Path) -> str:
+def _free_folder(parent: "Path") -> str:
     """Returns the default folder for new runs in `parent`, with a number if the folder already has files."""
     name, number = "pprofdiff-runs", 1
     while any(path.name != ".gitignore" for path in (parent / name).glob("*")):
