@@ -53,8 +53,7 @@ def bench(
     import subprocess
     from pathlib import Path
 
-    if into is None and more is None:
-        into = _free_folder(Path(cwd or "."))
+    folder = more or into or _free_folder(Path(cwd or "."))
     words = [sys.executable, "-m", "pprofdiff", "bench"]
     options = {
         "--base-dir": base_dir,
@@ -67,7 +66,7 @@ def bench(
         "--max-time": max_time,
         "--seed": seed,
         "--sample-type": sample_type,
-        "--into": into,
+        "--into": into if into or more else folder,
         "--more": more,
     }
     words += [] if commits is None else [commits]
@@ -104,7 +103,7 @@ def bench(
         raise KeyboardInterrupt
     if process.returncode != 0:
         raise _native.PprofError(message)
-    return _native.load_runs(Path(cwd or ".") / (more or into))
+    return _native.load_runs(Path(cwd or ".") / folder)
 
 
 def _free_folder(parent: "Path") -> str:

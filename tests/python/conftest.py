@@ -20,6 +20,9 @@ SKIPPED = os.environ.get("PPROFDIFF_SKIPPED")
 # The parent process may ignore Ctrl-C (nohup, a script's `&`), and all child processes would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# The command shortens its tables to COLUMNS characters, which pytest may set.
+os.environ.pop("COLUMNS", None)
+
 # The files that tests/run needs for every change. The packages of the group core are enough for them.
 CORE = {
     "test_arrow.py",
