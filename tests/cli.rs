@@ -703,6 +703,7 @@ const OPTION_VALUES: &[(&str, &str)] = &[
     ("[KEY=]RE|RANGE", "key=value"),
     ("flat|cum", "flat"),
     // By option.
+    ("--color", "never"),
     ("--commit-time", "2026-11-25T10:00:00Z"),
     ("--demangle", "full"),
     ("--granularity", "files"),
