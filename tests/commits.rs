@@ -10,7 +10,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use pprofdiff::builder::ProfileBuilder;
 use pprofdiff::{Diff, Profile, Query};
@@ -433,7 +433,11 @@ impl Case {
         }
         let new = program.profile(&mut random);
         // Uses a pack file. With few objects, git would write one file for each.
+        // Two tests may create the same case, and git refuses to update a branch that another process updates.
+        static IMPORT: Mutex<()> = Mutex::new(());
+        let only = IMPORT.lock().unwrap_or_else(PoisonError::into_inner);
         git(repository(), &["-c", "fastimport.unpackLimit=1", "fast-import", "--quiet"], &stream);
+        drop(only);
         Case { language, branch, what: descriptions, guilty, files: program.render().0, kind, program, base, new }
     }
 
