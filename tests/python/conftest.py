@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 import pprofdiff
-from core_only import hide_other_packages
 
 SKIPPED = os.environ.get("PPROFDIFF_SKIPPED")
 
@@ -51,6 +50,8 @@ collect_ignore = sorted({"core": FILES - CORE, "rest": CORE, "all": set()}[TIER]
 if not os.environ.get("PPROFDIFF_CLUSTERS"):
     collect_ignore += ["test_clusters.py", "test_spark.py"]  # nightly, with the packages of the group nightly
 if TIER == "core":
+    from core_only import hide_other_packages
+
     hide_other_packages()
 else:
     pytest_plugins = ["browser"]

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 
 def _name(requirement: str) -> str:
@@ -40,8 +41,13 @@ def core_distributions() -> set[str]:
 class CoreOnly:
     """The usual finder of modules, without those of other packages."""
 
-    find_distributions = staticmethod(PathFinder.find_distributions)
-    invalidate_caches = staticmethod(PathFinder.invalidate_caches)
+    @staticmethod
+    def find_distributions(*args: Any, **options: Any) -> Any:
+        return PathFinder.find_distributions(*args, **options)
+
+    @staticmethod
+    def invalidate_caches() -> None:
+        PathFinder.invalidate_caches()
 
     def __init__(self) -> None:
         core = core_distributions()

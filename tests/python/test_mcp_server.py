@@ -24,6 +24,7 @@ class Lines:
         assert self.server.stdin is not None
         assert self.server.stdout is not None
         self.stdin, self.stdout = self.server.stdin, self.server.stdout
+        self.received = b""
         hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
         assert self.ask("initialize", hello)["id"] == 0
         self.send({"method": "notifications/initialized"})
@@ -43,9 +44,15 @@ class Lines:
         self.stdin.flush()
 
     def answer(self, seconds: float = 20) -> dict[str, Any]:
-        ready, _, _ = select.select([self.stdout], [], [], seconds)
-        assert ready, "no answer"
-        return json.loads(self.stdout.readline())
+        # Several answers may arrive at once. A buffered reader would hold the later ones, where select() sees nothing.
+        while b"\n" not in self.received:
+            ready, _, _ = select.select([self.stdout], [], [], seconds)
+            assert ready, "no answer"
+            received = os.read(self.stdout.fileno(), 1 << 16)
+            assert received, "the server ended"
+            self.received += received
+        line, _, self.received = self.received.partition(b"\n")
+        return json.loads(line)
 
     def ask(self, method: str, params: dict[str, Any] | None = None, number: int = 0) -> dict[str, Any]:
         self.send({"id": number, "method": method, "params": params or {}})
