@@ -12,7 +12,7 @@ use pprofdiff_shell::{is_agent, say};
 use crate::REGISTRY;
 use crate::args::{LoadArgs, OutputArgs, SeriesArgs, SideArgs};
 
-/// A command that was answered.
+/// The parts of the command line that was run, for suggestions that repeat them.
 pub struct AnsweredCommand<'a> {
     pub verb: &'a str,
     /// The expression of the view.

@@ -107,7 +107,7 @@ fn sites_of(cause: &Cause) -> [CallSite<'_>; 2] {
     // A call of the function that is a part of the cause, such as the call that replaced another.
     let part = cause.parts.iter().find(|part| part.caller.is_some() && part.caller == cause.function);
     let (site, below) = match (cause.main_program(), part.and_then(|part| part.function.as_deref())) {
-        // A line of a library does not help as much as the line of the program that calls the library.
+        // The reader can change the program's line, but not the library's.
         (Some(program), _) => (vec![program.function.as_str()], BelowSite::Anywhere(functions)),
         (None, _) if !callees.is_empty() => (functions, BelowSite::Callee(callees)),
         (None, Some(callee)) => (functions, BelowSite::Callee(vec![callee])),

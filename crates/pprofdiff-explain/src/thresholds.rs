@@ -504,7 +504,8 @@ pub(super) const MAX_P_OF_CERTAIN_TOTAL: f64 = 0.001;
 /// Like [`MAX_P_OF_CERTAIN_TOTAL`], for several runs per side, because their own variation measures chance.
 /// Unit: probability. Source: judgment.
 pub(super) const MAX_P_OF_CERTAIN_RUNS: f64 = 0.05;
-/// Beside causes, the remainder is within noise only if its sum varies that much between runs of one side.
+/// Minimum p-value of the remainder, if there are causes, for it to count as noise. The variation of the remainder's sum
+/// between runs of one side gives this p-value.
 /// Unit: probability. Source: upgrades: a parser that grew in each of three runs was called noise.
 pub(super) const MIN_P_OF_REMAINDER_BY_CHANCE: f64 = 0.01;
 /// Maximum p-value of a difference of the totals that is likely, which rules out "nothing changed" together with

@@ -171,7 +171,8 @@ impl RouteCalls {
         is_all || direct[1 - side] - direct[side] > MIN_PART_OF_DIRECT_CALLS * between[side]
     }
 
-    /// Returns the first function in between on the opposite side, that of the largest cost.
+    /// Returns the first function between caller and callee on the opposite side. If there are several, returns the one
+    /// with the largest cost.
     fn first_opposite_frame(&self, route: Route) -> Option<u32> {
         let of_route = self.opposite.iter().filter(|((of, _), _)| *of == route);
         of_route.max_by(|a, b| a.1.total_cmp(b.1).then(b.0.cmp(a.0))).map(|((_, frame), _)| *frame)

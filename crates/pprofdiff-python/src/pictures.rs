@@ -99,7 +99,7 @@ pub struct Listing {
     json: String,
     html: String,
     page: String,
-    /// The listing, for texts within a budget. A copy that was pickled has none.
+    /// The listing, from which `to_text(max_tokens=...)` writes. Pickling drops it.
     listing: Option<Arc<Report>>,
 }
 

@@ -24,7 +24,7 @@ pub struct Rendered {
     pub json: String,
     /// The rules of a check in lines; empty for an explanation.
     pub rules: Vec<RuleLines>,
-    /// The report, for texts within a budget. A copy that was pickled has none.
+    /// The report, from which `to_text(max_tokens=...)` writes. Pickling drops it.
     #[serde(skip)]
     pub report: Option<Arc<Report>>,
 }

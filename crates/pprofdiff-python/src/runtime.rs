@@ -11,7 +11,7 @@
 //! An interrupted call returns at once, while its work is still stopping in the background. The interrupt also abandons
 //! the pool: later calls use a new pool, and the threads of the old pool end after its last work.
 //!
-//! Pyodide has no threads. The calling thread is the only thread of the pool there, and does all work itself.
+//! Pyodide has no threads. There, the calling thread is the pool's only thread and does all work.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -30,7 +30,7 @@ use crate::error;
 /// The interval between two checks for signals in a waiting call. It is too short for a person to notice.
 pub const TICK: Duration = Duration::from_millis(50);
 
-/// Whether the system has threads.
+/// True if the system has threads.
 const THREADS: bool = cfg!(not(target_os = "emscripten"));
 
 /// The pool with the id of its process. Only threads that are attached to the interpreter lock it. `os.fork` is called

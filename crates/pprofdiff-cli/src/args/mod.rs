@@ -123,7 +123,7 @@ pub enum Verb {
     },
 }
 
-/// A shell for which the command writes completions.
+/// The shells that `pprofdiff completions` supports.
 #[derive(Clone, Copy, ValueEnum)]
 pub enum CompletedShell {
     Bash,

@@ -1,6 +1,9 @@
 //! A cause that names a function whose other stacks changed as well. The search attributes to a cause the stacks that
 //! explain most, which may be a part of the function, such as its own cost above rewritten code. A sentence about the
 //! function must state the change of all of its stacks.
+//!
+//! A compiler may inline a callee into a function, so that the callee's cost becomes the function's own cost. Such a change
+//! of the own cost is stated together with the callees, or listed as a move if the sum did not change.
 
 use super::{Find, Findings, Rule};
 use crate::account::{Books, CauseEntry};
@@ -72,8 +75,9 @@ impl Books<'_> {
         cause.rows.iter().any(|&row| self.rows.stack(row as usize).contains(&function))
     }
 
-    /// Returns the callee with which a function exchanged its own cost, as a compiler's inlining does: the cost below the
-    /// function that came or went makes up most of a change of the own cost in the opposite direction.
+    /// Returns the callee whose cost became a function's own cost, or the reverse, as inlining does. The own cost changed,
+    /// and callees that (nearly) appeared or disappeared below the function changed in the opposite direction, by most of
+    /// that amount. If there are several such callees, returns the one with the largest change.
     fn absorbed_callee(&self, entry: &CauseEntry) -> Option<AbsorbedCallee> {
         let subject = &entry.subject;
         // The own cost of a function that had none may be described as an added call.
@@ -104,7 +108,8 @@ impl Books<'_> {
         Some(AbsorbedCallee { caller, callee, side, value: values[side], cost })
     }
 
-    /// Returns a function's own cost with that of its callees. Returns `None` if they did not change together.
+    /// Returns the change of a function with its callees, as a cause. Returns `None` if chance explains this change, or
+    /// if it has no name.
     fn with_callees(&self, entry: CauseEntry, other_rows: &HashSet<u32>) -> Option<CauseEntry> {
         let function = entry.subject.function?;
         let all = (0u32..).zip(&self.rows.rows).filter(|(row, data)| !data.background && !other_rows.contains(row));
