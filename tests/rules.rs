@@ -710,10 +710,10 @@ fn renamed_methods_prove_that_others_of_their_type_moved() {
         let prepare = format!("main.main;a.({of}).prepare");
         cpu(&with(&[(&format!("{prepare};a.place"), 3000), (&format!("{prepare};a.({of}).merge"), rare)]))
     };
-    let e = explain(&[side("*File", 4)], &[side("*Sheet", 60)]);
+    let e = explain(&[side("*File", 4)], &[side("*Sheet", 600)]);
     says(&e, "Moved: a.(*File).prepare is now called a.(*Sheet).prepare");
     assert!(!words(&e).contains("now calls"), "{}", words(&e));
-    assert_eq!(e.causes.len(), 0, "{}", words(&e));
+    says(&e, "a.(*Sheet).prepare spends more in a.(*Sheet).merge");
 }
 
 /// Methods of two types with two names may call the same function. They are not one method.
