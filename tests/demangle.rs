@@ -1,7 +1,7 @@
-//! Tests of demangled names. `go tool pprof`, run live, gives the expected names for the symbols of libstdc++, of this
-//! test program, and for names of every form.
+//! Tests of demangled names. `go tool pprof`, run live, gives the expected names for the symbols of libstdc++, of one of our
+//! libraries, and for names of every form.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -51,16 +51,21 @@ fn names_in_pprof(names: &[String], folder: &Path) -> BTreeMap<String, String> {
     texts(&functions.system_name).into_iter().zip(texts(&functions.name)).collect()
 }
 
-/// Returns the mangled names of a binary.
+/// Returns the mangled names of a binary, or of the members of a static library.
 fn symbols(path: &Path) -> Vec<String> {
     let bytes = std::fs::read(path).unwrap();
-    let file = object::File::parse(&*bytes).unwrap();
-    let names = file.symbols().chain(file.dynamic_symbols()).filter_map(|symbol| symbol.name().ok());
-    let is_mangled = |name: &&str| name.starts_with("_Z") || name.starts_with("_R");
-    let mut names: Vec<String> = names.filter(is_mangled).map(str::to_owned).collect();
-    names.sort();
-    names.dedup();
-    names
+    let mut names = BTreeSet::new();
+    let mut read = |bytes: &[u8]| {
+        // A static library also contains files that are not object files.
+        let Ok(file) = object::File::parse(bytes) else { return };
+        let all = file.symbols().chain(file.dynamic_symbols()).filter_map(|symbol| symbol.name().ok());
+        names.extend(all.filter(|name| name.starts_with("_Z") || name.starts_with("_R")).map(str::to_owned));
+    };
+    match object::read::archive::ArchiveFile::parse(&*bytes) {
+        Ok(archive) => archive.members().for_each(|member| read(member.unwrap().data(&*bytes).unwrap())),
+        Err(_) => read(&bytes),
+    }
+    names.into_iter().collect()
 }
 
 /// Returns true for the known differences from pprof.
@@ -108,7 +113,14 @@ fn names_equal_pprofs() {
     }
     let forms: Vec<String> = FORMS.split_whitespace().map(str::to_owned).collect();
     assert_shown("forms", &forms);
-    let rust = symbols(&std::env::current_exe().unwrap());
+    // `tests/run` strips the test program, but not the libraries beside it.
+    let libraries = std::fs::read_dir(std::env::current_exe().unwrap().parent().unwrap()).unwrap();
+    let is_ours = |path: &PathBuf| {
+        let name = path.file_name().unwrap().to_string_lossy();
+        name.starts_with("libpprofdiff_report-") && name.ends_with(".rlib")
+    };
+    let library = libraries.map(|entry| entry.unwrap().path()).find(is_ours).unwrap();
+    let rust = symbols(&library);
     assert!(rust.len() > 1000, "{}", rust.len());
     assert_shown("rust", &rust);
     if tools::have("g++", "--version", "g++", "demangle") {
