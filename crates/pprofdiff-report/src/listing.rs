@@ -11,7 +11,7 @@ use super::json::header as json_header;
 use super::numbers::{CostFormat, whole};
 use super::text::{self, TextCell, TextOptions, grid, header};
 use pprofdiff::Pair;
-use pprofdiff::list::{LineChange, Listed, ListedInstruction, ListedLine, ListedPlace, Listing, Routine};
+use pprofdiff::list::{CodeChange, LineChange, Listed, ListedInstruction, ListedLine, ListedPlace, Listing, Routine};
 use pprofdiff::text::sanitize;
 
 const STYLE: &str = "<style>
@@ -86,6 +86,27 @@ fn in_words(listing: &Listing, r: &Routine, arrow: &str) -> [String; 2] {
     [words("flat", r.flat), words("cum", r.cum)]
 }
 
+/// Describes the change of a function's instructions, as in `relocated: the same instructions at other addresses`.
+pub(crate) fn code_words(code: &CodeChange) -> String {
+    let and = |names: &[String]| names.join(", ");
+    match code {
+        CodeChange::Identical => "identical: the same bytes in both builds".to_owned(),
+        CodeChange::Relocated => "relocated: the same instructions at other addresses".to_owned(),
+        CodeChange::Changed { differing, instructions, gained, lost } => {
+            let mut words = format!("{}: {differing} of {instructions} instructions differ", code.name());
+            if !gained.is_empty() {
+                words += &format!("; now inlines {}", and(gained));
+            }
+            if !lost.is_empty() {
+                words += &format!("; no longer inlines {}", and(lost));
+            }
+            words
+        }
+        CodeChange::Unknown { reason } => format!("unknown: {reason}"),
+        _ => code.name().to_owned(),
+    }
+}
+
 /// Returns the heads of the columns. Growth and share belong to the cum cost, because most of a line's cost is in its
 /// calls.
 fn heads(listing: &Listing) -> Vec<String> {
@@ -114,7 +135,9 @@ pub fn listing_text(listing: &Listing, out: &mut dyn Write, options: TextOptions
         writeln!(out, "{}", nothing(listing))?;
     }
     for r in &listing.routines {
-        let status = if two_sided(listing) { format!("  ({})", r.status.name()) } else { String::new() };
+        // The status is about cost. The code of an instruction listing has its own line.
+        let about = if listing.of == Listed::Instructions { "cost: " } else { "" };
+        let status = if two_sided(listing) { format!("  ({about}{})", r.status.name()) } else { String::new() };
         let file = match listing.of {
             Listed::Lines => format!(" in {}", r.file.as_deref().unwrap_or("a file that the profile does not name")),
             Listed::Instructions => String::new(),
@@ -124,6 +147,9 @@ pub fn listing_text(listing: &Listing, out: &mut dyn Write, options: TextOptions
             in_words(listing, r, "->").iter().try_for_each(|words| writeln!(out, "{words}"))?;
             if let Some(places) = places(listing, r) {
                 writeln!(out, "{}", sanitize(&places))?;
+            }
+            if let Some(code) = &r.code {
+                writeln!(out, "code: {}", sanitize(&code_words(code)))?;
             }
             r.notes.iter().try_for_each(|note| writeln!(out, "note: {}", sanitize(note)))?;
         }
@@ -268,6 +294,7 @@ fn routine_json(listing: &Listing, r: &Routine) -> Value {
         routine[places] = json!(r.places.1);
     }
     costs_json(listing, &mut routine, r.flat, r.cum);
+    routine["code"] = json!(r.code);
     routine["notes"] = json!(r.notes);
     routine
 }

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
+use std::ops::Range;
 use std::path::PathBuf;
 
 use object::{Object, ObjectSegment};
@@ -10,13 +11,16 @@ use super::demangled;
 use super::dwarf::{DebugFiles, Memory};
 use super::file::{Binary, MAX_SEGMENTS, Symbol, Symbols, parse, read};
 use super::go;
+use super::image::Image;
 use super::instructions::{self, Architecture, Instruction};
+use super::same_code::{self, CodeChange, FunctionCode};
 use super::search::Mapped;
-use pprofdiff_profile::random::HashMap;
+use pprofdiff_profile::random::{HashMap, HashSet};
 use pprofdiff_profile::{Error, Result};
 
 /// The executable code of a binary, with its functions by address, numbered from 0.
 pub struct Code<'a> {
+    object: object::File<'a>,
     architecture: Architecture,
     /// The address and bytes of each executable segment.
     parts: Vec<(u64, &'a [u8])>,
@@ -26,6 +30,9 @@ pub struct Code<'a> {
     by_origin: OnceCell<HashMap<Origin<'a>, Option<u32>>>,
     /// The function of each demangled name, or `None` if several functions share the name.
     by_name: OnceCell<HashMap<Cow<'a, [u8]>, Option<u32>>>,
+    /// The names of all functions in the symbol table.
+    symbol_names: OnceCell<HashSet<&'a [u8]>>,
+    image: OnceCell<Image<'a>>,
 }
 
 /// A function's name in the symbol table, and its source file if the function is local to this file.
@@ -44,7 +51,17 @@ impl Mapped {
     /// Returns an error if the file can't be read any more, if its architecture is neither x86-64 nor arm64, or if it
     /// is a kernel symbol table.
     pub fn code<'a>(&self, memory: &'a Memory) -> Result<Code<'a>> {
-        Code::read(&self.binary, &self.by_build_id, memory)
+        self.binary.code(&self.by_build_id, memory)
+    }
+}
+
+impl Binary {
+    /// Like [`Mapped::code`]. Searches the paths in `by_build_id` for symbols if the file lacks them.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Mapped::code`].
+    pub fn code<'a>(&self, by_build_id: &[PathBuf], memory: &'a Memory) -> Result<Code<'a>> {
+        Code::read(self, by_build_id, memory)
     }
 }
 
@@ -79,8 +96,13 @@ impl<'a> Code<'a> {
             functions.0.sort_by_key(|function| function.address);
         }
         functions.end_each(&parts);
-        let (by_origin, by_name) = Default::default();
-        Ok(Code { architecture, parts, functions, by_origin, by_name })
+        let (by_origin, by_name, symbol_names, image) = Default::default();
+        Ok(Code { object, architecture, parts, functions, by_origin, by_name, symbol_names, image })
+    }
+
+    /// Returns the numbers of all functions, in the order of their addresses.
+    pub fn functions(&self) -> Range<u32> {
+        0..self.functions.0.len() as u32
     }
 
     /// Returns the function that contains an address.
@@ -107,6 +129,43 @@ impl<'a> Code<'a> {
             bytes.get(..usize::try_from(size).ok()?).filter(|bytes| !bytes.is_empty())
         });
         (address, bytes.unwrap_or_default())
+    }
+
+    /// Compares a function with a function of another build. `align` pairs two sequences of instructions as in the
+    /// listing of instructions, or returns `None` if they differ in too much.
+    pub fn compare(
+        &self,
+        function: u32,
+        new: &Code<'a>,
+        new_function: u32,
+        align: impl Fn(&[&str], &[&str]) -> Option<Vec<(Option<u32>, Option<u32>)>>,
+    ) -> CodeChange {
+        if self.architecture != new.architecture {
+            return CodeChange::Unknown("the builds are for different processors");
+        }
+        match (FunctionCode::new(self, function), FunctionCode::new(new, new_function)) {
+            (Ok(base), Ok(new)) => same_code::compare(&base, &new, align),
+            (Err(reason), _) | (_, Err(reason)) => CodeChange::Unknown(reason),
+        }
+    }
+
+    /// Returns the data of the binary.
+    pub(super) fn image(&self) -> &Image<'a> {
+        self.image.get_or_init(|| Image::read(&self.object))
+    }
+
+    /// Returns true if a function has this name in the symbol table.
+    pub(super) fn has_symbol(&self, name: &[u8]) -> bool {
+        self.symbol_names.get_or_init(|| self.functions.0.iter().map(|f| f.name).collect()).contains(name)
+    }
+
+    /// Calls `each` with the instructions at an address outside of functions, at most `len` bytes.
+    pub(super) fn decode_at(&self, address: u64, len: usize, each: impl FnMut(Instruction)) {
+        let bytes = self.parts.iter().find_map(|&(start, bytes)| {
+            let from = usize::try_from(address.checked_sub(start)?).ok()?;
+            bytes.get(from..).map(|bytes| &bytes[..len.min(bytes.len())])
+        });
+        instructions::decode(self.architecture, address, bytes.unwrap_or_default(), each);
     }
 
     /// Calls `each` with a function's instructions, in order.

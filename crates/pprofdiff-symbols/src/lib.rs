@@ -20,8 +20,12 @@ mod dwarf;
 mod file;
 mod go;
 #[cfg(feature = "disasm")]
+mod image;
+#[cfg(feature = "disasm")]
 pub mod instructions;
 mod kallsyms;
+#[cfg(feature = "disasm")]
+mod same_code;
 mod search;
 
 #[cfg(feature = "disasm")]
@@ -30,6 +34,8 @@ pub use dwarf::Memory;
 pub use file::Binary;
 #[doc(hidden)]
 pub use pprofdiff_profile::shared::demangled;
+#[cfg(feature = "disasm")]
+pub use same_code::CodeChange;
 #[doc(hidden)]
 pub use search::some_of;
 pub use search::{Binaries, Mapped};

@@ -35,6 +35,11 @@ pub struct Instruction {
     /// relative to the instruction. A page on arm64 (`adrp`) has no target, because the start of the page is unrelated
     /// to the data that the code uses.
     pub target: Option<u64>,
+    /// The number of bytes that the instruction reads or writes at the target. It is 0 if it only computes the address, and
+    /// for branches.
+    pub loaded_bytes: u8,
+    /// True for an instruction without effect, which aligns the next instruction.
+    pub is_padding: bool,
     /// The operation and its operands, in ASCII.
     text: String,
     /// The part of the text that is an address or a part of an address. It is empty if there is none.
@@ -44,7 +49,25 @@ pub struct Instruction {
 impl Instruction {
     /// Creates an instruction without an address.
     fn new(address: u64, len: usize, text: String) -> Instruction {
-        Instruction { address, len: len as u8, target: None, text, relative: 0..0 }
+        Instruction { address, len: len as u8, target: None, loaded_bytes: 0, is_padding: false, text, relative: 0..0 }
+    }
+
+    /// Returns true for bytes that are not an instruction.
+    pub fn is_data(&self) -> bool {
+        self.text == "(bad)" || self.text.starts_with(".byte")
+    }
+
+    /// Returns true for a direct jump, conditional or not. Calls are no jumps.
+    pub fn is_jump(&self) -> bool {
+        let operation = self.text.split(' ').next().unwrap_or_default();
+        let is_arm =
+            operation == "b" || operation.starts_with("b.") || matches!(operation, "cbz" | "cbnz" | "tbz" | "tbnz");
+        self.target.is_some() && self.loaded_bytes == 0 && (operation.starts_with('j') || is_arm)
+    }
+
+    /// Returns true for instructions that linkers and compilers place between functions.
+    pub fn is_filler(&self) -> bool {
+        self.is_padding || self.text == "int3" || self.text == ".inst 0x00000000" || self.text == "udf #0x0"
     }
 
     /// Returns a key that is equal in two builds that differ only in addresses: the text without the address, plus the

@@ -1,6 +1,6 @@
 //! Decodes and formats x86-64 instructions with iced-x86.
 
-use iced_x86::{Decoder, DecoderOptions, Formatter, GasFormatter, OpKind};
+use iced_x86::{Decoder, DecoderOptions, Formatter, GasFormatter, Mnemonic, OpKind};
 
 use super::Instruction;
 
@@ -38,6 +38,8 @@ pub(super) fn decode(address: u64, code: &[u8], mut each: impl FnMut(Instruction
         let mut text = String::new();
         formatter.format(&decoded, &mut text);
         let mut instruction = Instruction::new(instruction_address, decoded.len(), text);
+        // Without a register, `66 90` and its longer forms are decoded as `nop`; `xchg %ax,%ax` is another form.
+        instruction.is_padding = decoded.mnemonic() == Mnemonic::Nop || instruction.text == "xchg %ax,%ax";
         find_target(&mut instruction, &decoded);
         each(instruction);
     }
@@ -58,5 +60,7 @@ fn find_target(instruction: &mut Instruction, decoded: &iced_x86::Instruction) {
         let is_number = |c: char| c.is_ascii_hexdigit() || c == 'x' || c == '-';
         instruction.relative = text[..end].rfind(|c| !is_number(c)).map_or(0, |before| before + 1)..end;
         instruction.target = Some(decoded.ip_rel_memory_address());
+        let is_address = matches!(decoded.mnemonic(), Mnemonic::Lea | Mnemonic::Nop);
+        instruction.loaded_bytes = if is_address { 0 } else { decoded.memory_size().size().min(255) as u8 };
     }
 }

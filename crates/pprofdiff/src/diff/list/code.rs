@@ -8,12 +8,13 @@
 //! The binaries of both sides are required. If a side's code were missing, the side would appear to cost nothing.
 
 mod routines;
+mod same_code;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use super::{Listed, Listing, MAX_NAME, Routine};
+use super::{CodeChange, Listed, Listing, MAX_NAME, Routine};
 use crate::diff::alignment::MAX_PAIRS;
 use crate::diff::top::Sort;
 use crate::diff::{Diff, Granularity, Measure, Pair, Query, Summary, Walk};
@@ -464,6 +465,25 @@ pub(super) fn opened(
 }
 
 impl Diff {
+    /// Implements [`Diff::code_changes`].
+    pub(super) fn compared(&self, query: &Query, names: &[String]) -> Result<HashMap<String, CodeChange>> {
+        let names: HashSet<String> = names.iter().cloned().collect();
+        let has_binaries = |profile: &Profile| Binaries::of(profile).is_some();
+        if names.is_empty() || !self.is_two_sided() || !self.profiles().any(|(_, profile)| has_binaries(profile)) {
+            return Ok(HashMap::default());
+        }
+        let by_address = Query { granularity: Granularity::Addresses, no_inlines: true, ..query.clone() };
+        let measure = self.select_with(&by_address, &Default::default())?;
+        let measure = measure.measure(query.sample_type.as_deref(), query.normalize)?;
+        let memory = Memory::default();
+        let matches = |name: &[u8]| names.contains(&*String::from_utf8_lossy(name));
+        let mut listing = CodeListing::new(&measure, &matches, &[], &memory)?;
+        if listing.missing.iter().any(|missing| !missing.is_empty()) {
+            return Ok(HashMap::default());
+        }
+        listing.code_changes(&names)
+    }
+
     /// Implements [`Diff::disasm`].
     pub(super) fn disassembled(&self, query: &Query, pattern: &str, n: usize) -> Result<Listing> {
         if !query.matching.is_exact() {

@@ -484,6 +484,7 @@ impl<'s> TextCache<'s> {
             status,
             lines,
             instructions: Vec::new(),
+            code: None,
             notes,
         }
     }

@@ -16,11 +16,14 @@ mod lines;
 
 use std::sync::Arc;
 
+use serde::Serialize;
+
 use super::{Diff, Pair, Query, Status, Summary};
 #[cfg(feature = "files")]
 pub use crate::sources::{SourceDirs, SourceFiles};
 use crate::{Error, Result};
 pub use inlined::Inlined;
+use pprofdiff_profile::random::HashMap;
 
 /// A source of texts for listings. `()` provides no texts.
 pub trait SourceCode {
@@ -70,6 +73,78 @@ impl LineChange {
             LineChange::Same => "same",
             LineChange::Inserted => "inserted",
             LineChange::Deleted => "deleted",
+        }
+    }
+}
+
+/// The difference between the instructions of a function in both builds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(tag = "change", rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum CodeChange {
+    /// The function consists of the same bytes, which refer to the same functions and data.
+    Identical,
+    /// The function has the same instructions at other addresses.
+    Relocated,
+    /// Instructions differ.
+    Changed {
+        /// The number of instructions without an equal counterpart, on the side with more of them.
+        differing: u32,
+        /// The number of the function's instructions in the build that has more.
+        instructions: u32,
+        /// Functions that only the new build inlines into the function, at most three. They are known from debug
+        /// information.
+        gained: Vec<String>,
+        /// Functions that only the base inlines into the function, at most three.
+        lost: Vec<String>,
+    },
+    /// The comparison is not possible.
+    Unknown {
+        /// The reason.
+        reason: String,
+    },
+}
+
+impl CodeChange {
+    #[cfg(feature = "disasm")]
+    pub(crate) fn unknown(reason: impl Into<String>) -> CodeChange {
+        CodeChange::Unknown { reason: reason.into() }
+    }
+
+    /// Returns the change as it is spelled in results.
+    pub fn name(&self) -> &'static str {
+        match self {
+            CodeChange::Identical => "identical",
+            CodeChange::Relocated => "relocated",
+            CodeChange::Changed { gained, lost, .. } if gained.is_empty() && lost.is_empty() => "changed",
+            CodeChange::Changed { .. } => "inlined differently",
+            CodeChange::Unknown { .. } => "unknown",
+        }
+    }
+
+    /// Returns true if both builds execute the same instructions.
+    pub fn is_same(&self) -> bool {
+        matches!(self, CodeChange::Identical | CodeChange::Relocated)
+    }
+
+    /// Returns the change of two functions together.
+    #[cfg(feature = "disasm")]
+    pub(crate) fn with(self, other: CodeChange) -> CodeChange {
+        use CodeChange::{Changed, Identical, Relocated, Unknown};
+        match (self, other) {
+            (
+                Changed { differing, instructions, gained, lost },
+                Changed { differing: d, instructions: i, gained: g, lost: l },
+            ) => {
+                let join = |a: Vec<String>, b: Vec<String>| if a.is_empty() { b } else { a };
+                let (differing, instructions) = (differing.saturating_add(d), instructions.saturating_add(i));
+                Changed { differing, instructions, gained: join(gained, g), lost: join(lost, l) }
+            }
+            (changed @ Changed { .. }, _) | (_, changed @ Changed { .. }) => changed,
+            (unknown @ Unknown { .. }, _) | (_, unknown @ Unknown { .. }) => unknown,
+            (Relocated, _) | (_, Relocated) => Relocated,
+            (Identical, Identical) => Identical,
         }
     }
 }
@@ -172,6 +247,8 @@ pub struct Routine {
     pub lines: Vec<ListedLine>,
     /// The instructions in order, if the listing shows instructions.
     pub instructions: Vec<ListedInstruction>,
+    /// The difference between the function's instructions. `None` for a single profile, and in listings of lines.
+    pub code: Option<CodeChange>,
     /// Notes that a user should read before trusting the lines.
     pub notes: Vec<String>,
 }
@@ -248,6 +325,23 @@ impl Diff {
         #[cfg(not(feature = "disasm"))]
         {
             let _ = (query, pattern, n);
+            Err(Error::query("this build has no instructions (no feature \"disasm\")"))
+        }
+    }
+
+    /// Compares the instructions of functions in both builds, by name. The binaries must be set with
+    /// [`LoadOptions::with_binaries`](crate::LoadOptions::with_binaries) when the profiles are loaded. A function that is
+    /// inlined everywhere has the code of the functions that contain it. The result lacks functions that no sample
+    /// executed, and is empty if a binary is missing.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Diff::measure`]. Also fails in builds without the feature `disasm`.
+    pub fn code_changes(&self, query: &Query, names: &[String]) -> Result<HashMap<String, CodeChange>> {
+        #[cfg(feature = "disasm")]
+        return self.compared(query, names);
+        #[cfg(not(feature = "disasm"))]
+        {
+            let _ = (query, names);
             Err(Error::query("this build has no instructions (no feature \"disasm\")"))
         }
     }

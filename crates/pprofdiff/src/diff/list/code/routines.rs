@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{CodeFunction, CodeListing, FunctionPair, OpenedBinary, file_name, plain, short};
 use crate::Result;
 use crate::diff::alignment::align;
-use crate::diff::list::{LineChange, ListedInstruction, ListedPlace, Routine};
+use crate::diff::list::{CodeChange, LineChange, ListedInstruction, ListedPlace, Routine};
 use crate::diff::{Status, identity};
 use pprofdiff_profile::random::{HashMap, HashSet};
 use pprofdiff_symbols::{FoundLine, instructions};
@@ -125,6 +125,13 @@ impl CodeListing<'_> {
         let routine = |(&pair, decoded): (&FunctionPair, Option<[Vec<Decoded>; 2]>)| {
             let (flat, cum, ran) = self.sums(pair);
             let mut notes = Vec::new();
+            let code = if self.is_two_sided() && decoded.is_some() { Some(self.code_change(pair)?) } else { None };
+            if let (Some(sides), true) = (&decoded, code.as_ref().is_some_and(CodeChange::is_same)) {
+                notes.extend(self.loop_alignment(pair, |side, from, to| {
+                    let inside = sides[side].iter().filter(|i| (from..=to).contains(&i.address));
+                    inside.map(|i| i.flat).sum()
+                }));
+            }
             let instructions = match decoded {
                 Some(sides) => {
                     let [base, new] = sides.each_ref().map(|side| side.iter().collect::<Vec<_>>());
@@ -137,7 +144,7 @@ impl CodeListing<'_> {
             };
             let path = |f: CodeFunction| self.codes[f.0 as usize].mapped.binary.path().display().to_string();
             let [base, new] = pair.map(|f| f.map(path));
-            Routine {
+            Ok(Routine {
                 name: pair[1].or(pair[0]).map(|f| self.name(f)).unwrap_or_default(),
                 file: None,
                 base_file: None,
@@ -147,10 +154,11 @@ impl CodeListing<'_> {
                 status: Status::new(ran[0], ran[1], flat.delta() == 0 && cum.delta() == 0),
                 lines: Vec::new(),
                 instructions,
+                code,
                 notes,
-            }
+            })
         };
-        Ok(pairs.iter().zip(decoded).map(routine).collect())
+        pairs.iter().zip(decoded).map(routine).collect()
     }
 
     /// For each of these names, returns the functions of binaries in which samples of each side executed it.

@@ -1,0 +1,189 @@
+//! The content of a binary by address: its data, the names of its data, and the words that the loader fills in. It answers
+//! what an operand of an instruction refers to, independent of the address.
+
+use std::ops::Range;
+
+use object::{
+    BinaryFormat, Object, ObjectSection, ObjectSegment, ObjectSymbol, ObjectSymbolTable, RelocationTarget, SectionKind,
+    SymbolKind,
+};
+
+use super::file::MAX_SEGMENTS;
+use pprofdiff_profile::cancellation::checkpointed;
+use pprofdiff_profile::random::HashMap;
+
+/// The maximum number of data symbols and of relocations to read. The largest programs that we know (browsers) have about
+/// two million relocations.
+const MAX_ENTRIES: usize = 4_000_000;
+
+/// A loaded part of the binary.
+struct Segment<'a> {
+    address: u64,
+    bytes: &'a [u8],
+    writable: bool,
+}
+
+/// A named object in the data of a binary.
+#[derive(Clone, Copy)]
+pub(super) struct DataSymbol<'a> {
+    pub address: u64,
+    /// The size in bytes, or 0 if the table does not have it.
+    pub size: u64,
+    pub name: &'a [u8],
+}
+
+/// The content of a word that the loader fills in.
+#[derive(Clone, Copy)]
+pub(super) enum LoadedWord<'a> {
+    /// The address of a symbol of another library, plus an addend.
+    Import(&'a [u8], i64),
+    /// An address in this binary.
+    Address(u64),
+}
+
+/// A binary's data by address.
+pub(super) struct Image<'a> {
+    segments: Vec<Segment<'a>>,
+    /// The data symbols, ordered by address.
+    symbols: Vec<DataSymbol<'a>>,
+    words: HashMap<u64, LoadedWord<'a>>,
+    /// The addresses of data that only the loader writes.
+    relocated_constants: Vec<Range<u64>>,
+    /// The addresses of the stubs that call functions of other libraries.
+    stubs: Vec<Range<u64>>,
+    /// The thread-local variables, ordered by their offset from the thread pointer, which is negative.
+    thread_locals: Vec<(i64, &'a [u8])>,
+    /// True if symbols have sizes, as in ELF.
+    has_sizes: bool,
+    /// True for a program that is always loaded at the same address, so that instructions and data may contain absolute
+    /// addresses.
+    pub is_fixed: bool,
+}
+
+impl<'a> Image<'a> {
+    pub(super) fn read(object: &object::File<'a>) -> Image<'a> {
+        let segments = object.segments().take(MAX_SEGMENTS).filter_map(|segment| {
+            let writable = segment.permissions().writable();
+            Some(Segment { address: segment.address(), bytes: segment.data().ok()?, writable })
+        });
+        // Symbols without a type and a size mark positions, such as the end of a section.
+        let is_data = |symbol: &object::Symbol<'a, '_>| match symbol.kind() {
+            SymbolKind::Data => true,
+            SymbolKind::Unknown => symbol.size() > 0,
+            _ => false,
+        };
+        let all = object.symbols().chain(object.dynamic_symbols());
+        let named = all.filter(|symbol| is_data(symbol) && symbol.is_definition()).filter_map(|symbol| {
+            let name = symbol.name_bytes().ok().filter(|name| !name.is_empty())?;
+            Some(DataSymbol { address: symbol.address(), size: symbol.size(), name })
+        });
+        let mut symbols: Vec<DataSymbol<'a>> = checkpointed(named.take(MAX_ENTRIES)).collect();
+        symbols.sort_by_key(|symbol| (symbol.address, symbol.size));
+        let dynamic = object.dynamic_symbol_table();
+        let relocations = object.dynamic_relocations().into_iter().flatten().filter_map(|(address, relocation)| {
+            let addend = relocation.addend();
+            let word = match relocation.target() {
+                RelocationTarget::Symbol(index) => {
+                    let symbol = dynamic.as_ref()?.symbol_by_index(index).ok()?;
+                    match symbol.is_definition() {
+                        true => LoadedWord::Address(symbol.address().wrapping_add_signed(addend)),
+                        false => LoadedWord::Import(symbol.name_bytes().ok()?, addend),
+                    }
+                }
+                RelocationTarget::Absolute if !relocation.has_implicit_addend() => LoadedWord::Address(addend as u64),
+                _ => return None,
+            };
+            Some((address, word))
+        });
+        let ranges = |is_wanted: fn(&[u8]) -> bool| -> Vec<Range<u64>> {
+            let all = object.sections().take(MAX_SEGMENTS).filter(|section| section.name_bytes().is_ok_and(is_wanted));
+            all.map(|section| section.address()..section.address().saturating_add(section.size())).collect()
+        };
+        Image {
+            relocated_constants: ranges(|name| name.starts_with(b".data.rel.ro") || name == b"__const"),
+            stubs: ranges(|name| name.starts_with(b".plt") || name == b"__stubs"),
+            segments: segments.collect(),
+            symbols,
+            thread_locals: thread_locals(object),
+            has_sizes: object.format() == BinaryFormat::Elf,
+            words: checkpointed(relocations.take(MAX_ENTRIES)).collect(),
+            is_fixed: object.kind() == object::ObjectKind::Executable,
+        }
+    }
+
+    fn segment(&self, address: u64) -> Option<&Segment<'a>> {
+        let holds = |segment: &&Segment<'a>| {
+            address.checked_sub(segment.address).is_some_and(|offset| offset < segment.bytes.len() as u64)
+        };
+        self.segments.iter().find(holds)
+    }
+
+    /// Returns the bytes from an address to the end of its segment. They are empty if the file does not contain them.
+    pub(super) fn bytes(&self, address: u64) -> &'a [u8] {
+        self.segment(address).map_or(&[], |segment| &segment.bytes[(address - segment.address) as usize..])
+    }
+
+    /// Returns true if the program can change the data at an address, or if the file does not contain it.
+    pub(super) fn is_writable(&self, address: u64) -> bool {
+        let is_constant = self.relocated_constants.iter().any(|range| range.contains(&address));
+        !is_constant && self.segment(address).is_none_or(|segment| segment.writable)
+    }
+
+    /// Returns true for a stub that calls a function of another library.
+    pub(super) fn is_stub(&self, address: u64) -> bool {
+        self.stubs.iter().any(|range| range.contains(&address))
+    }
+
+    /// Returns true if the file contains this address.
+    pub(super) fn contains(&self, address: u64) -> bool {
+        self.segment(address).is_some()
+    }
+
+    /// Returns the named object that contains an address. An object without a size extends to the next object if the
+    /// format has no sizes, and for the objects in which Go's linker collects data.
+    pub(super) fn symbol(&self, address: u64) -> Option<DataSymbol<'a>> {
+        let next = self.symbols.partition_point(|symbol| symbol.address <= address);
+        let symbol = *self.symbols.get(next.checked_sub(1)?)?;
+        let is_open = symbol.size == 0 && (!self.has_sizes || is_pool(symbol.name));
+        (is_open || address - symbol.address < symbol.size).then_some(symbol)
+    }
+
+    /// Returns the thread-local variable at an offset from the thread pointer, and the offset in the variable.
+    pub(super) fn thread_local(&self, offset: i64) -> Option<(&'a [u8], i64)> {
+        let next = self.thread_locals.partition_point(|(start, _)| *start <= offset);
+        let (start, name) = *self.thread_locals.get(next.checked_sub(1)?)?;
+        (offset < 0).then_some((name, offset - start))
+    }
+
+    /// Returns the content of a word that the loader fills in. A word of a program with a fixed address contains an
+    /// address itself, if the address is in the program.
+    pub(super) fn word(&self, address: u64) -> Option<LoadedWord<'a>> {
+        if let Some(&word) = self.words.get(&address) {
+            return Some(word);
+        }
+        let word = u64::from_le_bytes(*self.bytes(address).first_chunk()?);
+        (self.is_fixed && self.contains(word)).then_some(LoadedWord::Address(word))
+    }
+}
+
+/// Returns the thread-local variables of an x86-64 program with their offsets from the thread pointer. The pointer is at the
+/// end of the program's block of variables, aligned like the block.
+fn thread_locals<'a>(object: &object::File<'a>) -> Vec<(i64, &'a [u8])> {
+    let is_block = |kind| matches!(kind, SectionKind::Tls | SectionKind::UninitializedTls);
+    let sections = || object.sections().filter(|section| is_block(section.kind()));
+    let (start, end) = (sections().map(|s| s.address()).min(), sections().map(|s| s.address() + s.size()).max());
+    let (Some(start), Some(end)) = (start, end) else { return Vec::new() };
+    let align = sections().map(|section| section.align()).max().unwrap_or(1).max(1);
+    let size = end.saturating_sub(start).saturating_add(align - 1) / align * align;
+    let named = object.symbols().filter(|symbol| symbol.kind() == SymbolKind::Tls && !symbol.is_undefined());
+    let mut all: Vec<(i64, &[u8])> = checkpointed(named.take(MAX_ENTRIES))
+        .filter_map(|symbol| Some((symbol.address() as i64).checked_sub(size as i64).zip(symbol.name_bytes().ok())?))
+        .collect();
+    all.sort_unstable();
+    all
+}
+
+/// Returns true for the symbols that Go's linker gives to all texts, types and other constants together.
+pub(super) fn is_pool(name: &[u8]) -> bool {
+    name.ends_with(b".*") || name.ends_with(b":*") || name == b"runtime.types"
+}

@@ -1,0 +1,710 @@
+//! Decides whether a function has the same instructions in two builds.
+//!
+//! A linker places the same code and data at other addresses in each build. Instructions are therefore compared without
+//! addresses, and an address in an operand is compared by what it refers to:
+//!
+//! | operand refers to | equal if |
+//! |---|---|
+//! | the function itself | it is the same instruction, not counting padding |
+//! | another function, or data with a symbol | the names and the offsets are equal; for constants also their bytes |
+//! | a function of another library | the imported names are equal |
+//! | a jump table | its entries are the same instructions |
+//! | data without a symbol | its content is equal, with pointers compared by what they refer to |
+//!
+//! "Same" is a promise, and every doubt speaks against it: an operand that cannot be resolved makes the comparison
+//! [`CodeChange::Unknown`]. Padding (NOP instructions, and traps at the end of the function) is ignored.
+
+use std::borrow::Cow;
+use std::cell::Cell;
+
+use super::code::Code;
+use super::demangled;
+use super::image::{DataSymbol, Image, LoadedWord, is_pool};
+use super::instructions::Instruction;
+use pprofdiff_profile::cancellation::checkpoint;
+
+/// The result of a comparison of a function's code in two builds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CodeChange {
+    /// The function consists of the same bytes, which refer to the same functions and data.
+    Identical,
+    /// The function has the same instructions, with other addresses.
+    Relocated,
+    /// Instructions differ.
+    Changed {
+        /// The number of instructions without an equal counterpart, on the side with more of them.
+        differing: u32,
+        /// The number of the function's instructions in the build that has more.
+        instructions: u32,
+    },
+    /// The comparison is not possible, for this reason.
+    Unknown(&'static str),
+}
+
+/// The maximum size of a compared function in bytes. The largest functions of compilers' output have 300,000.
+const MAX_FUNCTION_BYTES: usize = 1 << 20;
+
+/// The maximum number of bytes and table entries to compare for one function. Data may refer to data that other data
+/// refers to, so that each of the binary's bytes may be compared many times.
+const MAX_COMPARED: usize = 16 << 20;
+
+/// The maximum number of bytes of data without a symbol that are compared.
+const MAX_DATA_BYTES: usize = 1 << 16;
+
+/// The maximum length of a text that ends with a zero.
+const MAX_TEXT_BYTES: usize = 4096;
+
+/// The number of equal bytes after which data of unknown length counts as equal.
+const MIN_DATA_BYTES: usize = 24;
+
+/// A type descriptor of Go has its size, its hash and its kind in the first bytes. The following bytes are offsets that
+/// depend on the layout.
+const MIN_TYPE_BYTES: usize = 24;
+
+/// The size of a constant of Go that is converted to an interface. Larger constants have names.
+const MIN_BOXED_BYTES: usize = 8;
+
+/// The maximum number of instructions between a comparison of an index and the load of its jump table, and between the
+/// address of a text and its length.
+const MAX_DISTANCE: usize = 12;
+
+/// The registers that calls use for the address of a text, and for its length: the conventions of Go and of System V.
+const LENGTH_REGISTERS: [(&str, &[&str]); 8] = [
+    ("rax", &["%ebx", "%edx"]),
+    ("rbx", &["%ecx"]),
+    ("rcx", &["%edi", "%r8d"]),
+    ("rdi", &["%esi"]),
+    ("rsi", &["%r8d", "%edx"]),
+    ("rdx", &["%ecx"]),
+    ("r8", &["%r9d"]),
+    ("r9", &["%r10d"]),
+];
+
+/// The number of entries in the largest recognised jump table.
+const MAX_TABLE_ENTRIES: usize = 4096;
+
+/// The size of a stub of the procedure linkage table, on x86-64 and on arm64.
+const MAX_STUB_BYTES: usize = 16;
+
+/// The length of data that an instruction or other data refers to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum DataLength {
+    /// The length is in the data, or in the register that calls use for it.
+    Exact(usize),
+    /// A constant near the instruction, which may be the length.
+    Possible(usize),
+}
+
+/// Two items, or the reason why they may be equal or not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Equality {
+    Equal,
+    Different,
+    Unclear(&'static str),
+}
+
+impl Equality {
+    fn of(is_equal: bool) -> Equality {
+        if is_equal { Equality::Equal } else { Equality::Different }
+    }
+}
+
+/// The instructions of a function without padding.
+pub(super) struct FunctionCode<'c, 'a> {
+    code: &'c Code<'a>,
+    function: u32,
+    address: u64,
+    bytes: &'a [u8],
+    instructions: Vec<Instruction>,
+    /// The instructions without addresses.
+    keys: Vec<String>,
+}
+
+impl<'c, 'a> FunctionCode<'c, 'a> {
+    pub(super) fn new(code: &'c Code<'a>, function: u32) -> Result<Self, &'static str> {
+        let (address, bytes) = code.bytes(function);
+        if bytes.is_empty() {
+            return Err("its bytes are not in the file");
+        }
+        if bytes.len() > MAX_FUNCTION_BYTES {
+            return Err("it is too long");
+        }
+        let mut instructions: Vec<Instruction> = Vec::new();
+        code.instructions(function, |instruction| instructions.push(instruction));
+        if instructions.iter().any(Instruction::is_data) {
+            return Err("it contains bytes that are not instructions");
+        }
+        while instructions.len() > 1 && instructions.last().is_some_and(Instruction::is_filler) {
+            instructions.pop();
+        }
+        instructions.retain(|instruction| !instruction.is_padding);
+        let keys = instructions.iter().map(|instruction| instruction.compared(|_| None)).collect();
+        Ok(FunctionCode { code, function, address, bytes, instructions, keys })
+    }
+
+    fn image(&self) -> &Image<'a> {
+        self.code.image()
+    }
+
+    fn contains(&self, address: u64) -> bool {
+        address.checked_sub(self.address).is_some_and(|offset| offset < self.bytes.len() as u64)
+    }
+
+    /// Returns the number of the first instruction at or after an address in the function.
+    fn index(&self, address: u64) -> usize {
+        self.instructions.partition_point(|instruction| instruction.address < address)
+    }
+
+    /// Returns the constants in an instruction's text.
+    fn immediates(&self, number: usize) -> impl Iterator<Item = u64> + '_ {
+        let text = self.keys.get(number).map_or("", String::as_str);
+        text.split(['$', '#']).skip(1).filter_map(|rest| {
+            let end = rest.find(|c: char| !c.is_ascii_hexdigit() && c != 'x').unwrap_or(rest.len());
+            match rest[..end].strip_prefix("0x") {
+                Some(digits) => u64::from_str_radix(digits, 16).ok(),
+                None => rest[..end].parse().ok(),
+            }
+        })
+    }
+
+    /// Returns the number of entries of a jump table, from the comparison or the mask of the index before its use.
+    fn table_len(&self, number: usize) -> Option<usize> {
+        let before = number.saturating_sub(MAX_DISTANCE)..number;
+        let compares = before.rev().find(|&i| ["cmp", "and"].iter().any(|name| self.keys[i].starts_with(name)))?;
+        let last = self.immediates(compares).next()?;
+        usize::try_from(last).ok().filter(|&last| last < MAX_TABLE_ENTRIES).map(|last| last + 1)
+    }
+}
+
+/// Compares two functions. `align` pairs two sequences of keys, or returns `None` if they differ in too much.
+pub(super) fn compare<'c, 'a>(
+    base: &FunctionCode<'c, 'a>,
+    new: &FunctionCode<'c, 'a>,
+    align: impl Fn(&[&str], &[&str]) -> Option<Vec<(Option<u32>, Option<u32>)>>,
+) -> CodeChange {
+    let left = Cell::new(MAX_COMPARED);
+    let sides = Sides { base, new, depth: 0, left: &left };
+    let [b, n] = [base, new].map(|side| side.keys.iter().map(String::as_str).collect::<Vec<_>>());
+    let has_same_keys = b.len() == n.len()
+        && (0..b.len()).all(|i| b[i] == n[i] || sides.has_moved_constants(i, i) != Equality::Different);
+    let rows = match has_same_keys {
+        true => (0..b.len() as u32).map(|i| (Some(i), Some(i))).collect(),
+        false => match align(&b, &n) {
+            Some(rows) => rows,
+            None => return CodeChange::Unknown("the sides differ in too many instructions to be compared"),
+        },
+    };
+    // The counterpart of each instruction of the base, which targets in the function itself are compared with.
+    let mut counterparts: Vec<Option<u32>> = vec![None; b.len() + 1];
+    for &(base, new) in &rows {
+        if let Some(base) = base {
+            counterparts[base as usize] = new;
+        }
+    }
+    counterparts[b.len()] = Some(n.len() as u32);
+    let (mut alone, mut differing, mut doubt) = ([0u32; 2], 0, None);
+    for row in rows {
+        match row {
+            (Some(b), Some(n)) => match sides.operands(b as usize, n as usize, &counterparts) {
+                Equality::Equal => {}
+                Equality::Different => differing += 1,
+                Equality::Unclear(reason) => doubt = doubt.or(Some(reason)),
+            },
+            (Some(_), None) => alone[0] += 1,
+            (None, Some(_)) => alone[1] += 1,
+            (None, None) => {}
+        }
+    }
+    if left.get() == 0 {
+        return CodeChange::Unknown("comparing the data that it refers to takes too much work");
+    }
+    let differing = differing + alone[0].max(alone[1]);
+    match (differing, doubt) {
+        (0, Some(reason)) => CodeChange::Unknown(reason),
+        (0, None) if base.bytes == new.bytes => CodeChange::Identical,
+        (0, None) => CodeChange::Relocated,
+        _ => CodeChange::Changed { differing, instructions: b.len().max(n.len()) as u32 },
+    }
+}
+
+/// Two functions that are compared.
+struct Sides<'s, 'c, 'a> {
+    base: &'s FunctionCode<'c, 'a>,
+    new: &'s FunctionCode<'c, 'a>,
+    /// The number of pointers that led here.
+    depth: u32,
+    /// The number of bytes and table entries that may still be compared.
+    left: &'s Cell<usize>,
+}
+
+/// The maximum number of pointers to follow from an operand.
+const MAX_DEPTH: u32 = 3;
+
+impl Sides<'_, '_, '_> {
+    /// Counts compared bytes or entries. Returns false if too many were compared.
+    fn spend(&self, n: usize) -> bool {
+        checkpoint();
+        self.left.set(self.left.get().saturating_sub(n));
+        self.left.get() > 0
+    }
+
+    /// Compares the operands of two instructions that are equal without addresses.
+    fn operands(&self, b: usize, n: usize, counterparts: &[Option<u32>]) -> Equality {
+        let (base, new) = (&self.base.instructions[b], &self.new.instructions[n]);
+        let (from, to) = match (base.target, new.target) {
+            (None, None) => {
+                return if self.base.keys[b] == self.new.keys[n] {
+                    Equality::Equal
+                } else {
+                    self.has_moved_constants(b, n)
+                };
+            }
+            (Some(from), Some(to)) => (from, to),
+            _ => return Equality::Different,
+        };
+        match (self.base.contains(from), self.new.contains(to)) {
+            (true, true) => {
+                let index = self.new.index(to) as u32;
+                return Equality::of(counterparts[self.base.index(from)] == Some(index));
+            }
+            (false, false) => {}
+            _ => return Equality::Different,
+        }
+        let length = self.text_length(b, n);
+        let read = usize::from(base.loaded_bytes.min(new.loaded_bytes));
+        self.targets(from, to, read, length, Some((b, n)))
+    }
+
+    /// Returns the length of a text whose address is loaded, from a constant that both sides load next to it: the
+    /// constant in the register that calls use for the length, otherwise the largest constant. C's texts end with a zero
+    /// instead, so that the register may contain any number.
+    fn text_length(&self, b: usize, n: usize) -> Option<DataLength> {
+        let is_counted = |side: &FunctionCode<'_, '_>| has_counted_texts(side.code.origin(side.function).0);
+        if !is_counted(self.base) || !is_counted(self.new) {
+            return None;
+        }
+        let register = self.base.keys[b].rsplit('%').next().unwrap_or_default();
+        let lengths = LENGTH_REGISTERS.iter().find(|(pointer, _)| *pointer == register).map_or(&[][..], |(_, l)| l);
+        // The nearest constant in a register for lengths comes first, then the largest constant.
+        let near = |side: &FunctionCode<'_, '_>, number: usize| -> Vec<DataLength> {
+            let mut exact: Vec<(usize, usize)> = Vec::new();
+            let mut possible = Vec::new();
+            for i in number.saturating_sub(4)..(number + 5).min(side.keys.len()) {
+                let key = &side.keys[i];
+                let is_length = key.starts_with("mov") && lengths.iter().any(|length| key.ends_with(length));
+                let constants = side.immediates(i).filter_map(|constant| usize::try_from(constant).ok());
+                for constant in constants.filter(|&constant| constant <= MAX_DATA_BYTES) {
+                    match is_length {
+                        true => exact.push((i.abs_diff(number), constant)),
+                        false => possible.push(constant),
+                    }
+                }
+            }
+            exact.sort_unstable();
+            possible.sort_unstable();
+            let exact = exact.into_iter().map(|(_, length)| DataLength::Exact(length));
+            exact.chain(possible.into_iter().rev().map(DataLength::Possible)).collect()
+        };
+        let new = near(self.new, n);
+        near(self.base, b).into_iter().find(|length| new.contains(length))
+    }
+
+    /// Compares constants that depend on the layout: addresses in a program with a fixed address, and offsets of
+    /// thread-local variables.
+    fn has_moved_constants(&self, b: usize, n: usize) -> Equality {
+        let (base, new) = (numbers(&self.base.keys[b]), numbers(&self.new.keys[n]));
+        if base.1.len() != new.1.len() || base.0 != new.0 {
+            return Equality::Different;
+        }
+        let images = (self.base.image(), self.new.image());
+        let is_fixed = images.0.is_fixed && images.1.is_fixed;
+        let mut result = Equality::Equal;
+        for (&from, &to) in base.1.iter().zip(&new.1).filter(|(from, to)| from != to) {
+            let locals = (images.0.thread_local(from as i64), images.1.thread_local(to as i64));
+            let equality = match locals {
+                (Some(f), Some(g)) => Equality::of(canonical(f.0) == canonical(g.0) && f.1 == g.1),
+                _ if is_fixed && images.0.contains(from) && images.1.contains(to) => {
+                    self.targets(from, to, 0, self.text_length(b, n), Some((b, n)))
+                }
+                _ => Equality::Different,
+            };
+            match equality {
+                Equality::Equal => {}
+                Equality::Different => return Equality::Different,
+                unclear @ Equality::Unclear(_) => result = unclear,
+            }
+        }
+        result
+    }
+
+    /// Compares what two addresses outside of the functions refer to. `read` is the number of bytes that the
+    /// instruction reads there, or 0 if it is unknown.
+    fn targets(
+        &self,
+        from: u64,
+        to: u64,
+        read: usize,
+        length: Option<DataLength>,
+        place: Option<(usize, usize)>,
+    ) -> Equality {
+        if self.depth > MAX_DEPTH {
+            return Equality::Unclear("an operand leads through too many pointers");
+        }
+        let (base, new) = (self.base.image(), self.new.image());
+        match (base.is_stub(from), new.is_stub(to)) {
+            (true, true) => {
+                return match (import_stub(self.base.code, from), import_stub(self.new.code, to)) {
+                    (Some(f), Some(g)) => self.words(f, g, None),
+                    _ => Equality::Unclear("the name of an imported function is unknown"),
+                };
+            }
+            (false, false) => {}
+            _ => return Equality::Unclear("an operand is an imported function in one build only"),
+        }
+        match (self.base.code.function_at(from), self.new.code.function_at(to)) {
+            (Some(f), Some(g)) => return self.functions((f, from), (g, to)),
+            (None, None) => {}
+            _ => return Equality::Unclear("an operand is a function in one build only"),
+        }
+        match (base.symbol(from), new.symbol(to)) {
+            // All texts of Go are one large object, so their offsets depend on the layout.
+            (Some(f), Some(g)) if !is_pool(f.name) && !is_pool(g.name) => return self.named((f, from), (g, to)),
+            (Some(f), Some(g)) => return self.pooled((f, from), (g, to), read, length),
+            (None, None) => {}
+            _ => return Equality::Unclear("an operand has a name in one build only"),
+        }
+        match (base.word(from), new.word(to)) {
+            // An entry of the global offset table, or a constant pointer.
+            (Some(f), Some(g)) if read == 8 => return self.words(f, g, None),
+            _ => {}
+        }
+        self.data(from, to, read, length, place)
+    }
+
+    /// Compares data with a symbol. The content of variables changes while the program runs, so only constants must have
+    /// the same bytes.
+    fn named(&self, (f, from): (DataSymbol<'_>, u64), (g, to): (DataSymbol<'_>, u64)) -> Equality {
+        if from - f.address != to - g.address {
+            return Equality::Different;
+        }
+        let is_constant = !self.base.image().is_writable(from) && !self.new.image().is_writable(to);
+        let has_size = f.size > 0 && g.size > 0;
+        let is_generated = is_generated(f.name) && is_generated(g.name);
+        if f.name != g.name && !(is_constant && has_size && (is_generated || canonical(f.name) == canonical(g.name))) {
+            return Equality::Different;
+        }
+        // Data that other data refers to is compared by name only, because data may refer to itself.
+        if self.depth > 0 && f.name == g.name {
+            return Equality::Equal;
+        }
+        let size = usize::try_from(f.size).unwrap_or(usize::MAX);
+        match is_constant && has_size && size <= MAX_DATA_BYTES {
+            true => Equality::of(f.size == g.size && self.common_prefix(f.address, g.address, size) == size),
+            // A generated name may be the name of other data in the other build.
+            false if is_generated => Equality::Unclear("an operand is a variable without a name"),
+            false => Equality::Equal,
+        }
+    }
+
+    /// Compares data in the objects that Go's linker makes of all texts, types and constants without a name.
+    fn pooled(
+        &self,
+        (f, from): (DataSymbol<'_>, u64),
+        (g, to): (DataSymbol<'_>, u64),
+        read: usize,
+        length: Option<DataLength>,
+    ) -> Equality {
+        let is_of = |names: &[&[u8]]| names.contains(&f.name) && names.contains(&g.name);
+        let needed = match read {
+            0 if is_of(&[b"type:*", b"runtime.types"]) => MIN_TYPE_BYTES,
+            0 if is_of(&[b"go:string.*"]) => match length {
+                Some(DataLength::Exact(bytes) | DataLength::Possible(bytes)) if bytes > 0 => bytes,
+                _ => return Equality::Unclear("the length of a text is unknown"),
+            },
+            0 => MIN_BOXED_BYTES,
+            read => read,
+        };
+        match self.common_prefix(from, to, needed) {
+            equal if equal >= needed => Equality::Equal,
+            0 => Equality::Different,
+            _ => Equality::Unclear("the length of a constant is unknown"),
+        }
+    }
+
+    /// Compares two functions, or addresses inside them, by name.
+    fn functions(&self, (f, from): (u32, u64), (g, to): (u32, u64)) -> Equality {
+        let (base, new) = (self.base.code, self.new.code);
+        let (name, other) = (base.origin(f).0, new.origin(g).0);
+        let offsets = (from - base.bytes(f).0, to - new.bytes(g).0);
+        // A part of the function that the compiler placed elsewhere belongs to the function.
+        let is_own_part = is_part_of(name, base.origin(self.base.function).0);
+        if is_own_part && is_part_of(other, new.origin(self.new.function).0) {
+            return self.own_parts((f, from), (g, to));
+        }
+        if offsets.0 != offsets.1 {
+            return Equality::Different;
+        }
+        if name == other {
+            return Equality::Equal;
+        }
+        if canonical(name) != canonical(other) {
+            return Equality::Different;
+        }
+        // Compilers derive a part of the name from the build. If a build contains both names, they are two functions.
+        match new.has_symbol(name) || base.has_symbol(other) {
+            true => Equality::Different,
+            false => Equality::Equal,
+        }
+    }
+
+    /// Compares parts of the functions that the compiler placed elsewhere, such as `f.cold`.
+    fn own_parts(&self, (f, from): (u32, u64), (g, to): (u32, u64)) -> Equality {
+        if !self.spend(self.base.code.bytes(f).1.len() + self.new.code.bytes(g).1.len()) {
+            return Equality::Unclear("a part of the function is too long");
+        }
+        let parts = (FunctionCode::new(self.base.code, f), FunctionCode::new(self.new.code, g));
+        let (Ok(base), Ok(new)) = parts else {
+            return Equality::Unclear("a part of the function cannot be read");
+        };
+        if self.depth > 0 {
+            return Equality::of(base.index(from) == new.index(to));
+        }
+        let parts = Sides { base: &base, new: &new, depth: self.depth + 1, left: self.left };
+        if base.keys.len() != new.keys.len() || base.index(from) != new.index(to) {
+            return Equality::Different;
+        }
+        let counterparts: Vec<Option<u32>> = (0..=base.keys.len() as u32).map(Some).collect();
+        let mut result = Equality::Equal;
+        for i in 0..base.keys.len() {
+            let (b, n) = (&base.instructions[i], &new.instructions[i]);
+            let is_back = |side: &FunctionCode<'_, '_>, target: Option<u64>| target.is_some_and(|t| side.contains(t));
+            let equality = match (is_back(self.base, b.target), is_back(self.new, n.target)) {
+                // A jump back. The caller aligned only functions of equal length.
+                (true, true) if base.keys[i] == new.keys[i] => Equality::of(
+                    self.base.index(b.target.unwrap_or_default()) == self.new.index(n.target.unwrap_or_default()),
+                ),
+                (false, false) if base.keys[i] == new.keys[i] => parts.operands(i, i, &counterparts),
+                _ => Equality::Different,
+            };
+            match equality {
+                Equality::Equal => {}
+                Equality::Different => return Equality::Different,
+                unclear @ Equality::Unclear(_) => result = unclear,
+            }
+        }
+        result
+    }
+
+    /// Compares pointers.
+    fn words(&self, from: LoadedWord<'_>, to: LoadedWord<'_>, length: Option<DataLength>) -> Equality {
+        match (from, to) {
+            (LoadedWord::Import(f, i), LoadedWord::Import(g, j)) => Equality::of(f == g && i == j),
+            (LoadedWord::Address(from), LoadedWord::Address(to)) => {
+                match (self.base.contains(from), self.new.contains(to)) {
+                    (true, true) => Equality::of(self.base.index(from) == self.new.index(to)),
+                    (false, false) => {
+                        let deeper = Sides { depth: self.depth + 1, ..*self };
+                        deeper.targets(from, to, 0, length, None)
+                    }
+                    _ => Equality::Different,
+                }
+            }
+            _ => Equality::Unclear("an operand is imported in one build only"),
+        }
+    }
+
+    /// Compares data without a symbol.
+    fn data(
+        &self,
+        from: u64,
+        to: u64,
+        read: usize,
+        length: Option<DataLength>,
+        place: Option<(usize, usize)>,
+    ) -> Equality {
+        let (base, new) = (self.base.image(), self.new.image());
+        if let Some(equality) = place.and_then(|place| self.jump_table(from, to, place)) {
+            return equality;
+        }
+        if base.is_writable(from) || new.is_writable(to) {
+            return Equality::Unclear("an operand is a variable without a name");
+        }
+        let (b, n) = (base.bytes(from), new.bytes(to));
+        if b.is_empty() || n.is_empty() {
+            return Equality::Unclear("an operand is outside of the file");
+        }
+        if read > 0 {
+            return Equality::of(self.common_prefix(from, to, read) >= read);
+        }
+        let is_text = |end: usize| b[..end].iter().all(|byte| byte.is_ascii_graphic() || byte.is_ascii_whitespace());
+        let zero = b.iter().take(MAX_TEXT_BYTES).position(|&byte| byte == 0).filter(|&end| end > 0 && is_text(end));
+        let needed = match (length, zero) {
+            (Some(DataLength::Exact(length)), _) => length,
+            (_, Some(end)) => end + 1,
+            // Data that starts with a pointer is not a text.
+            (Some(DataLength::Possible(length)), None) if base.word(from).is_none() => length.max(MIN_DATA_BYTES),
+            _ => MIN_DATA_BYTES,
+        };
+        if length.is_none_or(|length| !matches!(length, DataLength::Exact(_)))
+            && let Some(length) = format_template_len(b)
+            && self.common_prefix(from, to, length) == length
+        {
+            return Equality::Equal;
+        }
+        let equal = self.common_prefix(from, to, needed);
+        match equal {
+            _ if equal >= needed => Equality::Equal,
+            // The entries of a table may be distances to other data, which depend on the layout.
+            0 if is_distance(base, from) && is_distance(new, to) => Equality::Unclear("a table has relative addresses"),
+            0 => Equality::Different,
+            _ => Equality::Unclear("the length of a constant is unknown"),
+        }
+    }
+
+    /// Compares two jump tables. Returns `None` if the data is not a jump table.
+    fn jump_table(&self, from: u64, to: u64, (b, n): (usize, usize)) -> Option<Equality> {
+        let entry = |side: &FunctionCode<'_, '_>, table: u64, i: usize| {
+            let offset = i32::from_le_bytes(*side.image().bytes(table).get(4 * i..)?.first_chunk()?);
+            let target = table.wrapping_add_signed(offset.into());
+            side.contains(target).then(|| side.index(target))
+        };
+        let pointer =
+            |side: &FunctionCode<'_, '_>, table: u64, i: usize| match side.image().word(table + 8 * i as u64)? {
+                LoadedWord::Address(target) if side.contains(target) => Some(side.index(target)),
+                _ => None,
+            };
+        type Entry<'f> = &'f dyn Fn(&FunctionCode<'_, '_>, u64, usize) -> Option<usize>;
+        let forms: [Entry<'_>; 2] = [&entry, &pointer];
+        let form =
+            forms.into_iter().find(|form| form(self.base, from, 0).is_some() && form(self.new, to, 0).is_some())?;
+        let known = self.base.table_len(b).filter(|&len| self.new.table_len(n) == Some(len));
+        for i in 0..known.unwrap_or(MAX_TABLE_ENTRIES) {
+            match (form(self.base, from, i), form(self.new, to, i)) {
+                _ if !self.spend(1) => return None,
+                (Some(b), Some(n)) if b == n => {}
+                // Without a known length, the table ends before the first entry that is outside of the function.
+                (None, None) if known.is_none() && i >= 2 => return Some(Equality::Equal),
+                _ if known.is_none() && i >= 2 => {
+                    return Some(Equality::Unclear("the length of a jump table is unknown"));
+                }
+                (Some(_), Some(_)) => return Some(Equality::Different),
+                _ => return Some(Equality::Unclear("the length of a jump table is unknown")),
+            }
+        }
+        Some(Equality::Equal)
+    }
+
+    /// Returns the number of bytes that are equal, up to `limit`. Aligned words that are pointers are equal if they refer
+    /// to the same.
+    fn common_prefix(&self, from: u64, to: u64, limit: usize) -> usize {
+        let (base, new) = (self.base.image(), self.new.image());
+        let (b, n) = (base.bytes(from), new.bytes(to));
+        let limit = limit.min(b.len()).min(n.len());
+        let mut equal = 0;
+        while equal < limit && self.spend(1) {
+            let (from, to) = (from + equal as u64, to + equal as u64);
+            let is_word = from % 8 == 0 && to % 8 == 0;
+            if let (true, Some(f), Some(g)) = (is_word, base.word(from), new.word(to)) {
+                let deeper = Sides { depth: self.depth + 1, ..*self };
+                // Texts in data have their length after the address.
+                let length =
+                    |image: &Image<'_>, word: u64| Some(u64::from_le_bytes(*image.bytes(word + 8).first_chunk()?));
+                let length = length(base, from).filter(|&l| l <= MAX_DATA_BYTES as u64 && length(new, to) == Some(l));
+                let length = length.and_then(|length| usize::try_from(length).ok()).map(DataLength::Exact);
+                if deeper.depth > MAX_DEPTH || deeper.words(f, g, length) != Equality::Equal {
+                    return equal;
+                }
+                equal += 8;
+            } else if b[equal] == n[equal] {
+                equal += 1;
+            } else {
+                return equal;
+            }
+        }
+        equal.min(limit)
+    }
+}
+
+/// Returns the text without its hexadecimal numbers, and the numbers.
+fn numbers(text: &str) -> (String, Vec<u64>) {
+    let (mut rest, mut all) = (String::new(), Vec::new());
+    let mut parts = text.split("0x");
+    rest.push_str(parts.next().unwrap_or_default());
+    for part in parts {
+        let end = part.find(|c: char| !c.is_ascii_hexdigit()).unwrap_or(part.len());
+        let number = u64::from_str_radix(&part[..end], 16).unwrap_or(u64::MAX);
+        all.push(if rest.ends_with('-') { number.wrapping_neg() } else { number });
+        rest.push_str("0x");
+        rest.push_str(&part[end..]);
+    }
+    (rest, all)
+}
+
+/// Returns true if the four bytes at an address are the distance to another address of the binary.
+fn is_distance(image: &Image<'_>, address: u64) -> bool {
+    let distance = image.bytes(address).first_chunk().map(|bytes| i32::from_le_bytes(*bytes));
+    distance.is_some_and(|distance| image.contains(address.wrapping_add_signed(distance.into())))
+}
+
+/// Returns true for functions of Rust and Go, whose texts have a length instead of a zero at the end.
+fn has_counted_texts(name: &[u8]) -> bool {
+    let is_legacy_rust = name.starts_with(b"_ZN") && name.len() > 20 && name[name.len() - 20..].starts_with(b"17h");
+    let is_go = !name.starts_with(b"_") && name.contains(&b'.');
+    name.starts_with(b"_R") || is_legacy_rust || is_go
+}
+
+/// Returns the length of the data of Rust's `format_args!`, including the zero at its end: literals after their length, and
+/// placeholders of at least one byte. Compilers since Rust 1.93 generate it.
+fn format_template_len(bytes: &[u8]) -> Option<usize> {
+    let mut i = 0;
+    while i < MAX_TEXT_BYTES {
+        let first = *bytes.get(i)?;
+        i += match first {
+            0 => return (i > 0).then_some(i + 1),
+            literal @ 1..0x80 => 1 + usize::from(literal),
+            0x80 => 3 + usize::from(u16::from_le_bytes(*bytes.get(i + 1..)?.first_chunk()?)),
+            // Four bits select the flags (4 bytes), and the width, the precision and the argument (2 bytes each).
+            0xc0..0xd0 => 1 + 4 * usize::from(first & 1) + 2 * (first & 0xe).count_ones() as usize,
+            _ => return None,
+        };
+    }
+    None
+}
+
+/// Returns true for names that compilers number, or derive from content.
+fn is_generated(name: &[u8]) -> bool {
+    let starts: [&[u8]; 9] =
+        [b"anon.", b"alloc_", b".L", b"str.", b".str", b"__unnamed_", b"vtable.", b"CSWTCH.", b"$f"];
+    starts.iter().any(|start| name.starts_with(start))
+}
+
+/// Returns a symbol's name without the parts that differ between builds: the hash of Rust's names, and the numbers that
+/// compilers append to clones and local functions (`f.llvm.123`, `f.part.0`).
+fn canonical(name: &[u8]) -> Cow<'_, [u8]> {
+    let mut end = name.len();
+    while let Some(dot) = name[..end].iter().rposition(|&byte| byte == b'.') {
+        let suffix = &name[dot + 1..end];
+        let is_number = !suffix.is_empty() && suffix.iter().all(u8::is_ascii_digit);
+        let is_word = matches!(suffix, b"llvm" | b"part" | b"constprop" | b"isra" | b"lto_priv");
+        if dot == 0 || (!is_number && !is_word) {
+            break;
+        }
+        end = dot;
+    }
+    demangled(&name[..end])
+}
+
+/// Returns true for a part of a function that a compiler placed elsewhere, such as `f.cold` of `f`.
+fn is_part_of(name: &[u8], function: &[u8]) -> bool {
+    name.strip_prefix(function).is_some_and(|rest| rest.starts_with(b".cold"))
+}
+
+/// Returns the pointer that a stub jumps to, if the address is a stub of the procedure linkage table: code outside of all
+/// functions that loads one pointer and jumps to it.
+fn import_stub<'a>(code: &Code<'a>, address: u64) -> Option<LoadedWord<'a>> {
+    let mut slot = None;
+    code.decode_at(address, MAX_STUB_BYTES, |instruction| {
+        slot = slot.or(instruction.target.filter(|_| instruction.loaded_bytes == 8));
+    });
+    code.image().word(slot?)
+}
