@@ -33,6 +33,7 @@ mod prose;
 mod released;
 mod rules;
 mod runs;
+mod same_code;
 mod sampling;
 mod series;
 mod shifts;

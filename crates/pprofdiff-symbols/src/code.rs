@@ -13,7 +13,7 @@ use super::file::{Binary, MAX_SEGMENTS, Symbol, Symbols, parse, read};
 use super::go;
 use super::image::Image;
 use super::instructions::{self, Architecture, Instruction};
-use super::same_code::{self, CodeChange, FunctionCode};
+use super::same_code::{self, CodeComparison, FunctionCode};
 use super::search::Mapped;
 use pprofdiff_profile::random::{HashMap, HashSet};
 use pprofdiff_profile::{Error, Result};
@@ -139,19 +139,24 @@ impl<'a> Code<'a> {
         new: &Code<'a>,
         new_function: u32,
         align: impl Fn(&[&str], &[&str]) -> Option<Vec<(Option<u32>, Option<u32>)>>,
-    ) -> CodeChange {
+    ) -> CodeComparison {
         if self.architecture != new.architecture {
-            return CodeChange::Unknown("the builds are for different processors");
+            return CodeComparison::Unknown("the builds are for different processors");
         }
         match (FunctionCode::new(self, function), FunctionCode::new(new, new_function)) {
             (Ok(base), Ok(new)) => same_code::compare(&base, &new, align),
-            (Err(reason), _) | (_, Err(reason)) => CodeChange::Unknown(reason),
+            (Err(reason), _) | (_, Err(reason)) => CodeComparison::Unknown(reason),
         }
     }
 
     /// Returns the data of the binary.
     pub(super) fn image(&self) -> &Image<'a> {
         self.image.get_or_init(|| Image::read(&self.object))
+    }
+
+    /// Returns true if constants in instructions may be addresses. arm64 has no constants of 32 bits.
+    pub(super) fn has_absolute_operands(&self) -> bool {
+        self.architecture == Architecture::X86_64 && self.image().is_fixed
     }
 
     /// Returns true if a function has this name in the symbol table.

@@ -1,5 +1,5 @@
-//! The content of a binary by address: its data, the names of its data, and the words that the loader fills in. It answers
-//! what an operand of an instruction refers to, independent of the address.
+//! The content of a binary by address: its data, the names of its data, and the words that the
+//! loader writes at the start. The comparison of code resolves the operands of instructions with it.
 
 use std::ops::Range;
 
@@ -17,7 +17,7 @@ use pprofdiff_profile::random::HashMap;
 const MAX_ENTRIES: usize = 4_000_000;
 
 /// A loaded part of the binary.
-struct Segment<'a> {
+struct ImageSegment<'a> {
     address: u64,
     bytes: &'a [u8],
     writable: bool,
@@ -32,7 +32,7 @@ pub(super) struct DataSymbol<'a> {
     pub name: &'a [u8],
 }
 
-/// The content of a word that the loader fills in.
+/// The content of a word that the loader writes at the start.
 #[derive(Clone, Copy)]
 pub(super) enum LoadedWord<'a> {
     /// The address of a symbol of another library, plus an addend.
@@ -43,7 +43,7 @@ pub(super) enum LoadedWord<'a> {
 
 /// A binary's data by address.
 pub(super) struct Image<'a> {
-    segments: Vec<Segment<'a>>,
+    segments: Vec<ImageSegment<'a>>,
     /// The data symbols, ordered by address.
     symbols: Vec<DataSymbol<'a>>,
     words: HashMap<u64, LoadedWord<'a>>,
@@ -54,7 +54,7 @@ pub(super) struct Image<'a> {
     /// The thread-local variables, ordered by their offset from the thread pointer, which is negative.
     thread_locals: Vec<(i64, &'a [u8])>,
     /// True if symbols have sizes, as in ELF.
-    has_sizes: bool,
+    pub has_sizes: bool,
     /// True for a program that is always loaded at the same address, so that instructions and data may contain absolute
     /// addresses.
     pub is_fixed: bool,
@@ -64,7 +64,7 @@ impl<'a> Image<'a> {
     pub(super) fn read(object: &object::File<'a>) -> Image<'a> {
         let segments = object.segments().take(MAX_SEGMENTS).filter_map(|segment| {
             let writable = segment.permissions().writable();
-            Some(Segment { address: segment.address(), bytes: segment.data().ok()?, writable })
+            Some(ImageSegment { address: segment.address(), bytes: segment.data().ok()?, writable })
         });
         // Symbols without a type and a size mark positions, such as the end of a section.
         let is_data = |symbol: &object::Symbol<'a, '_>| match symbol.kind() {
@@ -101,7 +101,7 @@ impl<'a> Image<'a> {
         };
         Image {
             relocated_constants: ranges(|name| name.starts_with(b".data.rel.ro") || name == b"__const"),
-            stubs: ranges(|name| name.starts_with(b".plt") || name == b"__stubs"),
+            stubs: ranges(|name| name.starts_with(b".plt") || name == b"__stubs" || name == b"__symbol_stub1"),
             segments: segments.collect(),
             symbols,
             thread_locals: thread_locals(object),
@@ -111,8 +111,8 @@ impl<'a> Image<'a> {
         }
     }
 
-    fn segment(&self, address: u64) -> Option<&Segment<'a>> {
-        let holds = |segment: &&Segment<'a>| {
+    fn segment(&self, address: u64) -> Option<&ImageSegment<'a>> {
+        let holds = |segment: &&ImageSegment<'a>| {
             address.checked_sub(segment.address).is_some_and(|offset| offset < segment.bytes.len() as u64)
         };
         self.segments.iter().find(holds)
@@ -139,8 +139,8 @@ impl<'a> Image<'a> {
         self.segment(address).is_some()
     }
 
-    /// Returns the named object that contains an address. An object without a size extends to the next object if the
-    /// format has no sizes, and for the objects in which Go's linker collects data.
+    /// Returns the named object that contains an address. An object of unknown size extends to the next object.
+    /// These are all objects of formats without sizes, and the objects with Go's collected data.
     pub(super) fn symbol(&self, address: u64) -> Option<DataSymbol<'a>> {
         let next = self.symbols.partition_point(|symbol| symbol.address <= address);
         let symbol = *self.symbols.get(next.checked_sub(1)?)?;
@@ -155,7 +155,7 @@ impl<'a> Image<'a> {
         (offset < 0).then_some((name, offset - start))
     }
 
-    /// Returns the content of a word that the loader fills in. A word of a program with a fixed address contains an
+    /// Returns the content of a word that the loader writes. A word of a program with a fixed address contains an
     /// address itself, if the address is in the program.
     pub(super) fn word(&self, address: u64) -> Option<LoadedWord<'a>> {
         if let Some(&word) = self.words.get(&address) {

@@ -35,7 +35,7 @@ pub use file::Binary;
 #[doc(hidden)]
 pub use pprofdiff_profile::shared::demangled;
 #[cfg(feature = "disasm")]
-pub use same_code::CodeChange;
+pub use same_code::CodeComparison;
 #[doc(hidden)]
 pub use search::some_of;
 pub use search::{Binaries, Mapped};

@@ -1,7 +1,7 @@
 //! Decides whether a function has the same instructions in two builds.
 //!
 //! A linker places the same code and data at other addresses in each build. Instructions are therefore compared without
-//! addresses, and an address in an operand is compared by what it refers to:
+//! addresses. An address in an operand is resolved to its target, and the targets are compared:
 //!
 //! | operand refers to | equal if |
 //! |---|---|
@@ -9,10 +9,10 @@
 //! | another function, or data with a symbol | the names and the offsets are equal; for constants also their bytes |
 //! | a function of another library | the imported names are equal |
 //! | a jump table | its entries are the same instructions |
-//! | data without a symbol | its content is equal, with pointers compared by what they refer to |
+//! | data without a symbol | its content is equal, after resolving pointers |
 //!
 //! "Same" is a promise, and every doubt speaks against it: an operand that cannot be resolved makes the comparison
-//! [`CodeChange::Unknown`]. Padding (NOP instructions, and traps at the end of the function) is ignored.
+//! [`CodeComparison::Unknown`]. Padding (NOP instructions, and traps at the end of the function) is ignored.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -25,7 +25,7 @@ use pprofdiff_profile::cancellation::checkpoint;
 
 /// The result of a comparison of a function's code in two builds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CodeChange {
+pub enum CodeComparison {
     /// The function consists of the same bytes, which refer to the same functions and data.
     Identical,
     /// The function has the same instructions, with other addresses.
@@ -86,7 +86,7 @@ const MAX_TABLE_ENTRIES: usize = 4096;
 /// The size of a stub of the procedure linkage table, on x86-64 and on arm64.
 const MAX_STUB_BYTES: usize = 16;
 
-/// The length of data that an instruction or other data refers to.
+/// The length of the target of an operand or a pointer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum DataLength {
     /// The length is in the data, or in the register that calls use for it.
@@ -181,20 +181,20 @@ pub(super) fn compare<'c, 'a>(
     base: &FunctionCode<'c, 'a>,
     new: &FunctionCode<'c, 'a>,
     align: impl Fn(&[&str], &[&str]) -> Option<Vec<(Option<u32>, Option<u32>)>>,
-) -> CodeChange {
+) -> CodeComparison {
     let left = Cell::new(MAX_COMPARED);
-    let sides = Sides { base, new, depth: 0, left: &left };
+    let sides = FunctionSides { base, new, depth: 0, left: &left };
     let [b, n] = [base, new].map(|side| side.keys.iter().map(String::as_str).collect::<Vec<_>>());
-    let has_same_keys = b.len() == n.len()
-        && (0..b.len()).all(|i| b[i] == n[i] || sides.has_moved_constants(i, i) != Equality::Different);
+    let has_same_keys =
+        b.len() == n.len() && (0..b.len()).all(|i| b[i] == n[i] || sides.constants(i, i) != Equality::Different);
     let rows = match has_same_keys {
         true => (0..b.len() as u32).map(|i| (Some(i), Some(i))).collect(),
         false => match align(&b, &n) {
             Some(rows) => rows,
-            None => return CodeChange::Unknown("the sides differ in too many instructions to be compared"),
+            None => return CodeComparison::Unknown("the sides differ in too many instructions to be compared"),
         },
     };
-    // The counterpart of each instruction of the base, which targets in the function itself are compared with.
+    // The counterpart of each instruction of the base. Targets in the function itself must be counterparts.
     let mut counterparts: Vec<Option<u32>> = vec![None; b.len() + 1];
     for &(base, new) in &rows {
         if let Some(base) = base {
@@ -216,19 +216,19 @@ pub(super) fn compare<'c, 'a>(
         }
     }
     if left.get() == 0 {
-        return CodeChange::Unknown("comparing the data that it refers to takes too much work");
+        return CodeComparison::Unknown("comparing the data that it refers to takes too much work");
     }
     let differing = differing + alone[0].max(alone[1]);
     match (differing, doubt) {
-        (0, Some(reason)) => CodeChange::Unknown(reason),
-        (0, None) if base.bytes == new.bytes => CodeChange::Identical,
-        (0, None) => CodeChange::Relocated,
-        _ => CodeChange::Changed { differing, instructions: b.len().max(n.len()) as u32 },
+        (0, Some(reason)) => CodeComparison::Unknown(reason),
+        (0, None) if base.bytes == new.bytes => CodeComparison::Identical,
+        (0, None) => CodeComparison::Relocated,
+        _ => CodeComparison::Changed { differing, instructions: b.len().max(n.len()) as u32 },
     }
 }
 
 /// Two functions that are compared.
-struct Sides<'s, 'c, 'a> {
+struct FunctionSides<'s, 'c, 'a> {
     base: &'s FunctionCode<'c, 'a>,
     new: &'s FunctionCode<'c, 'a>,
     /// The number of pointers that led here.
@@ -240,7 +240,7 @@ struct Sides<'s, 'c, 'a> {
 /// The maximum number of pointers to follow from an operand.
 const MAX_DEPTH: u32 = 3;
 
-impl Sides<'_, '_, '_> {
+impl FunctionSides<'_, '_, '_> {
     /// Counts compared bytes or entries. Returns false if too many were compared.
     fn spend(&self, n: usize) -> bool {
         checkpoint();
@@ -252,13 +252,7 @@ impl Sides<'_, '_, '_> {
     fn operands(&self, b: usize, n: usize, counterparts: &[Option<u32>]) -> Equality {
         let (base, new) = (&self.base.instructions[b], &self.new.instructions[n]);
         let (from, to) = match (base.target, new.target) {
-            (None, None) => {
-                return if self.base.keys[b] == self.new.keys[n] {
-                    Equality::Equal
-                } else {
-                    self.has_moved_constants(b, n)
-                };
-            }
+            (None, None) => return self.constants(b, n),
             (Some(from), Some(to)) => (from, to),
             _ => return Equality::Different,
         };
@@ -309,27 +303,31 @@ impl Sides<'_, '_, '_> {
         near(self.base, b).into_iter().find(|length| new.contains(length))
     }
 
-    /// Compares constants that depend on the layout: addresses in a program with a fixed address, and offsets of
-    /// thread-local variables.
-    fn has_moved_constants(&self, b: usize, n: usize) -> Equality {
+    /// Compares the constants in two instructions. They may depend on the layout: addresses in a program with a fixed
+    /// address, and offsets of thread-local variables.
+    fn constants(&self, b: usize, n: usize) -> Equality {
+        let images = (self.base.image(), self.new.image());
+        let is_fixed = self.base.code.has_absolute_operands() && self.new.code.has_absolute_operands();
+        if !is_fixed && self.base.keys[b] == self.new.keys[n] {
+            return Equality::Equal;
+        }
         let (base, new) = (numbers(&self.base.keys[b]), numbers(&self.new.keys[n]));
         if base.1.len() != new.1.len() || base.0 != new.0 {
             return Equality::Different;
         }
-        let images = (self.base.image(), self.new.image());
-        let is_fixed = images.0.is_fixed && images.1.is_fixed;
         let mut result = Equality::Equal;
-        for (&from, &to) in base.1.iter().zip(&new.1).filter(|(from, to)| from != to) {
-            let locals = (images.0.thread_local(from as i64), images.1.thread_local(to as i64));
-            let equality = match locals {
+        for (&from, &to) in base.1.iter().zip(&new.1) {
+            let is_address = is_fixed && images.0.contains(from) && images.1.contains(to);
+            let equality = match (images.0.thread_local(from as i64), images.1.thread_local(to as i64)) {
+                _ if from == to && !is_address => Equality::Equal,
                 (Some(f), Some(g)) => Equality::of(canonical(f.0) == canonical(g.0) && f.1 == g.1),
-                _ if is_fixed && images.0.contains(from) && images.1.contains(to) => {
-                    self.targets(from, to, 0, self.text_length(b, n), Some((b, n)))
-                }
+                _ if is_address => self.targets(from, to, 0, self.text_length(b, n), Some((b, n))),
                 _ => Equality::Different,
             };
             match equality {
                 Equality::Equal => {}
+                // The number may also be a quantity that looks like an address.
+                Equality::Different if from == to => result = Equality::Unclear("a number may be an address"),
                 Equality::Different => return Equality::Different,
                 unclear @ Equality::Unclear(_) => result = unclear,
             }
@@ -337,7 +335,7 @@ impl Sides<'_, '_, '_> {
         result
     }
 
-    /// Compares what two addresses outside of the functions refer to. `read` is the number of bytes that the
+    /// Compares the targets at two addresses outside of the functions. `read` is the number of bytes that the
     /// instruction reads there, or 0 if it is unknown.
     fn targets(
         &self,
@@ -367,6 +365,12 @@ impl Sides<'_, '_, '_> {
             _ => return Equality::Unclear("an operand is a function in one build only"),
         }
         match (base.symbol(from), new.symbol(to)) {
+            // Without sizes, the symbol before an address may be another object, so that only equality means anything.
+            (Some(f), Some(g)) if !base.has_sizes || !new.has_sizes => {
+                if f.name == g.name && from - f.address == to - g.address {
+                    return Equality::Equal;
+                }
+            }
             // All texts of Go are one large object, so their offsets depend on the layout.
             (Some(f), Some(g)) if !is_pool(f.name) && !is_pool(g.name) => return self.named((f, from), (g, to)),
             (Some(f), Some(g)) => return self.pooled((f, from), (g, to), read, length),
@@ -400,7 +404,7 @@ impl Sides<'_, '_, '_> {
         let size = usize::try_from(f.size).unwrap_or(usize::MAX);
         match is_constant && has_size && size <= MAX_DATA_BYTES {
             true => Equality::of(f.size == g.size && self.common_prefix(f.address, g.address, size) == size),
-            // A generated name may be the name of other data in the other build.
+            // Compilers may generate the same name for different data.
             false if is_generated => Equality::Unclear("an operand is a variable without a name"),
             false => Equality::Equal,
         }
@@ -469,7 +473,7 @@ impl Sides<'_, '_, '_> {
         if self.depth > 0 {
             return Equality::of(base.index(from) == new.index(to));
         }
-        let parts = Sides { base: &base, new: &new, depth: self.depth + 1, left: self.left };
+        let parts = FunctionSides { base: &base, new: &new, depth: self.depth + 1, left: self.left };
         if base.keys.len() != new.keys.len() || base.index(from) != new.index(to) {
             return Equality::Different;
         }
@@ -503,7 +507,7 @@ impl Sides<'_, '_, '_> {
                 match (self.base.contains(from), self.new.contains(to)) {
                     (true, true) => Equality::of(self.base.index(from) == self.new.index(to)),
                     (false, false) => {
-                        let deeper = Sides { depth: self.depth + 1, ..*self };
+                        let deeper = FunctionSides { depth: self.depth + 1, ..*self };
                         deeper.targets(from, to, 0, length, None)
                     }
                     _ => Equality::Different,
@@ -605,7 +609,7 @@ impl Sides<'_, '_, '_> {
             let (from, to) = (from + equal as u64, to + equal as u64);
             let is_word = from % 8 == 0 && to % 8 == 0;
             if let (true, Some(f), Some(g)) = (is_word, base.word(from), new.word(to)) {
-                let deeper = Sides { depth: self.depth + 1, ..*self };
+                let deeper = FunctionSides { depth: self.depth + 1, ..*self };
                 // Texts in data have their length after the address.
                 let length =
                     |image: &Image<'_>, word: u64| Some(u64::from_le_bytes(*image.bytes(word + 8).first_chunk()?));

@@ -7,7 +7,7 @@ use crate::Result;
 use crate::diff::alignment::align;
 use crate::diff::list::CodeChange;
 use pprofdiff_profile::random::{HashMap, HashSet};
-use pprofdiff_symbols::CodeChange as Compared;
+use pprofdiff_symbols::CodeComparison;
 
 /// The maximum number of inlined functions to name.
 const MAX_INLINED: usize = 3;
@@ -37,10 +37,10 @@ impl CodeListing<'_> {
         left = left_cell.get();
         self.pairs_left = left;
         Ok(match compared {
-            Compared::Identical => CodeChange::Identical,
-            Compared::Relocated => CodeChange::Relocated,
-            Compared::Unknown(reason) => CodeChange::unknown(reason),
-            Compared::Changed { differing, instructions } => {
+            CodeComparison::Identical => CodeChange::Identical,
+            CodeComparison::Relocated => CodeChange::Relocated,
+            CodeComparison::Unknown(reason) => CodeChange::unknown(reason),
+            CodeComparison::Changed { differing, instructions } => {
                 let [old, now] = [self.inlined(base)?, self.inlined(new)?];
                 let only = |a: &BTreeSet<String>, b: &BTreeSet<String>| -> Vec<String> {
                     a.difference(b).take(MAX_INLINED).cloned().collect()

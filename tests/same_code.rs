@@ -1,0 +1,317 @@
+//! The comparison of a function's code in two builds. Go's linker can place functions in a random order (`-randlayout`),
+//! so that two builds of one program have the same instructions at other addresses. GNU objdump judges whether
+//! instructions are the same. Edits that keep a function's size, and edits of the constants that a function reads, must
+//! never be overlooked.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::LazyLock;
+
+use pprofdiff::binary::{Binary, Code, CodeComparison, Memory};
+use regex::Regex;
+
+use crate::tools::have;
+
+/// Creates an empty folder for programs.
+fn folder(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("same-code-{name}-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+fn run(command: &mut Command) -> String {
+    let output = command.output().unwrap_or_else(|e| panic!("{command:?}: {e}"));
+    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// A Go program that uses interfaces, maps, text, floating-point constants and jump tables.
+const GO: &str = r#"package main
+
+import (
+	"fmt"
+	"os"
+	"sort"
+	"strings"
+)
+
+type shape interface{ area() float64 }
+type square struct{ side float64 }
+type circle struct{ radius float64 }
+
+//go:noinline
+func (s square) area() float64 { return s.side * s.side }
+//go:noinline
+func (c circle) area() float64 { return 3.14159 * c.radius * c.radius }
+
+//go:noinline
+func name(i int) string {
+	switch i % 9 {
+	case 0:
+		return "zero"
+	case 1:
+		return "one"
+	case 2:
+		return "two"
+	case 3:
+		return "three"
+	case 4:
+		return "four"
+	case 5:
+		return "five"
+	case 6:
+		return "six"
+	case 7:
+		return "seven"
+	}
+	return "many"
+}
+
+func main() {
+	var all []shape
+	for i := range len(os.Args) * 100 {
+		if i%2 == 0 {
+			all = append(all, square{float64(i)})
+		} else {
+			all = append(all, circle{float64(i)})
+		}
+	}
+	sort.Slice(all, func(i, j int) bool { return all[i].area() > all[j].area() })
+	counts := map[string]int{}
+	for i := range all {
+		counts[name(i)] += i
+	}
+	var text strings.Builder
+	for key, count := range counts {
+		fmt.Fprintf(&text, "%s=%d ", key, count)
+	}
+	fmt.Println(text.String(), len(all))
+}
+"#;
+
+/// Builds a Go program with the functions in a random order.
+fn go_build(folder: &Path, source: &str, name: &str, architecture: &str, seed: u32) -> PathBuf {
+    std::fs::write(folder.join("main.go"), source).unwrap();
+    let layout = format!("-ldflags=-randlayout={seed}");
+    let mut go = Command::new("go");
+    go.args(["build", &layout, "-o", name, "main.go"]).current_dir(folder);
+    run(go.envs([("GOOS", "linux"), ("GOARCH", architecture), ("CGO_ENABLED", "0")]));
+    folder.join(name)
+}
+
+fn code<'m>(binary: &Path, memory: &'m Memory) -> Code<'m> {
+    Binary::open(binary).unwrap().code(&[], memory).unwrap()
+}
+
+/// Compares each function with the function of the same name. Functions with other numbers of instructions are not
+/// aligned, so that their change is unknown.
+fn compare<'m>(base: &Code<'m>, new: &Code<'m>) -> BTreeMap<String, CodeComparison> {
+    let pairs = base.functions().filter_map(|f| Some((f, new.find(base.origin(f))?)));
+    let compared = pairs.map(|(f, g)| (base.name(f), base.compare(f, new, g, |_, _| None)));
+    compared.map(|(name, change)| (String::from_utf8_lossy(&name).into_owned(), change)).collect()
+}
+
+fn is_same(change: CodeComparison) -> bool {
+    matches!(change, CodeComparison::Identical | CodeComparison::Relocated)
+}
+
+#[test]
+fn functions_in_another_order_are_relocated() {
+    let folder = folder("order");
+    for architecture in ["amd64", "arm64"] {
+        let memory = Memory::default();
+        let programs = [1, 2].map(|seed| go_build(&folder, GO, &format!("{architecture}-{seed}"), architecture, seed));
+        let [base, new] = programs.each_ref().map(|program| code(program, &memory));
+        let changes = compare(&base, &new);
+        assert!(changes.len() > 1500, "{}", changes.len());
+        let changed: Vec<_> = changes.iter().filter(|(_, c)| matches!(c, CodeComparison::Changed { .. })).collect();
+        assert!(changed.is_empty(), "{architecture}: {changed:?}");
+        let unknown = changes.values().filter(|change| matches!(change, CodeComparison::Unknown(_))).count();
+        assert!(unknown * 50 < changes.len(), "{architecture}: {unknown} of {} are unknown", changes.len());
+        assert_eq!(changes["main.name"], CodeComparison::Relocated, "{architecture}");
+        // A function without addresses keeps its bytes.
+        assert_eq!(changes["main.square.area"], CodeComparison::Identical, "{architecture}");
+    }
+}
+
+/// Returns the instructions of each function, without addresses and padding. Branches and calls keep the symbol, except
+/// for the function's own.
+fn objdump(binary: &Path) -> BTreeMap<String, Vec<String>> {
+    static ADDRESS: LazyLock<Regex> =
+        LazyLock::new(|| Regex::new(r"\b[0-9a-f]+ (<[^+>]+(?:\+0x[0-9a-f]+)?>)").unwrap());
+    static RELATIVE: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"-?0x[0-9a-f]+\(%rip\).*").unwrap());
+    let mut objdump = Command::new("x86_64-linux-gnu-objdump");
+    let listing = run(objdump.args(["-d", "-w", "--no-show-raw-insn", "-j", ".text"]).arg(binary));
+    let mut functions: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let mut name = String::new();
+    for line in listing.lines() {
+        if let Some((_, title)) = line.strip_suffix(">:").and_then(|line| line.split_once(" <")) {
+            title.clone_into(&mut name);
+        } else if let Some((_, text)) = line.split_once(":\t") {
+            let text = RELATIVE.replace(ADDRESS.replace(text, "$1").trim(), "(%rip)").into_owned();
+            let is_padding = text.starts_with("nop") || text.starts_with("int3") || text.contains("xchg   %ax,%ax");
+            functions.entry(name.clone()).or_default().extend((!is_padding).then_some(text));
+        }
+    }
+    functions
+}
+
+/// The edited program differs in two functions. Their callers and the functions with moved data are the same.
+#[test]
+fn gnu_objdump_agrees_about_the_same_functions() {
+    if !have("x86_64-linux-gnu-objdump", "--version", "binutils-x86-64-linux-gnu", "gnu_objdump_agrees") {
+        return;
+    }
+    let folder = folder("objdump");
+    let edited = GO.replace("* c.radius * c.radius", "* c.radius * c.radius + 1").replace("%s=%d ", "%s=%d, ");
+    let programs = [go_build(&folder, GO, "base", "amd64", 3), go_build(&folder, &edited, "edited", "amd64", 4)];
+    let memory = Memory::default();
+    let [base, new] = programs.each_ref().map(|program| code(program, &memory));
+    let [old_texts, new_texts] = programs.each_ref().map(|program| objdump(program));
+    let (mut same, mut different) = (0, Vec::new());
+    for (name, change) in compare(&base, &new) {
+        let (Some(old), Some(new)) = (old_texts.get(&name), new_texts.get(&name)) else { continue };
+        match (is_same(change), old == new) {
+            (true, true) => same += 1,
+            (true, false) => panic!("{name} is {change:?}\n{old:#?}\n{new:#?}"),
+            (false, false) => different.push(name),
+            // The judge does not compare constants.
+            (false, true) => {}
+        }
+    }
+    assert!(same > 1500, "{same}");
+    assert!(different.contains(&"main.circle.area".to_owned()), "{different:?}");
+    assert!(different.len() < 10, "{different:?}");
+}
+
+/// A C program with a function for each way to refer to data.
+const C: &str = r#"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+static const int table[64] = {7, 11, 13, 17, 19, 23, 29, 31, 37, 41};
+static int calls;
+__attribute__((noinline)) static int step(int x) { return x * 3 + 1; }
+__attribute__((noinline)) static int leap(int x) { return x * 5 + 1; }
+__attribute__((noinline)) double scale(double x) { return x * 1.25 + 0.5; }
+__attribute__((noinline)) int pick(int k) { return table[k & 63]; }
+__attribute__((noinline)) int sum(const int *v, int n) {
+    int s = 0;
+    for (int i = 0; i < n; i++) { if (v[i] > 100) s += v[i]; }
+    return s;
+}
+__attribute__((noinline)) int walk(int n) { int x = n; for (int i = 0; i < n; i++) x = step(x); return x; }
+__attribute__((noinline)) void say(int k) { calls++; printf("value %d\n", k); }
+__attribute__((noinline)) int choose(int k) {
+    switch (k) {
+    case 0: return puts("a");
+    case 1: return puts("bb");
+    case 2: return printf("%d\n", k);
+    case 3: return abs(k - 9);
+    case 4: calls++; return 7;
+    case 5: return (int)strlen(getenv("HOME"));
+    case 6: exit(3);
+    }
+    return 0;
+}
+int main(int c, char **v) {
+    int n = atoi(v[c - 1]), *all = calloc(n, sizeof *all);
+    say(pick(n) + sum(all, n) + walk(n) + choose(n) + leap(n));
+    return (int)scale(n);
+}
+"#;
+
+fn gcc(folder: &Path, source: &str, name: &str, options: &[&str]) -> PathBuf {
+    // Functions that are local to a file are found by the file's name.
+    std::fs::write(folder.join("main.c"), source).unwrap();
+    run(Command::new("gcc").args(["-O2", "-o", name, "main.c"]).args(options).current_dir(folder));
+    folder.join(name)
+}
+
+/// One edit of the program per function, without a new instruction: a constant in the code and in the data, a text, a
+/// condition, a callee, the order of a jump table, and a variable.
+const EDITS: [(&str, &str, &str); 9] = [
+    ("scale", "1.25", "1.26"),
+    ("pick", "19, 23", "19, 25"),
+    ("pick", "k & 63", "k & 31"),
+    ("sum", "> 100", "> 101"),
+    ("sum", "v[i] > 100", "v[i] < 100"),
+    ("walk", "step(x); return", "leap(x); return"),
+    ("say", "value %d", "valve %d"),
+    (
+        "choose",
+        "case 3: return abs(k - 9);\n    case 4: calls++; return 7;",
+        "case 4: return abs(k - 9);\n    case 3: calls++; return 7;",
+    ),
+    ("choose", "bb", "bc"),
+];
+
+#[test]
+fn edits_that_keep_the_size_are_found() {
+    if !have("gcc", "--version", "gcc", "edits_that_keep_the_size_are_found") {
+        return;
+    }
+    let folder = folder("edits");
+    // Another function before all others moves the code, and a text moves the constants.
+    let moved =
+        C.replace("static int calls;", "int unused(int x) { puts(\"moved\"); return x * x; }\nstatic int calls;");
+    for options in [&[][..], &["-no-pie", "-fno-pie"], &["-fno-plt"]] {
+        let memory = Memory::default();
+        let base = gcc(&folder, C, "base", options);
+        let base = code(&base, &memory);
+        let relocated = gcc(&folder, &moved, "moved", options);
+        let same = compare(&base, &code(&relocated, &memory));
+        for name in ["step", "scale", "pick", "sum", "walk", "say", "choose", "main"] {
+            assert!(is_same(same[name]), "{options:?}: {name} is {:?}", same[name]);
+        }
+        for (function, from, to) in EDITS {
+            assert!(moved.contains(from), "{from}");
+            let edited = gcc(&folder, &moved.replace(from, to), "edited", options);
+            let changes = compare(&base, &code(&edited, &memory));
+            assert!(!is_same(changes[function]), "{options:?}: {function} with {to} is {:?}", changes[function]);
+            let others =
+                ["step", "scale", "pick", "sum", "walk", "say", "choose"].into_iter().filter(|f| *f != function);
+            // A function that is no longer called is removed.
+            let wrong: Vec<_> = others.filter(|f| changes.get(*f).is_some_and(|change| !is_same(*change))).collect();
+            assert!(wrong.is_empty(), "{options:?}: {to} changed {wrong:?}");
+        }
+    }
+}
+
+/// A truncated or changed binary gives an answer or an error.
+#[test]
+fn damaged_binaries_are_compared_without_a_panic() {
+    let folder = folder("damaged");
+    let program = go_build(&folder, GO, "base", "amd64", 5);
+    let good = std::fs::read(&program).unwrap();
+    let memory = Memory::default();
+    let base = code(&program, &memory);
+    let mut state = 88_172_645_463_325_252u64;
+    let mut random = |n: usize| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state as usize % n
+    };
+    let mut compared = 0;
+    for i in 0..12 {
+        let mut bytes = good.clone();
+        for _ in 0..1 + random(50) {
+            // The headers are at the beginning and the end.
+            let place = [random(good.len()), random(0x400), good.len() - 1 - random(0x2000)][i % 3];
+            bytes[place] = random(256) as u8;
+        }
+        if i % 5 == 0 {
+            bytes.truncate(random(good.len()));
+        }
+        let damaged = folder.join("damaged");
+        std::fs::write(&damaged, bytes).unwrap();
+        let Ok(binary) = Binary::open(&damaged) else { continue };
+        let Ok(new) = binary.code(&[], &memory) else { continue };
+        compared += compare(&base, &new).len();
+        compared += compare(&new, &base).len();
+    }
+    assert!(compared > 5000, "{compared}");
+}
