@@ -340,6 +340,7 @@ fn show_with(
     last: impl FnOnce(&Request, &Report) -> Option<String>,
 ) -> Result<()> {
     let (format, output) = (args.format()?, args.output.path());
+    sources.iter().for_each(|sources| warn(&sources.warnings()));
     if let Some(PageView { options, sources: dirs }) = request.view.downcast_mut() {
         (options.min_width, options.max_frames) = (args.min_width, args.max_frames);
         options.explain = explain::own_runtime(None)?;

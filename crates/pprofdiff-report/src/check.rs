@@ -11,7 +11,7 @@ use super::json::{header_of_check, object};
 use super::markdown::{code, escape};
 use super::numbers::{CostFormat, growth_of, least_growth, p_words, share_text};
 use super::text::TextOptions;
-use pprofdiff::check::{ALPHA, Finding, Halves, Outcome, Runs};
+use pprofdiff::check::{ALPHA, Finding, Halves, Outcome, Runs, unmatched_rule};
 use pprofdiff::random::HashSet;
 use pprofdiff::sampling::Model;
 use pprofdiff::text::sanitize;
@@ -77,14 +77,43 @@ fn change(f: &Finding, rule: &ExplainedRule) -> String {
     }
 }
 
-/// Formats the significance: `p = 0.003`, or the reason for an inconclusive outcome. Returns `None` for a conclusive
-/// outcome without a p-value.
+/// Formats a p-value with the largest p-value that fails: `p = 0.003, limit 0.01`. If the p-value is corrected for
+/// several frames, or if several rules share the limit, the text states their number.
+fn significance(p: f64, rule: &ExplainedRule) -> String {
+    let limit = rule.p_limit.unwrap_or(ALPHA);
+    // A p-value that differs from the limit only in a later digit gets that digit.
+    let words = |digits: usize| match digits {
+        3 => p_words(p),
+        _ => format!("p = {p:.digits$}"),
+    };
+    let agrees = |digits: &usize| (format!("{p:.0$}", *digits).parse::<f64>()).is_ok_and(|shown| (shown > limit) == (p > limit));
+    let mut text = words((3..8).find(agrees).unwrap_or(8));
+    if rule.compared > 1 {
+        text += &format!(" among {} frames", rule.compared);
+    }
+    text += &format!(", limit {}", two_digits(limit));
+    if limit < ALPHA {
+        text += &format!(" of {} rules (Holm)", rule.family);
+    }
+    text
+}
+
+/// Formats a number below 1 with two significant digits.
+fn two_digits(value: f64) -> String {
+    let digits = (1.0 - value.log10().floor()).clamp(0.0, 12.0) as usize;
+    let text = format!("{value:.digits$}");
+    text.trim_end_matches('0').to_owned()
+}
+
+/// Formats the significance: `p = 0.003, limit 0.01`, or the reason for an inconclusive outcome. Returns `None` for a
+/// conclusive outcome without a p-value.
 fn chance(f: &Finding, rule: &ExplainedRule) -> Option<String> {
-    let p = f.p_adjusted.map(p_words);
+    let p = f.p_adjusted.map(|p| significance(p, rule));
+    let limit = rule.p_limit.unwrap_or(ALPHA);
     if f.outcome != Outcome::Inconclusive {
         return p;
     }
-    if f.p_adjusted.is_some_and(|p| p <= ALPHA) {
+    if f.p_adjusted.is_some_and(|p| p <= limit) {
         return Some(format!("too few events to be sure ({})", p?));
     }
     if f.p.is_none() && rule.sampling.iter().any(|side| side.model == Model::Unknown) {
@@ -94,10 +123,20 @@ fn chance(f: &Finding, rule: &ExplainedRule) -> Option<String> {
         return Some("on one side only because of inlining, which varies by chance".to_owned());
     }
     let runs = f.runs_needed.map_or_else(String::new, |runs| format!(", about {runs} runs per side would be enough"));
-    Some(format!("within chance ({}){runs}", p?))
+    // One of many frames may also have too few events, so only a rule on one subject is known to fail alone.
+    let alone = match f.p_adjusted.is_some_and(|p| p <= ALPHA) && !rule.is_of_each {
+        true => "; alone, this rule would fail",
+        false => "",
+    };
+    Some(format!("within chance ({}){alone}{runs}", p?))
 }
 
-/// Formats a finding in one line: `main.parse: 100ms -> 150ms  +50ms  +50%  p = 0.003`. A finding without a frame is
+/// Returns the message of a rule whose expression matches no frame.
+pub(crate) fn unmatched(rule: &ExplainedRule) -> Option<String> {
+    (rule.outcome == Outcome::Unmatched).then(|| unmatched_rule(&rule.rule))
+}
+
+/// Formats a finding in one line: `main.parse: 100ms -> 150ms  +50ms  +50%  p = 0.003, limit 0.01`. A finding without a frame is
 /// about the total and starts with the sample type.
 pub(crate) fn finding(f: &Finding, rule: &ExplainedRule) -> String {
     let subject = f.frame.as_deref().unwrap_or(&rule.sample_type);
@@ -136,6 +175,7 @@ pub(crate) fn verdict(outcome: Outcome) -> &'static str {
     match outcome {
         Outcome::Pass | Outcome::Allowed => "pass: within all limits",
         Outcome::Inconclusive => "inconclusive: these profiles cannot distinguish a change from noise",
+        Outcome::Unmatched => "unmatched: a rule matches no frame",
         Outcome::Fail => "fail: a limit is exceeded",
     }
 }
@@ -173,7 +213,9 @@ pub(crate) fn select_findings(rule: &ExplainedRule) -> (Vec<&Finding>, Vec<Strin
         let others = all().count() - first.len();
         if others > 0 {
             let is_first = |name: &str| first.iter().any(|f| f.frame.as_deref() == Some(name));
-            let within = all().filter(|f| f.within.as_deref().is_some_and(is_first)).count();
+            // A finding that is shown one by one may itself lie within another finding, and is not counted again.
+            let further = all().filter(|f| !first.iter().any(|shown| std::ptr::eq(*shown, *f)));
+            let within = further.filter(|f| f.within.as_deref().is_some_and(is_first)).count();
             let stacks_owner = match first.as_slice() {
                 [single] => single.frame.as_deref().map_or("this".into(), sanitize),
                 _ => "these".into(),
@@ -223,7 +265,7 @@ impl RuleLines {
             RuleLines {
                 rule: sanitize(&rule.rule).into_owned(),
                 outcome: rule.outcome.name().to_owned(),
-                findings: findings.chain(rest).collect(),
+                findings: unmatched(rule).into_iter().chain(findings).chain(rest).collect(),
                 whys: rule.why.iter().flat_map(|why| located_causes(why)).collect(),
             }
         };
@@ -271,12 +313,15 @@ pub(crate) fn check_text(check: &ExplainedCheck, out: &mut dyn Write, options: T
     writeln!(out, "{}", verdict(check.verdict))
 }
 
-/// Returns the exit code for a verdict: 0 for a pass, 1 for a failure, 3 for inconclusive. 2 is reserved for errors.
+/// Returns the exit code for a verdict: 0 for a pass, 1 for a failure, 3 for inconclusive. 2 is the code of errors, and
+/// also stands for a rule that matches no frame.
 pub fn exit_code(verdict: Outcome) -> u8 {
     match verdict {
         Outcome::Pass | Outcome::Allowed => 0,
         Outcome::Fail => 1,
         Outcome::Inconclusive => 3,
+        // The rule is wrong, like a rule that cannot be parsed.
+        Outcome::Unmatched => 2,
     }
 }
 
@@ -321,6 +366,7 @@ fn markdown(check: &ExplainedCheck, rules: usize) -> String {
         Outcome::Pass => "✅ pass",
         Outcome::Allowed => "☑️ allowed",
         Outcome::Inconclusive => "❔ inconclusive",
+        Outcome::Unmatched => "⚠️ unmatched",
         Outcome::Fail => "❌ fail",
     };
     // Names of frames, files and rules can have any length, so shorten them.
