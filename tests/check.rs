@@ -191,7 +191,7 @@ fn exit_codes_of_the_table_of_cases() {
         (with(&more, &["flat:regex=^enc/>0.149s"]), fail),
         (with(&more, &["flat:regex=^enc/>15%"]), pass),
         (with(&more, &["flat:regex=^enc/>14.9%"]), fail),
-        (with(&more, &["flat:regex=nothing>+1%"]), pass),
+        (with(&more, &["flat:regex=nothing>+1%"]), error),
         // Growth from zero exceeds any percentage.
         (with(&["empty", "base"], &["total>+1000%"]), fail),
         // Empty profiles cannot be checked.

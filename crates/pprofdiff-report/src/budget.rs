@@ -311,14 +311,12 @@ impl Report {
                     text.is_ok_and(|text| text.lines().count() < all)
                 };
                 let parts = if lacks_lines(0) { largest_fitting(findings.unwrap_or(0), lacks_lines) + 1 } else { 0 };
-                let text = move |findings: usize, style: Style| match findings < parts {
-                    true => {
-                        let (shorter, left) = shortened(findings);
-                        let text = writer.text(&shorter, style)?;
-                        let text = if is_text { verdict_first(&text, check.summary.warnings.len()) } else { text };
-                        Ok(text + &writer.left_out(left, "finding"))
-                    }
-                    false => writer.text(self, style),
+                let text = move |findings: usize, style: Style| {
+                    let is_shortened = findings < parts;
+                    let (shorter, left) = shortened(if is_shortened { findings } else { usize::MAX });
+                    let text = writer.text(&shorter, style)?;
+                    let text = if is_text { verdict_first(&text, check.summary.warnings.len()) } else { text };
+                    Ok(text + &writer.left_out(left, "finding"))
                 };
                 ReportParts { parts, worth: 0, text: Box::new(text) }
             }

@@ -93,7 +93,7 @@ fn significance(p: f64, rule: &ExplainedRule) -> String {
     }
     text += &format!(", limit {}", two_digits(limit));
     if limit < ALPHA {
-        text += &format!(" of {} rules (Holm)", rule.family);
+        text += &format!(" of {} rules, Holm", rule.family);
     }
     text
 }
@@ -122,13 +122,16 @@ fn chance(f: &Finding, rule: &ExplainedRule) -> Option<String> {
     if f.p.is_none() {
         return Some("on one side only because of inlining, which varies by chance".to_owned());
     }
-    let runs = f.runs_needed.map_or_else(String::new, |runs| format!(", about {runs} runs per side would be enough"));
     // One of many frames may also have too few events, so only a rule on one subject is known to fail alone.
-    let alone = match f.p_adjusted.is_some_and(|p| p <= ALPHA) && !rule.is_of_each {
-        true => "; alone, this rule would fail",
-        false => "",
+    let would_fail = f.p_adjusted.is_some_and(|p| p <= ALPHA) && !rule.is_of_each;
+    let alone = if would_fail { "; as the only rule it would fail" } else { "" };
+    let runs = f.runs_needed.map_or_else(String::new, |runs| format!("about {runs} runs per side would be enough"));
+    let comma = match (runs.is_empty(), would_fail) {
+        (true, _) => "",
+        (false, true) => "; ",
+        (false, false) => ", ",
     };
-    Some(format!("within chance ({}){alone}{runs}", p?))
+    Some(format!("within chance ({}){alone}{comma}{runs}", p?))
 }
 
 /// Returns the message of a rule whose expression matches no frame.
@@ -293,7 +296,8 @@ pub(crate) fn check_text(check: &ExplainedCheck, out: &mut dyn Write, options: T
     normalized(check).map_or(Ok(()), |line| writeln!(out, "{line}"))?;
     for (rule, why) in check.rules.iter().zip(whys(check, causes_text)) {
         let (name, kind) = (sanitize(&rule.rule), sanitize(&rule.sample_type));
-        writeln!(out, "{}  {name}  {kind}, {}", painted(rule.outcome), extent(rule))?;
+        let extent = if options.brief { String::new() } else { format!(", {}", extent(rule)) };
+        writeln!(out, "{}  {name}  {kind}{extent}", painted(rule.outcome))?;
         let (shown, rest) = select_findings(rule);
         for f in shown {
             let values = FindingValues::from_finding(f, &rule.unit);
@@ -310,7 +314,18 @@ pub(crate) fn check_text(check: &ExplainedCheck, out: &mut dyn Write, options: T
         }
         why.iter().try_for_each(|cause| writeln!(out, "  why: {cause}"))?;
     }
-    writeln!(out, "{}", verdict(check.verdict))
+    writeln!(out, "{}", if options.brief { brief_verdict(check) } else { verdict(check.verdict).to_owned() })
+}
+
+/// Formats the verdict for a small budget: a failure names its first failed rule.
+fn brief_verdict(check: &ExplainedCheck) -> String {
+    let mut failed = check.rules.iter().filter(|rule| rule.outcome == Outcome::Fail);
+    let Some(first) = failed.next() else { return verdict(check.verdict).to_owned() };
+    let more = match failed.count() {
+        0 => String::new(),
+        n => format!(" and {n} more"),
+    };
+    format!("fail: {}{more}", sanitize(&first.rule))
 }
 
 /// Returns the exit code for a verdict: 0 for a pass, 1 for a failure, 3 for inconclusive. 2 is the code of errors, and

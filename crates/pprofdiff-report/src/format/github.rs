@@ -8,7 +8,7 @@ use crate::format::{Format, check_of, of_checks};
 use crate::numbers::counted;
 use pprofdiff::check::{Finding, Outcome};
 use pprofdiff::text::sanitize;
-use pprofdiff_explain::ExplainedCheck;
+use pprofdiff_explain::{ExplainedCheck, ExplainedRule};
 
 pub(crate) const FORMAT: Format =
     of_checks("github", &["github"], "check findings as annotations of a GitHub workflow", |report, out, _| {
@@ -72,7 +72,13 @@ pub(crate) fn check_github(check: &ExplainedCheck, out: &mut dyn Write) -> io::R
                 0 => format!("{} of outcome {name}", counted(rest, "finding")),
                 _ => format!("and {rest} more of outcome {name}"),
             };
-            writeln!(out, "::{command_of_rest} title=pprofdiff::{text}")?;
+            let has_outcome = |r: &&ExplainedRule| r.findings.iter().any(|f| f.outcome == outcome);
+            let rules: Vec<&ExplainedRule> = check.rules.iter().filter(has_outcome).collect();
+            let title = match rules.as_slice() {
+                [one] => property(&format!("{name} {}", one.rule)),
+                _ => "pprofdiff".to_owned(),
+            };
+            writeln!(out, "::{command_of_rest} title={title}::{text}")?;
         }
     }
     // One notice per commit, which a pull request shows at the commit's lines.
