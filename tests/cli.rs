@@ -177,7 +177,8 @@ fn mistakes_exit_with_2_and_one_line() {
     assert!(failure(&[&base, &new, "--inflated-limit", "100"]).contains("limit of 100 bytes"));
     assert!(failure(&[&corpus("go-heap.base.pb.gz"), &new]).contains("no sample type is common"));
     assert!(failure(&[&base, &new, "-o", "/no/such/directory/x"]).contains("/no/such/directory/x"));
-    assert!(failure(&[&corpus("."), &new]).contains("directory"));
+    // A folder is the runs of a side, so each of its files must be a profile.
+    assert!(failure(&[&corpus("."), &new]).contains("README.md: this is not a profile"));
     assert!(failure(&["explain", &base, &new, "--min-effect", "200%"]).contains("from 0% to below 100%"));
     for (mistake, answer) in [
         (&["--formt", "json"][..], "unexpected argument '--formt'; did you mean --format?\n"),

@@ -844,8 +844,8 @@ class Rendered:
 
     @property
     def exit_code(self) -> int:
-        """The exit code of the command (for explain: with --exit-code): 0 passed or unchanged, 1 failed or changed, 2 a
-        rule matches no frame, 3 inconclusive.
+        """The exit code of the command (for explain: with --exit-code): 0 passed or unchanged, 1 failed or changed, 3
+        inconclusive, 4 a rule matches no frame.
         """
     @property
     def warnings(self) -> list[str]:

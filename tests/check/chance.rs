@@ -88,10 +88,7 @@ fn another_rule_makes_a_failure_inconclusive_only_if_the_answer_says_so() {
     let d = Dir::new("holm");
     let sides = [corpus("story-cpu.base.pb.gz"), corpus("story-cpu.new.pb.gz")];
     let sides = sides.each_ref().map(|side| side.to_str().unwrap());
-    d.write(
-        "optional.toml",
-        "[check]\nrules = [{ fail_on = \"flat:regex=no_such_frame>+5%\", optional = true }]\n",
-    );
+    d.write("optional.toml", "[check]\nrules = [{ fail_on = \"flat:regex=no_such_frame>+5%\", optional = true }]\n");
     let check = |rules: &[&str], more: &[&str]| {
         let rules: Vec<&str> = rules.iter().flat_map(|rule| ["--fail-on", rule]).collect();
         let out = d.run_with_chance(&[&sides[..], &rules, more].concat());
@@ -131,14 +128,14 @@ fn a_rule_that_matches_no_frame_does_not_pass() {
     for rule in [rule, "cum:each=wrok>+5%", "cum:regex=wrok>5%"] {
         for strict in [&["--strict"][..], &[]] {
             let (code, json) = d.json_with_chance(&[&["a", "b", "--fail-on", rule], strict].concat());
-            assert_eq!((code, &json["verdict"], &json["exit_code"]), (2, &"unmatched".into(), &2.into()), "{json}");
+            assert_eq!((code, &json["verdict"], &json["exit_code"]), (4, &"unmatched".into(), &4.into()), "{json}");
             assert!(json["warnings"].to_string().contains("matches no frame of either side; correct"), "{json}");
         }
     }
     for format in ["text", "markdown", "github", "junit", "sarif"] {
         let out = d.run_with_chance(&["a", "b", "--fail-on", rule, "--format", format]);
         let text = String::from_utf8(out.stdout).unwrap();
-        assert_eq!(out.status.code(), Some(2), "{text}");
+        assert_eq!(out.status.code(), Some(4), "{text}");
         assert!(text.contains("matches no frame of either side; correct its expression"), "{format}: {text}");
         if format == "sarif" {
             let log: serde_sarif::sarif::Sarif = serde_json::from_str(&text).unwrap();
@@ -147,7 +144,7 @@ fn a_rule_that_matches_no_frame_does_not_pass() {
     }
     let code = |args: &[&str]| d.run_with_chance(&[&["a", "b", "--fail-on"], args].concat()).status.code();
     // A failure outranks the other rule, which outranks an inconclusive rule.
-    assert_eq!(code(&[rule, "--fail-on", "total>+1%", "--fail-on", "flat:regex=gone>-99%"]), Some(2));
+    assert_eq!(code(&[rule, "--fail-on", "total>+1%", "--fail-on", "flat:regex=gone>-99%"]), Some(4));
     assert_eq!(code(&[rule, "--fail-on", "flat:regex=work>-90%"]), Some(1));
     // A function that one side lacks has been compared.
     assert_eq!(code(&["flat:regex=gone>+5%"]), Some(0));
@@ -178,7 +175,9 @@ fn a_folder_or_a_pattern_is_the_runs_of_a_side() {
         let runs = |side: &str| finding[side]["values"].as_array().unwrap().len();
         assert_eq!((code, runs("base"), runs("new")), (1, 3, 3), "{json}");
     }
-    for (base, message) in [("bsae/*", "no file matches \"bsae/*\""), ("base/logs", "base/logs: the folder has no files")] {
+    for (base, message) in
+        [("bsae/*", "no file matches \"bsae/*\""), ("base/logs", "base/logs: this directory has no files")]
+    {
         let out = d.run_with_chance(&[base, "new", "--fail-on", "total>+5%"]);
         let error = String::from_utf8(out.stderr).unwrap();
         assert!(out.status.code() == Some(2) && error.contains(message), "{error}");

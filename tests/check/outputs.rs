@@ -216,7 +216,7 @@ fn the_verdict_and_the_failed_rule_come_first_within_a_budget() {
     let rules: Vec<&str> = rules.iter().flat_map(|rule| ["--fail-on", rule]).collect();
     for (format, verdict, rule) in [
         ("text", "fail: cum:any>+5%\n", "fail: cum:any>+5%\n"),
-        ("markdown", "### pprofdiff: fail: a limit is exceeded\n", "**❌ fail** `cum:any>+5%` (cpu, "),
+        ("markdown", "### pprofdiff: fail: a limit is exceeded", "**❌ fail** `cum:any>+5%` (cpu, "),
     ] {
         for budget in ["50", "60", "100", "200", "400"] {
             let out = d.run_with_chance(&[&sides[..], &rules, &["--format", format, "--budget", budget]].concat());

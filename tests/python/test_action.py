@@ -75,6 +75,7 @@ def test_a_regression_fails_and_is_reported_in_every_output(runner: Runner):
     [
         ("total>+500%", "pass", None),
         ("flat:regex=compare>+5%", "inconclusive", "::warning title=inconclusive flat%3Aregex=compare>+5%25::"),
+        ("flat:regex=nothing>+5%", "unmatched", "::error title=pprofdiff::the rule "),
         ("\n  total>+500%\r\n\n  flat:regex=canonical>+10% \n", "fail", "::error title=fail flat"),
         ("total", "error", "::error title=pprofdiff::pprofdiff: "),
         ("", "error", "::error title=pprofdiff::pprofdiff: there are no rules to check"),

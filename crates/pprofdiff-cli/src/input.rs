@@ -88,7 +88,7 @@ impl Inputs {
         files.sort();
         if files.is_empty() {
             let advice = "name the profiles, or write a quoted pattern such as 'base/*/cpu.pb.gz'";
-            return Err(Failure::Message(format!("{name}: the folder has no files; {advice}")));
+            return Err(Failure::Message(format!("{name}: this directory has no files; {advice}")));
         }
         files.iter().map(|file| self.source(file)).collect()
     }

@@ -86,7 +86,8 @@ fn significance(p: f64, rule: &ExplainedRule) -> String {
         3 => p_words(p),
         _ => format!("p = {p:.digits$}"),
     };
-    let agrees = |digits: &usize| (format!("{p:.0$}", *digits).parse::<f64>()).is_ok_and(|shown| (shown > limit) == (p > limit));
+    let agrees =
+        |digits: &usize| (format!("{p:.0$}", *digits).parse::<f64>()).is_ok_and(|shown| (shown > limit) == (p > limit));
     let mut text = words((3..8).find(agrees).unwrap_or(8));
     if rule.compared > 1 {
         text += &format!(" among {} frames", rule.compared);
@@ -328,15 +329,14 @@ fn brief_verdict(check: &ExplainedCheck) -> String {
     format!("fail: {}{more}", sanitize(&first.rule))
 }
 
-/// Returns the exit code for a verdict: 0 for a pass, 1 for a failure, 3 for inconclusive. 2 is the code of errors, and
-/// also stands for a rule that matches no frame.
+/// Returns the exit code for a verdict: 0 for a pass, 1 for a failure, 3 for inconclusive, 4 for a rule that matches no
+/// frame. 2 is reserved for errors.
 pub fn exit_code(verdict: Outcome) -> u8 {
     match verdict {
         Outcome::Pass | Outcome::Allowed => 0,
         Outcome::Fail => 1,
         Outcome::Inconclusive => 3,
-        // The rule is wrong, like a rule that cannot be parsed.
-        Outcome::Unmatched => 2,
+        Outcome::Unmatched => 4,
     }
 }
 

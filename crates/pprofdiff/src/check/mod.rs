@@ -401,8 +401,7 @@ impl Rules {
             let cached = followed.iter().position(|cached: &MeasuredType| cached.number == number);
             if cached.is_none() {
                 let query = query.clone().with_matching(Matching::Moved);
-                let moved =
-                    MeasuredType::new(&diff.select_with(&query, &find_moves(diff)?)?, number, query.normalize)?;
+                let moved = MeasuredType::new(&diff.select_with(&query, &find_moves(diff)?)?, number, query.normalize)?;
                 followed.push(MeasuredType { flickers: true, ..moved });
             }
             types.push((cached.unwrap_or(followed.len() - 1), true));
