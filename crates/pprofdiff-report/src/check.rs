@@ -82,13 +82,15 @@ fn change(f: &Finding, rule: &ExplainedRule) -> String {
 fn significance(p: f64, rule: &ExplainedRule) -> String {
     let limit = rule.p_limit.unwrap_or(ALPHA);
     // A p-value that differs from the limit only in a later digit gets that digit.
+    let fewest = if limit < 0.001 { 5 } else { 3 };
     let words = |digits: usize| match digits {
         3 => p_words(p),
+        5 if p < 0.00001 => "p < 0.00001".to_owned(),
         _ => format!("p = {p:.digits$}"),
     };
     let agrees =
         |digits: &usize| (format!("{p:.0$}", *digits).parse::<f64>()).is_ok_and(|shown| (shown > limit) == (p > limit));
-    let mut text = words((3..8).find(agrees).unwrap_or(8));
+    let mut text = words((fewest..9).find(agrees).unwrap_or(9));
     if rule.compared > 1 {
         text += &format!(" among {} frames", rule.compared);
     }
@@ -140,8 +142,8 @@ pub(crate) fn unmatched(rule: &ExplainedRule) -> Option<String> {
     (rule.outcome == Outcome::Unmatched).then(|| unmatched_rule(&rule.rule))
 }
 
-/// Formats a finding in one line: `main.parse: 100ms -> 150ms  +50ms  +50%  p = 0.003, limit 0.01`. A finding without a frame is
-/// about the total and starts with the sample type.
+/// Formats a finding in one line: `main.parse: 100ms -> 150ms  +50ms  +50%  p = 0.003, limit 0.01`. A finding without a
+/// frame is about the total and starts with the sample type.
 pub(crate) fn finding(f: &Finding, rule: &ExplainedRule) -> String {
     let subject = f.frame.as_deref().unwrap_or(&rule.sample_type);
     let values = FindingValues::from_finding(f, &rule.unit);

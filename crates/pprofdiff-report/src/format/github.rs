@@ -25,7 +25,7 @@ const MAX_P_OF_WARNING: f64 = 0.5;
 
 /// Writes annotations for a GitHub workflow: an error per failure and per rule that matches no frame, a warning per
 /// inconclusive rule, and a notice per allowed finding. Each rule contributes the findings that [`select_findings`]
-/// selects, placed at their functions if known. A finding without a function, such as the total, is placed at the first
+/// selects, placed at their functions if known. A failure without a function, such as the total, is placed at the first
 /// cause of its rule. The first finding with the rule's own outcome includes the causes. If annotations do not cover all
 /// findings of an outcome, a last annotation states the number of the others; for inconclusive findings, it is a notice.
 /// Each commit that reaches a cause adds a notice at its lines, and each warning of the profiles a warning.
@@ -60,7 +60,8 @@ pub(crate) fn check_github(check: &ExplainedCheck, out: &mut dyn Write) -> io::R
         for (rule, f, why) in &annotations {
             let title = format!("{} {}", outcome.name(), rule.rule);
             let of_cause = || rule.why.iter().flat_map(|why| &why.causes).find_map(|cause| cause.place.as_ref());
-            let place = f.place.as_ref().or_else(|| of_cause().filter(|_| f.frame.is_none()));
+            let place =
+                f.place.as_ref().or_else(|| of_cause().filter(|_| f.frame.is_none() && outcome == Outcome::Fail));
             let place = place.map(|p| format!("file={},line={},", property(&p.file), p.line));
             let lines = why.iter().map(|cause| format!("%0Awhy: {}", data(cause)));
             let text = lines.fold(data(&finding(f, rule)), |text, line| text + &line);
