@@ -788,6 +788,17 @@ fn short_help_fits_a_screen() {
     assert!(stdout(&["formats"]).contains("speedscope"));
 }
 
+#[test]
+fn a_source_folder_that_does_not_exist_is_a_warning_with_its_path() {
+    let sides = ["base", "new"].map(|side| corpus(&format!("story-cpu.{side}.pb.gz")));
+    let out = Command::new(env!("CARGO_BIN_EXE_pprofdiff"))
+        .args(["list", "names.compare$", &sides[0], &sides[1], "--source-path", "no-such-folder"])
+        .output()
+        .unwrap();
+    let error = String::from_utf8(out.stderr).unwrap();
+    assert!(out.status.success() && error.contains("--source-path no-such-folder: no such folder"), "{error}");
+}
+
 /// The output of difffolded.pl is not one side of a comparison. Only the user knows whether names end in numbers.
 #[test]
 fn folded_stacks_that_look_like_a_diff_are_shown_with_the_option_that_reads_both_sides() {
