@@ -168,7 +168,7 @@ fn exit_codes_of_the_table_of_cases() {
         files.iter().copied().chain(rules).collect()
     };
     let (same, more) = (["base", "same"], ["base", "more"]);
-    let (pass, fail, error) = (0, 1, 2);
+    let (pass, fail, error, unmatched) = (0, 1, 2, 4);
     let cases: Vec<(Vec<&str>, i32)> = vec![
         // Only the limits decide.
         (with(&same, &["total>+5%"]), pass),
@@ -191,7 +191,7 @@ fn exit_codes_of_the_table_of_cases() {
         (with(&more, &["flat:regex=^enc/>0.149s"]), fail),
         (with(&more, &["flat:regex=^enc/>15%"]), pass),
         (with(&more, &["flat:regex=^enc/>14.9%"]), fail),
-        (with(&more, &["flat:regex=nothing>+1%"]), pass),
+        (with(&more, &["flat:regex=nothing>+1%"]), unmatched),
         // Growth from zero exceeds any percentage.
         (with(&["empty", "base"], &["total>+1000%"]), fail),
         // Empty profiles cannot be checked.

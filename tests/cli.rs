@@ -177,7 +177,8 @@ fn mistakes_exit_with_2_and_one_line() {
     assert!(failure(&[&base, &new, "--inflated-limit", "100"]).contains("limit of 100 bytes"));
     assert!(failure(&[&corpus("go-heap.base.pb.gz"), &new]).contains("no sample type is common"));
     assert!(failure(&[&base, &new, "-o", "/no/such/directory/x"]).contains("/no/such/directory/x"));
-    assert!(failure(&[&corpus("."), &new]).contains("directory"));
+    // A folder is the runs of a side, so each of its files must be a profile.
+    assert!(failure(&[&corpus("."), &new]).contains("README.md: this is not a profile"));
     assert!(failure(&["explain", &base, &new, "--min-effect", "200%"]).contains("from 0% to below 100%"));
     for (mistake, answer) in [
         (&["--formt", "json"][..], "unexpected argument '--formt'; did you mean --format?\n"),
@@ -785,6 +786,17 @@ fn short_help_fits_a_screen() {
         assert!(help.lines().count() <= 40, "{verb}: {} lines\n{help}", help.lines().count());
     }
     assert!(stdout(&["formats"]).contains("speedscope"));
+}
+
+#[test]
+fn a_source_folder_that_does_not_exist_is_a_warning_with_its_path() {
+    let sides = ["base", "new"].map(|side| corpus(&format!("story-cpu.{side}.pb.gz")));
+    let out = Command::new(env!("CARGO_BIN_EXE_pprofdiff"))
+        .args(["list", "names.compare$", &sides[0], &sides[1], "--source-path", "no-such-folder"])
+        .output()
+        .unwrap();
+    let error = String::from_utf8(out.stderr).unwrap();
+    assert!(out.status.success() && error.contains("--source-path no-such-folder: no such folder"), "{error}");
 }
 
 /// The output of difffolded.pl is not one side of a comparison. Only the user knows whether names end in numbers.

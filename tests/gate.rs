@@ -1,5 +1,6 @@
 //! Invariants of a check's verdict over thousands of random cases. A pass means that no limit is exceeded. Neither a
-//! stricter limit nor another rule turns a failure into a pass. Adding a run does not hide a large change, but may
+//! stricter limit nor another rule turns a failure into a pass. Another rule makes a failure inconclusive only if the
+//! answer names the correction. Adding a run does not hide a large change, but may
 //! bring a small one within the limit. A simple computation from the drawn values decides whether a limit is exceeded.
 
 use std::collections::BTreeMap;
@@ -8,6 +9,7 @@ use std::sync::Arc;
 use pprofdiff::check::{CheckPolicy, Outcome, Rules};
 use pprofdiff::{Diff, Profile, Query};
 use pprofdiff_explain::{ExplainOptions, ExplainedCheck};
+use pprofdiff_report::Report;
 
 use crate::synthetic::{profile, stacks};
 use crate::verdict::Random;
@@ -352,6 +354,36 @@ fn another_rule_never_turns_a_failure_into_a_pass() {
         assert!(alone == Outcome::Pass || report.verdict != Outcome::Pass, "{rules:?} {}", case.describe());
         assert_eq!(alone == Outcome::Pass, report.rules[0].outcome == Outcome::Pass, "{rules:?} {}", case.describe());
     }
+}
+
+/// The rules of a check share its error rate. A rule may therefore become inconclusive, and the answer then names the
+/// correction.
+#[test]
+fn another_rule_changes_a_verdict_only_if_the_answer_names_the_correction() {
+    let (mut kept, mut corrected) = (0, 0);
+    for (case, mut random) in cases(17, 1200) {
+        let alone = case.check(CheckPolicy::default()).rules[0].outcome;
+        if alone != Outcome::Fail {
+            continue;
+        }
+        let others = (0..1 + random.below(5)).map(|_| {
+            let subject = random.one_of(&SUBJECTS[1..]);
+            subject.rule(Limit::random(&mut random))
+        });
+        let rules: Vec<String> = std::iter::once(case.subject.rule(case.limit)).chain(others).collect();
+        let report = check(&case.base, &case.new, &rules, CheckPolicy::default());
+        let (outcome, family) = (report.rules[0].outcome, report.rules[0].family);
+        if outcome == alone {
+            kept += 1;
+            continue;
+        }
+        corrected += 1;
+        assert_eq!(outcome, Outcome::Inconclusive);
+        assert!(report.rules[0].p_limit.is_some_and(|limit| limit < 0.01), "{rules:?} {}", case.describe());
+        let text = Report::Check(report).text_within(usize::MAX / 4, &[]).unwrap();
+        assert!(text.contains(&format!(" of {family} rules, Holm")), "{text}");
+    }
+    assert!(kept > 100 && corrected > 0, "{kept} {corrected}");
 }
 
 /// A change far beyond the limit and the noise stays detected, even if more runs of the same program are added to

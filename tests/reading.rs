@@ -85,7 +85,8 @@ fn growth_is_next_to_share_under_headings() {
     let checked =
         view_of_pair("story-cpu", &["check"], &["--fail-on", "cum:each=names.compare$>+5%", "--fail-on", "total>+5%"]);
     assert!(
-        checked.contains("0.20s -> 1.68s  +1.48s  x8.4  +77.89% of total  p < 0.001  logmill/names.compare\n"),
+        checked
+            .contains("0.20s -> 1.68s  +1.48s  x8.4  +77.89% of total  p < 0.001, limit 0.01  logmill/names.compare\n"),
         "{checked}"
     );
     assert!(checked.contains("1.90s -> 2.93s  +1.03s  +54.2%  p = 0.0"), "{checked}");

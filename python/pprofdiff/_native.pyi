@@ -845,7 +845,7 @@ class Rendered:
     @property
     def exit_code(self) -> int:
         """The exit code of the command (for explain: with --exit-code): 0 passed or unchanged, 1 failed or changed, 3
-        inconclusive.
+        inconclusive, 4 a rule matches no frame.
         """
     @property
     def warnings(self) -> list[str]:
@@ -866,16 +866,17 @@ class Check(Rendered):
     """The findings of a check, returned by check()."""
 
     @property
-    def verdict(self) -> Literal["pass", "fail", "inconclusive"]:
-        """The verdict: "pass", "fail" or "inconclusive". Allowed changes pass."""
+    def verdict(self) -> Literal["pass", "fail", "inconclusive", "unmatched"]:
+        """The verdict: "pass", "fail", "inconclusive" or "unmatched" (a rule matches no frame). Allowed changes pass."""
     @property
     def rules(self) -> list[RuleCheck]:
         """The rules as a list of dicts. Keys: rule, outcome, sample_type, unit, is_of_each, compared, total_base,
         total_new and total_delta (medians), below_floor, floor, too_small, left_out, tau (the variation between runs),
-        detectable (the smallest growth in percent that would have failed) and findings. Findings are a list of dicts
-        with the keys frame (None for a total, or for frames checked as a sum), outcome ("fail", "inconclusive",
-        "allowed" or "pass"), reason, base and new (dicts: median, min, max, values), delta (an int, or a float for a
-        half, like median), excess, percent, p, p_adjusted (corrected for all comparisons) and runs_needed.
+        detectable (the smallest growth in percent that would have failed), p_limit (the largest p_adjusted that
+        fails), family (the number of rules that share the error rate) and findings. Findings are a list of dicts with
+        the keys frame (None for a total, or for frames checked as a sum), outcome ("fail", "inconclusive", "allowed" or
+        "pass"), reason, base and new (dicts: median, min, max, values), delta (an int, or a float for a half, like
+        median), excess, percent, p, p_adjusted (corrected for the frames of the rule) and runs_needed.
         """
     def _lines(self) -> list[tuple[str, str, list[str], list[str]]]:
         """Returns the rules as tuples of lines: rule, outcome, findings, causes. The pytest plugin shows them."""

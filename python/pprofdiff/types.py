@@ -301,7 +301,7 @@ class Runs(TypedDict):
     values: list[int]
 
 
-Outcome = Literal["pass", "allowed", "inconclusive", "fail"]
+Outcome = Literal["pass", "allowed", "inconclusive", "unmatched", "fail"]
 
 
 class Place(TypedDict):
@@ -314,7 +314,7 @@ class Place(TypedDict):
 class Finding(TypedDict):
     """A rule's finding for one subject. `frame` is None for a total, and for frames taken as one. `excess` is the
     distance of the new side's median above the largest value that the limit allows, in the values' unit. `p_adjusted`
-    is corrected for everything that the check compares; a finding fails at 0.01 or less. `runs_needed` is the number of
+    is corrected for all frames that the rule compares; a finding fails at the rule's `p_limit` or less. `runs_needed` is the number of
     runs per side with which a growth within chance would become significant. `within` is the frame with the same
     outcome whose stacks contain this frame's.
     """
@@ -337,7 +337,8 @@ class Finding(TypedDict):
 class RuleCheck(TypedDict):
     """The result of a rule. Totals are medians of a side's runs. `floor` is in percent of the total, and `below_floor`
     is the number of frames below it. `too_small` is the number of compared frames that do not fail, but vary by chance
-    by more than the limit. `why` exists for a rule that fails, and has the causes related to it.
+    by more than the limit. `p_limit` is 0.01, or less if several rules (`family`) share it; it is None for rules that are
+    not tested for chance. `why` exists for a rule that fails, and has the causes related to it.
     """
 
     rule: str
@@ -356,6 +357,8 @@ class RuleCheck(TypedDict):
     left_out: int
     tau: float
     detectable: float | None
+    p_limit: float | None
+    family: int
     findings: list[Finding]
     why: NotRequired["Explained"]
 

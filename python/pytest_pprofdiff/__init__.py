@@ -22,6 +22,7 @@ __all__ = ["RegressionCheck", "assert_no_regression"]
 
 # The rule of a call without rules, in a project without a pprofdiff.toml.
 DEFAULT_RULE = "total>+5%"
+FAILURES = {"fail", "unmatched"}
 # The most bytes of a file name, without its ending. File systems allow 255.
 MAX_NAME = 180
 # Reasons why a test compared nothing or decided nothing. Such a test is skipped if it passes otherwise.
@@ -162,7 +163,7 @@ class RegressionCheck:
         if not rules and config is None:
             rules = [DEFAULT_RULE]
         check = pprofdiff.check(files, runs, rules, config=config, **options)
-        if check.verdict == "fail":
+        if check.verdict in FAILURES:
             raise AssertionError(_failure(check, files, runs))
         if check.verdict == "inconclusive":
             undecided = [lines for lines in check._lines() if lines[1] == "inconclusive"]
@@ -238,10 +239,10 @@ def _headline(rule: str, findings: list[str]) -> str:
 
 
 def _failure(check: pprofdiff.Check, files: list[Path], runs: list[Any]) -> str:
-    """Returns the message: each failed rule with its worst finding and the causes, and how to see more."""
+    """Returns the message: each failed or unmatched rule with its worst finding and the causes, and how to see more."""
     lines = []
     for rule, outcome, findings, causes in check._lines():
-        if outcome == "fail":
+        if outcome in FAILURES:
             lines.append(_headline(rule, findings))
             lines += [f"  and {finding}" for finding in findings[1:]]
             lines += [f"  why: {cause}" for cause in causes]

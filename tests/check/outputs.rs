@@ -2,6 +2,7 @@
 
 use std::process::{Command, Stdio};
 
+use prost::Message;
 use serde_json::Value;
 
 use super::{CPU, Dir, corpus, profile, sampled, second, with_lines};
@@ -187,6 +188,96 @@ fn text_shows_only_the_outermost_findings() {
     assert!(text.contains("  handle\n  13 more fail, all in stacks of handle\n"), "{text}");
     let out = d.run(&[&rule[..], &["--format", "markdown"]].concat());
     assert!(String::from_utf8(out.stdout).unwrap().contains("\n16 more fail\n"));
+}
+
+/// A finding that is shown one by one, although it lies within another finding, is not counted again.
+#[test]
+fn the_number_of_findings_within_others_is_at_most_the_number_of_further_findings() {
+    let d = Dir::new("counts");
+    let sides = [corpus("story-cpu.base.pb.gz"), corpus("story-cpu.new.pb.gz")];
+    let sides = sides.each_ref().map(|side| side.to_str().unwrap());
+    let out = d.run_with_chance(&[&sides[..], &["--fail-on", "cum:any>+5%"]].concat());
+    let text = String::from_utf8(out.stdout).unwrap();
+    assert!(text.contains("\n  7 more fail, all in stacks of these\n"), "{text}");
+    let numbers = |line: &str| -> Vec<usize> { line.split(' ').filter_map(|word| word.parse().ok()).collect() };
+    for line in text.lines().filter(|line| line.contains(" of them in stacks of ")) {
+        let numbers = numbers(line);
+        assert!(numbers[1] <= numbers[0], "{text}");
+    }
+}
+
+/// A small budget keeps the verdict and the failed rule.
+#[test]
+fn the_verdict_and_the_failed_rule_come_first_within_a_budget() {
+    let d = Dir::new("budget");
+    let sides = [corpus("story-cpu.base.pb.gz"), corpus("story-cpu.new.pb.gz")];
+    let sides = sides.each_ref().map(|side| side.to_str().unwrap());
+    let rules = ["flat:regex=no_such_frame>+5%", "flat:regex=compare>+5%", "cum:any>+5%", "total>+300%"];
+    let rules: Vec<&str> = rules.iter().flat_map(|rule| ["--fail-on", rule]).collect();
+    for (format, verdict, rule) in [
+        ("text", "fail: cum:any>+5%\n", "fail: cum:any>+5%\n"),
+        ("markdown", "### pprofdiff: fail: a limit is exceeded", "**❌ fail** `cum:any>+5%` (cpu, "),
+    ] {
+        for budget in ["50", "60", "100", "200", "400"] {
+            let out = d.run_with_chance(&[&sides[..], &rules, &["--format", format, "--budget", budget]].concat());
+            let text = String::from_utf8(out.stdout).unwrap();
+            assert!(text.starts_with(verdict), "{budget}: {text}");
+            let is_long = format == "markdown" && budget != "400";
+            assert!(is_long || text.contains(rule), "{budget}: {text}");
+        }
+    }
+}
+
+/// Code scanning and annotations need paths in the repository.
+#[test]
+fn source_files_below_the_working_directory_have_relative_paths() {
+    let d = Dir::new("absolute");
+    let folder = d.0.canonicalize().unwrap();
+    let file = folder.join("src/app.go").display().to_string();
+    let build = |ms: i64| {
+        let calls: &[(&str, i64)] = if ms > 0 { &[("main", 5), ("work", 12), ("slow", 30)] } else { &[("main", 7)] };
+        let others: &[(&str, i64)] = &[("main", 5), ("work", 11), ("fast", 20)];
+        let message = with_lines(&[(others, 2000), (calls, ms.max(1)), (&[("main", 6), ("other", 40)], 500)]);
+        let mut profile = pprofdiff::proto::Profile::decode(&message[..]).unwrap();
+        let is_file = |text: &&mut Vec<u8>| text.as_slice() == b"app.go";
+        profile.string_table.iter_mut().filter(is_file).for_each(|text| *text = file.clone().into_bytes());
+        profile.encode_to_vec()
+    };
+    d.write("base", build(0));
+    d.write("new", build(1200));
+    for (rule, place) in [("flat:any>+5%", "file=src/app.go,line="), ("total>+5%", "file=src/app.go,line=")] {
+        let run = |format: &str| {
+            let out = d.run(&["base", "new", "--fail-on", rule, "--format", format]);
+            String::from_utf8(out.stdout).unwrap()
+        };
+        let github = run("github");
+        assert!(github.starts_with(&format!("::error {place}")), "{github}");
+        let sarif = run("sarif");
+        assert!(sarif.contains("\"uri\": \"src/app.go\""), "{sarif}");
+    }
+    let out = d.run(&["base", "new", "--fail-on", "flat:any>+5%", "--format", "json"]);
+    assert!(!String::from_utf8(out.stdout).unwrap().contains(&file));
+}
+
+/// GitHub shows at most ten warnings per step, so findings within chance share a notice.
+#[test]
+fn inconclusive_findings_are_one_warning_per_rule_and_one_notice() {
+    let d = Dir::new("notices");
+    let github = |base: &str, new: &str, rule: &str| {
+        let sides = [corpus(base), corpus(new)];
+        let sides = sides.each_ref().map(|side| side.to_str().unwrap());
+        let out = d.run_with_chance(&[&sides[..], &["--fail-on", rule, "--format", "github"]].concat());
+        assert_eq!(out.status.code(), Some(3));
+        String::from_utf8(out.stdout).unwrap()
+    };
+    let commands = |text: &str| -> Vec<String> {
+        text.lines().filter_map(|line| Some(line.strip_prefix("::")?.split(' ').next()?.to_owned())).collect()
+    };
+    let likely = github("go-labels-cpu.base.pb.gz", "go-labels-cpu.new.pb.gz", "cum:any>+5%");
+    assert_eq!(commands(&likely), ["warning", "notice"], "{likely}");
+    let [base, new] = ["base", "equal"].map(|build| format!("faults/freight/{build}-1.cpu.pb.gz"));
+    let unlikely = github(&base, &new, "cum:any>+5%");
+    assert_eq!(commands(&unlikely), ["notice"], "{unlikely}");
 }
 
 /// GitHub shows an annotation next to the line that it names.

@@ -50,8 +50,9 @@ def test_a_regression_fails_and_is_reported_in_every_output(runner: Runner):
     runner.put(base=base, new=new)
     done = runner.run(**FAILS)
     assert (done.failed, done.outputs["outcome"]) == (["Check"], "fail")
-    # One annotation, for the failing rule.
-    assert [line for line in done.log.splitlines() if line.startswith("::error title=fail flat%3Aregex=canonical")]
+    # One annotation, for the failing rule, at its cause.
+    start = "::error file=logmill/names/names.go,line=19,title=fail flat%3Aregex=canonical"
+    assert [line for line in done.log.splitlines() if line.startswith(start)]
     # The summary and the comment contain the verdict, the causes, the largest changes, and the link to the page.
     [comment] = runner.comments()
     assert done.summary == comment["body"]
@@ -75,7 +76,8 @@ def test_a_regression_fails_and_is_reported_in_every_output(runner: Runner):
     [
         ("total>+500%", "pass", None),
         ("flat:regex=compare>+5%", "inconclusive", "::warning title=inconclusive flat%3Aregex=compare>+5%25::"),
-        ("\n  total>+500%\r\n\n  flat:regex=canonical>+10% \n", "fail", "::error title=fail flat"),
+        ("flat:regex=nothing>+5%", "unmatched", "::error title=pprofdiff::the rule "),
+        ("\n  total>+500%\r\n\n  flat:regex=canonical>+10% \n", "fail", "::error file=logmill/names/names.go,line=19,"),
         ("total", "error", "::error title=pprofdiff::pprofdiff: "),
         ("", "error", "::error title=pprofdiff::pprofdiff: there are no rules to check"),
     ],
@@ -182,7 +184,7 @@ def test_the_table_has_the_requested_sample_type(installed: Runner):
 
 
 def test_a_baseline_is_filled_by_the_default_branch(installed: Runner):
-    inputs = {"new": "new.pb.gz", "baseline": "base line", "rules": "flat:regex=canonical>+10%", "version": "installed"}
+    inputs = {"new": "new.pb.gz", "baseline": "base line", "rules": "cum:regex=names.compare>+10%", "version": "installed"}
     stored = installed.work / "base line"
     # The first pull request has no baseline yet, which is not an error.
     done = installed.run(**inputs)

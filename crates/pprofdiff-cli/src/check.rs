@@ -5,9 +5,10 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use pprofdiff::check::CheckPolicy;
+use pprofdiff::check::{CheckPolicy, SourceLocation};
 use pprofdiff::recording::Recording;
 use pprofdiff::{Diff, Profile};
+use pprofdiff_explain::ExplainedCheck;
 use pprofdiff_page::PageView;
 use pprofdiff_report::{CheckOptions, Format, Report, Request, View, exit_code};
 use pprofdiff_shell::{Failure, Outputs, Result, git, is_stdin, say, write_to};
@@ -37,6 +38,11 @@ pub fn run(args: &CheckArgs) -> Result<u8> {
         for why in check.rules.iter_mut().filter_map(|rule| rule.why.as_mut()) {
             commits.rank(&diff, &request.query, Arc::make_mut(why))?;
         }
+    }
+    if let Report::Check(check) = &mut report {
+        let git = if args.git.range.is_some() { git::root(Path::new(".")) } else { None };
+        let folders: Vec<PathBuf> = git.into_iter().chain(std::env::current_dir().ok()).collect();
+        shorten_places(check, &folders);
     }
     for (path, format, request) in reports {
         let compared = request.map(|request| request.answer(&diff)).transpose()?;
@@ -72,6 +78,23 @@ pub fn run(args: &CheckArgs) -> Result<u8> {
         _ => {}
     }
     written
+}
+
+/// Makes source files relative to the first of the folders that contains them. GitHub and code scanning show only files
+/// with a path in the repository.
+fn shorten_places(check: &mut ExplainedCheck, folders: &[PathBuf]) {
+    let shorten = |place: &mut SourceLocation| {
+        let relative = folders.iter().find_map(|folder| Path::new(&place.file).strip_prefix(folder).ok());
+        if let Some(relative) = relative.and_then(Path::to_str).filter(|relative| !relative.is_empty()) {
+            place.file = relative.to_owned();
+        }
+    };
+    for rule in &mut check.rules {
+        rule.findings.iter_mut().filter_map(|finding| finding.place.as_mut()).for_each(shorten);
+        if let Some(why) = &mut rule.why {
+            Arc::make_mut(why).causes.iter_mut().filter_map(|cause| cause.place.as_mut()).for_each(shorten);
+        }
+    }
 }
 
 /// Returns the request for a report whose format can't write findings: it shows the comparison instead. Returns `None`

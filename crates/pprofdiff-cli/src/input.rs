@@ -67,10 +67,30 @@ impl Inputs {
         for path in side {
             match sides::named(path)? {
                 Some(side) => all.extend(side.to_sources()),
+                None if is_folder(path) => all.extend(self.files_of(path)?),
+                None if has_wildcards(path) => {
+                    all.extend(self.builds(path, true)?.into_iter().map(|(_, source)| source));
+                }
                 None => all.push(self.source(path)?),
             }
         }
         Ok(all)
+    }
+
+    /// Returns the files of a folder in the order of their names, as the runs of a side. Ignores hidden files and
+    /// subfolders.
+    fn files_of(&self, folder: &Path) -> Result<Vec<Source>> {
+        let name = folder.display().to_string();
+        let entries = std::fs::read_dir(folder).map_err(|e| Failure::Message(format!("{name}: {e}")))?;
+        let is_hidden = |file: &Path| file.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+        let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
+        let mut files: Vec<PathBuf> = paths.filter(|file| file.is_file() && !is_hidden(file)).collect();
+        files.sort();
+        if files.is_empty() {
+            let advice = "name the profiles, or write a quoted pattern such as 'base/*/cpu.pb.gz'";
+            return Err(Failure::Message(format!("{name}: this directory has no files; {advice}")));
+        }
+        files.iter().map(|file| self.source(file)).collect()
     }
 
     /// Finds builds and their keys. `files` are files and URLs, one pattern, one side's runs, or one selection of a
@@ -229,6 +249,16 @@ pub fn recorded_sources(files: &[PathBuf]) -> Option<SourceDirs> {
     };
     let [base, new] = [base, new].map(|dir| dir.filter(|dir| dir.is_dir()).into_iter().collect::<Vec<_>>());
     (!base.is_empty() || !new.is_empty()).then(|| SourceDirs::new(base, new))
+}
+
+/// Returns true for a folder that stands for the files in it. The runs of two sides are no such folder.
+fn is_folder(path: &Path) -> bool {
+    path.is_dir() && !Recording::is_in(path)
+}
+
+/// Returns true for a pattern of local files: a path with a wildcard that names no file.
+fn has_wildcards(path: &Path) -> bool {
+    url(path).is_none() && !path.exists() && path.as_os_str().as_encoded_bytes().iter().any(|b| b"*?[".contains(b))
 }
 
 /// Returns true if the path can only be a pattern: an `s3://` address with wildcards or a slash at its end, or a text

@@ -96,7 +96,7 @@ fn advise(diff: &Diff) {
 
 /// Runs the command. `args` begins with the program's name. Returns the exit code: 0 done, 2 usage or input error (one
 /// line on standard error), 130 interrupted by Ctrl-C; `check`, `explain --exit-code` and `bench` with limits also
-/// return 1 and 3.
+/// return 1 and 3, and checks 4.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
     pprofdiff_shell::name_options(args::long_options);
     let args = match pprof_compat::translate_args(args) {
@@ -340,6 +340,7 @@ fn show_with(
     last: impl FnOnce(&Request, &Report) -> Option<String>,
 ) -> Result<()> {
     let (format, output) = (args.format()?, args.output.path());
+    sources.iter().for_each(|sources| warn(&sources.warnings()));
     if let Some(PageView { options, sources: dirs }) = request.view.downcast_mut() {
         (options.min_width, options.max_frames) = (args.min_width, args.max_frames);
         options.explain = explain::own_runtime(None)?;

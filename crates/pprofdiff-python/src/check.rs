@@ -20,7 +20,7 @@ impl Check {
 
 #[pymethods]
 impl Check {
-    /// The verdict: "pass", "fail" or "inconclusive". Allowed changes pass.
+    /// The verdict: "pass", "fail", "inconclusive" or "unmatched" (a rule matches no frame). Allowed changes pass.
     #[getter]
     fn verdict(slf: &Bound<'_, Self>) -> String {
         slf.as_super().get().verdict.clone()
@@ -28,10 +28,11 @@ impl Check {
 
     /// The rules as a list of dicts. Keys: rule, outcome, sample_type, unit, is_of_each, compared, total_base,
     /// total_new and total_delta (medians), below_floor, floor, too_small, left_out, tau (the variation between runs),
-    /// detectable (the smallest growth in percent that would have failed) and findings. Findings are a list of dicts
-    /// with the keys frame (None for a total, or for frames checked as a sum), outcome ("fail", "inconclusive",
-    /// "allowed" or "pass"), reason, base and new (dicts: median, min, max, values), delta (an int, or a float for a
-    /// half, like median), excess, percent, p, p_adjusted (corrected for all comparisons) and runs_needed.
+    /// detectable (the smallest growth in percent that would have failed), p_limit (the largest p_adjusted that
+    /// fails), family (the number of rules that share the error rate) and findings. Findings are a list of dicts with
+    /// the keys frame (None for a total, or for frames checked as a sum), outcome ("fail", "inconclusive", "allowed" or
+    /// "pass"), reason, base and new (dicts: median, min, max, values), delta (an int, or a float for a half, like
+    /// median), excess, percent, p, p_adjusted (corrected for the frames of the rule) and runs_needed.
     #[getter]
     fn rules<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         slf.as_super().get().part(slf.py(), "rules")

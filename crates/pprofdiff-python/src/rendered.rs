@@ -77,7 +77,7 @@ impl Rendered {
 #[pymethods]
 impl Rendered {
     /// The exit code of the command (for explain: with --exit-code): 0 passed or unchanged, 1 failed or changed, 3
-    /// inconclusive.
+    /// inconclusive, 4 a rule matches no frame.
     #[getter]
     fn exit_code(&self) -> u8 {
         self.exit_code

@@ -245,12 +245,6 @@ impl Report {
         let ending =
             fallback_endings.filter(|ending| tokens(ending) <= budget / ENDING_SHARE).last().map_or("", String::as_str);
         let first = (steps.cut.text)(0, BRIEF)?;
-        #[cfg(feature = "check")]
-        let first = match (self, first.trim_end().rsplit_once('\n')) {
-            // The verdict is the last line of a check, but the first line of a truncated check.
-            (Report::Check(_), Some((before, verdict))) => format!("{verdict}\n{before}\n"),
-            _ => first,
-        };
         let budget = if endings.is_empty() { budget } else { budget - budget / ENDING_SHARE };
         Ok(head_of(&first, whole.lines().count(), budget, &|n| writer.left_out(n, "line")) + ending)
     }
@@ -305,6 +299,8 @@ impl Report {
                         left += rule.findings.len().saturating_sub(findings);
                         rule.findings.truncate(findings);
                     }
+                    // The failed rules come first, and stay in a small budget.
+                    shorter.rules.sort_by_key(|rule| Reverse(rule.outcome));
                     (Report::Check(shorter), left)
                 };
                 // The text for people lists few findings, and summarizes the others in one line. With a further line
@@ -315,12 +311,12 @@ impl Report {
                     text.is_ok_and(|text| text.lines().count() < all)
                 };
                 let parts = if lacks_lines(0) { largest_fitting(findings.unwrap_or(0), lacks_lines) + 1 } else { 0 };
-                let text = move |findings: usize, style: Style| match findings < parts {
-                    true => {
-                        let (shorter, left) = shortened(findings);
-                        writer.part(&shorter, style, left, "finding")
-                    }
-                    false => writer.text(self, style),
+                let text = move |findings: usize, style: Style| {
+                    let is_shortened = findings < parts;
+                    let (shorter, left) = shortened(if is_shortened { findings } else { usize::MAX });
+                    let text = writer.text(&shorter, style)?;
+                    let text = if is_text { verdict_first(&text, check.summary.warnings.len()) } else { text };
+                    Ok(text + &writer.left_out(left, "finding"))
                 };
                 ReportParts { parts, worth: 0, text: Box::new(text) }
             }
@@ -356,6 +352,16 @@ impl Report {
             }
         })
     }
+}
+
+/// Moves the verdict of a check to the first line, and the warnings to the end. The text begins with the warnings and
+/// ends with the verdict. A truncated text loses its last lines.
+#[cfg(feature = "check")]
+fn verdict_first(text: &str, warnings: usize) -> String {
+    let (before, verdict) = text.trim_end().rsplit_once('\n').unwrap_or(("", text.trim_end()));
+    let lines: Vec<&str> = before.lines().collect();
+    let (warnings, rules) = lines.split_at(warnings.min(lines.len()));
+    [verdict].iter().chain(rules).chain(warnings).flat_map(|line| [line, "\n"]).collect()
 }
 
 /// Writes reports and the numbers of their omitted parts.

@@ -11,7 +11,7 @@ use super::json::{header_of_check, object};
 use super::markdown::{code, escape};
 use super::numbers::{CostFormat, growth_of, least_growth, p_words, share_text};
 use super::text::TextOptions;
-use pprofdiff::check::{ALPHA, Finding, Halves, Outcome, Runs};
+use pprofdiff::check::{ALPHA, Finding, Halves, Outcome, Runs, unmatched_rule};
 use pprofdiff::random::HashSet;
 use pprofdiff::sampling::Model;
 use pprofdiff::text::sanitize;
@@ -77,14 +77,46 @@ fn change(f: &Finding, rule: &ExplainedRule) -> String {
     }
 }
 
-/// Formats the significance: `p = 0.003`, or the reason for an inconclusive outcome. Returns `None` for a conclusive
-/// outcome without a p-value.
+/// Formats a p-value with the largest p-value that fails: `p = 0.003, limit 0.01`. If the p-value is corrected for
+/// several frames, or if several rules share the limit, the text states their number.
+fn significance(p: f64, rule: &ExplainedRule) -> String {
+    let limit = rule.p_limit.unwrap_or(ALPHA);
+    // A p-value that differs from the limit only in a later digit gets that digit.
+    let fewest = if limit < 0.001 { 5 } else { 3 };
+    let words = |digits: usize| match digits {
+        3 => p_words(p),
+        5 if p < 0.00001 => "p < 0.00001".to_owned(),
+        _ => format!("p = {p:.digits$}"),
+    };
+    let agrees =
+        |digits: &usize| (format!("{p:.0$}", *digits).parse::<f64>()).is_ok_and(|shown| (shown > limit) == (p > limit));
+    let mut text = words((fewest..9).find(agrees).unwrap_or(9));
+    if rule.compared > 1 {
+        text += &format!(" among {} frames", rule.compared);
+    }
+    text += &format!(", limit {}", two_digits(limit));
+    if limit < ALPHA {
+        text += &format!(" of {} rules, Holm", rule.family);
+    }
+    text
+}
+
+/// Formats a number below 1 with two significant digits.
+fn two_digits(value: f64) -> String {
+    let digits = (1.0 - value.log10().floor()).clamp(0.0, 12.0) as usize;
+    let text = format!("{value:.digits$}");
+    text.trim_end_matches('0').to_owned()
+}
+
+/// Formats the significance: `p = 0.003, limit 0.01`, or the reason for an inconclusive outcome. Returns `None` for a
+/// conclusive outcome without a p-value.
 fn chance(f: &Finding, rule: &ExplainedRule) -> Option<String> {
-    let p = f.p_adjusted.map(p_words);
+    let p = f.p_adjusted.map(|p| significance(p, rule));
+    let limit = rule.p_limit.unwrap_or(ALPHA);
     if f.outcome != Outcome::Inconclusive {
         return p;
     }
-    if f.p_adjusted.is_some_and(|p| p <= ALPHA) {
+    if f.p_adjusted.is_some_and(|p| p <= limit) {
         return Some(format!("too few events to be sure ({})", p?));
     }
     if f.p.is_none() && rule.sampling.iter().any(|side| side.model == Model::Unknown) {
@@ -93,12 +125,25 @@ fn chance(f: &Finding, rule: &ExplainedRule) -> Option<String> {
     if f.p.is_none() {
         return Some("on one side only because of inlining, which varies by chance".to_owned());
     }
-    let runs = f.runs_needed.map_or_else(String::new, |runs| format!(", about {runs} runs per side would be enough"));
-    Some(format!("within chance ({}){runs}", p?))
+    // One of many frames may also have too few events, so only a rule on one subject is known to fail alone.
+    let would_fail = f.p_adjusted.is_some_and(|p| p <= ALPHA) && !rule.is_of_each;
+    let alone = if would_fail { "; as the only rule it would fail" } else { "" };
+    let runs = f.runs_needed.map_or_else(String::new, |runs| format!("about {runs} runs per side would be enough"));
+    let comma = match (runs.is_empty(), would_fail) {
+        (true, _) => "",
+        (false, true) => "; ",
+        (false, false) => ", ",
+    };
+    Some(format!("within chance ({}){alone}{comma}{runs}", p?))
 }
 
-/// Formats a finding in one line: `main.parse: 100ms -> 150ms  +50ms  +50%  p = 0.003`. A finding without a frame is
-/// about the total and starts with the sample type.
+/// Returns the message of a rule whose expression matches no frame.
+pub(crate) fn unmatched(rule: &ExplainedRule) -> Option<String> {
+    (rule.outcome == Outcome::Unmatched).then(|| unmatched_rule(&rule.rule))
+}
+
+/// Formats a finding in one line: `main.parse: 100ms -> 150ms  +50ms  +50%  p = 0.003, limit 0.01`. A finding without a
+/// frame is about the total and starts with the sample type.
 pub(crate) fn finding(f: &Finding, rule: &ExplainedRule) -> String {
     let subject = f.frame.as_deref().unwrap_or(&rule.sample_type);
     let values = FindingValues::from_finding(f, &rule.unit);
@@ -136,6 +181,7 @@ pub(crate) fn verdict(outcome: Outcome) -> &'static str {
     match outcome {
         Outcome::Pass | Outcome::Allowed => "pass: within all limits",
         Outcome::Inconclusive => "inconclusive: these profiles cannot distinguish a change from noise",
+        Outcome::Unmatched => "unmatched: a rule matches no frame",
         Outcome::Fail => "fail: a limit is exceeded",
     }
 }
@@ -173,7 +219,9 @@ pub(crate) fn select_findings(rule: &ExplainedRule) -> (Vec<&Finding>, Vec<Strin
         let others = all().count() - first.len();
         if others > 0 {
             let is_first = |name: &str| first.iter().any(|f| f.frame.as_deref() == Some(name));
-            let within = all().filter(|f| f.within.as_deref().is_some_and(is_first)).count();
+            // A finding that is shown one by one may itself lie within another finding, and is not counted again.
+            let further = all().filter(|f| !first.iter().any(|shown| std::ptr::eq(*shown, *f)));
+            let within = further.filter(|f| f.within.as_deref().is_some_and(is_first)).count();
             let stacks_owner = match first.as_slice() {
                 [single] => single.frame.as_deref().map_or("this".into(), sanitize),
                 _ => "these".into(),
@@ -223,7 +271,7 @@ impl RuleLines {
             RuleLines {
                 rule: sanitize(&rule.rule).into_owned(),
                 outcome: rule.outcome.name().to_owned(),
-                findings: findings.chain(rest).collect(),
+                findings: unmatched(rule).into_iter().chain(findings).chain(rest).collect(),
                 whys: rule.why.iter().flat_map(|why| located_causes(why)).collect(),
             }
         };
@@ -251,7 +299,8 @@ pub(crate) fn check_text(check: &ExplainedCheck, out: &mut dyn Write, options: T
     normalized(check).map_or(Ok(()), |line| writeln!(out, "{line}"))?;
     for (rule, why) in check.rules.iter().zip(whys(check, causes_text)) {
         let (name, kind) = (sanitize(&rule.rule), sanitize(&rule.sample_type));
-        writeln!(out, "{}  {name}  {kind}, {}", painted(rule.outcome), extent(rule))?;
+        let extent = if options.brief { String::new() } else { format!(", {}", extent(rule)) };
+        writeln!(out, "{}  {name}  {kind}{extent}", painted(rule.outcome))?;
         let (shown, rest) = select_findings(rule);
         for f in shown {
             let values = FindingValues::from_finding(f, &rule.unit);
@@ -268,15 +317,28 @@ pub(crate) fn check_text(check: &ExplainedCheck, out: &mut dyn Write, options: T
         }
         why.iter().try_for_each(|cause| writeln!(out, "  why: {cause}"))?;
     }
-    writeln!(out, "{}", verdict(check.verdict))
+    writeln!(out, "{}", if options.brief { brief_verdict(check) } else { verdict(check.verdict).to_owned() })
 }
 
-/// Returns the exit code for a verdict: 0 for a pass, 1 for a failure, 3 for inconclusive. 2 is reserved for errors.
+/// Formats the verdict for a small budget: a failure names its first failed rule.
+fn brief_verdict(check: &ExplainedCheck) -> String {
+    let mut failed = check.rules.iter().filter(|rule| rule.outcome == Outcome::Fail);
+    let Some(first) = failed.next() else { return verdict(check.verdict).to_owned() };
+    let more = match failed.count() {
+        0 => String::new(),
+        n => format!(" and {n} more"),
+    };
+    format!("fail: {}{more}", sanitize(&first.rule))
+}
+
+/// Returns the exit code for a verdict: 0 for a pass, 1 for a failure, 3 for inconclusive, 4 for a rule that matches no
+/// frame. 2 is reserved for errors.
 pub fn exit_code(verdict: Outcome) -> u8 {
     match verdict {
         Outcome::Pass | Outcome::Allowed => 0,
         Outcome::Fail => 1,
         Outcome::Inconclusive => 3,
+        Outcome::Unmatched => 4,
     }
 }
 
@@ -321,6 +383,7 @@ fn markdown(check: &ExplainedCheck, rules: usize) -> String {
         Outcome::Pass => "✅ pass",
         Outcome::Allowed => "☑️ allowed",
         Outcome::Inconclusive => "❔ inconclusive",
+        Outcome::Unmatched => "⚠️ unmatched",
         Outcome::Fail => "❌ fail",
     };
     // Names of frames, files and rules can have any length, so shorten them.

@@ -25,7 +25,8 @@ pub struct TextOptions {
     /// Colour deltas with ANSI escapes.
     pub color: bool,
     /// Omits the names of the inputs and the legend of the columns, which the reader already knows. In tables of frames
-    /// of two sides, and in listings, also omits growth and share, which follow from the other columns.
+    /// of two sides, and in listings, also omits growth and share, which follow from the other columns. In checks, omits
+    /// the numbers of compared and ignored frames.
     pub brief: bool,
     /// Fits tables into this number of characters: drops the second cost of a table of frames, and shortens names in
     /// the middle. Source lines keep their length.

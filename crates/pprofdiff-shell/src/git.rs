@@ -69,6 +69,12 @@ pub fn commits(range: Option<&str>) -> Result<Option<Commits>> {
     Commits::from_range(Path::new("."), range).map(Some)
 }
 
+/// Returns the root of the repository that contains a folder, or `None` outside of a repository.
+pub fn root(dir: &Path) -> Option<PathBuf> {
+    let root = git(dir, ["rev-parse", "--show-toplevel"]).ok()?;
+    Some(PathBuf::from(root.trim_end()))
+}
+
 /// Removes all variables that bind git to one repository from a command's environment. Otherwise, a benchmark in a
 /// pre-commit hook would check out into the index of the commit in progress.
 pub fn leave_repository(command: &mut Command) {

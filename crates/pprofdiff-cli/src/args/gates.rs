@@ -63,7 +63,7 @@ fn time(text: &str) -> Result<u64, String> {
 #[derive(Args)]
 #[command(after_help = CHECK_HELP)]
 #[command(mut_arg("files", |a| a.help(
-    "BASE and NEW, or only NEW with --baseline: files, URLs, `-` for stdin")))]
+    "BASE and NEW, or only NEW with --baseline: files, folders, patterns, URLs, `-`")))]
 #[command(mut_arg("sample_type", |a| a.value_name("TYPE").help("Sample type for rules that do not name one")))]
 #[command(mut_arg("normalize", |a| a.help(
     "Scale each run of the new side by total, duration or a factor")))]
@@ -120,9 +120,9 @@ Examples:
   pprofdiff check --baseline profiles cpu.pb.gz --fail-on 'total>+5%'      on a branch
 
 Several files on a side are runs of the same program, and their medians are compared. A rule fails if its limit is
-exceeded and chance alone would cause such a difference at most once in a hundred checks. A difference that chance can
-explain is inconclusive.
-Exit codes: 0 pass, 1 regression (outranks inconclusive), 2 usage or input error, 3 inconclusive.";
+exceeded and chance alone would cause such a difference at most once in a hundred checks, whatever the number of rules.
+A difference that chance can explain is inconclusive.
+Exit codes: 0 pass, 1 regression (outranks the others), 2 usage or input error, 3 inconclusive, 4 a rule matches no frame.";
 
 /// The range of commits to search for causes.
 #[derive(Args)]

@@ -51,7 +51,7 @@ Examples:
 
 To read a file that has the name of a verb, write ./top.
 Exit codes: 0 done, 2 usage or input error, 130 Ctrl-C; `check`, `explain --exit-code` and `bench` with limits also use
-1 and 3.
+1 and 3, and checks 4.
 Options and examples of a verb: pprofdiff VERB --help. `pprofdiff BASE NEW` takes the options of `pprofdiff diff`.";
 
 /// Compare pprof profiles and see what changed, with both sides of every number

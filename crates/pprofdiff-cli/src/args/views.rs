@@ -83,6 +83,18 @@ impl SourceArgs {
         self.base_source.is_empty() && self.new_source.is_empty() && self.source_path.is_none()
     }
 
+    /// Returns a warning for each named folder that does not exist.
+    pub fn warnings(&self) -> Vec<String> {
+        let both: Vec<PathBuf> = self.source_path.iter().flat_map(std::env::split_paths).collect();
+        let named =
+            [("--base-source", &self.base_source), ("--new-source", &self.new_source), ("--source-path", &both)];
+        let missing = |(option, dirs): (&'static str, &'_ Vec<PathBuf>)| -> Vec<String> {
+            let dirs = dirs.iter().filter(|dir| !dir.is_dir());
+            dirs.map(|dir| format!("{option} {}: no such folder, so it has no sources", dir.display())).collect()
+        };
+        named.into_iter().flat_map(missing).collect()
+    }
+
     pub fn dirs(&self) -> SourceDirs {
         let both: Vec<PathBuf> = self.source_path.iter().flat_map(std::env::split_paths).collect();
         let with_both = |dirs: &[PathBuf]| dirs.iter().chain(&both).cloned().collect();

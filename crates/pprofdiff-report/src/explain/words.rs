@@ -87,10 +87,10 @@ pub(super) enum Priority {
     /// The verdict, a rewrite, or a cause.
     Answer,
     Warning,
+    /// The parts of the difference of the totals, with its p-value.
+    Account,
     /// The amount of work on both sides.
     Scale,
-    /// The parts of the difference of the totals.
-    Account,
     /// The commits, parts or command of a cause, or the number of causes that text does not list.
     Detail,
     Moved,

@@ -2,12 +2,13 @@
 
 use std::io::{self, Write};
 
-use crate::check::{commits, finding, normalized, select_findings, verdict, whys};
+use crate::check::{commits, finding, normalized, select_findings, unmatched, verdict, whys};
 use crate::explain::causes_text;
 use crate::format::{Format, check_of, of_checks};
-use pprofdiff::check::Outcome;
+use crate::numbers::counted;
+use pprofdiff::check::{Finding, Outcome};
 use pprofdiff::text::sanitize;
-use pprofdiff_explain::ExplainedCheck;
+use pprofdiff_explain::{ExplainedCheck, ExplainedRule};
 
 pub(crate) const FORMAT: Format =
     of_checks("github", &["github"], "check findings as annotations of a GitHub workflow", |report, out, _| {
@@ -18,35 +19,67 @@ pub(crate) const FORMAT: Format =
 /// of each kind (error, warning, notice) per step.
 const ANNOTATIONS: usize = 10;
 
-/// Writes annotations for a GitHub workflow: an error per failure, a warning per inconclusive finding, and a notice per
-/// allowed finding. Each rule contributes the findings that [`select_findings`] selects, placed at their functions if
-/// known. The first finding with the rule's own outcome includes the causes. If annotations do not cover all findings
-/// of an outcome, a last annotation states the number of the others. Each commit that reaches a cause adds a notice at
-/// its lines, and each warning of the profiles a warning.
+/// The largest p-value of an inconclusive finding that gets a warning. Half of all comparisons of equal builds have a
+/// finding with a larger p-value.
+const MAX_P_OF_WARNING: f64 = 0.5;
+
+/// Writes annotations for a GitHub workflow: an error per failure and per rule that matches no frame, a warning per
+/// inconclusive rule, and a notice per allowed finding. Each rule contributes the findings that [`select_findings`]
+/// selects, placed at their functions if known. A failure without a function, such as the total, is placed at the first
+/// cause of its rule. The first finding with the rule's own outcome includes the causes. If annotations do not cover all
+/// findings of an outcome, a last annotation states the number of the others; for inconclusive findings, it is a notice.
+/// Each commit that reaches a cause adds a notice at its lines, and each warning of the profiles a warning.
 ///
 /// # Errors
 /// Fails if `out` fails.
 pub(crate) fn check_github(check: &ExplainedCheck, out: &mut dyn Write) -> io::Result<()> {
-    let kinds = [(Outcome::Fail, "error"), (Outcome::Inconclusive, "warning"), (Outcome::Allowed, "notice")];
-    for (outcome, command) in kinds {
+    let unmatched: Vec<String> = check.rules.iter().filter_map(unmatched).collect();
+    for message in unmatched.iter().take(ANNOTATIONS) {
+        writeln!(out, "::error title=pprofdiff::{}", data(message))?;
+    }
+    let kinds = [
+        (Outcome::Fail, "error", "error"),
+        (Outcome::Inconclusive, "warning", "notice"),
+        (Outcome::Allowed, "notice", "notice"),
+    ];
+    for (outcome, command, command_of_rest) in kinds {
         let all = check.rules.iter().flat_map(|r| &r.findings).filter(|f| f.outcome == outcome).count();
         let mut annotations = Vec::new();
         for (rule, why) in check.rules.iter().zip(whys(check, causes_text)) {
-            let selected = select_findings(rule).0.into_iter().filter(|f| f.outcome == outcome);
+            let mut selected: Vec<&Finding> =
+                select_findings(rule).0.into_iter().filter(|f| f.outcome == outcome).collect();
+            if outcome == Outcome::Inconclusive {
+                let is_candidate =
+                    |f: &&Finding| rule.outcome == outcome && f.p_adjusted.is_none_or(|p| p <= MAX_P_OF_WARNING);
+                selected = selected.into_iter().filter(is_candidate).take(1).collect();
+            }
             let mut why = Some(why).filter(|_| outcome == rule.outcome);
-            annotations.extend(selected.map(|f| (rule, f, why.take().unwrap_or_default())));
+            annotations.extend(selected.into_iter().map(|f| (rule, f, why.take().unwrap_or_default())));
         }
         annotations.truncate(if all > ANNOTATIONS { ANNOTATIONS - 1 } else { ANNOTATIONS });
         for (rule, f, why) in &annotations {
             let title = format!("{} {}", outcome.name(), rule.rule);
-            let place = f.place.as_ref().map(|p| format!("file={},line={},", property(&p.file), p.line));
+            let of_cause = || rule.why.iter().flat_map(|why| &why.causes).find_map(|cause| cause.place.as_ref());
+            let place =
+                f.place.as_ref().or_else(|| of_cause().filter(|_| f.frame.is_none() && outcome == Outcome::Fail));
+            let place = place.map(|p| format!("file={},line={},", property(&p.file), p.line));
             let lines = why.iter().map(|cause| format!("%0Awhy: {}", data(cause)));
             let text = lines.fold(data(&finding(f, rule)), |text, line| text + &line);
             writeln!(out, "::{command} {}title={}::{text}", place.unwrap_or_default(), property(&title))?;
         }
         if annotations.len() < all {
-            let rest = all - annotations.len();
-            writeln!(out, "::{command} title=pprofdiff::and {rest} more of outcome {}", outcome.name())?;
+            let (rest, name) = (all - annotations.len(), outcome.name());
+            let text = match annotations.len() {
+                0 => format!("{} of outcome {name}", counted(rest, "finding")),
+                _ => format!("and {rest} more of outcome {name}"),
+            };
+            let has_outcome = |r: &&ExplainedRule| r.findings.iter().any(|f| f.outcome == outcome);
+            let rules: Vec<&ExplainedRule> = check.rules.iter().filter(has_outcome).collect();
+            let title = match rules.as_slice() {
+                [one] => property(&format!("{name} {}", one.rule)),
+                _ => "pprofdiff".to_owned(),
+            };
+            writeln!(out, "::{command_of_rest} title={title}::{text}")?;
         }
     }
     // One notice per commit, which a pull request shows at the commit's lines.
@@ -60,7 +93,7 @@ pub(crate) fn check_github(check: &ExplainedCheck, out: &mut dyn Write) -> io::R
             writeln!(out, "::notice {place},title={title}::it reaches a cause: {}", data(&commit.why))?;
         }
     }
-    for warning in check.summary.warnings.iter().take(ANNOTATIONS) {
+    for warning in check.summary.warnings.iter().filter(|w| !unmatched.contains(w)).take(ANNOTATIONS) {
         writeln!(out, "::warning title=pprofdiff::{}", data(warning))?;
     }
     normalized(check).map_or(Ok(()), |line| writeln!(out, "{line}"))?;

@@ -4,7 +4,7 @@
 
 use std::io::{self, Write};
 
-use crate::check::{finding, verdict};
+use crate::check::{finding, unmatched, verdict};
 use crate::explain::located_causes;
 use crate::format::{Format, check_of, of_checks};
 use crate::html::escape;
@@ -17,12 +17,13 @@ pub(crate) const FORMAT: Format =
     });
 
 /// Writes a test suite with one test case per rule. A failed rule is a failure. An inconclusive rule is a skipped test,
-/// which does not block a pipeline. The message of both is the worst finding in one line. Their text lists all findings
+/// which does not block a pipeline. A rule that matches no frame is an error. The message of a failure or a skipped test is the worst finding in one line. Their text lists all findings
 /// of the rule and the causes, with their source lines. All other rules pass.
 fn check_junit(check: &ExplainedCheck, out: &mut dyn Write) -> io::Result<()> {
     let count = |outcome: Outcome| check.rules.iter().filter(|rule| rule.outcome == outcome).count();
     let (tests, failures, skipped) = (check.rules.len(), count(Outcome::Fail), count(Outcome::Inconclusive));
-    let counts = format!("tests=\"{tests}\" failures=\"{failures}\" errors=\"0\" skipped=\"{skipped}\"");
+    let errors = count(Outcome::Unmatched);
+    let counts = format!("tests=\"{tests}\" failures=\"{failures}\" errors=\"{errors}\" skipped=\"{skipped}\"");
     writeln!(out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites {counts}>")?;
     writeln!(out, "  <testsuite name=\"pprofdiff check\" {counts}>")?;
     for rule in &check.rules {
@@ -32,13 +33,16 @@ fn check_junit(check: &ExplainedCheck, out: &mut dyn Write) -> io::Result<()> {
         let element = match rule.outcome {
             Outcome::Fail => "failure",
             Outcome::Inconclusive => "skipped",
+            Outcome::Unmatched => "error",
             Outcome::Pass | Outcome::Allowed => {
                 writeln!(out, "/>")?;
                 continue;
             }
         };
         // Filters can leave a rule without findings.
-        let message = escape(findings.first().map_or(verdict(rule.outcome), String::as_str));
+        let unmatched = unmatched(rule);
+        let message = unmatched.as_ref().or(findings.first()).map_or(verdict(rule.outcome), String::as_str);
+        let message = escape(message);
         let whys = rule.why.iter().flat_map(|why| located_causes(why)).map(|cause| format!("why: {cause}"));
         let lines: Vec<String> = findings.iter().cloned().chain(whys).map(|line| escape(&line)).collect();
         writeln!(out, ">\n      <{element} message=\"{message}\">{}</{element}>\n    </testcase>", lines.join("\n"))?;

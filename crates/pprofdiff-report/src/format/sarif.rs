@@ -8,7 +8,7 @@ use std::io::{self, Write};
 
 use serde_json::{Value, json};
 
-use crate::check::{commits, finding};
+use crate::check::{commits, finding, unmatched};
 use crate::explain::located_causes;
 use crate::format::{Format, check_of, of_checks};
 use pprofdiff::check::{Finding, Outcome, SourceLocation};
@@ -36,16 +36,28 @@ fn check_sarif(check: &ExplainedCheck, out: &mut dyn Write) -> io::Result<()> {
     let rules: Vec<Value> = ids.iter().map(descriptor).collect();
     let notifications =
         check.summary.warnings.iter().map(|w| json!({"level": "warning", "message": {"text": sanitize(w)}}));
+    // Code scanning shows no result for a rule that matches nothing, so the rule is an error of the configuration.
+    let unmatched = check.rules.iter().filter_map(|rule| Some((rule, unmatched(rule)?)));
+    let configuration: Vec<Value> = unmatched
+        .map(|(rule, message)| {
+            let id = sanitize(&rule.rule);
+            json!({"level": "error", "message": {"text": sanitize(&message)}, "associatedRule": {"id": id}})
+        })
+        .collect();
+    let mut invocation = json!({
+        "executionSuccessful": true,
+        "toolExecutionNotifications": notifications.collect::<Vec<_>>(),
+    });
+    if !configuration.is_empty() {
+        invocation["toolConfigurationNotifications"] = configuration.into();
+    }
     let version = env!("CARGO_PKG_VERSION");
     let log = json!({
         "$schema": "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json",
         "version": "2.1.0",
         "runs": [{
             "tool": {"driver": {"name": "pprofdiff", "version": version, "rules": rules}},
-            "invocations": [{
-                "executionSuccessful": true,
-                "toolExecutionNotifications": notifications.collect::<Vec<_>>(),
-            }],
+            "invocations": [invocation],
             "results": results,
         }],
     });

@@ -43,8 +43,10 @@ pub(super) struct Test<'a> {
     factors: (i128, i128),
     pub spread: Spread,
     policy: CheckPolicy,
-    /// The factor of the Bonferroni correction: the number of comparisons of this rule times the number of rules.
-    tests: f64,
+    /// The number of comparisons of this rule, at least 1: the factor of the Bonferroni correction.
+    comparisons: f64,
+    /// The largest corrected p-value that fails: [`ALPHA`], or less if the rules of the check share it (`levels`).
+    pub level: f64,
     /// True if each frame is compared separately.
     is_of_each: bool,
     /// True if frames are compared, separately or as a group. False if the total is compared.
@@ -52,8 +54,8 @@ pub(super) struct Test<'a> {
 }
 
 impl<'a> Test<'a> {
-    /// Prepares the test of a rule that makes `compared` comparisons in a check of `rules` rules. The rules share the
-    /// error rate of the check evenly, and each rule divides its share among its comparisons.
+    /// Prepares the test of a rule that makes `compared` comparisons and divides its error rate among them. The error
+    /// rate is [`ALPHA`] until the caller sets [`Test::level`].
     ///
     /// # Errors
     /// Returns an error if the unit of the limit does not convert, or if the limit lacks a unit and the values have
@@ -62,13 +64,12 @@ impl<'a> Test<'a> {
         rule: &'a CheckRule,
         runs: &'a MeasuredRuns,
         policy: CheckPolicy,
-        rules: usize,
         compared: usize,
     ) -> Result<Test<'a>> {
         let factors = rule.factors(&runs.measure().summary().unit)?;
         // A limit on the new side alone compares no pairs.
         let spread = runs.spread(rule.cost.sum(), policy.paired && rule.limit.is_of_sides());
-        let tests = (compared.max(1) * rules) as f64;
+        let comparisons = compared.max(1) as f64;
         let is_of_each = matches!(rule.subject, Subject::Each(_));
         let is_of_frames = !matches!(rule.subject, Subject::Whole);
         Ok(Test {
@@ -78,7 +79,8 @@ impl<'a> Test<'a> {
             factors,
             spread,
             policy,
-            tests,
+            comparisons,
+            level: ALPHA,
             is_of_each,
             is_of_frames,
         })
@@ -87,7 +89,7 @@ impl<'a> Test<'a> {
     /// Returns the outcome for one subject, before the allow-list. `p` is the adjusted result of [`Test::p`]; `None`
     /// does not excuse an exceeded limit.
     pub(super) fn outcome(&self, sides: &Sides, p: Option<f64>) -> Outcome {
-        let is_certain = p.is_none_or(|p| p <= ALPHA);
+        let is_certain = p.is_none_or(|p| p <= self.level);
         match self.is_exceeded(sides) {
             false => Outcome::Pass,
             true if self.policy.strict => Outcome::Fail,
@@ -150,7 +152,7 @@ impl<'a> Test<'a> {
         // other tail: for a single subject, the larger of two p-values counts in each direction.
         let swapped = [events[1].clone(), events[0].clone()];
         let p = p_of_more(&self.spread, &swapped, 1.0 / (ratio * self.runs.per_event()));
-        self.adjusted(p) <= ALPHA
+        self.adjusted(p) <= self.level
     }
 
     fn is_exceeded(&self, [base, new]: &Sides) -> bool {
@@ -222,6 +224,7 @@ impl<'a> Test<'a> {
     /// the new side alone.
     pub(super) fn p_of_hosts(&self, kept: &[(Option<u32>, Sides)], p: &[Option<f64>]) -> Vec<Option<f64>> {
         let grew = |[base, new]: &Sides| new.median.minus(base.median).to_f64();
+        // The level of the rule depends on these results. It is never above `ALPHA`.
         let would_fail = |i: &usize| p[*i].is_some_and(|p| self.adjusted(p) <= ALPHA) && grew(&kept[*i].1) > 0.0;
         let failing: Vec<usize> = (0..kept.len()).filter(would_fail).collect();
         let grown: Vec<(u32, f64)> = failing.iter().filter_map(|&i| Some((kept[i].0?, grew(&kept[i].1)))).collect();
@@ -237,16 +240,40 @@ impl<'a> Test<'a> {
         p_values
     }
 
-    /// Returns the p-value times the number of comparisons in the check (Bonferroni), and at most 1.
+    /// Returns the p-value times the number of comparisons of the rule (Bonferroni), and at most 1.
     pub(super) fn adjusted(&self, p: f64) -> f64 {
-        (p * self.tests).min(1.0)
+        (p * self.comparisons).min(1.0)
+    }
+
+    /// Returns the smallest corrected p-value of the subjects, at most 1. Ignores the subjects that cannot fail because
+    /// they have too few samples. `p` has the results of [`Test::p`].
+    pub(super) fn smallest(&self, kept: &[(Option<u32>, Sides)], p: &[Option<f64>]) -> f64 {
+        let can_fail = |sides: &Sides| !(self.is_of_each && self.runs.is_rare(sides));
+        let p_values = kept.iter().zip(p).filter(|((_, sides), _)| can_fail(sides)).filter_map(|(_, p)| *p);
+        p_values.map(|p| self.adjusted(p)).fold(1.0, f64::min)
+    }
+
+    /// Returns a name of the tested hypothesis. Rules with the same name have the same p-values: a positive limit on
+    /// growth does not influence the p-value of an unchanged build.
+    pub(super) fn hypothesis(&self, rule: &CheckRule) -> String {
+        let subject = match &rule.subject {
+            Subject::Whole => "total".to_owned(),
+            Subject::Each(None) => "any".to_owned(),
+            Subject::Each(Some(re)) => format!("each={re}"),
+            Subject::Together(re) => format!("regex={re}"),
+        };
+        let limit = match &rule.limit {
+            Limit::Growth(limit) | Limit::Increase(limit, _) if limit.to_f64() >= 0.0 => "growth".to_owned(),
+            limit => format!("{limit:?}"),
+        };
+        format!("{:?} {subject} {} {limit}", self.cost, self.comparisons)
     }
 
     /// Returns the number of runs per side that would distinguish this growth from chance. Returns `None` for a limit
     /// on the new side alone, without p-values ([`Test::reports_chance`]), for a value that did not grow, and if more
     /// runs than the maximum are necessary.
     pub(super) fn runs_needed(&self, sides: &Sides) -> Option<usize> {
-        let (events, chance) = (self.runs.events(sides), ALPHA / self.tests);
+        let (events, chance) = (self.runs.events(sides), self.level / self.comparisons);
         let needed = || self.spread.runs_needed(&events, self.ratio(sides), chance, !self.is_of_each);
         (self.limit.is_of_sides() && self.reports_chance()).then(needed).flatten()
     }
@@ -264,7 +291,7 @@ impl<'a> Test<'a> {
         let tenth = runs.total[0].mean() / 10.0;
         let value =
             only.map_or(tenth, |[base, _]| base.values.iter().map(|&v| v.max(0) as f64).sum::<f64>() / m[0] as f64);
-        let chance = ALPHA / self.tests;
+        let chance = self.level / self.comparisons;
         let percent = match self.limit {
             Limit::Growth(percent) => percent.to_f64(),
             Limit::Increase(..) => 100.0 * self.in_unit() / value,

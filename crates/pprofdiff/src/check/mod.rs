@@ -14,8 +14,8 @@
 //!
 //! A limit on growth fails if two conditions hold: the limit is exceeded, and two equal builds would hardly ever differ
 //! that far by chance (`statistics::growth`). With sampled values, equal builds fail at most one check in a hundred
-//! ([`ALPHA`]). The rules of a check share that error probability evenly, and each rule divides its share among the
-//! subjects that it compares. An exceeded limit is inconclusive if chance explains the excess. A verdict of `pass`
+//! ([`ALPHA`]). The rules of a check share that error probability (`levels`), and each rule divides its share among
+//! the subjects that it compares. An exceeded limit is inconclusive if chance explains the excess. A verdict of `pass`
 //! therefore means that every compared value is within its limit, or that the allow-list covers the excess.
 //!
 //! A limit on the new side alone (a value, or a part of the total) does not compare the sides. It fails if the new runs
@@ -29,6 +29,7 @@
 mod call_lines;
 mod exact;
 mod failed;
+mod levels;
 mod limit;
 mod rule;
 mod within;
@@ -52,9 +53,19 @@ use crate::{Error, ErrorKind, Result};
 pub use call_lines::{BelowSite, CallSite, call_lines};
 use exact::Decimal;
 pub use failed::FailedRule;
+use levels::RuleTest;
 use limit::Test;
 use rule::{CheckRule, RuleCost, Subject};
 pub use within::SourceLocation;
+
+/// Returns the warning about a rule with the outcome [`Outcome::Unmatched`].
+#[doc(hidden)]
+pub fn unmatched_rule(rule: &str) -> String {
+    format!(
+        "the rule {rule:?} matches no frame of either side; correct its expression, or set optional = true for the rule \
+         in pprofdiff.toml"
+    )
+}
 
 /// The rules of a check, and an allow-list of frames and rules that may exceed their limits.
 #[derive(Debug, Clone, Default)]
@@ -151,6 +162,9 @@ pub enum Outcome {
     /// A whole rule is also inconclusive if the filters remove every sample, or if [`CheckPolicy::require_power`]
     /// demands more runs.
     Inconclusive,
+    /// The expression of a rule matches no frame of either side, so the rule compared nothing. The rule is not optional,
+    /// and the values are sampled: complete counts without such a frame are a measurement of 0.
+    Unmatched,
     /// The limit is exceeded by more than chance explains. With [`CheckPolicy::strict`], every exceeded limit that the
     /// allow-list does not cover.
     Fail,
@@ -163,6 +177,7 @@ impl Outcome {
             Outcome::Pass => "pass",
             Outcome::Allowed => "allowed",
             Outcome::Inconclusive => "inconclusive",
+            Outcome::Unmatched => "unmatched",
             Outcome::Fail => "fail",
         }
     }
@@ -210,9 +225,9 @@ pub struct Finding {
     /// `None` if no run has a positive value, for complete counts, and for frames whose visibility depends on inlining.
     /// Also `None` if the number of samples is unknown, except for the total of several runs.
     pub p: Option<f64>,
-    /// The p-value, multiplied by the number of comparisons of the rule and by the number of rules in the check
-    /// (Bonferroni), and at most 1. `None` in the same cases as `p`. Without [`CheckPolicy::strict`], an exceeded limit
-    /// with a p-value fails only if this value is [`ALPHA`] or less.
+    /// The p-value, multiplied by the number of comparisons of the rule (Bonferroni), and at most 1. `None` in the same
+    /// cases as `p`. Without [`CheckPolicy::strict`], an exceeded limit with a p-value fails only if this value is
+    /// [`RuleCheck::p_limit`] or less.
     pub p_adjusted: Option<f64>,
     /// The number of runs per side that would detect this growth with a probability of 90%, for a limit that is
     /// exceeded within chance. `None` if more than fifty runs are necessary, for limits on the new side alone, for
@@ -227,7 +242,7 @@ pub struct Finding {
 pub struct RuleCheck<C = ()> {
     /// The text of the rule.
     pub rule: String,
-    /// The worst outcome of the findings. A rule that would otherwise pass or be allowed is inconclusive if the filters
+    /// The worst outcome of the findings, or `Unmatched`. A rule that would otherwise pass or be allowed is inconclusive if the filters
     /// remove every sample, or if [`CheckPolicy::require_power`] is set and the runs could have missed a growth as
     /// large as the limit.
     pub outcome: Outcome,
@@ -273,6 +288,12 @@ pub struct RuleCheck<C = ()> {
     /// result is not finite. Also `None` with [`CheckPolicy::strict`], for complete counts, and if an unknown number of
     /// samples does not permit a p-value.
     pub detectable: Option<f64>,
+    /// The largest `p_adjusted` with which a finding fails: [`ALPHA`] divided by the number of rules that share it and
+    /// are not certain without this rule (Holm). `None` for rules that are not tested for chance: rules that compare
+    /// nothing, complete counts, an unknown number of samples, and [`CheckPolicy::strict`].
+    pub p_limit: Option<f64>,
+    /// The number of rules that share [`ALPHA`]. Rules that test the same values for growth count once.
+    pub family: usize,
     /// The findings, worst outcome first, then by `excess`. A rule on the total or on a group always includes the
     /// finding of that subject, unless the group is below the floor or matches no frame. A rule that compares each
     /// frame lists only the frames above the limit.
@@ -357,7 +378,8 @@ impl Rules {
         let (mut measured, mut followed): (Vec<MeasuredType>, Vec<MeasuredType>) = (Vec::new(), Vec::new());
         let mut used = vec![false; self.allow.len()];
         let mut warnings = Vec::new();
-        let mut rules = Vec::with_capacity(self.rules.len());
+        // The index of each rule's measured type, in `measured` or in `followed`.
+        let mut types = Vec::with_capacity(self.rules.len());
         for rule in &self.rules {
             let default_type = query.sample_type.as_deref().or(self.sample_type.as_deref());
             let type_name = rule.sample_type.as_deref().or(default_type);
@@ -372,19 +394,22 @@ impl Rules {
                     measured.len() - 1
                 }
             };
-            let mut measured_rule = &measured[index];
-            if self.follows_moves(rule, &measured_rule.runs, query)? {
-                let cached = followed.iter().position(|cached: &MeasuredType| cached.number == number);
-                if cached.is_none() {
-                    let query = query.clone().with_matching(Matching::Moved);
-                    let moved =
-                        MeasuredType::new(&diff.select_with(&query, &find_moves(diff)?)?, number, query.normalize)?;
-                    followed.push(MeasuredType { flickers: true, ..moved });
-                }
-                measured_rule = &followed[cached.unwrap_or(followed.len() - 1)];
+            if !self.follows_moves(rule, &measured[index].runs, query)? {
+                types.push((index, false));
+                continue;
             }
-            rules.push(self.apply(rule, measured_rule, &mut used, &mut warnings)?);
+            let cached = followed.iter().position(|cached: &MeasuredType| cached.number == number);
+            if cached.is_none() {
+                let query = query.clone().with_matching(Matching::Moved);
+                let moved = MeasuredType::new(&diff.select_with(&query, &find_moves(diff)?)?, number, query.normalize)?;
+                followed.push(MeasuredType { flickers: true, ..moved });
+            }
+            types.push((cached.unwrap_or(followed.len() - 1), true));
         }
+        let measured_rules = self.rules.iter().zip(types);
+        let measured_rules = measured_rules
+            .map(|(rule, (index, follows))| (rule, if follows { &followed[index] } else { &measured[index] }));
+        let rules = self.apply_all(measured_rules.collect(), &mut used, &mut warnings)?;
         let mut summary = Summary::clone(measured[0].runs.measure().summary());
         // Warnings about profiles do not depend on the sample type.
         warnings.splice(0..0, summary.warnings.drain(..));
@@ -473,36 +498,75 @@ impl Rules {
         Ok(may && query.granularity == Granularity::Functions && by_chance(runs.frames())?.1)
     }
 
-    fn apply(
+    /// Applies the rules to their measured types. The p-values of all rules come first, because the rules share the
+    /// error rate.
+    fn apply_all(
         &self,
-        rule: &CheckRule,
-        measured: &MeasuredType,
+        rules: Vec<(&CheckRule, &MeasuredType)>,
         used: &mut [bool],
         warnings: &mut Vec<String>,
-    ) -> Result<RuleCheck> {
+    ) -> Result<Vec<RuleCheck>> {
+        let prepare = |(rule, measured)| self.prepare(rule, measured, warnings);
+        let mut prepared = rules.into_iter().map(prepare).collect::<Result<Vec<PreparedRule<'_>>>>()?;
+        let tests: Vec<Option<RuleTest>> = prepared.iter().map(|rule| rule.test_of_chance(self.policy)).collect();
+        let (family, levels) = levels::levels(&tests);
+        let mut results = Vec::with_capacity(prepared.len());
+        for ((rule, test), level) in prepared.iter_mut().zip(&tests).zip(levels) {
+            rule.test.level = level;
+            let (p_limit, family) = (test.as_ref().map(|_| level), if test.is_some() { family } else { 0 });
+            results.push(RuleCheck { p_limit, family, ..self.apply(rule, used) });
+        }
+        Ok(results)
+    }
+
+    /// Finds the subjects of a rule, and their p-values.
+    fn prepare<'a>(
+        &'a self,
+        rule: &'a CheckRule,
+        measured: &'a MeasuredType,
+        warnings: &mut Vec<String>,
+    ) -> Result<PreparedRule<'a>> {
         let runs = &measured.runs;
         let is_of_each = matches!(rule.subject, Subject::Each(_));
         let floor = rule.floor.or(self.floor).unwrap_or(if is_of_each { rule::FLOOR } else { Decimal::whole(0) });
         let subjects = self.subjects(rule, measured, floor)?;
-        if subjects.n == 0 && !matches!(rule.subject, Subject::Each(None)) {
-            warnings.push(format!("the rule {:?} matches no frame", rule.text));
+        // If the filters remove every sample, another warning says so.
+        let is_unmatched = subjects.is_unmatched && !measured.is_empty();
+        if is_unmatched {
+            warnings.push(match rule.optional || runs.model == Model::Exact {
+                true => format!("the rule {:?} matches no frame of either side", rule.text),
+                false => unmatched_rule(&rule.text),
+            });
         }
-        let compared = subjects.kept.len();
         // A rule on the total needs no warning about an unknown number of samples: the differences between runs show
         // its variation.
         if !self.policy.strict && !matches!(rule.subject, Subject::Whole) {
             let warning = runs.measure().uncounted_warning().filter(|warning| !warnings.contains(warning));
             warnings.extend(warning);
         }
-        let test = Test::new(rule, runs, self.policy, self.rules.len(), compared)?;
-        let (findings, too_small) = self.findings(rule, measured, &test, &subjects, used);
+        let test = Test::new(rule, runs, self.policy, subjects.kept.len())?;
+        let mut p_values: Vec<Option<f64>> = subjects.kept.iter().map(|(_, sides)| test.p(sides)).collect();
+        if measured.flickers {
+            let host_p_values = test.p_of_hosts(&subjects.kept, &p_values);
+            p_values.iter_mut().zip(host_p_values).for_each(|(p, host_p)| *p = host_p.or(*p));
+        }
+        let is_unmatched = is_unmatched && !rule.optional && runs.model != Model::Exact;
+        Ok(PreparedRule { rule, measured, floor, subjects, test, p_values, is_unmatched })
+    }
+
+    fn apply(&self, prepared: &PreparedRule<'_>, used: &mut [bool]) -> RuleCheck {
+        let PreparedRule { rule, measured, floor, subjects, test, is_unmatched, .. } = prepared;
+        let runs = &measured.runs;
+        let is_of_each = matches!(rule.subject, Subject::Each(_));
+        let compared = subjects.kept.len();
+        let (findings, too_small) = self.findings(prepared, used);
         let tests_chance = compared > 0 && !self.policy.strict;
         let only = subjects.kept.first().filter(|_| !is_of_each).map(|(_, sides)| sides);
         let power = tests_chance.then(|| test.detectable(only)).flatten();
         let mut outcome = findings.iter().map(|f| f.outcome).max().unwrap_or(Outcome::Pass);
         let would_be_missed = || match test.detectable(only) {
             Some((least, limit)) if least <= limit => false,
-            _ => may_exceed_unnoticed(&test, &subjects, &findings, runs),
+            _ => may_exceed_unnoticed(test, subjects, &findings, runs),
         };
         if outcome <= Outcome::Allowed && self.policy.require_power && tests_chance && would_be_missed() {
             outcome = Outcome::Inconclusive;
@@ -511,9 +575,12 @@ impl Rules {
         if outcome <= Outcome::Allowed && measured.is_empty() {
             outcome = Outcome::Inconclusive;
         }
+        if *is_unmatched {
+            outcome = Outcome::Unmatched;
+        }
         let summary = runs.measure().summary();
         let [base, new] = &runs.total;
-        Ok(RuleCheck {
+        RuleCheck {
             rule: rule.text.clone(),
             outcome,
             sample_type: summary.sample_type.clone(),
@@ -531,29 +598,20 @@ impl Rules {
             tau: test.spread.tau(),
             // A growth below the limit passes even if it could be detected, so no growth below the limit can fail.
             detectable: power.map(|(least, limit)| least.max(limit)),
+            p_limit: None,
+            family: 0,
             findings,
             why: None,
-        })
+        }
     }
 
     /// Tests the subjects of a rule. Returns the findings, worst first, and the number of tested subjects that are too
     /// small to fail. Marks the entries of the allow-list that a finding uses.
-    fn findings(
-        &self,
-        rule: &CheckRule,
-        measured: &MeasuredType,
-        test: &Test<'_>,
-        Subjects { kept, inlined, .. }: &Subjects,
-        used: &mut [bool],
-    ) -> (Vec<Finding>, usize) {
+    fn findings(&self, prepared: &PreparedRule<'_>, used: &mut [bool]) -> (Vec<Finding>, usize) {
+        let PreparedRule { rule, measured, test, p_values, subjects: Subjects { kept, inlined, .. }, .. } = prepared;
         let runs = &measured.runs;
-        let mut p_values: Vec<Option<f64>> = kept.iter().map(|(_, sides)| test.p(sides)).collect();
-        if measured.flickers {
-            let host_p_values = test.p_of_hosts(kept, &p_values);
-            p_values.iter_mut().zip(host_p_values).for_each(|(p, host_p)| *p = host_p.or(*p));
-        }
         let (mut findings, mut too_small) = (Vec::new(), 0);
-        for ((frame, sides), p) in kept.iter().zip(p_values) {
+        for ((frame, sides), &p) in kept.iter().zip(p_values) {
             let outcome = test.outcome(sides, p.map(|p| test.adjusted(p)));
             too_small += usize::from(outcome != Outcome::Fail && test.is_too_small(sides));
             let finding = self.finding(rule, runs, test, (*frame, sides), (outcome, p), used);
@@ -634,7 +692,7 @@ impl Rules {
         let cost = rule.cost.sum();
         let frames = 0..runs.frames().len() as u32;
         let is_match = |re: &Regex, f: u32| re.is_match(runs.frames().label(f).as_bytes());
-        let mut subjects = Subjects { kept: Vec::new(), inlined: Vec::new(), n: 0, left_out: 0 };
+        let mut subjects = Subjects { kept: Vec::new(), inlined: Vec::new(), n: 0, left_out: 0, is_unmatched: false };
         let mut add = |frame: Option<u32>, sides: Sides| {
             subjects.n += 1;
             if rule.cost == RuleCost::Total || limit::reaches(floor, &sides, &runs.total) {
@@ -645,14 +703,18 @@ impl Rules {
             Subject::Whole => add(None, total.clone()),
             Subject::Together(re) => {
                 let chosen: Vec<bool> = frames.map(|f| is_match(re, f)).collect();
-                if chosen.contains(&true) {
-                    add(None, runs.of_any(&chosen, cost));
+                match chosen.contains(&true) {
+                    true => add(None, runs.of_any(&chosen, cost)),
+                    false => subjects.is_unmatched = true,
                 }
             }
             // A rule that names its frames compares all of them, even if their presence is random.
-            Subject::Each(Some(re)) => frames
-                .filter(|&f| is_match(re, f))
-                .for_each(|f| runs.of_frame(f, cost).into_iter().for_each(|sides| add(Some(f), sides))),
+            Subject::Each(Some(re)) => {
+                let matching: Vec<u32> = frames.filter(|&f| is_match(re, f)).collect();
+                let sides_of = |f: &u32| Some((Some(*f), runs.of_frame(*f, cost)?));
+                matching.iter().filter_map(sides_of).for_each(|(f, sides)| add(f, sides));
+                subjects.is_unmatched = matching.is_empty();
+            }
             Subject::Each(None) => {
                 let by_chance = match by_chance.get() {
                     _ if self.policy.strict => None,
@@ -702,6 +764,8 @@ impl RuleCheck {
             left_out,
             tau,
             detectable,
+            p_limit,
+            family,
             findings,
             why: _,
         } = self;
@@ -722,6 +786,8 @@ impl RuleCheck {
             left_out,
             tau,
             detectable,
+            p_limit,
+            family,
             findings,
             why,
         }
@@ -820,6 +886,35 @@ struct Subjects {
     n: usize,
     /// The number of frames that the rule does not test because their presence is random, including `inlined`.
     left_out: usize,
+    /// True if the expression of the rule matches no frame of either side.
+    is_unmatched: bool,
+}
+
+/// A rule, with its subjects and their p-values.
+struct PreparedRule<'a> {
+    rule: &'a CheckRule,
+    measured: &'a MeasuredType,
+    floor: Decimal,
+    subjects: Subjects,
+    test: Test<'a>,
+    /// The result of [`Test::p`] for each tested subject, or the p-value of its host.
+    p_values: Vec<Option<f64>>,
+    /// True if the outcome of the rule is [`Outcome::Unmatched`].
+    is_unmatched: bool,
+}
+
+impl PreparedRule<'_> {
+    /// Returns the test that takes part in the error rate of the check. Returns `None` if chance cannot make the rule
+    /// fail: the rule compares nothing, or is not tested for chance.
+    fn test_of_chance(&self, policy: CheckPolicy) -> Option<RuleTest> {
+        let kept = &self.subjects.kept;
+        let is_tested = !kept.is_empty() && !policy.strict && self.test.reports_chance();
+        let MeasuredType { number, flickers, .. } = self.measured;
+        is_tested.then(|| RuleTest {
+            hypothesis: format!("{number} {flickers} {}", self.test.hypothesis(self.rule)),
+            p: self.test.smallest(kept, &self.p_values),
+        })
+    }
 }
 
 /// Returns true if a tested subject may have grown beyond the limit, and the allow-list does not cover it.

@@ -62,6 +62,8 @@ pub(super) struct CheckRule {
     /// The floor in percent of the total: frames and groups below it on both sides are ignored. `None` uses the floor
     /// of [`Rules`].
     pub floor: Option<Decimal>,
+    /// True if the rule may match no frame.
+    pub optional: bool,
 }
 
 impl CheckRule {
@@ -163,7 +165,7 @@ impl FromStr for CheckRule {
         if matches!((cost, &limit), (RuleCost::Total, Limit::Share(_))) {
             return Err(invalid("the total is always 100% of itself; write >+5% for growth"));
         }
-        Ok(CheckRule { text: text.trim().to_owned(), sample_type, cost, subject, limit, floor: None })
+        Ok(CheckRule { text: text.trim().to_owned(), sample_type, cost, subject, limit, floor: None, optional: false })
     }
 }
 
@@ -205,6 +207,8 @@ struct RuleTable {
     fail_on: String,
     sample_type: Option<String>,
     floor: Option<String>,
+    #[serde(default)]
+    optional: bool,
 }
 
 #[derive(Deserialize)]
@@ -223,12 +227,13 @@ pub(super) fn from_toml(text: &str) -> Result<Rules> {
     rules.floor = settings.floor.as_deref().map(percent).transpose()?;
     for entry in settings.rules {
         let table = match entry {
-            RuleEntry::Text(fail_on) => RuleTable { fail_on, sample_type: None, floor: None },
+            RuleEntry::Text(fail_on) => RuleTable { fail_on, sample_type: None, floor: None, optional: false },
             RuleEntry::Table(table) => table,
         };
         let mut rule: CheckRule = table.fail_on.parse()?;
         rule.sample_type = rule.sample_type.or(table.sample_type);
         rule.floor = table.floor.as_deref().map(percent).transpose()?;
+        rule.optional = table.optional;
         rules.rules.push(rule);
     }
     for Excuse { frame, rule, reason } in settings.allow {
