@@ -17,7 +17,7 @@ mod lines;
 use std::sync::Arc;
 
 use super::{Diff, Pair, Query, Status, Summary};
-#[cfg(feature = "files")]
+#[cfg(feature = "sources")]
 pub use crate::sources::{SourceDirs, SourceFiles};
 use crate::{Error, Result};
 pub use inlined::Inlined;
