@@ -296,6 +296,8 @@ fn files_of_pictures_follow_dark_backgrounds_and_stay_readable() {
     let graph = view.graph(&GraphOptions::default()).unwrap();
     assert!(!svg(&graph).unwrap().contains("<style"), "a picture inside of a page follows the page");
     let stacks = report::Report::Stacks(view.stacks(false), usize::MAX);
+    let fits = "<style>.pprofdiff-flamegraph { max-width: 100%; height: auto }</style>";
+    assert!(written("flamegraph", &stacks).contains(fits), "a flame graph shrinks to the width of a notebook");
     for (class, picture, min_boxes) in [
         ("pprofdiff-callgraph", written("svg", &report::Report::Graph(graph)), 20),
         ("pprofdiff-flamegraph", written("flamegraph", &stacks), 20),
