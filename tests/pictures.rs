@@ -377,6 +377,20 @@ fn the_flame_graph_of_the_story_shows_added_and_removed_frames() {
     ] {
         assert!(picture.contains(expected), "{expected}");
     }
+    let document = Document::parse(&picture).unwrap();
+    // Returns how much more red than blue the box of a function is, and whether its outline is dashed.
+    let look = |name: &str| {
+        let is_title = |n: &Node<'_, '_>| n.text().is_some_and(|text| text.starts_with(&format!("{name}\n")));
+        let title = document.descendants().find(|n| n.tag_name().name() == "title" && is_title(n)).unwrap();
+        let rect = title.parent().unwrap().children().find(|n| n.tag_name().name() == "rect").unwrap();
+        let fill = rect.attribute("fill").unwrap();
+        let channel = |at: usize| i32::from_str_radix(&fill[at..at + 2], 16).unwrap();
+        (channel(1) - channel(5), rect.has_attribute("stroke-dasharray"))
+    };
+    let (added, reduced, removed) =
+        ("logmill/names.canonical", "logmill/accesslog.(*Reader).Next", "logmill/accesslog.cleanName");
+    assert!(look(added).0 > 100 && look(reduced).0 < -50 && look(removed).0 < -30, "{:?}", look(reduced));
+    assert_eq!([added, reduced, removed].map(|name| look(name).1), [false, false, true]);
 }
 
 #[test]
