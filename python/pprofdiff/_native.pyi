@@ -203,7 +203,7 @@ def check(
     `require_power`, the result is inconclusive instead of passed if a growth as large as the limit could have gone
     unnoticed.
 
-    `fail_on` is a rule or a list of rules: [TYPE:]total>LIMIT or [TYPE:]flat|cum:FRAMES>LIMIT. FRAMES is any (checks each
+    `fail_on` is a rule or a list: [TYPE:]total>LIMIT or [TYPE:]flat|cum:FRAMES>LIMIT. FRAMES is any (checks each
     frame), each=RE (checks each matching frame) or regex=RE (checks the sum of all matching frames). LIMIT is +5%
     or +10MB (growth), 2GB (new value) or 30% (share of the new total). A limit on a time or size needs its unit.
     `config` is a pprofdiff.toml with rules and exceptions. `floor` is the percentage of the total below which
