@@ -140,6 +140,44 @@ fn callers_and_callees_without_a_match_are_an_empty_table() {
     assert!(stdout(&["tree", &base, &new, "--focus", "no such frame"]).contains("0 edges"));
 }
 
+#[test]
+fn callers_and_callees_print_all_costs_in_one_unit() {
+    let unit = |cost: &str| cost.trim_start_matches(|c: char| "+-.".contains(c) || c.is_ascii_digit()).to_owned();
+    let is_cost = |word: &&str| word.trim_start_matches(['+', '-']).starts_with(|c: char| c.is_ascii_digit());
+    let [base, new] = story();
+    for args in [&["tree", &base, &new][..], &["peek", ".", &base, &new], &["tree", &base], &["peek", ".", &base]] {
+        let text = stdout(args);
+        let rows = text.lines().skip_while(|line| !line.ends_with(" frame")).skip(1);
+        // The first columns and the parentheses after a name have costs; the rest is growth, shares and names.
+        let costs = rows.flat_map(|row| {
+            let note = row.rsplit_once("(flat ").map_or("", |(_, note)| note.trim_end_matches(')'));
+            row.split_whitespace().take(3).chain(note.split(' ')).filter(is_cost).map(unit)
+        });
+        let units: Vec<String> = costs.filter(|unit| !unit.is_empty() && unit != "%").collect();
+        assert!(units.len() > 20 && units.iter().all(|unit| *unit == units[0]), "{args:?}: {units:?}\n{text}");
+    }
+}
+
+#[test]
+fn convert_writes_the_flame_graph_of_one_profile() {
+    let heap = corpus("go-heap.new.pb.gz");
+    let svg = |args: &[&str]| {
+        let out = temp("converted.flame.svg");
+        stdout(&[&["convert", &heap, "-o", out.to_str().unwrap()], args].concat());
+        std::fs::read_to_string(out).unwrap()
+    };
+    let by_ending = svg(&[]);
+    assert!(by_ending.starts_with("<svg ") && !by_ending.contains("<script"), "{by_ending}");
+    assert!(by_ending.contains("main.heap") && by_ending.contains("inuse_space (bytes): "), "{by_ending}");
+    assert_eq!(by_ending, svg(&["--format", "flamegraph"]));
+    assert_eq!(by_ending, stdout(&["top", &heap, "--format", "flamegraph"]));
+    assert!(svg(&["--sample-type", "alloc_space"]).contains("alloc_space (bytes): "));
+    // A picture of the call graph shows only a part of a profile.
+    let graph = temp("converted.svg").display().to_string();
+    let error = failure(&["convert", &heap, "-o", &graph]);
+    assert!(error.contains("a profile converts to pprof, folded, speedscope, flamegraph"), "{error}");
+}
+
 /// Creates a file of a known but unsupported format. The error for it gives advice.
 fn recording() -> String {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("recording.data");

@@ -15,8 +15,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use pprofdiff::builder::ProfileBuilder;
 use pprofdiff::{Diff, Profile, Query};
 use pprofdiff_commits::{History, LOG_ARGS, Tree};
-use pprofdiff_explain::{ExplainOptions, Explanation};
-use pprofdiff_explain::{RankedCommits, Reach};
+use pprofdiff_explain::{ExplainOptions, Explanation, RankedCommit, RankedCommits, Reach};
+use pprofdiff_report::{Registry, Report};
 
 /// A SplitMix64 generator.
 struct Random(u64);
@@ -634,6 +634,27 @@ fn an_added_call_is_the_reason() {
         let line = text.lines().nth(first.lines.0 as usize - 1).unwrap();
         assert!(first.lines.0 == first.lines.1 && line.contains(&format!("{called}(")), "{first:?}: {line:?}");
     }
+}
+
+/// The text names the nearest commit, unless it only changes the same file or folder.
+#[test]
+fn a_commit_that_only_changes_code_nearby_is_not_named() {
+    let (mut e, _) = Case::new(1, true).rank();
+    let mut written = |reach: Reach| {
+        let ids = ["0123456789abcdef", "0123456", "tidy"].map(str::to_owned);
+        let near = RankedCommit::new(ids, "shop/other.go".to_owned(), (1, 2), reach, "is near".to_owned(), false);
+        e.causes[0].commits = Some(RankedCommits::new(3, vec![near]));
+        let mut text = Vec::new();
+        let report = Report::Explain(Box::new(e.clone()));
+        Registry::standard().format("text").unwrap().write(&report, &mut text, Default::default()).unwrap();
+        String::from_utf8(text).unwrap()
+    };
+    for reach in [Reach::File, Reach::Folder] {
+        let text = written(reach);
+        assert!(text.contains("   none of 3 commits touches this function\n") && !text.contains("tidy"), "{text}");
+    }
+    let nearest = "none of 3 commits touches this function; nearest: 0123456 tidy, shop/other.go:1-2: is near\n";
+    assert!(written(Reach::Constant).contains(nearest));
 }
 
 /// Writes cases for `evals/run` to `evals-commits` in Cargo's folder for temporary files, or to `EVALS_COMMITS`: a bare

@@ -103,6 +103,19 @@ fn the_answers_for_the_corpus_are_those_in_the_file() {
     assert_eq!(text, fresh, "the first lines of tests/explained.rs say how to accept new answers");
 }
 
+/// An answer that does not know the noise of its frames claims nothing about noise.
+#[test]
+fn no_answer_says_that_a_remainder_exceeds_an_unknown_noise() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/corpus/explained.txt");
+    let text = std::fs::read_to_string(file).unwrap();
+    // With --with, an answer has several paragraphs, each about one sample type.
+    let unknown =
+        |paragraph: &&str| paragraph.contains("noise is unknown") || paragraph.contains("Too little was measured");
+    let unknown: Vec<&str> = text.split("\n\n").filter(unknown).collect();
+    let wrong: Vec<&&str> = unknown.iter().filter(|paragraph| paragraph.contains("than noise")).collect();
+    assert!(!unknown.is_empty() && wrong.is_empty(), "{} answers; {wrong:#?}", unknown.len());
+}
+
 /// Each threshold has its row in the file of pins, and each row has its threshold. A row without an answer that changes
 /// has a test, or says that it has none.
 #[test]

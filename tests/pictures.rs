@@ -296,6 +296,8 @@ fn files_of_pictures_follow_dark_backgrounds_and_stay_readable() {
     let graph = view.graph(&GraphOptions::default()).unwrap();
     assert!(!svg(&graph).unwrap().contains("<style"), "a picture inside of a page follows the page");
     let stacks = report::Report::Stacks(view.stacks(false), usize::MAX);
+    let fits = "<style>.pprofdiff-flamegraph { max-width: 100%; height: auto }</style>";
+    assert!(written("flamegraph", &stacks).contains(fits), "a flame graph shrinks to the width of a notebook");
     for (class, picture, min_boxes) in [
         ("pprofdiff-callgraph", written("svg", &report::Report::Graph(graph)), 20),
         ("pprofdiff-flamegraph", written("flamegraph", &stacks), 20),
@@ -375,6 +377,20 @@ fn the_flame_graph_of_the_story_shows_added_and_removed_frames() {
     ] {
         assert!(picture.contains(expected), "{expected}");
     }
+    let document = Document::parse(&picture).unwrap();
+    // Returns how much more red than blue the box of a function is, and whether its outline is dashed.
+    let look = |name: &str| {
+        let is_title = |n: &Node<'_, '_>| n.text().is_some_and(|text| text.starts_with(&format!("{name}\n")));
+        let title = document.descendants().find(|n| n.tag_name().name() == "title" && is_title(n)).unwrap();
+        let rect = title.parent().unwrap().children().find(|n| n.tag_name().name() == "rect").unwrap();
+        let fill = rect.attribute("fill").unwrap();
+        let channel = |at: usize| i32::from_str_radix(&fill[at..at + 2], 16).unwrap();
+        (channel(1) - channel(5), rect.has_attribute("stroke-dasharray"))
+    };
+    let (added, reduced, removed) =
+        ("logmill/names.canonical", "logmill/accesslog.(*Reader).Next", "logmill/accesslog.cleanName");
+    assert!(look(added).0 > 100 && look(reduced).0 < -50 && look(removed).0 < -30, "{:?}", look(reduced));
+    assert_eq!([added, reduced, removed].map(|name| look(name).1), [false, false, true]);
 }
 
 #[test]

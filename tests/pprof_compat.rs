@@ -183,7 +183,10 @@ fn any_input_converts_to_any_format() {
     assert_eq!(page["profiles"].as_array().unwrap().len(), 2);
 
     let out = path("x.txt");
-    assert!(failure(&["convert", &base, "-o", &out]).contains("pprof, folded, speedscope; set one with --format"));
+    assert!(
+        failure(&["convert", &base, "-o", &out])
+            .contains("pprof, folded, speedscope, flamegraph; set one with --format")
+    );
     assert!(failure(&["convert", &base, "-o", "x.svg"]).contains("--format"));
     assert!(failure(&["convert", &base, "-o", &bare, "--sample-type", "cpu"]).contains("all sample types"));
     assert!(failure(&["convert", &base, "-o", &folded, "--sample-type", "heap"]).contains("there are samples, cpu"));

@@ -132,3 +132,38 @@ fn the_skill_has_the_form_that_agents_expect() {
     assert!(keys[3].1.len() <= 500);
     assert!(body.lines().count() < 160, "{} lines", body.lines().count());
 }
+
+/// The page of the library names the Rust version of the workspace, and its smaller build and its table name the
+/// features of the crates.
+#[test]
+fn the_page_of_the_library_names_the_features_of_the_crates() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let manifest =
+        |path: &Path| std::fs::read_to_string(path.join("Cargo.toml")).unwrap().parse::<toml::Table>().unwrap();
+    let page = std::fs::read_to_string(root.join("docs/rust.md")).unwrap();
+    let (_, block) = page.split_once("```toml\n").unwrap();
+    let reduced: toml::Table = block.split_once("```").unwrap().0.parse().unwrap();
+    let version = manifest(&root)["workspace"]["package"]["rust-version"].as_str().unwrap().to_owned();
+    assert_eq!(reduced["package"]["rust-version"].as_str(), Some(&*version));
+    assert!(page.contains(&format!("The crates need Rust {version} or newer.")));
+    let features = |name: &str| {
+        let all = manifest(&root.join("crates").join(name))["features"].as_table().unwrap().clone();
+        all.into_iter().map(|(feature, _)| feature).filter(|feature| feature != "default").collect::<Vec<_>>()
+    };
+    let dependencies = reduced["dependencies"].as_table().unwrap();
+    assert!(dependencies.len() > 3, "{dependencies:?}");
+    for (name, dependency) in dependencies {
+        assert_eq!(dependency["path"].as_str(), Some(&*format!("../pprofdiff/crates/{name}")));
+        assert_eq!(dependency["default-features"].as_bool(), Some(false));
+        let all = features(name);
+        for feature in dependency.get("features").and_then(|f| f.as_array()).into_iter().flatten() {
+            assert!(all.iter().any(|known| Some(&**known) == feature.as_str()), "{name} has no feature {feature:?}");
+        }
+    }
+    let table = page.split_once("| crate | feature |").unwrap().1;
+    for name in ["pprofdiff", "pprofdiff-explain", "pprofdiff-report"] {
+        let missing: Vec<String> =
+            features(name).into_iter().filter(|feature| !table.contains(&format!("`{feature}`"))).collect();
+        assert!(missing.is_empty(), "docs/rust.md has no row for {missing:?} of {name}");
+    }
+}

@@ -185,7 +185,7 @@ def delta(
 def check(
     base: _Side,
     new: _Side,
-    fail_on: Sequence[str] = ...,
+    fail_on: str | Sequence[str] = ...,
     *,
     config: str | PathLike[str] | None = None,
     floor: float | None = None,
@@ -203,7 +203,7 @@ def check(
     `require_power`, the result is inconclusive instead of passed if a growth as large as the limit could have gone
     unnoticed.
 
-    `fail_on` is a list of rules: [TYPE:]total>LIMIT or [TYPE:]flat|cum:FRAMES>LIMIT. FRAMES is any (checks each
+    `fail_on` is a rule or a list: [TYPE:]total>LIMIT or [TYPE:]flat|cum:FRAMES>LIMIT. FRAMES is any (checks each
     frame), each=RE (checks each matching frame) or regex=RE (checks the sum of all matching frames). LIMIT is +5%
     or +10MB (growth), 2GB (new value) or 30% (share of the new total). A limit on a time or size needs its unit.
     `config` is a pprofdiff.toml with rules and exceptions. `floor` is the percentage of the total below which
@@ -545,7 +545,8 @@ class Views:
         max_frames: int | None = None,
         **options: Unpack[ViewOptions],
     ) -> FlameGraph:
-        """Return the flame graph of both sides for one sample type. A notebook shows it, and `.save(path)` writes it.
+        """Return the flame graph of both sides for one sample type. A notebook shows it, and `.save(path)` writes it
+        as a page (.html) or as a picture (.svg).
 
         The width of a box is the sum, over its stacks, of the larger of both values, so removed code is drawn too. The
         color shows the change, from blue (less) to red (more). For `min_width` and `max_frames` see to_html().
@@ -591,13 +592,20 @@ class Views:
     ) -> None:
         """Write the profile, or the diff as a profile, to a path or a file object (opened for bytes).
 
+        Another extension of a path selects another format, as the command's -o does: the page (.html), the flame graph
+        (.flame.svg) or call graph (.svg) as a picture, or the table (.csv, .json, .md, .txt). An unknown extension
+        raises PprofError with all extensions. A path without extension, or any call with `compression` or `level`,
+        writes a profile.
+
         A written diff has the samples of the base negated and labelled: `go tool pprof` shows the numbers of
         -diff_base, and load() opens it as a diff again. Filters and normalization apply. `compression` is "gzip",
-        "zstd" or "none". By default the extension decides: .zst uses zstd, .pb is not compressed, and any other uses
+        "zstd" or "none". By default the extension decides: .pb.zst uses zstd, .pb is not compressed, and any other uses
         gzip. `level`: gzip 0 to 9 (1 unless given), zstd 1 to 22 (3 unless given).
         """
     def to_bytes(self, compression: _Compression = "gzip", level: int | None = None) -> bytes:
-        """Return the bytes that write() would write."""
+        """Return the profile, or the diff as a profile, as bytes."""
+    def to_text(self, *, max_tokens: int | None = None) -> str:
+        """Return top() as text, see Table.to_text()."""
     def to_polars(self) -> polars.DataFrame:
         """Return top() as a polars.DataFrame, see Table.to_polars()."""
     def to_pandas(self) -> pandas.DataFrame:
@@ -779,8 +787,14 @@ class FlameGraph:
 
     def to_html(self) -> str:
         """Return the graph as a self-contained HTML file."""
+    def to_svg(self) -> str:
+        """Return the graph as an <svg> element without scripts, with the same boxes down to a width of one pixel and a
+        tooltip for each box.
+        """
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the graph to a path as an HTML file."""
+        """Save the graph in the format of the path's extension: .html for the interactive page, or .svg for a picture
+        without scripts.
+        """
     def widget(self) -> FlameGraphWidget:
         """Return the graph as a notebook widget. The frame that the user selects, with a click or the arrow keys, is
         available as `widget.frame` (a name, or None) and `widget.stack` (names, root first). `widget.observe(f,
@@ -859,6 +873,10 @@ class Rendered:
         """
     def to_markdown(self) -> str:
         """Return the answer as Markdown for a pull request. A check has less than 65,000 characters."""
+    def save(self, path: str | PathLike[str]) -> None:
+        """Save the answer in the format of the path's extension: .txt, .md or .json. A check also writes .xml (JUnit),
+        .sarif and .github (annotations of a workflow).
+        """
     def _repr_markdown_(self) -> str: ...
 
 @final
@@ -878,6 +896,12 @@ class Check(Rendered):
         "pass"), reason, base and new (dicts: median, min, max, values), delta (an int, or a float for a half, like
         median), excess, percent, p, p_adjusted (corrected for the frames of the rule) and runs_needed.
         """
+    def to_junit(self) -> str:
+        """Return the findings as JUnit XML, one test case per rule."""
+    def to_sarif(self) -> str:
+        """Return the findings as SARIF, for code scanning."""
+    def to_github(self) -> str:
+        """Return the findings as annotations of a GitHub workflow. Print them in a step of the workflow."""
     def _lines(self) -> list[tuple[str, str, list[str], list[str]]]:
         """Returns the rules as tuples of lines: rule, outcome, findings, causes. The pytest plugin shows them."""
 

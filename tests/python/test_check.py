@@ -58,6 +58,36 @@ def test_check_gives_the_same_results_as_the_command(tmp_path):
     assert isinstance(again, pprofdiff.Rendered)
 
 
+def test_a_check_is_written_for_ci_systems_as_by_the_command(tmp_path):
+    base, new = map(str, pair("story-cpu"))
+    check = pprofdiff.check(base, new, ["total>+5%"])
+    again = pickle.loads(pickle.dumps(check))
+    contents = {"junit.xml": check.to_junit(), "x.sarif": check.to_sarif(), "x.github": check.to_github()}
+    contents |= {"x.md": check.to_markdown(), "x.json": check.to_json(), "x.txt": check.to_text()}
+    for name, content in contents.items():
+        command = [sys.executable, "-m", "pprofdiff", "check", base, new, "--fail-on", "total>+5%", "-o", name]
+        assert subprocess.run(command, cwd=tmp_path, capture_output=True).returncode == 1
+        assert (tmp_path / name).read_text() == content
+        (tmp_path / name).unlink()
+        again.save(tmp_path / name)
+        assert (tmp_path / name).read_text() == content
+    with pytest.raises(pprofdiff.PprofError, match=r"x\.html: .*\.txt, \.md, \.json, \.xml, \.sarif or \.github"):
+        check.save(tmp_path / "x.html")
+    explanation = pprofdiff.diff(base, new).explain()
+    explanation.save(tmp_path / "why.md")
+    assert (tmp_path / "why.md").read_text() == explanation.to_markdown()
+    with pytest.raises(pprofdiff.PprofError, match=r"x\.sarif: the file name must end in \.txt, \.md or \.json"):
+        explanation.save(tmp_path / "x.sarif")
+
+
+def test_a_single_rule_is_a_string():
+    base, new = pair("story-cpu")
+    alone, listed = (pprofdiff.check(base, new, rule) for rule in ("total>+5%", ["total>+5%"]))
+    assert alone.to_json() == listed.to_json()
+    with pytest.raises(TypeError, match="fail_on"):
+        pprofdiff.check(base, new, 5)
+
+
 @pytest.mark.parametrize("how", ["total", "duration", 0.25])
 def test_normalized_values_equal_the_table(how):
     base, new = pair("story-cpu")

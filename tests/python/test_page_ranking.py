@@ -58,3 +58,13 @@ def test_axe_finds_nothing(show: Open, ranking: pprofdiff.Ranking, scheme: str):
         page = show(ranking.to_html().replace("<details>", "<details open>"), viewport=viewport, color_scheme=scheme)
         assert violations(page) == []
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_on_a_phone_each_sentence_has_the_width_of_its_row(show: Open, ranking: pprofdiff.Ranking):
+    page = show(ranking.to_html(), viewport=PHONE)
+    rows = "section[aria-labelledby=pairs] :is(summary, .pair)"
+    assert page.locator(f"{rows} > :last-child").count() == len(ranking.pairs)
+    widths = page.evaluate(
+        f"[...document.querySelectorAll('{rows}')].map(row => [row.clientWidth, row.lastElementChild.clientWidth])"
+    )
+    assert all(text > 0.8 * row for row, text in widths), widths

@@ -3,6 +3,8 @@
 import json
 import pickle
 import shutil
+import subprocess
+import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
@@ -116,6 +118,58 @@ def test_call_graphs_and_listings_can_be_pickled(story: pprofdiff.Diff):
     assert (graph.to_dot(), repr(graph)) == (story.callgraph(10).to_dot(), repr(story.callgraph(10)))
     assert (listing.routines, repr(listing)) == (story.list("names").routines, repr(story.list("names")))
     assert listing._repr_html_() == story.list("names")._repr_html_()
+
+
+def test_the_extension_decides_the_format_of_a_flame_graph(story: pprofdiff.Diff, tmp_path: Path):
+    graph = story.filter(focus="logmill/").flamegraph(sample_type="cpu")
+    graph.save(tmp_path / "a.html")
+    graph.save(str(tmp_path / "a.flame.SVG"))
+    assert (tmp_path / "a.html").read_text() == graph.to_html()
+    svg = (tmp_path / "a.flame.SVG").read_text()
+    assert svg == f"{graph.to_svg()}\n"
+    assert "<script" not in svg
+    assert any("names.canonical" in text for text in words(svg))
+    command = [sys.executable, "-m", "pprofdiff", *map(str, pair("story-cpu")), "--focus", "logmill/", "-o"]
+    subprocess.run([*command, "b.flame.svg", "--sample-type", "cpu"], cwd=tmp_path, check=True)
+    assert (tmp_path / "b.flame.svg").read_text() == svg
+    again = pickle.loads(pickle.dumps(story.filter(focus="logmill/").flamegraph(sample_type="cpu")))
+    again.save(tmp_path / "again.svg")
+    assert (tmp_path / "again.svg").read_text() == svg
+    for name in ("a", "a.png", "a.json"):
+        with pytest.raises(pprofdiff.PprofError, match=rf"{name}: the file name must end in \.html or \.svg"):
+            graph.save(tmp_path / name)
+        assert not (tmp_path / name).exists()
+
+
+def test_write_writes_what_the_extension_names(story: pprofdiff.Diff, tmp_path: Path):
+    one = story.new[0]
+    for views in (story, story.filter(focus="logmill/"), one):
+        contents = {
+            "x.html": views.to_html(),
+            "x.flame.svg": f"{views.flamegraph().to_svg()}\n",
+            "x.csv": views.top().to_csv(),
+            "x.json": views.top().to_json(),
+            "x.md": views.top().to_markdown(),
+            "x.txt": views.to_text(),
+            "x.folded": views.folded(),
+        }
+        for name, content in contents.items():
+            views.write(tmp_path / name)
+            assert (tmp_path / name).read_text() == content, name
+        views.write(tmp_path / "x.svg")
+        assert words((tmp_path / "x.svg").read_text()) == words(views.callgraph().to_svg())
+        for name in ("x", "x.pb", "x.pb.gz", "x.prof"):
+            views.write(tmp_path / name)
+            assert pprofdiff.load(tmp_path / name).sample_types == views.sample_types
+    assert story.to_text() == story.top().to_text()
+    assert story.to_text(max_tokens=100) == story.top().to_text(max_tokens=100)
+    for name in ("x.pdf", "x.xml", "x.jsonl"):
+        with pytest.raises(pprofdiff.PprofError, match=rf"{name}: .*use one of .*\.pb\.gz \(pprof\).*\.html") as error:
+            story.write(tmp_path / name)
+        assert "junit" not in str(error.value)
+        assert not (tmp_path / name).exists()
+    story.write(tmp_path / "x.pdf", compression="none")
+    assert (tmp_path / "x.pdf").read_bytes() == story.to_bytes("none")
 
 
 def test_hostile_names_stay_text():

@@ -476,7 +476,9 @@ fn convert(args: &ConvertArgs) -> Result<()> {
     let output = Some(&*args.output);
     if format.name == "pprof" {
         if args.sample_type.is_some() {
-            return refuse("a profile.proto has all sample types; --sample-type is for folded and speedscope");
+            return refuse(
+                "a profile.proto has all sample types; --sample-type is for folded, speedscope and flamegraph",
+            );
         }
         check_destination(format, output.filter(|path| !is_stdin(path)), false)?;
         let bytes = profile.to_bytes(&packing(output))?;

@@ -22,8 +22,8 @@ const SPENT: [&str; 5] = ["samples", "sample", "cpu", "cycles", "instructions"];
 pub enum Remainder {
     /// The number of samples is unknown, and so is the noise.
     Unknown,
-    /// The remainder is large and exceeds sampling error, but runs may differ by as much, or the values are exact
-    /// counts whose variation is unknown.
+    /// The remainder is large and exceeds sampling error, but runs may differ by as much, or the noise of frames is
+    /// unknown, or the values are exact counts whose variation is unknown.
     Unexplained,
     /// Chance explains the remainder.
     Noise,
@@ -94,6 +94,7 @@ impl Explanation {
             () if self.is_rest_rewritten() => Remainder::Rewritten,
             () if (self.is_rest_chance() || self.is_exact()) && self.account.unexplained => Remainder::Unexplained,
             () if self.is_rest_chance() => Remainder::Noise,
+            () if self.noise.detects_nothing() => Remainder::Unexplained,
             () => Remainder::Real,
         }
     }

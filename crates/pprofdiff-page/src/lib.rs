@@ -93,3 +93,8 @@ mod tests {
         assert_eq!(registry.resolve(stored).unwrap(), request);
     }
 }
+
+/// Compiles the code examples of docs/rust.md together with the tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/rust.md")]
+struct Documents;

@@ -60,7 +60,7 @@ pub(crate) fn ranking_page(ranking: &Ranking) -> String {
             let _ = writeln!(
                 html,
                 "<div class=\"pair\"><span class=\"of\">{}</span><span class=\"size {}\">{} of all</span>\
-                 <span>{}: {}</span></div>",
+                 <span class=\"says\">{}: {}</span></div>",
                 escape(&change.function),
                 class(change.delta),
                 escape_ours(&share_text(Some(100.0 * change.share), true)),
@@ -84,7 +84,8 @@ pub(crate) fn ranking_page(ranking: &Ranking) -> String {
     for pair in others {
         let _ = writeln!(
             html,
-            "<div class=\"pair\"><span class=\"of\">{}</span><span class=\"size\">{} ({})</span><span>{}{}</span></div>",
+            "<div class=\"pair\"><span class=\"of\">{}</span><span class=\"size\">{} ({})</span>\
+             <span class=\"says\">{}{}</span></div>",
             escape(&pair.pair),
             escape_ours(&signed(pair.total_delta, cost.delta)),
             escape_ours(&growth(Pair { base: pair.total_base, new: pair.total_new })),

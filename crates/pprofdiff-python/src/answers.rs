@@ -1,11 +1,12 @@
 //! Answers the views' requests for [`Views`], with the GIL released, and reuses the last selection.
 
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use pprofdiff::list::SourceDirs;
 use pprofdiff::{Normalize, Query, Selection, WriteOptions};
 use pprofdiff_page::{Page, PageOptions, PageView};
-use pprofdiff_report::{Report, Request, Table as EngineTable, View};
+use pprofdiff_report::{Format, Report, Request, Style, Table as EngineTable, View};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -24,6 +25,16 @@ pub enum PageContent {
     Flame,
     /// The whole page, with source lines if folders are given.
     All(Option<SourceDirs>),
+}
+
+/// Writes a report to memory. Fails if the format can't show it, such as a call graph with too many frames.
+pub fn to_string(format: &Format, report: &Report) -> pprofdiff::Result<String> {
+    let mut written = Ok(());
+    let output = text(|out| {
+        written = format.write(report, out, Style::default());
+        Ok(())
+    });
+    written.map(|()| output).map_err(|e| pprofdiff::Error::query(e.to_string()))
 }
 
 impl Views {
@@ -93,7 +104,29 @@ impl Views {
         for warning in (format.leaves_out)(&report) {
             warn(py, Some(warning))?;
         }
-        runtime::run(py, move || Ok(text(|out| format.write(&report, out, Default::default()))))
+        runtime::run(py, move || to_string(format, &report))
+    }
+
+    /// Returns the format that the name of a file for write() asks for, or `None` for a profile.
+    pub fn format_of_path(&self, py: Python<'_>, path: &Path) -> PyResult<Option<&'static Format>> {
+        if path.extension().is_none() {
+            return Ok(None);
+        }
+        let request = Request { query: self.query.clone(), view: View::default() };
+        let is_written = |format: &&Format| request.for_format(format, &REGISTRY).is_ok();
+        match REGISTRY.format_of_path(path) {
+            Ok(format) if format.name == "pprof" => Ok(None),
+            Ok(format) if is_written(&format) => Ok(Some(format)),
+            _ => {
+                let formats = REGISTRY.formats().iter().copied().filter(is_written);
+                let endings: Vec<String> = formats.map(|f| format!(".{} ({})", f.extensions[0], f.name)).collect();
+                let (path, endings) = (path.display(), endings.join(", "));
+                Err(error::message(
+                    py,
+                    &format!("{path}: unknown file extension; use one of {endings}, or compression= for a profile"),
+                ))
+            }
+        }
     }
 
     /// Returns the table of frames with default options.

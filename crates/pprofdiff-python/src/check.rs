@@ -38,6 +38,21 @@ impl Check {
         slf.as_super().get().part(slf.py(), "rules")
     }
 
+    /// Return the findings as JUnit XML, one test case per rule.
+    fn to_junit(slf: &Bound<'_, Self>) -> PyResult<String> {
+        findings(slf, "junit")
+    }
+
+    /// Return the findings as SARIF, for code scanning.
+    fn to_sarif(slf: &Bound<'_, Self>) -> PyResult<String> {
+        findings(slf, "sarif")
+    }
+
+    /// Return the findings as annotations of a GitHub workflow. Print them in a step of the workflow.
+    fn to_github(slf: &Bound<'_, Self>) -> PyResult<String> {
+        findings(slf, "github")
+    }
+
     /// Returns the rules as tuples of lines: rule, outcome, findings, causes. The pytest plugin shows them.
     fn _lines(slf: &Bound<'_, Self>) -> Vec<(String, String, Vec<String>, Vec<String>)> {
         let rules = slf.as_super().get().rules.iter().cloned();
@@ -47,6 +62,12 @@ impl Check {
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Pickled<'py>> {
         pickled(slf.py(), "_rebuild_check", serde_json::to_vec(slf.as_super().get()))
     }
+}
+
+/// Returns the findings in a format of CI systems.
+fn findings(check: &Bound<'_, Check>, format: &str) -> PyResult<String> {
+    let unknown = || error::message(check.py(), &format!("this check was not written as {format}"));
+    check.as_super().get().findings.get(format).cloned().ok_or_else(unknown)
 }
 
 #[pyfunction(name = "_rebuild_check")]

@@ -66,9 +66,9 @@ mod _native {
     use crate::flamegraph::{FlameGraph, rebuild_flamegraph};
     #[pymodule_export]
     use crate::fleet::{Causes, FleetCollector, Ranking, rebuild_causes, rebuild_ranking};
+    use crate::options::{OneOrMore, loading, signature, take_loading, two_sided, view_query, without_base};
     #[pymodule_export]
     use crate::options::{check_loading, options};
-    use crate::options::{loading, signature, take_loading, two_sided, view_query, without_base};
     #[pymodule_export]
     use crate::pairs::{Pair, group_pairs, listed_files, pairs, rebuild_pair};
     #[pymodule_export]
@@ -251,7 +251,7 @@ mod _native {
     /// `require_power`, the result is inconclusive instead of passed if a growth as large as the limit could have gone
     /// unnoticed.
     ///
-    /// `fail_on` is a list of rules: [TYPE:]total>LIMIT or [TYPE:]flat|cum:FRAMES>LIMIT. FRAMES is any (checks each
+    /// `fail_on` is a rule or a list: [TYPE:]total>LIMIT or [TYPE:]flat|cum:FRAMES>LIMIT. FRAMES is any (checks each
     /// frame), each=RE (checks each matching frame) or regex=RE (checks the sum of all matching frames). LIMIT is +5%
     /// or +10MB (growth), 2GB (new value) or 30% (share of the new total). A limit on a time or size needs its unit.
     /// `config` is a pprofdiff.toml with rules and exceptions. `floor` is the percentage of the total below which
@@ -262,7 +262,7 @@ mod _native {
     /// Raises PprofError for invalid rules and for an empty new side, and the same errors as diff().
     #[pyfunction]
     #[pyo3(signature = (
-        base, new, fail_on = Vec::new(), *, config = None, floor = None, strict = false, paired = false,
+        base, new, fail_on = OneOrMore::More(Vec::new()), *, config = None, floor = None, strict = false, paired = false,
         require_power = false, **options
     ), text_signature = None)]
     #[allow(clippy::too_many_arguments)]
@@ -270,7 +270,7 @@ mod _native {
         py: Python<'_>,
         base: &Bound<'_, PyAny>,
         new: &Bound<'_, PyAny>,
-        fail_on: Vec<String>,
+        fail_on: OneOrMore<String>,
         config: Option<PathBuf>,
         floor: Option<f64>,
         strict: bool,
@@ -281,7 +281,7 @@ mod _native {
         let load = two_sided(py, &take_loading(options)?)?;
         let query = view_query(py, &Query::default(), options)?;
         let mut limits = CheckOptions::default();
-        (limits.fail_on, limits.floor) = (fail_on, floor.map(|floor| floor.to_string()));
+        (limits.fail_on, limits.floor) = (fail_on.into_vec(), floor.map(|floor| floor.to_string()));
         limits.policy =
             CheckPolicy::default().with_strict(strict).with_paired(paired).with_require_power(require_power);
         if let Some(path) = config {

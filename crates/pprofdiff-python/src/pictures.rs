@@ -34,10 +34,16 @@ impl CallGraph {
     }
 }
 
-/// Writes a file in the format of its extension.
-fn save(py: Python<'_>, path: PathBuf, choose: impl FnOnce(&str) -> Option<String>, endings: &str) -> PyResult<()> {
+/// Writes a file in the format of its extension. `choose` returns the content for an extension in lower case, and `None`
+/// for an unknown one. The error lists `endings`.
+pub fn save_by_extension(
+    py: Python<'_>,
+    path: PathBuf,
+    choose: impl FnOnce(&str) -> PyResult<Option<String>>,
+    endings: &str,
+) -> PyResult<()> {
     let ending = path.extension().and_then(|e| e.to_str()).unwrap_or_default().to_lowercase();
-    match choose(&ending) {
+    match choose(&ending)? {
         Some(content) => flamegraph::save(py, path, content),
         None => Err(error::message(py, &format!("{}: the file name must end in {endings}", path.display()))),
     }
@@ -60,16 +66,12 @@ impl CallGraph {
 
     /// Save the graph in the format of the path's extension: .svg, or .dot (.gv) for Graphviz.
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        let svg = match path.extension().and_then(|e| e.to_str()) {
-            Some(ending) if ending.eq_ignore_ascii_case("svg") => self.to_svg(py)?,
-            _ => "",
-        };
         let choose = |ending: &str| match ending {
-            "svg" => Some(format!("{svg}\n")),
-            "dot" | "gv" => Some(self.dot.clone()),
-            _ => None,
+            "svg" => Ok(Some(format!("{}\n", self.to_svg(py)?))),
+            "dot" | "gv" => Ok(Some(self.dot.clone())),
+            _ => Ok(None),
         };
-        save(py, path, choose, ".svg, .dot or .gv")
+        save_by_extension(py, path, choose, ".svg, .dot or .gv")
     }
 
     fn _repr_svg_(&self) -> Option<&str> {
@@ -177,13 +179,15 @@ impl Listing {
 
     /// Save the listing in the format of the path's extension: .html, .json or .txt.
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        let choose = |ending: &str| match ending {
-            "html" | "htm" => Some(self.page.clone()),
-            "json" => Some(self.json.clone()),
-            "txt" => Some(format!("{}\n", self.text)),
-            _ => None,
+        let choose = |ending: &str| {
+            Ok(match ending {
+                "html" | "htm" => Some(self.page.clone()),
+                "json" => Some(self.json.clone()),
+                "txt" => Some(format!("{}\n", self.text)),
+                _ => None,
+            })
         };
-        save(py, path, choose, ".html, .json or .txt")
+        save_by_extension(py, path, choose, ".html, .json or .txt")
     }
 
     fn _repr_html_(&self) -> &str {

@@ -2,15 +2,18 @@
 //! rendered output, because it is small and can be pickled.
 
 use pprofdiff_report::shared::RuleLines;
-use pprofdiff_report::{Report, Style, exit_code, explain_exit_code};
+use pprofdiff_report::{Form, Report, exit_code, explain_exit_code};
 use pyo3::prelude::*;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::REGISTRY;
+use crate::answers::to_string;
 use crate::explain::{in_python, with_ops};
 use crate::keywords::{explained_in_keywords, in_keywords};
-use crate::table::text;
+use crate::pictures::save_by_extension;
 use crate::within::{head_within, text_within};
 
 /// The base class of Check and Explanation: the answer as text, Markdown and JSON, and the command's exit code.
@@ -22,6 +25,8 @@ pub struct Rendered {
     pub text: String,
     pub markdown: String,
     pub json: String,
+    /// The findings of a check in the formats of CI systems, by name of the format; empty for an explanation.
+    pub findings: BTreeMap<String, String>,
     /// The rules of a check in lines; empty for an explanation.
     pub rules: Vec<RuleLines>,
     /// The report, from which `to_text(max_tokens=...)` writes. Pickling drops it.
@@ -45,16 +50,17 @@ impl Rendered {
             Report::Explain(explanation) => (explanation.verdict.name(), explain_exit_code(explanation)),
             _ => return Err(pprofdiff::Error::query("this answer has no verdict")),
         };
-        let written = |format: &str| {
-            let format = REGISTRY.format(format)?;
-            Ok::<_, pprofdiff::Error>(text(|out| format.write(&report, out, Style::default())))
-        };
+        let written = |format: &str| to_string(REGISTRY.format(format)?, &report);
+        let is_check = matches!(report, Report::Check(_));
+        let formats = REGISTRY.formats().iter().filter(|format| is_check && format.form == Form::Findings);
+        let findings = formats.map(|format| Ok((format.name.to_owned(), to_string(format, &report)?)));
         Ok(Rendered {
             verdict: verdict.to_owned(),
             exit_code,
             text: written("text")?.trim_end().to_owned(),
             markdown: written("markdown")?,
             json: written("json")?,
+            findings: findings.collect::<pprofdiff::Result<_>>()?,
             rules: match &report {
                 Report::Check(check) => RuleLines::from_check(check),
                 _ => Vec::new(),
@@ -116,6 +122,25 @@ impl Rendered {
     /// Return the answer as Markdown for a pull request. A check has less than 65,000 characters.
     fn to_markdown(&self) -> &str {
         &self.markdown
+    }
+
+    /// Save the answer in the format of the path's extension: .txt, .md or .json. A check also writes .xml (JUnit),
+    /// .sarif and .github (annotations of a workflow).
+    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        let findings = |name: &str| self.findings.get(name).cloned();
+        let choose = |ending: &str| {
+            Ok(match ending {
+                "txt" => Some(format!("{}\n", self.text)),
+                "md" | "markdown" => Some(self.markdown.clone()),
+                "json" => Some(self.json.clone()),
+                "xml" => findings("junit"),
+                "sarif" | "github" => findings(ending),
+                _ => None,
+            })
+        };
+        let endings =
+            if self.findings.is_empty() { ".txt, .md or .json" } else { ".txt, .md, .json, .xml, .sarif or .github" };
+        save_by_extension(py, path, choose, endings)
     }
 
     fn _repr_markdown_(&self) -> &str {

@@ -290,7 +290,7 @@ impl Table {
     /// Return all rows as text, as the command prints them. With max_tokens (at least 50), the text has at most that
     /// many tokens, counted as by the command's --budget: the first rows, and the number of omitted rows.
     #[pyo3(name = "to_text", signature = (*, max_tokens = None))]
-    fn to_text_within(&self, py: Python<'_>, max_tokens: Option<usize>) -> PyResult<String> {
+    pub fn to_text_within(&self, py: Python<'_>, max_tokens: Option<usize>) -> PyResult<String> {
         let table = self.table.clone();
         text_within(py, max_tokens, None, move |format, budget| Report::Table((*table).clone()).within(format, budget))
     }

@@ -396,7 +396,8 @@ impl Views {
     }
 
     #[doc = signature!(query "flamegraph($self, *, min_width=None, max_frames=None")]
-    /// Return the flame graph of both sides for one sample type. A notebook shows it, and `.save(path)` writes it.
+    /// Return the flame graph of both sides for one sample type. A notebook shows it, and `.save(path)` writes it
+    /// as a page (.html) or as a picture (.svg).
     ///
     /// The width of a box is the sum, over its stacks, of the larger of both values, so removed code is drawn too. The
     /// color shows the change, from blue (less) to red (more). For `min_width` and `max_frames` see to_html().
@@ -409,7 +410,8 @@ impl Views {
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<FlameGraph> {
         let query = self.query_with(py, options)?;
-        Ok(FlameGraph::new(self.page(py, query, min_width, max_frames, PageContent::Flame)?))
+        let page = self.page(py, query.clone(), min_width, max_frames, PageContent::Flame)?;
+        Ok(FlameGraph::new(page, self.diff.clone(), self.selected.clone(), query))
     }
 
     #[doc = signature!(filters "filter($self, *")]
@@ -440,9 +442,14 @@ impl Views {
 
     /// Write the profile, or the diff as a profile, to a path or a file object (opened for bytes).
     ///
+    /// Another extension of a path selects another format, as the command's -o does: the page (.html), the flame graph
+    /// (.flame.svg) or call graph (.svg) as a picture, or the table (.csv, .json, .md, .txt). An unknown extension
+    /// raises PprofError with all extensions. A path without extension, or any call with `compression` or `level`,
+    /// writes a profile.
+    ///
     /// A written diff has the samples of the base negated and labelled: `go tool pprof` shows the numbers of
     /// -diff_base, and load() opens it as a diff again. Filters and normalization apply. `compression` is "gzip",
-    /// "zstd" or "none". By default the extension decides: .zst uses zstd, .pb is not compressed, and any other uses
+    /// "zstd" or "none". By default the extension decides: .pb.zst uses zstd, .pb is not compressed, and any other uses
     /// gzip. `level`: gzip 0 to 9 (1 unless given), zstd 1 to 22 (3 unless given).
     #[pyo3(signature = (file, *, compression = None, level = None))]
     fn write(
@@ -453,6 +460,12 @@ impl Views {
         level: Option<u32>,
     ) -> PyResult<()> {
         let path = if file.hasattr("write")? { None } else { Some(file.extract::<PathBuf>()?) };
+        if let (Some(path), None, None) = (&path, compression, level)
+            && let Some(format) = self.format_of_path(py, path)?
+        {
+            let content = self.written(py, self.query.clone(), View::default(), format.name)?;
+            return flamegraph::save(py, path.clone(), content);
+        }
         let compression = match (compression, &path) {
             (Some(name), _) => parse_compression(py, name)?,
             (None, Some(path)) => Compression::of_path(path),
@@ -465,11 +478,17 @@ impl Views {
         flamegraph::save(py, path, bytes)
     }
 
-    /// Return the bytes that write() would write.
+    /// Return the profile, or the diff as a profile, as bytes.
     #[pyo3(signature = (compression = "gzip", level = None))]
     fn to_bytes<'py>(&self, py: Python<'py>, compression: &str, level: Option<u32>) -> PyResult<Bound<'py, PyBytes>> {
         let compression = parse_compression(py, compression)?;
         Ok(PyBytes::new(py, &self.packed(py, write_options(compression, level))?))
+    }
+
+    /// Return top() as text, see Table.to_text().
+    #[pyo3(signature = (*, max_tokens = None))]
+    fn to_text(&self, py: Python<'_>, max_tokens: Option<usize>) -> PyResult<String> {
+        self.default_table(py)?.to_text_within(py, max_tokens)
     }
 
     /// Return top() as a polars.DataFrame, see Table.to_polars().

@@ -21,7 +21,7 @@ const STYLE: &str = "<style>
 [data-jp-theme-light=false] .pprofdiff,.vscode-dark .pprofdiff{{dark}}
 .pprofdiff table{border-collapse:collapse;font-variant-numeric:tabular-nums;margin:6px 0}
 .pprofdiff th,.pprofdiff td{padding:2px 8px;text-align:right;border:0;border-bottom:1px solid rgba(128,128,128,.3);white-space:nowrap}
-.pprofdiff .t,.pprofdiff .w{text-align:left}
+.pprofdiff table .t,.pprofdiff table .w{text-align:left}
 .pprofdiff td.t{font-family:monospace;white-space:normal;overflow-wrap:anywhere;min-width:16em}
 .pprofdiff .more{color:var(--more)}.pprofdiff .less{color:var(--less)}.pprofdiff .note{opacity:.75;margin:2px 0}
 </style>";

@@ -107,8 +107,7 @@ pub mod shared {
     pub use crate::timelines::{FrameTimeline, LASTING, Timelines};
 }
 
-/// Compiles the code examples of the README and of docs/rust.md together with the tests.
+/// Compiles the code examples of the README together with the tests.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
-#[doc = include_str!("../../../docs/rust.md")]
 struct Documents;

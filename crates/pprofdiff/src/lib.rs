@@ -51,7 +51,7 @@ mod runs;
 mod runtimes;
 pub mod sampling;
 mod select;
-#[cfg(feature = "files")]
+#[cfg(feature = "sources")]
 mod sources;
 #[doc(hidden)]
 pub mod statistics;

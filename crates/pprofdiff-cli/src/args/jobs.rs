@@ -83,8 +83,7 @@ impl MergeArgs {
 pub fn converted_formats() -> Vec<&'static str> {
     let forms = REGISTRY.view("stacks").map_or(&[][..], |stacks| stacks.forms);
     let formats = REGISTRY.formats().iter().filter(|format| format.form.is_whole() && forms.contains(&format.form));
-    // A flame graph leaves thin stacks out, so it is a picture of a profile.
-    formats.map(|format| format.name).filter(|name| *name != "flamegraph").collect()
+    formats.map(|format| format.name).collect()
 }
 
 #[derive(Args)]
@@ -93,13 +92,13 @@ pub struct ConvertArgs {
     /// Profile: a file, a URL, or `-` for stdin
     #[arg(value_name = "FILE|URL")]
     pub file: PathBuf,
-    /// Output file; the extension sets the format (.pb.gz, .pb, .pb.zst, .folded, .speedscope.json)
+    /// Output file; the extension sets the format (.pb.gz, .pb, .pb.zst, .folded, .speedscope.json, .flame.svg)
     #[arg(short, long, value_name = "OUT")]
     pub output: PathBuf,
     /// Output format, if the extension does not set it
     #[arg(long, value_parser = PossibleValuesParser::new(converted_formats()))]
     pub format: Option<String>,
-    /// Sample type to write as folded or speedscope, which hold a single type [default: the profile's]
+    /// Sample type to write as folded, speedscope or flamegraph, which hold a single type [default: the profile's]
     #[arg(long, value_name = "TYPE")]
     pub sample_type: Option<String>,
     #[command(flatten)]
@@ -111,6 +110,7 @@ Examples:
   pprofdiff convert stacks.txt -o cpu.pb.gz --input-type cpu/nanoseconds      folded stacks for go tool pprof
   pprofdiff convert heap.pb.gz -o heap.speedscope.json --sample-type alloc_space
   pprofdiff convert cpu.pb.gz -o - --format folded | flamegraph.pl > cpu.svg
+  pprofdiff convert cpu.pb.gz -o cpu.flame.svg                                the flame graph as a picture
 
 Converting to pprof loses nothing. Two-sided input (a written diff, folded stacks with two numbers) stays two-sided.";
 

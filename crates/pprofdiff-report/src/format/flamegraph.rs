@@ -37,7 +37,7 @@ pub(crate) const FORMAT: Format = Format {
     ..BASE
 };
 
-/// The width of the picture in pixels. It scales with the window.
+/// The width of the picture in pixels. It shrinks with a narrower window or notebook.
 const WIDTH: f64 = 1200.0;
 const MARGIN: f64 = 12.0;
 /// The height of a row, with the gap between rows.
@@ -109,6 +109,7 @@ fn draw(flame: &Flame, across: f64) -> String {
         super::svg::FONT
     );
     push_dark_style(&mut svg, "pprofdiff-flamegraph", &colors);
+    svg.push_str("<style>.pprofdiff-flamegraph { max-width: 100%; height: auto }</style>\n");
     let _ = writeln!(svg, "<rect width=\"100%\" height=\"100%\" fill=\"{PAPER}\"/>");
     for (i, text) in legend.iter().enumerate() {
         let y = MARGIN + (i as f64 + 0.9) * FONT_SIZE * 1.4;

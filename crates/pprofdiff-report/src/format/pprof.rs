@@ -7,7 +7,7 @@ use crate::shows::{self, Form};
 
 pub(crate) const FORMAT: Format = Format {
     name: "pprof",
-    extensions: &["pb.gz", "pb", "pb.zst", "gz", "zst", "pprof"],
+    extensions: &["pb.gz", "pb", "pb.zst", "gz", "zst", "pprof", "prof"],
     about: "a profile that `go tool pprof` opens as a diff",
     binary: true,
     warns: false,

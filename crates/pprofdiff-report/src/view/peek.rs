@@ -110,8 +110,8 @@ impl Table {
     }
 }
 
-/// Writes one block per node, like pprof's `-peek`: the callers, the node with its flat and cum cost, the callees. With
-/// several sample types, writes the edges as rows instead.
+/// Writes one block per node, like pprof's `-peek`: the callers, the node with its flat and cum cost, the callees. The
+/// columns and the flat costs share one unit. With several sample types, writes the edges as rows instead.
 fn write_edges(table: &Table, out: &mut dyn Write, options: TextOptions) -> io::Result<()> {
     let nodes = || table.nodes.shown.iter().map(|&number| &table.nodes.all[number as usize]);
     if !table.beside.is_empty() {
@@ -119,10 +119,10 @@ fn write_edges(table: &Table, out: &mut dyn Write, options: TextOptions) -> io::
     }
     let costs = table.costs();
     let Some(weights) = costs.first() else { return Ok(()) };
-    let pairs: Vec<Pair> = (0..table.len()).map(|row| weights.pair(row)).chain(nodes().map(|n| n.cum)).collect();
+    let rows = (0..table.len()).map(|row| weights.pair(row));
+    let pairs: Vec<Pair> = rows.chain(nodes().flat_map(|n| [n.cum, n.flat])).collect();
     let cost = CostFormat::new(&table.summary, pairs.into_iter());
     let numbers = &Cells { cost, summary: &table.summary, full: true };
-    let flat_cost = CostFormat::new(&table.summary, nodes().map(|n| n.flat));
     let mut rows_of: HashMap<u32, Vec<usize>> = HashMap::default();
     for (row, &node) in table.nodes.of_row.iter().enumerate() {
         rows_of.entry(node).or_default().push(row);
@@ -146,8 +146,8 @@ fn write_edges(table: &Table, out: &mut dyn Write, options: TextOptions) -> io::
             let node = &table.nodes.all[number as usize];
             let label = table.nodes.labels.get(number as usize).unwrap_or_default();
             let flat = match table.summary.base {
-                Some(_) => flat_cost.change(node.flat, "->"),
-                None => flat_cost.sides.format(node.flat.new),
+                Some(_) => cost.change(node.flat, "->"),
+                None => cost.sides.format(node.flat.new),
             };
             let mut cells = numbers.format(node.cum);
             cells.push(format!("  {label}{NOTE_GAP}(flat {flat})").into());

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::{Diff, Pair, Query, Status, Summary};
-#[cfg(feature = "files")]
+#[cfg(feature = "sources")]
 pub use crate::sources::{SourceDirs, SourceFiles};
 use crate::{Error, Result};
 pub use inlined::Inlined;
