@@ -678,10 +678,19 @@ class Diff(Views):
 class Pair:
     """Two sides with a common name, for batch(). Created by pairs(), or directly.
 
-    `base` and `new` are as in diff(). The name defaults to the name of the new side.
+    `base` and `new` are as in diff(). The name defaults to the name of the new side. `keys` become columns in tables of
+    many pairs.
     """
 
-    def __new__(cls, base: _Side, new: _Side, name: str | None = None, *, error: Exception | None = None) -> Pair: ...
+    def __new__(
+        cls,
+        base: _Side,
+        new: _Side,
+        name: str | None = None,
+        *,
+        error: Exception | None = None,
+        keys: dict[str, str] | None = None,
+    ) -> Pair: ...
     @property
     def name(self) -> str:
         """The name of the pair: the path below both directories, the text that the pattern's `*` matched,
@@ -696,6 +705,12 @@ class Pair:
     @property
     def error(self) -> Exception | None:
         """The reason why the pair can't be compared (a file without a partner, an invalid line), or None."""
+    @property
+    def keys(self) -> dict[str, str]:
+        """The parts that vary between the pairs, as a dict of texts in order: the keys of group_pairs(), with _base and
+        _new for those that differ between the sides, or key_1 for the first wildcard of a pattern. Empty for
+        directories and manifests.
+        """
 
 @final
 class Result(Generic[_Pair]):
@@ -716,7 +731,7 @@ class Result(Generic[_Pair]):
         """The Table, if tables were requested; None if the pair failed."""
     @property
     def summary(self) -> PairSummary:
-        """The result of tables() as one row: name, error (as text), sample_type, unit, total_base, total_new,
+        """The result of tables() as one row: name, the pair's keys, error (as text), sample_type, unit, total_base, total_new,
         total_delta, frames (their number), and frame (name), flat_delta and cum_delta of the frame with the
         largest change. Missing values are None.
         """

@@ -204,7 +204,7 @@ impl Diffs {
         for (name, result) in pprofdiff::batch::map(self.pool.clone(), pairs, options, table) {
             let mut block = Vec::new();
             match &result {
-                Ok(table) => writer.write(&name, Ok(table), &mut block)?,
+                Ok(table) => writer.write(&name, &[], Ok(table), &mut block)?,
                 Err(e) => writeln!(block, "{}  failed: {e}", sanitize(&name))?,
             }
             let mut steps = steps.lock().unwrap_or_else(PoisonError::into_inner);

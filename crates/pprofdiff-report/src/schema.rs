@@ -98,10 +98,13 @@ fn of_type(kind: &str, type_schema: &Schema, properties: Value) -> Value {
     object
 }
 
-/// Returns the object for a kind, with these properties in addition to `schema`, `kind` and `pair`. Of the common ones,
-/// `schema` and `kind` are required.
+/// Returns the object for a kind, with these properties in addition to `schema`, `kind`, `pair` and `keys` of the pair.
+/// Of the common ones, `schema` and `kind` are required.
 fn object(kind: &str, kind_properties: Value, required: &[&str]) -> Value {
-    let mut properties = json!({"schema": {"const": SCHEMA}, "kind": {"const": kind}, "pair": {"type": "string"}});
+    let mut properties = json!({
+        "schema": {"const": SCHEMA}, "kind": {"const": kind}, "pair": {"type": "string"},
+        "keys": {"type": "object", "additionalProperties": {"type": "string"}},
+    });
     if let (Value::Object(all), Value::Object(kind_properties)) = (&mut properties, kind_properties) {
         all.extend(kind_properties);
     }

@@ -169,8 +169,9 @@ Examples:
   pprofdiff batch pairs.csv --format jsonl -o diffs.jsonl        columns base, new, name; or lines of JSON with these
                                                                  keys in pairs.jsonl
 
-A pair that fails is reported and does not stop the others; the exit code is then 2. Ctrl-C stops the batch and keeps
-the finished pairs, also in the file of -o; the exit code is then 130.";
+A pair that fails is reported and does not stop the others; the exit code is then 2. It is 1 if all pairs were compared,
+but some files have no partner on the other side, as in `diff -r`. Ctrl-C stops the batch and keeps the finished pairs,
+also in the file of -o; the exit code is then 130.";
 
 fn pair_view(text: &str) -> pprofdiff::Result<View> {
     REGISTRY.pair_view(text)

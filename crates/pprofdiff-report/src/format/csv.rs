@@ -6,6 +6,7 @@
 //! Quoting is implemented here because the csv crate needs each field as one string, and a stack can have ten million
 //! names.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 
 use crate::format::{BASE, Each, Format, unsupported};
@@ -24,7 +25,12 @@ pub(crate) const FORMAT: Format = Format {
     each: Some(Each {
         limit: None,
         write: |item, out, style| match item.result {
-            Ok(table) => rows(table, Some(("pair", item.name)), item.first, style.csv(), out),
+            Ok(table) => {
+                let is_taken = |name: &str| name == "pair" || table.column(name).is_some();
+                let mut fields = vec![("pair".into(), item.name)];
+                fields.extend(item.keys.iter().map(|(name, value)| (key_column(name, is_taken), value.as_str())));
+                rows(table, &fields, item.first, style.csv(), out)
+            }
             Err(_) => Ok(()),
         },
     }),
@@ -52,31 +58,38 @@ impl Table {
     /// # Errors
     /// Fails if `out` fails.
     pub fn write_csv(&self, out: &mut dyn Write, options: CsvOptions) -> io::Result<()> {
-        rows(self, None, true, options, out)
+        rows(self, &[], true, options, out)
     }
 }
 
-/// Writes the rows, below a header line if `names`. `extra_field` is the name of a column to put before all others, and
-/// its value, which is the same in every row.
+/// Returns the name of the column of a key. `key_` precedes a name that another column has.
+pub fn key_column(name: &str, is_taken: impl Fn(&str) -> bool) -> Cow<'_, str> {
+    if is_taken(name) { format!("key_{name}").into() } else { name.into() }
+}
+
+/// Writes the rows, below a header line if `names`. `extra_fields` are the names of columns to put before all others,
+/// and their values, which are the same in every row.
 pub(crate) fn rows(
     table: &Table,
-    extra_field: Option<(&str, &str)>,
+    extra_fields: &[(Cow<'_, str>, &str)],
     names: bool,
     options: CsvOptions,
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let texts = options.quote_formulas;
     if names {
-        let extra_field = extra_field.iter().map(|(name, _)| *name);
-        for (i, name) in extra_field.chain(table.columns.iter().map(|c| &*c.name)).enumerate() {
+        let extra_fields = extra_fields.iter().map(|(name, _)| &**name);
+        for (i, name) in extra_fields.chain(table.columns.iter().map(|c| &*c.name)).enumerate() {
             field(out, i > 0, texts, [name])?;
         }
         writeln!(out)?;
     }
     for row in 0..table.len() {
-        extra_field.map_or(Ok(()), |(_, value)| field(out, false, texts, [value]))?;
+        for (i, (_, value)) in extra_fields.iter().enumerate() {
+            field(out, i > 0, texts, [*value])?;
+        }
         for (i, column) in table.columns.iter().enumerate() {
-            let behind = i > 0 || extra_field.is_some();
+            let behind = i > 0 || !extra_fields.is_empty();
             match column.cell(row) {
                 Cell::Missing => field(out, behind, texts, [])?,
                 Cell::Text(text) => field(out, behind, texts, [text])?,

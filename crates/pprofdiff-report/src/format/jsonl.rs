@@ -1,8 +1,9 @@
-//! JSON lines for many pairs, one object per line: the pair's name, its table's header and its rows, or its error.
+//! JSON lines for many pairs, one object per line: the pair's name and keys, its table's header and its rows, or its
+//! error.
 
 use std::io::{self, Write};
 
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 use super::json::write_rows;
 use crate::format::{BASE, Each, Format, Item};
@@ -20,18 +21,20 @@ pub(crate) const FORMAT: Format = Format {
 };
 
 fn write(item: &Item<'_>, out: &mut dyn Write, _: Style) -> io::Result<()> {
+    let pair = json!(item.name);
+    write!(out, "{{\"pair\": {pair}")?;
+    if !item.keys.is_empty() {
+        let keys: Map<String, Value> = item.keys.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
+        write!(out, ", \"keys\": {}", Value::Object(keys))?;
+    }
     let table = match item.result {
         Ok(table) => table,
         Err(error) => {
-            return writeln!(
-                out,
-                "{}",
-                json!({"pair": item.name, "schema": SCHEMA, "kind": "failed", "error": error.to_string()})
-            );
+            let error = json!(error.to_string());
+            return writeln!(out, ", \"schema\": \"{SCHEMA}\", \"kind\": \"failed\", \"error\": {error}}}");
         }
     };
-    let (pair, kind) = (json!(item.name), table.kind.name);
-    write!(out, "{{\"pair\": {pair}, \"schema\": \"{SCHEMA}\", \"kind\": \"{kind}\"")?;
+    write!(out, ", \"schema\": \"{SCHEMA}\", \"kind\": \"{}\"", table.kind.name)?;
     for (key, value) in table.header() {
         write!(out, ", \"{key}\": {value}")?;
     }

@@ -54,6 +54,13 @@ impl std::fmt::Debug for Finder<'_> {
 /// outer `None` marks a path whose spelling differs from the pattern.
 pub(super) type WildcardTexts = Option<Vec<Option<String>>>;
 
+/// Returns the texts that the wildcards matched, joined by `/`, or the whole path if its spelling differs from the
+/// pattern.
+pub(super) fn matched_name(texts: Option<&[Option<String>]>, path: &Path) -> String {
+    let joined = texts.map(|parts| parts.iter().flatten().map(String::as_str).collect::<Vec<_>>().join("/"));
+    joined.unwrap_or_else(|| path.display().to_string())
+}
+
 impl<'a> Finder<'a> {
     /// Creates a finder that searches folders and `objects`.
     pub fn with_objects(objects: &'a dyn Objects) -> Finder<'a> {
@@ -84,10 +91,7 @@ impl<'a> Finder<'a> {
     /// # Errors
     /// Returns an error if the pattern is invalid, a directory can't be read, or objects can't be listed.
     pub(super) fn matches(self, pattern: &str) -> Result<Vec<(String, PathBuf)>> {
-        let to_named = |(texts, path): (WildcardTexts, PathBuf)| {
-            let name = texts.map(|parts| parts.into_iter().flatten().collect::<Vec<_>>().join("/"));
-            (name.unwrap_or_else(|| path.display().to_string()), path)
-        };
+        let to_named = |(texts, path): (WildcardTexts, PathBuf)| (matched_name(texts.as_deref(), &path), path);
         Ok(self.captured(pattern)?.into_iter().map(to_named).collect())
     }
 
