@@ -460,16 +460,18 @@ fn files_without_a_partner_have_their_own_exit_code() {
     };
     let [main, branch] = ["main/*/cpu.pb.gz", "branch/*/cpu.pb.gz"];
     let group = ["*/*/cpu.pb.gz", "--group", "build={1},service={2}", "--base", "build=main", "--new", "build=branch"];
-    for args in [&[main, branch][..], &["main", "branch"], &[main, branch, "--rank"], &group] {
+    for args in [&[main, branch][..], &["main", "branch"], &group] {
         assert_eq!(outcome(args), (2, "1 of 5 pairs failed, and 2 have no partner on the other side".to_owned()));
     }
     for side in ["main", "branch"] {
         std::fs::remove_dir_all(dir.join(side).join("bad")).unwrap();
     }
     let alone = "of 4 pairs, 2 have no partner on the other side; all others were compared";
-    for args in [&[main, branch][..], &["main", "branch"], &[main, branch, "--rank"], &group] {
+    for args in [&[main, branch][..], &["main", "branch"], &group] {
         assert_eq!(outcome(args), (1, alone.to_owned()), "{args:?}");
     }
+    let rank = outcome(&["main/[an]*/cpu.pb.gz", "branch/[an]*/cpu.pb.gz", "--rank"]);
+    assert_eq!(rank, (1, alone.replace("4 pairs, 2 have", "2 pairs, 1 has")));
     // Without any pair, the pattern or folder is probably wrong.
     let (code, line) = outcome(&["main/base", "branch/nothing-alike/"]);
     assert_eq!(code, 2, "{line}");
@@ -507,6 +509,15 @@ fn the_keys_of_a_pair_are_columns_of_csv_and_jsonl() {
             && csv.contains("\napi/pb,api,pb,branch,main,indexbytebody,"),
         "{csv}"
     );
+    // A ranking has the keys, too.
+    let ranked: Vec<&str> = group[..group.len() - 3].iter().copied().chain(["--rank", "--format"]).collect();
+    let csv = output(&[&ranked[..], &["csv"]].concat());
+    assert!(csv.starts_with("pair,build_base,build_new,kind,name,function,"), "{csv}");
+    let lines = output(&[&ranked[..], &["jsonl"]].concat());
+    let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!((&lines[0]["kind"], &lines[0]["keys"]["build_new"]), (&"pairs".into(), &"main".into()), "{lines:?}");
+    assert_eq!((lines[0]["pair"].clone(), lines.len()), (lines[0]["rows"][0]["pair"].clone(), 5));
+    assert!(lines[4]["error"].is_string());
     let lines = output(&[&group[..], &["jsonl"]].concat());
     let first: Value = serde_json::from_str(lines.lines().next().unwrap()).unwrap();
     let expected = serde_json::json!({"name": "api", "kind": "pb", "build_base": "branch", "build_new": "main"});

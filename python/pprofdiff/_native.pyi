@@ -214,11 +214,14 @@ def check(
     Raises PprofError for invalid rules and for an empty new side, and the same errors as diff().
     """
 
+@overload
 def series(
     profiles: str | PathLike[str] | Iterable[_Source],
     key: Callable[[Any], object] | None = None,
     *,
     base: _Source | None = None,
+    group: None = None,
+    git: str | PathLike[str] | None = None,
     on_error: Literal["collect", "raise"] = "collect",
     **options: Unpack[ViewAndLoadOptions],
 ) -> Series:
@@ -232,6 +235,13 @@ def series(
     other items it is the path, the Profile's name or the item's number. Loaded profiles are not kept in
     memory, and an iterable is read a few items ahead.
 
+    With `group`, several histories are followed, such as one per service: series("runs/*/*.pb.gz",
+    group="service={1},build={2}") returns Histories. {1} is the text that the first wildcard matched. The key "build", or
+    else the last key, is the build. A pattern with several parts that vary needs it.
+
+    With `git`, the keys of the builds are commits, and builds are ordered by the history of the repository in this
+    folder. The build that a change came with then has the subject of its commit in `builds`.
+
     Each build is compared with the previous build, or with `base` if it is given. `base` is anything that load()
     accepts. Its key is "base", and an error in it is raised.
 
@@ -243,6 +253,17 @@ def series(
     Raises PprofError for a question that can't be answered, and the error of the first build if all builds fail.
     """
 
+@overload
+def series(
+    profiles: str | PathLike[str],
+    key: None = None,
+    *,
+    base: None = None,
+    group: str,
+    git: str | PathLike[str] | None = None,
+    on_error: Literal["collect", "raise"] = "collect",
+    **options: Unpack[ViewAndLoadOptions],
+) -> Histories: ...
 @overload
 def pairs(base: str | PathLike[str], new: str | PathLike[str]) -> list[Pair]:
     """Find files that belong together and return them as Pairs for batch(), ordered by name.
@@ -711,6 +732,34 @@ class Pair:
         _new for those that differ between the sides, or key_1 for the first wildcard of a pattern. Empty for
         directories and manifests.
         """
+
+@final
+class Histories:
+    """Several histories of builds, such as one per service; returned by series() with `group`. The histories with the
+    largest lasting change come first.
+
+    `histories["api"]` is the Series of one of them, and iterating yields the names. A name consists of the values of
+    the keys, joined by a slash.
+    """
+
+    @property
+    def ranking(self) -> list[dict[str, Any]]:
+        """The histories as a list of dicts, the largest lasting change first. Keys: the keys of the group, changes (the
+        number of lasting changes), and of the largest one name (of the frame), kind, since (the first build with the
+        change), before, after and delta. These are None without a lasting change.
+        """
+    @property
+    def failed(self) -> list[tuple[str, str]]:
+        """The histories that could not be loaded, as a list of (name, reason)."""
+    def to_text(self) -> str:
+        """Return the ranking as text."""
+    def to_markdown(self) -> str:
+        """Return the ranking as a Markdown table."""
+    def to_json(self) -> str:
+        """Return the ranking and the lasting changes of each history as JSON."""
+    def __getitem__(self, name: str) -> Series: ...
+    def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[str]: ...
 
 @final
 class Result(Generic[_Pair]):

@@ -205,7 +205,7 @@ fn rank(
         if let Err(e) = &causes {
             progress.suspend(|| say(&info.error_line(e)));
         }
-        fleet.push(&name, causes);
+        fleet.push_with_keys(&name, info.keys.iter().cloned().collect(), causes);
         kept.push((name, sides, info));
         progress.advance();
     }

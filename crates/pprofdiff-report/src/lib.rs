@@ -16,6 +16,7 @@ mod document;
 mod explain;
 mod format;
 mod fragment;
+mod histories;
 mod html;
 mod json;
 #[cfg(feature = "svg")]
@@ -64,6 +65,7 @@ pub use format::speedscope::speedscope;
 pub use format::svg::svg;
 pub use format::text::info;
 pub use format::{Each, Format, Item};
+pub use histories::{HistoriesReport, HistoryRow};
 pub use listing::{listing_html, listing_json, listing_text, missing_sources, to_html_page};
 pub use next_step::NextStep;
 pub use refusals::GivenOptions;

@@ -157,6 +157,9 @@ impl PairCauses {
 pub struct RankedPair {
     /// The name of the pair.
     pub pair: String,
+    /// The pair's keys, such as its service.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub keys: BTreeMap<String, String>,
     /// The mean total of a run of the base.
     pub total_base: i64,
     /// The mean total of a run of the new side.
@@ -240,6 +243,7 @@ struct FleetPair {
     /// The number of pairs that were added before it, including failed pairs.
     position: usize,
     name: String,
+    keys: BTreeMap<String, String>,
     causes: PairCauses,
 }
 
@@ -273,12 +277,17 @@ pub struct Ranking {
 impl Fleet {
     /// Adds the result of a pair.
     pub fn push(&mut self, name: &str, causes: Result<PairCauses>) {
+        self.push_with_keys(name, BTreeMap::new(), causes);
+    }
+
+    /// Adds the result of a pair that has keys, such as its service.
+    pub fn push_with_keys(&mut self, name: &str, keys: BTreeMap<String, String>, causes: Result<PairCauses>) {
         match causes {
             Ok(mut causes) => {
                 let evidence = self.evidence.entry(causes.sample_type().to_owned()).or_default();
                 evidence.add(std::mem::take(&mut causes.changes));
                 self.accounts += usize::from(causes.account.is_some());
-                self.pairs.push(FleetPair { position: self.len(), name: name.to_owned(), causes });
+                self.pairs.push(FleetPair { position: self.len(), name: name.to_owned(), keys, causes });
                 // Removes accounts only occasionally, so that it costs almost nothing.
                 if self.accounts >= 2 * MAX_ACCOUNTS {
                     self.keep_largest_accounts();
@@ -319,7 +328,7 @@ impl Fleet {
         let replaced = self.pairs.remove(index);
         self.accounts -= usize::from(replaced.causes.account.is_some());
         self.replaced += 1;
-        self.push(&replaced.name, causes);
+        self.push_with_keys(&replaced.name, replaced.keys, causes);
     }
 
     /// Moves the pairs with another sample type than the ranking's to the failed pairs. Returns a sentence about the
@@ -418,10 +427,11 @@ impl Fleet {
     }
 }
 
-fn to_ranked_pair((FleetPair { name, causes: pair, .. }, q): (FleetPair, f64)) -> RankedPair {
+fn to_ranked_pair((FleetPair { name, keys, causes: pair, .. }, q): (FleetPair, f64)) -> RankedPair {
     let total = pair.summary.total;
     RankedPair {
         pair: name,
+        keys,
         total_base: total.base,
         total_new: total.new,
         total_delta: total.delta(),

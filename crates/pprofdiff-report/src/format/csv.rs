@@ -11,9 +11,11 @@ use std::io::{self, Write};
 
 use crate::format::{BASE, Each, Format, unsupported};
 use crate::numbers::write_integer;
+use crate::report::Report;
 use crate::shows::Form;
 use crate::style::Style;
-use crate::table::{Cell, Lists, Table};
+use crate::table::{Cell, Column, Data, Lists, Table};
+use pprofdiff_series::fleet::Ranking;
 
 pub(crate) const FORMAT: Format = Format {
     name: "csv",
@@ -21,7 +23,19 @@ pub(crate) const FORMAT: Format = Format {
     about: "one line per row, below a header line",
     warns: false,
     form: Form::Rows,
-    write: |report, out, style| report.table().ok_or_else(unsupported)?.write_csv(out, style.csv()),
+    write: |report, out, style| match report {
+        Report::Histories(histories) => {
+            for (i, row) in histories.rows.iter().enumerate() {
+                let is_taken = |name: &str| row.table.column(name).is_some();
+                let fields = histories.keys.iter().map(|key| key_column(key, is_taken));
+                let fields: Vec<_> = fields.zip(row.values.iter().map(String::as_str)).collect();
+                rows(&row.table, &fields, i == 0, style.csv(), out)?;
+            }
+            Ok(())
+        }
+        Report::Ranking(ranking) => with_keys(ranking, Table::ranked_pairs(ranking)).write_csv(out, style.csv()),
+        _ => report.table().ok_or_else(unsupported)?.write_csv(out, style.csv()),
+    },
     each: Some(Each {
         limit: None,
         write: |item, out, style| match item.result {
@@ -60,6 +74,20 @@ impl Table {
     pub fn write_csv(&self, out: &mut dyn Write, options: CsvOptions) -> io::Result<()> {
         rows(self, &[], true, options, out)
     }
+}
+
+/// Adds the keys of ranked pairs as columns after the pair, and cuts the table to the rows of the ranking.
+fn with_keys(ranking: &Ranking, table: Table) -> Table {
+    let mut table = table.head(ranking.rows.unwrap_or(usize::MAX));
+    let pairs = &ranking.pairs[..table.len()];
+    let Some(first) = pairs.first() else { return table };
+    for (index, name) in first.keys.keys().enumerate() {
+        let name = key_column(name, |name| table.column(name).is_some()).into_owned();
+        let values = pairs.iter().map(|pair| pair.keys.values().nth(index).map(String::as_str)).collect();
+        let role = table.columns[0].role;
+        table.columns.insert(1 + index, Column { name: name.into(), role, data: Data::Text(values) });
+    }
+    table
 }
 
 /// Returns the name of the column of a key. `key_` precedes a name that another column has.

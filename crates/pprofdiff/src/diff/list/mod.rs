@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use super::{Diff, Pair, Query, Status, Summary};
 #[cfg(feature = "files")]
-pub use crate::sources::{SourceDirs, SourceFiles};
+pub use crate::sources::{FindSource, SourceDirs, SourceFiles};
 use crate::{Error, Result};
 pub use inlined::Inlined;
 
