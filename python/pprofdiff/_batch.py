@@ -137,15 +137,16 @@ class Batch:
     def __arrow_c_stream__(self, requested_schema=None):
         """The tables of all pairs as one Arrow stream, computed while it is read.
 
-        Columns: pair (its name), one for each of Pair.keys, error, sample_type, unit, then the columns of Views.top(). A failed pair is one row
-        with its error as text and no other values. A record batch has at most 65,536 rows. After Ctrl-C the stream ends
-        with the results so far, followed by KeyboardInterrupt. With on_error="raise" the reader raises its own error.
+        Columns: pair (its name), one for each of Pair.keys (if `pairs` is a list), error, sample_type, unit, then the
+        columns of Views.top(). A failed pair is one row with its error as text and no other values. A record batch has
+        at most 65,536 rows. After Ctrl-C the stream ends with the results so far, followed by KeyboardInterrupt. With
+        on_error="raise" the reader raises its own error.
         """
         if self._question is None:
             return self.tables().__arrow_c_stream__(requested_schema)
         if not self._question.streams:
             raise TypeError('an Arrow stream of many pairs needs frames of one sample type: call tables(view="top")')
-        return _native._arrow_stream(self, self._job.key_names())
+        return _native._arrow_stream(self, self._job.key_names)
 
     @classmethod
     def __class_getitem__(cls, item):
@@ -168,21 +169,12 @@ class _Job:
         self.progress = progress
         self.load = load
         self.started = False
-        self.names = None
+        # The names of the pairs' keys, which all pairs share. An iterator is not read for them.
+        self.key_names = _key_names(pairs[0]) if isinstance(pairs, list | tuple) and pairs else []
 
     def again(self, pairs):
         """Returns a job for other pairs with the same arguments."""
         return _Job(pairs, self.sum, self.executor, self.workers, self.raises, False, self.load)
-
-    def key_names(self):
-        """Returns the names of the pairs' keys, which all pairs share. Reads the first pair if the job has not started."""
-        from itertools import chain, islice
-
-        if self.names is None and not self.started:
-            first = list(islice(self.pairs, 1))
-            self.pairs = chain(first, self.pairs)
-            self.names = _key_names(first[0]) if first else []
-        return self.names or []
 
     def __getstate__(self):
         if self.started:
@@ -220,8 +212,6 @@ class _Job:
                     pair, outcome = next(outcomes)
                 except StopIteration:
                     return
-                if self.names is None:
-                    self.names = _key_names(pair)
                 if bar is not None:
                     bar.update()
                 if self.raises and isinstance(outcome, BaseException):

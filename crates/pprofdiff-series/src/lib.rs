@@ -147,7 +147,7 @@ pub struct Build {
     #[serde(default)]
     pub event: f64,
     /// The subject of its commit, if the builds are ordered by commits.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub subject: Option<String>,
 }
 

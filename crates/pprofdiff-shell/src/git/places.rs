@@ -34,7 +34,8 @@ pub fn commit_places(dir: &Path, keys: &[&str]) -> Result<Vec<CommitPlace>> {
         let text = commit(key);
         (MIN_COMMIT_DIGITS..=40).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_hexdigit())
     };
-    let others: Vec<&str> = keys.iter().copied().filter(|key| !is_commit(key)).collect();
+    let mut others: Vec<&str> = keys.iter().copied().filter(|key| !is_commit(key)).collect();
+    others.dedup();
     if !others.is_empty() {
         return Err(Failure::Message(format!(
             "--git orders builds by their commits, but these keys are not commits (7 to 40 hexadecimal digits): {}; leave \
