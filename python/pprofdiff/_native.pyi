@@ -216,6 +216,17 @@ def check(
 
 @overload
 def series(
+    profiles: str | PathLike[str],
+    key: None = None,
+    *,
+    base: None = None,
+    group: str,
+    git: str | PathLike[str] | None = None,
+    on_error: Literal["collect", "raise"] = "collect",
+    **options: Unpack[ViewAndLoadOptions],
+) -> Histories: ...
+@overload
+def series(
     profiles: str | PathLike[str] | Iterable[_Source],
     key: Callable[[Any], object] | None = None,
     *,
@@ -253,17 +264,6 @@ def series(
     Raises PprofError for a question that can't be answered, and the error of the first build if all builds fail.
     """
 
-@overload
-def series(
-    profiles: str | PathLike[str],
-    key: None = None,
-    *,
-    base: None = None,
-    group: str,
-    git: str | PathLike[str] | None = None,
-    on_error: Literal["collect", "raise"] = "collect",
-    **options: Unpack[ViewAndLoadOptions],
-) -> Histories: ...
 @overload
 def pairs(base: str | PathLike[str], new: str | PathLike[str]) -> list[Pair]:
     """Find files that belong together and return them as Pairs for batch(), ordered by name.
