@@ -380,7 +380,7 @@ fn builds_named_by_commits_are_ordered_by_history_and_the_first_bad_commit_is_na
         ids.push(git(&dir, &["rev-parse", "HEAD"]));
     }
     // The length of abbreviations may differ.
-    let name = |index: usize| ids[index][..if index % 2 == 0 { 9 } else { 12 }].to_owned();
+    let name = |index: usize| ids[index][..if index.is_multiple_of(2) { 9 } else { 12 }].to_owned();
     for index in 0..14 {
         let work = if index < 8 { 1000 } else { 2000 };
         write_build(&dir.join(format!("builds/{}.folded", name(index))), work + index as u64 % 3, 5000);
