@@ -188,6 +188,7 @@ const REPORT_MODULES: [(&str, &[&str]); 7] = [
             "raw",
             "traces",
             "ranking",
+            "histories",
             "document",
         ],
     ),

@@ -426,3 +426,157 @@ fn pipes_and_devices_found_by_a_search_are_errors() {
     }
     std::fs::remove_dir_all(dir).unwrap();
 }
+
+#[test]
+fn an_error_names_the_pair_with_its_keys_and_files() {
+    let dir = trees("named");
+    let stderr_of = |args: &[&str]| String::from_utf8(pprofdiff(&dir, &[&["batch"], args].concat()).stderr).unwrap();
+    let files = "(main/bad/cpu.pb.gz -> branch/bad/cpu.pb.gz): main/bad/cpu.pb.gz: ";
+    let folders = stderr_of(&["main", "branch"]);
+    assert!(folders.contains(&format!("pair bad/cpu.pb.gz {files}")), "{folders}");
+    assert!(
+        folders.contains("pair new/cpu.pb.gz: branch/new/cpu.pb.gz: there is no such file on the base"),
+        "{folders}"
+    );
+    let patterns = stderr_of(&["main/*/cpu.pb.gz", "branch/*/cpu.pb.gz"]);
+    assert!(patterns.contains(&format!("pair bad {files}")), "{patterns}");
+    let group = ["*/*/cpu.pb.gz", "--group", "build={1},service={2}", "--base", "build=main", "--new", "build=branch"];
+    let keys = "pair service=bad build_base=main build_new=branch";
+    for rank in [&[][..], &["--rank"]] {
+        let groups = stderr_of(&[&group[..], rank].concat());
+        assert!(groups.contains(&format!("{keys} {files}")), "{groups}");
+    }
+    assert!(stderr_of(&["m.csv"]).contains("pair none (missing -> missing): missing: "));
+    std::fs::remove_dir_all(dir).unwrap();
+}
+
+#[test]
+fn files_without_a_partner_have_their_own_exit_code() {
+    let dir = trees("partners");
+    let outcome = |args: &[&str]| {
+        let out = pprofdiff(&dir, &[&["batch"], args].concat());
+        let stderr = String::from_utf8(out.stderr).unwrap();
+        (out.status.code().unwrap(), stderr.lines().last().unwrap_or_default().replace("pprofdiff: ", ""))
+    };
+    let [main, branch] = ["main/*/cpu.pb.gz", "branch/*/cpu.pb.gz"];
+    let group = ["*/*/cpu.pb.gz", "--group", "build={1},service={2}", "--base", "build=main", "--new", "build=branch"];
+    for args in [&[main, branch][..], &["main", "branch"], &group] {
+        assert_eq!(outcome(args), (2, "1 of 5 pairs failed, and 2 have no partner on the other side".to_owned()));
+    }
+    for side in ["main", "branch"] {
+        std::fs::remove_dir_all(dir.join(side).join("bad")).unwrap();
+    }
+    let alone = "of 4 pairs, 2 have no partner on the other side; all others were compared";
+    for args in [&[main, branch][..], &["main", "branch"], &group] {
+        assert_eq!(outcome(args), (1, alone.to_owned()), "{args:?}");
+    }
+    let rank = outcome(&["main/[an]*/cpu.pb.gz", "branch/[an]*/cpu.pb.gz", "--rank"]);
+    assert_eq!(rank, (1, alone.replace("4 pairs, 2 have", "2 pairs, 1 has")));
+    // Without any pair, the pattern or folder is probably wrong.
+    let (code, line) = outcome(&["main/base", "branch/nothing-alike/"]);
+    assert_eq!(code, 2, "{line}");
+    let (code, line) = outcome(&["main/base*/cpu.pb.gz", "branch/new*/cpu.pb.gz"]);
+    assert_eq!(code, 2, "{line}");
+    assert_eq!(outcome(&["main/[ad]*/cpu.pb.gz", "branch/[ad]*/cpu.pb.gz"]), (0, String::new()));
+    std::fs::remove_dir_all(dir).unwrap();
+}
+
+#[test]
+fn the_keys_of_a_pair_are_columns_of_csv_and_jsonl() {
+    let dir = trees("columns");
+    let output = |args: &[&str]| {
+        let out = pprofdiff(&dir, &[&["batch"], args].concat());
+        String::from_utf8(out.stdout).unwrap()
+    };
+    let patterns = ["main/*/cpu.*.gz", "branch/*/cpu.*.gz", "-n", "1", "--format"];
+    let csv = output(&[&patterns[..], &["csv"]].concat());
+    assert!(csv.starts_with("pair,key_1,key_2,name,file,") && csv.contains("\napi/pb,api,pb,indexbytebody,"), "{csv}");
+    let lines = output(&[&patterns[..], &["jsonl"]].concat());
+    let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    // Failed pairs have their keys as well.
+    assert!(
+        lines.iter().all(|line| line["keys"]["key_2"] == "pb"
+            && line["pair"] == format!("{}/pb", line["keys"]["key_1"].as_str().unwrap())),
+        "{lines:?}"
+    );
+    // A key keeps its name unless a column of the table has it.
+    let keys = "build={1},name={2},kind={3}";
+    let group =
+        ["*/*/cpu.*.gz", "--group", keys, "--base", "build=@previous", "--new", "build=@latest", "-n", "1", "--format"];
+    let csv = output(&[&group[..], &["csv"]].concat());
+    assert!(
+        csv.starts_with("pair,key_name,kind,build_base,build_new,name,file,")
+            && csv.contains("\napi/pb,api,pb,branch,main,indexbytebody,"),
+        "{csv}"
+    );
+    // A ranking has the keys, too.
+    let ranked: Vec<&str> = group[..group.len() - 3].iter().copied().chain(["--rank", "--format"]).collect();
+    let csv = output(&[&ranked[..], &["csv"]].concat());
+    assert!(csv.starts_with("pair,build_base,build_new,kind,name,function,"), "{csv}");
+    let lines = output(&[&ranked[..], &["jsonl"]].concat());
+    let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!((&lines[0]["kind"], &lines[0]["keys"]["build_new"]), (&"pairs".into(), &"main".into()), "{lines:?}");
+    assert_eq!((lines[0]["pair"].clone(), lines.len()), (lines[0]["rows"][0]["pair"].clone(), 5));
+    assert!(lines[4]["error"].is_string());
+    let lines = output(&[&group[..], &["jsonl"]].concat());
+    let first: Value = serde_json::from_str(lines.lines().next().unwrap()).unwrap();
+    let expected = serde_json::json!({"name": "api", "kind": "pb", "build_base": "branch", "build_new": "main"});
+    assert_eq!(first["keys"], expected, "{first}");
+    std::fs::remove_dir_all(dir).unwrap();
+}
+
+/// Builds a profile in which each of these sample types has the value of one stack.
+fn typed(sample_types: &[&str], default: &str, values: &[i64]) -> Vec<u8> {
+    let mut builder = ProfileBuilder::new();
+    sample_types.iter().for_each(|name| {
+        builder.sample_type(name, "count");
+    });
+    let default = builder.string(default);
+    builder.header().default_sample_type = default;
+    let function = builder.function("work", "main.c", 1);
+    let line = builder.line(function, 1);
+    let location = builder.location(None, 0, &[line]).unwrap();
+    builder.sample(&[location], values, &[]).unwrap();
+    builder.build("made").unwrap().to_bytes(&WriteOptions::default()).unwrap()
+}
+
+#[test]
+fn a_ranking_has_the_default_sample_type_of_most_pairs() {
+    let dir = std::env::temp_dir().join(format!("pprofdiff-majority-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&dir);
+    // The first pair has another type, and the second has the type of most pairs, but not as its default.
+    let pairs = [
+        ("a", vec!["lock"], "lock"),
+        ("b", vec!["alloc", "inuse"], "alloc"),
+        ("c", vec!["alloc", "inuse"], "inuse"),
+        ("d", vec!["inuse"], "inuse"),
+        ("e", vec!["inuse"], "inuse"),
+    ];
+    for (side, more) in [("main", 0), ("branch", 7)] {
+        std::fs::create_dir_all(dir.join(side)).unwrap();
+        for (name, types, default) in &pairs {
+            let values: Vec<i64> = (1..=types.len() as i64).map(|i| 100 * i + more).collect();
+            std::fs::write(dir.join(side).join(format!("{name}.pb.gz")), typed(types, default, &values)).unwrap();
+        }
+    }
+    let out = pprofdiff(&dir, &["batch", "main", "branch", "--rank", "--format", "json"]);
+    let json: Value = serde_json::from_slice(&out.stdout).unwrap();
+    assert_eq!((&json["sample_type"], json["pairs"].as_array().unwrap().len()), (&"inuse".into(), 4), "{json}");
+    // 200 of each pair with two types, and 100 of each other pair.
+    assert_eq!(json["total_base"], 2 * 200 + 2 * 100);
+    assert_eq!(json["failed"][0]["pair"], "a.pb.gz");
+    let choice = "the sample type is inuse, the default of 3 of 5 pairs; 1 pair lacks it";
+    assert!(json["warnings"][0].as_str().unwrap().starts_with(choice), "{json}");
+    assert_eq!(out.status.code(), Some(2));
+    for format in ["text", "markdown", "html"] {
+        let out = pprofdiff(&dir, &["batch", "main", "branch", "--rank", "--format", format]);
+        let text = String::from_utf8(out.stdout).unwrap();
+        assert!(text.contains(choice), "{format}: {text}");
+        assert!(text.contains("it lacks the sample type inuse; it has lock"), "{format}: {text}");
+    }
+    // A given type is not a choice.
+    let out = pprofdiff(&dir, &["batch", "main", "branch", "--rank", "--format", "json", "--sample-type", "alloc"]);
+    let json: Value = serde_json::from_slice(&out.stdout).unwrap();
+    assert_eq!((&json["sample_type"], &json["warnings"]), (&"alloc".into(), &Value::Array(Vec::new())), "{json}");
+    std::fs::remove_dir_all(dir).unwrap();
+}

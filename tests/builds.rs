@@ -242,3 +242,177 @@ fn builds_with_two_names_are_not_a_history() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_pprofdiff"));
     assert!(command.current_dir(&d.0).args(&sides).output().unwrap().status.success());
 }
+
+/// Writes a profile with this cost of `work`, and with `rest` of another function.
+fn write_build(path: &Path, work: u64, rest: u64) {
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path, format!("main;work {work}\nmain;rest {rest}\n")).unwrap();
+}
+
+/// Runs a command in a folder. Returns the exit code, the output and the errors.
+fn run_in(dir: &Path, args: &[&str]) -> (i32, String, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pprofdiff"));
+    let out = command.current_dir(dir).stdin(Stdio::null()).args(args).output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (out.status.code().unwrap(), text(out.stdout), text(out.stderr))
+}
+
+/// A folder with the histories of four services: `db` changes most since build 9, `api` since build 5, `web` does not
+/// change, and `new` has two builds.
+fn services(test: &str) -> PathBuf {
+    let dir = std::env::temp_dir().join(format!("pprofdiff-histories-{test}-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&dir);
+    for (service, changed, from) in [("api", 5, 1500), ("db", 9, 4000), ("web", 99, 0), ("new", 99, 0)] {
+        let builds = if service == "new" { 1..=2 } else { 1..=14 };
+        for build in builds {
+            let work = if build < changed { 1000 } else { from };
+            write_build(&dir.join(format!("runs/{service}/{build}.folded")), work + build % 3, 5000 + build % 2);
+        }
+    }
+    dir
+}
+
+#[test]
+fn histories_of_groups_are_ranked_by_their_largest_lasting_change() {
+    let dir = services("ranked");
+    let args = ["series", "--group", "service={1},build={2}", "runs/*/*.folded"];
+    let run = |more: &[&str]| {
+        let (code, out, errors) = run_in(&dir, &[&args[..], more].concat());
+        assert_eq!((code, errors.as_str()), (0, ""), "{out}");
+        out
+    };
+    let text = run(&[]);
+    assert!(text.starts_with("2 of 4 histories by service changed lastingly\n"), "{text}");
+    let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
+    let row = |name: &str| rows.iter().position(|cells| cells.first() == Some(&name)).unwrap();
+    assert!(row("db") < row("api") && rows[row("db")].contains(&"9") && rows[row("api")].contains(&"5"), "{text}");
+    assert!(text.contains("no lasting change: web\n"), "{text}");
+    assert!(text.contains("too short for a lasting change, which needs 6 builds: new\n"), "{text}");
+    let json: Value = serde_json::from_str(&run(&["--format", "json"])).unwrap();
+    let largest: Vec<_> = json["histories"].as_array().unwrap().iter().collect();
+    assert_eq!((&json["kind"], &json["keys"][0], largest.len()), (&"histories".into(), &"service".into(), 4));
+    assert_eq!((&largest[0]["keys"]["service"], &largest[0]["largest"]["since"]), (&"db".into(), &"9".into()));
+    assert_eq!(largest[0]["series"]["builds"].as_array().unwrap().len(), 14);
+    assert_eq!(largest[0]["series"]["rows"][0]["name"], "work");
+    assert!(largest[2]["largest"].is_null());
+    let csv = run(&["--format", "csv"]);
+    assert!(csv.starts_with("service,name,file,") && csv.lines().nth(1).unwrap().starts_with("db,work,"), "{csv}");
+    assert!(csv.lines().any(|line| line.starts_with("api,work,")), "{csv}");
+    let values = run(&["--format", "csv", "--rows", "values"]);
+    assert!(values.lines().any(|line| line.starts_with("new,1,")), "{values}");
+    assert!(run(&["--format", "markdown"]).contains("| db | "));
+    let text = run(&["-n", "1"]);
+    assert!(text.contains("db ") && !text.contains("api "), "{text}");
+    // A name of the key before the build is the build, whatever its place.
+    let swapped = run_in(&dir, &["series", "--group", "build={2},service={1}", "runs/*/*.folded"]);
+    assert!(swapped.1.starts_with("2 of 4 histories by service"), "{swapped:?}");
+    // One key is one history.
+    let (code, one, _) = run_in(&dir, &["series", "--group", "build={1}{2}", "runs/web/[0-9]*.folded"]);
+    assert!(code == 0 && one.starts_with("14 builds by key"), "{one}");
+    let (code, _, errors) = run_in(&dir, &[&args[..], &["--format", "html", "-o", "x.html"]].concat());
+    assert!(code == 2 && errors.contains("several histories are written as text, json, csv or markdown"), "{errors}");
+    // A bad build and a bad history are reported.
+    std::fs::write(dir.join("runs/web/7.folded"), "nonsense").unwrap();
+    let (code, _, errors) = run_in(&dir, &args);
+    assert!(code == 2 && errors.contains("web: ") && errors.contains("1 of 44 builds failed"), "{errors}");
+    std::fs::create_dir_all(dir.join("runs/bad")).unwrap();
+    std::fs::write(dir.join("runs/bad/7.folded"), "nonsense").unwrap();
+    let (code, text, errors) = run_in(&dir, &args);
+    assert!(code == 2 && text.contains("failed: bad: ") && errors.contains("1 of 5 histories failed"), "{errors}");
+    std::fs::remove_dir_all(dir).unwrap();
+}
+
+#[test]
+fn a_pattern_with_two_varying_parts_asks_which_is_the_build() {
+    let dir = services("ask");
+    let (code, out, errors) = run_in(&dir, &["series", "runs/*/*.folded"]);
+    assert_eq!((code, out.as_str()), (2, ""));
+    let lines: Vec<&str> = errors.lines().collect();
+    assert_eq!(
+        lines[1..],
+        [
+            "  pprofdiff series --group 'service={1},build={2}' 'runs/*/*.folded'",
+            "  pprofdiff series --group 'service={2},build={1}' 'runs/*/*.folded'",
+            "  pprofdiff series --group 'build={1}/{2}' 'runs/*/*.folded'",
+        ],
+        "{errors}"
+    );
+    assert!(lines[0].contains("several parts of \"runs/*/*.folded\" vary, and one of them is the build"), "{errors}");
+    // Each command can be typed as it is.
+    for line in &lines[1..] {
+        let words: Vec<&str> = line.split_whitespace().skip(1).map(|word| word.trim_matches('\'')).collect();
+        let (code, _, errors) = run_in(&dir, &words);
+        assert_eq!(code, 0, "{line}: {errors}");
+    }
+    // A part that does not vary, adjacent wildcards, and parts that tell all files apart alone are no question.
+    for pattern in ["runs/ap*/*.folded", "runs/web/[0-9]*.folded", "runs/w*/?*.folded"] {
+        let (code, _, errors) = run_in(&dir, &["series", pattern]);
+        assert_eq!(code, 0, "{pattern}: {errors}");
+    }
+    for build in 1..=6 {
+        write_build(&dir.join(format!("days/{build}/cpu-{}.folded", 100 + build)), 1000, 10);
+    }
+    assert_eq!(run_in(&dir, &["series", "days/*/cpu-*.folded"]).0, 0);
+    // With one base, the builds have no order.
+    assert_eq!(run_in(&dir, &["series", "runs/*/*.folded", "--base", "runs/web/1.folded"]).0, 0);
+    std::fs::remove_dir_all(dir).unwrap();
+}
+
+/// Runs git in a folder, with a fixed author.
+fn git(dir: &Path, args: &[&str]) -> String {
+    let mut command = Command::new("git");
+    command.current_dir(dir).args(["-c", "user.name=a", "-c", "user.email=a@example.com"]).args(args);
+    command.args(if args[0] == "commit" { &["--allow-empty", "-q"][..] } else { &[] });
+    let out = command.env("GIT_CONFIG_GLOBAL", "/dev/null").output().unwrap();
+    assert!(out.status.success(), "{args:?}: {}", String::from_utf8_lossy(&out.stderr));
+    String::from_utf8(out.stdout).unwrap().trim().to_owned()
+}
+
+#[test]
+fn builds_named_by_commits_are_ordered_by_history_and_the_first_bad_commit_is_named() {
+    let dir = std::env::temp_dir().join(format!("pprofdiff-by-commits-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&dir);
+    std::fs::create_dir_all(&dir).unwrap();
+    git(&dir, &["init", "-q", "-b", "main", "."]);
+    let mut ids = Vec::new();
+    for number in 1..=14 {
+        git(&dir, &["commit", "-m", &format!("Change {number}\n\nBody")]);
+        ids.push(git(&dir, &["rev-parse", "HEAD"]));
+    }
+    // The length of abbreviations may differ.
+    let name = |index: usize| ids[index][..if index.is_multiple_of(2) { 9 } else { 12 }].to_owned();
+    for index in 0..14 {
+        let work = if index < 8 { 1000 } else { 2000 };
+        write_build(&dir.join(format!("builds/{}.folded", name(index))), work + index as u64 % 3, 5000);
+    }
+    let run = |args: &[&str]| run_in(&dir, &[&["series"], args].concat());
+    let (code, json, errors) = run(&["builds/*.folded", "--git", "--format", "json"]);
+    assert_eq!((code, errors.as_str()), (0, ""));
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(keys(&json), (0..14).map(name).collect::<Vec<_>>());
+    assert_eq!((&json["order"], &json["builds"][8]["subject"]), (&"commits".into(), &"Change 9".into()));
+    let text = run(&["builds/*.folded", "--git"]).1;
+    assert!(text.contains(&format!("\nfirst bad commit: {} Change 9\n", name(8))), "{text}");
+    // Without the builds of two commits, the change may be from any of three.
+    for index in [6, 7] {
+        std::fs::remove_file(dir.join(format!("builds/{}.folded", name(index)))).unwrap();
+    }
+    let text = run(&["builds/*.folded", "--git"]).1;
+    let one_of =
+        format!("\nfirst bad build: {} Change 9; the change is from one of 3 commits since {}\n", name(8), name(5));
+    assert!(text.contains(&one_of), "{text}");
+    // A bare repository elsewhere, and histories of groups.
+    git(&dir, &["clone", "-q", "--bare", ".", "bare.git"]);
+    let text = run(&["builds/*.folded", "--git=bare.git"]).1;
+    assert!(text.contains(&one_of), "{text}");
+    let text = run(&["builds/*.folded", "--git", "--group", "kind=all,build={1}"]).1;
+    assert!(text.contains(&format!("all: {}: Change 9", name(8))), "{text}");
+    // Unknown builds are listed.
+    write_build(&dir.join("builds/0123456789.folded"), 1, 1);
+    let (code, _, errors) = run(&["builds/*.folded", "--git"]);
+    assert!(code == 2 && errors.contains("lacks the commits of these builds: 0123456789; "), "{errors}");
+    write_build(&dir.join("builds/v1.folded"), 1, 1);
+    let (code, _, errors) = run(&["builds/*.folded", "--git"]);
+    assert!(code == 2 && errors.contains("these keys are not commits (7 to 40 hexadecimal digits): v1; "), "{errors}");
+    std::fs::remove_dir_all(dir).unwrap();
+}

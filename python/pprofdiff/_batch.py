@@ -114,29 +114,39 @@ class Batch:
         several pairs share.
 
         `fdr` is the false discovery rate: the expected share of false positives among the pairs reported as changed
-        (Benjamini and Hochberg). The other keywords are those of all views. All pairs must have the same sample type:
-        a pair whose type differs from the type of the first pair is listed in Ranking.failed. Call this method before
-        the first result. With on_error="raise" a failed pair ends it.
+        (Benjamini and Hochberg). The other keywords are those of all views. Without `sample_type`, the ranking has the
+        default sample type of most pairs. Pairs with another default are compared a second time if they have that type
+        and name files or URLs; all others are listed in Ranking.failed. Call this method before the first result. With
+        on_error="raise" a failed pair ends it.
         """
         if self._results is not None:
             raise RuntimeError("this batch has started; call ranking() before the first result")
-        fleet = _native._Fleet()
+        fleet, pairs = _native._Fleet(), []
         for pair, outcome in self._job.outcomes(_native._Question.causes(options)):
             fleet.push(_native.Result(pair, None, None).name, outcome)
+            pairs.append(pair if _names_files(pair) else None)
+        if options.get("sample_type") is None and (again := fleet.again()) is not None:
+            sample_type, positions = again
+            positions = [position for position in positions if pairs[position] is not None]
+            job = self._job.again([pairs[position] for position in positions])
+            outcomes = job.outcomes(_native._Question.causes({**options, "sample_type": sample_type}))
+            for position, (_, outcome) in zip(positions, outcomes, strict=True):
+                fleet.replace(position, outcome)
         return fleet.ranking(fdr)
 
     def __arrow_c_stream__(self, requested_schema=None):
         """The tables of all pairs as one Arrow stream, computed while it is read.
 
-        Columns: pair (its name), error, sample_type, unit, then the columns of Views.top(). A failed pair is one row
-        with its error as text and no other values. A record batch has at most 65,536 rows. After Ctrl-C the stream ends
-        with the results so far, followed by KeyboardInterrupt. With on_error="raise" the reader raises its own error.
+        Columns: pair (its name), one for each of Pair.keys (if `pairs` is a list), error, sample_type, unit, then the
+        columns of Views.top(). A failed pair is one row with its error as text and no other values. A record batch has
+        at most 65,536 rows. After Ctrl-C the stream ends with the results so far, followed by KeyboardInterrupt. With
+        on_error="raise" the reader raises its own error.
         """
         if self._question is None:
             return self.tables().__arrow_c_stream__(requested_schema)
         if not self._question.streams:
             raise TypeError('an Arrow stream of many pairs needs frames of one sample type: call tables(view="top")')
-        return _native._arrow_stream(self)
+        return _native._arrow_stream(self, self._job.key_names)
 
     @classmethod
     def __class_getitem__(cls, item):
@@ -159,6 +169,12 @@ class _Job:
         self.progress = progress
         self.load = load
         self.started = False
+        # The names of the pairs' keys, which all pairs share. An iterator is not read for them.
+        self.key_names = _key_names(pairs[0]) if isinstance(pairs, list | tuple) and pairs else []
+
+    def again(self, pairs):
+        """Returns a job for other pairs with the same arguments."""
+        return _Job(pairs, self.sum, self.executor, self.workers, self.raises, False, self.load)
 
     def __getstate__(self):
         if self.started:
@@ -288,6 +304,23 @@ class _Job:
                 # This is the worker's KeyboardInterrupt. One Ctrl-C raises one exception, and Python raises it in this
                 # process.
                 raise InterruptedError("the worker was interrupted") from e
+
+
+def _key_names(pair):
+    """Returns the names of a pair's keys. A tuple has none."""
+    return list(pair.keys) if isinstance(pair, _native.Pair) else []
+
+
+def _names_files(pair):
+    """Returns true if both sides are paths or URLs, so that a reference to the pair keeps no profile in memory."""
+    from os import PathLike
+
+    try:
+        sides = _native._sides(pair)
+    except Exception:  # a pair with an error
+        return False
+    files = [file for side in sides for file in (side if isinstance(side, list | tuple) else [side])]
+    return all(isinstance(file, str | PathLike) for file in files)
 
 
 def _portable(side):

@@ -214,11 +214,25 @@ def check(
     Raises PprofError for invalid rules and for an empty new side, and the same errors as diff().
     """
 
+@overload
+def series(
+    profiles: str | PathLike[str],
+    key: None = None,
+    *,
+    base: None = None,
+    group: str,
+    git: str | PathLike[str] | None = None,
+    on_error: Literal["collect", "raise"] = "collect",
+    **options: Unpack[ViewAndLoadOptions],
+) -> Histories: ...
+@overload
 def series(
     profiles: str | PathLike[str] | Iterable[_Source],
     key: Callable[[Any], object] | None = None,
     *,
     base: _Source | None = None,
+    group: None = None,
+    git: str | PathLike[str] | None = None,
     on_error: Literal["collect", "raise"] = "collect",
     **options: Unpack[ViewAndLoadOptions],
 ) -> Series:
@@ -231,6 +245,13 @@ def series(
     pattern, for a path or URL. By default, the key in a list of paths is the differing part of the paths; for
     other items it is the path, the Profile's name or the item's number. Loaded profiles are not kept in
     memory, and an iterable is read a few items ahead.
+
+    With `group`, several histories are followed, such as one per service: series("runs/*/*.pb.gz",
+    group="service={1},build={2}") returns Histories. {1} is the text that the first wildcard matched. The key "build", or
+    else the last key, is the build. A pattern with several parts that vary needs it.
+
+    With `git`, the keys of the builds are commits, and builds are ordered by the history of the repository in this
+    folder. The build that a change came with then has the subject of its commit in `builds`.
 
     Each build is compared with the previous build, or with `base` if it is given. `base` is anything that load()
     accepts. Its key is "base", and an error in it is raised.
@@ -686,10 +707,19 @@ class Diff(Views):
 class Pair:
     """Two sides with a common name, for batch(). Created by pairs(), or directly.
 
-    `base` and `new` are as in diff(). The name defaults to the name of the new side.
+    `base` and `new` are as in diff(). The name defaults to the name of the new side. `keys` become columns in tables of
+    many pairs.
     """
 
-    def __new__(cls, base: _Side, new: _Side, name: str | None = None, *, error: Exception | None = None) -> Pair: ...
+    def __new__(
+        cls,
+        base: _Side,
+        new: _Side,
+        name: str | None = None,
+        *,
+        error: Exception | None = None,
+        keys: dict[str, str] | None = None,
+    ) -> Pair: ...
     @property
     def name(self) -> str:
         """The name of the pair: the path below both directories, the text that the pattern's `*` matched,
@@ -704,6 +734,40 @@ class Pair:
     @property
     def error(self) -> Exception | None:
         """The reason why the pair can't be compared (a file without a partner, an invalid line), or None."""
+    @property
+    def keys(self) -> dict[str, str]:
+        """The parts that vary between the pairs, as a dict of texts in order: the keys of group_pairs(), with _base and
+        _new for those that differ between the sides, or key_1 for the first wildcard of a pattern. Empty for
+        directories and manifests.
+        """
+
+@final
+class Histories:
+    """Several histories of builds, such as one per service; returned by series() with `group`. The histories with the
+    largest lasting change come first.
+
+    `histories["api"]` is the Series of one of them, and iterating yields the names. A name consists of the values of
+    the keys, joined by a slash.
+    """
+
+    @property
+    def ranking(self) -> list[dict[str, Any]]:
+        """The histories as a list of dicts, the largest lasting change first. Keys: the keys of the group, changes (the
+        number of lasting changes), and of the largest one name (of the frame), kind, since (the first build with the
+        change), before, after and delta. These are None without a lasting change.
+        """
+    @property
+    def failed(self) -> list[tuple[str, str]]:
+        """The histories that could not be loaded, as a list of (name, reason)."""
+    def to_text(self) -> str:
+        """Return the ranking as text."""
+    def to_markdown(self) -> str:
+        """Return the ranking as a Markdown table."""
+    def to_json(self) -> str:
+        """Return the ranking and the lasting changes of each history as JSON."""
+    def __getitem__(self, key: str, /) -> Series: ...
+    def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[str]: ...
 
 @final
 class Result(Generic[_Pair]):
@@ -724,7 +788,7 @@ class Result(Generic[_Pair]):
         """The Table, if tables were requested; None if the pair failed."""
     @property
     def summary(self) -> PairSummary:
-        """The result of tables() as one row: name, error (as text), sample_type, unit, total_base, total_new,
+        """The result of tables() as one row: name, the pair's keys, error (as text), sample_type, unit, total_base, total_new,
         total_delta, frames (their number), and frame (name), flat_delta and cum_delta of the frame with the
         largest change. Missing values are None.
         """

@@ -141,3 +141,79 @@ fn list_shows_source_lines_of_functions() {
     assert!(failure(&["list", "(", &base]).contains("regular expression of list"));
     assert!(failure(&["list", ".", &base, "--format", "csv"]).contains("supported formats: text, json"));
 }
+
+#[test]
+fn a_listing_shows_the_source_of_each_side_at_its_revision() {
+    let repository = temp("revisions/app");
+    std::fs::create_dir_all(repository.join("lib")).unwrap();
+    let git = |dir: &Path, args: &[&str]| {
+        let mut command = Command::new("git");
+        command.current_dir(dir).args(["-c", "user.name=a", "-c", "user.email=a@example.com"]).args(args);
+        let output = command.env("GIT_CONFIG_GLOBAL", "/dev/null").output().unwrap();
+        assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+    };
+    git(&repository, &["init", "-q", "-b", "main", "."]);
+    let secret = repository.join("secret.go");
+    for (version, tag) in [("one", "v1"), ("two", "v2")] {
+        // The line of the sample moves down in the second version.
+        let before = if tag == "v1" { "a\nb\n" } else { "a\nb\nc\nd\n" };
+        std::fs::write(repository.join("lib/z.go"), format!("{before}work({version})\nend\n")).unwrap();
+        std::fs::write(&secret, version).unwrap();
+        #[cfg(unix)]
+        if tag == "v1" {
+            std::os::unix::fs::symlink("secret.go", repository.join("lib/link.go")).unwrap();
+        }
+        git(&repository, &["add", "."]);
+        git(&repository, &["commit", "-q", "-m", version]);
+        git(&repository, &["tag", tag]);
+    }
+    // The working tree has a third version, which no side shows unless it is asked for.
+    std::fs::write(repository.join("lib/z.go"), "x\ny\nq\nr\nwork(three)\n").unwrap();
+    let base = profile_in("revisions/base.pb.gz", "/build/7/app/lib/z.go", 3);
+    let new = profile_in("revisions/new.pb.gz", "/build/9/app/lib/z.go", 5);
+    let listed = |dir: &Path, args: &[&str]| {
+        let output = command().current_dir(dir).arg("list").arg("y.f").args(args).output().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+    };
+    let (code, text, errors) = listed(&repository, &[&base, &new, "--git", "v1..v2"]);
+    assert_eq!((code, errors.as_str()), (0, ""));
+    assert!(text.contains("- work(one)") && text.contains("+ work(two)") && !text.contains("three"), "{text}");
+    assert!(text.contains(":lib/z.go"), "{text}");
+    // In a subfolder, in a bare repository, and in a page.
+    assert!(listed(&repository.join("lib"), &[&base, &new, "--git", "v1..v2"]).1.contains("+ work(two)"));
+    let bare = temp("revisions/app.git");
+    git(&repository, &["clone", "-q", "--bare", ".", bare.to_str().unwrap()]);
+    assert!(listed(&bare, &[&base, &new, "--git", "v1..v2"]).1.contains("- work(one)"));
+    let page = temp("revisions/page.html").display().to_string();
+    let args = [&base, &new, "--git", "v1..v2", "--format", "html", "-o", &page];
+    let output = command().current_dir(&repository).arg("diff").args(args).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    // One revision: the new side has the working tree, and a single profile has the revision.
+    let text = listed(&repository, &[&base, &new, "--git", "v1"]).1;
+    assert!(text.contains("- work(one)") && text.contains("+ work(three)"), "{text}");
+    let text = listed(&repository, &[&base, "--git", "v1"]).1;
+    assert!(text.contains("work(one)") && !text.contains("three"), "{text}");
+    // Links are not followed, and no other file is shown.
+    let linked = profile_in("revisions/link.pb.gz", "/build/7/app/lib/link.go", 1);
+    assert!(!listed(&repository, &[&linked, "--git", "v2"]).1.contains("two"));
+    let outside = profile_in("revisions/outside.pb.gz", "../secret.go", 1);
+    assert!(!listed(&repository.join("lib"), &[&outside, "--git", "v2"]).1.contains("two"));
+    let refused = |dir: &Path, range: &str, why: &str| {
+        let (code, out, errors) = listed(dir, &[&base, &new, &format!("--git={range}")]);
+        assert_eq!((code, out.as_str(), errors.lines().count()), (2, "", 1), "{errors}");
+        assert!(errors.contains(why), "{errors}");
+    };
+    refused(
+        &repository,
+        "v1..nope",
+        "unknown commit \"nope\"; write --git BASE..NEW with two commits, branches or tags",
+    );
+    refused(&repository, "--output=x..v2", "unknown commit \"--output=x\"");
+    refused(&repository, "secret.go", "secret.go is a file");
+    refused(&bare, "v1", "a bare repository has no working tree for the new side");
+    refused(&std::env::temp_dir(), "v1..v2", "not a git repository");
+    assert!(
+        failure(&["list", "y.f", &base, &new, "--git", "v1..v2", "--source-path", "."]).contains("cannot be used with")
+    );
+}

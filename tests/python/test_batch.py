@@ -595,3 +595,38 @@ def test_a_batch_pickles_until_it_begins():
     with pytest.raises(TypeError, match="generator"):
         pickle.dumps(unread)
     assert len(unread.collect()) == 2
+
+
+def test_keys_of_pairs_are_columns(tmp_path: Path):
+    for build in ["v1", "v2"]:
+        for service in ["api", "db"]:
+            path = tmp_path / service / f"{build}.folded"
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(f"main;work {100 if build == 'v1' else 300}\n")
+    pairs = pprofdiff.group_pairs(f"{tmp_path}/*/*.folded", "name={1},build={2}", "build=@previous", "build=@latest")
+    keys = {"name": "api", "build_base": "v1", "build_new": "v2"}
+    assert [pairs[0].keys, pickle.loads(pickle.dumps(pairs[0])).keys] == [keys, keys]
+    frame = pl.DataFrame(pprofdiff.batch(pairs).tables())
+    # A key with the name of another column has a prefix.
+    assert frame.columns[:5] == ["pair", "key_name", "build_base", "build_new", "error"]
+    assert set(frame.select("pair", "key_name", "build_new").iter_rows()) == {("api", "api", "v2"), ("db", "db", "v2")}
+    assert frame["flat_delta"].drop_nulls().max() == 200
+    # The rest of a stream has them as well, and so do summaries and pairs with an error.
+    started = pprofdiff.batch([*pairs, pprofdiff.Pair("none", "none", keys={**keys, "name": "x"})]).tables()
+    assert next(started).summary["build_new"] == "v2"
+    assert pl.DataFrame(started)["key_name"].unique().sort().to_list() == ["db", "x"]
+    (both,) = pprofdiff.pairs(f"{tmp_path}/a*/v1.folded", f"{tmp_path}/a*/v2.folded")
+    assert both.keys == {"key_1": "pi"}
+    assert pprofdiff.Pair("a", "b").keys == {}
+
+
+def test_a_ranking_has_the_default_type_of_most_pairs(tmp_path: Path):
+    pairs = []
+    for name, sample_type in {"a": "lock", "b": "inuse", "c": "inuse"}.items():
+        files = [tmp_path / f"{name}.{side}.pb" for side in ("base", "new")]
+        for file, cost in zip(files, [100, 107], strict=True):
+            file.write_bytes(profile([(["main", "work"], cost, {})], sample_type=(sample_type, "count")))
+        pairs.append(pprofdiff.Pair(*files, name))
+    ranking = pprofdiff.batch(pairs).ranking()
+    assert ranking.failed == [("a", "a: it lacks the sample type inuse; it has lock")]
+    assert "the sample type is inuse, the default of 2 of 3 pairs; 1 pair lacks it" in ranking.to_text()

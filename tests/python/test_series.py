@@ -377,3 +377,54 @@ def test_builds_are_reloaded_with_the_same_options(tmp_path: Path):
     assert s.shifts(explain=True)[0]["cause"]
     assert "work" in s.to_html()
     assert s.explain().to_dict()["sample_type"] == "cpu"
+
+
+def test_histories_of_groups_are_ranked(tmp_path: Path):
+    for service, changed in [("api", 5), ("db", 9), ("web", 99)]:
+        for number in range(1, 15):
+            work = 1000 if number < changed else 4000 if service == "db" else 1500
+            path = tmp_path / service / f"{number}.folded"
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(f"main;work {work + number % 3}\nmain;rest {5000 + number % 2}\n")
+    pattern = f"{tmp_path}/*/*.folded"
+    histories = pprofdiff.series(pattern, group="service={1},build={2}")
+    assert (list(histories), len(histories)) == (["db", "api", "web"], 3)
+    first, second, third = histories.ranking
+    assert (first["service"], first["since"], first["name"], first["kind"]) == ("db", "9", "work", "step")
+    assert (second["service"], second["since"], third["since"], third["changes"]) == ("api", "5", None, 0)
+    assert histories["api"].shifts().to_dicts()[0]["since"] == "5"
+    assert repr(histories) == histories.to_text().rstrip()
+    assert "2 of 3 histories by service changed lastingly" in histories.to_markdown()
+    assert '"kind": "histories"' in histories.to_json()
+    with pytest.raises(KeyError):
+        histories["nope"]
+    with pytest.raises(pprofdiff.PprofError, match="several parts of .* vary, and one of them is the build"):
+        pprofdiff.series(pattern)
+    # A function decides itself which part is the build.
+    assert len(pprofdiff.series(pattern, key=lambda path: f"{path.parent.name}{path.stem}x").builds) == 42
+    for wrong in [{"base": "x"}, {"key": str}]:
+        with pytest.raises(pprofdiff.PprofError, match=r"group"):
+            pprofdiff.series(pattern, group="service={1},build={2}", **wrong)
+
+
+def test_builds_named_by_commits_are_ordered_by_history(tmp_path: Path):
+    import subprocess
+
+    def git(*args: str) -> str:
+        command = ["git", "-c", "user.name=a", "-c", "user.email=a@example.com", *args]
+        return subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True).stdout.strip()
+
+    git("init", "-q", ".")
+    commits = []
+    for number in range(8):
+        git("commit", "-q", "--allow-empty", "-m", f"Change {number}")
+        commits.append(git("rev-parse", "--short=10", "HEAD"))
+        (tmp_path / f"{commits[-1]}.folded").write_text(f"main;work {1000 + number}\n")
+    history = pprofdiff.series(f"{tmp_path}/*.folded", git=tmp_path)
+    assert [build["key"] for build in history.builds] == commits
+    assert history.builds[3]["subject"] == "Change 3"
+    (tmp_path / "0123456789.folded").write_text("main;work 1\n")
+    with pytest.raises(pprofdiff.PprofError, match="lacks the commits of these builds: 0123456789"):
+        pprofdiff.series(f"{tmp_path}/*.folded", git=tmp_path)
+    with pytest.raises(pprofdiff.PprofError, match="git needs a pattern"):
+        pprofdiff.series([tmp_path / f"{commits[0]}.folded"], git=tmp_path)

@@ -1,13 +1,14 @@
 //! `pprofdiff batch`: compares many pairs on all cores, with results in order and bounded memory. A failed pair is
-//! reported and does not stop the batch.
+//! reported and does not stop the batch. Files without a partner are reported as well, but have their own exit code,
+//! because services come and go between two builds of a healthy fleet.
 //!
 //! Ctrl-C stops the batch and keeps the finished pairs, because the batch may have run for hours. With `--rank`, Ctrl-C
 //! discards them, because a ranking needs all pairs.
 
 use pprofdiff::input::{BatchItem, manifest_pairs};
 use pprofdiff::recording::Recording;
-use pprofdiff::text::redacted;
-use pprofdiff::{Cancellation, Diff, Error, LoadOptions, Source, batch};
+use pprofdiff::text::{redacted, sanitize};
+use pprofdiff::{Cancellation, Diff, Error, LoadOptions, Query, Source, batch};
 use pprofdiff_report::{EachWriter, PairsText, Report, Table, View, pair_causes};
 use pprofdiff_series::fleet::Fleet;
 use pprofdiff_shell::terminal::Progress;
@@ -18,11 +19,96 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
 
 use crate::args::{BatchArgs, MORE};
 use crate::{Inputs, REGISTRY, bucket, fetch, sides};
 
 type PairStream = (Box<dyn Iterator<Item = BatchItem> + Send>, Option<u64>);
+
+/// The exit code if every pair with two sides was compared, but some files have no partner. `diff -r` has the same code
+/// for files that only one of its folders has.
+const NO_PARTNER: u8 = 1;
+
+/// The parts of a pair that messages and tables need after the pool has taken its profiles.
+struct PairInfo {
+    keys: Vec<(String, String)>,
+    lacks_partner: bool,
+    /// The pair in an error message: its keys or else its name, and its files.
+    shown: String,
+}
+
+impl PairInfo {
+    fn new(pair: &BatchItem) -> PairInfo {
+        // The name of a pair of patterns has the texts of all its wildcards.
+        let is_unnamed = |(name, _): &(String, String)| name.starts_with("key_");
+        let name = match pair.keys.is_empty() || pair.keys.iter().any(is_unnamed) {
+            true => pair.name.clone(),
+            false => pair.keys.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(" "),
+        };
+        let files = |side: &[Source]| match side {
+            [] => String::new(),
+            [one] => one.name(),
+            [first, rest @ ..] => format!("{} and {} more", first.name(), rest.len()),
+        };
+        let sides = pair.sides.as_ref().map(|(base, new)| format!(" ({} -> {})", files(base), files(new)));
+        let shown = sanitize(&format!("pair {name}{}", sides.unwrap_or_default())).into_owned();
+        PairInfo { keys: pair.keys.clone(), lacks_partner: pair.lacks_partner, shown }
+    }
+
+    /// Returns the line about an error of the pair.
+    fn error_line(&self, error: &Error) -> String {
+        format!("{}: {}", self.shown, error_line(error))
+    }
+}
+
+/// The numbers of pairs that were compared, failed, and lack a partner.
+#[derive(Default)]
+struct Outcomes {
+    done: u64,
+    failed: u64,
+    without_partner: u64,
+}
+
+impl Outcomes {
+    /// Counts a pair.
+    fn count(&mut self, info: &PairInfo, failed: bool) {
+        self.done += 1;
+        self.without_partner += u64::from(info.lacks_partner);
+        self.failed += u64::from(failed && !info.lacks_partner);
+    }
+
+    /// Returns the exit code of a batch that is complete, and reports pairs that could not be compared.
+    fn exit_code(&self) -> Result<u8> {
+        let Outcomes { done, failed, without_partner } = *self;
+        let lack = match without_partner {
+            1 => "1 has no partner".to_owned(),
+            n => format!("{n} have no partner"),
+        };
+        match (failed, without_partner) {
+            (0, 0) => Ok(0),
+            (_, 0) => Err(Failure::Message(format!("{failed} of {done} pairs failed"))),
+            (0, _) if without_partner < done => {
+                say(&format!("of {done} pairs, {lack} on the other side; all others were compared"));
+                Ok(NO_PARTNER)
+            }
+            (0, _) => Err(Failure::Message(format!(
+                "none of {done} files has a partner on the other side, so nothing was compared"
+            ))),
+            _ => Err(Failure::Message(format!("{failed} of {done} pairs failed, and {lack} on the other side"))),
+        }
+    }
+}
+
+/// Returns the pairs, and a channel with the parts of each that are needed after it was compared.
+fn with_infos(
+    pairs: impl Iterator<Item = BatchItem> + Send,
+) -> (impl Iterator<Item = BatchItem> + Send, Receiver<PairInfo>) {
+    let (sender, infos) = channel();
+    // Sending fails only if the batch was dropped.
+    let pairs = pairs.inspect(move |pair| drop(sender.send(PairInfo::new(pair))));
+    (pairs, infos)
+}
 
 /// Compares the pairs. If `work` is stopped, writes the pairs that are finished. Returns the exit code.
 pub fn run(args: &BatchArgs, work: &Cancellation) -> Result<u8> {
@@ -41,7 +127,8 @@ pub fn run(args: &BatchArgs, work: &Cancellation) -> Result<u8> {
     };
     let table = table(args, writer.limit())?;
     let progress = Progress::new(count, "pairs");
-    let (mut done, mut failed) = (0_u64, 0_u64);
+    let mut outcomes = Outcomes::default();
+    let (pairs, infos) = with_infos(pairs);
     let mut within = args.output.within.budget.map(|tokens| PairsText::new(tokens, MORE));
     write_to(args.output.path(), |out| {
         let mut results = batch::map(pool, pairs, options, table);
@@ -51,36 +138,34 @@ pub fn run(args: &BatchArgs, work: &Cancellation) -> Result<u8> {
             if let Some(why) = outputs.refusal() {
                 return Err(io::Error::other(why));
             }
-            done += 1;
+            let Ok(info) = infos.try_recv() else { break };
+            outcomes.count(&info, result.is_err());
             progress.suspend(|| {
                 if let Err(e) = &result {
-                    failed += 1;
-                    say(&error_line(e));
+                    say(&info.error_line(e));
                 }
                 match &mut within {
                     Some(within) => {
                         let mut pair = Vec::new();
-                        writer.write(&name, result.as_ref(), &mut pair)?;
+                        writer.write(&name, &info.keys, result.as_ref(), &mut pair)?;
                         within.push(&String::from_utf8_lossy(&pair));
                         Ok(())
                     }
-                    None => writer.write(&name, result.as_ref(), out),
+                    None => writer.write(&name, &info.keys, result.as_ref(), out),
                 }
             })?;
             progress.advance();
         }
-        within.map_or(Ok(()), |within| out.write_all(within.finish(Some(done)).as_bytes()))
+        within.map_or(Ok(()), |within| out.write_all(within.finish(Some(outcomes.done)).as_bytes()))
     })?;
     progress.finish();
-    if work.is_stopped() && count.is_none_or(|count| done < count) {
+    if work.is_stopped() && count.is_none_or(|count| outcomes.done < count) {
         let all = count.map_or_else(String::new, |count| format!(" of {count}"));
+        let (done, failed) = (outcomes.done, outcomes.failed + outcomes.without_partner);
         say(&format!("interrupted; wrote {done}{all} pairs, {failed} of them failed"));
         return Ok(130);
     }
-    match failed {
-        0 => Ok(0),
-        _ => Err(Failure::Message(format!("{failed} of {done} pairs failed"))),
-    }
+    outcomes.exit_code()
 }
 
 /// Compares all pairs, then ranks them.
@@ -96,35 +181,66 @@ fn rank(
     let query = args.query.request(View::default()).of_one_type()?.clone();
     let progress = Progress::new(count, "pairs");
     let sum = args.sum;
-    let mut results = batch::map(pool, pairs, options, move |diff| pair_causes(&added(diff, sum), &query));
-    let mut fleet = Fleet::default();
+    let causes_of = move |query: Query| move |diff| pair_causes(&added(diff, sum), &query);
+    let (pairs, infos) = with_infos(pairs);
+    // The sources of the pairs, which may have to be measured again in the sample type of most pairs.
+    let (sender, sources) = channel();
+    let is_default = query.sample_type.is_none();
+    let pairs = pairs.inspect(move |pair| {
+        let again = |side: &[Source]| side.iter().map(Source::clone).collect::<Vec<_>>();
+        let sides = pair.sides.as_ref().ok().filter(|_| is_default).map(|(base, new)| (again(base), again(new)));
+        drop(sender.send(sides));
+    });
+    let mut results = batch::map(pool.clone(), pairs, options.clone(), causes_of(query.clone()));
+    let (mut fleet, mut outcomes) = (Fleet::default(), Outcomes::default());
+    let mut kept: Vec<(String, Option<(Vec<Source>, Vec<Source>)>, PairInfo)> = Vec::new();
     while let Ok(Some((name, causes))) = work.run(|| results.next()) {
         // A manifest is read while earlier pairs are compared, so an input that is also the output may be found only
         // now.
         if let Some(why) = outputs.refusal() {
             return Err(Failure::Message(why.to_owned()));
         }
+        let (Ok(info), Ok(sides)) = (infos.try_recv(), sources.try_recv()) else { break };
+        outcomes.count(&info, causes.is_err());
         if let Err(e) = &causes {
-            progress.suspend(|| say(&error_line(e)));
+            progress.suspend(|| say(&info.error_line(e)));
         }
-        fleet.push(&name, causes);
+        fleet.push_with_keys(&name, info.keys.iter().cloned().collect(), causes);
+        kept.push((name, sides, info));
         progress.advance();
     }
     progress.finish();
-    let (failed, done) = (fleet.failed(), fleet.len());
+    let done = fleet.len();
     // A ranking of some pairs could be wrong about which causes are rare or shared.
     if work.is_stopped() && count.is_none_or(|count| (done as u64) < count) {
         say(&format!("interrupted after {done} pairs; no ranking is written, because it needs all pairs"));
         return Ok(130);
     }
+    let again = fleet.to_measure_again();
+    if let Some(sample_type) = fleet.sample_type().filter(|_| !again.is_empty()).map(str::to_owned) {
+        let pair = |&position: &usize| {
+            let (name, sides, _) = kept.get_mut(position)?;
+            let (base, new) = sides.take()?;
+            Some((position, BatchItem::new(name.clone(), base, new)))
+        };
+        let (positions, pairs): (Vec<usize>, Vec<BatchItem>) = again.iter().filter_map(pair).unzip();
+        let query = query.with_sample_type(sample_type);
+        let mut results = batch::map(pool, pairs, options, causes_of(query));
+        for position in positions {
+            let Ok(Some((_, causes))) = work.run(|| results.next()) else { return Ok(130) };
+            if let (Err(e), Some((_, _, info))) = (&causes, kept.get(position)) {
+                say(&info.error_line(e));
+            }
+            fleet.replace(position, causes);
+        }
+    }
     let mut ranking = fleet.ranking(args.fdr)?;
+    // Pairs that lack the sample type of the ranking are among the failed pairs.
+    outcomes.failed = (ranking.failed.len() as u64).saturating_sub(outcomes.without_partner);
     ranking.rows = args.ranked_rows();
     let report = Report::Ranking(Box::new(ranking));
     write_to(args.output.path(), |out| args.output.write(format, &report, &[], out).map(drop))?;
-    match failed {
-        0 => Ok(0),
-        _ => Err(Failure::Message(format!("{failed} of {done} pairs failed"))),
-    }
+    outcomes.exit_code()
 }
 
 /// Adds up the files of each side if `sum` is set.

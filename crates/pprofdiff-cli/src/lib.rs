@@ -94,6 +94,21 @@ fn advise(diff: &Diff) {
     }
 }
 
+/// Finds the commits of builds in the repository of a folder, for the Python binding. Returns for each key the place of
+/// its commit, which grows from old to new commits, and its subject.
+///
+/// # Errors
+/// Fails like [`pprofdiff_shell::git::commit_places`], with the message.
+#[doc(hidden)]
+pub fn commit_places(folder: &Path, keys: &[String]) -> Result<Vec<(usize, String)>, String> {
+    let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+    match pprofdiff_shell::git::commit_places(folder, &keys) {
+        Ok(places) => Ok(places.into_iter().map(|commit| (commit.position, commit.subject)).collect()),
+        Err(Failure::Message(message)) => Err(message),
+        Err(_) => Err("git was interrupted".to_owned()),
+    }
+}
+
 /// Runs the command. `args` begins with the program's name. Returns the exit code: 0 done, 2 usage or input error (one
 /// line on standard error), 130 interrupted by Ctrl-C; `check`, `explain --exit-code` and `bench` with limits also
 /// return 1 and 3, and checks 4.
@@ -344,7 +359,7 @@ fn show_with(
     if let Some(PageView { options, sources: dirs }) = request.view.downcast_mut() {
         (options.min_width, options.max_frames) = (args.min_width, args.max_frames);
         options.explain = explain::own_runtime(None)?;
-        let named = sources.filter(|s| !s.is_empty()).map(SourceArgs::dirs);
+        let named = sources.filter(|s| !s.is_empty()).map(|s| s.resolve(diff.is_two_sided())).transpose()?;
         *dirs = named.or_else(|| recorded_sources(&args.input.files));
     }
     match &mut request.view {
@@ -352,7 +367,9 @@ fn show_with(
         View::List { sources: dirs, .. } => {
             let is_watched = args.open || format.name == "text" && output.is_none() && is_watched(&io::stdout());
             let is_named = sources.is_some_and(|sources| !sources.is_empty());
-            if let (false, Some(recorded)) = (is_named, recorded_sources(&args.input.files)) {
+            if let Some(sources) = sources.filter(|sources| sources.git.is_some()) {
+                *dirs = sources.resolve(diff.is_two_sided())?;
+            } else if let (false, Some(recorded)) = (is_named, recorded_sources(&args.input.files)) {
                 *dirs = recorded;
             } else if is_watched && !is_named {
                 // A user who reads a listing on a terminal most likely runs the command in the checkout of the newest
@@ -375,7 +392,8 @@ fn show_with(
     let last = |request: &Request, report: &Report| match report {
         Report::Listing(listing) if format.name == "text" => {
             let options = ["--base-source DIR", "--new-source DIR", "--source-path DIR"];
-            missing_sources(listing, options)
+            let is_git = sources.is_some_and(|sources| sources.git.is_some());
+            missing_sources(listing, options).filter(|_| !is_git)
         }
         _ => {
             // The phases may be shown while the last line is computed, because nothing else is written.

@@ -166,7 +166,7 @@ impl Diffs {
         let builds = builds.into_iter().map(|(key, source)| Ok((key, regular(source)?)));
         let builds = builds.collect::<Result<Vec<_>>>()?;
         let (format, count) = (REGISTRY.format("text")?, builds.len());
-        let series = series::load(args, &inputs, format, count, builds.into_iter())?;
+        let series = series::load(args, &inputs, format, count, None, builds.into_iter())?;
         let (report, _) = series::answer(args, &inputs, format, &series)?;
         let point = series.largest_change(args.shown.sort(), 1);
         let endings = point.map_or_else(Vec::new, |point| {
@@ -204,7 +204,7 @@ impl Diffs {
         for (name, result) in pprofdiff::batch::map(self.pool.clone(), pairs, options, table) {
             let mut block = Vec::new();
             match &result {
-                Ok(table) => writer.write(&name, Ok(table), &mut block)?,
+                Ok(table) => writer.write(&name, &[], Ok(table), &mut block)?,
                 Err(e) => writeln!(block, "{}  failed: {e}", sanitize(&name))?,
             }
             let mut steps = steps.lock().unwrap_or_else(PoisonError::into_inner);

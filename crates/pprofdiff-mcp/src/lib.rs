@@ -192,6 +192,7 @@ fn answer_within(verbs: &dyn Verbs, spec: &'static ToolSpec, mut arguments: Json
     verbs.answer(&call, name.as_ref(), budget).map_err(|failure| {
         let message = match failure {
             Failure::Message(message) => message,
+            Failure::Choice(message, commands) => format!("{message}: {}", commands.join("; ")),
             Failure::ClosedPipe => "the reader has gone".to_owned(),
             Failure::Interrupted => "the call was interrupted".to_owned(),
         };

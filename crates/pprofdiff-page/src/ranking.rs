@@ -31,9 +31,10 @@ pub(crate) fn ranking_page(ranking: &Ranking) -> String {
          base-uri 'none'; form-action 'none'\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n<title>{title}</title>\n<style>{style}</style>\n</head>\n\
-         <body class=\"ranking\">\n<header><h1>{title}</h1><p><b>{}</b> of all: {}</p></header>\n<main>\n",
+         <body class=\"ranking\">\n<header><h1>{title}</h1><p><b>{}</b> of all: {}</p>{}</header>\n<main>\n",
         escape(&ranking.summary.sample_type),
-        escape_ours(&total(&ranking.summary, "→"))
+        escape_ours(&total(&ranking.summary, "→")),
+        ranking.summary.warnings.iter().map(|warning| format!("<p>{}</p>", escape(warning))).collect::<String>()
     );
     let max_rows = ranking.rows.unwrap_or(usize::MAX);
     let shared = &ranking.shared[..ranking.shared.len().min(MAX_SHARED).min(max_rows)];

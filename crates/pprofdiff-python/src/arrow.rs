@@ -14,7 +14,7 @@ use arrow_array::{
 use arrow_buffer::{ArrowNativeType, Buffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{ArrowError, DataType, Field, Schema};
 use bytes::Bytes;
-use pprofdiff_report::{Cell, Data, Lists, Table, Texts};
+use pprofdiff_report::{Cell, Data, Lists, Table, Texts, key_column};
 
 /// Converts texts to a string array. Uses 64-bit offsets only if 32 bits are not enough.
 fn strings(texts: &Texts) -> ArrayRef {
@@ -91,6 +91,8 @@ pub fn stream(table: &Arc<Table>) -> Result<FFI_ArrowArrayStream, ArrowError> {
 /// A pair in a stream of many pairs: the rows of its table, or its error.
 pub struct PairRows {
     pub name: String,
+    /// The values of the pair's keys, in the order of the stream's columns.
+    pub keys: Vec<String>,
     pub error: Option<String>,
     pub table: Option<Arc<Table>>,
 }
@@ -177,9 +179,11 @@ struct PairBatches<I, F> {
 
 impl<I: Iterator<Item = Result<PairRows, ArrowError>>, F> PairBatches<I, F> {
     fn batch(&mut self) -> Result<Option<RecordBatch>, ArrowError> {
-        let mut columns: Vec<Filling> = PAIR_COLUMNS
+        let mut columns: Vec<Filling> = self
+            .schema
+            .fields()
             .iter()
-            .map(|(_, kind)| match kind {
+            .map(|field| match field.data_type() {
                 DataType::Utf8 => Filling::Text(StringBuilder::new()),
                 DataType::UInt64 => Filling::Address(UInt64Builder::new()),
                 _ => Filling::Int(Int64Builder::new()),
@@ -196,18 +200,24 @@ impl<I: Iterator<Item = Result<PairRows, ArrowError>>, F> PairBatches<I, F> {
                     break;
                 }
             };
-            let table_columns: Vec<_> =
-                PAIR_COLUMNS.iter().map(|(name, _)| pair.table.as_ref()?.column(name)).collect();
+            let keys = self.schema.fields().len() - PAIR_COLUMNS.len();
+            let fields = self.schema.fields().iter();
+            let table_columns: Vec<_> = fields.map(|field| pair.table.as_ref()?.column(field.name())).collect();
             let mut row = from;
             while row < pair.len() && rows < BATCH_ROWS && text < BATCH_TEXT {
-                let shared = [
-                    Some(&*pair.name),
-                    pair.error.as_deref(),
-                    pair.table.as_ref().map(|t| &*t.summary.sample_type),
-                    pair.table.as_ref().map(|t| &*t.summary.unit),
-                ];
+                // The pair, its keys, and the other columns before those of the table.
+                let shared = |i: usize| match i {
+                    0 => Some(Some(&*pair.name)),
+                    i if i <= keys => Some(pair.keys.get(i - 1).map(String::as_str)),
+                    i => match i - keys {
+                        1 => Some(pair.error.as_deref()),
+                        2 => Some(pair.table.as_ref().map(|t| &*t.summary.sample_type)),
+                        3 => Some(pair.table.as_ref().map(|t| &*t.summary.unit)),
+                        _ => None,
+                    },
+                };
                 for (i, column) in columns.iter_mut().enumerate() {
-                    text += match (shared.get(i), table_columns[i]) {
+                    text += match (shared(i), table_columns[i]) {
                         (Some(shared), _) => column.push(&shared.map_or(Cell::Missing, Cell::Text))?,
                         (None, values) => column.push(&values.map_or(Cell::Missing, |values| values.cell(row)))?,
                     };
@@ -240,14 +250,18 @@ impl<I: Iterator<Item = Result<PairRows, ArrowError>>, F: FnMut()> Iterator for 
     }
 }
 
-/// Returns the tables of many pairs as a stream of batches. `pairs` must be fused. `at_end` is called when the reader
-/// reaches the end.
+/// Returns the tables of many pairs as a stream of batches. `keys` are the names of the pairs' keys, which become columns
+/// after the pair. `pairs` must be fused. `at_end` is called when the reader reaches the end.
 pub fn pairs_stream(
+    keys: &[String],
     pairs: impl Iterator<Item = Result<PairRows, ArrowError>> + Send + 'static,
     at_end: impl FnMut() + Send + 'static,
 ) -> FFI_ArrowArrayStream {
-    let fields = PAIR_COLUMNS.map(|(name, kind)| Field::new(name, kind, true));
-    let schema = Arc::new(Schema::new(fields.to_vec()));
+    let mut fields = PAIR_COLUMNS.map(|(name, kind)| Field::new(name, kind, true)).to_vec();
+    let is_taken = |name: &str| PAIR_COLUMNS.iter().any(|(column, _)| *column == name);
+    let key = |name: &String| Field::new(key_column(name, is_taken), DataType::Utf8, true);
+    fields.splice(1..1, keys.iter().map(key));
+    let schema = Arc::new(Schema::new(fields));
     let batches = PairBatches { pairs, at_end, schema: schema.clone(), cut: None, failed: None };
     FFI_ArrowArrayStream::new(Box::new(RecordBatchIterator::new(batches, schema)))
 }

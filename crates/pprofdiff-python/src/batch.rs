@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use arrow_schema::ArrowError;
 use pprofdiff::Query;
 use pprofdiff::batch::Batch;
-use pprofdiff_report::{Cost, Data, Measured, Report, Request, Role, View, pair_causes};
+use pprofdiff_report::{Cost, Data, Measured, Report, Request, Role, View, key_column, pair_causes};
 use pprofdiff_series::fleet::PairCauses;
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyException, PyKeyboardInterrupt, PyTypeError};
@@ -97,6 +97,21 @@ pub fn rebuild_question(bytes: &[u8]) -> PyResult<BatchQuestion> {
     Ok(BatchQuestion(Arc::new(postcard::from_bytes(bytes).map_err(error::pickle)?)))
 }
 
+/// The names in [`Result::summary`] besides those of keys.
+const SUMMARY_COLUMNS: [&str; 11] = [
+    "name",
+    "error",
+    "sample_type",
+    "unit",
+    "total_base",
+    "total_new",
+    "total_delta",
+    "frames",
+    "frame",
+    "flat_delta",
+    "cum_delta",
+];
+
 /// The result for one pair of batch(): a diff or a table, or an error.
 #[pyclass(frozen, module = "pprofdiff")]
 pub struct Result {
@@ -137,13 +152,19 @@ impl Result {
         pair.get_item(1).map_or_else(|_| side_name(pair), |new| side_name(&new))
     }
 
-    /// The result of tables() as one row: name, error (as text), sample_type, unit, total_base, total_new,
+    /// The result of tables() as one row: name, the pair's keys, error (as text), sample_type, unit, total_base, total_new,
     /// total_delta, frames (their number), and frame (name), flat_delta and cum_delta of the frame with the
     /// largest change. Missing values are None.
     #[getter]
     fn summary<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
         dict.set_item("name", self.name(py))?;
+        if let Ok(pair) = self.pair.bind(py).cast::<Pair>() {
+            let is_taken = |name: &str| SUMMARY_COLUMNS.contains(&name);
+            for (name, value) in &pair.get().keys {
+                dict.set_item(key_column(name, is_taken), value)?;
+            }
+        }
         dict.set_item("error", self.error.as_ref().map(|e| describe(e.bind(py))))?;
         let table = self.table.as_ref().map(|t| &t.get().table);
         let (summary, total) = (table.map(|t| &t.summary), table.map(|t| t.summary.total));
@@ -409,7 +430,11 @@ impl Iterator for ResultRows {
             };
             let table = result.table.as_ref().map(|t| t.get().table.clone());
             let error = result.error.as_ref().map(|e| describe(e.bind(py)));
-            Some(Ok(PairRows { name: result.name(py), error, table }))
+            let keys = match result.pair.bind(py).cast::<Pair>() {
+                Ok(pair) => pair.get().keys.iter().map(|(_, value)| value.clone()).collect(),
+                Err(_) => Vec::new(),
+            };
+            Some(Ok(PairRows { name: result.name(py), keys, error, table }))
         });
         let next = next.flatten();
         if !matches!(next, Some(Ok(_))) {
@@ -419,9 +444,9 @@ impl Iterator for ResultRows {
     }
 }
 
-/// Returns the tables of many pairs as an Arrow C stream.
+/// Returns the tables of many pairs as an Arrow C stream. `keys` are the names of the pairs' keys.
 #[pyfunction(name = "_arrow_stream")]
-pub fn arrow_stream<'py>(results: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyCapsule>> {
+pub fn arrow_stream<'py>(results: &Bound<'py, PyAny>, keys: Vec<String>) -> PyResult<Bound<'py, PyCapsule>> {
     let interrupted = Arc::new(AtomicBool::new(false));
     let rows = ResultRows { results: Some(results.try_iter()?.unbind()), interrupted: interrupted.clone() };
     // An interrupt ends the stream. It is raised again after the reader has consumed the finished rows and returned to
@@ -431,5 +456,5 @@ pub fn arrow_stream<'py>(results: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyC
             Python::try_attach(|py| py.import("_thread")?.call_method0("interrupt_main").map(drop));
         }
     };
-    PyCapsule::new_with_value(results.py(), arrow::pairs_stream(rows, at_end), c"arrow_array_stream")
+    PyCapsule::new_with_value(results.py(), arrow::pairs_stream(&keys, rows, at_end), c"arrow_array_stream")
 }

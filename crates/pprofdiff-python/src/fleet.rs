@@ -29,6 +29,13 @@ pub fn rebuild_causes(bytes: &[u8]) -> PyResult<Causes> {
     Ok(Causes(postcard::from_bytes(bytes).map_err(error::pickle)?))
 }
 
+fn causes_of(made: &Bound<'_, PyAny>) -> pprofdiff::Result<PairCauses> {
+    match made.cast::<Causes>() {
+        Ok(causes) => Ok(causes.get().0.clone()),
+        Err(_) => Err(Error::query(describe(made))),
+    }
+}
+
 /// A collector of pairs for a ranking.
 #[pyclass(name = "_Fleet", module = "pprofdiff._native")]
 pub struct FleetCollector(Mutex<Fleet>);
@@ -42,11 +49,22 @@ impl FleetCollector {
 
     /// Adds the causes of a pair, or its exception.
     fn push(&mut self, name: &str, made: &Bound<'_, PyAny>) {
-        let causes = match made.cast::<Causes>() {
-            Ok(causes) => Ok(causes.get().0.clone()),
-            Err(_) => Err(Error::query(describe(made))),
-        };
+        let causes = causes_of(made);
         self.0.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner).push(name, causes);
+    }
+
+    /// Returns the sample type of the ranking, and the positions of the pairs that have it, but were measured in another
+    /// one. Both are None if no pair has to be measured again.
+    fn again(&mut self) -> Option<(String, Vec<usize>)> {
+        let fleet = self.0.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let positions = fleet.to_measure_again();
+        Some((fleet.sample_type()?.to_owned(), positions)).filter(|(_, positions)| !positions.is_empty())
+    }
+
+    /// Replaces the causes of the pair at a position, or its exception.
+    fn replace(&mut self, position: usize, made: &Bound<'_, PyAny>) {
+        let causes = causes_of(made);
+        self.0.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner).replace(position, causes);
     }
 
     fn ranking(&mut self, py: Python<'_>, fdr: f64) -> PyResult<Ranking> {

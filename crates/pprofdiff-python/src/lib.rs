@@ -16,6 +16,7 @@ mod error;
 mod explain;
 mod flamegraph;
 mod fleet;
+mod histories;
 mod keywords;
 mod listed;
 mod options;
@@ -66,6 +67,8 @@ mod _native {
     use crate::flamegraph::{FlameGraph, rebuild_flamegraph};
     #[pymodule_export]
     use crate::fleet::{Causes, FleetCollector, Ranking, rebuild_causes, rebuild_ranking};
+    #[pymodule_export]
+    use crate::histories::Histories;
     use crate::options::{OneOrMore, loading, signature, take_loading, two_sided, view_query, without_base};
     #[pymodule_export]
     use crate::options::{check_loading, options};

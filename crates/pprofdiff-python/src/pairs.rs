@@ -22,7 +22,8 @@ use crate::{error, runtime};
 
 /// Two sides with a common name, for batch(). Created by pairs(), or directly.
 ///
-/// `base` and `new` are as in diff(). The name defaults to the name of the new side.
+/// `base` and `new` are as in diff(). The name defaults to the name of the new side. `keys` become columns in tables of
+/// many pairs.
 #[pyclass(frozen, module = "pprofdiff")]
 pub struct Pair {
     /// The name of the pair: the path below both directories, the text that the pattern's `*` matched,
@@ -38,6 +39,7 @@ pub struct Pair {
     /// The reason why the pair can't be compared (a file without a partner, an invalid line), or None.
     #[pyo3(get)]
     pub error: Option<Py<PyAny>>,
+    pub keys: Vec<(String, String)>,
 }
 
 impl Pair {
@@ -55,7 +57,7 @@ impl Pair {
             Ok((base, new)) => (side(base)?, side(new)?, None),
             Err(e) => (py.None(), py.None(), Some(error::from_engine(py, &e).into_value(py).into_any())),
         };
-        Ok(Pair { name: pair.name, base, new, error })
+        Ok(Pair { name: pair.name, base, new, error, keys: pair.keys })
     }
 }
 
@@ -74,15 +76,33 @@ pub fn side_name(side: &Bound<'_, PyAny>) -> String {
 #[pymethods]
 impl Pair {
     #[new]
-    #[pyo3(signature = (base, new, name = None, *, error = None))]
-    fn new(base: Bound<'_, PyAny>, new: Bound<'_, PyAny>, name: Option<String>, error: Option<Py<PyAny>>) -> Pair {
-        Pair { name: name.unwrap_or_else(|| side_name(&new)), base: base.unbind(), new: new.unbind(), error }
+    #[pyo3(signature = (base, new, name = None, *, error = None, keys = None))]
+    fn new(
+        base: Bound<'_, PyAny>,
+        new: Bound<'_, PyAny>,
+        name: Option<String>,
+        error: Option<Py<PyAny>>,
+        keys: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Pair> {
+        let name = name.unwrap_or_else(|| side_name(&new));
+        let keys = keys.map_or_else(|| Ok(Vec::new()), key_values)?;
+        Ok(Pair { name, base: base.unbind(), new: new.unbind(), error, keys })
+    }
+
+    /// The parts that vary between the pairs, as a dict of texts in order: the keys of group_pairs(), with _base and
+    /// _new for those that differ between the sides, or key_1 for the first wildcard of a pattern. Empty for
+    /// directories and manifests.
+    #[getter]
+    fn keys<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let dict = PyDict::new(py);
+        self.keys.iter().try_for_each(|(name, value)| dict.set_item(name, value))?;
+        Ok(dict)
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, PairState)> {
         let (py, this) = (slf.py(), slf.get());
         let error = this.error.as_ref().map(|e| e.clone_ref(py));
-        let state = (this.base.clone_ref(py), this.new.clone_ref(py), this.name.clone(), error);
+        let state = (this.base.clone_ref(py), this.new.clone_ref(py), this.name.clone(), error, this.keys.clone());
         Ok((rebuild(py, "_rebuild_pair")?, state))
     }
 
@@ -99,11 +119,22 @@ impl Pair {
     }
 }
 
-type PairState = (Py<PyAny>, Py<PyAny>, String, Option<Py<PyAny>>);
+type PairState = (Py<PyAny>, Py<PyAny>, String, Option<Py<PyAny>>, Vec<(String, String)>);
 
 #[pyfunction(name = "_rebuild_pair")]
-pub fn rebuild_pair(base: Py<PyAny>, new: Py<PyAny>, name: String, error: Option<Py<PyAny>>) -> Pair {
-    Pair { name, base, new, error }
+pub fn rebuild_pair(
+    base: Py<PyAny>,
+    new: Py<PyAny>,
+    name: String,
+    error: Option<Py<PyAny>>,
+    keys: Vec<(String, String)>,
+) -> Pair {
+    Pair { name, base, new, error, keys }
+}
+
+/// Converts the keys that a caller gives.
+fn key_values(keys: &Bound<'_, PyDict>) -> PyResult<Vec<(String, String)>> {
+    keys.iter().map(|(name, value)| Ok((name.extract()?, value.str()?.to_string()))).collect()
 }
 
 /// The pairs of a manifest. A thread reads a few pairs ahead, because a line may take long to arrive and Ctrl-C must

@@ -1,6 +1,7 @@
 //! `series`: many builds, frame by frame.
 
 use pprofdiff::input::{Finder, Objects};
+use pprofdiff::random::HashMap;
 use pprofdiff::{LoadOptions, Query, Sort, Source};
 use pprofdiff_explain::ExplainOptions;
 use pprofdiff_page::{Page, PageOptions, TimelinesView};
@@ -9,6 +10,7 @@ use pprofdiff_report::{
 };
 use pprofdiff_series::{Against, BuildOrder, SeriesBuilder, SeriesOptions, StoreColumns};
 use pprofdiff_store::StoreSelection;
+use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyException, PyImportError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
@@ -17,6 +19,7 @@ use std::sync::Arc;
 
 use crate::explain::Explanation;
 use crate::flamegraph::save;
+use crate::histories::Histories;
 use crate::listed::ListedUrls;
 use crate::options::{check_one_type, loading, parse_sort, take_loading, view_query, without_base};
 use crate::profile::{Pickled, Profile, pickled};
@@ -35,6 +38,11 @@ pub struct Series {
 }
 
 impl Series {
+    /// Creates a series that reads its builds again with these options.
+    pub fn of(series: Arc<pprofdiff_series::Series>, load: &LoadOptions) -> Series {
+        Series { series, load: load.clone() }
+    }
+
     /// Runs `f` on the series with the GIL released.
     fn run<T: Send + 'static>(
         &self,
@@ -276,6 +284,66 @@ struct SeriesQuestion {
     query: Query,
     options: SeriesOptions,
     raise: bool,
+    /// The folder of the repository whose history orders the builds.
+    repository: Option<PathBuf>,
+}
+
+/// Orders builds by the history of their commits, oldest first, and returns the options with the commits' subjects.
+fn order_by_commits(
+    py: Python<'_>,
+    repository: &Path,
+    builds: &mut [(String, Source)],
+    options: SeriesOptions,
+) -> PyResult<SeriesOptions> {
+    let keys: Vec<String> = builds.iter().map(|(key, _)| key.clone()).collect();
+    let folder = repository.to_owned();
+    let names = keys.clone();
+    let places = py.detach(move || pprofdiff_cli::commit_places(&folder, &names));
+    let places = places.map_err(|reason| error::message(py, &reason))?;
+    let commits: HashMap<&String, _> = keys.iter().zip(&places).collect();
+    builds.sort_by_key(|(key, _)| commits.get(key).map(|(position, _)| *position));
+    let subjects: HashMap<String, String> =
+        keys.iter().zip(&places).map(|(key, (_, subject))| (key.clone(), subject.clone())).collect();
+    Ok(options.with_order(BuildOrder::Commits).with_subjects(subjects))
+}
+
+/// Loads several histories.
+fn histories(py: Python<'_>, pattern: &Path, group: &str, question: SeriesQuestion) -> PyResult<Histories> {
+    let engine = |e| error::from_engine(py, &e);
+    let load = question.options.load.clone();
+    let listed = ListedUrls::new(py, &[pattern])?;
+    let finder = Finder::with_objects(&listed);
+    let mut all = finder.build_groups(&pattern.to_string_lossy(), group, &load).map_err(engine)?;
+    let mut options = question.options.with_order(BuildOrder::Key);
+    if let Some(repository) = &question.repository {
+        let mut builds: Vec<_> = all.groups.iter().flat_map(|group| group.builds.clone()).collect();
+        options = order_by_commits(py, repository, &mut builds, options)?;
+        let places: HashMap<&String, usize> = builds.iter().enumerate().map(|(i, (key, _))| (key, i)).collect();
+        for group in &mut all.groups {
+            group.builds.sort_by_key(|(key, _)| places.get(key).copied());
+        }
+    }
+    for (_, source) in all.groups.iter_mut().flat_map(|group| &mut group.builds) {
+        if let Some(url) = source.path().and_then(Path::to_str).filter(|url| listed.has(url)).map(str::to_owned) {
+            *source = source::source(PyString::new(py, &url).as_any())?;
+        }
+    }
+    let query = question.query;
+    let histories = runtime::run(py, move || {
+        pprofdiff_series::histories::Histories::load(
+            all.keys,
+            all.groups,
+            &query,
+            Sort::Flat,
+            |_| Ok(options.clone()),
+            || (),
+        )
+    })?;
+    let mut series = histories.all.iter().map(|history| &history.series);
+    match series.find_map(|series| series.errors().first()).filter(|_| question.raise) {
+        Some((_, e)) => Err(error::from_engine(py, e)),
+        None => Histories::new(py, histories, &load),
+    }
 }
 
 /// The key of a build, with its source or the error message of the caller's own reader.
@@ -338,7 +406,7 @@ fn from_store(
     stored: StoreSelection,
     question: SeriesQuestion,
 ) -> PyResult<Series> {
-    let SeriesQuestion { query, mut options, raise } = question;
+    let SeriesQuestion { query, mut options, raise, .. } = question;
     options.order = BuildOrder::Key;
     let load = options.load.clone();
     let base = base.and_then(|(key, source)| Some((key, source.ok()?)));
@@ -376,7 +444,11 @@ fn gather(
     let mut items: Box<dyn Iterator<Item = PyResult<Item>>> = if let Ok(pattern) = profiles.extract::<String>() {
         question.options.order = BuildOrder::Key;
         let listed = ListedUrls::new(py, &[pattern.as_ref()])?;
-        let mut builds = Finder::with_objects(&listed).builds(&pattern).map_err(engine)?;
+        let finder = Finder::with_objects(&listed);
+        // A function decides itself which part of the path is the build.
+        let is_history = key.is_none() && base.is_none();
+        let builds = if is_history { finder.history(&pattern) } else { finder.builds(&pattern) };
+        let mut builds = builds.map_err(engine)?;
         if let Some(key) = key {
             for (name, source) in &mut builds {
                 if let Source::Path(path) = source {
@@ -390,6 +462,9 @@ fn gather(
             }
             pprofdiff::input::sort_builds(&mut builds);
         }
+        if let Some(repository) = &question.repository {
+            question.options = order_by_commits(py, repository, &mut builds, question.options)?;
+        }
         Box::new(builds.into_iter().map(move |(key, source)| match source.path().and_then(Path::to_str) {
             Some(url) if listed.has(url) => item(key, PyString::new(py, url).as_any()),
             _ => Ok((key, Ok(source))),
@@ -397,6 +472,9 @@ fn gather(
     } else if profiles.is_instance_of::<PyBytes>() || profiles.cast::<Profile>().is_ok() || path(profiles)?.is_some() {
         return Err(PyTypeError::new_err("profiles must be an iterable, a pattern, or a selection of a store"));
     } else {
+        if question.repository.is_some() {
+            return Err(error::message(py, "git needs a pattern, whose * is the commit of a build"));
+        }
         let keys = if key.is_none() { path_keys(profiles)? } else { None };
         Box::new(profiles.try_iter()?.enumerate().map(move |(i, object)| {
             let object = object?;
@@ -455,6 +533,13 @@ fn gather(
 /// other items it is the path, the Profile's name or the item's number. Loaded profiles are not kept in
 /// memory, and an iterable is read a few items ahead.
 ///
+/// With `group`, several histories are followed, such as one per service: series("runs/*/*.pb.gz",
+/// group="service={1},build={2}") returns Histories. {1} is the text that the first wildcard matched. The key "build", or
+/// else the last key, is the build. A pattern with several parts that vary needs it.
+///
+/// With `git`, the keys of the builds are commits, and builds are ordered by the history of the repository in this
+/// folder. The build that a change came with then has the subject of its commit in `builds`.
+///
 /// Each build is compared with the previous build, or with `base` if it is given. `base` is anything that load()
 /// accepts. Its key is "base", and an error in it is raised.
 ///
@@ -466,7 +551,7 @@ fn gather(
 /// Raises PprofError for a question that can't be answered, and the error of the first build if all builds fail.
 #[pyfunction]
 #[pyo3(signature = (
-    profiles, key = None, *, base = None, on_error = "collect", **options
+    profiles, key = None, *, base = None, group = None, git = None, on_error = "collect", **options
 ))]
 #[allow(clippy::too_many_arguments)]
 pub fn series(
@@ -474,9 +559,11 @@ pub fn series(
     profiles: &Bound<'_, PyAny>,
     key: Option<&Bound<'_, PyAny>>,
     base: Option<&Bound<'_, PyAny>>,
+    group: Option<&str>,
+    git: Option<PathBuf>,
     on_error: &str,
     options: Option<&Bound<'_, PyDict>>,
-) -> PyResult<Series> {
+) -> PyResult<Py<PyAny>> {
     let load = without_base(py, &take_loading(options)?)?;
     let query = view_query(py, &Query::default(), options)?;
     check_one_type(py, &query, "series()")?;
@@ -492,5 +579,15 @@ pub fn series(
         .with_order(BuildOrder::Given)
         .with_known(&StoreColumns);
     let base = base.map(|base| Ok::<_, PyErr>(("base".to_owned(), Ok(source::source(base)?)))).transpose()?;
-    gather(py, base, profiles, key, SeriesQuestion { query, options, raise })
+    if base.is_some() && (group.is_some() || git.is_some()) {
+        return Err(error::message(py, "group and git order builds as histories, so base is not supported"));
+    }
+    let question = SeriesQuestion { query, options, raise, repository: git };
+    if let Some(group) = group {
+        return match path(profiles)? {
+            Some(pattern) if key.is_none() => histories(py, &pattern, group, question)?.into_py_any(py),
+            _ => Err(error::message(py, "group needs a pattern or a manifest, without key")),
+        };
+    }
+    gather(py, base, profiles, key, question)?.into_py_any(py)
 }

@@ -85,6 +85,8 @@ pub struct Each {
 pub struct Item<'a> {
     /// The pair's name.
     pub name: &'a str,
+    /// The names and values of the pair's keys.
+    pub keys: &'a [(String, String)],
     /// The pair's table, or the error that prevented it.
     pub result: Result<&'a Table, &'a Error>,
     /// True for the first pair that has a table.

@@ -16,6 +16,7 @@ mod document;
 mod explain;
 mod format;
 mod fragment;
+mod histories;
 mod html;
 mod json;
 #[cfg(feature = "svg")]
@@ -53,7 +54,7 @@ pub use chart::series_chart;
 pub use check::exit_code;
 pub use document::Document;
 pub use explain::{INCONCLUSIVE, explain_exit_code, explain_html, explain_line, explain_object, pair_causes};
-pub use format::csv::CsvOptions;
+pub use format::csv::{CsvOptions, key_column};
 pub use format::dot::dot;
 #[cfg(feature = "svg")]
 pub use format::flamegraph::flamegraph;
@@ -64,6 +65,7 @@ pub use format::speedscope::speedscope;
 pub use format::svg::svg;
 pub use format::text::info;
 pub use format::{Each, Format, Item};
+pub use histories::{HistoriesReport, HistoryRow};
 pub use listing::{listing_html, listing_json, listing_text, missing_sources, to_html_page};
 pub use next_step::NextStep;
 pub use refusals::GivenOptions;

@@ -178,6 +178,7 @@ pub(crate) fn tables(ranking: &Ranking, max_rows: usize) -> Vec<(String, Table)>
 pub(crate) fn ranking_text(ranking: &Ranking, out: &mut dyn Write, style: Style) -> io::Result<()> {
     writeln!(out, "{}", head(ranking))?;
     writeln!(out, "{} of all: {}", sanitize(&ranking.summary.sample_type), total(&ranking.summary, "->"))?;
+    ranking.summary.warnings.iter().try_for_each(|warning| writeln!(out, "warning: {}", sanitize(warning)))?;
     for (heading, table) in tables(ranking, ranking.rows.unwrap_or(MAX_ROWS)) {
         writeln!(out, "\n{heading}:\n")?;
         // The last column is a sentence, which must not lose its middle.
@@ -188,6 +189,7 @@ pub(crate) fn ranking_text(ranking: &Ranking, out: &mut dyn Write, style: Style)
 
 pub(crate) fn ranking_markdown(ranking: &Ranking, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "**{}**\n", escape(&head(ranking)))?;
+    ranking.summary.warnings.iter().try_for_each(|warning| writeln!(out, "> {}\n", escape(warning)))?;
     for (heading, table) in tables(ranking, ranking.rows.unwrap_or(MAX_ROWS)) {
         writeln!(out, "{heading}:\n")?;
         table.write_markdown(out)?;

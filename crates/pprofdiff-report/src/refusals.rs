@@ -172,6 +172,9 @@ impl Format {
     }
 }
 
+/// The formats of several histories.
+const HISTORY_FORMATS: [&str; 4] = ["text", "json", "csv", "markdown"];
+
 impl Registry {
     /// Rejects a format that does not show a ranking of many pairs.
     ///
@@ -188,5 +191,21 @@ impl Registry {
             _ => can.concat(),
         };
         Err(Error::query(format!("a ranking is written as {can}, not {}", format.name)))
+    }
+
+    /// Rejects a format that does not show several histories.
+    ///
+    /// # Errors
+    /// Fails with the formats that do.
+    pub fn check_histories(&self, format: &Format) -> Result<()> {
+        match HISTORY_FORMATS.contains(&format.name) {
+            true => Ok(()),
+            false => Err(Error::query(format!(
+                "several histories are written as {} or {}, not {}; for one of them, select its files with the pattern",
+                HISTORY_FORMATS[..3].join(", "),
+                HISTORY_FORMATS[3],
+                format.name
+            ))),
+        }
     }
 }

@@ -159,14 +159,21 @@ impl EachWriter {
         self.each.limit
     }
 
-    /// Writes the result of one pair.
+    /// Writes the result of one pair. `keys` are its keys ([`BatchItem::keys`](pprofdiff::input::BatchItem::keys)), with
+    /// the same names for all pairs.
     ///
     /// # Errors
     /// Fails if `out` fails.
-    pub fn write(&mut self, name: &str, result: Result<&Table, &Error>, out: &mut dyn Write) -> io::Result<()> {
+    pub fn write(
+        &mut self,
+        name: &str,
+        keys: &[(String, String)],
+        result: Result<&Table, &Error>,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
         let first = !self.begun && result.is_ok();
         self.begun |= first;
-        (self.each.write)(&Item { name, result, first }, out, self.style)
+        (self.each.write)(&Item { name, keys, result, first }, out, self.style)
     }
 }
 

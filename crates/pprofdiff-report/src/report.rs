@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::document::Document;
+use crate::histories::HistoriesReport;
 use crate::table::{LimitUnit, Table};
 use pprofdiff::graph::Graph;
 use pprofdiff::list::Listing;
@@ -45,11 +46,13 @@ pub enum Report {
     Explain(Box<Explanation>),
     /// The ranking of many pairs.
     Ranking(Box<Ranking>),
+    /// The ranking of several histories of builds.
+    Histories(Box<HistoriesReport>),
 }
 
 impl Report {
     /// Returns the summary of the report's first sample type. Returns `None` for checks, profiles, metadata,
-    /// explanations, complete contents and comments, which have several summaries, keep them elsewhere, or have none, and for
+    /// explanations, complete contents, comments and histories, which have several summaries, keep them elsewhere, or have none, and for
     /// documents that contain their summaries.
     pub fn summary(&self) -> Option<&Arc<Summary>> {
         match self {
@@ -61,7 +64,7 @@ impl Report {
             Report::Document(document) => document.summary(),
             #[cfg(feature = "check")]
             Report::Check(_) => None,
-            Report::Profile(_) | Report::Info(_) | Report::Explain(_) => None,
+            Report::Profile(_) | Report::Info(_) | Report::Explain(_) | Report::Histories(_) => None,
             Report::Raw(..) | Report::Comments(_) => None,
         }
     }

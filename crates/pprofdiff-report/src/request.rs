@@ -3,13 +3,17 @@
 //! Requests can be serialized. The command parses its arguments into a request, methods of the Python package build
 //! one, tasks of an executor carry one, and a batch repeats one for each pair. A request does not contain the inputs.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 
+use crate::histories::HistoriesReport;
 use crate::report::Report;
 use crate::similar::similar_names;
 use crate::view::{self, MatchTarget, View, ViewContext, ViewInput};
 use pprofdiff::{Diff, Error, Granularity, LoadOptions, Query, Result, Selection, cancellation};
 use pprofdiff_series::Series;
+use pprofdiff_series::histories::Histories;
 
 /// A query together with the view to compute.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -103,5 +107,21 @@ impl Request {
     /// Fails if the view is a view of a diff, and like [`Series::explain`].
     pub fn answer_series(&self, series: &Series, load: &LoadOptions) -> Result<Report> {
         self.view.answer_series(series, load)
+    }
+
+    /// Computes the answer about each of several histories. `limit` is the maximum number of histories in text and
+    /// Markdown.
+    ///
+    /// # Errors
+    /// Fails if the view is not a table of many builds, and like [`Series::explain`].
+    pub fn answer_histories(&self, histories: &Histories, limit: usize, load: &LoadOptions) -> Result<Report> {
+        let table = |series: &Series| {
+            let report = self.answer_series(series, load)?;
+            report
+                .table()
+                .map(Cow::into_owned)
+                .ok_or_else(|| Error::query("several histories need a view with a table"))
+        };
+        Ok(Report::Histories(Box::new(HistoriesReport::new(histories, limit, table)?)))
     }
 }

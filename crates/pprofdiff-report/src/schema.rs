@@ -27,6 +27,7 @@ pub fn json_schema() -> Value {
         object("info", json!({"profiles": {"type": "array", "items": {"type": "object"}}}), &["profiles"]),
         object("list", listing(), &["routines"]),
         object("disasm", listing(), &["routines"]),
+        object("histories", histories(), &["keys", "histories", "failed"]),
     ];
     let mut types = SchemaSettings::draft2020_12().for_serialize().into_generator();
     let explain = types.subschema_for::<Explanation>();
@@ -98,10 +99,13 @@ fn of_type(kind: &str, type_schema: &Schema, properties: Value) -> Value {
     object
 }
 
-/// Returns the object for a kind, with these properties in addition to `schema`, `kind` and `pair`. Of the common ones,
-/// `schema` and `kind` are required.
+/// Returns the object for a kind, with these properties in addition to `schema`, `kind`, `pair` and `keys` of the pair.
+/// Of the common ones, `schema` and `kind` are required.
 fn object(kind: &str, kind_properties: Value, required: &[&str]) -> Value {
-    let mut properties = json!({"schema": {"const": SCHEMA}, "kind": {"const": kind}, "pair": {"type": "string"}});
+    let mut properties = json!({
+        "schema": {"const": SCHEMA}, "kind": {"const": kind}, "pair": {"type": "string"},
+        "keys": {"type": "object", "additionalProperties": {"type": "string"}},
+    });
     if let (Value::Object(all), Value::Object(kind_properties)) = (&mut properties, kind_properties) {
         all.extend(kind_properties);
     }
@@ -115,6 +119,15 @@ fn listing() -> Value {
     let mut properties = header(&[false, true]);
     properties.insert("routines".to_owned(), json!({"type": "array", "items": {"type": "object"}}));
     Value::Object(properties)
+}
+
+/// Returns the properties of several histories. The table of each history is an object of its kind, without `schema`.
+fn histories() -> Value {
+    let objects = || json!({"type": "array", "items": {"type": "object"}});
+    json!({
+        "keys": {"type": "array", "items": {"type": "string"}}, "sample_type": {"type": "string"},
+        "sort": {"enum": ["flat", "cum"]}, "histories": objects(), "failed": objects(),
+    })
 }
 
 /// Returns the object for a kind of table.
@@ -221,7 +234,7 @@ fn sampling() -> Value {
 fn header_of_builds() -> Map<String, Value> {
     let mut fields = query_fields();
     fields.insert("builds".to_owned(), json!({"type": "array", "items": {"type": "object"}}));
-    fields.insert("order".to_owned(), json!({"enum": ["key", "given"]}));
+    fields.insert("order".to_owned(), json!({"enum": ["key", "given", "commits"]}));
     fields.insert("against".to_owned(), json!({"enum": ["previous", "first"]}));
     fields
 }

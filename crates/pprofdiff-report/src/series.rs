@@ -76,6 +76,7 @@ pub fn extent(builds: &Builds) -> String {
     let n = builds.all.len();
     let order = match builds.order {
         BuildOrder::Key => "by key",
+        BuildOrder::Commits => "by their commits",
         BuildOrder::Given => "in the order given",
     };
     let failed = match builds.failed().count() {
@@ -181,7 +182,7 @@ pub(super) fn html_header(s: &Summary, builds: &Builds) -> String {
 
 /// Returns a build as JSON.
 fn build_json(b: &Build) -> Value {
-    match &b.error {
+    let mut build = match &b.error {
         Some(error) => json!({"key": b.key, "path": b.path, "error": error}),
         None => json!({
             "key": b.key,
@@ -192,7 +193,11 @@ fn build_json(b: &Build) -> Value {
             "total": b.total,
             "factor": b.factor,
         }),
+    };
+    if let Some(subject) = &b.subject {
+        build["subject"] = json!(subject);
     }
+    build
 }
 
 /// Returns the builds as a JSON list. Each build is an object with key and path, and either error or stacks,
@@ -206,6 +211,7 @@ pub fn builds_json(builds: &Builds) -> String {
 pub(super) fn builds_header(builds: &Builds) -> Vec<(&'static str, Value)> {
     let order = match builds.order {
         BuildOrder::Key => "key",
+        BuildOrder::Commits => "commits",
         BuildOrder::Given => "given",
     };
     let against = match builds.against {

@@ -268,6 +268,7 @@ impl SeriesBuilder {
         for (index, (LoadedBuild { key, path, fetch, column }, times)) in self.loaded.into_iter().zip(times).enumerate()
         {
             fetches.push(fetch);
+            let subject = self.options.subjects.get(&key).cloned();
             let mut build = Build {
                 key,
                 path,
@@ -278,6 +279,7 @@ impl SeriesBuilder {
                 total: 0,
                 factor: 1.0,
                 event: 0.0,
+                subject,
             };
             let fitted = column.and_then(|mut column| {
                 let (unit, times) = times?;

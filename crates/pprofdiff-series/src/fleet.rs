@@ -11,6 +11,7 @@
 
 mod common;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -87,6 +88,8 @@ struct CauseKey {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct PairCauses {
     summary: Arc<Summary>,
+    /// The sample types that all profiles of the pair have.
+    sample_types: Vec<String>,
     verdict: Verdict,
     /// The p-value of the most significant cause: the probability that any candidate of the pair reaches its score by
     /// chance. 1 without causes.
@@ -127,7 +130,18 @@ impl PairCauses {
         let (summary, causes) = (e.summary.clone(), causes.collect::<Vec<_>>());
         let top = pprofdiff_explain::measure(diff, &summary.query)?.top(Sort::Flat);
         let changes = flat_changes(&top, e.noise.event, &causes);
-        Ok(PairCauses { summary, verdict: e.verdict, p, causes, sentence, account, changes })
+        let sample_types = diff.sample_types().into_iter().map(|(name, _)| name).collect();
+        Ok(PairCauses { summary, sample_types, verdict: e.verdict, p, causes, sentence, account, changes })
+    }
+
+    /// Returns the sample type that was measured.
+    pub fn sample_type(&self) -> &str {
+        &self.summary.sample_type
+    }
+
+    /// Returns true if all profiles of the pair have this sample type.
+    fn has(&self, sample_type: &str) -> bool {
+        self.sample_types.iter().any(|name| name == sample_type)
     }
 
     /// Returns the magnitude of the sum of its causes.
@@ -143,6 +157,9 @@ impl PairCauses {
 pub struct RankedPair {
     /// The name of the pair.
     pub pair: String,
+    /// The pair's keys, such as its service.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub keys: BTreeMap<String, String>,
     /// The mean total of a run of the base.
     pub total_base: i64,
     /// The mean total of a run of the new side.
@@ -206,15 +223,28 @@ pub struct FailedPair {
     pub error: String,
 }
 
-/// Collects pairs. All pairs have the sample type of the first pair.
+/// Collects pairs. Without a sample type in the query, each pair is measured in its profiles' default. The ranking then
+/// has the default of most pairs; [`Fleet::to_measure_again`] finds the pairs that have it besides another default.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Fleet {
-    pairs: Vec<(String, PairCauses)>,
+    pairs: Vec<FleetPair>,
     failed: Vec<FailedPair>,
     /// The number of pairs with an account.
     accounts: usize,
-    /// The evidence of small changes that pairs share.
-    evidence: CommonEvidence,
+    /// The number of pairs that were measured again in the sample type of the ranking.
+    replaced: usize,
+    /// The evidence of small changes that pairs share, by sample type.
+    evidence: BTreeMap<String, CommonEvidence>,
+}
+
+/// A pair that was compared.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct FleetPair {
+    /// The number of pairs that were added before it, including failed pairs.
+    position: usize,
+    name: String,
+    keys: BTreeMap<String, String>,
+    causes: PairCauses,
 }
 
 /// The pairs of a fleet by the size of their change, and the causes that they share.
@@ -245,22 +275,19 @@ pub struct Ranking {
 }
 
 impl Fleet {
-    /// Adds the result of a pair. A pair with a different sample type than the first pair counts as failed.
+    /// Adds the result of a pair.
     pub fn push(&mut self, name: &str, causes: Result<PairCauses>) {
-        let check_sample_type = |causes: PairCauses| match self.pairs.first() {
-            Some((_, first)) if first.summary.sample_type != causes.summary.sample_type => {
-                let (other_type, first_type) = (&causes.summary.sample_type, &first.summary.sample_type);
-                Err(Error::query(format!(
-                    "{name}: its sample type is {other_type}, but other pairs use {first_type}; set --sample-type"
-                )))
-            }
-            _ => Ok(causes),
-        };
-        match causes.and_then(check_sample_type) {
+        self.push_with_keys(name, BTreeMap::new(), causes);
+    }
+
+    /// Adds the result of a pair that has keys, such as its service.
+    pub fn push_with_keys(&mut self, name: &str, keys: BTreeMap<String, String>, causes: Result<PairCauses>) {
+        match causes {
             Ok(mut causes) => {
-                self.evidence.add(std::mem::take(&mut causes.changes));
+                let evidence = self.evidence.entry(causes.sample_type().to_owned()).or_default();
+                evidence.add(std::mem::take(&mut causes.changes));
                 self.accounts += usize::from(causes.account.is_some());
-                self.pairs.push((name.to_owned(), causes));
+                self.pairs.push(FleetPair { position: self.len(), name: name.to_owned(), keys, causes });
                 // Removes accounts only occasionally, so that it costs almost nothing.
                 if self.accounts >= 2 * MAX_ACCOUNTS {
                     self.keep_largest_accounts();
@@ -270,10 +297,73 @@ impl Fleet {
         }
     }
 
+    /// Returns the sample type of the ranking: the type in which most pairs were measured. A tie goes to the type that
+    /// more pairs have, then to the type of the earlier pair. Returns `None` if no pair could be compared.
+    pub fn sample_type(&self) -> Option<&str> {
+        let mut votes: Vec<(&str, usize)> = Vec::new();
+        for pair in &self.pairs {
+            let sample_type = pair.causes.sample_type();
+            match votes.iter_mut().find(|(name, _)| *name == sample_type) {
+                Some((_, count)) => *count += 1,
+                None => votes.push((sample_type, 1)),
+            }
+        }
+        let having = |name: &str| self.pairs.iter().filter(|pair| pair.causes.has(name)).count();
+        let best = votes.iter().rev().max_by_key(|(name, count)| (*count, having(name)));
+        best.map(|(name, _)| *name)
+    }
+
+    /// Returns the positions of the pairs that have the ranking's sample type, but were measured in another one. A
+    /// position is the number of pairs that were added before the pair. The caller can measure these pairs again, and
+    /// [replace](Fleet::replace) them; the ranking leaves out those that it does not replace.
+    pub fn to_measure_again(&self) -> Vec<usize> {
+        let Some(sample_type) = self.sample_type() else { return Vec::new() };
+        let is_other = |pair: &&FleetPair| pair.causes.sample_type() != sample_type && pair.causes.has(sample_type);
+        self.pairs.iter().filter(is_other).map(|pair| pair.position).collect()
+    }
+
+    /// Replaces the pair at a position of [`Fleet::to_measure_again`].
+    pub fn replace(&mut self, position: usize, causes: Result<PairCauses>) {
+        let Some(index) = self.pairs.iter().position(|pair| pair.position == position) else { return };
+        let replaced = self.pairs.remove(index);
+        self.accounts -= usize::from(replaced.causes.account.is_some());
+        self.replaced += 1;
+        self.push_with_keys(&replaced.name, replaced.keys, causes);
+    }
+
+    /// Moves the pairs with another sample type than the ranking's to the failed pairs. Returns a sentence about the
+    /// choice, unless all pairs were measured in the same type.
+    fn keep_one_sample_type(&mut self) -> Option<String> {
+        let sample_type = self.sample_type()?.to_owned();
+        let all = self.pairs.len();
+        let (kept, others): (Vec<_>, Vec<_>) =
+            self.pairs.drain(..).partition(|pair| pair.causes.sample_type() == sample_type);
+        self.pairs = kept;
+        if others.is_empty() && self.replaced == 0 {
+            return None;
+        }
+        let default = self.pairs.len() - self.replaced.min(self.pairs.len());
+        let lacking = others.iter().filter(|pair| !pair.causes.has(&sample_type)).count();
+        for FleetPair { name, causes, .. } in others {
+            let types = causes.sample_types.join(", ");
+            let error = match causes.has(&sample_type) {
+                true => format!("{name}: its default sample type is {}, not {sample_type}", causes.sample_type()),
+                false => format!("{name}: it lacks the sample type {sample_type}; it has {types}"),
+            };
+            self.failed.push(FailedPair { pair: name, error });
+        }
+        let lacking = match lacking {
+            0 => "all pairs have it".to_owned(),
+            1 => "1 pair lacks it".to_owned(),
+            n => format!("{n} pairs lack it"),
+        };
+        Some(format!("the sample type is {sample_type}, the default of {default} of {all} pairs; {lacking}"))
+    }
+
     /// Removes all accounts except those of the pairs with the largest changes.
     fn keep_largest_accounts(&mut self) {
         let mut with_account: Vec<&mut PairCauses> =
-            self.pairs.iter_mut().map(|(_, pair)| pair).filter(|pair| pair.account.is_some()).collect();
+            self.pairs.iter_mut().map(|pair| &mut pair.causes).filter(|causes| causes.account.is_some()).collect();
         with_account.sort_by(|a, b| b.size().total_cmp(&a.size()));
         self.accounts = with_account.len().min(MAX_ACCOUNTS);
         with_account.into_iter().skip(MAX_ACCOUNTS).for_each(|pair| pair.account = None);
@@ -289,7 +379,7 @@ impl Fleet {
         self.len() == 0
     }
 
-    /// Returns the number of pairs that failed.
+    /// Returns the number of pairs that failed so far, without pairs whose sample type is not the ranking's.
     pub fn failed(&self) -> usize {
         self.failed.len()
     }
@@ -302,19 +392,21 @@ impl Fleet {
         if !(fdr > 0.0 && fdr < 1.0) {
             return Err(Error::query("the false discovery rate must be between 0 and 1, such as 0.05"));
         }
+        let choice = self.keep_one_sample_type();
         self.keep_largest_accounts();
-        let Some((_, first)) = self.pairs.first() else {
+        let Some(first) = self.pairs.first() else {
             return Err(Error::query("no pair could be compared"));
         };
-        let mut summary = Summary::clone(&first.summary);
+        let mut summary = Summary::clone(&first.causes.summary);
+        let evidence = self.evidence.remove(&summary.sample_type).unwrap_or_default();
         // There are too many files to list.
-        (summary.total, summary.warnings) = (Pair::default(), Vec::new());
+        (summary.total, summary.warnings) = (Pair::default(), choice.into_iter().collect());
         summary.base.iter_mut().chain([&mut summary.new]).for_each(|side| side.paths.clear());
-        for total in self.pairs.iter().map(|(_, pair)| pair.summary.total) {
+        for total in self.pairs.iter().map(|pair| pair.causes.summary.total) {
             summary.total.base = summary.total.base.saturating_add(total.base);
             summary.total.new = summary.total.new.saturating_add(total.new);
         }
-        let p: Vec<f64> = self.pairs.iter().map(|(_, pair)| pair.p).collect();
+        let p: Vec<f64> = self.pairs.iter().map(|pair| pair.causes.p).collect();
         let mut pairs: Vec<RankedPair> =
             self.pairs.into_iter().zip(false_discoveries(&p)).map(to_ranked_pair).collect();
         let is_changed = |pair: &RankedPair| pair.q <= fdr && !pair.causes.is_empty();
@@ -330,15 +422,16 @@ impl Fleet {
         });
         let changed = pairs.iter().filter(|pair| is_changed(pair)).count();
         let shared = shared(&pairs[..changed], summary.total.base as f64);
-        let common = self.evidence.common(fdr, summary.total.base as f64);
+        let common = evidence.common(fdr, summary.total.base as f64);
         Ok(Ranking { summary: Arc::new(summary), fdr, changed, pairs, shared, common, failed: self.failed, rows: None })
     }
 }
 
-fn to_ranked_pair(((name, pair), q): ((String, PairCauses), f64)) -> RankedPair {
+fn to_ranked_pair((FleetPair { name, keys, causes: pair, .. }, q): (FleetPair, f64)) -> RankedPair {
     let total = pair.summary.total;
     RankedPair {
         pair: name,
+        keys,
         total_base: total.base,
         total_new: total.new,
         total_delta: total.delta(),

@@ -12,7 +12,7 @@
 //! neighbours are then compared with each other, because a history with a gap is more useful than two separate halves.
 //!
 //! This crate computes values and differences. `shifts` separates lasting changes from noise, and `change_points`
-//! combines the changes of all frames. [`fleet`] ranks many pairs. Reports are in `pprofdiff-report`, and stores hand over
+//! combines the changes of all frames. [`fleet`] ranks many pairs, and `histories` ranks several histories. Reports are in `pprofdiff-report`, and stores hand over
 //! their columns through [`known::KnownColumns`].
 //!
 //! Values are normalized to the first build, so that all builds use one scale.
@@ -22,6 +22,7 @@
 mod builder;
 mod change_points;
 pub mod fleet;
+pub mod histories;
 pub mod known;
 mod shifts;
 mod statistics;
@@ -43,6 +44,7 @@ use pprofdiff::LoadOptions;
 use pprofdiff::input::Source;
 use pprofdiff::{Error, Frames, Pair, Query, Result, Sort, Status, Summary};
 use pprofdiff_profile::cancellation::checkpointed;
+use pprofdiff_profile::random::HashMap;
 
 /// The baseline of each build.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -63,6 +65,8 @@ pub enum BuildOrder {
     Given,
     /// By key, where numbers in keys are compared as numbers ([`Finder::builds`](pprofdiff::input::Finder::builds)).
     Key,
+    /// By the history of their commits, oldest first. The keys are commits, and the caller orders the builds.
+    Commits,
 }
 
 /// The options of a series.
@@ -75,6 +79,8 @@ pub struct SeriesOptions {
     pub against: Against,
     /// The order of the builds.
     pub order: BuildOrder,
+    /// The subjects of the builds' commits, by the keys of the builds.
+    pub subjects: Arc<HashMap<String, String>>,
     /// The columns that are known without reading profiles, such as those of builds in a store.
     pub known: Option<&'static dyn KnownColumns>,
 }
@@ -98,6 +104,13 @@ impl SeriesOptions {
     #[must_use]
     pub fn with_order(mut self, order: BuildOrder) -> Self {
         self.order = order;
+        self
+    }
+
+    /// Sets the subjects of the builds' commits, by the keys of the builds.
+    #[must_use]
+    pub fn with_subjects(mut self, subjects: impl Into<Arc<HashMap<String, String>>>) -> Self {
+        self.subjects = subjects.into();
         self
     }
 
@@ -133,6 +146,9 @@ pub struct Build {
     /// is unknown.
     #[serde(default)]
     pub event: f64,
+    /// The subject of its commit, if the builds are ordered by commits.
+    #[serde(default)]
+    pub subject: Option<String>,
 }
 
 /// All builds of a series in their order, including failed builds.

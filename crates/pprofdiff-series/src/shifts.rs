@@ -1,4 +1,4 @@
-//! Finds lasting changes in a history: frames with a different cost from some build on.
+//! Finds lasting changes in a history: frames whose cost differs after a build.
 //!
 //! ```text
 //! all frames -> noise (the part that all frames share, and how far and how long builds deviate)

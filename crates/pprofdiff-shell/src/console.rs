@@ -23,6 +23,13 @@ pub fn say(text: &str) {
     });
 }
 
+/// Prints a command that the user can copy, on a line of its own below a message.
+pub(crate) fn say_command(command: &str) {
+    terminal::suspend(|| {
+        let _ = writeln!(io::stderr(), "  {}", sanitize(&redacted(command)));
+    });
+}
+
 /// Returns true if a person watches a stream: on a terminal, unless an agent runs this command.
 pub fn is_watched(stream: &impl IsTerminal) -> bool {
     stream.is_terminal() && !is_agent()

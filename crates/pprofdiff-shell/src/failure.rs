@@ -5,12 +5,15 @@ use std::sync::OnceLock;
 
 use pprofdiff::ErrorKind;
 
+use crate::console::say_command;
 use crate::say;
 
 /// The reason why the command failed. A message is printed as one line.
 pub enum Failure {
     /// Any error that the user has to read.
     Message(String),
+    /// An error with the commands that the user may have meant, one per line below the message.
+    Choice(String, Vec<String>),
     /// The reader of the output closed the pipe (`| head`), which is not an error.
     ClosedPipe,
     /// Interrupted by Ctrl-C, or by the client of a server.
@@ -91,6 +94,11 @@ pub fn exit_code(result: Result<u8>) -> u8 {
         Err(Failure::Interrupted) => 130,
         Err(Failure::Message(message)) => {
             say(&message);
+            2
+        }
+        Err(Failure::Choice(message, commands)) => {
+            say(&message);
+            commands.iter().for_each(|command| say_command(command));
             2
         }
     }

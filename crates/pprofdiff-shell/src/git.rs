@@ -1,5 +1,8 @@
 //! Runs the installed `git` command. Reads the commits of `--git` in the current folder, and serves `bench`, which
-//! resolves and checks out commits.
+//! resolves and checks out commits. Submodules order builds by commits, and read sources at two revisions.
+
+mod places;
+mod sources;
 
 use std::ffi::OsStr;
 use std::io::Read;
@@ -11,6 +14,9 @@ use pprofdiff_commits::{History, LOG_ARGS, Tree};
 use pprofdiff_explain::Explanation;
 
 use crate::{Failure, Result};
+
+pub use places::{CommitPlace, commit_places, commits_between};
+pub use sources::git_sources;
 
 /// The maximum number of bytes to read from the output of a git command. The output of `git log` is the largest.
 const MAX_LOG_BYTES: u64 = 512 << 20;
@@ -126,6 +132,17 @@ fn commit_id(root: &Path, revision: &str) -> Result<String> {
 /// Fails if git can't be started, if its output exceeds `MAX_LOG_BYTES`, or if it fails. In the last case, the message
 /// is the first line that git printed on standard error.
 pub fn git<S: AsRef<OsStr>>(dir: &Path, args: impl IntoIterator<Item = S>) -> Result<String> {
+    let too_long = || format!("the changes of these commits exceed {} MB; give a shorter range", MAX_LOG_BYTES >> 20);
+    git_within(dir, args, MAX_LOG_BYTES, too_long)
+}
+
+/// Runs git like [`git`], with another limit of its output and the error for a longer output.
+fn git_within<S: AsRef<OsStr>>(
+    dir: &Path,
+    args: impl IntoIterator<Item = S>,
+    max_bytes: u64,
+    too_long: impl FnOnce() -> String,
+) -> Result<String> {
     let mut command = Command::new("git");
     // Disables prompts, and locks that could disturb other git processes.
     command.arg("-C").arg(dir).args(args).env("GIT_OPTIONAL_LOCKS", "0").env("GIT_TERMINAL_PROMPT", "0");
@@ -148,12 +165,11 @@ pub fn git<S: AsRef<OsStr>>(dir: &Path, args: impl IntoIterator<Item = S>) -> Re
         String::from_utf8_lossy(&text).into_owned()
     });
     let mut bytes = Vec::new();
-    let read = child.stdout.take().map_or(Ok(0), |pipe| pipe.take(MAX_LOG_BYTES + 1).read_to_end(&mut bytes));
-    if bytes.len() as u64 > MAX_LOG_BYTES {
+    let read = child.stdout.take().map_or(Ok(0), |pipe| pipe.take(max_bytes + 1).read_to_end(&mut bytes));
+    if bytes.len() as u64 > max_bytes {
         let _ = child.kill();
         let _ = child.wait();
-        let limit = MAX_LOG_BYTES >> 20;
-        return Err(Failure::Message(format!("the changes of these commits exceed {limit} MB; give a shorter range")));
+        return Err(Failure::Message(too_long()));
     }
     let status = child.wait().map_err(missing)?;
     read.map_err(missing)?;

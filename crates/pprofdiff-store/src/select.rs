@@ -463,16 +463,18 @@ pub fn store_pairs(base: &StoreSelection, new: &StoreSelection) -> Result<Vec<Ba
         }
     }
     let pair = |(keys, [base_runs, new_runs]): (Vec<(String, String)>, [Vec<Source>; 2])| {
-        let name = if keys.is_empty() { new.name.clone() } else { Partition::new(&new.store, keys).name() };
+        let name = if keys.is_empty() { new.name.clone() } else { Partition::new(&new.store, keys.clone()).name() };
         let missing = [(&base_runs, base), (&new_runs, new)].into_iter().find(|(side, _)| side.is_empty());
         let missing = missing.map(|(_, side)| {
             Error::new(ErrorKind::Incompatible, format!("{} has no profile for this pair", side.name)).in_input(&name)
         });
-        (name, missing.map_or(Ok((base_runs, new_runs)), Err))
+        let lacks_partner = missing.is_some();
+        let sides = missing.map_or(Ok((base_runs, new_runs)), Err);
+        (name.clone(), BatchItem::of_result(name, sides).with_keys(keys).without_partner(lacks_partner))
     };
     let mut pairs: Vec<_> = sides.into_iter().map(pair).collect();
     sort_builds(&mut pairs);
-    Ok(pairs.into_iter().map(|(name, sides)| BatchItem::of_result(name, sides)).collect())
+    Ok(pairs.into_iter().map(|(_, pair)| pair).collect())
 }
 
 /// Returns a source that adds up profiles. A single profile is its own source.

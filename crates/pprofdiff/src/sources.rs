@@ -27,7 +27,28 @@ const MAX_BYTES: u64 = 16 << 20;
 pub struct SourceDirs {
     base: Vec<PathBuf>,
     new: Vec<PathBuf>,
+    /// Finds files before the folders are searched. Not serialized.
+    #[serde(skip)]
+    finder: Option<SourceFinder>,
 }
+
+/// Finds source files in another place than a folder, such as a repository.
+pub trait FindSource: std::fmt::Debug + Send + Sync {
+    /// Returns the text of a file in one side's build, as [`SourceCode::find`]. `None` lets the folders be searched.
+    fn find(&self, base: bool, path: &str) -> Option<SourceText>;
+}
+
+/// A shared finder. Two of them are equal if they are the same one.
+#[derive(Debug, Clone)]
+struct SourceFinder(Arc<dyn FindSource>);
+
+impl PartialEq for SourceFinder {
+    fn eq(&self, other: &SourceFinder) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for SourceFinder {}
 
 /// The source files below [`SourceDirs`]. Each path is searched once, and each file is read once, whatever paths and
 /// links lead to it.
@@ -47,7 +68,14 @@ impl SourceDirs {
     /// a longer path suffices only if the part before it is the folder's name. Otherwise any `main.go` would match. A
     /// path with `..` is not searched.
     pub fn new(base: Vec<PathBuf>, new: Vec<PathBuf>) -> SourceDirs {
-        SourceDirs { base, new }
+        SourceDirs { base, new, finder: None }
+    }
+
+    /// Sets what finds files before the folders are searched.
+    #[must_use]
+    pub fn with_finder(mut self, finder: impl FindSource + 'static) -> SourceDirs {
+        self.finder = Some(SourceFinder(Arc::new(finder)));
+        self
     }
 
     /// Returns the files below the folders.
@@ -58,6 +86,9 @@ impl SourceDirs {
 
 impl SourceFiles<'_> {
     fn look(&self, base: bool, path: &str) -> Option<SourceText> {
+        if let Some(text) = self.dirs.finder.as_ref().and_then(|finder| finder.0.find(base, path)) {
+            return Some(text);
+        }
         let path = path.replace('\\', "/");
         let parts: Vec<&str> = path.split('/').filter(|p| !p.is_empty() && *p != ".").collect();
         if parts.contains(&"..") {

@@ -169,8 +169,9 @@ Examples:
   pprofdiff batch pairs.csv --format jsonl -o diffs.jsonl        columns base, new, name; or lines of JSON with these
                                                                  keys in pairs.jsonl
 
-A pair that fails is reported and does not stop the others; the exit code is then 2. Ctrl-C stops the batch and keeps
-the finished pairs, also in the file of -o; the exit code is then 130.";
+A pair that fails is reported and does not stop the others; the exit code is then 2. It is 1 if all pairs were compared,
+but some files lack a partner on the other side, as in `diff -r`. Ctrl-C stops the batch and keeps the finished pairs,
+also in the file of -o; the exit code is then 130.";
 
 fn pair_view(text: &str) -> pprofdiff::Result<View> {
     REGISTRY.pair_view(text)
@@ -255,6 +256,20 @@ pub struct SeriesArgs {
     /// Order of the builds [default: key]
     #[arg(long, value_enum, default_value = "key", hide_default_value = true, hide_short_help = true)]
     pub order: SeriesOrder,
+    /// Follow one history per service: service={1},build={2}
+    ///
+    /// {1} is the text that the first * matched. The key "build", or else the last key, is the build; files with equal
+    /// other keys are one history. In a manifest (CSV, or JSON lines with a column "profile"), keys are columns:
+    /// service,build. Histories are ranked by their largest lasting change. JSON and CSV also have the rows of each.
+    #[arg(long, value_name = "KEYS", conflicts_with_all = ["base", "explain", "order"])]
+    pub group: Option<String>,
+    /// Order the builds by the history of their commits, from the repository in DIR [default: the current directory]
+    ///
+    /// The keys of the builds must be commits, with 7 to 40 digits. The first build with each change is shown with the
+    /// subject of its commit.
+    #[arg(long, value_name = "DIR", num_args = 0..=1, default_missing_value = ".", require_equals = true,
+        conflicts_with_all = ["base", "order"])]
+    pub git: Option<PathBuf>,
     /// Kind of rows [default: shifts; movers with --base or fewer than six builds]
     #[arg(long, value_enum)]
     pub rows: Option<SeriesRows>,
@@ -283,6 +298,8 @@ Examples:
   pprofdiff series builds/*/cpu.pb.gz --sort cum -n 5      the part in which the paths differ is the key
   pprofdiff series 'branches/*/cpu.pb.gz' --base main.pb.gz   compare each with one base
   pprofdiff series 'builds/*/cpu.pb.gz' --explain          explain the changes
+  pprofdiff series 'runs/*/*.pb.gz' --group service={1},build={2}   which service changed most, and since which build
+  pprofdiff series 'builds/*.pb.gz' --git                  * is a commit: order by history, name the first bad commit
   pprofdiff series 'builds/*/cpu.pb.gz' -o history.html    charts of each frame, and flame graphs
   pprofdiff series 'builds/*/cpu.pb.gz' --rows values --format csv -o values.csv   one row per build and frame
 

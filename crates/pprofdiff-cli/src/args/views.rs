@@ -11,7 +11,8 @@ use pprofdiff::list::SourceDirs;
 use pprofdiff::options::Heading;
 use pprofdiff_page::PageOptions;
 use pprofdiff_report::{Format, MIN_BUDGET, Report, Style, Takes, TokenBudget, View, ViewOptions, ViewSpec};
-use pprofdiff_shell::{color_wanted, is_stdin, text_width};
+use pprofdiff_shell::git::git_sources;
+use pprofdiff_shell::{Result, color_wanted, is_stdin, text_width};
 
 use super::help::Later;
 use super::sides::{RowArgs, SideArgs, SortBy};
@@ -75,12 +76,17 @@ pub struct SourceArgs {
     /// Source directories of both sides, or of a single profile
     #[arg(help_heading = SOURCES, long, value_name = "DIR:...", hide_short_help = true)]
     pub source_path: Option<std::ffi::OsString>,
+    /// Sources of each side at its revision, BASE..NEW, from the repository in the current directory; for BASE alone,
+    /// the new side has the working tree
+    #[arg(help_heading = SOURCES, long, value_name = "RANGE", hide_short_help = true,
+        conflicts_with_all = ["base_source", "new_source", "source_path"])]
+    pub git: Option<String>,
 }
 
 impl SourceArgs {
     /// Returns true if no source directory is given.
     pub fn is_empty(&self) -> bool {
-        self.base_source.is_empty() && self.new_source.is_empty() && self.source_path.is_none()
+        self.base_source.is_empty() && self.new_source.is_empty() && self.source_path.is_none() && self.git.is_none()
     }
 
     /// Returns a warning for each named folder that does not exist.
@@ -95,7 +101,18 @@ impl SourceArgs {
         named.into_iter().flat_map(missing).collect()
     }
 
-    pub fn dirs(&self) -> SourceDirs {
+    /// Returns the source directories. `is_two_sided` is false for a single profile.
+    ///
+    /// # Errors
+    /// Fails if git cannot resolve the range of `--git`.
+    pub fn resolve(&self, is_two_sided: bool) -> Result<SourceDirs> {
+        match &self.git {
+            Some(range) => git_sources(Path::new("."), range, is_two_sided),
+            None => Ok(self.dirs()),
+        }
+    }
+
+    fn dirs(&self) -> SourceDirs {
         let both: Vec<PathBuf> = self.source_path.iter().flat_map(std::env::split_paths).collect();
         let with_both = |dirs: &[PathBuf]| dirs.iter().chain(&both).cloned().collect();
         SourceDirs::new(with_both(&self.base_source), with_both(&self.new_source))

@@ -6,13 +6,16 @@
 //! Quoting is implemented here because the csv crate needs each field as one string, and a stack can have ten million
 //! names.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 
 use crate::format::{BASE, Each, Format, unsupported};
 use crate::numbers::write_integer;
+use crate::report::Report;
 use crate::shows::Form;
 use crate::style::Style;
-use crate::table::{Cell, Lists, Table};
+use crate::table::{Cell, Column, Data, Lists, Table};
+use pprofdiff_series::fleet::Ranking;
 
 pub(crate) const FORMAT: Format = Format {
     name: "csv",
@@ -20,11 +23,28 @@ pub(crate) const FORMAT: Format = Format {
     about: "one line per row, below a header line",
     warns: false,
     form: Form::Rows,
-    write: |report, out, style| report.table().ok_or_else(unsupported)?.write_csv(out, style.csv()),
+    write: |report, out, style| match report {
+        Report::Histories(histories) => {
+            for (i, row) in histories.rows.iter().enumerate() {
+                let is_taken = |name: &str| row.table.column(name).is_some();
+                let fields = histories.keys.iter().map(|key| key_column(key, is_taken));
+                let fields: Vec<_> = fields.zip(row.values.iter().map(String::as_str)).collect();
+                rows(&row.table, &fields, i == 0, style.csv(), out)?;
+            }
+            Ok(())
+        }
+        Report::Ranking(ranking) => with_keys(ranking, Table::ranked_pairs(ranking)).write_csv(out, style.csv()),
+        _ => report.table().ok_or_else(unsupported)?.write_csv(out, style.csv()),
+    },
     each: Some(Each {
         limit: None,
         write: |item, out, style| match item.result {
-            Ok(table) => rows(table, Some(("pair", item.name)), item.first, style.csv(), out),
+            Ok(table) => {
+                let is_taken = |name: &str| name == "pair" || table.column(name).is_some();
+                let mut fields = vec![("pair".into(), item.name)];
+                fields.extend(item.keys.iter().map(|(name, value)| (key_column(name, is_taken), value.as_str())));
+                rows(table, &fields, item.first, style.csv(), out)
+            }
             Err(_) => Ok(()),
         },
     }),
@@ -52,31 +72,52 @@ impl Table {
     /// # Errors
     /// Fails if `out` fails.
     pub fn write_csv(&self, out: &mut dyn Write, options: CsvOptions) -> io::Result<()> {
-        rows(self, None, true, options, out)
+        rows(self, &[], true, options, out)
     }
 }
 
-/// Writes the rows, below a header line if `names`. `extra_field` is the name of a column to put before all others, and
-/// its value, which is the same in every row.
+/// Adds the keys of ranked pairs as columns after the pair, and cuts the table to the rows of the ranking.
+fn with_keys(ranking: &Ranking, table: Table) -> Table {
+    let mut table = table.head(ranking.rows.unwrap_or(usize::MAX));
+    let pairs = &ranking.pairs[..table.len()];
+    let Some(first) = pairs.first() else { return table };
+    for (index, name) in first.keys.keys().enumerate() {
+        let name = key_column(name, |name| table.column(name).is_some()).into_owned();
+        let values = pairs.iter().map(|pair| pair.keys.values().nth(index).map(String::as_str)).collect();
+        let role = table.columns[0].role;
+        table.columns.insert(1 + index, Column { name: name.into(), role, data: Data::Text(values) });
+    }
+    table
+}
+
+/// Returns the name of the column of a key. `key_` precedes a name that another column has.
+pub fn key_column(name: &str, is_taken: impl Fn(&str) -> bool) -> Cow<'_, str> {
+    if is_taken(name) { format!("key_{name}").into() } else { name.into() }
+}
+
+/// Writes the rows, below a header line if `names`. `extra_fields` are the names of columns to put before all others,
+/// and their values, which are the same in every row.
 pub(crate) fn rows(
     table: &Table,
-    extra_field: Option<(&str, &str)>,
+    extra_fields: &[(Cow<'_, str>, &str)],
     names: bool,
     options: CsvOptions,
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let texts = options.quote_formulas;
     if names {
-        let extra_field = extra_field.iter().map(|(name, _)| *name);
-        for (i, name) in extra_field.chain(table.columns.iter().map(|c| &*c.name)).enumerate() {
+        let extra_fields = extra_fields.iter().map(|(name, _)| &**name);
+        for (i, name) in extra_fields.chain(table.columns.iter().map(|c| &*c.name)).enumerate() {
             field(out, i > 0, texts, [name])?;
         }
         writeln!(out)?;
     }
     for row in 0..table.len() {
-        extra_field.map_or(Ok(()), |(_, value)| field(out, false, texts, [value]))?;
+        for (i, (_, value)) in extra_fields.iter().enumerate() {
+            field(out, i > 0, texts, [*value])?;
+        }
         for (i, column) in table.columns.iter().enumerate() {
-            let behind = i > 0 || extra_field.is_some();
+            let behind = i > 0 || !extra_fields.is_empty();
             match column.cell(row) {
                 Cell::Missing => field(out, behind, texts, [])?,
                 Cell::Text(text) => field(out, behind, texts, [text])?,

@@ -11,6 +11,7 @@ use super::text::MAX_SAMPLING;
 use crate::check::check_json;
 use crate::explain::explain_json;
 use crate::format::{BASE, Format, unsupported};
+use crate::histories::histories_json;
 use crate::json::{JsonFields, SCHEMA, header, sample_type};
 use crate::listing::listing_json;
 use crate::numbers::write_integer;
@@ -33,6 +34,7 @@ pub(crate) const FORMAT: Format = Format {
         Report::Info(diff) => out.write_all(info_json(diff).as_bytes()),
         Report::Explain(explanation) => explain_json(explanation, out),
         Report::Ranking(ranking) => ranking_json(ranking, out),
+        Report::Histories(histories) => histories_json(histories, out),
         #[cfg(feature = "check")]
         Report::Check(check) => check_json(check, out),
         _ => report.table().ok_or_else(unsupported)?.write_json(out),

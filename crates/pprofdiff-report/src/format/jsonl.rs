@@ -1,37 +1,64 @@
-//! JSON lines for many pairs, one object per line: the pair's name, its table's header and its rows, or its error.
+//! JSON lines for many pairs, one object per line: the pair's name and keys, its table's header and its rows, or its
+//! error.
 
 use std::io::{self, Write};
 
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 use super::json::write_rows;
-use crate::format::{BASE, Each, Format, Item};
+use crate::format::{BASE, Each, Format, Item, unsupported};
 use crate::json::SCHEMA;
+use crate::report::Report;
 use crate::shows::Form;
 use crate::style::Style;
+use crate::table::Table;
+use pprofdiff::Error;
+use pprofdiff_series::fleet::Ranking;
 
 pub(crate) const FORMAT: Format = Format {
     name: "jsonl",
     extensions: &["jsonl", "ndjson"],
     about: "one object per line, for many pairs",
     form: Form::Lines,
+    write: |report, out, style| match report {
+        Report::Ranking(ranking) => write_ranking(ranking, out, style),
+        _ => Err(unsupported()),
+    },
     each: Some(Each { limit: Some(100), write }),
     ..BASE
 };
 
+/// Writes a line for each pair of a ranking, in the order of the ranking, and for each failed pair.
+fn write_ranking(ranking: &Ranking, out: &mut dyn Write, style: Style) -> io::Result<()> {
+    let table = Table::ranked_pairs(ranking).head(ranking.rows.unwrap_or(usize::MAX));
+    for (row, pair) in ranking.pairs.iter().take(table.len()).enumerate() {
+        let mut rows = table.take(&[row]);
+        rows.rows_total = 1;
+        let keys: Vec<(String, String)> = pair.keys.clone().into_iter().collect();
+        write(&Item { name: &pair.pair, keys: &keys, result: Ok(&rows), first: false }, out, style)?;
+    }
+    for failed in &ranking.failed {
+        let error = Error::query(failed.error.as_str());
+        write(&Item { name: &failed.pair, keys: &[], result: Err(&error), first: false }, out, style)?;
+    }
+    Ok(())
+}
+
 fn write(item: &Item<'_>, out: &mut dyn Write, _: Style) -> io::Result<()> {
+    let pair = json!(item.name);
+    write!(out, "{{\"pair\": {pair}")?;
+    if !item.keys.is_empty() {
+        let keys: Map<String, Value> = item.keys.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
+        write!(out, ", \"keys\": {}", Value::Object(keys))?;
+    }
     let table = match item.result {
         Ok(table) => table,
         Err(error) => {
-            return writeln!(
-                out,
-                "{}",
-                json!({"pair": item.name, "schema": SCHEMA, "kind": "failed", "error": error.to_string()})
-            );
+            let error = json!(error.to_string());
+            return writeln!(out, ", \"schema\": \"{SCHEMA}\", \"kind\": \"failed\", \"error\": {error}}}");
         }
     };
-    let (pair, kind) = (json!(item.name), table.kind.name);
-    write!(out, "{{\"pair\": {pair}, \"schema\": \"{SCHEMA}\", \"kind\": \"{kind}\"")?;
+    write!(out, ", \"schema\": \"{SCHEMA}\", \"kind\": \"{}\"", table.kind.name)?;
     for (key, value) in table.header() {
         write!(out, ", \"{key}\": {value}")?;
     }

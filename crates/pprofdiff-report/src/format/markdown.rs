@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use crate::check::check_markdown;
 use crate::explain::explain_markdown;
 use crate::format::{BASE, Format, unsupported};
+use crate::histories::histories_markdown;
 use crate::markdown::{code, escape};
 use crate::numbers::total;
 use crate::ranking::ranking_markdown;
@@ -25,6 +26,7 @@ pub(crate) const FORMAT: Format = Format {
         Report::Check(check) => check_markdown(check, out),
         Report::Explain(explanation) => explain_markdown(explanation, out),
         Report::Ranking(ranking) => ranking_markdown(ranking, out),
+        Report::Histories(histories) => histories_markdown(histories, out),
         _ => report.table().ok_or_else(unsupported)?.write_markdown(out),
     },
     ..BASE

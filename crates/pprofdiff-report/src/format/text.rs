@@ -9,6 +9,7 @@ use std::io::{self, Write};
 use crate::check::check_text;
 use crate::explain::explain_text;
 use crate::format::{Each, Format, Item, nothing, unsupported};
+use crate::histories::histories_text;
 use crate::listing::listing_text;
 use crate::numbers::{counted_of, signed, total, whole};
 use crate::ranking::ranking_text;
@@ -45,6 +46,7 @@ pub(crate) const FORMAT: Format = Format {
         Report::Info(diff) => info(diff, out),
         Report::Explain(explanation) => explain_text(explanation, out, style),
         Report::Ranking(ranking) => ranking_text(ranking, out, style),
+        Report::Histories(histories) => histories_text(histories, out, style),
         #[cfg(feature = "check")]
         Report::Check(check) => check_text(check, out, style.text()),
         _ => report.table().ok_or_else(unsupported)?.write_text(out, style.text()),

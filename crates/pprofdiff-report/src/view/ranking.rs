@@ -8,7 +8,7 @@ pub(crate) const VIEW: ViewSpec = ViewSpec {
     name: "ranking",
     about: "Rank many pairs by significant change, with the causes that several pairs share",
     input: ViewInput::ManyPairs,
-    forms: &[Form::Text, Form::Json, Form::Rows, Form::Prose, Form::Page],
+    forms: &[Form::Text, Form::Json, Form::Rows, Form::Lines, Form::Prose, Form::Page],
     kinds: &[&PAIRS, &SHARED, &COMMON],
     ..ViewSpec::BASE
 };

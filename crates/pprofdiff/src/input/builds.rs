@@ -4,14 +4,18 @@
 //! The order is implemented here because it must be total for all keys: a sort may panic if its order is not total.
 //! The existing libraries we checked guarantee that only for ordinary names.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use super::Source;
 #[cfg(feature = "files")]
 use super::{
     Fetch,
-    patterns::{Finder, is_pipe_or_device, pipe_or_device_error},
+    patterns::{Finder, WildcardTexts, is_pipe_or_device, matched_name, pipe_or_device_error, wildcard_parts},
 };
+#[cfg(feature = "files")]
+use crate::LoadOptions;
+use pprofdiff_profile::random::HashSet;
 use pprofdiff_profile::text::redacted;
 use pprofdiff_profile::{Error, Result};
 
@@ -25,17 +29,131 @@ impl Finder<'_> {
     /// Returns an error if the pattern is invalid or matches no file, or if a directory or object store can't be
     /// listed.
     pub fn builds(self, pattern: &str) -> Result<Vec<(String, Source)>> {
-        let mut files = self.matches(pattern)?;
+        Ok(self.builds_and_varying_parts(pattern)?.0)
+    }
+
+    /// Finds the builds of one history. Like [`Finder::builds`], but refuses a pattern of which several wildcards match
+    /// different texts, such as a service and a build: it is unclear which of them is the build.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Finder::builds`], and an error with the possible groups for several varying parts.
+    pub fn history(self, pattern: &str) -> Result<Vec<(String, Source)>> {
+        let (builds, varying) = self.builds_and_varying_parts(pattern)?;
+        match group_readings(&varying) {
+            None => Ok(builds),
+            Some(GroupReadings { groups: [one, other], single }) => Err(Error::query(format!(
+                "several parts of {pattern:?} vary, and one of them is the build; set group to {one:?} or {other:?} for \
+                 several histories, or to {single:?} for one history"
+            ))),
+        }
+    }
+
+    /// Finds builds like [`Finder::builds`], and the parts of the pattern that vary between the files, as templates such as
+    /// `{1}` or `{1}{2}`. Returns no parts if each part alone tells all files apart, because any of them is then the build.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Finder::builds`].
+    pub fn builds_and_varying_parts(self, pattern: &str) -> Result<(Vec<(String, Source)>, Vec<String>)> {
+        let files = self.captured(pattern)?;
         if files.is_empty() {
             return Err(Error::query(format!("no file matches {pattern:?}")));
         }
-        files.sort_by_cached_key(|(key, path)| (natural_sort_key(key), path.clone()));
-        let source = |path: PathBuf| match is_pipe_or_device(&path) {
-            true => Source::Fetch(path.display().to_string(), Fetch::new(|| Err(pipe_or_device_error()))),
-            false => Source::Path(path),
+        let values = |part: &Vec<usize>| -> HashSet<Vec<Option<&String>>> {
+            fn text(texts: &WildcardTexts, index: usize) -> Option<&String> {
+                texts.as_ref()?.get(index)?.as_ref()
+            }
+            files.iter().map(|(texts, _)| part.iter().map(|&index| text(texts, index)).collect()).collect()
         };
-        Ok(files.into_iter().map(|(key, path)| (key, source(path))).collect())
+        let counted = wildcard_parts(pattern).into_iter().map(|part| (values(&part).len(), part));
+        let varying: Vec<(usize, Vec<usize>)> = counted.filter(|(count, _)| *count > 1).collect();
+        let template = |part: &Vec<usize>| part.iter().map(|index| format!("{{{}}}", index + 1)).collect::<String>();
+        let varying = match varying.iter().all(|(count, _)| *count == files.len()) {
+            true => Vec::new(),
+            false => varying.iter().map(|(_, part)| template(part)).collect(),
+        };
+        let name = |(texts, path): (WildcardTexts, PathBuf)| (matched_name(texts.as_deref(), &path), path);
+        let mut named: Vec<(String, PathBuf)> = files.into_iter().map(name).collect();
+        named.sort_by_cached_key(|(key, path)| (natural_sort_key(key), path.clone()));
+        Ok((named.into_iter().map(|(key, path)| (key, found(path))).collect(), varying))
     }
+
+    /// Finds the builds of several histories by the keys of the files ([`Finder::list_files`]). The key `build`, or else
+    /// the last key, is the key of the builds. Files with equal other keys are one history. Without other keys, all
+    /// files are one history. Histories and builds are in natural order.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Finder::list_files`].
+    pub fn build_groups(self, pattern_or_manifest: &str, keys: &str, options: &LoadOptions) -> Result<GroupedBuilds> {
+        let files = self.list_files(pattern_or_manifest, Some(keys), options)?;
+        let mut names: Vec<String> =
+            keys.split(',').map(|key| key.split_once('=').map_or(key, |(name, _)| name).to_owned()).collect();
+        let build = names.iter().position(|name| name == "build").unwrap_or(names.len() - 1);
+        let build = names.remove(build);
+        let mut groups: BTreeMap<Vec<String>, Vec<(String, Source)>> = BTreeMap::new();
+        for mut file in files {
+            let mut value = |name: &String| file.keys.remove(name).unwrap_or_default();
+            let (key, values) = (value(&build), names.iter().map(&mut value).collect());
+            groups.entry(values).or_default().push((key, found(file.profile)));
+        }
+        let mut groups: Vec<HistoryBuilds> =
+            groups.into_iter().map(|(values, builds)| HistoryBuilds { values, builds }).collect();
+        groups.iter_mut().for_each(|group| sort_builds(&mut group.builds));
+        groups.sort_by_cached_key(|group| group.values.iter().map(|v| natural_sort_key(v)).collect::<Vec<_>>());
+        Ok(GroupedBuilds { keys: names, build, groups })
+    }
+}
+
+/// Returns the source of a file that a search found. A pipe or device becomes a source that fails to load.
+#[cfg(feature = "files")]
+fn found(path: PathBuf) -> Source {
+    match is_pipe_or_device(&path) {
+        true => Source::Fetch(path.display().to_string(), Fetch::new(|| Err(pipe_or_device_error()))),
+        false => Source::Path(path),
+    }
+}
+
+/// The builds of several histories, such as one history per service.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct GroupedBuilds {
+    /// The names of the keys that distinguish the histories.
+    pub keys: Vec<String>,
+    /// The name of the key that distinguishes the builds of a history.
+    pub build: String,
+    /// The histories.
+    pub groups: Vec<HistoryBuilds>,
+}
+
+/// The builds of one of several histories.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct HistoryBuilds {
+    /// The values of [`GroupedBuilds::keys`].
+    pub values: Vec<String>,
+    /// The builds in order, with their keys.
+    pub builds: Vec<(String, Source)>,
+}
+
+/// The possible meanings of a pattern with several varying parts, as keys of [`Finder::build_groups`].
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct GroupReadings {
+    /// The keys of several histories, whose builds are the last or the first part.
+    pub groups: [String; 2],
+    /// The keys of one history, whose builds are all parts.
+    pub single: String,
+}
+
+/// Returns the possible meanings of these parts of a pattern. Returns `None` for fewer than two parts.
+pub fn group_readings(varying: &[String]) -> Option<GroupReadings> {
+    let [first, .., last] = varying else { return None };
+    let keys = |build: &String| {
+        let others: Vec<&String> = varying.iter().filter(|part| *part != build).collect();
+        let name = |index: usize| if others.len() == 1 { "service".to_owned() } else { format!("key_{}", index + 1) };
+        let others = others.iter().enumerate().map(|(index, part)| format!("{}={part},", name(index)));
+        format!("{}build={build}", others.collect::<String>())
+    };
+    Some(GroupReadings { groups: [keys(last), keys(first)], single: format!("build={}", varying.join("/")) })
 }
 
 /// Returns each file with a key, in the given order. The key is the path without the parts that all files share at its

@@ -283,20 +283,30 @@ impl Groups {
         }
         let mut pairs: Vec<BatchItem> = Vec::new();
         for (rest, files) in common {
-            let select = |side: &[(usize, &str)]| -> Vec<PathBuf> {
-                let selected: Vec<(usize, Option<String>)> =
-                    side.iter().map(|&(key, value)| (key, resolve_value(&files, key, value))).collect();
+            let resolved = [&sides[0], &sides[1]].map(|side| -> Vec<(usize, Option<String>)> {
+                side.iter().map(|&(key, value)| (key, resolve_value(&files, key, value))).collect()
+            });
+            let select = |selected: &[(usize, Option<String>)]| -> Vec<PathBuf> {
                 let is_selected =
                     |values: &KeyValues| selected.iter().all(|(key, value)| value.as_ref() == Some(&values[*key]));
                 files.iter().filter(|(values, _)| is_selected(values)).map(|(_, path)| path.clone()).collect()
             };
-            let sides = [select(&sides[0]), select(&sides[1])];
+            let sides = [select(&resolved[0]), select(&resolved[1])];
             // A group without files on either side is not part of the comparison.
             if sides.iter().all(Vec::is_empty) {
                 continue;
             }
             let name = if rest.is_empty() { self.new.clone() } else { rest.join("/") };
-            pairs.push(BatchItem { sides: pair(&name, self, sides), name });
+            let shared_names = (0..keys.len()).filter(|key| !differs.contains(key)).map(|key| keys[key].to_owned());
+            let mut values: Vec<(String, String)> = shared_names.zip(rest).collect();
+            for (base, new) in resolved[0].iter().zip(&resolved[1]) {
+                for ((key, value), side) in [(base, "base"), (new, "new")] {
+                    values.push((format!("{}_{side}", keys[*key]), value.clone().unwrap_or_default()));
+                }
+            }
+            let lacks_partner = sides.iter().any(Vec::is_empty);
+            let sides = pair(&name, self, sides);
+            pairs.push(BatchItem::of_result(name, sides).with_keys(values).without_partner(lacks_partner));
         }
         if pairs.is_empty() {
             return Err(Error::query(format!("no file of {list_name:?} has {:?} or {:?}", self.base, self.new)));

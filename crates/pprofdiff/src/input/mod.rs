@@ -16,9 +16,9 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+pub use builds::{GroupReadings, GroupedBuilds, HistoryBuilds, file_builds, group_readings, sort_builds};
 #[doc(hidden)]
 pub use builds::{check_history, two_names};
-pub use builds::{file_builds, sort_builds};
 pub use custom::ProfileSource;
 #[doc(hidden)]
 pub use custom::{Costs, DerivedData, FunctionCost, TypeCosts};

@@ -12,7 +12,9 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use super::Source;
-use super::patterns::{Finder, SIGNS, is_pipe_or_device, list_directories, list_entries, pipe_or_device_error};
+use super::patterns::{
+    Finder, SIGNS, is_pipe_or_device, list_directories, list_entries, matched_name, pipe_or_device_error,
+};
 use pprofdiff_profile::text::redacted;
 use pprofdiff_profile::{Error, ErrorKind, Result};
 
@@ -24,6 +26,12 @@ pub struct BatchItem {
     /// wildcards matched. For a manifest, the name that it gives, or else the first file of the new side. For groups,
     /// the values of the keys that both sides share.
     pub name: String,
+    /// The parts that vary between the pairs, as names and values. All pairs of a batch have the same names: the names
+    /// of groups' keys (with `_base` and `_new` for the keys that differ between the sides), `key_1` for the first
+    /// wildcard of a pattern, or the keys of a store. Empty for directories and manifests.
+    pub keys: Vec<(String, String)>,
+    /// True if only one of the sides has files. The pair is then an error.
+    pub lacks_partner: bool,
     /// The sources of base and new, or the reason why there is no pair. Sources that this module finds are paths only;
     /// a manifest's paths are passed on as written, so they may be URLs.
     pub sides: Result<(Vec<Source>, Vec<Source>)>,
@@ -38,8 +46,31 @@ impl BatchItem {
     /// Creates a pair, or the reason why there is none.
     #[doc(hidden)]
     pub fn of_result(name: String, sides: Result<(Vec<Source>, Vec<Source>)>) -> BatchItem {
-        BatchItem { name, sides }
+        BatchItem { name, keys: Vec::new(), lacks_partner: false, sides }
     }
+
+    /// Sets the keys.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn with_keys(mut self, keys: Vec<(String, String)>) -> BatchItem {
+        self.keys = keys;
+        self
+    }
+
+    /// Marks a pair of which only one side has files.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn without_partner(mut self, lacks_partner: bool) -> BatchItem {
+        self.lacks_partner = lacks_partner;
+        self
+    }
+}
+
+/// Returns the keys of a pattern's wildcards: `key_1` for the first one, as `{1}` in keys of groups. A wildcard `**/`
+/// that matched no directory has an empty value.
+fn wildcard_keys(texts: &[Option<String>]) -> Vec<(String, String)> {
+    let key = |(number, text): (usize, &Option<String>)| (format!("key_{number}"), text.clone().unwrap_or_default());
+    (1..).zip(texts).map(key).collect()
 }
 
 impl Finder<'_> {
@@ -105,9 +136,12 @@ impl Finder<'_> {
         }
         // A path without wildcards is read whatever it is, even a pipe.
         let is_literal = wildcards(base).is_empty();
-        let matched_files = |pattern: &str| -> Result<BTreeMap<String, PathBuf>> {
+        let mut keys: BTreeMap<String, Vec<(String, String)>> = BTreeMap::new();
+        let mut matched_files = |pattern: &str| -> Result<BTreeMap<String, PathBuf>> {
             let mut files = BTreeMap::new();
-            for (name, path) in self.matches(pattern)? {
+            for (texts, path) in self.captured(pattern)? {
+                let name = matched_name(texts.as_deref(), &path);
+                keys.insert(name.clone(), wildcard_keys(texts.as_deref().unwrap_or_default()));
                 if let Some(other) = files.insert(name, path.clone()) {
                     let (one, two) = (other.display(), path.display());
                     return Err(Error::query(format!(
@@ -117,7 +151,9 @@ impl Finder<'_> {
             }
             Ok(files)
         };
-        Ok(join(matched_files(base)?, matched_files(new)?, is_literal))
+        let mut pairs = join(matched_files(base)?, matched_files(new)?, is_literal);
+        pairs.iter_mut().for_each(|pair| pair.keys = keys.remove(&pair.name).unwrap_or_default());
+        Ok(pairs)
     }
 }
 
@@ -132,16 +168,22 @@ fn join(base: BTreeMap<String, PathBuf>, mut new: BTreeMap<String, PathBuf>, is_
         Error::new(ErrorKind::Incompatible, format!("there is no such file on the {side} side"))
             .in_input(&path.display().to_string())
     };
-    let mut pairs: BTreeMap<String, Result<(Vec<Source>, Vec<Source>)>> = BTreeMap::new();
+    let mut pairs: BTreeMap<String, BatchItem> = BTreeMap::new();
+    let alone = |name: &str, side: &str, path: &Path| {
+        BatchItem::of_result(name.to_owned(), Err(missing(side, path))).without_partner(true)
+    };
     for (name, path) in base {
         let pair = match new.remove(&name) {
-            Some(partner) => both(path, partner),
-            None => Err(missing("new", &path)),
+            Some(partner) => BatchItem::of_result(name.clone(), both(path, partner)),
+            None => alone(&name, "new", &path),
         };
         pairs.insert(name, pair);
     }
-    pairs.extend(new.into_iter().map(|(name, path)| (name, Err(missing("base", &path)))));
-    pairs.into_iter().map(|(name, sides)| BatchItem { name, sides }).collect()
+    for (name, path) in new {
+        let pair = alone(&name, "base", &path);
+        pairs.insert(name, pair);
+    }
+    pairs.into_values().collect()
 }
 
 /// A line of a manifest.
@@ -180,7 +222,7 @@ impl ManifestLine {
     fn pair(self) -> BatchItem {
         let (base, new): (Vec<Source>, Vec<Source>) = (self.base.into(), self.new.into());
         let name = self.name.unwrap_or_else(|| new.first().map_or_else(String::new, Source::name));
-        BatchItem { name, sides: Ok((base, new)) }
+        BatchItem::new(name, base, new)
     }
 }
 
@@ -205,12 +247,10 @@ fn read_manifest(
     manifest: String,
     json: bool,
 ) -> Box<dyn Iterator<Item = BatchItem> + Send> {
-    let invalid = move |line: u64, why: String| BatchItem {
-        name: format!("line {line}"),
+    let invalid = move |line: u64, why: String| {
         // The error may quote a URL with a password.
-        sides: Err(Error::malformed(redacted(&why).into_owned())
-            .in_input(&manifest)
-            .in_record(|| format!("line {line}"))),
+        let error = Error::malformed(redacted(&why).into_owned()).in_input(&manifest);
+        BatchItem::of_result(format!("line {line}"), Err(error.in_record(|| format!("line {line}"))))
     };
     if json {
         let mut numbered = (1..).zip(ManifestLines(input));

@@ -54,6 +54,13 @@ impl std::fmt::Debug for Finder<'_> {
 /// outer `None` marks a path whose spelling differs from the pattern.
 pub(super) type WildcardTexts = Option<Vec<Option<String>>>;
 
+/// Returns the texts that the wildcards matched, joined by `/`, or the whole path if its spelling differs from the
+/// pattern.
+pub(super) fn matched_name(texts: Option<&[Option<String>]>, path: &Path) -> String {
+    let joined = texts.map(|parts| parts.iter().flatten().map(String::as_str).collect::<Vec<_>>().join("/"));
+    joined.unwrap_or_else(|| path.display().to_string())
+}
+
 impl<'a> Finder<'a> {
     /// Creates a finder that searches folders and `objects`.
     pub fn with_objects(objects: &'a dyn Objects) -> Finder<'a> {
@@ -83,11 +90,9 @@ impl<'a> Finder<'a> {
     ///
     /// # Errors
     /// Returns an error if the pattern is invalid, a directory can't be read, or objects can't be listed.
+    #[cfg(test)]
     pub(super) fn matches(self, pattern: &str) -> Result<Vec<(String, PathBuf)>> {
-        let to_named = |(texts, path): (WildcardTexts, PathBuf)| {
-            let name = texts.map(|parts| parts.into_iter().flatten().collect::<Vec<_>>().join("/"));
-            (name.unwrap_or_else(|| path.display().to_string()), path)
-        };
+        let to_named = |(texts, path): (WildcardTexts, PathBuf)| (matched_name(texts.as_deref(), &path), path);
         Ok(self.captured(pattern)?.into_iter().map(to_named).collect())
     }
 
@@ -207,39 +212,75 @@ pub(super) fn list_directories(mut open: Vec<PathBuf>, is_wanted: impl Fn(&OsStr
     }
 }
 
+/// A piece of a pattern.
+enum PatternPiece<'p> {
+    /// `**/`.
+    Directories,
+    /// `**` at the end.
+    Everything,
+    /// The characters between brackets.
+    Class(&'p str),
+    /// `*`.
+    Name,
+    /// `?`.
+    Character,
+    /// Any other character.
+    Literal(char),
+}
+
+/// Returns the first piece of a pattern, and its length.
+fn first_piece(rest: &str) -> Option<(PatternPiece<'_>, usize)> {
+    let first = rest.chars().next()?;
+    let class = rest.strip_prefix('[').and_then(|r| r.get(1..)?.find(']').map(|end| &r[..=end]));
+    Some(match (first, class) {
+        _ if rest.starts_with("**/") => (PatternPiece::Directories, 3),
+        _ if rest.starts_with("**") => (PatternPiece::Everything, 2),
+        ('[', Some(class)) => (PatternPiece::Class(class), class.len() + 2),
+        ('*', _) => (PatternPiece::Name, 1),
+        ('?', _) => (PatternPiece::Character, 1),
+        (first, _) => (PatternPiece::Literal(first), first.len_utf8()),
+    })
+}
+
 /// Returns a regular expression that captures the text of each wildcard in the pattern.
 fn wildcard_regex(pattern: &str) -> Result<Regex, regex::Error> {
     let mut re = String::from("^");
     let mut rest = pattern;
-    while let Some(c) = rest.chars().next() {
-        let class = rest.strip_prefix('[').and_then(|r| r.get(1..)?.find(']').map(|end| &r[..=end]));
-        let consumed = match (c, class) {
-            _ if rest.starts_with("**/") => {
-                re += "(?:(.*)/)?";
-                3
-            }
-            _ if rest.starts_with("**") => {
-                re += "(.*)";
-                2
-            }
-            ('[', Some(class)) => {
+    while let Some((piece, length)) = first_piece(rest) {
+        match piece {
+            PatternPiece::Directories => re += "(?:(.*)/)?",
+            PatternPiece::Everything => re += "(.*)",
+            PatternPiece::Class(class) => {
                 let inner =
                     class.strip_prefix('!').map_or_else(|| regex::escape(class), |c| format!("^{}", regex::escape(c)));
                 re += &format!("([{}])", inner.replace(r"\-", "-"));
-                class.len() + 2
             }
-            _ => {
-                match c {
-                    '*' => re += "([^/]*)",
-                    '?' => re += "([^/])",
-                    c => re += &regex::escape(&c.to_string()),
-                }
-                c.len_utf8()
-            }
-        };
-        rest = &rest[consumed..];
+            PatternPiece::Name => re += "([^/]*)",
+            PatternPiece::Character => re += "([^/])",
+            PatternPiece::Literal(c) => re += &regex::escape(&c.to_string()),
+        }
+        rest = &rest[length..];
     }
     Regex::new(&(re + "$"))
+}
+
+/// Returns the indices of the wildcards in each part of a pattern. A part consists of adjacent wildcards, such as `??`
+/// or `[a-f]*`.
+pub(super) fn wildcard_parts(pattern: &str) -> Vec<Vec<usize>> {
+    let mut parts: Vec<Vec<usize>> = Vec::new();
+    let (mut rest, mut index, mut continues) = (pattern, 0, false);
+    while let Some((piece, length)) = first_piece(rest) {
+        let is_wildcard = !matches!(piece, PatternPiece::Literal(_));
+        match parts.last_mut().filter(|_| continues) {
+            Some(part) if is_wildcard => part.push(index),
+            _ if is_wildcard => parts.push(vec![index]),
+            _ => {}
+        }
+        index += usize::from(is_wildcard);
+        continues = is_wildcard && !matches!(piece, PatternPiece::Directories);
+        rest = &rest[length..];
+    }
+    parts
 }
 
 /// Returns true for a pipe or a device such as a terminal. Reading it could block forever.
@@ -310,6 +351,19 @@ mod tests {
         assert!(Finder::default().directory_pairs(&root, &root.join("none")).is_err());
         assert!(Finder::default().matches("d/a**").unwrap_err().to_string().contains("invalid"));
         std::fs::remove_dir_all(root).unwrap();
+    }
+
+    #[test]
+    fn adjacent_wildcards_are_one_part() {
+        for (pattern, expected) in [
+            ("a/*/cpu-*.pb", vec![vec![0], vec![1]]),
+            ("a/build-??.pb", vec![vec![0, 1]]),
+            ("[a-f]*/**/x-[!0]", vec![vec![0, 1], vec![2], vec![3]]),
+            ("**/*.pb", vec![vec![0], vec![1]]),
+            ("a.pb", vec![]),
+        ] {
+            assert_eq!(wildcard_parts(pattern), expected, "{pattern}");
+        }
     }
 
     #[test]

@@ -20,7 +20,7 @@ use serde::Serialize;
 
 use super::{Diff, Pair, Query, Status, Summary};
 #[cfg(feature = "sources")]
-pub use crate::sources::{SourceDirs, SourceFiles};
+pub use crate::sources::{FindSource, SourceDirs, SourceFiles};
 use crate::{Error, Result};
 pub use inlined::Inlined;
 use pprofdiff_profile::random::HashMap;
