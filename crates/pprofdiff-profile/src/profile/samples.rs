@@ -182,6 +182,12 @@ impl<'p> Sample<'p> {
         })
     }
 
+    /// Returns encoded fields that include all labels. Samples of one profile with equal bytes have equal labels.
+    #[inline(always)]
+    pub(crate) fn encoded_labels(&self) -> &'p [u8] {
+        self.parts.labels
+    }
+
     /// Returns true if the sample belongs to the base of a written diff.
     pub fn is_base(&self) -> bool {
         let p = self.profile;
