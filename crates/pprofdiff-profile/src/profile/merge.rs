@@ -272,7 +272,7 @@ impl<'p> Merger<'p> {
             value: i64::from(self.intern(BASE_LABEL.1)),
             unit: 0,
         };
-        let (mut locations, mut labels, mut values) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut buffer, mut labels, mut values) = (Vec::new(), Vec::new(), Vec::new());
         let mut label_cache = LabelCache::default();
         self.expected_stack = 0;
         self.samples.reserve(p.n_samples());
@@ -294,10 +294,8 @@ impl<'p> Merger<'p> {
             if columns.iter().all(|&(c, _)| values[c] == 0) {
                 continue;
             }
-            if !self.translate_stack(&part, index, &sample, &mut memo, &mut locations) {
-                continue;
-            }
-            let stack = self.stack(&locations);
+            let Some(locations) = self.translate_stack(&part, index, &sample, &mut memo, &mut buffer) else { continue };
+            let stack = self.stack(locations);
             let label_set = match label_cache.find(sample.encoded_labels()) {
                 Some(label_set) => label_set,
                 None => {
@@ -316,22 +314,25 @@ impl<'p> Merger<'p> {
         }
     }
 
-    /// Fills `stack` with the merged locations of a sample, leaf first. Returns false if the selection drops the sample.
+    /// Returns the merged locations of a sample, leaf first. Returns `None` if the selection drops the sample.
     #[inline(always)]
-    fn translate_stack<S: SampleSelection>(
+    fn translate_stack<'b, S: SampleSelection>(
         &mut self,
         part: &MergePart<'p, S>,
         index: usize,
         sample: &Sample<'p>,
         memo: &mut IndexTranslation,
-        stack: &mut Vec<u32>,
-    ) -> bool {
-        stack.clear();
-        if part.selection.is_whole() {
-            sample.for_each_location(|l| stack.push(l));
-        } else if !part.selection.locations(index, sample, stack) {
-            return false;
-        }
+        buffer: &'b mut Vec<u32>,
+    ) -> Option<&'b [u32]> {
+        let stack = if part.selection.is_whole() {
+            sample.stack(buffer)
+        } else {
+            buffer.clear();
+            if !part.selection.locations(index, sample, buffer) {
+                return None;
+            }
+            &mut buffer[..]
+        };
         // Number new locations from the root, because `SampleOrder::Sorted` compares these numbers from the root.
         for l in stack.iter_mut().rev() {
             *l = match memo.locations.get(*l as usize) {
@@ -339,7 +340,7 @@ impl<'p> Merger<'p> {
                 merged => merged,
             };
         }
-        true
+        Some(stack)
     }
 
     /// Fills `labels` with the merged labels of a sample, in the order that makes equal label sets equal.

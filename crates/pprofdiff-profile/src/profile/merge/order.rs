@@ -144,18 +144,18 @@ impl Splitter<'_> {
 
     /// Returns the depth up to which all stacks of a run are equal.
     fn common_depth(&mut self, run: StackRun) -> usize {
-        let rest = |stack: Stack| &self.locations[stack.end - stack.len as usize..stack.end - run.depth];
-        let first = rest(self.ordered[run.start]);
-        let mut common = first.len();
+        let first = self.ordered[run.start];
+        let mut common = first.len as usize;
         for &stack in &self.ordered[run.start + 1..run.end] {
-            let pairs = first.iter().rev().take(common).zip(rest(stack).iter().rev());
-            common = pairs.take_while(|(a, b)| a == b).count();
-            if common == 0 {
+            common = common.min(stack.len as usize);
+            let is_same = |depth| self.locations[first.end - 1 - depth] == self.locations[stack.end - 1 - depth];
+            common = (run.depth..common).find(|&depth| !is_same(depth)).unwrap_or(common);
+            if common == run.depth {
                 break;
             }
         }
-        self.pace.step(common / 8);
-        run.depth + common
+        self.pace.step((common - run.depth) / 8);
+        common
     }
 
     /// Splits a short run by insertion.
