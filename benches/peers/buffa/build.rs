@@ -1,4 +1,4 @@
-//! Generates the messages of profile.proto from its descriptor set, so that the build needs no protoc. The set is from
+//! Generates the messages of profile.proto from its descriptor set, because protoc is rarely installed. The set is from
 //! `protoc --descriptor_set_out=profile.binpb profile.proto`, with google/pprof's file of November 2026.
 
 fn main() {

@@ -36,6 +36,11 @@ pub use sum::{merge, merge_bytes, merge_weighted};
 
 type HashState = FastState;
 
+/// The number of samples whose data is copied before they are written.
+const GATHERED_SAMPLES: usize = 32;
+/// The number of locations of the longest stack that is copied. The copies have a fixed maximum size.
+const GATHERED_LOCATIONS: usize = 256;
+
 /// A filter for a profile's samples, and for their lines, locations and labels.
 pub trait SampleSelection {
     /// Returns true if all samples are kept with all their locations. Lines and labels are filtered in any case.
@@ -551,18 +556,40 @@ impl<'p> Merger<'p> {
         let n = types.len();
         let mut writer = MessageWriter::default();
         writer.begin(&self, types.into_iter());
-        let mut values = Vec::with_capacity(n);
         let mut last = NONE;
-        for i in self.ordered_samples(fields.order) {
-            let (i, s) = (i as usize, &self.samples[i as usize]);
+        let (mut locations, mut values) = (Vec::new(), Vec::new());
+        for chunk in self.ordered_samples(fields.order).chunks(GATHERED_SAMPLES) {
+            // Neighbours in this order are far apart in memory. Copying the data of many samples in loops of their own
+            // lets the processor wait for them at the same time, instead of once per sample.
+            locations.clear();
             values.clear();
-            values.extend(self.values[i * n..][..n].iter().enumerate().map(|(c, &v)| value(s.is_base, c, v)));
-            if values.iter().any(|&v| v != 0) {
+            for &i in chunk {
+                values.extend_from_slice(&self.values[i as usize * n..][..n]);
+            }
+            for &i in chunk {
+                let stack = &self.stacks[self.samples[i as usize].stack as usize].locations;
+                if stack.len() <= GATHERED_LOCATIONS {
+                    locations.extend_from_slice(&self.stack_locations[stack.clone()]);
+                }
+            }
+            let (mut locations, mut values) = (&locations[..], &mut values[..]);
+            for &i in chunk {
+                let s = &self.samples[i as usize];
+                let mut stack = &self.stack_locations[self.stacks[s.stack as usize].locations.clone()];
+                if stack.len() <= GATHERED_LOCATIONS {
+                    (stack, locations) = locations.split_at(stack.len());
+                }
+                let (of_sample, others) = values.split_at_mut(n);
+                values = others;
+                of_sample.iter_mut().enumerate().for_each(|(column, v)| *v = value(s.is_base, column, *v));
+                if of_sample.iter().all(|&v| v == 0) {
+                    continue;
+                }
                 if s.stack != last {
-                    writer.stack(&self.stack_locations[self.stacks[s.stack as usize].locations.clone()]);
+                    writer.stack(stack);
                     last = s.stack;
                 }
-                writer.sample(&values, self.labels.get(s.labels).iter().map(|l| l.label()));
+                writer.sample(of_sample, self.labels.get(s.labels).iter().map(|l| l.label()));
             }
         }
         writer.finish(&self, &About { header: &header, duration_nanos: header.duration_nanos, comment: None });
