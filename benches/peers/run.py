@@ -449,7 +449,7 @@ def main() -> None:
             targets(shapes, inside, processes, written, many, python, polars, start),
             inside_table(inside),
             process_table(processes),
-            f"Sizes of the written diffs in bytes: {json.dumps(written)}.\n",
+            f"Sizes of the written files in bytes: {json.dumps(written)}.\n",
             "Cost per sample and per frame, by size:\n",
             growth_table(shapes, inside, processes),
             table(
