@@ -257,6 +257,8 @@ fn check_invariants(a: &Arc<Profile>, b: &Arc<Profile>) {
     let c = merge(&[a, b]);
     assert!(raw(&merge(&[&c, a])) == raw(&merge(&[a, &merge(&[b, a])])), "merge is not associative");
     assert!(raw(&merge(&[&c])) == raw(&c), "merging one merged profile changes it");
+    let written = pprofdiff::merge_bytes(&[(a, 1.0), (b, 1.0)], &WriteOptions::default()).unwrap();
+    assert!(written == c.to_bytes(&WriteOptions::default()).unwrap(), "a merge without decoding writes other bytes");
     oracle::assert_same(&content(&merge(&[a, b])), &content(&merge(&[b, a])), "merge is not commutative");
 }
 

@@ -28,6 +28,8 @@ DATA = ROOT / "target" / "bench-data"
 VENV = ROOT / "target" / "bench-venv"
 PYTHON = str(VENV / "bin" / "python")
 OURS = str(RELEASE / "pprofdiff")
+BUFFA_TARGET = ROOT / "target" / "buffa-peer"
+BUFFA = str(BUFFA_TARGET / "release" / "buffa-peer")
 README = ROOT / "benches" / "README.md"
 # The packages for the Python measurements, besides the wheel.
 PACKAGES = ["numpy==2.4.6", "polars==2.1.0", "protobuf==7.36.2", "pyarrow==26.0.1"]
@@ -130,12 +132,12 @@ def pprof_top(pprof: str, base: str, new: str, unit: str) -> dict[str, tuple[int
 
 
 def check_written(pprof: str, ours: str, theirs: str) -> None:
-    """Checks that pprof reads both written diffs alike."""
+    """Checks that pprof reads both written profiles alike."""
     reports = [output(pprof, "-top", "-nodecount=30", path) for path in (ours, theirs)]
     # Compares only the rows. The headers differ in the duration, which the Go library adds up.
     rows = [[line for line in report.splitlines() if re.match(r"\s*-?[\d.]+\S*\s+[\d.]+%", line)] for report in reports]
     if rows[0] != rows[1] or not rows[0]:
-        sys.exit("the written diffs disagree")
+        sys.exit("the written profiles disagree")
 
 
 # Measurements
@@ -151,12 +153,13 @@ def measure_inside(size: str) -> dict[str, Times]:
 def measure_processes(size: str, slow: bool, gomerge: str, pprof: str, scratch: Path) -> tuple[dict[str, Times], dict]:
     """Measures ours and the peers as processes, and returns the sizes of the written files."""
     base, new = pair(size)
-    out = {name: str(scratch / f"{name}.pb.gz") for name in ("ours", "go", "pprof")}
+    out = {name: str(scratch / f"{name}.pb.gz") for name in ("ours", "go", "pprof", "our_sum", "go_sum")}
     # Removes the files of the previous size, so that they cannot count as answers.
     for path in out.values():
         Path(path).unlink(missing_ok=True)
     ours = json.loads(output(OURS, base, new, "--format", "json", "-n", "10"))
     obvious, upb = [str(RELEASE / "obvious"), base, new], [PYTHON, str(HERE / "upb.py"), base, new]
+    buffa = [BUFFA, base, new]
     top, proto = (
         [pprof, "-top", "-diff_base", base, new],
         [pprof, "-proto", f"-output={out['pprof']}", "-diff_base", base, new],
@@ -165,21 +168,28 @@ def measure_processes(size: str, slow: bool, gomerge: str, pprof: str, scratch: 
         "table": [OURS, base, new],
         "pprof_top": top,
         "obvious": obvious,
+        "buffa": buffa,
         "upb": upb,
         "written": [OURS, base, new, "--format", "pprof", "-o", out["ours"]],
         "gomerge": [gomerge, base, new, out["go"]],
         "pprof_proto": proto,
+        "merged": [OURS, "merge", base, new, "-o", out["our_sum"]],
+        "gosum": [gomerge, "-sum", base, new, out["go_sum"]],
     }
     # At size L these take minutes and gigabytes, so they run only with --slow, once, and without a check. Even then,
     # upb does not run.
-    rare = {name: commands.pop(name) for name in ("pprof_top", "obvious", "upb", "pprof_proto")} if size == "L" else {}
+    slow_at_l = ("pprof_top", "obvious", "buffa", "upb", "pprof_proto")
+    rare = {name: commands.pop(name) for name in slow_at_l} if size == "L" else {}
     if not rare:
         check_top(pprof_top(pprof, base, new, ours["unit"]), "pprof", ours)
-        for who in (obvious, upb):
+        for who in (obvious, buffa, upb):
             check_top({name: (flat, cum) for name, flat, cum in json.loads(output(*who))}, who[0], ours)
         process(*commands["written"])()
         process(*commands["gomerge"])()
         check_written(pprof, out["ours"], out["go"])
+        process(*commands["merged"])()
+        process(*commands["gosum"])()
+        check_written(pprof, out["our_sum"], out["go_sum"])
     medians = take_turns(RUNS[size], {name: process(*command) for name, command in commands.items()})
     if slow:
         medians |= take_turns(1, {name: process(*command) for name, command in rare.items() if name != "upb"})
@@ -259,10 +269,13 @@ PROCESSES = {
     "table": ("`pprofdiff A B`", None),
     "pprof_top": ("`go tool pprof -top -diff_base`", "table"),
     "obvious": ("Rust: prost and a HashMap", "table"),
+    "buffa": ("Rust: buffa (zero-copy views) and a HashMap", "table"),
     "upb": ("Python: protobuf (upb) and dictionaries", "table"),
     "written": ("`pprofdiff A B --format pprof`", None),
     "gomerge": ("Go library: Parse, Scale, Merge, Write", "written"),
     "pprof_proto": ("`go tool pprof -proto -diff_base`", "written"),
+    "merged": ("`pprofdiff merge A B`", None),
+    "gosum": ("Go library: Parse, Merge, Write", "merged"),
 }
 
 
@@ -346,6 +359,10 @@ def targets(
         gzip = works["gomerge"][1] / works["written"][1]
         row(f"write the diff as gzip, {size}", "Go library, by CPU time", gzip, 8, 15)
         row(f"size of that file, {size}", "the Go library's file", written[size]["ours"] / written[size]["go"], 1, 1)
+        cpu = works["gosum"][1] / works["merged"][1]
+        row(f"write the sum as gzip, {size}", "Go library, by CPU time", cpu, 8, 15)
+        sums = written[size]["our_sum"] / written[size]["go_sum"]
+        row(f"size of that sum, {size}", "the Go library's file", sums, 1, 1)
     for name, text in (("many", "`batch`"), ("tops", "`batch` with tables")):
         ratio(f"{text}, one thread", "inflating all files", many[f"{name}_1"], many["inflate_1"], 1.8, 1.6)
         ratio(f"{text}, two threads", "inflating all files", many[f"{name}_2"], many["inflate_2"], 1.8, 1.6)
@@ -386,6 +403,9 @@ def shapes_of(generated: str) -> dict[str, list[dict[str, float]]]:
 def build(scratch: Path) -> tuple[str, str]:
     """Builds everything. Returns the paths of the programs gomerge and pprof."""
     output("cargo", "build", "--release", "--locked", "-p", "pprofdiff-cli", "-p", "pprofdiff-benches")
+    # The peer has a workspace of its own, so that only this measurement compiles buffa.
+    target = ["--target-dir", str(BUFFA_TARGET)]
+    output("cargo", "build", "--release", "--locked", *target, cwd=HERE / "buffa")
     output("go", "build", "-o", str(scratch / "gomerge"), ".", cwd=HERE / "gomerge")
     if not VENV.exists():
         # Upgrades pip: the scripts of the version in Python 3.11 import `re`, which takes longer than our command.
@@ -429,7 +449,7 @@ def main() -> None:
             targets(shapes, inside, processes, written, many, python, polars, start),
             inside_table(inside),
             process_table(processes),
-            f"Sizes of the written diffs in bytes: {json.dumps(written)}.\n",
+            f"Sizes of the written files in bytes: {json.dumps(written)}.\n",
             "Cost per sample and per frame, by size:\n",
             growth_table(shapes, inside, processes),
             table(

@@ -1,4 +1,5 @@
-// A peer: the usual diff with the Go library. Parses both profiles, negates the base, merges and writes them.
+// A peer: the usual diff with the Go library. Parses both profiles, negates the base, merges and writes them. With -sum
+// as the first argument, adds both profiles up instead.
 package main
 
 import (
@@ -21,14 +22,21 @@ func main() {
 		}
 		return p
 	}
-	base, new := read(os.Args[1]), read(os.Args[2])
-	base.SetLabel("pprof::base", []string{"true"})
-	base.Scale(-1)
+	args := os.Args[1:]
+	sum := args[0] == "-sum"
+	if sum {
+		args = args[1:]
+	}
+	base, new := read(args[0]), read(args[1])
+	if !sum {
+		base.SetLabel("pprof::base", []string{"true"})
+		base.Scale(-1)
+	}
 	merged, err := profile.Merge([]*profile.Profile{new, base})
 	if err != nil {
 		log.Fatal(err)
 	}
-	out, err := os.Create(os.Args[3])
+	out, err := os.Create(args[2])
 	if err != nil {
 		log.Fatal(err)
 	}

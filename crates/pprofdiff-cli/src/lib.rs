@@ -474,8 +474,7 @@ fn merge(args: &MergeArgs) -> Result<()> {
     }
     let profiles = args.files.iter().map(|path| inputs.load(path)).collect::<Result<Vec<_>>>()?;
     let weighted: Vec<_> = profiles.iter().map(|profile| &**profile).zip(weights).collect();
-    let merged = pprofdiff::merge_weighted(&weighted)?;
-    let bytes = merged.to_bytes(&packing(Some(&args.output)))?;
+    let bytes = pprofdiff::merge_bytes(&weighted, &packing(Some(&args.output)))?;
     write_to(Some(&args.output), |out| out.write_all(&bytes))
 }
 

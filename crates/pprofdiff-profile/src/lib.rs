@@ -43,7 +43,7 @@ pub use demangle::Demangle;
 pub use error::{Error, ErrorKind, Result};
 #[cfg(feature = "proto")]
 pub use profile::proto;
-pub use profile::{Compression, Profile, Sampled, WriteOptions, merge, merge_weighted};
+pub use profile::{Compression, Profile, Sampled, WriteOptions, merge, merge_bytes, merge_weighted};
 pub use profile::{builder, columns, samples};
 pub use window::{TimeSplit, TimeWindow};
 
@@ -65,8 +65,8 @@ pub mod shared {
         merge_as, unzstd,
     };
     pub use crate::profile::{
-        CommonType, Memo, MergePart, MergedFields, Merger, SampleSelection, common_types, common_types_of_sides,
-        default_type, pack,
+        CommonType, Memo, MergePart, MergedFields, Merger, SampleOrder, SampleSelection, common_types,
+        common_types_of_sides, default_type, pack,
     };
     pub use crate::time::decimal;
     pub use crate::window::{Events, Timeline};

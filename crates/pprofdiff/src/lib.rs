@@ -73,7 +73,7 @@ pub use pprofdiff_profile::output;
 pub use pprofdiff_profile::proto;
 pub use pprofdiff_profile::{
     Cancellation, Compression, Demangle, Error, ErrorKind, Profile, Result, TimeSplit, TimeWindow, WriteOptions, delta,
-    merge, merge_weighted,
+    merge, merge_bytes, merge_weighted,
 };
 pub use pprofdiff_profile::{builder, columns, samples, units};
 #[cfg(feature = "binary")]

@@ -1,13 +1,13 @@
 //! Computes the identity of a sample as a number of 122 bits that can't be forged.
 //!
 //! Two samples are the same if pprof's merge (and ours, see `profile/merge.rs`) treats them as the same. The identity
-//! covers the locations and then the labels. A location has its mapping (size, offset, build id or file, but not its
+//! covers the locations and the set of labels. A location has its mapping (size, offset, build id or file, but not its
 //! load address), its address relative to the mapping, its lines with functions, and a flag for folding. Only digests
 //! are kept of a snapshot, so a match can't be verified. These measures protect against crafted input:
 //!
 //! - Strings are hashed with SipHash-2-4 to 128 bits. It is a pseudo-random function; its key is random for each
 //!   [`SampleIdentity`] and never leaves it.
-//! - Everything above strings (functions, mappings, locations, samples) is a sequence of numbers of up to 61 bits. The
+//! - Everything above strings (functions, mappings, locations, label sets, samples) is a sequence of numbers of up to 61 bits. The
 //!   numbers are the coefficients of a polynomial, and the digest is the polynomial's value modulo p = 2^61 - 1 at two
 //!   independent secret points. Two different sequences of n numbers agree at no more than n points. The chance of
 //!   equal digests is therefore at most (n / p)^2 for any sequences, as long as their author does not know the points.
@@ -20,7 +20,7 @@ use std::hash::BuildHasher;
 
 use siphasher::sip128::SipHasher24;
 
-use crate::profile::{Label, LabelValue, NONE, Numbers, Profile, Sample, StringId};
+use crate::profile::{Label, LabelCache, LabelValue, NONE, Numbers, Profile, Sample, StringId};
 use crate::random::RandomState;
 
 /// The modulus. It is a Mersenne prime, so a reduction needs only additions.
@@ -78,6 +78,22 @@ impl Polynomial<'_> {
         self.block[0] += u128::from(a[0]) * u128::from(powers[0]);
         self.block[1] += u128::from(a[1]) * u128::from(powers[1]);
         self.position += 1;
+    }
+
+    /// Adds the digests of a stack's locations. Must come first. It does the same as [`Polynomial::digest`] for each
+    /// location, in half the time: this loop keeps the sums of a block in registers.
+    #[inline]
+    fn locations(&mut self, digests: &[Digest], stack: &[u32]) {
+        for block in stack.chunks(BLOCK_NUMBERS) {
+            let mut sums = [0; 2];
+            for (&location, powers) in block.iter().zip(self.powers) {
+                let digest = digests[location as usize];
+                sums[0] += u128::from(digest[0]) * u128::from(powers[0]);
+                sums[1] += u128::from(digest[1]) * u128::from(powers[1]);
+            }
+            self.block = sums;
+            self.end_block();
+        }
     }
 
     fn end_block(&mut self) {
@@ -145,10 +161,13 @@ pub(super) struct SampleIdentity {
     records: SecretPoints,
     locations: SecretPoints,
     samples: SecretPoints,
+    label_sets: SecretPoints,
     string_digests: StringDigests,
     mapping_digests: Vec<Digest>,
     function_digests: Vec<Digest>,
     location_digests: Vec<Digest>,
+    /// A buffer for the locations of one sample.
+    stack: Vec<u32>,
     /// The labels of one sample.
     labels: Vec<Label>,
 }
@@ -167,11 +186,13 @@ impl SampleIdentity {
             records: points(1),
             locations: points(2),
             samples: points(3),
+            label_sets: points(4),
             text: SipHasher24::new_with_keys(text.h1, text.h2),
             string_digests: StringDigests::default(),
             mapping_digests: Vec::new(),
             function_digests: Vec::new(),
             location_digests: Vec::new(),
+            stack: Vec::new(),
             labels: Vec::new(),
         }
     }
@@ -223,15 +244,32 @@ impl SampleIdentity {
         }));
     }
 
-    /// Returns the digest of a sample of the profile that was read last.
+    /// Returns the digest of a sample of the profile that was read last. `cache` belongs to this profile.
     #[inline]
-    pub(super) fn sample(&mut self, p: &Profile, sample: &Sample<'_>) -> Digest {
+    pub(super) fn sample<'p>(
+        &mut self,
+        p: &'p Profile,
+        sample: &Sample<'p>,
+        cache: &mut LabelCache<'p, Digest>,
+    ) -> Digest {
+        let label_set = match cache.find(sample.encoded_labels()) {
+            Some(label_set) => label_set,
+            None => {
+                let label_set = self.label_set(p, sample);
+                cache.insert(sample.encoded_labels(), label_set);
+                label_set
+            }
+        };
         let mut numbers = self.samples.begin();
-        let mut n = 0u32;
-        sample.for_each_location(|l| {
-            numbers.digest(self.location_digests[l as usize]);
-            n += 1;
-        });
+        let stack = sample.stack(&mut self.stack);
+        numbers.locations(&self.location_digests, stack);
+        numbers.digest(label_set);
+        numbers.end(stack.len() as u32, 0)
+    }
+
+    /// Returns the digest of a sample's label set.
+    #[cold]
+    fn label_set(&mut self, p: &Profile, sample: &Sample<'_>) -> Digest {
         self.labels.clear();
         // A merge drops labels without a value, including those that refer to a second empty string.
         let has_value = |label: &Label| match label.value {
@@ -244,6 +282,7 @@ impl SampleIdentity {
         if self.labels.len() > 1 {
             self.labels.sort_by_key(|l| (matches!(l.value, LabelValue::Number(..)), string(l.key)));
         }
+        let mut numbers = self.label_sets.begin();
         for label in &self.labels {
             let key = string(label.key);
             let label: LabelNumbers = match label.value {
@@ -252,7 +291,7 @@ impl SampleIdentity {
             };
             label.iter().for_each(|&d| numbers.digest(d));
         }
-        numbers.end(n, self.labels.len() as u32)
+        numbers.end(self.labels.len() as u32, 0)
     }
 }
 
@@ -260,6 +299,25 @@ impl SampleIdentity {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn digests_of_whole_stacks_equal_digests_of_single_locations() {
+        let points = SecretPoints::new([123_456_789_123_456_789, MODULUS - 2]);
+        let digests: Vec<Digest> =
+            (1..9u64).map(|i| [0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(i) & MODULUS, MODULUS - i]).collect();
+        for n in [0, 1, 2, 31, 32, 33, 64, 100] {
+            let stack: Vec<u32> = (0..n).map(|i| i * i % 8).collect();
+            let (mut whole, mut single) = (points.begin(), points.begin());
+            whole.locations(&digests, &stack);
+            stack.iter().for_each(|&location| single.digest(digests[location as usize]));
+            if n % BLOCK_NUMBERS as u32 > 0 {
+                single.end_block();
+            }
+            whole.digest([7, 8]);
+            single.digest([7, 8]);
+            assert_eq!(whole.end(n, 0), single.end(n, 0), "{n} locations");
+        }
+    }
 
     /// Appends a field of bytes. All tags, lengths and numbers in this test have one byte.
     fn put_bytes(out: &mut Vec<u8>, field: u8, bytes: &[u8]) {
@@ -287,7 +345,7 @@ mod tests {
         let [none, no_value, empty_text, empty_unit, text] = labels.map(|label| {
             let p = profile(label);
             identity.read(&p);
-            identity.sample(&p, &p.samples().next().unwrap())
+            identity.sample(&p, &p.samples().next().unwrap(), &mut LabelCache::default())
         });
         assert_eq!([no_value, empty_text, empty_unit], [none; 3]);
         assert_ne!(text, none);

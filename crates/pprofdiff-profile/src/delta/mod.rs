@@ -20,7 +20,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::profile::{About, MessageWriter, Profile, WriteOptions, pack};
+use crate::profile::{About, LabelCache, MessageWriter, Profile, WriteOptions, pack};
 use crate::random::HashMap;
 use identity::SampleIdentity;
 use memory::SnapshotMemory;
@@ -348,8 +348,9 @@ impl DeltaComputer {
         self.first_sample.clear();
         self.values.clear();
         let n = p.value_types().len();
+        let mut label_cache = LabelCache::default();
         for (index, sample) in p.samples().enumerate() {
-            let row = self.memory.row(self.identity.sample(p, &sample));
+            let row = self.memory.row(self.identity.sample(p, &sample, &mut label_cache));
             if row == self.first_sample.len() {
                 self.first_sample.push(index as u32);
                 sample.for_each_value(|v| self.values.push(v));
@@ -402,7 +403,7 @@ impl DeltaComputer {
     /// Writes the rows that are not zero, and returns their number.
     fn write(&mut self, p: &Profile, n: usize, about: &About<'_>) -> usize {
         self.writer.begin(p, p.value_types().iter().map(|t| (t.kind, t.unit)));
-        let (mut row, mut written) = (0, 0);
+        let (mut row, mut written, mut stack) = (0, 0, Vec::new());
         for (index, sample) in p.samples().enumerate() {
             if self.first_sample.get(row) != Some(&(index as u32)) {
                 continue;
@@ -410,8 +411,7 @@ impl DeltaComputer {
             let values = &self.values[row * n..][..n];
             row += 1;
             if values.iter().any(|&v| v != 0) {
-                self.writer.begin_stack();
-                sample.for_each_location(|l| self.writer.location(l));
+                self.writer.stack(sample.stack(&mut stack));
                 self.writer.sample(values, sample.all_labels());
                 written += 1;
             }

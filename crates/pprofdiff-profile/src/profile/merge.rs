@@ -11,8 +11,8 @@
 //! - Samples: the locations, and the labels sorted by key.
 //!
 //! Keys are compared in full, never by hash alone, so no crafted input can cause a wrong sum. Records are numbered in
-//! the order of first use, so the result is deterministic. The order of the inputs is kept, so merging is associative
-//! to the byte.
+//! the order of first use, so the result is deterministic. Samples whose stacks begin alike are written together
+//! ([`SampleOrder::Grouped`]), and merging is associative to the byte.
 
 mod order;
 mod sum;
@@ -25,13 +25,21 @@ use hashbrown::HashMap;
 
 use super::message::{About, MessageWriter, Tables};
 use super::types::CommonType;
-use super::{BASE_LABEL, Header, Label, LabelValue, Mapping, Memo, NONE, Profile, Sample, StringId, ValueType};
+use super::{
+    BASE_LABEL, Header, Label, LabelCache, LabelValue, Mapping, Memo, NONE, Profile, Sample, StringId, ValueType,
+};
 use crate::interner::{Found, Index, Sequences};
 use crate::random::{FastState, HashSet};
+pub use order::SampleOrder;
 pub use sum::merge_as;
-pub use sum::{merge, merge_weighted};
+pub use sum::{merge, merge_bytes, merge_weighted};
 
 type HashState = FastState;
+
+/// The number of samples whose data is copied before they are written.
+const GATHERED_SAMPLES: usize = 32;
+/// The number of locations of the longest stack that is copied. The copies have a fixed maximum size.
+const GATHERED_LOCATIONS: usize = 256;
 
 /// A filter for a profile's samples, and for their lines, locations and labels.
 pub trait SampleSelection {
@@ -186,9 +194,8 @@ pub struct MergedFields {
     /// The index of the sample type that the result declares as its default. Without it, the profiles' own default is
     /// kept.
     pub default_type: Option<usize>,
-    /// True to order samples by their stacks, which compresses best. False keeps the order of arrival, so merging is
-    /// associative.
-    pub by_stack: bool,
+    /// The order of the samples.
+    pub order: SampleOrder,
 }
 
 /// An accumulator that adds profiles up. The module comment defines which records count as equal.
@@ -204,13 +211,14 @@ pub struct Merger<'p> {
     locations: Vec<MergedLocation>,
     location_ids: Index,
     lines: Vec<MergedLine>,
-    /// The locations of all stacks end to end, root first.
+    /// The locations of all stacks end to end, each from leaf to root.
     stack_locations: Vec<u32>,
     stacks: Vec<MergedStack>,
     stack_ids: Index,
+    /// The stack that probably comes next: the one after the stack that was found last. Most profiles list their stacks
+    /// in nearly the same order, so this saves most lookups from the second profile on.
+    expected_stack: usize,
     labels: Sequences<MergedLabel, HashState>,
-    /// The number of the label set that was used last.
-    last_labels: u32,
     samples: Vec<MergedSample>,
     /// Indexes the samples that are not in [`MergedStack::first`], by stack and label set.
     sample_ids: Index,
@@ -241,8 +249,8 @@ impl<'p> Merger<'p> {
             stack_locations: Vec::new(),
             stacks: Vec::new(),
             stack_ids: Index::default(),
+            expected_stack: 0,
             labels: Sequences::default(),
-            last_labels: 0,
             samples: Vec::new(),
             sample_ids: Index::default(),
             values: Vec::new(),
@@ -269,7 +277,9 @@ impl<'p> Merger<'p> {
             value: i64::from(self.intern(BASE_LABEL.1)),
             unit: 0,
         };
-        let (mut locations, mut labels, mut values) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut buffer, mut labels, mut values) = (Vec::new(), Vec::new(), Vec::new());
+        let mut label_cache = LabelCache::default();
+        self.expected_stack = 0;
         self.samples.reserve(p.n_samples());
         self.values.reserve(p.n_samples() * columns.len());
         // Reserve for the first profile only: most stacks of the later profiles are already present.
@@ -289,53 +299,92 @@ impl<'p> Merger<'p> {
             if columns.iter().all(|&(c, _)| values[c] == 0) {
                 continue;
             }
-            locations.clear();
-            if part.selection.is_whole() {
-                sample.for_each_location(|l| locations.push(l));
-            } else if !part.selection.locations(index, &sample, &mut locations) {
-                continue;
-            }
-            // Root first, because `by_stack` orders stacks from the root.
-            locations.reverse();
-            for l in &mut locations {
-                *l = match memo.locations.get(*l as usize) {
-                    NONE => self.location(p, *l, &part.selection, &mut memo),
-                    merged => merged,
-                };
-            }
-            labels.clear();
-            for label in sample.all_labels().filter(|l| part.selection.shows_label(l.key)) {
-                let key = self.string(p, label.key, &mut memo);
-                labels.push(match label.value {
-                    LabelValue::Text(t) => {
-                        MergedLabel { numeric: false, key, value: i64::from(self.string(p, t, &mut memo)), unit: 0 }
-                    }
-                    LabelValue::Number(value, unit) => {
-                        MergedLabel { numeric: true, key, value, unit: self.string(p, unit, &mut memo) }
-                    }
-                });
-            }
-            // A second empty string in the profile's table becomes string 0 here. A label with such a value is empty,
-            // and readers would skip it.
-            labels.retain(|l| l.value != 0 || l.unit != 0);
-            if part.side.is_some() {
-                labels.retain(|l| *l != base_label);
-            }
-            if part.as_base {
-                labels.push(base_label);
-            }
-            // Sort by the key's bytes instead of its number, so the order does not depend on earlier profiles.
-            labels.sort_by(|a, b| {
-                let key = |l: &MergedLabel| self.strings[l.key as usize];
-                a.numeric.cmp(&b.numeric).then_with(|| if a.key == b.key { Equal } else { key(a).cmp(key(b)) })
-            });
-            let index = self.sample(&locations, &labels, part.as_base);
+            let Some(locations) = self.translate_stack(&part, index, &sample, &mut memo, &mut buffer) else { continue };
+            let stack = self.stack(locations);
+            let label_set = match label_cache.find(sample.encoded_labels()) {
+                Some(label_set) => label_set,
+                None => {
+                    self.translate_labels(&part, &sample, base_label, &mut memo, &mut labels);
+                    let label_set = self.labels.number(&labels);
+                    label_cache.insert(sample.encoded_labels(), label_set);
+                    label_set
+                }
+            };
+            let index = self.sample(stack, label_set, part.as_base);
             let sums = &mut self.values[index * columns.len()..][..columns.len()];
             for (sum, &(column, times)) in sums.iter_mut().zip(&columns) {
                 // `common_types` has ruled out an overflow for weights of 1, and `check_weights` for other weights.
                 *sum = sum.wrapping_add(sign * values[column].wrapping_mul(times));
             }
         }
+    }
+
+    /// Returns the merged locations of a sample, leaf first. Returns `None` if the selection drops the sample.
+    #[inline(always)]
+    fn translate_stack<'b, S: SampleSelection>(
+        &mut self,
+        part: &MergePart<'p, S>,
+        index: usize,
+        sample: &Sample<'p>,
+        memo: &mut IndexTranslation,
+        buffer: &'b mut Vec<u32>,
+    ) -> Option<&'b [u32]> {
+        let stack = if part.selection.is_whole() {
+            sample.stack(buffer)
+        } else {
+            buffer.clear();
+            if !part.selection.locations(index, sample, buffer) {
+                return None;
+            }
+            &mut buffer[..]
+        };
+        // Number new locations from the root, because `SampleOrder::Sorted` compares these numbers from the root.
+        for l in stack.iter_mut().rev() {
+            *l = match memo.locations.get(*l as usize) {
+                NONE => self.location(part.profile, *l, &part.selection, memo),
+                merged => merged,
+            };
+        }
+        Some(stack)
+    }
+
+    /// Fills `labels` with the merged labels of a sample, in the order that makes equal label sets equal.
+    #[cold]
+    fn translate_labels<S: SampleSelection>(
+        &mut self,
+        part: &MergePart<'p, S>,
+        sample: &Sample<'p>,
+        base_label: MergedLabel,
+        memo: &mut IndexTranslation,
+        labels: &mut Vec<MergedLabel>,
+    ) {
+        let p = part.profile;
+        labels.clear();
+        for label in sample.all_labels().filter(|l| part.selection.shows_label(l.key)) {
+            let key = self.string(p, label.key, memo);
+            labels.push(match label.value {
+                LabelValue::Text(t) => {
+                    MergedLabel { numeric: false, key, value: i64::from(self.string(p, t, memo)), unit: 0 }
+                }
+                LabelValue::Number(value, unit) => {
+                    MergedLabel { numeric: true, key, value, unit: self.string(p, unit, memo) }
+                }
+            });
+        }
+        // A second empty string in the profile's table becomes string 0 here. A label with such a value is empty, and
+        // readers would skip it.
+        labels.retain(|l| l.value != 0 || l.unit != 0);
+        if part.side.is_some() {
+            labels.retain(|l| *l != base_label);
+        }
+        if part.as_base {
+            labels.push(base_label);
+        }
+        // Sort by the key's bytes instead of its number, so the order does not depend on earlier profiles.
+        labels.sort_by(|a, b| {
+            let key = |l: &MergedLabel| self.strings[l.key as usize];
+            a.numeric.cmp(&b.numeric).then_with(|| if a.key == b.key { Equal } else { key(a).cmp(key(b)) })
+        });
     }
 
     fn intern(&mut self, bytes: &'p [u8]) -> u32 {
@@ -435,7 +484,21 @@ impl<'p> Merger<'p> {
         id
     }
 
+    /// Returns the number of a stack.
+    #[inline]
     fn stack(&mut self, locations: &[u32]) -> u32 {
+        let expected = self.expected_stack;
+        if let Some(stack) = self.stacks.get(expected)
+            && self.stack_locations[stack.locations.clone()] == *locations
+        {
+            self.expected_stack += 1;
+            return expected as u32;
+        }
+        self.look_up_stack(locations)
+    }
+
+    #[inline(never)]
+    fn look_up_stack(&mut self, locations: &[u32]) -> u32 {
         let (stacks, locations_of_stacks) = (&self.stacks, &self.stack_locations);
         let hash = self.state.hash_one(locations);
         let is_same = |n: u32| {
@@ -443,20 +506,21 @@ impl<'p> Merger<'p> {
             s.hash == hash && locations_of_stacks[s.locations.clone()] == *locations
         };
         let entry = self.stack_ids.find_or_insert(hash, stacks.len(), is_same, |n| stacks[n as usize].hash);
-        if let Found::New(_) = entry {
-            let start = self.stack_locations.len();
-            self.stack_locations.extend_from_slice(locations);
-            self.stacks.push(MergedStack { hash, locations: start..start + locations.len(), first: [NONE; 2] });
+        match entry {
+            Found::Known(stack) => self.expected_stack = stack as usize + 1,
+            Found::New(_) => {
+                let start = self.stack_locations.len();
+                self.stack_locations.extend_from_slice(locations);
+                self.stacks.push(MergedStack { hash, locations: start..start + locations.len(), first: [NONE; 2] });
+            }
         }
         entry.number()
     }
 
-    fn sample(&mut self, locations: &[u32], labels: &[MergedLabel], is_base: bool) -> usize {
-        let stack = self.stack(locations);
-        if self.labels.get(self.last_labels) != labels {
-            self.last_labels = self.labels.number(labels);
-        }
-        let (labels, samples, state) = (self.last_labels, &self.samples, &self.state);
+    /// Returns the index of the sample with this stack and label set on one side.
+    #[inline]
+    fn sample(&mut self, stack: u32, labels: u32, is_base: bool) -> usize {
+        let (samples, state) = (&self.samples, &self.state);
         let first = &mut self.stacks[stack as usize].first[usize::from(is_base)];
         let entry = if *first == NONE {
             *first = samples.len() as u32;
@@ -492,21 +556,40 @@ impl<'p> Merger<'p> {
         let n = types.len();
         let mut writer = MessageWriter::default();
         writer.begin(&self, types.into_iter());
-        let mut values = Vec::with_capacity(n);
-        let order = if fields.by_stack { self.by_stack() } else { (0..self.samples.len() as u32).collect() };
         let mut last = NONE;
-        for i in order {
-            let (i, s) = (i as usize, &self.samples[i as usize]);
+        let (mut locations, mut values) = (Vec::new(), Vec::new());
+        for chunk in self.ordered_samples(fields.order).chunks(GATHERED_SAMPLES) {
+            // Neighbours in this order are far apart in memory. Copying the data of many samples in loops of their own
+            // lets the processor wait for them at the same time, instead of once per sample.
+            locations.clear();
             values.clear();
-            values.extend(self.values[i * n..][..n].iter().enumerate().map(|(c, &v)| value(s.is_base, c, v)));
-            if values.iter().any(|&v| v != 0) {
+            for &i in chunk {
+                values.extend_from_slice(&self.values[i as usize * n..][..n]);
+            }
+            for &i in chunk {
+                let stack = &self.stacks[self.samples[i as usize].stack as usize].locations;
+                if stack.len() <= GATHERED_LOCATIONS {
+                    locations.extend_from_slice(&self.stack_locations[stack.clone()]);
+                }
+            }
+            let (mut locations, mut values) = (&locations[..], &mut values[..]);
+            for &i in chunk {
+                let s = &self.samples[i as usize];
+                let mut stack = &self.stack_locations[self.stacks[s.stack as usize].locations.clone()];
+                if stack.len() <= GATHERED_LOCATIONS {
+                    (stack, locations) = locations.split_at(stack.len());
+                }
+                let (of_sample, others) = values.split_at_mut(n);
+                values = others;
+                of_sample.iter_mut().enumerate().for_each(|(column, v)| *v = value(s.is_base, column, *v));
+                if of_sample.iter().all(|&v| v == 0) {
+                    continue;
+                }
                 if s.stack != last {
-                    writer.begin_stack();
-                    let locations = &self.stack_locations[self.stacks[s.stack as usize].locations.clone()];
-                    locations.iter().rev().for_each(|&l| writer.location(l));
+                    writer.stack(stack);
                     last = s.stack;
                 }
-                writer.sample(&values, self.labels.get(s.labels).iter().map(|l| l.label()));
+                writer.sample(of_sample, self.labels.get(s.labels).iter().map(|l| l.label()));
             }
         }
         writer.finish(&self, &About { header: &header, duration_nanos: header.duration_nanos, comment: None });

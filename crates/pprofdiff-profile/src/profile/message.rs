@@ -189,12 +189,32 @@ impl MessageWriter {
         self.n_locations += 1;
     }
 
+    /// Begins a stack with the given locations, from leaf to root.
+    #[inline]
+    pub fn stack(&mut self, locations: &[u32]) {
+        // Each id is written as eight bytes, of which only its own bytes count.
+        let needed = 8 * locations.len();
+        if needed > self.stack.len() {
+            self.stack.resize(needed.next_power_of_two(), 0);
+        }
+        let (ids, mut rest) = (&mut self.locations, &mut self.stack[..needed]);
+        for &location in locations {
+            let code = ids.get(location);
+            // The buffer is large enough, so the loop never ends early.
+            let Some(bytes) = rest.first_chunk_mut() else { break };
+            *bytes = code.to_le_bytes();
+            rest = &mut rest[(code >> 56) as usize..];
+        }
+        self.stack_len = needed - rest.len();
+        self.n_locations = locations.len();
+    }
+
     /// Adds a sample with the current stack.
     pub fn sample(&mut self, values: &[i64], labels: impl Iterator<Item = Label>) {
         self.pace.step(1 + self.n_locations / 16);
         repeated(&mut self.message, 1, self.n_locations, &self.stack[..self.stack_len]);
         self.inner.clear();
-        values.iter().for_each(|&v| put::varint(&mut self.inner, v as u64));
+        put::varints(&mut self.inner, values);
         repeated(&mut self.message, 2, values.len(), &self.inner);
         for label in labels {
             self.inner.clear();

@@ -21,6 +21,7 @@ mod decode;
 mod encode;
 mod ids;
 mod inflate;
+mod label_cache;
 #[cfg(feature = "libdeflate")]
 mod libdeflate;
 mod memo;
@@ -45,9 +46,12 @@ use std::sync::Arc;
 pub(crate) use columns::*;
 pub use encode::{Compression, WriteOptions, pack};
 pub use inflate::{inflate, inflate_file, inflate_slice, is_packed, unzstd};
+pub(crate) use label_cache::LabelCache;
 pub use memo::Memo;
 pub(crate) use memo::Numbers;
-pub use merge::{MergePart, MergedFields, Merger, SampleSelection, merge, merge_as, merge_weighted};
+pub use merge::{
+    MergePart, MergedFields, Merger, SampleOrder, SampleSelection, merge, merge_as, merge_bytes, merge_weighted,
+};
 pub use message::{About, MessageWriter, Tables};
 pub use sampled::Sampled;
 pub(crate) use samples::{Label, LabelValue, Sample};

@@ -142,6 +142,17 @@ impl<'p> Sample<'p> {
         self.parts.locations.each(|id| f(if sequential { (id as u32).wrapping_sub(1) } else { look_up(ids, id) }));
     }
 
+    /// Returns the indexes of the sample's locations, leaf first. Uses the memory of `buffer`.
+    #[inline(always)]
+    pub(crate) fn stack<'b>(&self, buffer: &'b mut Vec<u32>) -> &'b mut [u32] {
+        if matches!(self.profile.location_ids, Ids::Sequential(_)) {
+            return self.parts.locations.indexes(buffer);
+        }
+        buffer.clear();
+        self.for_each_location(|l| buffer.push(l));
+        buffer
+    }
+
     /// Returns the index of the location at the leaf.
     #[inline(always)]
     pub fn leaf(&self) -> Option<u32> {
@@ -180,6 +191,12 @@ impl<'p> Sample<'p> {
             }
             None
         })
+    }
+
+    /// Returns encoded fields that include all labels. Samples of one profile with equal bytes have equal labels.
+    #[inline(always)]
+    pub(crate) fn encoded_labels(&self) -> &'p [u8] {
+        self.parts.labels
     }
 
     /// Returns true if the sample belongs to the base of a written diff.

@@ -14,7 +14,7 @@ use crate::sampling::nothing_known;
 use crate::{Error, Result};
 use pprofdiff_profile::Profile;
 use pprofdiff_profile::random::{HashMap, HashSet};
-use pprofdiff_profile::shared::{MergePart, MergedFields, Merger, common_types, common_types_of_sides};
+use pprofdiff_profile::shared::{MergePart, MergedFields, Merger, SampleOrder, common_types, common_types_of_sides};
 
 impl Diff {
     /// Returns the diff of the samples that `base_tagfocus` and `new_tagfocus` choose. Adds a warning for each of these
@@ -90,7 +90,7 @@ fn tagged(profile: &Profile, tagfocus: &str, units: &HashMap<Vec<u8>, String>) -
     let selection = Filtered { profile, plan: &plan };
     merger.add(MergePart { profile, index: 0, side: None, as_base: false, weight: 1, selection });
     let duration_nanos = profile.duration_nanos();
-    let fields = MergedFields { duration_nanos, frames_dropped: false, default_type: None, by_stack: false };
+    let fields = MergedFields { duration_nanos, frames_dropped: false, default_type: None, order: SampleOrder::Added };
     let message = merger.finish(&[profile], fields, |_, _, value| value);
     Ok(Profile::decode(profile.name(), message)?.with_context_of(profile))
 }

@@ -9,7 +9,7 @@ use super::filter::{Compiled, FilterKind, Filtered};
 use super::normalize::{Normalize, Scales};
 use super::{Diff, Query};
 use crate::{Error, Result};
-use pprofdiff_profile::shared::{MergePart, MergedFields, Merger, pack};
+use pprofdiff_profile::shared::{MergePart, MergedFields, Merger, SampleOrder, pack};
 use pprofdiff_profile::{Profile, WriteOptions};
 
 impl Diff {
@@ -23,7 +23,7 @@ impl Diff {
     /// Returns the errors of [`Diff::measure`]. Also fails if `tagroot` or `tagleaf` is set, whose frames exist in
     /// views only, and for a `match` other than auto or exact, because a written profile keeps the original names.
     pub fn to_profile(&self, query: &Query) -> Result<Profile> {
-        Profile::decode("diff", self.to_message(query, true)?)
+        Profile::decode("diff", self.to_message(query, SampleOrder::Sorted)?)
     }
 
     /// Like [`Diff::to_profile`], but keeps the samples in the order in which they were read, the new side first.
@@ -31,7 +31,7 @@ impl Diff {
     /// # Errors
     /// Returns the errors of [`Diff::to_profile`].
     pub fn to_profile_as_read(&self, query: &Query) -> Result<Profile> {
-        Profile::decode("diff", self.to_message(query, false)?)
+        Profile::decode("diff", self.to_message(query, SampleOrder::Added)?)
     }
 
     /// Returns the bytes of a file with the profile of [`Diff::to_profile`], without decoding that profile first.
@@ -39,10 +39,10 @@ impl Diff {
     /// # Errors
     /// Returns the errors of [`Diff::to_profile`] and [`Profile::to_bytes`].
     pub fn to_bytes(&self, query: &Query, options: &WriteOptions) -> Result<Vec<u8>> {
-        pack(&self.to_message(query, true)?, options)
+        pack(&self.to_message(query, SampleOrder::Sorted)?, options)
     }
 
-    fn to_message(&self, query: &Query, by_stack: bool) -> Result<Vec<u8>> {
+    fn to_message(&self, query: &Query, order: SampleOrder) -> Result<Vec<u8>> {
         if query.filters.has(FilterKind::Keys) {
             return Err(Error::query(
                 "tagroot and tagleaf add frames to views only; these frames can't be written to a profile",
@@ -82,7 +82,7 @@ impl Diff {
             duration_nanos: diff.side_duration(false) / diff.runs()[1] as i64,
             frames_dropped: true,
             default_type,
-            by_stack,
+            order,
         };
         if diff.runs() == [1, 1] {
             return Ok(merger.finish(&profiles, fields, |is_base, column, v| scales[column].for_side(is_base).apply(v)));

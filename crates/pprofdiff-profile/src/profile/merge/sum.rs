@@ -1,8 +1,8 @@
 //! Adds whole profiles up, each multiplied by a weight.
 
 use super::super::types::{CommonType, common_types};
-use super::super::{DOUBTFUL_SIDES, Profile, Sampled};
-use super::{Everything, MergePart, MergedFields, Merger};
+use super::super::{DOUBTFUL_SIDES, Profile, Sampled, WriteOptions, pack};
+use super::{Everything, MergePart, MergedFields, Merger, SampleOrder};
 use crate::cancellation;
 use crate::error::{Error, ErrorKind, Result};
 
@@ -38,6 +38,22 @@ const PARTS: i64 = 1_000_000;
 /// # Errors
 /// Fails like [`merge`], and if a weight is outside 0.000001 to 1000000 or weighted values add up past int64.
 pub fn merge_weighted(profiles: &[(&Profile, f64)]) -> Result<Profile> {
+    let (profiles, weights, parts) = whole_weights(profiles)?;
+    sum("merged", &profiles, &weights, parts)
+}
+
+/// Merges like [`merge_weighted`], and returns the bytes of a file with the merged profile. This function does not
+/// decode the profile that it has just encoded, so it is faster than [`Profile::to_bytes`] of that profile.
+///
+/// # Errors
+/// Returns the errors of [`merge_weighted`] and [`Profile::to_bytes`].
+pub fn merge_bytes(profiles: &[(&Profile, f64)], options: &WriteOptions) -> Result<Vec<u8>> {
+    let (profiles, weights, parts) = whole_weights(profiles)?;
+    pack(&sum_message(&profiles, &weights, parts)?.0, options)
+}
+
+/// Returns the profiles, their weights as whole numbers, and the number that stands for a weight of 1.
+fn whole_weights<'p>(profiles: &[(&'p Profile, f64)]) -> Result<(Vec<&'p Profile>, Vec<i64>, i64)> {
     let whole = |&(_, weight): &(&Profile, f64)| match (weight * PARTS as f64).round() {
         parts if (1e-6..=1e6).contains(&weight) => Ok(parts as i64),
         _ => Err(Error::query(format!("a weight is a number from 0.000001 to 1000000, not {weight}"))),
@@ -46,7 +62,7 @@ pub fn merge_weighted(profiles: &[(&Profile, f64)]) -> Result<Profile> {
     // Reduce the weights to lowest terms, which leaves the sums the most room below int64.
     let divisor = weights.iter().fold(PARTS, |a, &b| gcd(a, b));
     let weights: Vec<i64> = weights.iter().map(|weight| weight / divisor).collect();
-    sum("merged", &profiles.iter().map(|(profile, _)| *profile).collect::<Vec<_>>(), &weights, PARTS / divisor)
+    Ok((profiles.iter().map(|(profile, _)| *profile).collect(), weights, PARTS / divisor))
 }
 
 fn gcd(a: i64, b: i64) -> i64 {
@@ -61,6 +77,12 @@ fn rounded(value: i64, parts: i64) -> i64 {
 
 /// Merges the profiles. Each profile's values are multiplied by its weight and divided by `parts`.
 fn sum(name: &str, profiles: &[&Profile], weights: &[i64], parts: i64) -> Result<Profile> {
+    let (message, types) = sum_message(profiles, weights, parts)?;
+    Ok(Profile::decode(name, message)?.with_sampled(sampled(profiles, &types, weights, parts)))
+}
+
+/// Returns the encoded sum of [`sum`] and its sample types.
+fn sum_message(profiles: &[&Profile], weights: &[i64], parts: i64) -> Result<(Vec<u8>, Vec<CommonType>)> {
     if profiles.is_empty() {
         return Err(Error::query("there is no profile to merge"));
     }
@@ -79,7 +101,12 @@ fn sum(name: &str, profiles: &[&Profile], weights: &[i64], parts: i64) -> Result
         merger.add(MergePart { profile, index, side: None, as_base: false, weight, selection: Everything(profile) });
     }
     let duration = profiles.iter().fold(0i64, |sum, p| sum.saturating_add(p.duration_nanos()));
-    let fields = MergedFields { duration_nanos: duration, frames_dropped: false, default_type: None, by_stack: false };
+    let fields = MergedFields {
+        duration_nanos: duration,
+        frames_dropped: false,
+        default_type: None,
+        order: SampleOrder::Grouped,
+    };
     let mut before = vec![0_i64; types.len()];
     let message = merger.finish(profiles, fields, |_, column, v| {
         if parts == 1 {
@@ -88,7 +115,7 @@ fn sum(name: &str, profiles: &[&Profile], weights: &[i64], parts: i64) -> Result
         let after = before[column] + v;
         rounded(after, parts) - rounded(std::mem::replace(&mut before[column], after), parts)
     });
-    Ok(Profile::decode(name, message)?.with_sampled(sampled(profiles, &types, weights, parts)))
+    Ok((message, types))
 }
 
 /// Returns statistics about the samples behind each sample type of the sum. A type's statistics are empty if a profile

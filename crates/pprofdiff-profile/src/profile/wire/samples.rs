@@ -58,6 +58,21 @@ impl<'a> Ints<'a> {
         });
     }
 
+    /// Decodes ids that start at 1 into indexes from 0, and returns them as a part of the buffer. It takes fewer
+    /// instructions than pushing each index.
+    #[inline(always)]
+    pub(crate) fn indexes(self, buffer: &mut Vec<u32>) -> &mut [u32] {
+        // Each number takes at least a byte.
+        if buffer.len() < self.bytes.len() {
+            buffer.resize(self.bytes.len(), 0);
+        }
+        let mut slots = buffer.iter_mut();
+        self.all(|id| slots.next().map(|slot| *slot = (id as u32).wrapping_sub(1)).is_some());
+        let left = slots.len();
+        let n = buffer.len() - left;
+        &mut buffer[..n]
+    }
+
     /// Does the same as [`Ints::all`], but faster for numbers of unpredictable length, such as sample values. It finds
     /// the ends of all numbers at once in up to 64 bytes, and does not branch on lengths below nine (except in the last
     /// seven bytes). Longer and unpacked fields are decoded by [`Ints::all`].
