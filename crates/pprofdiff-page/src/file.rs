@@ -159,7 +159,7 @@ fn next_escaped(bytes: &[u8]) -> Option<usize> {
     const TOP: u64 = 0x80 * EACH;
     // Sets the top bit of bytes below `limit`, and maybe of bytes after such a byte.
     let below = |word: u64, limit: u64| word.wrapping_sub(limit * EACH) & !word & TOP;
-    let equal = |word: u64, byte: u8| below(word ^ u64::from(byte) * EACH, 1);
+    let equal = |word: u64, byte: u8| below(word ^ (u64::from(byte) * EACH), 1);
     let is_escaped = |&byte: &u8| matches!(byte, 0..0x20 | b'"' | b'\\' | b'<');
     let (words, _) = bytes.as_chunks::<8>();
     let plain = words
