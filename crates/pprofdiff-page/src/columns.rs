@@ -15,6 +15,11 @@ pub(crate) struct PageNumbers {
 }
 
 impl PageNumbers {
+    /// Creates an empty column with room for `bytes` bytes.
+    pub(crate) fn with_capacity(bytes: usize) -> PageNumbers {
+        PageNumbers { bytes: Vec::with_capacity(bytes) }
+    }
+
     pub(crate) fn push(&mut self, mut value: u64) {
         while value > 0x7f {
             self.bytes.push(value as u8 | 0x80);

@@ -138,7 +138,7 @@ pub fn page(diff: &Diff, query: &Query, options: &PageOptions, sources: Option<&
         false => types_of_page(all.len(), selected_type),
     };
     let share = options.max_frames / (2 * types.len().max(1));
-    let mut names = PageNames::default();
+    let mut names = PageNames::of_one_diff();
     let mut parts = Vec::with_capacity(types.len());
     let mut selected = None;
     let mut rows = vec![0; types.len()];

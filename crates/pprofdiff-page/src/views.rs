@@ -1,6 +1,8 @@
 //! The data of one sample type on the page, as columns for its script: both flame graphs, the table with callers and
 //! callees, and the call graph.
 
+use std::cmp::Reverse;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
@@ -115,7 +117,7 @@ pub(crate) fn pair(p: Pair) -> Value {
 pub(crate) fn flame(flame: &Flame, names: &mut PageNames) -> Value {
     let mut ids = vec![None; flame.frames.len()];
     let mut id = |frame: u32| *ids[frame as usize].get_or_insert_with(|| names.id(&flame.frames, frame));
-    let node_code = |n: &FlameNode| {
+    let mut node_code = |n: &FlameNode| {
         let node_code = match n.frame {
             FlameFrame::Root => 0,
             FlameFrame::Pruned => 1,
@@ -124,27 +126,19 @@ pub(crate) fn flame(flame: &Flame, names: &mut PageNames) -> Value {
         node_code * 4 + u64::from(n.sides.0) + 2 * u64::from(n.sides.1)
     };
     let nodes = &flame.nodes;
-    let node_code: PageNumbers = nodes.iter().map(node_code).collect();
-    let depth: PageNumbers = nodes.iter().map(|n| u64::from(n.depth)).collect();
-    let mut parents = Vec::with_capacity(nodes.len());
-    let mut path: Vec<usize> = Vec::new();
-    for (i, n) in nodes.iter().enumerate() {
-        path.truncate(n.depth as usize);
-        parents.push(path.last().copied());
-        path.push(i);
+    let (mut codes, mut depths) = (PageNumbers::with_capacity(nodes.len()), PageNumbers::with_capacity(nodes.len()));
+    for n in nodes {
+        codes.push(node_code(n));
+        depths.push(u64::from(n.depth));
     }
-    let differences_from_parent = |value: &dyn Fn(&FlameNode) -> i64| {
-        let differences =
-            nodes.iter().zip(&parents).map(|(n, p)| p.map_or(0, |p| value(&nodes[p])).wrapping_sub(value(n)));
-        differences.collect::<PageNumbers>().base64()
-    };
+    let [base, new, max] = differences_from_parent(nodes, |n| [n.cum.base, n.cum.new, n.width.max]);
     let mut columns = json!({
         "nodes": nodes.len(),
-        "what": node_code.base64(),
-        "depth": depth.base64(),
-        "base": differences_from_parent(&|n| n.cum.base),
-        "new": differences_from_parent(&|n| n.cum.new),
-        "max": differences_from_parent(&|n| n.width.max),
+        "what": codes.base64(),
+        "depth": depths.base64(),
+        "base": base,
+        "new": new,
+        "max": max,
         "pruned": {
             "stacks": flame.pruned.stacks,
             "of": flame.pruned.of_stacks,
@@ -158,11 +152,31 @@ pub(crate) fn flame(flame: &Flame, names: &mut PageNames) -> Value {
             && i128::from(w.base) + i128::from(w.new) + i128::from(w.delta) == double(w.max)
     };
     if !nodes.iter().all(follows) {
-        columns["base_width"] = differences_from_parent(&|n| n.width.base).into();
-        columns["new_width"] = differences_from_parent(&|n| n.width.new).into();
-        columns["delta_width"] = differences_from_parent(&|n| n.width.delta).into();
+        let [base, new, delta] = differences_from_parent(nodes, |n| [n.width.base, n.width.new, n.width.delta]);
+        columns["base_width"] = base.into();
+        columns["new_width"] = new.into();
+        columns["delta_width"] = delta.into();
     }
     columns
+}
+
+/// Returns columns of values in base64, each as the difference between the parent's value and the node's value. The
+/// root's parent is 0.
+fn differences_from_parent<const N: usize>(
+    nodes: &[FlameNode],
+    values: impl Fn(&FlameNode) -> [i64; N],
+) -> [String; N] {
+    let mut columns = [(); N].map(|()| PageNumbers::with_capacity(2 * nodes.len()));
+    let mut path: Vec<[i64; N]> = Vec::new();
+    for n in nodes {
+        path.truncate(n.depth as usize);
+        let (parent, own) = (path.last().copied().unwrap_or([0; N]), values(n));
+        for (column, (parent, own)) in columns.iter_mut().zip(parent.into_iter().zip(own)) {
+            column.push_signed(parent.wrapping_sub(own));
+        }
+        path.push(own);
+    }
+    columns.map(|column| column.base64())
 }
 
 /// The data of the table: all frames that the flame graphs show, and while the limit permits, the costliest of the
@@ -182,7 +196,6 @@ impl PageFrames {
     /// Builds the table from all frames of a view. `graphs` are the flame graphs of the view. Their frames get a row
     /// even if there are more than `max_rows`.
     pub(crate) fn new(view: &Measure, mut top: Top, graphs: &[&Flame], max_rows: usize) -> PageFrames {
-        top.sort(Sort::Cum);
         let mut drawn = vec![false; top.frames.len()];
         // All graphs belong to the same view, so their frames have the same numbers as those of the table.
         for node in graphs.iter().flat_map(|g| &g.nodes) {
@@ -190,20 +203,14 @@ impl PageFrames {
                 drawn[f as usize] = true;
             }
         }
-        let mut rows: Vec<&TopRow> = top.rows.iter().collect();
-        rows.sort_by_key(|r| std::cmp::Reverse((drawn[r.frame as usize], magnitude(r.cum))));
-        let n_drawn = rows.iter().filter(|r| drawn[r.frame as usize]).count();
-        rows.truncate(max_rows.max(n_drawn));
-        rows.sort_by_key(|r| std::cmp::Reverse(magnitude(r.cum)));
+        let rows = table_rows(&top, &drawn, max_rows);
         let mut in_table = vec![false; top.frames.len()];
         rows.iter().for_each(|r| in_table[r.frame as usize] = true);
-
-        // Only compute and sort the edges of frames in the table.
         let all_rows = top.rows.len();
-        let nodes: Vec<TopRow> = top.rows.iter().filter(|r| in_table[r.frame as usize]).copied().collect();
-        let rows: Vec<TopRow> = rows.into_iter().copied().collect();
-        top.rows = nodes;
-        PageFrames { rows, all_rows, in_table, edges: view.edges_of(top) }
+        // Only compute and sort the edges of frames in the table.
+        top.rows = rows.clone();
+        let edges = view.edges_of(top);
+        PageFrames { rows, all_rows, in_table, edges }
     }
 
     /// Returns one bit per row, as [`bits`]: 1 if the value that `value` selects is within chance.
@@ -221,21 +228,30 @@ impl PageFrames {
             edges_by_frame.insert(group[0].node, group);
         }
         let relation = |wanted_relation: Relation, names: &mut PageNames| {
-            let [mut shown, mut all, mut other, mut base, mut new] = [const { Vec::<i64>::new() }; 5];
+            let [mut shown, mut all, mut other, mut base, mut new] = [(); 5].map(|()| PageNumbers::default());
+            let mut group: Vec<&Edge> = Vec::new();
             for (i, row) in checkpointed(rows.iter().enumerate()) {
-                let group = edges_by_frame.get(&row.frame).copied().unwrap_or_default();
-                let mut group: Vec<_> = group.iter().filter(|e| e.relation == wanted_relation).collect();
-                all.push(group.len() as i64);
-                group.retain(|e| in_table[e.other as usize]);
-                group.sort_by_key(|e| std::cmp::Reverse(magnitude(e.weight)));
+                let of_node = edges_by_frame.get(&row.frame).copied().unwrap_or_default();
+                // In a group, callers come before callees.
+                let callees = of_node.partition_point(|e| e.relation == Relation::Caller);
+                let of_relation = match wanted_relation {
+                    Relation::Caller => &of_node[..callees],
+                    Relation::Callee => &of_node[callees..],
+                };
+                all.push_signed(of_relation.len() as i64);
+                group.clear();
+                group.extend(of_relation.iter().filter(|e| in_table[e.other as usize]));
+                group.sort_by_key(|e| Reverse(magnitude(e.weight)));
                 group.truncate(MAX_EDGES[usize::from(i >= COSTLIEST)]);
-                shown.push(group.len() as i64);
-                other.extend(group.iter().map(|e| names.id(frames, e.other) as i64));
-                base.extend(group.iter().map(|e| e.weight.base));
-                new.extend(group.iter().map(|e| e.weight.new));
+                shown.push_signed(group.len() as i64);
+                for e in &group {
+                    other.push_signed(names.id(frames, e.other) as i64);
+                    base.push_signed(e.weight.base);
+                    new.push_signed(e.weight.new);
+                }
             }
-            let column = |v: Vec<i64>| v.into_iter().collect::<PageNumbers>().base64();
-            json!({"shown": column(shown), "all": column(all), "other": column(other), "base": column(base), "new": column(new)})
+            let [shown, all, other, base, new] = [shown, all, other, base, new].map(|column| column.base64());
+            json!({"shown": shown, "all": all, "other": other, "base": base, "new": new})
         };
         let column = |value: &dyn Fn(&TopRow) -> i64| rows.iter().map(value).collect::<PageNumbers>().base64();
         let frame: Vec<u64> = rows.iter().map(|r| names.id(frames, r.frame)).collect();
@@ -255,6 +271,28 @@ impl PageFrames {
     }
 }
 
+/// Returns the rows of the page's table, largest cum cost of either side first: all drawn frames, and while the limit
+/// permits, the costliest of the others. Drawn frames come first among equal costs. The order of other equal costs is
+/// the order by cum of tables.
+fn table_rows(top: &Top, drawn: &[bool], max_rows: usize) -> Vec<TopRow> {
+    // Rows are wide, so sorting moves their keys.
+    let key = |(row, i): (&TopRow, u32)| {
+        let [cum, flat] = Sort::Cum.size(row.flat, row.cum);
+        (Reverse([u64::from(drawn[row.frame as usize]), magnitude(row.cum), cum, flat]), i)
+    };
+    let name = |row: u32| top.frames.order(top.rows[row as usize].frame);
+    let mut keys: Vec<(Reverse<[u64; 4]>, u32)> = top.rows.iter().zip(0..).map(key).collect();
+    let n_drawn = keys.iter().filter(|(Reverse([is_drawn, ..]), _)| *is_drawn == 1).count();
+    let n = max_rows.max(n_drawn);
+    if n < keys.len() {
+        keys.select_nth_unstable_by(n, |a, b| a.0.cmp(&b.0).then_with(|| name(a.1).cmp(&name(b.1))));
+        keys.truncate(n);
+    }
+    keys.iter_mut().for_each(|(Reverse(key), _)| key.swap(0, 1));
+    keys.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| name(a.1).cmp(&name(b.1))));
+    keys.iter().map(|&(_, i)| top.rows[i as usize]).collect()
+}
+
 /// Returns the larger magnitude of both sides.
 fn magnitude(p: Pair) -> u64 {
     p.base.unsigned_abs().max(p.new.unsigned_abs())
@@ -263,4 +301,83 @@ fn magnitude(p: Pair) -> u64 {
 /// Returns the ids of the frames of the call graph's nodes, in the order of the nodes in the picture.
 pub(crate) fn drawn_frames(graph: &Graph, names: &mut PageNames) -> Vec<u64> {
     graph.nodes.iter().map(|n| names.id(&graph.frames, n.frame)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::cmp::Reverse;
+
+    use super::{PageNumbers, differences_from_parent, magnitude, table_rows};
+    use pprofdiff::builder::ProfileBuilder;
+    use pprofdiff::flame::FlameOptions;
+    use pprofdiff::{Diff, Measure, Query, Sort, TopRow};
+
+    /// A generator of pseudorandom numbers below a bound.
+    fn random() -> impl FnMut(usize) -> usize {
+        let mut seed = 1u32;
+        move |below| {
+            seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (seed >> 8) as usize % below
+        }
+    }
+
+    /// A measure with few distinct costs, so that many rows are equal.
+    fn measure(next: &mut impl FnMut(usize) -> usize) -> Measure {
+        let mut profile = |name: &str| {
+            let mut builder = ProfileBuilder::new();
+            builder.sample_type("cpu", "nanoseconds");
+            let mut frames = Vec::new();
+            for i in 0..200 {
+                let function = builder.function(format!("f{}", i * 7919 % 200), "", 0);
+                let line = builder.line(function, 0);
+                frames.push(builder.location(None, 0, &[line]).unwrap());
+            }
+            for _ in 0..500 {
+                let stack = [frames[next(200)], frames[next(20)], frames[next(3)]];
+                builder.sample(&stack, &[next(4) as i64 - 1], &[]).unwrap();
+            }
+            builder.build(name).unwrap()
+        };
+        Diff::between(profile("base"), profile("new")).unwrap().measure(&Query::default()).unwrap()
+    }
+
+    #[test]
+    fn the_table_has_the_costliest_rows_and_all_drawn_frames() {
+        let mut next = random();
+        for max_rows in [0, 5, 50, 100, 150, 1000] {
+            let mut top = measure(&mut next).top(Sort::Flat);
+            let drawn: Vec<bool> = (0..top.frames.len()).map(|_| next(3) == 0).collect();
+            let ours = table_rows(&top, &drawn, max_rows);
+            // The plain form: stable sorts of all rows.
+            top.sort(Sort::Cum);
+            let mut rows: Vec<&TopRow> = top.rows.iter().collect();
+            rows.sort_by_key(|r| Reverse((drawn[r.frame as usize], magnitude(r.cum))));
+            let n_drawn = rows.iter().filter(|r| drawn[r.frame as usize]).count();
+            rows.truncate(max_rows.max(n_drawn));
+            rows.sort_by_key(|r| Reverse(magnitude(r.cum)));
+            assert!(ours.iter().eq(rows), "{max_rows}");
+        }
+    }
+
+    #[test]
+    fn differences_from_parents_equal_those_by_index() {
+        let flame = measure(&mut random()).flame(&FlameOptions::default());
+        assert!(flame.nodes.len() > 300);
+        let [base, new] = differences_from_parent(&flame.nodes, |n| [n.cum.base, n.cum.new]);
+        // The plain form: the parent of a node is the last node before it that is one level higher.
+        let nodes = &flame.nodes;
+        let parent = |i: usize| nodes[..i].iter().rev().find(|n| n.depth + 1 == nodes[i].depth).map(|n| n.cum);
+        let parents: Vec<_> = (0..nodes.len()).map(|i| parent(i).unwrap_or_default()).collect();
+        let plain = |value: fn(pprofdiff::Pair) -> i64| {
+            nodes
+                .iter()
+                .zip(&parents)
+                .map(|(n, parent)| value(*parent) - value(n.cum))
+                .collect::<PageNumbers>()
+                .base64()
+        };
+        assert_eq!([base, new], [plain(|pair| pair.base), plain(|pair| pair.new)]);
+    }
 }

@@ -104,11 +104,15 @@ pub fn demangled(name: &[u8]) -> Cow<'_, [u8]> {
     Cow::Borrowed(name)
 }
 
+/// Returns false for names that are certainly not mangled, which most names are.
+pub(crate) fn is_mangled(name: &[u8]) -> bool {
+    name.starts_with(b"_")
+}
+
 /// Demangles a symbol. Returns `None` for names that are not mangled, cannot be parsed or are too long, and for all
 /// names with [`Demangle::None`] and [`Demangle::Off`].
 pub(crate) fn symbol(name: &[u8], mode: Demangle) -> Option<String> {
-    // Most names end here, because they do not begin with an underscore.
-    if !name.starts_with(b"_") || name.len() > MAX_NAME_BYTES || matches!(mode, Demangle::None | Demangle::Off) {
+    if !is_mangled(name) || name.len() > MAX_NAME_BYTES || matches!(mode, Demangle::None | Demangle::Off) {
         return None;
     }
     let name = str::from_utf8(name).ok()?;

@@ -84,15 +84,41 @@ pub fn escape(text: &str) -> String {
 /// sanitized.
 pub fn escape_ours(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            _ => out.push(c),
+    let mut rest = text;
+    while let Some(i) = rest.bytes().position(|b| matches!(b, b'&' | b'<' | b'>' | b'"' | b'\'')) {
+        out.push_str(&rest[..i]);
+        out.push_str(match rest.as_bytes()[i] {
+            b'&' => "&amp;",
+            b'<' => "&lt;",
+            b'>' => "&gt;",
+            b'"' => "&quot;",
+            _ => "&#39;",
+        });
+        rest = &rest[i + 1..];
+    }
+    out.push_str(rest);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::escape_ours;
+
+    #[test]
+    fn escaping_runs_equals_escaping_characters() {
+        let plain = |text: &str| -> String {
+            let escaped = text.chars().map(|c| match c {
+                '&' => "&amp;".to_owned(),
+                '<' => "&lt;".to_owned(),
+                '>' => "&gt;".to_owned(),
+                '"' => "&quot;".to_owned(),
+                '\'' => "&#39;".to_owned(),
+                c => c.to_string(),
+            });
+            escaped.collect()
+        };
+        for text in ["", "plain", "<", "a<b", "'\"&><", "é<名前>\u{1f600}&", "<<", "&amp;\n", "a'b\"c'"] {
+            assert_eq!(escape_ours(text), plain(text), "{text:?}");
         }
     }
-    out
 }

@@ -221,12 +221,16 @@ fn for_each_record<'a>(
 }
 
 /// Checks that a string exists. `name` describes the reference in errors.
+#[inline(always)]
 fn check_string(index: u32, n_strings: u64, name: &str) -> Result<StringId> {
-    if u64::from(index) < n_strings {
-        return Ok(StringId(index));
-    }
+    if u64::from(index) < n_strings { Ok(StringId(index)) } else { Err(string_error(index, n_strings, name)) }
+}
+
+#[cold]
+#[inline(never)]
+fn string_error(index: u32, n_strings: u64, name: &str) -> Error {
     let index = if index == NONE { "that is negative or huge".to_owned() } else { index.to_string() };
-    Err(Error::malformed(format!("{name} is string {index}, but there are {n_strings} strings")))
+    Error::malformed(format!("{name} is string {index}, but there are {n_strings} strings"))
 }
 
 /// Returns the offset of each string's length prefix.

@@ -6,7 +6,7 @@
 use super::wire::{Fields, put};
 use super::{Memo, NONE, Profile};
 use crate::cancellation::checkpointed;
-use crate::demangle::{Demangle, symbol};
+use crate::demangle::{Demangle, is_mangled, symbol};
 use crate::error::Result;
 use crate::interner::Sequences;
 use crate::random::RandomState;
@@ -62,7 +62,12 @@ impl FunctionRenames {
         let mut names_by_system = Memo::new(if functions.name.is_empty() { 0 } else { profile.n_strings() });
         for (function, (&name, &system)) in checkpointed(functions.name.iter().zip(&functions.system_name).enumerate())
         {
-            let [name, linker_name] = [name, system].map(|id| profile.string(id));
+            let linker_name = profile.string(system);
+            if name == system && !is_mangled(linker_name) {
+                // Most functions end here.
+                continue;
+            }
+            let name = profile.string(name);
             let has_own_name = !name.is_empty() && name != linker_name;
             let is_replaced = mode.is_forced() && !linker_name.is_empty();
             if has_own_name && !is_replaced {

@@ -46,14 +46,14 @@ impl Profile {
     /// Counts the locations with and without a name. Returns `None` unless most locations lack a name. A location
     /// without a name counts only if it has a mapping or an address: otherwise, no binary can provide its name.
     fn names(&self) -> Option<NameCounts> {
+        // Functions have several locations, so each name is checked once.
+        let is_named: Vec<bool> = self.functions.name.iter().map(|&name| is_name(self.string(name))).collect();
         let mut names = NameCounts::default();
         let mut first = NONE;
         for location in 0..self.locations.len() as u32 {
             let mapping = self.locations.mapping[location as usize];
-            let lines = self.locations.lines(location);
-            let functions = lines.map(|line| self.locations.line_function[line as usize]);
-            let mut names_of_lines = functions.map(|f| self.string(self.functions.name[f as usize]));
-            if names_of_lines.any(is_name) {
+            let mut lines = self.locations.lines(location);
+            if lines.any(|line| is_named[self.locations.line_function[line as usize] as usize]) {
                 names.named += 1;
             } else if mapping != NONE || self.locations.address[location as usize] != 0 {
                 names.unnamed += 1;

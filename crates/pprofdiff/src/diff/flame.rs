@@ -22,8 +22,9 @@
 //!
 //! The inverted graph is built from the stacks as well. Inverting a pruned graph would lose almost everything.
 
-use std::cmp::{Ordering, Reverse};
+use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use super::normalize::Scales;
@@ -261,7 +262,8 @@ pub(super) trait BoxSource {
     fn all(&mut self) -> (Self::Position, BoxSum);
 
     /// Splits a box's stacks by their next frame. Calls `f` with each part, in the order of the frames' numbers, and
-    /// returns the sum of the stacks that end in the box. `depth` is the depth of the box.
+    /// returns the sum of the stacks that end in the box. `depth` is the depth of the box. The parts of the root always
+    /// have a sum.
     fn part(&mut self, depth: usize, position: &Self::Position, f: impl FnMut(ChildBox<Self::Position>)) -> Pair;
 }
 
@@ -269,7 +271,8 @@ pub(super) trait BoxSource {
 pub(super) struct ChildBox<Position> {
     pub frame: u32,
     pub position: Position,
-    pub sum: BoxSum,
+    /// The sum of these stacks, or `None` if they are all stacks of the box.
+    pub sum: Option<BoxSum>,
 }
 
 /// A node during construction.
@@ -278,9 +281,15 @@ struct GrowingNode {
     frame: FlameFrame,
     depth: u32,
     sum: BoxSum,
+    /// The number of the node among kept nodes; `None` for a pruned node.
+    kept: Option<NonZeroU32>,
+}
+
+/// The sums of a kept node that pruned nodes lack. Most nodes of a large profile are pruned.
+#[derive(Clone, Copy, Default)]
+struct KeptSums {
     flat: Pair,
     pruned: BoxSum,
-    kept: bool,
 }
 
 /// Sums over stacks. `weight` is not scaled yet.
@@ -309,73 +318,73 @@ fn add(a: &mut Pair, b: Pair) {
 /// The complete tree.
 struct Grown {
     nodes: Vec<GrowingNode>,
+    /// The sums of kept nodes. The first element belongs to no node.
+    kept: Vec<KeptSums>,
     /// The share of the widest pruned node.
     widest: f64,
 }
 
 /// A node in the heap. The widest node comes first. Equally wide nodes are sorted by creation.
-struct HeapNode {
-    share: f64,
-    node: usize,
-}
+///
+/// The upper half is the share. Shares are never negative, so their bits have the same order as the numbers. The lower
+/// half is the inverted number of the node.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct HeapNode(u128);
 
-impl Ord for HeapNode {
-    fn cmp(&self, other: &HeapNode) -> Ordering {
-        self.share.total_cmp(&other.share).then_with(|| Reverse(self.node).cmp(&Reverse(other.node)))
+impl HeapNode {
+    fn new(share: f64, node: usize) -> HeapNode {
+        HeapNode(u128::from(share.to_bits()) << 64 | u128::from(!(node as u64)))
+    }
+
+    fn share(self) -> f64 {
+        f64::from_bits((self.0 >> 64) as u64)
+    }
+
+    fn node(self) -> usize {
+        !(self.0 as u64) as usize
     }
 }
-
-impl PartialOrd for HeapNode {
-    fn partial_cmp(&self, other: &HeapNode) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for HeapNode {
-    fn eq(&self, other: &HeapNode) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-
-impl Eq for HeapNode {}
 
 /// Builds the tree.
 fn grow<S: BoxSource>(source: &mut S, options: &FlameOptions) -> Grown {
-    let node = |parent, frame, depth, sum| {
-        let (flat, pruned) = (Pair::default(), BoxSum::default());
-        GrowingNode { parent, frame, depth, sum, flat, pruned, kept: false }
-    };
     let (position, all) = source.all();
-    let (mut nodes, mut places) = (vec![node(0, FlameFrame::Root, 0, all)], vec![position]);
-    let mut heap = BinaryHeap::from([HeapNode { share: 1.0, node: 0 }]);
-    let (mut kept, mut widest) = (0, 0.0f64);
+    let root = GrowingNode { parent: 0, frame: FlameFrame::Root, depth: 0, sum: all, kept: None };
+    let (mut nodes, mut places) = (vec![root], vec![position]);
+    let mut heap = BinaryHeap::from([HeapNode::new(1.0, 0)]);
+    let (mut kept, mut widest) = (vec![KeptSums::default()], 0.0f64);
     let mut pace = Checkpointer::default();
     // The root is not a frame, so it does not count.
-    while kept <= options.max_frames
-        && let Some(HeapNode { node: parent, .. }) = heap.pop()
+    while kept.len() <= options.max_frames.saturating_add(1)
+        && let Some(widest_node) = heap.pop()
     {
-        kept += 1;
-        pace.step(1 + nodes[parent].sum.stacks);
-        let (depth, position) = (nodes[parent].depth, places[parent].clone());
-        let flat = source.part(depth as usize, &position, |ChildBox { frame, position, sum }| {
-            let share = sum.width.share(all.width);
+        let (parent, parent_share) = (widest_node.node(), widest_node.share());
+        let (depth, parent_sum, position) = (nodes[parent].depth, nodes[parent].sum, places[parent].clone());
+        pace.step(1 + parent_sum.stacks);
+        let mut sums = KeptSums::default();
+        sums.flat = source.part(depth as usize, &position, |ChildBox { frame, position, sum }| {
+            let (sum, share) = match sum {
+                Some(sum) => (sum, sum.width.share(all.width)),
+                None => (parent_sum, parent_share),
+            };
             if share < options.min_width {
-                nodes[parent].pruned.add(sum);
+                sums.pruned.add(sum);
                 widest = widest.max(share);
                 return;
             }
-            heap.push(HeapNode { share, node: nodes.len() });
-            nodes.push(node(parent, FlameFrame::Frame(frame), depth + 1, sum));
+            heap.push(HeapNode::new(share, nodes.len()));
+            nodes.push(GrowingNode { parent, frame: FlameFrame::Frame(frame), depth: depth + 1, sum, kept: None });
             places.push(position);
         });
-        (nodes[parent].kept, nodes[parent].flat) = (true, flat);
+        nodes[parent].kept = NonZeroU32::new(kept.len() as u32);
+        kept.push(sums);
     }
-    for HeapNode { share, node } in heap {
-        let (parent, sum) = (nodes[node].parent, nodes[node].sum);
-        nodes[parent].pruned.add(sum);
-        widest = widest.max(share);
+    for pruned in heap {
+        let GrowingNode { parent, sum, .. } = nodes[pruned.node()];
+        let number = nodes[parent].kept.map_or(0, |number| number.get() as usize);
+        kept[number].pruned.add(sum);
+        widest = widest.max(pruned.share());
     }
-    Grown { nodes, widest }
+    Grown { nodes, kept, widest }
 }
 
 /// A source that reads a list of stacks. The stacks of a box are a range of rows.
@@ -434,7 +443,11 @@ impl BoxSource for StackBoxes<'_> {
             let end = start + group.len();
             match group[0].0 {
                 END => group.iter().for_each(|k| add(&mut flat, stacks.rows[k.1 as usize].weight)),
-                frame => f(ChildBox { frame, position: start..end, sum: self.sum(start..end) }),
+                frame => {
+                    let is_all = depth > 0 && group.len() == position.len();
+                    let sum = (!is_all).then(|| self.sum(start..end));
+                    f(ChildBox { frame, position: start..end, sum });
+                }
             }
             start = end;
         }
@@ -443,6 +456,11 @@ impl BoxSource for StackBoxes<'_> {
 }
 
 impl Grown {
+    /// Returns the sums of a kept node.
+    fn kept_sums(&self, node: &GrowingNode) -> &KeptSums {
+        &self.kept[node.kept.map_or(0, |number| number.get() as usize)]
+    }
+
     /// Puts the kept nodes into their final order.
     fn finish(self, inverted: bool, summary: Arc<Summary>, frames: Arc<Frames>, scales: Scales) -> Flame {
         let widest = self.widest;
@@ -460,7 +478,7 @@ impl Grown {
         let width = |i: usize| Reverse(self.nodes[i].sum.width.max);
         let mut siblings: Vec<usize> = Vec::new();
         let mut pruned = Pruned { of_stacks: self.nodes[0].sum.stacks, widest, ..Pruned::default() };
-        let mut nodes = Vec::new();
+        let mut nodes = Vec::with_capacity(self.kept.len());
         // Visits a node before its children, and its `(pruned)` child after all other descendants.
         enum VisitStep {
             Enter(usize),
@@ -471,13 +489,14 @@ impl Grown {
             let (node, sum, frame, depth, flat) = match step {
                 VisitStep::Enter(i) => {
                     let n = &self.nodes[i];
-                    (i, n.sum, n.frame, n.depth, n.flat)
+                    (i, n.sum, n.frame, n.depth, self.kept_sums(n).flat)
                 }
                 VisitStep::Pruned(i) => {
                     let n = &self.nodes[i];
-                    pruned.stacks += n.pruned.stacks;
-                    pruned.width.add(n.pruned.width);
-                    (i, n.pruned, FlameFrame::Pruned, n.depth + 1, n.pruned.weight)
+                    let sum = self.kept_sums(n).pruned;
+                    pruned.stacks += sum.stacks;
+                    pruned.width.add(sum.width);
+                    (i, sum, FlameFrame::Pruned, n.depth + 1, sum.weight)
                 }
             };
             nodes.push(FlameNode {
@@ -489,11 +508,11 @@ impl Grown {
                 sides: sum.sides,
             });
             if matches!(step, VisitStep::Enter(_)) {
-                if self.nodes[node].pruned.stacks > 0 {
+                if self.kept_sums(&self.nodes[node]).pruned.stacks > 0 {
                     pending.push(VisitStep::Pruned(node));
                 }
                 siblings.clear();
-                siblings.extend(children[node].clone().filter(|&child| self.nodes[child].kept));
+                siblings.extend(children[node].clone().filter(|&child| self.nodes[child].kept.is_some()));
                 siblings.sort_unstable_by(|&a, &b| width(b).cmp(&width(a)).then_with(|| name(b).cmp(&name(a))));
                 pending.extend(siblings.iter().map(|&child| VisitStep::Enter(child)));
             }

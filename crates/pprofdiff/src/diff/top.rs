@@ -4,7 +4,6 @@
 //! callees. A frame that recurs in a stack counts once per sample. Each frame stores the number of its last sample (a
 //! stamp), so no set is needed to detect recurrence. A frame whose stamp was never set has no row.
 
-use std::cmp::Reverse;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -382,14 +381,70 @@ impl Top {
     /// Sorts the rows.
     pub fn sort(&mut self, sort: Sort) {
         self.sort = sort;
-        let size = |row: &TopRow| sort.size(row.flat, row.cum);
-        self.rows.sort_unstable_by_key(|row| Reverse(size(row)));
+        // Rows are wide, so this sorts keys instead. It computes the size of each row once. The smallest key is the
+        // largest size.
+        let key = |row: &TopRow| {
+            let [first, second] = sort.size(row.flat, row.cum);
+            !(u128::from(first) << 64 | u128::from(second))
+        };
+        let mut keys: Vec<(u128, u32)> = self.rows.iter().map(key).zip(0..).collect();
+        keys.sort_unstable_by_key(|&(key, _)| key);
         // Most rows differ in size. The names of the remaining rows are looked up once per row, and not in each
         // comparison.
-        for tied in self.rows.chunk_by_mut(|a, b| size(a) == size(b)).filter(|tied| tied.len() > 1) {
-            let mut named: Vec<_> = tied.iter().map(|row| (self.frames.order(row.frame), *row)).collect();
+        for tied in keys.chunk_by_mut(|a, b| a.0 == b.0).filter(|tied| tied.len() > 1) {
+            let name = |row: u32| self.frames.order(self.rows[row as usize].frame);
+            let mut named: Vec<_> = tied.iter().map(|&(_, row)| (name(row), row)).collect();
             parallel::sort_unstable_by(&mut named, |a, b| a.0.cmp(&b.0));
-            tied.iter_mut().zip(named).for_each(|(row, (_, named))| *row = named);
+            tied.iter_mut().zip(named).for_each(|((_, row), (_, named))| *row = named);
         }
+        self.rows = keys.iter().map(|&(_, row)| self.rows[row as usize]).collect();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cmp::Reverse;
+
+    use pprofdiff_profile::builder::ProfileBuilder;
+
+    use super::{Sort, TopRow};
+    use crate::{Diff, Query, Result};
+
+    #[test]
+    fn sorting_keys_equals_sorting_rows_by_sizes_and_names() -> Result<()> {
+        let mut seed = 1u32;
+        let mut next = |below: u32| {
+            seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (seed >> 8) % below
+        };
+        let mut profile = |name: &str| {
+            let mut builder = ProfileBuilder::new();
+            builder.sample_type("cpu", "nanoseconds");
+            let mut frames = Vec::new();
+            for i in 0..300 {
+                // The order of the names differs from the order of the frames.
+                let function = builder.function(format!("f{}", i * 7919 % 300), "", 0);
+                let line = builder.line(function, 0);
+                frames.push(builder.location(None, 0, &[line])?);
+            }
+            for _ in 0..2000 {
+                let stack = [frames[next(300) as usize], frames[next(20) as usize]];
+                // Many rows have equal sizes, and some sums are negative.
+                builder.sample(&stack, &[i64::from(next(4)) - 1], &[])?;
+            }
+            builder.build(name)
+        };
+        let measure = Diff::between(profile("base")?, profile("new")?)?.measure(&Query::default())?;
+        for sort in [Sort::Flat, Sort::Cum] {
+            let top = measure.top(sort);
+            let mut expected: Vec<TopRow> = top.rows.clone();
+            let size = |row: &TopRow| Reverse(sort.size(row.flat, row.cum));
+            expected.sort_by(|a, b| {
+                size(a).cmp(&size(b)).then_with(|| top.frames.name(a.frame).cmp(&top.frames.name(b.frame)))
+            });
+            assert!(top.rows.windows(2).filter(|rows| size(&rows[0]) == size(&rows[1])).count() > 50);
+            assert_eq!(top.rows, expected);
+        }
+        Ok(())
     }
 }

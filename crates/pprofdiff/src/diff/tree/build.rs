@@ -7,7 +7,7 @@
 use super::super::frames::Innermost;
 use super::super::selection::Selection;
 use super::super::stacks::Keys;
-use super::super::walk::{ColumnVisitor, SampleLocations, TypeColumns};
+use super::super::walk::{ColumnVisitor, SampleLocations, TypeColumns, Walk};
 use super::StackTree;
 use pprofdiff_profile::cancellation::checkpointed;
 use pprofdiff_profile::columns::{NONE, Total};
@@ -332,14 +332,21 @@ impl<'c, 'm> StepReader<'c, 'm> {
             let first = innermost[l as usize];
             steps.push(first.to_bits());
             if first.has_more() {
-                let rest = &columns.walk.frames.expand(l)[1..];
-                let common = |f: u32| columns.walk.translation[f as usize];
-                let last = rest.len() - 1;
-                steps.extend(rest.iter().enumerate().map(|(i, &f)| Innermost::new(common(f), i < last).to_bits()));
+                push_callers(&columns.walk, l, steps);
             }
         });
         steps
     }
+}
+
+/// Pushes the steps of the frames that a location's innermost frame is inlined into. Few locations have such frames.
+/// This function is never inlined, so that the compiler inlines the rest of the loop over the locations.
+#[inline(never)]
+fn push_callers(walk: &Walk<'_>, location: u32, steps: &mut Vec<u32>) {
+    let rest = &walk.frames.expand(location)[1..];
+    let last = rest.len() - 1;
+    let common = |f: u32| walk.translation[f as usize];
+    steps.extend(rest.iter().enumerate().map(|(i, &f)| Innermost::new(common(f), i < last).to_bits()));
 }
 
 /// Calls `f` with the values and the steps of each sample, leaf first.

@@ -130,7 +130,7 @@ impl Down<'_> {
     fn part_of(&self, chain: u32, place: u32) -> ChildBox<(u32, u32)> {
         let end = self.stacks.tree.chains[chain as usize].end;
         let sum = self.stacks.of_range(self.stacks.first[chain as usize], self.stacks.first[end as usize]);
-        ChildBox { frame: self.stacks.tree.steps[place as usize].frame(), position: (chain, place), sum }
+        ChildBox { frame: self.stacks.tree.steps[place as usize].frame(), position: (chain, place), sum: Some(sum) }
     }
 }
 
@@ -152,7 +152,8 @@ impl BoxSource for Down<'_> {
         let end = match chain {
             NONE => end,
             chain if place + 1 < chains[chain as usize + 1].start => {
-                f(self.part_of(chain, place + 1));
+                let frame = self.stacks.tree.steps[place as usize + 1].frame();
+                f(ChildBox { frame, position: (chain, place + 1), sum: None });
                 return flat;
             }
             chain => {
@@ -165,7 +166,7 @@ impl BoxSource for Down<'_> {
         // Siblings are sorted by their frames' numbers.
         while child < end {
             let part = self.part_of(child, chains[child as usize].start);
-            if part.sum.stacks > 0 {
+            if part.sum.is_some_and(|sum| sum.stacks > 0) {
                 f(part);
             }
             child = chains[child as usize].end;
@@ -197,7 +198,7 @@ impl BoxSource for Up<'_> {
         (0..self.rows.len(), self.stacks.of_range(0, self.rows.len() as u32))
     }
 
-    fn part(&mut self, _: usize, position: &Self::Position, mut f: impl FnMut(ChildBox<Self::Position>)) -> Pair {
+    fn part(&mut self, depth: usize, position: &Self::Position, mut f: impl FnMut(ChildBox<Self::Position>)) -> Pair {
         let Up { stacks, rows, keyed } = self;
         let tree = &stacks.tree;
         let rows = &mut rows[position.clone()];
@@ -221,12 +222,16 @@ impl BoxSource for Up<'_> {
         let mut flat = Pair::default();
         let mut start = position.start;
         for group in keyed.chunk_by(|a, b| a.0 == b.0) {
-            let mut sum = BoxSum::default();
-            group.iter().for_each(|(_, row)| sum.add(stacks.stacks[row.stack as usize].sum(stacks.scales)));
+            let sum = || {
+                let mut sum = BoxSum::default();
+                group.iter().for_each(|(_, row)| sum.add(stacks.stacks[row.stack as usize].sum(stacks.scales)));
+                sum
+            };
             let end = start + group.len();
+            let is_all = depth > 0 && group.len() == position.len();
             match group[0].0 {
-                NONE => flat = sum.weight,
-                frame => f(ChildBox { frame, position: start..end, sum }),
+                NONE => flat = sum().weight,
+                frame => f(ChildBox { frame, position: start..end, sum: (!is_all).then(sum) }),
             }
             start = end;
         }
