@@ -90,7 +90,7 @@ impl RunValues {
 const MOVED: usize = 8;
 
 /// Stacks by number, stored end to end, root first.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct StackList {
     frames: Vec<u32>,
     ends: Vec<usize>,
