@@ -1,6 +1,7 @@
 //! A pass over the samples of a run. It returns the distinct stacks with their labels, by the run's own numbers, and
 //! their sums. Stacks that did not fit into memory are read again by [`OfRun::each_stack`].
 
+use super::labelled::LabelledStacks;
 use super::labels::{RunLabels, texts_of};
 use super::read::SampleReader;
 use super::rows::StackList;
@@ -9,9 +10,7 @@ use super::weights::Weight;
 use pprofdiff::shared::{Innermost, Keys, SampleLocations, SampleSums, SampleVisitor, SampledRun, Walk};
 use pprofdiff_profile::cancellation::checkpointed;
 use pprofdiff_profile::columns::NONE;
-use pprofdiff_profile::interner::Interner;
 use pprofdiff_profile::parallel;
-use pprofdiff_profile::random::FastState;
 use pprofdiff_profile::samples::{Sample, SampleRange};
 use std::sync::Arc;
 
@@ -220,8 +219,10 @@ impl OfRun {
         // Otherwise, rows are exactly the stacks.
         let has_rows = has_labels || runs.len() > 1;
         let mut stacks = StackInterner::with_room_for(profile.n_samples(), room);
-        let mut samples: Vec<(OfRun, Interner<(u32, u32), FastState>)> =
-            runs.iter().map(|_| Default::default()).collect();
+        let mut samples: Vec<(OfRun, LabelledStacks)> = runs.iter().map(|_| Default::default()).collect();
+        if cfg!(target_pointer_width = "64") {
+            samples.iter_mut().for_each(|(samples, _)| samples.parts.reserve(profile.n_samples()));
+        }
         let (mut place, mut texts) = (0, Vec::new());
         let visited = runs[0].visit(
             reader,
@@ -239,7 +240,7 @@ impl OfRun {
                     samples.iter_mut().zip(runs).zip(values).filter(|(_, value)| *value > 0)
                 {
                     let labels = if has_labels { samples.labels.set_of(&texts) } else { 0 };
-                    let row = if has_rows { rows.number((number, labels)) } else { number };
+                    let row = if has_rows { rows.number(number, labels) } else { number };
                     if row as usize == samples.parts.len() {
                         samples.parts.push(SampleSums::default());
                     }
@@ -248,12 +249,12 @@ impl OfRun {
             },
         );
         let stacks = Arc::new(stacks.finish(profile.sample_range(), visited.is_used));
-        let to_samples =
-            |(((samples, rows), negative), bit): (((OfRun, Interner<(u32, u32), FastState>), f64), u32)| {
-                let rows =
-                    if has_rows { rows.values } else { (0..stacks.hashes.len() as u32).map(|n| (n, 0)).collect() };
-                OfRun { stacks: stacks.clone(), used_bit: 1 << bit, rows, negative, ..samples }
-            };
+        let to_samples = |(((mut samples, rows), negative), bit): (((OfRun, LabelledStacks), f64), u32)| {
+            samples.parts.shrink_to_fit();
+            let rows =
+                if has_rows { rows.into_values() } else { (0..stacks.hashes.len() as u32).map(|n| (n, 0)).collect() };
+            OfRun { stacks: stacks.clone(), used_bit: 1 << bit, rows, negative, ..samples }
+        };
         samples.into_iter().zip(visited.negative).zip(0..).map(to_samples).collect()
     }
 

@@ -111,17 +111,20 @@ fn choose_changed(
     if functions.is_empty() {
         return is_whole;
     }
-    let having: Vec<(u32, u64)> =
-        light.iter().copied().zip(with(&functions, light)).filter(|(_, bits)| *bits != 0).collect();
+    // By function: the light stacks that contain it.
+    let mut having: Vec<Vec<u32>> = vec![Vec::new(); functions.len()];
+    for (&n, mut bits) in light.iter().zip(with(&functions, light)) {
+        while bits != 0 {
+            having[bits.trailing_zeros() as usize].push(n);
+            bits &= bits - 1;
+        }
+    }
     let mut room = CHANGED;
     for is_own in [true, false] {
-        for (&function, bit) in functions.iter().zip(0..) {
-            let contains = |(n, bits): &&(u32, u64)| {
-                bits >> bit & 1 == 1
-                    && (!is_own || weights[*n as usize].own_function == function)
-                    && !is_chosen[*n as usize]
-            };
-            let stacks: Vec<u32> = having.iter().filter(contains).map(|(n, _)| *n).collect();
+        for (&function, having) in functions.iter().zip(&having) {
+            let is_open =
+                |n: &u32| (!is_own || weights[*n as usize].own_function == function) && !is_chosen[*n as usize];
+            let stacks: Vec<u32> = having.iter().copied().filter(is_open).collect();
             let fits = stacks.len() <= room;
             if is_own {
                 is_whole[function as usize] = fits;
@@ -192,10 +195,18 @@ pub(crate) struct StackPrefixes {
 }
 
 impl StackPrefixes {
-    pub(crate) fn new() -> StackPrefixes {
+    /// Creates an empty list with room for `n` prefixes.
+    pub(crate) fn with_capacity(n: usize) -> StackPrefixes {
         let key = RandomState::new().hash_one(0u8) | 1;
-        let (index, hashes, shorter, stack_of) = (Index::default(), Vec::new(), Vec::new(), Vec::new());
-        StackPrefixes { index, hashes, shorter, stack_of, last: Vec::new(), last_prefixes: Vec::new(), key }
+        StackPrefixes {
+            index: Index::with_capacity(n),
+            hashes: Vec::with_capacity(n),
+            shorter: Vec::with_capacity(n),
+            stack_of: Vec::with_capacity(n),
+            last: Vec::new(),
+            last_prefixes: Vec::new(),
+            key,
+        }
     }
 
     fn next(&self, hash: u64, frame: u32) -> u64 {
@@ -203,8 +214,10 @@ impl StackPrefixes {
         (product as u64 ^ (product >> 64) as u64).wrapping_add(0x9e37_79b9_7f4a_7c15)
     }
 
-    /// Adds a stack with its number. Stacks are added in order: a prefix that the last stack lacks is new.
-    pub(crate) fn add(&mut self, number_of_stack: u32, stack: &[u32]) {
+    /// Adds a stack with its number, and returns its longest prefix, the stack itself ([`NONE`] for an empty stack).
+    /// Stacks are added in order: a prefix that the last stack lacks is new. Therefore the order of prefixes is the
+    /// order of their frames.
+    pub(crate) fn add(&mut self, number_of_stack: u32, stack: &[u32]) -> u32 {
         let common = self.last.iter().zip(stack).take_while(|(a, b)| a == b).count();
         self.last.truncate(common);
         self.last_prefixes.truncate(common);
@@ -219,6 +232,7 @@ impl StackPrefixes {
             self.last.push(frame);
             self.last_prefixes.push((hash, number));
         }
+        number
     }
 
     /// Returns the number of prefixes.
@@ -298,8 +312,8 @@ mod tests {
         };
         let mut heavy: Vec<Vec<u32>> = (1..40).map(stack).collect();
         heavy.sort();
-        let mut prefixes = StackPrefixes::new();
-        heavy.iter().zip(0..).for_each(|(stack, number)| prefixes.add(number, stack));
+        let mut prefixes = StackPrefixes::with_capacity(0);
+        heavy.iter().zip(0..).for_each(|(stack, number)| drop(prefixes.add(number, stack)));
         for seed in 100..1000 {
             let light = stack(seed);
             let shared = |other: &Vec<u32>| light.iter().zip(other).take_while(|(a, b)| a == b).count();
