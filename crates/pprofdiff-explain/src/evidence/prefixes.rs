@@ -4,7 +4,7 @@ use super::labelled::LabelledStacks;
 use super::read::{CollectedRows, DistinctStacks, SampleReader};
 use super::rows::StackList;
 use super::samples::{OfRun, Run};
-use super::weights::{StackPrefixes, fitting};
+use super::weights::{StackPrefixes, select_fitting};
 use pprofdiff_profile::cancellation::checkpointed;
 use pprofdiff_profile::columns::NONE;
 
@@ -109,8 +109,10 @@ impl LightStacks {
             let (stack, labels) = self.rows.values()[row as usize];
             (self.stacks.get(stack), labels)
         };
-        order.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then_with(|| content(a.1).cmp(&content(b.1))));
-        order.truncate(fitting(order.iter().map(|&(_, row)| length(row)), room));
+        let by_share =
+            |a: &(f64, u32), b: &(f64, u32)| b.0.total_cmp(&a.0).then_with(|| content(a.1).cmp(&content(b.1)));
+        let n_fitting = select_fitting(&mut order, room, |(_, row)| length(*row), by_share);
+        order.truncate(n_fitting);
         let mut is_kept = vec![false; n];
         order.iter().for_each(|&(_, row)| is_kept[row as usize] = true);
         let mut cut_to: Vec<u32> = (0..n as u32).collect();

@@ -1,6 +1,7 @@
 //! Selects the heavy stacks, and finds the longest prefixes that light stacks share with heavy stacks.
 
 use crate::thresholds::{MIN_DEVIANCE_OF_CHANGED_FUNCTION, MIN_PART_OF_CHANGED_FUNCTION};
+use std::cmp::Ordering;
 use std::hash::BuildHasher;
 
 use pprofdiff::shared::statistics::counts::{deviance, weighted_median};
@@ -20,14 +21,27 @@ const SAMPLE: usize = 1_000;
 /// candidates with labels also need memory.
 const CHANGED: usize = 2_000;
 
-/// Returns the number of leading lengths whose sum fits into `room`, and at least 1.
-pub(crate) fn fitting(lengths: impl Iterator<Item = usize>, room: usize) -> usize {
-    let mut sum = 0;
-    let fits = lengths.take_while(|length| {
-        sum += length;
-        sum <= room
-    });
-    fits.count().max(1)
+/// Moves the first items in the order of `compare` whose lengths together fit into `room` to the front, in any order,
+/// and returns their number. It is at least 1 if there are items. Unlike sorting, this takes linear time.
+pub(crate) fn select_fitting<T>(
+    items: &mut [T],
+    mut room: usize,
+    length: impl Fn(&T) -> usize,
+    compare: impl Fn(&T, &T) -> Ordering,
+) -> usize {
+    // All items before `start` fit, and no item from `end` on.
+    let (mut start, mut end) = (0, items.len());
+    while start < end {
+        let middle = start + (end - start) / 2;
+        items[start..end].select_nth_unstable_by(middle - start, &compare);
+        let all: usize = items[start..=middle].iter().map(&length).sum();
+        if all <= room {
+            (room, start) = (room - all, middle + 1);
+        } else {
+            end = middle;
+        }
+    }
+    start.max(items.len().min(1))
 }
 
 /// The weight of a distinct stack with its labels, over all runs.
@@ -86,8 +100,8 @@ pub(crate) fn chosen(
         let drawn = |&n: &u32| random(n) < chance(n) || is_chosen[n as usize];
         order.extend(light.into_iter().filter(drawn));
     }
-    order.sort_unstable_by(by_share);
-    let n_fitting = fitting(order.iter().map(|&n| usize::from(weights[n as usize].depth)), frames);
+    let depth = |n: &u32| usize::from(weights[*n as usize].depth);
+    let n_fitting = select_fitting(&mut order, frames, depth, by_share);
     for &left_out in &order[n_fitting..] {
         is_whole.get_mut(weights[left_out as usize].own_function as usize).into_iter().for_each(|is| *is = false);
     }
@@ -276,7 +290,29 @@ impl StackPrefixes {
 
 #[cfg(test)]
 mod tests {
-    use super::{ChosenStacks, NONE, StackPrefixes, Weight, chosen, mix};
+    use super::{ChosenStacks, NONE, StackPrefixes, Weight, chosen, mix, select_fitting};
+
+    #[test]
+    fn selection_chooses_the_leading_items_of_the_sorted_list_that_fit() {
+        for seed in 0..500u64 {
+            let random = |i: u64| mix(seed << 16 | i);
+            let item = |i: u64| (random(i) % 9, i, (random(i) >> 20) as usize % 6);
+            let mut items: Vec<(u64, u64, usize)> = (0..random(1000) % 40).map(item).collect();
+            let room = random(1001) as usize % 120;
+            let mut expected = items.clone();
+            expected.sort_unstable();
+            let mut sum = 0;
+            let fits = |item: &&(u64, u64, usize)| {
+                sum += item.2;
+                sum <= room
+            };
+            expected.truncate(expected.iter().take_while(fits).count().max(1));
+            let n = select_fitting(&mut items, room, |item| item.2, Ord::cmp);
+            let mut selected = items[..n].to_vec();
+            selected.sort_unstable();
+            assert_eq!(selected, expected, "{seed}");
+        }
+    }
 
     #[test]
     fn changed_functions_keep_all_stacks_or_all_of_their_own() {
