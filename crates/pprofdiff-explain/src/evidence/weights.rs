@@ -349,7 +349,9 @@ mod tests {
         let mut heavy: Vec<Vec<u32>> = (1..40).map(stack).collect();
         heavy.sort();
         let mut prefixes = StackPrefixes::with_capacity(0);
-        heavy.iter().zip(0..).for_each(|(stack, number)| drop(prefixes.add(number, stack)));
+        for (stack, number) in heavy.iter().zip(0..) {
+            prefixes.add(number, stack);
+        }
         for seed in 100..1000 {
             let light = stack(seed);
             let shared = |other: &Vec<u32>| light.iter().zip(other).take_while(|(a, b)| a == b).count();
