@@ -1,7 +1,6 @@
 //! The stages of an explanation, in order, each with the struct that it hands to the next: the comparison, rows with
 //! names that both sides share, the search with its interpretation, and the answer.
 
-use std::cell::OnceCell;
 use std::sync::Arc;
 
 use super::account::{Books, CauseEntry};
@@ -11,7 +10,6 @@ use super::answer::{
     ScaleRule, Verdict, WorkScale,
 };
 use super::attribution::{Attribution, CauseCandidate, CostShift, Swap};
-use super::evidence::costs::FrameCosts;
 use super::evidence::recorded;
 use super::evidence::rows::StackRows;
 use super::evidence::sets::Sets;
@@ -124,8 +122,6 @@ pub(super) struct CommonRows {
     moved: Vec<Moved>,
     /// By wrapper that was removed from some stacks: the function behind it.
     wrapped: HashMap<u32, u32>,
-    /// The costs of the rows, computed on first use.
-    costs: OnceCell<FrameCosts>,
 }
 
 impl CommonRows {
@@ -137,7 +133,7 @@ impl CommonRows {
         let renamed = std::mem::take(&mut names.renamed);
         // The search for causes stays above the code that was rewritten.
         names.cut();
-        let MatchedNames { rows, costs, uncut, rewritten, .. } = names;
+        let MatchedNames { rows, uncut, rewritten, .. } = names;
         let renamed_to: HashMap<u32, u32> = renamed.iter().map(|pair| (pair.old, pair.new)).collect();
         let shown = ShownNames { rows: &rows, renamed: renamed_to.clone() };
         let mut moved: Vec<Moved> = Vec::new();
@@ -146,27 +142,7 @@ impl CommonRows {
         moved.extend(folded.iter().filter(is_shown).map(|call| inlined_move(sides, &shown, call)));
         moved.extend(clones(&rows, sides.total, |side, value| sides.per_run(side, value)));
         let rewrite = rewritten.map(|code| rewrite(sides, &shown, code));
-        CommonRows {
-            rows,
-            uncut,
-            recorded,
-            renamed,
-            renamed_to,
-            rewrite,
-            moved,
-            wrapped: HashMap::default(),
-            costs: OnceCell::from(costs),
-        }
-    }
-
-    fn costs(&self) -> &FrameCosts {
-        self.costs.get_or_init(|| FrameCosts::new(&self.rows))
-    }
-
-    /// Replaces the stacks of rows, and sums rows that become equal.
-    fn regroup(&mut self, change: impl FnMut(usize, &mut Vec<u32>)) {
-        self.costs.take();
-        self.rows.regroup(change);
+        CommonRows { rows, uncut, recorded, renamed, renamed_to, rewrite, moved, wrapped: HashMap::default() }
     }
 
     fn shown(&self) -> ShownNames<'_> {
@@ -235,12 +211,12 @@ impl CommonRows {
     /// Removes the frames of a wrapper from its routes.
     fn unwrap_stacks(&mut self, wrapper: &Wrapper) {
         let values: Vec<[f64; 2]> = self.rows.rows.iter().map(|row| row.values).collect();
-        self.regroup(|row, stack| wrapper.unwrap_stack(stack, values[row]));
+        self.rows.regroup(|row, stack| wrapper.unwrap_stack(stack, values[row]));
     }
 
     /// Truncates the stacks below the frame inside which cost only changed places.
     fn fold(&mut self, shift: &CostShift) {
-        self.regroup(|i, stack| {
+        self.rows.regroup(|i, stack| {
             if shift.rows.binary_search(&(i as u32)).is_ok() {
                 stack.truncate(shift.kept_frames(stack));
             }
@@ -317,7 +293,7 @@ pub(super) fn interpret(sides: &Comparison<'_>, common: &mut CommonRows, work: &
         let attribution = Attribution::new(&common.rows, &sets, &search);
         let candidates = attribution.candidates();
         let may_fold = shifts < MAX_FOLDED_SHIFTS && !work.is_used_up();
-        if may_fold && let Some(wrapper) = wrapper(&common.rows, || common.costs(), &candidates, search.scale) {
+        if may_fold && let Some(wrapper) = wrapper(&common.rows, &candidates, search.scale) {
             shifts += 1;
             common.list_wrapper(sides, &wrapper);
             common.unwrap_stacks(&wrapper);
