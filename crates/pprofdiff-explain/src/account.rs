@@ -8,12 +8,13 @@
 //!
 //! The search selects the causes and their order. Its model's expected values are never reported.
 
+use std::ops::Range;
 use std::sync::OnceLock;
 
 use super::answer::Account;
 use super::attribution::{Attribution, CauseCandidate, CauseKind, Description};
 use super::evidence::rows::{StackList, StackRows};
-use super::evidence::sets::{SetKey, Sets, grouped};
+use super::evidence::sets::{SetKey, Sets};
 use super::naming::rounded;
 use super::search::{SearchResult, variance_of};
 use super::thresholds::{
@@ -31,60 +32,111 @@ use pprofdiff_profile::random::HashMap;
 /// rewritten code. They show whether a cause's name is true for everything that it covers.
 #[derive(Default)]
 pub(super) struct Uncut {
-    pub stacks: StackList,
+    stacks: StackList,
+    /// By row: the number of its stack.
+    stack_of: Vec<u32>,
+    /// By row: the values of both sides.
     pub values: Vec<[f64; 2]>,
-    /// By stack: true for garbage collection, scheduling and locks.
+    /// By row: true for garbage collection, scheduling and locks.
     is_background: Vec<bool>,
     /// By frame: true if the frame is inlined into its callers on one side.
     pub is_folded: Vec<bool>,
-    /// By frame: the stacks that contain it. Built on first use.
-    stacks_by_frame: OnceLock<(Vec<u32>, Vec<usize>)>,
+    /// By frame: the ranges of rows that contain it. Built on first use.
+    rows_by_frame: OnceLock<RowsByFrame>,
+}
+
+/// The rows that contain each frame, as ranges: a frame that a stack shares with its predecessor continues a range.
+/// Neighbouring stacks share most of their frames.
+struct RowsByFrame {
+    /// By frame: `ranges[ends[frame]..ends[frame + 1]]`, in the order of their start. Below a recursive call, a range
+    /// is within an earlier one.
+    ranges: Vec<Range<u32>>,
+    ends: Vec<usize>,
+}
+
+impl RowsByFrame {
+    fn new(uncut: &Uncut) -> RowsByFrame {
+        let n_rows = uncut.stack_of.len();
+        let mut last: &[u32] = &[];
+        let common_with_last = |row: usize| {
+            let stack = uncut.stack(row);
+            let common = last.iter().zip(stack).take_while(|(a, b)| a == b).count();
+            last = stack;
+            common as u32
+        };
+        let common: Vec<u32> = checkpointed(0..n_rows).map(common_with_last).collect();
+        let new_frames = |row: usize| &uncut.stack(row)[common[row] as usize..];
+        let mut ends = vec![0; uncut.is_folded.len() + 1];
+        for frame in (0..n_rows).flat_map(new_frames) {
+            ends[*frame as usize + 1] += 1;
+        }
+        (1..ends.len()).for_each(|i| ends[i] += ends[i - 1]);
+        let mut ranges = vec![0..n_rows as u32; ends.last().copied().unwrap_or(0)];
+        // The range of each frame of the current stack.
+        let (mut next, mut path): (Vec<usize>, Vec<usize>) = (ends.clone(), Vec::new());
+        for row in checkpointed(0..n_rows) {
+            path.drain(common[row] as usize..).for_each(|range| ranges[range].end = row as u32);
+            for &frame in new_frames(row) {
+                let range = next[frame as usize];
+                next[frame as usize] += 1;
+                ranges[range].start = row as u32;
+                path.push(range);
+            }
+        }
+        RowsByFrame { ranges, ends }
+    }
+
+    /// Returns the rows that contain a frame, in order.
+    fn rows_of(&self, frame: u32) -> impl Iterator<Item = u32> {
+        let mut end = 0;
+        self.ranges[self.ends[frame as usize]..self.ends[frame as usize + 1]].iter().flat_map(move |range| {
+            // A recursive function counts once per stack.
+            let start = range.start.max(end);
+            end = end.max(range.end);
+            start..range.end
+        })
+    }
 }
 
 impl Uncut {
     pub(super) fn new(rows: &StackRows) -> Uncut {
-        let mut stacks = StackList::with_room_for(&rows.stacks);
-        (0..rows.rows.len()).for_each(|row| {
-            stacks.push(rows.stack(row).iter().copied());
-        });
         let values = rows.rows.iter().map(|row| row.values).collect();
         let is_background = rows.rows.iter().map(|row| row.background).collect();
         Uncut {
-            stacks,
+            stacks: rows.stacks.clone(),
+            stack_of: rows.rows.iter().map(|row| row.stack).collect(),
             values,
             is_background,
             is_folded: vec![false; rows.names.len()],
-            stacks_by_frame: OnceLock::new(),
+            rows_by_frame: OnceLock::new(),
         }
+    }
+
+    /// Returns the stack of a row, root first.
+    pub(super) fn stack(&self, row: usize) -> &[u32] {
+        self.stacks.get(self.stack_of[row])
     }
 
     /// Returns the stacks that contain a function, in order, with the values of both sides.
     pub(super) fn stacks_of(&self, function: u32) -> impl Iterator<Item = (&[u32], [f64; 2])> {
-        self.numbers_of(function).map(|stack| (self.stacks.get(stack), self.values[stack as usize]))
+        self.rows_of(function).map(|row| (self.stack(row as usize), self.values[row as usize]))
     }
 
     /// Returns the cost of one caller's calls of a function, without garbage collection, scheduling and locks.
     pub(super) fn foreground_cost(&self, function: u32, caller: u32) -> [f64; 2] {
-        let is_call = |stack: &u32| {
-            !self.is_background[*stack as usize]
-                && self.stacks.get(*stack).windows(2).any(|call| call == [caller, function])
+        let is_call = |row: &u32| {
+            !self.is_background[*row as usize]
+                && self.stack(*row as usize).windows(2).any(|call| call == [caller, function])
         };
-        self.numbers_of(function).filter(is_call).fold([0.0; 2], |sum, stack| {
-            let v = self.values[stack as usize];
+        self.rows_of(function).filter(is_call).fold([0.0; 2], |sum, row| {
+            let v = self.values[row as usize];
             [sum[0] + v[0], sum[1] + v[1]]
         })
     }
 
-    /// Returns the numbers of the stacks that contain a function, in order.
-    fn numbers_of(&self, function: u32) -> impl Iterator<Item = u32> {
-        let (stacks, ends) = self.stacks_by_frame.get_or_init(|| {
-            let pairs =
-                || (0..self.stacks.len() as u32).flat_map(|i| self.stacks.get(i).iter().map(move |&f| (f as usize, i)));
-            grouped(self.is_folded.len(), pairs)
-        });
-        let stacks = &stacks[ends[function as usize]..ends[function as usize + 1]];
-        // A recursive function is listed once per stack.
-        checkpointed(stacks.chunk_by(|a, b| a == b).map(|same_stack| same_stack[0]))
+    /// Returns the rows that contain a function, in order.
+    fn rows_of(&self, function: u32) -> impl Iterator<Item = u32> {
+        checkpointed(self.rows_by_frame.get_or_init(|| RowsByFrame::new(self)).rows_of(function))
     }
 
     /// Returns the sum, by side, of a function's stacks for which `holds` returns true.
@@ -536,5 +588,23 @@ impl Books<'_> {
         let [base, new] = self.sum(rows);
         let q: f64 = rows.iter().map(|&row| self.rows.rows[row as usize].variance).sum();
         (q / (base + new).max(1e-300)).max(1e-300)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::evidence::sets::tests::rows;
+    use super::Uncut;
+
+    #[test]
+    fn rows_of_a_function_are_the_rows_whose_stack_contains_it() {
+        for seed in 0..200 {
+            let rows = rows(seed);
+            let uncut = Uncut::new(&rows);
+            for frame in 0..rows.names.len() as u32 {
+                let expected = (0..rows.rows.len() as u32).filter(|&row| rows.stack(row as usize).contains(&frame));
+                assert!(uncut.rows_of(frame).eq(expected), "{seed}: {frame}");
+            }
+        }
     }
 }

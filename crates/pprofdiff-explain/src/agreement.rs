@@ -2,12 +2,11 @@
 //! amount of work, and they do not call each other. A single function may have changed together with the amount of
 //! work.
 
-use std::collections::BTreeSet;
-
 use super::evidence::rows::StackRows;
 use super::evidence::sets::Sets;
 use super::search::SearchResult;
 use super::thresholds::{MIN_AGREEING_PART_OF_FUNCTIONS, MIN_EVENTS_OF_WITNESS, MIN_WITNESSES};
+use pprofdiff_profile::random::HashSet;
 
 /// Returns the number of functions whose own cost is the same on both sides at this amount of work, counting only
 /// functions that do not call each other. Stops at [`MIN_WITNESSES`]. Returns 0 if fewer than half of the functions
@@ -29,12 +28,11 @@ pub(super) fn independent_witnesses(rows: &StackRows, sets: &Sets, search: &Sear
     witnesses.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
     let mut is_witness = vec![false; rows.names.len()];
     witnesses.iter().for_each(|(_, frame)| is_witness[*frame as usize] = true);
-    let mut calls: BTreeSet<(u32, u32)> = BTreeSet::new();
-    for row in 0..rows.rows.len() {
-        let stack = rows.stack(row);
-        let pairs = stack.windows(2).map(|call| (call[0], call[1]));
-        calls.extend(pairs.filter(|(a, b)| is_witness[*a as usize] && is_witness[*b as usize]));
-    }
+    // The tree of calls lists each call of the foreground once.
+    let background = (rows.n_front()..rows.rows.len()).flat_map(|row| rows.stack(row).windows(2));
+    let calls = sets.calls().iter().copied().chain(background.map(|call| (call[0], call[1])));
+    let calls: HashSet<(u32, u32)> =
+        calls.filter(|(a, b)| is_witness[*a as usize] && is_witness[*b as usize]).collect();
     let mut chosen: Vec<u32> = Vec::new();
     for (_, frame) in witnesses {
         let is_free = |other: &u32| !calls.contains(&(frame, *other)) && !calls.contains(&(*other, frame));

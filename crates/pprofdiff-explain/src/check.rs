@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use pprofdiff_profile::random::HashSet;
-
 use super::{Cause, CauseKind, ExplainOptions, Explanation, explain, moves};
 use pprofdiff::check::{
     BelowSite, CallSite, Check, FailedRule, MeasuredRuns, RuleCheck, Rules, RunsOfCheck, call_lines,
@@ -64,16 +62,15 @@ pub fn check(rules: &Rules, options: &ExplainOptions, diff: &Diff, query: &Query
 /// can exceed a limit, so a cause that reduces cost is dropped. No cause concerns a subject that fell, even if it fell
 /// by less than a limit below 0 demands.
 fn concerning(all: &Explanation, failed: &FailedRule<'_>) -> Option<Arc<Explanation>> {
-    let concerns = |cause: &Cause| {
-        if cause.delta <= 0.0 || !failed.has_grown() {
-            return false;
-        }
-        // A cause without a function concerns all samples with a label.
-        let Some(_) = cause.function else { return true };
-        let functions: HashSet<&str> = cause.evidence.functions.iter().map(String::as_str).collect();
-        failed.grew_with(&functions)
-    };
-    let causes: Vec<Cause> = all.causes.iter().filter(|cause| concerns(cause)).cloned().collect();
+    let grown: Vec<&Cause> = all.causes.iter().filter(|cause| cause.delta > 0.0 && failed.has_grown()).collect();
+    let functions: Vec<Vec<&str>> =
+        grown.iter().map(|cause| cause.evidence.functions.iter().map(String::as_str).collect()).collect();
+    // Reads the samples once for all causes.
+    let grew_with = failed.grew_with(&functions);
+    // A cause without a function concerns all samples with a label.
+    let concerns = |(cause, grew_with): &(&Cause, bool)| *grew_with || cause.function.is_none();
+    let causes: Vec<Cause> =
+        grown.into_iter().zip(grew_with).filter(concerns).map(|(cause, _)| cause.clone()).collect();
     (!causes.is_empty()).then(|| Explanation { causes, ..all.clone() }.into())
 }
 

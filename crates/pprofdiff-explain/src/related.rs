@@ -93,8 +93,14 @@ fn are_alike(rows: &StackRows, a: u32, b: u32) -> bool {
 fn have_the_same_callees(rows: &StackRows, a: u32, b: u32) -> bool {
     let mut callees: BTreeMap<u32, [f64; 2]> = BTreeMap::new();
     for (i, row) in checkpointed(rows.rows.iter().enumerate()) {
-        for call in rows.stack(i).windows(2).filter(|call| rows.names[call[1] as usize].class.program) {
-            if let Some(index) = [a, b].iter().position(|&frame| frame == call[0]) {
+        let stack = rows.stack(i);
+        // Few stacks contain one of the functions, and a search for one number is fast.
+        if !stack.contains(&a) && !stack.contains(&b) {
+            continue;
+        }
+        for call in stack.windows(2) {
+            let index = [a, b].iter().position(|&frame| frame == call[0]);
+            if let Some(index) = index.filter(|_| rows.names[call[1] as usize].class.program) {
                 callees.entry(call[1]).or_default()[index] += row.values[0] + row.values[1];
             }
         }

@@ -34,7 +34,7 @@ impl<'a> PlainTable<'a> {
         let (mut flat, mut cum) = (vec![[0.0; 2]; n], vec![[0.0; 2]; n]);
         let mut last = vec![u32::MAX; n];
         for (i, values) in checkpointed((0u32..).zip(&self.uncut.values)) {
-            let stack = self.uncut.stacks.get(i);
+            let stack = self.uncut.stack(i as usize);
             let add = |sum: &mut [f64; 2]| *sum = [sum[0] + values[0], sum[1] + values[1]];
             if let Some(&leaf) = stack.last() {
                 add(&mut flat[leaf as usize]);

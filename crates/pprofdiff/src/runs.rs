@@ -15,6 +15,8 @@ use std::fmt;
 
 use serde::{Serialize, Serializer};
 
+#[cfg(feature = "check")]
+use crate::diff::top::GroupSums;
 use crate::diff::top::{Chance, LeftOut, ProfileSums, SIGNIFICANT, Top, TotalChance};
 use crate::diff::{Frames, Measure, Normalize, Scale, Sort, Walk};
 use crate::events;
@@ -246,6 +248,26 @@ impl MeasuredRuns {
         let values: Vec<i64> =
             sums.into_iter().zip(&self.scales).map(|(v, scale)| scale.apply(pick(v, cost))).collect();
         sides(&self.is_base, &values)
+    }
+
+    /// Returns, for each group of frames, the growth of the samples that contain both a frame of the group and a frame of
+    /// [`COMMON_GROUP`](crate::diff::top::COMMON_GROUP). `bits` has the groups of each frame, as bits.
+    #[cfg(feature = "check")]
+    pub(crate) fn shared_growth(&self, bits: &[u64], n_groups: usize) -> Vec<f64> {
+        let sums = self.measure.profile_sums_of_groups(bits, n_groups);
+        let growth = |value: &dyn Fn(&GroupSums) -> i64| {
+            let values: Vec<i64> =
+                sums.iter().zip(&self.scales).map(|(sums, scale)| scale.apply(value(sums))).collect();
+            let [base, new] = sides(&self.is_base, &values);
+            new.mean() - base.mean()
+        };
+        let common = growth(&|sums| sums.common);
+        // Scaled sums are rounded, so the samples with both come from the three sums that a table would show.
+        let shared = |group: usize| {
+            let either = growth(&|sums| sums.groups[group].0 - sums.groups[group].1 + sums.common);
+            growth(&|sums| sums.groups[group].0) + common - either
+        };
+        (0..n_groups).map(shared).collect()
     }
 
     /// Returns the host of each frame in `grown`: a caller that may have contained the frame on the base, where the

@@ -119,6 +119,7 @@ impl CallTree {
         self.places.reserve_exact(n_nodes);
         self.deepest.reserve_exact(self.members.len());
         let mut calls = Calls::below(rows.names.len());
+        let is_system: Vec<bool> = rows.names.iter().map(|name| name.class.system).collect();
         // The number of occurrences of each frame and each call on the path to the last row. `path` lists its nodes.
         let (mut frame_uses, mut call_uses) = (vec![0u32; rows.names.len()], Vec::new());
         let (mut path, mut pace): (Vec<(u32, u32)>, _) = (Vec::new(), Checkpointer::default());
@@ -138,12 +139,14 @@ impl CallTree {
                 let (mut edge, mut call) = (NONE, NONE);
                 if let Some(&above) = depth.checked_sub(1).and_then(|above| stack.get(above)) {
                     edge = calls.id(above, frame) as u32;
-                    call_uses.resize(call_uses.len().max(edge as usize + 1), 0u32);
+                    if edge as usize >= call_uses.len() {
+                        call_uses.resize(edge as usize + 1, 0u32);
+                    }
                     call = if call_uses[edge as usize] == 0 { edge } else { NONE };
                     call_uses[edge as usize] += 1;
                 }
                 let times = &mut frame_uses[frame as usize];
-                let is_own = !rows.is_system(frame);
+                let is_own = !is_system[frame as usize];
                 let is_first = *times == 0 && is_own;
                 *times += 1;
                 let parent = path.last().map_or(NONE, |above| above.0);

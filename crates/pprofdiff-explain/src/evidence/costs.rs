@@ -2,25 +2,31 @@
 
 use super::rows::StackRows;
 use pprofdiff_profile::cancellation::checkpointed;
+use pprofdiff_profile::columns::NONE;
+
+/// The values of a frame while they are added up, and the last row that was added.
+#[derive(Clone, Copy)]
+struct FrameCost {
+    values: [f64; 2],
+    last: u32,
+}
 
 /// By frame: the values of both sides. A recursive frame counts once per stack.
 pub(crate) struct FrameCosts(Vec<[f64; 2]>);
 
 impl FrameCosts {
     pub(crate) fn new(rows: &StackRows) -> FrameCosts {
-        let mut costs = vec![[0.0; 2]; rows.names.len()];
-        let mut seen = vec![u32::MAX; rows.names.len()];
-        for (i, row) in checkpointed(rows.rows.iter().enumerate()) {
-            for &frame in rows.stack(i) {
-                let frame = frame as usize;
-                if seen[frame] != i as u32 {
-                    seen[frame] = i as u32;
-                    costs[frame][0] += row.values[0];
-                    costs[frame][1] += row.values[1];
+        let mut costs = vec![FrameCost { values: [0.0; 2], last: NONE }; rows.names.len()];
+        for (row, i) in checkpointed(rows.rows.iter().zip(0..)) {
+            for &frame in rows.stacks.get(row.stack) {
+                let cost = &mut costs[frame as usize];
+                if cost.last != i {
+                    *cost =
+                        FrameCost { values: [cost.values[0] + row.values[0], cost.values[1] + row.values[1]], last: i };
                 }
             }
         }
-        FrameCosts(costs)
+        FrameCosts(costs.into_iter().map(|cost| cost.values).collect())
     }
 
     pub(crate) fn cost(&self, frame: u32, side: usize) -> f64 {

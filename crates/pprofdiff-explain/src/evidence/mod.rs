@@ -3,6 +3,7 @@
 
 pub(super) mod calls;
 pub(super) mod costs;
+mod labelled;
 pub(super) mod labels;
 pub(super) mod names;
 mod prefixes;

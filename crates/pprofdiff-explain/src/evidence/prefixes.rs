@@ -1,13 +1,12 @@
 //! Light stacks, truncated to the longest prefix they share with a heavy stack.
 
+use super::labelled::LabelledStacks;
 use super::read::{CollectedRows, DistinctStacks, SampleReader};
 use super::rows::StackList;
 use super::samples::{OfRun, Run};
-use super::weights::{StackPrefixes, fitting};
+use super::weights::{StackPrefixes, select_fitting};
 use pprofdiff_profile::cancellation::checkpointed;
 use pprofdiff_profile::columns::NONE;
-use pprofdiff_profile::interner::Interner;
-use pprofdiff_profile::random::FastState;
 
 /// Light stacks, truncated to the longest prefix of a heavy stack, or to their first frame without one. Equal results
 /// with the same labels are combined.
@@ -19,7 +18,7 @@ pub(super) struct LightStacks {
     /// By prefix: the number of its truncated stack, or [`NONE`].
     prefix_stacks: Vec<u32>,
     /// The resulting rows: (stack, labels).
-    rows: Interner<(u32, u32), FastState>,
+    rows: LabelledStacks,
     /// By distinct stack with labels: the resulting row; [`NONE`] for heavy stacks.
     row_of: Vec<u32>,
 }
@@ -66,15 +65,15 @@ impl LightStacks {
                 if length == 0 { &mut root_stacks[origin as usize] } else { &mut prefix_stacks[origin as usize] };
             if *number == NONE {
                 let root = Some(origin).filter(|origin| *origin != no_frame);
-                let prefix = || heavy_stacks.get(prefixes.stack(origin))[..length as usize].iter().copied();
-                *number = if length == 0 { stacks.push(root) } else { stacks.push(prefix()) };
+                let prefix = || &heavy_stacks.get(prefixes.stack(origin))[..length as usize];
+                *number = if length == 0 { stacks.push(root) } else { stacks.push_slice(prefix()) };
                 prefix_of.push(if length == 0 { NONE } else { origin });
             }
             stack_of[stack as usize] = *number;
         }
-        let mut rows = Interner::default();
+        let mut rows = LabelledStacks::with_capacity(stacks.len());
         let row_of = checkpointed(heavy.iter().zip(&distinct.rows)).map(|(&row, &(stack, labels))| match row {
-            NONE => rows.number((stack_of[stack as usize], labels)),
+            NONE => rows.number(stack_of[stack as usize], labels),
             _ => NONE,
         });
         let row_of = row_of.collect();
@@ -84,8 +83,8 @@ impl LightStacks {
     /// If the truncated stacks of all runs have more frames than `room`: truncates all but the heaviest rows further,
     /// to prefixes that also belong to the heaviest rows, or to a single frame.
     pub fn cut(&mut self, distinct: &DistinctStacks, room: usize) {
-        let n = self.rows.values.len();
-        let length = |row: u32| self.stacks.get(self.rows.values[row as usize].0).len();
+        let n = self.rows.values().len();
+        let length = |row: u32| self.stacks.get(self.rows.values()[row as usize].0).len();
         let (mut frames, mut last) = (0, vec![NONE; n]);
         for (row_numbers, run) in distinct.run_numbers.iter().zip(0..) {
             for row in checkpointed(row_numbers).map(|&number| self.row_of[number as usize]).filter(|row| *row != NONE)
@@ -107,16 +106,18 @@ impl LightStacks {
         let mut order: Vec<(f64, u32)> = weights.iter().map(share).zip(0..).collect();
         // Breaks ties by content, so the result does not depend on input order.
         let content = |row: u32| {
-            let (stack, labels) = self.rows.values[row as usize];
+            let (stack, labels) = self.rows.values()[row as usize];
             (self.stacks.get(stack), labels)
         };
-        order.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then_with(|| content(a.1).cmp(&content(b.1))));
-        order.truncate(fitting(order.iter().map(|&(_, row)| length(row)), room));
+        let by_share =
+            |a: &(f64, u32), b: &(f64, u32)| b.0.total_cmp(&a.0).then_with(|| content(a.1).cmp(&content(b.1)));
+        let n_fitting = select_fitting(&mut order, room, |(_, row)| length(*row), by_share);
+        order.truncate(n_fitting);
         let mut is_kept = vec![false; n];
         order.iter().for_each(|&(_, row)| is_kept[row as usize] = true);
         let mut cut_to: Vec<u32> = (0..n as u32).collect();
         for row in checkpointed(0..n).filter(|&row| !is_kept[row]) {
-            let (stack, labels) = self.rows.values[row];
+            let (stack, labels) = self.rows.values()[row];
             let prefix = self.prefix_of[stack as usize];
             if prefix == NONE {
                 continue;
@@ -125,7 +126,7 @@ impl LightStacks {
             while length > 1 {
                 (prefix, length) = (self.prefixes.shorter(prefix), length - 1);
                 let shorter = self.prefix_stacks[prefix as usize];
-                let longer_row = if shorter == NONE { None } else { self.rows.find((shorter, labels)) };
+                let longer_row = if shorter == NONE { None } else { self.rows.find(shorter, labels) };
                 if longer_row.is_some_and(|row| is_kept.get(row as usize) == Some(&true)) {
                     break;
                 }
@@ -135,7 +136,7 @@ impl LightStacks {
                 self.prefix_stacks[prefix as usize] = self.stacks.push(frames);
                 self.prefix_of.push(prefix);
             }
-            cut_to[row] = self.rows.number((self.prefix_stacks[prefix as usize], labels));
+            cut_to[row] = self.rows.number(self.prefix_stacks[prefix as usize], labels);
         }
         self.row_of.iter_mut().filter(|row| **row != NONE).for_each(|row| *row = cut_to[*row as usize]);
     }
@@ -143,7 +144,7 @@ impl LightStacks {
     /// Adds a row for each truncated stack, and assigns these rows to the light stacks in `row_of`.
     pub fn make_rows(mut self, collected: &mut CollectedRows<'_, '_>, row_of: &mut [u32], is_whole: &[bool]) {
         // From here on, rows are not looked up by their stack, so the index is dropped.
-        let rows = std::mem::take(&mut self.rows).values;
+        let rows = std::mem::take(&mut self.rows).into_values();
         let mut made = vec![NONE; rows.len()];
         // Doubling would make this the largest list of all.
         collected.rows.reserve_exact(rows.len());
@@ -151,7 +152,8 @@ impl LightStacks {
             let made = &mut made[light as usize];
             if *made == NONE {
                 let (stack, labels) = rows[light as usize];
-                let stack = collected.stacks.push(self.stacks.get(stack).iter().copied());
+                collected.prefix_of.push(self.prefix_of[stack as usize]);
+                let stack = collected.stacks.push_slice(self.stacks.get(stack));
                 *made = collected.push_cut(stack, labels, is_whole);
             }
             *row = *made;

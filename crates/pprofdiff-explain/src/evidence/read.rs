@@ -1,6 +1,7 @@
 //! From the runs of both sides to rows: each heavy stack becomes a row, and light stacks are truncated to the longest
 //! prefix they share with a heavy stack.
 
+use super::labelled::LabelledStacks;
 use super::labels::WorkLabels;
 use super::names::FrameTexts;
 use super::prefixes::LightStacks;
@@ -9,10 +10,9 @@ use super::samples::{DEEPEST, OfRun, Run};
 use super::stack_ids::StackIds;
 use super::weights::{ChosenStacks, StackPrefixes, Weight, chosen, mix};
 use crate::thresholds::MAX_BACKGROUND_PART;
-use pprofdiff::shared::{Columns, Keys, Runtime, SampleSums, StackOrder, State, ValueKind, runs};
+use pprofdiff::shared::{Columns, Keys, Runtime, SampleSums, StackOrder, ValueKind, runs};
 use pprofdiff_profile::cancellation::checkpointed;
 use pprofdiff_profile::columns::NONE;
-use pprofdiff_profile::interner::Interner;
 use pprofdiff_profile::parallel;
 
 /// Memory for the frames of stacks while reading, in bytes, in addition to an eighth of the profiles' size.
@@ -128,7 +128,8 @@ impl<'m> ReadRuns<'m> {
         let labels = WorkLabels::new(runs, read);
         let frames = (bytes / BYTES_OF_FRAME).max(FRAMES) / 2;
         let m = [Some(0), Some(1)].map(|side| runs.iter().filter(|run| run.sampled.side == side).count());
-        let mut collected = CollectedRows { reader: &reader, stacks: StackList::default(), rows: Vec::new() };
+        let mut collected =
+            CollectedRows { reader: &reader, stacks: StackList::default(), prefix_of: Vec::new(), rows: Vec::new() };
         let (sums_by_run, pruned) = {
             let distinct = DistinctStacks::new(runs, read, &labels);
             let Heavy { mut row_of, prefixes, light: pruned, is_whole } =
@@ -144,7 +145,8 @@ impl<'m> ReadRuns<'m> {
         let by_side = runs.iter().zip(read).filter_map(|(run, samples)| Some((run.sampled.side?, samples.negative)));
         by_side.for_each(|(side, sum)| negative[side] += sum);
         let sides = if pruned > 0 { sides(runs, read, &self.canonical, self.names.len()) } else { Vec::new() };
-        let CollectedRows { stacks, rows, .. } = collected;
+        let CollectedRows { stacks, rows, prefix_of, .. } = collected;
+        let order = (pruned > 0).then(|| stacks.sorted_by_prefix(&prefix_of));
         let ReadRuns { runtime, names, .. } = self;
         let (label_sets, labels) = (labels.sets, labels.texts);
         let mut read = StackRows {
@@ -169,7 +171,10 @@ impl<'m> ReadRuns<'m> {
         if sum(|r| r.background) > MAX_BACKGROUND_PART * sum(|_| true) {
             read.rows.iter_mut().for_each(|r| r.background = false);
         }
-        read.arrange();
+        match order {
+            Some(order) => read.arrange_in(order),
+            None => read.arrange(),
+        }
         read.fit_labels(bytes);
         read
     }
@@ -206,13 +211,13 @@ impl DistinctStacks {
             let rows = (0..first.len() as u32).map(|stack| (stack, 0)).collect();
             return DistinctStacks { weights: weights(runs, read, &stacks, &first), run_numbers: stacks, rows, first };
         }
-        let mut rows: Interner<(u32, u32), State> = Interner::default();
-        let mut weights: Vec<Weight> = Vec::new();
+        let mut rows = LabelledStacks::with_capacity(first.len());
+        let mut weights: Vec<Weight> = Vec::with_capacity(first.len());
         let mut run_numbers = Vec::with_capacity(runs.len());
         for (i, ((run, samples), stacks)) in runs.iter().zip(read).zip(stacks).enumerate() {
             let row = |(&(stack, set), part): (&(u32, u32), &SampleSums)| {
                 let set = labels.set_of(i, set);
-                let number = rows.number((stacks[stack as usize], set));
+                let number = rows.number(stacks[stack as usize], set);
                 if number as usize == weights.len() {
                     let tie = mix(samples.stacks.ties[stack as usize] ^ u64::from(set));
                     weights.push(samples.stacks.weight(stack, tie));
@@ -224,7 +229,7 @@ impl DistinctStacks {
             };
             run_numbers.push(checkpointed(samples.rows.iter().zip(&samples.parts)).map(row).collect());
         }
-        DistinctStacks { run_numbers, weights, rows: rows.values, first }
+        DistinctStacks { run_numbers, weights, rows: rows.into_values(), first }
     }
 
     /// Returns, by row, the functions that it contains, as bits. `functions` has at most 64 entries.
@@ -345,6 +350,9 @@ struct Heavy {
 pub(super) struct CollectedRows<'r, 'm> {
     reader: &'r SampleReader<'m>,
     pub stacks: StackList,
+    /// By stack: its prefix in [`StackPrefixes`], if there are light stacks. [`NONE`] for a stack without a heavy
+    /// stack's first frame.
+    pub(super) prefix_of: Vec<u32>,
     pub(super) rows: Vec<Row>,
 }
 
@@ -386,14 +394,14 @@ impl CollectedRows<'_, '_> {
         heavy.iter().for_each(|&row| is_wanted[distinct.rows[row as usize].0 as usize] = true);
         let keep = |kept: &mut (Vec<u32>, StackList), stack: u32, frames: &[u32]| {
             kept.0.push(stack);
-            kept.1.push(frames.iter().copied());
+            kept.1.push_slice(frames);
         };
         let kept = distinct.visit_stacks(runs, read, self.reader, &is_wanted, keep);
         self.rows.reserve(heavy.len());
         for (numbers, stacks) in kept {
             self.stacks.reserve(&stacks);
             for (number, stack) in (0..).zip(checkpointed(numbers)) {
-                stack_of[stack as usize] = self.stacks.push(stacks.get(number).iter().copied());
+                stack_of[stack as usize] = self.stacks.push_slice(stacks.get(number));
             }
         }
         let mut row_of = vec![NONE; distinct.rows.len()];
@@ -401,12 +409,26 @@ impl CollectedRows<'_, '_> {
             let (stack, labels) = distinct.rows[row as usize];
             row_of[row as usize] = self.push(stack_of[stack as usize], labels);
         }
-        let (mut prefixes, light) = (StackPrefixes::new(), distinct.rows.len() - heavy.len());
-        if light > 0 {
-            let order = StackOrder::new(self.reader.names.len(), 0, |n| self.stacks.get(n)).sorted(self.stacks.len());
-            checkpointed(order).for_each(|stack| prefixes.add(stack, self.stacks.get(stack)));
-        }
+        let light = distinct.rows.len() - heavy.len();
+        let prefixes = if light > 0 { self.prefixes() } else { StackPrefixes::with_capacity(0) };
         Heavy { row_of, prefixes, light, is_whole }
+    }
+
+    /// Returns the prefixes of all stacks so far, and sets the prefix of each stack.
+    fn prefixes(&mut self) -> StackPrefixes {
+        let stacks = &self.stacks;
+        let order = StackOrder::new(self.reader.names.len(), 0, |n| stacks.get(n)).sorted(stacks.len());
+        let mut last: &[u32] = &[];
+        let n_new = |stack: &u32| {
+            let before = std::mem::replace(&mut last, stacks.get(*stack));
+            last.len() - before.iter().zip(last).take_while(|(a, b)| a == b).count()
+        };
+        let mut prefixes = StackPrefixes::with_capacity(checkpointed(&order).map(n_new).sum());
+        self.prefix_of.resize(stacks.len(), NONE);
+        for stack in checkpointed(order) {
+            self.prefix_of[stack as usize] = prefixes.add(stack, stacks.get(stack));
+        }
+        prefixes
     }
 
     /// Sums the runs, by the row of each distinct stack with labels. Returns each run's values if they measure noise.

@@ -83,13 +83,14 @@ fn leave_out_runtime(rows: &mut StackRows, sides: &[[bool; 2]]) -> Option<String
 
 /// Returns, by name, the sides that have it.
 fn sides_of_names(rows: &StackRows) -> Vec<[bool; 2]> {
-    let mut sides: Vec<[bool; 2]> = (0..rows.names.len() as u32).map(|f| [0, 1].map(|s| rows.may_have(f, s))).collect();
-    for (row, values) in checkpointed(rows.rows.iter().map(|row| row.values).enumerate()) {
-        for &frame in rows.stack(row) {
-            (0..2).for_each(|side| sides[frame as usize][side] |= values[side] > 0.0);
-        }
+    let bits = |sides: [bool; 2]| u8::from(sides[0]) | u8::from(sides[1]) << 1;
+    let mut sides: Vec<u8> =
+        (0..rows.names.len() as u32).map(|f| bits([0, 1].map(|side| rows.may_have(f, side)))).collect();
+    for row in checkpointed(&rows.rows) {
+        let sides_of_row = bits(row.values.map(|value| value > 0.0));
+        rows.stacks.get(row.stack).iter().for_each(|&frame| sides[frame as usize] |= sides_of_row);
     }
-    sides
+    sides.into_iter().map(|bits| [bits & 1 != 0, bits & 2 != 0]).collect()
 }
 
 /// Returns the number of frames that each row loses at an end, and the set of these frames. Returns `None` if too few

@@ -11,6 +11,7 @@ use super::sets::grouped;
 use crate::thresholds::MIN_PART_BELOW_BENCHMARK;
 use pprofdiff::shared::{Class, Runtime, StackOrder, ValueKind};
 use pprofdiff_profile::cancellation::{Checkpointer, checkpointed};
+use pprofdiff_profile::columns::NONE;
 
 /// A canonical name.
 pub(crate) struct FrameName {
@@ -90,7 +91,7 @@ impl RunValues {
 const MOVED: usize = 8;
 
 /// Stacks by number, stored end to end, root first.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct StackList {
     frames: Vec<u32>,
     ends: Vec<usize>,
@@ -120,6 +121,13 @@ impl StackList {
         self.ends.len() as u32 - 1
     }
 
+    /// Like [`StackList::push`], and faster.
+    pub(crate) fn push_slice(&mut self, stack: &[u32]) -> u32 {
+        self.frames.extend_from_slice(stack);
+        self.ends.push(self.frames.len());
+        self.ends.len() as u32 - 1
+    }
+
     pub(crate) fn get(&self, number: u32) -> &[u32] {
         let start = number.checked_sub(1).map_or(0, |before| self.ends[before as usize]);
         &self.frames[start..self.ends[number as usize]]
@@ -142,6 +150,11 @@ impl StackList {
                 return StackOrder::new(n_names, 0, |n| self.get(n)).sorted(self.len());
             }
         }
+        self.merged(kept, moved)
+    }
+
+    /// Merges sorted stacks with some others.
+    fn merged(&self, kept: Vec<u32>, mut moved: Vec<u32>) -> Vec<u32> {
         moved.sort_by(|&a, &b| self.get(a).cmp(self.get(b)));
         let mut sorted = Vec::with_capacity(self.len());
         let mut moved = moved.into_iter().peekable();
@@ -153,6 +166,16 @@ impl StackList {
         }
         sorted.extend(moved);
         sorted
+    }
+
+    /// Returns the numbers of stacks, sorted by frames. `prefix_of` has, by stack, its number among prefixes that are
+    /// numbered in the order of their frames, or [`NONE`] for a few stacks.
+    pub(crate) fn sorted_by_prefix(&self, prefix_of: &[u32]) -> Vec<u32> {
+        let with_prefix = || prefix_of.iter().zip(0..).filter(|(prefix, _)| **prefix != NONE);
+        let n_prefixes = with_prefix().map(|(prefix, _)| *prefix as usize + 1).max().unwrap_or(0);
+        let (by_prefix, _) = grouped(n_prefixes, || with_prefix().map(|(prefix, stack)| (*prefix as usize, stack)));
+        let others = prefix_of.iter().zip(0..).filter(|(prefix, _)| **prefix == NONE).map(|(_, stack)| stack);
+        self.merged(by_prefix, others.collect())
     }
 
     /// Returns the memory of the stacks in bytes.
@@ -276,7 +299,7 @@ impl StackRows {
             stack.extend_from_slice(self.stack(i));
             pace.step(1 + stack.len() / 4);
             change(i, &mut stack);
-            stacks.push(stack.iter().copied());
+            stacks.push_slice(&stack);
         }
         self.rows.iter_mut().zip(0..).for_each(|(row, i)| row.stack = i);
         self.stacks = stacks;
@@ -285,14 +308,18 @@ impl StackRows {
 
     /// Sorts rows by frames and labels, with background rows last, and sums equal rows.
     pub(crate) fn arrange(&mut self) {
+        self.arrange_in(self.stacks.sorted(self.names.len()));
+    }
+
+    /// Like [`StackRows::arrange`], given the order of all stacks by their frames.
+    pub(crate) fn arrange_in(&mut self, order_of_stacks: Vec<u32>) {
         let old = std::mem::take(&mut self.stacks);
         let mut stacks = StackList::with_room_for(&old);
         let mut number = vec![0; old.len()];
-        for stack in checkpointed(old.sorted(self.names.len())) {
+        for stack in checkpointed(order_of_stacks) {
             let frames = old.get(stack);
             let is_known = stacks.len() > 0 && stacks.get(stacks.len() as u32 - 1) == frames;
-            number[stack as usize] =
-                if is_known { stacks.len() as u32 - 1 } else { stacks.push(frames.iter().copied()) };
+            number[stack as usize] = if is_known { stacks.len() as u32 - 1 } else { stacks.push_slice(frames) };
         }
         self.stacks = stacks;
         let key = |row: &Row| (row.background, number[row.stack as usize], row.labels, row.is_below);

@@ -1,6 +1,7 @@
 //! A pass over the samples of a run. It returns the distinct stacks with their labels, by the run's own numbers, and
 //! their sums. Stacks that did not fit into memory are read again by [`OfRun::each_stack`].
 
+use super::labelled::LabelledStacks;
 use super::labels::{RunLabels, texts_of};
 use super::read::SampleReader;
 use super::rows::StackList;
@@ -9,9 +10,7 @@ use super::weights::Weight;
 use pprofdiff::shared::{Innermost, Keys, SampleLocations, SampleSums, SampleVisitor, SampledRun, Walk};
 use pprofdiff_profile::cancellation::checkpointed;
 use pprofdiff_profile::columns::NONE;
-use pprofdiff_profile::interner::Interner;
 use pprofdiff_profile::parallel;
-use pprofdiff_profile::random::FastState;
 use pprofdiff_profile::samples::{Sample, SampleRange};
 use std::sync::Arc;
 
@@ -90,10 +89,7 @@ pub(super) struct Visited {
 struct Visitor<'c, 'm, W, F> {
     wants: W,
     place: u32,
-    walk: &'c Walk<'m>,
-    canonical: &'c [u32],
-    /// By location, with canonical numbers.
-    innermost: &'c [Innermost],
+    locations: &'c LocationFrames,
     beside: Option<&'c Walk<'m>>,
     /// By location: a bit per sample type that uses it.
     is_used: Vec<u8>,
@@ -128,31 +124,55 @@ impl<W, F> Visitor<'_, '_, W, F> {
     /// another function, so that its variables stay in registers.
     #[inline(never)]
     fn read(&mut self, locations: impl SampleLocations, used: u8) {
-        let Visitor { walk, canonical, innermost, is_used, frames, .. } = self;
+        let Visitor { locations: all, is_used, frames, .. } = self;
         frames.clear();
         locations.for_each(|l| {
-            let first = innermost[l as usize];
+            let first = all.innermost[l as usize];
             is_used[l as usize] |= used;
             frames.push(first.frame());
             if first.has_more() {
-                push_callers(walk, canonical, l, frames);
+                all.push_callers(l, frames);
             }
         });
     }
 }
 
-/// Appends the callers into which a location's innermost frame is inlined.
-#[inline(never)]
-fn push_callers(walk: &Walk<'_>, canonical: &[u32], location: u32, frames: &mut Vec<u32>) {
-    let callers = walk.frames.expand(location)[1..].iter();
-    frames.extend(callers.map(|&frame| canonical[walk.translation[frame as usize] as usize]));
+/// The frames of each location of a profile, with canonical numbers.
+pub(super) struct LocationFrames {
+    innermost: Vec<Innermost>,
+    /// By location: the callers into which the innermost frame is inlined, `callers[starts[l]..starts[l + 1]]`.
+    starts: Vec<u32>,
+    callers: Vec<u32>,
+}
+
+impl LocationFrames {
+    fn new(walk: &Walk<'_>, canonical: &[u32]) -> LocationFrames {
+        let common = |first: Innermost| Innermost::new(canonical[first.frame() as usize], first.has_more());
+        let innermost: Vec<Innermost> = walk.innermost().into_iter().map(common).collect();
+        let (mut starts, mut callers) = (Vec::with_capacity(innermost.len() + 1), Vec::new());
+        for (location, first) in (0..).zip(&innermost) {
+            starts.push(callers.len() as u32);
+            if first.has_more() {
+                let frames = walk.frames.expand(location)[1..].iter();
+                callers.extend(frames.map(|&frame| canonical[walk.translation[frame as usize] as usize]));
+            }
+        }
+        starts.push(callers.len() as u32);
+        LocationFrames { innermost, starts, callers }
+    }
+
+    /// Appends the callers into which a location's innermost frame is inlined.
+    #[inline(never)]
+    fn push_callers(&self, location: u32, frames: &mut Vec<u32>) {
+        let location = location as usize;
+        frames.extend_from_slice(&self.callers[self.starts[location] as usize..self.starts[location + 1] as usize]);
+    }
 }
 
 impl<'m> Run<'m> {
-    /// Returns the innermost frame of each location, with canonical numbers.
-    pub(super) fn innermost(&self, reader: &SampleReader<'_>) -> Vec<Innermost> {
-        let common = |first: Innermost| Innermost::new(reader.canonical[first.frame() as usize], first.has_more());
-        self.sampled.walk.innermost().into_iter().map(common).collect()
+    /// Returns the frames of each location.
+    pub(super) fn locations(&self, reader: &SampleReader<'_>) -> LocationFrames {
+        LocationFrames::new(&self.sampled.walk, reader.canonical)
     }
 
     /// Calls `each` with the samples of a range that `wants` selects by position: the values (of this sample type and
@@ -161,18 +181,17 @@ impl<'m> Run<'m> {
         &self,
         reader: &SampleReader<'_>,
         range: &SampleRange,
-        innermost: &[Innermost],
+        locations: &LocationFrames,
         wants: impl FnMut(u32) -> bool,
         mut each: impl FnMut([i64; 2], &[u32], &Sample<'m>),
     ) -> Visited {
-        let (walk, beside, canonical) = (&self.sampled.walk, self.beside.as_ref(), reader.canonical);
-        let (is_used, negative, frames) = (vec![0; innermost.len()], [0.0; 2], Vec::new());
+        let (walk, beside) = (&self.sampled.walk, self.beside.as_ref());
+        let (is_used, negative, frames) = (vec![0; locations.innermost.len()], [0.0; 2], Vec::new());
         let each = |values: [i64; 2], frames: &mut Vec<u32>, sample: &Sample<'m>| {
             reader.shorten(frames);
             each(values, frames, sample);
         };
-        let mut visitor =
-            Visitor { wants, place: 0, walk, beside, canonical, innermost, is_used, negative, frames, each };
+        let mut visitor = Visitor { wants, place: 0, beside, locations, is_used, negative, frames, each };
         let counts_beside = |sample: &Sample<'m>| beside.is_some_and(|beside| beside.value(sample) != 0);
         walk.visit_or(range, counts_beside, &mut visitor);
         Visited { is_used: visitor.is_used, negative: visitor.negative }
@@ -192,27 +211,27 @@ impl OfRun {
     /// bytes.
     pub(crate) fn read(runs: &[&Run<'_>], reader: &SampleReader<'_>, keys: &Keys, room: usize) -> Vec<OfRun> {
         let walk = &runs[0].sampled.walk;
-        let innermost = runs[0].innermost(reader);
+        let locations = runs[0].locations(reader);
         // Reads in parallel chunks if there is one sample type and no labels. Which labels are kept depends on earlier
         // samples.
         if runs.len() == 1 && !walk.input.profile.has_labels() {
             let ranges = walk.ranges();
             let room = room / ranges.len().max(1);
-            let read = |range: &SampleRange| StackChunk::read(runs[0], reader, keys, &innermost, range, room);
+            let read = |range: &SampleRange| StackChunk::read(runs[0], reader, keys, &locations, range, room);
             if ranges.len() > 1
                 && let Some(samples) = StackChunk::joined(parallel::map(&ranges, read))
             {
                 return vec![samples];
             }
         }
-        OfRun::read_whole(runs, reader, keys, &innermost, room)
+        OfRun::read_whole(runs, reader, keys, &locations, room)
     }
 
     fn read_whole(
         runs: &[&Run<'_>],
         reader: &SampleReader<'_>,
         keys: &Keys,
-        innermost: &[Innermost],
+        locations: &LocationFrames,
         room: usize,
     ) -> Vec<OfRun> {
         let profile = &runs[0].sampled.walk.input.profile;
@@ -220,13 +239,15 @@ impl OfRun {
         // Otherwise, rows are exactly the stacks.
         let has_rows = has_labels || runs.len() > 1;
         let mut stacks = StackInterner::with_room_for(profile.n_samples(), room);
-        let mut samples: Vec<(OfRun, Interner<(u32, u32), FastState>)> =
-            runs.iter().map(|_| Default::default()).collect();
+        let mut samples: Vec<(OfRun, LabelledStacks)> = runs.iter().map(|_| Default::default()).collect();
+        if cfg!(target_pointer_width = "64") {
+            samples.iter_mut().for_each(|(samples, _)| samples.parts.reserve(profile.n_samples()));
+        }
         let (mut place, mut texts) = (0, Vec::new());
         let visited = runs[0].visit(
             reader,
             &profile.sample_range(),
-            innermost,
+            locations,
             |_| true,
             |values, stack, sample| {
                 let number = stacks.number(keys.hash(0, stack), stack, place, reader);
@@ -239,7 +260,7 @@ impl OfRun {
                     samples.iter_mut().zip(runs).zip(values).filter(|(_, value)| *value > 0)
                 {
                     let labels = if has_labels { samples.labels.set_of(&texts) } else { 0 };
-                    let row = if has_rows { rows.number((number, labels)) } else { number };
+                    let row = if has_rows { rows.number(number, labels) } else { number };
                     if row as usize == samples.parts.len() {
                         samples.parts.push(SampleSums::default());
                     }
@@ -248,12 +269,12 @@ impl OfRun {
             },
         );
         let stacks = Arc::new(stacks.finish(profile.sample_range(), visited.is_used));
-        let to_samples =
-            |(((samples, rows), negative), bit): (((OfRun, Interner<(u32, u32), FastState>), f64), u32)| {
-                let rows =
-                    if has_rows { rows.values } else { (0..stacks.hashes.len() as u32).map(|n| (n, 0)).collect() };
-                OfRun { stacks: stacks.clone(), used_bit: 1 << bit, rows, negative, ..samples }
-            };
+        let to_samples = |(((mut samples, rows), negative), bit): (((OfRun, LabelledStacks), f64), u32)| {
+            samples.parts.shrink_to_fit();
+            let rows =
+                if has_rows { rows.into_values() } else { (0..stacks.hashes.len() as u32).map(|n| (n, 0)).collect() };
+            OfRun { stacks: stacks.clone(), used_bit: 1 << bit, rows, negative, ..samples }
+        };
         samples.into_iter().zip(visited.negative).zip(0..).map(to_samples).collect()
     }
 
@@ -294,7 +315,7 @@ impl OfRun {
         run.visit(
             reader,
             range,
-            &run.innermost(reader),
+            &run.locations(reader),
             |place| places.next_if_eq(&place).is_some(),
             |_, stack, _| {
                 frames.clear();

@@ -404,6 +404,11 @@ impl Sets {
     pub(crate) fn len(&self) -> usize {
         self.sets.len()
     }
+
+    /// Returns the distinct calls in the rows outside the background, as pairs of caller and callee.
+    pub(crate) fn calls(&self) -> &[(u32, u32)] {
+        &self.tree.edges
+    }
 }
 
 /// Sorts values by group, stably. Returns them with the end of each group.

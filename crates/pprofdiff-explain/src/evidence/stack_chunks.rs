@@ -4,10 +4,10 @@
 
 use super::read::SampleReader;
 use super::rows::StackList;
-use super::samples::{DEEPEST, OfRun, ReadChunk, Run, RunStacks, Visited};
+use super::samples::{DEEPEST, LocationFrames, OfRun, ReadChunk, Run, RunStacks, Visited};
 use super::stack_ids::StackIds;
 use super::weights::tie;
-use pprofdiff::shared::{Innermost, Keys, SampleSums};
+use pprofdiff::shared::{Keys, SampleSums};
 use pprofdiff_profile::cancellation::{self, checkpointed};
 use pprofdiff_profile::columns::NONE;
 use pprofdiff_profile::interner::{Found, Index};
@@ -108,7 +108,7 @@ impl StackChunk {
         run: &Run<'_>,
         reader: &SampleReader<'_>,
         keys: &Keys,
-        innermost: &[Innermost],
+        locations: &LocationFrames,
         range: &SampleRange,
         room: usize,
     ) -> StackChunk {
@@ -120,7 +120,7 @@ impl StackChunk {
         let visited = run.visit(
             reader,
             range,
-            innermost,
+            locations,
             |_| true,
             |values, stack, sample| {
                 let number = stacks.number(keys.hash(0, stack), stack, place, reader);

@@ -1,6 +1,7 @@
 //! Selects the heavy stacks, and finds the longest prefixes that light stacks share with heavy stacks.
 
 use crate::thresholds::{MIN_DEVIANCE_OF_CHANGED_FUNCTION, MIN_PART_OF_CHANGED_FUNCTION};
+use std::cmp::Ordering;
 use std::hash::BuildHasher;
 
 use pprofdiff::shared::statistics::counts::{deviance, weighted_median};
@@ -20,14 +21,27 @@ const SAMPLE: usize = 1_000;
 /// candidates with labels also need memory.
 const CHANGED: usize = 2_000;
 
-/// Returns the number of leading lengths whose sum fits into `room`, and at least 1.
-pub(crate) fn fitting(lengths: impl Iterator<Item = usize>, room: usize) -> usize {
-    let mut sum = 0;
-    let fits = lengths.take_while(|length| {
-        sum += length;
-        sum <= room
-    });
-    fits.count().max(1)
+/// Moves the first items in the order of `compare` whose lengths together fit into `room` to the front, in any order,
+/// and returns their number. It is at least 1 if there are items. Unlike sorting, this takes linear time.
+pub(crate) fn select_fitting<T>(
+    items: &mut [T],
+    mut room: usize,
+    length: impl Fn(&T) -> usize,
+    compare: impl Fn(&T, &T) -> Ordering,
+) -> usize {
+    // All items before `start` fit, and no item from `end` on.
+    let (mut start, mut end) = (0, items.len());
+    while start < end {
+        let middle = start + (end - start) / 2;
+        items[start..end].select_nth_unstable_by(middle - start, &compare);
+        let all: usize = items[start..=middle].iter().map(&length).sum();
+        if all <= room {
+            (room, start) = (room - all, middle + 1);
+        } else {
+            end = middle;
+        }
+    }
+    start.max(items.len().min(1))
 }
 
 /// The weight of a distinct stack with its labels, over all runs.
@@ -86,8 +100,8 @@ pub(crate) fn chosen(
         let drawn = |&n: &u32| random(n) < chance(n) || is_chosen[n as usize];
         order.extend(light.into_iter().filter(drawn));
     }
-    order.sort_unstable_by(by_share);
-    let n_fitting = fitting(order.iter().map(|&n| usize::from(weights[n as usize].depth)), frames);
+    let depth = |n: &u32| usize::from(weights[*n as usize].depth);
+    let n_fitting = select_fitting(&mut order, frames, depth, by_share);
     for &left_out in &order[n_fitting..] {
         is_whole.get_mut(weights[left_out as usize].own_function as usize).into_iter().for_each(|is| *is = false);
     }
@@ -111,17 +125,20 @@ fn choose_changed(
     if functions.is_empty() {
         return is_whole;
     }
-    let having: Vec<(u32, u64)> =
-        light.iter().copied().zip(with(&functions, light)).filter(|(_, bits)| *bits != 0).collect();
+    // By function: the light stacks that contain it.
+    let mut having: Vec<Vec<u32>> = vec![Vec::new(); functions.len()];
+    for (&n, mut bits) in light.iter().zip(with(&functions, light)) {
+        while bits != 0 {
+            having[bits.trailing_zeros() as usize].push(n);
+            bits &= bits - 1;
+        }
+    }
     let mut room = CHANGED;
     for is_own in [true, false] {
-        for (&function, bit) in functions.iter().zip(0..) {
-            let contains = |(n, bits): &&(u32, u64)| {
-                bits >> bit & 1 == 1
-                    && (!is_own || weights[*n as usize].own_function == function)
-                    && !is_chosen[*n as usize]
-            };
-            let stacks: Vec<u32> = having.iter().filter(contains).map(|(n, _)| *n).collect();
+        for (&function, having) in functions.iter().zip(&having) {
+            let is_open =
+                |n: &u32| (!is_own || weights[*n as usize].own_function == function) && !is_chosen[*n as usize];
+            let stacks: Vec<u32> = having.iter().copied().filter(is_open).collect();
             let fits = stacks.len() <= room;
             if is_own {
                 is_whole[function as usize] = fits;
@@ -192,10 +209,18 @@ pub(crate) struct StackPrefixes {
 }
 
 impl StackPrefixes {
-    pub(crate) fn new() -> StackPrefixes {
+    /// Creates an empty list with room for `n` prefixes.
+    pub(crate) fn with_capacity(n: usize) -> StackPrefixes {
         let key = RandomState::new().hash_one(0u8) | 1;
-        let (index, hashes, shorter, stack_of) = (Index::default(), Vec::new(), Vec::new(), Vec::new());
-        StackPrefixes { index, hashes, shorter, stack_of, last: Vec::new(), last_prefixes: Vec::new(), key }
+        StackPrefixes {
+            index: Index::with_capacity(n),
+            hashes: Vec::with_capacity(n),
+            shorter: Vec::with_capacity(n),
+            stack_of: Vec::with_capacity(n),
+            last: Vec::new(),
+            last_prefixes: Vec::new(),
+            key,
+        }
     }
 
     fn next(&self, hash: u64, frame: u32) -> u64 {
@@ -203,8 +228,10 @@ impl StackPrefixes {
         (product as u64 ^ (product >> 64) as u64).wrapping_add(0x9e37_79b9_7f4a_7c15)
     }
 
-    /// Adds a stack with its number. Stacks are added in order: a prefix that the last stack lacks is new.
-    pub(crate) fn add(&mut self, number_of_stack: u32, stack: &[u32]) {
+    /// Adds a stack with its number, and returns its longest prefix, the stack itself ([`NONE`] for an empty stack).
+    /// Stacks are added in order: a prefix that the last stack lacks is new. Therefore the order of prefixes is the
+    /// order of their frames.
+    pub(crate) fn add(&mut self, number_of_stack: u32, stack: &[u32]) -> u32 {
         let common = self.last.iter().zip(stack).take_while(|(a, b)| a == b).count();
         self.last.truncate(common);
         self.last_prefixes.truncate(common);
@@ -219,6 +246,7 @@ impl StackPrefixes {
             self.last.push(frame);
             self.last_prefixes.push((hash, number));
         }
+        number
     }
 
     /// Returns the number of prefixes.
@@ -262,7 +290,29 @@ impl StackPrefixes {
 
 #[cfg(test)]
 mod tests {
-    use super::{ChosenStacks, NONE, StackPrefixes, Weight, chosen, mix};
+    use super::{ChosenStacks, NONE, StackPrefixes, Weight, chosen, mix, select_fitting};
+
+    #[test]
+    fn selection_chooses_the_leading_items_of_the_sorted_list_that_fit() {
+        for seed in 0..500u64 {
+            let random = |i: u64| mix(seed << 16 | i);
+            let item = |i: u64| (random(i) % 9, i, (random(i) >> 20) as usize % 6);
+            let mut items: Vec<(u64, u64, usize)> = (0..random(1000) % 40).map(item).collect();
+            let room = random(1001) as usize % 120;
+            let mut expected = items.clone();
+            expected.sort_unstable();
+            let mut sum = 0;
+            let fits = |item: &&(u64, u64, usize)| {
+                sum += item.2;
+                sum <= room
+            };
+            expected.truncate(expected.iter().take_while(fits).count().max(1));
+            let n = select_fitting(&mut items, room, |item| item.2, Ord::cmp);
+            let mut selected = items[..n].to_vec();
+            selected.sort_unstable();
+            assert_eq!(selected, expected, "{seed}");
+        }
+    }
 
     #[test]
     fn changed_functions_keep_all_stacks_or_all_of_their_own() {
@@ -298,8 +348,10 @@ mod tests {
         };
         let mut heavy: Vec<Vec<u32>> = (1..40).map(stack).collect();
         heavy.sort();
-        let mut prefixes = StackPrefixes::new();
-        heavy.iter().zip(0..).for_each(|(stack, number)| prefixes.add(number, stack));
+        let mut prefixes = StackPrefixes::with_capacity(0);
+        for (stack, number) in heavy.iter().zip(0..) {
+            prefixes.add(number, stack);
+        }
         for seed in 100..1000 {
             let light = stack(seed);
             let shared = |other: &Vec<u32>| light.iter().zip(other).take_while(|(a, b)| a == b).count();

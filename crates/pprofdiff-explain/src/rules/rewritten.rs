@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::parts::{module, package_of};
 use super::{Find, Rule};
 use crate::evidence::costs::FrameCosts;
-use crate::evidence::rows::StackRows;
+use crate::evidence::rows::{FrameName, StackRows};
 use crate::thresholds::{
     MIN_EVENTS_OF_REWRITTEN_FUNCTION, MIN_PART_OF_NAMED_PACKAGE, MIN_PART_OF_REWRITTEN_PACKAGE,
     MIN_REWRITTEN_FUNCTIONS, MIN_REWRITTEN_PART,
@@ -66,7 +66,7 @@ impl ModuleCost<'_> {
 /// Returns a rewritten library, and the number of frames that each stack keeps: the frames above the first frame that
 /// the opposite side lacks. Returns `None` if such functions have too little of either side's cost, if they belong to
 /// several packages, or if they are too few.
-fn rewritten(rows: &StackRows, costs: &FrameCosts) -> Option<(Rewritten, Vec<usize>)> {
+fn rewritten<'r>(rows: &'r StackRows, costs: &FrameCosts) -> Option<(Rewritten, Vec<usize>)> {
     // By frame: the side, if only one side has it.
     let mut alone: Vec<Option<usize>> = vec![None; rows.names.len()];
     for side in 0..2 {
@@ -74,7 +74,9 @@ fn rewritten(rows: &StackRows, costs: &FrameCosts) -> Option<(Rewritten, Vec<usi
         frames.for_each(|frame| alone[frame as usize] = Some(side));
     }
     // By module: its packages, and the cost of the stacks whose deepest such function is in it.
-    let texts: Vec<Cow<'_, str>> = rows.names.iter().map(|name| package_of(&name.text)).collect();
+    let package = |(name, side): (&'r FrameName, &Option<usize>)| side.map(|_| package_of(&name.text));
+    let texts: Vec<Cow<'_, str>> =
+        rows.names.iter().zip(&alone).map(|name| package(name).unwrap_or_default()).collect();
     let mut modules: [BTreeMap<Vec<&str>, ModuleCost<'_>>; 2] = Default::default();
     let mut cost = [0.0; 2];
     let mut callers: [BTreeMap<u32, f64>; 2] = Default::default();

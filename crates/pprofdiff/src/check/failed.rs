@@ -1,10 +1,10 @@
 //! The growth of a failed rule's subjects, which decides whether a change elsewhere concerns the rule.
 
-use pprofdiff_profile::random::HashSet;
+use pprofdiff_profile::random::{HashMap, HashSet};
 
 use super::rule::{CheckRule, Subject};
 use super::{Outcome, RuleCheck};
-use crate::diff::Sort;
+use crate::diff::top::{COMMON_GROUP, MAX_GROUPS};
 use crate::runs::MeasuredRuns;
 
 /// The minimum part of a subject's growth that the stacks of a cause must contribute. A cause below it barely concerns
@@ -41,20 +41,23 @@ impl<'r> FailedRule<'r> {
         self.growth != 0.0
     }
 
-    /// Returns true if the stacks that contain both the rule's subjects and one of these functions contribute to the
-    /// growth.
-    pub fn grew_with(&self, functions: &HashSet<&str>) -> bool {
+    /// Returns, for each list of functions, true if the stacks that contain both the rule's subjects and one of these
+    /// functions contribute to the growth. Reads the samples once for up to [`MAX_GROUPS`] lists.
+    pub fn grew_with(&self, lists: &[Vec<&str>]) -> Vec<bool> {
         let frames = self.runs.frames();
-        let chosen: Vec<bool> =
-            (0..frames.len() as u32).map(|f| functions.contains(frames.label(f).as_str())).collect();
-        let either: Vec<bool> = chosen.iter().zip(&self.in_rule).map(|(a, b)| *a || *b).collect();
-        // The growth of the stacks that contain frames of both the functions and the rule.
-        let shared = self.grew_by(&chosen) + self.grew_by(&self.in_rule) - self.grew_by(&either);
-        shared > MIN_PART * self.growth
-    }
-
-    fn grew_by(&self, chosen: &[bool]) -> f64 {
-        let [base, new] = self.runs.of_any(chosen, Sort::Cum);
-        new.mean() - base.mean()
+        let mut shared = Vec::with_capacity(lists.len());
+        for lists in lists.chunks(MAX_GROUPS) {
+            let mut lists_of: HashMap<&str, u64> = HashMap::default();
+            for (functions, list) in lists.iter().zip(0..) {
+                functions.iter().for_each(|function| *lists_of.entry(function).or_default() |= 1 << list);
+            }
+            let bits_of = |(f, is_in_rule): (u32, &bool)| {
+                let lists = lists_of.get(frames.label(f).as_str()).copied().unwrap_or(0);
+                lists | if *is_in_rule { COMMON_GROUP } else { 0 }
+            };
+            let bits: Vec<u64> = (0..).zip(&self.in_rule).map(bits_of).collect();
+            shared.extend(self.runs.shared_growth(&bits, lists.len()));
+        }
+        shared.into_iter().map(|shared| shared > MIN_PART * self.growth).collect()
     }
 }

@@ -22,41 +22,52 @@ pub struct SourceLocation {
 /// value. If frames that call one another have equal cost in all runs, the innermost frame represents them, because it
 /// is the most specific. Findings on the flat cost of frames do not nest.
 pub(super) fn nest(findings: &mut [Finding], cost: Sort, runs: &MeasuredRuns) {
-    if cost == Sort::Cum {
-        nest_outcome(findings, Outcome::Fail, runs);
-        nest_outcome(findings, Outcome::Inconclusive, runs);
-    }
-}
-
-fn nest_outcome(findings: &mut [Finding], outcome: Outcome, runs: &MeasuredRuns) {
-    let chosen: Vec<usize> = (0..findings.len()).filter(|&i| findings[i].outcome == outcome).collect();
-    if chosen.len() < 2 {
+    if cost != Sort::Cum {
         return;
     }
-    let by_name: HashMap<&str, usize> =
-        chosen.iter().filter_map(|&i| Some((findings[i].frame.as_deref()?, i))).collect();
-    let finding_of_frame: Vec<Option<usize>> =
-        (0..runs.frames().len() as u32).map(|f| by_name.get(runs.frames().label(f).as_str()).copied()).collect();
+    // By outcome: its findings. A single finding has nothing to nest in.
+    let with_outcome = |outcome: Outcome| {
+        let chosen: Vec<usize> = (0..findings.len()).filter(|&i| findings[i].outcome == outcome).collect();
+        if chosen.len() < 2 { Vec::new() } else { chosen }
+    };
+    let chosen = [Outcome::Fail, Outcome::Inconclusive].map(with_outcome);
+    if chosen.iter().all(Vec::is_empty) {
+        return;
+    }
+    let by_name = |chosen: &Vec<usize>| -> HashMap<&str, usize> {
+        chosen.iter().filter_map(|&i| Some((findings[i].frame.as_deref()?, i))).collect()
+    };
+    let by_name = chosen.each_ref().map(by_name);
+    let of_frame = |frame: u32| {
+        let label = runs.frames().label(frame);
+        by_name.each_ref().map(|by_name| by_name.get(label.as_str()).copied())
+    };
+    let findings_of_frame: Vec<[Option<usize>; 2]> = (0..runs.frames().len() as u32).map(of_frame).collect();
     let is_chained = |a: usize, b: usize| {
         [(&findings[a].base, &findings[b].base), (&findings[a].new, &findings[b].new)].iter().all(|(a, b)| a == b)
     };
     // For each finding, the value of its stacks by the outermost frame of the stack that has a finding with this
     // outcome. Both sides count, because a frame that disappeared has stacks in the base only.
     let mut within: Vec<HashMap<usize, i128>> = vec![HashMap::default(); findings.len()];
-    let mut on_stack = Vec::new();
+    let mut on_stack: [Vec<usize>; 2] = Default::default();
     for base in [true, false] {
         runs.measure().for_each_stack(base, |value, stack| {
-            on_stack.clear();
-            on_stack.extend(stack.iter().filter_map(|&frame| finding_of_frame[frame as usize]));
-            let Some(&first) = on_stack.first() else { return };
-            // The innermost frame with the same cost as the outermost.
-            let outer = on_stack.iter().rev().find(|&&i| is_chained(i, first)).copied().unwrap_or(first);
-            on_stack.sort_unstable();
-            on_stack.dedup();
-            on_stack.iter().for_each(|&i| *within[i].entry(outer).or_default() += i128::from(value.unsigned_abs()));
+            on_stack.iter_mut().for_each(Vec::clear);
+            for &frame in stack {
+                let findings = findings_of_frame[frame as usize];
+                on_stack.iter_mut().zip(findings).for_each(|(on_stack, finding)| on_stack.extend(finding));
+            }
+            for on_stack in &mut on_stack {
+                let Some(&first) = on_stack.first() else { continue };
+                // The innermost frame with the same cost as the outermost.
+                let outer = on_stack.iter().rev().find(|&&i| is_chained(i, first)).copied().unwrap_or(first);
+                on_stack.sort_unstable();
+                on_stack.dedup();
+                on_stack.iter().for_each(|&i| *within[i].entry(outer).or_default() += i128::from(value.unsigned_abs()));
+            }
         });
     }
-    for i in chosen {
+    for i in chosen.into_iter().flatten() {
         let largest = within[i].iter().max_by_key(|(outer, value)| (**value, **outer));
         let outer = largest.map(|(outer, _)| *outer).filter(|outer| *outer != i);
         findings[i].within = outer.and_then(|outer| findings[outer].frame.clone());

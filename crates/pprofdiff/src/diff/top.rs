@@ -287,6 +287,49 @@ impl Measure {
             (flat, cum)
         })
     }
+
+    /// Returns for each profile the sums of samples by groups of frames. `bits` has the groups of each frame, as bits:
+    /// at most [`MAX_GROUPS`] groups, and [`COMMON_GROUP`].
+    #[cfg(feature = "check")]
+    pub(crate) fn profile_sums_of_groups(&self, bits: &[u64], n_groups: usize) -> Vec<GroupSums> {
+        parallel::map(&self.walks().collect::<Vec<_>>(), |walk| {
+            let bits_of_frame = |has: u64, &frame: &u32| has | bits[walk.translation[frame as usize] as usize];
+            let n_locations = walk.frames.innermost().len() as u32;
+            let bits_of_location: Vec<u64> =
+                (0..n_locations).map(|l| walk.frames.expand(l).iter().fold(0, bits_of_frame)).collect();
+            let mut sums = GroupSums { common: 0, groups: vec![(0, 0); n_groups] };
+            walk.for_each(|value, locations, _| {
+                let has = locations.iter().fold(0, |has, &l| has | bits_of_location[l as usize]);
+                let is_common = has & COMMON_GROUP != 0;
+                sums.common += if is_common { value } else { 0 };
+                let mut groups = has & !COMMON_GROUP;
+                while groups != 0 {
+                    let (all, common) = &mut sums.groups[groups.trailing_zeros() as usize];
+                    *all += value;
+                    *common += if is_common { value } else { 0 };
+                    groups &= groups - 1;
+                }
+            });
+            sums
+        })
+    }
+}
+
+/// The maximum number of groups of [`Measure::profile_sums_of_groups`].
+#[cfg(feature = "check")]
+pub(crate) const MAX_GROUPS: usize = 63;
+
+/// The bit of the frames that each group is compared with.
+#[cfg(feature = "check")]
+pub(crate) const COMMON_GROUP: u64 = 1 << MAX_GROUPS;
+
+/// The sums of one profile by groups of frames. A sample with several frames of a group counts once.
+#[cfg(feature = "check")]
+pub(crate) struct GroupSums {
+    /// The samples with a frame of [`COMMON_GROUP`].
+    pub common: i64,
+    /// By group: the samples with a frame of the group, and those that also have a frame of [`COMMON_GROUP`].
+    pub groups: Vec<(i64, i64)>,
 }
 
 impl FrameSums {
