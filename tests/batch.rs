@@ -461,12 +461,12 @@ fn files_without_a_partner_have_their_own_exit_code() {
     let [main, branch] = ["main/*/cpu.pb.gz", "branch/*/cpu.pb.gz"];
     let group = ["*/*/cpu.pb.gz", "--group", "build={1},service={2}", "--base", "build=main", "--new", "build=branch"];
     for args in [&[main, branch][..], &["main", "branch"], &group] {
-        assert_eq!(outcome(args), (2, "1 of 5 pairs failed, and 2 have no partner on the other side".to_owned()));
+        assert_eq!(outcome(args), (2, "1 of 5 pairs failed, and 2 lack a partner on the other side".to_owned()));
     }
     for side in ["main", "branch"] {
         std::fs::remove_dir_all(dir.join(side).join("bad")).unwrap();
     }
-    let alone = "of 4 pairs, 2 have no partner on the other side; all others were compared";
+    let alone = "of 4 pairs, 2 lack a partner on the other side; all others were compared";
     for args in [&[main, branch][..], &["main", "branch"], &group] {
         assert_eq!(outcome(args), (1, alone.to_owned()), "{args:?}");
     }

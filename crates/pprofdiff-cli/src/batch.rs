@@ -26,7 +26,7 @@ use crate::{Inputs, REGISTRY, bucket, fetch, sides};
 
 type PairStream = (Box<dyn Iterator<Item = BatchItem> + Send>, Option<u64>);
 
-/// The exit code if every pair with two sides was compared, but some files have no partner. `diff -r` has the same code
+/// The exit code if every pair with two sides was compared, but some files lack a partner. `diff -r` has the same code
 /// for files that only one of its folders has.
 const NO_PARTNER: u8 = 1;
 
@@ -82,8 +82,8 @@ impl Outcomes {
     fn exit_code(&self) -> Result<u8> {
         let Outcomes { done, failed, without_partner } = *self;
         let lack = match without_partner {
-            1 => "1 has no partner".to_owned(),
-            n => format!("{n} have no partner"),
+            1 => "1 lacks a partner".to_owned(),
+            n => format!("{n} lack a partner"),
         };
         match (failed, without_partner) {
             (0, 0) => Ok(0),
