@@ -260,7 +260,6 @@ fn impossible_combinations_are_refused_before_inputs_are_read() {
             "--explain needs --format text, or rows that are lasting changes (--rows shifts)",
         ),
         (
-            &["batch", "--rank", "--format", "jsonl"],
             "a ranking is written as text, json, csv, markdown or html, not jsonl",
         ),
     ];

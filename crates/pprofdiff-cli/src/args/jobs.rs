@@ -274,7 +274,7 @@ pub struct SeriesArgs {
     #[arg(long, value_enum)]
     pub rows: Option<SeriesRows>,
     /// With --rows values: also write rows for builds that lack the frame
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub dense: bool,
     #[command(flatten)]
     pub shown: RowArgs,
