@@ -260,7 +260,8 @@ fn impossible_combinations_are_refused_before_inputs_are_read() {
             "--explain needs --format text, or rows that are lasting changes (--rows shifts)",
         ),
         (
-            "a ranking is written as text, json, csv, markdown or html, not jsonl",
+            &["batch", "--rank", "--format", "parquet"],
+            "a ranking is written as text, json, jsonl, csv, markdown or html, not parquet",
         ),
     ];
     for (args, expected) in cases {
