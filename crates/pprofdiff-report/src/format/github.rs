@@ -29,7 +29,8 @@ const ANNOTATIONS: usize = 10;
 pub(crate) fn check_github(check: &ExplainedCheck, out: &mut dyn Write) -> io::Result<()> {
     let kinds = [(Outcome::Fail, "error"), (Outcome::Inconclusive, "warning"), (Outcome::Allowed, "notice")];
     for (outcome, command) in kinds {
-        let all = check.rules.iter().flat_map(|r| &r.findings).filter(|f| f.outcome == outcome).count();
+        let all =
+            check.rules.iter().flat_map(|r| &r.findings).filter(|f| f.outcome == outcome && !f.is_ignored()).count();
         let mut annotations = Vec::new();
         for (rule, why) in check.rules.iter().zip(whys(check, causes_text)) {
             let selected = select_findings(rule).0.into_iter().filter(|f| f.outcome == outcome);

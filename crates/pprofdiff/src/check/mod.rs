@@ -31,6 +31,7 @@ mod exact;
 mod failed;
 mod limit;
 mod rule;
+mod same_code;
 mod within;
 
 use std::cell::OnceCell;
@@ -39,6 +40,7 @@ use std::sync::Arc;
 use regex::bytes::Regex;
 use serde::{Deserialize, Serialize};
 
+use crate::diff::list::CodeChange;
 use crate::diff::top::LeftOut;
 use crate::diff::{Diff, Granularity, Matching, Moves, Normalize, Query, Selection, Summary};
 use crate::frame_classes::by_chance;
@@ -54,6 +56,7 @@ use exact::Decimal;
 pub use failed::FailedRule;
 use limit::Test;
 use rule::{CheckRule, RuleCost, Subject};
+pub use same_code::SameCode;
 pub use within::SourceLocation;
 
 /// The rules of a check, and an allow-list of frames and rules that may exceed their limits.
@@ -85,6 +88,9 @@ pub struct CheckPolicy {
     /// Explains the difference between the sides also for sample types without a failed rule.
     #[serde(default)]
     pub explain: bool,
+    /// The outcome of functions whose flat cost grew beyond a limit, although their instructions are the same.
+    #[serde(default)]
+    pub same_code: SameCode,
 }
 
 impl CheckPolicy {
@@ -115,6 +121,13 @@ impl CheckPolicy {
         self.explain = explain;
         self
     }
+
+    /// Sets [`CheckPolicy::same_code`].
+    #[must_use]
+    pub fn with_same_code(mut self, same_code: SameCode) -> Self {
+        self.same_code = same_code;
+        self
+    }
 }
 
 /// The maximum probability that a check of two equal builds fails. It does not hold with [`CheckPolicy::strict`], or
@@ -139,7 +152,7 @@ pub enum Outcome {
     /// No limit is exceeded.
     Pass,
     /// The limit is exceeded, and an entry of the allow-list covers the excess. Without the entry, the outcome would be
-    /// `Inconclusive` or `Fail`.
+    /// `Inconclusive` or `Fail`. Also a function whose instructions are the same in both builds ([`SameCode`]).
     Allowed,
     /// The limit is exceeded, but the runs do not show that the excess is real. One of these holds:
     /// - Chance explains the excess.
@@ -184,8 +197,13 @@ pub struct Finding {
     /// value. If that frame calls a frame with equal values in all runs, the innermost such frame represents both.
     /// `None` if no other frame contains this frame, and for outcomes other than `Inconclusive` and `Fail`.
     pub within: Option<String>,
-    /// The reason in the entry of the allow-list; `None` unless the outcome is `Allowed`.
+    /// The reason in the entry of the allow-list, or that the instructions are the same; `None` unless the outcome is
+    /// `Allowed`, and with [`SameCode::Ignore`].
     pub reason: Option<String>,
+    /// The difference between the function's instructions in both builds, if it exceeds a limit on the growth of its
+    /// flat cost. `None` for other findings, with [`SameCode::Fail`], and unless the user named binaries for both sides.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub code: Option<CodeChange>,
     /// The values of the base's runs.
     pub base: Runs,
     /// The values of the new side's runs.
@@ -301,11 +319,12 @@ pub struct Check<C = ()> {
 
 impl<C> Check<C> {
     /// Returns true if a compared value exceeds its limit and is not on the allow-list, even if chance explains the
-    /// excess. Returns false if the only reason for an inconclusive rule is missing power, or filters that remove every
+    /// excess, or if the instructions are the same ([`SameCode`]). Returns false if the only reason for an inconclusive rule is missing power, or filters that remove every
     /// sample.
     pub fn exceeds_a_limit(&self) -> bool {
         let mut findings = self.rules.iter().flat_map(|rule| &rule.findings);
-        findings.any(|finding| matches!(finding.outcome, Outcome::Inconclusive | Outcome::Fail))
+        findings
+            .any(|finding| matches!(finding.outcome, Outcome::Inconclusive | Outcome::Fail) || finding.is_same_code())
     }
 }
 
@@ -385,6 +404,7 @@ impl Rules {
             }
             rules.push(self.apply(rule, measured_rule, &mut used, &mut warnings)?);
         }
+        warnings.extend(self.allow_same_code(diff, query, &mut rules)?);
         let mut summary = Summary::clone(measured[0].runs.measure().summary());
         // Warnings about profiles do not depend on the sample type.
         warnings.splice(0..0, summary.warnings.drain(..));
@@ -611,6 +631,7 @@ impl Rules {
             place: None,
             within: None,
             reason,
+            code: None,
             base,
             new,
             delta,

@@ -1,0 +1,127 @@
+//! Findings about functions whose instructions are the same in both builds. Such a function may cost more only because
+//! the linker placed it elsewhere, which the author of a change can't influence. It may also cost more because it is
+//! called more often, so rules on cum and on the total never use this exception.
+
+use serde::{Deserialize, Serialize};
+
+use super::rule::{CheckRule, Limit, RuleCost, Subject};
+use super::{Finding, Outcome, RuleCheck, Rules};
+use crate::Result;
+use crate::diff::list::CodeChange;
+use crate::diff::{Diff, Query};
+
+/// The outcome of a limit on the growth of a function's flat cost that fails although the function's instructions are
+/// the same in both builds. Applies only if the user named binaries for both sides.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum SameCode {
+    /// The finding does not fail, and is a warning.
+    #[default]
+    Warn,
+    /// The finding fails.
+    Fail,
+    /// The finding does not fail. Only JSON contains it.
+    Ignore,
+}
+
+impl SameCode {
+    /// All values, with the default first.
+    pub const ALL: [SameCode; 3] = [SameCode::Warn, SameCode::Fail, SameCode::Ignore];
+
+    /// Returns the name in options.
+    pub fn name(self) -> &'static str {
+        match self {
+            SameCode::Warn => "warn",
+            SameCode::Fail => "fail",
+            SameCode::Ignore => "ignore",
+        }
+    }
+
+    /// Returns the value with this name.
+    pub fn named(name: &str) -> Option<SameCode> {
+        SameCode::ALL.into_iter().find(|same_code| same_code.name() == name)
+    }
+}
+
+/// The reason of findings that do not fail because the instructions are the same.
+const REASON: &str = "its instructions are the same in both builds";
+
+/// The maximum number of functions to name in warnings of a rule.
+const MAX_WARNINGS: usize = 5;
+
+impl Finding {
+    /// Returns true if the finding does not fail because the function's instructions are the same.
+    pub(super) fn is_same_code(&self) -> bool {
+        self.outcome == Outcome::Allowed && self.code.as_ref().is_some_and(CodeChange::is_same)
+    }
+
+    /// Returns true if text does not show the finding, because of [`SameCode::Ignore`].
+    pub fn is_ignored(&self) -> bool {
+        self.is_same_code() && self.reason.is_none()
+    }
+}
+
+impl CheckRule {
+    /// Returns true if the rule limits the growth of each function's flat cost.
+    fn can_ignore_same_code(&self) -> bool {
+        let grows = matches!(self.limit, Limit::Growth(_) | Limit::Increase(..));
+        self.cost == RuleCost::Flat && grows && matches!(self.subject, Subject::Each(_))
+    }
+}
+
+impl Rules {
+    /// Compares the instructions of functions that fail a limit on the growth of their flat cost. According to
+    /// [`SameCode`], functions with the same instructions do not fail. Returns warnings for the user.
+    pub(super) fn allow_same_code(&self, diff: &Diff, query: &Query, results: &mut [RuleCheck]) -> Result<Vec<String>> {
+        if self.policy.same_code == SameCode::Fail {
+            return Ok(Vec::new());
+        }
+        let is_failed = |finding: &Finding| finding.outcome == Outcome::Fail;
+        let rules = self.rules.iter().zip(results).filter(|(rule, _)| rule.can_ignore_same_code());
+        let mut rules: Vec<&mut RuleCheck> = rules.map(|(_, result)| result).collect();
+        let findings = rules.iter().flat_map(|rule| &rule.findings).filter(|finding| is_failed(finding));
+        let names: Vec<String> = findings.filter_map(|finding| finding.frame.clone()).collect();
+        if names.is_empty() {
+            return Ok(Vec::new());
+        }
+        let Some(mut changes) = diff.named_code_changes(query, &names)? else { return Ok(Vec::new()) };
+        let mut warnings: Vec<String> = changes.warning.take().into_iter().collect();
+        for rule in &mut rules {
+            let mut allowed = Vec::new();
+            for finding in rule.findings.iter_mut().filter(|finding| is_failed(finding)) {
+                finding.code = finding.frame.as_ref().and_then(|frame| changes.by_name.get(frame)).cloned();
+                if !finding.code.as_ref().is_some_and(CodeChange::is_same) {
+                    continue;
+                }
+                finding.outcome = Outcome::Allowed;
+                if self.policy.same_code == SameCode::Warn {
+                    finding.reason = Some(REASON.to_owned());
+                    allowed.push(describe(finding, &rule.rule));
+                }
+            }
+            let more = allowed.len().saturating_sub(MAX_WARNINGS);
+            warnings.extend(allowed.into_iter().take(MAX_WARNINGS));
+            warnings.extend((more > 0).then(|| format!("{more} more functions do not fail {}: {REASON}", rule.rule)));
+            // The order of findings is by outcome first. The sort is stable, so the rest of the order remains.
+            rule.findings.sort_by_key(|finding| std::cmp::Reverse(finding.outcome));
+            if rule.outcome == Outcome::Fail {
+                rule.outcome = rule.findings.iter().map(|f| f.outcome).max().unwrap_or(Outcome::Pass);
+            }
+        }
+        Ok(warnings)
+    }
+}
+
+/// Describes a finding that does not fail, as in `main.hash: +12% flat, but its instructions are the same`.
+fn describe(finding: &Finding, rule: &str) -> String {
+    let growth = match finding.percent {
+        Some(percent) => format!("{percent:+.0}%"),
+        None => "new".to_owned(),
+    };
+    let frame = finding.frame.as_deref().unwrap_or_default();
+    format!(
+        "{frame}: {growth} flat, but {REASON}, so {rule} does not fail (--same-code fail); calls, data, layout, \
+             alignment or the machine may differ"
+    )
+}
