@@ -116,12 +116,12 @@ impl Rules {
 /// Describes a finding that does not fail, as in `main.hash: +12% flat, but its instructions are the same`.
 fn describe(finding: &Finding, rule: &str) -> String {
     let growth = match finding.percent {
-        Some(percent) => format!("{percent:+.0}%"),
-        None => "new".to_owned(),
+        Some(percent) => format!("{percent:+.0}% flat"),
+        None => "new flat cost".to_owned(),
     };
     let frame = finding.frame.as_deref().unwrap_or_default();
     format!(
-        "{frame}: {growth} flat, but {REASON}, so {rule} does not fail (--same-code fail); calls, data, layout, \
+        "{frame}: {growth}, but {REASON}, so {rule} does not fail (--same-code fail); calls, data, layout, \
              alignment or the machine may differ"
     )
 }
