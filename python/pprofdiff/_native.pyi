@@ -365,6 +365,10 @@ class Views:
         makes its presence random). They are None if the runs are not sufficient. `significant` keeps
         only rows with q of at most 0.05. It does not need several runs, but detects smaller changes
         with them.
+
+        For two profiles that were loaded with `binary` there is the column code: whether the instructions of
+        a function changed ("identical", "relocated", "changed", "inlined differently" or "unknown"). It is
+        None if they were not compared, and after the first 100 rows.
         """
     def peek(
         self,
@@ -877,7 +881,8 @@ class Check(Rendered):
         detectable (the smallest growth in percent that would have failed) and findings. Findings are a list of dicts
         with the keys frame (None for a total, or for frames checked as a sum), outcome ("fail", "inconclusive",
         "allowed" or "pass"), reason, base and new (dicts: median, min, max, values), delta (an int, or a float for a
-        half, like median), excess, percent, p, p_adjusted (corrected for all comparisons) and runs_needed.
+        half, like median), excess, percent, p, p_adjusted (corrected for all comparisons) and runs_needed, and
+        code (the difference between the instructions of both builds) if it was compared.
         """
     def _lines(self) -> list[tuple[str, str, list[str], list[str]]]:
         """Returns the rules as tuples of lines: rule, outcome, findings, causes. The pytest plugin shows them."""

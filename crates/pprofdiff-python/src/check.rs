@@ -31,7 +31,8 @@ impl Check {
     /// detectable (the smallest growth in percent that would have failed) and findings. Findings are a list of dicts
     /// with the keys frame (None for a total, or for frames checked as a sum), outcome ("fail", "inconclusive",
     /// "allowed" or "pass"), reason, base and new (dicts: median, min, max, values), delta (an int, or a float for a
-    /// half, like median), excess, percent, p, p_adjusted (corrected for all comparisons) and runs_needed.
+    /// half, like median), excess, percent, p, p_adjusted (corrected for all comparisons) and runs_needed, and
+    /// code (the difference between the instructions of both builds) if it was compared.
     #[getter]
     fn rules<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         slf.as_super().get().part(slf.py(), "rules")

@@ -2,6 +2,8 @@
 //! the linker placed it elsewhere, which the author of a change can't influence. It may also cost more because it is
 //! called more often, so rules on cum and on the total never use this exception.
 
+use std::cmp::Reverse;
+
 use serde::{Deserialize, Serialize};
 
 use super::rule::{CheckRule, Limit, RuleCost, Subject};
@@ -77,39 +79,41 @@ impl Rules {
         if self.policy.same_code == SameCode::Fail {
             return Ok(Vec::new());
         }
-        let is_failed = |finding: &Finding| finding.outcome == Outcome::Fail;
-        let rules = self.rules.iter().zip(results).filter(|(rule, _)| rule.can_ignore_same_code());
-        let mut rules: Vec<&mut RuleCheck> = rules.map(|(_, result)| result).collect();
-        let findings = rules.iter().flat_map(|rule| &rule.findings).filter(|finding| is_failed(finding));
-        let names: Vec<String> = findings.filter_map(|finding| finding.frame.clone()).collect();
-        if names.is_empty() {
-            return Ok(Vec::new());
+        let mut warnings: Vec<String> = Vec::new();
+        for (rule, result) in self.rules.iter().zip(results) {
+            if rule.can_ignore_same_code() && result.outcome == Outcome::Fail {
+                let new = self.allow_in_rule(diff, query, result)?;
+                warnings.extend(new.into_iter().filter(|warning| !warnings.contains(warning)).collect::<Vec<_>>());
+            }
         }
-        let Some(mut changes) = diff.named_code_changes(query, &names)? else { return Ok(Vec::new()) };
-        let mut warnings: Vec<String> = changes.warning.take().into_iter().collect();
-        for rule in &mut rules {
-            let mut allowed = Vec::new();
-            for finding in rule.findings.iter_mut().filter(|finding| is_failed(finding)) {
-                finding.code = finding.frame.as_ref().and_then(|frame| changes.by_name.get(frame)).cloned();
-                if !finding.code.as_ref().is_some_and(CodeChange::is_same) {
-                    continue;
-                }
+        Ok(warnings)
+    }
+
+    /// Does the work of [`Rules::allow_same_code`] for one failed rule.
+    fn allow_in_rule(&self, diff: &Diff, query: &Query, rule: &mut RuleCheck) -> Result<Vec<String>> {
+        let is_failed = |finding: &&mut Finding| finding.outcome == Outcome::Fail;
+        let mut failed: Vec<&mut Finding> = rule.findings.iter_mut().filter(is_failed).collect();
+        let names: Vec<String> = failed.iter().filter_map(|finding| finding.frame.clone()).collect();
+        let query = query.clone().with_sample_type(&rule.sample_type);
+        let Some(changes) = diff.named_code_changes(&query, &names)? else { return Ok(Vec::new()) };
+        let mut allowed = Vec::new();
+        for finding in &mut failed {
+            finding.code = finding.frame.as_ref().and_then(|frame| changes.by_name.get(frame)).cloned();
+            if finding.code.as_ref().is_some_and(CodeChange::is_same) {
                 finding.outcome = Outcome::Allowed;
                 if self.policy.same_code == SameCode::Warn {
                     finding.reason = Some(REASON.to_owned());
                     allowed.push(describe(finding, &rule.rule));
                 }
             }
-            let more = allowed.len().saturating_sub(MAX_WARNINGS);
-            warnings.extend(allowed.into_iter().take(MAX_WARNINGS));
-            warnings.extend((more > 0).then(|| format!("{more} more functions do not fail {}: {REASON}", rule.rule)));
-            // The order of findings is by outcome first. The sort is stable, so the rest of the order remains.
-            rule.findings.sort_by_key(|finding| std::cmp::Reverse(finding.outcome));
-            if rule.outcome == Outcome::Fail {
-                rule.outcome = rule.findings.iter().map(|f| f.outcome).max().unwrap_or(Outcome::Pass);
-            }
         }
-        Ok(warnings)
+        // Findings are sorted by outcome first. The sort is stable, so the rest of the order remains.
+        rule.findings.sort_by_key(|finding| Reverse(finding.outcome));
+        rule.outcome = rule.findings.iter().map(|finding| finding.outcome).max().unwrap_or(rule.outcome);
+        let more = allowed.len().saturating_sub(MAX_WARNINGS);
+        allowed.truncate(MAX_WARNINGS);
+        allowed.extend((more > 0).then(|| format!("{more} more functions do not fail {}: {REASON}", rule.rule)));
+        Ok(changes.warning.into_iter().chain(allowed).collect())
     }
 }
 
@@ -122,6 +126,6 @@ fn describe(finding: &Finding, rule: &str) -> String {
     let frame = finding.frame.as_deref().unwrap_or_default();
     format!(
         "{frame}: {growth}, but {REASON}, so {rule} does not fail (--same-code fail); calls, data, layout, \
-             alignment or the machine may differ"
+         alignment or the machine may differ"
     )
 }

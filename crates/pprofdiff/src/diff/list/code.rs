@@ -17,7 +17,7 @@ use std::sync::Arc;
 use super::{CodeChange, Listed, Listing, MAX_NAME, Routine};
 use crate::diff::alignment::MAX_PAIRS;
 use crate::diff::top::Sort;
-use crate::diff::{Diff, Granularity, Matching, Measure, Pair, Query, Summary, Walk};
+use crate::diff::{Diff, Granularity, Matching, Measure, Normalize, Pair, Query, Summary, Walk};
 use crate::{Error, Result};
 use pprofdiff_profile::Profile;
 use pprofdiff_profile::cancellation::checkpointed;
@@ -490,7 +490,7 @@ impl Diff {
         let (granularity, matching) = (Granularity::Addresses, Matching::default());
         let by_address = Query { granularity, matching, no_inlines: true, ..query.clone() };
         let measure = self.select_with(&by_address, &Default::default())?;
-        let measure = measure.measure(query.sample_type.as_deref(), query.normalize)?;
+        let measure = measure.measure(query.sample_type.as_deref(), Normalize::None)?;
         let memory = Memory::default();
         let matches = |name: &[u8]| names.contains(&*String::from_utf8_lossy(name));
         let mut listing = CodeListing::new(&measure, &matches, &[], &memory)?;
