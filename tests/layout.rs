@@ -328,3 +328,20 @@ fn a_check_explains_whether_the_code_of_a_failed_function_changed() {
         "{output}"
     );
 }
+
+#[test]
+fn the_code_is_unknown_if_a_binary_is_missing() {
+    let Some(builds) = Builds::new("missing") else { return };
+    builds.compare("explain", "moved", &[]);
+    std::fs::create_dir(builds.0.join("empty")).unwrap();
+    let run = |args: &[&str]| {
+        let named = ["base.pb.gz", "moved.pb.gz", "--base-binary", "base", "--new-binary", "empty"];
+        builds.command(&[args, &named[..]].concat())
+    };
+    let explained = text(&run(&["explain"]));
+    let warning = "warning: it is unknown whether instructions changed: its binary is missing";
+    assert!(explained.contains(warning) && !explained.contains("its instructions"), "{explained}");
+    let checked = run(&["check", "--fail-on", "flat:any>+5%"]);
+    assert_eq!(checked.status.code(), Some(1), "{}", text(&checked));
+    assert!(text(&run(&["top"])).contains("unknown  main.hash"));
+}
