@@ -14,7 +14,7 @@ use serde_json::Value;
 #[path = "oracle/tools.rs"]
 mod tools;
 
-use tools::have;
+pub(crate) use tools::have;
 
 /// A temporary folder with a Git repository. It is removed on drop.
 struct Repository(PathBuf);

@@ -12,6 +12,7 @@ mod files;
 mod hostile;
 #[cfg(feature = "store")]
 mod kept;
+mod layout;
 mod live;
 mod pprof_compat;
 mod reading;

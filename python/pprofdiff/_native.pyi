@@ -192,6 +192,7 @@ def check(
     strict: bool = False,
     paired: bool = False,
     require_power: bool = False,
+    same_code: Literal["warn", "fail", "ignore"] = "warn",
     **options: Unpack[ViewAndLoadOptions],
 ) -> Check:
     """Check whether the changes are within limits, for CI.
@@ -201,7 +202,8 @@ def check(
     cause such a difference at most once in a hundred checks. A limit that is exceeded within noise is inconclusive.
     With `strict`, noise is ignored. With `paired`, run i of the new side is compared with run i of the base. With
     `require_power`, the result is inconclusive instead of passed if a growth as large as the limit could have gone
-    unnoticed.
+    unnoticed. `same_code` decides about functions whose own cost exceeds a limit on growth although their instructions
+    are the same in both builds, for profiles with `binary`: "warn", "fail" or "ignore".
 
     `fail_on` is a rule or a list: [TYPE:]total>LIMIT or [TYPE:]flat|cum:FRAMES>LIMIT. FRAMES is any (checks each
     frame), each=RE (checks each matching frame) or regex=RE (checks the sum of all matching frames). LIMIT is +5%
@@ -384,6 +386,10 @@ class Views:
         makes its presence random). They are None if the runs are not sufficient. `significant` keeps
         only rows with q of at most 0.05. It does not need several runs, but detects smaller changes
         with them.
+
+        For two profiles that were loaded with `binary` there is the column code: whether the instructions of
+        a function changed ("identical", "relocated", "changed", "inlined differently" or "unknown"). It is
+        None if they were not compared, and after the first 100 rows.
         """
     def peek(
         self,
@@ -958,7 +964,8 @@ class Check(Rendered):
         fails), family (the number of rules that share the error rate) and findings. Findings are a list of dicts with
         the keys frame (None for a total, or for frames checked as a sum), outcome ("fail", "inconclusive", "allowed" or
         "pass"), reason, base and new (dicts: median, min, max, values), delta (an int, or a float for a half, like
-        median), excess, percent, p, p_adjusted (corrected for the frames of the rule) and runs_needed.
+        median), excess, percent, p, p_adjusted (corrected for the frames of the rule), runs_needed, and code (the
+        difference between the instructions of both builds) if it was compared.
         """
     def to_junit(self) -> str:
         """Return the findings as JUnit XML, one test case per rule."""

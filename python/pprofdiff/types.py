@@ -316,9 +316,11 @@ class Finding(TypedDict):
     distance of the new side's median above the largest value that the limit allows, in the values' unit. `p_adjusted`
     is corrected for all frames that the rule compares; a finding fails at the rule's `p_limit` or less. `runs_needed` is the number of
     runs per side with which a growth within chance would become significant. `within` is the frame with the same
-    outcome whose stacks contain this frame's.
+    outcome whose stacks contain this frame's. `code` is the difference between the instructions of both builds, if they
+    were compared.
     """
 
+    code: NotRequired[dict[str, Any]]
     frame: str | None
     outcome: Outcome
     place: Place | None

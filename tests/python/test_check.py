@@ -136,3 +136,8 @@ def test_invalid_rules_and_options_are_errors():
         pprofdiff.check(base, new, ["flat>+1%"], floor=-1)
     with pytest.raises(FileNotFoundError):
         pprofdiff.check("none", new, ["total>+5%"])
+
+
+def test_an_unknown_outcome_of_same_code_is_an_error() -> None:
+    with pytest.raises(pprofdiff.PprofError, match='same_code must be "warn", "fail" or "ignore"'):
+        pprofdiff.check(b"", b"", ["total>+5%"], same_code="never")  # type: ignore[arg-type]

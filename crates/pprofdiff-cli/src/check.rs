@@ -230,7 +230,8 @@ pub fn options(args: &CheckArgs) -> Result<CheckOptions> {
         .with_strict(args.strict)
         .with_paired(args.paired)
         .with_require_power(args.require_power)
-        .with_explain(args.explain);
+        .with_explain(args.explain)
+        .with_same_code(args.same_code);
     options.rules()?;
     Ok(options)
 }

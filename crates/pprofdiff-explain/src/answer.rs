@@ -9,6 +9,7 @@ pub use super::attribution::CauseKind;
 use crate::commits::RankedCommits;
 use pprofdiff::Summary;
 use pprofdiff::advice::exactly_any;
+use pprofdiff::list::CodeChange;
 use pprofdiff::shared::statistics::counts::chance_of;
 
 /// The overall result of an explanation.
@@ -154,6 +155,12 @@ pub struct Cause {
     pub garbage: Option<f64>,
     /// The amount of data behind the cause, and patterns that select its stacks.
     pub evidence: Evidence,
+    /// The difference between the function's instructions in both builds, for a cause of the kind [`CauseKind::Own`]. It
+    /// is evidence, but not the reason: equal instructions can take longer if they are executed more often or on other
+    /// data, or because of their place in memory. `None` for other causes, and unless the user named binaries for both
+    /// sides.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub code: Option<CodeChange>,
     /// The commits that may have changed the function. `None` before `pprofdiff_commits::rank_commits`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub commits: Option<RankedCommits>,

@@ -16,7 +16,8 @@
 //! 7. **Account**: `account` gives each stack to one cause, the rules of causes change the findings, `selfcheck` compares
 //!    them with a plain table, and the parts add up.
 //! 8. **Answer**: `agreement` counts the evidence for equal work, `naming` turns numbers into names, and `stages` decides
-//!    the verdict (`answer`). `chance` tests single frames of views, and `statements` what sentences may say.
+//!    the verdict (`answer`). `code` compares the instructions of both builds. `chance` tests single frames of views, and
+//!    `statements` what sentences may say.
 //!
 //! All numbers that statements depend on are in `thresholds`.
 //!
@@ -35,6 +36,7 @@ mod attribution;
 mod chance;
 #[cfg(feature = "check")]
 mod check;
+mod code;
 mod commits;
 mod evidence;
 mod naming;
@@ -245,6 +247,7 @@ pub fn explain(diff: &Diff, query: &Query, beside: &[String], options: &ExplainO
         Arc::make_mut(&mut explanation.summary).warnings.splice(0..0, diff.type_to_explain().1);
     }
     explanation.also.extend(also);
+    code::add_code_changes(diff, query, &mut explanation)?;
     explain_heap(query, options, &mut explanation)?;
     Ok(explanation)
 }

@@ -221,6 +221,7 @@ impl Naming<'_> {
                 callers: spellings(entry.subject.caller),
                 callees: spellings(entry.subject.callee),
             },
+            code: None,
             commits: None,
             #[cfg(feature = "check")]
             place: None,

@@ -1,6 +1,7 @@
 //! Explanations of several sample types of one selection. They share its frames and the classification of names, and
 //! two explanations read the samples only once.
 
+use super::code::add_code_changes;
 use super::evidence::names::FrameTexts;
 use super::evidence::read::ReadRuns;
 use super::evidence::rows::StackRows;
@@ -99,7 +100,8 @@ pub fn explain_types(
         };
         for (&number, explanation) in next_types.iter().zip(explanations) {
             let Some(mut explanation) = explanation else { continue };
-            if explain_heap(&query, options, &mut explanation).is_ok() {
+            let with_code = add_code_changes(selection.diff(), &query, &mut explanation);
+            if with_code.and_then(|()| explain_heap(&query, options, &mut explanation)).is_ok() {
                 explained.push((number, explanation));
             }
         }

@@ -31,13 +31,13 @@ use pprofdiff::list::SourceCode;
 use pprofdiff::random::HashMap;
 use pprofdiff::shared::is_level_among;
 use pprofdiff::units;
-use pprofdiff::{Diff, Measure, Normalize, Pair, Query, Selection, Side, Sort, Summary, TopRow, are_system};
+use pprofdiff::{Diff, Frames, Measure, Normalize, Pair, Query, Selection, Side, Sort, Summary, TopRow, are_system};
 use pprofdiff::{Error, Result, parallel};
 use pprofdiff_explain::{CauseKind, Evidence, ExplainOptions, Explanation, FEW_SAMPLES};
 use pprofdiff_report::Document;
 use pprofdiff_report::shared::{
-    LayoutBudget, escape, escape_ours, explain_panel, extent, inputs, nearest_cause, push_routines, share, svg_within,
-    whole,
+    LayoutBudget, code_words, escape, escape_ours, explain_panel, extent, inputs, nearest_cause, push_routines, share,
+    svg_within, whole,
 };
 
 /// Options of a page.
@@ -198,12 +198,16 @@ pub fn page(diff: &Diff, query: &Query, options: &PageOptions, sources: Option<&
         (explained, begin())
     };
     let mut first = Some(first);
+    let mut changed: Vec<String> = Vec::new();
     cancellation::begin_phase("drawing");
     for some in measured.chunks(at_a_time) {
         let drawn = first.take().unwrap_or_else(|| draw(some, &mut pictures, &mut names));
         for ((part_index, view), (mut part, views)) in some.iter().zip(drawn) {
             if let Some((_, explanation)) = explained.iter().find(|(explained, _)| explained == part_index) {
                 mark_chance(&mut part, view, &views, explanation);
+            }
+            if types[*part_index] == selected_type {
+                changed = views.most_changed(selection.frames());
             }
             parts[*part_index] = part;
             rows[*part_index] = views.depth() + 1;
@@ -223,13 +227,17 @@ pub fn page(diff: &Diff, query: &Query, options: &PageOptions, sources: Option<&
         warnings.extend(omitted_types(all.len(), types.len(), pictures.without));
     }
     add_omissions(&explained, &mut warnings);
-    let data = json!({
+    let code = code_changes(diff, query, &changed, &names, &mut warnings)?;
+    let mut data = json!({
         "base": summary.base.as_ref().map(|base| side(base, summary.sum)),
         "new": side(&summary.new, summary.sum),
         "settings": settings,
         "warnings": warnings,
         "shown": shown,
     });
+    if let Some(code) = code {
+        data["code"] = code;
+    }
     let source = sources.map(|sources| source(diff, query, sources)).transpose()?.unwrap_or_default();
     Ok(assemble(title(&summary), data, parts, &explained, names, &source, rows[shown]))
 }
@@ -318,6 +326,26 @@ pub(crate) fn assemble(
     Page { html: fill(&format!("{title} · pprofdiff"), &panels, source, &data), title, rows, explained }
 }
 
+/// Compares the instructions of functions by name. Returns the result in words by the number of the name, or `None` if the
+/// user did not name binaries for both sides.
+fn code_changes(
+    diff: &Diff,
+    query: &Query,
+    functions: &[String],
+    names: &PageNames,
+    warnings: &mut Vec<String>,
+) -> Result<Option<Value>> {
+    let Some(changes) = diff.named_code_changes(query, functions)? else { return Ok(None) };
+    // An explanation may have the same warning.
+    let warning = changes.warning.map(|warning| visible(&warning).into_owned());
+    warnings.extend(warning.filter(|warning| !warnings.contains(warning)));
+    let number = |name: &str| names.texts.iter().position(|text| *text == visible(name));
+    let words = changes.by_name.iter().filter_map(|(name, change)| {
+        Some((number(name)?.to_string(), Value::from(visible(&code_words(change)).into_owned())))
+    });
+    Ok(Some(Value::Object(words.collect())))
+}
+
 /// Adds warnings about everything that explanations omitted, without duplicates.
 pub(crate) fn add_omissions(explained: &[(usize, Explanation)], warnings: &mut Vec<String>) {
     for note in explained.iter().flat_map(|(_, e)| &e.left_out).map(|note| visible(note).into_owned()) {
@@ -373,6 +401,14 @@ pub(crate) struct PageViews {
     kept: Option<Pair>,
     /// The table and the call graph, or `None` if the page only shows a flame graph.
     frames: Option<FrameViews>,
+}
+
+impl PageViews {
+    /// Returns the names of the frames whose flat cost rose and fell most.
+    fn most_changed(&self, frames: &Frames) -> Vec<String> {
+        let rows = self.frames.iter().flat_map(|views| views.rose.iter().chain(&views.fell));
+        rows.map(|row| frames.name(row.frame).to_string()).collect()
+    }
 }
 
 /// The frames whose flat cost rose and fell most, the call graph and the table.

@@ -32,7 +32,8 @@ impl Check {
     /// fails), family (the number of rules that share the error rate) and findings. Findings are a list of dicts with
     /// the keys frame (None for a total, or for frames checked as a sum), outcome ("fail", "inconclusive", "allowed" or
     /// "pass"), reason, base and new (dicts: median, min, max, values), delta (an int, or a float for a half, like
-    /// median), excess, percent, p, p_adjusted (corrected for the frames of the rule) and runs_needed.
+    /// median), excess, percent, p, p_adjusted (corrected for the frames of the rule), runs_needed, and code (the
+    /// difference between the instructions of both builds) if it was compared.
     #[getter]
     fn rules<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         slf.as_super().get().part(slf.py(), "rules")

@@ -89,6 +89,10 @@ impl Views {
     /// makes its presence random). They are None if the runs are not sufficient. `significant` keeps
     /// only rows with q of at most 0.05. It does not need several runs, but detects smaller changes
     /// with them.
+    ///
+    /// For two profiles that were loaded with `binary` there is the column code: whether the instructions of
+    /// a function changed ("identical", "relocated", "changed", "inlined differently" or "unknown"). It is
+    /// None if they were not compared, and after the first 100 rows.
     #[pyo3(signature = (n = None, *, sort = "flat", significant = false, **options), text_signature = None)]
     fn top(
         &self,

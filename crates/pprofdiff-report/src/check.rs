@@ -209,7 +209,7 @@ const MAX_FINDINGS: usize = 5;
 pub(crate) fn select_findings(rule: &ExplainedRule) -> (Vec<&Finding>, Vec<String>) {
     let (mut shown, mut rest) = (Vec::new(), Vec::new());
     for outcome in [Outcome::Fail, Outcome::Inconclusive, Outcome::Allowed, Outcome::Pass] {
-        let all = || rule.findings.iter().filter(|f| f.outcome == outcome);
+        let all = || rule.findings.iter().filter(|f| f.outcome == outcome && !f.is_ignored());
         let mut first: Vec<&Finding> = all().filter(|f| f.within.is_none()).take(MAX_FINDINGS).collect();
         // Callers with equal cost tie with the innermost frame, which represents them all.
         if let Some(largest) = all().next().filter(|largest| first.first().is_some_and(|f| f.excess < largest.excess)) {

@@ -97,7 +97,7 @@ pub mod shared {
     pub use crate::html::{escape, escape_ours};
     #[cfg(feature = "svg")]
     pub use crate::layout::LayoutBudget;
-    pub use crate::listing::push_routines;
+    pub use crate::listing::{code_words, push_routines};
     pub use crate::numbers::{
         CostFormat, counted, counted_of, extent, growth, share, share_text, signed, total, whole,
     };

@@ -87,12 +87,12 @@ fn in_words(listing: &Listing, r: &Routine, arrow: &str) -> [String; 2] {
 }
 
 /// Describes the change of a function's instructions, as in `relocated: the same instructions at other addresses`.
-pub(crate) fn code_words(code: &CodeChange) -> String {
+pub fn code_words(code: &CodeChange) -> String {
     let and = |names: &[String]| names.join(", ");
     match code {
         CodeChange::Identical => "identical: the same bytes in both builds".to_owned(),
         CodeChange::Relocated => "relocated: the same instructions at other addresses".to_owned(),
-        CodeChange::Changed { differing, instructions, gained, lost } => {
+        CodeChange::Changed { differing, instructions, gained, lost, .. } => {
             let mut words = format!("{}: {differing} of {instructions} instructions differ", code.name());
             if !gained.is_empty() {
                 words += &format!("; now inlines {}", and(gained));

@@ -149,8 +149,9 @@ fn table(kind: &Kind) -> Value {
 fn row(kind: &Kind, sides: &[bool]) -> Value {
     let (mut columns, mut patterns) = (Map::new(), Map::new());
     let mut required: Option<Vec<String>> = None;
-    for (&two_sided, i) in sides.iter().flat_map(|side| (0..4).map(move |i| (side, i))) {
-        let shape = TableShape { two_sided, by_labels: i & 1 != 0, of_runs: i & 2 != 0, types: TYPES[..1].to_vec() };
+    for (&two_sided, i) in sides.iter().flat_map(|side| (0..8).map(move |i| (side, i))) {
+        let (by_labels, of_runs, of_code) = (i & 1 != 0, i & 2 != 0, two_sided && i & 4 != 0);
+        let shape = TableShape { two_sided, by_labels, of_runs, of_code, types: TYPES[..1].to_vec() };
         let specs = (kind.columns)(&shape);
         let has = |name: &String| specs.iter().any(|spec| spec.name == name.as_str());
         required = Some(match required {
@@ -160,7 +161,8 @@ fn row(kind: &Kind, sides: &[bool]) -> Value {
         columns.extend(specs.iter().map(|spec| (spec.name.to_string(), holds(spec.holds))));
     }
     for &two_sided in sides.iter().filter(|_| kind.several_types) {
-        let shape = TableShape { two_sided, by_labels: false, of_runs: false, types: TYPES.to_vec() };
+        let of_code = two_sided;
+        let shape = TableShape { two_sided, by_labels: false, of_runs: false, of_code, types: TYPES.to_vec() };
         for spec in (kind.columns)(&shape) {
             match spec.name.strip_prefix(TYPES[0].0) {
                 // The pattern of a cost must not match ratios, which combine both types and carry the name of neither.

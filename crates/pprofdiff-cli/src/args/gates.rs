@@ -4,6 +4,8 @@ use std::path::PathBuf;
 use std::time::SystemTime;
 
 use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use pprofdiff::check::SameCode;
 use pprofdiff::time::parse_time;
 
 use super::sides::SideArgs;
@@ -90,6 +92,10 @@ pub struct CheckArgs {
     /// Report inconclusive instead of passed if a growth as large as the limit could have gone unnoticed
     #[arg(long, conflicts_with = "strict", hide_short_help = true)]
     pub require_power: bool,
+    /// Outcome of a function whose own cost exceeds a limit on growth although its instructions are the same in both
+    /// builds, for profiles with --base-binary and --new-binary, or --binary: warn, fail, or ignore
+    #[arg(long, value_name = "OUTCOME", default_value = "warn", value_parser = same_code(), hide_short_help = true, hide_possible_values = true)]
+    pub same_code: SameCode,
     /// Explain why the sides differ even if no rule fails
     #[arg(long, hide_short_help = true)]
     pub explain: bool,
@@ -105,6 +111,11 @@ pub struct CheckArgs {
     pub report: Vec<PathBuf>,
     #[command(flatten)]
     pub load: LoadArgs,
+}
+
+/// Returns the parser of `--same-code`.
+fn same_code() -> impl TypedValueParser<Value = SameCode> {
+    PossibleValuesParser::new(SameCode::ALL.map(SameCode::name)).map(|name| SameCode::named(&name).unwrap_or_default())
 }
 
 const CHECK_HELP: &str = "\

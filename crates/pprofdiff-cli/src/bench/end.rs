@@ -117,6 +117,7 @@ pub fn answer(
             strict: false,
             require_power: false,
             explain: true,
+            same_code: Default::default(),
             git: git(),
             query: args.query,
             output: args.output,

@@ -284,5 +284,7 @@ function showEdges() {
       pairElement(b[cost + "_base"][row], b[cost + "_new"][row], b[cost + "_chance"][row]));
     self.append(line);
   }
+  const code = data.code?.[view.fn];
+  if (code) self.append(element("div", `code ${code}`, "caption"));
   place.append(list(b.callers, "callers"), self, list(b.callees, "callees"));
 }

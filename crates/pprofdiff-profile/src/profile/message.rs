@@ -11,6 +11,9 @@ use super::wire::put;
 use super::{Header, Label, LabelValue, Mapping, NONE, Numbers, Profile, StringId};
 use crate::cancellation::Checkpointer;
 
+/// The number of a stack's locations to encode at a time.
+const STACK_CHUNK: usize = 1024;
+
 /// Tables of the records that samples refer to, addressed by dense indexes.
 pub trait Tables {
     /// Returns the numbers of strings, functions, mappings and locations.
@@ -192,20 +195,26 @@ impl MessageWriter {
     /// Begins a stack with the given locations, from leaf to root.
     #[inline]
     pub fn stack(&mut self, locations: &[u32]) {
-        // Each id is written as eight bytes, of which only its own bytes count.
-        let needed = 8 * locations.len();
-        if needed > self.stack.len() {
-            self.stack.resize(needed.next_power_of_two(), 0);
+        let ids = &mut self.locations;
+        let mut len = 0;
+        for chunk in locations.chunks(STACK_CHUNK) {
+            // Each id is written as eight bytes, of which only its own bytes count. A chunk bounds the bytes that are
+            // reserved too much.
+            let needed = len + 8 * chunk.len();
+            if needed > self.stack.len() {
+                self.stack.resize(needed, 0);
+            }
+            let mut rest = &mut self.stack[len..needed];
+            for &location in chunk {
+                let code = ids.get(location);
+                // The buffer is large enough, so the loop never ends early.
+                let Some(bytes) = rest.first_chunk_mut() else { break };
+                *bytes = code.to_le_bytes();
+                rest = &mut rest[(code >> 56) as usize..];
+            }
+            len = needed - rest.len();
         }
-        let (ids, mut rest) = (&mut self.locations, &mut self.stack[..needed]);
-        for &location in locations {
-            let code = ids.get(location);
-            // The buffer is large enough, so the loop never ends early.
-            let Some(bytes) = rest.first_chunk_mut() else { break };
-            *bytes = code.to_le_bytes();
-            rest = &mut rest[(code >> 56) as usize..];
-        }
-        self.stack_len = needed - rest.len();
+        self.stack_len = len;
         self.n_locations = locations.len();
     }
 

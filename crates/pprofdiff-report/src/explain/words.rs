@@ -4,6 +4,7 @@
 use super::command_of;
 use super::markup::Markup;
 use crate::numbers::{counted, figure as factor, least_growth, p_words};
+use pprofdiff::list::CodeChange;
 use pprofdiff::units::{self, ColumnUnit};
 use pprofdiff_explain::{
     Cause, CauseKind, CausePart, Explanation, HeldState, MainFactor, MoveKind, Moved, NearestCandidate, ProgramShare,
@@ -316,7 +317,37 @@ impl ExplanationText<'_> {
         let garbage = cause.listed_garbage().map_or_else(String::new, |garbage| {
             format!(", plus about {} of garbage collection", self.amount(two_digits(garbage)))
         });
-        format!("{}{}: {change}{times}{split}{garbage}", self.sentence(cause), self.program(cause))
+        let code = self.code(cause);
+        format!("{}{}: {change}{times}{split}{garbage}{code}", self.sentence(cause), self.program(cause))
+    }
+
+    /// Describes the difference between the function's instructions in both builds. Empty if it is unknown. With equal
+    /// instructions, lists the possible reasons, because samples do not distinguish them.
+    fn code(&self, cause: &Cause) -> String {
+        let names = |names: &[String]| names.iter().map(|name| self.markup.name(name)).collect::<Vec<_>>().join(", ");
+        match &cause.code {
+            Some(code) if code.is_same() => {
+                "; its instructions are the same in both builds (calls, data, layout, alignment or the machine may \
+                 differ)"
+                    .to_owned()
+            }
+            Some(CodeChange::Changed { differing, instructions, gained, lost, within }) => {
+                let differing = format!("({differing} of {instructions})");
+                let mut text = match within {
+                    Some(f) => {
+                        format!("; it is inlined into {}, whose instructions changed {differing}", self.markup.name(f))
+                    }
+                    None => format!("; its instructions changed {differing}"),
+                };
+                for (verb, inlined) in [("now inlines", gained), ("no longer inlines", lost)] {
+                    if !inlined.is_empty() {
+                        text += &format!("; {verb} {}", names(inlined));
+                    }
+                }
+                text
+            }
+            _ => String::new(),
+        }
     }
 
     /// Formats the first [`MAX_PARTS`] parts of a cause with their amounts.

@@ -43,7 +43,8 @@ pub(crate) fn check_github(check: &ExplainedCheck, out: &mut dyn Write) -> io::R
         (Outcome::Allowed, "notice", "notice"),
     ];
     for (outcome, command, command_of_rest) in kinds {
-        let all = check.rules.iter().flat_map(|r| &r.findings).filter(|f| f.outcome == outcome).count();
+        let all =
+            check.rules.iter().flat_map(|r| &r.findings).filter(|f| f.outcome == outcome && !f.is_ignored()).count();
         let mut annotations = Vec::new();
         for (rule, why) in check.rules.iter().zip(whys(check, causes_text)) {
             let mut selected: Vec<&Finding> =

@@ -29,7 +29,8 @@ fn check_junit(check: &ExplainedCheck, out: &mut dyn Write) -> io::Result<()> {
     for rule in &check.rules {
         let (name, class) = (escape(&rule.rule), escape(&rule.sample_type));
         write!(out, "    <testcase classname=\"{class}\" name=\"{name}\"")?;
-        let findings: Vec<String> = rule.findings.iter().map(|f| finding(f, rule)).collect();
+        let findings: Vec<String> =
+            rule.findings.iter().filter(|f| !f.is_ignored()).map(|f| finding(f, rule)).collect();
         let element = match rule.outcome {
             Outcome::Fail => "failure",
             Outcome::Inconclusive => "skipped",

@@ -185,6 +185,8 @@ pub(crate) struct TableShape<'a> {
     pub by_labels: bool,
     /// True for frames with statistics of runs.
     pub of_runs: bool,
+    /// True for functions whose instructions were compared.
+    pub of_code: bool,
     /// The names and units of the sample types side by side. With several, the name of each column of costs starts with
     /// the name of its sample type (`alloc_space_flat_base`), and ratios follow the costs.
     pub types: Vec<(&'a str, &'a str)>,
@@ -195,7 +197,7 @@ impl<'a> TableShape<'a> {
     pub fn new(types: &'a [Arc<Summary>], by_labels: bool) -> TableShape<'a> {
         let of_runs = types.len() == 1 && types[0].chance.is_some();
         let names = types.iter().map(|s| (s.sample_type.as_str(), s.unit.as_str()));
-        TableShape { two_sided: types[0].base.is_some(), by_labels, of_runs, types: names.collect() }
+        TableShape { two_sided: types[0].base.is_some(), by_labels, of_runs, of_code: false, types: names.collect() }
     }
 
     /// Returns the columns of these costs, followed by the columns of ratios.

@@ -88,7 +88,8 @@ impl TryFrom<StoredTable> for super::Table {
         let sides = (kind.has_sides)(two_sided) && (kind.several_types || beside.is_empty());
         let by_labels = columns.iter().any(|c| c.name == "labels");
         let types: Vec<Arc<Summary>> = std::iter::once(&summary).chain(&beside).cloned().collect();
-        let specs = (kind.columns)(&TableShape::new(&types, by_labels));
+        let of_code = columns.iter().any(|c| c.name == "code");
+        let specs = (kind.columns)(&TableShape { of_code, ..TableShape::new(&types, by_labels) });
         let same_sides = beside.iter().all(|s| s.base.is_some() == two_sided);
         if !sides || !same_sides || !columns.iter().map(|c| &c.name).eq(specs.iter().map(|s| &s.name)) {
             return Err("the columns do not match the kind of table");

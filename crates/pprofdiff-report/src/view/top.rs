@@ -8,11 +8,12 @@ use crate::report::Report;
 use crate::table::build::{costs, statuses};
 use crate::table::multi_type::{TypePart, join};
 use crate::table::schema::{Holds, Spec, TableShape, frame, label, spec};
-use crate::table::{Data, Kind, Measured, Role, RunStatistic, Table};
+use crate::table::{Column, Data, Kind, Measured, Role, RunStatistic, Table};
 use crate::text::{TextCell, TextOptions, fitting_grid};
+use pprofdiff::list::CodeChange;
 use pprofdiff::options::Scope;
 use pprofdiff::top::{Chance, LeftOut, TopRow};
-use pprofdiff::{Error, Result, Sort, Top};
+use pprofdiff::{Error, Granularity, Result, Sort, Top};
 
 pub(crate) const VIEW: ViewSpec = ViewSpec {
     name: "top",
@@ -69,6 +70,9 @@ fn columns(shape: &TableShape<'_>) -> Vec<Spec> {
         all.extend(statistics.map(|(name, statistic)| spec(name, Role::Chance(statistic), Holds::Ratio)));
         all.push(spec("left_out", Role::LeftOut, Holds::Text));
     }
+    if shape.of_code {
+        all.push(spec("code", Role::Key, Holds::Text));
+    }
     all
 }
 
@@ -80,7 +84,7 @@ pub(crate) fn answer(context: &ViewContext<'_>, sort: Sort, limit: usize, signif
             return Err(Error::query(format!("{subject} one sample type at a time")));
         }
         let tops = context.per_sample_type(|measure| Ok(measure.top(sort)))?;
-        return Ok(Report::Table(Table::tops(&tops, limit)));
+        return Table::tops(&tops, limit).with_code(context).map(Report::Table);
     }
     let measure = context.single_measure()?;
     let mut top = match (significant, measure.summary().is_of_runs()) {
@@ -98,8 +102,12 @@ pub(crate) fn answer(context: &ViewContext<'_>, sort: Sort, limit: usize, signif
     if significant {
         top.retain_significant();
     }
-    Ok(Report::Table(Table::top(&top, limit)))
+    Table::top(&top, limit).with_code(context).map(Report::Table)
 }
+
+/// The maximum number of functions whose instructions are compared. Comparing takes about a millisecond per function,
+/// and formats without a limit have all rows.
+const MAX_COMPARED: usize = 100;
 
 impl Table {
     /// Builds a table of the first `n` frames. Columns: name, file, line, address, mapping; status and `flat_base,
@@ -131,6 +139,25 @@ impl Table {
         }
         let kind = if two_sided { &DIFF } else { &TOP };
         Table { rows_total: top.rows_total, sort: top.sort, ..Table::new(kind, &top.summary, data) }
+    }
+
+    /// Adds the column `code` to a table of functions, if the user named binaries for both sides: the difference between
+    /// a function's instructions. It is missing for functions that are not compared: after the first [`MAX_COMPARED`], and
+    /// without a sample in a binary.
+    fn with_code(mut self, context: &ViewContext<'_>) -> Result<Table> {
+        let names = match self.column("name").map(|column| &column.data) {
+            Some(Data::Text(names)) if context.query.granularity == Granularity::Functions => names,
+            _ => return Ok(self),
+        };
+        let compared: Vec<String> = names.iter().take(MAX_COMPARED).flatten().map(str::to_owned).collect();
+        let Some(changes) = context.diff.named_code_changes(context.query, &compared)? else { return Ok(self) };
+        let change = |name: Option<&str>| changes.by_name.get(name?).map(CodeChange::name);
+        let data = Data::Text(
+            names.iter().take(MAX_COMPARED).map(change).chain(names.iter().skip(MAX_COMPARED).map(|_| None)).collect(),
+        );
+        self.columns.push(Column { name: "code".into(), role: Role::Key, data });
+        Arc::make_mut(&mut self.summary).warnings.extend(changes.warning);
+        Ok(self)
     }
 
     /// Builds a table of the first `n` frames with the costs of several sample types. All must come from one selection,
@@ -166,6 +193,8 @@ fn write_top(table: &Table, out: &mut dyn Write, options: TextOptions) -> io::Re
     }
     let first = columns.first().map_or(0, |(costs, cells)| cells.head(costs.cost.measured.name()).len() + chance.len());
     let second = columns.get(1).map(|(costs, _)| (first..head.len(), costs.cost.measured.name()));
+    let has_code = (0..table.len()).any(|row| !table.text_of("code", row).is_empty());
+    head.extend(has_code.then(|| "code".to_owned()));
     head.push("frame".to_owned());
     fitting_grid(out, options, &head, second.as_slice(), |push| {
         (0..table.len()).try_for_each(|row| {
@@ -176,6 +205,7 @@ fn write_top(table: &Table, out: &mut dyn Write, options: TextOptions) -> io::Re
                     chance.iter().filter(|_| i == 0).map(|statistic| table.format_statistic(*statistic, row).into()),
                 );
             }
+            shown.extend(has_code.then(|| table.text_of("code", row).to_owned().into()));
             shown.push(table.label(row).into());
             push(shown)
         })

@@ -32,6 +32,7 @@ mod failed;
 mod levels;
 mod limit;
 mod rule;
+mod same_code;
 mod within;
 
 use std::cell::OnceCell;
@@ -40,6 +41,7 @@ use std::sync::Arc;
 use regex::bytes::Regex;
 use serde::{Deserialize, Serialize};
 
+use crate::diff::list::CodeChange;
 use crate::diff::top::LeftOut;
 use crate::diff::{Diff, Granularity, Matching, Moves, Normalize, Query, Selection, Summary};
 use crate::frame_classes::by_chance;
@@ -56,6 +58,7 @@ pub use failed::FailedRule;
 use levels::RuleTest;
 use limit::Test;
 use rule::{CheckRule, RuleCost, Subject};
+pub use same_code::SameCode;
 pub use within::SourceLocation;
 
 /// Returns the warning about a rule with the outcome [`Outcome::Unmatched`].
@@ -96,6 +99,9 @@ pub struct CheckPolicy {
     /// Explains the difference between the sides also for sample types without a failed rule.
     #[serde(default)]
     pub explain: bool,
+    /// The outcome of functions whose flat cost grew beyond a limit, although their instructions are the same.
+    #[serde(default)]
+    pub same_code: SameCode,
 }
 
 impl CheckPolicy {
@@ -126,6 +132,13 @@ impl CheckPolicy {
         self.explain = explain;
         self
     }
+
+    /// Sets [`CheckPolicy::same_code`].
+    #[must_use]
+    pub fn with_same_code(mut self, same_code: SameCode) -> Self {
+        self.same_code = same_code;
+        self
+    }
 }
 
 /// The maximum probability that a check of two equal builds fails. It does not hold with [`CheckPolicy::strict`], or
@@ -150,7 +163,7 @@ pub enum Outcome {
     /// No limit is exceeded.
     Pass,
     /// The limit is exceeded, and an entry of the allow-list covers the excess. Without the entry, the outcome would be
-    /// `Inconclusive` or `Fail`.
+    /// `Inconclusive` or `Fail`. Also a function whose instructions are the same in both builds ([`SameCode`]).
     Allowed,
     /// The limit is exceeded, but the runs do not show that the excess is real. One of these holds:
     /// - Chance explains the excess.
@@ -199,8 +212,13 @@ pub struct Finding {
     /// value. If that frame calls a frame with equal values in all runs, the innermost such frame represents both.
     /// `None` if no other frame contains this frame, and for outcomes other than `Inconclusive` and `Fail`.
     pub within: Option<String>,
-    /// The reason in the entry of the allow-list; `None` unless the outcome is `Allowed`.
+    /// The reason in the entry of the allow-list, or that the instructions are the same; `None` unless the outcome is
+    /// `Allowed`, and with [`SameCode::Ignore`].
     pub reason: Option<String>,
+    /// The difference between the function's instructions in both builds, if it exceeds a limit on the growth of its
+    /// flat cost. `None` for other findings, with [`SameCode::Fail`], and unless the user named binaries for both sides.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub code: Option<CodeChange>,
     /// The values of the base's runs.
     pub base: Runs,
     /// The values of the new side's runs.
@@ -322,11 +340,12 @@ pub struct Check<C = ()> {
 
 impl<C> Check<C> {
     /// Returns true if a compared value exceeds its limit and is not on the allow-list, even if chance explains the
-    /// excess. Returns false if the only reason for an inconclusive rule is missing power, or filters that remove every
+    /// excess, or if the instructions are the same ([`SameCode`]). Returns false if the only reason for an inconclusive rule is missing power, or filters that remove every
     /// sample.
     pub fn exceeds_a_limit(&self) -> bool {
         let mut findings = self.rules.iter().flat_map(|rule| &rule.findings);
-        findings.any(|finding| matches!(finding.outcome, Outcome::Inconclusive | Outcome::Fail))
+        findings
+            .any(|finding| matches!(finding.outcome, Outcome::Inconclusive | Outcome::Fail) || finding.is_same_code())
     }
 }
 
@@ -409,7 +428,8 @@ impl Rules {
         let measured_rules = self.rules.iter().zip(types);
         let measured_rules = measured_rules
             .map(|(rule, (index, follows))| (rule, if follows { &followed[index] } else { &measured[index] }));
-        let rules = self.apply_all(measured_rules.collect(), &mut used, &mut warnings)?;
+        let mut rules = self.apply_all(measured_rules.collect(), &mut used, &mut warnings)?;
+        warnings.extend(self.allow_same_code(diff, query, &mut rules)?);
         let mut summary = Summary::clone(measured[0].runs.measure().summary());
         // Warnings about profiles do not depend on the sample type.
         warnings.splice(0..0, summary.warnings.drain(..));
@@ -669,6 +689,7 @@ impl Rules {
             place: None,
             within: None,
             reason,
+            code: None,
             base,
             new,
             delta,

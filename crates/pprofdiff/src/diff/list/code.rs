@@ -17,7 +17,7 @@ use std::sync::Arc;
 use super::{CodeChange, Listed, Listing, MAX_NAME, Routine};
 use crate::diff::alignment::MAX_PAIRS;
 use crate::diff::top::Sort;
-use crate::diff::{Diff, Granularity, Measure, Pair, Query, Summary, Walk};
+use crate::diff::{Diff, Granularity, Matching, Measure, Normalize, Pair, Query, Summary, Walk};
 use crate::{Error, Result};
 use pprofdiff_profile::Profile;
 use pprofdiff_profile::cancellation::checkpointed;
@@ -84,6 +84,11 @@ struct CodeListing<'m> {
     /// For each side, the binaries that were not found and may contain matching functions, with their role in the
     /// program.
     unknown: [Vec<(String, String)>; 2],
+    /// For each side, the profiles and the mappings in them whose binaries were not found, and which contain a matching
+    /// function.
+    unopened: [Vec<(Arc<Profile>, u32)>; 2],
+    /// The names that are the names of whole functions of binaries. Other names are inlined there.
+    outermost: HashSet<(String, CodeFunction)>,
     warnings: Vec<String>,
     /// The names and paths, by code, number, and true for a path.
     texts: HashMap<(u32, u32, bool), Arc<str>>,
@@ -150,6 +155,8 @@ impl<'m> CodeListing<'m> {
             ran: Default::default(),
             missing: Default::default(),
             unknown: Default::default(),
+            unopened: Default::default(),
+            outermost: HashSet::default(),
             warnings: Vec::new(),
             texts: HashMap::default(),
             pairs_left: MAX_PAIRS,
@@ -222,7 +229,10 @@ impl<'m> CodeListing<'m> {
                 Ok(code) => {
                     code_of.insert(mapping, code);
                 }
-                Err(words) if is_certain => self.missing[side].push(words),
+                Err(words) if is_certain => {
+                    self.missing[side].push(words);
+                    self.unopened[side].push((walk.input.profile.clone(), mapping));
+                }
                 Err(words) => self.unknown[side].push((library, words)),
             }
         }
@@ -445,7 +455,7 @@ pub(super) fn opened(
     if let Some(message) = describe_missing(MISSING_INSTRUCTIONS, std::mem::take(&mut listing.missing), measure) {
         // Folders that are always searched do not count as a request for instructions, so missing binaries are no
         // warning then.
-        let is_named = |walk: &Walk<'_>| Binaries::of(&walk.input.profile).is_some_and(Binaries::is_named);
+        let is_named = |walk: &Walk<'_>| has_named_binaries(&walk.input.profile);
         summary.warnings.extend(measure.walks().any(|walk| is_named(&walk)).then_some(message));
         return Ok((routines, summary));
     }
@@ -464,6 +474,11 @@ pub(super) fn opened(
     Ok((routines, summary))
 }
 
+/// Returns true if the user named binaries or folders of binaries for a profile.
+pub(super) fn has_named_binaries(profile: &Profile) -> bool {
+    Binaries::of(profile).is_some_and(Binaries::is_named)
+}
+
 impl Diff {
     /// Implements [`Diff::code_changes`].
     pub(super) fn compared(&self, query: &Query, names: &[String]) -> Result<HashMap<String, CodeChange>> {
@@ -472,15 +487,13 @@ impl Diff {
         if names.is_empty() || !self.is_two_sided() || !self.profiles().any(|(_, profile)| has_binaries(profile)) {
             return Ok(HashMap::default());
         }
-        let by_address = Query { granularity: Granularity::Addresses, no_inlines: true, ..query.clone() };
+        let (granularity, matching) = (Granularity::Addresses, Matching::default());
+        let by_address = Query { granularity, matching, no_inlines: true, ..query.clone() };
         let measure = self.select_with(&by_address, &Default::default())?;
-        let measure = measure.measure(query.sample_type.as_deref(), query.normalize)?;
+        let measure = measure.measure(query.sample_type.as_deref(), Normalize::None)?;
         let memory = Memory::default();
         let matches = |name: &[u8]| names.contains(&*String::from_utf8_lossy(name));
         let mut listing = CodeListing::new(&measure, &matches, &[], &memory)?;
-        if listing.missing.iter().any(|missing| !missing.is_empty()) {
-            return Ok(HashMap::default());
-        }
         listing.code_changes(&names)
     }
 

@@ -21,7 +21,7 @@ use serde::Serialize;
 use super::{Diff, Pair, Query, Status, Summary};
 #[cfg(feature = "sources")]
 pub use crate::sources::{FindSource, SourceDirs, SourceFiles};
-use crate::{Error, Result};
+use crate::{Error, ErrorKind, Result};
 pub use inlined::Inlined;
 use pprofdiff_profile::random::HashMap;
 
@@ -98,6 +98,10 @@ pub enum CodeChange {
         gained: Vec<String>,
         /// Functions that only the base inlines into the function, at most three.
         lost: Vec<String>,
+        /// The function whose instructions differ, if the compared function is inlined into it. `None` if instructions of
+        /// the compared function's own copy differ.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        within: Option<String>,
     },
     /// The comparison is not possible.
     Unknown {
@@ -134,12 +138,13 @@ impl CodeChange {
         use CodeChange::{Changed, Identical, Relocated, Unknown};
         match (self, other) {
             (
-                Changed { differing, instructions, gained, lost },
-                Changed { differing: d, instructions: i, gained: g, lost: l },
+                Changed { differing, instructions, gained, lost, within },
+                Changed { differing: d, instructions: i, gained: g, lost: l, within: w },
             ) => {
                 let join = |a: Vec<String>, b: Vec<String>| if a.is_empty() { b } else { a };
                 let (differing, instructions) = (differing.saturating_add(d), instructions.saturating_add(i));
-                Changed { differing, instructions, gained: join(gained, g), lost: join(lost, l) }
+                let within = if w.is_none() { None } else { within };
+                Changed { differing, instructions, gained: join(gained, g), lost: join(lost, l), within }
             }
             (changed @ Changed { .. }, _) | (_, changed @ Changed { .. }) => changed,
             (unknown @ Unknown { .. }, _) | (_, unknown @ Unknown { .. }) => unknown,
@@ -147,6 +152,16 @@ impl CodeChange {
             (Identical, Identical) => Identical,
         }
     }
+}
+
+/// The differences between the instructions of functions in both builds.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct CodeChanges {
+    /// The differences by the name of the function. Lacks functions that no sample executed.
+    pub by_name: HashMap<String, CodeChange>,
+    /// The reason why nothing was compared, for the user.
+    pub warning: Option<String>,
 }
 
 /// A line of a listing.
@@ -332,7 +347,7 @@ impl Diff {
     /// Compares the instructions of functions in both builds, by name. The binaries must be set with
     /// [`LoadOptions::with_binaries`](crate::LoadOptions::with_binaries) when the profiles are loaded. A function that is
     /// inlined everywhere has the code of the functions that contain it. The result lacks functions that no sample
-    /// executed, and is empty if a binary is missing.
+    /// executed. A function in a binary that is missing is unknown.
     ///
     /// # Errors
     /// Returns the errors of [`Diff::measure`]. Also fails in builds without the feature `disasm`.
@@ -344,6 +359,35 @@ impl Diff {
             let _ = (query, names);
             Err(Error::query("this build has no instructions (no feature \"disasm\")"))
         }
+    }
+
+    /// Compares the instructions of functions like [`Diff::code_changes`], for views that show the result next to costs.
+    /// Reading binaries takes time, so this returns `None` unless the user named binaries for both sides, for which
+    /// `PPROF_BINARY_PATH` does not count. Binaries that can't be read are a warning, because the costs do not depend on
+    /// them.
+    ///
+    /// # Errors
+    /// Fails only if the work was cancelled.
+    pub fn named_code_changes(&self, query: &Query, names: &[String]) -> Result<Option<CodeChanges>> {
+        if !self.has_named_binaries() {
+            return Ok(None);
+        }
+        match self.code_changes(query, names) {
+            Ok(by_name) => Ok(Some(CodeChanges { by_name, warning: None })),
+            Err(e) if e.kind() == ErrorKind::Interrupted => Err(e),
+            Err(e) => {
+                let warning = format!("the instructions of both builds are not compared: {e}");
+                Ok(Some(CodeChanges { warning: Some(warning), ..CodeChanges::default() }))
+            }
+        }
+    }
+
+    /// Returns true if there are two sides, and the user named binaries or folders of binaries for both of them.
+    fn has_named_binaries(&self) -> bool {
+        #[cfg(feature = "disasm")]
+        return self.is_two_sided() && self.profiles().all(|(_, profile)| code::has_named_binaries(profile));
+        #[cfg(not(feature = "disasm"))]
+        false
     }
 
     /// Returns the matching functions without code of their own, which [`Diff::disasm`] cannot list. They are inlined

@@ -176,17 +176,24 @@ impl CodeListing<'_> {
             for (address, n) in addresses {
                 let Some(function) = code.function_at(address) else { continue };
                 mapped.binary.frames(address, |lines| {
-                    for text in lines.flat_map(|line| [line.name, line.system_name]) {
-                        let name = names_by_number.entry(text.number).or_insert_with(|| {
-                            Some(plain(&String::from_utf8_lossy(text.bytes))).filter(|name| names.contains(name))
-                        });
-                        let Some(name) = name else { continue };
-                        if !functions_by_name.contains_key(name) {
-                            functions_by_name.insert(name.clone(), Default::default());
-                        }
-                        let Some(functions) = functions_by_name.get_mut(name) else { continue };
-                        for side in (0..2).filter(|&side| self.costs[side][n as usize].stamp != 0) {
-                            functions[side].insert((number, function));
+                    let mut lines = lines.peekable();
+                    while let Some(line) = lines.next() {
+                        let is_outermost = lines.peek().is_none();
+                        for text in [line.name, line.system_name] {
+                            let name = names_by_number.entry(text.number).or_insert_with(|| {
+                                Some(plain(&String::from_utf8_lossy(text.bytes))).filter(|name| names.contains(name))
+                            });
+                            let Some(name) = name else { continue };
+                            if !functions_by_name.contains_key(name) {
+                                functions_by_name.insert(name.clone(), Default::default());
+                            }
+                            let Some(functions) = functions_by_name.get_mut(name) else { continue };
+                            for side in (0..2).filter(|&side| self.costs[side][n as usize].stamp != 0) {
+                                functions[side].insert((number, function));
+                            }
+                            if is_outermost {
+                                self.outermost.insert((name.clone(), (number, function)));
+                            }
                         }
                     }
                 });

@@ -6,6 +6,7 @@ use super::{CodeFunction, CodeListing, FunctionPair, plain};
 use crate::Result;
 use crate::diff::alignment::align;
 use crate::diff::list::CodeChange;
+use pprofdiff_profile::cancellation::checkpointed;
 use pprofdiff_profile::random::{HashMap, HashSet};
 use pprofdiff_symbols::CodeComparison;
 
@@ -19,7 +20,10 @@ impl CodeListing<'_> {
     /// Compares the code of a function on both sides.
     pub(super) fn code_change(&mut self, pair: FunctionPair) -> Result<CodeChange> {
         let (Some(base), Some(new)) = (pair[0], pair[1]) else {
-            return Ok(CodeChange::unknown("only one build has the function"));
+            let side = usize::from(pair[0].is_some());
+            let is_missing = !self.missing[side].is_empty();
+            let reason = if is_missing { "its binary is missing" } else { "only one build has the function" };
+            return Ok(CodeChange::unknown(reason));
         };
         if base == new {
             // Both profiles were recorded from the same file.
@@ -46,7 +50,7 @@ impl CodeListing<'_> {
                     a.difference(b).take(MAX_INLINED).cloned().collect()
                 };
                 let (gained, lost) = (only(&now, &old), only(&old, &now));
-                CodeChange::Changed { differing, instructions, gained, lost }
+                CodeChange::Changed { differing, instructions, gained, lost, within: None }
             }
         })
     }
@@ -90,11 +94,17 @@ impl CodeListing<'_> {
             }
             let mut change: Option<CodeChange> = None;
             for pair in pairs {
-                let one = match by_pair.get(&pair) {
+                let mut one = match by_pair.get(&pair) {
                     Some(known) => known.clone(),
                     None => self.code_change(pair)?,
                 };
                 by_pair.insert(pair, one.clone());
+                let is_outermost = |f: &CodeFunction| self.outermost.contains(&(plain(name), *f));
+                if let CodeChange::Changed { within, .. } = &mut one
+                    && !pair.iter().flatten().any(is_outermost)
+                {
+                    *within = pair[1].or(pair[0]).map(|f| self.name(f));
+                }
                 change = Some(match change {
                     Some(change) => change.with(one),
                     None => one,
@@ -102,7 +112,36 @@ impl CodeListing<'_> {
             }
             changes.extend(change.map(|change| (name.clone(), change)));
         }
+        for name in self.names_in_missing_binaries(names) {
+            let unknown = CodeChange::unknown("its binary is missing");
+            let change = match changes.remove(&name) {
+                Some(change) => change.with(unknown),
+                None => unknown,
+            };
+            changes.insert(name, change);
+        }
         Ok(changes)
+    }
+
+    /// Returns the names of functions in binaries that were not found.
+    fn names_in_missing_binaries(&self, names: &HashSet<String>) -> HashSet<String> {
+        let mut found = HashSet::default();
+        for (profile, mapping) in self.unopened.iter().flatten() {
+            let (locations, functions) = (profile.locations(), profile.functions());
+            let in_mapping = (0..locations.len() as u32).filter(|&l| locations.mapping[l as usize] == *mapping);
+            let lines = checkpointed(in_mapping).flat_map(|location| locations.lines(location));
+            let numbers: HashSet<u32> = lines.map(|line| locations.line_function[line as usize]).collect();
+            for number in numbers {
+                let number = number as usize;
+                for name in [functions.name[number], functions.system_name[number]] {
+                    let name = String::from_utf8_lossy(profile.string(name));
+                    if names.contains(&*name) {
+                        found.insert(name.into_owned());
+                    }
+                }
+            }
+        }
+        found
     }
 
     /// Describes the hottest loop whose start is aligned differently in the builds, if the function has one.

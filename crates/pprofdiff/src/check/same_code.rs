@@ -1,0 +1,167 @@
+//! Findings about functions whose instructions are the same in both builds. Such a function may cost more only because
+//! the linker placed it elsewhere, which the author of a change can't influence. It may also cost more because it is
+//! called more often. Three conditions keep such regressions: the instructions of all direct callers must be the same, the
+//! growth must be in the range of layout effects ([`MAX_GROWTH_BY_LAYOUT`]), and rules on cum and on the total never use
+//! this exception.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use super::rule::{CheckRule, Limit, RuleCost, Subject};
+use super::{Finding, Outcome, RuleCheck, Rules};
+use crate::Result;
+use crate::diff::edges::Relation;
+use crate::diff::list::CodeChange;
+use crate::diff::{Diff, Query, Sort};
+use pprofdiff_profile::advice::exactly_any;
+
+/// The outcome of a limit on the growth of a function's flat cost that fails although the function's instructions are
+/// the same in both builds. Applies only if the user named binaries for both sides.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum SameCode {
+    /// The finding does not fail, and is a warning.
+    #[default]
+    Warn,
+    /// The finding fails.
+    Fail,
+    /// The finding does not fail. Only JSON contains it.
+    Ignore,
+}
+
+impl SameCode {
+    /// All values, with the default first.
+    pub const ALL: [SameCode; 3] = [SameCode::Warn, SameCode::Fail, SameCode::Ignore];
+
+    /// Returns the name in options.
+    pub fn name(self) -> &'static str {
+        match self {
+            SameCode::Warn => "warn",
+            SameCode::Fail => "fail",
+            SameCode::Ignore => "ignore",
+        }
+    }
+
+    /// Returns the value with this name.
+    pub fn named(name: &str) -> Option<SameCode> {
+        SameCode::ALL.into_iter().find(|same_code| same_code.name() == name)
+    }
+}
+
+/// The reason of findings that do not fail because the instructions are the same.
+const REASON: &str = "its instructions are the same in both builds";
+
+/// The largest growth in percent that layout alone may explain. Reports of layout effects are between 7 and 50 %.
+const MAX_GROWTH_BY_LAYOUT: f64 = 50.0;
+
+/// The maximum number of functions to name in warnings of a rule.
+const MAX_WARNINGS: usize = 5;
+
+impl Finding {
+    /// Returns true if the finding does not fail because the function's instructions are the same.
+    pub(super) fn is_same_code(&self) -> bool {
+        self.outcome == Outcome::Allowed && self.code.as_ref().is_some_and(CodeChange::is_same)
+    }
+
+    /// Returns true if text does not show the finding, because of [`SameCode::Ignore`].
+    pub fn is_ignored(&self) -> bool {
+        self.is_same_code() && self.reason.is_none()
+    }
+}
+
+impl CheckRule {
+    /// Returns true if the rule limits the growth of each function's flat cost.
+    fn can_ignore_same_code(&self) -> bool {
+        let grows = matches!(self.limit, Limit::Growth(_) | Limit::Increase(..));
+        self.cost == RuleCost::Flat && grows && matches!(self.subject, Subject::Each(_))
+    }
+}
+
+impl Rules {
+    /// Compares the instructions of functions that fail a limit on the growth of their flat cost. According to
+    /// [`SameCode`], functions with the same instructions do not fail. Returns warnings for the user.
+    pub(super) fn allow_same_code(&self, diff: &Diff, query: &Query, results: &mut [RuleCheck]) -> Result<Vec<String>> {
+        if self.policy.same_code == SameCode::Fail {
+            return Ok(Vec::new());
+        }
+        let mut warnings: Vec<String> = Vec::new();
+        for (rule, result) in self.rules.iter().zip(results) {
+            if rule.can_ignore_same_code() && result.outcome == Outcome::Fail {
+                let new = self.allow_in_rule(diff, query, result)?;
+                warnings.extend(new.into_iter().filter(|warning| !warnings.contains(warning)).collect::<Vec<_>>());
+            }
+        }
+        Ok(warnings)
+    }
+
+    /// Does the work of [`Rules::allow_same_code`] for one failed rule.
+    fn allow_in_rule(&self, diff: &Diff, query: &Query, rule: &mut RuleCheck) -> Result<Vec<String>> {
+        let is_failed = |finding: &&mut Finding| finding.outcome == Outcome::Fail;
+        let mut failed: Vec<&mut Finding> = rule.findings.iter_mut().filter(is_failed).collect();
+        let names: Vec<String> = failed.iter().filter_map(|finding| finding.frame.clone()).collect();
+        let query = query.clone().with_sample_type(&rule.sample_type);
+        let callers = callers(diff, &query, &names)?;
+        let all_names: Vec<String> = names.iter().chain(callers.values().flatten()).cloned().collect();
+        let Some(changes) = diff.named_code_changes(&query, &all_names)? else { return Ok(Vec::new()) };
+        let is_changed = |name: &&String| matches!(changes.by_name.get(*name), Some(CodeChange::Changed { .. }));
+        let (mut allowed, mut refused) = (Vec::new(), Vec::new());
+        for finding in &mut failed {
+            let Some(frame) = &finding.frame else { continue };
+            finding.code = changes.by_name.get(frame).cloned();
+            if !finding.code.as_ref().is_some_and(CodeChange::is_same) {
+                continue;
+            }
+            let changed_caller = callers.get(frame).and_then(|callers| callers.iter().find(is_changed));
+            let reason = match changed_caller {
+                Some(caller) => format!("but {caller} calls it, whose instructions changed"),
+                None if finding.percent.is_none_or(|percent| percent > MAX_GROWTH_BY_LAYOUT) => {
+                    format!("but layout rarely explains more than +{MAX_GROWTH_BY_LAYOUT}%")
+                }
+                None => {
+                    finding.outcome = Outcome::Allowed;
+                    if self.policy.same_code == SameCode::Warn {
+                        finding.reason = Some(REASON.to_owned());
+                        allowed.push(describe(finding, &rule.rule));
+                    }
+                    continue;
+                }
+            };
+            refused.push(format!("{frame}: {REASON}, {reason}, so {} fails", rule.rule));
+        }
+        // Findings are sorted by outcome first. The sort is stable, so the rest of the order remains.
+        rule.findings.sort_by_key(|finding| Reverse(finding.outcome));
+        rule.outcome = rule.findings.iter().map(|finding| finding.outcome).max().unwrap_or(rule.outcome);
+        let more = allowed.len().saturating_sub(MAX_WARNINGS);
+        allowed.truncate(MAX_WARNINGS);
+        allowed.extend((more > 0).then(|| format!("{more} more functions do not fail {}: {REASON}", rule.rule)));
+        refused.truncate(MAX_WARNINGS);
+        Ok(changes.warning.into_iter().chain(allowed).chain(refused).collect())
+    }
+}
+
+/// Returns the direct callers of functions in the samples, by function.
+fn callers(diff: &Diff, query: &Query, names: &[String]) -> Result<BTreeMap<String, BTreeSet<String>>> {
+    let edges = diff.measure(query)?.edges(Some(&exactly_any(names)), Sort::Flat)?;
+    let mut callers: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for edge in edges.edges.iter().filter(|edge| edge.relation == Relation::Caller) {
+        let [node, caller] = [edge.node, edge.other].map(|frame| edges.frames.label(frame).to_owned());
+        callers.entry(node).or_default().insert(caller);
+    }
+    Ok(callers)
+}
+
+/// Describes a finding that does not fail, as in `main.hash: +12% flat, but its instructions are the same`.
+fn describe(finding: &Finding, rule: &str) -> String {
+    let growth = match finding.percent {
+        Some(percent) => format!("{percent:+.0}% flat"),
+        None => "new flat cost".to_owned(),
+    };
+    let frame = finding.frame.as_deref().unwrap_or_default();
+    format!(
+        "{frame}: {growth}, but {REASON}, so {rule} does not fail (--same-code fail); calls, data, layout, \
+         alignment or the machine may differ"
+    )
+}
