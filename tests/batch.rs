@@ -471,7 +471,7 @@ fn files_without_a_partner_have_their_own_exit_code() {
         assert_eq!(outcome(args), (1, alone.to_owned()), "{args:?}");
     }
     let rank = outcome(&["main/[an]*/cpu.pb.gz", "branch/[an]*/cpu.pb.gz", "--rank"]);
-    assert_eq!(rank, (1, alone.replace("4 pairs, 2 have", "2 pairs, 1 has")));
+    assert_eq!(rank, (1, alone.replace("4 pairs, 2 lack", "2 pairs, 1 lacks")));
     // Without any pair, the pattern or folder is probably wrong.
     let (code, line) = outcome(&["main/base", "branch/nothing-alike/"]);
     assert_eq!(code, 2, "{line}");

@@ -249,8 +249,8 @@ def series(
     memory, and an iterable is read a few items ahead.
 
     With `group`, several histories are followed, such as one per service: series("runs/*/*.pb.gz",
-    group="service={1},build={2}") returns Histories. {1} is the text that the first wildcard matched. The key "build", or
-    else the last key, is the build. A pattern with several parts that vary needs it.
+    group="service={1},build={2}") returns Histories. {1} is the text that the first wildcard matched. The key "build",
+    or else the last key, is the build. A pattern with several parts that vary needs it.
 
     With `git`, the keys of the builds are commits, and builds are ordered by the history of the repository in this
     folder. The build that a change came with then has the subject of its commit in `builds`.
@@ -794,8 +794,8 @@ class Result(Generic[_Pair]):
         """The Table, if tables were requested; None if the pair failed."""
     @property
     def summary(self) -> PairSummary:
-        """The result of tables() as one row: name, the pair's keys, error (as text), sample_type, unit, total_base, total_new,
-        total_delta, frames (their number), and frame (name), flat_delta and cum_delta of the frame with the
+        """The result of tables() as one row: name, the pair's keys, error (as text), sample_type, unit, total_base,
+        total_new, total_delta, frames (their number), and frame (name), flat_delta and cum_delta of the frame with the
         largest change. Missing values are None.
         """
     @property
@@ -955,7 +955,7 @@ class Check(Rendered):
 
     @property
     def verdict(self) -> Literal["pass", "fail", "inconclusive", "unmatched"]:
-        """The verdict: "pass", "fail", "inconclusive" or "unmatched" (a rule matches no frame). Allowed changes pass."""
+        """The verdict: "pass", "fail", "inconclusive" or "unmatched" (a rule without frames). Allowed changes pass."""
     @property
     def rules(self) -> list[RuleCheck]:
         """The rules as a list of dicts. Keys: rule, outcome, sample_type, unit, is_of_each, compared, total_base,

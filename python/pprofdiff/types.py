@@ -314,10 +314,10 @@ class Place(TypedDict):
 class Finding(TypedDict):
     """A rule's finding for one subject. `frame` is None for a total, and for frames taken as one. `excess` is the
     distance of the new side's median above the largest value that the limit allows, in the values' unit. `p_adjusted`
-    is corrected for all frames that the rule compares; a finding fails at the rule's `p_limit` or less. `runs_needed` is the number of
-    runs per side with which a growth within chance would become significant. `within` is the frame with the same
-    outcome whose stacks contain this frame's. `code` is the difference between the instructions of both builds, if they
-    were compared.
+    is corrected for all frames that the rule compares; a finding fails at the rule's `p_limit` or less. `runs_needed`
+    is the number of runs per side with which a growth within chance would become significant. `within` is the frame
+    with the same outcome whose stacks contain this frame's. `code` is the difference between the instructions of both
+    builds, if they were compared.
     """
 
     code: NotRequired[dict[str, Any]]
@@ -339,8 +339,8 @@ class Finding(TypedDict):
 class RuleCheck(TypedDict):
     """The result of a rule. Totals are medians of a side's runs. `floor` is in percent of the total, and `below_floor`
     is the number of frames below it. `too_small` is the number of compared frames that do not fail, but vary by chance
-    by more than the limit. `p_limit` is 0.01, or less if several rules (`family`) share it; it is None for rules that are
-    not tested for chance. `why` exists for a rule that fails, and has the causes related to it.
+    by more than the limit. `p_limit` is 0.01, or less if several rules (`family`) share it; it is None for rules
+    that are not tested for chance. `why` exists for a rule that fails, and has the causes related to it.
     """
 
     rule: str

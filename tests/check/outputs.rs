@@ -15,7 +15,7 @@ fn all_outputs_have_the_same_findings() {
     let args = ["base", "more", "--fail-on", "flat:any>+10%", "--fail-on", "total>+5%"];
     let with = |format: &str| {
         let out = d.run(&[&args[..], &["--format", format]].concat());
-        assert_eq!(out.status.code(), Some(1));
+        assert_eq!(out.status.code(), Some(1), "{}", String::from_utf8_lossy(&out.stderr));
         String::from_utf8(out.stdout).unwrap()
     };
     let (text, markdown, github) = (with("text"), with("markdown"), with("github"));
@@ -65,7 +65,7 @@ fn markdown_fits_into_a_comment_and_names_are_escaped() {
     rules.iter().for_each(|r| args.extend(["--fail-on", r]));
     let run = |format: &str| {
         let out = d.run(&[&args[..], &["--format", format]].concat());
-        assert_eq!(out.status.code(), Some(1));
+        assert_eq!(out.status.code(), Some(1), "{}", String::from_utf8_lossy(&out.stderr));
         String::from_utf8(out.stdout).unwrap()
     };
     let markdown = run("markdown");

@@ -260,8 +260,8 @@ fn impossible_combinations_are_refused_before_inputs_are_read() {
             "--explain needs --format text, or rows that are lasting changes (--rows shifts)",
         ),
         (
-            &["batch", "--rank", "--format", "parquet"],
-            "a ranking is written as text, json, jsonl, csv, markdown or html, not parquet",
+            &["batch", "--rank", "--format", "folded"],
+            "a ranking is written as text, json, jsonl, csv, markdown or html, not folded",
         ),
     ];
     for (args, expected) in cases {

@@ -184,7 +184,8 @@ def test_the_table_has_the_requested_sample_type(installed: Runner):
 
 
 def test_a_baseline_is_filled_by_the_default_branch(installed: Runner):
-    inputs = {"new": "new.pb.gz", "baseline": "base line", "rules": "cum:regex=names.compare>+10%", "version": "installed"}
+    rules = "cum:regex=names.compare>+10%"
+    inputs = {"new": "new.pb.gz", "baseline": "base line", "rules": rules, "version": "installed"}
     stored = installed.work / "base line"
     # The first pull request has no baseline yet, which is not an error.
     done = installed.run(**inputs)

@@ -398,7 +398,7 @@ def test_histories_of_groups_are_ranked(tmp_path: Path):
     assert '"kind": "histories"' in histories.to_json()
     with pytest.raises(KeyError):
         histories["nope"]
-    with pytest.raises(pprofdiff.PprofError, match="several parts of .* vary, and one of them is the build"):
+    with pytest.raises(pprofdiff.PprofError, match=r"several parts of .* vary, and one of them is the build"):
         pprofdiff.series(pattern)
     # A function decides itself which part is the build.
     assert len(pprofdiff.series(pattern, key=lambda path: f"{path.parent.name}{path.stem}x").builds) == 42

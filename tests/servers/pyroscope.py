@@ -217,7 +217,7 @@ def compare(command: str, server: Pyroscope, write: bool) -> None:
     for query, words in refused.items():
         done = run(command, "top", f"{place}/{query}")
         # An older server gives a generic error for an invalid query.
-        is_said = words in done.stderr or server.is_older and "the server answers 500" in done.stderr
+        is_said = words in done.stderr or (server.is_older and "the server answers 500" in done.stderr)
         if done.returncode != 2 or not is_said:
             unexpected.append(f"{query}: {done.stderr}")
     if unexpected:

@@ -158,6 +158,7 @@ fn first_commits(dir: &Path, series: &Series, commits: &BuildCommits, args: &Ser
         let direction = if shift.value.delta() > 0 { "bad" } else { "good" };
         let build = format!("{} {}", key(shift.build), first.subject);
         let line = match git::commits_between(dir, &base.id, &tip.id)? {
+            Some(0) => format!("first {direction} build: {build}; the build before it has the same commit"),
             Some(1) => format!("first {direction} commit: {build}"),
             Some(count) => {
                 format!(

@@ -152,8 +152,8 @@ impl Result {
         pair.get_item(1).map_or_else(|_| side_name(pair), |new| side_name(&new))
     }
 
-    /// The result of tables() as one row: name, the pair's keys, error (as text), sample_type, unit, total_base, total_new,
-    /// total_delta, frames (their number), and frame (name), flat_delta and cum_delta of the frame with the
+    /// The result of tables() as one row: name, the pair's keys, error (as text), sample_type, unit, total_base,
+    /// total_new, total_delta, frames (their number), and frame (name), flat_delta and cum_delta of the frame with the
     /// largest change. Missing values are None.
     #[getter]
     fn summary<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {

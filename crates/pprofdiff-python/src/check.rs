@@ -20,7 +20,7 @@ impl Check {
 
 #[pymethods]
 impl Check {
-    /// The verdict: "pass", "fail", "inconclusive" or "unmatched" (a rule matches no frame). Allowed changes pass.
+    /// The verdict: "pass", "fail", "inconclusive" or "unmatched" (a rule without frames). Allowed changes pass.
     #[getter]
     fn verdict(slf: &Bound<'_, Self>) -> String {
         slf.as_super().get().verdict.clone()

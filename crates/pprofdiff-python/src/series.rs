@@ -534,8 +534,8 @@ fn gather(
 /// memory, and an iterable is read a few items ahead.
 ///
 /// With `group`, several histories are followed, such as one per service: series("runs/*/*.pb.gz",
-/// group="service={1},build={2}") returns Histories. {1} is the text that the first wildcard matched. The key "build", or
-/// else the last key, is the build. A pattern with several parts that vary needs it.
+/// group="service={1},build={2}") returns Histories. {1} is the text that the first wildcard matched. The key "build",
+/// or else the last key, is the build. A pattern with several parts that vary needs it.
 ///
 /// With `git`, the keys of the builds are commits, and builds are ordered by the history of the repository in this
 /// folder. The build that a change came with then has the subject of its commit in `builds`.

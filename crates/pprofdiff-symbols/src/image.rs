@@ -27,7 +27,7 @@ struct ImageSegment<'a> {
 #[derive(Clone, Copy)]
 pub(super) struct DataSymbol<'a> {
     pub address: u64,
-    /// The size in bytes, or 0 if the table does not have it.
+    /// The size in bytes, or 0 if the table does not have it. In formats without sizes, the distance to the next object.
     pub size: u64,
     pub name: &'a [u8],
 }
@@ -79,6 +79,11 @@ impl<'a> Image<'a> {
         });
         let mut symbols: Vec<DataSymbol<'a>> = checkpointed(named.take(MAX_ENTRIES)).collect();
         symbols.sort_by_key(|symbol| (symbol.address, symbol.size));
+        let has_sizes = object.format() == BinaryFormat::Elf;
+        if !has_sizes {
+            let next: Vec<u64> = symbols.iter().skip(1).map(|symbol| symbol.address).collect();
+            symbols.iter_mut().zip(next).for_each(|(symbol, next)| symbol.size = next - symbol.address);
+        }
         let dynamic = object.dynamic_symbol_table();
         let relocations = object.dynamic_relocations().into_iter().flatten().filter_map(|(address, relocation)| {
             let addend = relocation.addend();
@@ -105,7 +110,7 @@ impl<'a> Image<'a> {
             segments: segments.collect(),
             symbols,
             thread_locals: thread_locals(object),
-            has_sizes: object.format() == BinaryFormat::Elf,
+            has_sizes,
             words: checkpointed(relocations.take(MAX_ENTRIES)).collect(),
             is_fixed: object.kind() == object::ObjectKind::Executable,
         }
@@ -171,13 +176,14 @@ impl<'a> Image<'a> {
 fn thread_locals<'a>(object: &object::File<'a>) -> Vec<(i64, &'a [u8])> {
     let is_block = |kind| matches!(kind, SectionKind::Tls | SectionKind::UninitializedTls);
     let sections = || object.sections().filter(|section| is_block(section.kind()));
-    let (start, end) = (sections().map(|s| s.address()).min(), sections().map(|s| s.address() + s.size()).max());
+    let (start, end) =
+        (sections().map(|s| s.address()).min(), sections().map(|s| s.address().saturating_add(s.size())).max());
     let (Some(start), Some(end)) = (start, end) else { return Vec::new() };
     let align = sections().map(|section| section.align()).max().unwrap_or(1).max(1);
     let size = end.saturating_sub(start).saturating_add(align - 1) / align * align;
     let named = object.symbols().filter(|symbol| symbol.kind() == SymbolKind::Tls && !symbol.is_undefined());
     let mut all: Vec<(i64, &[u8])> = checkpointed(named.take(MAX_ENTRIES))
-        .filter_map(|symbol| Some((symbol.address() as i64).checked_sub(size as i64).zip(symbol.name_bytes().ok())?))
+        .filter_map(|symbol| (symbol.address() as i64).checked_sub(size as i64).zip(symbol.name_bytes().ok()))
         .collect();
     all.sort_unstable();
     all

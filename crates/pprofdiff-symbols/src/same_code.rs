@@ -366,9 +366,12 @@ impl FunctionSides<'_, '_, '_> {
         }
         match (base.symbol(from), new.symbol(to)) {
             // Without sizes, the symbol before an address may be another object, so that only equality means anything.
-            (Some(f), Some(g)) if !base.has_sizes || !new.has_sizes => {
+            (Some(f), Some(g)) if !(base.has_sizes && new.has_sizes || is_pool(f.name) || is_pool(g.name)) => {
                 if f.name == g.name && from - f.address == to - g.address {
-                    return Equality::Equal;
+                    return match self.named((f, from), (g, to)) {
+                        Equality::Different => Equality::Unclear("the length of a constant is unknown"),
+                        equality => equality,
+                    };
                 }
             }
             // All texts of Go are one large object, so their offsets depend on the layout.
@@ -402,8 +405,11 @@ impl FunctionSides<'_, '_, '_> {
             return Equality::Equal;
         }
         let size = usize::try_from(f.size).unwrap_or(usize::MAX);
-        match is_constant && has_size && size <= MAX_DATA_BYTES {
-            true => Equality::of(f.size == g.size && self.common_prefix(f.address, g.address, size) == size),
+        match is_constant {
+            true if has_size && size <= MAX_DATA_BYTES => {
+                Equality::of(f.size == g.size && self.common_prefix(f.address, g.address, size) == size)
+            }
+            true => Equality::Unclear("a constant is too large to compare, or of unknown size"),
             // Compilers may generate the same name for different data.
             false if is_generated => Equality::Unclear("an operand is a variable without a name"),
             false => Equality::Equal,
@@ -572,11 +578,13 @@ impl FunctionSides<'_, '_, '_> {
             let target = table.wrapping_add_signed(offset.into());
             side.contains(target).then(|| side.index(target))
         };
-        let pointer =
-            |side: &FunctionCode<'_, '_>, table: u64, i: usize| match side.image().word(table + 8 * i as u64)? {
-                LoadedWord::Address(target) if side.contains(target) => Some(side.index(target)),
-                _ => None,
-            };
+        let pointer = |side: &FunctionCode<'_, '_>, table: u64, i: usize| match side
+            .image()
+            .word(table.wrapping_add(8 * i as u64))?
+        {
+            LoadedWord::Address(target) if side.contains(target) => Some(side.index(target)),
+            _ => None,
+        };
         type Entry<'f> = &'f dyn Fn(&FunctionCode<'_, '_>, u64, usize) -> Option<usize>;
         let forms: [Entry<'_>; 2] = [&entry, &pointer];
         let form =
@@ -606,13 +614,14 @@ impl FunctionSides<'_, '_, '_> {
         let limit = limit.min(b.len()).min(n.len());
         let mut equal = 0;
         while equal < limit && self.spend(1) {
-            let (from, to) = (from + equal as u64, to + equal as u64);
+            let (from, to) = (from.wrapping_add(equal as u64), to.wrapping_add(equal as u64));
             let is_word = from % 8 == 0 && to % 8 == 0;
             if let (true, Some(f), Some(g)) = (is_word, base.word(from), new.word(to)) {
                 let deeper = FunctionSides { depth: self.depth + 1, ..*self };
                 // Texts in data have their length after the address.
-                let length =
-                    |image: &Image<'_>, word: u64| Some(u64::from_le_bytes(*image.bytes(word + 8).first_chunk()?));
+                let length = |image: &Image<'_>, word: u64| {
+                    Some(u64::from_le_bytes(*image.bytes(word.wrapping_add(8)).first_chunk()?))
+                };
                 let length = length(base, from).filter(|&l| l <= MAX_DATA_BYTES as u64 && length(new, to) == Some(l));
                 let length = length.and_then(|length| usize::try_from(length).ok()).map(DataLength::Exact);
                 if deeper.depth > MAX_DEPTH || deeper.words(f, g, length) != Equality::Equal {

@@ -38,7 +38,7 @@ pub trait FindSource: std::fmt::Debug + Send + Sync {
     fn find(&self, base: bool, path: &str) -> Option<SourceText>;
 }
 
-/// A shared finder. Two of them are equal if they are the same one.
+/// A shared finder. Finders are equal if they share the same allocation.
 #[derive(Debug, Clone)]
 struct SourceFinder(Arc<dyn FindSource>);
 

@@ -92,8 +92,8 @@ pub struct CheckArgs {
     /// Report inconclusive instead of passed if a growth as large as the limit could have gone unnoticed
     #[arg(long, conflicts_with = "strict", hide_short_help = true)]
     pub require_power: bool,
-    /// Outcome of a function whose own cost exceeds a limit on growth although its instructions are the same in both
-    /// builds, for profiles with --base-binary and --new-binary, or --binary: warn, fail, or ignore
+    /// Treatment of functions that exceed a limit on flat growth with the same instructions: warn, fail, or ignore.
+    /// Needs the binaries of both sides (--binary, or --base-binary and --new-binary)
     #[arg(long, value_name = "OUTCOME", default_value = "warn", value_parser = same_code(), hide_short_help = true, hide_possible_values = true)]
     pub same_code: SameCode,
     /// Explain why the sides differ even if no rule fails

@@ -130,7 +130,7 @@ pub struct BatchArgs {
     pub sum: bool,
     /// Pair the files of one pattern by keys: service={1},version={2}
     ///
-    /// {1} is the text that the first * matched, and {host} is the profile's value of the label "host". In a manifest
+    /// {1} is the text that the first wildcard matched, and {host} is the profile's value of the label "host". In a manifest
     /// (CSV, or JSON lines with a column "profile"), keys are columns: service,version. --base and --new give the keys
     /// of each side; all files of a side are its runs, or are added up with --sum. Add a key for anything that may
     /// differ otherwise, such as the host or kernel: only profiles with equal keys are compared, and --rank reports
@@ -258,7 +258,7 @@ pub struct SeriesArgs {
     pub order: SeriesOrder,
     /// Follow one history per service: service={1},build={2}
     ///
-    /// {1} is the text that the first * matched. The key "build", or else the last key, is the build; files with equal
+    /// {1} is the text that the first wildcard matched. The key "build", or else the last key, is the build; files with equal
     /// other keys are one history. In a manifest (CSV, or JSON lines with a column "profile"), keys are columns:
     /// service,build. Histories are ranked by their largest lasting change. JSON and CSV also have the rows of each.
     #[arg(long, value_name = "KEYS", conflicts_with_all = ["base", "explain", "order"])]

@@ -50,8 +50,8 @@ Examples:
   pprofdiff batch main/ branch/                                many pairs, on all cores
 
 To read a file that has the name of a verb, write ./top.
-Exit codes: 0 done, 2 usage or input error, 130 Ctrl-C; `check`, `explain --exit-code` and `bench` with limits also use
-1 and 3, and checks 4.
+Exit codes: 0 done, 1 a limit is exceeded, a change (`explain --exit-code`), or files without a partner (`batch`), 2 usage or
+input error, 3 inconclusive, 4 a rule of `check` matches no frame, 130 Ctrl-C.
 Options and examples of a verb: pprofdiff VERB --help. `pprofdiff BASE NEW` takes the options of `pprofdiff diff`.";
 
 /// Compare pprof profiles and see what changed, with both sides of every number

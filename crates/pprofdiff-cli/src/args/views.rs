@@ -96,7 +96,8 @@ impl SourceArgs {
             [("--base-source", &self.base_source), ("--new-source", &self.new_source), ("--source-path", &both)];
         let missing = |(option, dirs): (&'static str, &'_ Vec<PathBuf>)| -> Vec<String> {
             let dirs = dirs.iter().filter(|dir| !dir.is_dir());
-            dirs.map(|dir| format!("{option} {}: no such folder, so it has no sources", dir.display())).collect()
+            dirs.map(|dir| format!("{option} {}: no such folder, so no source lines come from it", dir.display()))
+                .collect()
         };
         named.into_iter().flat_map(missing).collect()
     }

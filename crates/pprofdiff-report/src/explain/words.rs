@@ -327,8 +327,8 @@ impl ExplanationText<'_> {
         let names = |names: &[String]| names.iter().map(|name| self.markup.name(name)).collect::<Vec<_>>().join(", ");
         match &cause.code {
             Some(code) if code.is_same() => {
-                "; its instructions are the same in both builds (calls, data, layout, alignment or the machine may \
-                 differ)"
+                "; its instructions are the same in both builds, so it may run more often, on other data, at another \
+                 address, or on a busier machine"
                     .to_owned()
             }
             Some(CodeChange::Changed { differing, instructions, gained, lost, within }) => {

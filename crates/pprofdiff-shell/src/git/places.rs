@@ -54,7 +54,8 @@ pub fn commit_places(dir: &Path, keys: &[&str]) -> Result<Vec<CommitPlace>> {
     let missing: Vec<&str> = keys.iter().copied().filter(|key| log.find(&commit(key)).is_none()).collect();
     if !missing.is_empty() {
         return Err(Failure::Message(format!(
-            "git: the repository of {} lacks the commits of these builds: {}; fetch them, or leave these builds out",
+            "git: the repository of {} lacks the commits of these builds: {}; fetch them, use more digits if an \
+             abbreviation is ambiguous, or leave these builds out",
             dir.display(),
             list_names(&missing)
         )));

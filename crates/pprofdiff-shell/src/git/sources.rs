@@ -40,12 +40,12 @@ struct Revision {
 /// Fails if a revision is unknown, and if git fails.
 pub fn git_sources(dir: &Path, range: &str, is_two_sided: bool) -> Result<SourceDirs> {
     let advice = "write --git BASE..NEW with two commits, branches or tags";
-    if Path::new(range).is_file() {
-        return Err(Failure::Message(format!("--git needs revisions, but {range} is a file; {advice}")));
-    }
     git(dir, ["rev-parse", "--git-dir"])?;
     let resolved = CommitRange::resolve(dir, range);
     let CommitRange { base, tip } = resolved.map_err(|failure| match failure {
+        Failure::Message(_) if Path::new(range).is_file() => {
+            Failure::Message(format!("--git needs revisions, but {range} is a file; {advice}"))
+        }
         Failure::Message(message) => Failure::Message(format!("{message}; {advice}")),
         failure => failure,
     })?;

@@ -29,8 +29,8 @@ pub(super) fn levels(tests: &[Option<RuleTest>]) -> (usize, Vec<f64>) {
     let family = distinct.len();
     let level = |test: &RuleTest| {
         let others = distinct.iter().filter(|other| other.hypothesis != test.hypothesis);
-        // A rule has this level wherever its own p-value ranks, because Holm's procedure reaches the rule after exactly
-        // these other rules if its p-value is the largest that still fails.
+        // The level does not depend on the rule's own p-value: `certain` counts the other rules that Holm's procedure
+        // rejects first.
         let certain = others.enumerate().take_while(|(i, other)| other.p <= ALPHA / (family - i) as f64).count();
         ALPHA / (family - certain) as f64
     };

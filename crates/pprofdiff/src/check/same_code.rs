@@ -15,7 +15,6 @@ use crate::Result;
 use crate::diff::edges::Relation;
 use crate::diff::list::CodeChange;
 use crate::diff::{Diff, Query, Sort};
-use pprofdiff_profile::advice::exactly_any;
 
 /// The outcome of a limit on the growth of a function's flat cost that fails although the function's instructions are
 /// the same in both builds. Applies only if the user named binaries for both sides.
@@ -82,9 +81,10 @@ impl CheckRule {
 
 impl Rules {
     /// Compares the instructions of functions that fail a limit on the growth of their flat cost. According to
-    /// [`SameCode`], functions with the same instructions do not fail. Returns warnings for the user.
+    /// [`SameCode`], functions with the same instructions do not fail. [`CheckPolicy::require_power`](super::CheckPolicy::require_power) turns this off,
+    /// because it tests only rules that pass. Returns warnings for the user.
     pub(super) fn allow_same_code(&self, diff: &Diff, query: &Query, results: &mut [RuleCheck]) -> Result<Vec<String>> {
-        if self.policy.same_code == SameCode::Fail {
+        if self.policy.same_code == SameCode::Fail || self.policy.require_power || !diff.has_named_binaries() {
             return Ok(Vec::new());
         }
         let mut warnings: Vec<String> = Vec::new();
@@ -106,7 +106,8 @@ impl Rules {
         let callers = callers(diff, &query, &names)?;
         let all_names: Vec<String> = names.iter().chain(callers.values().flatten()).cloned().collect();
         let Some(changes) = diff.named_code_changes(&query, &all_names)? else { return Ok(Vec::new()) };
-        let is_changed = |name: &&String| matches!(changes.by_name.get(*name), Some(CodeChange::Changed { .. }));
+        // A caller that only one build has is unknown, and may be a new caller.
+        let is_doubtful = |name: &&String| !changes.by_name.get(*name).is_some_and(CodeChange::is_same);
         let (mut allowed, mut refused) = (Vec::new(), Vec::new());
         for finding in &mut failed {
             let Some(frame) = &finding.frame else { continue };
@@ -114,9 +115,9 @@ impl Rules {
             if !finding.code.as_ref().is_some_and(CodeChange::is_same) {
                 continue;
             }
-            let changed_caller = callers.get(frame).and_then(|callers| callers.iter().find(is_changed));
-            let reason = match changed_caller {
-                Some(caller) => format!("but {caller} calls it, whose instructions changed"),
+            let doubtful = callers.get(frame).and_then(|callers| callers.iter().find(is_doubtful));
+            let reason = match doubtful {
+                Some(caller) => format!("but not those of its caller {caller}, so it may be called more often"),
                 None if finding.percent.is_none_or(|percent| percent > MAX_GROWTH_BY_LAYOUT) => {
                     format!("but layout rarely explains more than +{MAX_GROWTH_BY_LAYOUT}%")
                 }
@@ -129,7 +130,7 @@ impl Rules {
                     continue;
                 }
             };
-            refused.push(format!("{frame}: {REASON}, {reason}, so {} fails", rule.rule));
+            refused.push(format!("{frame} fails {}: {REASON}, {reason}", rule.rule));
         }
         // Findings are sorted by outcome first. The sort is stable, so the rest of the order remains.
         rule.findings.sort_by_key(|finding| Reverse(finding.outcome));
@@ -144,7 +145,11 @@ impl Rules {
 
 /// Returns the direct callers of functions in the samples, by function.
 fn callers(diff: &Diff, query: &Query, names: &[String]) -> Result<BTreeMap<String, BTreeSet<String>>> {
-    let edges = diff.measure(query)?.edges(Some(&exactly_any(names)), Sort::Flat)?;
+    let measure = diff.measure(query)?;
+    let names: BTreeSet<&str> = names.iter().map(String::as_str).collect();
+    let mut top = measure.top(Sort::Flat);
+    top.rows.retain(|row| names.contains(&*measure.frames().label(row.frame)));
+    let edges = measure.edges_of(top);
     let mut callers: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for edge in edges.edges.iter().filter(|edge| edge.relation == Relation::Caller) {
         let [node, caller] = [edge.node, edge.other].map(|frame| edges.frames.label(frame).to_owned());
@@ -153,15 +158,12 @@ fn callers(diff: &Diff, query: &Query, names: &[String]) -> Result<BTreeMap<Stri
     Ok(callers)
 }
 
-/// Describes a finding that does not fail, as in `main.hash: +12% flat, but its instructions are the same`.
+/// Describes a finding that does not fail, as in `main.hash: +12% flat exceeds flat:any>+5%, but ...`.
 fn describe(finding: &Finding, rule: &str) -> String {
-    let growth = match finding.percent {
-        Some(percent) => format!("{percent:+.0}% flat"),
-        None => "new flat cost".to_owned(),
-    };
     let frame = finding.frame.as_deref().unwrap_or_default();
+    let growth = finding.percent.unwrap_or_default();
     format!(
-        "{frame}: {growth}, but {REASON}, so {rule} does not fail (--same-code fail); calls, data, layout, \
-         alignment or the machine may differ"
+        "{frame}: {growth:+.0}% flat exceeds {rule}, but {REASON}, so it does not fail; to let it fail, pass --same-code \
+         fail"
     )
 }

@@ -4,6 +4,7 @@
 //! The order is implemented here because it must be total for all keys: a sort may panic if its order is not total.
 //! The existing libraries we checked guarantee that only for ordinary names.
 
+#[cfg(feature = "files")]
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -15,6 +16,7 @@ use super::{
 };
 #[cfg(feature = "files")]
 use crate::LoadOptions;
+#[cfg(feature = "files")]
 use pprofdiff_profile::random::HashSet;
 use pprofdiff_profile::text::redacted;
 use pprofdiff_profile::{Error, Result};

@@ -8,7 +8,7 @@ import sys
 
 sys.path.insert(0, sys.argv[1])
 
-from jsonschema import Draft202012Validator  # noqa: E402
+from jsonschema import Draft202012Validator
 
 SCHEMA = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",

@@ -7,7 +7,7 @@ import sys
 
 sys.path.insert(0, sys.argv[1])
 
-import mistune  # noqa: E402
+import mistune
 
 render = mistune.markdown if mistune.__version__ < "2" else mistune.create_markdown()
 

@@ -155,6 +155,7 @@ impl CodeChange {
 }
 
 /// The differences between the instructions of functions in both builds.
+#[doc(hidden)]
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct CodeChanges {
@@ -368,6 +369,7 @@ impl Diff {
     ///
     /// # Errors
     /// Fails only if the work was cancelled.
+    #[doc(hidden)]
     pub fn named_code_changes(&self, query: &Query, names: &[String]) -> Result<Option<CodeChanges>> {
         if !self.has_named_binaries() {
             return Ok(None);
@@ -383,7 +385,7 @@ impl Diff {
     }
 
     /// Returns true if there are two sides, and the user named binaries or folders of binaries for both of them.
-    fn has_named_binaries(&self) -> bool {
+    pub(crate) fn has_named_binaries(&self) -> bool {
         #[cfg(feature = "disasm")]
         return self.is_two_sided() && self.profiles().all(|(_, profile)| code::has_named_binaries(profile));
         #[cfg(not(feature = "disasm"))]

@@ -153,8 +153,14 @@ impl CodeListing<'_> {
             return None;
         }
         let cost = |(b, n): &((u64, u64), (u64, u64))| costs(0, b.0, b.1).saturating_add(costs(1, n.0, n.1));
-        let moved = b.into_iter().zip(n).filter(|(b, n)| b.0 % ALIGNMENT != n.0 % ALIGNMENT);
-        let ((b, _), (n, _)) = moved.max_by_key(cost).filter(|loops| cost(loops) > 0)?;
+        // An outer loop contains the cost of its inner loops.
+        let contains = |outer: &(u64, u64), inner: &(u64, u64)| outer.0 <= inner.0 && inner.1 <= outer.1;
+        let is_innermost = |loops: &(u64, u64)| !b.iter().any(|other| other != loops && contains(loops, other));
+        let innermost = b.iter().copied().zip(n).filter(|(b, _)| is_innermost(b));
+        let ((b, _), (n, _)) = innermost.max_by_key(cost).filter(|loops| cost(loops) > 0)?;
+        if b % ALIGNMENT == n % ALIGNMENT {
+            return None;
+        }
         Some(format!(
             "its hottest loop starts {} bytes into a {ALIGNMENT}-byte line in the base ({b:#x}) and {} in the new build \
              ({n:#x})",
