@@ -517,6 +517,8 @@ fn the_keys_of_a_pair_are_columns_of_csv_and_jsonl() {
     let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!((&lines[0]["kind"], &lines[0]["keys"]["build_new"]), (&"pairs".into(), &"main".into()), "{lines:?}");
     assert_eq!((lines[0]["pair"].clone(), lines.len()), (lines[0]["rows"][0]["pair"].clone(), 5));
+    // The sums of all pairs belong to no line.
+    assert!(lines[0]["unit"].is_string() && lines[0].get("total_base").is_none(), "{lines:?}");
     assert!(lines[4]["error"].is_string());
     let lines = output(&[&group[..], &["jsonl"]].concat());
     let first: Value = serde_json::from_str(lines.lines().next().unwrap()).unwrap();

@@ -391,6 +391,8 @@ fn builds_named_by_commits_are_ordered_by_history_and_the_first_bad_commit_is_na
     let json: Value = serde_json::from_str(&json).unwrap();
     assert_eq!(keys(&json), (0..14).map(name).collect::<Vec<_>>());
     assert_eq!((&json["order"], &json["builds"][8]["subject"]), (&"commits".into(), &"Change 9".into()));
+    let (_, _, errors) = run(&["builds/*.folded"]);
+    assert!(errors.contains("warning: the keys of the builds look like commits"), "{errors}");
     let text = run(&["builds/*.folded", "--git"]).1;
     assert!(text.contains(&format!("\nfirst bad commit: {} Change 9\n", name(8))), "{text}");
     // Without the builds of two commits, the change may be from any of three.

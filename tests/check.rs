@@ -496,10 +496,11 @@ fn the_configuration_file_sets_rules_and_allowed_frames() {
     d.write("pprofdiff.toml", format!("{rules}{allow}"));
     assert_eq!(d.run(&more).status.code(), Some(0));
     assert_eq!(d.run(&[&more[..], &["--fail-on", "cum:any>+10%"]].concat()).status.code(), Some(1));
-    // Tables of other tools in the configuration are ignored.
-    d.write("other.toml", format!("[other]\nx = 1\n{rules}"));
-    assert_eq!(d.run(&["base", "more", "--config", "other.toml"]).status.code(), Some(1));
+    // A mistyped name must not turn the rules off.
     for (bad, says) in [
+        ("rules = ['total>+5%']", "\"rules\" is outside of the tables [check] and [explain]"),
+        ("[chek]\nrules = ['total>+5%']", "\"chek\" is outside"),
+        ("[check]\nrules = [{ fail_on = 'total>+5%', opt = true }]", "floor and optional"),
         ("[check]\nrule = []", "line 2"),
         ("[check]\nrules = ['total']", "limit"),
         ("[check\n", "line 1"),

@@ -275,7 +275,7 @@ class SourceLine(Costs):
 
 class Routine(Costs):
     """A function of a Listing: the location of its sources or binaries (None if they were not found), its costs, and
-    its lines or instructions.
+    its lines or instructions. `code` is the difference between the instructions of both builds; it is None for lines.
     """
 
     name: str
@@ -287,6 +287,7 @@ class Routine(Costs):
     base_binary: NotRequired[str | None]
     new_binary: NotRequired[str | None]
     binary: NotRequired[str | None]
+    code: dict[str, Any] | None
     notes: list[str]
     lines: list[SourceLine]
     instructions: NotRequired[list[Instruction]]

@@ -83,7 +83,7 @@ def test_a_regression_fails_with_the_rule_the_numbers_and_the_cause(project: Pro
     done.stdout.fnmatch_lines(
         [
             '>*assert_no_regression("cpu.pb.gz")',
-            "E*AssertionError: total>+5%: cpu: 1.90s -> 2.93s  +1.03s  +54.2%  p = 0.005",
+            "E*AssertionError: total>+5%: cpu: 1.90s -> 2.93s  +1.03s  +54.2%  p = 0.005, limit 0.01",
             "E*why: logmill/names.compare now calls logmill/names.canonical: +1.39s (+73%), at *names.go:*",
             "E*compare: pprofdiff *test_cost.pb.gz cpu.pb.gz",
         ]
@@ -108,7 +108,7 @@ def test_the_default_rule_is_not_used_if_rules_are_given(project: Project):
             assert_no_regression("new.pb", "total>+150%")
 
         def test_rules(assert_no_regression):
-            with pytest.raises(AssertionError, match=r"^flat:any>\\+20%: work: .* p < 0.001\\n"):
+            with pytest.raises(AssertionError, match=r"^flat:any>\\+20%: work: .* p < 0.001, limit 0.01\\n"):
                 assert_no_regression("new.pb", ["total>+150%", "flat:any>+20%"])
 
         def test_options(assert_no_regression):

@@ -332,6 +332,13 @@ pub fn pairs(args: &BatchArgs, inputs: Inputs, allow_urls: bool) -> Result<PairS
         }
         [manifest] => {
             let manifest = Path::new(manifest);
+            if manifest.is_dir() || !manifest.exists() && manifest.as_os_str() != "-" {
+                return Err(Failure::Message(format!(
+                    "{}: there is no such manifest file; give two folders or two patterns, or one pattern with --group, \
+                     --base and --new (see pprofdiff batch --help)",
+                    manifest.display()
+                )));
+            }
             inputs.outputs.check_input(manifest)?;
             if is_binary(manifest)? {
                 let name = manifest.display();

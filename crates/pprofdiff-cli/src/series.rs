@@ -31,7 +31,15 @@ pub fn run(args: &SeriesArgs) -> Result<()> {
     };
     let commits = match &args.git {
         Some(dir) => Some(order_by_commits(dir, &mut builds)?),
-        None => None,
+        None => {
+            if args.order == SeriesOrder::Key && are_commits(builds.iter().map(|(key, _)| key.as_str())) {
+                say(
+                    "warning: the keys of the builds look like commits, and are ordered by name; pass --git to order them by \
+                     history",
+                );
+            }
+            None
+        }
     };
     let progress = Progress::new(Some(builds.len() as u64), "builds");
     let count = builds.len();
@@ -63,6 +71,18 @@ pub fn run(args: &SeriesArgs) -> Result<()> {
         0 => Ok(()),
         failed => Err(Failure::Message(format!("{failed} of {} builds failed", series.builds.all.len()))),
     }
+}
+
+/// Returns true if all keys look like commits. A number such as a date needs a letter to look like one.
+fn are_commits<'k>(keys: impl Iterator<Item = &'k str>) -> bool {
+    let mut keys = keys.peekable();
+    let mut has_letter = false;
+    keys.peek().is_some()
+        && keys.all(|key| {
+            has_letter |= key.bytes().any(|byte| byte.is_ascii_alphabetic());
+            (7..=40).contains(&key.len()) && key.bytes().all(|byte| byte.is_ascii_hexdigit())
+        })
+        && has_letter
 }
 
 /// The commits of builds, by the keys of the builds.

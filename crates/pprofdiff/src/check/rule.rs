@@ -195,7 +195,11 @@ struct CheckSettings {
 
 /// An entry of the list of rules: a bare rule, or a table with a rule and its own options.
 #[derive(Deserialize)]
-#[serde(untagged)]
+#[serde(
+    untagged,
+    expecting = "a rule is a text such as \"total>+5%\", or a table with fail_on, and optionally sample_type, floor and \
+                 optional"
+)]
 enum RuleEntry {
     Text(String),
     Table(RuleTable),
