@@ -246,7 +246,10 @@ def test_no_answer_exceeds_its_token_budget(tmp_path: Path, name: str, is_below:
                 if is_whole and tool != "load" and not (is_below and tool == "list"):
                     # A small budget may shorten the text above the rows.
                     rows = without_next(answer).split("\n\n", 1)[-1]
-                    assert without_next(whole).endswith(rows)
+                    if tool == "check":  # a small budget moves the verdict to the first line
+                        assert set(rows.splitlines()) <= set(whole.splitlines())
+                    else:
+                        assert without_next(whole).endswith(rows)
             # The answer must not be too short: it uses a third of a large budget, or is complete.
             for budget in [2000, 4000, 8000]:
                 answer = await say(client, tool, **named, **arguments, budget=budget)

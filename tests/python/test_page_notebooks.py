@@ -81,14 +81,13 @@ def test_selections_are_sent_to_notebooks_only(chromium: Browser, tmp_path: Path
 
 
 def test_the_example_notebook(chromium: Browser, site: Path):
-    cells = json.loads(EXAMPLE.read_text())["cells"]
-    assert not any(cell.get("outputs") for cell in cells), "the notebook is kept without its output"
     messages: list[str] = []
     # Browsers only paint visible frames.
     page = chromium.new_page(viewport={"width": 1200, "height": 12000})
     page.add_init_script(NOTE)
     page.on("console", lambda message: messages.append(message.text))
     page.on("pageerror", lambda error: messages.append(str(error)))
+    cells = json.loads(EXAMPLE.read_text())["cells"]
     page.goto((site / "story.html").as_uri())
     shown = page.locator(".cell_output")
     assert shown.count() == sum(cell["cell_type"] == "code" for cell in cells) - 1  # A saved page has no output.

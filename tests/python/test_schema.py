@@ -68,8 +68,8 @@ def schema_error(schemas: dict[str, Any], value: dict[str, Any]) -> str:
 
 
 def test_all_json_output_matches_the_schema(schemas: dict[str, Any]):
-    # Kinds that are tested elsewhere: they need binaries, batches or data frames.
-    kinds = {"disasm", "failed", "causes", "pairs", "shared_causes", "common_changes"}
+    # Kinds that are tested elsewhere: they need binaries, batches, several histories or data frames.
+    kinds = {"disasm", "failed", "causes", "pairs", "shared_causes", "common_changes", "histories"}
     for words in WRITTEN:
         value = json.loads(command(*words, "--format", "json"))
         assert schema_error(schemas, value) == "", words
