@@ -39,7 +39,6 @@ def executed() -> str:
             if "execution_count" in output:
                 output.execution_count = number
     notebook.metadata = metadata
-    (DOCS / "report.html").unlink()  # which a cell writes
     return nbformat.writes(notebook, indent=1) + "\n"
 
 
