@@ -251,7 +251,7 @@ pub fn recorded_sources(files: &[PathBuf]) -> Option<SourceDirs> {
     (!base.is_empty() || !new.is_empty()).then(|| SourceDirs::new(base, new))
 }
 
-/// Returns true for a folder that stands for the files in it. The runs of two sides are no such folder.
+/// Returns true for a folder of profiles of one side. Returns false for a folder of recorded runs, which has both sides.
 fn is_folder(path: &Path) -> bool {
     path.is_dir() && !Recording::is_in(path)
 }

@@ -213,7 +213,7 @@ fn series_options(args: &SeriesArgs, inputs: &Inputs, commits: Option<&BuildComm
     options
 }
 
-/// Loads the builds. `count` is their number. `commits` are the commits by which they are ordered, if any.
+/// Loads `count` builds. `commits` are their commits, if they are ordered by history.
 pub fn load(
     args: &SeriesArgs,
     inputs: &Inputs,

@@ -29,7 +29,7 @@ pub(crate) fn select_fitting<T>(
     length: impl Fn(&T) -> usize,
     compare: impl Fn(&T, &T) -> Ordering,
 ) -> usize {
-    // All items before `start` fit, and no item from `end` on.
+    // The items before `start` fit, and the items from `end` on do not.
     let (mut start, mut end) = (0, items.len());
     while start < end {
         let middle = start + (end - start) / 2;

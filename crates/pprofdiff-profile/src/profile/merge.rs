@@ -215,7 +215,7 @@ pub struct Merger<'p> {
     stack_locations: Vec<u32>,
     stacks: Vec<MergedStack>,
     stack_ids: Index,
-    /// The stack that probably comes next: the one after the stack that was found last. Most profiles list their stacks
+    /// The stack that probably comes next: the stack after the last result. Most profiles list their stacks
     /// in nearly the same order, so this saves most lookups from the second profile on.
     expected_stack: usize,
     labels: Sequences<MergedLabel, HashState>,

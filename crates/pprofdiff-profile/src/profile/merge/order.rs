@@ -72,7 +72,7 @@ impl Merger<'_> {
     }
 }
 
-/// The size up to which a run is split by insertion instead of counting.
+/// The maximum size of a run to split by insertion. Longer runs are split by counting.
 const SHORT: usize = 8;
 
 /// A stack to order.
@@ -104,7 +104,7 @@ struct Part {
 struct Splitter<'m> {
     locations: &'m [u32],
     order: SampleOrder,
-    /// The stacks. Those of a run that is not split yet are in the order in which they were added.
+    /// The stacks. Until a run is split, its stacks are in the order of their addition.
     ordered: Vec<Stack>,
     /// A copy of the current run.
     unsplit: Vec<Stack>,
