@@ -304,6 +304,7 @@ const VERSIONS: [Version; 2] = [Version::Toolchain, Version::Newest];
 /// Compares a fifth of each pair's questions with the newest pprof, and all behaviour that has changed since the
 /// version in the toolchain.
 #[test]
+#[ignore = "slow; `tests/run all` runs it"]
 fn output_equals_the_newest_pprof() {
     pprof::with_version(Version::Newest, || {
         let pairs = corpus_and_generated();

@@ -3,7 +3,6 @@
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
-from pathlib import Path
 
 import pytest
 
@@ -296,17 +295,3 @@ def test_the_plugin_is_an_entry_point_and_lists_its_fixture(project: Project):
     project.tests("")
     done = project.run("--fixtures")
     done.stdout.fnmatch_lines(["assert_no_regression*", "*A function that fails the test if a profile costs more*"])
-
-
-def test_mypy_accepts_the_plugin(tmp_path: Path):
-    root = Path(__file__).parents[2]
-    program = tmp_path / "test_cost.py"
-    program.write_text(
-        "import pprofdiff\nfrom pytest_pprofdiff import RegressionCheck\n\n"
-        "def test_cost(assert_no_regression: RegressionCheck) -> None:\n"
-        "    check: pprofdiff.Check | None = assert_no_regression('a', 'total>+5%', strict=True)\n    assert check\n"
-    )
-    command = [sys.executable, "-m", "mypy", "--strict", "--config-file", root / "pyproject.toml"]
-    for subject in (["-p", "pytest_pprofdiff"], [program]):
-        done = subprocess.run([*command, *subject], capture_output=True, text=True, cwd=tmp_path)
-        assert done.returncode == 0, done.stdout + done.stderr
