@@ -237,6 +237,24 @@ fn a_given_number_of_operations_sets_the_scale() {
     assert_eq!((e.verdict, e.scale.factor), (Verdict::Change, 1.0));
 }
 
+/// Half of the functions cost exactly three times as much, and the others do not. Nothing says that there was three
+/// times as much work, so functions that cost the same on both sides are no causes.
+#[test]
+fn half_of_the_functions_do_not_show_the_amount_of_work() {
+    let base = [60, 60, 16, 41, 43, 29, 28, 21, 19, 57];
+    let new = [6, 6, 48, 41, 43, 87, 3, 63, 57, 171];
+    let side = |samples: [u32; 10]| {
+        let lines = samples.iter().enumerate().map(|(i, n)| format!("main;part_{i};work_{i} {n}\n"));
+        Arc::new(
+            pprofdiff::from_bytes("a.folded", lines.collect::<String>().as_bytes(), &LoadOptions::default()).unwrap(),
+        )
+    };
+    let e = explain(&[side(base)], &[side(new)]);
+    assert_eq!((e.scale.rule, e.scale.factor), (ScaleRule::Unknown, 1.0));
+    assert!(causes(&e).iter().all(|(_, _, function)| !["work_3", "work_4"].contains(function)), "{:?}", causes(&e));
+    assert_eq!(causes(&e)[0].2, "work_9");
+}
+
 #[test]
 fn equal_builds_have_no_cause() {
     for seed in 0..12u64 {

@@ -9,11 +9,11 @@ use super::thresholds::{MIN_AGREEING_PART_OF_FUNCTIONS, MIN_EVENTS_OF_WITNESS, M
 use pprofdiff_profile::random::HashSet;
 
 /// Returns the number of functions whose own cost is the same on both sides at this amount of work, counting only
-/// functions that do not call each other. Stops at [`MIN_WITNESSES`]. Returns 0 if fewer than half of the functions
-/// agree with the search's scale.
+/// functions that do not call each other. Stops at [`MIN_WITNESSES`]. Returns 0 unless more than half of the
+/// functions agree with the search's scale.
 pub(super) fn independent_witnesses(rows: &StackRows, sets: &Sets, search: &SearchResult, scale: f64) -> usize {
     // If most functions changed, some agree with any amount of work by accident.
-    if (search.agree as f64) < MIN_AGREEING_PART_OF_FUNCTIONS * search.n_telling as f64 {
+    if (search.agree as f64) <= MIN_AGREEING_PART_OF_FUNCTIONS * search.n_telling as f64 {
         return 0;
     }
     let event_of_rows = rows.event();

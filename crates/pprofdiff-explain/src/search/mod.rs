@@ -198,7 +198,7 @@ impl<'a> ScaleEvidence<'a> {
         self.telling.iter().map(|(set, _, _)| *set).filter(|&set| self.sets.sets[set].tells())
     }
 
-    /// Returns true if several functions with enough events agree with a scale, and at least half of such functions.
+    /// Returns true if several functions with enough events agree with a scale, and more than half of such functions.
     /// Few functions may agree by accident.
     fn do_functions_agree(&self, scale: f64) -> bool {
         let agreeing = self.telling_functions().filter(|&set| self.agrees(set, scale)).count();
@@ -219,7 +219,7 @@ impl<'a> ScaleEvidence<'a> {
 
 /// Returns true if enough functions agree to show an amount of work.
 fn is_majority(agreeing: usize, functions: usize) -> bool {
-    agreeing >= MIN_WITNESSES && agreeing as f64 >= MIN_AGREEING_PART_OF_FUNCTIONS * functions as f64
+    agreeing >= MIN_WITNESSES && agreeing as f64 > MIN_AGREEING_PART_OF_FUNCTIONS * functions as f64
 }
 
 /// The causes at the best scale so far.
@@ -376,9 +376,24 @@ pub(crate) fn search(
             next = scales.try_scale(scale, work);
         }
     }
-    let quiet = scales.quiet;
-    match scales.best {
-        Some(best) => result_of(best, quiet, &evidence, threshold, floor, is_replicated),
+    let result = |scales: &mut ScaleSearch<'_>| {
+        let quiet = scales.quiet;
+        scales.best.take().map(|best| result_of(best, quiet, &evidence, threshold, floor, is_replicated))
+    };
+    let mut found = result(&mut scales);
+    // The noise that the search measured may be smaller than the noise it assumed. If only half of the functions agree
+    // then, the amount of work is unknown.
+    let is_doubtful = |found: &SearchResult| {
+        let is_exposure = (found.scale / exposure).ln().abs() < 1e-9;
+        !is_fixed && !evidence.is_benchmark && !is_exposure && !is_majority(found.agree, found.n_telling)
+    };
+    if found.as_ref().is_some_and(is_doubtful) {
+        (scales.tried, scales.quiet) = (Vec::new(), f64::INFINITY);
+        scales.try_scale(exposure, work);
+        found = result(&mut scales);
+    }
+    match found {
+        Some(found) => found,
         None => SearchResult {
             scale: exposure,
             fits: Vec::new(),
