@@ -139,6 +139,20 @@ fn contradictions(e: &Explanation, base: &Side, new: &Side) -> Vec<String> {
         let plain_sum = n - s * b;
         let goes_along = plain_sum * cause.delta.signum() >= 0.1 * cause.delta.abs();
         check(goes_along || cause.kind == CauseKind::Own, format!("{description}, but a plain sum has {plain_sum}"));
+        // Several causes in one function may change in opposite directions.
+        let is_in =
+            |stack: &[String], other: &Cause| stack.iter().any(|frame| other.evidence.functions.contains(frame));
+        let shares = |other: &Cause| {
+            let is_shared = |stack: &[String]| is_in(stack, cause) && is_in(stack, other);
+            base.mean(is_shared) + new.mean(is_shared) > 0.0
+        };
+        let is_bounded = cause.caller.is_some()
+            || cause.delta.abs() <= plain_sum.abs() + 1e-6 * whole
+            || e.causes.iter().any(|other| !std::ptr::eq(other, cause) && shares(other));
+        check(
+            is_bounded || cause.kind == CauseKind::Own,
+            format!("{description}, more than the change {plain_sum:+e} of the whole function"),
+        );
         let is_here = if cause.delta < 0.0 { b } else { n } > 0.0;
         check(is_here, format!("{description}: its name is the other side's"));
     }

@@ -348,6 +348,7 @@ fn attribute(
         let checked = std::mem::take(entries).into_iter().filter_map(|entry| table.checked(entry, &mut contradictions));
         *entries = checked.collect();
     }
+    table.restate_excess(&mut findings.causes, &mut contradictions);
     let account = account_of(sides, &books, &mut findings);
     let Findings { causes, suspects, candidate, exchanges, absorbed } = findings;
     let needed = |score: f64| if sides.is_uncounted { None } else { books.runs_needed(score) };
