@@ -169,12 +169,18 @@ fn extent(rule: &ExplainedRule) -> String {
     text
 }
 
-/// Describes the smallest change that the rule would have detected: `+31% would have failed`. Returns `None` if the
-/// rule failed, or if this change is unknown.
-fn detectable(rule: &ExplainedRule) -> Option<String> {
+/// Describes the smallest change that the rule would have detected: `+31% would have failed nine times in ten`. Returns
+/// `None` if the rule failed, or if this change is unknown. With one run per side, the change depends on the usual
+/// variation between runs, which was not measured.
+fn detectable(check: &ExplainedCheck, rule: &ExplainedRule) -> Option<String> {
     let least = rule.detectable.filter(|_| rule.outcome != Outcome::Fail)?;
     let target = if rule.is_of_each { " of a typical frame with 10% of the total" } else { "" };
-    Some(format!("{}{target} would have failed", least_growth(least / 100.0)))
+    let is_pair =
+        check.summary.base.as_ref().is_some_and(|base| base.paths.len() == 1) && check.summary.new.paths.len() == 1;
+    let condition = if is_pair { ", if runs differ as usual" } else { "" };
+    let is_allowed = rule.findings.iter().any(|finding| finding.outcome == Outcome::Allowed);
+    let exception = if is_allowed { ", unless the allow-list covers it" } else { "" };
+    Some(format!("{}{target} would have failed nine times in ten{condition}{exception}", least_growth(least / 100.0)))
 }
 
 pub(crate) fn verdict(outcome: Outcome) -> &'static str {
@@ -312,7 +318,7 @@ pub(crate) fn check_text(check: &ExplainedCheck, out: &mut dyn Write, options: T
             writeln!(out)?;
         }
         rest.iter().try_for_each(|line| writeln!(out, "  {line}"))?;
-        if let Some(line) = detectable(rule) {
+        if let Some(line) = detectable(check, rule) {
             writeln!(out, "  {line}")?;
         }
         why.iter().try_for_each(|cause| writeln!(out, "  why: {cause}"))?;
@@ -413,7 +419,7 @@ fn markdown(check: &ExplainedCheck, rules: usize) -> String {
             text += &format!("| {} | {} | {share} | {chance} |\n", values.delta(f.delta), growth(f));
         }
         rest.iter().for_each(|line| text += &format!("\n{}\n", escape(&short(line))));
-        if let Some(line) = detectable(rule) {
+        if let Some(line) = detectable(check, rule) {
             text += &format!("\n{line}\n");
         }
         if !causes.is_empty() {
