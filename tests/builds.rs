@@ -376,8 +376,7 @@ fn unordered_names_are_not_a_history() {
     assert_eq!(run_in(&dir, &[&["series"], &files[..], &["mixed/api-1.folded"]].concat()).0, 0);
     // Without numbers, the order is only alphabetical.
     let (code, text, _) = run_in(&dir, &["series", "once/*.folded"]);
-    let warning =
-        "warning: the builds are in alphabetical order, from api to web, because numbers are missing";
+    let warning = "warning: the builds are in alphabetical order, from api to web, because numbers are missing";
     assert!(code == 0 && text.contains(warning), "{text}");
     let given = ["series", "once/web.folded", "once/api.folded", "--order", "given"];
     assert!(!run_in(&dir, &given).1.contains("alphabetical"));

@@ -217,6 +217,10 @@ pub(crate) fn select_findings(rule: &ExplainedRule) -> (Vec<&Finding>, Vec<Strin
     for outcome in [Outcome::Fail, Outcome::Inconclusive, Outcome::Allowed, Outcome::Pass] {
         let all = || rule.findings.iter().filter(|f| f.outcome == outcome && !f.is_ignored());
         let mut first: Vec<&Finding> = all().filter(|f| f.within.is_none()).take(MAX_FINDINGS).collect();
+        // A shortened check may lack the finding that contains the others.
+        if first.is_empty() {
+            first.extend(all().next());
+        }
         // Callers with equal cost tie with the innermost frame, which represents them all.
         if let Some(largest) = all().next().filter(|largest| first.first().is_some_and(|f| f.excess < largest.excess)) {
             first.insert(0, largest);
