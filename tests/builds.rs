@@ -357,6 +357,29 @@ fn a_pattern_with_two_varying_parts_asks_which_is_the_build() {
     std::fs::remove_dir_all(dir).unwrap();
 }
 
+/// Two frames may change with one build, while different commits may have changed them.
+#[test]
+fn lines_about_the_commits_of_one_build_name_their_frames() {
+    let dir = std::env::temp_dir().join(format!("pprofdiff-two-frames-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&dir);
+    std::fs::create_dir_all(dir.join("builds")).unwrap();
+    git(&dir, &["init", "-q", "-b", "main", "."]);
+    let noise = [0, 6, -7, 5, -6, 7, -5, 3, 6, -6, 7, -7, 5, -5];
+    let mut names = Vec::new();
+    for (index, noise) in noise.into_iter().enumerate() {
+        git(&dir, &["commit", "-m", &format!("Change {}", index + 1)]);
+        names.push(git(&dir, &["rev-parse", "--short=9", "HEAD"]));
+        let (work, small) = if index < 8 { (1000, 60) } else { (2000, 90) };
+        let text = format!("main;work {}\nmain;small {}\nmain;rest 5000\n", work + index % 3, small + noise);
+        std::fs::write(dir.join(format!("builds/{}.folded", names[index])), text).unwrap();
+    }
+    let (_, text, _) = run_in(&dir, &["series", "builds/*.folded", "--git"]);
+    let first = format!("\nfirst bad commit: {} Change 9 (work)\n", names[8]);
+    let second = format!("\nfirst bad build: {} Change 9; the change is from one of 2 commits", names[8]);
+    assert!(text.contains(&first) && text.contains(&second) && text.ends_with(" (small)\n"), "{text}");
+    std::fs::remove_dir_all(dir).unwrap();
+}
+
 #[test]
 fn unordered_names_are_not_a_history() {
     let dir = std::env::temp_dir().join(format!("pprofdiff-unordered-{}", std::process::id()));

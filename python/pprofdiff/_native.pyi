@@ -1112,8 +1112,9 @@ class Series:
         key of the first build with the change), earliest and latest (the range of builds that may have introduced it),
         until (the first build without the change; for a drift the last build), before, after and delta (means),
         delta_low and delta_high (the 95 % interval of the delta), q (the share of false positives among changes that
-        are at least as clear, at most 0.05), total_before (the mean total of the builds before the change) and cause. The number of a build is in
-        an additional column, such as since_number. `n` limits the rows. With fewer than six builds, or with a base, the table is empty.
+        are at least as clear, at most 0.05), total_before (the mean total of the builds before the change) and cause.
+        The number of a build is in an additional column, such as since_number. `n` limits the rows. With fewer than six
+        builds, or with a base, the table is empty.
 
         With `explain`, the cause is the second column. It is determined from at most five builds before a change and
         five after it. Their profiles are read again from their paths, so bytes and objects raise PprofError.

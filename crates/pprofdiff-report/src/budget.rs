@@ -300,6 +300,8 @@ impl Report {
                 let shortened = move |findings: usize| {
                     let (mut shorter, mut left) = (check.clone(), 0);
                     for rule in &mut shorter.rules {
+                        // The values of a rule on one subject are as short as the rule.
+                        let findings = if rule.is_of_each { findings } else { findings.max(1) };
                         left += rule.findings.len().saturating_sub(findings);
                         // The findings that text shows one by one come first.
                         let places: HashMap<*const Finding, usize> =

@@ -178,7 +178,8 @@ fn detectable(check: &ExplainedCheck, rule: &ExplainedRule) -> Option<String> {
     let is_pair =
         check.summary.base.as_ref().is_some_and(|base| base.paths.len() == 1) && check.summary.new.paths.len() == 1;
     let condition = if is_pair { ", if runs differ as usual" } else { "" };
-    let is_allowed = rule.findings.iter().any(|finding| finding.outcome == Outcome::Allowed);
+    // Functions with the same instructions are allowed without an entry of the allow-list.
+    let is_allowed = rule.findings.iter().any(|f| f.outcome == Outcome::Allowed && f.code.is_none());
     let exception = if is_allowed { ", unless the allow-list covers it" } else { "" };
     Some(format!("{}{target} would have failed nine times in ten{condition}{exception}", least_growth(least / 100.0)))
 }
@@ -309,9 +310,19 @@ pub(crate) fn check_text(check: &ExplainedCheck, out: &mut dyn Write, options: T
     normalized(check).map_or(Ok(()), |line| writeln!(out, "{line}"))?;
     for (rule, why) in check.rules.iter().zip(whys(check, causes_text)) {
         let (name, kind) = (sanitize(&rule.rule), sanitize(&rule.sample_type));
-        let extent = if options.brief { String::new() } else { format!(", {}", extent(rule)) };
-        writeln!(out, "{}  {name}  {kind}{extent}", painted(rule.outcome))?;
-        let (shown, rest) = select_findings(rule);
+        let (mut shown, rest) = select_findings(rule);
+        // A brief text of a rule on one subject is a single line.
+        let is_line = options.brief && !rule.is_of_each;
+        let about = match shown.first().filter(|_| is_line) {
+            _ if !options.brief => format!(", {}", extent(rule)),
+            Some(f) => {
+                let values = FindingValues::from_finding(f, &rule.unit);
+                format!("  {} -> {}  {}", values.runs(&f.base), values.runs(&f.new), change(f, rule))
+            }
+            None => String::new(),
+        };
+        writeln!(out, "{}  {name}  {kind}{about}", painted(rule.outcome))?;
+        shown.retain(|_| !is_line);
         for f in shown {
             let values = FindingValues::from_finding(f, &rule.unit);
             let (base, new) = (values.runs(&f.base), values.runs(&f.new));

@@ -21,9 +21,9 @@ pub struct SourceLocation {
 /// The outcomes whose findings nest.
 const OUTCOMES: [Outcome; 3] = [Outcome::Fail, Outcome::Inconclusive, Outcome::Allowed];
 
-/// Sets `within` of each failed, inconclusive or allowed finding to the finding with the same outcome that contains most of its
-/// value. If frames that call one another have equal cost in all runs, the innermost frame represents them, because it
-/// is the most specific. Findings on the flat cost of frames do not nest.
+/// Sets `within` of each failed, inconclusive or allowed finding to the finding with the same outcome that contains most
+/// of its value. If frames that call one another have equal cost in all runs, the innermost frame represents them,
+/// because it is the most specific. Findings on the flat cost of frames do not nest.
 pub(super) fn nest(findings: &mut [Finding], cost: Sort, runs: &MeasuredRuns) {
     if cost != Sort::Cum {
         return;
