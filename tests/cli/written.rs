@@ -381,10 +381,10 @@ fn small_budgets_show_numbers_before_decoration() {
         assert!(top.starts_with("cpu (nanoseconds): 1.90s -> 2.93s"), "{budget}: {top}");
         assert!(!top.contains("flat: base") || top.contains("indexbytebody"), "{budget}: {top}");
         assert!(!top.contains("growth is") || top.lines().count() > 7, "{budget}: {top}");
-        for (pattern, decoration, frame) in [(&heap, "before", "main.keep"), (&goroutines, "±", "gopark")] {
-            let series = text(&["series", pattern]);
+        for (pattern, rows, frame) in [(&heap, "movers", "main.keep"), (&goroutines, "shifts", "gopark")] {
+            let series = text(&["series", pattern, "--rows", rows]);
             assert!(!series.starts_with("12 builds") || series.contains(frame), "{budget}: {series}");
-            assert!(!series.contains(decoration) || series.contains(frame), "{budget}: {series}");
+            assert!(!series.contains("before") || series.contains(frame), "{budget}: {series}");
         }
         // A rule on the total shows its values with its name, and the extent of a rule comes after findings.
         let check = text(&[&["check", &base, &new][..], &rules].concat());

@@ -95,12 +95,13 @@ impl Table {
         // A brief text is followed by the number of omitted rows.
         if !options.brief || !cost.is_empty() || !ratio.is_empty() {
             let rows = counted_of(self.len(), self.rows_total, self.kind.row);
-            writeln!(out, "{rows}{cost}{growth_legend}{ratio}{runs}{left_out}\n")?;
+            writeln!(out, "{rows}{cost}{growth_legend}{ratio}{runs}{left_out}")?;
         }
-        match options.brief && self.is_empty() {
-            true => Ok(()),
-            false => self.write_rows(out, options),
+        if options.brief && self.is_empty() {
+            return Ok(());
         }
+        writeln!(out)?;
+        self.write_rows(out, options)
     }
 
     /// Writes the lines above the rows: the inputs (unless the text is brief), the totals, settings and warnings.
