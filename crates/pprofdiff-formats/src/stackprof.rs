@@ -41,7 +41,9 @@ pub(crate) const STACKPROF: InputFormat = InputFormat {
     has_events: false,
     recognises: |head| {
         let keys = json::keys(head);
-        ["mode", "interval", "gc_samples", "missed_samples"].iter().all(|key| keys.iter().any(|k| **k == *key.as_bytes()))
+        ["mode", "interval", "gc_samples", "missed_samples"]
+            .iter()
+            .all(|key| keys.iter().any(|k| **k == *key.as_bytes()))
     },
     read,
 };
@@ -232,7 +234,8 @@ impl StackprofFile {
                 let mut values = [0i64; 2];
                 for _ in 0..count {
                     let (delta, place) = deltas.next()?;
-                    let end = delta.checked_mul(1000).filter(|nanos| *nanos >= 0).and_then(|nanos| now.checked_add(nanos));
+                    let end =
+                        delta.checked_mul(1000).filter(|nanos| *nanos >= 0).and_then(|nanos| now.checked_add(nanos));
                     let end = end.ok_or_else(|| Error::malformed("this time is negative or too long").at(place))?;
                     let (one, value) = self.sample(now, end);
                     values = [values[0] + one, values[1].checked_add(value).ok_or_else(too_large)?];

@@ -80,6 +80,8 @@ pub(crate) static FORMATS: &[InputFormat] = &[
     crate::chrome::CPU,
     #[cfg(feature = "chrome")]
     crate::chrome::HEAP,
+    #[cfg(feature = "chrome")]
+    crate::chrome::TRACE,
     #[cfg(feature = "speedscope")]
     crate::speedscope::SPEEDSCOPE,
     #[cfg(feature = "firefox")]

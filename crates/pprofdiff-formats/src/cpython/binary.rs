@@ -193,7 +193,8 @@ impl Header {
             return Err(Error::new(ErrorKind::OtherFormat, detail)
                 .advise("python -m profiling.sampling replay --collapsed -o profile.txt FILE".to_owned()));
         }
-        let (_start, interval_micros, n_samples, _threads) = (header.u64()?, header.u64()?, header.u64()?, header.u32()?);
+        let (_start, interval_micros, n_samples, _threads) =
+            (header.u64()?, header.u64()?, header.u64()?, header.u32()?);
         let tables = header.at;
         let (strings, frames) = (header.u64()?, header.u64()?);
         let (compression, mode) = (header.u32()?, header.u32()?);
@@ -338,8 +339,7 @@ impl Recording {
         let (mut number, mut pace) = (0u64, Checkpointer::default());
         while cursor.left() > 0 {
             let begin = cursor.at;
-            self.read_record(&mut cursor)
-                .map_err(|e| e.in_record(|| format!("record {number}{what}")).at(begin))?;
+            self.read_record(&mut cursor).map_err(|e| e.in_record(|| format!("record {number}{what}")).at(begin))?;
             pace.step(1 + (cursor.at - begin) / 16);
             number += 1;
         }

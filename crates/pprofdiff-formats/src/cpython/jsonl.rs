@@ -91,13 +91,26 @@ impl<'t> JsonlFile<'t> {
 
     fn read_record(&mut self, json: &mut Json<'t>) -> Result<()> {
         let begin = json.offset();
-        let names = ["type", "sample_interval_usec", "mode", "strings", "frames", "defs", "kind", "scope", "entries", "samples_total"];
+        let names = [
+            "type",
+            "sample_interval_usec",
+            "mode",
+            "strings",
+            "frames",
+            "defs",
+            "kind",
+            "scope",
+            "entries",
+            "samples_total",
+        ];
         let [kind, interval, mode, strings, frames, definitions, sums, scope, entries, total] = json.members(names)?;
         let missing = |member: &str| Error::malformed(format!("it has no `{member}`")).at(begin);
         let kind = text(kind.ok_or_else(|| missing("type"))?)?;
         match &*kind {
             b"meta" => self.begin(interval.ok_or_else(|| missing("sample_interval_usec"))?, mode),
-            b"string_table" | b"str_def" => self.read_strings(strings.or(definitions).ok_or_else(|| missing("strings"))?),
+            b"string_table" | b"str_def" => {
+                self.read_strings(strings.or(definitions).ok_or_else(|| missing("strings"))?)
+            }
             b"frame_table" | b"frame_def" => self.read_frames(frames.or(definitions).ok_or_else(|| missing("frames"))?),
             b"agg" => {
                 let [sums, scope] = [sums, scope].map(|place| place.map(text).transpose());
@@ -121,7 +134,8 @@ impl<'t> JsonlFile<'t> {
         let mode = mode.and_then(|mode| MODES.into_iter().find(|known| known.as_bytes() == &*mode));
         let about = (nanos(micros)?, mode);
         if self.about.is_some_and(|other| other != about) {
-            let detail = "it has recordings with different intervals or modes, which must not be added up; split the file";
+            let detail =
+                "it has recordings with different intervals or modes, which must not be added up; split the file";
             return Err(Error::malformed(detail).at(place));
         }
         self.about = Some(about);
