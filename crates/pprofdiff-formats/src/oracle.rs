@@ -29,6 +29,11 @@ fn add_samples(p: &Profile, sums: &mut StackSums) {
         }
         parts.join(":")
     };
+    // The labels follow the last frame.
+    let without_column = |frame: &str| {
+        let end = [" thread=", " tid="].iter().filter_map(|label| frame.find(label)).min().unwrap_or(frame.len());
+        without_column(&frame[..end]) + &frame[end..]
+    };
     for row in rows(p) {
         let (key, values) = row.rsplit_once(": ").unwrap();
         let key = key.split('|').map(without_column).collect::<Vec<_>>().join("|");
@@ -80,7 +85,7 @@ fn timed() -> Vec<(String, Vec<u8>)> {
     let names = std::fs::read_dir(&inputs).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
     let cut = names.filter_map(|name| name.strip_suffix(".cut.json").map(|name| format!("{name}.gz")));
     let mut all: Vec<_> = cut.map(|name| (name.clone(), std::fs::read(inputs.join(name)).unwrap())).collect();
-    assert_eq!(all.len(), 10);
+    assert_eq!(all.len(), 16);
     all.push(("perf-data".to_owned(), std::fs::read(inputs.join("clocks.base.perf.data.gz")).unwrap()));
     let message = |numbering: &str| (numbering.to_owned(), crate::otlp::timed(numbering));
     all.extend(["otlp", "otlp-1.9"].map(message));
@@ -133,7 +138,12 @@ fn events_split_recordings_at_their_expected_times() {
         n_divided.insert(name, n);
     }
     n_divided.retain(|_, n| *n > 0);
-    let expected = [("press.base.jfr.gz", 6), ("sampled.base.jfr.gz", 5)];
+    let expected = [
+        ("browser.base.trace.json.gz", 4),
+        ("press.base.jfr.gz", 6),
+        ("press.base.trace.json.gz", 1),
+        ("sampled.base.jfr.gz", 5),
+    ];
     assert_eq!(n_divided, expected.map(|(name, n)| (name.to_owned(), n)).into());
 }
 
@@ -145,7 +155,7 @@ fn formats_without_events_list_the_formats_with_events() {
         let e = crate::from_bytes(&name, &bytes, &options).unwrap_err();
         if let Some((format, formats)) = e.detail().split_once(" has no named events; these formats have them: ") {
             formats_without_events.push(format.rsplit(' ').next().unwrap().to_owned());
-            assert_eq!(formats, "jfr, perf-data, firefox, perf-script");
+            assert_eq!(formats, "jfr, perf-data, chrome-trace, firefox, perf-script");
         } else {
             assert!(e.detail().starts_with("it has no event"), "{name}: {e}");
         }
@@ -153,7 +163,7 @@ fn formats_without_events_list_the_formats_with_events() {
     formats_without_events.sort();
     formats_without_events.dedup();
     // Both numberings are called otlp, because the window is checked before the numbering is inferred.
-    assert_eq!(formats_without_events, ["cpuprofile", "otlp", "speedscope"]);
+    assert_eq!(formats_without_events, ["cpuprofile", "cpython-binary", "otlp", "speedscope", "stackprof"]);
 }
 
 /// Each format with `has_times` is tested here.
@@ -190,7 +200,9 @@ fn two_adjoining_windows_add_up_to_the_whole() {
         assert!(n_divided >= 3, "{name}");
     }
     let formats = InputFormat::all().filter(|format| format.has_times).map(|format| format.name).collect::<Vec<_>>();
-    assert_eq!(formats, ["jfr", "perf-data", "otlp", "otlp-1.9", "cpuprofile", "speedscope", "firefox", "perf-script"]);
+    let expected =
+        "jfr perf-data cpython-binary otlp otlp-1.9 cpuprofile chrome-trace speedscope firefox stackprof perf-script";
+    assert_eq!(formats.join(" "), expected);
 }
 
 #[test]
@@ -202,7 +214,8 @@ fn formats_without_times_list_the_formats_with_times() {
             let error = crate::from_bytes("in", text.as_bytes(), options).unwrap_err().to_string();
             let message = format!("in: cannot select a time window: {format} does not record when");
             assert!(
-                error.starts_with(&message) && error.contains("these formats do: jfr, perf-data, otlp,"),
+                error.starts_with(&message)
+                    && error.contains("these formats do: jfr, perf-data, cpython-binary, otlp,"),
                 "{error}"
             );
         }

@@ -172,7 +172,9 @@ impl StackprofFile {
                 let name = name.unwrap_or(b"(unknown)"[..].into());
                 let function = self.builder.function(&*name, file.unwrap_or_default(), line);
                 if self.frames.insert(id, (function, line)).is_some() {
-                    return Err(Error::malformed("its id occurs twice").at(begin));
+                    return Err(
+                        Error::malformed(format!("the key \"{id}\" occurs twice in one object; remove one")).at(begin)
+                    );
                 }
                 if samples != 0 {
                     own.push((id, samples));
@@ -334,6 +336,115 @@ impl<'t> List<'t> {
                 let detail = format!("`{}` ends too early; the file was cut off", self.name);
                 Err(Error::malformed(detail).at(self.json.offset()))
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use crate::kit::tree::rows;
+    use pprofdiff_profile::ErrorKind;
+
+    const FRAMES: &str = r#""frames":{
+        "140":{"name":"Object#main","file":"a.rb","line":3,"total_samples":9,"samples":0,"edges":{"-5":4},"lines":{"4":[9,0]}},
+        "-5":{"name":"Array#sort","file":"<cfunc>","line":null,"total_samples":4,"samples":4},
+        "1":{"name":"(garbage collection)","file":"","total_samples":1,"samples":1}}"#;
+
+    fn profile(mode: &str, rest: &str) -> String {
+        format!(
+            r#"{{"version":1.2,"mode":"{mode}","interval":1000,"samples":4,"gc_samples":1,"missed_samples":0,"metadata":{{}},{FRAMES}{rest}}}"#
+        )
+    }
+
+    fn load(text: &str) -> Result<Profile> {
+        crate::from_bytes("in", text.as_bytes(), &LoadOptions::default())
+    }
+
+    const RAW: &str = r#","raw":[2,140,-5,3,1,1,1]"#;
+    const DELTAS: &str = r#","raw_sample_timestamps":[5,6,7,8],"raw_timestamp_deltas":[900,1100,2000,50]"#;
+
+    #[test]
+    fn samples_have_the_values_of_their_mode() {
+        let [sort, gc] = ["Object#main a.rb:3|Array#sort <cfunc>:0", "(garbage collection)"];
+        for (mode, rest, kind, expected) in [
+            ("wall", DELTAS, "wall", [" 1 50000", " 3 4000000"]),
+            ("wall", "", "wall", [" 1 1000000", " 3 3000000"]),
+            ("cpu", DELTAS, "cpu", [" 1 1000000", " 3 3000000"]),
+            ("object", DELTAS, "alloc_objects", [" 1 1000", " 3 3000"]),
+            ("custom", "", "", [" 1", " 3"]),
+        ] {
+            let p = load(&profile(mode, &format!("{RAW}{rest}"))).unwrap();
+            assert_eq!(rows(&p), [format!("{gc}:{}", expected[0]), format!("{sort}:{}", expected[1])], "{mode}");
+            assert_eq!(p.sample_types().get(1).map_or("", |t| t.0.as_str()), kind);
+            assert_eq!(p.duration_nanos(), if rest.is_empty() { 0 } else { 4_050_000 });
+            assert_eq!(p.default_sample_type(), Some(usize::from(!kind.is_empty())));
+            assert!(p.warnings().is_empty());
+        }
+    }
+
+    #[test]
+    fn frames_have_the_lines_of_their_calls() {
+        let p = load(&profile("wall", &format!(r#"{RAW},"raw_lines":[2,7,0,3,1,0,1]"#))).unwrap();
+        assert_eq!(rows(&p)[1], "Object#main a.rb:7|Array#sort <cfunc>:0: 3 3000000");
+        let error = load(&profile("wall", &format!(r#"{RAW},"raw_lines":[2,7,0,3,1,0]"#))).unwrap_err();
+        assert!(error.to_string().contains("stack 1: `raw_lines` ends too early"), "{error}");
+    }
+
+    #[test]
+    fn a_time_window_selects_samples() {
+        let text = profile("wall", &format!("{RAW}{DELTAS}"));
+        let part = |text: &str, window: &str| {
+            let options = LoadOptions::default().with_time(window.parse().unwrap());
+            crate::from_bytes("in", text.as_bytes(), &options).map(|p| (rows(&p), p.duration_nanos()))
+        };
+        let sort = "Object#main a.rb:3|Array#sort <cfunc>:0";
+        assert_eq!(part(&text, "..1ms").unwrap(), (vec![format!("{sort}: 1 1000000")], 1_000_000));
+        assert_eq!(part(&text, "1ms..4ms").unwrap(), (vec![format!("{sort}: 1 3000000")], 3_000_000));
+        for (text, words) in [
+            (profile("wall", RAW), "it has no times of samples (`raw_timestamp_deltas`)"),
+            (profile("wall", ""), "it has no times of samples to select; record with raw: true"),
+        ] {
+            let error = part(&text, "..1ms").unwrap_err();
+            assert!(error.kind() == ErrorKind::Query && error.to_string().contains(words), "{error}");
+        }
+    }
+
+    #[test]
+    fn methods_without_stacks_have_their_own_samples() {
+        let p = load(&profile("cpu", "")).unwrap();
+        assert_eq!(rows(&p), ["(garbage collection): 1 1000000", "Array#sort <cfunc>:0: 4 4000000"]);
+        assert!(p.warnings()[0].contains("record with raw: true to get stacks"), "{:?}", p.warnings());
+    }
+
+    #[test]
+    fn errors_name_the_stack() {
+        let with = |rest: &str| profile("wall", rest);
+        for (text, words) in [
+            (with(r#","raw":[2,140]"#), "stack 0: `raw` ends too early; the file was cut off"),
+            (with(r#","raw":[1,140,1,1,7,1]"#), "stack 1: unknown frame 7"),
+            (with(r#","raw":[-1,5]"#), "stack 0: its depth or its number of samples is negative"),
+            (with(r#","raw":[1,140,2],"raw_timestamp_deltas":[5]"#), "`raw_timestamp_deltas` ends too early"),
+            (with(r#","raw":[1,140,1],"raw_timestamp_deltas":[5,6]"#), "`raw_timestamp_deltas` has more elements"),
+            (with(r#","raw":[1,140,1],"raw_timestamp_deltas":[-5]"#), "this time is negative or too long"),
+            (with(r#","raw":[1,140,9223372036854775807]"#), "more than an int64 holds"),
+            (with(r#","raw":[1,140.5,1]"#), "140.5 has a fraction"),
+            (with("").replace("1000", "0"), "its `interval` must be greater than zero"),
+            (with("").replace("wall", "tea"), "its `mode` is none of wall, cpu, object and custom"),
+            (with("").replace("\"-5\":{", "\"x\":{"), "frame \"x\": its id is not a whole number"),
+        ] {
+            let error = load(&text).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Malformed, "{text}: {error}");
+            assert!(error.to_string().contains(words), "{text}: {error}");
+            assert!(error.offset().is_some() || words.contains("int64"), "{text}: {error}");
+        }
+        let options = LoadOptions::default().with_input_format("stackprof").unwrap();
+        let whole = with(&format!("{RAW}{DELTAS}"));
+        for end in 1..whole.len() {
+            let error = crate::from_bytes("in", &whole.as_bytes()[..end], &options).unwrap_err();
+            assert!(error.offset().is_some_and(|offset| offset <= end as u64), "{end}: {error}");
         }
     }
 }

@@ -189,3 +189,90 @@ fn parts(text: &[u8]) -> Option<(&[u8], i64, &[u8])> {
     let line: i64 = std::str::from_utf8(&text[open + 1..end]).ok()?.parse().ok()?;
     Some((&text[..open], line.max(0), &text[end + SEPARATOR.len()..]))
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use crate::LoadOptions;
+    use crate::kit::tree::rows;
+
+    /// Writes a trace of calls: thread, name, start and duration in microseconds.
+    fn trace(calls: &[(u32, &str, &str, &str)]) -> String {
+        let event = |(tid, name, begin, duration): &(u32, &str, &str, &str)| {
+            format!(
+                r#"{{"ph":"X","cat":"python_function","name":"{name}","pid":5,"tid":{tid},"ts":{begin},"dur":{duration},"args":{{"Python id":1}}}}"#
+            )
+        };
+        let other = r#"{"ph":"X","cat":"cpu_op","name":"aten::mm","pid":5,"tid":5,"ts":1,"dur":2},{"ph":"M","name":"thread_name","pid":5,"tid":5,"args":{"name":"main"}}"#;
+        let events: Vec<String> = calls.iter().map(event).collect();
+        format!(r#"{{"schemaVersion":1,"traceEvents":[{other},{}]}}"#, events.join(","))
+    }
+
+    fn read(calls: &[(u32, &str, &str, &str)], window: Option<&str>) -> Vec<String> {
+        let mut options = LoadOptions::default();
+        if let Some(window) = window {
+            options = options.with_time(window.parse().unwrap());
+        }
+        let profile = crate::from_bytes("in", trace(calls).as_bytes(), &options).unwrap();
+        assert_eq!(
+            profile.sample_types(),
+            [("calls", "count"), ("wall", "nanoseconds")].map(|(k, u)| (k.into(), u.into()))
+        );
+        rows(&profile)
+    }
+
+    const CALLS: [(u32, &str, &str, &str); 6] = [
+        (5, "a.py(9): main", "100", "50"),
+        (5, "b.py(3): work", "110.5", "10"),
+        // It begins with its caller, and ends after it, because times are rounded.
+        (5, "nn.Module: Linear_0", "110.5", "10.001"),
+        (5, "b.py(3): work", "130", "10"),
+        (5, "<built-in method mm of type object at 0x7f3b>", "132", "3"),
+        (7, "a.py(9): main", "105", "1"),
+    ];
+
+    #[test]
+    fn calls_nest_by_their_times() {
+        let mut calls = CALLS;
+        // The longer call is the caller.
+        calls[2].3 = "9";
+        calls.reverse();
+        let expected = [
+            "main a.py:9 pid=5 tid=7: 1 1000",
+            "main a.py:9 thread=main pid=5 tid=5: 1 30000",
+            "main a.py:9|work b.py:3 thread=main pid=5 tid=5: 2 8000",
+            "main a.py:9|work b.py:3|<built-in method mm of type object> thread=main pid=5 tid=5: 1 3000",
+            "main a.py:9|work b.py:3|nn.Module: Linear_0 thread=main pid=5 tid=5: 1 9000",
+        ];
+        assert_eq!(read(&calls, None), expected);
+    }
+
+    #[test]
+    fn a_call_that_ends_after_its_caller_is_cut() {
+        let calls = [(5, "a.py(1): f", "0", "10"), (5, "a.py(2): g", "4", "8"), (5, "a.py(3): h", "11", "1")];
+        let labels = "thread=main pid=5 tid=5";
+        let expected = [
+            format!("f a.py:1 {labels}: 1 4000"),
+            format!("f a.py:1|g a.py:2 {labels}: 1 6000"),
+            format!("h a.py:3 {labels}: 1 1000"),
+        ];
+        assert_eq!(read(&calls, None), expected);
+        let cut = [format!("f a.py:1 {labels}: 0 2000"), format!("f a.py:1|g a.py:2 {labels}: 1 1000")];
+        assert_eq!(read(&calls, Some("2us..5us")), cut);
+    }
+
+    #[test]
+    fn names_have_a_file_and_a_line_or_are_texts() {
+        for (text, expected) in [
+            ("torch/nn/module.py(12): forward", Some((&b"torch/nn/module.py"[..], 12, &b"forward"[..]))),
+            ("a (b).py(3): <lambda>", Some((b"a (b).py", 3, b"<lambda>"))),
+            ("nn.Module: Linear_0", None),
+            ("<built-in function len>", None),
+            ("f(x): y", None),
+        ] {
+            assert_eq!(parts(text.as_bytes()), expected, "{text}");
+        }
+    }
+}

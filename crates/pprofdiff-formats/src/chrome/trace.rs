@@ -45,7 +45,6 @@ pub(super) fn recognises(head: &[u8], keys: &[Cow<'_, [u8]>]) -> bool {
             && begin[1..].trim_ascii_start().first() == Some(&b'{')
             && has("\"ph\"")
             && has("\"ts\"")
-            && has("\"pid\"")
 }
 
 /// Reads a trace, and returns warnings.
@@ -361,4 +360,174 @@ fn text_of(mut json: Json<'_>) -> Result<Cow<'_, [u8]>> {
 /// Reads a time in microseconds.
 fn nanos(mut json: Json<'_>) -> Result<i64> {
     Ok(json.number()?.scaled(MICROSECONDS)?.0)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use crate::kit::tree::rows;
+    use pprofdiff_profile::Profile;
+
+    fn load(text: &str) -> Result<Profile> {
+        crate::from_bytes("in", text.as_bytes(), &LoadOptions::default())
+    }
+
+    fn node(id: u32, parent: u32, name: &str) -> String {
+        let parent = if parent == 0 { String::new() } else { format!(r#","parent":{parent}"#) };
+        format!(r#"{{"id":{id}{parent},"callFrame":{{"functionName":"{name}","scriptId":0,"codeType":"JS"}}}}"#)
+    }
+
+    fn event(name: &str, ids: &str, time: u32, args: &str) -> String {
+        format!(r#"{{"args":{args},"cat":"x","name":"{name}","ph":"P",{ids},"ts":{time}}}"#)
+    }
+
+    fn chunk(ids: &str, time: u32, nodes: &[String], samples: &str, deltas: &str) -> String {
+        let nodes = nodes.join(",");
+        let data = format!(
+            r#"{{"cpuProfile":{{"nodes":[{nodes}],"samples":[{samples}]}},"timeDeltas":[{deltas}],"lines":[1]}}"#
+        );
+        event("ProfileChunk", ids, time, &format!(r#"{{"data":{data}}}"#))
+    }
+
+    fn head(ids: &str, time: u32) -> String {
+        event("Profile", ids, time, &format!(r#"{{"data":{{"startTime":{}}}}}"#, time - 2))
+    }
+
+    const MAIN: &str = r#""pid":5,"tid":6,"id":"0x1""#;
+    /// The pieces of the main thread's profile come from another thread.
+    const PIECE: &str = r#""pid":5,"tid":9,"id":"0x1""#;
+
+    /// A profile of `f`, which calls `g`: `f` for 20 us, `g` for 30 us, and idle time for 10 us, until the end.
+    fn main_thread() -> Vec<String> {
+        let first = [node(1, 0, "(root)"), node(2, 1, "(idle)"), node(3, 1, "f")];
+        let end = event("ProfileChunk", PIECE, 170, r#"{"data":{"endTime":168}}"#);
+        vec![
+            head(MAIN, 100),
+            // Pieces are sorted by their times.
+            chunk(PIECE, 160, &[node(4, 3, "g")], "4,2", "20,30"),
+            chunk(PIECE, 130, &first, "3", "10"),
+            end,
+        ]
+    }
+
+    #[test]
+    fn pieces_of_a_profile_are_joined() {
+        let names = [
+            event("thread_name", r#""pid":5,"tid":6"#, 0, r#"{"name":"main"}"#),
+            event("process_name", r#""pid":"5","tid":0"#, 0, r#"{"name":"app"}"#),
+        ];
+        let events = [&main_thread()[..], &names].concat().join(",\n");
+        let expected = [
+            "(idle) thread=main process=app pid=5 tid=6: 0 10000 0",
+            "f thread=main process=app pid=5 tid=6: 1 20000 20000",
+            "f|g thread=main process=app pid=5 tid=6: 1 30000 30000",
+        ];
+        for text in [format!("[{events}]"), format!(r#"{{"traceEvents":[{events}],"metadata":{{}}}}"#)] {
+            let p = load(&text).unwrap();
+            assert_eq!(rows(&p), expected, "{text}");
+            assert_eq!((p.duration_nanos(), p.warnings()), (70_000, vec![]));
+            assert_eq!(p.default_sample_type(), Some(2));
+        }
+    }
+
+    #[test]
+    fn profiles_of_other_threads_and_processes_are_added() {
+        // A worker that begins 50 us later, in another process with the same id. Its last sample lasts for the mean.
+        let worker = |ids: &str, time: u32| {
+            let nodes = [node(1, 0, "(root)"), node(2, 1, "w")];
+            [head(ids, time), chunk(ids, time + 9, &nodes, "2,2,2", "1,10,12")]
+        };
+        let all = [&main_thread()[..], &worker(r#""pid":7,"tid":8,"id":"0x1""#, 150)].concat();
+        let p = load(&format!("[{}]", all.join(","))).unwrap();
+        assert_eq!(rows(&p)[3], "w pid=7 tid=8: 3 33000 33000");
+        assert_eq!(p.duration_nanos(), 84_000);
+        let part = |window: &str| {
+            let options = LoadOptions::default().with_time(window.parse().unwrap());
+            rows(&crate::from_bytes("in", format!("[{}]", all.join(",")).as_bytes(), &options).unwrap())
+        };
+        let expected = ["(idle) pid=5 tid=6: 0 5000 0", "f|g pid=5 tid=6: 0 5000 5000", "w pid=7 tid=8: 1 10000 10000"];
+        assert_eq!(part("55us..65us"), expected);
+        // Another profile of the main thread: read if it begins after the end of the first one.
+        for (time, n, warning) in [(120, 3, "1 of its CPU profiles began while another"), (170, 4, "")] {
+            let all = [&main_thread()[..], &worker(r#""pid":5,"tid":6,"id":"0x2""#, time)].concat();
+            let p = load(&format!("[{}]", all.join(","))).unwrap();
+            assert_eq!((p.n_samples(), p.warnings().len()), (n, usize::from(n == 3)));
+            assert!(p.warnings().iter().all(|w| w.contains(warning)), "{:?}", p.warnings());
+        }
+        // Without its first event, the thread is unknown.
+        let p = load(&format!("[{}]", main_thread()[1..].join(","))).unwrap();
+        assert_eq!(rows(&p)[1], "f pid=5: 1 20000 20000");
+        assert!(p.warnings()[0].contains("the threads of 1 of its CPU profiles are unknown"), "{:?}", p.warnings());
+    }
+
+    #[test]
+    fn a_whole_profile_in_one_event_is_read() {
+        let nodes = [node(1, 0, "(root)"), node(2, 1, "f")].join(",");
+        let profile = format!(r#"{{"nodes":[{nodes}],"samples":[2,2],"timeDeltas":[0,5],"startTime":1,"endTime":11}}"#);
+        let args = format!(r#"{{"data":{{"cpuProfile":{profile}}}}}"#);
+        let p = load(&format!("[{}]", event("CpuProfile", r#""pid":1,"tid":2"#, 3, &args))).unwrap();
+        assert_eq!(rows(&p), ["f pid=1 tid=2: 2 10000 10000"]);
+    }
+
+    #[test]
+    fn a_window_may_begin_at_an_event() {
+        let mark = event("load", r#""pid":5,"tid":6"#, 130, "{}");
+        let text = format!("[{mark},{}]", main_thread().join(","));
+        let options = LoadOptions::default().with_time("load..".parse().unwrap());
+        let p = crate::from_bytes("in", text.as_bytes(), &options).unwrap();
+        assert_eq!(rows(&p), ["(idle) pid=5 tid=6: 0 10000 0", "f|g pid=5 tid=6: 1 30000 30000"]);
+    }
+
+    #[test]
+    fn errors_of_traces_name_the_record() {
+        let nodes = [node(1, 0, "(root)")];
+        for (events, words) in [
+            (vec![], "this is a trace in Chrome's format without samples"),
+            (vec![head(MAIN, 100)], "without samples of a CPU profile"),
+            (vec![chunk(PIECE, 5, &nodes, "1,1", "5")], "sample 1: `timeDeltas` has no time for this sample"),
+            (vec![chunk(PIECE, 5, &nodes, "1", "5,6")], "`timeDeltas` has more elements than `samples`"),
+            (vec![chunk(PIECE, 5, &nodes, "9", "5")], "sample 0: unknown node id 9"),
+            (vec![chunk(PIECE, 5, &[node(2, 1, "f")], "2", "5")], "node 0: unknown node id 1"),
+            (
+                vec![event("ProfileChunk", PIECE, 1, r#"{"data":{"timeDeltas":[1]}}"#)],
+                "it has `timeDeltas` without `samples`",
+            ),
+            (
+                vec![event("ProfileChunk", PIECE, 1, r#"{"data":{"cpuProfile":{"samples":[1]}}}"#)],
+                "it has `samples` without `timeDeltas`",
+            ),
+            (vec!["1".to_owned()], "event 0: expected an object, not '1'"),
+            (vec![event("Profile", r#""pid":[],"id":1"#, 1, "{}")], "event 0: expected a string, not '['"),
+        ] {
+            let text = format!(r#"{{"traceEvents":[{}]}}"#, events.join(","));
+            let error = load(&text).unwrap_err();
+            assert!(error.to_string().contains(words), "{text}: {error}");
+            assert!(error.offset().is_some() || error.kind() == ErrorKind::OtherFormat, "{text}: {error}");
+        }
+        let whole = format!("[{}]", main_thread().join(","));
+        let options = LoadOptions::default().with_input_format("chrome-trace").unwrap();
+        for end in 1..whole.len() {
+            let error = crate::from_bytes("in", &whole.as_bytes()[..end], &options).unwrap_err();
+            assert!(error.offset().is_some_and(|offset| offset <= end as u64), "{end}: {error}");
+        }
+    }
+
+    #[test]
+    fn traces_are_recognised_by_their_list_of_events() {
+        for (text, expected) in [
+            (r#"{"traceEvents":[{"#, true),
+            (r#"{"displayTimeUnit":"ms","otherData":{},"traceEvents":[]}"#, true),
+            (r#"{"metadata":{"source":"DevTools","dataOrigin":"TraceEvents","sourceMaps":[{"#, true),
+            (r#"[{"name":"a","ph":"M","ts":0"#, true),
+            (r#" [ {"ts":0,"ph":"M""#, true),
+            (r#"{"metadata":{"source":"x"}}"#, false),
+            (r#"{"x":{"traceEvents":[]}}"#, false),
+            (r#"[["ph","ts"]]"#, false),
+            (r#"[{"ph":1}]"#, false),
+        ] {
+            assert_eq!(recognises(text.as_bytes(), &json::keys(text.as_bytes())), expected, "{text}");
+        }
+    }
 }

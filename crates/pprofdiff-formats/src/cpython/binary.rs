@@ -22,6 +22,7 @@
 use super::{MODES, location, nanos, write};
 use crate::kit::tree::{TextBudget, TreeNode, ValueTree, too_large};
 use crate::{InputFormat, LoadOptions};
+use pprofdiff_profile::advice;
 use pprofdiff_profile::builder::{LocationId, ProfileBuilder};
 use pprofdiff_profile::cancellation::Checkpointer;
 use pprofdiff_profile::columns::StringId;
@@ -67,7 +68,7 @@ const IS_MAIN: u8 = 1 << 5;
 const MODE_BITS: u32 = 7;
 
 fn read(name: &str, data: Vec<u8>, options: &LoadOptions) -> Result<Profile> {
-    let header = Header::read(&data)?;
+    let header = Header::read(name, &data)?;
     let mut recording = Recording {
         builder: ProfileBuilder::new(),
         frames: Vec::new(),
@@ -173,13 +174,10 @@ struct Header {
 }
 
 impl Header {
-    fn read(data: &[u8]) -> Result<Header> {
+    fn read(name: &str, data: &[u8]) -> Result<Header> {
         let is_big = data.starts_with(BIG);
         if !is_big && !data.starts_with(LITTLE) {
             return Err(Error::malformed("it does not begin with the letters TACH, as these recordings do").at(0));
-        }
-        if data.len() < HEADER + FOOTER {
-            return Err(Error::malformed("it is shorter than its header and footer; it was cut off").at(data.len()));
         }
         let mut header = Cursor::new(data, LITTLE.len(), is_big);
         let version = header.u32()?;
@@ -190,8 +188,12 @@ impl Header {
                  {VERSION}; have the same Python write it as collapsed stacks",
                 python[0], python[1], python[2]
             );
-            return Err(Error::new(ErrorKind::OtherFormat, detail)
-                .advise("python -m profiling.sampling replay --collapsed -o profile.txt FILE".to_owned()));
+            let command = "python -m profiling.sampling replay --collapsed -o profile.txt";
+            let error = Error::new(ErrorKind::OtherFormat, detail);
+            return Err(error.advise(format!("{command} {}", advice::operand(name, "FILE"))));
+        }
+        if data.len() < HEADER + FOOTER {
+            return Err(Error::malformed("it is shorter than its header and footer; it was cut off").at(data.len()));
         }
         let (_start, interval_micros, n_samples, _threads) =
             (header.u64()?, header.u64()?, header.u64()?, header.u32()?);
@@ -471,4 +473,204 @@ impl Recording {
 /// Reads the time since the thread's previous sample, and the state of the thread.
 fn read_stamp(cursor: &mut Cursor<'_>) -> Result<(u64, u8)> {
     Ok((cursor.varint()?, cursor.byte()?))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use crate::kit::tree::rows;
+
+    fn varint(mut value: u64) -> Vec<u8> {
+        let mut out = Vec::new();
+        while value > 127 {
+            out.push(value as u8 | 128);
+            value >>= 7;
+        }
+        out.push(value as u8);
+        out
+    }
+
+    fn signed(value: i64) -> Vec<u8> {
+        varint((value << 1 ^ value >> 63) as u64)
+    }
+
+    /// A recording, written like CPython's `binary_io_writer.c` does.
+    struct Written {
+        is_big: bool,
+        compression: u32,
+        n_samples: u64,
+        mode: u32,
+        records: Vec<u8>,
+        duration: Option<f64>,
+    }
+
+    impl Written {
+        fn new(n_samples: u64, records: Vec<Vec<u8>>) -> Written {
+            Written { is_big: false, compression: NONE, n_samples, mode: 1, records: records.concat(), duration: None }
+        }
+
+        fn u32(&self, value: u32) -> Vec<u8> {
+            if self.is_big { value.to_be_bytes().into() } else { value.to_le_bytes().into() }
+        }
+
+        fn u64(&self, value: u64) -> Vec<u8> {
+            if self.is_big { value.to_be_bytes().into() } else { value.to_le_bytes().into() }
+        }
+
+        fn bytes(&self) -> Vec<u8> {
+            let strings = ["a.py", "main", "leaf", "~", "<GC>", "/x/_sync_coordinator.py", "start"];
+            let strings: Vec<u8> =
+                strings.iter().flat_map(|s| [varint(s.len() as u64), s.as_bytes().into()].concat()).collect();
+            let frame = |file, name, line: i64, column: i64| {
+                [varint(file), varint(name), signed(line), signed(0), signed(column), signed(0), vec![255]].concat()
+            };
+            let frames = [frame(0, 1, 9, -1), frame(0, 2, 300, 4), frame(3, 4, -1, -1), frame(5, 6, 1, 0)].concat();
+            let records = match self.compression {
+                ZSTD => zstd::encode_all(&*self.records, 1).unwrap(),
+                _ => self.records.clone(),
+            };
+            let strings_at = HEADER + records.len();
+            let header = [
+                self.u32(0x5441_4348),
+                self.u32(VERSION),
+                vec![3, 15, 2, 0],
+                self.u64(5_000_000),
+                self.u64(1000),
+                self.u64(self.n_samples),
+                self.u32(2),
+                self.u64(strings_at as u64),
+                self.u64((strings_at + strings.len()) as u64),
+                self.u32(self.compression),
+                self.u32(self.mode),
+            ];
+            let statistics = self.duration.map(|seconds| {
+                let numbers =
+                    [self.u64(seconds.to_bits()), vec![0; 32], STATISTICS.to_vec(), self.u32(1), self.u32(56)];
+                numbers.concat()
+            });
+            let body = [header.concat(), records, strings, frames, statistics.unwrap_or_default()].concat();
+            let size = body.len() + FOOTER;
+            [body, self.u32(7), self.u32(4), self.u64(size as u64), vec![0; 16]].concat()
+        }
+    }
+
+    fn record(written: &Written, thread: u64, kind: u8, rest: &[u8]) -> Vec<u8> {
+        [written.u64(thread), written.u32(0), vec![kind], rest.to_vec()].concat()
+    }
+
+    /// `main` calls `leaf`: 1 sample in `leaf`, 2 more, 1 in `main`, 1 in `leaf` again. Another thread collects garbage.
+    fn sample_records(written: &Written) -> Vec<u8> {
+        let one = |thread, kind, rest: &[u8]| record(written, thread, kind, rest);
+        [
+            // 1000 us later, the main thread, two frames from the leaf.
+            one(7, FULL, &[0xe8, 7, 0x20, 2, 1, 0]),
+            one(7, REPEAT, &[2, 0xe8, 7, 0x20, 0xd0, 0xf, 0x20]),
+            one(1 << 63, FULL, &[100, 1, 1, 2]),
+            // Without its innermost frame, and then with one more frame than the last one.
+            one(7, POP_PUSH, &[10, 1, 1, 0]),
+            one(7, SUFFIX, &[10, 1, 1, 1, 1]),
+            // Only the profiler's own frame.
+            one(7, FULL, &[10, 1, 1, 3]),
+        ]
+        .concat()
+    }
+
+    fn load(bytes: &[u8]) -> Result<Profile> {
+        crate::from_bytes("in", bytes, &LoadOptions::default())
+    }
+
+    #[test]
+    fn stacks_are_restored_from_differences() {
+        let expected = [
+            "<GC> tid=9223372036854775808: 1 1000000",
+            "main a.py:9 thread=MainThread tid=7: 1 1000000",
+            "main a.py:9|leaf a.py:300:5 thread=MainThread tid=7: 4 4000000",
+        ];
+        for (is_big, compression, duration) in [(false, NONE, None), (true, NONE, Some(0.5)), (true, ZSTD, Some(0.5))] {
+            let mut written = Written { is_big, compression, duration, ..Written::new(7, vec![]) };
+            written.records = sample_records(&written);
+            let p = load(&written.bytes()).unwrap();
+            assert_eq!(rows(&p), expected);
+            assert_eq!(p.duration_nanos(), duration.map_or(4_030_000, |_| 500_000_000));
+            assert_eq!((p.period(), p.default_sample_type()), (1_000_000, Some(1)));
+            // The mode is in the lowest bits, and options of the recording follow.
+            for (mode, types) in [(0x3a, vec!["samples", "cpu"]), (0, vec!["samples"])] {
+                written.mode = mode;
+                let names: Vec<String> =
+                    load(&written.bytes()).unwrap().sample_types().iter().map(|t| t.0.clone()).collect();
+                assert_eq!(names, types);
+            }
+        }
+    }
+
+    #[test]
+    fn a_time_window_selects_samples() {
+        let mut written = Written::new(7, vec![]);
+        written.records = sample_records(&written);
+        let part = |window: &str| {
+            let options = LoadOptions::default().with_time(window.parse().unwrap());
+            rows(&crate::from_bytes("in", &written.bytes(), &options).unwrap())
+        };
+        assert_eq!(part("1ms..2ms"), ["main a.py:9|leaf a.py:300:5 thread=MainThread tid=7: 1 1000000"]);
+        assert_eq!(part("..1ms"), ["<GC> tid=9223372036854775808: 1 1000000"]);
+    }
+
+    #[test]
+    fn errors_name_the_record() {
+        let plain = Written::new(1, vec![]);
+        let one = |kind: u8, rest: &[u8]| record(&plain, 7, kind, rest);
+        for (n_samples, records, words) in [
+            (1, vec![one(FULL, &[1, 1, 1, 9])], "record 0: it refers to frame 9, but there are 4"),
+            (1, vec![one(9, &[1, 1, 1, 0])], "record 0: its kind 9 is unknown"),
+            (
+                1,
+                vec![one(FULL, &[1, 1, 200, 1])],
+                "record 0: it should have 200 more frames, but only 0 bytes are left",
+            ),
+            (1, vec![one(FULL, &[1, 1])], "record 0: expected 1 bytes, but only 0 are left"),
+            (1, vec![one(REPEAT, &[200, 1, 1, 1])], "record 0: expected 1 bytes, but only 0 are left"),
+            (
+                2,
+                vec![one(FULL, &[1, 1, 1, 0]), one(SUFFIX, &[1, 1, 2, 0])],
+                "record 1: it shares 2 frames with a stack of 1 frames",
+            ),
+            (
+                5,
+                vec![one(FULL, &[1, 1, 1, 0])],
+                "its header states 5 samples, but there are 1; it was cut off or damaged",
+            ),
+            (1, vec![one(FULL, &[255; 11])], "record 0: a number is longer than 64 bits"),
+        ] {
+            let mut written = Written::new(n_samples, records);
+            for compression in [NONE, ZSTD] {
+                written.compression = compression;
+                let bytes = written.bytes();
+                let error = load(&bytes).unwrap_err();
+                let words = match compression {
+                    ZSTD => words
+                        .replace("record 0:", "record 0 of the decompressed samples:")
+                        .replace("record 1:", "record 1 of the decompressed samples:"),
+                    _ => words.to_owned(),
+                };
+                assert!(error.to_string().contains(&words) && error.offset().is_some(), "{words}: {error}");
+            }
+        }
+        let mut written = Written::new(7, vec![]);
+        written.records = sample_records(&written);
+        let whole = written.bytes();
+        let changed = |offset: usize, byte: u8| {
+            let mut bytes = whole.clone();
+            bytes[offset] = byte;
+            load(&bytes).unwrap_err().to_string()
+        };
+        assert!(changed(4, 2).contains("in version 2 of its format, and pprofdiff reads version 1"));
+        assert!(changed(40, 1).contains("its tables should begin at bytes"), "{}", changed(40, 1));
+        assert!(changed(56, 3).contains("its samples are compressed in a way that pprofdiff does not know (3)"));
+        for end in LITTLE.len()..whole.len() {
+            let error = load(&whole[..end]).unwrap_err();
+            assert!(error.offset().is_some_and(|offset| offset <= end as u64), "{end}: {error}");
+        }
+    }
 }

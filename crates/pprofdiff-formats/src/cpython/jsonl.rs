@@ -225,3 +225,54 @@ fn text(mut json: Json<'_>) -> Result<Cow<'_, [u8]>> {
 fn number(mut json: Json<'_>) -> Result<i64> {
     json.number()?.whole()
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use crate::kit::tree::rows;
+
+    const META: &str = r#"{"type":"meta","v":0,"run_id":"a","sample_interval_usec":1000,"mode":"cpu"}"#;
+    const STRINGS: &str = r#"{"type":"string_table","strings":[{"str_id":0,"value":"f"},{"str_id":1,"value":"a.py"},{"str_id":2,"value":"~"},{"str_id":3,"value":"<GC>"},{"str_id":4,"value":"/x/_sync_coordinator.py"}]}"#;
+    const FRAMES: &str = r#"{"type":"frame_table","frames":[{"frame_id":0,"path_str_id":1,"func_str_id":0,"line":3,"end_line":3,"col":4},{"frame_id":1,"path_str_id":2,"func_str_id":3,"line":0},{"frame_id":2,"path_str_id":4,"func_str_id":0,"line":9}]}"#;
+    const SUMS: &str = r#"{"type":"agg","kind":"frame","scope":"final","samples_total":6,"entries":[{"frame_id":0,"self":3,"cumulative":5},{"frame_id":1,"self":2,"cumulative":2},{"frame_id":2,"self":1,"cumulative":6}]}"#;
+    const END: &str = r#"{"type":"end","samples_total":6}"#;
+
+    fn load(text: &str) -> Result<Profile> {
+        crate::from_bytes("in", text.as_bytes(), &LoadOptions::default())
+    }
+
+    #[test]
+    fn each_frame_has_its_own_samples() {
+        let whole = [META, STRINGS, FRAMES, SUMS, END].join("\n") + "\n";
+        let p = load(&whole).unwrap();
+        assert_eq!(rows(&p), ["<GC>: 2 2000000", "f a.py:3:5: 3 3000000"]);
+        assert!(p.warnings()[0].contains("record with --binary to get stacks"), "{:?}", p.warnings());
+        // Two recordings add up. The main branch of CPython has other names for the tables.
+        let other = whole.replace("string_table", "str_def").replace("frame_table", "frame_def");
+        let other = other.replace("\"strings\"", "\"defs\"").replace("\"frames\"", "\"defs\"");
+        assert_eq!(rows(&load(&(whole + &other)).unwrap()), ["<GC>: 4 4000000", "f a.py:3:5: 6 6000000"]);
+    }
+
+    #[test]
+    fn errors_name_the_record() {
+        for (records, words) in [
+            ([META, STRINGS, FRAMES, SUMS, ""], "its last record is missing (`end`); it was cut off"),
+            (
+                [META, STRINGS, FRAMES, "", END],
+                "record 3: it states 6 samples, but the frames have 0; a record is missing",
+            ),
+            ([META, "", FRAMES, SUMS, END], "record 1: unknown string 1"),
+            ([META, STRINGS, "", SUMS, END], "record 2: unknown frame 0"),
+            ([META, STRINGS, STRINGS, SUMS, END], "record 2: another string has the same `str_id`"),
+            ([META, FRAMES, META, SUMS, END], "record 1: unknown string 1"),
+            ([META, META, FRAMES, SUMS, END], "record 1: the recording before it has no last record"),
+            ([META, "{}", FRAMES, SUMS, END], "record 1: it has no `type`"),
+            ([META, "7", FRAMES, SUMS, END], "record 1: expected an object, not '7'"),
+        ] {
+            let error = load(&records.join("\n")).unwrap_err();
+            assert!(error.to_string().contains(words) && error.offset().is_some(), "{words}: {error}");
+        }
+    }
+}
