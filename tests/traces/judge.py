@@ -83,10 +83,13 @@ def place(frame):
 
 def trace(text):
     """DevTools (`SamplesHandler`): the pieces of a profile have its process and its id; the rest is like above."""
-    file = json.loads(text)
+    file = json.loads(text, parse_float=Decimal)
     events = file["traceEvents"] if isinstance(file, dict) else file
     threads = {(e["pid"], e["tid"]): e["args"]["name"] for e in events if e["name"] == "thread_name"}
     processes = {e["pid"]: e["args"]["name"] for e in events if e["name"] == "process_name"}
+    calls = {e["args"]["Python id"]: e for e in events if e.get("cat") == "python_function"}
+    if calls:
+        return torch(calls, threads, processes)
     heads = [event for event in events if event["name"] == "Profile"]
     began = min(head["ts"] for head in heads)
     for event in events:
@@ -123,6 +126,32 @@ def trace(text):
             row = sums[tuple(reversed(stack)), tuple(labels)]
             row[:] = [a + b for a, b in zip(row, values, strict=True)]
     return [["samples", "count"], ["wall", "nanoseconds"], ["cpu", "nanoseconds"]], sums
+
+
+def torch(calls, threads, processes):
+    """Time in a call is its duration without the calls that name it as their parent. Our reader uses times instead."""
+    began = min(whole(call["ts"], 1000) for call in calls.values())
+    sums = collections.defaultdict(lambda: [0, 0])
+    rows = {}
+    for number, call in calls.items():
+        stack, at = [], number
+        while at in calls:
+            name = re.sub(r" at 0x[0-9a-f]+>$", ">", calls[at]["name"])
+            match = re.fullmatch(r"(.*?)\((\d+)\): (.*)", name)
+            file, line, name = match.groups() if match else ("", 0, name)
+            stack.append(f"{name} {file}:{line}")
+            at = calls[at]["args"].get("Python parent id")
+        labels = [("thread", threads.get((call["pid"], call["tid"]))), ("process", processes.get(call["pid"]))]
+        labels = [f"{k}={v}" for k, v in [*labels, ("pid", call["pid"]), ("tid", call["tid"])] if v]
+        rows[number] = sums[tuple(reversed(stack)), tuple(labels)]
+    for number, call in calls.items():
+        begin = whole(call["ts"], 1000) - began
+        nanos = overlap(begin, begin + whole(call["dur"], 1000))
+        rows[number][0] += is_read(begin)
+        rows[number][1] += nanos
+        if (parent := call["args"].get("Python parent id")) in calls:
+            rows[parent][1] -= nanos
+    return [["calls", "count"], ["wall", "nanoseconds"]], sums
 
 
 def stackprof(text):

@@ -1,5 +1,5 @@
 //! Recordings of CPython's `profiling.sampling` (Python 3.15): its binary form (`--binary`), and its JSON lines
-//! (`--jsonl`), which have no stacks. Its folded stacks (`--collapsed`) are a dialect of folded stacks (`dialects.rs`).
+//! (`--jsonl`), without stacks. Its folded stacks (`--collapsed`) are a dialect of folded stacks (`dialects.rs`).
 //!
 //! A frame becomes a function with its file, and the line and column that were being executed. Frames such as `<GC>`
 //! have the file `~` and no line; like in CPython's own output, they are names without a file. Frames of

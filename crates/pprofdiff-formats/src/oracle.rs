@@ -78,6 +78,46 @@ fn recorded_profiles_match_their_expected_results() {
     }
 }
 
+/// No format takes a file of another one, whatever the order of the table. Folded stacks are weak evidence, so they come
+/// last.
+#[test]
+fn each_recording_is_recognised_by_its_own_format_only() {
+    const ENDINGS: [(&str, &str); 18] = [
+        (".cpuprofile", "cpuprofile"),
+        (".heapprofile", "heapprofile"),
+        (".trace.json", "chrome-trace"),
+        (".speedscope.json", "speedscope"),
+        (".firefox.json", "firefox"),
+        (".stackprof.json", "stackprof"),
+        (".sampling.bin", "cpython-binary"),
+        (".sampling.jsonl", "cpython-jsonl"),
+        (".replay.txt", "cpython"),
+        (".perf.data", "perf-data"),
+        (".perf.txt", "perf-script"),
+        (".perf.script.txt", "perf-script"),
+        (".perf-folded.txt", "perf-folded"),
+        (".py-spy.txt", "py-spy"),
+        (".austin.txt", "austin"),
+        (".heap", "jemalloc"),
+        (".jfr", "jfr"),
+        (".otlp", "otlp"),
+    ];
+    let mut n_files: BTreeMap<&str, u32> = BTreeMap::new();
+    for entry in std::fs::read_dir(tests().join("corpus/inputs")).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap().trim_end_matches(".gz");
+        let Some((ending, format)) = ENDINGS.iter().find(|(ending, _)| name.ends_with(ending)) else { continue };
+        let bytes = std::fs::read(&path).unwrap();
+        let text = pprofdiff_profile::shared::inflate_slice(&bytes, u64::from(u32::MAX)).unwrap();
+        let head = &text[..text.len().min(crate::table::HEAD)];
+        let weak = ["folded", "folded2", "otlp-1.9"];
+        let found = InputFormat::all().filter(|f| !weak.contains(&f.name) && (f.recognises)(head)).map(|f| f.name);
+        assert_eq!(found.collect::<Vec<_>>(), [*format], "{name}");
+        *n_files.entry(ending).or_default() += 1;
+    }
+    assert_eq!(n_files.len(), ENDINGS.len(), "{n_files:?}");
+}
+
 /// Returns the recordings of each format with times: the corpus files with expected windows, a recording of perf, and
 /// generated OTLP messages.
 fn timed() -> Vec<(String, Vec<u8>)> {
@@ -85,7 +125,7 @@ fn timed() -> Vec<(String, Vec<u8>)> {
     let names = std::fs::read_dir(&inputs).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
     let cut = names.filter_map(|name| name.strip_suffix(".cut.json").map(|name| format!("{name}.gz")));
     let mut all: Vec<_> = cut.map(|name| (name.clone(), std::fs::read(inputs.join(name)).unwrap())).collect();
-    assert_eq!(all.len(), 16);
+    assert_eq!(all.len(), 17);
     all.push(("perf-data".to_owned(), std::fs::read(inputs.join("clocks.base.perf.data.gz")).unwrap()));
     let message = |numbering: &str| (numbering.to_owned(), crate::otlp::timed(numbering));
     all.extend(["otlp", "otlp-1.9"].map(message));
@@ -178,7 +218,7 @@ fn two_adjoining_windows_add_up_to_the_whole() {
         let (whole, mut expected) = (load(None).unwrap(), StackSums::new());
         add_samples(&whole, &mut expected);
         let mut n_divided = 0;
-        for end in ["0.7ms", "3ms", "50ms", "100.5ms", "181200us", "333ms", "500ms", "2.51s", "5s", "9s", "1m"] {
+        for end in ["0.7ms", "3ms", "5ms", "50ms", "100.5ms", "181200us", "333ms", "500ms", "2.51s", "5s", "9s", "1m"] {
             let (mut sums, mut duration, mut n_parts) = (StackSums::new(), 0, 0);
             for part in [format!("..{end}"), format!("{end}..")] {
                 match load(Some(part)) {

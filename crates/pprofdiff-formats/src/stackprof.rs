@@ -11,7 +11,7 @@
 //! ```
 //!
 //! A frame is a method with its file and its first line. The frames `(garbage collection)`, `(marking)` and `(sweeping)`
-//! have no file. The sample types are
+//! lack a file. The sample types are
 //!
 //! - `samples/count`, the numbers that stackprof's own reports show;
 //! - in the mode `wall`, `wall/nanoseconds`: the time since the previous sample (`raw_timestamp_deltas`), like in
@@ -20,7 +20,7 @@
 //! - in the mode `object`, `alloc_objects/count`: the interval for each sample, because stackprof samples one object in
 //!   each interval.
 //!
-//! A file that was recorded without `raw: true` has no stacks. Each method then becomes a stack of its own with its own
+//! A file that was recorded without `raw: true` lacks stacks. Each method then becomes a stack of its own with its own
 //! samples, so flat values are exact and cumulative values are missing. A warning says so.
 //!
 //! Not read: `edges`, `lines`, `metadata`, and missed samples.
@@ -53,7 +53,7 @@ const MICROSECONDS: i64 = 3;
 
 /// What a profile counts besides samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Mode {
+enum StackprofMode {
     Wall,
     Cpu,
     Object,
@@ -61,14 +61,14 @@ enum Mode {
     Custom,
 }
 
-impl Mode {
+impl StackprofMode {
     /// Returns the second sample type, and the period of the interval.
     fn sample_type(self) -> Option<(&'static str, &'static str)> {
         match self {
-            Mode::Wall => Some(("wall", "nanoseconds")),
-            Mode::Cpu => Some(("cpu", "nanoseconds")),
-            Mode::Object => Some(("alloc_objects", "count")),
-            Mode::Custom => None,
+            StackprofMode::Wall => Some(("wall", "nanoseconds")),
+            StackprofMode::Cpu => Some(("cpu", "nanoseconds")),
+            StackprofMode::Object => Some(("alloc_objects", "count")),
+            StackprofMode::Custom => None,
         }
     }
 }
@@ -88,12 +88,12 @@ fn read(name: &str, text: Vec<u8>, options: &LoadOptions) -> Result<Profile> {
         sums: Vec::new(),
         timeline: options.time.as_ref().map(|window| Timeline::new(window, None)).transpose()?,
     };
-    let Some(frames) = frames else { return Err(Error::malformed("it has no `frames`")) };
+    let Some(frames) = frames else { return Err(Error::malformed("`frames` is missing")) };
     let own = file.read_frames(frames)?;
     let note = match raw {
         Some(raw) => file.read_stacks(raw, lines, deltas).map(|()| None)?,
         None if options.time.is_some() => {
-            return Err(Error::query("it has no times of samples to select; record with raw: true"));
+            return Err(Error::query("its samples lack times to select; record with raw: true"));
         }
         None => {
             file.read_sums(own)?;
@@ -107,27 +107,27 @@ fn read(name: &str, text: Vec<u8>, options: &LoadOptions) -> Result<Profile> {
     Ok(builder.build(name)?.with_notes(note.into_iter().collect()))
 }
 
-fn read_mode(mode: Option<Json<'_>>) -> Result<Mode> {
-    let Some(mut place) = mode else { return Err(Error::malformed("it has no `mode`")) };
+fn read_mode(mode: Option<Json<'_>>) -> Result<StackprofMode> {
+    let Some(mut place) = mode else { return Err(Error::malformed("`mode` is missing")) };
     let begin = place.offset();
     match &*place.string()?.bytes() {
-        b"wall" => Ok(Mode::Wall),
-        b"cpu" => Ok(Mode::Cpu),
-        b"object" => Ok(Mode::Object),
-        b"custom" => Ok(Mode::Custom),
+        b"wall" => Ok(StackprofMode::Wall),
+        b"cpu" => Ok(StackprofMode::Cpu),
+        b"object" => Ok(StackprofMode::Object),
+        b"custom" => Ok(StackprofMode::Custom),
         _ => Err(Error::malformed("its `mode` is none of wall, cpu, object and custom").at(begin)),
     }
 }
 
 /// Returns the value of one sample in the second sample type: nanoseconds or objects.
-fn read_interval(interval: Option<Json<'_>>, mode: Mode) -> Result<i64> {
-    if mode == Mode::Custom {
+fn read_interval(interval: Option<Json<'_>>, mode: StackprofMode) -> Result<i64> {
+    if mode == StackprofMode::Custom {
         return Ok(0);
     }
-    let Some(mut place) = interval else { return Err(Error::malformed("it has no `interval`")) };
+    let Some(mut place) = interval else { return Err(Error::malformed("`interval` is missing")) };
     let begin = place.offset();
     let number = place.number()?;
-    let value = if mode == Mode::Object { number.whole()? } else { number.scaled(MICROSECONDS)?.0 };
+    let value = if mode == StackprofMode::Object { number.whole()? } else { number.scaled(MICROSECONDS)?.0 };
     match value {
         1.. => Ok(value),
         _ => Err(Error::malformed("its `interval` must be greater than zero").at(begin)),
@@ -136,7 +136,7 @@ fn read_interval(interval: Option<Json<'_>>, mode: Mode) -> Result<i64> {
 
 struct StackprofFile {
     builder: ProfileBuilder,
-    mode: Mode,
+    mode: StackprofMode,
     /// The value of one sample in the second sample type.
     interval: i64,
     /// The function and the first line of each frame, by its id.
@@ -204,17 +204,17 @@ impl StackprofFile {
 
     /// Reads the stacks with their numbers of samples, and the times of the samples.
     fn read_stacks(&mut self, raw: Json<'_>, lines: Option<Json<'_>>, deltas: Option<Json<'_>>) -> Result<()> {
-        let mut lines = lines.map(|lines| List::begin(lines, "raw_lines")).transpose()?;
-        let mut deltas = deltas.map(|deltas| List::begin(deltas, "raw_timestamp_deltas")).transpose()?;
+        let mut lines = lines.map(|lines| NumberList::begin(lines, "raw_lines")).transpose()?;
+        let mut deltas = deltas.map(|deltas| NumberList::begin(deltas, "raw_timestamp_deltas")).transpose()?;
         if deltas.is_none() && self.timeline.is_some() {
-            return Err(Error::query("it has no times of samples (`raw_timestamp_deltas`) to select"));
+            return Err(Error::query("its samples lack times to select (`raw_timestamp_deltas`)"));
         }
-        let mut raw = List::begin(raw, "raw")?;
+        let mut raw = NumberList::begin(raw, "raw")?;
         let (mut now, mut number, mut stack) = (0i64, 0u64, Vec::new());
         while raw.has_more()? {
             let mut read_next = || -> Result<()> {
                 let (depth, place) = raw.read()?;
-                let mut line = || lines.as_mut().map(List::next).transpose();
+                let mut line = || lines.as_mut().map(NumberList::next).transpose();
                 line()?;
                 stack.clear();
                 for _ in 0..depth {
@@ -264,7 +264,7 @@ impl StackprofFile {
             Some(timeline) => (timeline.contains(end), timeline.part(begin, end)),
             None => (true, end - begin),
         };
-        let value = if self.mode == Mode::Wall { part } else { self.interval * i64::from(is_read) };
+        let value = if self.mode == StackprofMode::Wall { part } else { self.interval * i64::from(is_read) };
         (i64::from(is_read), value)
     }
 
@@ -305,16 +305,16 @@ impl StackprofFile {
 }
 
 /// A list of whole numbers, which is read in step with others.
-struct List<'t> {
+struct NumberList<'t> {
     name: &'static str,
     json: Json<'t>,
     array: JsonScope,
 }
 
-impl<'t> List<'t> {
-    fn begin(mut json: Json<'t>, name: &'static str) -> Result<List<'t>> {
+impl<'t> NumberList<'t> {
+    fn begin(mut json: Json<'t>, name: &'static str) -> Result<NumberList<'t>> {
         let array = json.array()?;
-        Ok(List { name, json, array })
+        Ok(NumberList { name, json, array })
     }
 
     /// Moves to the next number and returns true, or returns false at the end of the list.
@@ -404,8 +404,8 @@ mod tests {
         assert_eq!(part(&text, "..1ms").unwrap(), (vec![format!("{sort}: 1 1000000")], 1_000_000));
         assert_eq!(part(&text, "1ms..4ms").unwrap(), (vec![format!("{sort}: 1 3000000")], 3_000_000));
         for (text, words) in [
-            (profile("wall", RAW), "it has no times of samples (`raw_timestamp_deltas`)"),
-            (profile("wall", ""), "it has no times of samples to select; record with raw: true"),
+            (profile("wall", RAW), "its samples lack times to select (`raw_timestamp_deltas`)"),
+            (profile("wall", ""), "its samples lack times to select; record with raw: true"),
         ] {
             let error = part(&text, "..1ms").unwrap_err();
             assert!(error.kind() == ErrorKind::Query && error.to_string().contains(words), "{error}");

@@ -2,6 +2,7 @@
 """Records a trace of Chromium with CPU profiles of a page and of its worker, as DevTools' Performance panel does. Usage:
 browser.py CHROMIUM ROUNDS OUT, with the Python package playwright. The page is not read from a network."""
 
+import json
 import sys
 
 from playwright.sync_api import sync_playwright
@@ -77,8 +78,9 @@ def main(chromium, rounds, out):
         page.wait_for_function("document.title == 'done'")
         trace = browser.stop_tracing()
         browser.close()
-    with open(out, "wb") as file:
-        file.write(trace)
+    # The metadata of the trace is about the machine.
+    with open(out, "w") as file:
+        json.dump({"traceEvents": json.loads(trace)["traceEvents"]}, file, separators=(",", ":"))
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@
 //!
 //! Not read: operators (`cpu_op`), kernels of GPUs, and memory.
 
-use super::trace::{Id, Labels};
+use super::trace::{Id, ThreadLabels};
 use crate::kit::json::Json;
 use crate::kit::tree::{StackBudget, TextBudget, too_large};
 use pprofdiff_profile::Result;
@@ -28,7 +28,7 @@ use pprofdiff_profile::random::{HashMap, RandomState};
 use pprofdiff_profile::shared::Timeline;
 
 /// A call of a function.
-struct Call<'t> {
+struct TorchCall<'t> {
     thread: u32,
     begin: i64,
     end: i64,
@@ -40,11 +40,11 @@ struct Call<'t> {
 pub(super) struct Torch<'t> {
     threads: Vec<(Id, Id)>,
     numbers: HashMap<(Id, Id), u32>,
-    calls: Vec<Call<'t>>,
+    calls: Vec<TorchCall<'t>>,
 }
 
 /// A call that is not finished while calls are read in the order of time.
-struct Open {
+struct OpenCall {
     node: u32,
     end: i64,
 }
@@ -58,7 +58,7 @@ impl<'t> Torch<'t> {
             self.threads.push(thread);
         }
         let end = begin.checked_add(duration.max(0)).ok_or_else(too_large)?;
-        self.calls.push(Call { thread: number, begin, end, name });
+        self.calls.push(TorchCall { thread: number, begin, end, name });
         Ok(())
     }
 
@@ -72,16 +72,16 @@ impl<'t> Torch<'t> {
         mut self,
         start: i64,
         timeline: Option<&mut Timeline>,
-        labels: &Labels<'_>,
+        labels: &ThreadLabels<'_>,
         size: usize,
         builder: &mut ProfileBuilder,
     ) -> Result<()> {
         // Of calls that begin at the same time, the longest is the caller.
         self.calls.sort_by_key(|call| (call.thread, call.begin, std::cmp::Reverse(call.end)));
-        let mut stacks = Stacks { nodes: Interner::default(), values: Vec::new(), start, timeline };
+        let mut stacks = TorchTree { nodes: Interner::default(), values: Vec::new(), start, timeline };
         let (mut texts, mut last) = (TextBudget::for_input(size), start);
         for calls in self.calls.chunk_by(|a, b| a.thread == b.thread) {
-            let (mut open, mut now): (Vec<Open>, i64) = (Vec::new(), calls[0].begin);
+            let (mut open, mut now): (Vec<OpenCall>, i64) = (Vec::new(), calls[0].begin);
             for call in calls {
                 stacks.close(&mut open, &mut now, call.begin)?;
                 let text = { call.name }.string()?.bytes();
@@ -92,7 +92,7 @@ impl<'t> Torch<'t> {
                 stacks.count(node, call.begin)?;
                 // A call ends with its caller.
                 let end = open.last().map_or(call.end, |caller| call.end.min(caller.end));
-                open.push(Open { node, end });
+                open.push(OpenCall { node, end });
                 last = last.max(end);
             }
             stacks.close(&mut open, &mut now, i64::MAX)?;
@@ -102,7 +102,7 @@ impl<'t> Torch<'t> {
         let default = builder.string("wall");
         builder.header().default_sample_type = default;
         builder.header().duration_nanos = last.checked_sub(start).ok_or_else(too_large)?;
-        let Stacks { nodes, values, .. } = stacks;
+        let TorchTree { nodes, values, .. } = stacks;
         let thread_labels: Vec<_> = self.threads.iter().map(|&(pid, tid)| labels.of(pid, Some(tid))).collect();
         let (mut leaf_first, mut budget) = (Vec::new(), StackBudget::for_input(size));
         for (&((mut is_root, mut parent), location), values) in nodes.values.iter().zip(&values) {
@@ -123,7 +123,7 @@ impl<'t> Torch<'t> {
 }
 
 /// The call tree of all threads.
-struct Stacks<'w> {
+struct TorchTree<'w> {
     /// Each node has its parent and its location. The parent of a root (`true`) is its thread.
     nodes: Interner<((bool, u32), u32), RandomState>,
     /// The calls of each node, and their time without the calls inside.
@@ -132,7 +132,7 @@ struct Stacks<'w> {
     timeline: Option<&'w mut Timeline>,
 }
 
-impl Stacks<'_> {
+impl TorchTree<'_> {
     fn add(&mut self, node: u32, column: usize, value: i64) -> Result<()> {
         self.values.resize(self.nodes.values.len(), [0; 2]);
         let sum = &mut self.values[node as usize][column];
@@ -148,7 +148,7 @@ impl Stacks<'_> {
     }
 
     /// Adds the time until `until` to the open calls, and closes the calls that end before.
-    fn close(&mut self, open: &mut Vec<Open>, now: &mut i64, until: i64) -> Result<()> {
+    fn close(&mut self, open: &mut Vec<OpenCall>, now: &mut i64, until: i64) -> Result<()> {
         while let Some(call) = open.last() {
             let end = call.end.min(until);
             if end > *now {

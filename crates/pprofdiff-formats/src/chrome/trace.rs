@@ -12,7 +12,7 @@
 //!
 //! The pieces of a profile have its `pid` and `id`. Only the event `Profile` has the thread that was profiled, because
 //! pieces are written by another thread. All profiles are read as `.cpuprofile` files are (`cpu.rs`), and get the labels
-//! `thread`, `process`, `pid` and `tid`. Names come from the events `thread_name` and `process_name`. An older event,
+//! `thread`, `process`, `pid` and `tid`. ThreadNames come from the events `thread_name` and `process_name`. An older event,
 //! `CpuProfile`, has a whole profile. If two profiles of a thread overlap, such as DevTools' and one that the page took
 //! itself, the one that began first is read, with a warning, because adding them would count time twice.
 //!
@@ -56,7 +56,7 @@ pub(super) fn read_trace(text: &[u8], options: &LoadOptions, builder: &mut Profi
         list
     } else {
         let [list] = json.members(["traceEvents"])?;
-        list.ok_or_else(|| Error::malformed("it has no `traceEvents`"))?
+        list.ok_or_else(|| Error::malformed("`traceEvents` is missing"))?
     };
     json.end()?;
     let mut trace = Trace::default();
@@ -92,7 +92,7 @@ struct TraceProfile {
 }
 
 /// An event with a piece of a CPU profile.
-struct Chunk<'t> {
+struct TracePiece<'t> {
     profile: u32,
     time: i64,
     args: Json<'t>,
@@ -103,8 +103,8 @@ struct Trace<'t> {
     profiles: Vec<TraceProfile>,
     /// The index of each profile by its process and its id.
     numbers: HashMap<(Id, Id), u32>,
-    chunks: Vec<Chunk<'t>>,
-    names: Names,
+    chunks: Vec<TracePiece<'t>>,
+    names: ThreadNames,
     torch: Torch<'t>,
 }
 
@@ -142,7 +142,7 @@ impl<'t> Trace<'t> {
                     let tid = Some(read_id(tid, builder)?);
                     self.profiles[profile as usize] = TraceProfile { pid, tid, begin: time };
                 }
-                self.chunks.push(Chunk { profile, time, args });
+                self.chunks.push(TracePiece { profile, time, args });
                 Ok(())
             }
             _ => Ok(()),
@@ -177,7 +177,7 @@ impl<'t> Trace<'t> {
             None => None,
         };
         let Trace { profiles, chunks, names, torch, .. } = self;
-        let labels = Labels::new(&names, builder);
+        let labels = ThreadLabels::new(&names, builder);
         let notes = if profiles.is_empty() {
             torch.write(start, timeline.as_mut(), &labels, size, builder).map(|()| Vec::new())?
         } else {
@@ -196,14 +196,14 @@ struct ProfileWriter<'w> {
     profiles: Vec<TraceProfile>,
     /// The start of the first profile.
     start: i64,
-    labels: Labels<'w>,
+    labels: ThreadLabels<'w>,
     budget: StackBudget,
     builder: &'w mut ProfileBuilder,
 }
 
 impl ProfileWriter<'_> {
     /// Adds the samples in all pieces, and returns warnings.
-    fn write(&mut self, mut chunks: Vec<Chunk<'_>>, mut timeline: Option<&mut Timeline>) -> Result<Vec<String>> {
+    fn write(&mut self, mut chunks: Vec<TracePiece<'_>>, mut timeline: Option<&mut Timeline>) -> Result<Vec<String>> {
         // Events are in the order in which threads delivered them.
         chunks.sort_by_key(|chunk| (self.profiles[chunk.profile as usize].begin, chunk.profile, chunk.time));
         add_types(true, self.builder);
@@ -212,7 +212,7 @@ impl ProfileWriter<'_> {
         let (mut duration, mut n_read, mut n_overlapping, mut n_without_thread) = (0, 0u64, 0u64, 0u64);
         for chunks in chunks.chunk_by(|a, b| a.profile == b.profile) {
             let profile = &self.profiles[chunks[0].profile as usize];
-            let pieces = Pieces::read(chunks)?;
+            let pieces = ProfilePieces::read(chunks)?;
             if pieces.ticks.is_empty() {
                 continue;
             }
@@ -252,16 +252,16 @@ impl ProfileWriter<'_> {
 
 /// The parts of a CPU profile in its events.
 #[derive(Default)]
-struct Pieces<'t> {
+struct ProfilePieces<'t> {
     nodes: Vec<Json<'t>>,
     ticks: Vec<Ticks<'t>>,
     start: Option<Json<'t>>,
     end: Option<Json<'t>>,
 }
 
-impl<'t> Pieces<'t> {
-    fn read(chunks: &[Chunk<'t>]) -> Result<Pieces<'t>> {
-        let mut pieces = Pieces::default();
+impl<'t> ProfilePieces<'t> {
+    fn read(chunks: &[TracePiece<'t>]) -> Result<ProfilePieces<'t>> {
+        let mut pieces = ProfilePieces::default();
         for chunk in chunks {
             let [Some(mut data)] = { chunk.args }.members(["data"])? else { continue };
             let place = data.offset();
@@ -292,20 +292,20 @@ impl<'t> Pieces<'t> {
 
 /// The names of threads and processes.
 #[derive(Default)]
-struct Names {
+struct ThreadNames {
     threads: HashMap<(Id, Id), StringId>,
     processes: HashMap<Id, StringId>,
 }
 
 /// The labels of threads.
-pub(super) struct Labels<'n> {
-    names: &'n Names,
+pub(super) struct ThreadLabels<'n> {
+    names: &'n ThreadNames,
     keys: [StringId; 4],
 }
 
-impl<'n> Labels<'n> {
-    fn new(names: &'n Names, builder: &mut ProfileBuilder) -> Labels<'n> {
-        Labels { names, keys: ["thread", "process", "pid", "tid"].map(|key| builder.string(key)) }
+impl<'n> ThreadLabels<'n> {
+    fn new(names: &'n ThreadNames, builder: &mut ProfileBuilder) -> ThreadLabels<'n> {
+        ThreadLabels { names, keys: ["thread", "process", "pid", "tid"].map(|key| builder.string(key)) }
     }
 
     /// Returns the labels of a thread. Unknown names and ids are left out.
@@ -322,7 +322,7 @@ impl<'n> Labels<'n> {
 fn events(list: Json<'_>, start: i64) -> Result<Events> {
     let mut events = Events::default();
     each_event(list, |[name, _, phase, _, _, _, time, ..]| {
-        // Events of this phase name threads, and have no time.
+        // Events of this phase name threads, and lack a time.
         let is_about = phase.is_some_and(|phase| text_of(phase).is_ok_and(|phase| *phase == *b"M"));
         if let (Some(name), Some(time), false) = (name, time, is_about) {
             events.see(&text_of(name)?, nanos(time)?.checked_sub(start).ok_or_else(too_large)?);
@@ -405,7 +405,7 @@ mod tests {
         let end = event("ProfileChunk", PIECE, 170, r#"{"data":{"endTime":168}}"#);
         vec![
             head(MAIN, 100),
-            // Pieces are sorted by their times.
+            // ProfilePieces are sorted by their times.
             chunk(PIECE, 160, &[node(4, 3, "g")], "4,2", "20,30"),
             chunk(PIECE, 130, &first, "3", "10"),
             end,

@@ -68,8 +68,8 @@ const IS_MAIN: u8 = 1 << 5;
 const MODE_BITS: u32 = 7;
 
 fn read(name: &str, data: Vec<u8>, options: &LoadOptions) -> Result<Profile> {
-    let header = Header::read(name, &data)?;
-    let mut recording = Recording {
+    let header = SamplingHeader::read(name, &data)?;
+    let mut recording = SamplingRecording {
         builder: ProfileBuilder::new(),
         frames: Vec::new(),
         tree: ValueTree::new(),
@@ -90,15 +90,15 @@ fn read(name: &str, data: Vec<u8>, options: &LoadOptions) -> Result<Profile> {
 }
 
 /// A position in the file or in its decompressed samples.
-struct Cursor<'t> {
+struct SamplingCursor<'t> {
     data: &'t [u8],
     at: usize,
     is_big: bool,
 }
 
-impl<'t> Cursor<'t> {
-    fn new(data: &'t [u8], at: usize, is_big: bool) -> Cursor<'t> {
-        Cursor { data, at: at.min(data.len()), is_big }
+impl<'t> SamplingCursor<'t> {
+    fn new(data: &'t [u8], at: usize, is_big: bool) -> SamplingCursor<'t> {
+        SamplingCursor { data, at: at.min(data.len()), is_big }
     }
 
     fn left(&self) -> usize {
@@ -160,7 +160,7 @@ impl<'t> Cursor<'t> {
 }
 
 /// The parts of the header and of the footer that are read.
-struct Header {
+struct SamplingHeader {
     is_big: bool,
     interval: i64,
     n_samples: u64,
@@ -173,13 +173,13 @@ struct Header {
     n_frames: u32,
 }
 
-impl Header {
-    fn read(name: &str, data: &[u8]) -> Result<Header> {
+impl SamplingHeader {
+    fn read(name: &str, data: &[u8]) -> Result<SamplingHeader> {
         let is_big = data.starts_with(BIG);
         if !is_big && !data.starts_with(LITTLE) {
             return Err(Error::malformed("it does not begin with the letters TACH, as these recordings do").at(0));
         }
-        let mut header = Cursor::new(data, LITTLE.len(), is_big);
+        let mut header = SamplingCursor::new(data, LITTLE.len(), is_big);
         let version = header.u32()?;
         let python: [u8; 4] = header.fixed()?;
         if version != VERSION {
@@ -201,7 +201,7 @@ impl Header {
         let (strings, frames) = (header.u64()?, header.u64()?);
         let (compression, mode) = (header.u32()?, header.u32()?);
         let end = data.len() - FOOTER;
-        let mut footer = Cursor::new(data, end, is_big);
+        let mut footer = SamplingCursor::new(data, end, is_big);
         let (n_strings, n_frames, size) = (footer.u32()?, footer.u32()?, footer.u64()?);
         if size != data.len() as u64 {
             let detail = format!(
@@ -219,7 +219,7 @@ impl Header {
             return Err(Error::malformed(detail).at(tables));
         }
         let mode = (mode & MODE_BITS).checked_sub(1).and_then(|mode| MODES.get(mode as usize)).copied();
-        Ok(Header {
+        Ok(SamplingHeader {
             is_big,
             interval: nanos(interval_micros)?,
             n_samples,
@@ -251,14 +251,14 @@ impl Header {
 }
 
 /// Returns the measured duration in nanoseconds, or 0 if the file lacks it.
-fn statistics(data: &[u8], header: &Header) -> i64 {
+fn statistics(data: &[u8], header: &SamplingHeader) -> i64 {
     let end = data.len() - FOOTER;
     let duration = || {
-        let mut trailer = Cursor::new(data, end.checked_sub(16)?, header.is_big);
+        let mut trailer = SamplingCursor::new(data, end.checked_sub(16)?, header.is_big);
         let is_there = trailer.bytes(STATISTICS.len()).ok()? == STATISTICS;
         let (_version, size) = (trailer.u32().ok()?, trailer.u32().ok()?);
         let begin = end.checked_sub(size as usize).filter(|begin| is_there && *begin >= header.frames)?;
-        Cursor::new(data, begin, header.is_big).u64().ok().map(f64::from_bits)
+        SamplingCursor::new(data, begin, header.is_big).u64().ok().map(f64::from_bits)
     };
     match duration() {
         // A longer duration is damaged; 10^9 seconds are 30 years.
@@ -268,7 +268,7 @@ fn statistics(data: &[u8], header: &Header) -> i64 {
 }
 
 /// A thread of one interpreter, while its samples are read.
-struct Thread {
+struct SampledThread {
     id: u64,
     interpreter: u32,
     is_main: bool,
@@ -278,13 +278,13 @@ struct Thread {
     path: Vec<TreeNode>,
 }
 
-struct Recording {
+struct SamplingRecording {
     builder: ProfileBuilder,
     /// The location of each frame, or `None` for frames of the profiler itself.
     frames: Vec<Option<LocationId>>,
     /// The sums of samples. The key of a root is the index of a thread.
     tree: ValueTree<u32>,
-    threads: Vec<Thread>,
+    threads: Vec<SampledThread>,
     /// The index of each thread by its id and its interpreter.
     numbers: HashMap<(u64, u32), u32>,
     timeline: Option<Timeline>,
@@ -293,10 +293,10 @@ struct Recording {
     n_samples: u64,
 }
 
-impl Recording {
-    fn read_frames(&mut self, data: &[u8], header: &Header) -> Result<()> {
+impl SamplingRecording {
+    fn read_frames(&mut self, data: &[u8], header: &SamplingHeader) -> Result<()> {
         let (mut strings, mut pace) = (Vec::new(), Checkpointer::default());
-        let mut cursor = Cursor::new(&data[..header.frames], header.strings, header.is_big);
+        let mut cursor = SamplingCursor::new(&data[..header.frames], header.strings, header.is_big);
         for number in 0..header.n_strings {
             let mut read_next = || {
                 let size = cursor.varint()?;
@@ -306,7 +306,7 @@ impl Recording {
             pace.step(1);
         }
         let mut texts = TextBudget::for_input(data.len());
-        let mut cursor = Cursor::new(&data[..data.len() - FOOTER], header.frames, header.is_big);
+        let mut cursor = SamplingCursor::new(&data[..data.len() - FOOTER], header.frames, header.is_big);
         for number in 0..header.n_frames {
             let mut read_next = || {
                 let begin = cursor.at;
@@ -331,13 +331,13 @@ impl Recording {
         Ok(())
     }
 
-    fn read_samples(&mut self, samples: &[u8], header: &Header) -> Result<()> {
+    fn read_samples(&mut self, samples: &[u8], header: &SamplingHeader) -> Result<()> {
         // Offsets of errors count from the beginning of the file, or of the decompressed samples.
         let (begin, what) = match header.compression {
             NONE => (HEADER, ""),
             _ => (0, " of the decompressed samples"),
         };
-        let mut cursor = Cursor::new(samples, begin, header.is_big);
+        let mut cursor = SamplingCursor::new(samples, begin, header.is_big);
         let (mut number, mut pace) = (0u64, Checkpointer::default());
         while cursor.left() > 0 {
             let begin = cursor.at;
@@ -356,7 +356,7 @@ impl Recording {
     }
 
     /// Reads a record: one sample, or several of the same stack.
-    fn read_record(&mut self, cursor: &mut Cursor<'_>) -> Result<()> {
+    fn read_record(&mut self, cursor: &mut SamplingCursor<'_>) -> Result<()> {
         let (id, interpreter, kind) = (cursor.u64()?, cursor.u32()?, cursor.byte()?);
         let thread = self.thread(id, interpreter)?;
         if kind == REPEAT {
@@ -411,12 +411,12 @@ impl Recording {
         }
         let number = u32::try_from(self.threads.len()).map_err(|_| Error::malformed("it has too many threads"))?;
         let root = self.tree.root(number);
-        self.threads.push(Thread { id, interpreter, is_main: false, time: 0, path: vec![root] });
+        self.threads.push(SampledThread { id, interpreter, is_main: false, time: 0, path: vec![root] });
         self.numbers.insert((id, interpreter), number);
         Ok(number as usize)
     }
 
-    fn read_sample(&mut self, cursor: &mut Cursor<'_>, thread: usize) -> Result<()> {
+    fn read_sample(&mut self, cursor: &mut SamplingCursor<'_>, thread: usize) -> Result<()> {
         let stamp = read_stamp(cursor)?;
         self.add(thread, stamp)
     }
@@ -439,8 +439,8 @@ impl Recording {
         }
     }
 
-    fn finish(self, header: &Header, duration: i64, size: usize) -> Result<ProfileBuilder> {
-        let Recording { mut builder, tree, threads, timeline, last, .. } = self;
+    fn finish(self, header: &SamplingHeader, duration: i64, size: usize) -> Result<ProfileBuilder> {
+        let SamplingRecording { mut builder, tree, threads, timeline, last, .. } = self;
         builder.header().duration_nanos = if duration > 0 { duration } else { nanos(last)? };
         if let Some(timeline) = timeline {
             timeline.finish(builder.header())?;
@@ -471,7 +471,7 @@ impl Recording {
 }
 
 /// Reads the time since the thread's previous sample, and the state of the thread.
-fn read_stamp(cursor: &mut Cursor<'_>) -> Result<(u64, u8)> {
+fn read_stamp(cursor: &mut SamplingCursor<'_>) -> Result<(u64, u8)> {
     Ok((cursor.varint()?, cursor.byte()?))
 }
 

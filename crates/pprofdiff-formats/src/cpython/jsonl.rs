@@ -104,7 +104,7 @@ impl<'t> JsonlFile<'t> {
             "samples_total",
         ];
         let [kind, interval, mode, strings, frames, definitions, sums, scope, entries, total] = json.members(names)?;
-        let missing = |member: &str| Error::malformed(format!("it has no `{member}`")).at(begin);
+        let missing = |member: &str| Error::malformed(format!("`{member}` is missing")).at(begin);
         let kind = text(kind.ok_or_else(|| missing("type"))?)?;
         match &*kind {
             b"meta" => self.begin(interval.ok_or_else(|| missing("sample_interval_usec"))?, mode),
@@ -127,7 +127,7 @@ impl<'t> JsonlFile<'t> {
     fn begin(&mut self, mut interval: Json<'t>, mode: Option<Json<'t>>) -> Result<()> {
         let place = interval.offset();
         if self.is_open {
-            return Err(Error::malformed("the recording before it has no last record (`end`)").at(place));
+            return Err(Error::malformed("the recording before it lacks its last record (`end`)").at(place));
         }
         let micros = u64::try_from(interval.number()?.whole()?).unwrap_or(0);
         let mode = mode.map(text).transpose()?;
@@ -151,7 +151,7 @@ impl<'t> JsonlFile<'t> {
             let begin = list.offset();
             let [id, value] = list.members(["str_id", "value"])?;
             let (Some(id), Some(value)) = (id, value) else {
-                return Err(Error::malformed("a string has no `str_id` or no `value`").at(begin));
+                return Err(Error::malformed("a string lacks `str_id` or `value`").at(begin));
             };
             if self.strings.insert(number(id)?, text(value)?).is_some() {
                 return Err(Error::malformed("another string has the same `str_id`").at(begin));
@@ -166,7 +166,7 @@ impl<'t> JsonlFile<'t> {
             let begin = list.offset();
             let names = ["frame_id", "path_str_id", "func_str_id", "line", "col"];
             let [Some(id), Some(file), Some(name), line, column] = list.members(names)? else {
-                return Err(Error::malformed("a frame has no `frame_id`, `path_str_id` or `func_str_id`").at(begin));
+                return Err(Error::malformed("a frame lacks `frame_id`, `path_str_id` or `func_str_id`").at(begin));
             };
             let find = |place: Json<'t>| {
                 let id = number(place)?;
@@ -190,7 +190,7 @@ impl<'t> JsonlFile<'t> {
         while list.element(&mut array)? {
             let begin = list.offset();
             let [Some(id), Some(count)] = list.members(["frame_id", "self"])? else {
-                return Err(Error::malformed("a sum has no `frame_id` or no `self`").at(begin));
+                return Err(Error::malformed("a sum lacks `frame_id` or `self`").at(begin));
             };
             let (id, count) = (number(id)?, number(count)?);
             let unknown = || Error::malformed(format!("unknown frame {id}")).at(begin);
@@ -267,8 +267,8 @@ mod tests {
             ([META, STRINGS, "", SUMS, END], "record 2: unknown frame 0"),
             ([META, STRINGS, STRINGS, SUMS, END], "record 2: another string has the same `str_id`"),
             ([META, FRAMES, META, SUMS, END], "record 1: unknown string 1"),
-            ([META, META, FRAMES, SUMS, END], "record 1: the recording before it has no last record"),
-            ([META, "{}", FRAMES, SUMS, END], "record 1: it has no `type`"),
+            ([META, META, FRAMES, SUMS, END], "record 1: the recording before it lacks its last record"),
+            ([META, "{}", FRAMES, SUMS, END], "record 1: `type` is missing"),
             ([META, "7", FRAMES, SUMS, END], "record 1: expected an object, not '7'"),
         ] {
             let error = load(&records.join("\n")).unwrap_err();
