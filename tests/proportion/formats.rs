@@ -183,7 +183,7 @@ fn files_of_other_tools_take_memory_in_proportion() {
     // A trace with a profile in pieces, each with its nodes, samples and times.
     let piece = |time: u32, nodes: &str, samples: &str, deltas: &str| {
         format!(
-            "{{\"name\":\"ProfileChunk\",\"id\":1,\"pid\":1,\"tid\":2,\"ts\":{time},\"args\":{{\"data\":{{\"cpuProfile\":{{\"nodes\":[{nodes}],\
+            "{{\"name\":\"ProfileChunk\",\"ph\":\"P\",\"id\":1,\"pid\":1,\"tid\":2,\"ts\":{time},\"args\":{{\"data\":{{\"cpuProfile\":{{\"nodes\":[{nodes}],\
              \"samples\":[{samples}]}},\"timeDeltas\":[{deltas}]}}}}}}"
         )
     };

@@ -118,6 +118,67 @@ fn each_recording_is_recognised_by_its_own_format_only() {
     assert_eq!(n_files.len(), ENDINGS.len(), "{n_files:?}");
 }
 
+/// Damages `n` recordings of each format at random places, and reads them. Each is read, or refused with the place of the
+/// error.
+fn damage(n: u32) {
+    // A linear congruential generator: the same damage in each run.
+    let mut seed = 7u64;
+    let mut random = |limit: usize| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (seed >> 33) as usize % limit.max(1)
+    };
+    // Each file's part of the damages of its format, in percent.
+    const FILES: [(&str, &str, u32); 8] = [
+        ("press.base.trace.json", "chrome-trace", 45),
+        ("browser.base.trace.json", "chrome-trace", 45),
+        ("torch.base.trace.json", "chrome-trace", 10),
+        ("press-wall.base.stackprof.json", "stackprof", 50),
+        ("flat.base.stackprof.json", "stackprof", 50),
+        ("press.base.sampling.bin", "cpython-binary", 50),
+        ("plain.base.sampling.bin", "cpython-binary", 50),
+        ("press.base.sampling.jsonl", "cpython-jsonl", 100),
+    ];
+    for (name, format, percent) in FILES {
+        let n = n * percent / 100;
+        let packed = std::fs::read(tests().join("corpus/inputs").join(format!("{name}.gz"))).unwrap();
+        let whole = pprofdiff_profile::shared::inflate_slice(&packed, u64::from(u32::MAX)).unwrap();
+        let options = LoadOptions::default().with_input_format(format).unwrap();
+        let mut n_read = 0;
+        for _ in 0..n {
+            let mut bytes = whole.clone();
+            let (at, other, size) = (random(bytes.len()), random(bytes.len()), 1 + random(40));
+            match random(5) {
+                0 => bytes.truncate(at.max(1)),
+                1 => (0..=random(3)).for_each(|_| bytes[random(whole.len())] = random(256) as u8),
+                // A digit or a character of JSON in the place of another one.
+                2 => bytes[at] = b"0123456789,:[]{}\"-."[random(19)],
+                3 => _ = bytes.drain(at..(at + size).min(whole.len())),
+                _ => _ = bytes.splice(at..at, whole[other..(other + size).min(whole.len())].iter().copied()),
+            }
+            match crate::from_bytes("in", &bytes, &options) {
+                Ok(_) => n_read += 1,
+                Err(e) => {
+                    let is_missing = e.detail().ends_with("is missing") || e.detail().contains("an int64 holds");
+                    let is_other = e.kind() == pprofdiff_profile::ErrorKind::OtherFormat;
+                    assert!(e.offset().is_some() || is_missing || is_other, "{name}: {e}");
+                }
+            }
+        }
+        println!("{name}: {n_read} of {n} damaged files were read");
+    }
+}
+
+#[test]
+fn damaged_recordings_are_read_or_refused_with_the_place() {
+    damage(100);
+}
+
+#[test]
+#[ignore = "slow; `tests/run all` runs it"]
+fn recordings_with_thousands_of_damages_are_read_or_refused_with_the_place() {
+    damage(10_000);
+}
+
 /// Returns the recordings of each format with times: the corpus files with expected windows, a recording of perf, and
 /// generated OTLP messages.
 fn timed() -> Vec<(String, Vec<u8>)> {

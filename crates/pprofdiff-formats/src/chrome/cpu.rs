@@ -14,7 +14,7 @@ use pprofdiff_profile::{Error, Result};
 pub(super) const MICROSECONDS: i64 = 3;
 
 /// Ids of the nodes of samples, and the microseconds before each sample.
-pub(super) type Ticks<'t> = (Json<'t>, Json<'t>);
+pub(super) type SampleLists<'t> = (Json<'t>, Json<'t>);
 
 pub(super) fn read_cpu(text: &[u8], window: Option<&TimeWindow>, builder: &mut ProfileBuilder) -> Result<()> {
     let names = ["nodes", "samples", "timeDeltas", "startTime", "endTime", "head"];
@@ -111,7 +111,8 @@ pub(super) fn read_nodes(lists: &[Json<'_>], builder: &mut ProfileBuilder) -> Re
     for &list in lists {
         link(list, &mut nodes, &ids, &mut number)?;
     }
-    nodes.check_ends()?;
+    let begin = lists.first().map_or(0, Json::offset);
+    nodes.check_ends().map_err(|e| e.at(begin))?;
     Ok((nodes, ids, hits))
 }
 
@@ -255,7 +256,7 @@ impl<'n> NodeTimes<'n> {
 
     /// Adds up the counts and times of all samples. If a sample is earlier than the one before it, the times are added
     /// up again in the order of time. Returns the end of the last sample, counted from the start of this profile.
-    pub fn add_up(&mut self, ticks: &[Ticks<'_>], duration: Option<i64>) -> Result<i64> {
+    pub fn add_up(&mut self, ticks: &[SampleLists<'_>], duration: Option<i64>) -> Result<i64> {
         let (mut first, mut last, mut now, mut n) = (0i64, None, 0i64, 0i64);
         let mut is_ordered = true;
         each_step(ticks, |id, delta| {
@@ -291,7 +292,7 @@ impl<'n> NodeTimes<'n> {
 
     /// Adds the times of samples that are not sorted by time. Returns the first time, the last time, and the node of
     /// the last sample.
-    fn add_up_ordered(&mut self, ticks: &[Ticks<'_>], n: i64) -> Result<(i64, i64, Option<u32>)> {
+    fn add_up_ordered(&mut self, ticks: &[SampleLists<'_>], n: i64) -> Result<(i64, i64, Option<u32>)> {
         const SIGN: u64 = 1 << 63;
         let mut sorted: Vec<Tick> = Vec::with_capacity(usize::try_from(n).unwrap_or(0));
         let mut now = 0i64;
@@ -327,7 +328,7 @@ impl<'n> NodeTimes<'n> {
 
 /// Calls `f` with the position of each sample's id, and the nanoseconds since the previous sample. The time of the
 /// first sample counts from `startTime`.
-fn each_step(ticks: &[Ticks<'_>], mut f: impl FnMut(&mut Json<'_>, i64) -> Result<()>) -> Result<()> {
+fn each_step(ticks: &[SampleLists<'_>], mut f: impl FnMut(&mut Json<'_>, i64) -> Result<()>) -> Result<()> {
     let mut number = 0;
     for &(samples, mut deltas) in ticks {
         let mut array = deltas.array()?;

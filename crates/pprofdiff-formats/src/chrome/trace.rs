@@ -22,7 +22,7 @@
 //!
 //! Not read: all other events, and the lines and columns of samples.
 
-use super::cpu::{MICROSECONDS, NodeTimes, Ticks, add_types, read_nodes, write_nodes};
+use super::cpu::{MICROSECONDS, NodeTimes, SampleLists, add_types, read_nodes, write_nodes};
 use super::torch::Torch;
 use crate::LoadOptions;
 use crate::kit::json::{self, Json, JsonKind};
@@ -254,7 +254,7 @@ impl ProfileWriter<'_> {
 #[derive(Default)]
 struct ProfilePieces<'t> {
     nodes: Vec<Json<'t>>,
-    ticks: Vec<Ticks<'t>>,
+    ticks: Vec<SampleLists<'t>>,
     start: Option<Json<'t>>,
     end: Option<Json<'t>>,
 }
