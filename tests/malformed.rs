@@ -413,7 +413,7 @@ fn passwords_in_urls_are_not_part_of_a_name() {
 }
 
 /// Small inputs of each JSON format, with most of the members that pprofdiff reads.
-const JSON: [&str; 5] = [
+const JSON: [&str; 7] = [
     r#"{"nodes":[{"id":1,"callFrame":{"functionName":"(root)","url":""},"children":[2]},{"id":2,"hitCount":1,
         "callFrame":{"functionName":"f","url":"u","lineNumber":1,"columnNumber":2}}],
         "startTime":0,"endTime":10,"samples":[1,2],"timeDeltas":[1,2]}"#,
@@ -431,6 +431,14 @@ const JSON: [&str; 5] = [
         "frameTable":{"func":[0,1],"line":[3,null]},"stackTable":{"frame":[0,1],"prefix":[null,0]}},
         "threads":[{"name":"t","processName":"p","pid":1,"tid":2,"samples":{"stack":[0,1],"time":[10,11],
         "weight":[1,2],"weightType":"samples","threadCPUDelta":[5,6]}}]}"#,
+    r#"{"traceEvents":[{"name":"thread_name","ph":"M","pid":1,"tid":2,"ts":0,"args":{"name":"main"}},
+        {"name":"Profile","cat":"c","ph":"P","id":"0x1","pid":1,"tid":2,"ts":5,"args":{"data":{"startTime":4}}},
+        {"name":"ProfileChunk","cat":"c","ph":"P","id":"0x1","pid":1,"tid":3,"ts":9,"args":{"data":{"endTime":14,"cpuProfile":{
+        "nodes":[{"id":1,"callFrame":{"functionName":"(root)"}},{"id":2,"parent":1,"callFrame":{"functionName":"f",
+        "url":"u","lineNumber":1,"columnNumber":2}}],"samples":[2]},"timeDeltas":[3]}}}]}"#,
+    r#"{"mode":"wall","interval":1000,"gc_samples":0,"missed_samples":0,"frames":{
+        "5":{"name":"f","file":"a.rb","line":3,"samples":2},"-7":{"name":"g","file":"a.rb","line":9,"samples":0}},
+        "raw":[2,-7,5,2],"raw_lines":[2,9,4,2],"raw_timestamp_deltas":[1000,1100]}"#,
     r#"{"resourceProfiles":[{"resource":{"attributes":[{"key":"k","value":{"stringValue":"v"}}]},"scopeProfiles":[
         {"profiles":[{"sampleType":{"typeStrindex":1,"unitStrindex":2},"periodType":{"typeStrindex":1,"unitStrindex":2},
         "period":"7","timeUnixNano":"5","durationNano":"6","samples":[{"stackIndex":1,"attributeIndices":[1],

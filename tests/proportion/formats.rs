@@ -39,11 +39,34 @@ fn other_formats_take_memory_in_proportion() {
         let head = [0, 3, 0, 1, 0, 1, frames].into_iter();
         head.chain((0..frames).map(|i| i * 64 + 1)).flat_map(word).collect()
     };
+    // A recording of CPython with two frames. `record` returns the bytes after the thread of a record.
+    let cpython = |n: usize, record: &dyn Fn(usize) -> Vec<u8>| -> Vec<u8> {
+        let records: Vec<u8> =
+            (0..n).flat_map(|i| [[7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0].to_vec(), record(i)].concat()).collect();
+        let (strings, frames) = (b"\x01f\x01g", [[0, 0, 2, 0, 2, 0, 0xff], [0, 1, 4, 0, 2, 0, 0xff]].concat());
+        let at = 64 + records.len() as u64;
+        let numbers = [5u64, 1000, n as u64].map(u64::to_le_bytes).concat();
+        let tables = [at, at + 4].map(u64::to_le_bytes).concat();
+        let header =
+            [b"HCAT\x01\0\0\0\x03\x0f\0\0".to_vec(), numbers, vec![1, 0, 0, 0], tables, vec![0, 0, 0, 0, 1, 0, 0, 0]]
+                .concat();
+        let size = at + 4 + frames.len() as u64 + 32;
+        let footer = [vec![2, 0, 0, 0, 2, 0, 0, 0], size.to_le_bytes().to_vec(), vec![0; 16]].concat();
+        [header, records, strings.to_vec(), frames, footer].concat()
+    };
     let heap = "heap profile: 1: 1 [1: 1] @ heap_v2/1\n";
     let lines = |head: &str, line: fn(u64) -> String, n: u64| -> Vec<u8> {
         head.bytes().chain((0..n).flat_map(|i| line(i).into_bytes())).collect()
     };
-    let inputs: [(&str, Vec<u8>, u64); 9] = [
+    let stack = |i: usize| (0..20).map(|bit| (i >> bit & 1) as u8).collect::<Vec<u8>>();
+    let inputs: [(&str, Vec<u8>, u64); 12] = [
+        ("CPython, the shortest records", cpython(half(400_000), &|i| vec![3, 1, 0, 1, 1, (i % 2) as u8]), 4),
+        ("CPython, stacks that occur once", cpython(half(100_000), &|i| [vec![1, 1, 0, 20], stack(i)].concat()), 16),
+        (
+            "CPython, stacks that grow",
+            cpython(half(4000), &|i| vec![2, 1, 0, (i & 0x7f) as u8, 1, 0].into_iter().collect()),
+            4,
+        ),
         ("gperftools CPU, stacks of a frame each", cpu(half(500_000)), 4),
         ("gperftools CPU, a stack of a million frames", deep(half(1_000_000)), 8),
         (
@@ -157,6 +180,25 @@ fn files_of_other_tools_take_memory_in_proportion() {
             i % 999
         )
     };
+    // A trace with a profile in pieces, each with its nodes, samples and times.
+    let piece = |time: u32, nodes: &str, samples: &str, deltas: &str| {
+        format!(
+            "{{\"name\":\"ProfileChunk\",\"ph\":\"P\",\"id\":1,\"pid\":1,\"tid\":2,\"ts\":{time},\"args\":{{\"data\":{{\"cpuProfile\":{{\"nodes\":[{nodes}],\
+             \"samples\":[{samples}]}},\"timeDeltas\":[{deltas}]}}}}}}"
+        )
+    };
+    let python = |i: u32| {
+        let call = format!("\"name\":\"a.py({}): f{}\",\"ts\":{},\"dur\":9", i % 50, i % 999, i / 4 * 10);
+        format!("{{\"ph\":\"X\",\"cat\":\"python_function\",\"pid\":1,\"tid\":{},{call}}}", i % 4)
+    };
+    let ruby = |raw: String, deltas: String| {
+        let frames =
+            "\"5\":{\"name\":\"f\",\"file\":\"a.rb\",\"line\":3},\"6\":{\"name\":\"g\",\"file\":\"a.rb\",\"line\":9}";
+        format!(
+            "{{\"mode\":\"wall\",\"interval\":1000,\"gc_samples\":0,\"missed_samples\":0,\"frames\":{{{frames}}},\"raw\":[{raw}],\
+             \"raw_timestamp_deltas\":[{deltas}]}}"
+        )
+    };
     let bits = |i: u32| (0..20).map(|bit| if i >> bit & 1 == 1 { "1," } else { "0," }).collect::<String>();
     let texts: Vec<(&str, String, u64, &str)> = vec![
         (
@@ -228,6 +270,43 @@ fn files_of_other_tools_take_memory_in_proportion() {
                 })
             )),
             3,
+            "",
+        ),
+        (
+            "trace: usual",
+            format!(
+                "[{}]",
+                list(half(8000), &|i| piece(
+                    i,
+                    &(node(i, 0) + "}"),
+                    &list(100, &|n| (1 + n % i).to_string()),
+                    &list(100, &|n| (100 + n % 9).to_string())
+                ))
+            ),
+            3,
+            "",
+        ),
+        (
+            "trace: the shortest pieces",
+            format!("[{},{}]", piece(0, &(short(1) + "}"), "1", "1"), list(half(100_000), &|i| piece(i, "", "1", "1"))),
+            4,
+            "",
+        ),
+        (
+            "trace: the shortest events",
+            format!("[{},{}]", piece(0, &(short(1) + "}"), "1", "1"), list(half(3_000_000), &|_| "{}".into())),
+            2,
+            "",
+        ),
+        ("trace: calls of Python", format!("{{\"traceEvents\":[{}]}}", list(half(200_000), &python)), 4, ""),
+        ("stackprof: the shortest stacks", ruby("0,1,".repeat(half(2_000_000)) + "0,1", ones(half(2_000_000))), 3, ""),
+        (
+            "stackprof: stacks that occur once",
+            ruby(
+                list(half(200_000), &|i| format!("20,{}1", bits(i).replace('1', "6").replace('0', "5"))),
+                ones(half(199_999)),
+            ),
+            8,
             "",
         ),
         ("perf script: usual", (0..half(100_000)).map(perf).collect(), 3, ""),

@@ -6,7 +6,7 @@ The code follows the descriptions of the formats, shares nothing with the reader
 writes FILE.expected.json (without .gz) for each FILE: `{"types": [...], "samples": [[stack, labels, values], ...]}`,
 with stacks from the root. With `--time FROM..UNTIL` (in seconds from the start of the recording) it only reads that
 part, and writes FILE.cut.json, which also contains the `time`, and the nanoseconds until the first event of each name
-(`events`). Java recordings are read with `jfr print`. `tests/producers/make traces` records the output of `perf report`
+(`events`). Java recordings are read with `jfr print`, and recordings of CPython with its own reader. `tests/producers/make traces` records the output of `perf report`
 and `jeprof` in the same folder."""
 
 import collections
@@ -79,6 +79,163 @@ def place(frame):
         file = file if file != frame["url"] or file.startswith("node:") else file.rpartition("/")[2]
         name += f" {file}" + (f":{line}:{frame['columnNumber'] + 1}" if line > 0 else "")
     return f"{name} {frame['url']}:{line}"
+
+
+def trace(text):
+    """DevTools (`SamplesHandler`): the pieces of a profile have its process and its id; the rest is like above."""
+    file = json.loads(text, parse_float=Decimal)
+    events = file["traceEvents"] if isinstance(file, dict) else file
+    threads = {(e["pid"], e["tid"]): e["args"]["name"] for e in events if e["name"] == "thread_name"}
+    processes = {e["pid"]: e["args"]["name"] for e in events if e["name"] == "process_name"}
+    calls = {e["args"]["Python id"]: e for e in events if e.get("cat") == "python_function"}
+    if calls:
+        return torch(calls, threads, processes)
+    heads = [event for event in events if event["name"] == "Profile"]
+    began = min(head["ts"] for head in heads)
+    for event in events:
+        if event["ph"] != "M":
+            note(event["name"], (event["ts"] - began) * 1000)
+    sums = collections.defaultdict(lambda: [0, 0, 0])
+    for head in heads:
+        key = head["pid"], head["id"]
+        pieces = [e for e in events if e["name"] == "ProfileChunk" and (e["pid"], e["id"]) == key]
+        pieces = [piece["args"]["data"] for piece in sorted(pieces, key=lambda piece: piece["ts"])]
+        nodes = {n["id"]: n for piece in pieces for n in piece.get("cpuProfile", {}).get("nodes", [])}
+        samples = [s for piece in pieces for s in piece.get("cpuProfile", {}).get("samples", [])]
+        time, ticks = head["ts"] - began, []
+        for delta, node in zip([d for piece in pieces for d in piece.get("timeDeltas", [])], samples, strict=True):
+            time += delta
+            ticks.append((time * 1000, node))
+        ticks.sort()
+        ends = [piece["endTime"] for piece in pieces if "endTime" in piece]
+        if ends:
+            end = (head["ts"] - began + ends[-1] - head["args"]["data"]["startTime"]) * 1000
+        else:
+            end = ticks[-1][0] + (ticks[-1][0] - ticks[0][0]) // (len(ticks) - 1)
+        names = threads.get((head["pid"], head["tid"])), processes.get(head["pid"])
+        labels = [f"{key}={name}" for key, name in zip(("thread", "process"), names, strict=True) if name]
+        labels += [f"pid={head['pid']}", f"tid={head['tid']}"]
+        for (time, node), after in zip(ticks, [tick[0] for tick in ticks[1:]] + [end], strict=True):
+            nanos = overlap(time, after)
+            is_idle = nodes[node]["callFrame"]["functionName"] == "(idle)"
+            stack = []
+            while "parent" in nodes[node]:
+                stack.append(place({"url": "", "lineNumber": -1, "columnNumber": -1} | nodes[node]["callFrame"]))
+                node = nodes[node]["parent"]
+            values = [0, nanos, 0] if is_idle else [int(is_read(time)), nanos, nanos]
+            row = sums[tuple(reversed(stack)), tuple(labels)]
+            row[:] = [a + b for a, b in zip(row, values, strict=True)]
+    return [["samples", "count"], ["wall", "nanoseconds"], ["cpu", "nanoseconds"]], sums
+
+
+def torch(calls, threads, processes):
+    """Time in a call is its duration without the calls that name it as their parent. Our reader uses times instead."""
+    began = min(whole(call["ts"], 1000) for call in calls.values())
+    sums = collections.defaultdict(lambda: [0, 0])
+    rows = {}
+    for number, call in calls.items():
+        stack, at = [], number
+        while at in calls:
+            name = re.sub(r" at 0x[0-9a-f]+>$", ">", calls[at]["name"])
+            match = re.fullmatch(r"(.*?)\((\d+)\): (.*)", name)
+            file, line, name = match.groups() if match else ("", 0, name)
+            stack.append(f"{name} {file}:{line}")
+            at = calls[at]["args"].get("Python parent id")
+        labels = [("thread", threads.get((call["pid"], call["tid"]))), ("process", processes.get(call["pid"]))]
+        labels = [f"{k}={v}" for k, v in [*labels, ("pid", call["pid"]), ("tid", call["tid"])] if v]
+        rows[number] = sums[tuple(reversed(stack)), tuple(labels)]
+    for number, call in calls.items():
+        begin = whole(call["ts"], 1000) - began
+        nanos = overlap(begin, begin + whole(call["dur"], 1000))
+        rows[number][0] += is_read(begin)
+        rows[number][1] += nanos
+        if (parent := call["args"].get("Python parent id")) in calls:
+            rows[parent][1] -= nanos
+    return [["calls", "count"], ["wall", "nanoseconds"]], sums
+
+
+def stackprof(text):
+    """Reads the stacks with their lengths and numbers, and the time before each sample."""
+    file = json.loads(text)
+    kind = {"wall": "wall", "cpu": "cpu", "object": "alloc_objects"}[file["mode"]]
+    one = file["interval"] * (1 if kind == "alloc_objects" else 1000)
+    sums = collections.defaultdict(lambda: [0, 0])
+
+    def shown(frame, line):
+        return f"{frame['name']} {frame['file']}:{line or 0}"
+
+    raw, lines, deltas = file.get("raw"), file.get("raw_lines"), iter(file.get("raw_timestamp_deltas", []))
+    if raw is None:
+        for frame in file["frames"].values():
+            row = sums[(shown(frame, frame.get("line")),), ()]
+            row[:] = [row[0] + frame["samples"], row[1] + frame["samples"] * one]
+    at, time = 0, 0
+    while raw and at < len(raw):
+        places = range(at + 1, at + 1 + raw[at])
+        frames = [(file["frames"][str(raw[place])], place) for place in places]
+        stack = tuple(shown(frame, lines[place] if lines else frame.get("line")) for frame, place in frames)
+        for _ in range(raw[places.stop]):
+            begin, time = time, time + next(deltas) * 1000
+            row = sums[stack, ()]
+            row[0] += is_read(time)
+            row[1] += overlap(begin, time) if kind == "wall" else one * is_read(time)
+        at = places.stop + 1
+    return [["samples", "count"], [kind, "count" if kind == "alloc_objects" else "nanoseconds"]], sums
+
+
+# Prints what CPython's own reader finds in a recording: about it, and then one line per stack.
+REPLAY = """
+import json, sys
+from profiling.sampling.binary_reader import BinaryReader
+from profiling.sampling.collector import Collector, extract_lineno
+class Printer(Collector):
+    def collect(self, stack_frames, timestamps_us=None):
+        for interpreter in stack_frames:
+            for thread in interpreter.threads:
+                frames = self._filter_internal_frames(thread.frame_info)
+                frames = [(f.funcname, f.filename, extract_lineno(f.location)) for f in reversed(frames or [])]
+                print(json.dumps([thread.thread_id, thread.status, timestamps_us, frames]))
+    def export(self, filename):
+        pass
+with BinaryReader(sys.argv[1]) as reader:
+    print(json.dumps(reader.get_info()))
+    reader.replay_samples(Printer())
+"""
+
+MODES = ["wall", "cpu", "gil", "wall", "exception"]
+
+
+def sampling_bin(data):
+    """Reads a recording of CPython's profiling.sampling with its own reader (`python3.15`)."""
+    with tempfile.NamedTemporaryFile(suffix=".bin") as file:
+        file.write(data)
+        file.flush()
+        printed = subprocess.run(["python3.15", "-c", REPLAY, file.name], check=True, capture_output=True).stdout
+    about, *records = map(json.loads, printed.splitlines())
+    main = {tid for tid, status, _, _ in records if status & 1 << 5}
+    sums = collections.defaultdict(lambda: [0, 0])
+    for tid, _, times, frames in records:
+        labels = (["thread=MainThread"] if tid in main else []) + [f"tid={tid}"]
+        stack = tuple(f"{name} {file if file != '~' or line else ''}:{line}" for name, file, line in frames)
+        n = sum(is_read((time - about["start_time_us"]) * 1000) for time in times) if stack else 0
+        row = sums[stack, tuple(labels)]
+        row[:] = [row[0] + n, row[1] + n * about["sample_interval_us"] * 1000]
+    return [["samples", "count"], [MODES[about["mode"]], "nanoseconds"]], sums
+
+
+def sampling_jsonl(text):
+    """Reads the sums of frames."""
+    records = [json.loads(line) for line in text.splitlines()]
+    strings = {s["str_id"]: s["value"] for r in records if r["type"] == "string_table" for s in r["strings"]}
+    frames = {f["frame_id"]: f for r in records if r["type"] == "frame_table" for f in r["frames"]}
+    one = records[0]["sample_interval_usec"] * 1000
+    sums = collections.defaultdict(lambda: [0, 0])
+    for entry in (entry for r in records if r["type"] == "agg" for entry in r["entries"]):
+        frame = frames[entry["frame_id"]]
+        file, line = strings[frame["path_str_id"]], frame["line"]
+        row = sums[(f"{strings[frame['func_str_id']]} {file if file != '~' or line else ''}:{line}",), ()]
+        row[:] = [row[0] + entry["self"], row[1] + entry["self"] * one]
+    return [["samples", "count"], [records[0]["mode"], "nanoseconds"]], sums
 
 
 def heapprofile(text):
@@ -317,6 +474,10 @@ def main(paths):
         ".heapprofile": heapprofile,
         ".speedscope.json": speedscope,
         ".perf.txt": perf_script,
+        ".trace.json": trace,
+        ".stackprof.json": stackprof,
+        ".sampling.bin": sampling_bin,
+        ".sampling.jsonl": sampling_jsonl,
     }
     time = {}
     if paths[0] == "--time":
@@ -327,7 +488,7 @@ def main(paths):
         data = gzip.decompress(data) if path.suffix == ".gz" else data
         name = path.name.removesuffix(".gz")
         read = next(read for ending, read in readers.items() if name.endswith(ending))
-        types, sums = read(data if read is jfr else data.decode())
+        types, sums = read(data if read in (jfr, sampling_bin) else data.decode())
         rows = sorted([list(stack), list(labels), values] for (stack, labels), values in sums.items() if any(values))
         lines = ",\n".join(json.dumps(row, ensure_ascii=False) for row in rows)
         head = json.dumps(time | ({"events": EVENTS} if time and EVENTS else {}) | {"types": types})[:-1]

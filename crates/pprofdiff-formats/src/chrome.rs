@@ -24,9 +24,13 @@
 //! **Heap.** `selfSize` is the memory that a node's function allocated and that is still in use, estimated from
 //! samples: `inuse_space/bytes`. The file does not have the number of objects; the list `samples` has it only for the
 //! samples, and is not read.
+//!
+//! **Traces** contain CPU profiles in pieces (`trace.rs`).
 
 mod cpu;
 mod heap;
+mod torch;
+mod trace;
 
 use std::borrow::Cow;
 
@@ -37,6 +41,7 @@ use heap::read_heap;
 use pprofdiff_profile::Profile;
 use pprofdiff_profile::builder::{LocationId, ProfileBuilder};
 use pprofdiff_profile::{Error, Result};
+use trace::read_trace;
 
 pub(crate) const CPU: InputFormat = InputFormat {
     name: "cpuprofile",
@@ -62,6 +67,22 @@ pub(crate) const HEAP: InputFormat = InputFormat {
             && json::contains(head, "\"selfSize\"")
     },
     read: |name, text, _| read(name, text, read_heap),
+};
+
+pub(crate) const TRACE: InputFormat = InputFormat {
+    name: "chrome-trace",
+    about: "a trace of Chrome or Node with a CPU profile, or of torch.profiler with stacks",
+    has_times: true,
+    has_events: true,
+    recognises: |head| trace::recognises(head, &json::keys(head)),
+    read: |name, text, options| {
+        let mut notes = Vec::new();
+        let profile = read(name, text, |text, builder| {
+            notes = read_trace(text, options, builder)?;
+            Ok(())
+        })?;
+        Ok(profile.with_notes(notes))
+    },
 };
 
 fn read(name: &str, text: Vec<u8>, fill: impl FnOnce(&[u8], &mut ProfileBuilder) -> Result<()>) -> Result<Profile> {

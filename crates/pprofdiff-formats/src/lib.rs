@@ -12,6 +12,8 @@
 
 #[cfg(feature = "chrome")]
 mod chrome;
+#[cfg(feature = "cpython")]
+mod cpython;
 #[cfg(feature = "folded")]
 mod dialects;
 #[cfg(feature = "firefox")]
@@ -41,6 +43,8 @@ mod perf_data;
 mod perf_script;
 #[cfg(feature = "speedscope")]
 mod speedscope;
+#[cfg(feature = "stackprof")]
+mod stackprof;
 #[cfg_attr(not(feature = "all"), allow(dead_code))]
 mod table;
 #[cfg_attr(not(feature = "all"), allow(dead_code))]

@@ -29,6 +29,11 @@ fn add_samples(p: &Profile, sums: &mut StackSums) {
         }
         parts.join(":")
     };
+    // The labels follow the last frame.
+    let without_column = |frame: &str| {
+        let end = [" thread=", " tid="].iter().filter_map(|label| frame.find(label)).min().unwrap_or(frame.len());
+        without_column(&frame[..end]) + &frame[end..]
+    };
     for row in rows(p) {
         let (key, values) = row.rsplit_once(": ").unwrap();
         let key = key.split('|').map(without_column).collect::<Vec<_>>().join("|");
@@ -73,6 +78,107 @@ fn recorded_profiles_match_their_expected_results() {
     }
 }
 
+/// No format takes a file of another one, whatever the order of the table. Folded stacks are weak evidence, so they come
+/// last.
+#[test]
+fn each_recording_is_recognised_by_its_own_format_only() {
+    const ENDINGS: [(&str, &str); 18] = [
+        (".cpuprofile", "cpuprofile"),
+        (".heapprofile", "heapprofile"),
+        (".trace.json", "chrome-trace"),
+        (".speedscope.json", "speedscope"),
+        (".firefox.json", "firefox"),
+        (".stackprof.json", "stackprof"),
+        (".sampling.bin", "cpython-binary"),
+        (".sampling.jsonl", "cpython-jsonl"),
+        (".replay.txt", "cpython"),
+        (".perf.data", "perf-data"),
+        (".perf.txt", "perf-script"),
+        (".perf.script.txt", "perf-script"),
+        (".perf-folded.txt", "perf-folded"),
+        (".py-spy.txt", "py-spy"),
+        (".austin.txt", "austin"),
+        (".heap", "jemalloc"),
+        (".jfr", "jfr"),
+        (".otlp", "otlp"),
+    ];
+    let mut n_files: BTreeMap<&str, u32> = BTreeMap::new();
+    for entry in std::fs::read_dir(tests().join("corpus/inputs")).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap().trim_end_matches(".gz");
+        let Some((ending, format)) = ENDINGS.iter().find(|(ending, _)| name.ends_with(ending)) else { continue };
+        let bytes = std::fs::read(&path).unwrap();
+        let text = pprofdiff_profile::shared::inflate_slice(&bytes, u64::from(u32::MAX)).unwrap();
+        let head = &text[..text.len().min(crate::table::HEAD)];
+        let weak = ["folded", "folded2", "otlp-1.9"];
+        let found = InputFormat::all().filter(|f| !weak.contains(&f.name) && (f.recognises)(head)).map(|f| f.name);
+        assert_eq!(found.collect::<Vec<_>>(), [*format], "{name}");
+        *n_files.entry(ending).or_default() += 1;
+    }
+    assert_eq!(n_files.len(), ENDINGS.len(), "{n_files:?}");
+}
+
+/// Damages `n` recordings of each format at random places, and reads them. Each is read, or refused with the place of the
+/// error.
+fn damage(n: u32) {
+    // A linear congruential generator: the same damage in each run.
+    let mut seed = 7u64;
+    let mut random = |limit: usize| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (seed >> 33) as usize % limit.max(1)
+    };
+    // Each file's part of the damages of its format, in percent.
+    const FILES: [(&str, &str, u32); 8] = [
+        ("press.base.trace.json", "chrome-trace", 45),
+        ("browser.base.trace.json", "chrome-trace", 45),
+        ("torch.base.trace.json", "chrome-trace", 10),
+        ("press-wall.base.stackprof.json", "stackprof", 50),
+        ("flat.base.stackprof.json", "stackprof", 50),
+        ("press.base.sampling.bin", "cpython-binary", 50),
+        ("plain.base.sampling.bin", "cpython-binary", 50),
+        ("press.base.sampling.jsonl", "cpython-jsonl", 100),
+    ];
+    for (name, format, percent) in FILES {
+        let n = n * percent / 100;
+        let packed = std::fs::read(tests().join("corpus/inputs").join(format!("{name}.gz"))).unwrap();
+        let whole = pprofdiff_profile::shared::inflate_slice(&packed, u64::from(u32::MAX)).unwrap();
+        let options = LoadOptions::default().with_input_format(format).unwrap();
+        let mut n_read = 0;
+        for _ in 0..n {
+            let mut bytes = whole.clone();
+            let (at, other, size) = (random(bytes.len()), random(bytes.len()), 1 + random(40));
+            match random(5) {
+                0 => bytes.truncate(at.max(1)),
+                1 => (0..=random(3)).for_each(|_| bytes[random(whole.len())] = random(256) as u8),
+                // A digit or a character of JSON in the place of another one.
+                2 => bytes[at] = b"0123456789,:[]{}\"-."[random(19)],
+                3 => _ = bytes.drain(at..(at + size).min(whole.len())),
+                _ => _ = bytes.splice(at..at, whole[other..(other + size).min(whole.len())].iter().copied()),
+            }
+            match crate::from_bytes("in", &bytes, &options) {
+                Ok(_) => n_read += 1,
+                Err(e) => {
+                    let is_missing = e.detail().ends_with("is missing") || e.detail().contains("an int64 holds");
+                    let is_other = e.kind() == pprofdiff_profile::ErrorKind::OtherFormat;
+                    assert!(e.offset().is_some() || is_missing || is_other, "{name}: {e}");
+                }
+            }
+        }
+        println!("{name}: {n_read} of {n} damaged files were read");
+    }
+}
+
+#[test]
+fn damaged_recordings_are_read_or_refused_with_the_place() {
+    damage(100);
+}
+
+#[test]
+#[ignore = "slow; `tests/run all` runs it"]
+fn recordings_with_thousands_of_damages_are_read_or_refused_with_the_place() {
+    damage(10_000);
+}
+
 /// Returns the recordings of each format with times: the corpus files with expected windows, a recording of perf, and
 /// generated OTLP messages.
 fn timed() -> Vec<(String, Vec<u8>)> {
@@ -80,7 +186,7 @@ fn timed() -> Vec<(String, Vec<u8>)> {
     let names = std::fs::read_dir(&inputs).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
     let cut = names.filter_map(|name| name.strip_suffix(".cut.json").map(|name| format!("{name}.gz")));
     let mut all: Vec<_> = cut.map(|name| (name.clone(), std::fs::read(inputs.join(name)).unwrap())).collect();
-    assert_eq!(all.len(), 10);
+    assert_eq!(all.len(), 17);
     all.push(("perf-data".to_owned(), std::fs::read(inputs.join("clocks.base.perf.data.gz")).unwrap()));
     let message = |numbering: &str| (numbering.to_owned(), crate::otlp::timed(numbering));
     all.extend(["otlp", "otlp-1.9"].map(message));
@@ -133,7 +239,12 @@ fn events_split_recordings_at_their_expected_times() {
         n_divided.insert(name, n);
     }
     n_divided.retain(|_, n| *n > 0);
-    let expected = [("press.base.jfr.gz", 6), ("sampled.base.jfr.gz", 5)];
+    let expected = [
+        ("browser.base.trace.json.gz", 4),
+        ("press.base.jfr.gz", 6),
+        ("press.base.trace.json.gz", 1),
+        ("sampled.base.jfr.gz", 5),
+    ];
     assert_eq!(n_divided, expected.map(|(name, n)| (name.to_owned(), n)).into());
 }
 
@@ -145,7 +256,7 @@ fn formats_without_events_list_the_formats_with_events() {
         let e = crate::from_bytes(&name, &bytes, &options).unwrap_err();
         if let Some((format, formats)) = e.detail().split_once(" has no named events; these formats have them: ") {
             formats_without_events.push(format.rsplit(' ').next().unwrap().to_owned());
-            assert_eq!(formats, "jfr, perf-data, firefox, perf-script");
+            assert_eq!(formats, "jfr, perf-data, chrome-trace, firefox, perf-script");
         } else {
             assert!(e.detail().starts_with("it has no event"), "{name}: {e}");
         }
@@ -153,7 +264,7 @@ fn formats_without_events_list_the_formats_with_events() {
     formats_without_events.sort();
     formats_without_events.dedup();
     // Both numberings are called otlp, because the window is checked before the numbering is inferred.
-    assert_eq!(formats_without_events, ["cpuprofile", "otlp", "speedscope"]);
+    assert_eq!(formats_without_events, ["cpuprofile", "cpython-binary", "otlp", "speedscope", "stackprof"]);
 }
 
 /// Each format with `has_times` is tested here.
@@ -168,7 +279,7 @@ fn two_adjoining_windows_add_up_to_the_whole() {
         let (whole, mut expected) = (load(None).unwrap(), StackSums::new());
         add_samples(&whole, &mut expected);
         let mut n_divided = 0;
-        for end in ["0.7ms", "3ms", "50ms", "100.5ms", "181200us", "333ms", "500ms", "2.51s", "5s", "9s", "1m"] {
+        for end in ["0.7ms", "3ms", "5ms", "50ms", "100.5ms", "181200us", "333ms", "500ms", "2.51s", "5s", "9s", "1m"] {
             let (mut sums, mut duration, mut n_parts) = (StackSums::new(), 0, 0);
             for part in [format!("..{end}"), format!("{end}..")] {
                 match load(Some(part)) {
@@ -190,7 +301,9 @@ fn two_adjoining_windows_add_up_to_the_whole() {
         assert!(n_divided >= 3, "{name}");
     }
     let formats = InputFormat::all().filter(|format| format.has_times).map(|format| format.name).collect::<Vec<_>>();
-    assert_eq!(formats, ["jfr", "perf-data", "otlp", "otlp-1.9", "cpuprofile", "speedscope", "firefox", "perf-script"]);
+    let expected =
+        "jfr perf-data cpython-binary otlp otlp-1.9 cpuprofile chrome-trace speedscope firefox stackprof perf-script";
+    assert_eq!(formats.join(" "), expected);
 }
 
 #[test]
@@ -202,7 +315,8 @@ fn formats_without_times_list_the_formats_with_times() {
             let error = crate::from_bytes("in", text.as_bytes(), options).unwrap_err().to_string();
             let message = format!("in: cannot select a time window: {format} does not record when");
             assert!(
-                error.starts_with(&message) && error.contains("these formats do: jfr, perf-data, otlp,"),
+                error.starts_with(&message)
+                    && error.contains("these formats do: jfr, perf-data, cpython-binary, otlp,"),
                 "{error}"
             );
         }

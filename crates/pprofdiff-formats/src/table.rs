@@ -54,6 +54,8 @@ pub(crate) static FORMATS: &[InputFormat] = &[
     crate::jfr::JFR,
     #[cfg(feature = "perf")]
     crate::perf_data::PERF_DATA,
+    #[cfg(feature = "cpython")]
+    crate::cpython::BINARY,
     #[cfg(feature = "legacy")]
     crate::legacy::GPERFTOOLS_CPU,
     #[cfg(feature = "otlp")]
@@ -78,10 +80,16 @@ pub(crate) static FORMATS: &[InputFormat] = &[
     crate::chrome::CPU,
     #[cfg(feature = "chrome")]
     crate::chrome::HEAP,
+    #[cfg(feature = "chrome")]
+    crate::chrome::TRACE,
     #[cfg(feature = "speedscope")]
     crate::speedscope::SPEEDSCOPE,
     #[cfg(feature = "firefox")]
     crate::firefox::FIREFOX,
+    #[cfg(feature = "stackprof")]
+    crate::stackprof::STACKPROF,
+    #[cfg(feature = "cpython")]
+    crate::cpython::JSONL,
     #[cfg(feature = "perf")]
     crate::perf_script::PERF_SCRIPT,
     #[cfg(feature = "jemalloc")]

@@ -58,23 +58,10 @@ static UNSUPPORTED: &[UnsupportedFile] = &[
         recognises: is_marshalled_by_python,
     },
     UnsupportedFile {
-        about: "samples of CPython's profiling.sampling in its binary form",
-        remedy: "have it written as collapsed stacks",
-        command: Some("python -m profiling.sampling replay --collapsed -o profile.txt {}"),
-        // The letters TACH as a 32-bit number, in the byte order of the machine.
-        recognises: |head| head.starts_with(b"HCAT") || head.starts_with(b"TACH\0"),
-    },
-    UnsupportedFile {
         about: "a dump of stackprof",
-        remedy: "have it written as folded stacks; it has them if it was recorded with raw: true",
-        command: Some("stackprof --stackcollapse {} > profile.txt"),
+        remedy: "have it written as JSON; it has stacks if it was recorded with raw: true",
+        command: Some("stackprof --json {} > profile.json"),
         recognises: |head| head.starts_with(b"\x04\x08{") && find(head, b"gc_samples"),
-    },
-    UnsupportedFile {
-        about: "stackprof's report as JSON",
-        remedy: "convert the dump that it was made from: stackprof --stackcollapse DUMP > profile.txt",
-        command: None,
-        recognises: |head| is_json(head) && find(head, b"\"gc_samples\"") && find(head, b"\"missed_samples\""),
     },
     UnsupportedFile {
         about: "a trace of .NET",
@@ -213,18 +200,9 @@ static UNSUPPORTED: &[UnsupportedFile] = &[
         recognises: |head| head.starts_with(b"\xdc\xdfJSLB"),
     },
     UnsupportedFile {
-        about: "a trace of Chrome or in its format",
-        remedy: "open it in https://www.speedscope.app and export it; for Node, record with --cpu-prof instead",
-        command: None,
-        recognises: |head| {
-            let is_list = trimmed(head).starts_with(b"[") && find(head, b"\"ph\"") && find(head, b"\"ts\"");
-            is_json(head) && (is_list || find(head, b"\"traceEvents\""))
-        },
-    },
-    UnsupportedFile {
         about: "JSON that is not recognised",
-        remedy: "it begins {}; the supported kinds of JSON are .cpuprofile, .heapprofile, OpenTelemetry profiles and files \
-                 of speedscope and the Firefox profiler; if it comes from a server, it may be an error",
+        remedy: "it begins {}; the supported kinds of JSON are .cpuprofile, .heapprofile, traces of Chrome, OpenTelemetry \
+                 profiles and files of speedscope, stackprof and the Firefox profiler; if it comes from a server, it may be an error",
         command: None,
         recognises: is_json,
     },
