@@ -171,7 +171,8 @@ impl CallgrindFile {
         if self.events.is_empty() {
             return Err(Error::malformed(
                 "a file of callgrind has a line of events, such as \"events: Ir\", but this has none",
-            ));
+            )
+            .at(text.len()));
         }
         Ok(())
     }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::LoadOptions;
+use crate::kit::mutations::mutate;
 use crate::kit::tree::rows;
 use pprofdiff_profile::{Profile, Result};
 
@@ -260,6 +261,18 @@ fn assert_folder(folder: &Path) -> usize {
 }
 
 #[test]
+fn recordings_of_the_corpus_match_callgrind_annotate() {
+    let inputs = tests().join("corpus/inputs");
+    for name in ["calls.base", "calls.new", "calls-contexts", "calls-threads"] {
+        let path = |ending: &str| inputs.join(format!("{name}.{ending}.gz"));
+        let p = crate::open(path("callgrind"), &LoadOptions::default()).unwrap();
+        let [own, tree, text] = ["own.txt", "tree.txt", "callgrind"].map(|ending| gunzip(&path(ending)));
+        let [own_costs, calls, ..] = assert_judged(name, &p, &own, &tree, &lost(&text));
+        assert!(own_costs > 300 && calls > 300, "{name}: {own_costs} {calls}");
+    }
+}
+
+#[test]
 #[ignore = "records with valgrind"]
 fn twenty_recorded_programs_match_callgrind_annotate() {
     let folder = std::env::temp_dir().join(format!("pprofdiff-callgrind-{}", std::process::id()));
@@ -386,4 +399,37 @@ fn errors_name_the_line_and_what_to_do() {
     }
     let cut = load("events: Ir\nsummary: 10\nfn=f\n1 4\n").unwrap();
     assert!(cut.warnings()[0].contains("its costs add up to 4 Ir, but it states a total of 10; is it cut off?"));
+}
+
+/// A file with all kinds of lines.
+const EVERYTHING: &str = "# callgrind format\nversion: 1\ncreator: callgrind-3.19.0\npid: 7\ncmd: ./a\npart: 1\nthread: 1\n\
+    desc: I1 cache: 1\npositions: instr line\nevent: L1m = I1mr + 2 D1mr : misses\nevents: Ir I1mr D1mr\nsummary: 2006 30 4\n\n\
+    ob=(1) /bin/a\nfl=(1) main.c\nfn=(1) main\n0x10 16 400 20\n+4 +2 7 1 1\ncob=(2) /lib/b.so\ncfi=(2) b.c\ncfn=(2) work\n\
+    calls=3 0x20 50\n* * 400 10\njfi=(2)\njump=2 0x10 16\njcnd=1/2 0x10 16\nfi=(3) inline.h\n+0x2 5 3\nfe=(1)\n* 20 1\n\
+    cfn=(3) even\ncalls=1 0 0\n-2 -1 800\n\nfn=(3)\n0x40 60 100\ncfn=(4) odd\ncalls=9 0 0\n* * 900\nfn=(4)\n0x50 70 700\n\
+    cfn=(3)\ncalls=8 0 0\n* * 850\nfn=(5) even'2\n0x40 60 1\nfn=(6) odd'main\n0x40 60 2\n\nob=(2)\nfl=(2)\nfn=(2)\n0x20 51 400 10\n\
+    totals: 1614 31 1\npart: 2\nthread: 2\nevents: D1mr Ir\nfn=(1)\n1 2 3 4\n";
+
+#[test]
+fn ten_thousand_mutations_are_read_or_refused_with_a_position() {
+    let [mut read, mut refused] = [0, 0];
+    for seed in 0..10_000 {
+        let bytes = mutate(EVERYTHING.as_bytes(), seed);
+        if bytes.is_empty() {
+            continue;
+        }
+        let options = LoadOptions::default().with_input_format("callgrind").unwrap();
+        match crate::from_bytes("in", &bytes, &options) {
+            Ok(p) => read += usize::from(p.samples().all(|s| s.value(0) >= i64::MIN)),
+            Err(e) => {
+                assert!(
+                    e.offset().is_some_and(|at| at <= bytes.len() as u64) || e.detail().contains("int64"),
+                    "{seed}: {e}"
+                );
+                assert!(!e.to_string().contains('\n'), "{seed}: {e}");
+                refused += 1;
+            }
+        }
+    }
+    assert!(read > 1000 && refused > 1000, "{read} {refused}");
 }

@@ -78,7 +78,7 @@ pub struct Estimate {
     pub recursive: usize,
     /// The number of functions.
     pub functions: usize,
-    /// True if calls cost more than the called functions, by more than a thousandth of all costs.
+    /// True if calls cost more than the called functions, by more than a hundredth of all costs.
     pub is_lowered: bool,
     /// True if stacks beyond the budget were assigned to the first path that accounts for them.
     pub has_remainder: bool,

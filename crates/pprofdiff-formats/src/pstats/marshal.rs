@@ -35,6 +35,8 @@ pub(super) struct Marshalled<'t> {
     offsets: Vec<u32>,
     parts: Vec<ValueId>,
     references: Vec<ValueId>,
+    /// The interned texts of Python 2, which `R` refers to.
+    interned: Vec<ValueId>,
     pace: Checkpointer,
 }
 
@@ -52,6 +54,7 @@ impl<'t> Marshalled<'t> {
             offsets: Vec::new(),
             parts: Vec::new(),
             references: Vec::new(),
+            interned: Vec::new(),
             pace: Checkpointer::default(),
         };
         let root = read.value(0)?.ok_or_else(|| read.error("the value is missing"))?;
@@ -117,9 +120,10 @@ impl<'t> Marshalled<'t> {
         let start = self.at;
         let type_byte = self.take(1)?[0];
         let kind = type_byte & !REFERENCED;
-        if kind == b'r' {
+        if kind == b'r' || kind == b'R' {
             let index = self.int32()?;
-            let id = usize::try_from(index).ok().and_then(|index| self.references.get(index)).copied();
+            let list = if kind == b'r' { &self.references } else { &self.interned };
+            let id = usize::try_from(index).ok().and_then(|index| list.get(index)).copied();
             let id = id.filter(|&id| !matches!(self.values[id as usize], Value::Unfinished));
             let wrong = || Error::malformed(format!("reference {index} does not exist")).at(start);
             return id.map(Some).ok_or_else(wrong);
@@ -132,6 +136,9 @@ impl<'t> Marshalled<'t> {
         self.offsets.push(start as u32);
         if type_byte & REFERENCED != 0 {
             self.references.push(id);
+        }
+        if kind == b't' {
+            self.interned.push(id);
         }
         self.values[id as usize] = self.content(kind, start, depth)?;
         Ok(Some(id))
@@ -156,7 +163,6 @@ impl<'t> Marshalled<'t> {
             }
             b's' | b't' | b'u' | b'a' | b'A' => {
                 let length = self.length()?;
-                // Python 2 numbers its interned texts in a list of their own, which references do not reach here.
                 self.text_value(length)?
             }
             b'z' | b'Z' => {
@@ -172,10 +178,6 @@ impl<'t> Marshalled<'t> {
                 self.tuple(length, start, depth)?
             }
             b'{' => self.dict(start, depth)?,
-            b'R' => {
-                let detail = "this profile was written by Python 2; load and save it with pstats.Stats of Python 3";
-                return Err(Error::malformed(detail).at(start));
-            }
             _ => {
                 let detail = format!("profiles of cProfile have no values of type {}", quoted(&[kind]));
                 return Err(Error::malformed(detail).at(start));

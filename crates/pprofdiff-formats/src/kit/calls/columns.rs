@@ -163,8 +163,8 @@ impl Columns {
                 let sum = |columns: &[u32], flows: &[i64]| {
                     columns.iter().map(|&column| i128::from(flows[column as usize * n + flow])).sum::<i128>()
                 };
-                // A larger sum is refused when the profile is built.
-                let total = sum(self.of_component.of(component), &self.flow).min(i64::MAX.into()) as i64;
+                // It is at most the sum of all own costs, which fits.
+                let total = sum(self.of_component.of(component), &self.flow) as i64;
                 let calls = calls_to.of(component);
                 let cost = sum(calls, &self.flow);
                 self.total[component as usize * n + flow] = total;

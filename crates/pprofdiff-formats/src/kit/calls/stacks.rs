@@ -10,6 +10,7 @@
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
+use super::super::tree::too_large;
 use super::columns::{Column, Columns, Follow, Target};
 use super::cycles::{Cycles, Lists};
 use super::{Balance, CallGraph, Estimate, LEFT_OUT, share};
@@ -83,6 +84,8 @@ struct Stacks<'g> {
     usual: HashMap<u32, u32>,
     ways: HashMap<u32, Ways>,
     way_cells: usize,
+    /// The nodes of callers in a cycle, by the node of the context and the function.
+    on_ways: HashMap<(u32, u32), u32>,
     heap: BinaryHeap<Context>,
     n_contexts: u32,
     frames: usize,
@@ -94,12 +97,19 @@ impl CallGraph {
     /// Calls `sample` for each stack, with its group, its places from the leaf, and its costs and counts.
     ///
     /// # Errors
-    /// `sample` fails.
+    /// Own costs add up to more than an int64 holds, or `sample` fails.
     pub fn stacks(
         &self,
         balance: Balance,
         mut sample: impl FnMut(u32, &[u32], &[i64]) -> Result<()>,
     ) -> Result<Estimate> {
+        for cost in 0..self.n_costs {
+            // No cost of a call can then be larger once it is lowered to the called function's cost.
+            let own = self.own_costs.iter().skip(cost).step_by(self.n_costs);
+            if own.map(|&cost| i128::from(cost.unsigned_abs())).sum::<i128>() > i64::MAX.into() {
+                return Err(too_large());
+            }
+        }
         let n = self.functions.len();
         let cycles = Cycles::find(n, &Lists::group(n, self.calls.values.iter().map(|call| call.0)), &self.calls.values);
         let columns = Columns::new(self, &cycles, balance);
@@ -155,6 +165,7 @@ impl<'g> Stacks<'g> {
             usual: HashMap::default(),
             ways: HashMap::default(),
             way_cells: 0,
+            on_ways: HashMap::default(),
             heap: BinaryHeap::new(),
             n_contexts: 0,
             frames: 0,
@@ -171,13 +182,13 @@ impl<'g> Stacks<'g> {
                 .lowered
                 .iter()
                 .zip(&self.scale)
-                .any(|(&lowered, scale)| lowered as f64 > scale / 1000.0),
+                .any(|(&lowered, scale)| lowered as f64 > scale / 100.0),
             left_out: vec![0; self.graph.n_costs],
             ..Estimate::default()
         };
         self.add_roots(cycles);
         let size = self.graph.size;
-        let frames = FRAMES + size / BYTES_A_FRAME;
+        let frames = self.max_frames();
         let is_within_budget = |stacks: &Stacks<'_>| {
             (stacks.n_contexts as usize) < CONTEXTS + size / BYTES_A_CONTEXT
                 && stacks.frames < frames / 2
@@ -188,11 +199,12 @@ impl<'g> Stacks<'g> {
         {
             self.expand(&context);
         }
+        self.on_ways.clear();
         let rest = std::mem::take(&mut self.heap).into_sorted_vec();
         estimate.has_remainder = !rest.is_empty();
-        let mut first = vec![0; cycles.n_components * self.columns.flows.len()];
+        let mut first = vec![0u32; cycles.n_components * self.columns.flows.len()];
         for context in rest.into_iter().rev() {
-            if !self.take_first(context, &mut first, frames) {
+            if !self.take_first(context, &mut first) {
                 break;
             }
         }
@@ -215,7 +227,8 @@ impl<'g> Stacks<'g> {
     /// Adds a context for each component with costs without a caller, and a stack for counts without a caller.
     fn add_roots(&mut self, cycles: &Cycles) {
         let n_flows = self.columns.flows.len();
-        // A cycle begins at the function that the cycle itself calls least often.
+        // A cycle begins at a function with calls from outside of the input, or else at the function that the cycle itself
+        // calls least often.
         let n_counts = self.graph.n_counts;
         let mut calls = vec![0i64; self.graph.functions.len()];
         for (column, target) in self.columns.columns.iter().enumerate() {
@@ -229,7 +242,11 @@ impl<'g> Stacks<'g> {
         let mut entries = vec![ROOT; cycles.n_components];
         for (function, &component) in (0..).zip(&cycles.component) {
             let entry = &mut entries[component as usize];
-            if *entry == ROOT || calls[function as usize] < calls[*entry as usize] {
+            let rank = |function: u32| {
+                let uncalled = self.graph.uncalled.get(function as usize * n_counts).copied().unwrap_or(0);
+                (std::cmp::Reverse(uncalled), calls[function as usize])
+            };
+            if *entry == ROOT || rank(function) < rank(*entry) {
                 *entry = function;
             }
         }
@@ -249,6 +266,10 @@ impl<'g> Stacks<'g> {
                 add(&mut self.values[start..], &counts);
             }
         }
+    }
+
+    fn max_frames(&self) -> usize {
+        FRAMES + self.graph.size / BYTES_A_FRAME
     }
 
     fn group(&mut self, function: u32) -> u32 {
@@ -352,15 +373,22 @@ impl<'g> Stacks<'g> {
             return node;
         }
         self.find_ways(entry);
-        let mut places = Vec::new();
-        let mut at = function;
+        let mut steps = Vec::new();
+        let (mut at, mut callers) = (function, node);
         while let Some(&(before, place)) = self.ways.get(&entry).and_then(|ways| ways.get(&at)) {
-            places.push(place);
+            if let Some(&known) = self.on_ways.get(&(node, at)) {
+                callers = known;
+                break;
+            }
+            steps.push((at, place));
             at = before;
         }
-        self.work += places.len();
-        let callers = places.into_iter().rev().fold(node, |node, place| self.child(node, place));
-        self.usual.entry(function).or_insert(callers);
+        self.work += steps.len();
+        for (function, place) in steps.into_iter().rev() {
+            callers = self.child(callers, place);
+            self.on_ways.insert((node, function), callers);
+            self.usual.entry(function).or_insert(callers);
+        }
         callers
     }
 
@@ -373,6 +401,7 @@ impl<'g> Stacks<'g> {
         let list = self.columns.of_component.of(component).to_vec();
         self.work += list.len() * (n + 1);
         self.pace.step(list.len());
+        self.on_ways.clear();
         let (mut sums, mut given) = (vec![0i64; n], vec![0i64; n]);
         let (mut part, mut whole, mut follows) = (vec![0; n], vec![0; n], vec![0; n_follows]);
         for column_number in list {
@@ -393,6 +422,10 @@ impl<'g> Stacks<'g> {
             }
             if part.iter().chain(&follows).all(|&number| number == 0) {
                 continue;
+            }
+            if self.frames > self.max_frames() {
+                // What remains of the columns gets no callers.
+                break;
             }
             self.subtract(column_number, &part, &follows);
             let callers = self.callers(context.node, context.function, column.function);
@@ -417,14 +450,14 @@ impl<'g> Stacks<'g> {
 
     /// Assigns the flows of a context to the first columns that remain. `first` has the first such column of each
     /// component. Returns false once the stacks have too many frames.
-    fn take_first(&mut self, context: Context, first: &mut [u32], frames: usize) -> bool {
+    fn take_first(&mut self, context: Context, first: &mut [u32]) -> bool {
         let (n, n_follows) = (self.columns.flows.len(), self.columns.follows.len());
         let (mut part, mut whole, mut follows) = (vec![0; n], vec![0; n], vec![0; n_follows]);
         let mut path: Vec<(u32, u32)> = Vec::new();
         for flow in 0..n {
             let mut left = context.flows[flow];
             while left > 0 {
-                if self.frames > frames || self.work > 2 * (WORK + self.graph.size * WORK_A_BYTE) {
+                if self.frames > self.max_frames() || self.work > 2 * (WORK + self.graph.size * WORK_A_BYTE) {
                     return false;
                 }
                 path.clear();
