@@ -58,7 +58,7 @@ impl EventType {
 #[derive(Debug)]
 pub(super) struct Derived {
     pub name: String,
-    /// The factors and the names of the other events.
+    /// The factors and the names of the events in the sum.
     terms: Vec<(i64, String)>,
 }
 

@@ -22,7 +22,7 @@ fn types(p: &Profile) -> Vec<String> {
 /// A name of a function, and numbers.
 type Sums<K> = BTreeMap<K, Vec<i64>>;
 
-/// The numbers that a profile and its judge must agree on.
+/// The numbers that must be equal in a profile and in its judge.
 #[derive(Default)]
 struct Facts {
     /// Own costs by file and function.
@@ -104,7 +104,7 @@ fn judged(own: &str, tree: &str, n_events: usize) -> Facts {
     }
     roots.retain(|name, _| !called.contains_key(name));
     called.append(&mut roots);
-    // The judge ignores costs of a called function that no call has, such as those of the first function of a thread.
+    // The judge ignores costs of a called function that no call has, for example of the first function of a thread.
     let mut costs: Sums<String> = Sums::new();
     facts.flat.iter().for_each(|((_, name), own)| add(&mut costs, name.clone(), own));
     facts.calls.iter().for_each(|((caller, _), numbers)| add(&mut costs, caller.clone(), &numbers[1..]));
@@ -169,7 +169,7 @@ fn recursive(calls: &Sums<(String, String)>) -> BTreeSet<String> {
     callees.keys().filter(|name| reaches_itself(name)).map(|&name| name.to_owned()).collect()
 }
 
-/// Asserts that the numbers of a profile are those of `callgrind_annotate`: all own costs, the number of all calls, and
+/// Asserts that `callgrind_annotate` has the same numbers: all own costs, the number of all calls, and
 /// the inclusive costs of functions and calls that are not part of a cycle. Returns how many of each there are.
 ///
 /// Callgrind counts a few instructions of a program's end in calls and in `summary`, but not in any function and not in
@@ -222,7 +222,7 @@ fn assert_judged(name: &str, p: &Profile, own: &str, tree: &str, lost: &[i64]) -
     [judged.flat.len(), judged.calls.len(), judged.inclusive.len(), cycles.len()]
 }
 
-/// Returns the difference between the totals of a file that include the program's end and those that do not.
+/// Returns the difference between `summary`, which includes the program's end, and `totals`.
 fn lost(text: &str) -> Vec<i64> {
     let sums = |key: &str| {
         let rows = text.lines().filter_map(|line| line.strip_prefix(key));
@@ -383,7 +383,7 @@ fn errors_name_the_line_and_what_to_do() {
         ("events: Ir\nfn=f\n1 2 3\n", "line 3: \"1 2 3\" has more costs than there are events (1)"),
         ("events: Ir\nfn=f\n1 9223372036854775808\n", "line 3: \"1 9223372036854775808\" is neither"),
         ("events: Ir\n1 2\nfn=f\n", "line 2: costs come after the name of a function (fn=)"),
-        ("events: Ir\nfn=(7)\n", "function (7) has no name; is the beginning of the file missing?"),
+        ("events: Ir\nfn=(7)\n", "the name of function (7) is missing; is the beginning of the file missing?"),
         ("events: Ir\nfn=f\ncfn=g\ncalls=1 2\n", "ends before the cost of its last call; is it cut off?"),
         ("events: Ir\nfn=f\ncalls=1 2\n3 4\n", "calls come after the name of the called function (cfn=)"),
         ("events: Ir\nfn=f\ncfn=g\ncalls=1 2\nfn=h\n", "the cost of a call is missing before \"fn=h\""),

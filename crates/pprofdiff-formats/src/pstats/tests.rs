@@ -1,4 +1,4 @@
-//! Tests of the reader of cProfile: recorded programs with what `pstats` says about them, and damaged files.
+//! Tests of the reader of cProfile: recorded programs with the numbers of `pstats`, and damaged files.
 
 #![allow(clippy::unwrap_used)]
 
@@ -67,7 +67,7 @@ fn found(p: &Profile) -> Facts {
     facts
 }
 
-/// Returns the functions that reach themselves through others, and those that only call themselves.
+/// Returns the functions that reach themselves through other functions, and the functions that only call themselves.
 fn recursive(functions: &[Value]) -> [BTreeSet<Function>; 2] {
     let mut callees: BTreeMap<Function, Vec<Function>> = BTreeMap::new();
     for record in functions {
@@ -98,8 +98,7 @@ fn recursive(functions: &[Value]) -> [BTreeSet<Function>; 2] {
     found
 }
 
-/// Compares a profile with what `pstats.Stats` says about the same file. The functions of `mutual recursion` have no
-/// comparable inclusive time.
+/// Compares a profile with the numbers of `pstats.Stats`. Inclusive times in mutual recursion are not comparable.
 fn assert_judged(path: &Path) {
     let p = crate::open(path, &LoadOptions::default()).unwrap();
     let name = path.display();
@@ -154,7 +153,7 @@ fn ten_recorded_programs_match_pstats() {
     let folder = std::env::temp_dir().join(format!("pprofdiff-pstats-{}", std::process::id()));
     let status = Command::new("python3").arg(tests().join("producers/pstats/record")).arg(&folder).status();
     assert!(status.unwrap().success());
-    assert_eq!(assert_folder(&folder), 11);
+    assert_eq!(assert_folder(&folder), 12);
     std::fs::remove_dir_all(folder).unwrap();
 }
 
@@ -262,7 +261,7 @@ fn errors_have_a_position_and_say_what_is_wrong() {
         (repeated, 49, "a function occurs twice"),
         (b"{)\x03z\x7f".to_vec(), 5, "the data ends inside a value; is the file cut off?"),
         (b"{)\x03(\xff\xff\xff\x7f".to_vec(), 4, "a length is negative or goes beyond the end"),
-        (b"{)\x03c".to_vec(), 3, "profiles of cProfile have no values of type \"c\""),
+        (b"{)\x03c".to_vec(), 3, "a value of type \"c\" is not part of a profile"),
         (b"{)\x03r\0\0\0\0".to_vec(), 3, "reference 0 does not exist"),
         (b"{\xa9\x03r\0\0\0\0".to_vec(), 3, "reference 0 does not exist"),
         ([b"{", &*nested].concat(), 47, "nested too deeply"),
@@ -277,7 +276,7 @@ fn errors_have_a_position_and_say_what_is_wrong() {
 
 #[test]
 fn repeated_callers_are_limited() {
-    // One dictionary of callers, which each function refers to.
+    // One dictionary of callers for all functions.
     let mut file = b"{".to_vec();
     let callers: Vec<Vec<u8>> = (0..2000).flat_map(|i| [name("c", i), int(1)]).collect();
     for i in 0..2000 {
