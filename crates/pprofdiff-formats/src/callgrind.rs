@@ -274,9 +274,7 @@ impl CallgrindFile {
     fn string(&mut self, text: &[u8]) -> Result<StringId> {
         self.texts.take(text.len())?;
         let id = self.builder.string(text);
-        if !self.shown.contains_key(&id) {
-            self.shown.insert(id, text.to_vec());
-        }
+        self.shown.entry(id).or_insert_with(|| text.to_vec());
         Ok(id)
     }
 
