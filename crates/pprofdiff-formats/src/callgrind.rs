@@ -130,7 +130,9 @@ struct CallgrindFile {
     /// The totals that the file states, before the costs of its parts and after them.
     totals: [Option<Vec<i64>>; 2],
     has_separate_callers: bool,
+    has_counts: bool,
     is_xdebug: bool,
+    is_callgrind: bool,
 }
 
 impl CallgrindFile {
@@ -158,7 +160,9 @@ impl CallgrindFile {
             sums: Vec::new(),
             totals: [None, None],
             has_separate_callers: false,
+            has_counts: false,
             is_xdebug: false,
+            is_callgrind: false,
         }
     }
 
@@ -202,7 +206,9 @@ impl CallgrindFile {
                     )));
                 }
             }
-            b"creator" => self.is_xdebug = value.starts_with(b"xdebug"),
+            b"creator" => {
+                (self.is_xdebug, self.is_callgrind) = (value.starts_with(b"xdebug"), value.starts_with(b"callgrind"));
+            }
             // A new part has its own positions, and may have its own events.
             b"part" => self.position = [0; 2],
             b"thread" => {
@@ -362,6 +368,7 @@ impl CallgrindFile {
         }
         let mut target = self.position;
         self.read_position(&mut words, &mut target).ok_or_else(|| unknown_line(line))?;
+        self.has_counts |= count > 0;
         self.callee.calls = Some((count, target[1].min(u64::from(u32::MAX)) as u32));
         Ok(())
     }
@@ -427,7 +434,8 @@ impl CallgrindFile {
     }
 
     fn build(mut self, name: &str) -> Result<Profile> {
-        let has_calls = self.graph.has_calls();
+        // pprof and pprofdiff write calls without their number.
+        let has_calls = self.has_counts;
         for event in &self.events {
             self.builder.sample_type(&event.kind, event.unit);
         }
@@ -518,10 +526,8 @@ impl CallgrindFile {
     }
 
     fn notes(&self, estimate: &Estimate) -> Vec<String> {
-        let more = match (self.is_xdebug, self.has_separate_callers) {
-            (true, _) | (_, true) => "",
-            _ => "; valgrind --tool=callgrind --separate-callers=10 records callers",
-        };
+        let has_advice = self.is_callgrind && !self.has_separate_callers;
+        let more = if has_advice { "; valgrind --tool=callgrind --separate-callers=10 records callers" } else { "" };
         let first = self.events.first().map_or("", |event| &event.kind);
         let mut notes = estimate.notes(first, more);
         let stated: Vec<&Vec<i64>> =

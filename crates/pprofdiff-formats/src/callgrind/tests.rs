@@ -371,6 +371,17 @@ fn relatives_of_callgrind_are_read() {
             "{main} /x.php:4|php::strlen php:internal:4: 500 -32 0"
         ]
     );
+    // pprofdiff's own files have units and no numbers of calls.
+    let written = "# callgrind format\npositions: instr line\nevents: cpu(nanoseconds)\n\nob=(1) /a\nfl=(2) a.go\nfn=(3) main.f\n\
+                   0x5 7 10\ncfl=(2)\ncfn=(4) main.g\ncalls=0 0x6 8\n* * 30\n\nob=(1)\nfl=(2)\nfn=(4)\n0x6 8 30\n";
+    let p = load(written).unwrap();
+    assert_eq!(
+        (types(&p), rows(&p)),
+        (
+            vec!["cpu/nanoseconds".to_owned()],
+            vec!["main.f a.go:7: 10".to_owned(), "main.f a.go:7|main.g a.go:8: 30".to_owned()]
+        )
+    );
     let cachegrind = "desc: I1 cache: 1\ncmd: ./a\nevents: Ir I1mr\nfl=a.c\nfn=main\n3 12 1\n4 1\nsummary: 13 1\n";
     let p = load(cachegrind).unwrap();
     assert_eq!(

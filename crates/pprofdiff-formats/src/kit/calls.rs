@@ -115,11 +115,6 @@ impl CallGraph {
         self.functions[function as usize].entry = entry;
     }
 
-    /// Returns true if the graph has calls.
-    pub fn has_calls(&self) -> bool {
-        !self.calls.values.is_empty()
-    }
-
     /// Adds own costs of a function at a place.
     ///
     /// # Errors

@@ -26,7 +26,7 @@ pub(super) enum CostTarget {
 }
 
 /// All columns of a graph, sorted by component, and what no stack has yet of their costs and counts.
-pub(super) struct CostColumns {
+pub(super) struct FlowColumns {
     pub columns: Vec<CostColumn>,
     pub of_component: GroupedIndexes,
     /// The costs whose every value is 0 or more. They flow from callers to callees.
@@ -51,9 +51,9 @@ pub(super) enum FollowingNumber {
     Cost(usize),
 }
 
-impl CostColumns {
+impl FlowColumns {
     /// Divides a graph into columns.
-    pub fn new(graph: &CallGraph, cycles: &Cycles, balance: Balance) -> CostColumns {
+    pub fn new(graph: &CallGraph, cycles: &Cycles, balance: Balance) -> FlowColumns {
         let (n_costs, n_counts) = (graph.n_costs, graph.n_counts);
         let stride = n_counts + 2 * n_costs;
         let is_negative = |cost: usize| {
@@ -66,7 +66,7 @@ impl CostColumns {
         let (flows, negative): (Vec<usize>, Vec<usize>) = (0..n_costs).partition(|&cost| !is_negative(cost));
         let follows =
             (0..n_counts).map(FollowingNumber::Count).chain(negative.into_iter().map(FollowingNumber::Cost)).collect();
-        let mut columns = CostColumns {
+        let mut columns = FlowColumns {
             columns: Vec::new(),
             of_component: GroupedIndexes::group(0, std::iter::empty()),
             flows,
@@ -149,7 +149,7 @@ impl CostColumns {
     /// and a component that costs more has the rest without a caller.
     fn make_consistent(&mut self, cycles: &Cycles, balance: Balance) {
         let n = self.flows.len();
-        // CostColumns without a call belong to a list of their own.
+        // FlowColumns without a call belong to a list of their own.
         let called = |column: &CostColumn| match column.target {
             CostTarget::Call(callee) => cycles.component[callee as usize],
             _ => cycles.n_components as u32,

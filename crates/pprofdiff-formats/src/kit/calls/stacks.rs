@@ -11,7 +11,7 @@ use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
 use super::super::tree::too_large;
-use super::columns::{CostColumn, CostColumns, CostTarget, FollowingNumber};
+use super::columns::{CostColumn, CostTarget, FlowColumns, FollowingNumber};
 use super::cycles::{Cycles, GroupedIndexes};
 use super::{Balance, CallGraph, Estimate, LEFT_OUT, share};
 use pprofdiff_profile::Result;
@@ -70,7 +70,7 @@ struct StackCutter<'g> {
     /// The graph, without its own costs and calls, which are columns now.
     graph: &'g CallGraph,
     component: &'g [u32],
-    columns: CostColumns,
+    columns: FlowColumns,
     /// The columns [`CostTarget::Within`] of each function, most calls first.
     within: GroupedIndexes,
     /// The stacks, as nodes with a parent and a place. The parent of a group is [`ROOT`].
@@ -114,7 +114,7 @@ impl CallGraph {
         let n = self.functions.len();
         let cycles =
             Cycles::find(n, &GroupedIndexes::group(n, self.calls.values.iter().map(|call| call.0)), &self.calls.values);
-        let columns = CostColumns::new(&self, &cycles, balance);
+        let columns = FlowColumns::new(&self, &cycles, balance);
         let n_values = self.n_costs + self.n_counts;
         // Large files need the memory.
         (self.own, self.own_costs) = (Interner::default(), Vec::new());
@@ -140,7 +140,7 @@ impl CallGraph {
 }
 
 impl<'g> StackCutter<'g> {
-    fn new(graph: &'g CallGraph, cycles: &'g Cycles, columns: CostColumns) -> StackCutter<'g> {
+    fn new(graph: &'g CallGraph, cycles: &'g Cycles, columns: FlowColumns) -> StackCutter<'g> {
         let n = graph.functions.len();
         let function_of = |column: &CostColumn| match column.target {
             CostTarget::Within(_) => column.function,
