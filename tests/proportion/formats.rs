@@ -45,8 +45,8 @@ fn other_formats_take_memory_in_proportion() {
     };
     // Each function has a name, three lines and calls of five others.
     let calls = |i: u64| {
-        let head = format!("fl=({i}) /src/module{i}.c\nfn=({i}) module{i}_function\n16 400\n+3 25\n+1 7\n");
-        let call = |j: u64| format!("cfn=({})\ncalls={j} 16\n+2 {}\n", i / 2 + j % 2, 400 + j);
+        let head = format!("fl=modules.c\nfn=module{i}_function\n{} 400\n+3 25\n+1 7\n", 16 * i);
+        let call = |j: u64| format!("cfn=module{}_function\ncalls={j} 16\n+2 {}\n", i / 2 + j % 2, 400 + j);
         head + &(1..6).map(call).collect::<String>()
     };
     // Each function has a name and two callers.
