@@ -217,6 +217,7 @@ fn recorded_pairs_can_be_compared_and_written() {
         "press-wall.SIDE.stackprof.json",
         "press.SIDE.sampling.bin",
         "press.SIDE.sampling.jsonl",
+        "calls.SIDE.callgrind",
     ] {
         let [base, new] = ["base", "new"].map(|side| load(&bytes(&(name.replace("SIDE", side) + ".gz"))).unwrap());
         let totals = [&base, &new].map(|p| p.total(0).unwrap());

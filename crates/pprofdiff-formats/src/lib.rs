@@ -10,6 +10,8 @@
 
 #![warn(missing_debug_implementations)]
 
+#[cfg(feature = "callgrind")]
+mod callgrind;
 #[cfg(feature = "chrome")]
 mod chrome;
 #[cfg(feature = "cpython")]
@@ -41,6 +43,8 @@ mod otlp;
 mod perf_data;
 #[cfg(feature = "perf")]
 mod perf_script;
+#[cfg(feature = "pstats")]
+mod pstats;
 #[cfg(feature = "speedscope")]
 mod speedscope;
 #[cfg(feature = "stackprof")]

@@ -54,8 +54,10 @@ const COMPLETE: [&str; 3] = ["goroutine", "goroutineleak", "threadcreate"];
 const COUNTS: [&str; 2] = ["samples", "sample"];
 /// The column that counts allocations in memory profiles of JAX and XLA. They record every allocation.
 const ALL_ALLOCATIONS: &str = "allocations";
-/// The column that counts calls in profiles of instrumented programs. They record every call.
-const ALL_CALLS: &str = "calls";
+/// The columns that count calls in profiles of instrumented programs. They record every call.
+const ALL_CALLS: [&str; 2] = ["calls", "primitive calls"];
+/// The column of instructions in profiles of valgrind. It simulates the processor, so all its counts are complete.
+const ALL_INSTRUCTIONS: &str = "Ir";
 
 /// The kind of knowledge about the number of samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -192,8 +194,11 @@ impl<'p> Typed<'p> {
         if COMPLETE.contains(&self.kind.as_str()) {
             return decided(Basis::Exact, format!("{} is a complete count", self.kind));
         }
-        if self.kind == ALL_CALLS && self.unit == "count" {
+        if ALL_CALLS.contains(&self.kind.as_str()) && self.unit == "count" {
             return decided(Basis::Exact, "calls are counted, not sampled".to_owned());
+        }
+        if self.unit == "count" && self.types.iter().any(|(kind, unit)| kind == ALL_INSTRUCTIONS && unit == "count") {
+            return decided(Basis::Exact, "valgrind counts all events".to_owned());
         }
         if let Some(event) = self.profile.sampled(self.column).and_then(|sampled| sampled.event()) {
             return decided(Basis::Size(event), "each sample states its weight".to_owned());
