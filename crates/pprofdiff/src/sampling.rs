@@ -54,8 +54,26 @@ const COMPLETE: [&str; 3] = ["goroutine", "goroutineleak", "threadcreate"];
 const COUNTS: [&str; 2] = ["samples", "sample"];
 /// The column that counts allocations in memory profiles of JAX and XLA. They record every allocation.
 const ALL_ALLOCATIONS: &str = "allocations";
-/// The column that counts calls in profiles of instrumented programs. They record every call.
-const ALL_CALLS: &str = "calls";
+/// The columns that count every call, in profiles of instrumented programs and of cProfile.
+const ALL_CALLS: [&str; 2] = ["calls", "primitive calls"];
+/// The columns of callgrind that count every event: instructions, reads, writes, misses of the simulated caches, branches,
+/// and calls of the kernel.
+const ALL_EVENTS: [&str; 16] = [
+    "Ir", "Dr", "Dw", "I1mr", "D1mr", "D1mw", "ILmr", "DLmr", "DLmw", "I2mr", "D2mr", "D2mw", "Bc", "Bcm", "Bi", "Bim",
+];
+
+/// Returns true for a sample type that counts every call or event of a run. Equal programs with equal inputs repeat these
+/// counts, unlike a snapshot such as the number of goroutines.
+#[doc(hidden)]
+pub fn counts_every_event(kind: &str, unit: &str) -> bool {
+    unit == "count" && (ALL_CALLS.contains(&kind) || ALL_EVENTS.contains(&kind))
+}
+
+/// Returns true for the sample type that counts every call, at the frame that was called.
+#[doc(hidden)]
+pub fn counts_every_call(kind: &str, unit: &str) -> bool {
+    unit == "count" && kind == ALL_CALLS[0]
+}
 
 /// The kind of knowledge about the number of samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -192,8 +210,8 @@ impl<'p> Typed<'p> {
         if COMPLETE.contains(&self.kind.as_str()) {
             return decided(Basis::Exact, format!("{} is a complete count", self.kind));
         }
-        if self.kind == ALL_CALLS && self.unit == "count" {
-            return decided(Basis::Exact, "calls are counted, not sampled".to_owned());
+        if counts_every_event(&self.kind, &self.unit) {
+            return decided(Basis::Exact, format!("each of {} is counted", self.kind));
         }
         if let Some(event) = self.profile.sampled(self.column).and_then(|sampled| sampled.event()) {
             return decided(Basis::Size(event), "each sample states its weight".to_owned());

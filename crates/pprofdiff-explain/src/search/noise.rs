@@ -4,7 +4,7 @@
 use crate::thresholds::{
     DEVIATION_OF_FLICKERING_FRAMES, MIN_DEVIATIONS_OF_NOISY_PAIR, MIN_EVENTS_FOR_COMMON_VARIANCE,
     MIN_FRAMES_FOR_TAU_OF_PAIR, MIN_RELATIVE_LENGTH_OF_RUN, MIN_SETS_FOR_COMMON_VARIANCE, MIN_TAU_OF_LOCK,
-    MIN_TELLING_EVENTS, MIN_TESTED_LOCKS, PRIOR_OF_DELAYS, PRIOR_OF_HEAP, PRIOR_OF_SAMPLES, Prior, STRATA_OF_EVENTS,
+    MIN_TELLING_EVENTS, MIN_TESTED_LOCKS, PRIOR_OF_COUNTS, PRIOR_OF_DELAYS, PRIOR_OF_HEAP, PRIOR_OF_SAMPLES, Prior, STRATA_OF_EVENTS,
     WEIGHT_OF_PRIOR_TAU,
 };
 use std::ops::Range;
@@ -57,6 +57,7 @@ fn prior(kind: ValueKind) -> Prior {
         ValueKind::Sampled => PRIOR_OF_SAMPLES,
         ValueKind::Heap => PRIOR_OF_HEAP,
         ValueKind::Delay => PRIOR_OF_DELAYS,
+        ValueKind::Counted => PRIOR_OF_COUNTS,
     }
 }
 
@@ -68,7 +69,7 @@ pub(super) fn measured(rows: &StackRows) -> MeasuredNoise {
     let degrees = degrees_of_runs(rows);
     match rows.kind {
         ValueKind::Delay => MeasuredNoise { degrees, prior: 0, fewest: MIN_TESTED_LOCKS },
-        ValueKind::Sampled | ValueKind::Heap => MeasuredNoise::drawn(degrees),
+        ValueKind::Sampled | ValueKind::Heap | ValueKind::Counted => MeasuredNoise::drawn(degrees),
     }
 }
 
@@ -217,6 +218,10 @@ impl ScaleModel<'_> {
     /// Returns the variance between runs for one pair: the variance that makes the ratios of untouched sets consistent
     /// with chance, shrunk towards the prior.
     pub(super) fn variance_of_pair(&self) -> Variances {
+        // One pair shows no noise of counts: all of its differences are real.
+        if self.rows.kind == ValueKind::Counted {
+            return Variances::OfClasses([0.0; 3]);
+        }
         let Prior { floor, trust, shrink } = prior(self.rows.kind);
         let tau = known_deviation(self.rows.kind);
         let prior = tau * tau;

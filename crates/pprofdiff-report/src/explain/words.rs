@@ -11,6 +11,8 @@ use pprofdiff_explain::{
     Quantity, Remainder, Rewrite, ScaleRule, Verdict,
 };
 
+/// Minimum change of the cost of a counted call that a sentence states; smaller changes would be rounded to zero.
+const MIN_SHOWN_CHANGE: f64 = 0.0005;
 /// Maximum number of causes in text; JSON has all of them.
 pub(super) const MAX_CAUSES: usize = 4;
 /// Maximum number of parts, and of calling functions of the program, that a cause's sentence lists.
@@ -40,6 +42,11 @@ pub(super) fn percent(part: f64) -> String {
         p if p >= 9.95 => format!("{p:.0}%"),
         p => format!("{p:.1}%"),
     }
+}
+
+/// Formats the smallest effect that was asked for, which can be far below 0.1%: `0.02%`.
+fn percent_of_floor(part: f64) -> String {
+    format!("{}%", two_digits(100.0 * part))
 }
 
 fn signed_percent(part: f64) -> String {
@@ -166,6 +173,9 @@ impl ExplanationText<'_> {
             (CauseKind::Own, _) if self.e.is_delay(cause) => {
                 format!("waits at {function} cost {more}")
             }
+            (CauseKind::Own, Some(caller)) if cause.calls.is_some() => {
+                format!("{function} itself {costs}, called by {caller}")
+            }
             (CauseKind::Own, Some(caller)) => match (self.verb(cause), up) {
                 ("spends", true) => format!("{function} itself {costs} (called more by {caller}, or slower)"),
                 ("spends", false) => format!("{function} itself {costs} (called less by {caller}, or faster)"),
@@ -247,6 +257,8 @@ impl ExplanationText<'_> {
     /// Empty for other sample types.
     fn called(&self, cause: &Cause) -> &'static str {
         match (self.verb(cause), cause.delta >= 0.0) {
+            // The calls were counted, so a sentence of their own tells.
+            _ if cause.calls.is_some() => "",
             ("spends", true) => " (called more, or slower)",
             ("spends", false) => " (called less, or faster)",
             _ => "",
@@ -318,7 +330,36 @@ impl ExplanationText<'_> {
             format!(", plus about {} of garbage collection", self.amount(two_digits(garbage)))
         });
         let code = self.code(cause);
+        let split = split + &self.counted_calls(cause);
         format!("{}{}: {change}{times}{split}{garbage}{code}", self.sentence(cause), self.program(cause))
+    }
+
+    /// Describes the counted calls of a cause: `. Called 5.0 times as often (30000 -> 150000), each 3.0% cheaper`. Empty if
+    /// calls were not counted.
+    fn counted_calls(&self, cause: &Cause) -> String {
+        let Some(calls) = &cause.calls else { return String::new() };
+        let calls_of = |n: f64| self.markup.amount(&units::show_real(n, "count"));
+        let work = if self.e.scale.is_equal() { "" } else { ", for the same work" };
+        let each = match calls.unit_factor {
+            Some(unit) if (unit - 1.0).abs() < MIN_SHOWN_CHANGE => ", each at the same cost".to_owned(),
+            Some(unit) if unit > 1.995 => format!(", each {} times as expensive", factor(unit)),
+            Some(unit) => {
+                format!(", each {} {}", percent(unit - 1.0), if unit > 1.0 { "more expensive" } else { "cheaper" })
+            }
+            None => String::new(),
+        };
+        let [base, new] = [calls.base, calls.new].map(calls_of);
+        let arrow = self.markup.arrow();
+        match calls.count_factor {
+            None if calls.base <= 0.0 => format!(". Called {new} times"),
+            None => format!(". It was called {base} times"),
+            Some(_) if calls.base == calls.new && work.is_empty() => format!(". Called as often ({new} times){each}"),
+            Some(count) if (0.5..1.995).contains(&count) => {
+                let more = if count > 1.0 { "more" } else { "less" };
+                format!(". Called {} {more} often ({base} {arrow} {new}){work}{each}", percent(count - 1.0))
+            }
+            Some(count) => format!(". Called {} times as often ({base} {arrow} {new}){work}{each}", factor(count)),
+        }
     }
 
     /// Describes the difference between the function's instructions in both builds. Empty if it is unknown. With equal
@@ -474,11 +515,17 @@ impl ExplanationText<'_> {
     pub(super) fn verdict(&self) -> Option<String> {
         let (e, detectable) = (self.e, smallest_change(self.e));
         let limit = match e.noise.detects_nothing() {
+            _ if e.is_exact() && e.counts_each_event() => String::new(),
             true => String::new(),
             false => format!(" In a frame with 10% of the total, {detectable}."),
         };
         match e.verdict {
             Verdict::Change => None,
+            Verdict::None if e.is_exact() && e.counts_each_event() && e.moved.is_empty() => {
+                let limit = percent_of_floor(e.noise.mde);
+                let is_equal = e.account.is_empty();
+                Some(if is_equal { "The counts are equal.".to_owned() } else { format!("No function changed by more than {limit} of the total.") })
+            }
             Verdict::None if e.moved.is_empty() && e.rewrite.is_none() => Some(format!("No change detected.{limit}")),
             Verdict::None => {
                 let is_replaced = e.moved.iter().any(|moved| moved.how == MoveKind::Replaced);
@@ -489,6 +536,10 @@ impl ExplanationText<'_> {
                 Some(format!("{verdict}{limit}"))
             }
             Verdict::Inconclusive if self.e.is_uncounted() => Some(self.uncounted()),
+            Verdict::Inconclusive if e.is_exact() && e.counts_each_event() && e.suspects.is_empty() => Some(format!(
+                "The counts differ, but no single cause has more than {} of the total.",
+                percent_of_floor(e.noise.mde)
+            )),
             Verdict::Inconclusive if self.e.is_exact() && e.suspects.is_empty() => Some(format!(
                 "The counts differ, but no single cause exceeds the usual difference between two snapshots.{}",
                 self.candidate()
@@ -670,6 +721,12 @@ impl ExplanationText<'_> {
     fn noise_floor(&self) -> String {
         let noise = &self.e.noise;
         let (base_runs, new_runs) = noise.runs;
+        if self.e.is_exact() && self.e.counts_each_event() {
+            return format!(
+                "Nothing was sampled, so there is no sampling error: each change above {} of the total is listed                  (--min-effect). Record 3 runs per side to see whether runs differ.",
+                percent_of_floor(noise.mde)
+            );
+        }
         if self.e.is_uncounted() {
             return format!("Noise is unknown: {base_runs} + {new_runs} runs, without a number of samples.");
         }
