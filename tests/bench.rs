@@ -842,7 +842,8 @@ fn counted_program(rounds: u32) -> String {
 /// counted once.
 #[test]
 fn counting_needs_one_run_per_side() {
-    if !have("valgrind", "--version", "valgrind", "counts of a C program") || !have("cc", "--version", "gcc", "counts") {
+    if !have("valgrind", "--version", "valgrind", "counts of a C program") || !have("cc", "--version", "gcc", "counts")
+    {
         return;
     }
     let repository = Repository::new("counts");
@@ -857,14 +858,20 @@ fn counting_needs_one_run_per_side() {
     let (output, stdout, stderr) = bench("HEAD~2..HEAD~1", &[]);
     assert!(output.status.success(), "{stderr}");
     assert!(stderr.contains("no change larger than 0.020 %") && stderr.contains("(counted once per side)"), "{stderr}");
-    assert!(stdout.contains("No function changed by more than 0.02% of the total") || stdout.contains("equal"), "{stdout}");
+    assert!(
+        stdout.contains("No function changed by more than 0.02% of the total") || stdout.contains("equal"),
+        "{stdout}"
+    );
     let runs = std::fs::read_to_string(repository.0.join("HEAD~2..HEAD~1/runs.toml")).unwrap();
     assert!(runs.contains("counter = \"callgrind\"") && runs.matches("[[run]]").count() == 2, "{runs}");
     let (output, stdout, stderr) = bench("HEAD~2..HEAD", &["--bisect"]);
     assert!(output.status.success(), "{stderr}");
     assert!(stderr.contains("changed: tenth itself +0.5") && stderr.contains("(counted 3 times per side)"), "{stderr}");
     assert!(stderr.contains("more rounds"), "{stderr}");
-    assert!(stdout.contains("tenth") && stdout.contains("Called as often (100 times), each 0.5% more expensive"), "{stdout}");
+    assert!(
+        stdout.contains("tenth") && stdout.contains("Called as often (100 times), each 0.5% more expensive"),
+        "{stdout}"
+    );
     assert!(!stdout.contains("p =") && stdout.contains("more rounds"), "{stdout}");
     // Other verbs read the folder, and `check` fails without a statement about chance.
     let (_, again, _) = repository.run(&["explain", "HEAD~2..HEAD"]);
@@ -884,10 +891,12 @@ fn a_command_that_cannot_be_counted_is_refused_with_the_reason() {
     // Valgrind is not in an empty folder, and git is found by its path.
     let bin = shop.0.join("bin");
     std::fs::create_dir(&bin).unwrap();
-    let git = std::env::split_paths(&std::env::var_os("PATH").unwrap()).map(|dir| dir.join("git")).find(|git| git.exists());
+    let git =
+        std::env::split_paths(&std::env::var_os("PATH").unwrap()).map(|dir| dir.join("git")).find(|git| git.exists());
     #[cfg(unix)]
     std::os::unix::fs::symlink(git.unwrap(), bin.join("git")).unwrap();
-    let output = shop.command(&["bench", "HEAD~1..HEAD", "--counts", "--", "sh", "run.sh"]).env("PATH", &bin).output().unwrap();
+    let output =
+        shop.command(&["bench", "HEAD~1..HEAD", "--counts", "--", "sh", "run.sh"]).env("PATH", &bin).output().unwrap();
     let error = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(error.contains("--counts needs valgrind") && error.contains("apt install valgrind"), "{error}");
     let error = shop.failure(&["bench", "HEAD~1..HEAD", "--runs", "1", "--", "sh", "run.sh"]);

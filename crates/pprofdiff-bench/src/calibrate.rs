@@ -57,20 +57,31 @@ pub fn calibrate(options: &BenchOptions, work: &Cancellation) -> Result<(Vec<Str
     let runner = Runner::new(work, options.max_time);
     let checkouts = [Checkout::from_dir(Path::new("."))?, Checkout::from_dir(Path::new("."))?];
     let mut bench = Bench::new(runner, options, &dir, &checkouts, &recording)?;
-    let pairs = bench.take(&mut recording, &|_| false)?;
-    if pairs.len() < 3 {
-        return Err(Failure::Message(format!("{} pairs of runs show no noise; at least 3 are needed", pairs.len())));
-    }
+    // A command that writes no profile can't be timed by function, but it may be possible to count it.
+    let timed = match bench.take(&mut recording, &|_| false) {
+        Ok(pairs) if pairs.len() < 3 => {
+            Err(format!("{} pairs of runs show no noise; at least 3 are needed", pairs.len()))
+        }
+        Ok(pairs) => Ok(pairs),
+        Err(Failure::Message(message)) => Err(message),
+        Err(e) => return Err(e),
+    };
     let seconds = recording.runs.iter().map(|run| run.seconds).sum::<f64>() / recording.runs.len().max(1) as f64;
     say("counting the same command");
     let counted = count(options, work, &dir);
     if work.is_stopped() {
         return Err(Failure::Interrupted);
     }
-    let mut lines = timing_lines(&pairs, seconds);
+    if let (Err(reason), Err(_)) = (&timed, &counted) {
+        return Err(Failure::Message(reason.clone()));
+    }
+    let mut lines = match &timed {
+        Ok(pairs) => timing_lines(pairs, seconds),
+        Err(reason) => vec![format!("Timing: not possible: {reason}")],
+    };
     lines.extend(counting_lines(counted.as_ref(), seconds));
     lines.extend(hardware_line(work));
-    lines.extend(advice(options, &pairs, counted.as_ref().ok()));
+    lines.extend(advice(options, timed.as_ref().ok(), counted.as_ref().ok()));
     Ok((lines, dir))
 }
 
@@ -133,7 +144,10 @@ fn timing_lines(pairs: &Pairs, seconds: f64) -> Vec<String> {
     let chance = |deviation: f64| percent(1.96 * deviation);
     let mut lines = vec![
         format!("Timing: {} pairs of equal runs of {} each", pairs.len(), duration(seconds)),
-        format!("  chance alone moves one run against another by up to {} of the total (19 of 20 pairs),", chance(noise.total)),
+        format!(
+            "  chance alone moves one run against another by up to {} of the total (19 of 20 pairs),",
+            chance(noise.total)
+        ),
         match noise.tenth {
             Some(tenth) => format!("  and a function with a tenth of the total by up to {} of its cost", chance(tenth)),
             None => "  and no function is large enough to tell how functions vary".to_owned(),
@@ -152,13 +166,13 @@ fn timing_lines(pairs: &Pairs, seconds: f64) -> Vec<String> {
 fn counting_lines(counted: std::result::Result<&Counted, &String>, seconds: f64) -> Vec<String> {
     match counted {
         Ok(Counted { counter, seconds: counted, difference }) => {
-            let slower = counted / seconds.max(1e-3);
+            let slower = match seconds {
+                0.0 => String::new(),
+                seconds => format!(" ({:.0} times as long)", counted / seconds.max(1e-3)),
+            };
             let unit = if counter == counts::CPROFILE { "calls" } else { "instructions" };
             vec![
-                format!(
-                    "Counting {unit} with {counter}: possible; a run takes {} ({slower:.0} times as long)",
-                    duration(*counted)
-                ),
+                format!("Counting {unit} with {counter}: possible; a run takes {}{slower}", duration(*counted)),
                 format!("  two equal runs differ by {} of the total", percent(*difference)),
             ]
         }
@@ -175,31 +189,37 @@ fn hardware_line(work: &Cancellation) -> Option<String> {
     let job = CommandJob { command: &command, dir, variables: &[], output, kind, patience: None };
     let is_ok = runner.run(&job).ok()?.status.success();
     let has_counter = is_ok && lines(output).any(|line| line.starts_with(|c: char| c.is_ascii_digit()));
-    let state = if has_counter { "the processor counts instructions for perf" } else { "not available here, as in most virtual machines" };
+    let state = if has_counter {
+        "the processor counts instructions for perf"
+    } else {
+        "not available here, as in most virtual machines"
+    };
     Some(format!("Hardware counters: {state}"))
 }
 
 /// Returns the recommended command line for CI.
-fn advice(options: &BenchOptions, pairs: &Pairs, counted: Option<&Counted>) -> Vec<String> {
+fn advice(options: &BenchOptions, pairs: Option<&Pairs>, counted: Option<&Counted>) -> Vec<String> {
     let command = options.command.iter().map(|text| word(text)).collect::<Vec<_>>().join(" ");
     let build = options.build.as_ref().map_or_else(String::new, |build| format!(" --build {}", word(build)));
     let bench = |arguments: &str| format!("  pprofdiff bench origin/main...HEAD{build} {arguments} -- {command}");
-    let is_good = |counted: &&Counted| {
-        counted.seconds <= MAX_COUNTED_SECONDS && counted.difference <= MAX_COUNTED_DIFFERENCE
-    };
+    let is_good =
+        |counted: &&Counted| counted.seconds <= MAX_COUNTED_SECONDS && counted.difference <= MAX_COUNTED_DIFFERENCE;
     if let Some(counted) = counted.filter(is_good) {
         // Three runs per side see differences between equal runs; without such differences, one is enough.
         let is_repeated = counted.difference > counts::DEFAULT_COUNTED_EFFECT;
         let runs = if is_repeated { "--counts --runs 5" } else { "--counts" };
         return vec!["For CI:".to_owned(), bench(&format!("{runs} --fail-on 'total>+1%'"))];
     }
-    let found = CHANGES.iter().filter_map(|&change| Some((change, pairs.runs_to_find(change)?)));
+    let found = CHANGES.iter().filter_map(|&change| Some((change, pairs?.runs_to_find(change)?)));
     let found = found.filter(|(_, runs)| *runs <= MAX_ADVISED_RUNS).min_by_key(|(change, _)| (change * 1e6) as u64);
     match found {
         Some((change, runs)) => {
             let percent = 100.0 * change;
             let runs = runs.max(super::DEFAULT_RUNS as usize);
-            vec!["For CI:".to_owned(), bench(&format!("--runs {runs} --effect {percent}% --fail-on 'total>+{percent}%'"))]
+            vec![
+                "For CI:".to_owned(),
+                bench(&format!("--runs {runs} --effect {percent}% --fail-on 'total>+{percent}%'")),
+            ]
         }
         None => vec![format!(
             "For CI: this machine is too noisy: {MAX_ADVISED_RUNS} runs per side do not find a change of 10 %. Use a quieter \

@@ -33,17 +33,11 @@ pub const CPROFILE: &str = "cProfile";
 const MAX_FRAMES: usize = 3;
 
 /// Programs that compile while they run.
-const COMPILE_WHILE_RUNNING: [&str; 9] =
-    ["node", "deno", "bun", "java", "dotnet", "pypy", "pypy3", "luajit", "julia"];
+const COMPILE_WHILE_RUNNING: [&str; 9] = ["node", "deno", "bun", "java", "dotnet", "pypy", "pypy3", "luajit", "julia"];
 
 static VALGRIND: Adapter = CALLGRIND_ADAPTER;
-static GO_TEST: Adapter = Adapter {
-    name: "go test -bench",
-    command: go_command,
-    taken: go_counted,
-    fixed: go_fixed,
-    ..CALLGRIND_ADAPTER
-};
+static GO_TEST: Adapter =
+    Adapter { name: "go test -bench", command: go_command, taken: go_counted, fixed: go_fixed, ..CALLGRIND_ADAPTER };
 static CARGO: Adapter = Adapter { name: "cargo", command: cargo_command, ..CALLGRIND_ADAPTER };
 static PYTHON: Adapter = Adapter {
     name: "python -m cProfile",
@@ -91,8 +85,7 @@ pub fn find(command: &[String]) -> Result<Counting> {
             let message = "cProfile can't count python -c; put the code into a file";
             return Err(Failure::Message(message.to_owned()));
         }
-        let variables: fn(&Path) -> Vec<(String, String)> =
-            |_| vec![("PYTHONHASHSEED".to_owned(), "0".to_owned())];
+        let variables: fn(&Path) -> Vec<(String, String)> = |_| vec![("PYTHONHASHSEED".to_owned(), "0".to_owned())];
         return Ok(Counting { adapter: &PYTHON, counter: CPROFILE, variables });
     }
     if adapters::is_go_benchmark(command) {
@@ -212,7 +205,8 @@ fn counts_of_processes(dir: &Path) -> Result<PathBuf> {
         files => {
             let wrong = |e: pprofdiff::Error| Failure::Message(error_line(&e));
             let sources = files.iter().cloned().map(Source::Path).collect();
-            let merged = Source::Merged(dir.display().to_string(), sources).load(&LoadOptions::default()).map_err(wrong)?;
+            let merged =
+                Source::Merged(dir.display().to_string(), sources).load(&LoadOptions::default()).map_err(wrong)?;
             let bytes = merged.to_bytes(&WriteOptions::default()).map_err(wrong)?;
             let path = dir.join("counts.pb.gz");
             std::fs::write(&path, bytes)?;
@@ -240,7 +234,9 @@ fn go_command(plan: &RunPlan<'_>) -> Vec<String> {
 
 /// A garbage collection starts at another place in each run, so it is off. One processor makes the scheduler repeat itself.
 fn go_variables(_: &Path) -> Vec<(String, String)> {
-    [("GOGC", "off"), ("GOMAXPROCS", "1"), ("GODEBUG", "asyncpreemptoff=1")].map(|(n, v)| (n.to_owned(), v.to_owned())).into()
+    [("GOGC", "off"), ("GOMAXPROCS", "1"), ("GODEBUG", "asyncpreemptoff=1")]
+        .map(|(n, v)| (n.to_owned(), v.to_owned()))
+        .into()
 }
 
 fn go_counted(plan: &RunPlan<'_>, ended: &Ended, _: &Runner<'_>) -> Result<Taken> {
@@ -300,7 +296,9 @@ fn python_counted(plan: &RunPlan<'_>, _: &Ended, _: &Runner<'_>) -> Result<Taken
 
 fn advice_of_valgrind(line: &str) -> Option<&'static str> {
     if line.contains("unhandled instruction") || line.contains("Illegal instruction") {
-        return Some("valgrind does not know an instruction of the program; build it for an older processor, such as -march=x86-64-v2");
+        return Some(
+            "valgrind does not know an instruction of the program; build it for an older processor, such as -march=x86-64-v2",
+        );
     }
     line.contains("wrong ELF executable class").then_some("valgrind needs a 64-bit program")
 }
@@ -357,9 +355,9 @@ pub fn verdict(pairs: &Pairs, effect: f64) -> Vec<String> {
             format!("no change larger than {floor}, of the total or of a function: {change} {runs}{spread}")
         }
         Decision::Open => {
-            let range = pairs.interval(MISSES).map_or_else(String::new, |(low, high)| {
-                format!(", {} to {}", percent(low), percent(high))
-            });
+            let range = pairs
+                .interval(MISSES)
+                .map_or_else(String::new, |(low, high)| format!(", {} to {}", percent(low), percent(high)));
             format!("undecided: {change}{range} {runs}{spread}; more --runs, or a larger --effect, would decide")
         }
     });

@@ -95,8 +95,7 @@ impl<'a> Bench<'a> {
     /// Fails if a build or a first run fails, or if pairs failed and none was completed.
     pub fn take(&mut self, recording: &mut Recording, is_enough: &dyn Fn(&Pairs) -> bool) -> Result<Pairs> {
         let is_counted = !recording.counter.is_empty();
-        let mut pairs =
-            if is_counted { Pairs::of_counts(recording.effect) } else { Pairs::new(recording.effect) };
+        let mut pairs = if is_counted { Pairs::of_counts(recording.effect) } else { Pairs::new(recording.effect) };
         match self.take_all(recording, &mut pairs, is_enough) {
             Err(Failure::Interrupted) if self.work.is_stopped() => say("interrupted"),
             other => other?,

@@ -15,8 +15,8 @@ fn called(cause: &Cause) -> Option<(&[String], Option<&[String]>)> {
     let some = |names: &[String]| !names.is_empty();
     match (&cause.callee, &cause.function) {
         (Some(_), Some(_)) => Some((&evidence.callees, Some(&evidence.functions))),
-        // Several callees changed, so calls of one function explain nothing.
-        (None, Some(_)) if cause.parts.is_empty() => {
+        // A call that replaces another has two functions.
+        (None, Some(_)) if !cause.parts.iter().any(|part| part.kind == CauseKind::Removed) => {
             Some((&evidence.functions, Some(&evidence.callers[..]).filter(|callers| some(callers))))
         }
         _ => None,

@@ -57,8 +57,9 @@ mod wrapped;
 use serde::{Deserialize, Serialize};
 
 pub use answer::{
-    Account, Cause, CauseKind, CauseLabel, CausePart, CostSplit, CountedCalls, Evidence, Explanation, Extent, KnownRuntime, MoveKind,
-    Moved, NearestCandidate, NoiseEstimate, ProgramShare, Rewrite, ScaleRule, Verdict, WorkScale,
+    Account, Cause, CauseKind, CauseLabel, CausePart, CostSplit, CountedCalls, Evidence, Explanation, Extent,
+    KnownRuntime, MoveKind, Moved, NearestCandidate, NoiseEstimate, ProgramShare, Rewrite, ScaleRule, Verdict,
+    WorkScale,
 };
 pub use commits::{RankedCommit, RankedCommits, Reach};
 use evidence::names::FrameTexts;

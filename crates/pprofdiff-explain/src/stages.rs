@@ -390,6 +390,9 @@ fn account_of(sides: &Comparison<'_>, books: &Books<'_>, findings: &mut Findings
         if sides.is_counted {
             // The counts are certain, so no number of runs makes a cause of a smaller change.
             findings.candidate = None;
+            let [base, new] = books.rows.total();
+            let floor = books.min_effect * (books.scale * base + new) / 2.0;
+            findings.suspects.retain(|entry| books.delta(entry.values).abs() > floor);
         }
     }
     account

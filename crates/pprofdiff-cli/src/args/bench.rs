@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::gates::{DEFAULT_MIN_EFFECT, BaselineArgs, ExplainArgs, GitArgs, percentage};
+use super::gates::{BaselineArgs, DEFAULT_MIN_EFFECT, ExplainArgs, GitArgs, percentage};
 use super::jobs::duration;
 use super::sides::SideArgs;
 use super::table::{LoadArgs, QueryArgs};

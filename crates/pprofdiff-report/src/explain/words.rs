@@ -122,9 +122,22 @@ impl ExplanationText<'_> {
         self.markup.amount(&units::show_real(value, &self.e.summary.unit))
     }
 
-    /// Formats a change as a percentage of the base's total, or `new` if the base's total is 0.
+    /// Formats a change as a percentage of the base's total, or `new` if the base's total is 0. Counts are exact, so small
+    /// changes keep two digits.
     fn share(&self, part: f64) -> String {
+        if self.e.counts_each_event() && part != 0.0 && part.abs() < 0.000_95 {
+            return format!("{}{}%", if part < 0.0 { "-" } else { "+" }, two_digits(100.0 * part.abs()));
+        }
         if self.e.total.0 == 0.0 { "new".to_owned() } else { signed_percent(part) }
+    }
+
+    /// Formats a ratio. A ratio of exact counts that would be rounded to 1.00 keeps two digits of its distance from 1.
+    fn ratio(&self, ratio: f64) -> String {
+        let distance = (ratio - 1.0).abs();
+        match self.e.counts_each_event() && distance > 0.0 && distance < 0.005 {
+            true => format!("{:.*}", (1.0 - distance.log10().floor()) as usize, ratio),
+            false => factor(ratio),
+        }
     }
 
     pub(super) fn amount(&self, value: f64) -> String {
@@ -284,7 +297,7 @@ impl ExplanationText<'_> {
 
     pub(super) fn cause(&self, cause: &Cause) -> String {
         let change = format!("{} ({})", self.amount(cause.delta), self.share(cause.share));
-        let times = cause.factor.filter(|f| *f > 0.0).map_or_else(String::new, |f| format!(", x{}", factor(f)));
+        let times = cause.factor.filter(|f| *f > 0.0).map_or_else(String::new, |f| format!(", x{}", self.ratio(f)));
         if cause.function.is_none() && cause.label.is_none() {
             let all = if self.e.causes.len() > 1 { "everything else" } else { "everything" };
             let why = match cause.delta > 0.0 {
@@ -524,7 +537,11 @@ impl ExplanationText<'_> {
             Verdict::None if e.is_exact() && e.counts_each_event() && e.moved.is_empty() => {
                 let limit = percent_of_floor(e.noise.mde);
                 let is_equal = e.account.is_empty();
-                Some(if is_equal { "The counts are equal.".to_owned() } else { format!("No function changed by more than {limit} of the total.") })
+                Some(if is_equal {
+                    "The counts are equal.".to_owned()
+                } else {
+                    format!("No function changed by more than {limit} of the total.")
+                })
             }
             Verdict::None if e.moved.is_empty() && e.rewrite.is_none() => Some(format!("No change detected.{limit}")),
             Verdict::None => {
@@ -678,7 +695,7 @@ impl ExplanationText<'_> {
             listed.push(format!("GC, scheduling and locks changed by {}{all}", self.amount(account.consequences)));
         }
         let ratio = match e.total {
-            (base, new) if base > 0.0 && new > 0.0 => format!("x{}", factor(new / base)),
+            (base, new) if base > 0.0 && new > 0.0 => format!("x{}", self.ratio(new / base)),
             _ => String::new(),
         };
         // Exact counts differ for certain. Their p-value only shows how unusual the difference is among runs of other
@@ -723,7 +740,8 @@ impl ExplanationText<'_> {
         let (base_runs, new_runs) = noise.runs;
         if self.e.is_exact() && self.e.counts_each_event() {
             return format!(
-                "Nothing was sampled, so there is no sampling error: each change above {} of the total is listed                  (--min-effect). Record 3 runs per side to see whether runs differ.",
+                "Nothing was sampled, so there is no sampling error: each change above {} of the total is listed \
+                 (--min-effect). Record 3 runs per side to see whether runs differ.",
                 percent_of_floor(noise.mde)
             );
         }

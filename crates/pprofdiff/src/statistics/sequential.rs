@@ -306,7 +306,8 @@ impl Pairs {
             (share, deviation(&frame.differences) / share)
         };
         let frames: Vec<(f64, f64)> = self.tested_frames().into_iter().map(|(_, frame)| relative(frame)).collect();
-        let near: Vec<f64> = frames.iter().filter(|(share, _)| ABOUT_A_TENTH.contains(share)).map(|(_, d)| *d).collect();
+        let near: Vec<f64> =
+            frames.iter().filter(|(share, _)| ABOUT_A_TENTH.contains(share)).map(|(_, d)| *d).collect();
         // Otherwise assumes sampling noise, whose variance is inversely proportional to the cost.
         let scaled = || frames.iter().map(|(share, deviation)| deviation * (share / 0.1).sqrt()).collect();
         let mut all: Vec<f64> = if near.is_empty() { scaled() } else { near };
