@@ -10,6 +10,8 @@
 
 #![warn(missing_debug_implementations)]
 
+#[cfg(feature = "callgrind")]
+mod callgrind;
 #[cfg(feature = "chrome")]
 mod chrome;
 #[cfg(feature = "folded")]
@@ -39,6 +41,8 @@ mod otlp;
 mod perf_data;
 #[cfg(feature = "perf")]
 mod perf_script;
+#[cfg(feature = "pstats")]
+mod pstats;
 #[cfg(feature = "speedscope")]
 mod speedscope;
 #[cfg_attr(not(feature = "all"), allow(dead_code))]

@@ -84,6 +84,10 @@ pub(crate) static FORMATS: &[InputFormat] = &[
     crate::firefox::FIREFOX,
     #[cfg(feature = "perf")]
     crate::perf_script::PERF_SCRIPT,
+    #[cfg(feature = "callgrind")]
+    crate::callgrind::CALLGRIND,
+    #[cfg(feature = "pstats")]
+    crate::pstats::PSTATS,
     #[cfg(feature = "jemalloc")]
     crate::jemalloc::JEMALLOC,
     #[cfg(feature = "folded")]

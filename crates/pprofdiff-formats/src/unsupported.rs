@@ -51,13 +51,6 @@ static UNSUPPORTED: &[UnsupportedFile] = &[
         recognises: |head| head.starts_with(b"memray\0"),
     },
     UnsupportedFile {
-        about: "a profile of cProfile, which has calls and no stacks",
-        remedy: "record stacks instead: py-spy record --format raw -o profile.txt -- python PROGRAM, or from Python 3.15 on \
-                  python -m profiling.sampling run --collapsed -o profile.txt PROGRAM",
-        command: None,
-        recognises: is_marshalled_by_python,
-    },
-    UnsupportedFile {
         about: "samples of CPython's profiling.sampling in its binary form",
         remedy: "have it written as collapsed stacks",
         command: Some("python -m profiling.sampling replay --collapsed -o profile.txt {}"),
@@ -103,21 +96,6 @@ static UNSUPPORTED: &[UnsupportedFile] = &[
         command: Some("traceconv profile {}"),
         // Tracing services write this mark between packets.
         recognises: |head| find(head, b"\x82\x47\x7a\x76\xb2\x8d\x42\xba\x81\xdc\x33\x32\x6d\x57\xa0\x79"),
-    },
-    UnsupportedFile {
-        about: "a profile of Xdebug, which has calls and no stacks",
-        remedy: "record folded stacks instead: xdebug.mode=trace and xdebug.trace_format=3",
-        command: None,
-        recognises: |head| is_text(head) && find(&head[..head.len().min(400)], b"creator: xdebug"),
-    },
-    UnsupportedFile {
-        about: "a profile of callgrind, which has calls and no stacks",
-        remedy: "open it with KCachegrind",
-        command: None,
-        recognises: |head| {
-            let begin = head.get(..head.len().min(400)).unwrap_or_default();
-            head.starts_with(b"# callgrind format") || find(begin, b"creator: callgrind")
-        },
     },
     UnsupportedFile {
         about: "a report of go tool pprof",
@@ -255,18 +233,6 @@ pub(crate) fn first_words(head: &[u8]) -> &[u8] {
     let title = title.and_then(|rest| place(rest, TITLE[1]).map(|end| rest[..end].trim_ascii()));
     let line = || trimmed(head).split(|&b| b == b'\n').next().unwrap_or_default().trim_ascii();
     title.filter(|title| !title.is_empty() && is_markup(head)).unwrap_or_else(line)
-}
-
-/// Returns true for a marshalled Python dictionary whose first key is a tuple of three, as cProfile writes it: file,
-/// line and function. The highest bit of a type byte marks an object that is referenced again.
-fn is_marshalled_by_python(head: &[u8]) -> bool {
-    let type_byte = |index: usize| head.get(index).map(|&b| b & 0x7f);
-    let is_triple = match type_byte(1) {
-        Some(b')') => head.get(2) == Some(&3),
-        Some(b'(') => head.get(2..6) == Some(&[3, 0, 0, 0]),
-        _ => false,
-    };
-    type_byte(0) == Some(b'{') && is_triple
 }
 
 fn trimmed(head: &[u8]) -> &[u8] {

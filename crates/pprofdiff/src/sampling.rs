@@ -74,6 +74,8 @@ pub fn counts_every_event(kind: &str, unit: &str) -> bool {
 pub fn counts_every_call(kind: &str, unit: &str) -> bool {
     unit == "count" && kind == ALL_CALLS[0]
 }
+/// The column of instructions in profiles of valgrind. It simulates the processor, so all its counts are complete.
+const ALL_INSTRUCTIONS: &str = "Ir";
 
 /// The kind of knowledge about the number of samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -210,8 +212,11 @@ impl<'p> Typed<'p> {
         if COMPLETE.contains(&self.kind.as_str()) {
             return decided(Basis::Exact, format!("{} is a complete count", self.kind));
         }
-        if counts_every_event(&self.kind, &self.unit) {
-            return decided(Basis::Exact, format!("each of {} is counted", self.kind));
+        if ALL_CALLS.contains(&self.kind.as_str()) && self.unit == "count" {
+            return decided(Basis::Exact, "calls are counted, not sampled".to_owned());
+        }
+        if self.unit == "count" && self.types.iter().any(|(kind, unit)| kind == ALL_INSTRUCTIONS && unit == "count") {
+            return decided(Basis::Exact, "valgrind counts all events".to_owned());
         }
         if let Some(event) = self.profile.sampled(self.column).and_then(|sampled| sampled.event()) {
             return decided(Basis::Size(event), "each sample states its weight".to_owned());
