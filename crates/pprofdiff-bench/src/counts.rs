@@ -361,7 +361,10 @@ pub fn verdict(pairs: &Pairs, effect: f64) -> Vec<String> {
             format!("undecided: {change}{range} {runs}{spread}; more --runs, or a larger --effect, would decide")
         }
     });
-    lines.extend(pairs.changed_frames().iter().take(MAX_FRAMES).map(frame_line));
+    // Callers change with the function that changed, so functions themselves come first.
+    let mut frames = pairs.changed_frames();
+    frames.sort_by_key(|frame| frame.is_cum);
+    lines.extend(frames.iter().take(MAX_FRAMES).map(frame_line));
     lines
 }
 

@@ -44,9 +44,13 @@ pub(super) fn percent(part: f64) -> String {
     }
 }
 
-/// Formats the smallest effect that was asked for, which can be far below 0.1%: `0.02%`.
-fn percent_of_floor(part: f64) -> String {
-    format!("{}%", two_digits(100.0 * part))
+/// Formats a small part with two digits, and without its sign: `0.02%`.
+fn small_percent(part: f64) -> String {
+    let percent = 100.0 * part.abs();
+    let digits = if percent > 0.0 { (1.0 - percent.log10().floor()).clamp(0.0, 9.0) } else { 0.0 };
+    let text = format!("{percent:.*}", digits as usize);
+    let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+    format!("{text}%")
 }
 
 fn signed_percent(part: f64) -> String {
@@ -126,7 +130,7 @@ impl ExplanationText<'_> {
     /// changes keep two digits.
     fn share(&self, part: f64) -> String {
         if self.e.counts_each_event() && part != 0.0 && part.abs() < 0.000_95 {
-            return format!("{}{}%", if part < 0.0 { "-" } else { "+" }, two_digits(100.0 * part.abs()));
+            return format!("{}{}", if part < 0.0 { "-" } else { "+" }, small_percent(part));
         }
         if self.e.total.0 == 0.0 { "new".to_owned() } else { signed_percent(part) }
     }
@@ -528,14 +532,17 @@ impl ExplanationText<'_> {
     pub(super) fn verdict(&self) -> Option<String> {
         let (e, detectable) = (self.e, smallest_change(self.e));
         let limit = match e.noise.detects_nothing() {
-            _ if e.is_exact() && e.counts_each_event() => String::new(),
+            _ if e.counts_each_event() => String::new(),
             true => String::new(),
             false => format!(" In a frame with 10% of the total, {detectable}."),
         };
         match e.verdict {
             Verdict::Change => None,
+            Verdict::None if e.counts_each_event() && !e.is_exact() && e.moved.is_empty() => {
+                Some("No function changed by more than the runs of a side differ.".to_owned())
+            }
             Verdict::None if e.is_exact() && e.counts_each_event() && e.moved.is_empty() => {
-                let limit = percent_of_floor(e.noise.mde);
+                let limit = small_percent(e.noise.mde);
                 let is_equal = e.account.is_empty();
                 Some(if is_equal {
                     "The counts are equal.".to_owned()
@@ -555,7 +562,7 @@ impl ExplanationText<'_> {
             Verdict::Inconclusive if self.e.is_uncounted() => Some(self.uncounted()),
             Verdict::Inconclusive if e.is_exact() && e.counts_each_event() && e.suspects.is_empty() => Some(format!(
                 "The counts differ, but no single cause has more than {} of the total.",
-                percent_of_floor(e.noise.mde)
+                small_percent(e.noise.mde)
             )),
             Verdict::Inconclusive if self.e.is_exact() && e.suspects.is_empty() => Some(format!(
                 "The counts differ, but no single cause exceeds the usual difference between two snapshots.{}",
@@ -658,6 +665,9 @@ impl ExplanationText<'_> {
                 format!("The amount of work is unknown and assumed to be {assumed}{agree}. {OPS}.")
             }
             ScaleRule::Level => format!("{} is compared as measured, without scaling.", self.state()),
+            ScaleRule::Given if scale.is_equal() && self.e.counts_each_event() => {
+                format!("Both sides did the same number of operations{agree}.")
+            }
             ScaleRule::Given => {
                 format!("The new side did {times} times as many operations, as given{agree}.{unchanged}")
             }
@@ -700,7 +710,9 @@ impl ExplanationText<'_> {
         };
         // Exact counts differ for certain. Their p-value only shows how unusual the difference is among runs of other
         // programs, so omit it.
-        let p = account.p.filter(|_| !self.e.is_exact()).map_or_else(String::new, |p| format!(", {}", p_words(p)));
+        // Runs of counts show their noise, and a p-value of counts that all runs repeat says nothing.
+        let has_p = !self.e.is_exact() && !self.e.counts_each_event();
+        let p = account.p.filter(|_| has_p).map_or_else(String::new, |p| format!(", {}", p_words(p)));
         let total = format!("Total {} ({ratio}{p})", self.amount(account.delta)).replace(" ()", "").replace("(, ", "(");
         let listed = if listed.is_empty() { String::new() } else { format!(": {}", listed.join("; ")) };
         Some(format!("{total}{listed}. {}", self.remainder(account.is_listed(account.rest), !listed.is_empty())))
@@ -742,7 +754,7 @@ impl ExplanationText<'_> {
             return format!(
                 "Nothing was sampled, so there is no sampling error: each change above {} of the total is listed \
                  (--min-effect). Record 3 runs per side to see whether runs differ.",
-                percent_of_floor(noise.mde)
+                small_percent(noise.mde)
             );
         }
         if self.e.is_uncounted() {
@@ -767,6 +779,13 @@ impl ExplanationText<'_> {
             return format!("{source} {why}{advice}");
         }
         let advice = if is_pair { " Record 3 runs per side to detect smaller changes." } else { "" };
+        if self.e.counts_each_event() {
+            let noise = match noise.deviation < 0.000_005 {
+                true => "They counted the same.".to_owned(),
+                false => format!("A frame with 10% of the total varies by about {}.", small_percent(noise.deviation)),
+            };
+            return format!("{source} {noise}");
+        }
         let deviation = percent(noise.deviation);
         // A verdict without causes has stated the smallest change already.
         let limit = match self.verdict() {

@@ -251,7 +251,9 @@ impl Pairs {
         let mut tested: Vec<(&(String, bool), &FramePairs)> = Vec::new();
         let mut seen = BTreeSet::new();
         for (key, frame) in self.frames.iter().filter(|(_, frame)| frame.base.max(frame.new) >= min_sum) {
-            if seen.insert(frame.differences.iter().map(|value| value.to_bits()).collect::<Vec<_>>()) {
+            // Counts of callers change by exactly as much as the function that changed, and must not hide it.
+            if self.is_counted || seen.insert(frame.differences.iter().map(|value| value.to_bits()).collect::<Vec<_>>())
+            {
                 tested.push((key, frame));
             }
         }
