@@ -15,6 +15,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -143,6 +144,24 @@ def tenths(folder):
     return rounds
 
 
+def summary(answers):
+    """Prints the figures so far."""
+    for title, all_answers in answers.items():
+        count = len(all_answers)
+        if not count:
+            continue
+        changes = sum(answer[0] == "change" for answer in all_answers)
+        found = sum(answer[0] == "change" and answer[1] for answer in all_answers)
+        explained = sum(answer[3] for answer in all_answers)
+        wrong = sum(answer[2] == "change" for answer in all_answers)
+        seconds = sum(answer[5] for answer in all_answers) / count
+        print(
+            f"== {title}: {count} benches, {changes} say change, {found} name the function; explain says change in {wrong}, "
+            f"and names it in {explained}; mean {seconds:.1f} s a bench, load average {os.getloadavg()[1]:.1f}",
+            flush=True,
+        )
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("pprofdiff", type=Path)
@@ -150,36 +169,31 @@ def main():
         parser.add_argument(f"--{name}", type=int, default=default)
     options = parser.parse_args()
     options.pprofdiff = options.pprofdiff.resolve()
-    loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(options.busy)]
+    # The loops must end with this script.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    # The loops are polite to other users of the machine, but they never sleep.
+    loops = [subprocess.Popen(["nice", "-n", "19", sys.executable, "-c", "while True: pass"]) for _ in range(options.busy)]
     try:
         with tempfile.TemporaryDirectory() as temporary:
             options.tenths = tenths(Path(temporary) / "tenths")
             print("rounds of a tenth:", options.tenths, flush=True)
-            for title, count, planted, is_timed in (
-                ("counted, +0.5 % in a tenth", options.planted, True, False),
-                ("counted, equal", options.equal, False, False),
-                ("timed, equal", options.timed, False, True),
-                ("timed, +0.5 % in a tenth", options.timed, True, True),
-            ):
-                answers, seconds = [], []
-                for number in range(options.first, options.first + count):
-                    folder = Path(temporary) / "bench"
-                    shutil.rmtree(folder, ignore_errors=True)
-                    name, answer, took = compare(options, folder, number, planted, is_timed)
-                    answers.append(answer)
-                    seconds.append(took)
-                    print(f"{title} {number} {name} {answer} {took:.1f} s", flush=True)
-                if answers:
-                    changes = sum(answer[0] == "change" for answer in answers)
-                    found = sum(answer[0] == "change" and answer[1] for answer in answers)
-                    explained = sum(answer[3] for answer in answers)
-                    wrong = sum(answer[2] == "change" for answer in answers)
-                    load = os.getloadavg()[1]
-                    print(
-                        f"== {title}: {count} benches, {changes} say change, {found} name the function; explain says change in "
-                        f"{wrong}, names it in {explained}; mean {sum(seconds) / count:.1f} s a bench, load {load:.1f}",
-                        flush=True,
-                    )
+            kinds = {
+                "counted, equal": (options.equal, False, False),
+                "counted, +0.5 % in a tenth": (options.planted, True, False),
+                "timed, equal": (options.timed, False, True),
+                "timed, +0.5 % in a tenth": (options.timed, True, True),
+            }
+            # All kinds progress together, so that a run that is stopped early has some of each.
+            jobs = [(i / count, title, i) for title, (count, _, _) in kinds.items() for i in range(count)]
+            answers = {title: [] for title in kinds}
+            for done, (_, title, i) in enumerate(sorted(jobs), 1):
+                folder = Path(temporary) / "bench"
+                shutil.rmtree(folder, ignore_errors=True)
+                name, answer, took = compare(options, folder, options.first + i, *kinds[title][1:])
+                answers[title].append((*answer, took))
+                print(f"{title} {options.first + i} {name} {answer} {took:.1f} s", flush=True)
+                if done % 30 == 0 or done == len(jobs):
+                    summary(answers)
     finally:
         for loop in loops:
             loop.terminate()

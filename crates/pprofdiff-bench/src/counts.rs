@@ -329,13 +329,12 @@ pub fn estimate(pairs: &Pairs, is_confirming: bool) -> String {
 }
 
 fn frame_line(frame: &FrameChange) -> String {
-    let scope = if frame.is_cum { "with callees" } else { "itself" };
     let growth = match frame.growth {
         growth if growth.is_infinite() => "is new".to_owned(),
         growth if growth <= -1.0 => "is gone".to_owned(),
         growth => percent(growth),
     };
-    format!("changed: {} {scope} {growth}, {} of the total", frame.name, percent(frame.of_total))
+    format!("changed: {} itself {growth}, {} of the total", frame.name, percent(frame.of_total))
 }
 
 /// Returns the verdict about the total and about frames.
@@ -361,10 +360,7 @@ pub fn verdict(pairs: &Pairs, effect: f64) -> Vec<String> {
             format!("undecided: {change}{range} {runs}{spread}; more --runs, or a larger --effect, would decide")
         }
     });
-    // Callers change with the function that changed, so functions themselves come first.
-    let mut frames = pairs.changed_frames();
-    frames.sort_by_key(|frame| frame.is_cum);
-    lines.extend(frames.iter().take(MAX_FRAMES).map(frame_line));
+    lines.extend(pairs.changed_frames().iter().take(MAX_FRAMES).map(frame_line));
     lines
 }
 

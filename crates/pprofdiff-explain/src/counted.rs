@@ -95,8 +95,9 @@ fn counted(
     }
     let costs = [cause.evidence.base.value, cause.evidence.new.value];
     let is_plain = (0..2).all(|side| {
-        let plain = sums[side].cum / runs[side].max(1) as f64;
-        cause.kind == CauseKind::Own || (plain - costs[side]).abs() <= MAX_DIFFERENCE_OF_UNIT_COST * plain
+        let plain = if cause.kind == CauseKind::Own { sums[side].flat } else { sums[side].cum };
+        let plain = plain / runs[side].max(1) as f64;
+        (plain - costs[side]).abs() <= MAX_DIFFERENCE_OF_UNIT_COST * plain
     });
     let on_both = base > 0.0 && new > 0.0;
     let unit_factor = (costs[1] / new) / (costs[0] / base);

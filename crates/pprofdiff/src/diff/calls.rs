@@ -20,6 +20,8 @@ pub struct CallSums {
     pub calls: f64,
     /// The cost of the stacks with these calls, including callees.
     pub cum: f64,
+    /// The function's own cost in these calls.
+    pub flat: f64,
 }
 
 impl CalledFunction {
@@ -61,6 +63,9 @@ impl Measure {
             cost.for_each(|value, locations, _| {
                 frames_of(locations, &cost, &mut frames);
                 for (function, sums) in functions.iter().zip(&mut sums) {
+                    if frames.first().is_some_and(|&leaf| function.is_callee(leaf, frames.get(1).copied())) {
+                        sums[side].flat += value as f64;
+                    }
                     let is_call = |i: usize| function.is_callee(frames[i], frames.get(i + 1).copied());
                     if (0..frames.len()).any(is_call) {
                         sums[side].cum += value as f64;

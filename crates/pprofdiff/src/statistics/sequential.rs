@@ -250,10 +250,11 @@ impl Pairs {
         let min_sum = FLOOR * self.logs.len() as f64;
         let mut tested: Vec<(&(String, bool), &FramePairs)> = Vec::new();
         let mut seen = BTreeSet::new();
-        for (key, frame) in self.frames.iter().filter(|(_, frame)| frame.base.max(frame.new) >= min_sum) {
-            // Counts of callers change by exactly as much as the function that changed, and must not hide it.
-            if self.is_counted || seen.insert(frame.differences.iter().map(|value| value.to_bits()).collect::<Vec<_>>())
-            {
+        // A caller's count changes by exactly as much as its callee's, and callers of counted functions are estimated.
+        let is_tested = |(_, is_cum): &(String, bool)| !(self.is_counted && *is_cum);
+        let frames = self.frames.iter().filter(|(key, _)| is_tested(key));
+        for (key, frame) in frames.filter(|(_, frame)| frame.base.max(frame.new) >= min_sum) {
+            if seen.insert(frame.differences.iter().map(|value| value.to_bits()).collect::<Vec<_>>()) {
                 tested.push((key, frame));
             }
         }
