@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use pprofdiff::{Diff, Normalize, Profile, Query, Sort};
-use pprofdiff_explain::{Cause, ExplainOptions, Explanation, Verdict, explain};
+use pprofdiff_explain::{Cause, CauseKind, ExplainOptions, Explanation, Verdict, explain};
 
 use crate::synthetic::{profile, says, stacks, words};
 
@@ -41,8 +41,10 @@ fn side(rows: &[Row<'_>]) -> [Arc<Profile>; 1] {
     [counts(rows)]
 }
 
-/// Returns the calls and the cost with callees that a plain table shows for a function, on both sides.
-fn table(diff: &Diff, function: &str) -> [[f64; 2]; 2] {
+/// Returns the calls, and the cost with or without callees, that a plain table shows for a cause's function on both sides.
+fn table(diff: &Diff, cause: &Cause) -> [[f64; 2]; 2] {
+    let function = cause.function.as_deref().unwrap();
+    let of_cause = if cause.kind == CauseKind::Own { Sort::Flat } else { Sort::Cum };
     let cost = |kind: &str, sort: Sort| {
         let query = Query::default().with_sample_type(kind).with_normalize(Normalize::None);
         let top = diff.measure(&query).unwrap().top(sort);
@@ -50,7 +52,7 @@ fn table(diff: &Diff, function: &str) -> [[f64; 2]; 2] {
         let pair = row.map(|row| if sort == Sort::Flat { row.flat } else { row.cum }).unwrap_or_default();
         [pair.base as f64, pair.new as f64]
     };
-    [cost("calls", Sort::Flat), cost("Ir", Sort::Cum)]
+    [cost("calls", Sort::Flat), cost("Ir", of_cause)]
 }
 
 #[test]
@@ -58,13 +60,13 @@ fn calls_that_are_counted_split_a_cause_from_one_run_per_side() {
     let (base, new) = (side(&database(30_000, 400)), side(&database(150_000, 385)));
     let e = explained(&base, &new);
     assert_eq!((e.verdict, e.account.p, e.noise.runs), (Verdict::Change, None, (1, 1)));
-    let Cause { function, calls: Some(calls), .. } = &e.causes[0] else { panic!("{:?}", e.causes) };
-    let [table_calls, table_cost] = table(&Diff::new(&base, &new).unwrap(), function.as_deref().unwrap());
+    let cause @ Cause { calls: Some(calls), .. } = &e.causes[0] else { panic!("{:?}", e.causes) };
+    let [table_calls, table_cost] = table(&Diff::new(&base, &new).unwrap(), cause);
     assert_eq!([calls.base, calls.new], table_calls);
     let each = (table_cost[1] / table_calls[1]) / (table_cost[0] / table_calls[0]);
     assert!((calls.unit_factor.unwrap() - each).abs() < 1e-6 && calls.count_factor == Some(5.0), "{calls:?}");
     // (100 + 385) / (100 + 400) instructions per load.
-    says(&e, "Called 5.0 times as often (30000 -> 150000), each 3.0% cheaper");
+    says(&e, "Called 5.00 times as often (30000 -> 150000), each 3.0% cheaper");
     let text = words(&e);
     assert!(!text.contains("p =") && !text.contains("called more, or slower") && !text.contains("chance"), "{text}");
 }
@@ -148,7 +150,7 @@ fn ten_answers_agree_with_the_plain_table() {
             let e = explained(&base, &new);
             for cause in &e.causes {
                 let Some(calls) = &cause.calls else { continue };
-                let [table_calls, table_cost] = table(&diff, cause.function.as_deref().unwrap());
+                let [table_calls, table_cost] = table(&diff, cause);
                 assert_eq!([calls.base, calls.new], table_calls, "{}", words(&e));
                 let Some(unit) = calls.unit_factor else { continue };
                 let factor = table_calls[1] / table_calls[0] * unit;

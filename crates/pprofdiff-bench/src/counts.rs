@@ -27,6 +27,9 @@ pub const DEFAULT_COUNTED_EFFECT: f64 = 0.0002;
 const CALLERS: &str = "--separate-callers=10";
 /// The counters, as `runs.toml` names them.
 pub const CALLGRIND: &str = "callgrind";
+/// Callgrind follows calls and returns of one stack. Go's goroutines have stacks of their own, so its callers would be wrong.
+/// Cachegrind counts without callers.
+pub const CACHEGRIND: &str = "cachegrind";
 /// The counter of calls in Python programs.
 pub const CPROFILE: &str = "cProfile";
 /// The largest number of changed frames in the verdict.
@@ -89,7 +92,7 @@ pub fn find(command: &[String]) -> Result<Counting> {
         return Ok(Counting { adapter: &PYTHON, counter: CPROFILE, variables });
     }
     if adapters::is_go_benchmark(command) {
-        return Ok(Counting { adapter: &GO_TEST, counter: CALLGRIND, variables: go_variables });
+        return Ok(Counting { adapter: &GO_TEST, counter: CACHEGRIND, variables: go_variables });
     }
     let cargo_runs = ["bench", "run", "test"];
     if program == "cargo" && command.iter().any(|word| cargo_runs.contains(&word.as_str())) {
@@ -139,7 +142,7 @@ pub fn max_runs(runs: usize, is_set: bool, pairs: &Pairs, effect: f64) -> usize 
 
 /// Fails if the counter is not installed.
 pub fn check_installed(counter: &str, checkout: &Checkout, runner: &Runner<'_>) -> Result<()> {
-    if counter != CALLGRIND || version_of_valgrind(&checkout.dir, runner).is_some() {
+    if ![CALLGRIND, CACHEGRIND].contains(&counter) || version_of_valgrind(&checkout.dir, runner).is_some() {
         return Ok(());
     }
     Err(Failure::Message(format!("--counts needs valgrind, which can't be started; {}", how_to_install())))
@@ -172,6 +175,15 @@ fn valgrind(dir: &Path) -> Vec<String> {
     words
 }
 
+/// Returns valgrind and its options for programs with many stacks.
+fn valgrind_without_callers(dir: &Path) -> Vec<String> {
+    let mut words: Vec<String> = ["valgrind", "--quiet", "--tool=cachegrind", "--cache-sim=no", "--trace-children=yes"]
+        .map(str::to_owned)
+        .into();
+    words.push(format!("--cachegrind-out-file={}", adapters::path(&dir.join("cachegrind.out.%p"))));
+    words
+}
+
 /// Joins words to a text that Go and Cargo split again.
 fn joined(words: &[String]) -> String {
     shell_words::join(words)
@@ -193,7 +205,8 @@ fn counted(plan: &RunPlan<'_>, _: &Ended, _: &Runner<'_>) -> Result<Taken> {
 fn counts_of_processes(dir: &Path) -> Result<PathBuf> {
     let mut files = Vec::new();
     for entry in std::fs::read_dir(dir)?.flatten() {
-        let is_output = entry.file_name().to_string_lossy().starts_with("callgrind.out.");
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let is_output = ["callgrind.out.", "cachegrind.out."].iter().any(|begin| name.starts_with(begin));
         if is_output && entry.metadata()?.len() > 0 {
             files.push(entry.path());
         }
@@ -218,7 +231,12 @@ fn counts_of_processes(dir: &Path) -> Result<PathBuf> {
 /// Runs the test binary, but not the compiler, under valgrind: `go test -exec`.
 fn go_command(plan: &RunPlan<'_>) -> Vec<String> {
     let mut words = plan.command[..2].to_vec();
-    words.extend(["-o".to_owned(), adapters::path(plan.binary), "-exec".to_owned(), joined(&valgrind(plan.dir))]);
+    words.extend([
+        "-o".to_owned(),
+        adapters::path(plan.binary),
+        "-exec".to_owned(),
+        joined(&valgrind_without_callers(plan.dir)),
+    ]);
     for (option, word) in [("run", "-run=^$"), ("count", "-count=1")] {
         if !adapters::go_has(plan.command, option) {
             words.push(word.to_owned());
@@ -388,13 +406,16 @@ mod tests {
     const CALLGRIND: &str = "valgrind --quiet --tool=callgrind --separate-callers=10 --trace-children=yes \
                              --callgrind-out-file=D/callgrind.out.%p";
 
+    const CACHEGRIND: &str = "valgrind --quiet --tool=cachegrind --cache-sim=no --trace-children=yes \
+                              --cachegrind-out-file=D/cachegrind.out.%p";
+
     #[test]
     fn only_the_measured_program_runs_under_the_counter() {
         assert_eq!(counted("./app {profile} x"), format!("{CALLGRIND} ./app D/profile x"));
         assert_eq!(
             counted("go test -bench Parse ./p -args -v"),
             format!(
-                "GOGC=off GOMAXPROCS=1 GODEBUG=asyncpreemptoff=1 go test -o B -exec '{CALLGRIND}' '-run=^$' -count=1 -bench \
+                "GOGC=off GOMAXPROCS=1 GODEBUG=asyncpreemptoff=1 go test -o B -exec '{CACHEGRIND}' '-run=^$' -count=1 -bench \
                  Parse ./p -benchtime=3x -args -v"
             )
         );

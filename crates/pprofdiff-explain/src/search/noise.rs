@@ -84,7 +84,7 @@ fn degrees_of_runs(rows: &StackRows) -> usize {
 pub(super) fn variance_with_lengths(rows: &StackRows, sets: &Sets) -> Variances {
     let lengths = variance_of_lengths(rows);
     match variance_of_runs(rows, sets, true) {
-        Variances::OfSets(variances) if rows.kind != ValueKind::Delay => {
+        Variances::OfSets(variances) if !matches!(rows.kind, ValueKind::Delay | ValueKind::Counted) => {
             Variances::OfSets(variances.into_iter().map(|variance| variance.max(lengths)).collect())
         }
         variances => variances,
@@ -124,7 +124,7 @@ pub(super) fn variance_of_runs(rows: &StackRows, sets: &Sets, is_given: bool) ->
 ///
 /// Normalizes each run by its length, which includes the machine's speed: a cause cannot differ within a side, and the
 /// search estimates the amount of work from all functions. If the amount of work was given, a faster machine looks like
-/// less cost, so lengths remain. For delays, waiting itself is the variation.
+/// less cost, so lengths remain. For delays, waiting itself is the variation. Counts do not depend on the machine's speed.
 fn lengths_of_runs(rows: &StackRows, sides: &[Range<usize>], is_given: bool) -> Vec<f64> {
     let mut length = vec![0.0; rows.runs_of_row()];
     for (i, _) in rows.rows.iter().enumerate().filter(|(_, row)| !row.background) {
@@ -135,7 +135,7 @@ fn lengths_of_runs(rows: &StackRows, sides: &[Range<usize>], is_given: bool) -> 
         length[side.clone()]
             .iter_mut()
             .for_each(|x| *x = if mean > 0.0 { (*x / mean).max(MIN_RELATIVE_LENGTH_OF_RUN) } else { 1.0 });
-        if is_given || rows.kind == ValueKind::Delay {
+        if is_given || matches!(rows.kind, ValueKind::Delay | ValueKind::Counted) {
             length[side.clone()].fill(1.0);
         }
     }
