@@ -443,3 +443,33 @@ fn jax_memory_is_exact_and_the_growing_function_is_named() {
     assert_eq!(explanation.causes.first().and_then(|cause| cause.function.as_deref()), Some("train.keep"));
     assert!(crate::synthetic::words(&explanation).contains("holds more"), "{}", crate::synthetic::words(&explanation));
 }
+
+#[test]
+fn counts_of_valgrind_and_calls_are_exact_and_measured_times_are_unknown() {
+    let models = |profile: &Profile| -> Vec<(String, Model)> {
+        let types = profile.sample_types().into_iter().enumerate();
+        types.map(|(i, (kind, _))| (kind, Sampling::of_profile(profile, i).model)).collect()
+    };
+    let named = |models: &[(&str, Model)]| -> Vec<(String, Model)> {
+        models.iter().map(|(kind, model)| ((*kind).to_owned(), *model)).collect()
+    };
+    let file =
+        "events: Ir I1mr sysTime\nevent: CEst = Ir + 10 I1mr\nfn=f\n1 100 3 5\ncfn=g\ncalls=2 1\n2 7 1\nfn=g\n1 7 1\n";
+    let profile = text("callgrind.out.1", file);
+    let exact = ["Ir", "I1mr"].map(|kind| (kind, Model::Exact));
+    let expected =
+        [&exact[..], &[("sysTime", Model::Unknown), ("CEst", Model::Exact), ("calls", Model::Exact)]].concat();
+    assert_eq!(models(&profile), named(&expected));
+    // Writing a profile keeps this knowledge.
+    let written = profile.to_bytes(&pprofdiff::WriteOptions::default()).unwrap();
+    let again = pprofdiff::from_bytes("again", &written, &LoadOptions::default()).unwrap();
+    assert_eq!(models(&again), named(&expected));
+    let path = crate::oracle::corpus().join("inputs/callers.base.prof");
+    let times = pprofdiff::open(path, &LoadOptions::default()).unwrap();
+    let expected = [("time", Model::Unknown), ("calls", Model::Exact), ("primitive calls", Model::Exact)];
+    assert_eq!(models(&times), named(&expected));
+    // A column called Ir with another unit is not valgrind's.
+    let other = stacks(&[("Ir", "bytes"), ("other", "count")], &[(vec!["f"], vec![5, 3])]);
+    let other = pprofdiff::from_bytes("other", &other.encode_to_vec(), &LoadOptions::default()).unwrap();
+    assert!(models(&other).iter().all(|(_, model)| *model != Model::Exact));
+}

@@ -161,7 +161,13 @@ fn addresses_have_the_same_bytes_as_in_jeprof() {
 
 #[test]
 fn recorded_pairs_can_be_compared_and_written() {
-    for name in ["press.SIDE.cpuprofile", "dwarf.SIDE.perf.txt", "py-spy.SIDE.speedscope.json", "jemalloc.SIDE.heap"] {
+    for name in [
+        "press.SIDE.cpuprofile",
+        "dwarf.SIDE.perf.txt",
+        "py-spy.SIDE.speedscope.json",
+        "jemalloc.SIDE.heap",
+        "calls.SIDE.callgrind",
+    ] {
         let [base, new] =
             ["base", "new"].map(|side| load(text(&(name.replace("SIDE", side) + ".gz")).as_bytes()).unwrap());
         let totals = [&base, &new].map(|p| p.total(0).unwrap());

@@ -43,7 +43,32 @@ fn other_formats_take_memory_in_proportion() {
     let lines = |head: &str, line: fn(u64) -> String, n: u64| -> Vec<u8> {
         head.bytes().chain((0..n).flat_map(|i| line(i).into_bytes())).collect()
     };
-    let inputs: [(&str, Vec<u8>, u64); 9] = [
+    // Each function has a name, three lines and calls of five others.
+    let calls = |i: u64| {
+        let head = format!("fl=({i}) /src/module{i}.c\nfn=({i}) module{i}_function\n16 400\n+3 25\n+1 7\n");
+        let call = |j: u64| format!("cfn=({})\ncalls={j} 16\n+2 {}\n", i / 2 + j % 2, 400 + j);
+        head + &(1..6).map(call).collect::<String>()
+    };
+    // Each function has a name and two callers.
+    let pstats = |n: u64| -> Vec<u8> {
+        let int = |i: u64| [&b"i"[..], &(i as u32).to_le_bytes()].concat();
+        let name = |i: u64| [&b")\x03z\x06mod.pyi"[..], &(i as u32).to_le_bytes(), b"z\x08function"].concat();
+        let time = [&b"g"[..], &0.25f64.to_le_bytes()].concat();
+        let caller = |i: u64| [name(i), b")\x04".to_vec(), int(3), int(3), time.clone(), time.clone()].concat();
+        let record = |i: u64| {
+            let head = [name(i), b")\x05".to_vec(), int(6), int(6), time.clone(), time.clone()].concat();
+            [head, b"{".to_vec(), caller(i / 2), caller(i / 3), b"0".to_vec()].concat()
+        };
+        [b"{".to_vec(), (0..n).flat_map(record).collect(), b"0".to_vec()].concat()
+    };
+    let inputs: [(&str, Vec<u8>, u64); 12] = [
+        (
+            "callgrind, real lines",
+            [b"events: Ir\n".to_vec(), (0..half(20_000)).flat_map(|i| calls(i).into_bytes()).collect()].concat(),
+            8,
+        ),
+        ("callgrind, the shortest lines", lines("events: Ir\nfn=f\n", |_| "+1 1\n".to_owned(), half(500_000)), 40),
+        ("cProfile", pstats(half(40_000)), 8),
         ("gperftools CPU, stacks of a frame each", cpu(half(500_000)), 4),
         ("gperftools CPU, a stack of a million frames", deep(half(1_000_000)), 8),
         (

@@ -47,6 +47,7 @@ pub(crate) const CALLGRIND: InputFormat = InputFormat {
     read: |name, text, _| {
         let mut file = CallgrindFile::new(text.len());
         file.read(&text)?;
+        drop(text);
         file.build(name)
     },
 };
@@ -169,9 +170,7 @@ impl CallgrindFile {
             );
         }
         if self.events.is_empty() {
-            return Err(Error::malformed(
-                "a file of callgrind has a line of events, such as \"events: Ir\", but this has none",
-            ));
+            return Err(Error::malformed("the line of events is missing, such as \"events: Ir\"").at(text.len()));
         }
         Ok(())
     }
@@ -275,9 +274,7 @@ impl CallgrindFile {
     fn string(&mut self, text: &[u8]) -> Result<StringId> {
         self.texts.take(text.len())?;
         let id = self.builder.string(text);
-        if !self.shown.contains_key(&id) {
-            self.shown.insert(id, text.to_vec());
-        }
+        self.shown.entry(id).or_insert_with(|| text.to_vec());
         Ok(id)
     }
 
@@ -293,7 +290,9 @@ impl CallgrindFile {
         match number {
             Some((number, b"")) => self.names[table].get(&number).copied().ok_or_else(|| {
                 let kind = ["binary", "file", "function"][table];
-                Error::malformed(format!("{kind} ({number}) has no name; is the beginning of the file missing?"))
+                Error::malformed(format!(
+                    "the name of {kind} ({number}) is missing; is the beginning of the file missing?"
+                ))
             }),
             Some((number, name)) => {
                 let id = self.string(name)?;
@@ -324,7 +323,7 @@ impl CallgrindFile {
             b"cfi" | b"cfl" => self.callee.file = Some(self.name(FILE, value)?),
             b"cfn" => self.callee.name = Some(self.name(FUNCTION, value)?),
             b"calls" => self.calls(value, line)?,
-            // Jumps have no cost, but they may name numbers.
+            // Jumps are without cost, but they may name numbers.
             b"jfi" => drop(self.name(FILE, value)?),
             b"jfn" => drop(self.name(FUNCTION, value)?),
             b"jump" | b"jcnd" => {}
@@ -446,7 +445,9 @@ impl CallgrindFile {
         let key = self.builder.string("thread");
         let (mut leaf_first, mut values) = (Vec::new(), Vec::new());
         let builder = &mut self.builder;
-        let estimate = self.graph.stacks(
+        self.places = Interner::default();
+        let graph = std::mem::replace(&mut self.graph, CallGraph::new(0, 0, 0));
+        let estimate = graph.stacks(
             if self.is_xdebug { Balance::Measured } else { Balance::Exact },
             |thread, places, numbers| {
                 leaf_first.clear();
@@ -470,6 +471,7 @@ impl CallgrindFile {
                 )
             },
         )?;
+        drop(frames);
         let notes = self.notes(&estimate);
         for note in &notes {
             let note = self.builder.string(note);
@@ -479,7 +481,8 @@ impl CallgrindFile {
             let first = self.builder.string(&first.kind);
             self.builder.header().default_sample_type = first;
         }
-        Ok(self.builder.build(name)?.with_notes(notes))
+        let CallgrindFile { builder, .. } = self;
+        Ok(builder.build(name)?.with_notes(notes))
     }
 
     /// Returns the location of each place.

@@ -242,12 +242,17 @@ fn a_new_recording_matches_the_output_of_the_jdk() {
 /// Returns false if a program is missing. The test is then skipped, with a line for the summary of `tests/run`; in CI
 /// it fails.
 pub(crate) fn has(program: &str) -> bool {
+    is_installed(program, "default-jdk-headless")
+}
+
+/// Like [`has`], for a program of another package.
+pub(crate) fn is_installed(program: &str, package: &str) -> bool {
     use std::io::Write;
     if Command::new(program).arg("--version").output().is_ok() {
         return true;
     }
     assert!(std::env::var_os("CI").is_none(), "CI lacks {program}");
-    let line = format!("format::oracle: {program} is missing (apt-get install default-jdk-headless)\n");
+    let line = format!("format::oracle: {program} is missing (apt-get install {package})\n");
     std::io::stderr().write_all(format!("SKIPPED {line}").as_bytes()).unwrap();
     if let Some(list) = std::env::var_os("PPROFDIFF_SKIPPED") {
         std::fs::OpenOptions::new().append(true).open(list).unwrap().write_all(line.as_bytes()).unwrap();

@@ -12,7 +12,7 @@
 //! Times are numbers of seconds in the file. cProfile reads a clock in nanoseconds, so rounding restores its numbers. The
 //! module `profile` counts the calls of each caller without their time; these times are then divided by the counts.
 //!
-//! In a recursive function, `time` of the file is that of the outermost calls. In mutual recursion, the estimated stacks
+//! In a recursive function, the file has the time of the outermost calls. In mutual recursion, the estimated stacks
 //! decide, so that its inclusive times may differ from `cumtime`.
 
 mod marshal;
@@ -22,7 +22,7 @@ mod tests;
 use crate::InputFormat;
 use crate::kit::calls::{Balance, CallGraph, LEFT_OUT, LEFT_OUT_NAME};
 use crate::kit::tree::TextBudget;
-use marshal::{Marshalled, Value, ValueId};
+use marshal::{MarshalValue, Marshalled, ValueId};
 use pprofdiff_profile::builder::{LocationId, ProfileBuilder};
 use pprofdiff_profile::columns::StringId;
 use pprofdiff_profile::random::HashMap;
@@ -49,9 +49,9 @@ fn is_marshalled(head: &[u8]) -> bool {
     type_byte(0) == Some(b'{') && is_triple
 }
 
-/// Calls of a function by one caller, or by all.
+/// CallCounts of a function by one caller, or by all.
 #[derive(Debug, Clone, Copy, Default)]
-struct Calls {
+struct CallCounts {
     calls: i64,
     primitive: i64,
     own: i64,
@@ -95,7 +95,7 @@ fn read(name: &str, text: &[u8]) -> Result<Profile> {
     for (kind, unit) in [("time", "nanoseconds"), ("calls", "count"), ("primitive calls", "count")] {
         file.builder.sample_type(kind, unit);
     }
-    let Value::Dict(start, end) = file.values.value_of(root) else {
+    let MarshalValue::Dict(start, end) = file.values.value_of(root) else {
         return Err(file.error(root, "a profile of cProfile is a dictionary of functions"));
     };
     for i in (start..end).step_by(2) {
@@ -112,7 +112,7 @@ impl PstatsFile<'_> {
 
     fn tuple<const N: usize>(&self, id: ValueId, what: &str) -> Result<[ValueId; N]> {
         let parts = match self.values.value_of(id) {
-            Value::Tuple(start, end) => self.values.parts(start, end).try_into().ok(),
+            MarshalValue::Tuple(start, end) => self.values.parts(start, end).try_into().ok(),
             _ => None,
         };
         parts.ok_or_else(|| self.error(id, &format!("{what} is not a tuple of {N}")))
@@ -120,7 +120,7 @@ impl PstatsFile<'_> {
 
     fn count(&self, id: ValueId) -> Result<i64> {
         match self.values.value_of(id) {
-            Value::Int(count) if count >= 0 => Ok(count),
+            MarshalValue::Int(count) if count >= 0 => Ok(count),
             _ => Err(self.error(id, "a number of calls is not a positive integer")),
         }
     }
@@ -128,8 +128,8 @@ impl PstatsFile<'_> {
     /// Returns a time in nanoseconds.
     fn time(&self, id: ValueId) -> Result<i64> {
         let seconds = match self.values.value_of(id) {
-            Value::Int(seconds) => seconds as f64,
-            Value::Float(seconds) => seconds,
+            MarshalValue::Int(seconds) => seconds as f64,
+            MarshalValue::Float(seconds) => seconds,
             _ => return Err(self.error(id, "a time is not a number")),
         };
         let nanos = (seconds * 1e9).round();
@@ -145,11 +145,11 @@ impl PstatsFile<'_> {
         }
         let [file, line, name] = self.tuple(id, "the name of a function")?;
         let text = |id: ValueId| match self.values.value_of(id) {
-            Value::Text(start, end) => Ok(self.values.text(start, end)),
+            MarshalValue::Text(start, end) => Ok(self.values.text(start, end)),
             _ => Err(self.error(id, "a function or its file is not a text")),
         };
         let (file, name) = (text(file)?, text(name)?);
-        let Value::Int(line) = self.values.value_of(line) else {
+        let MarshalValue::Int(line) = self.values.value_of(line) else {
             return Err(self.error(line, "the line of a function is not an integer"));
         };
         // Built-in functions have this file.
@@ -178,13 +178,13 @@ impl PstatsFile<'_> {
             return Err(self.error(key, "a function occurs twice"));
         }
         let [primitive, calls, own, time, callers] = self.tuple(value, "the record of a function")?;
-        let all = Calls {
+        let all = CallCounts {
             calls: self.count(calls)?,
             primitive: self.count(primitive)?,
             own: self.time(own)?,
             time: self.time(time)?,
         };
-        let Value::Dict(start, end) = self.values.value_of(callers) else {
+        let MarshalValue::Dict(start, end) = self.values.value_of(callers) else {
             return Err(self.error(callers, "the callers of a function are not a dictionary"));
         };
         self.graph.add_own(function, function, &[all.own])?;
@@ -198,7 +198,7 @@ impl PstatsFile<'_> {
             let [caller, value] = [0, 1].map(|k| self.values.parts(start, end)[2 * i + k]);
             edges.push((self.function(caller)?, self.calls(value)?));
         }
-        // Calls from outside of the profile, then those of other functions, are primitive calls.
+        // CallCounts from outside of the profile, then calls by other functions, are primitive calls.
         let counted = edges.iter().fold(0i64, |sum, (_, edge)| sum.saturating_add(edge.calls));
         let outside = all.calls.saturating_sub(counted).max(0);
         let mut primitive = all.primitive;
@@ -221,19 +221,19 @@ impl PstatsFile<'_> {
                 &[edge.own],
             )?;
         }
-        // What no call has is called from outside, too.
+        // The remaining primitive calls are calls from outside, too.
         self.graph.add_uncalled(function, &[outside, outside_primitive + primitive])
     }
 
     /// Returns the calls of one caller: a tuple of cProfile, or a number of `profile`.
-    fn calls(&mut self, id: ValueId) -> Result<Calls> {
-        if let Value::Int(_) = self.values.value_of(id) {
+    fn calls(&mut self, id: ValueId) -> Result<CallCounts> {
+        if let MarshalValue::Int(_) = self.values.value_of(id) {
             self.has_counts_only = true;
             let calls = self.count(id)?;
-            return Ok(Calls { calls, time: calls, ..Calls::default() });
+            return Ok(CallCounts { calls, time: calls, ..CallCounts::default() });
         }
         let [calls, primitive, own, time] = self.tuple(id, "the calls of a caller")?;
-        Ok(Calls {
+        Ok(CallCounts {
             calls: self.count(calls)?,
             primitive: self.count(primitive)?,
             own: self.time(own)?,
@@ -247,7 +247,8 @@ impl PstatsFile<'_> {
         let (frames, builder) = (&self.frames, &mut self.builder);
         let mut leaf_first = Vec::new();
         let balance = if self.has_counts_only { Balance::ByCounts } else { Balance::Measured };
-        let estimate = self.graph.stacks(balance, |_, places, values| {
+        let graph = std::mem::replace(&mut self.graph, CallGraph::new(0, 0, 0));
+        let estimate = graph.stacks(balance, |_, places, values| {
             leaf_first.clear();
             leaf_first
                 .extend(places.iter().map(|&place| if place == LEFT_OUT { left_out } else { frames[place as usize] }));
@@ -255,7 +256,7 @@ impl PstatsFile<'_> {
         })?;
         let mut notes = estimate.notes("ns of time", "; py-spy record --format raw records stacks");
         if self.has_counts_only {
-            notes.push("callers have no times, so time is divided by the number of calls".to_owned());
+            notes.push("the times of callers are missing, so time is divided by the number of calls".to_owned());
         }
         for note in &notes {
             let note = self.builder.string(note);

@@ -58,7 +58,7 @@ impl EventType {
 #[derive(Debug)]
 pub(super) struct Derived {
     pub name: String,
-    /// The factors and the names of the other events.
+    /// The factors and the names of the events in the sum.
     terms: Vec<(i64, String)>,
 }
 
@@ -87,7 +87,7 @@ impl Derived {
                 // Names may follow directly: 10L1m.
                 let end = word.bytes().take_while(u8::is_ascii_digit).count();
                 let end = if word.starts_with("0x") { digits } else { end };
-                super::signed(text[..end].as_bytes()).map(|number| (number, &text[end..]))
+                super::signed(&text.as_bytes()[..end]).map(|number| (number, &text[end..]))
             } else {
                 Some((1, text))
             };

@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::LoadOptions;
+use crate::kit::mutations::mutate;
 use crate::kit::tree::rows;
+use crate::oracle::is_installed;
 use pprofdiff_profile::{Profile, Result};
 
 fn load(text: &str) -> Result<Profile> {
@@ -21,7 +23,7 @@ fn types(p: &Profile) -> Vec<String> {
 /// A name of a function, and numbers.
 type Sums<K> = BTreeMap<K, Vec<i64>>;
 
-/// The numbers that a profile and its judge must agree on.
+/// The numbers that must be equal in a profile and in its judge.
 #[derive(Default)]
 struct Facts {
     /// Own costs by file and function.
@@ -103,7 +105,7 @@ fn judged(own: &str, tree: &str, n_events: usize) -> Facts {
     }
     roots.retain(|name, _| !called.contains_key(name));
     called.append(&mut roots);
-    // The judge ignores costs of a called function that no call has, such as those of the first function of a thread.
+    // The judge ignores costs of a called function that no call has, for example of the first function of a thread.
     let mut costs: Sums<String> = Sums::new();
     facts.flat.iter().for_each(|((_, name), own)| add(&mut costs, name.clone(), own));
     facts.calls.iter().for_each(|((caller, _), numbers)| add(&mut costs, caller.clone(), &numbers[1..]));
@@ -168,7 +170,7 @@ fn recursive(calls: &Sums<(String, String)>) -> BTreeSet<String> {
     callees.keys().filter(|name| reaches_itself(name)).map(|&name| name.to_owned()).collect()
 }
 
-/// Asserts that the numbers of a profile are those of `callgrind_annotate`: all own costs, the number of all calls, and
+/// Asserts that `callgrind_annotate` has the same numbers: all own costs, the number of all calls, and
 /// the inclusive costs of functions and calls that are not part of a cycle. Returns how many of each there are.
 ///
 /// Callgrind counts a few instructions of a program's end in calls and in `summary`, but not in any function and not in
@@ -221,7 +223,7 @@ fn assert_judged(name: &str, p: &Profile, own: &str, tree: &str, lost: &[i64]) -
     [judged.flat.len(), judged.calls.len(), judged.inclusive.len(), cycles.len()]
 }
 
-/// Returns the difference between the totals of a file that include the program's end and those that do not.
+/// Returns the difference between `summary`, which includes the program's end, and `totals`.
 fn lost(text: &str) -> Vec<i64> {
     let sums = |key: &str| {
         let rows = text.lines().filter_map(|line| line.strip_prefix(key));
@@ -260,12 +262,30 @@ fn assert_folder(folder: &Path) -> usize {
 }
 
 #[test]
+fn recordings_of_the_corpus_match_callgrind_annotate() {
+    let inputs = tests().join("corpus/inputs");
+    for name in ["calls.base", "calls.new", "calls-contexts", "calls-threads"] {
+        let path = |ending: &str| inputs.join(format!("{name}.{ending}.gz"));
+        let p = crate::open(path("callgrind"), &LoadOptions::default()).unwrap();
+        let [own, tree, text] = ["own.txt", "tree.txt", "callgrind"].map(|ending| gunzip(&path(ending)));
+        let [own_costs, calls, ..] = assert_judged(name, &p, &own, &tree, &lost(&text));
+        assert!(own_costs > 300 && calls > 300, "{name}: {own_costs} {calls}");
+    }
+}
+
+#[test]
 #[ignore = "records with valgrind"]
 fn twenty_recorded_programs_match_callgrind_annotate() {
     let folder = std::env::temp_dir().join(format!("pprofdiff-callgrind-{}", std::process::id()));
     let record = tests().join("producers/callgrind/record");
-    let is_installed = |tool: &str| Command::new(tool).arg("--version").output().is_ok();
-    if !["valgrind", "callgrind_annotate", "gcc", "g++", "rustc"].into_iter().all(is_installed) {
+    let tools = [
+        ("valgrind", "valgrind"),
+        ("callgrind_annotate", "valgrind"),
+        ("gcc", "gcc"),
+        ("g++", "g++"),
+        ("rustc", "rustc"),
+    ];
+    if !tools.into_iter().all(|(program, package)| is_installed(program, package)) {
         return;
     }
     assert!(Command::new(record).arg(&folder).status().unwrap().success());
@@ -370,7 +390,7 @@ fn errors_name_the_line_and_what_to_do() {
         ("events: Ir\nfn=f\n1 2 3\n", "line 3: \"1 2 3\" has more costs than there are events (1)"),
         ("events: Ir\nfn=f\n1 9223372036854775808\n", "line 3: \"1 9223372036854775808\" is neither"),
         ("events: Ir\n1 2\nfn=f\n", "line 2: costs come after the name of a function (fn=)"),
-        ("events: Ir\nfn=(7)\n", "function (7) has no name; is the beginning of the file missing?"),
+        ("events: Ir\nfn=(7)\n", "the name of function (7) is missing; is the beginning of the file missing?"),
         ("events: Ir\nfn=f\ncfn=g\ncalls=1 2\n", "ends before the cost of its last call; is it cut off?"),
         ("events: Ir\nfn=f\ncalls=1 2\n3 4\n", "calls come after the name of the called function (cfn=)"),
         ("events: Ir\nfn=f\ncfn=g\ncalls=1 2\nfn=h\n", "the cost of a call is missing before \"fn=h\""),
@@ -386,4 +406,37 @@ fn errors_name_the_line_and_what_to_do() {
     }
     let cut = load("events: Ir\nsummary: 10\nfn=f\n1 4\n").unwrap();
     assert!(cut.warnings()[0].contains("its costs add up to 4 Ir, but it states a total of 10; is it cut off?"));
+}
+
+/// A file with all kinds of lines.
+const EVERYTHING: &str = "# callgrind format\nversion: 1\ncreator: callgrind-3.19.0\npid: 7\ncmd: ./a\npart: 1\nthread: 1\n\
+    desc: I1 cache: 1\npositions: instr line\nevent: L1m = I1mr + 2 D1mr : misses\nevents: Ir I1mr D1mr\nsummary: 2006 30 4\n\n\
+    ob=(1) /bin/a\nfl=(1) main.c\nfn=(1) main\n0x10 16 400 20\n+4 +2 7 1 1\ncob=(2) /lib/b.so\ncfi=(2) b.c\ncfn=(2) work\n\
+    calls=3 0x20 50\n* * 400 10\njfi=(2)\njump=2 0x10 16\njcnd=1/2 0x10 16\nfi=(3) inline.h\n+0x2 5 3\nfe=(1)\n* 20 1\n\
+    cfn=(3) even\ncalls=1 0 0\n-2 -1 800\n\nfn=(3)\n0x40 60 100\ncfn=(4) odd\ncalls=9 0 0\n* * 900\nfn=(4)\n0x50 70 700\n\
+    cfn=(3)\ncalls=8 0 0\n* * 850\nfn=(5) even'2\n0x40 60 1\nfn=(6) odd'main\n0x40 60 2\n\nob=(2)\nfl=(2)\nfn=(2)\n0x20 51 400 10\n\
+    totals: 1614 31 1\npart: 2\nthread: 2\nevents: D1mr Ir\nfn=(1)\n1 2 3 4\n";
+
+#[test]
+fn ten_thousand_mutations_are_read_or_refused_with_a_position() {
+    let [mut read, mut refused] = [0, 0];
+    for seed in 0..10_000 {
+        let bytes = mutate(EVERYTHING.as_bytes(), seed);
+        if bytes.is_empty() {
+            continue;
+        }
+        let options = LoadOptions::default().with_input_format("callgrind").unwrap();
+        match crate::from_bytes("in", &bytes, &options) {
+            Ok(p) => read += usize::from(p.total(0).is_some()),
+            Err(e) => {
+                assert!(
+                    e.offset().is_some_and(|at| at <= bytes.len() as u64) || e.detail().contains("int64"),
+                    "{seed}: {e}"
+                );
+                assert!(!e.to_string().contains('\n'), "{seed}: {e}");
+                refused += 1;
+            }
+        }
+    }
+    assert!(read > 1000 && refused > 1000, "{read} {refused}");
 }

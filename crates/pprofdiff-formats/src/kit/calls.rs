@@ -5,7 +5,7 @@
 //!                                     (this file)  (cycles.rs)  (columns.rs)              (stacks.rs)
 //! ```
 //!
-//! Stacks are estimated as in gprof: if a function has several callers, its costs are divided among them in proportion
+//! StackCutter are estimated as in gprof: if a function has several callers, its costs are divided among them in proportion
 //! to the cost of their calls. Everything that the file states stays exact, because each division is in integers that
 //! add up: the own cost of each line, the cost and the number of each call, and thus the inclusive cost of each function
 //! outside of cycles. Files do not divide the cost of a cycle among its calls, so only the calls into a cycle, the calls
@@ -44,7 +44,7 @@ pub enum Balance {
 
 /// A call graph with costs, which add up along calls, and counts of calls. Places are numbers that the caller chooses;
 /// a place stands for a line of a function, and becomes a frame.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct CallGraph {
     n_costs: usize,
     n_counts: usize,
@@ -78,7 +78,7 @@ pub struct Estimate {
     pub recursive: usize,
     /// The number of functions.
     pub functions: usize,
-    /// True if calls cost more than the called functions, by more than a thousandth of all costs.
+    /// True if calls cost more than the called functions, by more than a hundredth of all costs.
     pub is_lowered: bool,
     /// True if stacks beyond the budget were assigned to the first path that accounts for them.
     pub has_remainder: bool,
@@ -102,7 +102,7 @@ impl CallGraph {
         }
     }
 
-    /// Adds a function, and returns its number. `group` separates stacks, such as those of threads. `entry` is the place
+    /// Adds a function, and returns its number. `group` separates stacks, for example of two threads. `entry` is the place
     /// of the function that counts its calls.
     pub fn function(&mut self, group: u32, entry: u32) -> u32 {
         self.functions.push(GraphFunction { group, entry });
@@ -195,8 +195,8 @@ impl Estimate {
         let mut notes = Vec::new();
         if self.shared + self.recursive > 0 {
             notes.push(format!(
-                "stacks are estimated from calls: {} of {} functions have several callers, {} are recursive; own costs and \
-                 calls are exact{advice}",
+                "stacks are estimated from calls ({} of {} functions have several callers; recursive functions: {}); own \
+                 costs and calls are exact{advice}",
                 self.shared, self.functions, self.recursive
             ));
         }
@@ -206,7 +206,7 @@ impl Estimate {
         if self.left_out.iter().any(|&cost| cost > 0) {
             let left_out = self.left_out.first().copied().unwrap_or(0);
             notes.push(format!(
-                "{left_out} of {cost} have no callers, because the stacks are too many and too long for a file of this size"
+                "the callers of {left_out} {cost} are left out, because the stacks are too many and too long for a file of this size"
             ));
         }
         if self.is_lowered {

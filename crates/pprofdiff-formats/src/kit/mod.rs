@@ -6,4 +6,6 @@ pub mod base64;
 pub mod calls;
 pub mod json;
 pub mod lines;
+#[cfg(test)]
+pub mod mutations;
 pub mod tree;

@@ -12,7 +12,7 @@ use pprofdiff_profile::{Error, Result};
 pub(super) type ValueId = u32;
 
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Value {
+pub(super) enum MarshalValue {
     None,
     Int(i64),
     Float(f64),
@@ -30,11 +30,13 @@ pub(super) enum Value {
 pub(super) struct Marshalled<'t> {
     text: &'t [u8],
     at: usize,
-    values: Vec<Value>,
+    values: Vec<MarshalValue>,
     /// The offset of each value.
     offsets: Vec<u32>,
     parts: Vec<ValueId>,
     references: Vec<ValueId>,
+    /// The interned texts of Python 2, the targets of `R`.
+    interned: Vec<ValueId>,
     pace: Checkpointer,
 }
 
@@ -52,6 +54,7 @@ impl<'t> Marshalled<'t> {
             offsets: Vec::new(),
             parts: Vec::new(),
             references: Vec::new(),
+            interned: Vec::new(),
             pace: Checkpointer::default(),
         };
         let root = read.value(0)?.ok_or_else(|| read.error("the value is missing"))?;
@@ -61,7 +64,7 @@ impl<'t> Marshalled<'t> {
         Ok((read, root))
     }
 
-    pub fn value_of(&self, id: ValueId) -> Value {
+    pub fn value_of(&self, id: ValueId) -> MarshalValue {
         self.values[id as usize]
     }
 
@@ -105,10 +108,10 @@ impl<'t> Marshalled<'t> {
         Ok(usize::from(self.take(1)?[0]))
     }
 
-    fn text_value(&mut self, length: usize) -> Result<Value> {
+    fn text_value(&mut self, length: usize) -> Result<MarshalValue> {
         let start = self.at as u32;
         self.take(length)?;
-        Ok(Value::Text(start, self.at as u32))
+        Ok(MarshalValue::Text(start, self.at as u32))
     }
 
     /// Reads a value. Returns `None` for the mark at the end of a dictionary.
@@ -117,10 +120,11 @@ impl<'t> Marshalled<'t> {
         let start = self.at;
         let type_byte = self.take(1)?[0];
         let kind = type_byte & !REFERENCED;
-        if kind == b'r' {
+        if kind == b'r' || kind == b'R' {
             let index = self.int32()?;
-            let id = usize::try_from(index).ok().and_then(|index| self.references.get(index)).copied();
-            let id = id.filter(|&id| !matches!(self.values[id as usize], Value::Unfinished));
+            let list = if kind == b'r' { &self.references } else { &self.interned };
+            let id = usize::try_from(index).ok().and_then(|index| list.get(index)).copied();
+            let id = id.filter(|&id| !matches!(self.values[id as usize], MarshalValue::Unfinished));
             let wrong = || Error::malformed(format!("reference {index} does not exist")).at(start);
             return id.map(Some).ok_or_else(wrong);
         }
@@ -128,35 +132,37 @@ impl<'t> Marshalled<'t> {
             return Ok(None);
         }
         let id = self.values.len() as ValueId;
-        self.values.push(Value::Unfinished);
+        self.values.push(MarshalValue::Unfinished);
         self.offsets.push(start as u32);
         if type_byte & REFERENCED != 0 {
             self.references.push(id);
+        }
+        if kind == b't' {
+            self.interned.push(id);
         }
         self.values[id as usize] = self.content(kind, start, depth)?;
         Ok(Some(id))
     }
 
-    fn content(&mut self, kind: u8, start: usize, depth: usize) -> Result<Value> {
+    fn content(&mut self, kind: u8, start: usize, depth: usize) -> Result<MarshalValue> {
         Ok(match kind {
-            b'N' => Value::None,
-            b'F' => Value::Int(0),
-            b'T' => Value::Int(1),
-            b'i' => Value::Int(self.int32()?.into()),
-            b'I' => Value::Int(i64::from_le_bytes(self.take(8)?.try_into().unwrap_or_default())),
-            b'l' => Value::Int(self.long(start)?),
-            b'g' => Value::Float(f64::from_le_bytes(self.take(8)?.try_into().unwrap_or_default())),
+            b'N' => MarshalValue::None,
+            b'F' => MarshalValue::Int(0),
+            b'T' => MarshalValue::Int(1),
+            b'i' => MarshalValue::Int(self.int32()?.into()),
+            b'I' => MarshalValue::Int(i64::from_le_bytes(self.take(8)?.try_into().unwrap_or_default())),
+            b'l' => MarshalValue::Int(self.long(start)?),
+            b'g' => MarshalValue::Float(f64::from_le_bytes(self.take(8)?.try_into().unwrap_or_default())),
             b'f' => {
                 let length = self.small_length()?;
                 let digits = self.take(length)?;
                 let number = std::str::from_utf8(digits).ok().and_then(|digits| digits.parse().ok());
-                Value::Float(
+                MarshalValue::Float(
                     number.ok_or_else(|| Error::malformed(format!("{} is no number", quoted(digits))).at(start))?,
                 )
             }
             b's' | b't' | b'u' | b'a' | b'A' => {
                 let length = self.length()?;
-                // Python 2 numbers its interned texts in a list of their own, which references do not reach here.
                 self.text_value(length)?
             }
             b'z' | b'Z' => {
@@ -172,12 +178,8 @@ impl<'t> Marshalled<'t> {
                 self.tuple(length, start, depth)?
             }
             b'{' => self.dict(start, depth)?,
-            b'R' => {
-                let detail = "this profile was written by Python 2; load and save it with pstats.Stats of Python 3";
-                return Err(Error::malformed(detail).at(start));
-            }
             _ => {
-                let detail = format!("profiles of cProfile have no values of type {}", quoted(&[kind]));
+                let detail = format!("a value of type {} is not part of a profile of cProfile", quoted(&[kind]));
                 return Err(Error::malformed(detail).at(start));
             }
         })
@@ -205,28 +207,28 @@ impl<'t> Marshalled<'t> {
         }
     }
 
-    fn tuple(&mut self, length: usize, start: usize, depth: usize) -> Result<Value> {
+    fn tuple(&mut self, length: usize, start: usize, depth: usize) -> Result<MarshalValue> {
         Self::limit_depth(depth, start)?;
         let mut own = Vec::new();
         for _ in 0..length {
             let missing = Error::malformed("a part of a tuple is missing").at(self.at);
             own.push(self.value(depth + 1)?.ok_or(missing)?);
         }
-        Ok(self.add_parts(&own, Value::Tuple))
+        Ok(self.add_parts(&own, MarshalValue::Tuple))
     }
 
-    fn dict(&mut self, start: usize, depth: usize) -> Result<Value> {
+    fn dict(&mut self, start: usize, depth: usize) -> Result<MarshalValue> {
         Self::limit_depth(depth, start)?;
         let mut own = Vec::new();
         while let Some(key) = self.value(depth + 1)? {
-            let missing = Error::malformed("a key of a dictionary has no value").at(self.at);
+            let missing = Error::malformed("the value of a key is missing").at(self.at);
             let value = self.value(depth + 1)?.ok_or(missing)?;
             own.extend([key, value]);
         }
-        Ok(self.add_parts(&own, Value::Dict))
+        Ok(self.add_parts(&own, MarshalValue::Dict))
     }
 
-    fn add_parts(&mut self, own: &[ValueId], kind: fn(u32, u32) -> Value) -> Value {
+    fn add_parts(&mut self, own: &[ValueId], kind: fn(u32, u32) -> MarshalValue) -> MarshalValue {
         let start = self.parts.len() as u32;
         self.parts.extend_from_slice(own);
         kind(start, self.parts.len() as u32)

@@ -1,20 +1,20 @@
-//! The costs of each component of a call graph, as columns that stacks are cut from: own costs of lines, and calls of
+//! The costs of each component of a call graph, as columns: own costs of lines, and calls of
 //! other components. The columns of a component add up to the calls of the component and the costs without a caller.
 
-use super::cycles::{Cycles, Lists};
+use super::cycles::{Cycles, GroupedIndexes};
 use super::{Balance, CallGraph, share};
 
 /// A cost of a function that goes to one line or one call.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Column {
+pub(super) struct CostColumn {
     pub function: u32,
     /// The line of the function.
     pub place: u32,
-    pub target: Target,
+    pub target: CostTarget,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Target {
+pub(super) enum CostTarget {
     /// Own cost of the function.
     Own,
     /// Own cost of a called function, within calls of this function.
@@ -26,13 +26,13 @@ pub(super) enum Target {
 }
 
 /// All columns of a graph, sorted by component, and what no stack has yet of their costs and counts.
-pub(super) struct Columns {
-    pub columns: Vec<Column>,
-    pub of_component: Lists,
+pub(super) struct CostColumns {
+    pub columns: Vec<CostColumn>,
+    pub of_component: GroupedIndexes,
     /// The costs whose every value is 0 or more. They flow from callers to callees.
     pub flows: Vec<usize>,
     /// The other numbers: counts, then costs with negative values. Each follows the flow of its column.
-    pub follows: Vec<Follow>,
+    pub follows: Vec<FollowingNumber>,
     /// The flows that remain, by column.
     pub flow: Vec<i64>,
     /// The sum of these, by component.
@@ -46,14 +46,14 @@ pub(super) struct Columns {
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Follow {
+pub(super) enum FollowingNumber {
     Count(usize),
     Cost(usize),
 }
 
-impl Columns {
+impl CostColumns {
     /// Divides a graph into columns.
-    pub fn new(graph: &CallGraph, cycles: &Cycles, balance: Balance) -> Columns {
+    pub fn new(graph: &CallGraph, cycles: &Cycles, balance: Balance) -> CostColumns {
         let (n_costs, n_counts) = (graph.n_costs, graph.n_counts);
         let stride = n_counts + 2 * n_costs;
         let is_negative = |cost: usize| {
@@ -64,10 +64,11 @@ impl Columns {
             own || calls(0) || calls(1)
         };
         let (flows, negative): (Vec<usize>, Vec<usize>) = (0..n_costs).partition(|&cost| !is_negative(cost));
-        let follows = (0..n_counts).map(Follow::Count).chain(negative.into_iter().map(Follow::Cost)).collect();
-        let mut columns = Columns {
+        let follows =
+            (0..n_counts).map(FollowingNumber::Count).chain(negative.into_iter().map(FollowingNumber::Cost)).collect();
+        let mut columns = CostColumns {
             columns: Vec::new(),
-            of_component: Lists::group(0, std::iter::empty()),
+            of_component: GroupedIndexes::group(0, std::iter::empty()),
             flows,
             follows,
             flow: Vec::new(),
@@ -78,19 +79,19 @@ impl Columns {
         };
         columns.fill(graph, cycles);
         let components = columns.columns.iter().map(|column| cycles.component[column.function as usize]);
-        columns.of_component = Lists::group(cycles.n_components, components);
+        columns.of_component = GroupedIndexes::group(cycles.n_components, components);
         columns.make_consistent(cycles, balance);
         columns
     }
 
-    fn push(&mut self, column: Column, costs: &[i64], counts: &[i64]) {
+    fn push(&mut self, column: CostColumn, costs: &[i64], counts: &[i64]) {
         self.columns.push(column);
-        let is_within = matches!(column.target, Target::Within(_));
+        let is_within = matches!(column.target, CostTarget::Within(_));
         self.flow.extend(self.flows.iter().map(|&cost| if is_within { 0 } else { costs[cost] }));
         self.follow.extend(self.follows.iter().map(|follow| match *follow {
-            Follow::Count(i) => counts.get(i).copied().unwrap_or(0),
-            Follow::Cost(i) if matches!(column.target, Target::Own | Target::OwnOf(_)) => costs[i],
-            Follow::Cost(_) => 0,
+            FollowingNumber::Count(i) => counts.get(i).copied().unwrap_or(0),
+            FollowingNumber::Cost(i) if matches!(column.target, CostTarget::Own | CostTarget::OwnOf(_)) => costs[i],
+            FollowingNumber::Cost(_) => 0,
         }));
     }
 
@@ -124,13 +125,13 @@ impl Columns {
                     .collect();
                 for (i, &cost) in part.iter().enumerate() {
                     taken[start + i] += cost;
-                    inclusive[i] -= cost;
+                    inclusive[i] = inclusive[i].saturating_sub(cost);
                 }
-                self.push(Column { function: caller, place, target: Target::OwnOf(callee) }, &part, &[]);
+                self.push(CostColumn { function: caller, place, target: CostTarget::OwnOf(callee) }, &part, &[]);
             }
             let is_within = cycles.component[caller as usize] == cycles.component[callee as usize];
-            let target = if is_within { Target::Within(callee) } else { Target::Call(callee) };
-            self.push(Column { function: caller, place, target }, &inclusive, counts);
+            let target = if is_within { CostTarget::Within(callee) } else { CostTarget::Call(callee) };
+            self.push(CostColumn { function: caller, place, target }, &inclusive, counts);
         }
         let mut rest = vec![0; n_costs];
         for (i, &(function, place)) in graph.own.values.iter().enumerate() {
@@ -140,20 +141,20 @@ impl Columns {
                 let part = (*taken).clamp(0, (*cost).max(0));
                 (*cost, *taken) = (*cost - part, *taken - part);
             }
-            self.push(Column { function, place, target: Target::Own }, &rest, &[]);
+            self.push(CostColumn { function, place, target: CostTarget::Own }, &rest, &[]);
         }
     }
 
-    /// Makes the calls of each component cost as much as the component. Calls that cost more are lowered in proportion,
+    /// Makes the cost of each component equal to the cost of its calls. Calls that cost more are lowered in proportion,
     /// and a component that costs more has the rest without a caller.
     fn make_consistent(&mut self, cycles: &Cycles, balance: Balance) {
         let n = self.flows.len();
-        // Columns without a call belong to a list of their own.
-        let called = |column: &Column| match column.target {
-            Target::Call(callee) => cycles.component[callee as usize],
+        // CostColumns without a call belong to a list of their own.
+        let called = |column: &CostColumn| match column.target {
+            CostTarget::Call(callee) => cycles.component[callee as usize],
             _ => cycles.n_components as u32,
         };
-        let calls_to = Lists::group(cycles.n_components + 1, self.columns.iter().map(called));
+        let calls_to = GroupedIndexes::group(cycles.n_components + 1, self.columns.iter().map(called));
         self.total = vec![0; cycles.n_components * n];
         self.roots = vec![0; cycles.n_components * n];
         self.lowered = vec![0; n];
@@ -163,8 +164,8 @@ impl Columns {
                 let sum = |columns: &[u32], flows: &[i64]| {
                     columns.iter().map(|&column| i128::from(flows[column as usize * n + flow])).sum::<i128>()
                 };
-                // A larger sum is refused when the profile is built.
-                let total = sum(self.of_component.of(component), &self.flow).min(i64::MAX.into()) as i64;
+                // It is at most the sum of all own costs, which fits.
+                let total = sum(self.of_component.of(component), &self.flow) as i64;
                 let calls = calls_to.of(component);
                 let cost = sum(calls, &self.flow);
                 self.total[component as usize * n + flow] = total;

@@ -11,14 +11,14 @@ pub(super) struct Cycles {
 }
 
 /// Rows of numbers in one array: the row `i` is `items[starts[i]..starts[i + 1]]`.
-pub(super) struct Lists {
+pub(super) struct GroupedIndexes {
     starts: Vec<u32>,
     items: Vec<u32>,
 }
 
-impl Lists {
+impl GroupedIndexes {
     /// Groups the indexes of `keys` by key, in their order.
-    pub fn group(n_lists: usize, keys: impl Iterator<Item = u32> + Clone) -> Lists {
+    pub fn group(n_lists: usize, keys: impl Iterator<Item = u32> + Clone) -> GroupedIndexes {
         let mut starts = vec![0; n_lists + 2];
         keys.clone().for_each(|key| starts[key as usize + 2] += 1);
         (2..starts.len()).for_each(|i| starts[i] += starts[i - 1]);
@@ -29,7 +29,7 @@ impl Lists {
             *end += 1;
         }
         starts.pop();
-        Lists { starts, items }
+        GroupedIndexes { starts, items }
     }
 
     pub fn of(&self, list: u32) -> &[u32] {
@@ -46,7 +46,7 @@ const NEW: u32 = u32::MAX;
 impl Cycles {
     /// Finds the cycles of a graph with `n` functions. `calls_of` has the calls of each function, and `callees` the called
     /// function of each call.
-    pub fn find(n: usize, calls_of: &Lists, callees: &[(u32, u32, u32)]) -> Cycles {
+    pub fn find(n: usize, calls_of: &GroupedIndexes, callees: &[(u32, u32, u32)]) -> Cycles {
         let (mut order, mut low, mut component) = (vec![NEW; n], vec![0; n], vec![NEW; n]);
         let (mut stack, mut path, mut pace) = (Vec::new(), Vec::new(), Checkpointer::default());
         let (mut next, mut n_components) = (0, 0);

@@ -1,7 +1,7 @@
 //! Cuts stacks from the columns of a call graph, the heaviest first, up to a budget.
 //!
 //! A context is a stack of callers with the cost that a component has there. Expanding a context divides its cost among
-//! the columns of its component in proportion to what remains of them. Costs are integers, and the last context of a
+//! the columns of its component in proportion to their remaining costs. Costs are integers, and the last context of a
 //! component takes what remains, so all sums are exact in any order of contexts.
 //!
 //! Graphs may have exponentially many stacks. After the budget, each remaining context takes the first columns with
@@ -10,8 +10,9 @@
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-use super::columns::{Column, Columns, Follow, Target};
-use super::cycles::{Cycles, Lists};
+use super::super::tree::too_large;
+use super::columns::{CostColumn, CostColumns, CostTarget, FollowingNumber};
+use super::cycles::{Cycles, GroupedIndexes};
 use super::{Balance, CallGraph, Estimate, LEFT_OUT, share};
 use pprofdiff_profile::Result;
 use pprofdiff_profile::cancellation::Checkpointer;
@@ -32,7 +33,7 @@ const WORK_A_BYTE: usize = 8;
 const ROOT: u32 = u32::MAX;
 
 /// A stack of callers, and the flows of a function that is called there.
-struct Context {
+struct CallContext {
     weight: f64,
     number: u32,
     /// The stack of the callers, as a node of `nodes`.
@@ -41,36 +42,37 @@ struct Context {
     flows: Vec<i64>,
 }
 
-impl PartialEq for Context {
-    fn eq(&self, other: &Context) -> bool {
+impl PartialEq for CallContext {
+    fn eq(&self, other: &CallContext) -> bool {
         self.cmp(other) == Ordering::Equal
     }
 }
 
-impl Eq for Context {}
+impl Eq for CallContext {}
 
-impl PartialOrd for Context {
-    fn partial_cmp(&self, other: &Context) -> Option<Ordering> {
+impl PartialOrd for CallContext {
+    fn partial_cmp(&self, other: &CallContext) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Context {
-    fn cmp(&self, other: &Context) -> Ordering {
+impl Ord for CallContext {
+    fn cmp(&self, other: &CallContext) -> Ordering {
         self.weight.total_cmp(&other.weight).then(other.number.cmp(&self.number))
     }
 }
 
-/// The shortest ways from a function of a cycle to the others: by index in the component, the function before and the
+/// The shortest ways from a function of a cycle to other functions: for each of them, the function before it and the
 /// place of its call.
 type Ways = HashMap<u32, (u32, u32)>;
 
-struct Stacks<'g> {
+struct StackCutter<'g> {
+    /// The graph, without its own costs and calls, which are columns now.
     graph: &'g CallGraph,
     component: &'g [u32],
-    columns: Columns,
-    /// The columns [`Target::Within`] of each function, most calls first.
-    within: Lists,
+    columns: CostColumns,
+    /// The columns [`CostTarget::Within`] of each function, most calls first.
+    within: GroupedIndexes,
     /// The stacks, as nodes with a parent and a place. The parent of a group is [`ROOT`].
     nodes: Interner<(u32, u32), RandomState>,
     depths: Vec<u32>,
@@ -83,7 +85,9 @@ struct Stacks<'g> {
     usual: HashMap<u32, u32>,
     ways: HashMap<u32, Ways>,
     way_cells: usize,
-    heap: BinaryHeap<Context>,
+    /// The nodes of callers in a cycle, by the node of the context and the function.
+    on_ways: HashMap<(u32, u32), u32>,
+    heap: BinaryHeap<CallContext>,
     n_contexts: u32,
     frames: usize,
     work: usize,
@@ -94,27 +98,39 @@ impl CallGraph {
     /// Calls `sample` for each stack, with its group, its places from the leaf, and its costs and counts.
     ///
     /// # Errors
-    /// `sample` fails.
+    /// Own costs add up to more than an int64 holds, or `sample` fails.
     pub fn stacks(
-        &self,
+        mut self,
         balance: Balance,
         mut sample: impl FnMut(u32, &[u32], &[i64]) -> Result<()>,
     ) -> Result<Estimate> {
+        for cost in 0..self.n_costs {
+            // No cost of a call can then be larger once it is lowered to the called function's cost.
+            let own = self.own_costs.iter().skip(cost).step_by(self.n_costs);
+            if own.map(|&cost| i128::from(cost.unsigned_abs())).sum::<i128>() > i64::MAX.into() {
+                return Err(too_large());
+            }
+        }
         let n = self.functions.len();
-        let cycles = Cycles::find(n, &Lists::group(n, self.calls.values.iter().map(|call| call.0)), &self.calls.values);
-        let columns = Columns::new(self, &cycles, balance);
-        let mut stacks = Stacks::new(self, &cycles, columns);
+        let cycles =
+            Cycles::find(n, &GroupedIndexes::group(n, self.calls.values.iter().map(|call| call.0)), &self.calls.values);
+        let columns = CostColumns::new(&self, &cycles, balance);
+        let n_values = self.n_costs + self.n_counts;
+        // Large files need the memory.
+        (self.own, self.own_costs) = (Interner::default(), Vec::new());
+        (self.calls, self.call_numbers) = (Interner::default(), Vec::new());
+        let mut stacks = StackCutter::new(&self, &cycles, columns);
         let estimate = stacks.run(&cycles);
+        let StackCutter { nodes, rows, values, .. } = stacks;
         let mut places = Vec::new();
-        for (i, &row) in stacks.rows.values.iter().enumerate() {
+        for (i, &row) in rows.values.iter().enumerate() {
             places.clear();
-            let (mut parent, mut place) = stacks.nodes.values[row as usize];
+            let (mut parent, mut place) = nodes.values[row as usize];
             while parent != ROOT {
                 places.push(place);
-                (parent, place) = stacks.nodes.values[parent as usize];
+                (parent, place) = nodes.values[parent as usize];
             }
-            let n_values = self.n_costs + self.n_counts;
-            let values = &stacks.values[i * n_values..][..n_values];
+            let values = &values[i * n_values..][..n_values];
             if values.iter().any(|&value| value != 0) {
                 sample(place, &places, values)?;
             }
@@ -123,15 +139,15 @@ impl CallGraph {
     }
 }
 
-impl<'g> Stacks<'g> {
-    fn new(graph: &'g CallGraph, cycles: &'g Cycles, columns: Columns) -> Stacks<'g> {
+impl<'g> StackCutter<'g> {
+    fn new(graph: &'g CallGraph, cycles: &'g Cycles, columns: CostColumns) -> StackCutter<'g> {
         let n = graph.functions.len();
-        let function_of = |column: &Column| match column.target {
-            Target::Within(_) => column.function,
+        let function_of = |column: &CostColumn| match column.target {
+            CostTarget::Within(_) => column.function,
             // Other columns belong to a list of their own.
             _ => n as u32,
         };
-        let mut within = Lists::group(n + 1, columns.columns.iter().map(function_of));
+        let mut within = GroupedIndexes::group(n + 1, columns.columns.iter().map(function_of));
         let n_follows = columns.follows.len();
         for function in 0..n as u32 {
             within.of_mut(function).sort_by_key(|&column| {
@@ -142,7 +158,7 @@ impl<'g> Stacks<'g> {
         let scale = (0..n_flows)
             .map(|flow| columns.roots.iter().skip(flow).step_by(n_flows).map(|&root| root as f64).sum::<f64>().max(1.0))
             .collect();
-        Stacks {
+        StackCutter {
             graph,
             component: &cycles.component,
             columns,
@@ -155,6 +171,7 @@ impl<'g> Stacks<'g> {
             usual: HashMap::default(),
             ways: HashMap::default(),
             way_cells: 0,
+            on_ways: HashMap::default(),
             heap: BinaryHeap::new(),
             n_contexts: 0,
             frames: 0,
@@ -171,14 +188,14 @@ impl<'g> Stacks<'g> {
                 .lowered
                 .iter()
                 .zip(&self.scale)
-                .any(|(&lowered, scale)| lowered as f64 > scale / 1000.0),
+                .any(|(&lowered, scale)| lowered as f64 > scale / 100.0),
             left_out: vec![0; self.graph.n_costs],
             ..Estimate::default()
         };
         self.add_roots(cycles);
         let size = self.graph.size;
-        let frames = FRAMES + size / BYTES_A_FRAME;
-        let is_within_budget = |stacks: &Stacks<'_>| {
+        let frames = self.max_frames();
+        let is_within_budget = |stacks: &StackCutter<'_>| {
             (stacks.n_contexts as usize) < CONTEXTS + size / BYTES_A_CONTEXT
                 && stacks.frames < frames / 2
                 && stacks.work < WORK + size * WORK_A_BYTE
@@ -188,11 +205,12 @@ impl<'g> Stacks<'g> {
         {
             self.expand(&context);
         }
+        self.on_ways.clear();
         let rest = std::mem::take(&mut self.heap).into_sorted_vec();
         estimate.has_remainder = !rest.is_empty();
-        let mut first = vec![0; cycles.n_components * self.columns.flows.len()];
+        let mut first = vec![0u32; cycles.n_components * self.columns.flows.len()];
         for context in rest.into_iter().rev() {
-            if !self.take_first(context, &mut first, frames) {
+            if !self.take_first(context, &mut first) {
                 break;
             }
         }
@@ -200,7 +218,7 @@ impl<'g> Stacks<'g> {
         let mut caller = vec![ROOT; self.graph.functions.len()];
         let mut is_shared = vec![false; caller.len()];
         for column in &self.columns.columns {
-            if let Target::Call(callee) = column.target {
+            if let CostTarget::Call(callee) = column.target {
                 let first = &mut caller[callee as usize];
                 is_shared[callee as usize] |= *first != ROOT && *first != column.function;
                 *first = column.function;
@@ -215,11 +233,12 @@ impl<'g> Stacks<'g> {
     /// Adds a context for each component with costs without a caller, and a stack for counts without a caller.
     fn add_roots(&mut self, cycles: &Cycles) {
         let n_flows = self.columns.flows.len();
-        // A cycle begins at the function that the cycle itself calls least often.
+        // A cycle begins at a function with calls from outside of the input, or else at the function that the cycle itself
+        // calls least often.
         let n_counts = self.graph.n_counts;
         let mut calls = vec![0i64; self.graph.functions.len()];
         for (column, target) in self.columns.columns.iter().enumerate() {
-            if let Target::Within(callee) = target.target
+            if let CostTarget::Within(callee) = target.target
                 && n_counts > 0
             {
                 let count = self.columns.follow[column * self.columns.follows.len()];
@@ -229,7 +248,11 @@ impl<'g> Stacks<'g> {
         let mut entries = vec![ROOT; cycles.n_components];
         for (function, &component) in (0..).zip(&cycles.component) {
             let entry = &mut entries[component as usize];
-            if *entry == ROOT || calls[function as usize] < calls[*entry as usize] {
+            let rank = |function: u32| {
+                let uncalled = self.graph.uncalled.get(function as usize * n_counts).copied().unwrap_or(0);
+                (std::cmp::Reverse(uncalled), calls[function as usize])
+            };
+            if *entry == ROOT || rank(function) < rank(*entry) {
                 *entry = function;
             }
         }
@@ -249,6 +272,10 @@ impl<'g> Stacks<'g> {
                 add(&mut self.values[start..], &counts);
             }
         }
+    }
+
+    fn max_frames(&self) -> usize {
+        FRAMES + self.graph.size / BYTES_A_FRAME
     }
 
     fn group(&mut self, function: u32) -> u32 {
@@ -281,18 +308,18 @@ impl<'g> Stacks<'g> {
     fn push(&mut self, node: u32, function: u32, flows: Vec<i64>) {
         let weight = flows.iter().zip(&self.scale).map(|(&flow, scale)| flow as f64 / scale).sum();
         self.usual.entry(function).or_insert(node);
-        self.heap.push(Context { weight, number: self.n_contexts, node, function, flows });
+        self.heap.push(CallContext { weight, number: self.n_contexts, node, function, flows });
         self.n_contexts += 1;
     }
 
     /// Adds parts of a column to the stack of `node`, which ends before the column's place. Returns the node of the
     /// column's place.
-    fn take(&mut self, node: u32, column: Column, flows: &[i64], follows: &[i64]) -> u32 {
+    fn take(&mut self, node: u32, column: CostColumn, flows: &[i64], follows: &[i64]) -> u32 {
         let node = self.child(node, column.place);
         let leaf = match column.target {
-            Target::Own => node,
-            Target::OwnOf(callee) | Target::Call(callee) | Target::Within(callee) => {
-                if matches!(column.target, Target::Call(_)) && follows.iter().all(|&follow| follow == 0) {
+            CostTarget::Own => node,
+            CostTarget::OwnOf(callee) | CostTarget::Call(callee) | CostTarget::Within(callee) => {
+                if matches!(column.target, CostTarget::Call(_)) && follows.iter().all(|&follow| follow == 0) {
                     return node;
                 }
                 self.child(node, self.graph.functions[callee as usize].entry)
@@ -300,15 +327,15 @@ impl<'g> Stacks<'g> {
         };
         let start = self.row(leaf);
         let values = &mut self.values[start..];
-        if matches!(column.target, Target::Own | Target::OwnOf(_)) {
+        if matches!(column.target, CostTarget::Own | CostTarget::OwnOf(_)) {
             for (&cost, &flow) in self.columns.flows.iter().zip(flows) {
                 values[cost] = values[cost].saturating_add(flow);
             }
         }
         for (follow, &number) in self.columns.follows.iter().zip(follows) {
             let i = match *follow {
-                Follow::Count(i) => self.graph.n_costs + i,
-                Follow::Cost(i) => i,
+                FollowingNumber::Count(i) => self.graph.n_costs + i,
+                FollowingNumber::Cost(i) => i,
             };
             values[i] = values[i].saturating_add(number);
         }
@@ -332,8 +359,8 @@ impl<'g> Stacks<'g> {
             let calls = self.within.of(function);
             self.work += 1 + calls.len();
             for &column in calls {
-                let Column { place, target, .. } = self.columns.columns[column as usize];
-                if let Target::Within(callee) = target
+                let CostColumn { place, target, .. } = self.columns.columns[column as usize];
+                if let CostTarget::Within(callee) = target
                     && callee != entry
                     && !ways.contains_key(&callee)
                 {
@@ -352,20 +379,27 @@ impl<'g> Stacks<'g> {
             return node;
         }
         self.find_ways(entry);
-        let mut places = Vec::new();
-        let mut at = function;
+        let mut steps = Vec::new();
+        let (mut at, mut callers) = (function, node);
         while let Some(&(before, place)) = self.ways.get(&entry).and_then(|ways| ways.get(&at)) {
-            places.push(place);
+            if let Some(&known) = self.on_ways.get(&(node, at)) {
+                callers = known;
+                break;
+            }
+            steps.push((at, place));
             at = before;
         }
-        self.work += places.len();
-        let callers = places.into_iter().rev().fold(node, |node, place| self.child(node, place));
-        self.usual.entry(function).or_insert(callers);
+        self.work += steps.len();
+        for (function, place) in steps.into_iter().rev() {
+            callers = self.child(callers, place);
+            self.on_ways.insert((node, function), callers);
+            self.usual.entry(function).or_insert(callers);
+        }
         callers
     }
 
     /// Divides the flows of a context among the columns of its component.
-    fn expand(&mut self, context: &Context) {
+    fn expand(&mut self, context: &CallContext) {
         let component = self.component[context.function as usize];
         let (n, n_follows) = (self.columns.flows.len(), self.columns.follows.len());
         let total = self.columns.total[component as usize * n..][..n].to_vec();
@@ -373,11 +407,12 @@ impl<'g> Stacks<'g> {
         let list = self.columns.of_component.of(component).to_vec();
         self.work += list.len() * (n + 1);
         self.pace.step(list.len());
+        self.on_ways.clear();
         let (mut sums, mut given) = (vec![0i64; n], vec![0i64; n]);
         let (mut part, mut whole, mut follows) = (vec![0; n], vec![0; n], vec![0; n_follows]);
         for column_number in list {
             let column = self.columns.columns[column_number as usize];
-            if matches!(column.target, Target::Within(_)) {
+            if matches!(column.target, CostTarget::Within(_)) {
                 self.columns.follow_part(column_number, &flows, &total, &mut follows);
                 part.fill(0);
             } else {
@@ -394,10 +429,14 @@ impl<'g> Stacks<'g> {
             if part.iter().chain(&follows).all(|&number| number == 0) {
                 continue;
             }
+            if self.frames > self.max_frames() {
+                // The callers of the remaining costs are left out.
+                break;
+            }
             self.subtract(column_number, &part, &follows);
             let callers = self.callers(context.node, context.function, column.function);
             let node = self.take(callers, column, &part, &follows);
-            if let Target::Call(callee) = column.target
+            if let CostTarget::Call(callee) = column.target
                 && part.iter().any(|&flow| flow > 0)
             {
                 self.push(node, callee, part.clone());
@@ -417,14 +456,14 @@ impl<'g> Stacks<'g> {
 
     /// Assigns the flows of a context to the first columns that remain. `first` has the first such column of each
     /// component. Returns false once the stacks have too many frames.
-    fn take_first(&mut self, context: Context, first: &mut [u32], frames: usize) -> bool {
+    fn take_first(&mut self, context: CallContext, first: &mut [u32]) -> bool {
         let (n, n_follows) = (self.columns.flows.len(), self.columns.follows.len());
         let (mut part, mut whole, mut follows) = (vec![0; n], vec![0; n], vec![0; n_follows]);
         let mut path: Vec<(u32, u32)> = Vec::new();
         for flow in 0..n {
             let mut left = context.flows[flow];
             while left > 0 {
-                if self.frames > frames || self.work > 2 * (WORK + self.graph.size * WORK_A_BYTE) {
+                if self.frames > self.max_frames() || self.work > 2 * (WORK + self.graph.size * WORK_A_BYTE) {
                     return false;
                 }
                 path.clear();
@@ -442,7 +481,7 @@ impl<'g> Stacks<'g> {
                     let column = self.columns.columns[number as usize];
                     let callers = self.callers(node, function, column.function);
                     path.push((number, callers));
-                    let Target::Call(callee) = column.target else { break true };
+                    let CostTarget::Call(callee) = column.target else { break true };
                     node = self.child(callers, column.place);
                     function = callee;
                     self.usual.entry(callee).or_insert(node);
@@ -474,7 +513,7 @@ impl<'g> Stacks<'g> {
         for number in 0..self.columns.columns.len() {
             let column = self.columns.columns[number];
             let follows = self.columns.follow[number * n_follows..][..n_follows].to_vec();
-            let is_own = matches!(column.target, Target::Own | Target::OwnOf(_));
+            let is_own = matches!(column.target, CostTarget::Own | CostTarget::OwnOf(_));
             part.fill(0);
             if is_own {
                 part.copy_from_slice(&self.columns.flow[number * n..][..n]);
