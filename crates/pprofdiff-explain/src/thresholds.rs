@@ -187,6 +187,9 @@ pub(super) const MIN_TAU_OF_LOCK: f64 = 0.1;
 /// Minimum number of locks that the threshold assumes. A program has few locks that matter.
 /// Unit: locks. Source: judgment.
 pub(super) const MIN_TESTED_LOCKS: usize = 10;
+/// Minimum number of functions and calls that the threshold of counts assumes. Real changes of counts exceed it by far.
+/// Unit: functions. Source: benches/counting.py, equal builds of a program with random hashes.
+pub(super) const MIN_TESTED_COUNTS: usize = 1_000;
 /// Minimum number of events of a set that contributes to the common variance of several runs.
 /// Unit: events. Source: tuned on injected faults.
 pub(super) const MIN_EVENTS_FOR_COMMON_VARIANCE: f64 = 30.0;

@@ -4,8 +4,8 @@
 use crate::thresholds::{
     DEVIATION_OF_FLICKERING_FRAMES, MIN_DEVIATIONS_OF_NOISY_PAIR, MIN_EVENTS_FOR_COMMON_VARIANCE,
     MIN_FRAMES_FOR_TAU_OF_PAIR, MIN_RELATIVE_LENGTH_OF_RUN, MIN_SETS_FOR_COMMON_VARIANCE, MIN_TAU_OF_LOCK,
-    MIN_TELLING_EVENTS, MIN_TESTED_LOCKS, PRIOR_OF_COUNTS, PRIOR_OF_DELAYS, PRIOR_OF_HEAP, PRIOR_OF_SAMPLES, Prior,
-    STRATA_OF_EVENTS, WEIGHT_OF_PRIOR_TAU,
+    MIN_TELLING_EVENTS, MIN_TESTED_COUNTS, MIN_TESTED_LOCKS, PRIOR_OF_COUNTS, PRIOR_OF_DELAYS, PRIOR_OF_HEAP,
+    PRIOR_OF_SAMPLES, Prior, STRATA_OF_EVENTS, WEIGHT_OF_PRIOR_TAU,
 };
 use std::ops::Range;
 
@@ -69,7 +69,9 @@ pub(super) fn measured(rows: &StackRows) -> MeasuredNoise {
     let degrees = degrees_of_runs(rows);
     match rows.kind {
         ValueKind::Delay => MeasuredNoise { degrees, prior: 0, fewest: MIN_TESTED_LOCKS },
-        ValueKind::Sampled | ValueKind::Heap | ValueKind::Counted => MeasuredNoise::drawn(degrees),
+        // Most functions repeat their counts, so they say nothing about a function that does not.
+        ValueKind::Counted => MeasuredNoise { degrees, prior: 0, fewest: MIN_TESTED_COUNTS },
+        ValueKind::Sampled | ValueKind::Heap => MeasuredNoise::drawn(degrees),
     }
 }
 
@@ -116,6 +118,9 @@ pub(super) fn variance_of_runs(rows: &StackRows, sets: &Sets, is_given: bool) ->
         // The variation of locks between equal runs ranges from 1% to a factor of 30, so other locks do not help.
         let set_excess = set_excess.into_iter().map(|excess| excess.max(MIN_TAU_OF_LOCK * MIN_TAU_OF_LOCK));
         return Variances::OfSets(set_excess.collect());
+    }
+    if rows.kind == ValueKind::Counted {
+        return Variances::OfSets(set_excess.into_iter().map(|excess| excess.max(0.0)).collect());
     }
     Variances::OfSets(shrunk_variances(rows, sets, &set_excess))
 }

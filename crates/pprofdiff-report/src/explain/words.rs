@@ -781,7 +781,7 @@ impl ExplanationText<'_> {
         let advice = if is_pair { " Record 3 runs per side to detect smaller changes." } else { "" };
         if self.e.counts_each_event() {
             let noise = match noise.deviation < 0.000_05 {
-                true => "They counted the same.".to_owned(),
+                true => "Most functions counted the same in all runs of a side.".to_owned(),
                 false => format!("A frame with 10% of the total varies by about {}.", small_percent(noise.deviation)),
             };
             return format!("{source} {noise}");

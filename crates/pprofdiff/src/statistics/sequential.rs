@@ -23,6 +23,8 @@ const TOTAL_ALARMS: f64 = 0.003;
 const TOTAL_LAST_ALARMS: f64 = 0.003;
 const FRAME_ALARMS: f64 = 0.002;
 const FRAME_LAST_ALARMS: f64 = 0.002;
+/// The part of the accepted alarms for counts. Their real changes exceed their noise by far.
+const ALARMS_OF_COUNTS: f64 = 0.2;
 /// The probability of ruling out a true change that is larger than the effect.
 pub const MISSES: f64 = 0.05;
 /// The minimum number of pairs for a rank test at the last look. Ranks are robust against load that comes and goes.
@@ -237,7 +239,8 @@ impl Pairs {
 
     fn has_changed(&self, values: &[f64], alarms: f64, last_alarms: f64) -> bool {
         if self.is_counted {
-            let is_clear = interval_of_counts(values, alarms).is_some_and(|(low, high)| low > 0.0 || high < 0.0);
+            let is_clear = interval_of_counts(values, alarms * ALARMS_OF_COUNTS)
+                .is_some_and(|(low, high)| low > 0.0 || high < 0.0);
             return is_clear && mean(values).abs() > self.effect;
         }
         let is_clear = interval(values, alarms).is_some_and(|(low, high)| low > 0.0 || high < 0.0);
