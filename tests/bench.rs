@@ -827,3 +827,97 @@ fn mcp_loads_a_folder_of_runs_and_its_sides() {
     assert!(answers[3].contains("pprofdiff top runs/new"), "{}", answers[3]);
     assert!(answers[4].contains("cum 4000 -> 9000"), "{}", answers[4]);
 }
+
+/// A program whose function `tenth` has a tenth of the instructions.
+fn counted_program(rounds: u32) -> String {
+    format!(
+        "#include <stdio.h>\nstatic volatile unsigned kept;\n\
+         __attribute__((noinline)) void tenth(unsigned n) {{ for (unsigned i = 0; i < n; i++) kept += i; }}\n\
+         __attribute__((noinline)) void rest(unsigned n) {{ for (unsigned i = 0; i < n; i++) kept += i; }}\n\
+         int main(void) {{ for (int i = 0; i < 100; i++) {{ tenth({rounds}); rest(9000); }} printf(\"%u\\n\", kept); }}\n"
+    )
+}
+
+/// Half a percent more in a function with a tenth of the instructions is certain after one run per side. Equal builds are
+/// counted once.
+#[test]
+fn counting_needs_one_run_per_side() {
+    if !have("valgrind", "--version", "valgrind", "counts of a C program") || !have("cc", "--version", "gcc", "counts")
+    {
+        return;
+    }
+    let repository = Repository::new("counts");
+    repository.commit("begin", &[("app.c", &counted_program(1000))]);
+    repository.commit("tidy", &[("README", "counts\n")]);
+    repository.commit("more rounds", &[("app.c", &counted_program(1005))]);
+    let bench = |range: &str, more: &[&str]| {
+        let build = "cc -O1 -g app.c -o app";
+        let words = [&["bench", range, "--build", build, "--counts", "--into", range][..], more, &["--", "./app"]];
+        repository.run(&words.concat())
+    };
+    let (output, stdout, stderr) = bench("HEAD~2..HEAD~1", &[]);
+    assert!(output.status.success(), "{stderr}");
+    assert!(stderr.contains("no change larger than 0.020 %") && stderr.contains("(counted once per side)"), "{stderr}");
+    assert!(
+        stdout.contains("No function changed by more than 0.02% of the total") || stdout.contains("equal"),
+        "{stdout}"
+    );
+    let runs = std::fs::read_to_string(repository.0.join("HEAD~2..HEAD~1/runs.toml")).unwrap();
+    assert!(runs.contains("counter = \"callgrind\"") && runs.matches("[[run]]").count() == 2, "{runs}");
+    let (output, stdout, stderr) = bench("HEAD~2..HEAD", &["--bisect"]);
+    assert!(output.status.success(), "{stderr}");
+    assert!(stderr.contains("changed: tenth itself +0.5") && stderr.contains("(counted 3 times per side)"), "{stderr}");
+    assert!(stderr.contains("more rounds"), "{stderr}");
+    assert!(
+        stdout.contains("tenth") && stdout.contains("Called as often (100 times), each 0.5% more expensive"),
+        "{stdout}"
+    );
+    assert!(!stdout.contains("p =") && stdout.contains("more rounds"), "{stdout}");
+    // Other verbs read the folder, and `check` fails without a statement about chance.
+    let (_, again, _) = repository.run(&["explain", "HEAD~2..HEAD"]);
+    assert!(again.contains("each 0.5% more expensive"), "{again}");
+    let (output, checked, _) = repository.run(&["check", "HEAD~2..HEAD", "--fail-on", "flat:regex=^tenth$>+0.4%"]);
+    assert!(output.status.code() == Some(1) && !checked.contains("p ="), "{checked}");
+    let (output, checked, _) = repository.run(&["check", "HEAD~2..HEAD", "--fail-on", "flat:regex=^tenth$>+0.6%"]);
+    assert_eq!(output.status.code(), Some(0), "{checked}");
+}
+
+#[test]
+fn a_command_that_cannot_be_counted_is_refused_with_the_reason() {
+    let shop = Repository::shop("uncounted", "4000", "9000");
+    let bench = ["bench", "HEAD~1..HEAD", "--counts", "--", "node", "app.js"];
+    let error = shop.failure(&bench);
+    assert!(error.contains("--counts can't count node: it compiles the code while it runs"), "{error}");
+    // Valgrind is not in an empty folder, and git is found by its path.
+    let bin = shop.0.join("bin");
+    std::fs::create_dir(&bin).unwrap();
+    let git =
+        std::env::split_paths(&std::env::var_os("PATH").unwrap()).map(|dir| dir.join("git")).find(|git| git.exists());
+    #[cfg(unix)]
+    std::os::unix::fs::symlink(git.unwrap(), bin.join("git")).unwrap();
+    let output =
+        shop.command(&["bench", "HEAD~1..HEAD", "--counts", "--", "sh", "run.sh"]).env("PATH", &bin).output().unwrap();
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(error.contains("--counts needs valgrind") && error.contains("apt install valgrind"), "{error}");
+    let error = shop.failure(&["bench", "HEAD~1..HEAD", "--runs", "1", "--", "sh", "run.sh"]);
+    assert!(error.contains("--runs must be at least 2"), "{error}");
+}
+
+#[test]
+fn calibration_measures_equal_sides_and_advises_a_command() {
+    let shop = Repository::shop("calibrate", "4000", "9000");
+    let (output, stdout, stderr) = shop.run(&["bench", "--calibrate", "--runs", "4", "--", "sh", "run.sh"]);
+    assert!(output.status.success(), "{stderr}");
+    for text in [
+        "Timing: 4 pairs of equal runs",
+        "chance alone moves one run against another by up to 0 % of the total",
+        "change   of the total",
+        "\nCounting",
+        "\nFor CI:\n  pprofdiff bench origin/main...HEAD --",
+    ] {
+        assert!(stdout.contains(text), "{text:?}: {stdout}");
+    }
+    assert!(stdout.trim_end().ends_with("-- sh run.sh"), "{stdout}");
+    let error = shop.failure(&["bench", "--calibrate", "--base-cmd", "sh run.sh"]);
+    assert!(error.contains("no command is given"), "{error}");
+}

@@ -6,6 +6,7 @@ mod account;
 mod architecture;
 mod commits;
 mod corpus;
+mod counted;
 mod delta;
 mod demangle;
 mod dialects;

@@ -96,6 +96,7 @@ impl BenchOptions {
         step.range = format!("{base}..{commit}");
         step.build.clone_from(&recording.build);
         (step.seed, step.effect) = (recording.seed, recording.effect);
+        step.counter.clone_from(&recording.counter);
         let runner = Runner::new(work, self.max_time);
         let checkouts = sides::checkouts(&runner, &step.range, &[] as &[PathBuf])?;
         let answer = |pairs: &Pairs| {

@@ -13,7 +13,9 @@
 
 mod adapters;
 mod bisect;
+mod calibrate;
 mod consent;
+mod counts;
 mod failure_line;
 mod folder;
 mod machine;
@@ -34,6 +36,8 @@ use pprofdiff::{Cancellation, LoadOptions, Query};
 use pprofdiff_shell::terminal::{AtInterrupt, stop_at_interrupt};
 use pprofdiff_shell::{Failure, Result, say};
 
+pub use calibrate::{DEFAULT_CALIBRATION_RUNS, calibrate};
+pub use counts::{CPROFILE, DEFAULT_COUNTED_RUNS};
 pub use folder::DEFAULT_FOLDER;
 use measure::Bench;
 
@@ -42,6 +46,7 @@ pub const DEFAULT_RUNS: u64 = 20;
 const DEFAULT_EFFECT: f64 = 0.02;
 
 /// The commands to run, and the limits that end them. Messages name the fields by the options of the command.
+#[derive(Clone)]
 pub struct BenchOptions {
     /// BASE..NEW, BASE...NEW, or BASE against the working tree.
     pub range: Option<String>,
@@ -61,6 +66,10 @@ pub struct BenchOptions {
     pub effect: Option<f64>,
     /// The maximum number of runs per side.
     pub runs: usize,
+    /// True if calls and instructions are counted instead of timed.
+    pub counts: bool,
+    /// True if all `runs` are measured, although an earlier pair of counts decides.
+    pub all_runs: bool,
     /// The maximum time.
     pub max_time: Option<Duration>,
     /// The seed for the order of the two sides.
@@ -88,10 +97,12 @@ pub fn measure(options: &BenchOptions, work: &Cancellation, dir: &Path, recordin
     let checkouts = sides::checkouts(&runner, &recording.range, &dirs)
         .map_err(|e| if work.is_stopped() { Failure::Interrupted } else { e })?;
     let mut bench = Bench::new(runner, options, dir, &checkouts, recording)?;
-    let pairs = bench.take(recording, &|pairs| pairs.decision() != Decision::Open)?;
+    let is_counted = !recording.counter.is_empty();
+    let pairs = bench.take(recording, &|pairs| !is_counted && pairs.decision() != Decision::Open)?;
     bench.keep();
     if !pairs.is_empty() {
-        for line in messages::verdict(&pairs, recording.effect) {
+        let verdict = if is_counted { counts::verdict } else { messages::verdict };
+        for line in verdict(&pairs, recording.effect) {
             say(&line);
         }
     }
@@ -105,6 +116,10 @@ pub fn measure(options: &BenchOptions, work: &Cancellation, dir: &Path, recordin
 /// commands.
 pub fn open(options: &BenchOptions, work: &Cancellation) -> Result<(PathBuf, Recording)> {
     let [command, new_command] = commands(options)?;
+    if options.counts && options.more.is_some() {
+        let message = "--more continues a folder as it began; its runs.toml tells whether it counts".to_owned();
+        return Err(Failure::Message(message));
+    }
     let (dir, mut recording) = match &options.more {
         Some(dir) => {
             if !command.is_empty() || options.build.is_some() {
@@ -143,6 +158,10 @@ pub fn open(options: &BenchOptions, work: &Cancellation) -> Result<(PathBuf, Rec
             recording.build = options.build.clone().unwrap_or_default();
             recording.seed = options.seed;
             recording.effect = DEFAULT_EFFECT;
+            if options.counts {
+                recording.counter = counts::counter([recording.command_of(0), recording.command_of(1)])?.to_owned();
+                recording.effect = counts::DEFAULT_COUNTED_EFFECT;
+            }
             (into, recording)
         }
     };

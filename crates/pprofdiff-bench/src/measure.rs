@@ -7,10 +7,11 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use pprofdiff::recording::{RUNS_FILE, RecordedRun, Recording, SIDES};
 use pprofdiff::sequential::{Pairs, RunCost};
-use pprofdiff::{Cancellation, Diff, Profile, Sort, Source};
+use pprofdiff::{Cancellation, Diff, Profile, Query, Sort, Source};
 use pprofdiff_shell::{Failure, Result, error_line, say};
 
 use super::adapters::{self, Adapter, RunPlan};
+use super::counts::{self, Counting};
 use super::failure_line::telling_line;
 use super::process::{CommandJob, Ended, OutputKind, Runner};
 use super::sides::Checkout;
@@ -38,6 +39,8 @@ struct BenchSide<'a> {
     variables: Vec<(String, String)>,
     words: Vec<String>,
     adapter: &'static Adapter,
+    /// How the command is counted, instead of timed.
+    counting: Option<Counting>,
     /// The sources and the binaries that its profiles name.
     named: [Vec<String>; 2],
 }
@@ -50,6 +53,8 @@ pub struct Bench<'a> {
     dir: &'a Path,
     build: String,
     seed: u64,
+    /// The question that selects the total and the frames to compare.
+    query: Query,
     sides: [BenchSide<'a>; 2],
 }
 
@@ -71,12 +76,16 @@ impl<'a> Bench<'a> {
             if words.is_empty() {
                 return Err(Failure::Message("no command is given, only variables".to_owned()));
             }
-            let adapter = adapters::find(&words);
-            Ok(BenchSide { checkout: &checkouts[i], variables, words, adapter, named: Default::default() })
+            let is_counted = !recording.counter.is_empty();
+            let counting = is_counted.then(|| counts::find(&words)).transpose()?;
+            let adapter = counting.as_ref().map_or_else(|| adapters::find(&words), |counting| counting.adapter);
+            Ok(BenchSide { checkout: &checkouts[i], variables, words, adapter, counting, named: Default::default() })
         };
+        counts::check_installed(&recording.counter, &checkouts[0], &runner)?;
         let (build, seed) = (recording.build.clone(), recording.seed);
         let sides = [side(0)?, side(1)?];
-        Ok(Bench { work: runner.work, runner, options, dir, build, seed, sides })
+        let query = counts::query(&recording.counter, &options.query);
+        Ok(Bench { work: runner.work, runner, options, dir, build, seed, query, sides })
     }
 
     /// Measures pairs until `is_enough` returns true, a limit is reached, too many pairs fail, or the work is stopped.
@@ -85,7 +94,8 @@ impl<'a> Bench<'a> {
     /// # Errors
     /// Fails if a build or a first run fails, or if pairs failed and none was completed.
     pub fn take(&mut self, recording: &mut Recording, is_enough: &dyn Fn(&Pairs) -> bool) -> Result<Pairs> {
-        let mut pairs = Pairs::new(recording.effect);
+        let is_counted = !recording.counter.is_empty();
+        let mut pairs = if is_counted { Pairs::of_counts(recording.effect) } else { Pairs::new(recording.effect) };
         match self.take_all(recording, &mut pairs, is_enough) {
             Err(Failure::Interrupted) if self.work.is_stopped() => say("interrupted"),
             other => other?,
@@ -108,13 +118,15 @@ impl<'a> Bench<'a> {
         let earlier = std::mem::replace(&mut recording.machine, machine::facts());
         recording.versions = self.versions()?;
         let first = self.read_earlier(recording, pairs)?;
-        if recording.runs.is_empty() {
+        let is_counted = !recording.counter.is_empty();
+        // Counts need no warm files, but the number of operations of a benchmark.
+        if recording.runs.is_empty() && (!is_counted || self.sides[0].adapter.name == "go test -bench") {
             self.warm_up(recording)?;
         }
         let (mut failed, mut last_failure, mut longest) = (0, None, Duration::ZERO);
         let mut pair = first;
         let mut is_planned_end = true;
-        while !is_enough(pairs) && pairs.len() < limits.runs {
+        while !is_enough(pairs) && pairs.len() < self.max_runs(is_counted, pairs, recording.effect) {
             let is_short = limits.time.is_some_and(|time| self.runner.elapsed() + longest > time);
             if is_short && !pairs.is_empty() {
                 break;
@@ -144,21 +156,33 @@ impl<'a> Bench<'a> {
             longest = longest.max(started.elapsed());
             machine::mark_disturbed(&mut recording.runs);
             self.write(recording)?;
-            say(&messages::estimate(pairs, &limits, self.runner.elapsed(), longest));
+            if is_counted {
+                let is_last = pairs.len() >= self.max_runs(is_counted, pairs, recording.effect);
+                say(&counts::estimate(pairs, !is_last));
+            } else {
+                say(&messages::estimate(pairs, &limits, self.runner.elapsed(), longest));
+            }
             pair += 1;
         }
         match last_failure {
             Some(message) if pairs.is_empty() => return Err(Failure::Message(message)),
             _ => {}
         }
-        if is_planned_end && !is_enough(pairs) {
+        if is_planned_end && !is_counted && !is_enough(pairs) {
             pairs.look_last();
             recording.last_look = pairs.last_look();
         }
-        for note in machine::notes(&earlier, recording) {
+        // The load of the machine changes no count.
+        for note in machine::notes(&earlier, recording).iter().filter(|_| !is_counted) {
             say(&format!("note: {note}"));
         }
         self.write(recording)
+    }
+
+    /// Returns the maximum number of pairs. For counts, it depends on the pairs so far, unless the user set it.
+    fn max_runs(&self, is_counted: bool, pairs: &Pairs, effect: f64) -> usize {
+        let BenchOptions { runs, all_runs, .. } = *self.options;
+        if is_counted { counts::max_runs(runs, all_runs, pairs, effect) } else { runs }
     }
 
     /// Adds the pairs of earlier runs. Returns the number of the next pair.
@@ -247,6 +271,9 @@ impl<'a> Bench<'a> {
         let plan = RunPlan { command: &side_state.words, dir, binary: &binary, operations };
         let (command, output) = ((side_state.adapter.command)(&plan), dir.join("output.txt"));
         let mut variables = side_state.variables.clone();
+        if let Some(counting) = &side_state.counting {
+            variables.extend((counting.variables)(dir));
+        }
         variables.push(("PPROFDIFF_PROFILE".to_owned(), dir.join("profile").display().to_string()));
         variables.push(("PPROFDIFF_SIDE".to_owned(), name.to_owned()));
         let (run_dir, kind) = (&side_state.checkout.dir, OutputKind::Log);
@@ -297,7 +324,7 @@ impl<'a> Bench<'a> {
             named.sort();
             named.dedup();
         }
-        let top = Diff::of_profile(&profile)?.measure(&self.options.query)?.top(Sort::Flat);
+        let top = Diff::of_profile(&profile)?.measure(&self.query)?.top(Sort::Flat);
         let total = top.summary.total.new;
         if total <= 0 {
             return Err(Failure::Message(format!(

@@ -8,7 +8,7 @@ use pprofdiff_explain::ExplainOptions;
 use pprofdiff_report::{Format, Report, View, explain_exit_code};
 use pprofdiff_shell::{Failure, Outputs, Result, git, operations, write_to};
 
-use crate::args::ExplainArgs;
+use crate::args::{DEFAULT_MIN_EFFECT, ExplainArgs};
 use crate::check::config;
 use crate::input::Inputs;
 use crate::next_step::{AnsweredCommand, suggest_next};
@@ -87,6 +87,16 @@ pub fn options(args: &ExplainArgs) -> Result<ExplainOptions> {
     let mut options = own_runtime(args.config.as_deref())?
         .with_min_effect(args.min_effect)
         .with_undecided_total(args.undecided_total);
+    let folder = || match args.input.files.as_slice() {
+        [dir] if Recording::is_in(dir) => Recording::read(dir).ok().filter(|recording| !recording.counter.is_empty()),
+        _ => None,
+    };
+    // Counts find much smaller changes than times, as small as the effect that `bench` looked for.
+    if args.min_effect == DEFAULT_MIN_EFFECT
+        && let Some(counted) = folder()
+    {
+        options = options.with_min_effect(counted.effect);
+    }
     options.ops = match args.ops_from.as_slice() {
         [base, new] => Some(operations::from_files(base, new)?),
         _ => args.ops.or(match args.input.files.as_slice() {

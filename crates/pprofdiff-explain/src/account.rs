@@ -450,7 +450,7 @@ impl Books<'_> {
     /// and cost are one measurement, if the values are not those of the rows, if a count or value is not positive, and if the value grew exactly like the work,
     /// because shares of zero are undefined.
     pub(super) fn split(&self, entry: &CauseEntry) -> Option<[f64; 4]> {
-        if self.rows.kind == ValueKind::Sampled {
+        if matches!(self.rows.kind, ValueKind::Sampled | ValueKind::Counted) {
             return None;
         }
         // The counts belong to the rows, so the values must, too.

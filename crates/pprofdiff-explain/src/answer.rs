@@ -148,6 +148,9 @@ pub struct Cause {
     /// unit. `None` for values without a count of their own (such as CPU time), for a sample type that is a count
     /// itself, if a side has no value or no count, and if the value grew exactly like the work.
     pub split: Option<CostSplit>,
+    /// The calls of the cause's function (or of `callee`, if it is set) from its caller, if the profiles count every call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub calls: Option<CountedCalls>,
     /// The approximate change of garbage collection, per run and in the unit of `delta`, that this cause's allocations
     /// explain. It is not part of `delta`: it belongs to [`Account::garbage`]. `None` if the cause explains at most a
     /// tenth of the change of allocations, or if allocations did not change in the direction of garbage collection,
@@ -231,6 +234,22 @@ pub struct CostSplit {
     pub count_factor: f64,
     /// The new cost per unit divided by the base cost per unit: 2 means that each unit costs twice as much.
     pub unit_factor: f64,
+}
+
+/// The number of calls behind a cause, counted and not sampled.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
+pub struct CountedCalls {
+    /// The number of calls in a run of the base. It is not scaled to equal work.
+    pub base: f64,
+    /// The number of calls in a run of the new side.
+    pub new: f64,
+    /// The new number of calls divided by the base's, at equal work. `None` if a side has no calls.
+    pub count_factor: Option<f64>,
+    /// The new cost of a call divided by its base cost. `None` if a side has no calls, if the cost is not counted exactly, or
+    /// if other causes have a part of the function's cost.
+    pub unit_factor: Option<f64>,
 }
 
 /// The stacks of a cause, and patterns that select them in other views.

@@ -7,14 +7,14 @@ use super::evidence::sets::{SetKey, Sets};
 use super::related::{Changed, CostRelation, is_replaced};
 use super::search::SearchResult;
 use super::thresholds::{
-    MAX_CHANGE_OF_EVEN_SUM, MAX_CHANGE_OF_SHIFT_PLACE, MAX_DIFFERENCE_OF_COUNTERPART, MAX_DIFFERENCE_OF_SIBLINGS,
-    MAX_DIFFERENCE_OF_SWAP, MAX_ERRORS_OF_SILENT_PLACE, MAX_OPPOSITE_PART_OF_ONE_SIDED, MAX_OVERLAP_OF_MERGED,
-    MAX_PART_OF_PLACE, MAX_SIZE_OF_SHIFT_PLACE, MAX_SIZE_OF_SHIFT_PLACE_WITHOUT_LEAVES, MIN_DEVIANCE_OF_COUNTERPART,
-    MIN_ERRORS_OF_SHIFT, MIN_MEASURED_PART_OF_CANDIDATE, MIN_PART_INSIDE_MERGED_SET, MIN_PART_INSIDE_PLACE,
-    MIN_PART_OF_MERGED_SET, MIN_PART_OF_PARTNER, PENALTY_OF_PARTNER_OUTSIDE,
+    DEVIATION_OF_MOVED_COUNTS, MAX_CHANGE_OF_EVEN_SUM, MAX_CHANGE_OF_SHIFT_PLACE, MAX_DIFFERENCE_OF_COUNTERPART,
+    MAX_DIFFERENCE_OF_SIBLINGS, MAX_DIFFERENCE_OF_SWAP, MAX_ERRORS_OF_SILENT_PLACE, MAX_OPPOSITE_PART_OF_ONE_SIDED,
+    MAX_OVERLAP_OF_MERGED, MAX_PART_OF_PLACE, MAX_SIZE_OF_SHIFT_PLACE, MAX_SIZE_OF_SHIFT_PLACE_WITHOUT_LEAVES,
+    MIN_DEVIANCE_OF_COUNTERPART, MIN_ERRORS_OF_SHIFT, MIN_MEASURED_PART_OF_CANDIDATE, MIN_PART_INSIDE_MERGED_SET,
+    MIN_PART_INSIDE_PLACE, MIN_PART_OF_MERGED_SET, MIN_PART_OF_PARTNER, PENALTY_OF_PARTNER_OUTSIDE,
 };
-use pprofdiff::shared::known_variance;
 use pprofdiff::shared::statistics::counts;
+use pprofdiff::shared::{ValueKind, known_variance};
 
 /// The kind of change of a cause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
@@ -219,7 +219,10 @@ impl<'a> Attribution<'a> {
     /// Returns the standard error of the change of a set, from sampling and the known noise.
     fn error(&self, set: usize) -> f64 {
         let scale = self.search.scale;
-        let variance = known_variance(self.rows.kind);
+        let variance = match self.rows.kind {
+            ValueKind::Counted => DEVIATION_OF_MOVED_COUNTS * DEVIATION_OF_MOVED_COUNTS,
+            kind => known_variance(kind),
+        };
         let between = counts::between_run_variance(variance, self.rows.runs);
         let node = &self.sets.sets[set];
         let mean = (node.values[0] + node.values[1]) / 2.0;

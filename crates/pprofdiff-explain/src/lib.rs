@@ -16,7 +16,7 @@
 //! 7. **Account**: `account` gives each stack to one cause, the rules of causes change the findings, `selfcheck` compares
 //!    them with a plain table, and the parts add up.
 //! 8. **Answer**: `agreement` counts the evidence for equal work, `naming` turns numbers into names, and `stages` decides
-//!    the verdict (`answer`). `code` compares the instructions of both builds. `chance` tests single frames of views, and
+//!    the verdict (`answer`). `counted` adds counted calls, `code` compares the instructions of both builds. `chance` tests single frames of views, and
 //!    `statements` what sentences may say.
 //!
 //! All numbers that statements depend on are in `thresholds`.
@@ -38,6 +38,7 @@ mod chance;
 mod check;
 mod code;
 mod commits;
+mod counted;
 mod evidence;
 mod naming;
 mod related;
@@ -56,8 +57,9 @@ mod wrapped;
 use serde::{Deserialize, Serialize};
 
 pub use answer::{
-    Account, Cause, CauseKind, CauseLabel, CausePart, CostSplit, Evidence, Explanation, Extent, KnownRuntime, MoveKind,
-    Moved, NearestCandidate, NoiseEstimate, ProgramShare, Rewrite, ScaleRule, Verdict, WorkScale,
+    Account, Cause, CauseKind, CauseLabel, CausePart, CostSplit, CountedCalls, Evidence, Explanation, Extent,
+    KnownRuntime, MoveKind, Moved, NearestCandidate, NoiseEstimate, ProgramShare, Rewrite, ScaleRule, Verdict,
+    WorkScale,
 };
 pub use commits::{RankedCommit, RankedCommits, Reach};
 use evidence::names::FrameTexts;
@@ -248,6 +250,7 @@ pub fn explain(diff: &Diff, query: &Query, beside: &[String], options: &ExplainO
     }
     explanation.also.extend(also);
     code::add_code_changes(diff, query, &mut explanation)?;
+    counted::add_counted_calls(diff, query, options.noise_runs, &mut explanation)?;
     explain_heap(query, options, &mut explanation)?;
     Ok(explanation)
 }

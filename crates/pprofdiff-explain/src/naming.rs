@@ -207,6 +207,7 @@ impl Naming<'_> {
             chain: entry.subject.chain.iter().map(|&f| self.shown.name_for(f, delta)).collect(),
             parts: entry.parts.iter().map(part).collect(),
             split,
+            calls: None,
             garbage: entry.garbage.map(|garbage| rounded(garbage / self.rows.runs[1] as f64)),
             evidence: Evidence {
                 base: extent(0),

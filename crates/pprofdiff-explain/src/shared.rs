@@ -2,6 +2,7 @@
 //! two explanations read the samples only once.
 
 use super::code::add_code_changes;
+use super::counted::add_counted_calls;
 use super::evidence::names::FrameTexts;
 use super::evidence::read::ReadRuns;
 use super::evidence::rows::StackRows;
@@ -100,7 +101,8 @@ pub fn explain_types(
         };
         for (&number, explanation) in next_types.iter().zip(explanations) {
             let Some(mut explanation) = explanation else { continue };
-            let with_code = add_code_changes(selection.diff(), &query, &mut explanation);
+            let with_calls = add_counted_calls(selection.diff(), &query, options.noise_runs, &mut explanation);
+            let with_code = with_calls.and_then(|()| add_code_changes(selection.diff(), &query, &mut explanation));
             if with_code.and_then(|()| explain_heap(&query, options, &mut explanation)).is_ok() {
                 explained.push((number, explanation));
             }

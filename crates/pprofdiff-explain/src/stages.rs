@@ -32,7 +32,7 @@ use super::thresholds::{
 use super::wrapped::{Wrapper, wrapper};
 use super::{ExplainOptions, account};
 use pprofdiff::sampling::Model;
-use pprofdiff::shared::is_level_among;
+use pprofdiff::shared::{ValueKind, is_level_among};
 use pprofdiff::{Diff, Measure, Pair, Summary};
 use pprofdiff_profile::cancellation;
 use pprofdiff_profile::random::HashMap;
@@ -57,6 +57,8 @@ pub(super) struct Comparison<'a> {
     is_uncounted: bool,
     /// True for complete counts with one snapshot per side, which are not subject to chance.
     is_exact: bool,
+    /// True for counts of every call or instruction, which have no noise but the variation between runs.
+    is_counted: bool,
     is_level: bool,
 }
 
@@ -89,6 +91,7 @@ impl<'a> Comparison<'a> {
             model,
             is_uncounted: model == Model::Unknown && !is_replicated,
             is_exact: model == Model::Exact && !is_replicated,
+            is_counted: rows.kind == ValueKind::Counted,
             is_level: ops.is_none() && is_level_among(&diff.sample_types(), &measure.summary().sample_type),
         }
     }
@@ -383,7 +386,15 @@ fn account_of(sides: &Comparison<'_>, books: &Books<'_>, findings: &mut Findings
     }
     if sides.is_exact {
         let unexplained = account.rest != 0.0;
-        account = Account { by_chance: false, consequences_by_chance: false, unexplained, ..account };
+        let p = account.p.filter(|_| !sides.is_counted);
+        account = Account { by_chance: false, consequences_by_chance: false, unexplained, p, ..account };
+        if sides.is_counted {
+            // The counts are certain, so no number of runs makes a cause of a smaller change.
+            findings.candidate = None;
+            let [base, new] = books.rows.total();
+            let floor = books.min_effect * (books.scale * base + new) / 2.0;
+            findings.suspects.retain(|entry| books.delta(entry.values).abs() > floor);
+        }
     }
     account
 }
@@ -513,6 +524,9 @@ impl VerdictInputs<'_> {
             () if !self.named.causes.is_empty() => Verdict::Change,
             // For complete counts, "nothing on both sides" is an answer.
             () if sides.model == Model::Exact && sides.is_equal => Verdict::None,
+            () if sides.is_exact && sides.is_counted && self.named.suspects.is_empty() && self.is_below_floor() => {
+                Verdict::None
+            }
             () if (sides.is_uncounted || sides.is_exact) && !sides.is_equal => Verdict::Inconclusive,
             () if sides.total == [0.0; 2] => Verdict::Inconclusive,
             () if sides.is_equal => Verdict::None,
@@ -535,6 +549,13 @@ impl VerdictInputs<'_> {
             () if self.has_moved && self.search.noticed < MAX_NOTICED_FOR_MOVED_COST => Verdict::None,
             () => Verdict::Inconclusive,
         }
+    }
+
+    /// Returns true if the parts without a cause changed by at most the smallest effect that was asked for.
+    fn is_below_floor(&self) -> bool {
+        let (m, min_effect) = (self.sides.n_runs, self.sides.options.min_effect);
+        let mean = (self.sides.total[1] / m[1] as f64 + self.factor * self.sides.total[0] / m[0] as f64) / 2.0;
+        (self.account.rest + self.account.consequences).abs() <= min_effect * mean
     }
 
     fn scale_rule(&self) -> ScaleRule {
@@ -587,6 +608,9 @@ fn summary(sides: &Comparison<'_>, common: &mut CommonRows, is_used_up: bool) ->
 fn noise(sides: &Comparison<'_>, rows: &StackRows, search: &SearchResult) -> NoiseEstimate {
     let (deviation, noticed, event) = match sides.is_uncounted {
         true => (MAX_REPORTED_NOISE, MAX_REPORTED_NOISE, 0.0),
+        false if sides.is_counted && sides.is_exact => {
+            (0.0, sides.options.min_effect * REPORTED_FRAMES_OF_TOTAL, rows.event())
+        }
         false => (search.deviation.min(MAX_REPORTED_NOISE), search.noticed.min(MAX_REPORTED_NOISE), rows.event()),
     };
     NoiseEstimate {

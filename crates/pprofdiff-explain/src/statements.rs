@@ -10,11 +10,11 @@ use super::thresholds::{
     MIN_PART_NAMED_ALONE, MIN_REWRITTEN_PART_OF_REST,
 };
 use pprofdiff::sampling::{Model, Sampling};
-use pprofdiff::shared::{is_delay, is_level};
+use pprofdiff::shared::{counts_every_event, is_delay, is_level};
 use pprofdiff::units;
 
 /// Sample types that count CPU work. Sentences about them use the same verb as for time.
-const SPENT: [&str; 5] = ["samples", "sample", "cpu", "cycles", "instructions"];
+const SPENT: [&str; 6] = ["samples", "sample", "cpu", "cycles", "instructions", "Ir"];
 
 /// The result of comparing the account's remainder with noise. The remainder is the part of the difference of the
 /// totals that neither work nor causes nor consequences explain.
@@ -84,6 +84,12 @@ impl Explanation {
     pub fn is_exact(&self) -> bool {
         let is_exact = |sides: &[Sampling; 2]| sides.iter().all(|side| side.model == Model::Exact);
         !self.noise.is_replicated() && self.summary.sampling.as_ref().is_some_and(is_exact)
+    }
+
+    /// Returns true if the sample type counts every call or instruction, which equal runs of most programs repeat.
+    pub fn counts_each_event(&self) -> bool {
+        let (kind, unit) = (&self.summary.sample_type, &self.summary.unit);
+        counts_every_event(kind, unit) && self.summary.sampling.iter().flatten().all(|side| side.model == Model::Exact)
     }
 
     /// Compares the remainder of the account with the noise.

@@ -163,6 +163,16 @@ pub(super) struct Prior {
 pub(super) const PRIOR_OF_SAMPLES: Prior = Prior { floor: 0.06, trust: 60.0, shrink: 30.0 };
 pub(super) const PRIOR_OF_HEAP: Prior = Prior { floor: 0.01, trust: 40.0, shrink: 30.0 };
 pub(super) const PRIOR_OF_DELAYS: Prior = Prior { floor: 0.5, trust: 12.0, shrink: 12.0 };
+/// Counts of all calls or instructions have no noise of their own. Several runs show what differs between runs.
+pub(super) const PRIOR_OF_COUNTS: Prior = Prior { floor: 0.0, trust: 1.0, shrink: 1.0 };
+/// Standard deviation of a cost that only moved between functions, if each instruction is counted: a call of its own costs
+/// a few instructions.
+/// Unit: natural logarithm. No source recorded. Test: not pinned.
+pub(super) const DEVIATION_OF_MOVED_COUNTS: f64 = 0.005;
+/// Maximum difference between the cost per call of a cause's stacks and of the function in a plain table. With more, other
+/// causes have a part of the function's stacks, and the cost of a call is not stated.
+/// Unit: fraction. No source recorded. Test: not pinned.
+pub(super) const MAX_DIFFERENCE_OF_UNIT_COST: f64 = 0.005;
 
 /// Weight of the prior in the estimate of a pair's noise.
 /// Unit: frames. Source: tuned on injected faults.
@@ -177,6 +187,9 @@ pub(super) const MIN_TAU_OF_LOCK: f64 = 0.1;
 /// Minimum number of locks that the threshold assumes. A program has few locks that matter.
 /// Unit: locks. Source: judgment.
 pub(super) const MIN_TESTED_LOCKS: usize = 10;
+/// Minimum number of functions and calls that the threshold of counts assumes. Real changes of counts exceed it by far.
+/// Unit: functions. Source: benches/counting.py, equal builds of a program with random hashes.
+pub(super) const MIN_TESTED_COUNTS: usize = 1_000;
 /// Minimum number of events of a set that contributes to the common variance of several runs.
 /// Unit: events. Source: tuned on injected faults.
 pub(super) const MIN_EVENTS_FOR_COMMON_VARIANCE: f64 = 30.0;

@@ -23,6 +23,8 @@ pub enum ValueKind {
     Heap,
     /// Waiting (locks, blocking), sampled and scaled up by the sampling fraction.
     Delay,
+    /// Calls or instructions, all of them counted. Equal runs of most programs count the same.
+    Counted,
 }
 
 /// The measures that are read together.
@@ -71,6 +73,10 @@ const MIN_SIZE_OF_CERTAIN_OBJECT: f64 = 3.0;
 /// Maximum number of events that an object in use counts as.
 /// Unit: events. Source: docs/explain.md, Events. Test: not pinned.
 const MAX_EVENTS_OF_CERTAIN_OBJECT: f64 = 100.0;
+/// The number of events behind each counted call or instruction. It is so large that a count which differs by one is never
+/// chance. More would cost precision: the largest runs have 1e12 instructions.
+/// Unit: events. Source: `a_single_call_more_is_a_cause` in tests/counted.rs. Test: not pinned.
+const EVENTS_OF_COUNTED: f64 = 10_000.0;
 /// The number of waits to assume for a record of delays without a count. Only several runs show how much they vary.
 /// Unit: events. No source recorded. Test: not pinned.
 const EVENTS_OF_UNCOUNTED_DELAY: f64 = 100.0;
@@ -156,6 +162,7 @@ impl SampledRun<'_> {
             },
             Basis::Delay => counted.unwrap_or(1.0) / self.step.max(1) as f64,
             Basis::Objects => counted.unwrap_or(v),
+            Basis::Exact if kind == ValueKind::Counted => v * EVENTS_OF_COUNTED,
             Basis::Exact => events_of_exact(counted.unwrap_or(v)),
             // For delays only: other values with an unknown number of samples have a nominal basis.
             Basis::Unknown => EVENTS_OF_UNCOUNTED_DELAY,
@@ -265,6 +272,7 @@ pub fn known_deviation(kind: ValueKind) -> f64 {
         ValueKind::Sampled => TAU_OF_SAMPLES,
         ValueKind::Heap => TAU_OF_HEAP,
         ValueKind::Delay => TAU_OF_DELAYS,
+        ValueKind::Counted => 0.0,
     }
 }
 

@@ -91,6 +91,7 @@ pub use statistics::sequential;
 #[doc(hidden)]
 pub mod shared {
     // pprofdiff-explain: stacks as rows of numbers.
+    pub use crate::diff::calls::{CallSums, CalledFunction};
     pub use crate::diff::edges::Calls;
     pub use crate::diff::labels::KnownTexts;
     pub use crate::diff::order::StackOrder;
@@ -103,6 +104,7 @@ pub mod shared {
     pub use crate::events::{Columns, SampleSums, SampledRun, ValueKind, known_deviation, known_variance, runs};
     pub use crate::frame_classes::FrameClasses;
     pub use crate::runtimes::{Asked, Class, Runtime, UserRules, classify};
+    pub use crate::sampling::{counts_every_call, counts_every_event};
     pub use crate::target::{ALLOCATED, ExplainTarget, is_delay, is_level, is_level_among};
     // pprofdiff-series: columns of builds, and the noise between them.
     pub use crate::diff::top::SIGNIFICANT;

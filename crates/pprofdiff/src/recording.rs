@@ -39,6 +39,9 @@ pub struct Recording {
     pub seed: u64,
     /// The smallest change that matters, as a part.
     pub effect: f64,
+    /// The program that counted calls or instructions; empty if the runs were timed.
+    #[serde(default)]
+    pub counter: String,
     /// The number of operations that each run performs, if it is fixed.
     #[serde(default)]
     pub fixed_operations: Option<u64>,
@@ -272,6 +275,9 @@ impl Recording {
         }
         let _ = writeln!(text, "range = {}\ndirs = [{}]", quoted(&self.range), list(&self.dirs));
         let _ = writeln!(text, "build = {}\nseed = {}\neffect = {:?}", quoted(&self.build), self.seed, self.effect);
+        if !self.counter.is_empty() {
+            let _ = writeln!(text, "counter = {}", quoted(&self.counter));
+        }
         if let Some(operations) = self.fixed_operations {
             let _ = writeln!(text, "fixed_operations = {operations}");
         }

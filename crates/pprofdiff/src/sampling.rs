@@ -54,8 +54,26 @@ const COMPLETE: [&str; 3] = ["goroutine", "goroutineleak", "threadcreate"];
 const COUNTS: [&str; 2] = ["samples", "sample"];
 /// The column that counts allocations in memory profiles of JAX and XLA. They record every allocation.
 const ALL_ALLOCATIONS: &str = "allocations";
-/// The columns that count calls in profiles of instrumented programs. They record every call.
+/// The columns that count every call, in profiles of instrumented programs and of cProfile.
 const ALL_CALLS: [&str; 2] = ["calls", "primitive calls"];
+/// The columns of callgrind that count every event: instructions, reads, writes, misses of the simulated caches, branches,
+/// and calls of the kernel.
+const ALL_EVENTS: [&str; 16] = [
+    "Ir", "Dr", "Dw", "I1mr", "D1mr", "D1mw", "ILmr", "DLmr", "DLmw", "I2mr", "D2mr", "D2mw", "Bc", "Bcm", "Bi", "Bim",
+];
+
+/// Returns true for a sample type that counts every call or event of a run. Equal programs with equal inputs repeat these
+/// counts, unlike a snapshot such as the number of goroutines.
+#[doc(hidden)]
+pub fn counts_every_event(kind: &str, unit: &str) -> bool {
+    unit == "count" && (ALL_CALLS.contains(&kind) || ALL_EVENTS.contains(&kind))
+}
+
+/// Returns true for the sample type that counts every call, at the frame that was called.
+#[doc(hidden)]
+pub fn counts_every_call(kind: &str, unit: &str) -> bool {
+    unit == "count" && kind == ALL_CALLS[0]
+}
 /// The column of instructions in profiles of valgrind. It simulates the processor, so all its counts are complete.
 const ALL_INSTRUCTIONS: &str = "Ir";
 

@@ -3,7 +3,7 @@
 
 use crate::diff::{Diff, Measure, Normalize, Selection};
 use crate::events::{Columns, ValueKind};
-use crate::sampling::Group;
+use crate::sampling::{Group, counts_every_event};
 use crate::{Error, Result};
 
 /// Pairs of sample types `(cost, count, sampling)`: the second type counts what the first type measures.
@@ -125,12 +125,16 @@ impl Diff {
         let counter = || COUNTS.iter().find_map(|name| position_of(name).filter(|&i| types[i].1 == "count"));
         let count = pair_and_kind.map(|((_, count), _)| count).or_else(counter);
         let name = types[number].0.as_str();
-        let uncounted = if is_delay(name) { ValueKind::Delay } else { ValueKind::Sampled };
+        let uncounted = match &types[number] {
+            (name, _) if is_delay(name) => ValueKind::Delay,
+            (name, unit) if counts_every_event(name, unit) => ValueKind::Counted,
+            _ => ValueKind::Sampled,
+        };
         let kind = pair_and_kind.map_or(uncounted, |(_, kind)| kind);
         let has_background = match kind {
             ValueKind::Heap => false,
             ValueKind::Delay => true,
-            ValueKind::Sampled => !WITHOUT_BACKGROUND.contains(&name) && !is_level(name),
+            ValueKind::Sampled | ValueKind::Counted => !WITHOUT_BACKGROUND.contains(&name) && !is_level(name),
         };
         ExplainTarget { number, count, cost: pair_and_kind.map(|((cost, _), _)| cost), kind, has_background }
     }

@@ -14,7 +14,8 @@ pub fn profile(dir: &std::path::Path) -> std::path::PathBuf {
     dir.join("profile")
 }
 
-fn command(plan: &RunPlan<'_>) -> Vec<String> {
+/// Returns the command with the path of the profile in place of `{profile}`.
+pub fn command(plan: &RunPlan<'_>) -> Vec<String> {
     let file = path(&profile(plan.dir));
     plan.command.iter().map(|word| word.replace("{profile}", &file)).collect()
 }

@@ -9,7 +9,7 @@ use crate::process::{Ended, Runner, lines};
 
 pub const ADAPTER: Adapter = Adapter { name: "go test -bench", handles, command, taken, fixed, advice: no_advice };
 
-fn handles(command: &[String]) -> bool {
+pub fn handles(command: &[String]) -> bool {
     let has_bench = command.iter().any(|word| {
         let word = word.trim_start_matches('-');
         word == "bench" || word.starts_with("bench=")
@@ -18,7 +18,7 @@ fn handles(command: &[String]) -> bool {
 }
 
 /// Returns true if the command has the option, as `-name value` or `-name=value`.
-fn has(command: &[String], name: &str) -> bool {
+pub fn has(command: &[String], name: &str) -> bool {
     command.iter().any(|word| {
         let word = word.trim_start_matches('-');
         word.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
@@ -59,7 +59,7 @@ fn taken(plan: &RunPlan<'_>, ended: &Ended, _: &Runner<'_>) -> Result<Taken> {
     Ok(taken)
 }
 
-fn fixed(command: &[String], ended: &Ended) -> Option<u64> {
+pub fn fixed(command: &[String], ended: &Ended) -> Option<u64> {
     let counts = operations::from_go_output(lines(&ended.output));
     let fewest = counts.iter().map(|(_, count)| *count).fold(f64::INFINITY, f64::min);
     if !fewest.is_finite() { unfixed(command, ended) } else { Some((fewest as u64).max(1)) }

@@ -50,6 +50,9 @@ pub struct Adapter {
 /// All adapters. The last one handles every command.
 const ADAPTERS: [&Adapter; 5] = [&go_test::ADAPTER, &node::ADAPTER, &py_spy::ADAPTER, &perf::ADAPTER, &any::ADAPTER];
 
+pub use any::command as with_profile;
+pub use go_test::{fixed as go_fixed, handles as is_go_benchmark, has as go_has};
+
 pub fn find(command: &[String]) -> &'static Adapter {
     ADAPTERS.into_iter().find(|adapter| (adapter.handles)(command)).unwrap_or(&any::ADAPTER)
 }
@@ -78,12 +81,12 @@ pub fn split_words(text: &str) -> Result<Vec<String>> {
 }
 
 /// Returns the name of the program without its folders.
-fn program(command: &[String]) -> &str {
+pub fn program(command: &[String]) -> &str {
     let program = command.first().map_or("", String::as_str);
     program.rsplit(['/', '\\']).next().unwrap_or(program).trim_end_matches(".exe")
 }
 
-fn path(path: &Path) -> String {
+pub fn path(path: &Path) -> String {
     path.display().to_string()
 }
 
@@ -98,7 +101,7 @@ fn no_advice(_: &str) -> Option<&'static str> {
 }
 
 /// Returns the single profile of a run, or an error if the file is missing or empty.
-fn written(file: PathBuf, command: &[String]) -> Result<Taken> {
+pub fn written(file: PathBuf, command: &[String]) -> Result<Taken> {
     let is_written = std::fs::metadata(&file).is_ok_and(|metadata| metadata.len() > 0);
     if is_written {
         return Ok(Taken { profiles: vec![file], operations: None });

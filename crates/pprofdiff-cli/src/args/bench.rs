@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::gates::{BaselineArgs, ExplainArgs, GitArgs, percentage};
+use super::gates::{BaselineArgs, DEFAULT_MIN_EFFECT, ExplainArgs, GitArgs, percentage};
 use super::jobs::duration;
 use super::sides::SideArgs;
 use super::table::{LoadArgs, QueryArgs};
@@ -36,9 +36,15 @@ pub struct BenchArgs {
     /// Stop once any change larger than this is ruled out [default: 2%]
     #[arg(long, value_name = "PERCENT", value_parser = percentage)]
     pub effect: Option<f64>,
-    /// Maximum number of runs per side [default: 20]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(2..=1000))]
+    /// Maximum number of runs per side [default: 20; with --counts 3, or 1 if that shows no change]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1000))]
     pub runs: Option<u64>,
+    /// Count instructions with valgrind (or calls with cProfile) instead of timing
+    #[arg(long)]
+    pub counts: bool,
+    /// Measure the current folder against itself: what chance moves, how many runs find a change, and a command for CI
+    #[arg(long, conflicts_with_all = ["range", "new_dir", "new_cmd", "more", "counts", "bisect", "fail_on", "baseline"])]
+    pub calibrate: bool,
     /// Stop after this time, even during a checkout, a build or a run (5m)
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub max_time: Option<Duration>,
@@ -110,7 +116,7 @@ impl ExplainArgs {
             ops: None,
             ops_from: Vec::new(),
             git,
-            min_effect: 0.002,
+            min_effect: DEFAULT_MIN_EFFECT,
             noise: Vec::new(),
             with: Vec::new(),
             config: args.config.clone(),

@@ -144,6 +144,9 @@ pub struct GitArgs {
     pub range: Option<String>,
 }
 
+/// The default of `--min-effect`, as the option's text has it: 0.2%.
+pub const DEFAULT_MIN_EFFECT: f64 = 0.002;
+
 #[derive(Args)]
 #[command(after_help = EXPLAIN_HELP)]
 #[command(mut_arg("sample_type", |a| a.help(

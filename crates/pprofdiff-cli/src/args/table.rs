@@ -75,6 +75,11 @@ impl<const ROWS: bool> QueryArgs<ROWS> {
         self.0.sample_type.as_deref()
     }
 
+    /// Sets the sample type unless the user named one.
+    pub fn set_default_sample_type(&mut self, name: &str) {
+        self.0.sample_type.get_or_insert_with(|| name.to_owned());
+    }
+
     /// Returns the request for `view` with these options.
     pub fn request(&self, view: View) -> Request {
         Request { query: self.0.clone(), view }

@@ -7,22 +7,32 @@ use std::path::PathBuf;
 
 use pprofdiff::Cancellation;
 use pprofdiff::sequential::Decision;
-use pprofdiff_bench::{BenchOptions, DEFAULT_RUNS};
+use pprofdiff_bench::{BenchOptions, CPROFILE, DEFAULT_CALIBRATION_RUNS, DEFAULT_COUNTED_RUNS, DEFAULT_RUNS};
 use pprofdiff_report::View;
 use pprofdiff_shell::terminal::{AtInterrupt, stop_at_interrupt};
-use pprofdiff_shell::{Failure, Outputs, Result, say};
+use pprofdiff_shell::{Failure, Outputs, Result, say, write_to};
 
 use crate::args::BenchArgs;
 use crate::input::Inputs;
 
 /// Measures runs until the result is clear, a limit is reached or `work` is stopped. Then explains or checks the runs,
 /// and with `--bisect` looks for the commit that made a change. Returns the exit code.
-pub fn run(args: BenchArgs, work: &Cancellation) -> Result<u8> {
+pub fn run(mut args: BenchArgs, work: &Cancellation) -> Result<u8> {
     end::check_args(&args)?;
     let outputs = Outputs::new(args.report.iter().map(PathBuf::as_path).chain(args.output.path()));
     let inputs = Inputs::new(&args.load, outputs)?;
     let options = options(&args, inputs);
+    if args.calibrate {
+        let runs = args.runs.unwrap_or(DEFAULT_CALIBRATION_RUNS) as usize;
+        let (lines, dir) = pprofdiff_bench::calibrate(&BenchOptions { runs, ..options }, work)?;
+        write_to(args.output.path(), |out| Ok(lines.iter().try_for_each(|line| writeln!(out, "{line}"))?))?;
+        say(&format!("the runs are in {}", dir.display()));
+        return Ok(0);
+    }
     let (dir, mut recording) = pprofdiff_bench::open(&options, work)?;
+    if recording.counter.is_empty() && args.runs == Some(1) {
+        return Err(Failure::Message("--runs must be at least 2: one timed run shows nothing".to_owned()));
+    }
     let pairs = pprofdiff_bench::measure(&options, work, &dir, &mut recording)?;
     let is_interrupted = work.is_stopped();
     if is_interrupted || !args.bisect {
@@ -36,6 +46,9 @@ pub fn run(args: BenchArgs, work: &Cancellation) -> Result<u8> {
     }
     let has_changed = pairs.decision() == Decision::Change;
     let is_bisected = args.bisect;
+    if recording.counter == CPROFILE {
+        args.query.set_default_sample_type("calls");
+    }
     let (code, candidates) = end::answer(args, &dir, &recording, pairs.has_total_changed())?;
     say(&format!("the runs are in {}; continue with: pprofdiff bench --more {}", dir.display(), dir.display()));
     match is_bisected {
@@ -60,7 +73,9 @@ fn options(args: &BenchArgs, inputs: Inputs) -> BenchOptions {
         new_cmd: args.new_cmd.clone(),
         build: args.build.clone(),
         effect: args.effect,
-        runs: args.runs.unwrap_or(DEFAULT_RUNS) as usize,
+        runs: args.runs.unwrap_or(if args.counts { DEFAULT_COUNTED_RUNS } else { DEFAULT_RUNS }) as usize,
+        counts: args.counts,
+        all_runs: args.runs.is_some(),
         max_time: args.max_time,
         seed: args.seed,
         into: args.into.clone(),

@@ -7,6 +7,7 @@ use super::{Find, Findings, Rule};
 use crate::account::{Books, CauseEntry};
 use crate::attribution::{CauseKind, Description};
 use crate::thresholds::{MAX_PART_OF_NESTED, MIN_PART_OF_LISTED_CALLEE};
+use pprofdiff::shared::ValueKind;
 
 /// Maximum number of calls below a cause's function until its change splits into several callees.
 const MAX_DEPTH_OF_CALLEES: usize = 20;
@@ -51,7 +52,10 @@ impl Books<'_> {
             (None, Some(callee)) => stack.windows(2).any(|call| call == [function, callee]),
             (None, None) => stack.contains(&function),
         };
-        self.delta(inner.values).abs() < MAX_PART_OF_NESTED * self.delta(outer.values).abs()
+        // In exact counts, any small change is a cause, and a function's own cost does not contain its callees' changes.
+        let is_own_count = self.rows.kind == ValueKind::Counted && outer.subject.kind == CauseKind::Own;
+        !is_own_count
+            && self.delta(inner.values).abs() < MAX_PART_OF_NESTED * self.delta(outer.values).abs()
             && inner.rows.iter().all(|&row| is_below(self.rows.stack(row as usize)))
     }
 

@@ -444,8 +444,10 @@ fn result_of(
     let is_one = (model.scale / exposure).ln().abs() < 1e-9;
     // If the amount of work is unknown, a cause with most of the program is more work just as well. Allocations of equal
     // builds differ less than CPU samples, so their causes remain causes.
-    let is_unknown_work =
-        !is_replicated && is_one && rows.kind == ValueKind::Sampled && !is_majority(agree, telling.len());
+    let is_unknown_work = !is_replicated
+        && is_one
+        && matches!(rows.kind, ValueKind::Sampled | ValueKind::Counted)
+        && !is_majority(agree, telling.len());
     let largest = fits.iter().max_by(|a, b| a.delta.abs().total_cmp(&b.delta.abs()));
     let is_most = |j: &usize| {
         let is_on = |s: usize| sets.sets[*j].values[s] > MIN_BASE_PART_OF_AMBIGUOUS_CAUSE * total[s];

@@ -4,8 +4,8 @@
 use crate::thresholds::{
     DEVIATION_OF_FLICKERING_FRAMES, MIN_DEVIATIONS_OF_NOISY_PAIR, MIN_EVENTS_FOR_COMMON_VARIANCE,
     MIN_FRAMES_FOR_TAU_OF_PAIR, MIN_RELATIVE_LENGTH_OF_RUN, MIN_SETS_FOR_COMMON_VARIANCE, MIN_TAU_OF_LOCK,
-    MIN_TELLING_EVENTS, MIN_TESTED_LOCKS, PRIOR_OF_DELAYS, PRIOR_OF_HEAP, PRIOR_OF_SAMPLES, Prior, STRATA_OF_EVENTS,
-    WEIGHT_OF_PRIOR_TAU,
+    MIN_TELLING_EVENTS, MIN_TESTED_COUNTS, MIN_TESTED_LOCKS, PRIOR_OF_COUNTS, PRIOR_OF_DELAYS, PRIOR_OF_HEAP,
+    PRIOR_OF_SAMPLES, Prior, STRATA_OF_EVENTS, WEIGHT_OF_PRIOR_TAU,
 };
 use std::ops::Range;
 
@@ -57,6 +57,7 @@ fn prior(kind: ValueKind) -> Prior {
         ValueKind::Sampled => PRIOR_OF_SAMPLES,
         ValueKind::Heap => PRIOR_OF_HEAP,
         ValueKind::Delay => PRIOR_OF_DELAYS,
+        ValueKind::Counted => PRIOR_OF_COUNTS,
     }
 }
 
@@ -68,6 +69,8 @@ pub(super) fn measured(rows: &StackRows) -> MeasuredNoise {
     let degrees = degrees_of_runs(rows);
     match rows.kind {
         ValueKind::Delay => MeasuredNoise { degrees, prior: 0, fewest: MIN_TESTED_LOCKS },
+        // Most functions repeat their counts, so they say nothing about a function that does not.
+        ValueKind::Counted => MeasuredNoise { degrees, prior: 0, fewest: MIN_TESTED_COUNTS },
         ValueKind::Sampled | ValueKind::Heap => MeasuredNoise::drawn(degrees),
     }
 }
@@ -83,7 +86,7 @@ fn degrees_of_runs(rows: &StackRows) -> usize {
 pub(super) fn variance_with_lengths(rows: &StackRows, sets: &Sets) -> Variances {
     let lengths = variance_of_lengths(rows);
     match variance_of_runs(rows, sets, true) {
-        Variances::OfSets(variances) if rows.kind != ValueKind::Delay => {
+        Variances::OfSets(variances) if !matches!(rows.kind, ValueKind::Delay | ValueKind::Counted) => {
             Variances::OfSets(variances.into_iter().map(|variance| variance.max(lengths)).collect())
         }
         variances => variances,
@@ -116,6 +119,9 @@ pub(super) fn variance_of_runs(rows: &StackRows, sets: &Sets, is_given: bool) ->
         let set_excess = set_excess.into_iter().map(|excess| excess.max(MIN_TAU_OF_LOCK * MIN_TAU_OF_LOCK));
         return Variances::OfSets(set_excess.collect());
     }
+    if rows.kind == ValueKind::Counted {
+        return Variances::OfSets(set_excess.into_iter().map(|excess| excess.max(0.0)).collect());
+    }
     Variances::OfSets(shrunk_variances(rows, sets, &set_excess))
 }
 
@@ -123,7 +129,7 @@ pub(super) fn variance_of_runs(rows: &StackRows, sets: &Sets, is_given: bool) ->
 ///
 /// Normalizes each run by its length, which includes the machine's speed: a cause cannot differ within a side, and the
 /// search estimates the amount of work from all functions. If the amount of work was given, a faster machine looks like
-/// less cost, so lengths remain. For delays, waiting itself is the variation.
+/// less cost, so lengths remain. For delays, waiting itself is the variation. Counts do not depend on the machine's speed.
 fn lengths_of_runs(rows: &StackRows, sides: &[Range<usize>], is_given: bool) -> Vec<f64> {
     let mut length = vec![0.0; rows.runs_of_row()];
     for (i, _) in rows.rows.iter().enumerate().filter(|(_, row)| !row.background) {
@@ -134,7 +140,7 @@ fn lengths_of_runs(rows: &StackRows, sides: &[Range<usize>], is_given: bool) -> 
         length[side.clone()]
             .iter_mut()
             .for_each(|x| *x = if mean > 0.0 { (*x / mean).max(MIN_RELATIVE_LENGTH_OF_RUN) } else { 1.0 });
-        if is_given || rows.kind == ValueKind::Delay {
+        if is_given || matches!(rows.kind, ValueKind::Delay | ValueKind::Counted) {
             length[side.clone()].fill(1.0);
         }
     }
@@ -217,6 +223,10 @@ impl ScaleModel<'_> {
     /// Returns the variance between runs for one pair: the variance that makes the ratios of untouched sets consistent
     /// with chance, shrunk towards the prior.
     pub(super) fn variance_of_pair(&self) -> Variances {
+        // One pair shows no noise of counts: all of its differences are real.
+        if self.rows.kind == ValueKind::Counted {
+            return Variances::OfClasses([0.0; 3]);
+        }
         let Prior { floor, trust, shrink } = prior(self.rows.kind);
         let tau = known_deviation(self.rows.kind);
         let prior = tau * tau;

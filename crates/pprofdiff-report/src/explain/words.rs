@@ -11,6 +11,8 @@ use pprofdiff_explain::{
     Quantity, Remainder, Rewrite, ScaleRule, Verdict,
 };
 
+/// Minimum change of the cost of a counted call that a sentence states; smaller changes would be rounded to zero.
+const MIN_SHOWN_CHANGE: f64 = 0.0005;
 /// Maximum number of causes in text; JSON has all of them.
 pub(super) const MAX_CAUSES: usize = 4;
 /// Maximum number of parts, and of calling functions of the program, that a cause's sentence lists.
@@ -40,6 +42,15 @@ pub(super) fn percent(part: f64) -> String {
         p if p >= 9.95 => format!("{p:.0}%"),
         p => format!("{p:.1}%"),
     }
+}
+
+/// Formats a small part with two digits, and without its sign: `0.02%`.
+fn small_percent(part: f64) -> String {
+    let percent = 100.0 * part.abs();
+    let digits = if percent > 0.0 { (1.0 - percent.log10().floor()).clamp(0.0, 9.0) } else { 0.0 };
+    let text = format!("{percent:.*}", digits as usize);
+    let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+    format!("{text}%")
 }
 
 fn signed_percent(part: f64) -> String {
@@ -115,9 +126,22 @@ impl ExplanationText<'_> {
         self.markup.amount(&units::show_real(value, &self.e.summary.unit))
     }
 
-    /// Formats a change as a percentage of the base's total, or `new` if the base's total is 0.
+    /// Formats a change as a percentage of the base's total, or `new` if the base's total is 0. Counts are exact, so small
+    /// changes keep two digits.
     fn share(&self, part: f64) -> String {
+        if self.e.counts_each_event() && part != 0.0 && part.abs() < 0.000_95 {
+            return format!("{}{}", if part < 0.0 { "-" } else { "+" }, small_percent(part));
+        }
         if self.e.total.0 == 0.0 { "new".to_owned() } else { signed_percent(part) }
+    }
+
+    /// Formats a ratio. A ratio of exact counts that would be rounded to 1.00 keeps two digits of its distance from 1.
+    fn ratio(&self, ratio: f64) -> String {
+        let distance = (ratio - 1.0).abs();
+        match self.e.counts_each_event() && distance > 0.0 && distance < 0.005 {
+            true => format!("{:.*}", (1.0 - distance.log10().floor()) as usize, ratio),
+            false => factor(ratio),
+        }
     }
 
     pub(super) fn amount(&self, value: f64) -> String {
@@ -165,6 +189,9 @@ impl ExplanationText<'_> {
             // A wait for a lock costs the time of other holders, not of this function's own work.
             (CauseKind::Own, _) if self.e.is_delay(cause) => {
                 format!("waits at {function} cost {more}")
+            }
+            (CauseKind::Own, Some(caller)) if cause.calls.is_some() => {
+                format!("{function} itself {costs}, called by {caller}")
             }
             (CauseKind::Own, Some(caller)) => match (self.verb(cause), up) {
                 ("spends", true) => format!("{function} itself {costs} (called more by {caller}, or slower)"),
@@ -247,6 +274,8 @@ impl ExplanationText<'_> {
     /// Empty for other sample types.
     fn called(&self, cause: &Cause) -> &'static str {
         match (self.verb(cause), cause.delta >= 0.0) {
+            // The calls were counted, so a sentence of their own tells.
+            _ if cause.calls.is_some() => "",
             ("spends", true) => " (called more, or slower)",
             ("spends", false) => " (called less, or faster)",
             _ => "",
@@ -272,7 +301,7 @@ impl ExplanationText<'_> {
 
     pub(super) fn cause(&self, cause: &Cause) -> String {
         let change = format!("{} ({})", self.amount(cause.delta), self.share(cause.share));
-        let times = cause.factor.filter(|f| *f > 0.0).map_or_else(String::new, |f| format!(", x{}", factor(f)));
+        let times = cause.factor.filter(|f| *f > 0.0).map_or_else(String::new, |f| format!(", x{}", self.ratio(f)));
         if cause.function.is_none() && cause.label.is_none() {
             let all = if self.e.causes.len() > 1 { "everything else" } else { "everything" };
             let why = match cause.delta > 0.0 {
@@ -318,7 +347,36 @@ impl ExplanationText<'_> {
             format!(", plus about {} of garbage collection", self.amount(two_digits(garbage)))
         });
         let code = self.code(cause);
+        let split = split + &self.counted_calls(cause);
         format!("{}{}: {change}{times}{split}{garbage}{code}", self.sentence(cause), self.program(cause))
+    }
+
+    /// Describes the counted calls of a cause: `. Called 5.0 times as often (30000 -> 150000), each 3.0% cheaper`. Empty if
+    /// calls were not counted.
+    fn counted_calls(&self, cause: &Cause) -> String {
+        let Some(calls) = &cause.calls else { return String::new() };
+        let calls_of = |n: f64| self.markup.amount(&units::show_real(n, "count"));
+        let work = if self.e.scale.is_equal() { "" } else { ", for the same work" };
+        let each = match calls.unit_factor {
+            Some(unit) if (unit - 1.0).abs() < MIN_SHOWN_CHANGE => ", each at the same cost".to_owned(),
+            Some(unit) if unit > 1.995 => format!(", each {} times as expensive", factor(unit)),
+            Some(unit) => {
+                format!(", each {} {}", percent(unit - 1.0), if unit > 1.0 { "more expensive" } else { "cheaper" })
+            }
+            None => String::new(),
+        };
+        let [base, new] = [calls.base, calls.new].map(calls_of);
+        let arrow = self.markup.arrow();
+        match calls.count_factor {
+            None if calls.base <= 0.0 => format!(". Called {new} times"),
+            None => format!(". It was called {base} times"),
+            Some(_) if calls.base == calls.new && work.is_empty() => format!(". Called as often ({new} times){each}"),
+            Some(count) if (0.5..1.995).contains(&count) => {
+                let more = if count > 1.0 { "more" } else { "less" };
+                format!(". Called {} {more} often ({base} {arrow} {new}){work}{each}", percent(count - 1.0))
+            }
+            Some(count) => format!(". Called {} times as often ({base} {arrow} {new}){work}{each}", factor(count)),
+        }
     }
 
     /// Describes the difference between the function's instructions in both builds. Empty if it is unknown. With equal
@@ -474,11 +532,24 @@ impl ExplanationText<'_> {
     pub(super) fn verdict(&self) -> Option<String> {
         let (e, detectable) = (self.e, smallest_change(self.e));
         let limit = match e.noise.detects_nothing() {
+            _ if e.counts_each_event() => String::new(),
             true => String::new(),
             false => format!(" In a frame with 10% of the total, {detectable}."),
         };
         match e.verdict {
             Verdict::Change => None,
+            Verdict::None if e.counts_each_event() && !e.is_exact() && e.moved.is_empty() => {
+                Some("No function changed by more than the runs of a side differ.".to_owned())
+            }
+            Verdict::None if e.is_exact() && e.counts_each_event() && e.moved.is_empty() => {
+                let limit = small_percent(e.noise.mde);
+                let is_equal = e.account.is_empty();
+                Some(if is_equal {
+                    "The counts are equal.".to_owned()
+                } else {
+                    format!("No function changed by more than {limit} of the total.")
+                })
+            }
             Verdict::None if e.moved.is_empty() && e.rewrite.is_none() => Some(format!("No change detected.{limit}")),
             Verdict::None => {
                 let is_replaced = e.moved.iter().any(|moved| moved.how == MoveKind::Replaced);
@@ -489,6 +560,10 @@ impl ExplanationText<'_> {
                 Some(format!("{verdict}{limit}"))
             }
             Verdict::Inconclusive if self.e.is_uncounted() => Some(self.uncounted()),
+            Verdict::Inconclusive if e.is_exact() && e.counts_each_event() && e.suspects.is_empty() => Some(format!(
+                "The counts differ, but no single cause has more than {} of the total.",
+                small_percent(e.noise.mde)
+            )),
             Verdict::Inconclusive if self.e.is_exact() && e.suspects.is_empty() => Some(format!(
                 "The counts differ, but no single cause exceeds the usual difference between two snapshots.{}",
                 self.candidate()
@@ -590,6 +665,9 @@ impl ExplanationText<'_> {
                 format!("The amount of work is unknown and assumed to be {assumed}{agree}. {OPS}.")
             }
             ScaleRule::Level => format!("{} is compared as measured, without scaling.", self.state()),
+            ScaleRule::Given if scale.is_equal() && self.e.counts_each_event() => {
+                format!("Both sides did the same number of operations{agree}.")
+            }
             ScaleRule::Given => {
                 format!("The new side did {times} times as many operations, as given{agree}.{unchanged}")
             }
@@ -627,12 +705,14 @@ impl ExplanationText<'_> {
             listed.push(format!("GC, scheduling and locks changed by {}{all}", self.amount(account.consequences)));
         }
         let ratio = match e.total {
-            (base, new) if base > 0.0 && new > 0.0 => format!("x{}", factor(new / base)),
+            (base, new) if base > 0.0 && new > 0.0 => format!("x{}", self.ratio(new / base)),
             _ => String::new(),
         };
         // Exact counts differ for certain. Their p-value only shows how unusual the difference is among runs of other
         // programs, so omit it.
-        let p = account.p.filter(|_| !self.e.is_exact()).map_or_else(String::new, |p| format!(", {}", p_words(p)));
+        // Runs of counts show their noise, and a p-value of counts that all runs repeat says nothing.
+        let has_p = !self.e.is_exact() && !self.e.counts_each_event();
+        let p = account.p.filter(|_| has_p).map_or_else(String::new, |p| format!(", {}", p_words(p)));
         let total = format!("Total {} ({ratio}{p})", self.amount(account.delta)).replace(" ()", "").replace("(, ", "(");
         let listed = if listed.is_empty() { String::new() } else { format!(": {}", listed.join("; ")) };
         Some(format!("{total}{listed}. {}", self.remainder(account.is_listed(account.rest), !listed.is_empty())))
@@ -670,6 +750,13 @@ impl ExplanationText<'_> {
     fn noise_floor(&self) -> String {
         let noise = &self.e.noise;
         let (base_runs, new_runs) = noise.runs;
+        if self.e.is_exact() && self.e.counts_each_event() {
+            return format!(
+                "Nothing was sampled, so there is no sampling error: each change above {} of the total is listed \
+                 (--min-effect). Record 3 runs per side to see whether runs differ.",
+                small_percent(noise.mde)
+            );
+        }
         if self.e.is_uncounted() {
             return format!("Noise is unknown: {base_runs} + {new_runs} runs, without a number of samples.");
         }
@@ -697,6 +784,13 @@ impl ExplanationText<'_> {
         } else {
             ""
         };
+        if self.e.counts_each_event() {
+            let noise = match noise.deviation < 0.000_05 {
+                true => "Most functions counted the same in all runs of a side.".to_owned(),
+                false => format!("A frame with 10% of the total varies by about {}.", small_percent(noise.deviation)),
+            };
+            return format!("{source} {noise}");
+        }
         let deviation = percent(noise.deviation);
         // A verdict without causes has stated the smallest change already.
         let limit = match self.verdict() {

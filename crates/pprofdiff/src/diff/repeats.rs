@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use super::Input;
 use crate::Result;
+use crate::sampling::counts_every_event;
 use crate::{LoadOptions, Source};
 use pprofdiff_profile::{Profile, parallel};
 
@@ -58,6 +59,8 @@ pub(super) fn distinct(inputs: &[Input]) -> (Vec<Input>, Vec<String>) {
             match runs[begin..].iter().copied().find(|run| has_same_content(&run.profile, &input.profile)) {
                 Some(run) if is_same_run(&run.profile, &input.profile) => count(&mut repeats, run.profile.name()),
                 copy => {
+                    // Counts repeat between runs.
+                    let copy = copy.filter(|run| !counts_every_event_of(&run.profile));
                     copy.into_iter().for_each(|run| count(&mut copies, run.profile.name()));
                     runs.push(input);
                 }
@@ -100,6 +103,11 @@ fn has_same_content(a: &Arc<Profile>, b: &Arc<Profile>) -> bool {
             && a.inflated_size() == b.inflated_size()
             && a.window() == b.window()
             && a.buffer() == b.buffer())
+}
+
+/// Returns true if the profile only counts calls or instructions, which equal runs repeat.
+fn counts_every_event_of(profile: &Profile) -> bool {
+    profile.sample_types().iter().any(|(kind, unit)| counts_every_event(kind, unit))
 }
 
 /// Returns true if two profiles with the same content are one recording.

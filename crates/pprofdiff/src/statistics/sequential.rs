@@ -10,7 +10,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::distributions::student_tail;
+use super::distributions::{student_quantile, student_tail};
 use super::rank::signed_rank_test;
 
 /// The value of `c²`. It minimizes the number of pairs for differences of about two standard deviations.
@@ -23,6 +23,8 @@ const TOTAL_ALARMS: f64 = 0.003;
 const TOTAL_LAST_ALARMS: f64 = 0.003;
 const FRAME_ALARMS: f64 = 0.002;
 const FRAME_LAST_ALARMS: f64 = 0.002;
+/// The part of the accepted alarms for counts. Their real changes exceed their noise by far.
+const ALARMS_OF_COUNTS: f64 = 0.2;
 /// The probability of ruling out a true change that is larger than the effect.
 pub const MISSES: f64 = 0.05;
 /// The minimum number of pairs for a rank test at the last look. Ranks are robust against load that comes and goes.
@@ -95,12 +97,21 @@ pub struct Pairs {
     effect: f64,
     /// The number of pairs at the last look, if it was taken.
     last_look: Option<usize>,
+    /// True for counts of all calls or instructions, which have no noise but the differences between runs.
+    is_counted: bool,
 }
 
 impl Pairs {
     /// Returns an empty sequence. `effect` is the smallest change that matters, as a part: 0.02.
     pub fn new(effect: f64) -> Pairs {
-        Pairs { logs: Vec::new(), frames: BTreeMap::new(), tested: 0, effect, last_look: None }
+        Pairs { logs: Vec::new(), frames: BTreeMap::new(), tested: 0, effect, last_look: None, is_counted: false }
+    }
+
+    /// Returns an empty list of pairs of counted runs. One pair decides: a count that differs by more than `effect` of the
+    /// total is a change. With several pairs, the change must also exceed the variation between them (Student's t). Their
+    /// number must not depend on their results, except that one pair may be enough if it shows no change.
+    pub fn of_counts(effect: f64) -> Pairs {
+        Pairs { is_counted: true, ..Pairs::new(effect) }
     }
 
     /// Adds a pair. Ignores a pair whose ratio of totals is not a positive finite number, such as a pair with a total
@@ -162,14 +173,30 @@ impl Pairs {
     /// Returns the range of changes of the total that are not ruled out, with an error of `alpha` over all looks.
     /// Returns `None` while the pairs are too few to rule out any change.
     pub fn interval(&self, alpha: f64) -> Option<(f64, f64)> {
-        interval(&self.logs, alpha).map(|(low, high)| (low.exp_m1(), high.exp_m1()))
+        self.range(&self.logs, alpha).map(|(low, high)| (low.exp_m1(), high.exp_m1()))
     }
 
     /// Returns [`Pairs::interval`] for the change of a frame as a part of the total, or for the total without a frame.
     /// Also returns `None` for a frame that no pair has.
     pub fn interval_of(&self, frame: Option<&FrameChange>, alpha: f64) -> Option<(f64, f64)> {
         let Some(frame) = frame else { return self.interval(alpha) };
-        interval(&self.frames.get(&(frame.name.clone(), frame.is_cum))?.differences, alpha)
+        self.range(&self.frames.get(&(frame.name.clone(), frame.is_cum))?.differences, alpha)
+    }
+
+    /// Returns the range of means that are not ruled out.
+    fn range(&self, values: &[f64], alpha: f64) -> Option<(f64, f64)> {
+        if self.is_counted { interval_of_counts(values, alpha) } else { interval(values, alpha) }
+    }
+
+    /// Returns the change of the total and of each tested frame with the largest difference between two pairs, as a part
+    /// of the total; 0 for a single pair.
+    pub fn spread(&self) -> f64 {
+        let range = |values: &[f64]| {
+            let [low, high] = [f64::min as fn(f64, f64) -> f64, f64::max].map(|of| values.iter().copied().reduce(of));
+            high.zip(low).map_or(0.0, |(high, low)| high - low)
+        };
+        let frames = self.tested_frames();
+        frames.iter().map(|(_, frame)| range(&frame.differences)).fold(range(&self.logs), f64::max)
     }
 
     /// Returns true if the total changed by more than chance explains, with an error of `TOTAL_ALARMS` over all looks
@@ -204,13 +231,18 @@ impl Pairs {
         }
         // All tests must agree on "no larger change", so the error of one test bounds the error of all.
         let is_within = |(low, high): (f64, f64)| low >= -self.effect && high <= self.effect;
-        let is_small = |frame: &FramePairs| interval(&frame.differences, MISSES).is_some_and(is_within);
+        let is_small = |frame: &FramePairs| self.range(&frame.differences, MISSES).is_some_and(is_within);
         let is_all = self.interval(MISSES).is_some_and(is_within)
             && self.tested_frames().into_iter().all(|(_, frame)| is_small(frame));
         if is_all { Decision::NoLargerChange } else { Decision::Open }
     }
 
     fn has_changed(&self, values: &[f64], alarms: f64, last_alarms: f64) -> bool {
+        if self.is_counted {
+            let is_clear = interval_of_counts(values, alarms * ALARMS_OF_COUNTS)
+                .is_some_and(|(low, high)| low > 0.0 || high < 0.0);
+            return is_clear && mean(values).abs() > self.effect;
+        }
         let is_clear = interval(values, alarms).is_some_and(|(low, high)| low > 0.0 || high < 0.0);
         is_clear || self.last_look.and_then(|pairs| values.get(..pairs)).is_some_and(|v| last_p(v) <= last_alarms)
     }
@@ -221,7 +253,10 @@ impl Pairs {
         let min_sum = FLOOR * self.logs.len() as f64;
         let mut tested: Vec<(&(String, bool), &FramePairs)> = Vec::new();
         let mut seen = BTreeSet::new();
-        for (key, frame) in self.frames.iter().filter(|(_, frame)| frame.base.max(frame.new) >= min_sum) {
+        // A caller's count changes by exactly as much as its callee's, and callers of counted functions are estimated.
+        let is_tested = |(_, is_cum): &(String, bool)| !(self.is_counted && *is_cum);
+        let frames = self.frames.iter().filter(|(key, _)| is_tested(key));
+        for (key, frame) in frames.filter(|(_, frame)| frame.base.max(frame.new) >= min_sum) {
             if seen.insert(frame.differences.iter().map(|value| value.to_bits()).collect::<Vec<_>>()) {
                 tested.push((key, frame));
             }
@@ -247,6 +282,109 @@ fn interval(values: &[f64], alpha: f64) -> Option<(f64, f64)> {
     }
     let t = ((n - 1.0) * (k - 1.0) / (1.0 - r * k)).sqrt();
     let half = t * (variance / n).sqrt();
+    Some((mean - half, mean + half))
+}
+
+/// The noise between pairs of equal runs, as standard deviations of the change of a pair.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PairNoise {
+    /// The change of the total.
+    pub total: f64,
+    /// The change of a function with a tenth of the total, as a part of its own cost. `None` without functions of about
+    /// this size.
+    pub tenth: Option<f64>,
+}
+
+/// The maximum number of runs per side that [`Pairs::runs_to_find`] returns.
+pub const MAX_RUNS_TO_FIND: usize = 100;
+/// The part of benchmarks that must find a change, and the number of simulated benchmarks.
+const POWER_OF_RUNS: f64 = 0.9;
+const SIMULATED: usize = 400;
+/// The sizes of functions from which the noise of a function with a tenth of the total is estimated.
+const ABOUT_A_TENTH: std::ops::RangeInclusive<f64> = 0.04..=0.25;
+
+impl Pairs {
+    /// Returns the noise that pairs of equal sides show.
+    pub fn noise(&self) -> PairNoise {
+        let n = self.logs.len() as f64;
+        let relative = |frame: &FramePairs| {
+            let share = (frame.base + frame.new) / 2.0 / n;
+            (share, deviation(&frame.differences) / share)
+        };
+        let frames: Vec<(f64, f64)> = self.tested_frames().into_iter().map(|(_, frame)| relative(frame)).collect();
+        let near: Vec<f64> =
+            frames.iter().filter(|(share, _)| ABOUT_A_TENTH.contains(share)).map(|(_, d)| *d).collect();
+        // Otherwise assumes sampling noise, whose variance is inversely proportional to the cost.
+        let scaled = || frames.iter().map(|(share, deviation)| deviation * (share / 0.1).sqrt()).collect();
+        let mut all: Vec<f64> = if near.is_empty() { scaled() } else { near };
+        all.sort_by(f64::total_cmp);
+        PairNoise { total: deviation(&self.logs), tenth: all.get(all.len() / 2).copied() }
+    }
+
+    /// Returns the larger change of the total and of a tested function, as a part of the total.
+    pub fn largest_change(&self) -> f64 {
+        let frames = self.tested_frames();
+        frames.iter().map(|(_, frame)| mean(&frame.differences).abs()).fold(mean(&self.logs).abs(), f64::max)
+    }
+
+    /// Returns the number of runs per side with which nine of ten benchmarks find a change of the total of this size,
+    /// given the noise of these pairs. `None` for more than [`MAX_RUNS_TO_FIND`].
+    pub fn runs_to_find(&self, change: f64) -> Option<usize> {
+        runs_to_find(change, self.noise().total, [TOTAL_ALARMS, TOTAL_LAST_ALARMS])
+    }
+
+    /// Like [`Pairs::runs_to_find`], for a change of a function with a tenth of the total, as a part of its own cost.
+    pub fn runs_to_find_in_tenth(&self, change: f64) -> Option<usize> {
+        let tested = self.tested.max(1) as f64;
+        runs_to_find(change, self.noise().tenth?, [FRAME_ALARMS / tested, FRAME_LAST_ALARMS / tested])
+    }
+}
+
+fn deviation(values: &[f64]) -> f64 {
+    let (n, mean) = (values.len() as f64, mean(values));
+    if n < 2.0 { 0.0 } else { (values.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / (n - 1.0)).sqrt() }
+}
+
+/// Simulates benchmarks whose pairs differ by `change` and vary by `deviation`. The simulation is the same each time.
+fn runs_to_find(change: f64, deviation: f64, [alarms, last_alarms]: [f64; 2]) -> Option<usize> {
+    let mut state = 1u64;
+    let mut uniform = || {
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (z ^ (z >> 31)) as f64 / u64::MAX as f64
+    };
+    // The sum of twelve uniform numbers is about normal.
+    let mut normal = || (0..12).map(|_| uniform()).sum::<f64>() - 6.0;
+    let mut runs: Vec<Vec<f64>> = vec![Vec::new(); SIMULATED];
+    let mut is_found = vec![false; SIMULATED];
+    for n in 1..=MAX_RUNS_TO_FIND {
+        let mut found = 0;
+        for (values, is_found) in runs.iter_mut().zip(&mut is_found) {
+            values.push(change + deviation * normal());
+            *is_found = *is_found || interval(values, alarms).is_some_and(|(low, high)| low > 0.0 || high < 0.0);
+            found += usize::from(*is_found || last_p(values) <= last_alarms);
+        }
+        if found as f64 >= POWER_OF_RUNS * SIMULATED as f64 {
+            return Some(n);
+        }
+    }
+    None
+}
+
+/// Returns the range of means of counts that are not ruled out, with an error of `alpha` for a planned number of pairs.
+/// Returns `None` without values. One value, and equal values, are the mean itself.
+fn interval_of_counts(values: &[f64], alpha: f64) -> Option<(f64, f64)> {
+    let n = values.len();
+    if n == 0 {
+        return None;
+    }
+    let mean = mean(values);
+    let squares = values.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>();
+    let half = match n {
+        1 => 0.0,
+        _ => student_quantile(alpha / 2.0, n as u32 - 1) * (squares / (n - 1) as f64 / n as f64).sqrt(),
+    };
     Some((mean - half, mean + half))
 }
 
