@@ -286,6 +286,35 @@ fn exactly_linear_growth_is_one_drift() {
     }
 }
 
+/// Goroutines of a server that leaks and restarts: the fall is at the first build after the restart, and its share refers
+/// to the totals before the fall.
+#[test]
+fn a_sawtooth_falls_at_its_first_low_build() {
+    for first in [7, 8, 9, 11] {
+        let build = |i: i64| {
+            let waiting = 3 * (1 + if i < first { i } else { i - first });
+            let all = [(vec!["main", "park"], vec![waiting]), (vec!["main", "serve"], vec![1])];
+            let key = format!("{i:02}");
+            (key.clone(), Source::Bytes(key, stacks(&[("goroutine", "count")], &all).encode_to_vec()))
+        };
+        let series = series((0..first + 3).map(build).collect(), Against::Previous);
+        let shifts_by_name = shifts_by_name(&series);
+        // A growth that disappears again ends with the fall.
+        let fall = |shift: &Shift| match shift.kind {
+            ShiftKind::Passed => shift.until,
+            _ => (shift.value.delta() < 0).then_some(shift.build),
+        };
+        let rows = &shifts_by_name["park"];
+        assert_eq!(rows.iter().filter_map(fall).collect::<Vec<_>>(), [first as usize], "{rows:?}");
+        for shift in rows {
+            assert!((shift.total_before - shift.value.base - 1).abs() <= 1, "{shift:?}");
+            if shift.kind == ShiftKind::Step && shift.value.delta() < 0 {
+                assert_eq!((shift.between, shift.value.new), ([first as usize; 2], 6), "{shift:?}");
+            }
+        }
+    }
+}
+
 /// A leak that starts at a build: constant before it, growing in each build after it.
 #[test]
 fn a_drift_may_begin_in_the_middle() {

@@ -143,6 +143,7 @@ fn timelines_json(
             "between": row.between.map(column_of),
             "until": row.until.map(column_of),
             "value": pair(row.value),
+            "total": row.total_before.to_string(),
             "interval": row.interval,
             "values": row.values.iter().copied().collect::<PageNumbers>().base64(),
             "part": part_of(i),
@@ -157,7 +158,7 @@ fn timelines_json(
         "units": units::family(&summary.unit),
         "keys": builds.loaded().map(|b| visible(&b.key)).collect::<Vec<_>>(),
         "numbers": series.values().map(|(build, _)| build).collect::<Vec<_>>(),
-        "totals": builds.loaded().map(|b| b.total).collect::<PageNumbers>().base64(),
+        "total": builds.loaded().next().map_or(0, |b| b.total).to_string(),
         "rows": timelines.rows.iter().zip(frames).enumerate().map(row).collect::<Vec<_>>(),
     })
 }

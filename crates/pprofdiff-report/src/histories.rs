@@ -166,7 +166,7 @@ fn largest(history: &RankedHistory) -> Option<LargestChange> {
         between: shift.between.map(key),
         subject: builds.all.get(shift.build).and_then(|build| build.subject.clone()),
         value: shift.value,
-        total: builds.all.get(builds.loaded_before(shift.build)).map_or(0, |build| build.total),
+        total: shift.total_before,
     })
 }
 

@@ -32,6 +32,8 @@ pub struct FrameTimeline {
     /// The cost before and after: both builds' values for a step, means for a lasting change, and for a drift the ends
     /// of the fitted line.
     pub value: Pair,
+    /// The total before the change: of a build for a step, the mean of builds for a lasting change.
+    pub total_before: i64,
     /// The 95% confidence interval of the change; `None` for a step.
     pub interval: Option<[f64; 2]>,
     /// The cost in each build that has values; 0 where the build does not contain the frame.
@@ -67,6 +69,7 @@ impl Timelines {
                 between: s.between,
                 until: s.until.filter(|_| s.kind == ShiftKind::Passed),
                 value: s.value,
+                total_before: s.total_before,
                 interval: Some(s.interval),
                 values: Vec::new(),
             };
@@ -89,6 +92,7 @@ impl Timelines {
             between: [m.step.to; 2],
             until: None,
             value: m.step.value(sort),
+            total_before: series.builds.all[m.step.from].total,
             interval: None,
             values: Vec::new(),
         };
@@ -141,7 +145,6 @@ pub fn series_html(series: &Series, sort: Sort, n: usize) -> String {
     for row in &timelines.rows {
         let delta = row.value.delta();
         let class = ["less", "", "more"][(delta.signum() + 1) as usize];
-        let total = series.builds.all[row.from].total;
         let since = match (row.kind, row.from == row.to) {
             (Some(ShiftKind::Drift), _) | (None, false) => format!("{} → {}", key(row.from), key(row.to)),
             (None, true) => String::new(),
@@ -163,7 +166,7 @@ pub fn series_html(series: &Series, sort: Sort, n: usize) -> String {
             cost.sides.format(row.value.new),
             signed(delta, cost.delta),
             escape(&growth(row.value)),
-            escape(&share_text(share(delta, total), true)),
+            escape(&share_text(share(delta, row.total_before), true)),
         );
         if let Some(kind) = row.kind {
             let until = row.until.map_or_else(String::new, |until| format!(" at {}", key(until)));

@@ -81,6 +81,9 @@ pub struct Shift {
     /// The mean before and after the change. For a drift, the values of the fitted line in the first and the last build
     /// of all.
     pub value: Pair,
+    /// The mean total of the builds that `value.base` averages. For a drift, it averages the builds before the growth, and
+    /// at least the first build.
+    pub total_before: i64,
     /// The 95 % confidence interval of the change, new minus base, in the unit of `value`. For a drift, the change is
     /// the growth of the fitted line.
     pub interval: [f64; 2],
@@ -113,6 +116,8 @@ struct Course<'a> {
     /// The values transformed to equal variance, without spikes.
     levels: Vec<f64>,
     sums: Sums,
+    /// The totals of the builds.
+    totals: &'a [i64],
     /// Marks spikes, which are excluded from means.
     is_spike: Vec<bool>,
     event: f64,
@@ -175,7 +180,8 @@ impl Series {
         let left_out = all.len().saturating_sub(max_frames);
         all.truncate(max_frames);
         let noise = Noise::learn(&all, |points| points.counts(n, event));
-        let course = |points: &FramePoints| Course::new(points, n, event, &noise);
+        let totals: Vec<i64> = self.columns.iter().map(|(build, _)| self.builds.all[*build].total).collect();
+        let course = |points: &FramePoints| Course::new(points, &totals, event, &noise);
         // A course is larger than its points, so it is not kept, and is computed again for frames with changes.
         let changes = parallel::map(&all, |points| course(points).changes());
         let p: Vec<f64> = changes.iter().flatten().map(|(_, p)| *p).collect();
@@ -228,15 +234,15 @@ fn least(lines: &[(LineFit, f64)]) -> Option<&(LineFit, f64)> {
 }
 
 impl Course<'_> {
-    fn new<'a>(points: &FramePoints, n: usize, event: f64, noise: &'a Noise) -> Course<'a> {
-        let mut counts = points.counts(n, event);
+    fn new<'a>(points: &FramePoints, totals: &'a [i64], event: f64, noise: &'a Noise) -> Course<'a> {
+        let mut counts = points.counts(totals.len(), event);
         noise.calm(&mut counts);
         let frame_noise = noise.own(&counts);
         let levels: Vec<f64> = counts.iter().map(|&count| leveled(count, frame_noise.tau)).collect();
         let (levels, is_spike) = cut_spikes(&levels);
         let sums = Sums::new(&levels);
         let values = counts.iter().map(|count| count * event).collect();
-        Course { frame: points.frame, values, levels, sums, is_spike, event, noise, frame_noise }
+        Course { frame: points.frame, values, levels, sums, totals, is_spike, event, noise, frame_noise }
     }
 
     /// Returns the variance of a mean over `builds` builds, relative to independent builds.
@@ -267,6 +273,12 @@ impl Course<'_> {
         (mean, (mean.abs() * self.event + (self.frame_noise.tau * mean).powi(2)) * self.memory(to - from) / n)
     }
 
+    /// Returns the mean total of a range of builds without spikes.
+    fn mean_total(&self, (from, to): (usize, usize)) -> i64 {
+        let totals: Vec<f64> = (from..to).filter(|&i| !self.is_spike[i]).map(|i| self.totals[i] as f64).collect();
+        (totals.iter().sum::<f64>() / totals.len().max(1) as f64).round() as i64
+    }
+
     /// Classifies the changes, which are given with their q-values. Builds are columns.
     fn shifts(&self, changes: &[(usize, f64)]) -> Vec<Shift> {
         if let Some(drift) = self.drift(changes) {
@@ -291,6 +303,7 @@ impl Course<'_> {
                 between: self.between(from, column, to),
                 until: is_back.then_some(to),
                 value: Pair { base: before.0.round() as i64, new: after.0.round() as i64 },
+                total_before: self.mean_total((from, column)),
                 interval: [delta - margin, delta + margin],
                 q: changes[i].1,
             });
@@ -367,6 +380,7 @@ impl Course<'_> {
             between: between.map(first),
             until: Some(n - 1),
             value: Pair { base: before.round() as i64, new: after.round() as i64 },
+            total_before: self.mean_total((0, line.from + 1)),
             interval: [delta - margin, delta + margin],
             q,
         })

@@ -3,13 +3,12 @@
 
 const courses = data.courses && {
   ...data.courses,
-  totals: readValues(data.courses.totals, data.courses.keys.length),
   rows: data.courses.rows.map((row) => ({
-    ...row, value: row.value.map(BigInt), values: readValues(row.values, data.courses.keys.length),
+    ...row, value: row.value.map(BigInt), total: BigInt(row.total), values: readValues(row.values, data.courses.keys.length),
   })),
 };
 // A sample type without trees and table, which formats the values of timelines.
-const timelineType = courses && new Type({ units: courses.units, total: [String(courses.totals[0] ?? 0n), "0"] });
+const timelineType = courses && new Type({ units: courses.units, total: [courses.total, "0"] });
 
 function drawn(tag, attributes, ...children) {
   const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
@@ -141,7 +140,7 @@ function makeCourses() {
     name.append(button);
     line.append(picture(row, narrow.matches ? 90 : 180, 24, 2));
     line.firstChild.setAttribute("aria-hidden", "true");
-    const total = courses.totals[row.from], ofTotal = total === 0n ? "–" : timelineType.share(delta, total);
+    const ofTotal = row.total === 0n ? "–" : timelineType.share(delta, row.total);
     tr.append(name, line, element("td", timelineType.show(base, sides)), element("td", timelineType.show(fresh, sides)),
       element("td", timelineType.delta(delta, deltas), sign(delta)), element("td", growth(base, fresh), sign(delta)), element("td", ofTotal, sign(delta)),
       element("td", whenOf(row), "w"), ...lasting ? [element("td", kindOf(row), "w")] : []);

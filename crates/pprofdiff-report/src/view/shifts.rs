@@ -125,7 +125,7 @@ impl Table {
     /// builds that may have introduced it, and for a passed change the first build without it, for a drift the last
     /// build, otherwise missing); before, after, delta, delta_low and delta_high (the means, or for a drift the ends of
     /// the fitted line, and the 95% interval of their difference); q (the false discovery rate); total_before (the
-    /// total of the build before the change); and the cause, if `causes` contains it.
+    /// mean total of the builds before the change); and the cause, if `causes` contains it.
     pub fn shifts(ranked: &Ranked<Shift>, n: usize, causes: &[Option<String>]) -> Table {
         let rows = &ranked.rows[..n.min(ranked.rows.len())];
         let build_column = |build: fn(&Shift) -> Option<usize>| build_columns(&ranked.builds, rows.iter().map(build));
@@ -141,8 +141,7 @@ impl Table {
         columns.extend(costs(true, rows.iter().map(|s| s.value)));
         let end = |i: usize| Data::Value(rows.iter().map(|s| s.interval[i].round() as i64).collect());
         columns.extend([end(0), end(1), Data::Ratio(rows.iter().map(|s| Some(s.q)).collect())]);
-        let before = |s: &Shift| ranked.builds.all.get(ranked.builds.loaded_before(s.build)).map_or(0, |b| b.total);
-        columns.push(Data::Value(rows.iter().map(before).collect()));
+        columns.push(Data::Value(rows.iter().map(|s| s.total_before).collect()));
         columns.push(Data::Text((0..rows.len()).map(|row| causes.get(row).and_then(Option::as_deref)).collect()));
         Table::new(&SHIFTS, &ranked.summary, columns).of_ranked(ranked)
     }
@@ -166,24 +165,40 @@ fn write_shifts(table: &Table, out: &mut dyn Write, options: TextOptions) -> io:
     if is_first {
         write_causes(table, out, "", "\n")?;
     }
-    writeln!(out, "{changes}; growth is relative to the earlier cost, \"of total\" to the earlier build's total")?;
-    writeln!(
-        out,
-        "± is half of the 95% interval; a step stays, a passed change disappeared again, a drift grew gradually\n"
-    )?;
+    if options.brief && table.is_empty() {
+        return Ok(());
+    }
+    if !options.brief {
+        writeln!(
+            out,
+            "{changes}; growth is relative to the earlier cost, \"of total\" to the earlier total; both are means"
+        )?;
+        writeln!(
+            out,
+            "± is half of the 95% interval; a step stays, a passed change disappeared again, a drift grew gradually\n"
+        )?;
+    }
     let costs: Vec<_> = table.lead_costs().into_iter().map(|costs| (costs, table.format(&costs))).collect();
     let [(costs, format)] = &costs[..] else { return Ok(()) };
-    let mut head = heads("", true, ["before", "after", "change"], true);
-    head.extend(["±", "kind", "since", "between", "until", "frame"].map(str::to_owned));
+    // A brief text has the numbers, and the build of the change.
+    let has_details = !options.brief;
+    let mut head = heads("", true, ["before", "after", "change"], has_details);
+    let names = ["±", "kind", "since", "between", "until", "frame"];
+    let is_kept = |name: &&str| has_details || ["kind", "since", "frame"].contains(name);
+    head.extend(names.into_iter().filter(is_kept).map(str::to_owned));
     grid(out, options, &head, |push| {
         (0..table.len()).try_for_each(|row| {
-            let mut cells = change_cells(*format, costs.pair(row), Some(table.total_of(costs.cost, row)));
+            let total = has_details.then(|| table.total_of(costs.cost, row));
+            let mut cells = change_cells(*format, costs.pair(row), total);
             let half = table.values("delta_high")[row].saturating_sub(table.values("delta_low")[row]) / 2;
-            cells.push(format.delta.format(half).into());
+            if has_details {
+                cells.push(format.delta.format(half).into());
+            }
             let (earliest, latest) = (table.text_of("earliest", row), table.text_of("latest", row));
             let between = if earliest == latest { "-".to_owned() } else { format!("{earliest}..{latest}") };
             cells.push(table.text_of("kind", row).into());
-            cells.extend([table.build("since", row), between, table.build("until", row)].map(TextCell::from));
+            let builds = [table.build("since", row), between, table.build("until", row)];
+            cells.extend(builds.into_iter().take(if has_details { 3 } else { 1 }).map(TextCell::from));
             cells.push(table.label(row).into());
             push(cells)
         })

@@ -187,6 +187,13 @@ pub(crate) fn cut_spikes(values: &[f64]) -> (Vec<f64>, Vec<bool>) {
             |a: usize, b: usize| Some((*values.get(a)?, *values.get(b)?)).filter(|(a, b)| (a - b).abs() <= SPIKE);
         let sides = [pair(i.wrapping_sub(1), i.wrapping_sub(2)), pair(i + 1, i + 2)];
         let level = sides.into_iter().flatten().next().map(|(a, b)| (a + b) / 2.0);
+        // Two levels meet at a value that is closer to one side than the sides are to each other, such as the first
+        // value after a sawtooth fell. The value then belongs to the closer side.
+        let mean = |a: usize, b: usize| Some((values.get(a)? + values.get(b)?) / 2.0);
+        let meets = match [mean(i.wrapping_sub(1), i.wrapping_sub(2)), mean(i + 1, i + 2)] {
+            [Some(before), Some(after)] => (value - before).abs().min((value - after).abs()) < (before - after).abs(),
+            _ => false,
+        };
         // A value at an end may continue the trend of the two values beside it.
         let goes_on = |near: Option<&f64>, far: Option<&f64>| match (near, far) {
             (Some(near), Some(far)) => {
@@ -197,7 +204,7 @@ pub(crate) fn cut_spikes(values: &[f64]) -> (Vec<f64>, Vec<bool>) {
         };
         let is_trend = i == 0 && goes_on(values.get(1), values.get(2))
             || i + 1 == values.len() && i >= 2 && goes_on(values.get(i - 1), values.get(i - 2));
-        if let Some(level) = level.filter(|_| !is_trend) {
+        if let Some(level) = level.filter(|_| !is_trend && !meets) {
             levels[i] = level;
             is_spike[i] = true;
         }
