@@ -333,7 +333,6 @@ fn a_pattern_with_two_varying_parts_asks_which_is_the_build() {
         [
             "  pprofdiff series --group 'service={1},build={2}' 'runs/*/*.folded'",
             "  pprofdiff series --group 'service={2},build={1}' 'runs/*/*.folded'",
-            "  pprofdiff series --group 'build={1}/{2}' 'runs/*/*.folded'",
         ],
         "{errors}"
     );
@@ -355,6 +354,61 @@ fn a_pattern_with_two_varying_parts_asks_which_is_the_build() {
     assert_eq!(run_in(&dir, &["series", "days/*/cpu-*.folded"]).0, 0);
     // With one base, the builds have no order.
     assert_eq!(run_in(&dir, &["series", "runs/*/*.folded", "--base", "runs/web/1.folded"]).0, 0);
+    std::fs::remove_dir_all(dir).unwrap();
+}
+
+/// Two frames may change with one build, while different commits may have changed them.
+#[test]
+fn lines_about_the_commits_of_one_build_name_their_frames() {
+    let dir = std::env::temp_dir().join(format!("pprofdiff-two-frames-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&dir);
+    std::fs::create_dir_all(dir.join("builds")).unwrap();
+    git(&dir, &["init", "-q", "-b", "main", "."]);
+    let noise = [0, 6, -7, 5, -6, 7, -5, 3, 6, -6, 7, -7, 5, -5];
+    let mut names = Vec::new();
+    for (index, noise) in noise.into_iter().enumerate() {
+        git(&dir, &["commit", "-m", &format!("Change {}", index + 1)]);
+        names.push(git(&dir, &["rev-parse", "--short=9", "HEAD"]));
+        let (work, small) = if index < 8 { (1000, 60) } else { (2000, 90) };
+        let text = format!("main;work {}\nmain;small {}\nmain;rest 5000\n", work + index % 3, small + noise);
+        std::fs::write(dir.join(format!("builds/{}.folded", names[index])), text).unwrap();
+    }
+    let (_, text, _) = run_in(&dir, &["series", "builds/*.folded", "--git"]);
+    let first = format!("\nfirst bad commit: {} Change 9 (work)\n", names[8]);
+    let second = format!("\nfirst bad build: {} Change 9; the change is from one of 2 commits", names[8]);
+    assert!(text.contains(&first) && text.contains(&second) && text.ends_with(" (small)\n"), "{text}");
+    std::fs::remove_dir_all(dir).unwrap();
+}
+
+#[test]
+fn unordered_names_are_not_a_history() {
+    let dir = std::env::temp_dir().join(format!("pprofdiff-unordered-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&dir);
+    for service in ["api", "cart", "web"] {
+        for build in 1..=4 {
+            write_build(&dir.join(format!("mixed/{service}-{build}.folded")), 1000 + build, 10);
+            write_build(&dir.join(format!("runs/{service}/{build}.folded")), 1000 + build, 10);
+        }
+        write_build(&dir.join(format!("once/{service}.folded")), 1000, 10);
+    }
+    let (code, _, errors) = run_in(&dir, &["series", "mixed/*.folded"]);
+    let why = "api-1 to api-4, cart-1 to cart-4, web-1 to web-4 have no order between them; select one";
+    assert!(code == 2 && errors.contains(why), "{errors}");
+    let files: Vec<String> = (1..=4).map(|build| format!("mixed/web-{build}.folded")).collect();
+    let files: Vec<&str> = files.iter().map(String::as_str).collect();
+    assert_eq!(run_in(&dir, &[&["series"], &files[..], &["mixed/api-1.folded"]].concat()).0, 0);
+    // Without numbers, the order is only alphabetical.
+    let (code, text, _) = run_in(&dir, &["series", "once/*.folded"]);
+    let warning = "warning: the builds are in alphabetical order, from api to web, because numbers are missing";
+    assert!(code == 0 && text.contains(warning), "{text}");
+    let given = ["series", "once/web.folded", "once/api.folded", "--order", "given"];
+    assert!(!run_in(&dir, &given).1.contains("alphabetical"));
+    // One key of a group cannot tell builds apart that share it.
+    let (code, _, errors) = run_in(&dir, &["series", "runs/*/*.folded", "--group", "service={1}"]);
+    let why = "several files have service=api, but service is the only key and would be their build; add a key for \
+               several histories, such as service={1},build={2}";
+    assert!(code == 2 && errors.contains(why), "{errors}");
+    assert_eq!(run_in(&dir, &["series", "runs/web/*.folded", "--group", "version={1}"]).0, 0);
     std::fs::remove_dir_all(dir).unwrap();
 }
 

@@ -32,7 +32,7 @@ pub fn run(args: &SeriesArgs) -> Result<()> {
     let commits = match &args.git {
         Some(dir) => Some(order_by_commits(dir, &mut builds)?),
         None => {
-            if args.order == SeriesOrder::Key && are_commits(builds.iter().map(|(key, _)| key.as_str())) {
+            if args.order == SeriesOrder::Key && git::are_commits(builds.iter().map(|(key, _)| key.as_str())) {
                 say(
                     "warning: the keys of the builds look like commits, and are ordered by name; pass --git to order them by \
                      history",
@@ -71,18 +71,6 @@ pub fn run(args: &SeriesArgs) -> Result<()> {
         0 => Ok(()),
         failed => Err(Failure::Message(format!("{failed} of {} builds failed", series.builds.all.len()))),
     }
-}
-
-/// Returns true if all keys look like commits. A number such as a date needs a letter to look like one.
-fn are_commits<'k>(keys: impl Iterator<Item = &'k str>) -> bool {
-    let mut keys = keys.peekable();
-    let mut has_letter = false;
-    keys.peek().is_some()
-        && keys.all(|key| {
-            has_letter |= key.bytes().any(|byte| byte.is_ascii_alphabetic());
-            (7..=40).contains(&key.len()) && key.bytes().all(|byte| byte.is_ascii_hexdigit())
-        })
-        && has_letter
 }
 
 /// The commits of builds, by the keys of the builds.
@@ -131,6 +119,10 @@ fn run_groups(args: &SeriesArgs, inputs: &Inputs, format: &Format, mut all: Grou
             .iter()
             .for_each(|line| say(&format!("{}: {line}", history.values.join("/"))));
     }
+    // Only rows have no place for a history that failed.
+    for failed in histories.failed.iter().filter(|_| format.form == Form::Rows) {
+        say(&format!("{}: {}", failed.values.join("/"), error_line(&failed.cause)));
+    }
     let limit = args.shown.n.map_or(HISTORIES_SHOWN, |n| if n == 0 { usize::MAX } else { n });
     let report = request.answer_histories(&histories, limit, &inputs.options)?;
     write_to(args.output.path(), |out| args.output.write(format, &report, &[], out).map(drop))?;
@@ -158,11 +150,12 @@ fn order_by_commits<T>(dir: &Path, builds: &mut [(String, T)]) -> Result<BuildCo
 }
 
 /// Names the commit of the first build of each lasting change in one line, and the number of commits that may have
-/// introduced the change. Several frames that changed with the same build have one line.
+/// introduced the change. Several frames that changed with the same build have one line, unless different commits may
+/// have introduced their changes. The lines about such a build name a frame.
 fn first_commits(dir: &Path, series: &Series, commits: &BuildCommits, args: &SeriesArgs) -> Result<Vec<String>> {
     let key = |build: usize| series.builds.all.get(build).map_or("", |build| build.key.as_str());
     let rows = args.shown.n.map_or(HISTORIES_SHOWN, |n| if n == 0 { usize::MAX } else { n });
-    let (mut lines, mut named) = (Vec::new(), Vec::new());
+    let (mut lines, mut named): (Vec<FirstCommit>, Vec<_>) = (Vec::new(), Vec::new());
     for shift in series.shifts(args.shown.sort()).rows.iter().take(rows) {
         let [earliest, latest] = shift.between;
         let before = series.builds.loaded_before(earliest);
@@ -191,9 +184,22 @@ fn first_commits(dir: &Path, series: &Series, commits: &BuildCommits, args: &Ser
                 key(before)
             ),
         };
-        lines.push(sanitize(&line).into_owned());
+        lines.push(FirstCommit { build: shift.build, line, frame: series.frames.name(shift.frame) });
     }
-    Ok(lines)
+    let is_alone = |first: &FirstCommit| lines.iter().filter(|other| other.build == first.build).count() == 1;
+    let show = |first: &FirstCommit| match is_alone(first) {
+        true => sanitize(&first.line).into_owned(),
+        false => sanitize(&format!("{} ({})", first.line, first.frame)).into_owned(),
+    };
+    Ok(lines.iter().map(show).collect())
+}
+
+/// The line about the first build of a lasting change.
+struct FirstCommit {
+    build: usize,
+    line: String,
+    /// The frame with the largest change.
+    frame: String,
 }
 
 /// Returns the options for loading builds.
@@ -266,13 +272,13 @@ fn cause_line(series: &Series, args: &SeriesArgs, inputs: &Inputs) -> Result<Opt
 fn history(pattern: &Path, inputs: &Inputs) -> Result<Vec<(String, Source)>> {
     let text = pattern.to_string_lossy();
     let (builds, varying) = inputs.finder().builds_and_varying_parts(&text)?;
-    if let Some(GroupReadings { groups, single, .. }) = group_readings(&varying) {
+    if let Some(GroupReadings { groups, single, .. }) = group_readings(&varying, &builds) {
         let command = |keys: &String| format!("pprofdiff series --group {} {}", word(keys), word(&text));
         return Err(Failure::Choice(
             format!(
                 "several parts of {text:?} vary, and one of them is the build; choose the histories, or one history:"
             ),
-            groups.iter().chain([&single]).map(command).collect(),
+            groups.iter().chain(&single).map(command).collect(),
         ));
     }
     builds.into_iter().map(|(key, source)| Ok((key, inputs.resolve(source, true)?))).collect()

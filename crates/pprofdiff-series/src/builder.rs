@@ -135,6 +135,21 @@ fn uncounted_warning(profile: &Profile, sample_type: usize, name: &str) -> Optio
     })
 }
 
+/// Returns a warning about a history of keys without numbers. Their order by name is probably not the order of the
+/// builds.
+fn by_alphabet(builds: &Builds) -> Option<String> {
+    let is_by_key = (builds.order, builds.against) == (BuildOrder::Key, Against::Previous);
+    let has_number = |build: &Build| build.key.bytes().any(|byte| byte.is_ascii_digit());
+    let [first, .., last] = builds.all.as_slice() else { return None };
+    (is_by_key && !builds.all.iter().any(has_number)).then(|| {
+        format!(
+            "the builds are in alphabetical order, from {} to {}, because numbers are missing in their names; name the \
+             files in their order (--order given), or compare each with one of them (--base)",
+            first.key, last.key
+        )
+    })
+}
+
 impl SeriesBuilder {
     /// Creates a builder without builds.
     ///
@@ -331,7 +346,7 @@ impl SeriesBuilder {
             first.map_or_else(String::new, |(_, _, unit)| unit),
             self.query.with_normalize(self.normalize),
             Pair { base: total(loaded.clone().next()), new: total(loaded.clone().next_back()) },
-            build_warnings.chain(repeats).collect(),
+            build_warnings.chain(repeats).chain(by_alphabet(&builds)).collect(),
         );
         Ok(Series {
             summary: summary.into(),

@@ -15,7 +15,7 @@ use pprofdiff_explain::Explanation;
 
 use crate::{Failure, Result};
 
-pub use places::{CommitPlace, commit_places, commits_between};
+pub use places::{CommitPlace, are_commits, commit_places, commits_between};
 pub use sources::git_sources;
 
 /// The maximum number of bytes to read from the output of a git command. The output of `git log` is the largest.

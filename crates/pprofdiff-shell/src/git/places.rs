@@ -29,11 +29,6 @@ const MAX_NAMED: usize = 20;
 /// # Errors
 /// Fails if a key is no commit, or if the repository lacks a commit. The error lists these keys.
 pub fn commit_places(dir: &Path, keys: &[&str]) -> Result<Vec<CommitPlace>> {
-    let commit = |key: &str| key.split('.').next().unwrap_or_default().to_ascii_lowercase();
-    let is_commit = |key: &&str| {
-        let text = commit(key);
-        (MIN_COMMIT_DIGITS..=40).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_hexdigit())
-    };
     let mut others: Vec<&str> = keys.iter().copied().filter(|key| !is_commit(key)).collect();
     others.dedup();
     if !others.is_empty() {
@@ -61,6 +56,23 @@ pub fn commit_places(dir: &Path, keys: &[&str]) -> Result<Vec<CommitPlace>> {
         )));
     }
     Ok(keys.iter().filter_map(|key| log.find(&commit(key))).collect())
+}
+
+/// Returns the part of a key that may be a commit: the key without extensions.
+fn commit(key: &str) -> String {
+    key.split('.').next().unwrap_or_default().to_ascii_lowercase()
+}
+
+fn is_commit(key: &str) -> bool {
+    let text = commit(key);
+    (MIN_COMMIT_DIGITS..=40).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_hexdigit())
+}
+
+/// Returns true if all keys look like commits, and there is a key. A number such as a date needs a letter in one of the
+/// keys to look like a commit.
+pub fn are_commits<'k>(keys: impl Iterator<Item = &'k str> + Clone) -> bool {
+    let has_letter = |key: &str| commit(key).bytes().any(|byte| byte.is_ascii_alphabetic());
+    keys.clone().any(has_letter) && keys.clone().all(is_commit)
 }
 
 /// Lists names, at most [`MAX_NAMED`] of them.
@@ -112,7 +124,14 @@ pub fn commits_between(dir: &Path, base: &str, tip: &str) -> Result<Option<u64>>
 
 #[cfg(test)]
 mod tests {
-    use super::{CommitLog, CommitPlace};
+    use super::{CommitLog, CommitPlace, are_commits};
+
+    #[test]
+    fn keys_that_look_like_commits_may_have_extensions() {
+        let are = |keys: &[&str]| are_commits(keys.iter().copied());
+        assert!(are(&["1c9a8f7", "20261128"]) && are(&["1c9a8f7d2.pb.gz", "1C9A8F7D3.pb.gz"]));
+        assert!(!are(&[]) && !are(&["20261127", "20261128"]) && !are(&["1c9a8f7", "main"]) && !are(&["1c9a8f"]));
+    }
 
     #[test]
     fn an_abbreviated_commit_is_found_unless_it_is_ambiguous() {

@@ -41,12 +41,15 @@ impl Finder<'_> {
     /// Returns the errors of [`Finder::builds`], and an error with the possible groups for several varying parts.
     pub fn history(self, pattern: &str) -> Result<Vec<(String, Source)>> {
         let (builds, varying) = self.builds_and_varying_parts(pattern)?;
-        match group_readings(&varying) {
+        match group_readings(&varying, &builds) {
             None => Ok(builds),
-            Some(GroupReadings { groups: [one, other], single }) => Err(Error::query(format!(
-                "several parts of {pattern:?} vary, and one of them is the build; set group to {one:?} or {other:?} for \
-                 several histories, or to {single:?} for one history"
-            ))),
+            Some(GroupReadings { groups: [one, other], single }) => {
+                let single = single.map_or_else(String::new, |single| format!(", or to {single:?} for one history"));
+                Err(Error::query(format!(
+                    "several parts of {pattern:?} vary, and one of them is the build; set group to {one:?} or {other:?} \
+                     for several histories{single}"
+                )))
+            }
         }
     }
 
@@ -92,6 +95,22 @@ impl Finder<'_> {
         let build = names.iter().position(|name| name == "build").unwrap_or(names.len() - 1);
         let build = names.remove(build);
         let mut groups: BTreeMap<Vec<String>, Vec<(String, Source)>> = BTreeMap::new();
+        let repeated = {
+            let mut seen: HashSet<&String> = HashSet::default();
+            files.iter().filter_map(|file| file.keys.get(&build)).find(|key| !seen.insert(key)).cloned()
+        };
+        if let Some(repeated) = repeated.filter(|_| names.is_empty()) {
+            let template =
+                |name: &str, part: &str| if keys.contains('=') { format!("{name}={part}") } else { name.into() };
+            let more = match build.as_str() {
+                "build" => format!("{},{keys}", template("service", "{2}")),
+                _ => format!("{keys},{}", template("build", "{2}")),
+            };
+            return Err(Error::query(format!(
+                "several files have {build}={repeated}, but {build} is the only key and would be their build; add a key \
+                 for several histories, such as {more}"
+            )));
+        }
         for mut file in files {
             let mut value = |name: &String| file.keys.remove(name).unwrap_or_default();
             let (key, values) = (value(&build), names.iter().map(&mut value).collect());
@@ -142,12 +161,13 @@ pub struct HistoryBuilds {
 pub struct GroupReadings {
     /// The keys of several histories, whose builds are the last or the first part.
     pub groups: [String; 2],
-    /// The keys of one history, whose builds are all parts.
-    pub single: String,
+    /// The keys of one history, whose builds are all parts. `None` if such builds are no history ([`check_history`]).
+    pub single: Option<String>,
 }
 
-/// Returns the possible meanings of these parts of a pattern. Returns `None` for fewer than two parts.
-pub fn group_readings(varying: &[String]) -> Option<GroupReadings> {
+/// Returns the possible meanings of these parts of a pattern, which finds these builds. Returns `None` for fewer than
+/// two parts.
+pub fn group_readings<T>(varying: &[String], builds: &[(String, T)]) -> Option<GroupReadings> {
     let [first, .., last] = varying else { return None };
     let keys = |build: &String| {
         let others: Vec<&String> = varying.iter().filter(|part| *part != build).collect();
@@ -155,7 +175,9 @@ pub fn group_readings(varying: &[String]) -> Option<GroupReadings> {
         let others = others.iter().enumerate().map(|(index, part)| format!("{}={part},", name(index)));
         format!("{}build={build}", others.collect::<String>())
     };
-    Some(GroupReadings { groups: [keys(last), keys(first)], single: format!("build={}", varying.join("/")) })
+    let names: Vec<&str> = builds.iter().map(|(key, _)| key.as_str()).collect();
+    let single = check_history(&names).is_ok().then(|| format!("build={}", varying.join("/")));
+    Some(GroupReadings { groups: [keys(last), keys(first)], single })
 }
 
 /// Returns each file with a key, in the given order. The key is the path without the parts that all files share at its
@@ -184,6 +206,20 @@ pub fn sort_builds<T>(builds: &mut [(String, T)]) {
     builds.sort_by_cached_key(|(key, _)| natural_sort_key(key));
 }
 
+/// Returns the names of keys, each with the indices of its builds. The name of a key is the text before its first
+/// number. Returns an empty list if a key has no number.
+fn names<'k>(keys: impl Iterator<Item = &'k str>) -> Vec<(&'k str, Vec<usize>)> {
+    let mut names: Vec<(&str, Vec<usize>)> = Vec::new();
+    for (place, key) in keys.enumerate() {
+        let Some(end) = key.find(|c: char| c.is_ascii_digit()) else { return Vec::new() };
+        match names.iter().position(|group| group.0 == &key[..end]) {
+            Some(group) => names[group].1.push(place),
+            None => names.push((&key[..end], vec![place])),
+        }
+    }
+    names
+}
+
 /// Returns the indices of two groups of builds if the keys have exactly two names, such as five builds `branch-1` to
 /// `branch-5` and five builds `main-1` to `main-5`. Such builds are two sides, not a history: ordered by key, the
 /// branch would come first, and its slowdown would look like a speedup.
@@ -191,34 +227,40 @@ pub fn sort_builds<T>(builds: &mut [(String, T)]) {
 /// The name of a key is the text before its first number. Returns `None` if a key has no number, or unless the keys
 /// have exactly two names with at least two builds each.
 pub fn two_names<'k>(keys: impl Iterator<Item = &'k str>) -> Option<[Vec<usize>; 2]> {
-    let mut names: Vec<(&str, Vec<usize>)> = Vec::new();
-    for (place, key) in keys.enumerate() {
-        let name = &key[..key.find(|c: char| c.is_ascii_digit())?];
-        match names.iter().position(|group| group.0 == name) {
-            Some(group) => names[group].1.push(place),
-            None if names.len() == 2 => return None,
-            None => names.push((name, vec![place])),
-        }
-    }
-    let sides: [_; 2] = names.try_into().ok()?;
+    let sides: [_; 2] = names(keys).try_into().ok()?;
     let sides = sides.map(|(_, places)| places);
     sides.iter().all(|places| places.len() > 1).then_some(sides)
 }
 
+/// The maximum number of names of builds that an error lists.
+const MAX_NAMES: usize = 4;
+
 /// Checks that builds ordered by their keys can be a history.
 ///
 /// # Errors
-/// Returns an error if the builds have [two names](two_names).
+/// Returns an error if at least two names of builds have several builds each, such as `go-1` and `heap-1`. The order of
+/// such builds by name would mean nothing.
 pub fn check_history(keys: &[&str]) -> Result<()> {
-    let Some(sides) = two_names(keys.iter().copied()) else { return Ok(()) };
-    let [a, b] = sides.map(|places| match places.as_slice() {
-        [first, .., last] => format!("{} to {}", keys[*first], keys[*last]),
-        _ => String::new(),
-    });
-    Err(Error::query(format!(
-        "{a} and {b} have no order between them; compare them as two sides, with the files of one after --base and those of \
-         the other after --new, or as one history in the order in which they are named (--order given)"
-    )))
+    let names = names(keys.iter().copied());
+    let repeated = names.iter().filter(|(_, places)| places.len() > 1);
+    let ranges: Vec<String> = repeated
+        .filter_map(|(_, places)| Some(format!("{} to {}", keys[*places.first()?], keys[*places.last()?])))
+        .collect();
+    match ranges.as_slice() {
+        [] | [_] => Ok(()),
+        [a, b] if names.len() == 2 => Err(Error::query(format!(
+            "{a} and {b} have no order between them; compare them as two sides, with the files of one after --base and \
+             those of the other after --new, or as one history in the order in which they are named (--order given)"
+        ))),
+        ranges => {
+            let shown = ranges.iter().take(MAX_NAMES).map(String::as_str).collect::<Vec<_>>().join(", ");
+            let more = if ranges.len() > MAX_NAMES { " and others" } else { "" };
+            Err(Error::query(format!(
+                "{shown}{more} have no order between them; select one of them with the pattern, or compare them as one \
+                 history in the order in which they are named (--order given)"
+            )))
+        }
+    }
 }
 
 /// A part of a key. Numbers sort before words and by value: without leading zeros, the number with more digits is
@@ -253,15 +295,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_with_two_names_are_rejected_as_a_history() {
+    fn keys_with_several_names_are_rejected_as_a_history() {
         let is_history = |keys: &[&str]| check_history(keys).is_ok();
         assert!(!is_history(&["branch-1", "branch-2", "main-1", "main-2", "main-3"]));
         assert!(!is_history(&["a/1.pb.gz", "a/2.pb.gz", "b/1.pb.gz", "b/2.pb.gz"]));
-        // These keys have one name, one build with the second name, three names, or no numbers.
+        assert!(!is_history(&["a1", "a2", "b1", "b2", "c1", "c2"]) && !is_history(&["a1", "a2", "b1", "b2", "c1"]));
+        // These keys have one name, one build with the second name, or no numbers.
         assert!(is_history(&["v1.9-rc1", "v1.9-rc2", "v1.10", "v1.11"]));
         assert!(is_history(&["1", "2", "nightly-1", "nightly-2", "nightly"]));
         assert!(is_history(&["main-1", "main-2", "release-1"]));
-        assert!(is_history(&["a1", "a2", "b1", "b2", "c1", "c2"]));
+        assert!(is_history(&["main-1", "main-2", "release-1", "trunk-1"]));
+        let error = check_history(&["cpu-1", "cpu-2", "go-1", "go-2", "heap-1", "heap-2"]).map_err(|e| e.to_string());
+        let why = "cpu-1 to cpu-2, go-1 to go-2, heap-1 to heap-2 have no order";
+        assert!(error.as_ref().is_err_and(|error| error.starts_with(why)), "{error:?}");
         assert!(is_history(&[]) && is_history(&["a", "b", "c", "d"]));
     }
 
