@@ -432,6 +432,32 @@ fn a_cause_has_the_line_of_its_call() {
     assert_eq!((code, &json["rules"][0]["why"]["causes"][0]["place"]["line"]), (0, &13.into()), "{json}");
 }
 
+/// GitHub shows ten errors per step. Rules that match no frame leave room for failures, and are counted.
+#[test]
+fn github_gets_at_most_ten_errors() {
+    let d = Dir::new("ten-errors");
+    let stacks: Vec<String> = (0..20).map(|i| format!("f{i}")).collect();
+    let side = |ms: i64| sampled(&stacks.iter().map(|name| (name.as_str(), ms)).collect::<Vec<_>>());
+    d.write("base", side(1000));
+    d.write("new", side(9000));
+    let rules: Vec<String> = (0..14).map(|i| format!("flat:regex=absent{i}>+5%")).collect();
+    let run = |new: &str, more: &[&str]| {
+        let rules = rules.iter().flat_map(|rule| ["--fail-on", rule]);
+        let args: Vec<&str> =
+            ["base", new, "--format", "github"].into_iter().chain(rules).chain(more.iter().copied()).collect();
+        let github = String::from_utf8(d.run_with_chance(&args).stdout).unwrap();
+        let errors: Vec<String> = github.lines().filter(|l| l.starts_with("::error")).map(str::to_owned).collect();
+        (github, errors)
+    };
+    let (github, errors) = run("base", &[]);
+    assert_eq!(errors.len(), 10, "{github}");
+    assert!(errors[9].ends_with("::and 5 more rules that match no frame"), "{github}");
+    let (github, errors) = run("new", &["--fail-on", "flat:any>+20%"]);
+    assert_eq!(errors.len(), 10, "{github}");
+    assert!(errors[4].ends_with("::and 10 more rules that match no frame"), "{github}");
+    assert!(errors[9].ends_with("::and 16 more of outcome fail"), "{github}");
+}
+
 /// Code scanning reads findings as SARIF. Types generated from the standard's schema must parse the output, and contain
 /// the findings.
 #[test]

@@ -1,12 +1,13 @@
 //! Adds causes to a check: the changes that made the subjects of failed rules grow.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::{Cause, CauseKind, ExplainOptions, Explanation, explain, moves};
+use super::{Cause, CauseKind, ExplainOptions, Explanation, MoveKind, Moved, explain, moves};
 use pprofdiff::check::{
-    BelowSite, CallSite, Check, FailedRule, MeasuredRuns, RuleCheck, Rules, RunsOfCheck, call_lines,
+    BelowSite, CallSite, Check, FailedRule, Finding, MeasuredRuns, Outcome, RuleCheck, Rules, RunsOfCheck, call_lines,
 };
-use pprofdiff::{Diff, Normalize, Query, Result};
+use pprofdiff::{Diff, Matching, Normalize, Query, Result};
 
 /// A check whose failed rules have their causes.
 pub type ExplainedCheck = Check<Explanation>;
@@ -34,7 +35,7 @@ pub type ExplainedRule = RuleCheck<Explanation>;
 /// - a limit whose unit does not convert to the unit of the values, or a limit without a unit if the values have one;
 /// - a normalization by zero, or to values that no longer fit.
 pub fn check(rules: &Rules, options: &ExplainOptions, diff: &Diff, query: &Query) -> Result<ExplainedCheck> {
-    let RunsOfCheck { check, types } = rules.check_runs(diff, query, &moves)?;
+    let RunsOfCheck { mut check, types } = rules.check_runs(diff, query, &moves)?;
     let mut causes: Vec<Option<Arc<Explanation>>> = vec![None; check.rules.len()];
     for checked in types {
         if !checked.has_failed && !rules.policy.explain {
@@ -45,6 +46,11 @@ pub fn check(rules: &Rules, options: &ExplainOptions, diff: &Diff, query: &Query
         // fail.
         let Ok(mut all) = explain(diff, &of_type, &[], options) else { continue };
         let (sample_type, has_failed) = (checked.sample_type.clone(), checked.has_failed);
+        if query.matching != Matching::Moved
+            && let Some(hint) = renamed_hint(&check, &all, &sample_type)
+        {
+            Arc::make_mut(&mut check.summary).warnings.push(hint);
+        }
         let runs = checked.runs(diff, query, &moves)?;
         locate(&mut all.causes, &runs);
         if has_failed {
@@ -56,6 +62,29 @@ pub fn check(rules: &Rules, options: &ExplainOptions, diff: &Diff, query: &Query
         }
     }
     Ok(check.with_causes(causes))
+}
+
+/// Returns a hint if functions fail because the new side has them under another name. They cannot be compared under
+/// their own names.
+fn renamed_hint(check: &Check, all: &Explanation, sample_type: &str) -> Option<String> {
+    let rules = check.rules.iter().filter(|rule| rule.sample_type == sample_type);
+    let is_new = |finding: &&Finding| finding.outcome == Outcome::Fail && finding.base.max == 0;
+    let failed: BTreeSet<&str> = rules
+        .flat_map(|rule| rule.findings.iter().filter(is_new).filter_map(|finding| finding.frame.as_deref()))
+        .collect();
+    let is_failed = |moved: &&Moved| moved.how == MoveKind::Renamed && failed.contains(moved.function.as_str());
+    let mut renamed = all.moved.iter().filter(is_failed);
+    let first = renamed.next()?;
+    let more = match renamed.count() {
+        0 => String::new(),
+        1 => " (and 1 more function)".to_owned(),
+        n => format!(" (and {n} more functions)"),
+    };
+    Some(format!(
+        "{} fails as a new function, but it probably is {} of the base under another name{more}; pass --match moved to \
+         compare renamed functions",
+        first.function, first.from
+    ))
 }
 
 /// Returns the explanation, reduced to the causes that concern the rule, or `None` without such a cause. Only growth

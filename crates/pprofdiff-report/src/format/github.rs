@@ -15,8 +15,8 @@ pub(crate) const FORMAT: Format =
         check_github(check_of(report)?, out)
     });
 
-/// The maximum number of annotations for each outcome, for commits, and for warnings of the profiles. GitHub shows ten
-/// of each kind (error, warning, notice) per step.
+/// The maximum number of errors, of annotations for each other outcome, for commits, and for warnings of the profiles.
+/// GitHub shows ten of each kind (error, warning, notice) per step.
 const ANNOTATIONS: usize = 10;
 
 /// The largest p-value of an inconclusive finding that gets a warning. Half of all comparisons of equal builds have a
@@ -34,9 +34,18 @@ const MAX_P_OF_WARNING: f64 = 0.5;
 /// Fails if `out` fails.
 pub(crate) fn check_github(check: &ExplainedCheck, out: &mut dyn Write) -> io::Result<()> {
     let unmatched: Vec<String> = check.rules.iter().filter_map(unmatched).collect();
-    for message in unmatched.iter().take(ANNOTATIONS) {
+    // GitHub counts the errors of unmatched rules and of failures together.
+    let has_failed = check.rules.iter().flat_map(|rule| &rule.findings).any(|f| f.outcome == Outcome::Fail);
+    let max_unmatched = if has_failed { ANNOTATIONS / 2 } else { ANNOTATIONS };
+    let shown = if unmatched.len() > max_unmatched { max_unmatched - 1 } else { unmatched.len() };
+    for message in &unmatched[..shown] {
         writeln!(out, "::error title=pprofdiff::{}", data(message))?;
     }
+    if shown < unmatched.len() {
+        let rest = unmatched.len() - shown;
+        writeln!(out, "::error title=pprofdiff::and {} that match no frame", counted(rest, "more rule"))?;
+    }
+    let errors = shown + usize::from(shown < unmatched.len());
     let kinds = [
         (Outcome::Fail, "error", "error"),
         (Outcome::Inconclusive, "warning", "notice"),
@@ -57,7 +66,8 @@ pub(crate) fn check_github(check: &ExplainedCheck, out: &mut dyn Write) -> io::R
             let mut why = Some(why).filter(|_| outcome == rule.outcome);
             annotations.extend(selected.into_iter().map(|f| (rule, f, why.take().unwrap_or_default())));
         }
-        annotations.truncate(if all > ANNOTATIONS { ANNOTATIONS - 1 } else { ANNOTATIONS });
+        let room = if outcome == Outcome::Fail { ANNOTATIONS - errors } else { ANNOTATIONS };
+        annotations.truncate(if all > room { room - 1 } else { room });
         for (rule, f, why) in &annotations {
             let title = format!("{} {}", outcome.name(), rule.rule);
             let of_cause = || rule.why.iter().flat_map(|why| &why.causes).find_map(|cause| cause.place.as_ref());

@@ -278,11 +278,10 @@ impl<'a> Test<'a> {
         (self.limit.is_of_sides() && self.reports_chance()).then(needed).flatten()
     }
 
-    /// Returns the smallest growth that this rule detects, and the limit, both in percent of the base. The growth is
-    /// that of the single compared subject, or of a typical frame with a tenth of the total. Returns `None` for limits
-    /// on the new side alone, for limits below 0, without p-values ([`Test::reports_chance`]), and if a result is not
-    /// finite.
-    pub(super) fn detectable(&self, only: Option<&Sides>) -> Option<(f64, f64)> {
+    /// Returns the growth that this rule detects. The growth is that of the single compared subject, or of a typical
+    /// frame with a tenth of the total. Returns `None` for limits on the new side alone, for limits below 0, without
+    /// p-values ([`Test::reports_chance`]), and if a result is not finite.
+    pub(super) fn detectable(&self, only: Option<&Sides>) -> Option<Detectable> {
         if !self.reports_chance() {
             return None;
         }
@@ -297,13 +296,20 @@ impl<'a> Test<'a> {
             Limit::Increase(..) => 100.0 * self.in_unit() / value,
             Limit::Value(..) | Limit::Share(_) => return None,
         };
-        let smallest = match only {
-            Some(sides) => self.spread.detectable_alone(&runs.events(sides), runs.per_event(), chance),
-            None => self.spread.detectable(value / runs.event[0], runs.per_event(), m, chance),
+        // The growth beyond `factor` that is distinguished from it nine times in ten.
+        let beyond = |factor: f64, chance: f64| match only {
+            Some(sides) => self.spread.detectable_alone(&runs.events(sides), factor * runs.per_event(), chance),
+            None => self.spread.detectable(value / runs.event[0], factor * runs.per_event(), m, chance),
         };
-        let smallest = 100.0 * smallest;
+        let beyond_chance = 100.0 * beyond(1.0, chance);
         // A limit below zero demands a reduction, so a detectable growth has no meaning for it.
-        (smallest.is_finite() && percent.is_finite() && percent >= 0.0).then_some((smallest, percent))
+        if !(beyond_chance.is_finite() && percent.is_finite() && percent >= 0.0) {
+            return None;
+        }
+        // Half of the builds at the limit exceed it, so a growth as large as the limit fails only half of the time.
+        let factor = 1.0 + percent / 100.0;
+        let beyond_limit = 100.0 * (factor * (1.0 + beyond(factor, 0.5)) - 1.0);
+        Some(Detectable { beyond_chance, beyond_limit, limit: percent })
     }
 
     /// Returns the growth under the null hypothesis: the limit if it is below 0, else 1. It is 1 for a base of 0 too,
@@ -327,6 +333,16 @@ impl<'a> Test<'a> {
             Limit::Growth(_) | Limit::Share(_) => 0.0,
         }
     }
+}
+
+/// The growths, in percent of the base, that a rule detects nine times in ten.
+pub(super) struct Detectable {
+    /// The smallest growth that chance does not explain.
+    pub beyond_chance: f64,
+    /// The smallest growth that exceeds the limit.
+    pub beyond_limit: f64,
+    /// The limit.
+    pub limit: f64,
 }
 
 impl Limit {

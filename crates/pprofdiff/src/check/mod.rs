@@ -210,7 +210,7 @@ pub struct Finding {
     pub place: Option<SourceLocation>,
     /// For a limit on cum, the outermost frame on most of this frame's stacks that has the same outcome, weighted by
     /// value. If that frame calls a frame with equal values in all runs, the innermost such frame represents both.
-    /// `None` if no other frame contains this frame, and for outcomes other than `Inconclusive` and `Fail`.
+    /// `None` if no other frame contains this frame, and for the outcome `Pass`.
     pub within: Option<String>,
     /// The reason in the entry of the allow-list, or that the instructions are the same; `None` unless the outcome is
     /// `Allowed`, and with [`SameCode::Ignore`].
@@ -300,11 +300,12 @@ pub struct RuleCheck<C = ()> {
     pub left_out: usize,
     /// The variation between runs of one build: the standard deviation of the logarithm of a typical frame's cost.
     pub tau: f64,
-    /// The smallest growth in percent that would have failed with a probability of 90%. It is never below the limit,
-    /// because a growth within the limit passes. For a rule that compares each frame, it concerns a frame with a tenth
+    /// The smallest growth in percent that would have failed with a probability of 90%. It is above the limit, because a
+    /// growth within the limit passes. For a rule that compares each frame, it concerns a frame with a tenth
     /// of the total. `None` for limits on the new side alone, limits below 0, rules that compare nothing, and if the
-    /// result is not finite. Also `None` with [`CheckPolicy::strict`], for complete counts, and if an unknown number of
-    /// samples does not permit a p-value.
+    /// result is not finite. Also `None` with [`CheckPolicy::strict`], for complete counts, if an unknown number of
+    /// samples does not permit a p-value, and if the allow-list covers all subjects of the rule. With one run per side,
+    /// it holds if runs differ as runs of other programs do.
     pub detectable: Option<f64>,
     /// The largest `p_adjusted` with which a finding fails: [`ALPHA`] divided by the number of rules that share it and
     /// are not certain without this rule (Holm). `None` for rules that are not tested for chance: rules that compare
@@ -582,10 +583,11 @@ impl Rules {
         let (findings, too_small) = self.findings(prepared, used);
         let tests_chance = compared > 0 && !self.policy.strict;
         let only = subjects.kept.first().filter(|_| !is_of_each).map(|(_, sides)| sides);
-        let power = tests_chance.then(|| test.detectable(only)).flatten();
+        let can_fail = tests_chance && !self.allow.iter().any(|allow| allow.covers(rule, None));
+        let power = can_fail.then(|| test.detectable(only)).flatten();
         let mut outcome = findings.iter().map(|f| f.outcome).max().unwrap_or(Outcome::Pass);
         let would_be_missed = || match test.detectable(only) {
-            Some((least, limit)) if least <= limit => false,
+            Some(growth) if growth.beyond_chance <= growth.limit => false,
             _ => may_exceed_unnoticed(test, subjects, &findings, runs),
         };
         if outcome <= Outcome::Allowed && self.policy.require_power && tests_chance && would_be_missed() {
@@ -616,8 +618,8 @@ impl Rules {
             left_out: subjects.left_out,
             floor: floor.to_f64(),
             tau: test.spread.tau(),
-            // A growth below the limit passes even if it could be detected, so no growth below the limit can fail.
-            detectable: power.map(|(least, limit)| least.max(limit)),
+            // A growth fails if it exceeds the limit, and if chance does not explain it.
+            detectable: power.map(|growth| growth.beyond_chance.max(growth.beyond_limit)),
             p_limit: None,
             family: 0,
             findings,

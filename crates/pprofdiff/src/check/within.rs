@@ -18,9 +18,12 @@ pub struct SourceLocation {
     pub line: i64,
 }
 
-/// Sets `within` of each failed or inconclusive finding to the finding with the same outcome that contains most of its
-/// value. If frames that call one another have equal cost in all runs, the innermost frame represents them, because it
-/// is the most specific. Findings on the flat cost of frames do not nest.
+/// The outcomes whose findings nest.
+const OUTCOMES: [Outcome; 3] = [Outcome::Fail, Outcome::Inconclusive, Outcome::Allowed];
+
+/// Sets `within` of each failed, inconclusive or allowed finding to the finding with the same outcome that contains most
+/// of its value. If frames that call one another have equal cost in all runs, the innermost frame represents them,
+/// because it is the most specific. Findings on the flat cost of frames do not nest.
 pub(super) fn nest(findings: &mut [Finding], cost: Sort, runs: &MeasuredRuns) {
     if cost != Sort::Cum {
         return;
@@ -30,7 +33,7 @@ pub(super) fn nest(findings: &mut [Finding], cost: Sort, runs: &MeasuredRuns) {
         let chosen: Vec<usize> = (0..findings.len()).filter(|&i| findings[i].outcome == outcome).collect();
         if chosen.len() < 2 { Vec::new() } else { chosen }
     };
-    let chosen = [Outcome::Fail, Outcome::Inconclusive].map(with_outcome);
+    let chosen = OUTCOMES.map(with_outcome);
     if chosen.iter().all(Vec::is_empty) {
         return;
     }
@@ -42,14 +45,15 @@ pub(super) fn nest(findings: &mut [Finding], cost: Sort, runs: &MeasuredRuns) {
         let label = runs.frames().label(frame);
         by_name.each_ref().map(|by_name| by_name.get(label.as_str()).copied())
     };
-    let findings_of_frame: Vec<[Option<usize>; 2]> = (0..runs.frames().len() as u32).map(of_frame).collect();
+    let findings_of_frame: Vec<[Option<usize>; OUTCOMES.len()]> =
+        (0..runs.frames().len() as u32).map(of_frame).collect();
     let is_chained = |a: usize, b: usize| {
         [(&findings[a].base, &findings[b].base), (&findings[a].new, &findings[b].new)].iter().all(|(a, b)| a == b)
     };
     // For each finding, the value of its stacks by the outermost frame of the stack that has a finding with this
     // outcome. Both sides count, because a frame that disappeared has stacks in the base only.
     let mut within: Vec<HashMap<usize, i128>> = vec![HashMap::default(); findings.len()];
-    let mut on_stack: [Vec<usize>; 2] = Default::default();
+    let mut on_stack: [Vec<usize>; OUTCOMES.len()] = Default::default();
     for base in [true, false] {
         runs.measure().for_each_stack(base, |value, stack| {
             on_stack.iter_mut().for_each(Vec::clear);

@@ -34,7 +34,7 @@ pub fn student_tail(t: f64, degrees: u32) -> f64 {
     ((1.0 - inside) / 2.0).max(0.0)
 }
 
-/// Returns the x that a variable with Student's distribution exceeds with probability `p`, which must be below one
+/// Returns the x that a variable with Student's distribution exceeds with probability `p`, which must be at most one
 /// half. The result is at most 10,000.
 pub fn student_quantile(p: f64, degrees: u32) -> f64 {
     bisect(0.0, 1e4, |t| student_tail(t, degrees) < p)
