@@ -111,9 +111,68 @@ fn text_and_csv_list_all_pairs() {
     assert!(out.stdout.is_empty());
     let csv = std::fs::read_to_string(dir.join("out.csv")).unwrap();
     let lines: Vec<&str> = csv.lines().collect();
-    assert!(lines[0].starts_with("pair,name,file,"), "{csv}");
-    assert_eq!(lines.len(), 5);
-    assert!(lines[1].starts_with("api/cpu.pb.gz,indexbytebody,"), "{csv}");
+    assert!(lines[0].starts_with("pair,error,name,file,"), "{csv}");
+    // Two rows of each good pair, the broken pair, and the files without a partner.
+    assert_eq!(lines.len(), 1 + 4 + 3);
+    assert!(lines[1].starts_with("api/cpu.pb.gz,,indexbytebody,"), "{csv}");
+    // A failed pair has as many fields as the others.
+    let rows = csv_rows(&csv);
+    let failed: Vec<&Vec<String>> = rows[1..].iter().filter(|row| !row[1].is_empty()).collect();
+    let names: Vec<&str> = failed.iter().map(|row| row[0].as_str()).collect();
+    assert_eq!(names, ["bad/cpu.pb.gz", "base/cpu.pb.gz", "new/cpu.pb.gz"]);
+    assert!(failed.iter().all(|row| row.len() == rows[0].len() && row[2..].iter().all(String::is_empty)), "{csv}");
+    std::fs::remove_dir_all(dir).unwrap();
+}
+
+/// Returns the fields of each line of CSV without line breaks in fields.
+fn csv_rows(text: &str) -> Vec<Vec<String>> {
+    let fields = |line: &str| {
+        let (mut fields, mut quoted) = (vec![String::new()], false);
+        for c in line.chars() {
+            match c {
+                '"' => quoted = !quoted,
+                ',' if !quoted => fields.push(String::new()),
+                _ => fields.last_mut().unwrap().push(c),
+            }
+        }
+        fields
+    };
+    text.lines().map(fields).collect()
+}
+
+#[test]
+fn csv_has_the_pairs_that_failed_before_the_first_table_and_keys_by_name() {
+    let dir = trees("failed-rows");
+    let csv = |manifest: &str, more: &[&str]| {
+        std::fs::write(dir.join("k.jsonl"), manifest).unwrap();
+        let out = pprofdiff(&dir, &[&["batch", "k.jsonl", "-n", "1", "--format", "csv"], more].concat());
+        String::from_utf8(out.stdout).unwrap()
+    };
+    let bad = r#"{"base": "main/bad/cpu.pb.gz", "new": "branch/bad/cpu.pb.gz", "name": "bad"}"#;
+    let good = r#"{"base": "main/api/cpu.pb.gz", "new": "branch/api/cpu.pb.gz", "name": "api"}"#;
+    let both = csv(&format!("{bad}\n{good}\n{bad}\n"), &[]);
+    let names: Vec<String> = csv_rows(&both).into_iter().map(|row| row[0].clone()).collect();
+    assert_eq!(names, ["pair", "bad", "api", "bad"], "{both}");
+    // Without any table, the columns of tables are unknown.
+    let none = csv(&format!("{bad}\n"), &[]);
+    assert!(none.starts_with("pair,error\nbad,") && none.lines().count() == 2, "{none}");
+    let ranked = csv(&format!("{bad}\n{good}\n"), &["--rank"]);
+    let rows = csv_rows(&ranked);
+    assert_eq!(
+        (&rows[0][..2], &rows[1][..2]),
+        (&["pair", "error"].map(str::to_owned)[..], &["api", ""].map(str::to_owned)[..])
+    );
+    let last = rows.last().unwrap();
+    assert!(last[0] == "bad" && last[1].contains("bad/cpu.pb.gz") && last.len() == rows[0].len(), "{ranked}");
+    std::fs::remove_dir_all(dir).unwrap();
+}
+
+#[test]
+fn a_missing_folder_is_named() {
+    let dir = trees("missing-folder");
+    let out = pprofdiff(&dir, &["batch", "main", "nosuch"]);
+    let stderr = String::from_utf8(out.stderr).unwrap();
+    assert!(stderr.contains("nosuch: there is no such file or folder"), "{stderr}");
     std::fs::remove_dir_all(dir).unwrap();
 }
 
@@ -150,7 +209,7 @@ fn every_view_works_for_many_pairs() {
     let alone = causes(&["explain", main, branch, "--format", "csv"]);
     let rows = |csv: &str| csv.lines().skip(1).map(str::to_owned).collect::<Vec<_>>();
     let of_pair: Vec<_> =
-        rows(&csv).iter().filter_map(|row| Some(row.strip_prefix("api/cpu.pb.gz,")?.to_owned())).collect();
+        rows(&csv).iter().filter_map(|row| Some(row.strip_prefix("api/cpu.pb.gz,,")?.to_owned())).collect();
     assert!(!of_pair.is_empty() && of_pair == rows(&alone), "{csv}\n{alone}");
     let text = causes(&["batch", "main", "branch", "--view", "explain"]);
     assert!(text.contains("added logmill/names.canonical from logmill/names.compare"), "{text}");
@@ -375,7 +434,7 @@ fn the_output_name_selects_the_format() {
     for name in ["out.csv", "out.jsonl", "out.txt"] {
         pprofdiff(&dir, &["batch", "main", "branch", "-o", name]);
     }
-    assert!(read("out.csv").starts_with("pair,name,file,"));
+    assert!(read("out.csv").starts_with("pair,error,name,file,"));
     assert!(read("out.jsonl").lines().all(|line| serde_json::from_str::<Value>(line).is_ok()));
     assert!(read("out.txt").contains("api/cpu.pb.gz  cpu "));
     for format in ["svg", "markdown"] {
@@ -490,7 +549,8 @@ fn the_keys_of_a_pair_are_columns_of_csv_and_jsonl() {
     };
     let patterns = ["main/*/cpu.*.gz", "branch/*/cpu.*.gz", "-n", "1", "--format"];
     let csv = output(&[&patterns[..], &["csv"]].concat());
-    assert!(csv.starts_with("pair,key_1,key_2,name,file,") && csv.contains("\napi/pb,api,pb,indexbytebody,"), "{csv}");
+    assert!(csv.starts_with("pair,key_1,key_2,error,name,file,"), "{csv}");
+    assert!(csv.contains("\napi/pb,api,pb,,indexbytebody,"), "{csv}");
     let lines = output(&[&patterns[..], &["jsonl"]].concat());
     let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     // Failed pairs have their keys as well.
@@ -505,14 +565,14 @@ fn the_keys_of_a_pair_are_columns_of_csv_and_jsonl() {
         ["*/*/cpu.*.gz", "--group", keys, "--base", "build=@previous", "--new", "build=@latest", "-n", "1", "--format"];
     let csv = output(&[&group[..], &["csv"]].concat());
     assert!(
-        csv.starts_with("pair,key_name,kind,build_base,build_new,name,file,")
-            && csv.contains("\napi/pb,api,pb,branch,main,indexbytebody,"),
+        csv.starts_with("pair,key_name,kind,build_base,build_new,error,name,file,")
+            && csv.contains("\napi/pb,api,pb,branch,main,,indexbytebody,"),
         "{csv}"
     );
     // A ranking has the keys, too.
     let ranked: Vec<&str> = group[..group.len() - 3].iter().copied().chain(["--rank", "--format"]).collect();
     let csv = output(&[&ranked[..], &["csv"]].concat());
-    assert!(csv.starts_with("pair,build_base,build_new,kind,name,function,"), "{csv}");
+    assert!(csv.starts_with("pair,build_base,build_new,kind,name,error,function,"), "{csv}");
     let lines = output(&[&ranked[..], &["jsonl"]].concat());
     let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!((&lines[0]["kind"], &lines[0]["keys"]["build_new"]), (&"pairs".into(), &"main".into()), "{lines:?}");

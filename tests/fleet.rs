@@ -203,3 +203,27 @@ fn pairs_that_cannot_be_compared_are_reported() {
         ranking.failed
     );
 }
+
+/// A pair that fails when it is measured again does not change the number of pairs with the default type, nor the
+/// positions of the others.
+#[test]
+fn a_pair_that_fails_when_measured_again_is_counted_as_measured_in_another_type() {
+    let types = [("cpu", "nanoseconds"), ("alloc_space", "bytes")];
+    let side = [profile(&stacks(&types, &[(vec!["main", "work"], vec![1000, 1 << 20])]))];
+    let measured = |sample_type: &str| {
+        let (diff, query) = (Diff::new(&side, &side).unwrap(), Query::default().with_sample_type(sample_type));
+        let e = pprofdiff_explain::explain(&diff, &query, &[], &ExplainOptions::default()).unwrap();
+        PairCauses::from_explanation(&diff, &e, |_| String::new(), String::new(), || None)
+    };
+    let mut fleet = Fleet::default();
+    let kinds = ["alloc_space", "cpu", "cpu", "cpu", "alloc_space"];
+    kinds.into_iter().zip(["a", "b", "c", "d", "e"]).for_each(|(kind, name)| fleet.push(name, measured(kind)));
+    assert_eq!(fleet.to_measure_again(), [0, 4]);
+    fleet.replace(0, measured("cpu"));
+    assert_eq!(fleet.to_measure_again(), [4]);
+    fleet.replace(4, Err(Error::query("e: no such file")));
+    assert_eq!((fleet.to_measure_again(), fleet.len()), (vec![], 5));
+    let ranking = fleet.ranking(FDR).unwrap();
+    let choice = "the sample type is cpu, the default of 3 of 5 pairs; all pairs have it";
+    assert_eq!((&ranking.summary.warnings[..], ranking.failed.len()), (&[choice.to_owned()][..], 1));
+}

@@ -169,8 +169,9 @@ class _Job:
         self.progress = progress
         self.load = load
         self.started = False
-        # The names of the pairs' keys, which all pairs share. An iterator is not read for them.
-        self.key_names = _key_names(pairs[0]) if isinstance(pairs, list | tuple) and pairs else []
+        # The names of the keys of all pairs. An iterator is not read for them.
+        listed = pairs if isinstance(pairs, list | tuple) else []
+        self.key_names = list(dict.fromkeys(name for pair in listed for name in _key_names(pair)))
 
     def again(self, pairs):
         """Returns a job for other pairs with the same arguments."""

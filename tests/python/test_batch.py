@@ -614,6 +614,18 @@ def test_keys_of_pairs_are_columns(tmp_path: Path):
     (both,) = pprofdiff.pairs(f"{tmp_path}/a*/v1.folded", f"{tmp_path}/a*/v2.folded")
     assert both.keys == {"key_1": "pi"}
     assert pprofdiff.Pair("a", "b").keys == {}
+    # Keys are matched by name, also if pairs have them in another order, or lack some.
+    files = (f"{tmp_path}/api/v1.folded", f"{tmp_path}/api/v2.folded")
+    keys = [{"zone": "eu", "host": "h1"}, {"host": "h2", "zone": "us"}, {"host": "h3", "disk": "d"}, {}]
+    others = [pprofdiff.Pair(*files, f"p{i}", keys=keys) for i, keys in enumerate(keys)]
+    frame = pl.DataFrame(pprofdiff.batch(others).tables(1))
+    assert frame.columns[:5] == ["pair", "zone", "host", "disk", "error"]
+    assert list(frame.select("zone", "host", "disk").iter_rows()) == [
+        ("eu", "h1", None),
+        ("us", "h2", None),
+        (None, "h3", "d"),
+        (None, None, None),
+    ]
 
 
 def test_a_ranking_has_the_default_type_of_most_pairs(tmp_path: Path):

@@ -398,10 +398,19 @@ def test_histories_of_groups_are_ranked(tmp_path: Path):
     with pytest.raises(pprofdiff.PprofError, match=r"several parts of .* vary, and one of them is the build"):
         pprofdiff.series(pattern)
     # A function decides itself which part is the build.
-    assert len(pprofdiff.series(pattern, key=lambda path: f"{path.parent.name}{path.stem}x").builds) == 42
+    assert len(pprofdiff.series(pattern, key=lambda path: f"{path.stem}x{path.parent.name}").builds) == 42
     for wrong in [{"base": "x"}, {"key": str}]:
         with pytest.raises(pprofdiff.PprofError, match=r"group"):
             pprofdiff.series(pattern, group="service={1},build={2}", **wrong)
+    # One key cannot tell apart builds that share it.
+    with pytest.raises(pprofdiff.PprofError, match=r"service is the only key .* such as service=.1.,build=.2."):
+        pprofdiff.series(pattern, group="service={1}")
+    # A history that fails completely is an error, as a build that fails.
+    (tmp_path / "bad").mkdir()
+    (tmp_path / "bad" / "1.folded").write_text("nonsense")
+    assert pprofdiff.series(pattern, group="service={1},build={2}").failed
+    with pytest.raises(pprofdiff.PprofError, match="bad/1"):
+        pprofdiff.series(pattern, group="service={1},build={2}", on_error="raise")
 
 
 def test_builds_named_by_commits_are_ordered_by_history(tmp_path: Path):

@@ -156,6 +156,7 @@ pub fn run(args: &BatchArgs, work: &Cancellation) -> Result<u8> {
             })?;
             progress.advance();
         }
+        writer.finish(out)?;
         within.map_or(Ok(()), |within| out.write_all(within.finish(Some(outcomes.done)).as_bytes()))
     })?;
     progress.finish();

@@ -91,8 +91,8 @@ pub fn stream(table: &Arc<Table>) -> Result<FFI_ArrowArrayStream, ArrowError> {
 /// A pair in a stream of many pairs: the rows of its table, or its error.
 pub struct PairRows {
     pub name: String,
-    /// The values of the pair's keys, in the order of the stream's columns.
-    pub keys: Vec<String>,
+    /// The values of the pair's keys, in the order of the stream's columns. `None` for a key that the pair lacks.
+    pub keys: Vec<Option<String>>,
     pub error: Option<String>,
     pub table: Option<Arc<Table>>,
 }
@@ -208,7 +208,7 @@ impl<I: Iterator<Item = Result<PairRows, ArrowError>>, F> PairBatches<I, F> {
                 // The pair, its keys, and the other columns before those of the table.
                 let shared = |i: usize| match i {
                     0 => Some(Some(&*pair.name)),
-                    i if i <= keys => Some(pair.keys.get(i - 1).map(String::as_str)),
+                    i if i <= keys => Some(pair.keys.get(i - 1).and_then(Option::as_deref)),
                     i => match i - keys {
                         1 => Some(pair.error.as_deref()),
                         2 => Some(pair.table.as_ref().map(|t| &*t.summary.sample_type)),

@@ -404,6 +404,8 @@ impl OnThreads {
 /// The results of tables() as rows of an Arrow stream, whose reader may call from any thread.
 struct ResultRows {
     results: Option<Py<PyIterator>>,
+    /// The names of the columns of keys. Pairs may have their keys in other orders.
+    keys: Vec<String>,
     interrupted: Arc<AtomicBool>,
 }
 
@@ -430,10 +432,12 @@ impl Iterator for ResultRows {
             };
             let table = result.table.as_ref().map(|t| t.get().table.clone());
             let error = result.error.as_ref().map(|e| describe(e.bind(py)));
-            let keys = match result.pair.bind(py).cast::<Pair>() {
-                Ok(pair) => pair.get().keys.iter().map(|(_, value)| value.clone()).collect(),
-                Err(_) => Vec::new(),
+            let pair = result.pair.bind(py).cast::<Pair>().ok();
+            let value = |name: &String| {
+                let mut keys = pair?.get().keys.iter();
+                keys.find(|(key, _)| key == name).map(|(_, value)| value.clone())
             };
+            let keys = self.keys.iter().map(value).collect();
             Some(Ok(PairRows { name: result.name(py), keys, error, table }))
         });
         let next = next.flatten();
@@ -448,7 +452,11 @@ impl Iterator for ResultRows {
 #[pyfunction(name = "_arrow_stream")]
 pub fn arrow_stream<'py>(results: &Bound<'py, PyAny>, keys: Vec<String>) -> PyResult<Bound<'py, PyCapsule>> {
     let interrupted = Arc::new(AtomicBool::new(false));
-    let rows = ResultRows { results: Some(results.try_iter()?.unbind()), interrupted: interrupted.clone() };
+    let rows = ResultRows {
+        results: Some(results.try_iter()?.unbind()),
+        keys: keys.clone(),
+        interrupted: interrupted.clone(),
+    };
     // An interrupt ends the stream. It is raised again after the reader has consumed the finished rows and returned to
     // Python.
     let at_end = move || {

@@ -121,8 +121,9 @@ impl Series {
     /// key of the first build with the change), earliest and latest (the range of builds that may have introduced it),
     /// until (the first build without the change; for a drift the last build), before, after and delta (means),
     /// delta_low and delta_high (the 95 % interval of the delta), q (the share of false positives among changes that
-    /// are at least as clear, at most 0.05), total_before and cause. The number of a build is in an additional column,
-    /// such as since_number. `n` limits the rows. With fewer than six builds, or with a base, the table is empty.
+    /// are at least as clear, at most 0.05), total_before (the mean total of the builds before the change) and cause.
+    /// The number of a build is in an additional column, such as since_number. `n` limits the rows. With fewer than six
+    /// builds, or with a base, the table is empty.
     ///
     /// With `explain`, the cause is the second column. It is determined from at most five builds before a change and
     /// five after it. Their profiles are read again from their paths, so bytes and objects raise PprofError.
@@ -339,9 +340,10 @@ fn histories(py: Python<'_>, pattern: &Path, group: &str, question: SeriesQuesti
             || (),
         )
     })?;
-    let mut series = histories.all.iter().map(|history| &history.series);
-    match series.find_map(|series| series.errors().first()).filter(|_| question.raise) {
-        Some((_, e)) => Err(error::from_engine(py, e)),
+    let failed_histories = histories.failed.iter().map(|failed| &*failed.cause);
+    let failed_builds = histories.all.iter().flat_map(|history| history.series.errors()).map(|(_, e)| e);
+    match failed_histories.chain(failed_builds).next().filter(|_| question.raise) {
+        Some(e) => Err(error::from_engine(py, e)),
         None => Histories::new(py, histories, &load),
     }
 }

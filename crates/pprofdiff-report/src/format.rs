@@ -76,8 +76,20 @@ impl Format {
 pub struct Each {
     /// The default maximum number of rows per pair.
     pub limit: Option<usize>,
+    /// Writes the names of the columns, for formats that begin with them. Pairs that failed before the first table wait
+    /// for it, because its columns are not known before.
+    pub header: Option<fn(&EachHeader<'_>, &mut dyn Write, Style) -> io::Result<()>>,
     /// Writes one pair, which may be a pair that failed.
     pub write: fn(&Item<'_>, &mut dyn Write, Style) -> io::Result<()>,
+}
+
+/// The columns of many pairs.
+#[derive(Debug)]
+pub struct EachHeader<'a> {
+    /// The names of the pairs' keys.
+    pub keys: &'a [String],
+    /// The first table; `None` if all pairs failed.
+    pub table: Option<&'a Table>,
 }
 
 /// The result of one of many pairs.
@@ -85,12 +97,12 @@ pub struct Each {
 pub struct Item<'a> {
     /// The pair's name.
     pub name: &'a str,
-    /// The names and values of the pair's keys.
+    /// The names and values of the pair's keys. In a format with a header, they have the order of the header.
     pub keys: &'a [(String, String)],
     /// The pair's table, or the error that prevented it.
     pub result: Result<&'a Table, &'a Error>,
-    /// True for the first pair that has a table.
-    pub first: bool,
+    /// The number of columns of the first table, if the format has a header.
+    pub columns: usize,
 }
 
 /// The formats of this crate, in the order of help.

@@ -4,7 +4,7 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use crate::format::{self, Each, Format, Item};
+use crate::format::{self, Each, EachHeader, Format, Item};
 use crate::request::Request;
 use crate::style::Style;
 use crate::table::Table;
@@ -135,7 +135,26 @@ impl Registry {
 pub struct EachWriter {
     each: &'static Each,
     style: Style,
-    begun: bool,
+    /// The columns, once they are written.
+    header: Option<WrittenHeader>,
+    /// The pairs that failed before the header was written.
+    waiting: Vec<WaitingPair>,
+}
+
+/// The columns of many pairs that were written.
+#[derive(Debug)]
+struct WrittenHeader {
+    keys: Vec<String>,
+    /// The number of columns of the first table.
+    columns: usize,
+}
+
+/// A pair that failed before the columns are known.
+#[derive(Debug)]
+struct WaitingPair {
+    name: String,
+    keys: Vec<(String, String)>,
+    error: String,
 }
 
 impl EachWriter {
@@ -145,7 +164,7 @@ impl EachWriter {
     /// Fails if the format does not support many pairs. The error lists the formats of `registry` that do.
     pub fn new(format: &'static Format, style: Style, registry: &Registry) -> Result<EachWriter> {
         match &format.each {
-            Some(each) => Ok(EachWriter { each, style, begun: false }),
+            Some(each) => Ok(EachWriter { each, style, header: None, waiting: Vec::new() }),
             None => {
                 let can = registry.formats().iter().filter(|f| f.each.is_some()).map(|f| f.name);
                 let can = can.collect::<Vec<_>>().join(", ");
@@ -159,8 +178,8 @@ impl EachWriter {
         self.each.limit
     }
 
-    /// Writes the result of one pair. `keys` are its keys ([`BatchItem::keys`](pprofdiff::input::BatchItem::keys)), with
-    /// the same names for all pairs.
+    /// Writes the result of one pair. `keys` are its keys ([`BatchItem::keys`](pprofdiff::input::BatchItem::keys)). A
+    /// format with a header has columns for the keys of the first table and of the failed pairs before it.
     ///
     /// # Errors
     /// Fails if `out` fails.
@@ -171,9 +190,58 @@ impl EachWriter {
         result: Result<&Table, &Error>,
         out: &mut dyn Write,
     ) -> io::Result<()> {
-        let first = !self.begun && result.is_ok();
-        self.begun |= first;
-        (self.each.write)(&Item { name, keys, result, first }, out, self.style)
+        if self.each.header.is_some() && self.header.is_none() {
+            match result {
+                Ok(table) => self.begin(keys, Some(table), out)?,
+                Err(error) => {
+                    let (name, error) = (name.to_owned(), error.to_string());
+                    self.waiting.push(WaitingPair { name, keys: keys.to_vec(), error });
+                    return Ok(());
+                }
+            }
+        }
+        self.write_pair(name, keys, result, out)
+    }
+
+    /// Writes the pairs that still wait for a header, if no pair has a table. Call it after the last pair.
+    ///
+    /// # Errors
+    /// Fails if `out` fails.
+    pub fn finish(&mut self, out: &mut dyn Write) -> io::Result<()> {
+        if self.waiting.is_empty() { Ok(()) } else { self.begin(&[], None, out) }
+    }
+
+    /// Writes the header and the waiting pairs.
+    fn begin(&mut self, keys: &[(String, String)], table: Option<&Table>, out: &mut dyn Write) -> io::Result<()> {
+        let Some(write_header) = self.each.header else { return Ok(()) };
+        let waiting = std::mem::take(&mut self.waiting);
+        let mut names: Vec<String> = Vec::new();
+        for (name, _) in keys.iter().chain(waiting.iter().flat_map(|pair| &pair.keys)) {
+            if !names.contains(name) {
+                names.push(name.clone());
+            }
+        }
+        write_header(&EachHeader { keys: &names, table }, out, self.style)?;
+        self.header = Some(WrittenHeader { keys: names, columns: table.map_or(0, |table| table.columns.len()) });
+        for WaitingPair { name, keys, error } in &waiting {
+            self.write_pair(name, keys, Err(&Error::query(error.as_str())), out)?;
+        }
+        Ok(())
+    }
+
+    fn write_pair(
+        &self,
+        name: &str,
+        keys: &[(String, String)],
+        result: Result<&Table, &Error>,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        let Some(WrittenHeader { keys: names, columns }) = &self.header else {
+            return (self.each.write)(&Item { name, keys, result, columns: 0 }, out, self.style);
+        };
+        let value = |name: &String| keys.iter().find(|(other, _)| other == name).map(|(_, value)| value.clone());
+        let keys: Vec<_> = names.iter().map(|name| (name.clone(), value(name).unwrap_or_default())).collect();
+        (self.each.write)(&Item { name, keys: &keys, result, columns: *columns }, out, self.style)
     }
 }
 

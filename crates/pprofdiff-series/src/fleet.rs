@@ -233,6 +233,9 @@ pub struct Fleet {
     accounts: usize,
     /// The number of pairs that were measured again in the sample type of the ranking.
     replaced: usize,
+    /// The number of pairs that failed when they were measured again. They are among the failed pairs.
+    #[serde(default)]
+    failed_again: usize,
     /// The evidence of small changes that pairs share, by sample type.
     evidence: BTreeMap<String, CommonEvidence>,
 }
@@ -327,22 +330,30 @@ impl Fleet {
         let Some(index) = self.pairs.iter().position(|pair| pair.position == position) else { return };
         let replaced = self.pairs.remove(index);
         self.accounts -= usize::from(replaced.causes.account.is_some());
-        self.replaced += 1;
+        let kept = self.pairs.len();
         self.push_with_keys(&replaced.name, replaced.keys, causes);
+        match self.pairs.get_mut(kept) {
+            Some(pair) => {
+                pair.position = position;
+                self.replaced += 1;
+            }
+            None => self.failed_again += 1,
+        }
     }
 
     /// Moves the pairs with another sample type than the ranking's to the failed pairs. Returns a sentence about the
     /// choice, unless all pairs were measured in the same type.
     fn keep_one_sample_type(&mut self) -> Option<String> {
         let sample_type = self.sample_type()?.to_owned();
-        let all = self.pairs.len();
+        // A pair that failed when it was measured again has the sample type, but another default.
+        let all = self.pairs.len() + self.failed_again;
         let (kept, others): (Vec<_>, Vec<_>) =
             self.pairs.drain(..).partition(|pair| pair.causes.sample_type() == sample_type);
         self.pairs = kept;
-        if others.is_empty() && self.replaced == 0 {
+        if others.is_empty() && self.replaced + self.failed_again == 0 {
             return None;
         }
-        let default = self.pairs.len() - self.replaced.min(self.pairs.len());
+        let default = self.pairs.len().saturating_sub(self.replaced);
         let lacking = others.iter().filter(|pair| !pair.causes.has(&sample_type)).count();
         for FleetPair { name, causes, .. } in others {
             let types = causes.sample_types.join(", ");

@@ -8,6 +8,7 @@
 //! change, so all of them need one sample type: the one in which most of them were loaded.
 
 use std::cmp::Ordering;
+use std::sync::Arc;
 
 use super::{Ranked, Series, SeriesOptions, Shift};
 use pprofdiff::input::HistoryBuilds;
@@ -42,6 +43,8 @@ pub struct FailedHistory {
     pub values: Vec<String>,
     /// The error message.
     pub error: String,
+    /// The error.
+    pub cause: Arc<Error>,
 }
 
 /// Several histories, ranked.
@@ -84,7 +87,6 @@ impl Histories {
         }
         let main_type = sample_type_of_most(loaded.iter().filter_map(|(_, series)| series.as_ref().ok()));
         let (mut all, mut failed) = (Vec::new(), Vec::new());
-        let mut first_error = None;
         for (group, series) in loaded {
             let is_other = |series: &Series| main_type.as_ref().is_some_and(|main| series.summary.sample_type != *main);
             let series = match (series, &main_type) {
@@ -99,13 +101,13 @@ impl Histories {
                     all.push(RankedHistory { values: group.values, series, shifts });
                 }
                 Err(e) => {
-                    failed.push(FailedHistory { values: group.values, error: e.to_string() });
-                    first_error.get_or_insert(e);
+                    failed.push(FailedHistory { values: group.values, error: e.to_string(), cause: Arc::new(e) });
                 }
             }
         }
         if all.is_empty() {
-            return Err(first_error.unwrap_or_else(|| Error::query("there is no history to compare")));
+            let first = failed.into_iter().next().and_then(|first| Arc::into_inner(first.cause));
+            return Err(first.unwrap_or_else(|| Error::query("there is no history to compare")));
         }
         // A stable sort, so that ties stay in the order of the keys.
         all.sort_by(|a, b| b.size().partial_cmp(&a.size()).unwrap_or(Ordering::Equal));

@@ -7,14 +7,15 @@
 //! names.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 
-use crate::format::{BASE, Each, Format, unsupported};
+use crate::format::{BASE, Each, EachHeader, Format, unsupported};
 use crate::numbers::write_integer;
 use crate::report::Report;
 use crate::shows::Form;
 use crate::style::Style;
-use crate::table::{Cell, Column, Data, Lists, Table};
+use crate::table::{Cell, Column, Data, Lists, Table, Texts};
 use pprofdiff_series::fleet::Ranking;
 
 pub(crate) const FORMAT: Format = Format {
@@ -26,26 +27,41 @@ pub(crate) const FORMAT: Format = Format {
     write: |report, out, style| match report {
         Report::Histories(histories) => {
             for (i, row) in histories.rows.iter().enumerate() {
-                let is_taken = |name: &str| row.table.column(name).is_some();
-                let fields = histories.keys.iter().map(|key| key_column(key, is_taken));
-                let fields: Vec<_> = fields.zip(row.values.iter().map(String::as_str)).collect();
-                rows(&row.table, &fields, i == 0, style.csv(), out)?;
+                if i == 0 {
+                    let is_taken = |name: &str| row.table.column(name).is_some();
+                    let keys = histories.keys.iter().map(|key| key_column(key, is_taken));
+                    header(keys, Some(&row.table), style.csv(), out)?;
+                }
+                let values: Vec<&str> = row.values.iter().map(String::as_str).collect();
+                rows(&row.table, &values, style.csv(), out)?;
             }
             Ok(())
         }
-        Report::Ranking(ranking) => with_keys(ranking, Table::ranked_pairs(ranking)).write_csv(out, style.csv()),
+        Report::Ranking(ranking) => write_ranking(ranking, style.csv(), out),
         _ => report.table().ok_or_else(unsupported)?.write_csv(out, style.csv()),
     },
     each: Some(Each {
         limit: None,
-        write: |item, out, style| match item.result {
-            Ok(table) => {
-                let is_taken = |name: &str| name == "pair" || table.column(name).is_some();
-                let mut fields = vec![("pair".into(), item.name)];
-                fields.extend(item.keys.iter().map(|(name, value)| (key_column(name, is_taken), value.as_str())));
-                rows(table, &fields, item.first, style.csv(), out)
+        header: Some(|EachHeader { keys, table }, out, style| {
+            let is_taken =
+                |name: &str| ["pair", ERROR].contains(&name) || table.is_some_and(|table| table.column(name).is_some());
+            let keys = keys.iter().map(|name| key_column(name, is_taken));
+            header(["pair".into()].into_iter().chain(keys).chain([ERROR.into()]), *table, style.csv(), out)
+        }),
+        write: |item, out, style| {
+            let mut values = vec![item.name];
+            values.extend(item.keys.iter().map(|(_, value)| value.as_str()));
+            match item.result {
+                Ok(table) => {
+                    values.push("");
+                    rows(table, &values, style.csv(), out)
+                }
+                Err(error) => {
+                    let error = error.to_string();
+                    values.push(&error);
+                    failed_row(&values, item.columns, style.csv(), out)
+                }
             }
-            Err(_) => Ok(()),
         },
     }),
     ..BASE
@@ -72,22 +88,53 @@ impl Table {
     /// # Errors
     /// Fails if `out` fails.
     pub fn write_csv(&self, out: &mut dyn Write, options: CsvOptions) -> io::Result<()> {
-        rows(self, &[], true, options, out)
+        header([], Some(self), options, out)?;
+        rows(self, &[], options, out)
     }
 }
 
-/// Adds the keys of ranked pairs as columns after the pair, and cuts the table to the rows of the ranking.
+/// Writes the pairs of a ranking, then the pairs that failed.
+fn write_ranking(ranking: &Ranking, options: CsvOptions, out: &mut dyn Write) -> io::Result<()> {
+    let table = with_keys(ranking, Table::ranked_pairs(ranking));
+    table.write_csv(out, options)?;
+    let error_place = table.columns.iter().position(|column| column.name == ERROR).unwrap_or_default();
+    for failed in &ranking.failed {
+        let mut values = vec![""; error_place + 1];
+        (values[error_place], values[0]) = (&failed.error, &failed.pair);
+        failed_row(&values, table.columns.len() - values.len(), options, out)?;
+    }
+    Ok(())
+}
+
+/// Adds the keys of ranked pairs and the empty errors of these pairs as columns after the pair, and cuts the table to
+/// the rows of the ranking.
 fn with_keys(ranking: &Ranking, table: Table) -> Table {
     let mut table = table.head(ranking.rows.unwrap_or(usize::MAX));
     let pairs = &ranking.pairs[..table.len()];
-    let Some(first) = pairs.first() else { return table };
-    for (index, name) in first.keys.keys().enumerate() {
-        let name = key_column(name, |name| table.column(name).is_some()).into_owned();
-        let values = pairs.iter().map(|pair| pair.keys.values().nth(index).map(String::as_str)).collect();
-        let role = table.columns[0].role;
-        table.columns.insert(1 + index, Column { name: name.into(), role, data: Data::Text(values) });
-    }
+    let keys: BTreeSet<&String> = pairs.iter().flat_map(|pair| pair.keys.keys()).collect();
+    let is_taken = |name: &str| name == ERROR || table.column(name).is_some();
+    let named = keys.into_iter().map(|key| {
+        let values: Texts = pairs.iter().map(|pair| pair.keys.get(key).map(String::as_str)).collect();
+        (key_column(key, is_taken).into_owned(), values)
+    });
+    let errors = (ERROR.to_owned(), pairs.iter().map(|_| None::<&str>).collect());
+    let added: Vec<(String, Texts)> = named.chain([errors]).collect();
+    let role = table.columns[0].role;
+    let column = |(name, values): (String, Texts)| Column { name: name.into(), role, data: Data::Text(values) };
+    table.columns.splice(1..1, added.into_iter().map(column));
     table
+}
+
+/// The column with the error of a failed pair.
+const ERROR: &str = "error";
+
+/// Writes a pair that failed: its values, and `empty` columns without a value.
+fn failed_row(values: &[&str], empty: usize, options: CsvOptions, out: &mut dyn Write) -> io::Result<()> {
+    for (i, value) in values.iter().enumerate() {
+        field(out, i > 0, options.quote_formulas, [*value])?;
+    }
+    (0..empty).try_for_each(|_| separate(out, true))?;
+    writeln!(out)
 }
 
 /// Returns the name of the column of a key. `key_` precedes a name that another column has.
@@ -95,29 +142,29 @@ pub fn key_column(name: &str, is_taken: impl Fn(&str) -> bool) -> Cow<'_, str> {
     if is_taken(name) { format!("key_{name}").into() } else { name.into() }
 }
 
-/// Writes the rows, below a header line if `names`. `extra_fields` are the names of columns to put before all others,
-/// and their values, which are the same in every row.
-pub(crate) fn rows(
-    table: &Table,
-    extra_fields: &[(Cow<'_, str>, &str)],
-    names: bool,
+/// Writes the header line: the names of additional columns, then those of the table's columns.
+fn header<'a>(
+    additional: impl IntoIterator<Item = Cow<'a, str>>,
+    table: Option<&'a Table>,
     options: CsvOptions,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let texts = options.quote_formulas;
-    if names {
-        let extra_fields = extra_fields.iter().map(|(name, _)| &**name);
-        for (i, name) in extra_fields.chain(table.columns.iter().map(|c| &*c.name)).enumerate() {
-            field(out, i > 0, texts, [name])?;
-        }
-        writeln!(out)?;
+    let columns = table.into_iter().flat_map(|table| &table.columns).map(|column| Cow::Borrowed(&*column.name));
+    for (i, name) in additional.into_iter().chain(columns).enumerate() {
+        field(out, i > 0, options.quote_formulas, [&*name])?;
     }
+    writeln!(out)
+}
+
+/// Writes the rows. `additional` are values to put before all others, the same in every row.
+fn rows(table: &Table, additional: &[&str], options: CsvOptions, out: &mut dyn Write) -> io::Result<()> {
+    let texts = options.quote_formulas;
     for row in 0..table.len() {
-        for (i, (_, value)) in extra_fields.iter().enumerate() {
+        for (i, value) in additional.iter().enumerate() {
             field(out, i > 0, texts, [*value])?;
         }
         for (i, column) in table.columns.iter().enumerate() {
-            let behind = i > 0 || !extra_fields.is_empty();
+            let behind = i > 0 || !additional.is_empty();
             match column.cell(row) {
                 Cell::Missing => field(out, behind, texts, [])?,
                 Cell::Text(text) => field(out, behind, texts, [text])?,

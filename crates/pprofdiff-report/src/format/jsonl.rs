@@ -24,7 +24,7 @@ pub(crate) const FORMAT: Format = Format {
         Report::Ranking(ranking) => write_ranking(ranking, out),
         _ => Err(unsupported()),
     },
-    each: Some(Each { limit: Some(100), write }),
+    each: Some(Each { limit: Some(100), header: None, write }),
     ..BASE
 };
 
@@ -37,11 +37,11 @@ fn write_ranking(ranking: &Ranking, out: &mut dyn Write) -> io::Result<()> {
         let mut rows = table.take(&[row]);
         rows.rows_total = 1;
         let keys: Vec<(String, String)> = pair.keys.clone().into_iter().collect();
-        write_line(&Item { name: &pair.pair, keys: &keys, result: Ok(&rows), first: false }, is_shared, out)?;
+        write_line(&Item { name: &pair.pair, keys: &keys, result: Ok(&rows), columns: 0 }, is_shared, out)?;
     }
     for failed in &ranking.failed {
         let error = Error::query(failed.error.as_str());
-        write_line(&Item { name: &failed.pair, keys: &[], result: Err(&error), first: false }, is_shared, out)?;
+        write_line(&Item { name: &failed.pair, keys: &[], result: Err(&error), columns: 0 }, is_shared, out)?;
     }
     Ok(())
 }
