@@ -363,3 +363,32 @@ fn speedscope_warns_about_omitted_stacks() {
     // Folded stacks can represent them.
     assert_eq!(stdout(&["stacks", &one, "--format", "folded"]), "a;b 5\na;c -3\n");
 }
+
+/// Numbers leave a shortened text last: after the legends, the heads of columns, and the names of the inputs.
+#[test]
+fn small_budgets_show_numbers_before_decoration() {
+    let [base, new] = story();
+    let heap = corpus("series/heap-*.pb.gz");
+    let goroutines = corpus("series/goroutine-*.pb.gz");
+    let rules = ["--fail-on", "total>+5%", "--fail-on", "cum:any>+20%"];
+    for budget in (60..=400).step_by(20).map(|budget: usize| budget.to_string()) {
+        let text = |args: &[&str]| {
+            let output = run(&[args, &["--budget", &budget]].concat());
+            String::from_utf8(output.stdout).unwrap()
+        };
+        // Heads and legends need a row.
+        let top = text(&["top", &base, &new]);
+        assert!(top.starts_with("cpu (nanoseconds): 1.90s -> 2.93s"), "{budget}: {top}");
+        assert!(!top.contains("flat: base") || top.contains("indexbytebody"), "{budget}: {top}");
+        assert!(!top.contains("growth is") || top.lines().count() > 7, "{budget}: {top}");
+        for (pattern, rows, frame) in [(&heap, "movers", "main.keep"), (&goroutines, "shifts", "gopark")] {
+            let series = text(&["series", pattern, "--rows", rows]);
+            assert!(!series.starts_with("12 builds") || series.contains(frame), "{budget}: {series}");
+            assert!(!series.contains("before") || series.contains(frame), "{budget}: {series}");
+        }
+        // A rule on the total shows its values with its name, and the extent of a rule comes after findings.
+        let check = text(&[&["check", &base, &new][..], &rules].concat());
+        assert!(!check.contains("total>+5%  cpu") || check.contains("1.90s -> 2.93s  +1.03s"), "{budget}: {check}");
+        assert!(!check.contains(" compared") || check.contains("0.20s -> 1.68s"), "{budget}: {check}");
+    }
+}

@@ -4,6 +4,8 @@ use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::io::{self, Write};
 
+#[cfg(feature = "check")]
+use crate::check::select_findings;
 use crate::explain::{explain_head, lines_to_cut};
 use crate::format::{Format, text};
 use crate::numbers::counted;
@@ -14,6 +16,8 @@ use crate::style::Style;
 use crate::table::{LimitUnit, Table};
 use crate::tokens::tokens;
 use pprofdiff::Pair;
+#[cfg(feature = "check")]
+use pprofdiff::check::Finding;
 use pprofdiff::list::Listing;
 use pprofdiff::random::{HashMap, HashSet};
 
@@ -296,8 +300,16 @@ impl Report {
                 let shortened = move |findings: usize| {
                     let (mut shorter, mut left) = (check.clone(), 0);
                     for rule in &mut shorter.rules {
+                        // The values of a rule on one subject are as short as the rule.
+                        let findings = if rule.is_of_each { findings } else { findings.max(1) };
                         left += rule.findings.len().saturating_sub(findings);
-                        rule.findings.truncate(findings);
+                        // The findings that text shows one by one come first.
+                        let places: HashMap<*const Finding, usize> =
+                            select_findings(rule).0.into_iter().map(std::ptr::from_ref).zip(0..).collect();
+                        let mut order: Vec<usize> = (0..rule.findings.len()).collect();
+                        let place = |&i: &usize| places.get(&std::ptr::from_ref(&rule.findings[i])).copied();
+                        order.sort_by_key(|i| place(i).unwrap_or(usize::MAX));
+                        rule.findings = order.iter().take(findings).map(|&i| rule.findings[i].clone()).collect();
                     }
                     // The failed rules come first, and stay in a small budget.
                     shorter.rules.sort_by_key(|rule| Reverse(rule.outcome));
@@ -318,7 +330,7 @@ impl Report {
                     let text = if is_text { verdict_first(&text, check.summary.warnings.len()) } else { text };
                     Ok(text + &writer.left_out(left, "finding"))
                 };
-                ReportParts { parts, worth: 0, text: Box::new(text) }
+                ReportParts { parts, worth: 2, text: Box::new(text) }
             }
             Report::Explain(explanation) => {
                 let all = whole.lines().filter(|line| !line.is_empty()).count();

@@ -113,8 +113,11 @@ pub(super) fn header(s: &Summary, builds: &Builds) -> String {
     format!("{} ({}): {totals}; {}, {}", s.sample_type, s.unit, extent(builds), compared(builds))
 }
 
-pub(super) fn text_header(out: &mut dyn Write, s: &Summary, builds: &Builds) -> io::Result<()> {
-    writeln!(out, "{}; {}", sanitize(&extent(builds)), sanitize(&compared(builds)))?;
+/// Writes the lines above the rows: the builds (unless the text is brief), the totals, settings and failed builds.
+pub(super) fn text_header(out: &mut dyn Write, s: &Summary, builds: &Builds, is_brief: bool) -> io::Result<()> {
+    if !is_brief {
+        writeln!(out, "{}; {}", sanitize(&extent(builds)), sanitize(&compared(builds)))?;
+    }
     writeln!(out, "{} ({}): {}", sanitize(&s.sample_type), sanitize(&s.unit), totals(s).0)?;
     normalized(s, builds).map_or(Ok(()), |n| writeln!(out, "{}", sanitize(&n)))?;
     settings(out, s)?;

@@ -21,13 +21,17 @@ pub(crate) const FORMAT: Format = Format {
     about: "a table for pull requests",
     limit: Some(20),
     form: Form::Prose,
-    write: |report, out, _| match report {
+    write: |report, out, style| match report {
         #[cfg(feature = "check")]
         Report::Check(check) => check_markdown(check, out),
         Report::Explain(explanation) => explain_markdown(explanation, out),
         Report::Ranking(ranking) => ranking_markdown(ranking, out),
         Report::Histories(histories) => histories_markdown(histories, out),
-        _ => report.table().ok_or_else(unsupported)?.write_markdown(out),
+        _ => {
+            let table = report.table().ok_or_else(unsupported)?;
+            table.write_markdown_header(out)?;
+            if style.brief && table.is_empty() { Ok(()) } else { table.write_markdown_rows(out) }
+        }
     },
     ..BASE
 };
@@ -39,6 +43,11 @@ impl Table {
     /// # Errors
     /// Fails if `out` fails.
     pub fn write_markdown(&self, out: &mut dyn Write) -> io::Result<()> {
+        self.write_markdown_header(out)?;
+        self.write_markdown_rows(out)
+    }
+
+    fn write_markdown_header(&self, out: &mut dyn Write) -> io::Result<()> {
         let s = &self.summary;
         if let Some(builds) = &self.builds {
             writeln!(out, "{}\n", escape(&header(s, builds)))?;
@@ -54,7 +63,10 @@ impl Table {
                 writeln!(out, "**{}**{suffix}: {}\n", escape(&s.sample_type), escape(&total(&s, "→")))?;
             }
         }
-        s.warnings.iter().try_for_each(|w| writeln!(out, "> {}\n", escape(w)))?;
+        s.warnings.iter().try_for_each(|w| writeln!(out, "> {}\n", escape(w)))
+    }
+
+    fn write_markdown_rows(&self, out: &mut dyn Write) -> io::Result<()> {
         let columns = self.shown_columns();
         write!(out, "|")?;
         columns.iter().try_for_each(|c| write!(out, " {} |", escape(&c.head)))?;

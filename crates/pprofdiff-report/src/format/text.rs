@@ -51,7 +51,7 @@ pub(crate) const FORMAT: Format = Format {
         Report::Check(check) => check_text(check, out, style.text()),
         _ => report.table().ok_or_else(unsupported)?.write_text(out, style.text()),
     },
-    each: Some(Each { limit: Some(3), write: write_pair }),
+    each: Some(Each { limit: Some(3), header: None, write: write_pair }),
 };
 
 /// The note about p-values, for tables with runs.
@@ -69,7 +69,7 @@ impl Table {
     /// Fails if `out` fails.
     pub fn write_text(&self, out: &mut dyn Write, options: TextOptions) -> io::Result<()> {
         if let Some(builds) = &self.builds {
-            text_header(out, &self.summary, builds)?;
+            text_header(out, &self.summary, builds, options.brief)?;
             return self.write_rows(out, options);
         }
         self.write_header(out, options)?;
@@ -92,11 +92,15 @@ impl Table {
                 .in_role(Role::LeftOut)
                 .is_some_and(|c| matches!(&c.data, Data::Text(t) if t.iter().any(|t| t.is_some())));
         let left_out = if has_left_out { LEFT_OUT_LEGEND } else { "" };
-        writeln!(
-            out,
-            "{}{cost}{growth_legend}{ratio}{runs}{left_out}\n",
-            counted_of(self.len(), self.rows_total, self.kind.row)
-        )?;
+        // A brief text is followed by the number of omitted rows.
+        if !options.brief || !cost.is_empty() || !ratio.is_empty() {
+            let rows = counted_of(self.len(), self.rows_total, self.kind.row);
+            writeln!(out, "{rows}{cost}{growth_legend}{ratio}{runs}{left_out}")?;
+        }
+        if options.brief && self.is_empty() {
+            return Ok(());
+        }
+        writeln!(out)?;
         self.write_rows(out, options)
     }
 

@@ -83,7 +83,12 @@ pub(super) fn write_steps(
     out: &mut dyn Write,
     options: TextOptions,
 ) -> io::Result<()> {
-    writeln!(out, "{rows}; growth is relative to the earlier cost, \"of total\" to the earlier build's total\n")?;
+    if options.brief && table.is_empty() {
+        return Ok(());
+    }
+    if !options.brief {
+        writeln!(out, "{rows}; growth is relative to the earlier cost, \"of total\" to the earlier build's total\n")?;
+    }
     let costs: Vec<_> = table.lead_costs().into_iter().map(|costs| (costs, table.format(&costs))).collect();
     let [first, second] = &costs[..] else { return Ok(()) };
     let sides = ["before", "after", "step"];
