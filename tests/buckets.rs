@@ -179,6 +179,16 @@ fn objects_are_paired_by_patterns_keys_and_prefixes() {
 }
 
 #[test]
+fn a_pattern_of_objects_can_be_a_side() {
+    let store = store();
+    for verb in [&["check", "--fail-on", "total>+900%"][..], &["top"]] {
+        let args = [verb, &["s3://prof/api/v1/*.pb.gz", "s3://prof/api/v2/*.pb.gz", "--format", "json"]].concat();
+        let answer = succeed(&mut command(&store, &args));
+        assert!(answer.contains("s3://prof/api/v1/a b&c.pb.gz"), "{args:?} {answer}");
+    }
+}
+
+#[test]
 #[cfg(feature = "store")]
 fn a_bucket_can_be_a_series_and_fill_a_store() {
     let store = store();

@@ -84,25 +84,27 @@ fn in_a_terminal_sources_of_the_new_side_default_to_the_working_directory() {
     assert!(shown.contains("source ./logmill/headers/table.go\n"), "{shown}");
     assert!(shown.contains("note: no source of the base: lines are paired by their numbers"), "{shown}");
     assert!(shown.contains("names.Same(table[i].name, name)"), "{shown}");
-    assert!(shown.ends_with("set its folder with --base-source DIR\n"), "{shown}");
+    assert!(shown.ends_with("set its folder with --base-source DIR; only these were searched: .\n"), "{shown}");
     // If a folder is given, no other folder is searched.
     let named = on_a_terminal(&sources, &[&list[..], &["--base-source", "logmill"]].concat());
-    assert!(named.ends_with("no source of the new side was found: set its folder with --new-source DIR\n"), "{named}");
+    assert!(named.ends_with("set its folder with --new-source DIR; only these were searched: logmill\n"), "{named}");
     // With a pipe, a file or JSON, the working directory is not searched.
     let stdout_in_sources = |args: &[&str]| {
         let output = command().args(args).current_dir(&sources).output().unwrap();
         String::from_utf8(output.stdout).unwrap()
     };
     let hint = "no source was found: set the folders with --base-source DIR and --new-source DIR, \
-                or one for both with --source-path DIR\n";
+                or one for both with --source-path DIR; no folder was searched\n";
     assert!(stdout_in_sources(&list).ends_with(hint), "{}", stdout_in_sources(&list));
     let file = temp("listing.txt").display().to_string();
     on_a_terminal(&sources, &[&list[..], &["-o", &file]].concat());
     assert!(std::fs::read_to_string(&file).unwrap().ends_with(hint));
     let as_json = on_a_terminal(&sources, &[&list[..], &["--format", "json"]].concat());
     assert!(as_json.contains("\"new_source\":null") && !as_json.contains("--source-path"), "{as_json}");
+    // Without sources, nothing shows whether a line is the same in both builds.
+    assert!(as_json.contains("\"change\":\"unknown\"") && !as_json.contains("\"change\":\"same\""), "{as_json}");
     let one = stdout_in_sources(&["list", "tableInsensitive", &base]);
-    assert!(one.ends_with("no source was found: set its folder with --source-path DIR\n"), "{one}");
+    assert!(one.ends_with("set its folder with --source-path DIR; no folder was searched\n"), "{one}");
     let many = stdout_in_sources(&["list", ".", &base, &new, "--source-path", "."]);
     assert!(regex::Regex::new(r"no source was found for \d+ of \d+ functions: set").unwrap().is_match(&many));
 }

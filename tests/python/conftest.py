@@ -21,6 +21,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The command shortens its tables to COLUMNS characters, which pytest may set.
 os.environ.pop("COLUMNS", None)
+os.unsetenv("COLUMNS")  # readline sets it without os.environ
 
 # The files that tests/run needs for every change. The packages of the group core are enough for them.
 CORE = {

@@ -31,6 +31,8 @@ UPGRADES = [
     for name, data in [("lanes", "cpu"), ("radar", "cpu"), ("letters", "heap")]
 ]
 SERIES = ["series", f"{CORPUS}/series/heap-*.pb.gz"]
+# Two histories of locks, and two histories that fail, because they lack the sample type.
+HISTORIES = ["series", f"{CORPUS}/series/*-*.pb.gz", "--group", "data={1},build={2}"]
 
 WRITTEN = [
     *([view, *sides] for view in ("top", "tree", "stacks", "labels") for sides in (STORY, STORY[1:], HEAP)),
@@ -45,6 +47,7 @@ WRITTEN = [
     *(["check", *STORY, "--fail-on", limit] for limit in ("total>+900%", "cum>+1%")),
     ["batch", *STORY, "--rank"],
     *([*SERIES, "--rows", rows] for rows in ("shifts", "movers", "steps", "values")),
+    HISTORIES,
 ]
 
 
@@ -68,8 +71,8 @@ def schema_error(schemas: dict[str, Any], value: dict[str, Any]) -> str:
 
 
 def test_all_json_output_matches_the_schema(schemas: dict[str, Any]):
-    # Kinds that are tested elsewhere: they need binaries, batches, several histories or data frames.
-    kinds = {"disasm", "failed", "causes", "pairs", "shared_causes", "common_changes", "histories"}
+    # Kinds that are tested elsewhere: they need binaries, batches or data frames.
+    kinds = {"disasm", "failed", "causes", "pairs", "shared_causes", "common_changes"}
     for words in WRITTEN:
         value = json.loads(command(*words, "--format", "json"))
         assert schema_error(schemas, value) == "", words
@@ -100,6 +103,17 @@ def test_the_schema_rejects_unknown_fields(schemas: dict[str, Any]):
         assert schema_error(schemas, value | {"rows": [wrong]}) != ""
     assert schema_error(schemas, value | {"more": 1}) != ""
     assert schema_error(schemas, value | {"schema": "pprofdiff/2"}) != ""
+    value = json.loads(command(*HISTORIES, "--format", "json"))
+    assert len(value["failed"]) == 2
+    history = value["histories"][0]
+    for wrong in (
+        history | {"more": 1},
+        history | {"series": history["series"] | {"more": 1}},
+        history | {"largest": history["largest"] | {"delta": "1"}},
+        {k: v for k, v in history.items() if k != "keys"},
+    ):
+        assert schema_error(schemas, value | {"histories": [wrong]}) != ""
+    assert schema_error(schemas, value | {"failed": [{"keys": {}}]}) != ""
     value = json.loads(command("explain", *STORY, "--format", "json"))
     cause = value["causes"][0]
     for wrong in (cause | {"more": 1}, cause | {"delta": "1"}, {k: v for k, v in cause.items() if k != "evidence"}):

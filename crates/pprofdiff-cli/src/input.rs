@@ -256,9 +256,12 @@ fn is_folder(path: &Path) -> bool {
     path.is_dir() && !Recording::is_in(path)
 }
 
-/// Returns true for a pattern of local files: a path with a wildcard that names no file.
+/// Returns true for a pattern of local files (a path with a wildcard that names no file) or of objects in a bucket.
 fn has_wildcards(path: &Path) -> bool {
-    url(path).is_none() && !path.exists() && path.as_os_str().as_encoded_bytes().iter().any(|b| b"*?[".contains(b))
+    match url(path) {
+        Some(url) => bucket::is_pattern(url),
+        None => !path.exists() && path.as_os_str().as_encoded_bytes().iter().any(|b| b"*?[".contains(b)),
+    }
 }
 
 /// Returns true if the path can only be a pattern: an `s3://` address with wildcards or a slash at its end, or a text

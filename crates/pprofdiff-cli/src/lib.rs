@@ -345,6 +345,16 @@ fn show(args: &ViewArgs, sources: Option<&SourceArgs>, request: Request, diff: &
     show_with(args, sources, request, diff, |_, _| None)
 }
 
+/// Returns the folders in which a listing searched for sources, in words.
+fn searched_folders(request: &Request) -> String {
+    let View::List { sources, .. } = &request.view else { return String::new() };
+    let folders: Vec<String> = sources.folders().iter().map(|dir| dir.display().to_string()).collect();
+    match folders.is_empty() {
+        true => "no folder was searched".to_owned(),
+        false => format!("only these were searched: {}", folders.join(", ")),
+    }
+}
+
 /// Like [`show`], with a last line that `last` computes after everything else is written. A listing in text ends with a
 /// hint about missing sources instead.
 fn show_with(
@@ -393,7 +403,8 @@ fn show_with(
         Report::Listing(listing) if format.name == "text" => {
             let options = ["--base-source DIR", "--new-source DIR", "--source-path DIR"];
             let is_git = sources.is_some_and(|sources| sources.git.is_some());
-            missing_sources(listing, options).filter(|_| !is_git)
+            let hint = missing_sources(listing, options).filter(|_| !is_git);
+            hint.map(|hint| format!("{hint}; {}", searched_folders(request)))
         }
         _ => {
             // The phases may be shown while the last line is computed, because nothing else is written.

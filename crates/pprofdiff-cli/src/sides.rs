@@ -46,7 +46,30 @@ pub fn source_of(path: &Path) -> Result<Source> {
         let why = format!("these are runs of two sides; for one side name {sides}");
         return Err(Error::query(why).in_input(&path.display().to_string()));
     }
-    Ok(named(path)?.map_or_else(|| Source::Path(path.to_owned()), |side| side.to_source()))
+    if let Some(side) = named(path)? {
+        return Ok(side.to_source());
+    }
+    match path.is_dir() {
+        true => Err(Error::query(folder_advice(path)).in_input(&path.display().to_string())),
+        false => Ok(Source::Path(path.to_owned())),
+    }
+}
+
+/// Returns why a folder is no profile, with a file in it to name instead.
+fn folder_advice(dir: &Path) -> String {
+    let entries = std::fs::read_dir(dir).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()));
+    let is_shown = |path: &PathBuf| {
+        let is_hidden = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+        path.is_file() && !is_hidden
+    };
+    let example = entries
+        .filter(is_shown)
+        .min()
+        .map_or_else(String::new, |file| format!(", such as {}", pprofdiff::advice::word(&file.display().to_string())));
+    format!(
+        "this is a folder, and one profile is expected; name a profile in it{example}, or compare the folder, as one side \
+         with several runs, with another: pprofdiff BASE NEW"
+    )
 }
 
 /// Resolves a path to a side of a diff: a file, or a side's runs.
@@ -87,6 +110,10 @@ mod tests {
             ambiguous.contains("name ") && ambiguous.ends_with(&dir.join("new").display().to_string()),
             "{ambiguous}"
         );
+        std::fs::create_dir_all(dir.join("runs")).unwrap();
+        ["2.pb.gz", "1.pb.gz", ".0"].iter().for_each(|name| std::fs::write(dir.join("runs").join(name), "").unwrap());
+        let folder = source_of(&dir.join("runs")).unwrap_err().to_string();
+        assert!(folder.contains("this is a folder") && folder.contains("runs/1.pb.gz, or compare"), "{folder}");
         for other in ["x", RUNS_FILE, "sources/base"] {
             let path = dir.join(other);
             assert!(matches!(source_of(&path), Ok(Source::Path(kept)) if kept == path));

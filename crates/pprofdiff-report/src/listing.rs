@@ -227,7 +227,7 @@ fn row(
     costs: [CostFormat; 2],
 ) -> Vec<TextCell> {
     let mark = match change {
-        LineChange::Same => ' ',
+        LineChange::Same | LineChange::Unknown => ' ',
         LineChange::Inserted => '+',
         LineChange::Deleted => '-',
     };

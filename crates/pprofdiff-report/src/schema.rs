@@ -123,10 +123,37 @@ fn listing() -> Value {
 
 /// Returns the properties of several histories. The table of each history is an object of its kind, without `schema`.
 fn histories() -> Value {
-    let objects = || json!({"type": "array", "items": {"type": "object"}});
+    let (text, integer) = (json!({"type": "string"}), json!({"type": "integer"}));
+    let mut change = Map::from_iter(
+        ["name", "since", "earliest", "latest"]
+            .map(|name| (name.to_owned(), text.clone()))
+            .into_iter()
+            .chain(["before", "after", "delta", "total_before"].map(|name| (name.to_owned(), integer.clone()))),
+    );
+    change.insert("kind".to_owned(), json!({"enum": ["step", "passed", "drift"]}));
+    change.insert("subject".to_owned(), json!({"type": ["string", "null"]}));
+    let names: Vec<&String> = change.keys().collect();
+    let change = json!({
+        "type": ["object", "null"], "properties": &change, "required": names, "additionalProperties": false,
+    });
+    let mut series = table(&view::shifts::SHIFTS);
+    if let Some(required) = series["required"].as_array_mut() {
+        required.retain(|name| name != "schema");
+    }
+    let of_history = |mut properties: Map<String, Value>| {
+        properties.insert("keys".to_owned(), json!({"type": "object", "additionalProperties": {"type": "string"}}));
+        let required: Vec<&String> = properties.keys().collect();
+        let items = json!({
+            "type": "object", "properties": &properties, "required": required, "additionalProperties": false,
+        });
+        json!({"type": "array", "items": items})
+    };
+    let properties =
+        [("changes", integer), ("largest", change), ("series", series)].map(|(name, value)| (name.to_owned(), value));
     json!({
         "keys": {"type": "array", "items": {"type": "string"}}, "sample_type": {"type": "string"},
-        "sort": {"enum": ["flat", "cum"]}, "histories": objects(), "failed": objects(),
+        "sort": {"enum": ["flat", "cum"]}, "histories": of_history(Map::from_iter(properties)),
+        "failed": of_history(Map::from_iter([("error".to_owned(), text)])),
     })
 }
 

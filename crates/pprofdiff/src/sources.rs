@@ -78,6 +78,17 @@ impl SourceDirs {
         self
     }
 
+    /// Returns the folders of both sides, each once.
+    pub fn folders(&self) -> Vec<&Path> {
+        let mut folders: Vec<&Path> = Vec::new();
+        for folder in self.base.iter().chain(&self.new) {
+            if !folders.contains(&folder.as_path()) {
+                folders.push(folder);
+            }
+        }
+        folders
+    }
+
     /// Returns the files below the folders.
     pub fn files(&self) -> SourceFiles<'_> {
         SourceFiles { dirs: self, texts_by_path: RefCell::default(), texts: RefCell::default() }

@@ -81,6 +81,12 @@ impl Finder<'_> {
     /// Returns the errors of these functions, and an error if neither side has a file.
     pub fn pairs(self, base: &str, new: &str) -> Result<Vec<BatchItem>> {
         let is_dir = |text: &str| Path::new(text).is_dir() || text.ends_with('/') && self.objects_of(text).is_some();
+        let is_missing = |text: &&str| {
+            !text.contains(['*', '?', '[']) && self.objects_of(text).is_none() && !Path::new(text).exists()
+        };
+        if let Some(missing) = [base, new].iter().copied().find(is_missing) {
+            return Err(Error::query("there is no such file or folder").in_input(missing));
+        }
         let pairs = if is_dir(base) && is_dir(new) {
             self.directory_pairs(Path::new(base), Path::new(new))?
         } else {

@@ -458,7 +458,8 @@ impl<'s> TextCache<'s> {
             let change = match (base, new) {
                 (None, Some(_)) if aligned.is_some() && shown_text.is_some() => LineChange::Inserted,
                 (Some(_), None) if aligned.is_some() && shown_text.is_some() => LineChange::Deleted,
-                _ => LineChange::Same,
+                _ if aligned.is_some() => LineChange::Same,
+                _ => LineChange::Unknown,
             };
             line(&g, base, new, change, shown_text.filter(|_| whole))
         };

@@ -58,12 +58,14 @@ impl SourceText {
 /// The difference of a line or an instruction between the builds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LineChange {
-    /// Both builds have it, or the difference is unknown.
+    /// Both builds have it.
     Same,
     /// Only the new build has it.
     Inserted,
     /// Only the base has it.
     Deleted,
+    /// The sources were not compared. Both builds have the line, or only one of them has it with samples.
+    Unknown,
 }
 
 impl LineChange {
@@ -73,6 +75,7 @@ impl LineChange {
             LineChange::Same => "same",
             LineChange::Inserted => "inserted",
             LineChange::Deleted => "deleted",
+            LineChange::Unknown => "unknown",
         }
     }
 }
