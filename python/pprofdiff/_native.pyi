@@ -900,9 +900,9 @@ class Listing:
     def routines(self) -> list[Routine]:
         """The functions, as a list of dicts. Keys: name, file, base_source and new_source (the location of the source
         text, or None), status, flat_base, flat_new, flat_delta, cum_base, cum_new, cum_delta, notes and lines. Lines
-        are a list of dicts: base_line and new_line (None if a build lacks the line), change ("same", "inserted" or
-        "deleted"), text and the same costs. A listing of a single profile has source, flat and cum, and lines have
-        line; there is no status or change.
+        are a list of dicts: base_line and new_line (None if a build lacks the line), change ("same", "inserted",
+        "deleted", or "unknown" without the sources), text and the same costs. A listing of a single profile has source,
+        flat and cum, and lines have line; there is no status or change.
 
         If the profiles were loaded with `binary`, lines have instructions, a list of dicts: base_address and
         new_address, change, text, function, file and line (of the innermost inlined function), and the same costs. In
@@ -1112,8 +1112,9 @@ class Series:
         key of the first build with the change), earliest and latest (the range of builds that may have introduced it),
         until (the first build without the change; for a drift the last build), before, after and delta (means),
         delta_low and delta_high (the 95 % interval of the delta), q (the share of false positives among changes that
-        are at least as clear, at most 0.05), total_before and cause. The number of a build is in an additional column,
-        such as since_number. `n` limits the rows. With fewer than six builds, or with a base, the table is empty.
+        are at least as clear, at most 0.05), total_before (the mean total of the builds before the change) and cause.
+        The number of a build is in an additional column, such as since_number. `n` limits the rows. With fewer than six
+        builds, or with a base, the table is empty.
 
         With `explain`, the cause is the second column. It is determined from at most five builds before a change and
         five after it. Their profiles are read again from their paths, so bytes and objects raise PprofError.

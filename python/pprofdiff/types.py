@@ -267,7 +267,7 @@ class SourceLine(Costs):
 
     base_line: NotRequired[int | None]
     new_line: NotRequired[int | None]
-    change: NotRequired[Literal["same", "inserted", "deleted"]]
+    change: NotRequired[Literal["same", "inserted", "deleted", "unknown"]]
     line: NotRequired[int | None]
     text: str | None
     instructions: NotRequired[list[Instruction]]

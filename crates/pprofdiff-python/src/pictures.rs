@@ -137,9 +137,9 @@ impl Listing {
 impl Listing {
     /// The functions, as a list of dicts. Keys: name, file, base_source and new_source (the location of the source
     /// text, or None), status, flat_base, flat_new, flat_delta, cum_base, cum_new, cum_delta, notes and lines. Lines
-    /// are a list of dicts: base_line and new_line (None if a build lacks the line), change ("same", "inserted" or
-    /// "deleted"), text and the same costs. A listing of a single profile has source, flat and cum, and lines have
-    /// line; there is no status or change.
+    /// are a list of dicts: base_line and new_line (None if a build lacks the line), change ("same", "inserted",
+    /// "deleted", or "unknown" without the sources), text and the same costs. A listing of a single profile has source,
+    /// flat and cum, and lines have line; there is no status or change.
     ///
     /// If the profiles were loaded with `binary`, lines have instructions, a list of dicts: base_address and
     /// new_address, change, text, function, file and line (of the innermost inlined function), and the same costs. In
