@@ -48,6 +48,8 @@ const BIG: &[u8] = b"TACH";
 const VERSION: u32 = 1;
 const HEADER: usize = 64;
 const FOOTER: usize = 32;
+/// The offset of the sampling interval.
+const INTERVAL: usize = 20;
 /// The statistics end in this signature, their version and their size (16 bytes).
 const STATISTICS: &[u8] = b"TACHSTAT";
 
@@ -221,7 +223,7 @@ impl SamplingHeader {
         let mode = (mode & MODE_BITS).checked_sub(1).and_then(|mode| MODES.get(mode as usize)).copied();
         Ok(SamplingHeader {
             is_big,
-            interval: nanos(interval_micros)?,
+            interval: nanos(interval_micros).map_err(|e| e.at(INTERVAL))?,
             n_samples,
             strings: strings as usize,
             frames: frames as usize,
@@ -288,8 +290,8 @@ struct SamplingRecording {
     /// The index of each thread by its id and its interpreter.
     numbers: HashMap<(u64, u32), u32>,
     timeline: Option<Timeline>,
-    /// The time of the last sample of all threads, in microseconds since the start.
-    last: u64,
+    /// The time of the last sample of all threads, in nanoseconds since the start.
+    last: i64,
     n_samples: u64,
 }
 
@@ -427,9 +429,10 @@ impl SamplingRecording {
         let thread = &mut self.threads[thread];
         thread.is_main |= status & IS_MAIN != 0;
         thread.time = thread.time.checked_add(delta).ok_or_else(too_large)?;
-        self.last = self.last.max(thread.time);
+        let time = nanos(thread.time)?;
+        self.last = self.last.max(time);
         let is_read = match &mut self.timeline {
-            Some(timeline) => timeline.contains(nanos(thread.time)?),
+            Some(timeline) => timeline.contains(time),
             None => true,
         };
         // A stack of the profiler's own frames ends at the root.
@@ -441,7 +444,7 @@ impl SamplingRecording {
 
     fn finish(self, header: &SamplingHeader, duration: i64, size: usize) -> Result<ProfileBuilder> {
         let SamplingRecording { mut builder, tree, threads, timeline, last, .. } = self;
-        builder.header().duration_nanos = if duration > 0 { duration } else { nanos(last)? };
+        builder.header().duration_nanos = if duration > 0 { duration } else { last };
         if let Some(timeline) = timeline {
             timeline.finish(builder.header())?;
         }
