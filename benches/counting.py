@@ -7,7 +7,7 @@ maps with random seeds, so their runs differ. In the "planted" benches a functio
 0.5 % more. The same benches with timing (`perf record`, 10 runs per side) show the contrast. The script prints the
 figures of docs/counting.md.
 
-    benches/counting.py [--equal 200] [--planted 100] [--timed 10] [--busy 6] [--first 0] path/to/pprofdiff
+    benches/counting.py [--equal 200] [--planted 100] [--timed 3] [--busy 6] [--first 0] path/to/pprofdiff
 """
 
 import argparse
@@ -165,7 +165,7 @@ def summary(answers):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("pprofdiff", type=Path)
-    for name, default in (("equal", 200), ("planted", 100), ("timed", 10), ("busy", 6), ("first", 0)):
+    for name, default in (("equal", 200), ("planted", 100), ("timed", 3), ("busy", 6), ("first", 0)):
         parser.add_argument(f"--{name}", type=int, default=default)
     options = parser.parse_args()
     options.pprofdiff = options.pprofdiff.resolve()

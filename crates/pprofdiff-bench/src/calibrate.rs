@@ -122,6 +122,7 @@ fn percent(part: f64) -> String {
         p if p >= 9.95 => format!("{p:.0} %"),
         p if p >= 0.095 => format!("{p:.1} %"),
         p if p <= 0.0 => "0 %".to_owned(),
+        p if p < 0.0001 => "less than 0.0001 %".to_owned(),
         p => format!("{p:.4} %"),
     }
 }
@@ -199,7 +200,7 @@ fn hardware_line(work: &Cancellation) -> Option<String> {
 
 /// Returns the recommended command line for CI.
 fn advice(options: &BenchOptions, pairs: Option<&Pairs>, counted: Option<&Counted>) -> Vec<String> {
-    let command = options.command.iter().map(|text| word(text)).collect::<Vec<_>>().join(" ");
+    let command = shell_words::join(&options.command);
     let build = options.build.as_ref().map_or_else(String::new, |build| format!(" --build {}", word(build)));
     let bench = |arguments: &str| format!("  pprofdiff bench origin/main...HEAD{build} {arguments} -- {command}");
     let is_good =

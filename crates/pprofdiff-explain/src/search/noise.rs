@@ -29,6 +29,8 @@ use pprofdiff_profile::cancellation::checkpointed;
 pub(crate) fn variance_of(rows: &StackRows, tau2: f64, [b, n]: [f64; 2]) -> f64 {
     let tau2 = match (b <= 0.0 || n <= 0.0, rows.runtime.inlining_differs) {
         (false, _) => tau2,
+        // Nothing is known about counts of other programs, and a rare path may occur in runs of one side only.
+        _ if rows.kind == ValueKind::Counted => tau2,
         (true, false) => tau2.min(known_variance(rows.kind)),
         (true, true) => tau2.max(DEVIATION_OF_FLICKERING_FRAMES * DEVIATION_OF_FLICKERING_FRAMES),
     };
