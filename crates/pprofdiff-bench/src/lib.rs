@@ -16,6 +16,7 @@ mod bisect;
 mod consent;
 mod failure_line;
 mod folder;
+mod layouts;
 mod machine;
 mod measure;
 mod messages;
@@ -61,6 +62,8 @@ pub struct BenchOptions {
     pub effect: Option<f64>,
     /// The maximum number of runs per side.
     pub runs: usize,
+    /// The maximum number of layouts, if each pair of runs is linked anew; replaces `runs`.
+    pub layouts: Option<usize>,
     /// The maximum time.
     pub max_time: Option<Duration>,
     /// The seed for the order of the two sides.
@@ -88,10 +91,14 @@ pub fn measure(options: &BenchOptions, work: &Cancellation, dir: &Path, recordin
     let checkouts = sides::checkouts(&runner, &recording.range, &dirs)
         .map_err(|e| if work.is_stopped() { Failure::Interrupted } else { e })?;
     let mut bench = Bench::new(runner, options, dir, &checkouts, recording)?;
-    let pairs = bench.take(recording, &|pairs| pairs.decision() != Decision::Open)?;
+    let min_pairs = if recording.layouts { layouts::MIN_LAYOUTS } else { 0 };
+    let pairs = bench.take(recording, &|pairs| pairs.len() >= min_pairs && pairs.decision() != Decision::Open)?;
     bench.keep();
     if !pairs.is_empty() {
         for line in messages::verdict(&pairs, recording.effect) {
+            say(&line);
+        }
+        for line in layouts::LayoutEffect::of(&recording.runs).iter().flat_map(layouts::LayoutEffect::lines) {
             say(&line);
         }
     }
@@ -113,6 +120,12 @@ pub fn open(options: &BenchOptions, work: &Cancellation) -> Result<(PathBuf, Rec
                 ));
             }
             let recording = Recording::read(dir)?;
+            if options.layouts.is_some() && !recording.layouts {
+                let dir = dir.display();
+                return Err(Failure::Message(format!(
+                    "the runs in {dir} have one layout, so --layouts cannot continue them; begin new runs with --into"
+                )));
+            }
             // Reading the answer can't be cancelled, so Ctrl-C must end the process.
             stop_at_interrupt(work, AtInterrupt::Exit);
             consent::ask(dir, &recording, options.yes)?;
@@ -143,6 +156,10 @@ pub fn open(options: &BenchOptions, work: &Cancellation) -> Result<(PathBuf, Rec
             recording.build = options.build.clone().unwrap_or_default();
             recording.seed = options.seed;
             recording.effect = DEFAULT_EFFECT;
+            recording.layouts = options.layouts.is_some();
+            if recording.layouts {
+                layouts::Layouts::new(&recording)?;
+            }
             (into, recording)
         }
     };

@@ -39,6 +39,9 @@ pub struct BenchArgs {
     /// Maximum number of runs per side [default: 20]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(2..=1000))]
     pub runs: Option<u64>,
+    /// Link both sides anew for each pair of runs, with the functions in another order, up to N times
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(5..=1000), conflicts_with = "runs")]
+    pub layouts: Option<u64>,
     /// Stop after this time, even during a checkout, a build or a run (5m)
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub max_time: Option<Duration>,
@@ -132,6 +135,7 @@ Examples:
   pprofdiff bench --base-dir old --new-dir new --effect 1% --max-time 10m -- py-spy record -- python3 app.py
   pprofdiff bench --base-cmd './app -old {profile}' --new-cmd 'GOGC=50 ./app {profile}'   two commands
   pprofdiff bench main..branch --fail-on 'total>+5%' --bisect -o report.html -- node bench.js
+  pprofdiff bench main..branch --layouts 20 --build make -- perf record ./app   is it the code or its layout?
   pprofdiff bench --more pprofdiff-runs --runs 40                continue these runs
   pprofdiff explain pprofdiff-runs                               explain them again
 

@@ -61,6 +61,7 @@ fn options(args: &BenchArgs, inputs: Inputs) -> BenchOptions {
         build: args.build.clone(),
         effect: args.effect,
         runs: args.runs.unwrap_or(DEFAULT_RUNS) as usize,
+        layouts: args.layouts.map(|layouts| layouts as usize),
         max_time: args.max_time,
         seed: args.seed,
         into: args.into.clone(),
