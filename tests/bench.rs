@@ -767,6 +767,92 @@ fn a_benchmark_of_go_does_the_same_operations_on_both_sides() {
     assert!(output.status.success() && stdout.lines().count() > 10, "{stdout} {stderr}");
 }
 
+/// The cost of `work` depends only on its address, so both sides differ in most pairs, but not on average. The benchmark
+/// of one layout would report a change.
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#[test]
+fn a_difference_of_layouts_is_no_change() {
+    if !have("cc", "--version", "build-essential", "bench") {
+        return;
+    }
+    let repository = Repository::new("layouts");
+    let functions: String = (0..9)
+        .map(|i| format!("__attribute__((noinline)) int f{i}(int x) {{ return x * {} / (x + {i}); }}\n", i * 3 + 5))
+        .collect();
+    let source = |cost: u32| {
+        format!(
+            "#include <stdio.h>\n#include <stdlib.h>\n{functions}\
+             __attribute__((noinline)) int work(int x) {{ return x * 7 + 1; }}\n\
+             int main(int n, char **v) {{\n  FILE *f = fopen(getenv(\"PPROFDIFF_PROFILE\"), \"w\");\n\
+             fprintf(f, \"main;work %d\\nmain;rest 5000\\n\", {cost} + 100 * (int)((unsigned long)work / 16 % 8));\n\
+             return fclose(f) + work(n) - work(n) + 0 * (f0(n) + f1(n) + f2(n) + f3(n) + f4(n) + f5(n) + f6(n) + f7(n) + f8(n));\n}}\n"
+        )
+    };
+    repository.commit("begin", &[("app.c", &source(5000)), ("Makefile", "app: app.c\n\tcc -O1 -g -o app app.c\n")]);
+    repository.commit("unrelated", &[("README", "text\n")]);
+    repository.commit("slower", &[("app.c", &source(6000))]);
+    let bench = |range: &str, into: &str| {
+        let words = ["bench", range, "--into", into, "--layouts", "12", "--build", "make", "--", "./app"];
+        let (output, _, stderr) = repository.run(&words);
+        assert!(output.status.success(), "{stderr}");
+        stderr
+    };
+    let equal = bench("HEAD~2..HEAD~1", "equal");
+    assert!(!equal.contains("a change of") && equal.contains("layout alone moves the base by ±"), "{equal}");
+    let runs = std::fs::read_to_string(repository.0.join("equal/runs.toml")).unwrap();
+    let lines = |start: &str| runs.lines().filter(|line| line.starts_with(start)).collect::<Vec<_>>();
+    let (seeds, totals) = (lines("layout = "), lines("total = "));
+    assert!(seeds.iter().enumerate().all(|(i, seed)| !seeds[..i].contains(seed)) && seeds.len() >= 10, "{runs}");
+    assert!(totals.iter().any(|total| *total != totals[0]), "{runs}");
+    // Runs of one program do not differ.
+    let pairs = runs.split("[[run]]").skip(1);
+    let repeated: Vec<_> = pairs.filter(|run| run.contains("repeated = ")).collect();
+    let value = |run: &str, name: &str| run.lines().find_map(|line| line.strip_prefix(name)).map(str::to_owned);
+    assert_eq!(repeated.len(), 10, "{runs}");
+    assert!(repeated.iter().all(|run| value(run, "repeated = ") == value(run, "total = ")), "{runs}");
+
+    let slower = bench("HEAD~1..HEAD", "slower");
+    assert!(slower.contains("a change of the total: +") && slower.contains("the new side is slower in"), "{slower}");
+
+    // A build that ignores the order is refused before the first run, and so is a command without a linker.
+    let fixed = ["bench", "HEAD~1..HEAD", "--layouts", "9", "--build", "/usr/bin/cc -o app app.c", "--", "./app"];
+    let refused = repository.failure(&fixed);
+    assert!(refused.contains("ignores the order of functions"), "{refused}");
+    let none = repository.failure(&["bench", "HEAD~1..HEAD", "--layouts", "9", "--", "./app"]);
+    assert!(none.contains("set the command that links it with --build"), "{none}");
+}
+
+#[test]
+fn a_benchmark_of_go_is_linked_anew_for_each_pair() {
+    if !have("go", "version", "golang", "bench") {
+        return;
+    }
+    let repository = Repository::new("go-layouts");
+    let work = "package shop\n//go:noinline\nfunc Work(n int) int {\n\ts := n\n\tfor i := 0; i < 10000; i++ {\n\t\ts = s*31 + i%7\n\t}\n\treturn s\n}\n";
+    let test = "package shop\n\nimport \"testing\"\n\nvar kept int\n\nfunc BenchmarkWork(b *testing.B) {\n\tfor i := 0; i < b.N; i++ {\n\t\tkept += Work(i)\n\t}\n}\n";
+    let module = ("go.mod", "module acme/shop\n\ngo 1.20\n");
+    repository.commit("begin", &[module, ("work.go", work), ("work_test.go", test)]);
+    repository.commit("unrelated", &[("README", "text\n")]);
+    let go = ["--", "go", "test", "-ldflags", "-s=0", "-bench", "Work", "-benchtime", "50ms", "."];
+    let (output, _, stderr) = repository.run(&[&["bench", "HEAD~1..HEAD", "--layouts", "5"][..], &go].concat());
+    assert!(output.status.success() && stderr.contains("layout alone moves"), "{stderr}");
+    let mut orders = Vec::new();
+    for side in ["base", "new"] {
+        for file in std::fs::read_dir(repository.0.join("pprofdiff-runs/binaries").join(side)).unwrap() {
+            let path = file.unwrap().path();
+            let output = Command::new("go").args(["tool", "nm", "-n"]).arg(&path).output().unwrap();
+            let text = String::from_utf8(output.stdout).unwrap();
+            let names: Vec<String> =
+                text.lines().filter_map(|line| line.split(" T ").nth(1).map(str::to_owned)).collect();
+            assert!(names.len() > 100 && !orders.contains(&names), "{}", path.display());
+            orders.push(names);
+        }
+    }
+    assert_eq!(orders.len(), 10);
+    let refused = repository.failure(&["bench", "HEAD~1..HEAD", "--layouts", "9", "--", "node", "a.js"]);
+    assert!(refused.contains("node runs none"), "{refused}");
+}
+
 #[test]
 fn a_node_script_is_profiled_by_node() {
     if !have("node", "--version", "nodejs", "bench") {

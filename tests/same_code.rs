@@ -186,6 +186,55 @@ fn gnu_objdump_agrees_about_the_same_functions() {
     assert!(different.len() < 10, "{different:?}");
 }
 
+/// Like [`objdump`], as `go tool objdump` shows the instructions. It shows the symbols of calls, but not always those of
+/// data, and it cannot decode the instructions of AVX-512.
+fn go_objdump(binary: &Path) -> BTreeMap<String, Vec<String>> {
+    static JUMP: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"^(J\w+|LOOP\w*) 0x[0-9a-f]+$").unwrap());
+    static DATA: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"(?:\S*\[.*\]\S*|[^ ,]+)\((?:IP|SB)\)").unwrap());
+    let listing = run(Command::new("go").args(["tool", "objdump"]).arg(binary));
+    let mut functions: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let mut name = String::new();
+    for line in listing.lines() {
+        if let Some(title) = line.strip_prefix("TEXT ") {
+            title.split("(SB) ").next().unwrap_or_default().clone_into(&mut name);
+        } else if let Some(text) = line.trim().rsplit('\t').next().filter(|text| !text.is_empty()) {
+            let text = JUMP.replace(text, "$1");
+            let text =
+                if text.starts_with("CALL") { text } else { DATA.replace_all(&text, "(IP)").into_owned().into() };
+            let is_padding = ["NOP", "INT $0x3", "XCHG AX, AX"].iter().any(|start| text.starts_with(start));
+            functions.entry(name.clone()).or_default().extend((!is_padding).then(|| text.into_owned()));
+        }
+    }
+    functions.retain(|name, _| !name.starts_with("expandAVX512"));
+    functions
+}
+
+#[test]
+fn the_disassembler_of_go_agrees_about_the_same_functions() {
+    let folder = folder("go-objdump");
+    let edited = GO.replace("3.14159 * c.radius", "c.radius * c.radius").replace("i%2 == 0", "i%2 == 1");
+    let programs = [go_build(&folder, GO, "base", "amd64", 7), go_build(&folder, &edited, "edited", "amd64", 8)];
+    let memory = Memory::default();
+    let [base, new] = programs.each_ref().map(|program| code(program, &memory));
+    let [old_texts, new_texts] = programs.each_ref().map(|program| go_objdump(program));
+    let (mut same, mut different) = (0, Vec::new());
+    for (name, change) in compare(&base, &new) {
+        let (Some(old), Some(new)) = (old_texts.get(&name), new_texts.get(&name)) else { continue };
+        match (is_same(change), old == new) {
+            (true, true) => same += 1,
+            (true, false) => panic!("{name} is {change:?}\n{old:#?}\n{new:#?}"),
+            (false, false) => different.push(name),
+            (false, true) => {}
+        }
+    }
+    assert!(same > 1500, "{same}");
+    assert!(
+        ["main.main", "main.circle.area"].iter().all(|name| different.contains(&(*name).to_owned())),
+        "{different:?}"
+    );
+    assert!(different.len() < 10, "{different:?}");
+}
+
 /// A C program with a function for each way to refer to data.
 const C: &str = r#"
 #include <stdio.h>
@@ -193,10 +242,12 @@ const C: &str = r#"
 #include <string.h>
 static const int table[64] = {7, 11, 13, 17, 19, 23, 29, 31, 37, 41};
 static int calls;
+static int limits[4] = {10, 20, 30, 40};
 __attribute__((noinline)) static int step(int x) { return x * 3 + 1; }
 __attribute__((noinline)) static int leap(int x) { return x * 5 + 1; }
 __attribute__((noinline)) double scale(double x) { return x * 1.25 + 0.5; }
 __attribute__((noinline)) int pick(int k) { return table[k & 63]; }
+__attribute__((noinline)) int limit(int k) { return limits[k & 3]; }
 __attribute__((noinline)) int sum(const int *v, int n) {
     int s = 0;
     for (int i = 0; i < n; i++) { if (v[i] > 100) s += v[i]; }
@@ -218,7 +269,8 @@ __attribute__((noinline)) int choose(int k) {
 }
 int main(int c, char **v) {
     int n = atoi(v[c - 1]), *all = calloc(n, sizeof *all);
-    say(pick(n) + sum(all, n) + walk(n) + choose(n) + leap(n));
+    if (n > 999) limits[n & 3] = c;
+    say(pick(n) + limit(n) + sum(all, n) + walk(n) + choose(n) + leap(n));
     return (int)scale(n);
 }
 "#;
@@ -231,8 +283,9 @@ fn gcc(folder: &Path, source: &str, name: &str, options: &[&str]) -> PathBuf {
 }
 
 /// One edit of the program per function, without a new instruction: a constant in the code and in the data, a text, a
-/// condition, a callee, the order of a jump table, and a variable.
-const EDITS: [(&str, &str, &str); 9] = [
+/// condition, a callee, the order of a jump table, and the initial values of a variable.
+const EDITS: [(&str, &str, &str); 10] = [
+    ("limit", "20, 30", "20, 31"),
     ("scale", "1.25", "1.26"),
     ("pick", "19, 23", "19, 25"),
     ("pick", "k & 63", "k & 31"),
@@ -263,7 +316,7 @@ fn edits_that_keep_the_size_are_found() {
         let base = code(&base, &memory);
         let relocated = gcc(&folder, &moved, "moved", options);
         let same = compare(&base, &code(&relocated, &memory));
-        for name in ["step", "scale", "pick", "sum", "walk", "say", "choose", "main"] {
+        for name in ["step", "scale", "pick", "limit", "sum", "walk", "say", "choose", "main"] {
             assert!(is_same(same[name]), "{options:?}: {name} is {:?}", same[name]);
         }
         for (function, from, to) in EDITS {
@@ -271,8 +324,9 @@ fn edits_that_keep_the_size_are_found() {
             let edited = gcc(&folder, &moved.replace(from, to), "edited", options);
             let changes = compare(&base, &code(&edited, &memory));
             assert!(!is_same(changes[function]), "{options:?}: {function} with {to} is {:?}", changes[function]);
-            let others =
-                ["step", "scale", "pick", "sum", "walk", "say", "choose"].into_iter().filter(|f| *f != function);
+            let others = ["step", "scale", "pick", "limit", "sum", "walk", "say", "choose"]
+                .into_iter()
+                .filter(|f| *f != function);
             // A function that is no longer called is removed.
             let wrong: Vec<_> = others.filter(|f| changes.get(*f).is_some_and(|change| !is_same(*change))).collect();
             assert!(wrong.is_empty(), "{options:?}: {to} changed {wrong:?}");

@@ -25,6 +25,7 @@ def bench(
     build: "str | None" = None,
     effect: "float | None" = None,
     runs: "int | None" = None,
+    layouts: "int | None" = None,
     max_time: "str | None" = None,
     seed: "int | None" = None,
     sample_type: "str | None" = None,
@@ -38,6 +39,7 @@ def bench(
     `commits` is "BASE..NEW", or "BASE" to compare with uncommitted changes, in the repository of `cwd`; `command` is
     the benchmark, as a list of words or as one text. Instead of commits you can pass two folders or two commands.
     `effect` is the smallest change that matters (0.02 means 2 %); `runs` and `max_time` ("5m") limit the benchmark.
+    With `layouts` instead of `runs`, each pair of runs is linked anew, with the functions in another order.
     Profiles are written to the folder `into`; load_runs() loads them again. `more` adds runs to such a folder. It
     executes the commands in the folder's runs.toml, so it requires `yes=True`: a folder from somebody else may name any
     command.
@@ -63,6 +65,7 @@ def bench(
         "--build": build,
         "--effect": None if effect is None else f"{100 * effect}%",
         "--runs": runs,
+        "--layouts": layouts,
         "--max-time": max_time,
         "--seed": seed,
         "--sample-type": sample_type,

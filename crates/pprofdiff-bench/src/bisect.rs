@@ -95,7 +95,7 @@ impl BenchOptions {
         step.new_command.clone_from(&recording.new_command);
         step.range = format!("{base}..{commit}");
         step.build.clone_from(&recording.build);
-        (step.seed, step.effect) = (recording.seed, recording.effect);
+        (step.seed, step.effect, step.layouts) = (recording.seed, recording.effect, recording.layouts);
         step.counter.clone_from(&recording.counter);
         let runner = Runner::new(work, self.max_time);
         let checkouts = sides::checkouts(&runner, &step.range, &[] as &[PathBuf])?;

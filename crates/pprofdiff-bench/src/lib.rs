@@ -18,6 +18,7 @@ mod consent;
 mod counts;
 mod failure_line;
 mod folder;
+mod layouts;
 mod machine;
 mod measure;
 mod messages;
@@ -70,6 +71,8 @@ pub struct BenchOptions {
     pub counts: bool,
     /// True if all `runs` are measured, although an earlier pair of counts decides.
     pub all_runs: bool,
+    /// The maximum number of layouts, if each pair of runs is linked anew; replaces `runs`.
+    pub layouts: Option<usize>,
     /// The maximum time.
     pub max_time: Option<Duration>,
     /// The seed for the order of the two sides.
@@ -98,11 +101,16 @@ pub fn measure(options: &BenchOptions, work: &Cancellation, dir: &Path, recordin
         .map_err(|e| if work.is_stopped() { Failure::Interrupted } else { e })?;
     let mut bench = Bench::new(runner, options, dir, &checkouts, recording)?;
     let is_counted = !recording.counter.is_empty();
-    let pairs = bench.take(recording, &|pairs| !is_counted && pairs.decision() != Decision::Open)?;
+    let min_pairs = if recording.layouts { layouts::MIN_LAYOUTS } else { 0 };
+    let is_enough = |pairs: &Pairs| !is_counted && pairs.len() >= min_pairs && pairs.decision() != Decision::Open;
+    let pairs = bench.take(recording, &is_enough)?;
     bench.keep();
     if !pairs.is_empty() {
         let verdict = if is_counted { counts::verdict } else { messages::verdict };
         for line in verdict(&pairs, recording.effect) {
+            say(&line);
+        }
+        for line in layouts::LayoutEffect::of(&recording.runs).iter().flat_map(layouts::LayoutEffect::lines) {
             say(&line);
         }
     }
@@ -128,6 +136,12 @@ pub fn open(options: &BenchOptions, work: &Cancellation) -> Result<(PathBuf, Rec
                 ));
             }
             let recording = Recording::read(dir)?;
+            if options.layouts.is_some() && !recording.layouts {
+                let dir = dir.display();
+                return Err(Failure::Message(format!(
+                    "the runs in {dir} have one layout, so --layouts cannot continue them; begin new runs with --into"
+                )));
+            }
             // Reading the answer can't be cancelled, so Ctrl-C must end the process.
             stop_at_interrupt(work, AtInterrupt::Exit);
             consent::ask(dir, &recording, options.yes)?;
@@ -161,6 +175,10 @@ pub fn open(options: &BenchOptions, work: &Cancellation) -> Result<(PathBuf, Rec
             if options.counts {
                 recording.counter = counts::counter([recording.command_of(0), recording.command_of(1)])?.to_owned();
                 recording.effect = counts::DEFAULT_COUNTED_EFFECT;
+            }
+            recording.layouts = options.layouts.is_some();
+            if recording.layouts {
+                layouts::Layouts::new(&recording)?;
             }
             (into, recording)
         }

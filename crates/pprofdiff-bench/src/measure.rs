@@ -13,6 +13,7 @@ use pprofdiff_shell::{Failure, Result, error_line, say};
 use super::adapters::{self, Adapter, RunPlan};
 use super::counts::{self, Counting};
 use super::failure_line::telling_line;
+use super::layouts::{self, FunctionOrder, Layouts, SetAside};
 use super::process::{CommandJob, Ended, OutputKind, Runner};
 use super::sides::Checkout;
 use super::{folder, machine, messages, saved_inputs};
@@ -56,6 +57,8 @@ pub struct Bench<'a> {
     /// The question that selects the total and the frames to compare.
     query: Query,
     sides: [BenchSide<'a>; 2],
+    /// The layouts, if each pair is linked anew.
+    layouts: Option<Layouts>,
 }
 
 /// Returns the numbers of the recorded pairs. The user may have edited the file, so the numbers may have any gaps.
@@ -85,7 +88,11 @@ impl<'a> Bench<'a> {
         let (build, seed) = (recording.build.clone(), recording.seed);
         let sides = [side(0)?, side(1)?];
         let query = counts::query(&recording.counter, &options.query);
-        Ok(Bench { work: runner.work, runner, options, dir, build, seed, query, sides })
+        let mut layouts = if recording.layouts { Some(Layouts::new(recording)?) } else { None };
+        if let Some(layouts) = &mut layouts {
+            layouts.is_shared = checkouts[0].dir == checkouts[1].dir;
+        }
+        Ok(Bench { work: runner.work, runner, options, dir, build, seed, query, sides, layouts })
     }
 
     /// Measures pairs until `is_enough` returns true, a limit is reached, too many pairs fail, or the work is stopped.
@@ -109,11 +116,15 @@ impl<'a> Bench<'a> {
         pairs: &mut Pairs,
         is_enough: &dyn Fn(&Pairs) -> bool,
     ) -> Result<()> {
-        let limits = Limits { runs: self.options.runs, time: self.options.max_time };
+        let runs = self.options.layouts.unwrap_or(self.options.runs);
+        let limits = Limits { runs, time: self.options.max_time };
         // Marks the folder as a folder of `bench`.
         self.write(recording)?;
         for side in 0..2 {
-            self.build_side(side)?;
+            match self.layouts {
+                Some(_) => self.check_layouts(recording, side)?,
+                None => self.build_side(side)?,
+            }
         }
         let earlier = std::mem::replace(&mut recording.machine, machine::facts());
         recording.versions = self.versions()?;
@@ -225,14 +236,57 @@ impl<'a> Bench<'a> {
     fn take_pair(&mut self, recording: &mut Recording, pair: u64) -> Result<[RunCost; 2]> {
         let is_turned = pair.wrapping_add(self.seed).is_multiple_of(2);
         let mut costs = [RunCost::default(), RunCost::default()];
-        for side in if is_turned { [1, 0] } else { [0, 1] } {
+        let order = if is_turned { [1, 0] } else { [0, 1] };
+        for side in order {
+            self.link(recording, pair, side)?;
             let dir = folder::create(self.dir, &format!("{}-{pair}", SIDES[side]))?;
             let (mut run, cost, _) = self.run_once(recording.fixed_operations, side, &dir)?;
             run.pair = pair;
+            if self.layouts.is_some() {
+                run.layout = Some(layouts::seed(recording, pair, side));
+            }
             recording.runs.push(run);
             costs[side] = cost;
         }
+        if self.layouts.is_some() && layouts::is_repeated(pair) {
+            for side in [order[1], order[0]] {
+                self.link(recording, pair, side)?;
+                let dir = folder::create(self.dir, &format!("{}-{pair}-again", SIDES[side]))?;
+                let cost = self.run_once(recording.fixed_operations, side, &dir)?.1;
+                let run = recording.runs.iter_mut().rev().find(|run| run.side == SIDES[side]);
+                run.into_iter().for_each(|run| run.repeated = Some(cost.total));
+            }
+        }
         Ok(costs)
+    }
+
+    /// Links a side for a pair, if the benchmark has layouts.
+    fn link(&mut self, recording: &Recording, pair: u64, side: usize) -> Result<()> {
+        let Some(layouts) = &mut self.layouts else { return Ok(()) };
+        if !layouts.set(side, layouts::seed(recording, pair, side)) || !layouts.is_built(side) {
+            return Ok(());
+        }
+        let BenchSide { checkout, words, .. } = &self.sides[side];
+        let _aside = SetAside::new(words, &checkout.dir, &checkout.root)?;
+        self.build_side(side)
+    }
+
+    /// Links a side with two orders of functions, and refuses a build that ignores the order.
+    fn check_layouts(&mut self, recording: &Recording, side: usize) -> Result<()> {
+        let BenchSide { checkout, variables, words, .. } = &self.sides[side];
+        let go = machine::versions(&checkout.dir, variables, words, &self.build, &self.runner)?;
+        go.iter().find(|(name, _)| name == "go").map_or(Ok(()), |(_, version)| Layouts::check_go(version))?;
+        if !self.layouts.as_ref().is_some_and(|layouts| layouts.is_built(side)) {
+            return self.link(recording, 1, side);
+        }
+        let mut orders = [Vec::new(), Vec::new()];
+        for (pair, order) in orders.iter_mut().enumerate() {
+            self.link(recording, pair as u64, side)?;
+            let BenchSide { checkout, words, .. } = &self.sides[side];
+            let programs = layouts::programs(words, &checkout.dir, &checkout.root);
+            *order = programs.iter().map(|program| FunctionOrder::of(program)).collect::<Result<_>>()?;
+        }
+        layouts::check_order(side, &orders)
     }
 
     fn build_side(&self, side: usize) -> Result<()> {
@@ -244,7 +298,8 @@ impl<'a> Bench<'a> {
         let command = [shell[0], shell[1], &self.build].map(str::to_owned);
         let dir = &self.sides[side].checkout.dir;
         let kind = OutputKind::Log;
-        let job = CommandJob { command: &command, dir, variables: &[], output: &output, kind, patience: None };
+        let variables = self.layouts.as_ref().map_or_else(Vec::new, |layouts| layouts.variables(side));
+        let job = CommandJob { command: &command, dir, variables: &variables, output: &output, kind, patience: None };
         let ended = self.runner.run(&job).map_err(|e| match e {
             Failure::Message(message) => Failure::Message(format!("the build of the {} side: {message}", SIDES[side])),
             other => other,
@@ -265,10 +320,14 @@ impl<'a> Bench<'a> {
     fn run_once(&mut self, operations: Option<u64>, side: usize, dir: &Path) -> Result<(RecordedRun, RunCost, Ended)> {
         let wrong = |e: std::io::Error| Failure::Message(format!("{}: {e}", dir.display()));
         let name = SIDES[side];
-        let binary = Recording::binaries(self.dir)[side].join("bench.bin");
+        let mut binary = Recording::binaries(self.dir)[side].join("bench.bin");
         std::fs::create_dir_all(binary.parent().unwrap_or(dir)).map_err(wrong)?;
         let side_state = &self.sides[side];
-        let plan = RunPlan { command: &side_state.words, dir, binary: &binary, operations };
+        let mut words = side_state.words.clone();
+        if let Some(layouts) = &self.layouts {
+            (binary, words) = (layouts.binary(side, &binary), layouts.command(side, &words));
+        }
+        let plan = RunPlan { command: &words, dir, binary: &binary, operations };
         let (command, output) = ((side_state.adapter.command)(&plan), dir.join("output.txt"));
         let mut variables = side_state.variables.clone();
         if let Some(counting) = &side_state.counting {
@@ -352,7 +411,9 @@ impl<'a> Bench<'a> {
     /// Saves the sources and binaries of both sides, so that listings still work after the worktrees are removed.
     pub fn keep(&self) {
         for (i, side) in self.sides.iter().enumerate() {
-            if let Err(e) = saved_inputs::keep(self.dir, i, side.checkout, &side.named) {
+            // The binary in the checkout is that of the last layout only.
+            let binaries = if self.layouts.is_some() { Vec::new() } else { side.named[1].clone() };
+            if let Err(e) = saved_inputs::keep(self.dir, i, side.checkout, &[side.named[0].clone(), binaries]) {
                 say(&format!("can't save the {} side's sources: {e}", SIDES[i]));
             }
         }

@@ -15,6 +15,7 @@ use super::image::Image;
 use super::instructions::{self, Architecture, Instruction};
 use super::same_code::{self, CodeComparison, FunctionCode};
 use super::search::Mapped;
+use pprofdiff_profile::cancellation::checkpoint;
 use pprofdiff_profile::random::{HashMap, HashSet};
 use pprofdiff_profile::{Error, Result};
 
@@ -33,7 +34,12 @@ pub struct Code<'a> {
     /// The names of all functions in the symbol table.
     symbol_names: OnceCell<HashSet<&'a [u8]>>,
     image: OnceCell<Image<'a>>,
+    /// The addresses that something refers to, ordered; `None` if the code is too large to search.
+    referenced: OnceCell<Option<Vec<u64>>>,
 }
+
+/// The maximum size of code that is searched for references to data.
+const MAX_SEARCHED_BYTES: u64 = 64 << 20;
 
 /// A function's name in the symbol table, and its source file if the function is local to this file.
 pub type Origin<'a> = (&'a [u8], &'a [u8]);
@@ -96,8 +102,8 @@ impl<'a> Code<'a> {
             functions.0.sort_by_key(|function| function.address);
         }
         functions.end_each(&parts);
-        let (by_origin, by_name, symbol_names, image) = Default::default();
-        Ok(Code { object, architecture, parts, functions, by_origin, by_name, symbol_names, image })
+        let (by_origin, by_name, symbol_names, image, referenced) = Default::default();
+        Ok(Code { object, architecture, parts, functions, by_origin, by_name, symbol_names, image, referenced })
     }
 
     /// Returns the numbers of all functions, in the order of their addresses.
@@ -152,6 +158,40 @@ impl<'a> Code<'a> {
     /// Returns the data of the binary.
     pub(super) fn image(&self) -> &Image<'a> {
         self.image.get_or_init(|| Image::read(&self.object))
+    }
+
+    /// Returns the distance from an address of data to the next address that code, data or a symbol refers to, or to the end
+    /// of the section. It is the length of the data, or of its first part if something refers to its middle. Returns
+    /// `None` if the code is too large to search.
+    pub(super) fn data_len(&self, address: u64) -> Option<usize> {
+        let referenced = self.referenced.get_or_init(|| self.find_referenced()).as_ref()?;
+        let next = referenced.partition_point(|&other| other <= address);
+        let end = referenced.get(next).map_or(usize::MAX, |next| usize::try_from(next - address).unwrap_or(usize::MAX));
+        Some(end.min(self.image().bytes(address).len()))
+    }
+
+    fn find_referenced(&self) -> Option<Vec<u64>> {
+        let size: u64 = self.functions.0.iter().map(|function| function.size).sum();
+        if size > MAX_SEARCHED_BYTES {
+            return None;
+        }
+        // Instructions of Go contain distances instead of addresses.
+        let has_absolute = self.has_absolute_operands() && !self.has_symbol(b"runtime.text");
+        let mut referenced = self.image().referenced();
+        for function in self.functions() {
+            checkpoint();
+            self.instructions(function, |instruction| {
+                referenced.extend(instruction.target);
+                if has_absolute {
+                    let text = instruction.compared(|_| None);
+                    referenced
+                        .extend(same_code::numbers(&text).1.into_iter().filter(|&n| self.image().is_in_section(n)));
+                }
+            });
+        }
+        referenced.sort_unstable();
+        referenced.dedup();
+        Some(referenced)
     }
 
     /// Returns true if constants in instructions may be addresses. arm64 has no constants of 32 bits.

@@ -21,6 +21,7 @@ struct ImageSegment<'a> {
     address: u64,
     bytes: &'a [u8],
     writable: bool,
+    executable: bool,
 }
 
 /// A named object in the data of a binary.
@@ -47,6 +48,7 @@ pub(super) struct Image<'a> {
     /// The data symbols, ordered by address.
     symbols: Vec<DataSymbol<'a>>,
     words: HashMap<u64, LoadedWord<'a>>,
+    sections: Vec<Range<u64>>,
     /// The addresses of data that only the loader writes.
     relocated_constants: Vec<Range<u64>>,
     /// The addresses of the stubs that call functions of other libraries.
@@ -63,8 +65,8 @@ pub(super) struct Image<'a> {
 impl<'a> Image<'a> {
     pub(super) fn read(object: &object::File<'a>) -> Image<'a> {
         let segments = object.segments().take(MAX_SEGMENTS).filter_map(|segment| {
-            let writable = segment.permissions().writable();
-            Some(ImageSegment { address: segment.address(), bytes: segment.data().ok()?, writable })
+            let (writable, executable) = (segment.permissions().writable(), segment.permissions().executable());
+            Some(ImageSegment { address: segment.address(), bytes: segment.data().ok()?, writable, executable })
         });
         // Symbols without a type and a size mark positions, such as the end of a section.
         let is_data = |symbol: &object::Symbol<'a, '_>| match symbol.kind() {
@@ -105,6 +107,7 @@ impl<'a> Image<'a> {
             all.map(|section| section.address()..section.address().saturating_add(section.size())).collect()
         };
         Image {
+            sections: ranges(|_| true),
             relocated_constants: ranges(|name| name.starts_with(b".data.rel.ro") || name == b"__const"),
             stubs: ranges(|name| name.starts_with(b".plt") || name == b"__stubs" || name == b"__symbol_stub1"),
             segments: segments.collect(),
@@ -144,6 +147,31 @@ impl<'a> Image<'a> {
         self.segment(address).is_some()
     }
 
+    /// Returns true if the address is in a section. The headers of the file are outside of all sections, and few programs
+    /// refer to them.
+    pub(super) fn is_in_section(&self, address: u64) -> bool {
+        self.contains(address) && (self.sections.is_empty() || self.sections.iter().any(|s| s.contains(&address)))
+    }
+
+    /// Returns true if a word may be a pointer.
+    pub(super) fn has_pointer(&self, address: u64) -> bool {
+        let word = self.bytes(address).first_chunk().map(|bytes| u64::from_le_bytes(*bytes));
+        // The file does not contain variables that start with zeros, so sections decide.
+        let is_address = |word| self.contains(word) || self.sections.iter().any(|section| section.contains(&word));
+        self.words.contains_key(&address) || !self.has_all_pointers() && word.is_some_and(is_address)
+    }
+
+    /// Returns true if the loader writes all pointers, as in a program of ELF that is loaded at any address. Most small
+    /// numbers are addresses in such a program.
+    fn has_all_pointers(&self) -> bool {
+        self.has_sizes && !self.is_fixed
+    }
+
+    /// Returns true if a named object starts at an address.
+    pub(super) fn is_start(&self, address: u64) -> bool {
+        self.symbols.binary_search_by_key(&address, |symbol| symbol.address).is_ok()
+    }
+
     /// Returns the named object that contains an address. An object of unknown size extends to the next object.
     /// These are all objects of formats without sizes, and the objects with Go's collected data.
     pub(super) fn symbol(&self, address: u64) -> Option<DataSymbol<'a>> {
@@ -158,6 +186,22 @@ impl<'a> Image<'a> {
         let next = self.thread_locals.partition_point(|(start, _)| *start <= offset);
         let (start, name) = *self.thread_locals.get(next.checked_sub(1)?)?;
         (offset < 0).then_some((name, offset - start))
+    }
+
+    /// Returns the addresses to which symbols and words of the loader refer, and the ends of sections, in any order.
+    pub(super) fn referenced(&self) -> Vec<u64> {
+        let symbols = self.symbols.iter().flat_map(|symbol| [symbol.address, symbol.address.wrapping_add(symbol.size)]);
+        let words = self.words.values().filter_map(|word| match word {
+            LoadedWord::Address(address) => Some(*address),
+            LoadedWord::Import(..) => None,
+        });
+        let data = self.segments.iter().filter(|segment| !self.has_all_pointers() && !segment.executable);
+        let fixed = data.flat_map(|segment| {
+            let skipped = (segment.address.wrapping_neg() % 8) as usize;
+            segment.bytes.get(skipped..).unwrap_or_default().as_chunks::<8>().0
+        });
+        let fixed = fixed.map(|bytes| u64::from_le_bytes(*bytes)).filter(|&word| self.is_in_section(word));
+        checkpointed(fixed).chain(symbols).chain(words).chain(self.sections.iter().map(|section| section.end)).collect()
     }
 
     /// Returns the content of a word that the loader writes. A word of a program with a fixed address contains an

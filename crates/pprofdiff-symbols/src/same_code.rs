@@ -9,7 +9,7 @@
 //! | another function, or data with a symbol | the names and the offsets are equal; for constants also their bytes |
 //! | a function of another library | the imported names are equal |
 //! | a jump table | its entries are the same instructions |
-//! | data without a symbol | its content is equal, after resolving pointers |
+//! | data without a symbol | its content is equal, after resolving pointers, up to the next data that anything refers to |
 //!
 //! "Same" is a promise, and every doubt speaks against it: an operand that cannot be resolved makes the comparison
 //! [`CodeComparison::Unknown`]. Padding (NOP instructions, and traps at the end of the function) is ignored.
@@ -54,15 +54,15 @@ const MAX_DATA_BYTES: usize = 1 << 16;
 /// The maximum length of a text that ends with a zero.
 const MAX_TEXT_BYTES: usize = 4096;
 
-/// The number of equal bytes after which data of unknown length counts as equal.
-const MIN_DATA_BYTES: usize = 24;
+/// The number of printable characters before a zero that are a text. Fewer may be a small number.
+const MIN_TEXT_BYTES: usize = 4;
+
+/// The largest alignment of data, and so the largest number of unused bytes after a text.
+const MAX_PADDING: usize = 64;
 
 /// A type descriptor of Go has its size, its hash and its kind in the first bytes. The following bytes are offsets that
 /// depend on the layout.
 const MIN_TYPE_BYTES: usize = 24;
-
-/// The size of a constant of Go that is converted to an interface. Larger constants have names.
-const MIN_BOXED_BYTES: usize = 8;
 
 /// The maximum number of instructions between a comparison of an index and the load of its jump table, and between the
 /// address of a text and its length.
@@ -86,6 +86,9 @@ const MAX_TABLE_ENTRIES: usize = 4096;
 /// The size of a stub of the procedure linkage table, on x86-64 and on arm64.
 const MAX_STUB_BYTES: usize = 16;
 
+/// Variables with a description of the layout or of the build.
+const LINKER_VARIABLES: [&[u8]; 3] = [b"runtime.firstmoduledata", b"runtime.modinfo", b"runtime.buildVersion"];
+
 /// The length of the target of an operand or a pointer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum DataLength {
@@ -93,6 +96,16 @@ enum DataLength {
     Exact(usize),
     /// A constant near the instruction, which may be the length.
     Possible(usize),
+}
+
+/// What instructions tell about the data at their targets.
+#[derive(Debug, Clone, Copy, Default)]
+struct DataUse {
+    /// The number of bytes that the instructions read, or 0 if it is unknown.
+    read: usize,
+    length: Option<DataLength>,
+    /// The numbers of the instructions, unless a pointer leads to the data.
+    place: Option<(usize, usize)>,
 }
 
 /// Two items, or the reason why they may be equal or not.
@@ -264,17 +277,15 @@ impl FunctionSides<'_, '_, '_> {
             (false, false) => {}
             _ => return Equality::Different,
         }
-        let length = self.text_length(b, n);
         let read = usize::from(base.loaded_bytes.min(new.loaded_bytes));
-        self.targets(from, to, read, length, Some((b, n)))
+        self.targets(from, to, DataUse { read, length: self.text_length(b, n), place: Some((b, n)) })
     }
 
     /// Returns the length of a text whose address is loaded, from a constant that both sides load next to it: the
     /// constant in the register that calls use for the length, otherwise the largest constant. C's texts end with a zero
     /// instead, so that the register may contain any number.
     fn text_length(&self, b: usize, n: usize) -> Option<DataLength> {
-        let is_counted = |side: &FunctionCode<'_, '_>| has_counted_texts(side.code.origin(side.function).0);
-        if !is_counted(self.base) || !is_counted(self.new) {
+        if !self.has_counted_texts() {
             return None;
         }
         let register = self.base.keys[b].rsplit('%').next().unwrap_or_default();
@@ -317,17 +328,21 @@ impl FunctionSides<'_, '_, '_> {
         }
         let mut result = Equality::Equal;
         for (&from, &to) in base.1.iter().zip(&new.1) {
-            let is_address = is_fixed && images.0.contains(from) && images.1.contains(to);
+            let is_address = is_fixed && images.0.is_in_section(from) && images.1.is_in_section(to);
             let equality = match (images.0.thread_local(from as i64), images.1.thread_local(to as i64)) {
                 _ if from == to && !is_address => Equality::Equal,
                 (Some(f), Some(g)) => Equality::of(canonical(f.0) == canonical(g.0) && f.1 == g.1),
-                _ if is_address => self.targets(from, to, 0, self.text_length(b, n), Some((b, n))),
+                _ if is_address => {
+                    self.targets(from, to, DataUse { read: 0, length: self.text_length(b, n), place: Some((b, n)) })
+                }
                 _ => Equality::Different,
             };
             match equality {
                 Equality::Equal => {}
-                // The number may also be a quantity that looks like an address.
-                Equality::Different if from == to => result = Equality::Unclear("a number may be an address"),
+                // The number may also be a quantity that looks like an address, unless it is the start of data with a name.
+                Equality::Different if from == to && !(images.0.is_start(from) && images.1.is_start(to)) => {
+                    result = Equality::Unclear("a number may be an address")
+                }
                 Equality::Different => return Equality::Different,
                 unclear @ Equality::Unclear(_) => result = unclear,
             }
@@ -335,16 +350,8 @@ impl FunctionSides<'_, '_, '_> {
         result
     }
 
-    /// Compares the targets at two addresses outside of the functions. `read` is the number of bytes that the
-    /// instruction reads there, or 0 if it is unknown.
-    fn targets(
-        &self,
-        from: u64,
-        to: u64,
-        read: usize,
-        length: Option<DataLength>,
-        place: Option<(usize, usize)>,
-    ) -> Equality {
+    /// Compares the targets at two addresses outside of the functions.
+    fn targets(&self, from: u64, to: u64, data_use: DataUse) -> Equality {
         if self.depth > MAX_DEPTH {
             return Equality::Unclear("an operand leads through too many pointers");
         }
@@ -376,16 +383,16 @@ impl FunctionSides<'_, '_, '_> {
             }
             // All texts of Go are one large object, so their offsets depend on the layout.
             (Some(f), Some(g)) if !is_pool(f.name) && !is_pool(g.name) => return self.named((f, from), (g, to)),
-            (Some(f), Some(g)) => return self.pooled((f, from), (g, to), read, length),
+            (Some(f), Some(g)) => return self.pooled((f, from), (g, to), data_use),
             (None, None) => {}
             _ => return Equality::Unclear("an operand has a name in one build only"),
         }
         match (base.word(from), new.word(to)) {
             // An entry of the global offset table, or a constant pointer.
-            (Some(f), Some(g)) if read == 8 => return self.words(f, g, None),
+            (Some(f), Some(g)) if data_use.read == 8 => return self.words(f, g, None),
             _ => {}
         }
-        self.data(from, to, read, length, place)
+        self.data(from, to, data_use)
     }
 
     /// Compares data with a symbol. The content of variables changes while the program runs, so only constants must have
@@ -397,7 +404,7 @@ impl FunctionSides<'_, '_, '_> {
         let is_constant = !self.base.image().is_writable(from) && !self.new.image().is_writable(to);
         let has_size = f.size > 0 && g.size > 0;
         let is_generated = is_generated(f.name) && is_generated(g.name);
-        if f.name != g.name && !(is_constant && has_size && (is_generated || canonical(f.name) == canonical(g.name))) {
+        if f.name != g.name && !(is_constant && (is_generated || canonical(f.name) == canonical(g.name))) {
             return Equality::Different;
         }
         // Data that other data refers to is compared by name only, because data may refer to itself.
@@ -405,14 +412,59 @@ impl FunctionSides<'_, '_, '_> {
             return Equality::Equal;
         }
         let size = usize::try_from(f.size).unwrap_or(usize::MAX);
+        let is_cut = |image: &Image<'_>, symbol: DataSymbol<'_>| image.bytes(symbol.address).len() < size;
         match is_constant {
-            true if has_size && size <= MAX_DATA_BYTES => {
-                Equality::of(f.size == g.size && self.common_prefix(f.address, g.address, size) == size)
+            true if has_size && f.size != g.size => Equality::Different,
+            true if is_cut(self.base.image(), f) || is_cut(self.new.image(), g) => {
+                Equality::Unclear("an operand is outside of the file")
             }
+            true if has_size && size <= MAX_DATA_BYTES => match self.common_prefix(f.address, g.address, size) {
+                equal if equal == size => Equality::Equal,
+                equal => self.unequal(f.address, g.address, equal),
+            },
             true => Equality::Unclear("a constant is too large to compare, or of unknown size"),
             // Compilers may generate the same name for different data.
             false if is_generated => Equality::Unclear("an operand is a variable without a name"),
-            false => Equality::Equal,
+            false if self.has_same_start(f, g) => Equality::Equal,
+            false => Equality::Unclear("a variable has another initial value or size"),
+        }
+    }
+
+    /// Returns true if two variables of known size start with the same value, not counting pointers. Many tables are
+    /// variables that never change.
+    fn has_same_start(&self, f: DataSymbol<'_>, g: DataSymbol<'_>) -> bool {
+        let (base, new) = (self.base.image(), self.new.image());
+        let size = usize::try_from(f.size).unwrap_or(usize::MAX);
+        if LINKER_VARIABLES.contains(&f.name) || f.size == 0 || g.size == 0 || size > MAX_DATA_BYTES {
+            return true;
+        }
+        // The file does not contain variables that start with zeros.
+        let bytes =
+            |image: &Image<'_>, symbol: DataSymbol<'_>| image.bytes(symbol.address).get(..size).map(<[u8]>::to_vec);
+        let (Some(b), Some(n)) = (bytes(base, f), bytes(new, g)) else {
+            return f.size == g.size && base.bytes(f.address).is_empty() == new.bytes(g.address).is_empty();
+        };
+        let is_pointer = |i: usize| {
+            let word = 8 * (i / 8) as u64;
+            base.has_pointer(f.address.wrapping_add(word)) && new.has_pointer(g.address.wrapping_add(word))
+        };
+        f.size == g.size && self.spend(size) && (0..size).all(|i| b[i] == n[i] || is_pointer(i))
+    }
+
+    /// Returns the result for constants that differ after some equal bytes: a doubt if they differ in pointers that may be
+    /// equal.
+    fn unequal(&self, from: u64, to: u64, equal: usize) -> Equality {
+        let (from, to) = (from.wrapping_add(equal as u64), to.wrapping_add(equal as u64));
+        match (self.base.image().word(from), self.new.image().word(to)) {
+            (Some(f), Some(g)) if self.depth < MAX_DEPTH => {
+                let deeper = FunctionSides { depth: self.depth + 1, ..*self };
+                match deeper.words(f, g, None) {
+                    Equality::Equal => Equality::Unclear("the length of a constant is unknown"),
+                    equality => equality,
+                }
+            }
+            (Some(_), Some(_)) => Equality::Unclear("an operand leads through too many pointers"),
+            _ => Equality::Different,
         }
     }
 
@@ -421,24 +473,122 @@ impl FunctionSides<'_, '_, '_> {
         &self,
         (f, from): (DataSymbol<'_>, u64),
         (g, to): (DataSymbol<'_>, u64),
-        read: usize,
-        length: Option<DataLength>,
+        DataUse { read, length, .. }: DataUse,
     ) -> Equality {
-        let is_of = |names: &[&[u8]]| names.contains(&f.name) && names.contains(&g.name);
-        let needed = match read {
-            0 if is_of(&[b"type:*", b"runtime.types"]) => MIN_TYPE_BYTES,
-            0 if is_of(&[b"go:string.*"]) => match length {
-                Some(DataLength::Exact(bytes) | DataLength::Possible(bytes)) if bytes > 0 => bytes,
-                _ => return Equality::Unclear("the length of a text is unknown"),
-            },
-            0 => MIN_BOXED_BYTES,
-            read => read,
+        // Symbols of Mach-O start with an underscore.
+        let plain = |symbol: DataSymbol<'_>| symbol.name.strip_prefix(b"_").unwrap_or(symbol.name).to_vec();
+        let (base_name, new_name) = (plain(f), plain(g));
+        let is_of = |names: &[&[u8]]| names.contains(&&*base_name) && names.contains(&&*new_name);
+        if read > 0 {
+            return self.read_bytes(from, to, read);
+        }
+        if is_of(&[b"type:*", b"typerel.*", b"runtime.types"]) {
+            return match self.common_prefix(from, to, MIN_TYPE_BYTES) {
+                equal if equal >= MIN_TYPE_BYTES => Equality::Equal,
+                0 => Equality::Different,
+                _ => Equality::Unclear("the length of a constant is unknown"),
+            };
+        }
+        let is_text = is_of(&[b"go:string.*"]);
+        self.constant(from, to, length.filter(|_| is_text), None)
+    }
+
+    /// Compares constants that may be longer than what is known about their length.
+    fn constant(&self, from: u64, to: u64, length: Option<DataLength>, place: Option<(usize, usize)>) -> Equality {
+        let (Some(of_base), Some(of_new)) = (self.base.code.data_len(from), self.new.code.data_len(to)) else {
+            return Equality::Unclear("the program is too large to find the length of a constant");
         };
-        match self.common_prefix(from, to, needed) {
-            equal if equal >= needed => Equality::Equal,
-            0 => Equality::Different,
+        let (needed, known) = match length {
+            Some(DataLength::Exact(length)) => (length, length),
+            Some(DataLength::Possible(length)) => (of_base.min(of_new), length),
+            None => (of_base.min(of_new), 0),
+        };
+        if let Some(equality) = self.distances((from, of_base), (to, of_new), place) {
+            return equality;
+        }
+        if of_base.min(of_new) == 0 {
+            return Equality::Unclear("an operand is outside of the file");
+        }
+        let equal = self.common_prefix(from, to, needed.min(MAX_DATA_BYTES));
+        let (base, new) = (self.base.image(), self.new.image());
+        // Other formats do not list all references, so a constant may be shorter.
+        let is_listed = base.has_sizes && new.has_sizes;
+        // The entries of a table may be distances to other data, which depend on the layout.
+        let entry = equal & !3;
+        let leads_out = |image: &Image<'_>, table: u64, size: usize| {
+            let target = distance(image, table, entry).map(|distance| table.wrapping_add_signed(distance.into()));
+            target.is_some_and(|target| target.wrapping_sub(table) >= size as u64)
+        };
+        let has_distances = leads_out(base, from, of_base) && leads_out(new, to, of_new);
+        let is_inside = equal < of_base.min(of_new);
+        match equal {
+            _ if equal >= needed && needed <= MAX_DATA_BYTES => Equality::Equal,
+            _ if equal >= MAX_DATA_BYTES => Equality::Unclear("a constant is too large to compare"),
+            _ if has_distances => Equality::Unclear("a table has relative addresses"),
+            0 => self.unequal(from, to, 0),
+            _ if is_inside && is_listed && (equal < known || of_base == of_new) => self.unequal(from, to, equal),
             _ => Equality::Unclear("the length of a constant is unknown"),
         }
+    }
+
+    /// Compares the targets of two tables that consist of distances from the table to other data. Returns `None` for other
+    /// data.
+    fn distances(
+        &self,
+        (from, of_base): (u64, usize),
+        (to, of_new): (u64, usize),
+        place: Option<(usize, usize)>,
+    ) -> Option<Equality> {
+        let known = place.and_then(|(b, n)| self.base.table_len(b).filter(|&len| self.new.table_len(n) == Some(len)));
+        let most = known.unwrap_or(MAX_TABLE_ENTRIES).min(of_base.min(of_new) / 4);
+        let targets = |image: &Image<'_>, table: u64| -> Vec<u64> {
+            let entries = (0..most).map_while(|i| distance(image, table, 4 * i));
+            entries.map(|distance| table.wrapping_add_signed(distance.into())).collect()
+        };
+        let (mut b, mut n) = (targets(self.base.image(), from), targets(self.new.image(), to));
+        let count = b.len().min(n.len());
+        b.truncate(count);
+        n.truncate(count);
+        let is_outside = |table: u64, targets: &[u64]| {
+            let own = table..table.wrapping_add(4 * count as u64);
+            targets.iter().all(|target| !own.contains(target))
+        };
+        if count < 2 || !self.spend(count) || !is_outside(from, &b) || !is_outside(to, &n) {
+            return None;
+        }
+        if known.is_some_and(|known| known > count) {
+            return Some(Equality::Unclear("a table has relative addresses"));
+        }
+        let starts = |targets: &[u64]| {
+            let mut starts = targets.to_vec();
+            starts.sort_unstable();
+            starts
+        };
+        let (base_starts, new_starts) = (starts(&b), starts(&n));
+        let length = |code: &Code<'_>, starts: &[u64], target: u64| {
+            let next = starts.get(starts.partition_point(|&start| start <= target));
+            let next = next.map_or(usize::MAX, |next| usize::try_from(next - target).unwrap_or(usize::MAX));
+            let data_len = code.data_len(target)?.min(MAX_DATA_BYTES);
+            Some((next.min(data_len), next <= data_len))
+        };
+        let mut result = Equality::Equal;
+        for (from, to) in b.into_iter().zip(n) {
+            match (self.base.code.function_at(from), self.new.code.function_at(to)) {
+                (Some(f), Some(g)) if self.functions((f, from), (g, to)) == Equality::Equal => continue,
+                (None, None) => {}
+                _ => return Some(Equality::Unclear("a table has relative addresses")),
+            }
+            let (of_base, is_base_known) = length(self.base.code, &base_starts, from)?;
+            let (of_new, is_new_known) = length(self.new.code, &new_starts, to)?;
+            let needed = of_base.min(of_new);
+            match self.common_prefix(from, to, needed) {
+                equal if equal >= needed => {}
+                // Other tables of distances may refer to the data after the last target.
+                _ if of_base == of_new && is_base_known && is_new_known => return Some(Equality::Different),
+                _ => result = Equality::Unclear("a table has relative addresses"),
+            }
+        }
+        Some(result)
     }
 
     /// Compares two functions, or addresses inside them, by name.
@@ -514,7 +664,7 @@ impl FunctionSides<'_, '_, '_> {
                     (true, true) => Equality::of(self.base.index(from) == self.new.index(to)),
                     (false, false) => {
                         let deeper = FunctionSides { depth: self.depth + 1, ..*self };
-                        deeper.targets(from, to, 0, length, None)
+                        deeper.targets(from, to, DataUse { length, ..DataUse::default() })
                     }
                     _ => Equality::Different,
                 }
@@ -524,14 +674,7 @@ impl FunctionSides<'_, '_, '_> {
     }
 
     /// Compares data without a symbol.
-    fn data(
-        &self,
-        from: u64,
-        to: u64,
-        read: usize,
-        length: Option<DataLength>,
-        place: Option<(usize, usize)>,
-    ) -> Equality {
+    fn data(&self, from: u64, to: u64, DataUse { read, length, place }: DataUse) -> Equality {
         let (base, new) = (self.base.image(), self.new.image());
         if let Some(equality) = place.and_then(|place| self.jump_table(from, to, place)) {
             return equality;
@@ -544,31 +687,46 @@ impl FunctionSides<'_, '_, '_> {
             return Equality::Unclear("an operand is outside of the file");
         }
         if read > 0 {
-            return Equality::of(self.common_prefix(from, to, read) >= read);
+            return self.read_bytes(from, to, read);
         }
-        let is_text = |end: usize| b[..end].iter().all(|byte| byte.is_ascii_graphic() || byte.is_ascii_whitespace());
-        let zero = b.iter().take(MAX_TEXT_BYTES).position(|&byte| byte == 0).filter(|&end| end > 0 && is_text(end));
-        let needed = match (length, zero) {
-            (Some(DataLength::Exact(length)), _) => length,
-            (_, Some(end)) => end + 1,
-            // Data that starts with a pointer is not a text.
-            (Some(DataLength::Possible(length)), None) if base.word(from).is_none() => length.max(MIN_DATA_BYTES),
-            _ => MIN_DATA_BYTES,
-        };
-        if length.is_none_or(|length| !matches!(length, DataLength::Exact(_)))
+        if is_rust(self.base.code.origin(self.base.function).0)
             && let Some(length) = format_template_len(b)
             && self.common_prefix(from, to, length) == length
         {
             return Equality::Equal;
         }
-        let equal = self.common_prefix(from, to, needed);
-        match equal {
-            _ if equal >= needed => Equality::Equal,
-            // The entries of a table may be distances to other data, which depend on the layout.
-            0 if is_distance(base, from) && is_distance(new, to) => Equality::Unclear("a table has relative addresses"),
-            0 => Equality::Different,
-            _ => Equality::Unclear("the length of a constant is unknown"),
+        let exact = length.filter(|length| matches!(length, DataLength::Exact(_)));
+        let equality = self.constant(from, to, exact, place);
+        if equality != Equality::Equal && self.is_equal_text(from, to) { Equality::Equal } else { equality }
+    }
+
+    /// Returns true if both constants are the same text that ends with a zero.
+    fn is_equal_text(&self, from: u64, to: u64) -> bool {
+        if self.has_counted_texts() {
+            return false;
         }
+        let b = self.base.image().bytes(from);
+        let is_text = |end: usize| b[..end].iter().all(|byte| byte.is_ascii_graphic() || byte.is_ascii_whitespace());
+        let zero = b.iter().take(MAX_TEXT_BYTES).position(|&byte| byte == 0).filter(|&end| is_text(end));
+        zero.is_some_and(|zero| {
+            // The unused bytes between a text and the next constant differ between layouts.
+            let rest = self.base.code.data_len(from).map_or(usize::MAX, |length| length.saturating_sub(zero + 1));
+            (zero >= MIN_TEXT_BYTES || rest < MAX_PADDING) && self.common_prefix(from, to, zero + 1) > zero
+        })
+    }
+
+    /// Compares a known number of bytes.
+    fn read_bytes(&self, from: u64, to: u64, read: usize) -> Equality {
+        if self.base.image().bytes(from).len() < read || self.new.image().bytes(to).len() < read {
+            return Equality::Unclear("an operand is outside of the file");
+        }
+        Equality::of(self.common_prefix(from, to, read) >= read)
+    }
+
+    /// Returns true if both functions are of languages whose texts have a length instead of a zero at the end.
+    fn has_counted_texts(&self) -> bool {
+        let is_counted = |side: &FunctionCode<'_, '_>| has_counted_texts(side.code.origin(side.function).0);
+        is_counted(self.base) && is_counted(self.new)
     }
 
     /// Compares two jump tables. Returns `None` if the data is not a jump table.
@@ -622,11 +780,16 @@ impl FunctionSides<'_, '_, '_> {
                 let length = |image: &Image<'_>, word: u64| {
                     Some(u64::from_le_bytes(*image.bytes(word.wrapping_add(8)).first_chunk()?))
                 };
-                let length = length(base, from).filter(|&l| l <= MAX_DATA_BYTES as u64 && length(new, to) == Some(l));
+                let is_pointer = |image: &Image<'_>, word: u64| image.word(word.wrapping_add(8)).is_some();
+                let length = length(base, from)
+                    .filter(|&l| (1..=MAX_DATA_BYTES as u64).contains(&l) && length(new, to) == Some(l))
+                    .filter(|_| !is_pointer(base, from) && !is_pointer(new, to));
                 let length = length.and_then(|length| usize::try_from(length).ok()).map(DataLength::Exact);
                 if deeper.depth > MAX_DEPTH || deeper.words(f, g, length) != Equality::Equal {
                     return equal;
                 }
+                equal += 8;
+            } else if is_word && b[equal] != n[equal] && self.is_same_function(from, to) {
                 equal += 8;
             } else if b[equal] == n[equal] {
                 equal += 1;
@@ -638,8 +801,22 @@ impl FunctionSides<'_, '_, '_> {
     }
 }
 
+impl FunctionSides<'_, '_, '_> {
+    /// Returns true if two words are the addresses of functions with the same name. Go's tables of methods contain the
+    /// address of `runtime.unreachableMethod` as a number that the loader does not write.
+    fn is_same_function(&self, from: u64, to: u64) -> bool {
+        let name = |side: &FunctionCode<'_, '_>, word: u64| {
+            let address = u64::from_le_bytes(*side.image().bytes(word).first_chunk()?);
+            let function = side.code.function_at(address).filter(|&f| side.code.bytes(f).0 == address)?;
+            Some(side.code.origin(function).0.to_vec())
+        };
+        let name_of_base = name(self.base, from);
+        name_of_base.is_some() && name_of_base == name(self.new, to)
+    }
+}
+
 /// Returns the text without its hexadecimal numbers, and the numbers.
-fn numbers(text: &str) -> (String, Vec<u64>) {
+pub(super) fn numbers(text: &str) -> (String, Vec<u64>) {
     let (mut rest, mut all) = (String::new(), Vec::new());
     let mut parts = text.split("0x");
     rest.push_str(parts.next().unwrap_or_default());
@@ -653,17 +830,22 @@ fn numbers(text: &str) -> (String, Vec<u64>) {
     (rest, all)
 }
 
-/// Returns true if the four bytes at an address are the distance to another address of the binary.
-fn is_distance(image: &Image<'_>, address: u64) -> bool {
-    let distance = image.bytes(address).first_chunk().map(|bytes| i32::from_le_bytes(*bytes));
-    distance.is_some_and(|distance| image.contains(address.wrapping_add_signed(distance.into())))
+/// Returns the distance in four bytes of a table, if it leads from the table to another address of the binary.
+fn distance(image: &Image<'_>, table: u64, offset: usize) -> Option<i32> {
+    let distance = i32::from_le_bytes(*image.bytes(table.wrapping_add(offset as u64)).first_chunk()?);
+    (distance != 0 && image.contains(table.wrapping_add_signed(distance.into()))).then_some(distance)
 }
 
 /// Returns true for functions of Rust and Go, whose texts have a length instead of a zero at the end.
 fn has_counted_texts(name: &[u8]) -> bool {
-    let is_legacy_rust = name.starts_with(b"_ZN") && name.len() > 20 && name[name.len() - 20..].starts_with(b"17h");
     let is_go = !name.starts_with(b"_") && name.contains(&b'.');
-    name.starts_with(b"_R") || is_legacy_rust || is_go
+    is_rust(name) || is_go
+}
+
+/// Returns true for the names of Rust's functions.
+fn is_rust(name: &[u8]) -> bool {
+    let is_legacy = name.starts_with(b"_ZN") && name.len() > 20 && name[name.len() - 20..].starts_with(b"17h");
+    name.starts_with(b"_R") || is_legacy
 }
 
 /// Returns the length of the data of Rust's `format_args!`, including the zero at its end: literals after their length, and
@@ -674,7 +856,13 @@ fn format_template_len(bytes: &[u8]) -> Option<usize> {
         let first = *bytes.get(i)?;
         i += match first {
             0 => return (i > 0).then_some(i + 1),
-            literal @ 1..0x80 => 1 + usize::from(literal),
+            literal @ 1..0x80 => {
+                let text = bytes.get(i + 1..i + 1 + usize::from(literal))?;
+                if text.iter().any(|byte| byte.is_ascii_control() && !byte.is_ascii_whitespace()) {
+                    return None;
+                }
+                1 + usize::from(literal)
+            }
             0x80 => 3 + usize::from(u16::from_le_bytes(*bytes.get(i + 1..)?.first_chunk()?)),
             // Four bits select the flags (4 bytes), and the width, the precision and the argument (2 bytes each).
             0xc0..0xd0 => 1 + 4 * usize::from(first & 1) + 2 * (first & 0xe).count_ones() as usize,

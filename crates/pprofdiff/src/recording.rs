@@ -45,6 +45,9 @@ pub struct Recording {
     /// The number of operations that each run performs, if it is fixed.
     #[serde(default)]
     pub fixed_operations: Option<u64>,
+    /// True if the programs of each pair were linked with the functions in another order.
+    #[serde(default)]
+    pub layouts: bool,
     /// The number of pairs after which the planned runs ended for the first time. The single last look happened then.
     #[serde(default)]
     pub last_look: Option<usize>,
@@ -78,6 +81,12 @@ pub struct RecordedRun {
     /// The number of completed operations.
     #[serde(default)]
     pub operations: Option<f64>,
+    /// The seed for the order of the program's functions, if the recording has layouts.
+    #[serde(default)]
+    pub layout: Option<u64>,
+    /// The total of a second run of the same program, per operation, which only shows the noise between such runs.
+    #[serde(default)]
+    pub repeated: Option<f64>,
     /// The start time in seconds since 1970.
     pub began: u64,
     /// The duration in seconds.
@@ -281,6 +290,9 @@ impl Recording {
         if let Some(operations) = self.fixed_operations {
             let _ = writeln!(text, "fixed_operations = {operations}");
         }
+        if self.layouts {
+            let _ = writeln!(text, "layouts = true");
+        }
         if let Some(pairs) = self.last_look {
             let _ = writeln!(text, "last_look = {pairs}");
         }
@@ -299,6 +311,12 @@ impl Recording {
             let _ = writeln!(text, "total = {:?}", run.total);
             if let Some(operations) = run.operations {
                 let _ = writeln!(text, "operations = {operations:?}");
+            }
+            if let Some(layout) = run.layout {
+                let _ = writeln!(text, "layout = {layout}");
+            }
+            if let Some(repeated) = run.repeated {
+                let _ = writeln!(text, "repeated = {repeated:?}");
             }
             let _ = writeln!(text, "began = {}\nseconds = {:?}", run.began, run.seconds);
             let facts: Vec<String> =
@@ -364,7 +382,7 @@ mod tests {
         std::fs::create_dir_all(&dir).unwrap();
         let mut recording = Recording::new(&["a \"b\"\n\u{7f}".to_owned(), "c\\d".to_owned()]);
         recording.machine.push(("cpu".to_owned(), "x".to_owned()));
-        (recording.fixed_operations, recording.last_look) = (Some(7), Some(2));
+        (recording.fixed_operations, recording.layouts, recording.last_look) = (Some(7), true, Some(2));
         recording.new_command = vec!["d".to_owned()];
         recording.versions.push(("go".to_owned(), "go1.23".to_owned(), "go1.24".to_owned()));
         for (side, operations) in [("base", 10.0), ("new", 30.0), ("new", 10.0)] {
@@ -377,6 +395,8 @@ mod tests {
                 operations,
                 machine,
                 total: 1e-9,
+                layout: Some(11),
+                repeated: Some(2e-9),
                 disturbed: "it took \"long\"".to_owned(),
                 ..RecordedRun::default()
             });

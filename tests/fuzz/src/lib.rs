@@ -20,6 +20,7 @@ mod targets {
     pub mod layouts;
     pub mod load;
     pub mod oracle;
+    pub mod same_code;
     pub mod stored;
     pub mod views;
     pub mod write;
@@ -42,7 +43,7 @@ pub struct Target {
 }
 
 /// All targets.
-pub static TARGETS: [Target; 12] = [
+pub static TARGETS: [Target; 13] = [
     target("load", 65_536, targets::load::run, targets::load::seeds),
     target("views", 65_536, targets::views::run, targets::views::seeds),
     target("delta", 65_536, targets::delta::run, targets::delta::seeds),
@@ -55,6 +56,7 @@ pub static TARGETS: [Target; 12] = [
     target("folded", 65_536, targets::folded::run, targets::folded::seeds),
     target("inputs", 65_536, targets::inputs::run, targets::inputs::seeds),
     target("binaries", 65_536, targets::binaries::run, targets::binaries::seeds),
+    target("same_code", 65_536, targets::same_code::run, targets::same_code::seeds),
 ];
 
 const fn target(name: &'static str, max_bytes: usize, run: fn(&[u8]), seeds: fn() -> Inputs) -> Target {

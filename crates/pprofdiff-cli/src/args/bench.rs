@@ -45,6 +45,9 @@ pub struct BenchArgs {
     /// Measure the current folder against itself: what chance moves, how many runs find a change, and a command for CI
     #[arg(long, conflicts_with_all = ["range", "new_dir", "new_cmd", "more", "counts", "bisect", "fail_on", "baseline"])]
     pub calibrate: bool,
+    /// Link both sides anew for each pair of runs, with the functions in another order, up to N times
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(5..=1000), conflicts_with_all = ["runs", "counts", "calibrate"])]
+    pub layouts: Option<u64>,
     /// Stop after this time, even during a checkout, a build or a run (5m)
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub max_time: Option<Duration>,
@@ -138,6 +141,7 @@ Examples:
   pprofdiff bench --base-dir old --new-dir new --effect 1% --max-time 10m -- py-spy record -- python3 app.py
   pprofdiff bench --base-cmd './app -old {profile}' --new-cmd 'GOGC=50 ./app {profile}'   two commands
   pprofdiff bench main..branch --fail-on 'total>+5%' --bisect -o report.html -- node bench.js
+  pprofdiff bench main..branch --layouts 20 --build make -- perf record ./app   is it the code or its layout?
   pprofdiff bench --more pprofdiff-runs --runs 40                continue these runs
   pprofdiff explain pprofdiff-runs                               explain them again
 

@@ -76,6 +76,7 @@ fn options(args: &BenchArgs, inputs: Inputs) -> BenchOptions {
         runs: args.runs.unwrap_or(if args.counts { DEFAULT_COUNTED_RUNS } else { DEFAULT_RUNS }) as usize,
         counts: args.counts,
         all_runs: args.runs.is_some(),
+        layouts: args.layouts.map(|layouts| layouts as usize),
         max_time: args.max_time,
         seed: args.seed,
         into: args.into.clone(),
