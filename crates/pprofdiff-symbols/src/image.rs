@@ -107,7 +107,8 @@ impl<'a> Image<'a> {
             all.map(|section| section.address()..section.address().saturating_add(section.size())).collect()
         };
         Image {
-            sections: ranges(|_| true),
+            // Sections that are not loaded, such as debug information, have the address 0.
+            sections: ranges(|_| true).into_iter().filter(|section| section.start > 0).collect(),
             relocated_constants: ranges(|name| name.starts_with(b".data.rel.ro") || name == b"__const"),
             stubs: ranges(|name| name.starts_with(b".plt") || name == b"__stubs" || name == b"__symbol_stub1"),
             segments: segments.collect(),
