@@ -108,7 +108,7 @@ fn a_moved_statement_is_aligned_with_its_old_cost() {
             }
             let change = match (l.base, l.new) {
                 // Without a source, the change of a line is unknown.
-                _ if lines.is_none() => LineChange::Same,
+                _ if lines.is_none() => LineChange::Unknown,
                 (None, _) => LineChange::Inserted,
                 (_, None) => LineChange::Deleted,
                 _ => LineChange::Same,

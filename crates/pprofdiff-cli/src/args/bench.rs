@@ -36,20 +36,20 @@ pub struct BenchArgs {
     /// Stop once any change larger than this is ruled out [default: 2%]
     #[arg(long, value_name = "PERCENT", value_parser = percentage)]
     pub effect: Option<f64>,
-    /// Maximum number of runs per side [default: 20; with --counts 3, or 1 if that shows no change]
+    /// Maximum number of runs per side [default: 20; of counts 1 or 3]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1000))]
     pub runs: Option<u64>,
-    /// Count instructions with valgrind (or calls with cProfile) instead of timing
+    /// Count instructions (of Python: calls) instead of timing
     #[arg(long)]
     pub counts: bool,
-    /// Measure the current folder against itself: what chance moves, how many runs find a change, and a command for CI
-    #[arg(long, conflicts_with_all = ["range", "new_dir", "new_cmd", "more", "counts", "bisect", "fail_on", "baseline"])]
+    /// Measure this machine by equal runs, and advise a command for CI
+    #[arg(long, conflicts_with_all = ["range", "new_dir", "new_cmd", "more", "counts", "bisect", "fail_on", "baseline"], hide_short_help = true)]
     pub calibrate: bool,
-    /// Link both sides anew for each pair of runs, with the functions in another order, up to N times
+    /// Link each pair of runs anew, in another order, up to N times
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(5..=1000), conflicts_with_all = ["runs", "counts", "calibrate"])]
     pub layouts: Option<u64>,
     /// Stop after this time, even during a checkout, a build or a run (5m)
-    #[arg(long, value_name = "TIME", value_parser = duration)]
+    #[arg(long, value_name = "TIME", value_parser = duration, hide_short_help = true)]
     pub max_time: Option<Duration>,
     /// Seed for the order of the two sides
     #[arg(long, value_name = "N", default_value_t = 1, hide_short_help = true)]
@@ -58,7 +58,7 @@ pub struct BenchArgs {
     #[arg(long, value_name = "RUNS", conflicts_with = "more", hide_short_help = true)]
     pub into: Option<PathBuf>,
     /// Continue the runs in this directory
-    #[arg(long, value_name = "RUNS")]
+    #[arg(long, value_name = "RUNS", hide_short_help = true)]
     pub more: Option<PathBuf>,
     /// Run the commands in the --more directory without asking
     #[arg(long, requires = "more", hide_short_help = true)]
