@@ -25,7 +25,7 @@ pub fn run(mut args: BenchArgs, work: &Cancellation) -> Result<u8> {
     if args.calibrate {
         let runs = args.runs.unwrap_or(DEFAULT_CALIBRATION_RUNS) as usize;
         let (lines, dir) = pprofdiff_bench::calibrate(&BenchOptions { runs, ..options }, work)?;
-        write_to(args.output.path(), |out| Ok(lines.iter().try_for_each(|line| writeln!(out, "{line}"))?))?;
+        write_to(args.output.path(), |out| lines.iter().try_for_each(|line| writeln!(out, "{line}")))?;
         say(&format!("the runs are in {}", dir.display()));
         return Ok(0);
     }
