@@ -192,8 +192,8 @@ impl<'a> Bench<'a> {
 
     /// Returns the maximum number of pairs. For counts, it depends on the pairs so far, unless the user set it.
     fn max_runs(&self, is_counted: bool, pairs: &Pairs, effect: f64) -> usize {
-        let BenchOptions { runs, all_runs, .. } = *self.options;
-        if is_counted { counts::max_runs(runs, all_runs, pairs, effect) } else { runs }
+        let BenchOptions { runs, all_runs, layouts, .. } = *self.options;
+        if is_counted { counts::max_runs(runs, all_runs, pairs, effect) } else { layouts.unwrap_or(runs) }
     }
 
     /// Adds the pairs of earlier runs. Returns the number of the next pair.
