@@ -126,7 +126,8 @@ def summary(answers):
         seconds = sum(answer[5] for answer in all_answers) / count
         print(
             f"== {title}: {count} benches, {changes} say change, {found} name the function; "
-            f"explain says change in {wrong}, and names it in {explained}; mean {seconds:.1f} s a bench, load average {os.getloadavg()[1]:.1f}",
+            f"explain says change in {wrong}, and names it in {explained}; "
+            f"mean {seconds:.1f} s a bench, load average {os.getloadavg()[1]:.1f}",
             flush=True,
         )
 

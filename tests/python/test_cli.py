@@ -254,7 +254,7 @@ def test_an_interrupted_batch_writes_the_finished_pairs(command: list[str], tmp_
     match = re.fullmatch(r"pprofdiff: interrupted; wrote (\d+) pairs, 0 of them failed\n", errors)
     assert match, errors
     lines = (out if to_file else tmp_path / "stdout").read_text().splitlines()
-    assert lines[0].startswith("pair,name")
+    assert lines[0].startswith("pair,error,name")
     names = [line.split(",")[0] for line in lines[1:]]
     assert names == [f"p{i}" for i in range(int(match[1]))]
     assert 0 < len(names) < 200_000

@@ -1,6 +1,7 @@
 //! Paths that stand for several profiles, used in place of a profile: a side of a folder of runs (`RUNS/base`), or the
 //! profiles of a store that match some keys (`STORE/service=api/build=123`). The Python binding uses the same functions.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use pprofdiff::recording::{RecordedSide, Recording, SIDES};
@@ -50,7 +51,9 @@ pub fn source_of(path: &Path) -> Result<Source> {
         return Ok(side.to_source());
     }
     match path.is_dir() {
-        true => Err(Error::query(folder_advice(path)).in_input(&path.display().to_string())),
+        // Python raises IsADirectoryError for this kind of error.
+        true => Err(Error::io(io::Error::new(io::ErrorKind::IsADirectory, folder_advice(path)))
+            .in_input(&path.display().to_string())),
         false => Ok(Source::Path(path.to_owned())),
     }
 }
