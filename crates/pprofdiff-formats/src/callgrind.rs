@@ -216,6 +216,13 @@ impl CallgrindFile {
                 self.caller = Caller::default();
             }
             b"positions" => {
+                let is_known = |w: &[u8]| [&b""[..], b"instr", b"addr", b"line"].contains(&w);
+                if let Some(word) = value.split(u8::is_ascii_whitespace).find(|w| !is_known(w)) {
+                    let word = String::from_utf8_lossy(word).into_owned();
+                    return Err(Error::malformed(format!(
+                        "position {word:?} is not supported; record without --dump-bb"
+                    )));
+                }
                 let has = |word: &[u8]| value.split(u8::is_ascii_whitespace).any(|w| w == word);
                 (self.has_lines, self.has_addresses) = (has(b"line"), has(b"instr") || has(b"addr"));
             }
@@ -348,7 +355,7 @@ impl CallgrindFile {
         let length = |id: StringId| self.shown.get(&id).map_or(0, Vec::len);
         let size = length(key.3) + length(key.2);
         self.texts.take(size)?;
-        let function = self.graph.function(key.0.0, 0);
+        let function = self.graph.function(key.0.0, 0)?;
         let entry = self.places.number((function, key.2, 0));
         self.graph.set_entry(function, entry);
         self.functions.insert(key, function);
@@ -507,11 +514,18 @@ impl CallgrindFile {
         let builder = &mut self.builder;
         for &(number, file, line) in &self.places.values {
             let (_, binary, _, name) = self.keys[number as usize];
-            let function = *functions.entry((name, file)).or_insert_with(|| {
-                let (name, callers) = without_callers(text(name), &bases);
-                self.has_separate_callers |= callers;
-                builder.function(name, known(file), 0)
-            });
+            let function = match functions.get(&(name, file)) {
+                Some(&function) => function,
+                None => {
+                    // A long name with many files, or the reverse, is copied and hashed for each of them.
+                    self.texts.take(text(name).len() + text(file).len())?;
+                    let (base, callers) = without_callers(text(name), &bases);
+                    self.has_separate_callers |= callers;
+                    let function = builder.function(base, known(file), 0);
+                    functions.insert((name, file), function);
+                    function
+                }
+            };
             let mapping = *mappings.entry(binary).or_insert_with(|| {
                 let path = known(binary);
                 (!path.is_empty()).then(|| {

@@ -49,7 +49,7 @@ fn is_marshalled(head: &[u8]) -> bool {
     type_byte(0) == Some(b'{') && is_triple
 }
 
-/// CallCounts of a function by one caller, or by all.
+/// Calls of a function by one caller, or by all.
 #[derive(Debug, Clone, Copy, Default)]
 struct CallCounts {
     calls: i64,
@@ -163,7 +163,7 @@ impl PstatsFile<'_> {
                 let function = self.builder.function(name, file, line);
                 self.frames.push(self.builder.location(None, 0, &[self.builder.line(function, line)])?);
                 self.read.push(false);
-                let number = self.graph.function(0, self.frames.len() as u32 - 1);
+                let number = self.graph.function(0, self.frames.len() as u32 - 1)?;
                 self.by_content.insert(key, number);
                 number
             }
@@ -198,7 +198,7 @@ impl PstatsFile<'_> {
             let [caller, value] = [0, 1].map(|k| self.values.parts(start, end)[2 * i + k]);
             edges.push((self.function(caller)?, self.calls(value)?));
         }
-        // CallCounts from outside of the profile, then calls by other functions, are primitive calls.
+        // Calls from outside of the profile, then calls by other functions, are primitive calls.
         let counted = edges.iter().fold(0i64, |sum, (_, edge)| sum.saturating_add(edge.calls));
         let outside = all.calls.saturating_sub(counted).max(0);
         let mut primitive = all.primitive;

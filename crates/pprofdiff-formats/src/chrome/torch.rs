@@ -106,6 +106,9 @@ impl<'t> Torch<'t> {
         let thread_labels: Vec<_> = self.threads.iter().map(|&(pid, tid)| labels.of(pid, Some(tid))).collect();
         let (mut leaf_first, mut budget) = (Vec::new(), StackBudget::for_input(size));
         for (&((mut is_root, mut parent), location), values) in nodes.values.iter().zip(&values) {
+            if *values == [0; 2] {
+                continue;
+            }
             leaf_first.clear();
             leaf_first.push(LocationId(location));
             while !is_root {
@@ -113,10 +116,8 @@ impl<'t> Torch<'t> {
                 leaf_first.push(LocationId(above.1));
                 (is_root, parent) = above.0;
             }
-            if *values != [0; 2] {
-                budget.take(leaf_first.len(), 2)?;
-                builder.sample(&leaf_first, values, &thread_labels[parent as usize])?;
-            }
+            budget.take(leaf_first.len(), 2)?;
+            builder.sample(&leaf_first, values, &thread_labels[parent as usize])?;
         }
         Ok(())
     }

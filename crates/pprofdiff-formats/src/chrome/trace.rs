@@ -12,7 +12,7 @@
 //!
 //! The pieces of a profile have its `pid` and `id`. Only the event `Profile` has the thread that was profiled, because
 //! pieces are written by another thread. All profiles are read as `.cpuprofile` files are (`cpu.rs`), and get the labels
-//! `thread`, `process`, `pid` and `tid`. ThreadNames come from the events `thread_name` and `process_name`. An older event,
+//! `thread`, `process`, `pid` and `tid`. Names come from the events `thread_name` and `process_name`. An older event,
 //! `CpuProfile`, has a whole profile. If two profiles of a thread overlap, such as DevTools' and one that the page took
 //! itself, the one that began first is read, with a warning, because adding them would count time twice.
 //!
@@ -40,7 +40,8 @@ pub(super) fn recognises(head: &[u8], keys: &[Cow<'_, [u8]>]) -> bool {
     let has = |word: &str| json::contains(head, word);
     let begin = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head).trim_ascii_start();
     // DevTools writes its metadata first, which may be longer than the beginning.
-    keys.iter().any(|key| **key == *b"traceEvents" || **key == *b"metadata" && has("\"dataOrigin\":\"TraceEvents\""))
+    keys.iter()
+        .any(|key| **key == *b"traceEvents" || **key == *b"metadata" && has("\"dataOrigin\"") && has("\"TraceEvents\""))
         || begin.first() == Some(&b'[')
             && begin[1..].trim_ascii_start().first() == Some(&b'{')
             && has("\"ph\"")
@@ -405,7 +406,7 @@ mod tests {
         let end = event("ProfileChunk", PIECE, 170, r#"{"data":{"endTime":168}}"#);
         vec![
             head(MAIN, 100),
-            // ProfilePieces are sorted by their times.
+            // Pieces are sorted by their times.
             chunk(PIECE, 160, &[node(4, 3, "g")], "4,2", "20,30"),
             chunk(PIECE, 130, &first, "3", "10"),
             end,
@@ -519,7 +520,10 @@ mod tests {
         for (text, expected) in [
             (r#"{"traceEvents":[{"#, true),
             (r#"{"displayTimeUnit":"ms","otherData":{},"traceEvents":[]}"#, true),
-            (r#"{"metadata":{"source":"DevTools","dataOrigin":"TraceEvents","sourceMaps":[{"#, true),
+            (
+                "{\"metadata\": {\n  \"source\": \"DevTools\",\n  \"dataOrigin\": \"TraceEvents\",\n  \"sourceMaps\": [",
+                true,
+            ),
             (r#"[{"name":"a","ph":"M","ts":0"#, true),
             (r#" [ {"ts":0,"ph":"M""#, true),
             (r#"{"metadata":{"source":"x"}}"#, false),

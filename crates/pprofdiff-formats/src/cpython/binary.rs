@@ -220,6 +220,9 @@ impl SamplingHeader {
             );
             return Err(Error::malformed(detail).at(tables));
         }
+        if interval_micros == 0 {
+            return Err(Error::malformed("its sampling interval must be greater than zero").at(INTERVAL));
+        }
         let mode = (mode & MODE_BITS).checked_sub(1).and_then(|mode| MODES.get(mode as usize)).copied();
         Ok(SamplingHeader {
             is_big,

@@ -129,7 +129,9 @@ impl<'t> JsonlFile<'t> {
         if self.is_open {
             return Err(Error::malformed("the recording before it lacks its last record (`end`)").at(place));
         }
-        let micros = u64::try_from(interval.number()?.whole()?).unwrap_or(0);
+        let micros = u64::try_from(interval.number()?.whole()?).ok().filter(|&micros| micros > 0);
+        let micros =
+            micros.ok_or_else(|| Error::malformed("`sample_interval_usec` must be greater than zero").at(place))?;
         let mode = mode.map(text).transpose()?;
         let mode = mode.and_then(|mode| MODES.into_iter().find(|known| known.as_bytes() == &*mode));
         let about = (nanos(micros)?, mode);
@@ -185,6 +187,10 @@ impl<'t> JsonlFile<'t> {
     }
 
     fn read_sums(&mut self, mut list: Json<'t>) -> Result<()> {
+        if !self.is_open {
+            let detail = "sums outside of a recording; its first record (`meta`) is missing";
+            return Err(Error::malformed(detail).at(list.offset()));
+        }
         let root = self.tree.root(());
         let mut array = list.array()?;
         while list.element(&mut array)? {

@@ -5,7 +5,7 @@
 //!                                     (this file)  (cycles.rs)  (columns.rs)              (stacks.rs)
 //! ```
 //!
-//! StackCutter are estimated as in gprof: if a function has several callers, its costs are divided among them in proportion
+//! Stacks are estimated as in gprof: if a function has several callers, its costs are divided among them in proportion
 //! to the cost of their calls. Everything that the file states stays exact, because each division is in integers that
 //! add up: the own cost of each line, the cost and the number of each call, and thus the inclusive cost of each function
 //! outside of cycles. Files do not divide the cost of a cycle among its calls, so only the calls into a cycle, the calls
@@ -104,10 +104,14 @@ impl CallGraph {
 
     /// Adds a function, and returns its number. `group` separates stacks, for example of two threads. `entry` is the place
     /// of the function that counts its calls.
-    pub fn function(&mut self, group: u32, entry: u32) -> u32 {
+    ///
+    /// # Errors
+    /// The costs of the input are too many.
+    pub fn function(&mut self, group: u32, entry: u32) -> Result<u32> {
         self.functions.push(GraphFunction { group, entry });
         self.uncalled.resize(self.functions.len() * self.n_counts, 0);
-        self.functions.len() as u32 - 1
+        self.limit_cells()?;
+        Ok(self.functions.len() as u32 - 1)
     }
 
     /// Sets the place of a function that counts its calls.
@@ -162,7 +166,9 @@ impl CallGraph {
     }
 
     fn limit_cells(&self) -> Result<()> {
-        if self.own_costs.len() + self.call_numbers.len() > CELLS + self.size {
+        // The sums by function need as many cells for each function, even without a cost.
+        let by_function = self.functions.len() * (self.n_costs + self.n_counts);
+        if self.own_costs.len() + self.call_numbers.len() + by_function > CELLS + self.size {
             let detail = "its lines have too many costs altogether for an input of its size; record fewer events";
             return Err(Error::new(ErrorKind::Limit, detail));
         }

@@ -149,7 +149,7 @@ impl FlowColumns {
     /// and a component that costs more has the rest without a caller.
     fn make_consistent(&mut self, cycles: &Cycles, balance: Balance) {
         let n = self.flows.len();
-        // FlowColumns without a call belong to a list of their own.
+        // Columns without a call belong to a list of their own.
         let called = |column: &CostColumn| match column.target {
             CostTarget::Call(callee) => cycles.component[callee as usize],
             _ => cycles.n_components as u32,

@@ -36,7 +36,7 @@ impl Facts {
 
 fn add_functions(graph: &mut CallGraph, n: u32) {
     for function in 0..n {
-        assert_eq!(graph.function(0, function), function);
+        assert_eq!(graph.function(0, function).unwrap(), function);
     }
 }
 
@@ -241,7 +241,7 @@ fn calls_that_cost_more_than_functions_are_lowered() {
 #[test]
 fn too_many_costs_are_refused() {
     let mut graph = CallGraph::new(1000, 1, 0);
-    let function = graph.function(0, 0);
+    let function = graph.function(0, 0).unwrap();
     let error = (0..).find_map(|place| graph.add_own(function, place, &[1]).err()).unwrap();
     assert_eq!(error.kind(), ErrorKind::Limit);
 }
