@@ -277,7 +277,9 @@ impl<'a> Bench<'a> {
         let go = machine::versions(&checkout.dir, variables, words, &self.build, &self.runner)?;
         go.iter().find(|(name, _)| name == "go").map_or(Ok(()), |(_, version)| Layouts::check_go(version))?;
         if !self.layouts.as_ref().is_some_and(|layouts| layouts.is_built(side)) {
-            return self.link(recording, 1, side);
+            // `go test` links by itself, from sources that the build may generate.
+            self.link(recording, 1, side)?;
+            return self.build_side(side);
         }
         let mut orders = [Vec::new(), Vec::new()];
         for (pair, order) in orders.iter_mut().enumerate() {

@@ -16,7 +16,7 @@ use super::instructions::{self, Architecture, Instruction};
 use super::same_code::{self, CodeComparison, FunctionCode};
 use super::search::Mapped;
 use pprofdiff_profile::cancellation::checkpoint;
-use pprofdiff_profile::random::{HashMap, HashSet};
+use pprofdiff_profile::random::HashMap;
 use pprofdiff_profile::{Error, Result};
 
 /// The executable code of a binary, with its functions by address, numbered from 0.
@@ -32,7 +32,7 @@ pub struct Code<'a> {
     /// The function of each demangled name, or `None` if several functions share the name.
     by_name: OnceCell<HashMap<Cow<'a, [u8]>, Option<u32>>>,
     /// The names of all functions in the symbol table.
-    symbol_names: OnceCell<HashSet<&'a [u8]>>,
+    symbol_names: OnceCell<HashMap<&'a [u8], u32>>,
     image: OnceCell<Image<'a>>,
     /// The addresses that something refers to, ordered; `None` if the code is too large to search.
     referenced: OnceCell<Option<Vec<u64>>>,
@@ -201,7 +201,21 @@ impl<'a> Code<'a> {
 
     /// Returns true if a function has this name in the symbol table.
     pub(super) fn has_symbol(&self, name: &[u8]) -> bool {
-        self.symbol_names.get_or_init(|| self.functions.0.iter().map(|f| f.name).collect()).contains(name)
+        self.symbol_names().contains_key(name)
+    }
+
+    /// Returns true if several functions have this name in the symbol table, such as local functions of several files.
+    pub(super) fn has_several(&self, name: &[u8]) -> bool {
+        self.symbol_names().get(name).is_some_and(|&n| n > 1)
+    }
+
+    /// Returns the number of functions by name.
+    fn symbol_names(&self) -> &HashMap<&'a [u8], u32> {
+        self.symbol_names.get_or_init(|| {
+            let mut names: HashMap<&[u8], u32> = HashMap::default();
+            self.functions.0.iter().for_each(|function| *names.entry(function.name).or_default() += 1);
+            names
+        })
     }
 
     /// Calls `each` with the instructions at an address outside of functions, at most `len` bytes.

@@ -237,7 +237,7 @@ impl DebugFiles<'_> {
     }
 }
 
-/// The folder in which Linux distributions install debug information.
+/// Linux distributions install debug information in this folder.
 pub(super) const SYSTEM_DEBUG_FOLDER: &str = "/usr/lib/debug";
 
 fn has_units(object: &object::File<'_>) -> bool {

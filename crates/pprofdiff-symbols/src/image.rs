@@ -184,12 +184,15 @@ impl<'a> Image<'a> {
 
     /// Returns the thread-local variable at an offset from the thread pointer, and the offset in the variable.
     pub(super) fn thread_local(&self, offset: i64) -> Option<(&'a [u8], i64)> {
+        if offset >= 0 {
+            return None;
+        }
         let next = self.thread_locals.partition_point(|(start, _)| *start <= offset);
         let (start, name) = *self.thread_locals.get(next.checked_sub(1)?)?;
-        (offset < 0).then_some((name, offset - start))
+        Some((name, offset - start))
     }
 
-    /// Returns the addresses to which symbols and words of the loader refer, and the ends of sections, in any order.
+    /// Returns the addresses that symbols and words of the loader refer to, and the ends of sections, in any order.
     pub(super) fn referenced(&self) -> Vec<u64> {
         let symbols = self.symbols.iter().flat_map(|symbol| [symbol.address, symbol.address.wrapping_add(symbol.size)]);
         let words = self.words.values().filter_map(|word| match word {

@@ -319,10 +319,16 @@ impl FunctionSides<'_, '_, '_> {
     fn constants(&self, b: usize, n: usize) -> Equality {
         let images = (self.base.image(), self.new.image());
         let is_fixed = self.base.code.has_absolute_operands() && self.new.code.has_absolute_operands();
-        if !is_fixed && self.base.keys[b] == self.new.keys[n] {
+        let keys = [&self.base.keys[b], &self.new.keys[n]];
+        // Of x86-64. The same offset may be another variable in the other build. Programs of Go have one variable, without
+        // a name.
+        let is_go = |side: &FunctionCode<'_, '_>| side.code.has_symbol(b"runtime.mallocgc");
+        let is_thread_local = keys.iter().all(|key| key.contains("%fs:")) && !(is_go(self.base) && is_go(self.new));
+        if !is_fixed && !is_thread_local && keys[0] == keys[1] {
             return Equality::Equal;
         }
-        let (base, new) = (numbers(&self.base.keys[b]), numbers(&self.new.keys[n]));
+        let is_stack = keys.iter().any(|key| key.contains("(%rbp") || key.contains("(%rsp"));
+        let (base, new) = (numbers(keys[0]), numbers(keys[1]));
         if base.1.len() != new.1.len() || base.0 != new.0 {
             return Equality::Different;
         }
@@ -330,17 +336,23 @@ impl FunctionSides<'_, '_, '_> {
         for (&from, &to) in base.1.iter().zip(&new.1) {
             let is_address = is_fixed && images.0.is_in_section(from) && images.1.is_in_section(to);
             let equality = match (images.0.thread_local(from as i64), images.1.thread_local(to as i64)) {
+                (Some(f), Some(g)) if is_thread_local => Equality::of(canonical(f.0) == canonical(g.0) && f.1 == g.1),
+                _ if is_thread_local && (from as i64) < 0 => Equality::Unclear("a thread-local variable has no name"),
                 _ if from == to && !is_address => Equality::Equal,
-                (Some(f), Some(g)) => Equality::of(canonical(f.0) == canonical(g.0) && f.1 == g.1),
                 _ if is_address => {
                     self.targets(from, to, DataUse { read: 0, length: self.text_length(b, n), place: Some((b, n)) })
+                }
+                (Some(f), Some(g)) if !is_stack && canonical(f.0) == canonical(g.0) && f.1 == g.1 => {
+                    Equality::Unclear("a number may be the offset of a thread-local variable")
                 }
                 _ => Equality::Different,
             };
             match equality {
                 Equality::Equal => {}
                 // The number may also be a quantity that looks like an address, unless it is the start of data with a name.
-                Equality::Different if from == to && !(images.0.is_start(from) && images.1.is_start(to)) => {
+                Equality::Different
+                    if is_address && from == to && !(images.0.is_start(from) && images.1.is_start(to)) =>
+                {
                     result = Equality::Unclear("a number may be an address")
                 }
                 Equality::Different => return Equality::Different,
@@ -407,9 +419,13 @@ impl FunctionSides<'_, '_, '_> {
         if f.name != g.name && !(is_constant && (is_generated || canonical(f.name) == canonical(g.name))) {
             return Equality::Different;
         }
-        // Data that other data refers to is compared by name only, because data may refer to itself.
+        // Data that other data refers to is compared without its pointers, because data may refer to itself.
         if self.depth > 0 && f.name == g.name {
-            return Equality::Equal;
+            return match self.has_same_start(f, g) {
+                true => Equality::Equal,
+                false if is_constant && has_size => Equality::Different,
+                false => Equality::Unclear("a variable has another initial value or size"),
+            };
         }
         let size = usize::try_from(f.size).unwrap_or(usize::MAX);
         let is_cut = |image: &Image<'_>, symbol: DataSymbol<'_>| image.bytes(symbol.address).len() < size;
@@ -435,20 +451,37 @@ impl FunctionSides<'_, '_, '_> {
     fn has_same_start(&self, f: DataSymbol<'_>, g: DataSymbol<'_>) -> bool {
         let (base, new) = (self.base.image(), self.new.image());
         let size = usize::try_from(f.size).unwrap_or(usize::MAX);
-        if LINKER_VARIABLES.contains(&f.name) || f.size == 0 || g.size == 0 || size > MAX_DATA_BYTES {
+        if LINKER_VARIABLES.contains(&f.name) || f.size == 0 || g.size == 0 {
             return true;
+        }
+        if f.size != g.size {
+            return false;
+        }
+        if size > MAX_DATA_BYTES {
+            // Without bytes in the file, both start with zeros.
+            return base.bytes(f.address).is_empty() && new.bytes(g.address).is_empty();
         }
         // The file does not contain variables that start with zeros.
         let bytes =
             |image: &Image<'_>, symbol: DataSymbol<'_>| image.bytes(symbol.address).get(..size).map(<[u8]>::to_vec);
         let (Some(b), Some(n)) = (bytes(base, f), bytes(new, g)) else {
-            return f.size == g.size && base.bytes(f.address).is_empty() == new.bytes(g.address).is_empty();
+            return base.bytes(f.address).is_empty() == new.bytes(g.address).is_empty();
         };
         let is_pointer = |i: usize| {
             let word = 8 * (i / 8) as u64;
             base.has_pointer(f.address.wrapping_add(word)) && new.has_pointer(g.address.wrapping_add(word))
         };
-        f.size == g.size && self.spend(size) && (0..size).all(|i| b[i] == n[i] || is_pointer(i))
+        let deeper = FunctionSides { depth: self.depth + 1, ..*self };
+        let are_targets_equal = |i: usize| {
+            let from = base.word(f.address.wrapping_add(i as u64));
+            let targets = from.zip(new.word(g.address.wrapping_add(i as u64)));
+            targets.is_none_or(|(from, to)| deeper.words(from, to, None) != Equality::Different)
+        };
+        // Tables refer to tables, so only the pointers of the first one are followed.
+        let is_followed = self.depth == 0;
+        self.spend(size)
+            && (0..size).all(|i| b[i] == n[i] || is_pointer(i))
+            && (!is_followed || (0..size).step_by(8).all(|i| !is_pointer(i) || are_targets_equal(i)))
     }
 
     /// Returns the result for constants that differ after some equal bytes: a doubt if they differ in pointers that may be
@@ -605,7 +638,9 @@ impl FunctionSides<'_, '_, '_> {
             return Equality::Different;
         }
         if name == other {
-            return Equality::Equal;
+            // Local functions of several files may have one name.
+            let is_one = base.origin(f).1 == new.origin(g).1 || !(base.has_several(name) || new.has_several(name));
+            return if is_one { Equality::Equal } else { Equality::Unclear("several functions have one name") };
         }
         if canonical(name) != canonical(other) {
             return Equality::Different;
@@ -695,24 +730,39 @@ impl FunctionSides<'_, '_, '_> {
         {
             return Equality::Equal;
         }
-        let exact = length.filter(|length| matches!(length, DataLength::Exact(_)));
-        let equality = self.constant(from, to, exact, place);
-        if equality != Equality::Equal && self.is_equal_text(from, to) { Equality::Equal } else { equality }
+        // The length of a slice of Rust is a number of elements, which is a number of bytes only for texts.
+        let is_text = |len: usize| {
+            let text = b.get(..len).filter(|_| len >= MIN_TEXT_BYTES).and_then(|bytes| std::str::from_utf8(bytes).ok());
+            text.is_some_and(|text| !text.chars().any(|c| c.is_control() && !c.is_whitespace()))
+        };
+        let exact = length.and_then(|length| match length {
+            DataLength::Exact(len) if is_text(len) => Some(DataLength::Exact(len)),
+            DataLength::Exact(len) => Some(DataLength::Possible(len)),
+            DataLength::Possible(_) => None,
+        });
+        match self.constant(from, to, exact, place) {
+            Equality::Equal => Equality::Equal,
+            equality => match self.equal_text_rest(from, to) {
+                Some(rest) if rest < MAX_PADDING => Equality::Equal,
+                // A text may be the first field of a larger constant.
+                Some(_) if equality == Equality::Different => Equality::Unclear("the length of a constant is unknown"),
+                _ => equality,
+            },
+        }
     }
 
-    /// Returns true if both constants are the same text that ends with a zero.
-    fn is_equal_text(&self, from: u64, to: u64) -> bool {
+    /// If both constants begin with the same text that ends with a zero, returns the number of bytes after it.
+    fn equal_text_rest(&self, from: u64, to: u64) -> Option<usize> {
         if self.has_counted_texts() {
-            return false;
+            return None;
         }
         let b = self.base.image().bytes(from);
         let is_text = |end: usize| b[..end].iter().all(|byte| byte.is_ascii_graphic() || byte.is_ascii_whitespace());
         let zero = b.iter().take(MAX_TEXT_BYTES).position(|&byte| byte == 0).filter(|&end| is_text(end));
-        zero.is_some_and(|zero| {
-            // The unused bytes between a text and the next constant differ between layouts.
-            let rest = self.base.code.data_len(from).map_or(usize::MAX, |length| length.saturating_sub(zero + 1));
-            (zero >= MIN_TEXT_BYTES || rest < MAX_PADDING) && self.common_prefix(from, to, zero + 1) > zero
-        })
+        let zero = zero.filter(|&zero| self.common_prefix(from, to, zero + 1) > zero)?;
+        // The unused bytes between a text and the next constant differ between layouts.
+        let rest = |code: &Code<'_>, address| code.data_len(address).map(|length| length.saturating_sub(zero + 1));
+        Some(rest(self.base.code, from)?.max(rest(self.new.code, to)?))
     }
 
     /// Compares a known number of bytes.
@@ -748,16 +798,15 @@ impl FunctionSides<'_, '_, '_> {
         let form =
             forms.into_iter().find(|form| form(self.base, from, 0).is_some() && form(self.new, to, 0).is_some())?;
         let known = self.base.table_len(b).filter(|&len| self.new.table_len(n) == Some(len));
-        for i in 0..known.unwrap_or(MAX_TABLE_ENTRIES) {
+        // The nearest comparison may be of another number, so the length is a lower bound. The table ends before the first
+        // entry that is outside of the function.
+        let least = known.unwrap_or(2);
+        for i in 0..MAX_TABLE_ENTRIES {
             match (form(self.base, from, i), form(self.new, to, i)) {
                 _ if !self.spend(1) => return None,
                 (Some(b), Some(n)) if b == n => {}
-                // Without a known length, the table ends before the first entry that is outside of the function.
-                (None, None) if known.is_none() && i >= 2 => return Some(Equality::Equal),
-                _ if known.is_none() && i >= 2 => {
-                    return Some(Equality::Unclear("the length of a jump table is unknown"));
-                }
-                (Some(_), Some(_)) => return Some(Equality::Different),
+                (None, None) if i >= least => return Some(Equality::Equal),
+                (Some(_), Some(_)) if i < least => return Some(Equality::Different),
                 _ => return Some(Equality::Unclear("the length of a jump table is unknown")),
             }
         }

@@ -21,7 +21,7 @@ pub fn run(mut args: BenchArgs, work: &Cancellation) -> Result<u8> {
     end::check_args(&args)?;
     let outputs = Outputs::new(args.report.iter().map(PathBuf::as_path).chain(args.output.path()));
     let inputs = Inputs::new(&args.load, outputs)?;
-    let options = options(&args, inputs);
+    let mut options = options(&args, inputs);
     if args.calibrate {
         let runs = args.runs.unwrap_or(DEFAULT_CALIBRATION_RUNS) as usize;
         let (lines, dir) = pprofdiff_bench::calibrate(&BenchOptions { runs, ..options }, work)?;
@@ -32,6 +32,9 @@ pub fn run(mut args: BenchArgs, work: &Cancellation) -> Result<u8> {
     let (dir, mut recording) = pprofdiff_bench::open(&options, work)?;
     if recording.counter.is_empty() && args.runs == Some(1) {
         return Err(Failure::Message("--runs must be at least 2: one timed run shows nothing".to_owned()));
+    }
+    if args.runs.is_none() && !recording.counter.is_empty() {
+        options.runs = DEFAULT_COUNTED_RUNS as usize; // with --more, only the folder says that it is counted
     }
     let pairs = pprofdiff_bench::measure(&options, work, &dir, &mut recording)?;
     let is_interrupted = work.is_stopped();

@@ -538,16 +538,15 @@ impl ExplanationText<'_> {
         };
         match e.verdict {
             Verdict::Change => None,
-            Verdict::None if e.counts_each_event() && !e.is_exact() && e.moved.is_empty() => {
-                Some("No function changed by more than the runs of a side differ.".to_owned())
-            }
+            Verdict::None if e.counts_each_event() && !e.is_exact() && e.moved.is_empty() => Some(
+                "No function changed by more than --min-effect and by more than the runs of a side differ.".to_owned(),
+            ),
             Verdict::None if e.is_exact() && e.counts_each_event() && e.moved.is_empty() => {
                 let limit = small_percent(e.noise.mde);
                 let is_equal = e.account.is_empty();
-                Some(if is_equal {
-                    "The counts are equal.".to_owned()
-                } else {
-                    format!("No function changed by more than {limit} of the total.")
+                Some(match is_equal {
+                    true => format!("The totals are equal, and no function changed by more than {limit} of the total."),
+                    false => format!("No function changed by more than {limit} of the total."),
                 })
             }
             Verdict::None if e.moved.is_empty() && e.rewrite.is_none() => Some(format!("No change detected.{limit}")),

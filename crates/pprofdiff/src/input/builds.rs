@@ -241,6 +241,14 @@ const MAX_NAMES: usize = 4;
 /// Returns an error if at least two names of builds have several builds each, such as `go-1` and `heap-1`. The order of
 /// such builds by name would mean nothing.
 pub fn check_history(keys: &[&str]) -> Result<()> {
+    // Commits have letters and digits in any order. Another message advises --git for them.
+    let is_commit = |key: &&str| {
+        let start = key.split('.').next().unwrap_or_default();
+        (7..=40).contains(&start.len()) && start.bytes().all(|byte| byte.is_ascii_hexdigit())
+    };
+    if keys.iter().all(is_commit) {
+        return Ok(());
+    }
     let names = names(keys.iter().copied());
     let repeated = names.iter().filter(|(_, places)| places.len() > 1);
     let ranges: Vec<String> = repeated
