@@ -228,7 +228,12 @@ fn lost(text: &str) -> Vec<i64> {
     let sums = |key: &str| {
         let rows = text.lines().filter_map(|line| line.strip_prefix(key));
         let numbers = rows.map(|row| row.split_whitespace().map(|word| word.parse().unwrap()).collect::<Vec<i64>>());
-        numbers.reduce(|a, b| a.iter().zip(b).map(|(a, b)| a + b).collect()).unwrap()
+        // Zeros at the end of a row are omitted.
+        let sum = |a: Vec<i64>, b: Vec<i64>| -> Vec<i64> {
+            let at = |row: &[i64], i: usize| row.get(i).copied().unwrap_or(0);
+            (0..a.len().max(b.len())).map(|i| at(&a, i) + at(&b, i)).collect()
+        };
+        numbers.reduce(sum).unwrap()
     };
     sums("summary:").into_iter().zip(sums("totals:")).map(|(summary, totals)| summary - totals).collect()
 }
