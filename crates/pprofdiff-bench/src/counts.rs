@@ -2,7 +2,7 @@
 //! and of its children, and cProfile every call of a Python program. Load of the machine changes no count, so one run per
 //! side is usually enough.
 //!
-//! Adapters are like those of `adapters`, in a table of their own. A program that compiles its code while it runs is
+//! This file has a table of adapters for counted commands; `adapters` has the table for timed commands. A program that compiles its code while it runs is
 //! refused, because the counted program would not be the program that users run.
 
 use std::path::{Path, PathBuf};

@@ -413,7 +413,7 @@ impl<'a> Bench<'a> {
     /// Saves the sources and binaries of both sides, so that listings still work after the worktrees are removed.
     pub fn keep(&self) {
         for (i, side) in self.sides.iter().enumerate() {
-            // The binary in the checkout is that of the last layout only.
+            // The checkout only has the binary with the last layout.
             let binaries = if self.layouts.is_some() { Vec::new() } else { side.named[1].clone() };
             if let Err(e) = saved_inputs::keep(self.dir, i, side.checkout, &[side.named[0].clone(), binaries]) {
                 say(&format!("can't save the {} side's sources: {e}", SIDES[i]));

@@ -91,7 +91,7 @@ pub fn options(args: &ExplainArgs) -> Result<ExplainOptions> {
         [dir] if Recording::is_in(dir) => Recording::read(dir).ok().filter(|recording| !recording.counter.is_empty()),
         _ => None,
     };
-    // Counts find much smaller changes than times, as small as the effect that `bench` looked for.
+    // Counts show much smaller changes than times. The default is the effect that `bench` looked for.
     if args.min_effect == DEFAULT_MIN_EFFECT
         && let Some(counted) = folder()
     {

@@ -119,7 +119,7 @@ fn run_groups(args: &SeriesArgs, inputs: &Inputs, format: &Format, mut all: Grou
             .iter()
             .for_each(|line| say(&format!("{}: {line}", history.values.join("/"))));
     }
-    // Only rows have no place for a history that failed.
+    // The other forms contain failed histories. Rows do not, so these are printed as messages.
     for failed in histories.failed.iter().filter(|_| format.form == Form::Rows) {
         say(&format!("{}: {}", failed.values.join("/"), error_line(&failed.cause)));
     }

@@ -58,7 +58,7 @@ pub fn source_of(path: &Path) -> Result<Source> {
     }
 }
 
-/// Returns why a folder is no profile, with a file in it to name instead.
+/// Returns an error message for a folder where a profile is expected. It suggests a file of the folder.
 fn folder_advice(dir: &Path) -> String {
     let entries = std::fs::read_dir(dir).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()));
     let is_shown = |path: &PathBuf| {

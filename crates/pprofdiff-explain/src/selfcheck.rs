@@ -12,9 +12,6 @@ use super::evidence::rows::StackRows;
 use super::thresholds::{MAX_DIFFERENCE_FROM_NAMED, MAX_EXCESS_OVER_FUNCTIONS, MIN_CHANGE_OF_NAMED_WHOLE};
 use pprofdiff_profile::cancellation::checkpointed;
 
-/// Sums in another order differ by less than this part.
-const MAX_ROUNDING_OF_SUMS: f64 = 1e-9;
-
 /// A plain table: the cost of each function on both sides.
 pub(super) struct PlainTable<'a> {
     rows: &'a StackRows,
@@ -104,9 +101,9 @@ impl<'a> PlainTable<'a> {
         }
     }
 
-    /// Gives causes that state more than all cost of their function changed the values of the function: some of its stacks
-    /// were cut, because their cost moved. A cause keeps its values if another cause is in the same function, because both
-    /// together may change less than one of them.
+    /// Corrects causes whose change is larger than the change of their whole function: they get the values of the function.
+    /// Such a cause lacks stacks that were cut, because their cost moved. A cause keeps its values if another cause is in the
+    /// same function, because both together may change less than one of them.
     pub(super) fn restate_excess(&self, causes: &mut [CauseEntry], contradictions: &mut usize) {
         for i in 0..causes.len() {
             let entry = &causes[i];
@@ -116,7 +113,7 @@ impl<'a> PlainTable<'a> {
             let is_along = change * stated.signum() >= MIN_CHANGE_OF_NAMED_WHOLE * stated.abs();
             let is_inside = |row: &u32| self.rows.stack(*row as usize).contains(&function);
             let is_alone = || causes.iter().enumerate().all(|(j, other)| j == i || !other.rows.iter().any(is_inside));
-            if is_along && stated.abs() > change.abs() * (1.0 + MAX_ROUNDING_OF_SUMS) && is_alone() {
+            if is_along && stated.abs() > change.abs() * MAX_EXCESS_OVER_FUNCTIONS && is_alone() {
                 *contradictions += 1;
                 causes[i].values = named;
             }

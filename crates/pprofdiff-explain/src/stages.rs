@@ -57,7 +57,7 @@ pub(super) struct Comparison<'a> {
     is_uncounted: bool,
     /// True for complete counts with one snapshot per side, which are not subject to chance.
     is_exact: bool,
-    /// True for counts of every call or instruction, which have no noise but the variation between runs.
+    /// True if every call or instruction is counted. Only the variation between runs is noise then.
     is_counted: bool,
     is_level: bool,
 }
