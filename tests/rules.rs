@@ -673,6 +673,17 @@ fn wrappers_are_charged_with_their_own_cost() {
     };
     let e = explain(&[with_wrapper("a.Old")], &[with_wrapper("b.New")]);
     assert!(e.causes.is_empty(), "{}", words(&e));
+    // A third of the work, with few events in the wrappers: 50 and 10 may be the same cost. The order of the sides does
+    // not matter.
+    let side = |wrapper: &str, events: i64, others: i64| {
+        let others = (0..6).map(|i| (format!("main.main;main.f{i}"), others));
+        cpu(&others.chain([(format!("main.main;main.serve;{wrapper};re.Match"), events)]).collect())
+    };
+    let sides = [[side("a.Old", 50, 900)], [side("b.New", 10, 300)]];
+    for (base, new) in [(0, 1), (1, 0)] {
+        let e = explain(&sides[base], &sides[new]);
+        assert!(e.causes.is_empty(), "{}", words(&e));
+    }
 }
 
 /// A compiler inlines a callee into one of its callers, whose own cost grows by what the callee lost there. If the caller

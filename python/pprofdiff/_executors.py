@@ -2,14 +2,20 @@
 
 A batch needs four things from each: submit a task (`submit`), the number of tasks that run at a time (`slots`), whether
 submitted tasks can still finish (`lost`), and whether futures may be cancelled (`cancels`). Dask and Ray are recognized
-by their attributes, because neither is imported here. Only public interfaces are used.
+by their attributes, because neither is imported here. Only public interfaces are used, except to end a process pool
+that waits forever (`_Pool.unnoticed_death`).
 """
 
 from concurrent.futures import BrokenExecutor, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import connection
 from os import cpu_count
 from time import monotonic, monotonic_ns
 
 from . import _native
+
+# A process pool that has not noticed a dead worker after this number of sightings, a second apart, never will.
+_SIGHTINGS_OF_DEATH = 5
 
 
 def executor_of(executor):
@@ -35,6 +41,8 @@ class _Pool:
         # manages the pool also dies. Then waiting for a future or for the interpreter's exit blocks forever (CPython
         # 3.11's terminate_broken). Not cancelling leaves only a few tasks per worker to finish.
         self.cancels = not isinstance(executor, ProcessPoolExecutor)
+        # By process id: the number of times in a row that lost() saw this worker dead.
+        self.seen_dead = {}
 
     def submit(self, fn, *args):
         return self.executor.submit(fn, *args)
@@ -62,7 +70,25 @@ class _Pool:
         except Exception as e:
             if isinstance(e, BrokenExecutor) or not isinstance(e, RuntimeError):
                 return e
-        return None
+        return self.unnoticed_death() if isinstance(self.executor, ProcessPoolExecutor) else None
+
+    def unnoticed_death(self):
+        """Returns an error if a worker is dead and the process pool has not noticed it, or None.
+
+        A pool notices a death immediately, unless its manager thread waits for the rest of an answer: a worker that
+        was killed while it wrote an answer never sends the rest, and the pool would wait forever. The reading ends when
+        no process can write: this method kills the other workers and closes this process's end.
+        """
+        workers = dict(self.executor._processes or {})
+        dead = [pid for pid, worker in workers.items() if connection.wait([worker.sentinel], 0)]
+        self.seen_dead = {pid: self.seen_dead.get(pid, 0) + 1 for pid in dead}
+        late = [pid for pid, times in self.seen_dead.items() if times >= _SIGHTINGS_OF_DEATH]
+        if not late:
+            return None
+        for worker in workers.values():
+            worker.kill()
+        self.executor._result_queue._writer.close()
+        return BrokenProcessPool(f"worker process {late[0]} died while it sent an answer")
 
 
 class _Dask(_Pool):

@@ -524,7 +524,7 @@ def test_workers_keep_their_ctrl_c_handler_in_tasks_and_ignore_it_between(ignore
 def test_a_worker_that_dies_after_cancelled_tasks_blocks_nobody(executor: str, given_up: str):
     """CPython's pool may lose its manager thread in this case. Nothing may wait forever."""
     work = """
-    import os, signal
+    import contextlib, os, signal
     results = results.tables(1)
     [next(results) for _ in range(30)]
     workers = list(executor._processes)
@@ -540,11 +540,36 @@ def test_a_worker_that_dies_after_cancelled_tasks_blocks_nobody(executor: str, g
     os.kill(workers[0], signal.SIGKILL)
     again = pprofdiff.batch([PAIR] * 3, executor=executor).tables(1)
     print([type(result.error).__name__ for result in again], flush=True)
+    # A worker that was stopped while it sent an answer is dead now: see the next test.
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(workers[1], signal.SIGKILL if GIVEN_UP == "by others" else signal.SIGCONT)
     if GIVEN_UP == "by others":
-        os.kill(workers[1], signal.SIGKILL)  # nobody else does it
-        os._exit(0)
-    os.kill(workers[1], signal.SIGCONT)
+        os._exit(0)  # nobody else ends the second worker
 """
     command = program(executor, work.strip().replace("GIVEN_UP", repr(given_up)))
     done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT)
     assert (done.returncode, done.stdout) == (0, f"True\n{['BrokenProcessPool'] * 3}\n"), done.stderr
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGKILL")
+@pytest.mark.parametrize("executor", ["fork", "spawn"])
+def test_a_worker_that_dies_while_it_sends_an_answer_blocks_nobody(executor: str):
+    """The pool's manager thread then waits for the rest of the answer, and sees no death."""
+    victim = """
+import gc, os, signal, struct
+from multiprocessing.queues import SimpleQueue
+def die():
+    results = next(queue for queue in gc.get_objects() if isinstance(queue, SimpleQueue))
+    os.write(results._writer.fileno(), struct.pack("!i", 1 << 20) + b"the beginning of an answer")
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+    work = """
+    results = results.tables(1)
+    next(results)
+    executor.submit(exec, VICTIM + "die()", {})
+    errors = {type(result.error).__name__ for result in itertools.islice(results, 1000) if result.error}
+    print(errors, flush=True)
+"""
+    command = program(executor, work.strip().replace("VICTIM", repr(victim)))
+    done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT)
+    assert (done.returncode, done.stdout) == (0, "{'BrokenProcessPool'}\n"), done.stderr

@@ -163,11 +163,14 @@ impl RouteCalls {
         let (direct, between) = (at_equal_work(cost.direct), at_equal_work(cost.between));
         if between[1 - side] > 0.0 {
             let difference = (between[0] - between[1]).abs();
+            // An event of the new side counts as 1 / scale events of the base, so the answer is the same if the sides
+            // are swapped.
+            let variance = event * (cost.between[0] + cost.between[1] / scale.powi(2));
             return difference < MAX_DIFFERENCE_OF_ROUTES * between[0].max(between[1])
-                || difference.powi(2) < LEVEL * event * (between[0] + between[1]);
+                || difference.powi(2) < LEVEL * variance;
         }
         // In a recursion, the callee's other levels change the amounts.
-        let is_all = direct[1 - side] > MIN_EVENTS_OF_INLINED * event && direct[side] <= 0.0 && !is_recursive;
+        let is_all = cost.direct[1 - side] > MIN_EVENTS_OF_INLINED * event && direct[side] <= 0.0 && !is_recursive;
         is_all || direct[1 - side] - direct[side] > MIN_PART_OF_DIRECT_CALLS * between[side]
     }
 
