@@ -12,6 +12,7 @@ use super::source::{Outline, language};
 use pprofdiff::stacks::Stacks;
 use pprofdiff_explain::{Cause, CauseKind, RankedCommit, RankedCommits, Reach};
 use pprofdiff_profile::random::{HashMap, HashSet};
+use pprofdiff_profile::short_lists::sort_by;
 
 /// The maximum number of commits per cause.
 const MAX_RANKED: usize = 5;
@@ -142,7 +143,7 @@ impl<'a> CommitRanking<'a> {
                 ),
             ));
         }
-        ranked.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+        sort_by(&mut ranked, |a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
         ranked.truncate(MAX_RANKED);
         Some(RankedCommits::new(self.history.len(), ranked.into_iter().map(|(.., commit)| commit).collect()))
     }

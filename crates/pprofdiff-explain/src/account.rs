@@ -27,6 +27,7 @@ use pprofdiff::shared::{ValueKind, known_variance};
 use pprofdiff_profile::cancellation::checkpointed;
 use pprofdiff_profile::columns::NONE;
 use pprofdiff_profile::random::HashMap;
+use pprofdiff_profile::short_lists::sort_by;
 
 /// The original stacks with the base's names, before rules removed inlined calls, cost that moved and the inside of
 /// rewritten code. They show whether a cause's name is true for everything that it covers.
@@ -273,7 +274,7 @@ impl Books<'_> {
                 self.scale * base + new
             };
             let mut order: Vec<usize> = (0..candidates.len()).collect();
-            order.sort_by(|&a, &b| width(&candidates[b]).total_cmp(&width(&candidates[a])).then(b.cmp(&a)));
+            sort_by(&mut order, |&a, &b| width(&candidates[b]).total_cmp(&width(&candidates[a])).then(b.cmp(&a)));
             let mut owner = vec![NONE; self.rows.rows.len()];
             for candidate in order {
                 candidates[candidate].rows.iter().for_each(|&row| owner[row as usize] = candidate as u32);

@@ -7,6 +7,7 @@ use super::evidence::sets::Sets;
 use super::search::SearchResult;
 use super::thresholds::{MIN_AGREEING_PART_OF_FUNCTIONS, MIN_EVENTS_OF_WITNESS, MIN_WITNESSES};
 use pprofdiff_profile::random::HashSet;
+use pprofdiff_profile::short_lists::sort_by;
 
 /// Returns the number of functions whose own cost is the same on both sides at this amount of work, counting only
 /// functions that do not call each other. Stops at [`MIN_WITNESSES`]. Returns 0 unless more than half of the
@@ -25,7 +26,7 @@ pub(super) fn independent_witnesses(rows: &StackRows, sets: &Sets, search: &Sear
     let unchanged = sets.sets.iter().take(sets.telling.n_own as usize).filter(|set| is_witness(set.values, set.event));
     let mut witnesses: Vec<(f64, u32)> =
         unchanged.filter_map(|set| Some((set.values[0] + set.values[1], set.key.frame()?))).collect();
-    witnesses.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+    sort_by(&mut witnesses, |a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
     let mut is_witness = vec![false; rows.names.len()];
     witnesses.iter().for_each(|(_, frame)| is_witness[*frame as usize] = true);
     // The tree of calls lists each call of the foreground once.

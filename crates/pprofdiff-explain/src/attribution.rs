@@ -15,6 +15,7 @@ use super::thresholds::{
 };
 use pprofdiff::shared::statistics::counts;
 use pprofdiff::shared::{ValueKind, known_variance};
+use pprofdiff_profile::short_lists::sort_by;
 
 /// The kind of change of a cause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
@@ -234,7 +235,7 @@ impl<'a> Attribution<'a> {
     /// set already.
     pub(super) fn shift(&self, candidates: &[CauseCandidate]) -> Option<CostShift> {
         let mut order: Vec<&CauseCandidate> = candidates.iter().filter(|d| d.subject.label.is_none()).collect();
-        order.sort_by(|a, b| b.delta.abs().total_cmp(&a.delta.abs()));
+        sort_by(&mut order, |a, b| b.delta.abs().total_cmp(&a.delta.abs()));
         let can_fold = |shift: &CostShift| {
             shift.rows.iter().any(|&row| {
                 let stack = self.rows.stack(row as usize);

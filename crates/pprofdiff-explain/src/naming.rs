@@ -10,6 +10,7 @@ use super::evidence::rows::StackRows;
 use super::thresholds::MIN_PART_OF_SHOWN_MOVE;
 use pprofdiff_profile::advice::{exactly, exactly_any};
 use pprofdiff_profile::random::HashMap;
+use pprofdiff_profile::short_lists::sort_by;
 
 /// Maximum number of program functions that are listed for a cause in a library.
 const MAX_WITHIN: usize = 5;
@@ -141,7 +142,7 @@ impl Naming<'_> {
             ProgramShare { function, delta: rounded(delta), functions }
         };
         let mut all: Vec<ProgramShare> = by_caller.into_iter().map(within).collect();
-        all.sort_by(|a, b| b.delta.abs().total_cmp(&a.delta.abs()));
+        sort_by(&mut all, |a, b| b.delta.abs().total_cmp(&a.delta.abs()));
         all.truncate(MAX_WITHIN);
         all
     }

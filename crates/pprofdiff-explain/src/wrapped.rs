@@ -18,6 +18,7 @@ use super::thresholds::{
 use pprofdiff::shared::statistics::counts::LEVEL;
 use pprofdiff_profile::cancellation::checkpointed;
 use pprofdiff_profile::random::HashSet;
+use pprofdiff_profile::short_lists::sort_by;
 
 /// The caller and the callee of a wrapper.
 type Route = (u32, u32);
@@ -49,7 +50,7 @@ pub(super) fn wrapper(rows: &StackRows, candidates: &[CauseCandidate], scale: f6
         candidate.subject.label.is_none() && matches!(candidate.subject.kind, CauseKind::Added | CauseKind::Removed)
     };
     let mut one_sided: Vec<&CauseCandidate> = candidates.iter().filter(is_one_sided).collect();
-    one_sided.sort_by(|a, b| b.delta.abs().total_cmp(&a.delta.abs()));
+    sort_by(&mut one_sided, |a, b| b.delta.abs().total_cmp(&a.delta.abs()));
     if one_sided.is_empty() {
         return None;
     }

@@ -42,6 +42,7 @@ use pprofdiff_profile::columns::{Mapping, StringId};
 use pprofdiff_profile::random::HashMap;
 use pprofdiff_profile::samples::{Label, LabelValue};
 use pprofdiff_profile::shared::{Events, Timeline, decimal};
+use pprofdiff_profile::short_lists::sort_by_key;
 use pprofdiff_profile::{Error, Result};
 
 pub(crate) const PERF_SCRIPT: InputFormat = InputFormat {
@@ -128,7 +129,7 @@ fn stable_order(columns: &[ScriptColumn<'_>]) -> Vec<usize> {
         main.unwrap_or(MAIN_EVENTS.len())
     };
     let mut order: Vec<usize> = (0..columns.len()).collect();
-    order.sort_by_key(|&column| (rank(&columns[column]), columns[column].event, !columns[column].by_period));
+    sort_by_key(&mut order, |&column| (rank(&columns[column]), columns[column].event, !columns[column].by_period));
     order
 }
 

@@ -33,6 +33,8 @@ pub mod random;
 mod redact;
 mod sanitize;
 #[doc(hidden)]
+pub mod short_lists;
+#[doc(hidden)]
 pub mod time;
 pub mod units;
 mod window;

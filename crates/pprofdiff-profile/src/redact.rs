@@ -11,6 +11,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::short_lists::sort_by_key;
 use ::base64::Engine as _;
 use ::base64::prelude::BASE64_STANDARD;
 
@@ -88,7 +89,7 @@ const STORE_PREFIXES: [&str; 3] = ["x-amz-", "x-goog-", "x-ms-"];
 pub fn redacted(text: &str) -> Cow<'_, str> {
     let mut hidden = Vec::new();
     each_secret(text, |place, _| hidden.push(place));
-    hidden.sort_by_key(|place| place.start);
+    sort_by_key(&mut hidden, |place| place.start);
     without(text, hidden)
 }
 
@@ -270,7 +271,7 @@ impl Secrets {
             let secrets = Arc::make_mut(&mut self.0);
             secrets.push(secret);
             // Longest first, because a secret may begin with another secret.
-            secrets.sort_by_key(|secret| std::cmp::Reverse(secret.bytes.len()));
+            sort_by_key(secrets, |secret| std::cmp::Reverse(secret.bytes.len()));
         }
     }
 

@@ -14,6 +14,7 @@ use std::str::FromStr;
 
 use crate::error::{Error, Result};
 use crate::profile::Header;
+use crate::short_lists::sort_by_key;
 use crate::time::{parse_duration, parse_moment, show_time};
 
 /// The minimum number of digits of a time in seconds since 1970. Such times begin in 2001.
@@ -176,7 +177,7 @@ impl Events {
         // Names that contain the given name come first, because the user may have meant one of them.
         let lower_name = name.to_lowercase();
         let mut names: Vec<&str> = self.0.keys().map(String::as_str).collect();
-        names.sort_by_key(|full| Reverse(full.to_lowercase().contains(&lower_name)));
+        sort_by_key(&mut names, |full| Reverse(full.to_lowercase().contains(&lower_name)));
         Err(Error::query(match names[..] {
             [] => format!("it has no events, and so none that is called {name:?}"),
             _ => format!("it has no event {name:?}, but these: {}", list_names(names)),

@@ -8,6 +8,7 @@ use super::{Against, Build, Ranked, Series, Shift, ShiftKind};
 use pprofdiff::LoadOptions;
 use pprofdiff::{Diff, Error, Granularity, Normalize, Result, Sort};
 use pprofdiff_explain::{ExplainOptions, Explanation, explain};
+use pprofdiff_profile::short_lists::sort_by_key;
 use pprofdiff_profile::{Profile, parallel};
 
 /// A change splits the level of another change that is up to this many times larger. Smaller changes are ignored.
@@ -80,7 +81,7 @@ impl Series {
         if !drifts.is_empty() {
             change_points.extend(self.ends(runs).ok().map(|ends| ends.with_rows(drifts)));
         }
-        change_points.sort_by_key(|point| point.build);
+        sort_by_key(&mut change_points, |point| point.build);
         change_points
     }
     /// Returns a build as a change point, independent of the changes in it. In a history, the sides are the builds

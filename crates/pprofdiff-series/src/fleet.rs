@@ -24,6 +24,7 @@ use pprofdiff_profile::canonical::canonical;
 
 pub use common::CommonChange;
 use pprofdiff_profile::random::HashMap;
+use pprofdiff_profile::short_lists::sort_by;
 
 /// The default false discovery rate among the pairs that are reported as changed.
 pub const FDR: f64 = 0.05;
@@ -375,7 +376,7 @@ impl Fleet {
     fn keep_largest_accounts(&mut self) {
         let mut with_account: Vec<&mut PairCauses> =
             self.pairs.iter_mut().map(|pair| &mut pair.causes).filter(|causes| causes.account.is_some()).collect();
-        with_account.sort_by(|a, b| b.size().total_cmp(&a.size()));
+        sort_by(&mut with_account, |a, b| b.size().total_cmp(&a.size()));
         self.accounts = with_account.len().min(MAX_ACCOUNTS);
         with_account.into_iter().skip(MAX_ACCOUNTS).for_each(|pair| pair.account = None);
     }
@@ -426,7 +427,7 @@ impl Fleet {
             .filter(|pair| !is_changed(pair))
             .for_each(|pair| (pair.causes, pair.account) = (Vec::new(), None));
         let size = |pair: &RankedPair| size(&pair.causes);
-        pairs.sort_by(|a, b| {
+        sort_by(&mut pairs, |a, b| {
             let by_causes = is_changed(b).cmp(&is_changed(a)).then_with(|| size(b).total_cmp(&size(a)));
             let by_total = b.total_delta.unsigned_abs().cmp(&a.total_delta.unsigned_abs());
             by_causes.then(by_total).then_with(|| a.pair.cmp(&b.pair))
@@ -466,7 +467,7 @@ fn shared(pairs: &[RankedPair], total: f64) -> Vec<SharedCause> {
     }
     let mut shared_causes: Vec<SharedCause> = Vec::new();
     for (key, mut causes) in groups {
-        causes.sort_by(|a, b| b.1.delta.abs().total_cmp(&a.1.delta.abs()).then(a.0.cmp(b.0)));
+        sort_by(&mut causes, |a, b| b.1.delta.abs().total_cmp(&a.1.delta.abs()).then(a.0.cmp(b.0)));
         let mut named: Vec<&str> = causes.iter().map(|(pair, _)| *pair).collect();
         // A pair may have a cause twice, in two call chains.
         let mut seen = std::collections::BTreeSet::new();
@@ -493,6 +494,6 @@ fn shared(pairs: &[RankedPair], total: f64) -> Vec<SharedCause> {
         });
     }
     let order = |cause: &SharedCause| (cause.function.clone(), cause.callee.clone());
-    shared_causes.sort_by(|a, b| b.delta.abs().total_cmp(&a.delta.abs()).then_with(|| order(a).cmp(&order(b))));
+    sort_by(&mut shared_causes, |a, b| b.delta.abs().total_cmp(&a.delta.abs()).then_with(|| order(a).cmp(&order(b))));
     shared_causes
 }

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use super::{Ranked, Series, SeriesOptions, Shift};
 use pprofdiff::input::HistoryBuilds;
 use pprofdiff::{Error, Query, Result, Sort};
+use pprofdiff_profile::short_lists::sort_by;
 use pprofdiff_profile::units;
 
 /// One of several histories.
@@ -110,7 +111,7 @@ impl Histories {
             return Err(first.unwrap_or_else(|| Error::query("there is no history to compare")));
         }
         // A stable sort, so that ties stay in the order of the keys.
-        all.sort_by(|a, b| b.size().partial_cmp(&a.size()).unwrap_or(Ordering::Equal));
+        sort_by(&mut all, |a, b| b.size().partial_cmp(&a.size()).unwrap_or(Ordering::Equal));
         Ok(Histories { keys, sort, all, failed })
     }
 

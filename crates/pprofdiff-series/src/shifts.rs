@@ -23,6 +23,7 @@ use pprofdiff::shared::{SIGNIFICANT, by_chance};
 use pprofdiff::{Pair, Sort};
 use pprofdiff_profile::cancellation;
 use pprofdiff_profile::parallel;
+use pprofdiff_profile::short_lists::{sort_by, sort_by_key};
 
 /// The minimum number of builds in a history for detecting lasting changes: enough for two levels.
 pub const FEWEST_BUILDS: usize = 2 * LEAST;
@@ -175,7 +176,7 @@ impl Series {
                 all.push(FramePoints { frame, points, cost });
             }
         });
-        all.sort_by_key(|points| (Reverse(points.cost), points.frame));
+        sort_by_key(&mut all, |points| (Reverse(points.cost), points.frame));
         let max_frames = (MAX_WORK / (n * n)).max(1);
         let left_out = all.len().saturating_sub(max_frames);
         all.truncate(max_frames);
@@ -197,7 +198,7 @@ impl Series {
         }
         let rows = parallel::map(&kept, |(points, changes)| course(points).shifts(changes));
         let mut rows: Vec<Shift> = rows.into_iter().flatten().map(|shift| self.to_builds(shift)).collect();
-        rows.sort_by(|a: &Shift, b: &Shift| {
+        sort_by(&mut rows, |a: &Shift, b: &Shift| {
             let size = |s: &Shift| Reverse(s.value.delta().unsigned_abs());
             let name = |s: &Shift| self.frames.order(s.frame);
             size(a).cmp(&size(b)).then(a.build.cmp(&b.build)).then_with(|| name(a).cmp(&name(b)))

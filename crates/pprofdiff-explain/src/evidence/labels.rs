@@ -12,6 +12,7 @@ use pprofdiff_profile::columns::{NONE, StringId};
 use pprofdiff_profile::interner::{Interner, Sequences};
 use pprofdiff_profile::random::{FastState, HashMap};
 use pprofdiff_profile::samples::{LabelValue, Sample};
+use pprofdiff_profile::short_lists::sort_by;
 
 /// Labels by number, in the order of their keys, then of their values.
 #[derive(Default)]
@@ -205,7 +206,7 @@ impl StackRows {
             return;
         }
         // Keys are in the order of their names. The stable sort preserves this order among equals.
-        keys.sort_by(|a, b| b.apart.total_cmp(&a.apart));
+        sort_by(&mut keys, |a, b| b.apart.total_cmp(&a.apart));
         let mut is_kept = vec![false; self.labels.len()];
         for key in keys {
             match room.checked_sub(key.places) {

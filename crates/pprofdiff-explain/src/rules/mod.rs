@@ -27,6 +27,7 @@ use super::evidence::rows::StackRows;
 use completed::AbsorbedCallee;
 use inlined::InlinedCall;
 use pprofdiff_profile::random::{HashMap, HashSet};
+use pprofdiff_profile::short_lists::sort_by;
 use renamed::RenamedFunction;
 use replaced::Exchange;
 use rewritten::Rewritten;
@@ -187,8 +188,8 @@ impl Findings {
         }
         // Sorts by size, largest change first.
         let size = |entry: &CauseEntry| books.delta(entry.values).abs();
-        findings.causes.sort_by(|a, b| size(b).total_cmp(&size(a)));
-        findings.suspects.sort_by(|a, b| size(b).total_cmp(&size(a)));
+        sort_by(&mut findings.causes, |a, b| size(b).total_cmp(&size(a)));
+        sort_by(&mut findings.suspects, |a, b| size(b).total_cmp(&size(a)));
         findings
     }
 }

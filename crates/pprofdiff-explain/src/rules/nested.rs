@@ -8,6 +8,7 @@ use crate::account::{Books, CauseEntry};
 use crate::attribution::{CauseKind, Description};
 use crate::thresholds::{MAX_PART_OF_NESTED, MIN_PART_OF_LISTED_CALLEE};
 use pprofdiff::shared::ValueKind;
+use pprofdiff_profile::short_lists::sort_by;
 
 /// Maximum number of calls below a cause's function until its change splits into several callees.
 const MAX_DEPTH_OF_CALLEES: usize = 20;
@@ -23,7 +24,7 @@ fn find(books: &Books<'_>, findings: &mut Findings) {
     let causes = &mut findings.causes;
     let size = |entry: &CauseEntry| books.delta(entry.values).abs();
     // Smallest first, so that a chain of nested causes ends in the outermost.
-    causes.sort_by(|a, b| size(a).total_cmp(&size(b)));
+    sort_by(causes, |a, b| size(a).total_cmp(&size(b)));
     let mut inner = 0;
     while inner < causes.len() {
         let is_outer = |outer: &usize| *outer != inner && books.has_nested(&causes[*outer], &causes[inner]);
@@ -92,7 +93,7 @@ impl Books<'_> {
             let mut callees: Vec<(Option<u32>, [f64; 2])> =
                 self.callees_in_table(function, caller).into_iter().collect();
             callees.retain(|(_, values)| size(*values) > MIN_PART_OF_LISTED_CALLEE * change);
-            callees.sort_by(|a, b| size(b.1).total_cmp(&size(a.1)).then(a.0.cmp(&b.0)));
+            sort_by(&mut callees, |a, b| size(b.1).total_cmp(&size(a.1)).then(a.0.cmp(&b.0)));
             // In a recursion, the callees' costs contain each other.
             if callees.iter().any(|(callee, _)| callee.is_some_and(|callee| path.contains(&callee))) {
                 return above;

@@ -7,6 +7,7 @@ use crate::account::Books;
 use crate::attribution::{CauseKind, Description};
 use crate::thresholds::MIN_PART_OF_CALLEES_IN_OWN;
 use pprofdiff::shared::ValueKind;
+use pprofdiff_profile::short_lists::sort_by;
 
 pub(super) const RULE: Rule = Rule {
     name: "own_cost",
@@ -71,7 +72,7 @@ impl Books<'_> {
             (description, v)
         };
         let mut parts: Vec<_> = by_callee.into_iter().map(part).collect();
-        parts.sort_by(|a, b| self.delta(b.1).abs().total_cmp(&self.delta(a.1).abs()));
+        sort_by(&mut parts, |a, b| self.delta(b.1).abs().total_cmp(&self.delta(a.1).abs()));
         parts.truncate(MAX_CALLEES);
         parts
     }

@@ -25,6 +25,7 @@ use crate::thresholds::{
 };
 use pprofdiff_profile::cancellation::{self, checkpointed};
 use pprofdiff_profile::random::HashMap;
+use pprofdiff_profile::short_lists::sort_by;
 
 /// Maximum number of frames per side that are compared by their neighbours, costliest first.
 const MAX_RENAMED: usize = 200;
@@ -166,7 +167,7 @@ impl RenameMatcher<'_> {
                 }
             }
         }
-        matches.sort_by(|a, b| (b.0, b.1).cmp(&(a.0, a.1)).then((a.2, a.3).cmp(&(b.2, b.3))));
+        sort_by(&mut matches, |a, b| (b.0, b.1).cmp(&(a.0, a.1)).then((a.2, a.3).cmp(&(b.2, b.3))));
         let mut matched: [BTreeSet<&str>; 2] = Default::default();
         for (_, _, old, new) in matches {
             if matched[0].contains(old) || matched[1].contains(new) {
@@ -304,7 +305,7 @@ impl RenameMatcher<'_> {
                 }
             }
         }
-        by_name.sort_by(|a, b| b.0.total_cmp(&a.0).then((a.1, a.2).cmp(&(b.1, b.2))));
+        sort_by(&mut by_name, |a, b| b.0.total_cmp(&a.0).then((a.1, a.2).cmp(&(b.1, b.2))));
         by_name.into_iter().for_each(|(_, old, new)| self.add(old, new, false));
         by_package.retain(|(old, new)| !self.renamed[0].contains_key(old) && !self.renamed[1].contains_key(new));
         for &(old, new) in &by_package {

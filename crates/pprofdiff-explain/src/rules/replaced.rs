@@ -11,6 +11,7 @@ use crate::thresholds::{
 };
 use pprofdiff::shared::statistics::counts::LEVEL;
 use pprofdiff_profile::random::HashMap;
+use pprofdiff_profile::short_lists::sort_by;
 
 /// A caller that calls one function instead of another, at the same cost.
 pub(crate) struct Exchange {
@@ -38,7 +39,7 @@ impl Books<'_> {
     /// Removes pairs of an added and a removed call of one caller at the same cost, largest first: the caller does not
     /// feel the exchange. Returns the other causes, and the exchanges.
     fn without_exchanges(&self, mut entries: Vec<CauseEntry>) -> (Vec<CauseEntry>, Vec<Exchange>) {
-        entries.sort_by(|a, b| self.delta(b.values).abs().total_cmp(&self.delta(a.values).abs()));
+        sort_by(&mut entries, |a, b| self.delta(b.values).abs().total_cmp(&self.delta(a.values).abs()));
         let mut exchanges = Vec::new();
         loop {
             let numbers = || 0..entries.len();
@@ -74,7 +75,7 @@ impl Books<'_> {
     /// caller does not feel the sum. Merges the largest pair first.
     fn replace(&self, mut entries: Vec<CauseEntry>) -> Vec<CauseEntry> {
         loop {
-            entries.sort_by(|a, b| self.delta(b.values).abs().total_cmp(&self.delta(a.values).abs()));
+            sort_by(&mut entries, |a, b| self.delta(b.values).abs().total_cmp(&self.delta(a.values).abs()));
             let numbers = || 0..entries.len();
             let pairs = numbers().flat_map(|a| numbers().map(move |b| (a, b)));
             let both = |(a, b): (usize, usize)| Some((a, b, self.replaced(&entries[a], &entries[b])?));

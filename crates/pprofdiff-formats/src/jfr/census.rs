@@ -2,6 +2,7 @@
 
 use super::metadata::{JfrClass, JfrField};
 use pprofdiff_profile::random::HashMap;
+use pprofdiff_profile::short_lists::sort_by;
 use pprofdiff_profile::text::sanitize;
 
 /// The maximum number of event types that a message lists.
@@ -50,7 +51,7 @@ impl Census {
     /// number of further types. Returns `None` if no type is wanted.
     fn named(&self, is_wanted: impl Fn(&Count) -> bool) -> Option<String> {
         let mut types: Vec<_> = self.types.iter().filter(|(_, count)| is_wanted(count)).collect();
-        types.sort_by(|(name, count), (other_name, other)| (other.events, name).cmp(&(count.events, other_name)));
+        sort_by(&mut types, |(name, count), (other_name, other)| (other.events, name).cmp(&(count.events, other_name)));
         let describe = |(name, count): &(&Vec<u8>, &Count)| {
             format!("{} ({})", sanitize(&String::from_utf8_lossy(name)), count.events)
         };

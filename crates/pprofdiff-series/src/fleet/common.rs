@@ -17,6 +17,7 @@ use super::FleetCause;
 use pprofdiff::Top;
 use pprofdiff::shared::statistics::rank::false_discoveries;
 use pprofdiff_profile::canonical::canonical;
+use pprofdiff_profile::short_lists::sort_by;
 
 /// The maximum number of functions to keep per pair: the functions with the highest cost.
 const MAX_FUNCTIONS: usize = 200;
@@ -89,7 +90,7 @@ pub(super) fn flat_changes(top: &Top, event: f64, causes: &[FleetCause]) -> Vec<
             FlatChange { function, base: base * work * event, new: new * event, z }
         })
         .collect();
-    changes.sort_by(|a, b| b.base.max(b.new).total_cmp(&a.base.max(a.new)));
+    sort_by(&mut changes, |a, b| b.base.max(b.new).total_cmp(&a.base.max(a.new)));
     changes.truncate(MAX_FUNCTIONS);
     changes
 }
@@ -99,7 +100,7 @@ pub(super) fn flat_changes(top: &Top, event: f64, causes: &[FleetCause]) -> Vec<
 fn amount_of_work<'a>(costs: impl Iterator<Item = &'a [f64; 2]>) -> f64 {
     let mut ratios: Vec<(f64, f64)> =
         costs.filter(|[base, new]| *base > 0.0 && *new > 0.0).map(|[base, new]| (new / base, base + new)).collect();
-    ratios.sort_by(|a, b| a.0.total_cmp(&b.0));
+    sort_by(&mut ratios, |a, b| a.0.total_cmp(&b.0));
     let half = ratios.iter().map(|(_, cost)| cost).sum::<f64>() / 2.0;
     let mut below = 0.0;
     let median = ratios.iter().find(|(_, cost)| {
@@ -155,7 +156,7 @@ impl CommonEvidence {
         let agrees = |(_, sums): &(&String, &FunctionSums)| (sums.new - sums.base) * sums.z > 0.0;
         let mut changes: Vec<CommonChange> =
             tested.into_iter().zip(q).filter(|(sums, q)| *q <= fdr && agrees(sums)).map(to_change).collect();
-        changes.sort_by(|a, b| b.delta.abs().total_cmp(&a.delta.abs()).then_with(|| a.function.cmp(&b.function)));
+        sort_by(&mut changes, |a, b| b.delta.abs().total_cmp(&a.delta.abs()).then_with(|| a.function.cmp(&b.function)));
         changes
     }
 }

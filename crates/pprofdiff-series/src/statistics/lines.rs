@@ -2,6 +2,7 @@
 //! lines are tried, and a lower bound of their squared error rejects most lines without a comparison of every value.
 
 use super::segments::{ROUNDING, leveled, leveled_slope};
+use pprofdiff_profile::short_lists::sort_by;
 
 /// The number of lines that are fitted at once. Each fit is a long sum, and every addition waits for the previous
 /// addition of the same sum. Several sums run in parallel.
@@ -162,7 +163,7 @@ impl Fit<'_> {
     ) -> Vec<(LineFit, f64)> {
         let mut bounds: Vec<(f64, LineFit)> =
             lines.into_iter().map(|line| (self.bound(&line, price(line.from)), line)).collect();
-        bounds.sort_by(|a, b| a.0.total_cmp(&b.0));
+        sort_by(&mut bounds, |a, b| a.0.total_cmp(&b.0));
         let mut kept = Vec::new();
         for (bound, line) in bounds {
             let max_squares = best.max(best.min(limit) + worse);

@@ -8,6 +8,7 @@
 //! inconclusive more often.
 
 use super::ALPHA;
+use pprofdiff_profile::short_lists::sort_by;
 
 /// The test of one rule.
 #[derive(Debug, Clone)]
@@ -24,7 +25,7 @@ pub(super) struct RuleTest {
 /// [`ALPHA`].
 pub(super) fn levels(tests: &[Option<RuleTest>]) -> (usize, Vec<f64>) {
     let mut distinct: Vec<&RuleTest> = tests.iter().flatten().collect();
-    distinct.sort_by(|a, b| a.p.total_cmp(&b.p).then_with(|| a.hypothesis.cmp(&b.hypothesis)));
+    sort_by(&mut distinct, |a, b| a.p.total_cmp(&b.p).then_with(|| a.hypothesis.cmp(&b.hypothesis)));
     distinct.dedup_by(|a, b| a.hypothesis == b.hypothesis);
     let family = distinct.len();
     let level = |test: &RuleTest| {
@@ -53,7 +54,7 @@ mod tests {
                 (0..4).map(|i| (1 + number / 12_usize.pow(i) % 12) as f64 / 1000.0 + f64::from(i) * 1e-9).collect();
             let (family, levels) = levels(&tests(&p_values));
             let mut order: Vec<usize> = (0..family).collect();
-            order.sort_by(|a, b| p_values[*a].total_cmp(&p_values[*b]));
+            sort_by(&mut order, |a, b| p_values[*a].total_cmp(&p_values[*b]));
             let rejected = order.iter().enumerate().take_while(|(i, r)| p_values[**r] <= ALPHA / (family - i) as f64);
             let mut rejected: Vec<usize> = rejected.map(|(_, r)| *r).collect();
             rejected.sort_unstable();

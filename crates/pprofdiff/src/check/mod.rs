@@ -57,6 +57,7 @@ use exact::Decimal;
 pub use failed::FailedRule;
 use levels::RuleTest;
 use limit::Test;
+use pprofdiff_profile::short_lists::sort_by;
 use rule::{CheckRule, RuleCost, Subject};
 pub use same_code::SameCode;
 pub use within::SourceLocation;
@@ -646,7 +647,7 @@ impl Rules {
             let outcome = test.outcome(sides, None).min(Outcome::Inconclusive);
             findings.extend(self.finding(rule, runs, test, (*frame, sides), (outcome, None), used));
         }
-        findings.sort_by(|a, b| {
+        sort_by(&mut findings, |a, b| {
             let by_delta = b.delta.twice().abs().cmp(&a.delta.twice().abs());
             let by_size = b.excess.total_cmp(&a.excess).then(by_delta);
             b.outcome.cmp(&a.outcome).then(by_size).then_with(|| a.frame.cmp(&b.frame))

@@ -15,6 +15,7 @@ use crate::Result;
 use crate::diff::edges::Relation;
 use crate::diff::list::CodeChange;
 use crate::diff::{Diff, Query, Sort};
+use pprofdiff_profile::short_lists::sort_by_key;
 
 /// The outcome of a limit on the growth of a function's flat cost that fails although the function's instructions are
 /// the same in both builds. Applies only if the user named binaries for both sides.
@@ -133,7 +134,7 @@ impl Rules {
             refused.push(format!("{frame} fails {}: {REASON}, {reason}", rule.rule));
         }
         // Findings are sorted by outcome first. The sort is stable, so the rest of the order remains.
-        rule.findings.sort_by_key(|finding| Reverse(finding.outcome));
+        sort_by_key(&mut rule.findings, |finding| Reverse(finding.outcome));
         rule.outcome = rule.findings.iter().map(|finding| finding.outcome).max().unwrap_or(rule.outcome);
         let more = allowed.len().saturating_sub(MAX_WARNINGS);
         allowed.truncate(MAX_WARNINGS);

@@ -14,6 +14,7 @@ use regex::Regex;
 
 use super::Source;
 use pprofdiff_profile::random::HashSet;
+use pprofdiff_profile::short_lists::sort_by;
 use pprofdiff_profile::{Error, Result};
 
 /// An object store, which lists and loads files by URL.
@@ -115,7 +116,7 @@ impl<'a> Finder<'a> {
                     files.push((Some(parts), PathBuf::from(url)));
                 }
             })?;
-            files.sort_by(|(_, a), (_, b)| a.cmp(b));
+            sort_by(&mut files, |(_, a), (_, b)| a.cmp(b));
             return Ok(files);
         }
         let files = in_folders(pattern, &invalid)?;
@@ -191,7 +192,7 @@ pub(super) fn list_directories(mut open: Vec<PathBuf>, is_wanted: impl Fn(&OsStr
             if links.is_empty() {
                 return Ok(directories);
             }
-            links.sort_by(|a, b| b.cmp(a));
+            sort_by(&mut links, |a, b| b.cmp(a));
             open = std::mem::take(&mut links);
             continue;
         };

@@ -12,6 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::distributions::{student_quantile, student_tail};
 use super::rank::signed_rank_test;
+use pprofdiff_profile::short_lists::sort_by;
 
 /// The value of `c²`. It minimizes the number of pairs for differences of about two standard deviations.
 const PRIOR: f64 = 0.25;
@@ -220,7 +221,7 @@ impl Pairs {
             growth: frame.new / frame.base - 1.0,
         };
         let mut changes: Vec<FrameChange> = frames.map(change).collect();
-        changes.sort_by(|a, b| b.of_total.abs().total_cmp(&a.of_total.abs()));
+        sort_by(&mut changes, |a, b| b.of_total.abs().total_cmp(&a.of_total.abs()));
         changes
     }
 

@@ -8,6 +8,7 @@ use pprofdiff_profile::Profile;
 use pprofdiff_profile::cancellation::checkpointed;
 use pprofdiff_profile::columns::StringId;
 use pprofdiff_profile::random::HashMap;
+use pprofdiff_profile::short_lists::sort_by_key;
 
 /// The maximum number of functions that [`Inlined::places`] names.
 const MAX_NAMED: usize = 3;
@@ -67,7 +68,7 @@ pub(super) fn only_inlined<'p>(
     hosts.retain(|function, hosts| !hosts.contains_key(function));
     let inlined = hosts.into_iter().map(|(function, hosts)| {
         let mut into: Vec<_> = hosts.into_iter().collect();
-        into.sort_by_key(|(_, count)| Reverse(*count));
+        sort_by_key(&mut into, |(_, count)| Reverse(*count));
         Inlined { function, into: into.into_iter().map(|(name, _)| name).collect() }
     });
     inlined.collect()

@@ -18,6 +18,7 @@ use crate::diff::{Diff, Granularity, Measure, Pair, Query, Status, Summary, iden
 use pprofdiff_profile::columns::NONE;
 use pprofdiff_profile::columns::StringId;
 use pprofdiff_profile::random::{HashMap, HashSet};
+use pprofdiff_profile::short_lists::sort_by;
 
 /// The number of lines to show around lines with samples, after them and, if the function's first line is unknown,
 /// before them.
@@ -164,7 +165,7 @@ impl Diff {
         // flat is a sum over lines, so it is computed once and not in each comparison.
         let sized = |g: RoutineGroup| (Reverse(Sort::Cum.size(g.flat(), g.cum())), g);
         let mut groups: Vec<_> = join_moved(groups).into_iter().map(sized).collect();
-        groups.sort_by(|(a_size, a), (b_size, b)| (a_size, &a.name, &a.file).cmp(&(b_size, &b.name, &b.file)));
+        sort_by(&mut groups, |(a_size, a), (b_size, b)| (a_size, &a.name, &a.file).cmp(&(b_size, &b.name, &b.file)));
         let mut texts = TextCache::new(sources, self.is_two_sided());
         let mut routines = choose(&mut groups.into_iter().map(|(_, g)| texts.routine(g)));
         let names: HashSet<String> = routines.iter().map(|r| r.name.clone()).collect();
