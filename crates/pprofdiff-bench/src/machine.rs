@@ -9,6 +9,7 @@ use pprofdiff::recording::{RecordedRun, Recording, SIDES};
 use pprofdiff_shell::{Failure, Result};
 
 use super::process::{CommandJob, OutputKind, Runner, lines};
+use pprofdiff::shared::short_lists::sort_by_key;
 
 /// A note reports that the machine became slower if the ratio of the clock rates in the last and the first runs is
 /// below this value.
@@ -197,7 +198,7 @@ impl Ticks {
         };
         let mut processes: Vec<(u32, String, f64)> = entries.filter_map(process).collect();
         processes.retain(|(id, ..)| *id != std::process::id());
-        processes.sort_by_key(|(id, ..)| *id);
+        sort_by_key(&mut processes, |(id, ..)| *id);
         Ticks { busy, stolen: field(7), own_process, throttled: throttled.unwrap_or(0.0), processes }
     }
 }

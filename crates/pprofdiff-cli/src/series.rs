@@ -20,6 +20,7 @@ use pprofdiff_shell::{Failure, Outputs, Result, error_line, say, write_to};
 use crate::args::{SeriesArgs, SeriesOrder, SeriesRows};
 use crate::next_step::suggest_explanation;
 use crate::{Inputs, REGISTRY, explain, is_pattern, one_stdin};
+use pprofdiff::shared::short_lists::sort_by_key;
 
 pub fn run(args: &SeriesArgs) -> Result<()> {
     let format = args.output.format()?;
@@ -105,7 +106,7 @@ fn run_groups(args: &SeriesArgs, inputs: &Inputs, format: &Format, mut all: Grou
         builds.dedup();
         let places = order_by_commits(dir, &mut builds)?;
         for group in &mut all.groups {
-            group.builds.sort_by_key(|(key, _)| places.get(key).map(|commit| commit.position));
+            sort_by_key(&mut group.builds, |(key, _)| places.get(key).map(|commit| commit.position));
         }
         commits = Some(places);
     }
@@ -145,7 +146,7 @@ fn order_by_commits<T>(dir: &Path, builds: &mut [(String, T)]) -> Result<BuildCo
     let keys: Vec<&str> = builds.iter().map(|(key, _)| key.as_str()).collect();
     let places = git::commit_places(dir, &keys)?;
     let commits: BuildCommits = keys.iter().map(|key| (*key).to_owned()).zip(places).collect();
-    builds.sort_by_key(|(key, _)| commits.get(key).map(|commit| commit.position));
+    sort_by_key(builds, |(key, _)| commits.get(key).map(|commit| commit.position));
     Ok(commits)
 }
 

@@ -30,6 +30,7 @@ use pprofdiff::graph::{Graph, GraphOptions};
 use pprofdiff::list::SourceCode;
 use pprofdiff::random::HashMap;
 use pprofdiff::shared::is_level_among;
+use pprofdiff::shared::short_lists::sort_by_key;
 use pprofdiff::units;
 use pprofdiff::{Diff, Frames, Measure, Normalize, Pair, Query, Selection, Side, Sort, Summary, TopRow, are_system};
 use pprofdiff::{Error, Result, parallel};
@@ -276,12 +277,12 @@ fn explain_parts(
     let is_found = |part: &usize| diff.find_sample_type(Some(&all[types[*part]].0)).ok() == Some(types[*part]);
     let mut candidates: Vec<usize> = parts.into_iter().filter(is_found).collect();
     // Explain the query's type first, because the number of explanations is limited.
-    candidates.sort_by_key(|&part| types[part] != selected_type);
+    sort_by_key(&mut candidates, |&part| types[part] != selected_type);
     let numbers: Vec<usize> = candidates.iter().map(|&part| types[part]).collect();
     let explanations = pprofdiff_explain::explain_types(selection, &numbers, max_explained, &options.explain);
     let part_of = |number: usize| types.iter().position(|&other| other == number).unwrap_or(0);
     let mut explained: Vec<_> = explanations.into_iter().map(|(number, e)| (part_of(number), e)).collect();
-    explained.sort_by_key(|(part, _)| *part);
+    sort_by_key(&mut explained, |(part, _)| *part);
     explained
 }
 

@@ -10,6 +10,7 @@ use crate::page::{
     sample_type, settings, side,
 };
 use crate::views::pair;
+use pprofdiff::shared::short_lists::sort_by_key;
 use pprofdiff::{LoadOptions, Result, Sort, cancellation, units};
 use pprofdiff_explain::Explanation;
 use pprofdiff_report::shared::{FrameTimeline, LASTING, LayoutBudget, Timelines, builds_extent, counted};
@@ -43,13 +44,13 @@ pub(crate) fn series_page(
     // size, so the first row of a point tells how large its largest change is.
     let change_points = change_points(series, timelines);
     let mut points: Vec<&ChangePoint> = change_points.iter().filter(|p| p.rows.first() < Some(&rows.len())).collect();
-    points.sort_by_key(|point| point.rows.first().copied());
+    sort_by_key(&mut points, |point| point.rows.first().copied());
     let omitted = points.len().saturating_sub(MAX_POINTS);
     points.truncate(MAX_POINTS);
     let ends = if points.is_empty() { Some(series.ends(RUNS)?) } else { None };
     points.extend(&ends);
     let largest = points.first().copied();
-    points.sort_by_key(|point| point.build);
+    sort_by_key(&mut points, |point| point.build);
 
     let query = series.summary.query.clone();
     let share = options.max_frames / (2 * points.len().max(1));

@@ -20,6 +20,7 @@ use pprofdiff::Pair;
 use pprofdiff::check::Finding;
 use pprofdiff::list::Listing;
 use pprofdiff::random::{HashMap, HashSet};
+use pprofdiff::shared::short_lists::sort_by_key;
 
 /// The smallest budget that users can set, in tokens. The total and the number of omitted rows usually fit in it.
 pub const MIN_BUDGET: usize = 50;
@@ -130,7 +131,7 @@ impl<'a> TruncationSteps<'a> {
         let is_worth = |parts| Ok(tokens(&(cut.text)(parts, Style::default())?) <= brief(parts)?.saturating_mul(2));
         after = first_from(cut.worth.min(cut.parts), cut.parts, is_worth)?;
         additions.push((after, Addition::Header));
-        additions.sort_by_key(|(after, _)| *after);
+        sort_by_key(&mut additions, |(after, _)| *after);
         Ok(TruncationSteps { cut, endings, additions })
     }
 
@@ -308,11 +309,11 @@ impl Report {
                             select_findings(rule).0.into_iter().map(std::ptr::from_ref).zip(0..).collect();
                         let mut order: Vec<usize> = (0..rule.findings.len()).collect();
                         let place = |&i: &usize| places.get(&std::ptr::from_ref(&rule.findings[i])).copied();
-                        order.sort_by_key(|i| place(i).unwrap_or(usize::MAX));
+                        sort_by_key(&mut order, |i| place(i).unwrap_or(usize::MAX));
                         rule.findings = order.iter().take(findings).map(|&i| rule.findings[i].clone()).collect();
                     }
                     // The failed rules come first, and stay in a small budget.
-                    shorter.rules.sort_by_key(|rule| Reverse(rule.outcome));
+                    sort_by_key(&mut shorter.rules, |rule| Reverse(rule.outcome));
                     (Report::Check(shorter), left)
                 };
                 // The text for people lists few findings, and summarizes the others in one line. With a further line
@@ -567,7 +568,7 @@ fn dearest_lines(listing: &Listing, n: usize) -> Listing {
 /// Keeps the `n` items with the largest weight, in their order. The earlier of equal items is kept.
 fn dearest<T>(all: &mut Vec<T>, n: usize, weight: impl Fn(&T) -> (u64, u64)) {
     let mut order: Vec<usize> = (0..all.len()).collect();
-    order.sort_by_key(|&i| (Reverse(weight(&all[i])), i));
+    sort_by_key(&mut order, |&i| (Reverse(weight(&all[i])), i));
     order.truncate(n);
     let kept: HashSet<usize> = order.into_iter().collect();
     let mut i = 0..;

@@ -14,6 +14,7 @@ use std::io::{self, Write};
 use pprofdiff::Profile;
 use pprofdiff::columns::NONE;
 use pprofdiff::samples::{Label, LabelValue, Sample};
+use pprofdiff::shared::short_lists::sort_by;
 use pprofdiff::text::sanitize;
 
 /// Assigns numbers from 1 to locations or mappings, in the order of their first use.
@@ -165,7 +166,7 @@ fn labels(p: &Profile, sample: &Sample<'_>, out: &mut dyn Write) -> io::Result<(
     let word = |label: &Label| p.string(label.key).iter().chain(b":[");
     // Skip comparing a key with itself, because keys can be long.
     let order = |a: &Label, b: &Label| if a.key == b.key { Ordering::Equal } else { word(a).cmp(word(b)) };
-    all.sort_by(|a, b| is_number(a).cmp(&is_number(b)).then_with(|| order(a, b)));
+    sort_by(&mut all, |a, b| is_number(a).cmp(&is_number(b)).then_with(|| order(a, b)));
     for line in all.chunk_by(|a, b| is_number(a) == is_number(b)) {
         let mut text = String::new();
         for values in line.chunk_by(|a, b| order(a, b).is_eq()) {

@@ -114,4 +114,6 @@ pub mod shared {
     pub use crate::loading::has_binaries;
     // Both.
     pub use crate::statistics;
+    // The crates above.
+    pub use pprofdiff_profile::short_lists;
 }

@@ -14,6 +14,7 @@ use pprofdiff_report::{Request, View};
 use pprofdiff_shell::typed_option;
 
 use super::jobs::duration;
+use pprofdiff::shared::short_lists::sort_by_key;
 
 /// Converts a row of an option table to a clap argument.
 fn arg<T>(option: &OptionRow<T>) -> Arg {
@@ -66,7 +67,7 @@ pub struct QueryArgs<const ROWS: bool>(Query);
 impl<const ROWS: bool> QueryArgs<ROWS> {
     fn options() -> Vec<OptionRow<Query>> {
         let mut options: Vec<_> = Query::options().filter(|o| ROWS || o.scope == Scope::Everything).collect();
-        options.sort_by_key(|option| option.heading);
+        sort_by_key(&mut options, |option| option.heading);
         options
     }
 

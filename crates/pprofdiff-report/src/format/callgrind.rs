@@ -13,6 +13,7 @@ use crate::shows::{self, Form};
 use pprofdiff::Pair;
 use pprofdiff::graph::Graph;
 use pprofdiff::random::HashMap;
+use pprofdiff::shared::short_lists::sort_by_key;
 use pprofdiff::text::sanitize;
 
 pub(crate) const FORMAT: Format = Format {
@@ -85,7 +86,7 @@ fn callgrind(graph: &Graph, out: &mut dyn Write) -> io::Result<()> {
     };
     let mut calls: Vec<_> = graph.calls.iter().collect();
     // Group the calls by caller. The sort is stable, so the heaviest calls stay first.
-    calls.sort_by_key(|call| call.caller);
+    sort_by_key(&mut calls, |call| call.caller);
     let mut calls = calls.into_iter().peekable();
     for (i, row) in graph.nodes.iter().enumerate() {
         let (binary, file, name) = places[i];

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use super::{Column, Cost, Data, Lists, Measured, NodeCost, Role, Table, TableNodes, Texts, schema::ratio};
 use pprofdiff::random::HashMap;
+use pprofdiff::shared::short_lists::sort_by_key;
 use pprofdiff::{Status, Summary};
 
 /// The identity of a row, in numbers with the same meaning for all sample types of a selection.
@@ -129,7 +130,7 @@ fn rows(parts: &[TypePart], grouped: bool) -> Vec<Vec<u32>> {
             let next = groups.len();
             groups.entry(key[0]).or_insert(next);
         }
-        order.sort_by_key(|&row| groups[&keys[row][0]]);
+        sort_by_key(&mut order, |&row| groups[&keys[row][0]]);
     }
     let part_rows = |part: &TypePart| {
         let mut part_row = vec![MISSING; keys.len()];

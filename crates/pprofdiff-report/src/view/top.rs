@@ -12,6 +12,7 @@ use crate::table::{Column, Data, Kind, Measured, Role, RunStatistic, Table};
 use crate::text::{TextCell, TextOptions, fitting_grid};
 use pprofdiff::list::CodeChange;
 use pprofdiff::options::Scope;
+use pprofdiff::shared::short_lists::sort_by_key;
 use pprofdiff::top::{Chance, LeftOut, TopRow};
 use pprofdiff::{Error, Granularity, Result, Sort, Top};
 
@@ -181,7 +182,7 @@ fn write_top(table: &Table, out: &mut dyn Write, options: TextOptions) -> io::Re
     let mut costs = table.lead_costs();
     if table.summary.base.is_none() {
         // Like pprof, keep the order of flat and cum. A single profile leaves room for both costs in full.
-        costs.sort_by_key(|c| c.cost.measured == Measured::Cum);
+        sort_by_key(&mut costs, |c| c.cost.measured == Measured::Cum);
     }
     let columns: Vec<_> =
         costs.iter().enumerate().map(|(i, c)| (c, table.cells(c, i == 0 && !options.brief))).collect();
