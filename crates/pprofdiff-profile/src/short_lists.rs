@@ -16,6 +16,14 @@ pub fn sort_by_key<T, K: Ord>(items: &mut [T], mut key: impl FnMut(&T) -> K) {
     sort_by(items, |a, b| key(a).cmp(&key(b)));
 }
 
+/// Sorts a short list by a key, which is computed once for each item.
+pub fn sort_by_cached_key<T, K: Ord>(items: &mut [T], key: impl FnMut(&T) -> K) {
+    let keys: Vec<K> = items.iter().map(key).collect();
+    let mut places: Vec<usize> = (0..items.len()).collect();
+    sort_places(&mut places, &mut |a, b| keys[a].cmp(&keys[b]));
+    move_to(items, &mut places);
+}
+
 #[inline(never)]
 fn sort_places(places: &mut [usize], compare: &mut dyn FnMut(usize, usize) -> Ordering) {
     places.sort_by(|&a, &b| compare(a, b));
@@ -52,6 +60,8 @@ mod tests {
             sort_by_key(&mut ours, |item| item.0);
             theirs.sort_by_key(|item| item.0);
             assert_eq!(ours, theirs);
+            sort_by_cached_key(&mut ours, |item| item.1);
+            assert!(ours.is_sorted_by_key(|item| item.1));
             sort_by(&mut ours, |a, b| b.1.cmp(&a.1));
             assert!(ours.is_sorted_by_key(|item| std::cmp::Reverse(item.1)));
         }

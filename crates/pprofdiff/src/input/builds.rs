@@ -18,6 +18,7 @@ use super::{
 use crate::LoadOptions;
 #[cfg(feature = "files")]
 use pprofdiff_profile::random::HashSet;
+use pprofdiff_profile::short_lists::sort_by_cached_key;
 use pprofdiff_profile::text::redacted;
 use pprofdiff_profile::{Error, Result};
 
@@ -78,7 +79,7 @@ impl Finder<'_> {
         };
         let name = |(texts, path): (WildcardTexts, PathBuf)| (matched_name(texts.as_deref(), &path), path);
         let mut named: Vec<(String, PathBuf)> = files.into_iter().map(name).collect();
-        named.sort_by_cached_key(|(key, path)| (natural_sort_key(key), path.clone()));
+        sort_by_cached_key(&mut named, |(key, path)| (natural_sort_key(key), path.clone()));
         Ok((named.into_iter().map(|(key, path)| (key, found(path))).collect(), varying))
     }
 
@@ -119,7 +120,7 @@ impl Finder<'_> {
         let mut groups: Vec<HistoryBuilds> =
             groups.into_iter().map(|(values, builds)| HistoryBuilds { values, builds }).collect();
         groups.iter_mut().for_each(|group| sort_builds(&mut group.builds));
-        groups.sort_by_cached_key(|group| group.values.iter().map(|v| natural_sort_key(v)).collect::<Vec<_>>());
+        sort_by_cached_key(&mut groups, |group| group.values.iter().map(|v| natural_sort_key(v)).collect::<Vec<_>>());
         Ok(GroupedBuilds { keys: names, build, groups })
     }
 }
@@ -203,7 +204,7 @@ pub fn file_builds(files: &[PathBuf]) -> Vec<(String, Source)> {
 
 /// Orders builds by their keys.
 pub fn sort_builds<T>(builds: &mut [(String, T)]) {
-    builds.sort_by_cached_key(|(key, _)| natural_sort_key(key));
+    sort_by_cached_key(builds, |(key, _)| natural_sort_key(key));
 }
 
 /// Returns the names of keys, each with the indices of its builds. The name of a key is the text before its first

@@ -23,6 +23,7 @@ use crate::LoadOptions;
 use pprofdiff_profile::Profile;
 use pprofdiff_profile::parallel;
 use pprofdiff_profile::samples::LabelValue;
+use pprofdiff_profile::short_lists::sort_by_cached_key;
 use pprofdiff_profile::{Error, ErrorKind, Result};
 
 /// The keys that decide which files of a pattern are compared with each other.
@@ -311,7 +312,7 @@ impl Groups {
         if pairs.is_empty() {
             return Err(Error::query(format!("no file of {list_name:?} has {:?} or {:?}", self.base, self.new)));
         }
-        pairs.sort_by_cached_key(|pair| natural_sort_key(&pair.name));
+        sort_by_cached_key(&mut pairs, |pair| natural_sort_key(&pair.name));
         Ok(pairs)
     }
 }
@@ -437,7 +438,7 @@ fn resolve_value(files: &[(KeyValues, PathBuf)], key: usize, value: &str) -> Opt
         _ => return Some(value.to_owned()),
     };
     let mut values: Vec<&String> = files.iter().map(|(values, _)| &values[key]).collect();
-    values.sort_by_cached_key(|value| natural_sort_key(value));
+    sort_by_cached_key(&mut values, |value| natural_sort_key(value));
     values.dedup();
     values.iter().rev().nth(steps_back).map(|value| (*value).clone())
 }

@@ -14,7 +14,7 @@ use regex::Regex;
 
 use super::Source;
 use pprofdiff_profile::random::HashSet;
-use pprofdiff_profile::short_lists::sort_by;
+use pprofdiff_profile::short_lists::{sort_by, sort_by_cached_key};
 use pprofdiff_profile::{Error, Result};
 
 /// An object store, which lists and loads files by URL.
@@ -164,7 +164,7 @@ fn entries(directory: &Path) -> Result<Vec<DirEntry>> {
 /// lead to it, so the time for a pattern is at most its number of parts times the number of files.
 pub(super) fn list_entries(mut directories: Vec<PathBuf>, is_wanted: impl Fn(&OsStr) -> bool) -> Result<Vec<PathBuf>> {
     let (mut paths, mut seen) = (Vec::new(), HashSet::default());
-    directories.sort_by_cached_key(|path| (path.is_symlink(), path.clone()));
+    sort_by_cached_key(&mut directories, |path| (path.is_symlink(), path.clone()));
     for directory in directories {
         if is_new(&directory, &mut seen) {
             let names = entries(&directory)?.into_iter().map(|e| e.file_name());
@@ -185,7 +185,7 @@ fn is_new(directory: &Path, seen: &mut HashSet<PathBuf>) -> bool {
 pub(super) fn list_directories(mut open: Vec<PathBuf>, is_wanted: impl Fn(&OsStr) -> bool) -> Result<Vec<PathBuf>> {
     let (mut directories, mut seen) = (Vec::new(), HashSet::default());
     // The loop pops from the end. The reverse order visits directories by name, with links last.
-    open.sort_by_cached_key(|path| Reverse((path.is_symlink(), path.clone())));
+    sort_by_cached_key(&mut open, |path| Reverse((path.is_symlink(), path.clone())));
     let mut links: Vec<PathBuf> = Vec::new();
     loop {
         let Some(directory) = open.pop() else {
