@@ -630,6 +630,24 @@ fn nested_causes_are_parts_of_the_outer_cause() {
     says(&e, "including main.parse itself -30s, main.fold -30s, main.split -30s");
 }
 
+/// In a recursion, a part has the change of all stacks with the call, as in a table, and not only of those in which the
+/// innermost call is this one.
+#[test]
+fn nested_parts_in_a_recursion_have_the_changes_of_the_table() {
+    let side = |leaf: i64, close: i64, check: i64, own: i64| {
+        let below = |callees: &str, n: i64| (["main.main;main.load;lib.Parse", callees].concat(), n);
+        let stacks = [
+            below(";lib.value;lib.list;lib.gen;lib.value;lib.list;lib.gen;lib.value;lib.leaf", leaf),
+            below(";lib.value;lib.list;lib.gen;lib.value;lib.list;lib.close", close),
+            below(";lib.check", check),
+            below("", own),
+        ];
+        cpu(&(0..6).map(|i| (format!("main.main;main.f{i}"), 900)).chain(stacks).collect())
+    };
+    let e = explain(&[side(6000, 1500, 300, 300)], &[side(600, 150, 5, 30)]);
+    says(&e, "including lib.gen -67.5s, lib.close -13.5s");
+}
+
 /// In a rewritten library, only the own cost of a function and its new callees differ by name. The sentence about the
 /// function still states its whole change.
 #[test]

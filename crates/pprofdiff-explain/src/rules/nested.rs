@@ -116,14 +116,21 @@ impl Books<'_> {
         above
     }
 
-    /// Returns the costs of a function's callees and its own cost (`None`), for all callers or one of them.
+    /// Returns the costs of a function's callees and its own cost (`None`), for all callers or one of them. In a
+    /// recursion, a stack counts once for each of the callees in it, as in a plain table.
     pub(super) fn callees_in_table(&self, function: u32, caller: Option<u32>) -> BTreeMap<Option<u32>, [f64; 2]> {
         let mut by_callee: BTreeMap<Option<u32>, [f64; 2]> = BTreeMap::new();
+        let mut callees: Vec<Option<u32>> = Vec::new();
         for (stack, v) in self.uncut.stacks_of(function) {
-            let is_call = |place: &usize| caller.is_none_or(|caller| *place > 0 && stack[*place - 1] == caller);
-            let place = (0..stack.len()).rev().filter(|place| stack[*place] == function).find(is_call);
-            if let Some(place) = place {
-                let sum = by_callee.entry(stack.get(place + 1).copied()).or_default();
+            let is_call = |place: &usize| {
+                stack[*place] == function && caller.is_none_or(|caller| *place > 0 && stack[*place - 1] == caller)
+            };
+            callees.clear();
+            callees.extend((0..stack.len()).filter(is_call).map(|place| stack.get(place + 1).copied()));
+            callees.sort_unstable();
+            callees.dedup();
+            for callee in &callees {
+                let sum = by_callee.entry(*callee).or_default();
                 *sum = [sum[0] + v[0], sum[1] + v[1]];
             }
         }
