@@ -460,6 +460,13 @@ fn counts_of_valgrind_and_calls_are_exact_and_measured_times_are_unknown() {
     let expected =
         [&exact[..], &[("sysTime", Model::Unknown), ("CEst", Model::Exact), ("calls", Model::Exact)]].concat();
     assert_eq!(models(&profile), named(&expected));
+    // Only the events of --collect-systime=nsec tell the unit.
+    assert_eq!(profile.sample_types()[2], ("sysTime".to_owned(), "time".to_owned()));
+    assert!(profile.warnings()[0].contains("the unit of sysTime is not in the file: milliseconds"));
+    let nanos = text("callgrind.out.2", "events: Ir sysCount sysTime sysCpuTime\nfn=f\n1 100 3 5 4\n");
+    let units: Vec<String> = nanos.sample_types().into_iter().map(|(_, unit)| unit).collect();
+    assert_eq!(units, ["count", "count", "nanoseconds", "nanoseconds"]);
+    assert!(nanos.warnings().is_empty());
     // Writing a profile keeps this knowledge.
     let written = profile.to_bytes(&pprofdiff::WriteOptions::default()).unwrap();
     let again = pprofdiff::from_bytes("again", &written, &LoadOptions::default()).unwrap();

@@ -28,8 +28,9 @@ const UNITS: [(&str, &str, i64); 9] = [
     ("bytes", "bytes", 1),
 ];
 
-/// The events of callgrind that have a time: the time in system calls, by `--collect-systime=UNIT`, whose unit the file
-/// does not state.
+/// The events of callgrind that have a time in system calls, by `--collect-systime`. The file does not state the unit.
+/// Only `--collect-systime=nsec` also records the second event; without it, times are milliseconds (`yes`, `msec`) or
+/// microseconds (`usec`).
 const TIMES: [&str; 2] = ["sysTime", "sysCpuTime"];
 
 impl EventType {
@@ -52,6 +53,17 @@ impl EventType {
             }
         }
     }
+}
+
+/// Sets the unit of the time in system calls, if the events tell it. Returns true if it remains unknown.
+pub(super) fn set_unit_of_times(events: &mut [EventType]) -> bool {
+    let [elapsed, of_cpu] = TIMES.map(str::as_bytes);
+    if events.iter().any(|event| event.name == of_cpu) {
+        let times = events.iter_mut().filter(|event| [elapsed, of_cpu].contains(&event.name.as_slice()));
+        times.for_each(|event| event.unit = "nanoseconds");
+        return false;
+    }
+    events.iter().any(|event| event.name == elapsed)
 }
 
 /// An event as a sum of multiples of others: `event: CEst = Ir + 10 L1m : Cycle Estimation`.
@@ -130,7 +142,7 @@ impl Derived {
                 };
                 for (times, index) in terms {
                     let sum = factor.checked_mul(times).and_then(|f| factors[index].checked_add(f));
-                    factors[index] = sum.ok_or_else(too_large)?;
+                    factors[index] = sum.ok_or_else(|| too_large_event(&event.name))?;
                 }
             }
             let terms = (0..).zip(factors).map(|(i, factor)| (factor, i)).filter(|(factor, _)| *factor != 0).collect();
@@ -144,6 +156,11 @@ impl ResolvedEvent {
     /// Returns the value of the event, from the values of the file's own events.
     pub fn value(&self, costs: &[i64]) -> Result<i64> {
         let add = |sum: i64, &(factor, index): &(i64, usize)| sum.checked_add(costs[index].checked_mul(factor)?);
-        self.terms.iter().try_fold(0, add).ok_or_else(too_large)
+        self.terms.iter().try_fold(0, add).ok_or_else(|| too_large_event(&self.name))
     }
+}
+
+/// Returns the error for a derived event whose values do not fit in an int64.
+fn too_large_event(name: &str) -> Error {
+    too_large().in_record(|| format!("event {}", quoted(name.as_bytes())))
 }

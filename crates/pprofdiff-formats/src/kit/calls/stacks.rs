@@ -26,6 +26,9 @@ const BYTES_A_CONTEXT: usize = 64;
 /// expanded in proportion. Both are below the limit of [`super::super::tree::StackBudget`].
 const FRAMES: usize = 2 << 20;
 const BYTES_A_FRAME: usize = 4;
+/// While contexts are expanded in proportion, there is at most one node without values for this many frames of the limit.
+/// If a cycle counts no calls, the callers in it are nodes long before the first stack has them as frames.
+const FRAMES_A_NODE: usize = 4;
 /// The limit on the columns that contexts are divided among: `WORK + size * WORK_A_BYTE`.
 const WORK: usize = 32 << 20;
 const WORK_A_BYTE: usize = 8;
@@ -198,6 +201,7 @@ impl<'g> StackCutter<'g> {
         let is_within_budget = |stacks: &StackCutter<'_>| {
             (stacks.n_contexts as usize) < CONTEXTS + size / BYTES_A_CONTEXT
                 && stacks.frames < frames / 2
+                && stacks.nodes.values.len() - stacks.rows.values.len() < frames / FRAMES_A_NODE
                 && stacks.work < WORK + size * WORK_A_BYTE
         };
         while is_within_budget(self)
@@ -460,6 +464,8 @@ impl<'g> StackCutter<'g> {
         let (n, n_follows) = (self.columns.flows.len(), self.columns.follows.len());
         let (mut part, mut whole, mut follows) = (vec![0; n], vec![0; n], vec![0; n_follows]);
         let mut path: Vec<(u32, u32)> = Vec::new();
+        // Another context has other nodes.
+        self.on_ways.clear();
         for flow in 0..n {
             let mut left = context.flows[flow];
             while left > 0 {
