@@ -163,8 +163,6 @@ pub(super) struct Prior {
 pub(super) const PRIOR_OF_SAMPLES: Prior = Prior { floor: 0.06, trust: 60.0, shrink: 30.0 };
 pub(super) const PRIOR_OF_HEAP: Prior = Prior { floor: 0.01, trust: 40.0, shrink: 30.0 };
 pub(super) const PRIOR_OF_DELAYS: Prior = Prior { floor: 0.5, trust: 12.0, shrink: 12.0 };
-/// Counts of all calls or instructions have no noise of their own. Several runs show what differs between runs.
-pub(super) const PRIOR_OF_COUNTS: Prior = Prior { floor: 0.0, trust: 1.0, shrink: 1.0 };
 /// Standard deviation of a cost that only moved between functions, if each instruction is counted: a call of its own costs
 /// a few instructions.
 /// Unit: natural logarithm. No source recorded. Test: not pinned.
