@@ -948,6 +948,11 @@ fn counting_needs_one_run_per_side() {
     assert!(stdout.contains(equal) && !stdout.contains("\n1. "), "{stdout}");
     let runs = std::fs::read_to_string(repository.0.join("HEAD~2..HEAD~1/runs.toml")).unwrap();
     assert!(runs.contains("counter = \"callgrind\"") && runs.matches("[[run]]").count() == 2, "{runs}");
+    let (_, _, stderr) = bench("HEAD~2..HEAD^", &["--runs", "2"]);
+    assert!(
+        stderr.contains("no change larger than 0.020 %") && stderr.contains("(counted 2 times per side)"),
+        "{stderr}"
+    );
     let (_, stdout, stderr) = bench("HEAD~1..HEAD", &["--runs", "1"]);
     assert!(stderr.contains("changed: tenth itself +0.5") && stderr.contains("(counted once per side)"), "{stderr}");
     assert!(stdout.contains("Called as often (100 times), each 0.5% more expensive"), "{stdout}");

@@ -308,7 +308,7 @@ fn negative_times_count_as_zero_with_a_note() {
     };
     let p = load(&file(-2e-6)).unwrap();
     assert_eq!(rows(&p), ["main t.py:1: 100000000 1 1", "main t.py:1|f t.py:5: 0 3 3"]);
-    assert_eq!(p.warnings(), ["4 times are negative, and count as 0; is the calibration of `profile` too high?"]);
+    assert_eq!(p.warnings(), ["in: 4 times are negative, and count as 0; is the calibration of `profile` too high?"]);
     // A rounded zero is not negative.
     assert!(load(&file(-1e-10)).unwrap().warnings().is_empty());
 }
