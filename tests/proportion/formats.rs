@@ -99,8 +99,8 @@ fn other_formats_take_memory_in_proportion() {
             8,
         ),
         ("callgrind, the shortest lines", lines("events: Ir\nfn=f\n", |_| "+1 1\n".to_owned(), half(500_000)), 40),
-        // Without a limit on callers, this took 333 MB. A third of a megabyte may stand for two million frames.
-        ("callgrind, many callers of a ring", ring(1100, 9000), 120),
+        // Without a limit on the callers in a ring, it takes 333 MB.
+        ("callgrind, many callers of a ring", ring(1100, 9000), 40),
         ("cProfile", pstats(half(40_000)), 8),
         ("gperftools CPU, stacks of a frame each", cpu(half(500_000)), 4),
         ("gperftools CPU, a stack of a million frames", deep(half(1_000_000)), 8),

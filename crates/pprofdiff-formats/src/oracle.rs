@@ -165,7 +165,8 @@ fn damage(n: u32) {
             }
         }
         println!("{name}: {n_read} of {n} damaged files were read");
-        assert!(n_read > 0 && n_read < n, "{name}: {n_read} of {n}");
+        // Damage in names and numbers is often readable. Otherwise, the errors say nothing about the whole file.
+        assert!((1.max(n / 50)..n / 2).contains(&n_read), "{name}: {n_read} of {n}");
     }
 }
 
