@@ -28,10 +28,12 @@ const UNITS: [(&str, &str, i64); 9] = [
     ("bytes", "bytes", 1),
 ];
 
-/// The events of callgrind that have a time in system calls, by `--collect-systime`. The file does not state the unit.
-/// Only `--collect-systime=nsec` also records the second event; without it, times are milliseconds (`yes`, `msec`) or
-/// microseconds (`usec`).
+/// The events of callgrind that have a time in system calls, by `--collect-systime`. Their long names have the unit:
+/// `event: sysTime : sysTime (elapsed us)`. Only `--collect-systime=nsec` records the second event.
 const TIMES: [&str; 2] = ["sysTime", "sysCpuTime"];
+
+/// The units of the times in system calls, as far as the long names of a file state them.
+pub(super) type StatedUnits = [Option<&'static str>; TIMES.len()];
 
 impl EventType {
     pub fn parse(name: &[u8]) -> EventType {
@@ -55,15 +57,32 @@ impl EventType {
     }
 }
 
-/// Sets the unit of the time in system calls, if the events tell it. Returns true if it remains unknown.
-pub(super) fn set_unit_of_times(events: &mut [EventType]) -> bool {
-    let [elapsed, of_cpu] = TIMES.map(str::as_bytes);
-    if events.iter().any(|event| event.name == of_cpu) {
-        let times = events.iter_mut().filter(|event| [elapsed, of_cpu].contains(&event.name.as_slice()));
-        times.for_each(|event| event.unit = "nanoseconds");
-        return false;
+/// Reads the unit of a time in system calls from a line after `event:`.
+pub(super) fn read_unit_of_time(value: &[u8], stated: &mut StatedUnits) {
+    let text = String::from_utf8_lossy(value);
+    let Some((name, long_name)) = text.split_once(':') else { return };
+    let Some(time) = TIMES.iter().position(|time| *time == name.trim()) else { return };
+    let word = long_name.trim().strip_suffix(')').and_then(|long_name| long_name.rsplit([' ', '(']).next());
+    stated[time] = match word {
+        Some("ms") => Some("milliseconds"),
+        Some("us") => Some("microseconds"),
+        Some("ns") => Some("nanoseconds"),
+        _ => None,
+    };
+}
+
+/// Sets the units of the times in system calls. Returns true if a unit remains unknown.
+pub(super) fn set_unit_of_times(events: &mut [EventType], stated: &StatedUnits) -> bool {
+    let has_cpu_time = events.iter().any(|event| event.name == TIMES[1].as_bytes());
+    let mut is_unknown = false;
+    for (name, stated) in TIMES.iter().zip(stated) {
+        let unit = stated.or(has_cpu_time.then_some("nanoseconds"));
+        for event in events.iter_mut().filter(|event| event.name == name.as_bytes()) {
+            event.unit = unit.unwrap_or(event.unit);
+            is_unknown |= unit.is_none();
+        }
     }
-    events.iter().any(|event| event.name == elapsed)
+    is_unknown
 }
 
 /// An event as a sum of multiples of others: `event: CEst = Ir + 10 L1m : Cycle Estimation`.
