@@ -924,8 +924,8 @@ fn counted_program(rounds: u32) -> String {
     )
 }
 
-/// Half a percent more in a function with a tenth of the instructions is certain after one run per side. Equal builds are
-/// counted once.
+/// One run per side shows half a percent more in a function with a tenth of the instructions. Without `--runs`, bench counts
+/// equal builds once, and a change three times.
 #[test]
 fn counting_needs_one_run_per_side() {
     if !have("valgrind", "--version", "valgrind", "counts of a C program") || !have("cc", "--version", "gcc", "counts")
@@ -944,12 +944,20 @@ fn counting_needs_one_run_per_side() {
     let (output, stdout, stderr) = bench("HEAD~2..HEAD~1", &[]);
     assert!(output.status.success(), "{stderr}");
     assert!(stderr.contains("no change larger than 0.020 %") && stderr.contains("(counted once per side)"), "{stderr}");
-    assert!(
-        stdout.contains("No function changed by more than 0.02% of the total") || stdout.contains("equal"),
-        "{stdout}"
-    );
+    let equal = "o function changed by more than 0.02% of the total.";
+    assert!(stdout.contains(equal) && !stdout.contains("\n1. "), "{stdout}");
     let runs = std::fs::read_to_string(repository.0.join("HEAD~2..HEAD~1/runs.toml")).unwrap();
     assert!(runs.contains("counter = \"callgrind\"") && runs.matches("[[run]]").count() == 2, "{runs}");
+    let (_, _, stderr) = bench("HEAD~2..HEAD^", &["--runs", "2"]);
+    assert!(
+        stderr.contains("no change larger than 0.020 %") && stderr.contains("(counted 2 times per side)"),
+        "{stderr}"
+    );
+    let (_, stdout, stderr) = bench("HEAD~1..HEAD", &["--runs", "1"]);
+    assert!(stderr.contains("changed: tenth itself +0.5") && stderr.contains("(counted once per side)"), "{stderr}");
+    assert!(stdout.contains("Called as often (100 times), each 0.5% more expensive"), "{stdout}");
+    let runs = std::fs::read_to_string(repository.0.join("HEAD~1..HEAD/runs.toml")).unwrap();
+    assert_eq!(runs.matches("[[run]]").count(), 2, "{runs}");
     let (output, stdout, stderr) = bench("HEAD~2..HEAD", &["--bisect"]);
     assert!(output.status.success(), "{stderr}");
     assert!(stderr.contains("changed: tenth itself +0.5") && stderr.contains("(counted 3 times per side)"), "{stderr}");
@@ -1004,6 +1012,98 @@ fn calibration_measures_equal_sides_and_advises_a_command() {
         assert!(stdout.contains(text), "{text:?}: {stdout}");
     }
     assert!(stdout.trim_end().ends_with("-- sh run.sh"), "{stdout}");
-    let error = shop.failure(&["bench", "--calibrate", "--base-cmd", "sh run.sh"]);
-    assert!(error.contains("no command is given"), "{error}");
+    let counting = match Command::new("valgrind").arg("--version").output().is_ok() {
+        true => "\nCounting instructions with callgrind: possible; a run takes ",
+        false => "\nCounting: not possible: --counts needs valgrind",
+    };
+    assert!(stdout.contains(counting), "{stdout}");
+    // The runs of both parts are in one folder.
+    let [timed, counted] = ["pprofdiff-runs", "pprofdiff-runs/counts"].map(|dir| shop.0.join(dir).join("runs.toml"));
+    assert!(timed.exists() && counted.exists() == counting.contains("callgrind"));
+    assert!(shop.failure(&["bench", "--calibrate"]).contains("no command is given"));
+}
+
+#[test]
+fn calibration_rejects_options_without_effect_before_any_run() {
+    let shop = Repository::shop("calibrate-options", "4000", "9000");
+    for options in [
+        &["--base-cmd", "sh run.sh", "--new-cmd", "sh run.sh"][..],
+        &["--base-cmd", "sh run.sh"],
+        &["--report", "page.html"],
+        &["--config", "pprofdiff.toml"],
+        &["--effect", "1%"],
+        &["--format", "json"],
+        &["-o", "noise.json"],
+        &["HEAD~1..HEAD"],
+        &["--bisect"],
+    ] {
+        let words = [&["bench", "--calibrate"][..], options, &["--", "sh", "run.sh"]].concat();
+        let (output, stdout, stderr) = shop.run(&words);
+        assert_eq!((output.status.code(), stdout.as_str()), (Some(2), ""), "{options:?}: {stderr}");
+        assert!(stderr.contains("--calibrate"), "{options:?}: {stderr}");
+        assert!(!shop.0.join("pprofdiff-runs").exists(), "{options:?}");
+    }
+    let words = ["bench", "--calibrate", "--runs", "3", "-o", "noise.txt", "--format", "text", "--", "sh", "run.sh"];
+    let (output, _, stderr) = shop.run(&words);
+    assert!(output.status.success(), "{stderr}");
+    assert!(std::fs::read_to_string(shop.0.join("noise.txt")).unwrap().starts_with("Timing: 3 pairs"));
+}
+
+/// The new function is in neither profile before the commit that adds it. The total does not change.
+#[test]
+fn bisect_finds_the_commit_of_a_new_function_by_counts() {
+    if !have("python3", "--version", "python3", "counts of a Python program") {
+        return;
+    }
+    let repository = Repository::new("counts-bisect");
+    let source = "def f(): pass\ndef g(): pass\ndef h(): pass\n\
+                  for function, n in zip((f, g, h), open('counts').read().split()):\n    for _ in range(int(n)): function()\n";
+    repository.commit("begin", &[("run.py", source), ("counts", "900 0 900")]);
+    for (subject, counts) in [("first", "900 0 900"), ("second", "800 200 800"), ("third", "800 200 800")] {
+        repository.commit(subject, &[("counts", counts), ("README", subject)]);
+    }
+    let bench = ["bench", "HEAD~3..HEAD", "--counts", "--bisect", "--", "python3", "run.py"];
+    let (output, _, stderr) = repository.run(&bench);
+    assert!(output.status.success() && stderr.contains("changed: g itself is new"), "{stderr}");
+    assert!(stderr.lines().last().unwrap().ends_with("second made the change"), "{stderr}");
+}
+
+/// Writes a folder of one counted run per side.
+fn counted_folder(dir: &std::path::Path, costs: [u32; 2]) {
+    std::fs::create_dir_all(dir).unwrap();
+    let mut runs =
+        "schema = \"pprofdiff-runs/1\"\ncommand = [\"a\"]\nseed = 1\neffect = 0.0002\ncounter = \"callgrind\"\n"
+            .to_owned();
+    for (side, cost) in ["base", "new"].iter().zip(costs) {
+        std::fs::write(dir.join(side), format!("events: Ir\nfn=main\n1 900000\nfn=f\n2 {cost}\n")).unwrap();
+        runs += &format!(
+            "[[run]]\nside = \"{side}\"\npair = 1\nprofiles = [\"{side}\"]\ntotal = 1.0\nbegan = 0\nseconds = 1.0\n"
+        );
+    }
+    std::fs::write(dir.join("runs.toml"), runs).unwrap();
+}
+
+#[test]
+fn counted_runs_have_the_effect_of_their_folder_unless_min_effect_is_given() {
+    let folder = std::env::temp_dir().join(format!("pprofdiff-min-effect-{}", std::process::id()));
+    counted_folder(&folder, [100_000, 101_000]);
+    let explain = |options: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_pprofdiff"));
+        let output = command.args(["explain", folder.to_str().unwrap()]).args(options).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    for (options, floor, has_cause) in [
+        (&[][..], "0.02%", true),
+        (&["--min-effect", "0.05%"], "0.05%", true),
+        // The value is the default for timed runs.
+        (&["--min-effect", "0.2%"], "0.2%", false),
+    ] {
+        let text = explain(options);
+        assert_eq!(text.contains("1. f itself costs more: +1000"), has_cause, "{options:?}: {text}");
+        assert!(
+            text.contains(&format!("more than {floor} of the total")) || text.contains(&format!("above {floor}")),
+            "{text}"
+        );
+    }
+    std::fs::remove_dir_all(folder).unwrap();
 }

@@ -282,6 +282,22 @@ fn a_repeated_run_counts_once() {
     std::fs::remove_dir_all(folder).unwrap();
 }
 
+/// Runs of one program repeat their counts, but not their times.
+#[test]
+fn copies_of_counts_are_runs_and_copies_of_times_are_suspicious() {
+    let callgrind = b"events: Ir I1mr\nevent: Est = Ir + 10 I1mr\nfn=f\n1 100 3\n".to_vec();
+    let time = [&callgrind[..7], b" sysTime", &callgrind[7..]].concat();
+    let cprofile = std::fs::read(crate::oracle::corpus().join("inputs/callers.base.prof")).unwrap();
+    for (bytes, is_suspicious) in [(callgrind, false), (time, true), (cprofile, true)] {
+        let run = || Source::Bytes("a".to_owned(), bytes.clone());
+        let diff = Diff::load(&[run(), run()], &[run()], &LoadOptions::default()).unwrap();
+        let top = diff.measure(&Query::default()).unwrap().top(Sort::Flat);
+        let warnings = &top.summary.warnings;
+        let is_said = warnings.iter().any(|warning| warning.contains("the same content as 1 other run of the base"));
+        assert_eq!((diff.base().count(), is_said), (2, is_suspicious), "{warnings:?}");
+    }
+}
+
 #[test]
 fn a_repeated_run_does_not_count_as_a_noise_run() {
     let mut random = Random(5);

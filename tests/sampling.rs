@@ -460,6 +460,19 @@ fn counts_of_valgrind_and_calls_are_exact_and_measured_times_are_unknown() {
     let expected =
         [&exact[..], &[("sysTime", Model::Unknown), ("CEst", Model::Exact), ("calls", Model::Exact)]].concat();
     assert_eq!(models(&profile), named(&expected));
+    // The long name of the event tells the unit, or else the second event of --collect-systime=nsec.
+    assert_eq!(profile.sample_types()[2], ("sysTime".to_owned(), "time".to_owned()));
+    assert!(profile.warnings()[0].contains("the unit of sysTime is not in the file"));
+    let nanos = text("callgrind.out.2", "events: Ir sysCount sysTime sysCpuTime\nfn=f\n1 100 3 5 4\n");
+    let units: Vec<String> = nanos.sample_types().into_iter().map(|(_, unit)| unit).collect();
+    assert_eq!(units, ["count", "count", "nanoseconds", "nanoseconds"]);
+    assert!(nanos.warnings().is_empty());
+    for (unit, expected) in [("ms", "milliseconds"), ("us", "microseconds"), ("ns", "nanoseconds")] {
+        let file = format!("event: sysTime : sysTime (elapsed {unit})\nevents: Ir sysCount sysTime\nfn=f\n1 100 3 5\n");
+        let profile = text("callgrind.out.3", &file);
+        assert_eq!(profile.sample_types()[2].1, expected);
+        assert!(profile.warnings().is_empty());
+    }
     // Writing a profile keeps this knowledge.
     let written = profile.to_bytes(&pprofdiff::WriteOptions::default()).unwrap();
     let again = pprofdiff::from_bytes("again", &written, &LoadOptions::default()).unwrap();

@@ -860,3 +860,56 @@ fn remainders_beside_a_cause_are_chance_only_if_their_runs_vary_as_much() {
         e.account.by_chance
     });
 }
+
+// Counts of instructions and calls.
+
+/// Builds a profile that counts instructions. Each function is called 100 times.
+fn counts(rows: &[(&str, i64)]) -> Arc<Profile> {
+    let all: Vec<(Vec<&str>, Vec<i64>)> =
+        rows.iter().map(|(stack, n)| (stack.split(';').collect(), vec![100, *n])).collect();
+    profile(&stacks(&[("calls", "count"), ("Ir", "count")], &all))
+}
+
+#[test]
+fn the_cost_of_a_call_is_stated_if_half_a_percent_belongs_to_others() {
+    // Own cost includes functions of the runtime, but a plain table does not.
+    flips([6, 4], |runtime| {
+        let side = |own: i64| {
+            let others = [("main.main;main.a", 900_000), ("main.main;main.b", 800_000), ("main.main;main.c", 700_000)];
+            let f = [("main.main;main.f", own), ("main.main;main.f;runtime.memmove", 1000 * runtime)];
+            counts(&[&others[..], &f].concat())
+        };
+        let e = explain(&[side(1_000_000)], &[side(1_500_000)]);
+        assert_eq!(e.causes.len(), 1, "{}", words(&e));
+        e.causes[0].calls.as_ref().is_some_and(|calls| calls.unit_factor.is_some())
+    });
+}
+
+#[test]
+fn counts_move_inside_a_function_if_they_exceed_three_errors_of_it() {
+    // `moved` is a part of `scan`, in per mille. Functions inside of the place do not tell the amount of work.
+    flips([20, 30], |moved| {
+        let side = |moved: i64| {
+            let others = (0..20).map(|i| (format!("main.main;main.host;main.k{i}"), 100_000 - 100 * moved));
+            let scan = ("main.main;main.host;main.scan".to_owned(), 500_000 + 2000 * moved);
+            let rest = [("main.main;main.load".to_owned(), 3_000_000), ("main.main;main.store".to_owned(), 2_000_000)];
+            counts(&borrowed(&others.chain([scan]).chain(rest).collect::<Vec<_>>()))
+        };
+        let e = explain(&[side(0)], &[side(moved)]);
+        // Below and above, the answer names the move.
+        assert!(e.causes.is_empty() && count(&e, MoveKind::Shift) == 1, "{}", words(&e));
+        assert_eq!((e.moved[0].function.as_str(), e.moved[0].inside.as_deref()), ("main.scan", Some("main.host")));
+        e.scale.of < 10
+    });
+}
+
+#[test]
+fn changes_of_counts_exceed_the_noise_of_a_thousand_functions() {
+    flips([148, 172], |change| {
+        let run = |n: i64| {
+            counts(&[("main.main;main.f", n), ("main.main;main.a", 9_000_000), ("main.main;main.b", 8_000_000)])
+        };
+        let side = |mean: i64| [run(mean - 10_000), run(mean), run(mean + 10_000)];
+        !explain(&side(2_000_000), &side(2_000_000 + 1000 * change)).causes.is_empty()
+    });
+}

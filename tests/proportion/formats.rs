@@ -77,7 +77,15 @@ fn other_formats_take_memory_in_proportion() {
         };
         [b"{".to_vec(), (0..n).flat_map(record).collect(), b"0".to_vec()].concat()
     };
-    let inputs: [(&str, Vec<u8>, u64); 15] = [
+    // A ring of functions that count no calls. Each of many callers reaches the last function by all others.
+    let ring = |functions: usize, callers: usize| -> Vec<u8> {
+        let caller = |i: usize| format!("fn=a{i}\ncfn=r0\ncalls=1 0\n1 100\n");
+        let next = |i: usize| format!("fn=r{i}\ncfn=r{}\ncalls=0 0\n1 0\n", (i + 1) % functions);
+        let leaf = format!("cfn=leaf\ncalls=0 0\n1 {}\nfn=leaf\n1 {0}\n", 100 * callers);
+        let text: String = (0..callers).map(caller).chain((0..functions).map(next)).collect();
+        format!("events: Ir\n{text}{leaf}").into_bytes()
+    };
+    let inputs: [(&str, Vec<u8>, u64); 16] = [
         ("CPython, the shortest records", cpython(half(400_000), &|i| vec![3, 1, 0, 1, 1, (i % 2) as u8]), 4),
         ("CPython, stacks that occur once", cpython(half(100_000), &|i| [vec![1, 1, 0, 20], stack(i)].concat()), 16),
         (
@@ -91,6 +99,8 @@ fn other_formats_take_memory_in_proportion() {
             8,
         ),
         ("callgrind, the shortest lines", lines("events: Ir\nfn=f\n", |_| "+1 1\n".to_owned(), half(500_000)), 40),
+        // Without a limit on the callers in a ring, it takes 333 MB.
+        ("callgrind, many callers of a ring", ring(1100, 9000), 40),
         ("cProfile", pstats(half(40_000)), 8),
         ("gperftools CPU, stacks of a frame each", cpu(half(500_000)), 4),
         ("gperftools CPU, a stack of a million frames", deep(half(1_000_000)), 8),

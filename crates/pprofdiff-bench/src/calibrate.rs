@@ -38,7 +38,8 @@ struct Counted {
 /// # Errors
 /// Fails for options that name two sides, and if no pair of runs can be measured.
 pub fn calibrate(options: &BenchOptions, work: &Cancellation) -> Result<(Vec<String>, PathBuf)> {
-    if options.range.is_some() || options.new_dir.is_some() || options.new_cmd.is_some() || options.more.is_some() {
+    let BenchOptions { range, new_dir, base_cmd, new_cmd, more, .. } = options;
+    if [range, base_cmd, new_cmd].iter().any(|text| text.is_some()) || new_dir.is_some() || more.is_some() {
         let message = "--calibrate compares the current folder with itself; give only the command";
         return Err(Failure::Message(message.to_owned()));
     }

@@ -35,6 +35,10 @@ pub const CPROFILE: &str = "cProfile";
 /// The largest number of changed frames in the verdict.
 const MAX_FRAMES: usize = 3;
 
+/// The verbs of Cargo that start a program by the runner of its target.
+const CARGO_RUNS: [&str; 6] = ["bench", "run", "r", "test", "t", "nextest"];
+/// The options of Cargo before the verb that have a value of their own.
+const CARGO_OPTIONS_WITH_VALUES: [&str; 5] = ["-C", "-Z", "--color", "--config", "--explain"];
 /// Programs that compile while they run.
 const COMPILE_WHILE_RUNNING: [&str; 9] = ["node", "deno", "bun", "java", "dotnet", "pypy", "pypy3", "luajit", "julia"];
 
@@ -84,7 +88,7 @@ pub fn find(command: &[String]) -> Result<Counting> {
         )));
     }
     if is_python(program) {
-        if command.iter().any(|word| word == "-c") {
+        if PythonCommand::parse(command).is_none() {
             let message = "cProfile can't count python -c; put the code into a file";
             return Err(Failure::Message(message.to_owned()));
         }
@@ -94,8 +98,7 @@ pub fn find(command: &[String]) -> Result<Counting> {
     if adapters::is_go_benchmark(command) {
         return Ok(Counting { adapter: &GO_TEST, counter: CACHEGRIND, variables: go_variables });
     }
-    let cargo_runs = ["bench", "run", "test"];
-    if program == "cargo" && command.iter().any(|word| cargo_runs.contains(&word.as_str())) {
+    if program == "cargo" && cargo_verb(command).is_some_and(|verb| CARGO_RUNS.contains(&verb)) {
         return Ok(Counting { adapter: &CARGO, counter: CALLGRIND, variables: cargo_variables });
     }
     Ok(Counting { adapter: &VALGRIND, counter: CALLGRIND, variables: none })
@@ -269,12 +272,29 @@ fn go_fixed(command: &[String], ended: &Ended) -> Option<u64> {
     if adapters::go_has(command, "benchtime") { adapters::go_fixed(command, ended) } else { Some(1) }
 }
 
-/// Criterion and libtest repeat a benchmark for a time, so the number of iterations would differ. `--test` runs each
-/// benchmark once.
+/// Returns the verb of a Cargo command: its first word that is no option and no toolchain (`+nightly`).
+fn cargo_verb(command: &[String]) -> Option<&str> {
+    let mut words = command.iter().skip(1).map(String::as_str);
+    while let Some(word) = words.next() {
+        if CARGO_OPTIONS_WITH_VALUES.contains(&word) {
+            words.next();
+        } else if !word.starts_with(['-', '+']) {
+            return Some(word);
+        }
+    }
+    None
+}
+
+/// Criterion repeats a benchmark for a time, so the number of iterations would differ. `--test` runs each benchmark once.
+/// Before `--`, this option means a test target instead.
 fn cargo_command(plan: &RunPlan<'_>) -> Vec<String> {
     let mut words = plan.command.to_vec();
-    if words.iter().any(|word| word == "bench") && !words.iter().any(|word| word == "--test") {
-        if !words.iter().any(|word| word == "--") {
+    if cargo_verb(&words) != Some("bench") {
+        return words;
+    }
+    let end = words.iter().position(|word| word == "--").unwrap_or(words.len());
+    if !words[end..].iter().any(|word| word == "--test") {
+        if end == words.len() {
             words.push("--".to_owned());
         }
         words.push("--test".to_owned());
@@ -288,19 +308,54 @@ fn cargo_variables(dir: &Path) -> Vec<(String, String)> {
     vec![(format!("CARGO_TARGET_{target}_RUNNER"), joined(&valgrind(dir)))]
 }
 
-/// Puts cProfile between the interpreter's options and the script.
-fn python_command(plan: &RunPlan<'_>) -> Vec<String> {
-    let words = plan.command;
-    let mut script = 1;
-    while let Some(word) = words.get(script).filter(|word| word.starts_with('-') && *word != "-m") {
-        // These two options have a value of their own.
-        script += if word == "-X" || word == "-W" { 2 } else { 1 };
+/// The parts of a Python command.
+struct PythonCommand {
+    /// The interpreter and its options.
+    interpreter: Vec<String>,
+    /// The script, or `-m` and the module, with its arguments.
+    program: Vec<String>,
+}
+
+impl PythonCommand {
+    /// Splits a command like Python's `getopt.c`, where letters may share a word (`-Im`), and the last one may have its
+    /// value in the same word (`-mpkg`). Returns `None` for code in the command itself (`-c`).
+    fn parse(words: &[String]) -> Option<PythonCommand> {
+        let mut interpreter: Vec<String> = words.iter().take(1).cloned().collect();
+        let mut words = words.iter().skip(1).cloned().peekable();
+        while let Some(word) = words.next_if(|word| word.starts_with('-') && word != "-") {
+            if word == "--" {
+                break;
+            }
+            let has_own_value = match word[1..].find(['-', 'c', 'm', 'X', 'W']) {
+                // A long option. One of them has a value.
+                Some(0) if word.starts_with("--") => word == "--check-hash-based-pycs",
+                Some(place) => match (&word[..=place], &word[place + 1..=place + 1], &word[place + 2..]) {
+                    (_, "c", _) => return None,
+                    (flags, "m", module) => {
+                        interpreter.extend(Some(flags).filter(|flags| flags.len() > 1).map(str::to_owned));
+                        let module = Some(module).filter(|module| !module.is_empty()).map(str::to_owned);
+                        let program = std::iter::once("-m".to_owned()).chain(module).chain(words).collect();
+                        return Some(PythonCommand { interpreter, program });
+                    }
+                    (_, _, value) => value.is_empty(),
+                },
+                None => false,
+            };
+            interpreter.push(word);
+            interpreter.extend(words.next_if(|_| has_own_value));
+        }
+        Some(PythonCommand { interpreter, program: words.collect() })
     }
-    let script = script.min(words.len());
-    let mut all = words[..script].to_vec();
+}
+
+/// Puts cProfile between the interpreter's options and the program.
+fn python_command(plan: &RunPlan<'_>) -> Vec<String> {
+    let Some(PythonCommand { interpreter: mut all, program }) = PythonCommand::parse(plan.command) else {
+        return plan.command.to_vec();
+    };
     all.extend(["-m", "cProfile", "-o"].map(str::to_owned));
     all.push(adapters::path(&python_file(plan.dir)));
-    all.extend(words[script..].iter().cloned());
+    all.extend(program);
     all
 }
 
@@ -422,8 +477,26 @@ mod tests {
         let python = "PYTHONHASHSEED=0 python3 -X dev -O -m cProfile -o D/calls.prof";
         assert_eq!(counted("python3 -X dev -O run.py -v"), words(&format!("{python} run.py -v")));
         assert_eq!(counted("python3 -X dev -O -m shop -v"), words(&format!("{python} -m shop -v")));
+        assert_eq!(counted("python3 -X dev -Omshop -c 1"), words(&format!("{python} -m shop -c 1")));
+        assert_eq!(counted("python3 -X dev -O -- run.py -c 1"), words(&format!("{python} run.py -c 1")));
+        let attached =
+            "PYTHONHASHSEED=0 python3 -Xdev -IW error --check-hash-based-pycs never -m cProfile -o D/calls.prof";
+        let command = "python3 -Xdev -IW error --check-hash-based-pycs never -mshop";
+        assert_eq!(counted(command), words(&format!("{attached} -m shop")));
+        assert_eq!(counted(&command.replace("-mshop", "run.py -mshop")), words(&format!("{attached} run.py -mshop")));
         assert!(counted("cargo bench -p x").ends_with(&words("cargo bench -p x -- --test")));
-        assert!(counted("cargo run --release -- 5").ends_with(&words("cargo run --release -- 5")));
+        for command in ["cargo run --release -- 5", "cargo run -- bench", "cargo --color never r -p bench"] {
+            assert!(
+                counted(command).ends_with(&words(command)) && counted(command)[0].contains("_RUNNER="),
+                "{command}"
+            );
+        }
+        // Before `--`, the option names a target.
+        let target = "cargo +nightly --config a=1 bench --test speed";
+        assert!(counted(target).ends_with(&words(&format!("{target} -- --test"))));
+        assert!(counted("cargo bench -- --test x").ends_with(&words("cargo bench -- --test x")));
+        // The compiler itself is the counted program.
+        assert!(counted("cargo build -p bench").starts_with(&words(CALLGRIND)));
         assert!(counted("cargo bench")[0].ends_with(&format!("_RUNNER={CALLGRIND}")));
     }
 
@@ -434,6 +507,7 @@ mod tests {
             ("/usr/bin/java -jar a.jar", "compiles the code while it runs"),
             ("perf record ./a", "without perf"),
             ("python -c 1", "put the code into a file"),
+            ("python3 -Ic 'print(1)'", "put the code into a file"),
         ] {
             let failure = find(&words(command)).err().unwrap();
             let pprofdiff_shell::Failure::Message(message) = failure else { unreachable!() };

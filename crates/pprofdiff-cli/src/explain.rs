@@ -8,7 +8,7 @@ use pprofdiff_explain::ExplainOptions;
 use pprofdiff_report::{Format, Report, View, explain_exit_code};
 use pprofdiff_shell::{Failure, Outputs, Result, git, operations, write_to};
 
-use crate::args::{DEFAULT_MIN_EFFECT, ExplainArgs};
+use crate::args::ExplainArgs;
 use crate::check::config;
 use crate::input::Inputs;
 use crate::next_step::{AnsweredCommand, suggest_next};
@@ -84,25 +84,19 @@ fn heaps(inputs: &Inputs, base: &Path, new: &Path) -> Result<Diff> {
 /// Returns the options from the arguments and the configuration. Without `--ops` and `--ops-from`, a folder of runs
 /// provides the number of operations.
 pub fn options(args: &ExplainArgs) -> Result<ExplainOptions> {
-    let mut options = own_runtime(args.config.as_deref())?
-        .with_min_effect(args.min_effect)
-        .with_undecided_total(args.undecided_total);
-    let folder = || match args.input.files.as_slice() {
-        [dir] if Recording::is_in(dir) => Recording::read(dir).ok().filter(|recording| !recording.counter.is_empty()),
+    let recording = match args.input.files.as_slice() {
+        [dir] if Recording::is_in(dir) => Some(Recording::read(dir)?),
         _ => None,
     };
+    let mut options = own_runtime(args.config.as_deref())?.with_undecided_total(args.undecided_total);
     // Counts show much smaller changes than times. The default is the effect that `bench` looked for.
-    if args.min_effect == DEFAULT_MIN_EFFECT
-        && let Some(counted) = folder()
-    {
-        options = options.with_min_effect(counted.effect);
+    let counted_effect = || recording.as_ref().filter(|recording| !recording.counter.is_empty()).map(|r| r.effect);
+    if let Some(effect) = args.min_effect.or_else(counted_effect) {
+        options = options.with_min_effect(effect);
     }
     options.ops = match args.ops_from.as_slice() {
         [base, new] => Some(operations::from_files(base, new)?),
-        _ => args.ops.or(match args.input.files.as_slice() {
-            [dir] if Recording::is_in(dir) => Recording::read(dir)?.operations(),
-            _ => None,
-        }),
+        _ => args.ops.or_else(|| recording.as_ref()?.operations()),
     };
     Ok(options)
 }

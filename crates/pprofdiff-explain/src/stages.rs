@@ -403,17 +403,27 @@ fn account_of(sides: &Comparison<'_>, books: &Books<'_>, findings: &mut Findings
 fn all_moved(sides: &Comparison<'_>, common: &mut CommonRows, interpretation: &Interpretation) -> Vec<Moved> {
     let mut moved = std::mem::take(&mut common.moved);
     let shown = common.shown();
-    let is_swap = |swap: &&Swap| has_moved(&common.uncut, interpretation.findings.scale, swap.gained, swap.lost, None);
-    moved.extend(interpretation.findings.swaps.iter().filter(is_swap).map(|swap| Moved {
-        function: shown.name(swap.gained),
-        from: shown.name(swap.lost),
-        how: swap.how,
-        delta: sides.per_run(0, swap.amount),
-        cost: None,
-        even: swap.even,
-        callee: None,
-        inside: swap.inside.map(|caller| shown.name(caller)),
-        packages: None,
+    moved.extend(interpretation.findings.swaps.iter().filter_map(|swap| {
+        let has_moved =
+            |inside| has_moved(&common.uncut, interpretation.findings.scale, swap.gained, swap.lost, inside);
+        // If a function contains the other one, cost moved inside of it. Every change of a count is real, so the answer must
+        // not leave it out.
+        let around = || [swap.lost, swap.gained].into_iter().find(|&place| has_moved(Some(place)));
+        let (how, inside) = match has_moved(None) {
+            true => (swap.how, swap.inside),
+            false => (MoveKind::Shift, Some(around().filter(|_| sides.is_counted)?)),
+        };
+        Some(Moved {
+            function: shown.name(swap.gained),
+            from: shown.name(swap.lost),
+            how,
+            delta: sides.per_run(0, swap.amount),
+            cost: None,
+            even: swap.even,
+            callee: None,
+            inside: inside.map(|caller| shown.name(caller)),
+            packages: None,
+        })
     }));
     let is_large = |exchange: &&Exchange| exchange.value > MIN_PART_OF_SHOWN_MOVE * sides.total[1];
     moved.extend(interpretation.findings.exchanges.iter().filter(is_large).map(|exchange| Moved {

@@ -30,7 +30,7 @@ use crate::kit::calls::{Balance, CallGraph, Estimate, LEFT_OUT, LEFT_OUT_NAME};
 use crate::kit::lines::{each_line, lines};
 use crate::kit::tree::TextBudget;
 use crate::table::{is_text, quoted};
-use events::{Derived, EventType};
+use events::{Derived, EventType, StatedUnits, read_unit_of_time, set_unit_of_times};
 use pprofdiff_profile::builder::{FunctionId, LocationId, MappingId, ProfileBuilder};
 use pprofdiff_profile::columns::{Mapping, StringId};
 use pprofdiff_profile::interner::Interner;
@@ -131,6 +131,9 @@ struct CallgrindFile {
     totals: [Option<Vec<i64>>; 2],
     has_separate_callers: bool,
     has_counts: bool,
+    units_of_times: StatedUnits,
+    /// True if the unit of a time in system calls is unknown.
+    has_unknown_unit: bool,
     is_xdebug: bool,
     is_callgrind: bool,
 }
@@ -161,6 +164,8 @@ impl CallgrindFile {
             totals: [None, None],
             has_separate_callers: false,
             has_counts: false,
+            units_of_times: StatedUnits::default(),
+            has_unknown_unit: false,
             is_xdebug: false,
             is_callgrind: false,
         }
@@ -228,6 +233,7 @@ impl CallgrindFile {
             }
             b"events" => self.set_events(value)?,
             b"event" => {
+                read_unit_of_time(value, &mut self.units_of_times);
                 self.derived.extend(Derived::parse(value)?);
                 self.limit_events()?;
             }
@@ -443,6 +449,7 @@ impl CallgrindFile {
     fn build(mut self, name: &str) -> Result<Profile> {
         // pprof and pprofdiff write calls without their number.
         let has_calls = self.has_counts;
+        self.has_unknown_unit = set_unit_of_times(&mut self.events, &self.units_of_times);
         for event in &self.events {
             self.builder.sample_type(&event.kind, event.unit);
         }
@@ -544,6 +551,10 @@ impl CallgrindFile {
         let more = if has_advice { "; valgrind --tool=callgrind --separate-callers=10 records callers" } else { "" };
         let first = self.events.first().map_or("", |event| &event.kind);
         let mut notes = estimate.notes(first, more);
+        if self.has_unknown_unit {
+            let note = "the unit of sysTime is not in the file, because the line \"event: sysTime : ...\" is missing";
+            notes.push(note.to_owned());
+        }
         let stated: Vec<&Vec<i64>> =
             self.totals.iter().flatten().filter(|totals| totals.iter().any(|&t| t != 0)).collect();
         // Xdebug's totals include costs that it gives to no function.

@@ -158,13 +158,15 @@ fn damage(n: u32) {
             match crate::from_bytes("in", &bytes, &options) {
                 Ok(_) => n_read += 1,
                 Err(e) => {
-                    let is_missing = e.detail().ends_with("is missing") || e.detail().contains("an int64 holds");
+                    // A trace without a profile is no error at a place.
                     let is_other = e.kind() == pprofdiff_profile::ErrorKind::OtherFormat;
-                    assert!(e.offset().is_some() || is_missing || is_other, "{name}: {e}");
+                    assert!(e.offset().is_some() || is_other, "{name}: {e}");
                 }
             }
         }
         println!("{name}: {n_read} of {n} damaged files were read");
+        // Damage in names and numbers is often readable. Otherwise, the errors say nothing about the whole file.
+        assert!((1.max(n / 50)..n / 2).contains(&n_read), "{name}: {n_read} of {n}");
     }
 }
 

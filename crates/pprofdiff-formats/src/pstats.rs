@@ -12,6 +12,9 @@
 //! Times are numbers of seconds in the file. cProfile reads a clock in nanoseconds, so rounding restores its numbers. The
 //! module `profile` counts the calls of each caller without their time; these times are then divided by the counts.
 //!
+//! The module `profile` subtracts its own cost, which it measures beforehand, so short times may be negative. They count as
+//! 0, because stacks divide costs of 0 or more.
+//!
 //! In a recursive function, the file has the time of the outermost calls. In mutual recursion, the estimated stacks
 //! decide, so that its inclusive times may differ from `cumtime`.
 
@@ -71,6 +74,8 @@ struct PstatsFile<'t> {
     graph: CallGraph,
     /// True if callers have a count and no times.
     has_counts_only: bool,
+    /// The number of negative times.
+    negative: usize,
     left: usize,
 }
 
@@ -90,6 +95,7 @@ fn read(name: &str, text: &[u8]) -> Result<Profile> {
         read: Vec::new(),
         graph: CallGraph::new(1, 2, text.len()),
         has_counts_only: false,
+        negative: 0,
         left: CALLERS + text.len(),
     };
     for (kind, unit) in [("time", "nanoseconds"), ("calls", "count"), ("primitive calls", "count")] {
@@ -125,8 +131,8 @@ impl PstatsFile<'_> {
         }
     }
 
-    /// Returns a time in nanoseconds.
-    fn time(&self, id: ValueId) -> Result<i64> {
+    /// Returns a time in nanoseconds, and 0 for a negative time.
+    fn time(&mut self, id: ValueId) -> Result<i64> {
         let seconds = match self.values.value_of(id) {
             MarshalValue::Int(seconds) => seconds as f64,
             MarshalValue::Float(seconds) => seconds,
@@ -136,7 +142,8 @@ impl PstatsFile<'_> {
         if nanos.is_nan() || nanos.abs() >= 9.2e18 {
             return Err(self.error(id, "a time is not a number of seconds that fits in an int64 of nanoseconds"));
         }
-        Ok(nanos as i64)
+        self.negative += usize::from(nanos < 0.0);
+        Ok(nanos.max(0.0) as i64)
     }
 
     fn function(&mut self, id: ValueId) -> Result<u32> {
@@ -161,9 +168,11 @@ impl PstatsFile<'_> {
             None => {
                 let line = line.clamp(0, u32::MAX.into());
                 let function = self.builder.function(name, file, line);
-                self.frames.push(self.builder.location(None, 0, &[self.builder.line(function, line)])?);
+                let place = self.values.offset_of(id);
+                let location = self.builder.location(None, 0, &[self.builder.line(function, line)]);
+                self.frames.push(location.map_err(|e| e.at(place))?);
                 self.read.push(false);
-                let number = self.graph.function(0, self.frames.len() as u32 - 1)?;
+                let number = self.graph.function(0, self.frames.len() as u32 - 1).map_err(|e| e.at(place))?;
                 self.by_content.insert(key, number);
                 number
             }
@@ -187,7 +196,8 @@ impl PstatsFile<'_> {
         let MarshalValue::Dict(start, end) = self.values.value_of(callers) else {
             return Err(self.error(callers, "the callers of a function are not a dictionary"));
         };
-        self.graph.add_own(function, function, &[all.own])?;
+        let place = self.values.offset_of(value);
+        self.graph.add_own(function, function, &[all.own]).map_err(|e| e.at(place))?;
         let n = (end - start) as usize / 2;
         self.left = self.left.checked_sub(n).ok_or_else(|| {
             let detail = "its functions have too many callers altogether for a file of its size";
@@ -214,15 +224,13 @@ impl PstatsFile<'_> {
             }
         }
         for &(caller, edge) in &edges {
-            self.graph.add_call(
-                (caller, caller, function),
-                &[edge.calls, edge.primitive],
-                &[edge.time],
-                &[edge.own],
-            )?;
+            let counts = [edge.calls, edge.primitive];
+            let added = self.graph.add_call((caller, caller, function), &counts, &[edge.time], &[edge.own]);
+            added.map_err(|e| e.at(place))?;
         }
         // The remaining primitive calls are calls from outside, too.
-        self.graph.add_uncalled(function, &[outside, outside_primitive + primitive])
+        let added = self.graph.add_uncalled(function, &[outside, outside_primitive + primitive]);
+        added.map_err(|e| e.at(place))
     }
 
     /// Returns the calls of one caller: a tuple of cProfile, or a number of `profile`.
@@ -257,6 +265,15 @@ impl PstatsFile<'_> {
         let mut notes = estimate.notes("ns of time", "; py-spy record --format raw records stacks");
         if self.has_counts_only {
             notes.push("the times of callers are missing, so time is divided by the number of calls".to_owned());
+        }
+        match self.negative {
+            0 => {}
+            1 => {
+                notes.push("a time is negative, and counts as 0; is the calibration of `profile` too high?".to_owned())
+            }
+            n => {
+                notes.push(format!("{n} times are negative, and count as 0; is the calibration of `profile` too high?"))
+            }
         }
         for note in &notes {
             let note = self.builder.string(note);

@@ -76,19 +76,21 @@ impl StackprofMode {
 fn read(name: &str, text: Vec<u8>, options: &LoadOptions) -> Result<Profile> {
     let names = ["mode", "interval", "frames", "raw", "raw_lines", "raw_timestamp_deltas"];
     let mut json = Json::new(&text);
+    let begin = json.offset();
     let [mode, interval, frames, raw, lines, deltas] = json.members(names)?;
     json.end()?;
-    let mode = read_mode(mode)?;
+    let mode = read_mode(mode).map_err(|e| e.at(begin))?;
     let mut file = StackprofFile {
         builder: ProfileBuilder::new(),
         mode,
-        interval: read_interval(interval, mode)?,
+        interval: read_interval(interval, mode).map_err(|e| e.at(begin))?,
         frames: HashMap::default(),
         stacks: Sequences::default(),
         sums: Vec::new(),
         timeline: options.time.as_ref().map(|window| Timeline::new(window, None)).transpose()?,
     };
-    let Some(frames) = frames else { return Err(Error::malformed("`frames` is missing")) };
+    let Some(frames) = frames else { return Err(Error::malformed("`frames` is missing").at(begin)) };
+    let place = frames.offset();
     let own = file.read_frames(frames)?;
     let note = match raw {
         Some(raw) => file.read_stacks(raw, lines, deltas).map(|()| None)?,
@@ -96,7 +98,7 @@ fn read(name: &str, text: Vec<u8>, options: &LoadOptions) -> Result<Profile> {
             return Err(Error::query("its samples lack times to select; record with raw: true"));
         }
         None => {
-            file.read_sums(own)?;
+            file.read_sums(own).map_err(|e| e.at(place))?;
             let note = "it has sums of methods and no stacks, so cumulative values are equal to flat values; record with \
                         raw: true to get stacks";
             Some(note.to_owned())
@@ -181,7 +183,7 @@ impl StackprofFile {
                 }
                 Ok(())
             };
-            read_next().map_err(|e| e.in_record(|| format!("frame {}", crate::table::quoted(&key))))?;
+            read_next().map_err(|e| e.in_record(|| format!("frame {}", crate::table::quoted(&key))).at(begin))?;
         }
         Ok(own)
     }
@@ -212,6 +214,7 @@ impl StackprofFile {
         let mut raw = NumberList::begin(raw, "raw")?;
         let (mut now, mut number, mut stack) = (0i64, 0u64, Vec::new());
         while raw.has_more()? {
+            let begin = raw.json.offset();
             let mut read_next = || -> Result<()> {
                 let (depth, place) = raw.read()?;
                 let mut line = || lines.as_mut().map(NumberList::next).transpose();
@@ -245,7 +248,7 @@ impl StackprofFile {
                 }
                 self.add(&stack, values)
             };
-            read_next().map_err(|e| e.in_record(|| format!("stack {number}")))?;
+            read_next().map_err(|e| e.in_record(|| format!("stack {number}")).at(begin))?;
             number += 1;
         }
         for list in [lines, deltas].iter_mut().flatten() {

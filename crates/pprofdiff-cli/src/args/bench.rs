@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::gates::{BaselineArgs, DEFAULT_MIN_EFFECT, ExplainArgs, GitArgs, percentage};
+use super::gates::{BaselineArgs, ExplainArgs, GitArgs, percentage};
 use super::jobs::duration;
 use super::sides::SideArgs;
 use super::table::{LoadArgs, QueryArgs};
@@ -43,7 +43,7 @@ pub struct BenchArgs {
     #[arg(long)]
     pub counts: bool,
     /// Measure this machine by equal runs, and advise a command for CI
-    #[arg(long, conflicts_with_all = ["range", "new_dir", "new_cmd", "more", "counts", "bisect", "fail_on", "baseline"], hide_short_help = true)]
+    #[arg(long, conflicts_with_all = ["range", "new_dir", "base_cmd", "new_cmd", "effect", "more", "counts", "bisect", "fail_on", "config", "baseline", "report"], hide_short_help = true)]
     pub calibrate: bool,
     /// Link each pair of runs anew, in another order, up to N times
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(5..=1000), conflicts_with_all = ["runs", "counts", "calibrate"])]
@@ -119,7 +119,7 @@ impl ExplainArgs {
             ops: None,
             ops_from: Vec::new(),
             git,
-            min_effect: DEFAULT_MIN_EFFECT,
+            min_effect: None,
             noise: Vec::new(),
             with: Vec::new(),
             config: args.config.clone(),

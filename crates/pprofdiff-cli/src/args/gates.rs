@@ -144,9 +144,6 @@ pub struct GitArgs {
     pub range: Option<String>,
 }
 
-/// The default of `--min-effect`, as the option's text has it: 0.2%.
-pub const DEFAULT_MIN_EFFECT: f64 = 0.002;
-
 #[derive(Args)]
 #[command(after_help = EXPLAIN_HELP)]
 #[command(mut_arg("sample_type", |a| a.help(
@@ -162,9 +159,10 @@ pub struct ExplainArgs {
     pub ops_from: Vec<PathBuf>,
     #[command(flatten)]
     pub git: GitArgs,
-    /// Minimum change of a cause, as a share of the mean of both totals at equal work
-    #[arg(long, value_name = "PERCENT", value_parser = percentage, default_value = "0.2%")]
-    pub min_effect: f64,
+    /// Minimum change of a cause, as a share of the mean of both totals at equal work [default: 0.2%; of counted runs
+    /// the effect in their runs.toml]
+    #[arg(long, value_name = "PERCENT", value_parser = percentage)]
+    pub min_effect: Option<f64>,
     /// A/A runs: profiles of equal builds, used only to estimate noise; files, or one pattern
     #[arg(long, value_name = "FILE", num_args = 1.., hide_short_help = true)]
     pub noise: Vec<PathBuf>,

@@ -23,7 +23,7 @@ use clap_complete::Generator;
 use clap_complete_nushell::Nushell;
 
 pub use bench::BenchArgs;
-pub use gates::{BaselineArgs, CheckArgs, DEFAULT_MIN_EFFECT, ExplainArgs, GitArgs};
+pub use gates::{BaselineArgs, CheckArgs, ExplainArgs, GitArgs};
 pub use help::{Later, formats};
 pub use jobs::{
     BatchArgs, ConvertArgs, DeltaArgs, McpArgs, MergeArgs, SeriesArgs, SeriesOrder, SeriesRows, ServeArgs,

@@ -19,6 +19,9 @@ use crate::input::Inputs;
 /// and with `--bisect` looks for the commit that made a change. Returns the exit code.
 pub fn run(mut args: BenchArgs, work: &Cancellation) -> Result<u8> {
     end::check_args(&args)?;
+    if args.calibrate {
+        check_calibration(&args)?;
+    }
     let outputs = Outputs::new(args.report.iter().map(PathBuf::as_path).chain(args.output.path()));
     let inputs = Inputs::new(&args.load, outputs)?;
     let mut options = options(&args, inputs);
@@ -63,6 +66,17 @@ pub fn run(mut args: BenchArgs, work: &Cancellation) -> Result<u8> {
         false => {}
     }
     Ok(code)
+}
+
+/// Rejects output formats for a calibration, which writes lines of text. Clap rejects the other options without effect.
+fn check_calibration(args: &BenchArgs) -> Result<()> {
+    let format = args.output.format()?;
+    match format.name {
+        "text" => Ok(()),
+        name => {
+            Err(Failure::Message(format!("--calibrate writes text, not {name}; omit --format, and end -o in .txt")))
+        }
+    }
 }
 
 /// Returns the options of the runner that the arguments set.

@@ -4,8 +4,8 @@
 use crate::thresholds::{
     DEVIATION_OF_FLICKERING_FRAMES, MIN_DEVIATIONS_OF_NOISY_PAIR, MIN_EVENTS_FOR_COMMON_VARIANCE,
     MIN_FRAMES_FOR_TAU_OF_PAIR, MIN_RELATIVE_LENGTH_OF_RUN, MIN_SETS_FOR_COMMON_VARIANCE, MIN_TAU_OF_LOCK,
-    MIN_TELLING_EVENTS, MIN_TESTED_COUNTS, MIN_TESTED_LOCKS, PRIOR_OF_COUNTS, PRIOR_OF_DELAYS, PRIOR_OF_HEAP,
-    PRIOR_OF_SAMPLES, Prior, STRATA_OF_EVENTS, WEIGHT_OF_PRIOR_TAU,
+    MIN_TELLING_EVENTS, MIN_TESTED_COUNTS, MIN_TESTED_LOCKS, PRIOR_OF_DELAYS, PRIOR_OF_HEAP, PRIOR_OF_SAMPLES, Prior,
+    STRATA_OF_EVENTS, WEIGHT_OF_PRIOR_TAU,
 };
 use std::ops::Range;
 
@@ -54,12 +54,14 @@ impl Variances {
     }
 }
 
-fn prior(kind: ValueKind) -> Prior {
+/// Returns the known noise of a kind of values. `None` for counts of all calls or instructions: one pair shows no noise of
+/// counts, because all of its differences are real, and several runs show the noise of each function.
+fn prior(kind: ValueKind) -> Option<Prior> {
     match kind {
-        ValueKind::Sampled => PRIOR_OF_SAMPLES,
-        ValueKind::Heap => PRIOR_OF_HEAP,
-        ValueKind::Delay => PRIOR_OF_DELAYS,
-        ValueKind::Counted => PRIOR_OF_COUNTS,
+        ValueKind::Sampled => Some(PRIOR_OF_SAMPLES),
+        ValueKind::Heap => Some(PRIOR_OF_HEAP),
+        ValueKind::Delay => Some(PRIOR_OF_DELAYS),
+        ValueKind::Counted => None,
     }
 }
 
@@ -121,10 +123,10 @@ pub(super) fn variance_of_runs(rows: &StackRows, sets: &Sets, is_given: bool) ->
         let set_excess = set_excess.into_iter().map(|excess| excess.max(MIN_TAU_OF_LOCK * MIN_TAU_OF_LOCK));
         return Variances::OfSets(set_excess.collect());
     }
-    if rows.kind == ValueKind::Counted {
-        return Variances::OfSets(set_excess.into_iter().map(|excess| excess.max(0.0)).collect());
+    match prior(rows.kind) {
+        Some(prior) => Variances::OfSets(shrunk_variances(rows, sets, &set_excess, prior.shrink)),
+        None => Variances::OfSets(set_excess.into_iter().map(|excess| excess.max(0.0)).collect()),
     }
-    Variances::OfSets(shrunk_variances(rows, sets, &set_excess))
 }
 
 /// Returns the number by which the values of each run are divided.
@@ -184,10 +186,9 @@ fn excess_of_sets(rows: &StackRows, sets: &Sets, sides: &[Range<usize>], length:
     excess.into_iter().map(|excess| excess / degrees).collect()
 }
 
-/// Shrinks the variance of each set towards the median of sets of similar size.
-fn shrunk_variances(rows: &StackRows, sets: &Sets, set_excess: &[f64]) -> Vec<f64> {
+/// Shrinks the variance of each set towards the median of sets of similar size. `shrink` is [`Prior::shrink`].
+fn shrunk_variances(rows: &StackRows, sets: &Sets, set_excess: &[f64], shrink: f64) -> Vec<f64> {
     let degrees = degrees_of_runs(rows) as f64;
-    let shrink = prior(rows.kind).shrink;
     let tau = known_deviation(rows.kind);
     let prior = tau * tau;
     let events = |j: usize| (sets.sets[j].values[0] + sets.sets[j].values[1]) / sets.sets[j].event.max(1e-300);
@@ -225,11 +226,9 @@ impl ScaleModel<'_> {
     /// Returns the variance between runs for one pair: the variance that makes the ratios of untouched sets consistent
     /// with chance, shrunk towards the prior.
     pub(super) fn variance_of_pair(&self) -> Variances {
-        // One pair shows no noise of counts: all of its differences are real.
-        if self.rows.kind == ValueKind::Counted {
+        let Some(Prior { floor, trust, shrink }) = prior(self.rows.kind) else {
             return Variances::OfClasses([0.0; 3]);
-        }
-        let Prior { floor, trust, shrink } = prior(self.rows.kind);
+        };
         let tau = known_deviation(self.rows.kind);
         let prior = tau * tau;
         let Telling { by_class, n_own } = &self.sets.telling;

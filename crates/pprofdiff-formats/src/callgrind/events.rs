@@ -28,9 +28,12 @@ const UNITS: [(&str, &str, i64); 9] = [
     ("bytes", "bytes", 1),
 ];
 
-/// The events of callgrind that have a time: the time in system calls, by `--collect-systime=UNIT`, whose unit the file
-/// does not state.
+/// The events of callgrind that have a time in system calls, by `--collect-systime`. Their long names have the unit:
+/// `event: sysTime : sysTime (elapsed us)`. Only `--collect-systime=nsec` records the second event.
 const TIMES: [&str; 2] = ["sysTime", "sysCpuTime"];
+
+/// The units of the times in system calls, as far as the long names of a file state them.
+pub(super) type StatedUnits = [Option<&'static str>; TIMES.len()];
 
 impl EventType {
     pub fn parse(name: &[u8]) -> EventType {
@@ -52,6 +55,34 @@ impl EventType {
             }
         }
     }
+}
+
+/// Reads the unit of a time in system calls from a line after `event:`.
+pub(super) fn read_unit_of_time(value: &[u8], stated: &mut StatedUnits) {
+    let text = String::from_utf8_lossy(value);
+    let Some((name, long_name)) = text.split_once(':') else { return };
+    let Some(time) = TIMES.iter().position(|time| *time == name.trim()) else { return };
+    let word = long_name.trim().strip_suffix(')').and_then(|long_name| long_name.rsplit([' ', '(']).next());
+    stated[time] = match word {
+        Some("ms") => Some("milliseconds"),
+        Some("us") => Some("microseconds"),
+        Some("ns") => Some("nanoseconds"),
+        _ => None,
+    };
+}
+
+/// Sets the units of the times in system calls. Returns true if a unit remains unknown.
+pub(super) fn set_unit_of_times(events: &mut [EventType], stated: &StatedUnits) -> bool {
+    let has_cpu_time = events.iter().any(|event| event.name == TIMES[1].as_bytes());
+    let mut is_unknown = false;
+    for (name, stated) in TIMES.iter().zip(stated) {
+        let unit = stated.or(has_cpu_time.then_some("nanoseconds"));
+        for event in events.iter_mut().filter(|event| event.name == name.as_bytes()) {
+            event.unit = unit.unwrap_or(event.unit);
+            is_unknown |= unit.is_none();
+        }
+    }
+    is_unknown
 }
 
 /// An event as a sum of multiples of others: `event: CEst = Ir + 10 L1m : Cycle Estimation`.
@@ -130,7 +161,7 @@ impl Derived {
                 };
                 for (times, index) in terms {
                     let sum = factor.checked_mul(times).and_then(|f| factors[index].checked_add(f));
-                    factors[index] = sum.ok_or_else(too_large)?;
+                    factors[index] = sum.ok_or_else(|| too_large_event(&event.name))?;
                 }
             }
             let terms = (0..).zip(factors).map(|(i, factor)| (factor, i)).filter(|(factor, _)| *factor != 0).collect();
@@ -144,6 +175,11 @@ impl ResolvedEvent {
     /// Returns the value of the event, from the values of the file's own events.
     pub fn value(&self, costs: &[i64]) -> Result<i64> {
         let add = |sum: i64, &(factor, index): &(i64, usize)| sum.checked_add(costs[index].checked_mul(factor)?);
-        self.terms.iter().try_fold(0, add).ok_or_else(too_large)
+        self.terms.iter().try_fold(0, add).ok_or_else(|| too_large_event(&self.name))
     }
+}
+
+/// Returns the error for a derived event whose values do not fit in an int64.
+fn too_large_event(name: &str) -> Error {
+    too_large().in_record(|| format!("event {}", quoted(name.as_bytes())))
 }

@@ -420,6 +420,9 @@ fn errors_name_the_line_and_what_to_do() {
         assert!(error.to_string().contains(words), "{text:?}: {error}");
         assert!(error.offset().is_some(), "{text:?}: {error}");
     }
+    // Values of derived events are sums of several places.
+    let error = load("events: Ir\nevent: A = 9223372036854775807 Ir\nfn=f\n1 2\n").map(|p| rows(&p)).unwrap_err();
+    assert!(error.to_string().contains("event \"A\": its values add up to more than an int64 holds"), "{error}");
     let cut = load("events: Ir\nsummary: 10\nfn=f\n1 4\n").unwrap();
     assert!(cut.warnings()[0].contains("its costs add up to 4 Ir, but it states a total of 10; is it cut off?"));
 }

@@ -83,19 +83,20 @@ impl<'t> Torch<'t> {
         for calls in self.calls.chunk_by(|a, b| a.thread == b.thread) {
             let (mut open, mut now): (Vec<OpenCall>, i64) = (Vec::new(), calls[0].begin);
             for call in calls {
-                stacks.close(&mut open, &mut now, call.begin)?;
+                let place = call.name.offset();
+                stacks.close(&mut open, &mut now, call.begin).map_err(|e| e.at(place))?;
                 let text = { call.name }.string()?.bytes();
-                texts.take(text.len())?;
-                let location = location(&text, builder)?;
+                texts.take(text.len()).map_err(|e| e.at(place))?;
+                let location = location(&text, builder).map_err(|e| e.at(place))?;
                 let parent = open.last().map_or((true, call.thread), |caller| (false, caller.node));
                 let node = stacks.nodes.number((parent, location.0));
-                stacks.count(node, call.begin)?;
+                stacks.count(node, call.begin).map_err(|e| e.at(place))?;
                 // A call ends with its caller.
                 let end = open.last().map_or(call.end, |caller| call.end.min(caller.end));
                 open.push(OpenCall { node, end });
                 last = last.max(end);
             }
-            stacks.close(&mut open, &mut now, i64::MAX)?;
+            stacks.close(&mut open, &mut now, i64::MAX).map_err(|e| e.at(calls[0].name.offset()))?;
         }
         builder.sample_type("calls", "count");
         builder.sample_type("wall", "nanoseconds");

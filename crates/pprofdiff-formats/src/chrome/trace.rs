@@ -51,13 +51,14 @@ pub(super) fn recognises(head: &[u8], keys: &[Cow<'_, [u8]>]) -> bool {
 /// Reads a trace, and returns warnings.
 pub(super) fn read_trace(text: &[u8], options: &LoadOptions, builder: &mut ProfileBuilder) -> Result<Vec<String>> {
     let mut json = Json::new(text);
+    let begin = json.offset();
     let list = if json.kind()? == JsonKind::Array {
         let list = json;
         json.skip()?;
         list
     } else {
         let [list] = json.members(["traceEvents"])?;
-        list.ok_or_else(|| Error::malformed("`traceEvents` is missing"))?
+        list.ok_or_else(|| Error::malformed("`traceEvents` is missing").at(begin))?
     };
     json.end()?;
     let mut trace = Trace::default();
@@ -74,7 +75,9 @@ type EventMembers<'t> = [Option<Json<'t>>; MEMBERS.len()];
 fn each_event<'t>(mut list: Json<'t>, mut f: impl FnMut(EventMembers<'t>) -> Result<()>) -> Result<()> {
     let (mut number, mut array) = (0u64, list.array()?);
     while list.element(&mut array)? {
-        list.members(MEMBERS).and_then(&mut f).map_err(|e| e.in_record(|| format!("event {number}")))?;
+        let begin = list.offset();
+        let read = list.members(MEMBERS).and_then(&mut f);
+        read.map_err(|e| e.in_record(|| format!("event {number}")).at(begin))?;
         number += 1;
     }
     Ok(())
@@ -213,6 +216,8 @@ impl ProfileWriter<'_> {
         let (mut duration, mut n_read, mut n_overlapping, mut n_without_thread) = (0, 0u64, 0u64, 0u64);
         for chunks in chunks.chunk_by(|a, b| a.profile == b.profile) {
             let profile = &self.profiles[chunks[0].profile as usize];
+            let place = chunks[0].args.offset();
+            let too_large = || too_large().at(place);
             let pieces = ProfilePieces::read(chunks)?;
             if pieces.ticks.is_empty() {
                 continue;
@@ -223,9 +228,10 @@ impl ProfileWriter<'_> {
                 n_overlapping += 1;
                 continue;
             }
-            let (nodes, ids, _) = read_nodes(&pieces.nodes, self.builder)?;
+            let (nodes, ids, _) = read_nodes(&pieces.nodes, self.builder).map_err(|e| e.at(place))?;
             let mut times = NodeTimes::new(&nodes, &ids, begin, timeline.as_deref_mut());
-            let length = times.add_up(&pieces.ticks, pieces.duration()?)?;
+            let duration_of_pieces = pieces.duration().map_err(|e| e.at(place))?;
+            let length = times.add_up(&pieces.ticks, duration_of_pieces).map_err(|e| e.at(place))?;
             let end = begin.checked_add(length).ok_or_else(too_large)?;
             match thread {
                 Some(thread) => _ = ends.insert(thread, end),

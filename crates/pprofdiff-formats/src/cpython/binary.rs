@@ -313,8 +313,8 @@ impl SamplingRecording {
         let mut texts = TextBudget::for_input(data.len());
         let mut cursor = SamplingCursor::new(&data[..data.len() - FOOTER], header.frames, header.is_big);
         for number in 0..header.n_frames {
+            let begin = cursor.at;
             let mut read_next = || {
-                let begin = cursor.at;
                 let mut text = || {
                     let index = cursor.varint()?;
                     let text = usize::try_from(index).ok().and_then(|index| strings.get(index)).copied();
@@ -330,7 +330,7 @@ impl SamplingRecording {
                 texts.take(file.len() + name.len())?;
                 location(&mut self.builder, name, file, line, column)
             };
-            self.frames.push(read_next().map_err(|e| e.in_record(|| format!("frame {number}")))?);
+            self.frames.push(read_next().map_err(|e| e.in_record(|| format!("frame {number}")).at(begin))?);
             pace.step(1);
         }
         Ok(())

@@ -276,18 +276,39 @@ fn errors_have_a_position_and_say_what_is_wrong() {
 
 #[test]
 fn repeated_callers_are_limited() {
-    // One dictionary of callers for all functions.
-    let mut file = b"{".to_vec();
-    let callers: Vec<Vec<u8>> = (0..2000).flat_map(|i| [name("c", i), int(1)]).collect();
-    for i in 0..2000 {
-        file.extend(name("f", i));
-        let callers = if i == 0 { [&b"\xfb"[..], &dict(&callers)[1..]].concat() } else { b"r\0\0\0\0".to_vec() };
-        file.extend(tuple(&[int(1), int(1), float(0.0), float(0.0)]));
-        let start = file.len() - tuple(&[int(1), int(1), float(0.0), float(0.0)]).len();
-        file[start + 1] = 5;
-        file.extend(callers);
-    }
-    file.push(b'0');
-    let error = load(&file).unwrap_err();
+    // All functions have the same dictionary of callers, by a reference of five bytes. It names one caller many times, so its
+    // calls need no memory. There may be 2^20 callers, and one for each byte of about 400,000.
+    let file = |functions: i32, callers: i32| {
+        let names = (0..callers).flat_map(|_| [name("c", 0), int(1)]).collect::<Vec<_>>();
+        let callers = [b"\xfb", &dict(&names)[1..]].concat();
+        let record = |i: i32| {
+            let callers = if i == 0 { callers.clone() } else { b"r\0\0\0\0".to_vec() };
+            tuple(&[int(1), int(1), float(0.0), float(0.0), callers])
+        };
+        dict(&(0..functions).flat_map(|i| [name("f", i), record(i)]).collect::<Vec<_>>())
+    };
+    assert!(load(&file(50, 20_000)).is_ok());
+    let error = load(&file(100, 20_000)).unwrap_err();
     assert_eq!(error.kind(), pprofdiff_profile::ErrorKind::Limit, "{error}");
+    assert!(error.to_string().contains("its functions have too many callers altogether"), "{error}");
+    assert!(error.offset().is_some(), "{error}");
+}
+
+#[test]
+fn negative_times_count_as_zero_with_a_note() {
+    // Without its calibration, `profile` writes no such times.
+    let caller = |time: f64| tuple(&[int(3), int(3), float(time), float(time)]);
+    let file = |own: f64| {
+        dict(&[
+            name("main", 1),
+            record([1, 1], [0.1, 0.1 + own.max(0.0)], &[]),
+            name("f", 5),
+            record([3, 3], [own, own], &[name("main", 1), caller(own)]),
+        ])
+    };
+    let p = load(&file(-2e-6)).unwrap();
+    assert_eq!(rows(&p), ["main t.py:1: 100000000 1 1", "main t.py:1|f t.py:5: 0 3 3"]);
+    assert_eq!(p.warnings(), ["in: 4 times are negative, and count as 0; is the calibration of `profile` too high?"]);
+    // A rounded zero is not negative.
+    assert!(load(&file(-1e-10)).unwrap().warnings().is_empty());
 }

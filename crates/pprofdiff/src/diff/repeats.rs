@@ -60,7 +60,7 @@ pub(super) fn distinct(inputs: &[Input]) -> (Vec<Input>, Vec<String>) {
                 Some(run) if is_same_run(&run.profile, &input.profile) => count(&mut repeats, run.profile.name()),
                 copy => {
                     // Counts repeat between runs.
-                    let copy = copy.filter(|run| !counts_every_event_of(&run.profile));
+                    let copy = copy.filter(|run| !has_only_counts(&run.profile));
                     copy.into_iter().for_each(|run| count(&mut copies, run.profile.name()));
                     runs.push(input);
                 }
@@ -105,9 +105,11 @@ fn has_same_content(a: &Arc<Profile>, b: &Arc<Profile>) -> bool {
             && a.buffer() == b.buffer())
 }
 
-/// Returns true if the profile only counts calls or instructions, which equal runs repeat.
-fn counts_every_event_of(profile: &Profile) -> bool {
-    profile.sample_types().iter().any(|(kind, unit)| counts_every_event(kind, unit))
+/// Returns true if the profile only counts calls or instructions, which equal runs repeat. cProfile also measures times, and
+/// two runs do not take the same time to the nanosecond, so files with equal times are copies.
+fn has_only_counts(profile: &Profile) -> bool {
+    let types = profile.sample_types();
+    types.iter().any(|(kind, unit)| counts_every_event(kind, unit)) && types.iter().all(|(_, unit)| unit == "count")
 }
 
 /// Returns true if two profiles with the same content are one recording.

@@ -178,10 +178,13 @@ impl Pairs {
     }
 
     /// Returns [`Pairs::interval`] for the change of a frame as a part of the total, or for the total without a frame.
-    /// Also returns `None` for a frame that no pair has.
+    /// A frame that no pair has did not change.
     pub fn interval_of(&self, frame: Option<&FrameChange>, alpha: f64) -> Option<(f64, f64)> {
         let Some(frame) = frame else { return self.interval(alpha) };
-        self.range(&self.frames.get(&(frame.name.clone(), frame.is_cum))?.differences, alpha)
+        match self.frames.get(&(frame.name.clone(), frame.is_cum)) {
+            Some(frame) => self.range(&frame.differences, alpha),
+            None => self.range(&vec![0.0; self.logs.len()], alpha),
+        }
     }
 
     /// Returns the range of means that are not ruled out.

@@ -26,6 +26,10 @@ const BYTES_A_CONTEXT: usize = 64;
 /// expanded in proportion. Both are below the limit of [`super::super::tree::StackBudget`].
 const FRAMES: usize = 2 << 20;
 const BYTES_A_FRAME: usize = 4;
+/// The limits on the nodes without values: one for this many frames of the limit while contexts are expanded in proportion,
+/// and four times as many later. Other graphs stay below them by far, because a context needs few such nodes. If a cycle
+/// counts no calls, all callers in it are such nodes, long before the first stack has them as frames.
+const FRAMES_A_NODE: usize = 8;
 /// The limit on the columns that contexts are divided among: `WORK + size * WORK_A_BYTE`.
 const WORK: usize = 32 << 20;
 const WORK_A_BYTE: usize = 8;
@@ -198,6 +202,7 @@ impl<'g> StackCutter<'g> {
         let is_within_budget = |stacks: &StackCutter<'_>| {
             (stacks.n_contexts as usize) < CONTEXTS + size / BYTES_A_CONTEXT
                 && stacks.frames < frames / 2
+                && stacks.nodes_without_values() < frames / FRAMES_A_NODE
                 && stacks.work < WORK + size * WORK_A_BYTE
         };
         while is_within_budget(self)
@@ -276,6 +281,10 @@ impl<'g> StackCutter<'g> {
 
     fn max_frames(&self) -> usize {
         FRAMES + self.graph.size / BYTES_A_FRAME
+    }
+
+    fn nodes_without_values(&self) -> usize {
+        self.nodes.values.len() - self.rows.values.len()
     }
 
     fn group(&mut self, function: u32) -> u32 {
@@ -460,10 +469,15 @@ impl<'g> StackCutter<'g> {
         let (n, n_follows) = (self.columns.flows.len(), self.columns.follows.len());
         let (mut part, mut whole, mut follows) = (vec![0; n], vec![0; n], vec![0; n_follows]);
         let mut path: Vec<(u32, u32)> = Vec::new();
+        // Another context has other nodes.
+        self.on_ways.clear();
         for flow in 0..n {
             let mut left = context.flows[flow];
             while left > 0 {
-                if self.frames > self.max_frames() || self.work > 2 * (WORK + self.graph.size * WORK_A_BYTE) {
+                let is_over = self.frames > self.max_frames()
+                    || self.nodes_without_values() > 4 * self.max_frames() / FRAMES_A_NODE
+                    || self.work > 2 * (WORK + self.graph.size * WORK_A_BYTE);
+                if is_over {
                     return false;
                 }
                 path.clear();
