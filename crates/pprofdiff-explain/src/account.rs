@@ -21,9 +21,9 @@ use super::thresholds::{
     MAX_DEVIANCE_OF_UNCHANGED_CONSEQUENCES, MAX_P_OF_CERTAIN_TOTAL, MIN_CHANGE_OF_NAMED_WHOLE,
     MIN_DEVIANCE_OF_UNEXPLAINED_REST, MIN_P_OF_REMAINDER_BY_CHANCE, MIN_UNEXPLAINED_REST,
 };
+use pprofdiff::shared::ValueKind;
 use pprofdiff::shared::statistics::counts::{LEVEL, between_run_variance, penalised};
-use pprofdiff::shared::statistics::distributions::{normal_tail, student_tail};
-use pprofdiff::shared::{ValueKind, known_variance};
+use pprofdiff::shared::statistics::distributions::student_tail;
 use pprofdiff_profile::cancellation::checkpointed;
 use pprofdiff_profile::columns::NONE;
 use pprofdiff_profile::random::HashMap;
@@ -520,26 +520,12 @@ impl Books<'_> {
         }
     }
 
-    /// Returns the two-sided p-value of the difference of the totals. The null hypothesis is that the ratio of the
-    /// totals is `exposure`. With several runs on both sides, their variation measures chance (Student's t). Otherwise,
-    /// the known variance of other programs is used. Returns `None` if a side's total is zero.
+    /// Returns the two-sided p-value of the difference of the totals, which tables show as well. The null hypothesis is
+    /// that the ratio of the totals is `exposure`. Returns `None` if a side's total is zero.
     fn p_of_total(&self) -> Option<f64> {
-        let (m, total) = (self.rows.runs, self.rows.total());
-        let q: f64 = self.rows.rows.iter().map(|row| row.variance).sum();
-        let w = (q / (total[0] + total[1]).max(1e-300)).max(1e-300);
-        if total.iter().any(|total| *total <= 0.0) {
-            return None;
-        }
-        let ratio = (total[1] / total[0] / self.exposure).ln();
-        let sampling = w / total[0] + w / total[1];
-        let p = match variance_of_sums(&self.rows.run_totals(), m) {
-            Some(tau2) => student(ratio, between_run_variance(tau2, m).max(sampling), m),
-            None => {
-                let variance = between_run_variance(known_variance(self.rows.kind), m) + sampling;
-                2.0 * normal_tail(ratio.abs() / variance.sqrt())
-            }
-        };
-        Some(p.min(1.0))
+        let [m0, m1] = self.rows.runs.map(|m| m as f64);
+        let is_positive = self.rows.total().iter().all(|total| *total > 0.0);
+        is_positive.then(|| self.rows.total_runs.p_of_change(self.exposure * m0 / m1))
     }
 
     /// Returns the two-sided p-value of the difference of two values at equal work. The sums of these rows show how much
