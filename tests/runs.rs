@@ -229,13 +229,13 @@ fn the_p_value_of_a_total_depends_on_no_option() {
         }
         let explained = explain(&diff, &Query::default(), &[], &ExplainOptions::default()).unwrap();
         let explained = explained.account.p.unwrap();
-        assert!((explained - p).abs() <= 1e-6 * p, "{runs}: {explained} and {p}");
-        // The question of a check is growth, so it has half of the two-sided p-value.
+        assert!((explained - p).abs() <= 1e-5 * p, "{runs}: {explained} and {p}");
+        // The question of a check is growth, so it has half of the two-sided p-value, or the rest of 1 after a fall.
         let mut rules = Rules::default();
         rules.fail_on("total>+1%").unwrap();
         let check = pprofdiff_explain::check(&rules, &ExplainOptions::default(), &diff, &Query::default()).unwrap();
         let of_check = check.rules[0].findings[0].p.unwrap();
-        assert!((2.0 * of_check - p).abs() <= 1e-9 * p, "{runs}: {of_check} and {p}");
+        assert!((2.0 * of_check.min(1.0 - of_check) - p).abs() <= 1e-9 * p, "{runs}: {of_check} and {p}");
     }
 }
 

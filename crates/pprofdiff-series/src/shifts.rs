@@ -45,6 +45,8 @@ const MAX_WORK: usize = 1_000_000_000;
 const MAX_Q_OF_WARNING: f64 = 0.01;
 /// The minimum part of a change of the total that rows explain. Below it, a warning states the change.
 const MIN_PART_OF_TOTAL: f64 = 0.5;
+/// The minimum part of the largest change by cum for a callee of its frame, which is named instead.
+const MIN_PART_OF_CALLERS: f64 = 0.8;
 /// The maximum number of events in a build. It bounds the value of an event from below if the profiles do not tell it.
 const MAX_EVENTS: f64 = 1e9;
 
@@ -205,15 +207,22 @@ impl Series {
         }
         if rows.is_empty() || !sentences.is_empty() {
             let found = self.find_shifts(Sort::Cum).rows;
-            let mut certain = found.iter().filter(|shift| shift.q <= MAX_Q_OF_WARNING);
-            if let Some(largest) = certain.next() {
-                let name = self.frames.name(largest.frame);
-                let others = match certain.count() {
+            let certain: Vec<&Shift> = found.iter().filter(|shift| shift.q <= MAX_Q_OF_WARNING).collect();
+            if let Some(largest) = certain.first() {
+                // The callers of a changed frame change by as much. The frame with the largest growth is the innermost.
+                let is_as_large = |shift: &&&Shift| {
+                    let part = shift.value.delta() as f64 / largest.value.delta() as f64;
+                    part >= MIN_PART_OF_CALLERS && is_same_time(shift, largest)
+                };
+                let cost = |shift: &&&Shift| shift.value.base.max(shift.value.new);
+                let innermost = certain.iter().filter(is_as_large).min_by_key(cost).unwrap_or(largest);
+                let name = self.frames.name(innermost.frame);
+                let others = match certain.len() - 1 {
                     0 => String::new(),
                     1 => ", and 1 other frame".to_owned(),
                     n => format!(", and {n} other frames"),
                 };
-                let change = self.change_in_words(largest);
+                let change = self.change_in_words(innermost);
                 sentences
                     .push(format!("by cum, {name} changed lastingly {change}{others}; sort by cum to see the changes"));
             }

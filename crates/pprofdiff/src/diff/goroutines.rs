@@ -1,14 +1,14 @@
 //! Recognises sides with different forms of Go's goroutine profile. The text forms (`debug=1`, `debug=2`, SIGQUIT) leave
-//! out the runtime's functions in which goroutines wait. The binary form names them, so the own costs of all waiting
-//! functions differ between the forms.
+//! out the names of the runtime's waiting functions. The binary form has them, so the own costs of all functions that
+//! call them differ between the forms.
 
 use super::Diff;
 
-/// The function in which goroutines wait. Each program with a waiting goroutine has it.
+/// The runtime's function that waits. Each binary profile with a waiting goroutine has it.
 const WAITS: &[u8] = b"runtime.gopark";
 
 impl Diff {
-    /// Returns a warning if only one side of two goroutine profiles names the functions in which goroutines wait.
+    /// Returns a warning if only one side of two goroutine profiles names the runtime's waiting functions.
     pub(super) fn warning_about_goroutines(&self) -> Option<String> {
         if !self.is_two_sided() || !self.sample_types().iter().any(|(name, _)| name.starts_with("goroutine")) {
             return None;
@@ -25,8 +25,8 @@ impl Diff {
             _ => return None,
         };
         Some(format!(
-            "the {lacking} lacks runtime.gopark, as Go's text forms of goroutines do: they leave out the runtime's functions \
-             in which goroutines wait; compare files of one form, or only the cum of the program's own functions"
+            "the {lacking} lacks runtime.gopark, as Go's text forms of goroutines do: they leave out the runtime's \
+             waiting functions; compare files of one form, or only the cum of the program's own functions"
         ))
     }
 }

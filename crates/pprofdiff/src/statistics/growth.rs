@@ -257,7 +257,8 @@ impl Spread {
 
     /// Returns the variance of a subject's own runs, its degrees of freedom, and the part that counting contributes.
     /// Runs that agree by coincidence are shrunk towards the variance of other programs. Runs that differ by more keep
-    /// their variance: other programs do not make them quieter. Returns `None` with one run per side.
+    /// their variance, and the prior contributes fewer degrees of freedom, because their program is unlike the others.
+    /// Returns `None` with one run per side.
     fn variance_alone(&self, runs: &RunEvents) -> Option<(f64, f64, f64)> {
         if !self.is_replicated(runs) {
             return None;
@@ -265,7 +266,10 @@ impl Spread {
         let (variance, own_degrees, counted) = variance_of_runs(runs, self.paired);
         let prior = prior_of_one(runs.each_ref().map(Vec::len), self.paired);
         let shrunk = (prior * (self.known_variance + counted) + own_degrees * variance) / (prior + own_degrees);
-        Some((shrunk.max(variance), prior + own_degrees, counted))
+        let likeness = ((self.known_variance + counted) / variance.max(1e-300)).min(1.0);
+        // Rounding must not cost a degree if the variances are equal.
+        let degrees = (prior * likeness + own_degrees + 1e-6).floor();
+        Some((shrunk.max(variance), degrees, counted))
     }
 
     /// Returns the two-sided probability that builds that differ by `ratio` appear to differ by at least this amount.

@@ -34,7 +34,9 @@ pub struct TotalRuns {
 impl TotalRuns {
     /// Creates the runs from the totals of both sides and the value of one event in each run, which is 0 if it is
     /// unknown. `known_variance` is the variance between runs of other programs.
-    pub fn new(totals: [Vec<f64>; 2], events: [Vec<f64>; 2], known_variance: f64) -> TotalRuns {
+    pub fn new(mut totals: [Vec<f64>; 2], mut events: [Vec<f64>; 2], known_variance: f64) -> TotalRuns {
+        // The order of the runs must not change the rounding of sums.
+        totals.iter_mut().chain(&mut events).for_each(|values| values.sort_unstable_by(f64::total_cmp));
         let largest = totals.iter().flatten().copied().fold(0.0, f64::max);
         let event = event_of_sides(events, largest);
         let mut events = totals;
