@@ -228,7 +228,7 @@ fn variance_of_sums(sums: &[f64], runs: [usize; 2]) -> Option<f64> {
 
 /// Rounds a p-value to six digits. The last digits of small p-values depend on the order of the samples.
 fn rounded_p(p: f64) -> f64 {
-    let digits = 10f64.powi(5 - p.log10().floor() as i32);
+    let digits = 10f64.powi(5_i32.saturating_sub(p.log10().floor() as i32));
     if p > 0.0 && digits.is_finite() { (p * digits).round() / digits } else { p }
 }
 
