@@ -158,6 +158,11 @@ impl<'a> Test<'a> {
         self.adjusted(p) <= self.level
     }
 
+    /// Returns the standard deviation between runs of the log of a typical frame's cost, or of the total.
+    pub(super) fn tau(&self) -> f64 {
+        self.spread.tau_of_one(&self.runs.events(&self.runs.total))
+    }
+
     fn is_exceeded(&self, [base, new]: &Sides) -> bool {
         let delta = new.median.minus(base.median);
         match self.limit {

@@ -290,6 +290,16 @@ impl Spread {
         self.tau2.sqrt()
     }
 
+    /// Returns the standard deviation between runs of the log of a total, beyond counting. A spread of frames returns
+    /// [`Spread::tau`].
+    pub(crate) fn tau_of_one(&self, runs: &RunEvents) -> f64 {
+        if !self.is_of_total || !self.is_replicated(runs) {
+            return self.tau();
+        }
+        let (variance, _, counted) = variance_of_runs(runs, self.paired);
+        (variance - counted).max(0.0).sqrt()
+    }
+
     /// Returns the standard deviation of the logarithm of a subject's growth.
     pub(crate) fn deviation(&self, runs: &RunEvents) -> f64 {
         let counting = |side: &[f64]| 1.0 / side.iter().sum::<f64>().max(0.5);
