@@ -627,7 +627,8 @@ fn a_ranking_has_the_default_sample_type_of_most_pairs() {
     // 200 of each pair with two types, and 100 of each other pair.
     assert_eq!(json["total_base"], 2 * 200 + 2 * 100);
     assert_eq!(json["failed"][0]["pair"], "a.pb.gz");
-    let choice = "the sample type is inuse, the default of 3 of 5 pairs; 1 pair lacks it";
+    let choice = "the sample type is inuse, the default of 3 of 5 pairs; 1 pair lacks it and is not ranked; to rank them, \
+                  ask for their sample type: lock";
     assert!(json["warnings"][0].as_str().unwrap().starts_with(choice), "{json}");
     assert_eq!(out.status.code(), Some(2));
     for format in ["text", "markdown", "html"] {

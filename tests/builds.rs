@@ -286,7 +286,7 @@ fn histories_of_groups_are_ranked_by_their_largest_lasting_change() {
     let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
     let row = |name: &str| rows.iter().position(|cells| cells.first() == Some(&name)).unwrap();
     assert!(row("db") < row("api") && rows[row("db")].contains(&"9") && rows[row("api")].contains(&"5"), "{text}");
-    assert!(text.contains("no lasting change: web\n"), "{text}");
+    assert!(text.contains("no lasting change of own cost: web\n"), "{text}");
     assert!(text.contains("too short for a lasting change, which needs 6 builds: new\n"), "{text}");
     let json: Value = serde_json::from_str(&run(&["--format", "json"])).unwrap();
     let largest: Vec<_> = json["histories"].as_array().unwrap().iter().collect();
@@ -303,6 +303,17 @@ fn histories_of_groups_are_ranked_by_their_largest_lasting_change() {
     assert!(run(&["--format", "markdown"]).contains("| db | "));
     let text = run(&["-n", "1"]);
     assert!(text.contains("db ") && !text.contains("api "), "{text}");
+    // Each history's largest change is explained, and JSON explains all changes.
+    let text = run(&["--explain"]);
+    assert!(text.contains("explain: db: 9: ") && text.contains("explain: api: 5: "), "{text}");
+    assert!(run(&["--explain", "--format", "markdown"]).contains("explain: db: 9: "));
+    let json: Value = serde_json::from_str(&run(&["--explain", "--format", "json"])).unwrap();
+    let db = &json["histories"][0];
+    assert!(db["largest"]["cause"].as_str().unwrap().contains("work"), "{db}");
+    assert_eq!(db["largest"]["cause"], db["series"]["rows"][0]["cause"]);
+    assert!(json["histories"][2]["largest"].is_null());
+    let (code, _, errors) = run_in(&dir, &[&args[..], &["--explain", "--rows", "movers"]].concat());
+    assert!(code == 2 && errors.contains("--rows"), "{errors}");
     // A name of the key before the build is the build, whatever its place.
     let swapped = run_in(&dir, &["series", "--group", "build={2},service={1}", "runs/*/*.folded"]);
     assert!(swapped.1.starts_with("2 of 4 histories by service"), "{swapped:?}");

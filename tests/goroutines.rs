@@ -223,3 +223,28 @@ fn a_truncated_dump_has_the_goroutines_before_the_end() {
     }
     assert_eq!(last, 9);
 }
+
+#[test]
+fn different_forms_of_one_dump_have_equal_cum_and_a_warning() {
+    let side = |form: &str| Arc::new(open(&format!("leaking.goroutine{form}")));
+    let warnings = |base: &str, new: &str| {
+        let diff = Diff::new(&[side(base)], &[side(new)]).unwrap();
+        let measure = diff.measure(&Query::default()).unwrap();
+        for row in measure.top(Sort::Cum).rows {
+            let name = measure.frames().name(row.frame);
+            // The forms write type arguments differently.
+            let is_own = name.starts_with("main.") && !name.contains('[');
+            assert!(!is_own || row.cum.delta() == 0, "{name}");
+        }
+        let all = &measure.summary().warnings;
+        all.iter().filter(|warning| warning.contains("runtime.gopark")).cloned().collect::<Vec<_>>()
+    };
+    let [binary, brief, words] = [".pb.gz", ".debug1.txt.gz", ".debug2.txt.gz"];
+    for text in [brief, words] {
+        assert!(warnings(text, binary)[0].starts_with("the base lacks"), "{text}");
+        assert!(warnings(binary, text)[0].starts_with("the new side lacks"), "{text}");
+    }
+    for form in [binary, brief, words] {
+        assert_eq!(warnings(form, form), [] as [&str; 0], "{form}");
+    }
+}

@@ -76,6 +76,21 @@ fn the_pages_show_the_current_output_of_their_commands() {
     assert!(stale.is_empty(), "{stale:?} show other output; the first lines of tests/readme.rs say how to accept it");
 }
 
+/// The example of a configuration checks the CPU profiles of the start pages: 2 would be an error.
+#[test]
+fn the_example_of_a_configuration_checks_cpu_profiles() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let folder = start(&root, "configuration");
+    let text = std::fs::read_to_string(root.join("docs/check.md")).unwrap();
+    let (_, block) = text.split_once("```toml\n").unwrap();
+    std::fs::write(folder.join("pprofdiff.toml"), block.split_once("```").unwrap().0).unwrap();
+    let args = ["check", "main.pb.gz", "branch.pb.gz"];
+    let output = Command::new(env!("CARGO_BIN_EXE_pprofdiff")).current_dir(&folder).args(args).output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(matches!(output.status.code(), Some(0 | 1 | 3)), "{:?}: {errors}", output.status);
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
 /// Returns the commands of a page: the lines of its blocks, and code between backticks.
 fn commands(text: &str) -> Vec<String> {
     let mut commands = Vec::new();

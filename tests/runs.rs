@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use pprofdiff::check::Rules;
 use pprofdiff::flame::FlameOptions;
 use pprofdiff::top::SIGNIFICANT;
-use pprofdiff::{Diff, LoadOptions, Measure, Normalize, Pair, Profile, Query, Sort, Source};
-use pprofdiff_explain::ExplainOptions;
+use pprofdiff::{Diff, Filters, Granularity, LoadOptions, Measure, Normalize, Pair, Profile, Query, Sort, Source};
+use pprofdiff_explain::{ExplainOptions, explain};
 use pprofdiff_report::{Cell, Table};
 
 use crate::generated_series::Random;
@@ -204,6 +205,40 @@ fn significant_rows_are_separated_from_noise() {
     assert!(noise <= 4, "{noise} rows of noise, at {SIGNIFICANT}");
 }
 
+/// The same total of the same runs has one p-value, in every table, explanation and check.
+#[test]
+fn the_p_value_of_a_total_depends_on_no_option() {
+    for (seed, runs, factor) in [(21, 3, 2.5), (22, 2, 1.5), (23, 5, 1.5), (24, 1, 2.5)] {
+        let mut random = Random(seed);
+        let side = |random: &mut Random, factor| (0..runs).map(|_| noisy(random, factor)).collect::<Vec<_>>();
+        let diff = Diff::new(&side(&mut random, 1.0), &side(&mut random, factor)).unwrap();
+        let p_of = |query: &Query, sort: Sort| {
+            let top = diff.measure(query).unwrap().top_of_runs(sort).unwrap();
+            top.summary.chance.unwrap().p.unwrap()
+        };
+        let p = p_of(&Query::default(), Sort::Flat);
+        assert!(p > 0.0 && p < 1.0, "{p}");
+        let focused = Filters::default().with("focus", "f0").unwrap();
+        for (query, sort) in [
+            (Query::default(), Sort::Cum),
+            (Query::default().with_granularity(Granularity::Lines), Sort::Flat),
+            (Query::default().with_granularity(Granularity::Files), Sort::Cum),
+            (Query::default().with_filters(focused), Sort::Flat),
+        ] {
+            assert_eq!(p_of(&query, sort), p, "{runs} {query:?}");
+        }
+        let explained = explain(&diff, &Query::default(), &[], &ExplainOptions::default()).unwrap();
+        let explained = explained.account.p.unwrap();
+        assert!((explained - p).abs() <= 1e-5 * p, "{runs}: {explained} and {p}");
+        // The question of a check is growth, so it has half of the two-sided p-value, or the rest of 1 after a fall.
+        let mut rules = Rules::default();
+        rules.fail_on("total>+1%").unwrap();
+        let check = pprofdiff_explain::check(&rules, &ExplainOptions::default(), &diff, &Query::default()).unwrap();
+        let of_check = check.rules[0].findings[0].p.unwrap();
+        assert!((2.0 * of_check.min(1.0 - of_check) - p).abs() <= 1e-9 * p, "{runs}: {of_check} and {p}");
+    }
+}
+
 #[test]
 fn significance_requires_runs_on_two_sides() {
     let mut random = Random(3);
@@ -306,7 +341,7 @@ fn a_repeated_run_does_not_count_as_a_noise_run() {
         let base: Vec<Arc<Profile>> = base.iter().map(|&run| run.clone()).collect();
         let diff = Diff::new(&base, std::slice::from_ref(&d)).unwrap();
         let options = ExplainOptions::default().with_noise_runs(noise_runs);
-        pprofdiff_explain::explain(&diff, &Query::default(), &[], &options).map(|_| ()).map_err(|e| e.to_string())
+        explain(&diff, &Query::default(), &[], &options).map(|_| ()).map_err(|e| e.to_string())
     };
     assert_eq!(explain(&[&a, &b, &c], 2), Ok(()));
     for base in [[&a, &b, &b], [&a, &a, &b]] {

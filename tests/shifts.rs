@@ -220,6 +220,76 @@ fn steps_are_found_despite_wandering_noise() {
     }
 }
 
+/// A step that is spread over many small functions changes no own cost lastingly, but the default answer states it. The
+/// same history without the step has no such warning.
+#[test]
+fn a_step_of_the_total_is_stated_if_no_frame_shows_it() {
+    let many = |factor: f64| {
+        let mut random = Random(31);
+        let build = move |build: usize| {
+            let mut all: Vec<(Vec<String>, Vec<i64>)> = Vec::new();
+            for i in 0..300 {
+                let mean = 3.0 * if build >= 18 && i < 200 { factor } else { 1.0 };
+                let value = (0..12).map(|_| random.below(1000) as f64 / 1000.0).sum::<f64>() - 6.0;
+                let value = (mean + value * mean.sqrt()).round().max(0.0) as i64;
+                let handler = if i < 200 { "serve" } else { "idle" };
+                all.push((vec!["main".to_owned(), handler.to_owned(), format!("f{i:03}")], vec![value]));
+            }
+            let all: Vec<(Vec<&str>, Vec<i64>)> = all
+                .iter()
+                .filter(|(_, values)| values[0] > 0)
+                .map(|(stack, values)| (stack.iter().map(String::as_str).collect(), values.clone()))
+                .collect();
+            let key = format!("b{build:02}");
+            (key.clone(), Source::Bytes(key, stacks(&[("samples", "count")], &all).encode_to_vec()))
+        };
+        series((0..36).map(build).collect(), Against::Previous)
+    };
+    let stepped = many(1.25);
+    let shifts = stepped.shifts(Sort::Flat);
+    let warnings = shifts.summary.warnings.join("\n");
+    assert!(shifts.rows.is_empty(), "{:?}", shifts.rows);
+    assert!(warnings.contains("the total changed lastingly since b18"), "{warnings}");
+    assert!(warnings.contains("by cum, serve changed lastingly since b18"), "{warnings}");
+    // By cum, the rows show it.
+    assert_eq!(stepped.shifts(Sort::Cum).summary.warnings, [] as [&str; 0]);
+    let warnings = &many(1.0).shifts(Sort::Flat).summary.warnings;
+    assert_eq!(warnings, &[] as &[&str]);
+    // The rows explain the change of the total here.
+    let one = |i: usize, build: usize| if i == 3 && build >= 18 { 1.6 } else { 1.0 };
+    let shifts = series(history(2, 36, one), Against::Previous).shifts(Sort::Flat);
+    assert!(!shifts.rows.is_empty() && shifts.summary.warnings.is_empty(), "{:?}", shifts.summary.warnings);
+}
+
+/// The interval of a step has the model of its q-value. For a function that varies by much between builds, the interval
+/// therefore excludes 0 as well, although the standard error of the last three builds is as large as the step.
+#[test]
+fn intervals_of_clear_steps_exclude_zero() {
+    let mut n_steps = 0;
+    for seed in 0..20 {
+        let mut random = Random(seed);
+        let build = |build: usize| {
+            let mut cost = |mean: f64, deviation: f64| {
+                let normal = (0..12).map(|_| random.below(1_000_000) as f64 / 1e6).sum::<f64>() - 6.0;
+                (mean * (deviation * normal).exp()).round() as i64
+            };
+            let wild = cost(if build < 57 { 200.0 } else { 8000.0 }, 1.0);
+            let all = [(vec!["main", "wild"], vec![wild]), (vec!["main", "calm"], vec![cost(5000.0, 0.02)])];
+            let key = format!("b{build:02}");
+            (key.clone(), Source::Bytes(key, stacks(&[("samples", "count")], &all).encode_to_vec()))
+        };
+        let series = series((0..BUILDS).map(build).collect(), Against::Previous);
+        for shift in series.shifts(Sort::Flat).rows.iter().filter(|shift| shift.kind != ShiftKind::Drift) {
+            let [low, high] = shift.interval;
+            let delta = shift.value.delta() as f64;
+            assert!(low <= delta + 1.0 && delta - 1.0 <= high, "{seed}: {shift:?}");
+            assert!(shift.q > 1e-3 || low.signum() == high.signum(), "{seed}: {shift:?}");
+            n_steps += 1;
+        }
+    }
+    assert!(n_steps >= 10, "{n_steps}");
+}
+
 #[test]
 fn failed_builds_are_skipped() {
     let mut builds = history(4, BUILDS, planted_factor);

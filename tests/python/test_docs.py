@@ -166,6 +166,20 @@ def steps(page: Path, language: str) -> list[str]:
     ]
 
 
+def test_the_example_of_pairs_by_keys_works(tmp_path: Path):
+    for build, source in zip(("122", "123"), pair("story-cpu"), strict=True):
+        for service, run in (("api", 1), ("api", 2), ("web", 1)):
+            target = tmp_path / "prof" / service / f"{build}-{run}.pb.gz"
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(source, target)
+    [example] = [cell for cell in steps(DOCS / "bulk.md", "python") if "pprofdiff.group_pairs(" in cell]
+    command = [sys.executable, "-W", "error", "-c", f"import pprofdiff\n{example}"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    starts = [line.split()[0] for line in done.stdout.splitlines() if line.startswith(("api ", "web "))]
+    assert starts == ["api", "web"], done.stdout
+    assert "names.canonical" in done.stdout
+
+
 @pytest.mark.parametrize("name", ["start", "notebooks"])
 def test_each_step_of_a_start_page_works(tmp_path: Path, name: str):
     for source, target in zip(pair("story-cpu"), ("main", "branch"), strict=True):

@@ -96,7 +96,16 @@ fn groups(args: &SeriesArgs, inputs: &Inputs) -> Result<Option<GroupedBuilds>> {
 /// Ranks several histories by their largest lasting change.
 fn run_groups(args: &SeriesArgs, inputs: &Inputs, format: &Format, mut all: GroupedBuilds) -> Result<()> {
     REGISTRY.check_histories(format)?;
-    let (request, _) = request(args, true, format)?;
+    let (mut request, closes) = request(args, true, format)?;
+    if closes {
+        return Err(Failure::Message(
+            "--explain with --group explains lasting changes, which are the default rows; leave out --rows".to_owned(),
+        ));
+    }
+    // Text and Markdown show the largest change of each history, so they need only its cause.
+    if let (View::Shifts { limit, explain: Some(_), .. }, Form::Text | Form::Prose) = (&mut request.view, format.form) {
+        *limit = Some(1);
+    }
     let query = request.of_one_type()?.clone();
     let mut commits = None;
     if let Some(dir) = &args.git {

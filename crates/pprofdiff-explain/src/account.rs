@@ -227,6 +227,12 @@ fn variance_of_sums(sums: &[f64], runs: [usize; 2]) -> Option<f64> {
     is_replicated.then(|| (squares(&sums[..runs[0]]) + squares(&sums[runs[0]..runs[0] + runs[1]])) / degrees)
 }
 
+/// Rounds a p-value to six digits. The last digits of small p-values depend on the order of the samples.
+fn rounded_p(p: f64) -> f64 {
+    let digits = 10f64.powi(5_i32.saturating_sub(p.log10().floor() as i32));
+    if p > 0.0 && digits.is_finite() { (p * digits).round() / digits } else { p }
+}
+
 /// Returns the two-sided p-value of the logarithm of a ratio with this variance, by Student's t.
 fn student(ratio: f64, variance: f64, runs: [usize; 2]) -> f64 {
     2.0 * student_tail(ratio.abs() / variance.sqrt(), (runs[0] + runs[1] - 2) as u32)
@@ -494,10 +500,10 @@ impl Books<'_> {
         let [delta, work, causes, consequences] = [delta, work, causes, consequences].map(rounded);
         let tau2 = self.tau2_of_all();
         let rest = rounded(delta - work - causes - consequences);
-        let p = self.p_of_total().map(rounded);
+        let (p, own_p) = (self.p_of_total().map(rounded_p), self.own_p_of_total().map(rounded));
         // If nearly all functions changed, their differences hide in the noise that is estimated from them. The totals
         // are compared with known noise, so a certain difference of theirs without a cause is not chance.
-        let is_certain = entries.is_empty() && p.is_some_and(|p| p < MAX_P_OF_CERTAIN_TOTAL);
+        let is_certain = entries.is_empty() && own_p.is_some_and(|p| p < MAX_P_OF_CERTAIN_TOTAL);
         let is_work = rest.abs() <= MIN_UNEXPLAINED_REST * (base / m0).max(new / m1);
         Account {
             delta,
@@ -518,13 +524,22 @@ impl Books<'_> {
             consequences_by_chance: self.deviance_of(&background, self.search.tau * self.search.tau)
                 < MAX_DEVIANCE_OF_UNCHANGED_CONSEQUENCES,
             p,
+            own_p,
         }
     }
 
-    /// Returns the two-sided p-value of the difference of the totals. The null hypothesis is that the ratio of the
-    /// totals is `exposure`. With several runs on both sides, their variation measures chance (Student's t). Otherwise,
-    /// the known variance of other programs is used. Returns `None` if a side's total is zero.
+    /// Returns the two-sided p-value of the difference of the totals, which tables show as well. The null hypothesis is
+    /// that the ratio of the totals is `exposure`. Returns `None` if a side's total is zero.
     fn p_of_total(&self) -> Option<f64> {
+        let [m0, m1] = self.rows.runs.map(|m| m as f64);
+        let is_positive = self.rows.total().iter().all(|total| *total > 0.0);
+        is_positive.then(|| self.rows.total_runs.p_of_change(self.exposure * m0 / m1))
+    }
+
+    /// Returns [`Account::own_p`]. The null hypothesis is that the ratio of the totals is `exposure`. With several runs on
+    /// both sides, their variation measures chance (Student's t). Otherwise, the known variance of other programs is
+    /// used. Returns `None` if a side's total is zero.
+    fn own_p_of_total(&self) -> Option<f64> {
         let (m, total) = (self.rows.runs, self.rows.total());
         let q: f64 = self.rows.rows.iter().map(|row| row.variance).sum();
         let w = (q / (total[0] + total[1]).max(1e-300)).max(1e-300);

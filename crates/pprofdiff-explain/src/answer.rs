@@ -426,10 +426,15 @@ pub struct Account {
     pub consequences_by_chance: bool,
     /// The two-sided p-value of the difference of the totals. The null hypothesis is that a run of each side costs the
     /// same or, if the numbers of operations were given, the same per operation. It does not use [`WorkScale::factor`].
-    /// With several runs on each side, chance is the variation of their totals. Otherwise, it is sampling error and the
-    /// usual variation between runs of other programs. `None` if a side's total is zero, and for one pair without a
-    /// number of samples.
+    /// With several runs, chance is the variation of their totals, shrunk towards the variation of other programs.
+    /// Otherwise, it is sampling error and the usual variation between runs of other programs. Tables show the same
+    /// p-value. `None` if a side's total is zero, and for one pair without a number of samples.
     pub p: Option<f64>,
+    /// Like `p`, without shrinking: with several runs on each side, only the variation of their totals. The rules of
+    /// `explain` decide by it, because they compare it with the variation of these runs.
+    #[serde(skip)]
+    #[cfg_attr(feature = "schema", schemars(skip))]
+    pub(super) own_p: Option<f64>,
 }
 
 impl Account {
@@ -438,13 +443,13 @@ impl Account {
     /// that the amount of work explains is not compared.
     pub(super) fn is_of_rest(&self, runs: [usize; 2]) -> bool {
         let sure = if runs.iter().all(|&runs| runs > 1) { MAX_P_OF_CERTAIN_RUNS } else { MAX_P_OF_CERTAIN_TOTAL };
-        !self.by_chance && self.p.is_some_and(|p| p < sure) && self.rest.abs() > self.causes.abs()
+        !self.by_chance && self.own_p.is_some_and(|p| p < sure) && self.rest.abs() > self.causes.abs()
     }
 
     /// Returns true if each side has several runs, and their variation explains the difference of the totals
     /// ([`MAX_P_OF_CERTAIN_RUNS`]). Returns false if `p` is `None`.
     pub(super) fn is_within_runs(&self, runs: [usize; 2]) -> bool {
-        runs.iter().all(|&runs| runs > 1) && self.p.is_some_and(|p| p >= MAX_P_OF_CERTAIN_RUNS)
+        runs.iter().all(|&runs| runs > 1) && self.own_p.is_some_and(|p| p >= MAX_P_OF_CERTAIN_RUNS)
     }
 }
 

@@ -382,12 +382,13 @@ fn account_of(sides: &Comparison<'_>, books: &Books<'_>, findings: &mut Findings
         let largest = findings.causes.drain(..).next().or_else(|| findings.suspects.drain(..).next());
         findings.candidate = largest.or(findings.candidate.take());
         findings.suspects.clear();
-        account = Account { p: None, by_chance: false, consequences_by_chance: false, ..books.account(&[]) };
+        account =
+            Account { p: None, own_p: None, by_chance: false, consequences_by_chance: false, ..books.account(&[]) };
     }
     if sides.is_exact {
         let unexplained = account.rest != 0.0;
-        let p = account.p.filter(|_| !sides.is_counted);
-        account = Account { by_chance: false, consequences_by_chance: false, unexplained, p, ..account };
+        let [p, own_p] = [account.p, account.own_p].map(|p| p.filter(|_| !sides.is_counted));
+        account = Account { by_chance: false, consequences_by_chance: false, unexplained, p, own_p, ..account };
         if sides.is_counted {
             // The counts are certain, so no number of runs makes a cause of a smaller change.
             findings.candidate = None;
@@ -546,9 +547,13 @@ impl VerdictInputs<'_> {
                 Verdict::Inconclusive
             }
             // The total certainly changed, so something changed.
-            () if !account.by_chance && account.p.is_some_and(|p| p < MAX_P_OF_CERTAIN_TOTAL) => Verdict::Inconclusive,
+            () if !account.by_chance && account.own_p.is_some_and(|p| p < MAX_P_OF_CERTAIN_TOTAL) => {
+                Verdict::Inconclusive
+            }
             // A likely change of the total with a large unexplained rest rules out "nothing changed".
-            () if account.p.is_some_and(|p| p < MAX_P_OF_LIKELY_TOTAL) && rest > MIN_REST_OF_LIKELY_CHANGE * less => {
+            () if account.own_p.is_some_and(|p| p < MAX_P_OF_LIKELY_TOTAL)
+                && rest > MIN_REST_OF_LIKELY_CHANGE * less =>
+            {
                 Verdict::Inconclusive
             }
             () if rest > MAX_REST_OF_NO_CHANGE * less || account.unexplained => Verdict::Inconclusive,

@@ -118,8 +118,8 @@ impl Explanation {
 
     /// Returns true if the remainder of the account is within noise.
     fn is_rest_chance(&self) -> bool {
-        // Without a cause, most of the difference of the totals is the remainder, so the test of the totals also
-        // decides.
+        // Without a cause, most of the difference of the totals is the remainder, so the p-value that the answer shows
+        // also decides.
         self.account.by_chance || self.causes.is_empty() && self.may_total_be_chance()
     }
 
@@ -131,12 +131,13 @@ impl Explanation {
     /// Returns true if runs of one side differ by as much as the sides. The machine may then explain a different amount
     /// of work, because the p-value of the totals compares their difference with the variation between runs.
     pub fn is_work_within_runs(&self) -> bool {
-        self.may_total_be_chance() && self.noise.runs.0.min(self.noise.runs.1) > 1
+        let is_within = self.account.own_p.is_some_and(|p| p > MIN_P_OF_TOTAL_BY_CHANCE);
+        is_within && self.noise.runs.0.min(self.noise.runs.1) > 1
     }
 
     /// Returns true if the total certainly changed, and the remainder exceeds chance.
     pub fn is_total_certain(&self) -> bool {
-        !self.account.by_chance && self.account.p.is_some_and(|p| p < MAX_P_OF_CERTAIN_TOTAL)
+        !self.account.by_chance && self.account.own_p.is_some_and(|p| p < MAX_P_OF_CERTAIN_TOTAL)
     }
 
     /// Returns true if the totals differ by more than chance. A frame that makes up most of the difference then
@@ -146,7 +147,7 @@ impl Explanation {
         match self.verdict {
             Verdict::Inconclusive => self.is_total_certain(),
             Verdict::Change if self.scale.factor == 1.0 => {
-                self.account.p.is_some_and(|p| p < MAX_P_OF_TOTAL_WITH_CAUSE)
+                self.account.own_p.is_some_and(|p| p < MAX_P_OF_TOTAL_WITH_CAUSE)
             }
             _ => false,
         }

@@ -75,7 +75,7 @@ pub(crate) fn ranking_page(ranking: &Ranking) -> String {
     let (changed, others) = pairs.split_at(ranking.changed.min(pairs.len()));
     let _ = writeln!(
         html,
-        "<section aria-labelledby=\"pairs\"><h2 id=\"pairs\">Pairs, ranked by change{}</h2>",
+        "<section aria-labelledby=\"pairs\"><h2 id=\"pairs\">Pairs, ranked by the sum of their causes{}</h2>",
         left_out(pairs.len(), ranking.pairs.len(), "pair")
     );
     let cost = cost(ranking, pairs.iter().map(|pair| Pair { base: pair.total_base, new: pair.total_new }));

@@ -118,9 +118,9 @@ impl Ranking {
     }
 
     /// The pairs as a Table, one row per pair. Pairs that changed beyond chance come first, ordered by the
-    /// change that causes explain. Columns: pair, function and cause (the largest cause as text, for pairs that
-    /// changed), base, new and delta (totals) and q (the smallest false discovery rate at which the pair counts
-    /// as changed).
+    /// change that causes explain (causes_delta). Columns: pair, function and cause (the largest cause as text, for
+    /// pairs that changed), base, new and delta (totals), causes_delta (the sum of the changes of the pair's
+    /// causes) and q (the smallest false discovery rate at which the pair counts as changed).
     #[getter]
     fn pairs(&self) -> Table {
         Table::new(self.pairs.clone())

@@ -47,6 +47,8 @@ pub struct HistoryRow {
     pub largest: Option<LargestChange>,
     /// The number of builds that have values.
     builds: usize,
+    /// The warnings about lasting changes.
+    unseen: Vec<String>,
 }
 
 /// The largest lasting change of a history.
@@ -63,6 +65,8 @@ pub struct LargestChange {
     pub between: [String; 2],
     /// The subject of the commit of the first build.
     pub subject: Option<String>,
+    /// The cause of the change, if causes were requested.
+    pub cause: Option<String>,
     /// The cost before and after the change.
     pub value: Pair,
     /// The total of the build before the change.
@@ -81,11 +85,17 @@ impl HistoriesReport {
         answer: impl Fn(&Series) -> Result<Table>,
     ) -> Result<HistoriesReport> {
         let row = |history: &RankedHistory| {
+            let table = answer(&history.series)?;
+            // The rows of a table of lasting changes begin with the largest.
+            let cause =
+                if table.is_empty() || table.column("cause").is_none() { "" } else { table.text_of("cause", 0) };
+            let cause = Some(cause).filter(|cause| !cause.is_empty()).map(str::to_owned);
             Ok(HistoryRow {
                 values: history.values.clone(),
-                table: answer(&history.series)?,
+                table,
                 changes: history.shifts.rows.len(),
-                largest: largest(history),
+                largest: largest(history).map(|change| LargestChange { cause, ..change }),
+                unseen: history.shifts.summary.warnings.clone(),
                 builds: history.series.builds.loaded().count(),
             })
         };
@@ -134,7 +144,11 @@ impl HistoriesReport {
         let short: Vec<&HistoryRow> = unchanged().filter(|row| row.builds < FEWEST_BUILDS).collect();
         let mut notes = Vec::new();
         if !quiet.is_empty() {
-            notes.push(format!("no lasting change: {}", names(&quiet)));
+            let of_cost = if self.sort == Sort::Flat { " of own cost" } else { "" };
+            notes.push(format!("no lasting change{of_cost}: {}", names(&quiet)));
+        }
+        for row in &quiet {
+            notes.extend(row.unseen.iter().map(|unseen| format!("{}: {unseen}", row.name())));
         }
         if !short.is_empty() {
             let few = names(&short);
@@ -165,6 +179,7 @@ fn largest(history: &RankedHistory) -> Option<LargestChange> {
         since: key(shift.build),
         between: shift.between.map(key),
         subject: builds.all.get(shift.build).and_then(|build| build.subject.clone()),
+        cause: None,
         value: shift.value,
         total: shift.total_before,
     })
@@ -199,6 +214,14 @@ fn legend(report: &HistoriesReport) -> String {
     )
 }
 
+/// Returns a line with the cause of each history's largest change.
+fn causes(rows: &[HistoryRow]) -> impl Iterator<Item = String> {
+    rows.iter().filter_map(|row| {
+        let change = row.largest.as_ref()?;
+        Some(format!("explain: {}: {}: {}", row.name(), change.since, change.cause.as_ref()?))
+    })
+}
+
 pub(crate) fn histories_text(report: &HistoriesReport, out: &mut dyn Write, style: Style) -> io::Result<()> {
     writeln!(out, "{}", report.head())?;
     let changed = report.changed();
@@ -219,8 +242,8 @@ pub(crate) fn histories_text(report: &HistoriesReport, out: &mut dyn Write, styl
             let change = row.largest.as_ref()?;
             Some(format!("{}: {}: {}", row.name(), change.since, change.subject.as_ref()?))
         });
-        for (i, subject) in subjects.enumerate() {
-            writeln!(out, "{}{}", if i == 0 { "\n" } else { "" }, sanitize(&subject))?;
+        for (i, line) in subjects.chain(causes(shown)).enumerate() {
+            writeln!(out, "{}{}", if i == 0 { "\n" } else { "" }, sanitize(&line))?;
         }
     }
     for (i, note) in report.notes().iter().enumerate() {
@@ -245,6 +268,9 @@ pub(crate) fn histories_markdown(report: &HistoriesReport, out: &mut dyn Write) 
             writeln!(out, "| {} |", cells.join(" | "))?;
         }
         writeln!(out)?;
+        for cause in causes(&changed[..changed.len().min(report.limit)]) {
+            writeln!(out, "{}\n", escape(&cause))?;
+        }
     }
     report.notes().iter().try_for_each(|note| writeln!(out, "> {}\n", escape(note)))
 }
@@ -258,7 +284,7 @@ pub(crate) fn histories_json(report: &HistoriesReport, out: &mut dyn Write) -> i
         let largest = row.largest.as_ref().map(|change| {
             json!({
                 "name": change.frame, "kind": change.kind, "since": change.since, "earliest": change.between[0],
-                "latest": change.between[1], "subject": change.subject, "before": change.value.base,
+                "latest": change.between[1], "subject": change.subject, "cause": change.cause, "before": change.value.base,
                 "after": change.value.new, "delta": change.value.delta(), "total_before": change.total,
             })
         });

@@ -9,7 +9,7 @@ use crate::markdown::escape;
 use crate::numbers::total;
 use crate::style::Style;
 use crate::table::schema::{Holds, label, spec};
-use crate::table::{Cell, Data, Kind, Measured, Role, Table};
+use crate::table::{Cell, Cost, Data, Kind, Measured, Role, Table};
 use crate::text::TextOptions;
 use pprofdiff::text::sanitize;
 use pprofdiff_series::fleet::{CommonChange, FleetCause, RankedPair, Ranking, SharedCause};
@@ -26,6 +26,8 @@ pub(crate) static PAIRS: Kind = Kind {
     columns: |shape| {
         let mut all = vec![label("pair"), label("function"), label("cause")];
         all.extend(shape.costs(&[Measured::Weight]));
+        let cost = Cost { measured: Measured::Weight, sample_type: 0 };
+        all.push(spec("causes_delta", Role::DeltaPart(cost), Holds::Value));
         all.push(spec("q", Role::Figure, Holds::Ratio));
         all
     },
@@ -82,7 +84,8 @@ pub(crate) static COMMON: Kind = Kind {
 impl Table {
     /// Builds a table with one pair per row; significantly changed pairs come first. Columns: pair; function and cause
     /// (the function and the sentence of the pair's first cause, missing without causes); `base, new, delta` of the
-    /// total; q (the false discovery rate).
+    /// total; causes_delta (the sum of the changes of its causes, which is the order of changed pairs); q (the false
+    /// discovery rate).
     pub fn ranked_pairs(ranking: &Ranking) -> Table {
         let first = |f: fn(&FleetCause) -> Option<String>| {
             Data::Text(ranking.pairs.iter().map(|pair| pair.causes.first().and_then(f)).collect())
@@ -95,6 +98,7 @@ impl Table {
             value(|pair| pair.total_base),
             value(|pair| pair.total_new),
             value(|pair| pair.total_delta),
+            value(|pair| pair.causes_delta.round() as i64),
             Data::Ratio(ranking.pairs.iter().map(|pair| Some(pair.q)).collect()),
         ];
         Table::new(&PAIRS, &ranking.summary, data)
@@ -169,7 +173,7 @@ pub(crate) fn tables(ranking: &Ranking, max_rows: usize) -> Vec<(String, Table)>
     let all = [
         ("Causes that several pairs share", shared),
         ("Small changes that many pairs share, each within chance by itself", Table::common_changes(ranking)),
-        ("Pairs, ranked by change", pairs),
+        ("Pairs, ranked by the sum of their causes (causes delta); pairs without causes, by delta", pairs),
     ];
     let all = all.into_iter().filter(|(_, table)| !table.is_empty());
     all.map(|(heading, table)| (counted(heading, &table), table.head(max_rows))).collect()

@@ -91,7 +91,7 @@ impl Table {
             _ if column.is_made() => column.head.clone(),
             Role::Base(cost) => format!("{}: base", sample_type(cost)),
             Role::New(cost) if !two_sided => sample_type(cost).to_owned(),
-            Role::Figure => column.head.clone(),
+            Role::Figure | Role::DeltaPart(_) => column.head.clone(),
             Role::RatioBase(_) => "ratio: base".to_owned(),
             Role::RatioNew(_) if !two_sided => "ratio".to_owned(),
             Role::New(_) | Role::RatioNew(_) => "new".to_owned(),

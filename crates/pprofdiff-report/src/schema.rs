@@ -131,7 +131,9 @@ fn histories() -> Value {
             .chain(["before", "after", "delta", "total_before"].map(|name| (name.to_owned(), integer.clone()))),
     );
     change.insert("kind".to_owned(), json!({"enum": ["step", "passed", "drift"]}));
-    change.insert("subject".to_owned(), json!({"type": ["string", "null"]}));
+    for name in ["subject", "cause"] {
+        change.insert(name.to_owned(), json!({"type": ["string", "null"]}));
+    }
     let names: Vec<&String> = change.keys().collect();
     let change = json!({
         "type": ["object", "null"], "properties": &change, "required": names, "additionalProperties": false,

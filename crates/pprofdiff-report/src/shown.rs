@@ -89,7 +89,7 @@ impl Table {
                     push(format!("{name}{side}"), ColumnContent::Ratio(numerator));
                 }
                 Role::RatioBase(_) | Role::RatioNew(_) => {}
-                Role::DeltaEnd(cost) => {
+                Role::DeltaEnd(cost) | Role::DeltaPart(cost) => {
                     let Some(&(_, format)) = cost_format(cost) else { continue };
                     push(column.name.replace('_', " "), ColumnContent::Delta(format));
                 }

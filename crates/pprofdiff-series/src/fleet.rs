@@ -147,7 +147,7 @@ impl PairCauses {
 
     /// Returns the magnitude of the sum of its causes.
     fn size(&self) -> f64 {
-        size(&self.causes)
+        sum(&self.causes).abs()
     }
 }
 
@@ -173,6 +173,9 @@ pub struct RankedPair {
     pub sentence: String,
     /// The false discovery rate at which the pair is significant (q-value). 1 if it has no cause.
     pub q: f64,
+    /// The sum of the deltas of `causes`. Changed pairs are sorted by its magnitude. The amount of work does not change
+    /// it, in contrast to `total_delta`.
+    pub causes_delta: f64,
     /// The largest causes. Empty if the pair did not change significantly at [`Ranking::fdr`], even if it has causes on
     /// its own.
     pub causes: Vec<FleetCause>,
@@ -181,9 +184,9 @@ pub struct RankedPair {
     pub account: Option<String>,
 }
 
-/// Returns the magnitude of the sum of causes.
-fn size(causes: &[FleetCause]) -> f64 {
-    causes.iter().map(|cause| cause.delta).sum::<f64>().abs()
+/// Returns the sum of the changes of causes.
+fn sum(causes: &[FleetCause]) -> f64 {
+    causes.iter().map(|cause| cause.delta).sum()
 }
 
 /// A cause that several pairs share.
@@ -355,7 +358,16 @@ impl Fleet {
             return None;
         }
         let default = self.pairs.len().saturating_sub(self.replaced);
-        let lacking = others.iter().filter(|pair| !pair.causes.has(&sample_type)).count();
+        let lacking: Vec<&FleetPair> = others.iter().filter(|pair| !pair.causes.has(&sample_type)).collect();
+        let mut others_types: Vec<&str> = lacking.iter().map(|pair| pair.causes.sample_type()).collect();
+        others_types.sort_unstable();
+        others_types.dedup();
+        // One ranking has one unit, so other products need a ranking of their own.
+        let advice = match others_types.as_slice() {
+            [] => String::new(),
+            types => format!("; to rank them, ask for their sample type: {}", types.join(" or ")),
+        };
+        let lacking = lacking.len();
         for FleetPair { name, causes, .. } in others {
             let types = causes.sample_types.join(", ");
             let error = match causes.has(&sample_type) {
@@ -366,10 +378,10 @@ impl Fleet {
         }
         let lacking = match lacking {
             0 => "all pairs have it".to_owned(),
-            1 => "1 pair lacks it".to_owned(),
-            n => format!("{n} pairs lack it"),
+            1 => "1 pair lacks it and is not ranked".to_owned(),
+            n => format!("{n} pairs lack it and are not ranked"),
         };
-        Some(format!("the sample type is {sample_type}, the default of {default} of {all} pairs; {lacking}"))
+        Some(format!("the sample type is {sample_type}, the default of {default} of {all} pairs; {lacking}{advice}"))
     }
 
     /// Removes all accounts except those of the pairs with the largest changes.
@@ -426,7 +438,8 @@ impl Fleet {
             .iter_mut()
             .filter(|pair| !is_changed(pair))
             .for_each(|pair| (pair.causes, pair.account) = (Vec::new(), None));
-        let size = |pair: &RankedPair| size(&pair.causes);
+        pairs.iter_mut().for_each(|pair| pair.causes_delta = sum(&pair.causes));
+        let size = |pair: &RankedPair| pair.causes_delta.abs();
         sort_by(&mut pairs, |a, b| {
             let by_causes = is_changed(b).cmp(&is_changed(a)).then_with(|| size(b).total_cmp(&size(a)));
             let by_total = b.total_delta.unsigned_abs().cmp(&a.total_delta.unsigned_abs());
@@ -452,6 +465,7 @@ fn to_ranked_pair((FleetPair { name, keys, causes: pair, .. }, q): (FleetPair, f
         q,
         causes: pair.causes,
         account: pair.account,
+        causes_delta: 0.0,
     }
 }
 

@@ -15,7 +15,9 @@ use serde::{Deserialize, Serialize};
 use super::{Against, Ranked, Series};
 use crate::statistics::lines::{Fit, LineFit, LinePoints};
 use crate::statistics::noise::{Noise, OwnNoise};
-use crate::statistics::segments::{LEAST, Sums, around, cut_spikes, leveled, price};
+use crate::statistics::segments::{
+    LEAST, Sums, around, cut_spikes, degrees_of_means, leveled, price, unleveled, variances_of_means,
+};
 use pprofdiff::shared::statistics::counts::median;
 use pprofdiff::shared::statistics::distributions::student_quantile;
 use pprofdiff::shared::statistics::rank::false_discoveries;
@@ -24,6 +26,7 @@ use pprofdiff::{Pair, Sort};
 use pprofdiff_profile::cancellation;
 use pprofdiff_profile::parallel;
 use pprofdiff_profile::short_lists::{sort_by, sort_by_key};
+use pprofdiff_profile::units;
 
 /// The minimum number of builds in a history for detecting lasting changes: enough for two levels.
 pub const FEWEST_BUILDS: usize = 2 * LEAST;
@@ -38,6 +41,13 @@ const MAX_EXTRA_SQUARES: f64 = 6.0;
 const MAX_STARTS: usize = 64;
 /// The maximum number of pairs of builds, summed over frames. The frames with the highest cost are searched first.
 const MAX_WORK: usize = 1_000_000_000;
+/// The maximum q-value of a change that a warning states because the rows do not show it. It is stricter than the level of
+/// rows: the warnings are a second search of the same history, and their false changes add to those of the rows.
+const MAX_Q_OF_WARNING: f64 = 0.01;
+/// The minimum part of a change of the total that rows explain. Below it, a warning states the change.
+const MIN_PART_OF_TOTAL: f64 = 0.5;
+/// The minimum part of the largest change by cum for a callee of its frame, which is named instead.
+const MIN_PART_OF_CALLERS: f64 = 0.8;
 /// The maximum number of events in a build. It bounds the value of an event from below if the profiles do not tell it.
 const MAX_EVENTS: f64 = 1e9;
 
@@ -92,6 +102,18 @@ pub struct Shift {
     pub q: f64,
 }
 
+/// The result of a search for lasting changes.
+#[derive(Default)]
+struct FoundShifts {
+    rows: Vec<Shift>,
+    /// The changes of the total. Their frame does not exist, and their q is a p-value.
+    totals: Vec<Shift>,
+    /// The number of frames that were skipped because there are too many builds.
+    left_out: usize,
+    /// The number of frames that were skipped because of negative values.
+    negative: usize,
+}
+
 /// The values of a frame by column, in the builds that contain it.
 struct FramePoints {
     frame: u32,
@@ -138,9 +160,15 @@ impl Series {
     /// values, and for builds that are compared with a base. The time grows with the square of the number of builds.
     /// Frames with few events are not searched. Frames with negative values are skipped with a warning, and so are the
     /// frames with the lowest cost if there are very many builds.
+    ///
+    /// A change may be spread over many frames, or be in a frame that several callers share. Then no frame's own cost
+    /// shows it. If `sort` is flat, a warning therefore states a change of the total that the rows do not explain, and
+    /// another warning names the frame whose cost with callees changed most.
     pub fn shifts(&self, sort: Sort) -> Ranked<Shift> {
         let is_history = self.is_history();
-        let (rows, [left_out, negative]) = if is_history { self.find_shifts(sort) } else { (Vec::new(), [0, 0]) };
+        let FoundShifts { rows, totals, left_out, negative } =
+            if is_history { self.find_shifts(sort) } else { FoundShifts::default() };
+        let unseen = if is_history && sort == Sort::Flat { self.unseen_changes(&rows, &totals) } else { Vec::new() };
         let (mut summary, builds, frames) = (self.summary.clone(), self.builds.clone(), self.frames.clone());
         let warning = match left_out {
             0 if is_history => None,
@@ -149,15 +177,79 @@ impl Series {
         };
         let negative_warning = (negative > 0)
             .then(|| format!("frames with negative values were not searched for lasting changes: {negative}"));
-        for warning in warning.into_iter().chain(negative_warning) {
+        for warning in warning.into_iter().chain(negative_warning).chain(unseen) {
             Arc::make_mut(&mut summary).warnings.push(warning);
         }
         Ranked { summary, builds, frames, sort, rows }
     }
 
-    /// Returns the changes, the number of frames skipped because there are too many builds, and the number of frames
-    /// skipped because of negative values.
-    fn find_shifts(&self, sort: Sort) -> (Vec<Shift>, [usize; 2]) {
+    /// Returns sentences about lasting changes of the total and of costs with callees that `rows`, the changes of the
+    /// frames' own costs, do not show.
+    fn unseen_changes(&self, rows: &[Shift], totals: &[Shift]) -> Vec<String> {
+        let is_same_time =
+            |row: &Shift, total: &Shift| row.between[0] <= total.between[1] && total.between[0] <= row.between[1];
+        let is_explained = |total: &&Shift| {
+            let deltas = rows.iter().filter(|row| is_same_time(row, total)).map(|row| row.value.delta() as f64);
+            deltas.sum::<f64>() / total.value.delta() as f64 >= MIN_PART_OF_TOTAL
+        };
+        // Filters do not change the total, so filtered rows are no explanation of it.
+        let is_filtered = !self.summary.query.filters.set().is_empty();
+        let is_stated = |total: &&Shift| !is_filtered && total.q <= MAX_Q_OF_WARNING && !is_explained(total);
+        let unexplained: Vec<&Shift> = totals.iter().filter(is_stated).collect();
+        let mut sentences: Vec<String> = Vec::new();
+        if let Some(total) = unexplained.iter().max_by_key(|total| total.value.delta().unsigned_abs()) {
+            let change = self.change_in_words(total);
+            let frames = if rows.is_empty() {
+                "no frame's own cost changed lastingly"
+            } else {
+                "the rows explain less than half of it"
+            };
+            sentences.push(format!("the total changed lastingly {change}; {frames}"));
+        }
+        if rows.is_empty() || !sentences.is_empty() {
+            let found = self.find_shifts(Sort::Cum).rows;
+            let certain: Vec<&Shift> = found.iter().filter(|shift| shift.q <= MAX_Q_OF_WARNING).collect();
+            if let Some(largest) = certain.first() {
+                // The callers of a changed frame change by as much. The frame with the largest growth is the innermost.
+                let is_as_large = |shift: &&&Shift| {
+                    let part = shift.value.delta() as f64 / largest.value.delta() as f64;
+                    part >= MIN_PART_OF_CALLERS && is_same_time(shift, largest)
+                };
+                let cost = |shift: &&&Shift| shift.value.base.max(shift.value.new);
+                let innermost = certain.iter().filter(is_as_large).min_by_key(cost).unwrap_or(largest);
+                let name = self.frames.name(innermost.frame);
+                let others = match certain.len() - 1 {
+                    0 => String::new(),
+                    1 => ", and 1 other frame".to_owned(),
+                    n => format!(", and {n} other frames"),
+                };
+                let change = self.change_in_words(innermost);
+                sentences
+                    .push(format!("by cum, {name} changed lastingly {change}{others}; sort by cum to see the changes"));
+            }
+        }
+        sentences
+    }
+
+    /// Describes a change: `since b12: 3.82s -> 4.79s (+25.4%)`.
+    fn change_in_words(&self, shift: &Shift) -> String {
+        let key = |build: usize| self.builds.all.get(build).map_or("", |build| build.key.as_str());
+        let when = match (shift.kind, shift.until) {
+            (ShiftKind::Step, _) | (_, None) => format!("since {}", key(shift.build)),
+            (ShiftKind::Passed, Some(until)) => format!("from {} until {}", key(shift.build), key(until)),
+            (ShiftKind::Drift, Some(until)) => format!("in a drift from {} to {}", key(shift.build), key(until)),
+        };
+        let Pair { base, new } = shift.value;
+        let [before, after] = [base, new].map(|value| units::show(value, &self.summary.unit));
+        let growth = match base {
+            0 => String::new(),
+            _ => format!(" ({:+.1}%)", 100.0 * (new as f64 / base as f64 - 1.0)),
+        };
+        format!("{when}: {before} -> {after}{growth}")
+    }
+
+    /// Searches all frames and the total.
+    fn find_shifts(&self, sort: Sort) -> FoundShifts {
         cancellation::begin_phase("finding changes");
         let n = self.columns.len();
         let event = self.event();
@@ -184,6 +276,12 @@ impl Series {
         let totals: Vec<i64> = self.columns.iter().map(|(build, _)| self.builds.all[*build].total).collect();
         let course = |points: &FramePoints| Course::new(points, &totals, event, &noise);
         // A course is larger than its points, so it is not kept, and is computed again for frames with changes.
+        let total = FramePoints { frame: u32::MAX, points: totals.iter().copied().enumerate().collect(), cost: 0 };
+        let course_of_total = course(&total);
+        let total_changes: Vec<(usize, f64)> = course_of_total.changes();
+        let total_shifts =
+            if values_are_negative(&total.points) { Vec::new() } else { course_of_total.shifts(&total_changes) };
+        let total_shifts = total_shifts.into_iter().map(|shift| self.to_builds(shift)).collect();
         let changes = parallel::map(&all, |points| course(points).changes());
         let p: Vec<f64> = changes.iter().flatten().map(|(_, p)| *p).collect();
         // A change of any frame may be found by chance, so frames without a change enter the false discovery rate with
@@ -203,7 +301,7 @@ impl Series {
             let name = |s: &Shift| self.frames.order(s.frame);
             size(a).cmp(&size(b)).then(a.build.cmp(&b.build)).then_with(|| name(a).cmp(&name(b)))
         });
-        (rows, [left_out, negative])
+        FoundShifts { rows, totals: total_shifts, left_out, negative }
     }
 
     /// Returns the value of one event, as the median over builds. If nothing is known about the values, the event is
@@ -266,12 +364,28 @@ impl Course<'_> {
         around(starts, i, self.levels.len())
     }
 
-    /// Returns the mean of a range of builds without spikes, and the variance of this mean, in the unit of the values.
-    fn mean(&self, (from, to): (usize, usize)) -> (f64, f64) {
+    /// Returns the mean of a range of builds without spikes.
+    fn mean(&self, (from, to): (usize, usize)) -> f64 {
         let values: Vec<f64> = (from..to).filter(|&i| !self.is_spike[i]).map(|i| self.values[i]).collect();
-        let n = values.len().max(1) as f64;
-        let mean = values.iter().sum::<f64>() / n;
-        (mean, (mean.abs() * self.event + (self.frame_noise.tau * mean).powi(2)) * self.memory(to - from) / n)
+        values.iter().sum::<f64>() / values.len().max(1) as f64
+    }
+
+    /// Returns the 95 % confidence interval of the difference between the means of two segments. Each mean has the
+    /// variance of the test that found the change, on the same scale. The ends of both means combine as by Zou and Donner
+    /// (2008), because the scale is nearly logarithmic for frames that vary much, and their intervals are then far from
+    /// symmetric.
+    fn interval(&self, segments: (usize, usize, usize), [before, after]: [f64; 2]) -> [f64; 2] {
+        let deviations = student_quantile(0.025, degrees_of_means(self.levels.len()));
+        let variances = variances_of_means(&self.sums, segments, |builds| self.memory(builds));
+        // The distances from the mean to the ends of its interval.
+        let distances = |mean: f64, variance: f64| {
+            let (level, margin) = (leveled(mean / self.event, self.frame_noise.tau), deviations * variance.sqrt());
+            let end = |level: f64| unleveled(level, self.frame_noise.tau) * self.event;
+            [(mean - end(level - margin)).max(0.0), (end(level + margin) - mean).max(0.0)]
+        };
+        let (before_ends, after_ends) = (distances(before, variances[0]), distances(after, variances[1]));
+        let delta = after - before;
+        [delta - after_ends[0].hypot(before_ends[1]), delta + after_ends[1].hypot(before_ends[0])]
     }
 
     /// Returns the mean total of a range of builds without spikes.
@@ -293,19 +407,18 @@ impl Course<'_> {
             // During the search, a level has at least three builds. The real step may be closer to an end.
             let column = self.clearest(from, to);
             let [before, after] = [(from, column), (column, to)].map(|part| self.mean(part));
-            let delta = after.0 - before.0;
-            let next = (i + 1 < starts.len()).then(|| self.mean((to, self.around(&starts, i + 1).2)).0);
-            let is_back = next.is_some_and(|next| (next - before.0).abs() < MAX_RETURN_DISTANCE * delta.abs());
-            let margin = 1.96 * (before.1 + after.1).sqrt();
+            let delta = after - before;
+            let next = (i + 1 < starts.len()).then(|| self.mean((to, self.around(&starts, i + 1).2)));
+            let is_back = next.is_some_and(|next| (next - before).abs() < MAX_RETURN_DISTANCE * delta.abs());
             rows.push(Shift {
                 frame: self.frame,
                 kind: if is_back { ShiftKind::Passed } else { ShiftKind::Step },
                 build: column,
                 between: self.between(from, column, to),
                 until: is_back.then_some(to),
-                value: Pair { base: before.0.round() as i64, new: after.0.round() as i64 },
+                value: Pair { base: before.round() as i64, new: after.round() as i64 },
                 total_before: self.mean_total((from, column)),
-                interval: [delta - margin, delta + margin],
+                interval: self.interval((from, column, to), [before, after]),
                 q: changes[i].1,
             });
             i += if is_back { 2 } else { 1 };

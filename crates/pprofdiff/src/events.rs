@@ -47,6 +47,8 @@ pub struct Columns<'m> {
     /// The value that a sample represents on the base and on the new side, if the sides were sampled at different
     /// rates.
     pub rates: Option<[f64; 2]>,
+    /// The variance between equal runs of other programs, of the logarithm of a cost.
+    pub known_variance: f64,
 }
 
 impl std::fmt::Debug for Columns<'_> {
@@ -144,6 +146,12 @@ impl std::ops::AddAssign for SampleSums {
 }
 
 impl SampledRun<'_> {
+    /// Returns the mean value of one event, given the sums of all samples with a positive value; 0 if the number of
+    /// samples is unknown, or without positive values.
+    pub fn event(&self, sum: SampleSums) -> f64 {
+        if !self.is_unknown && sum.value > 0.0 { sum.variance / sum.value } else { 0.0 }
+    }
+
     /// Returns the contribution of a sample, with the number of events behind it.
     #[inline]
     pub fn part(&self, kind: ValueKind, v: f64, sample: &Sample<'_>) -> SampleSums {
@@ -239,19 +247,20 @@ fn gcd(a: u64, b: u64) -> u64 {
 }
 
 /// Returns the mean value of one event in each run, in the order of the profiles; 0 if the number of samples is
-/// unknown, or without positive values.
-fn event_of_runs(columns: &Columns<'_>) -> Vec<f64> {
+/// unknown, or without positive values. With `before_filters`, samples that the filters remove count as well.
+fn event_of_runs(columns: &Columns<'_>, before_filters: bool) -> Vec<f64> {
     parallel::map(&runs(columns), |run| {
-        if run.is_unknown {
-            return 0.0;
-        }
         let mut sum = SampleSums::default();
-        run.walk.for_each_sample(|value, sample| {
+        let add = |value: i64, sample: Sample<'_>| {
             if value > 0 {
                 sum += run.part(columns.kind, value as f64, &sample);
             }
-        });
-        if sum.value > 0.0 { sum.variance / sum.value } else { 0.0 }
+        };
+        match before_filters {
+            true => run.walk.for_each_sample_before_filters(add),
+            false => run.walk.for_each_sample(add),
+        }
+        run.event(sum)
     })
 }
 
@@ -281,24 +290,31 @@ pub fn known_variance(kind: ValueKind) -> f64 {
     known_deviation(kind).powi(2)
 }
 
-/// Returns the variance between equal runs of a sample type before any measurement.
-fn known_variance_of(kind: ValueKind, is_wall: bool) -> f64 {
+/// Returns the variance between equal runs of a sample type before any measurement. `name` is one of `types`.
+pub(crate) fn known_variance_of(kind: ValueKind, name: &str, types: &[(String, String)]) -> f64 {
+    // A sample type that counts samples counts wall-clock samples if the profile has a wall-clock type. `time` without a
+    // count may belong to any clock. fgprof writes `time` beside `samples` and includes waiting.
+    let has = |names: &[&str]| types.iter().any(|t| names.contains(&t.0.as_str()));
+    let is_wall = name == "wall"
+        || name == "wall_samples"
+        || has(&WALL) && has(&COUNTS) && (name == "time" || COUNTS.contains(&name));
     if is_wall { TAU_OF_WALL_CLOCK * TAU_OF_WALL_CLOCK } else { known_variance(kind) }
 }
 
 /// Returns how the values of a sample type were sampled: the value of one event in each run, in the order of the
 /// profiles, and the known variance between equal runs of other programs (of the logarithm of a frame's cost).
 pub fn sampling(measure: &Measure) -> Result<(Vec<f64>, f64)> {
+    read_sampling(measure, false)
+}
+
+/// Like [`sampling`], with the samples that the filters remove.
+pub(crate) fn sampling_before_filters(measure: &Measure) -> Result<(Vec<f64>, f64)> {
+    read_sampling(measure, true)
+}
+
+fn read_sampling(measure: &Measure, before_filters: bool) -> Result<(Vec<f64>, f64)> {
     let selection = measure.selection();
     let target = selection.diff().explain_target(Some(&measure.summary().sample_type), &[])?;
-    let events = target.read(selection, measure, 0, event_of_runs)?;
-    // A sample type that counts samples counts wall-clock samples if the profile has a wall-clock type.
-    let types = selection.diff().sample_types();
-    let name = types[target.number].0.as_str();
-    // `time` without a count may belong to any clock. fgprof writes `time` beside `samples` and includes waiting.
-    let has = |names: &[&str]| types.iter().any(|t| names.contains(&t.0.as_str()));
-    let is_wall = name == "wall"
-        || name == "wall_samples"
-        || has(&WALL) && has(&COUNTS) && (name == "time" || COUNTS.contains(&name));
-    Ok((events, known_variance_of(target.kind, is_wall)))
+    let read = |columns: &Columns<'_>| (event_of_runs(columns, before_filters), columns.known_variance);
+    target.read(selection, measure, 0, read)
 }

@@ -24,13 +24,11 @@ use crate::frame_classes::by_chance;
 use crate::sampling::Model;
 use crate::statistics::growth::{RunEvents, Spread};
 use crate::statistics::rank::{false_discoveries, rank_test};
+use crate::statistics::total::{TotalRuns, event_of_sides};
 use crate::{Error, Result};
 #[cfg(feature = "check")]
 use pprofdiff_profile::random::HashMap;
 
-/// The maximum number of events per run. With more, counting noise is negligible, and the statistics would only lose
-/// precision.
-const MAX_EVENTS: f64 = 1e9;
 /// The number of costliest frames from which the variation between runs is estimated.
 const MAX_FRAMES: usize = 1_000;
 
@@ -180,6 +178,8 @@ pub struct MeasuredRuns {
     /// The value of one event on the base and on the new side, after scaling: the mean over the runs with events. A
     /// side without events has the value of the opposite side, and 1 if neither has events.
     pub event: [f64; 2],
+    /// The value of one event in each run, before scaling; 0 if it is unknown.
+    event_of_runs: Vec<f64>,
     /// The variance between runs that was measured with other programs.
     known_variance: f64,
     /// The less certain sampling model of both sides ([`Measure::sampling_model`]).
@@ -199,19 +199,11 @@ impl MeasuredRuns {
         let scaled_total = |(p, scale): (&ProfileSums, &Scale)| (p.is_base, scale.apply(p.total));
         let (is_base, totals): (Vec<bool>, Vec<i64>) = profiles.iter().zip(&scales).map(scaled_total).unzip();
         let total = sides(&is_base, &totals);
-        let event = [true, false].map(|side| {
-            let runs =
-                is_base.iter().zip(events.iter().zip(&scales)).filter(|(base, (e, _))| **base == side && **e > 0.0);
-            let values: Vec<f64> = runs.map(|(_, (event, scale))| event * scale.factor()).collect();
-            values.iter().sum::<f64>() / values.len() as f64
-        });
-        // A side without events uses the event value of the opposite side.
-        let or = |event: f64, fallback: f64| [event, fallback].into_iter().find(|event| *event > 0.0).unwrap_or(1.0);
-        // Above this number of events, counting noise is negligible, and more events would only cause rounding.
-        let min_event = total[0].max.max(total[1].max) as f64 / MAX_EVENTS;
-        let event = [or(event[0], event[1]), or(event[1], event[0])].map(|event| event.max(min_event));
+        let largest = total[0].max.max(total[1].max) as f64;
+        let event = event_of_sides(scaled_events(&events, &is_base, &scales), largest);
+        let event_of_runs = events;
         let model = measure.sampling_model();
-        Ok(MeasuredRuns { measure, is_base, profiles, scales, total, event, known_variance, model })
+        Ok(MeasuredRuns { measure, is_base, profiles, scales, total, event, event_of_runs, known_variance, model })
     }
 
     #[cfg(feature = "check")]
@@ -323,6 +315,22 @@ impl MeasuredRuns {
         self.total.iter().map(|side| 1.0 / side.values.len() as f64).sum::<f64>().sqrt()
     }
 
+    /// Returns the variation between runs for tests of the total and of its parts. It does not depend on the frames.
+    #[cfg(feature = "check")]
+    pub(crate) fn spread_of_total(&self, paired: bool) -> Spread {
+        Spread::of_total(self.known_variance, paired)
+    }
+
+    /// Returns the total of each run, for its test against chance. The filters do not change it.
+    fn total_runs(&self) -> Result<TotalRuns> {
+        let events = match self.measure.summary().query.filters.set().is_empty() {
+            true => self.event_of_runs.clone(),
+            false => events::sampling_before_filters(&self.measure)?.0,
+        };
+        let totals = self.total.each_ref().map(|side| side.values.iter().map(|&value| value as f64).collect());
+        Ok(TotalRuns::new(totals, scaled_events(&events, &self.is_base, &self.scales), self.known_variance))
+    }
+
     /// Returns the variation between runs, estimated from the costliest frames. With `paired`, run i of the base and
     /// run i of the new side are a pair, and the variation is that of the ratios within pairs.
     pub(crate) fn spread(&self, cost: Sort, paired: bool) -> Spread {
@@ -409,15 +417,10 @@ impl Measure {
         // Several runs reveal the variation of totals. A single run per side with an unknown number of samples reveals
         // none.
         let is_tested = runs.model != Model::Unknown || !runs.is_single();
-        let p = || spread.p_of_change_of_one(&runs.events(&runs.total), runs.per_event());
+        let p = if is_tested { Some(runs.total_runs()?.p_of_change(1.0)) } else { None };
         summary.sampling = Some(runs.measure.sampling());
         summary.warnings.extend(runs.measure.sampling_warnings());
-        summary.chance = Some(TotalChance {
-            base_sd: base.deviation(),
-            new_sd: new.deviation(),
-            p: is_tested.then(p),
-            rank_p: ranks,
-        });
+        summary.chance = Some(TotalChance { base_sd: base.deviation(), new_sd: new.deviation(), p, rank_p: ranks });
         top.summary = summary.into();
         Ok(top)
     }
@@ -446,6 +449,14 @@ fn scales(measure: &Measure, normalize: Normalize) -> Result<Vec<Scale>> {
         Ok(scale)
     };
     measure.walks().map(|walk| scale(walk.clone()).map_err(|e: Error| e.in_input(walk.input.profile.name()))).collect()
+}
+
+/// Returns the value of one event in each run of the base and of the new side, after scaling.
+fn scaled_events(events: &[f64], is_base: &[bool], scales: &[Scale]) -> [Vec<f64>; 2] {
+    [true, false].map(|side| {
+        let runs = is_base.iter().zip(events.iter().zip(scales)).filter(|(base, _)| **base == side);
+        runs.map(|(_, (event, scale))| event * scale.factor()).collect()
+    })
 }
 
 fn sides(is_base: &[bool], values: &[i64]) -> [Runs; 2] {

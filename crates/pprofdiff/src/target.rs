@@ -2,7 +2,7 @@
 //! sampled, and whether the runtime's share of a type is background.
 
 use crate::diff::{Diff, Measure, Normalize, Selection};
-use crate::events::{Columns, ValueKind};
+use crate::events::{Columns, ValueKind, known_variance_of};
 use crate::sampling::{Group, counts_every_event};
 use crate::{Error, Result};
 
@@ -170,8 +170,10 @@ impl ExplainTarget {
         let (count, bytes) = (count.as_ref(), bytes.as_ref());
         let ExplainTarget { kind, has_background, .. } = *self;
         let diff = selection.diff();
-        let is_level = is_level_among(&diff.sample_types(), &value.summary().sample_type);
+        let types = diff.sample_types();
+        let is_level = is_level_among(&types, &value.summary().sample_type);
         let rates = diff.rates(self.number);
-        Ok(read(&Columns { value, count, bytes, kind, has_background, learned, is_level, rates }))
+        let known_variance = known_variance_of(kind, &types[self.number].0, &types);
+        Ok(read(&Columns { value, count, bytes, kind, has_background, learned, is_level, rates, known_variance }))
     }
 }

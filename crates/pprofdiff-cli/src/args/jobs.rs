@@ -261,7 +261,7 @@ pub struct SeriesArgs {
     /// {1} is the text that the first wildcard matched. The key "build", or else the last key, is the build; files with equal
     /// other keys are one history. In a manifest (CSV, or JSON lines with a column "profile"), keys are columns:
     /// service,build. Histories are ranked by their largest lasting change. JSON and CSV also have the rows of each.
-    #[arg(long, value_name = "KEYS", conflicts_with_all = ["base", "explain", "order"])]
+    #[arg(long, value_name = "KEYS", conflicts_with_all = ["base", "order"])]
     pub group: Option<String>,
     /// Order the builds by the history of their commits, from the repository in DIR [default: the current directory]
     ///
@@ -281,7 +281,8 @@ pub struct SeriesArgs {
     /// Add causes: of each shift, or of the largest change
     ///
     /// The cause of a shift is determined from at most five builds before it and five builds after it. For other rows,
-    /// one line below the table explains the largest change.
+    /// one line below the table explains the largest change. With --group, the text explains the largest shift of each
+    /// history, and JSON has the causes of all shifts.
     #[arg(long)]
     pub explain: bool,
     #[command(flatten)]
@@ -299,6 +300,7 @@ Examples:
   pprofdiff series 'branches/*/cpu.pb.gz' --base main.pb.gz   compare each with one base
   pprofdiff series 'builds/*/cpu.pb.gz' --explain          explain the changes
   pprofdiff series 'runs/*/*.pb.gz' --group service={1},build={2}   which service changed most, and since which build
+  pprofdiff series 'runs/*/*.pb.gz' --group service={1},build={2} --explain   and why
   pprofdiff series 'builds/*.pb.gz' --git                  * is a commit: order by history, name the first bad commit
   pprofdiff series 'builds/*/cpu.pb.gz' -o history.html    charts of each frame, and flame graphs
   pprofdiff series 'builds/*/cpu.pb.gz' --rows values --format csv -o values.csv   one row per build and frame

@@ -10,6 +10,7 @@ use super::samples::{DEEPEST, OfRun, Run};
 use super::stack_ids::StackIds;
 use super::weights::{ChosenStacks, StackPrefixes, Weight, chosen, mix};
 use crate::thresholds::MAX_BACKGROUND_PART;
+use pprofdiff::shared::statistics::total::TotalRuns;
 use pprofdiff::shared::{Columns, Keys, Runtime, SampleSums, StackOrder, ValueKind, runs};
 use pprofdiff_profile::cancellation::checkpointed;
 use pprofdiff_profile::columns::NONE;
@@ -145,6 +146,7 @@ impl<'m> ReadRuns<'m> {
         let by_side = runs.iter().zip(read).filter_map(|(run, samples)| Some((run.sampled.side?, samples.negative)));
         by_side.for_each(|(side, sum)| negative[side] += sum);
         let sides = if pruned > 0 { sides(runs, read, &self.canonical, self.names.len()) } else { Vec::new() };
+        let total_runs = total_runs(runs, read, self.columns.known_variance);
         let CollectedRows { stacks, rows, prefix_of, .. } = collected;
         let order = (pruned > 0).then(|| stacks.sorted_by_prefix(&prefix_of));
         let ReadRuns { runtime, names, .. } = self;
@@ -157,6 +159,7 @@ impl<'m> ReadRuns<'m> {
             names,
             rows,
             run_values: sums_by_run,
+            total_runs,
             labels,
             label_sets,
             keys_of_labels: 0,
@@ -178,6 +181,19 @@ impl<'m> ReadRuns<'m> {
         read.fit_labels(bytes);
         read
     }
+}
+
+/// Returns the total of each run, without A/A runs.
+fn total_runs(runs: &[Run<'_>], read: &[OfRun], known_variance: f64) -> TotalRuns {
+    let (mut totals, mut events) = ([Vec::new(), Vec::new()], [Vec::new(), Vec::new()]);
+    for (run, samples) in runs.iter().zip(read) {
+        let Some(side) = run.sampled.side else { continue };
+        let mut sum = SampleSums::default();
+        samples.parts.iter().for_each(|part| sum += *part);
+        totals[side].push(sum.value + samples.negative);
+        events[side].push(run.sampled.event(sum));
+    }
+    TotalRuns::new(totals, events, known_variance)
 }
 
 /// Reads the profiles of one sample type, or of two in one pass. Returns, by profile, the samples of each type.

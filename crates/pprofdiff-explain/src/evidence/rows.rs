@@ -9,6 +9,7 @@ use std::sync::Arc;
 use super::labels::LabelTexts;
 use super::sets::grouped;
 use crate::thresholds::MIN_PART_BELOW_BENCHMARK;
+use pprofdiff::shared::statistics::total::TotalRuns;
 use pprofdiff::shared::{Class, Runtime, StackOrder, ValueKind};
 use pprofdiff_profile::cancellation::{Checkpointer, checkpointed};
 use pprofdiff_profile::columns::NONE;
@@ -195,6 +196,8 @@ pub(crate) struct StackRows {
     pub rows: Vec<Row>,
     /// The values of each run: first the base, then the new side, then A/A runs.
     pub run_values: RunValues,
+    /// The total of each run of the sides, for its test against chance.
+    pub total_runs: TotalRuns,
     /// The texts of labels, and the distinct sets of labels.
     pub labels: LabelTexts,
     pub label_sets: Vec<Vec<u32>>,

@@ -480,6 +480,7 @@ pub(crate) mod tests {
             runtime: classify::<&str>(&[], &UserRules::default(), Asked::All).0,
             names,
             run_values: RunValues::new(all.len(), Vec::new()),
+            total_runs: Default::default(),
             rows: all,
             labels: LabelTexts::with_len(LABELS),
             label_sets: (0..1 << LABELS).map(|set| (0..LABELS).filter(|&label| has(set, label)).collect()).collect(),

@@ -31,6 +31,8 @@ pub enum Role {
     RatioNew(Measured),
     /// An end of a delta's confidence interval.
     DeltaEnd(Cost),
+    /// A part of a delta.
+    DeltaPart(Cost),
     /// The total that the row's shares refer to.
     Total,
     /// A number without a unit.

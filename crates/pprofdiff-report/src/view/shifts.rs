@@ -150,9 +150,10 @@ impl Table {
 fn write_shifts(table: &Table, out: &mut dyn Write, options: TextOptions) -> io::Result<()> {
     let is_history = table.builds.as_ref().is_some_and(|b| b.loaded().count() >= FEWEST_BUILDS);
     if table.rows_total == 0 && is_history {
+        let cost = if table.sort == Sort::Flat { "own cost" } else { "cost with callees" };
         return writeln!(
             out,
-            "no lasting changes: no frame's cost changed for three builds or more beyond the noise between builds;\n\
+            "no lasting changes: no frame's {cost} changed for three builds or more beyond the noise between builds;\n\
              changes of single builds are among the steps"
         );
     }

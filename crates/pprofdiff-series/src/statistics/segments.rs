@@ -31,6 +31,12 @@ pub(crate) fn leveled(count: f64, tau: f64) -> f64 {
     2.0 / tau * (tau * (count.max(0.0) + 0.375).sqrt()).asinh()
 }
 
+/// Returns the count with this level, the inverse of [`leveled`]; at least 0.
+pub(crate) fn unleveled(level: f64, tau: f64) -> f64 {
+    let root = (tau * level / 2.0).sinh() / tau;
+    (root.max(0.0) * root.max(0.0) - 0.375).max(0.0)
+}
+
 /// Returns the slope of [`leveled`] at a count.
 pub(crate) fn leveled_slope(count: f64, tau: f64) -> f64 {
     let count = count.max(0.0) + 0.375;
@@ -328,6 +334,23 @@ fn beyond_wandering(levels: &[f64], starts: &mut Vec<usize>, level: f64) {
     }
 }
 
+/// Returns the variances of the mean levels before and after a change, in the unit of [`leveled`]. Values that vary by
+/// more than the noise of other frames have their own variance. `memory` is as in [`steps`].
+pub(crate) fn variances_of_means(
+    sums: &Sums,
+    (from, change, to): (usize, usize, usize),
+    memory: impl Fn(usize) -> f64,
+) -> [f64; 2] {
+    let squares = sums.squares(from, change) + sums.squares(change, to);
+    let shrunk = (DEGREES + squares) / (DEGREES + (to - from) as f64 - 2.0);
+    [change - from, to - change].map(|length| memory(length).max(shrunk) / length as f64)
+}
+
+/// Returns the degrees of freedom of [`variances_of_means`] in a sequence of `n` values.
+pub(crate) fn degrees_of_means(n: usize) -> u32 {
+    (n as f64 + DEGREES) as u32
+}
+
 /// Returns the starts of levels that differ by more than chance explains, each with its p-value. `memory(m)` is the
 /// ratio of the variance of a mean of m values to its variance under independence. A step must explain the values
 /// better than an autoregression at the level `wandering`, which is `None` for sequences that are too short for that
@@ -348,14 +371,11 @@ pub(crate) fn steps(
         let p: Vec<f64> = (0..starts.len())
             .map(|i| {
                 let (from, change, to) = around(&starts, i, n);
-                let squares = sums.squares(from, change) + sums.squares(change, to);
-                let shrunk = (DEGREES + squares) / (DEGREES + (to - from) as f64 - 2.0);
-                let part = |length: usize| memory(length).max(shrunk) / length as f64;
-                let t = sums.difference((change, to), (from, change)).abs()
-                    / (part(change - from) + part(to - change)).sqrt();
+                let [before, after] = variances_of_means(sums, (from, change, to), &memory);
+                let t = sums.difference((change, to), (from, change)).abs() / (before + after).sqrt();
                 // The two-sided probability, times the number of pairs of builds that could have bounded a level.
                 let levels = (n * n) as f64 / 2.0;
-                (2.0 * student_tail(t, (n as f64 + DEGREES) as u32) * levels).min(1.0)
+                (2.0 * student_tail(t, degrees_of_means(n)) * levels).min(1.0)
             })
             .collect();
         match (0..p.len()).max_by(|&a, &b| p[a].total_cmp(&p[b])).filter(|&i| p[i] > SIGNIFICANT) {
@@ -516,6 +536,14 @@ mod tests {
             sorted.sort_by(f64::total_cmp);
             assert_eq!(of_ordered(median_of_five(&ordered)).to_bits(), sorted[2].to_bits(), "{five:?}");
         }
+    }
+
+    #[test]
+    fn unleveled_is_the_inverse_of_leveled() {
+        for (count, tau) in [(0.0, 0.05), (3.0, 0.01), (1000.0, 0.05), (50.0, 2.0), (1e6, 0.1)] {
+            assert!((unleveled(leveled(count, tau), tau) - count).abs() < 1e-6 * (1.0 + count), "{count} {tau}");
+        }
+        assert_eq!(unleveled(-3.0, 0.1), 0.0);
     }
 
     #[test]

@@ -67,8 +67,11 @@ impl<'a> Test<'a> {
         compared: usize,
     ) -> Result<Test<'a>> {
         let factors = rule.factors(&runs.measure().summary().unit)?;
-        // A limit on the new side alone compares no pairs.
-        let spread = runs.spread(rule.cost.sum(), policy.paired && rule.limit.is_of_sides());
+        let spread = match (&rule.subject, rule.limit.is_of_sides()) {
+            (Subject::Whole, true) => runs.spread_of_total(policy.paired),
+            // A limit on the new side alone compares no pairs.
+            (_, is_of_sides) => runs.spread(rule.cost.sum(), policy.paired && is_of_sides),
+        };
         let comparisons = compared.max(1) as f64;
         let is_of_each = matches!(rule.subject, Subject::Each(_));
         let is_of_frames = !matches!(rule.subject, Subject::Whole);
@@ -153,6 +156,11 @@ impl<'a> Test<'a> {
         let swapped = [events[1].clone(), events[0].clone()];
         let p = p_of_more(&self.spread, &swapped, 1.0 / (ratio * self.runs.per_event()));
         self.adjusted(p) <= self.level
+    }
+
+    /// Returns the standard deviation between runs of the log of a typical frame's cost, or of the total.
+    pub(super) fn tau(&self) -> f64 {
+        self.spread.tau_of_one(&self.runs.events(&self.runs.total))
     }
 
     fn is_exceeded(&self, [base, new]: &Sides) -> bool {

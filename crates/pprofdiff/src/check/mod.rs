@@ -299,7 +299,8 @@ pub struct RuleCheck<C = ()> {
     /// random. If such a frame is visible only because of inlining and exceeds the limit, it still has a finding, which
     /// never fails.
     pub left_out: usize,
-    /// The variation between runs of one build: the standard deviation of the logarithm of a typical frame's cost.
+    /// The variation between runs of one build: the standard deviation of the logarithm of a typical frame's cost. For a
+    /// limit on the growth of the total, it is the standard deviation of the total.
     pub tau: f64,
     /// The smallest growth in percent that would have failed with a probability of 90%. It is above the limit, because a
     /// growth within the limit passes. For a rule that compares each frame, it concerns a frame with a tenth
@@ -618,7 +619,7 @@ impl Rules {
             too_small,
             left_out: subjects.left_out,
             floor: floor.to_f64(),
-            tau: test.spread.tau(),
+            tau: test.tau(),
             // A growth fails if it exceeds the limit, and if chance does not explain it.
             detectable: power.map(|growth| growth.beyond_chance.max(growth.beyond_limit)),
             p_limit: None,

@@ -22,6 +22,7 @@ pub mod edges;
 pub mod filter;
 pub mod flame;
 mod frames;
+mod goroutines;
 pub mod graph;
 pub(crate) mod identity;
 pub mod labels;

@@ -164,6 +164,7 @@ impl Diff {
             InputFrames::new(&m.profile, plan, query, matching, renamed, shifts, &state)
         });
         warnings.extend(matched(&inputs));
+        warnings.extend(diff.warning_about_goroutines());
         warnings.extend(moves.warnings.iter().cloned());
         let (frames, translations) = Frames::merge(inputs, query.granularity, &state);
         warnings.extend(frames.warning());

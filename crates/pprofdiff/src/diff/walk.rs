@@ -119,6 +119,17 @@ impl<'m> Walk<'m> {
         self.visit(&self.input.profile.sample_range(), &mut WithoutLocations(f));
     }
 
+    /// Like [`Walk::for_each_sample`], but also calls `f` with samples that the filters remove.
+    pub(crate) fn for_each_sample_before_filters(&self, mut f: impl FnMut(i64, Sample<'m>)) {
+        let profile = &*self.input.profile;
+        profile.for_each_sample(&profile.sample_range(), |sample| {
+            let value = sample.value(self.column);
+            if value != 0 && self.input.part.is_none_or(|part| part == sample.is_base()) {
+                f(value * self.times, sample);
+            }
+        });
+    }
+
     /// Calls `f` with each visited sample: its value, the locations that the filters keep (leaf first), and the sample.
     pub(crate) fn for_each(&self, f: impl FnMut(i64, &[u32], Sample<'m>)) {
         self.visit(&self.input.profile.sample_range(), &mut Collecting { locations: Vec::new(), f });

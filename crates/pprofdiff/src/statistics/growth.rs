@@ -14,8 +14,9 @@
 //! a part of the average variance of frames, however well the frame's own few runs agree.
 //!
 //! The p-value of a growth follows from the square root of its penalised deviance (`counts`), by Student's
-//! distribution. A factor that changes whole runs appears in all frames alike. A test of a single subject, such as the
-//! total, therefore also requires that the subject's own runs show the growth without the other frames.
+//! distribution. A factor that changes whole runs appears in all frames alike. A test of a group of frames therefore
+//! also requires that the group's own runs show the growth without the other frames. The test of a total ([`super::total`])
+//! uses only its own runs, because tables of the same runs with other frames must show the same p-value.
 
 use super::counts::{between_run_variance, penalised};
 #[cfg(feature = "check")]
@@ -64,6 +65,8 @@ pub(crate) struct Spread {
     known_variance: f64,
     /// True if run i of the base is paired with run i of the new side.
     paired: bool,
+    /// True if no frames contribute, so that a single subject is tested by its own runs alone.
+    is_of_total: bool,
 }
 
 /// Returns the minimum degrees of freedom that a prior contributes, given the runs of both sides. It falls as the runs
@@ -106,7 +109,7 @@ fn mean(values: &[f64]) -> f64 {
 }
 
 /// Returns the two-sided probability for a one-sided tail.
-fn two_sided(tail: f64) -> f64 {
+pub(super) fn two_sided(tail: f64) -> f64 {
     (2.0 * tail.min(1.0 - tail)).min(1.0)
 }
 
@@ -140,8 +143,7 @@ impl Spread {
     /// programs. It replaces the estimate with one run per side (with one pair, if runs are paired), and with fewer
     /// than [`FEWEST`] frames that have enough events.
     pub(crate) fn of_frames(frames: impl Iterator<Item = RunEvents>, known_variance: f64, paired: bool) -> Spread {
-        let by_others =
-            Spread { tau2: known_variance, degrees: DEGREES_OF_KNOWN, average: 0.0, known_variance, paired };
+        let by_others = Spread { is_of_total: false, ..Spread::of_total(known_variance, paired) };
         let mut contributing: Vec<RunEvents> =
             frames.filter(|runs| runs.iter().all(|side| side.iter().sum::<f64>() > TELLING)).collect();
         // Frames that always occur together are one frame.
@@ -180,7 +182,14 @@ impl Spread {
                 high = middle;
             }
         }
-        Spread { tau2: high, degrees: fit(high).1, average, known_variance, paired }
+        Spread { tau2: high, degrees: fit(high).1, average, known_variance, paired, is_of_total: false }
+    }
+
+    /// Returns the spread for tests of a total. It does not depend on frames: several runs show their own variation, and
+    /// one run per side has the variance of other programs.
+    pub(crate) fn of_total(known_variance: f64, paired: bool) -> Spread {
+        let (tau2, degrees) = (known_variance, DEGREES_OF_KNOWN);
+        Spread { tau2, degrees, average: 0.0, known_variance, paired, is_of_total: true }
     }
 
     /// Returns the variance of a subject's cost between runs, beyond counting, and its degrees of freedom.
@@ -216,11 +225,13 @@ impl Spread {
     }
 
     /// Returns [`Spread::p_of_growth`] of a single subject. Its own runs must show the growth too, so the variance
-    /// needs no minimum from the average of the frames.
-    #[cfg(feature = "check")]
+    /// needs no minimum from the average of the frames. For a total, its own runs decide alone.
     pub(crate) fn p_of_one(&self, runs: &RunEvents, ratio: f64) -> f64 {
-        let by_frames = Spread { average: 0.0, ..*self }.p_of_growth(runs, ratio);
-        by_frames.max(self.p_alone(runs, ratio).unwrap_or(0.0))
+        let by_frames = || Spread { average: 0.0, ..*self }.p_of_growth(runs, ratio);
+        match self.p_alone(runs, ratio) {
+            Some(p) if self.is_of_total => p,
+            p => by_frames().max(p.unwrap_or(0.0)),
+        }
     }
 
     /// Returns the probability of this growth by the subject's own runs, without the runs of other frames: Student's
@@ -239,25 +250,31 @@ impl Spread {
     /// Returns the standard error of a growth's log by the subject's own runs, including counting noise, and its
     /// degrees of freedom. Returns `None` with one run per side.
     fn error_alone(&self, runs: &RunEvents) -> Option<(f64, f64)> {
+        let (variance, degrees, _) = self.variance_alone(runs)?;
+        let m = runs.each_ref().map(Vec::len);
+        Some((between_run_variance(variance, m).sqrt().max(1e-12), degrees))
+    }
+
+    /// Returns the variance of a subject's own runs, its degrees of freedom, and the part that counting contributes.
+    /// Runs that agree by coincidence are shrunk towards the variance of other programs. Runs that differ by more keep
+    /// their variance, and the prior contributes fewer degrees of freedom, because their program is unlike the others.
+    /// Returns `None` with one run per side.
+    fn variance_alone(&self, runs: &RunEvents) -> Option<(f64, f64, f64)> {
         if !self.is_replicated(runs) {
             return None;
         }
-        let m = runs.each_ref().map(Vec::len);
         let (variance, own_degrees, counted) = variance_of_runs(runs, self.paired);
-        let prior = prior_of_one(m, self.paired);
+        let prior = prior_of_one(runs.each_ref().map(Vec::len), self.paired);
         let shrunk = (prior * (self.known_variance + counted) + own_degrees * variance) / (prior + own_degrees);
-        Some((between_run_variance(shrunk, m).sqrt().max(1e-12), prior + own_degrees))
+        let likeness = ((self.known_variance + counted) / variance.max(1e-300)).min(1.0);
+        // Rounding must not cost a degree if the variances are equal.
+        let degrees = (prior * likeness + own_degrees + 1e-6).floor();
+        Some((shrunk.max(variance), degrees, counted))
     }
 
     /// Returns the two-sided probability that builds that differ by `ratio` appear to differ by at least this amount.
     pub(crate) fn p_of_change(&self, runs: &RunEvents, ratio: f64) -> f64 {
         two_sided(self.p_of_growth(runs, ratio))
-    }
-
-    /// Returns [`Spread::p_of_change`] of a single subject, by the frames and by its own runs.
-    pub(crate) fn p_of_change_of_one(&self, runs: &RunEvents, ratio: f64) -> f64 {
-        let by_frames = Spread { average: 0.0, ..*self }.p_of_change(runs, ratio);
-        by_frames.max(self.p_alone(runs, ratio).map_or(0.0, two_sided))
     }
 
     fn is_replicated(&self, runs: &RunEvents) -> bool {
@@ -271,6 +288,16 @@ impl Spread {
     /// Returns the standard deviation between runs of the log of a typical frame's cost.
     pub(crate) fn tau(&self) -> f64 {
         self.tau2.sqrt()
+    }
+
+    /// Returns the standard deviation between runs of the log of a total, beyond counting. A spread of frames returns
+    /// [`Spread::tau`].
+    pub(crate) fn tau_of_one(&self, runs: &RunEvents) -> f64 {
+        if !self.is_of_total || !self.is_replicated(runs) {
+            return self.tau();
+        }
+        let (variance, _, counted) = variance_of_runs(runs, self.paired);
+        (variance - counted).max(0.0).sqrt()
     }
 
     /// Returns the standard deviation of the logarithm of a subject's growth.
@@ -326,8 +353,10 @@ impl Spread {
         let events = runs[0].iter().sum::<f64>();
         let by_frames =
             least_growth(events, ratio * new / base, between_run_variance(tau2, m), required(chance, degrees));
-        let alone = self.error_alone(runs).map_or(0.0, |(error, degrees)| (required(chance, degrees) * error).exp_m1());
-        by_frames.max(alone)
+        match self.error_alone(runs).map(|(error, degrees)| (required(chance, degrees) * error).exp_m1()) {
+            Some(alone) if self.is_of_total => alone,
+            alone => by_frames.max(alone.unwrap_or(0.0)),
+        }
     }
 
     /// Returns the number of runs per side that would distinguish a growth of this size from chance. The number exceeds
@@ -338,7 +367,11 @@ impl Spread {
         if new <= base * ratio {
             return None;
         }
-        let (tau2, _) = if is_alone { Spread { average: 0.0, ..*self }.variance(runs) } else { self.variance(runs) };
+        let tau2 = match self.variance_alone(runs) {
+            Some((variance, _, counted)) if self.is_of_total => (variance - counted).max(0.0),
+            _ if is_alone => Spread { average: 0.0, ..*self }.variance(runs).0,
+            _ => self.variance(runs).0,
+        };
         let first = runs[0].len().min(runs[1].len()) + 1;
         let deviance = |m: usize| penalised(base * m as f64, new * m as f64, ratio, between_run_variance(tau2, [m, m]));
         let needed = |m: usize| {
@@ -456,7 +489,14 @@ mod tests {
         let needed = |m: [usize; 2], paired: bool, chance: f64, events: f64| {
             let is_replicated = m[0] + m[1] > 2;
             let prior = if is_replicated { least_prior(m, paired).max(1.0) } else { DEGREES_OF_KNOWN };
-            let spread = Spread { tau2: known_variance, degrees: prior, average: 0.0, known_variance, paired };
+            let spread = Spread {
+                tau2: known_variance,
+                degrees: prior,
+                average: 0.0,
+                known_variance,
+                paired,
+                is_of_total: false,
+            };
             let frame = spread.detectable(events, 1.0, m, chance);
             // Runs with the variance of other programs: equally far above and below the mean.
             let deviation = (known_variance + 1.0 / events).sqrt();
@@ -495,8 +535,14 @@ mod tests {
         let mut chance = Uniform(11);
         let (m, tau) = ([5, 5], 0.05);
         let one_in = 0.01 / 100.0;
-        let true_spread =
-            Spread { tau2: tau * tau, degrees: 20.0, average: 0.0, known_variance: 0.0049, paired: false };
+        let true_spread = Spread {
+            tau2: tau * tau,
+            degrees: 20.0,
+            average: 0.0,
+            known_variance: 0.0049,
+            paired: false,
+            is_of_total: false,
+        };
         // Also for a frame with few events.
         for cost in [500.0, 15.0] {
             let mut costs = costs();
@@ -601,7 +647,14 @@ mod tests {
 
     #[test]
     fn p_above_falls_with_the_distance_of_the_limit() {
-        let spread = Spread { tau2: 0.0025, degrees: 20.0, average: 0.0, known_variance: 0.0049, paired: false };
+        let spread = Spread {
+            tau2: 0.0025,
+            degrees: 20.0,
+            average: 0.0,
+            known_variance: 0.0049,
+            paired: false,
+            is_of_total: false,
+        };
         let runs = [1000.0, 1010.0, 990.0];
         assert!(spread.p_above(&runs, 800.0) < 1e-3 && spread.p_above(&runs, 1200.0) == 1.0);
         let near = spread.p_above(&runs, 999.9);

@@ -13,3 +13,4 @@ mod gamma;
 pub mod growth;
 pub mod rank;
 pub mod sequential;
+pub mod total;
