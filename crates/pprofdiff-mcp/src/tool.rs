@@ -72,7 +72,7 @@ pub const TOOL_SPECS: [ToolSpec; 8] = [
         tool: "check",
         verb: "check",
         about: Some("Check changes against limits."),
-        options: &["fail_on", "floor", "strict"],
+        options: &["fail_on", "floor", "strict", "same_code"],
         table: Options::Query,
     },
     ToolSpec {

@@ -93,9 +93,10 @@ pub struct CheckArgs {
     #[arg(long, conflicts_with = "strict", hide_short_help = true)]
     pub require_power: bool,
     /// Treatment of functions that exceed a limit on flat growth with the same instructions: warn, fail, or ignore.
-    /// Needs the binaries of both sides (--binary, or --base-binary and --new-binary)
-    #[arg(long, value_name = "OUTCOME", default_value = "warn", value_parser = same_code(), hide_short_help = true, hide_possible_values = true)]
-    pub same_code: SameCode,
+    /// Needs the binaries of both sides (--binary, or --base-binary and --new-binary) [default: same_code in the
+    /// configuration, or warn]
+    #[arg(long, value_name = "OUTCOME", value_parser = same_code(), hide_short_help = true, hide_possible_values = true)]
+    pub same_code: Option<SameCode>,
     /// Explain why the sides differ even if no rule fails
     #[arg(long, hide_short_help = true)]
     pub explain: bool,
