@@ -342,6 +342,7 @@ struct Doubt {
     /// Moves code and data without a change.
     moved: (&'static str, &'static str),
     edit: &'static [(&'static str, &'static str)],
+    options: &'static [&'static str],
     /// True if the function of the moved program is known to be the same.
     is_known: bool,
 }
@@ -385,6 +386,7 @@ fn doubts() -> Vec<Doubt> {
             source: c(&format!("__thread long first = 1; {f} long f(long p) {{ return first * 3 + p; }}")),
             moved: ("__thread long first = 1;", "__thread long before = 3, first = 1, after = 2;"),
             edit: &[("first", "other")],
+            options: &[],
             is_known: true,
         },
         Doubt {
@@ -392,6 +394,7 @@ fn doubts() -> Vec<Doubt> {
             source: assembly("mov %rdi,-0x8(%rsp); mov -0x8(%rsp),%rax; ret", THREAD_LOCALS),
             moved: BEFORE_F,
             edit: &[("-0x8(", "-0x10("), ("x: .quad 1; .size x,8", MORE_THREAD_LOCALS)],
+            options: &[],
             is_known: true,
         },
         Doubt {
@@ -399,6 +402,7 @@ fn doubts() -> Vec<Doubt> {
             source: assembly("lea -0x8(%rdi),%rax; ret", THREAD_LOCALS),
             moved: BEFORE_F,
             edit: &[("-0x8(", "-0x10("), ("x: .quad 1; .size x,8", MORE_THREAD_LOCALS)],
+            options: &[],
             is_known: true,
         },
         Doubt {
@@ -410,6 +414,7 @@ fn doubts() -> Vec<Doubt> {
             )),
             moved: BEFORE_MAIN,
             edit: &[("2, 3, 4", "2, 3, 5")],
+            options: &[],
             is_known: true,
         },
         Doubt {
@@ -420,6 +425,7 @@ fn doubts() -> Vec<Doubt> {
             ),
             moved: BEFORE_F,
             edit: &[(".long 5", ".long 6")],
+            options: &[],
             is_known: true,
         },
         Doubt {
@@ -430,6 +436,7 @@ fn doubts() -> Vec<Doubt> {
             ),
             moved: BEFORE_F,
             edit: &[(".long 3, 5", ".long 3, 6")],
+            options: &[],
             is_known: true,
         },
         Doubt {
@@ -437,6 +444,7 @@ fn doubts() -> Vec<Doubt> {
             source: switch(),
             moved: BEFORE_F,
             edit: &[(".L4-.LT, .L5-.LT", ".L5-.LT, .L4-.LT")],
+            options: &[],
             is_known: true,
         },
         Doubt {
@@ -447,7 +455,20 @@ fn doubts() -> Vec<Doubt> {
             ),
             moved: BEFORE_MAIN,
             edit: &[("1, 2, 3", "1, 2, 4")],
+            options: &[],
             is_known: false,
+        },
+        Doubt {
+            name: "another variable of a program with a fixed address",
+            source: format!(
+                "int first[9]; {f} int f(int i) {{ return first[i]; }}
+                 int main(int c, char **v) {{ first[c & 7] = c; return f(c & 7); }}"
+            ),
+            moved: ("int first[9];", "int before[9] = {1}, first[9], after[9];"),
+            edit: &[("first", "other")],
+            options: &["-no-pie", "-fno-pie"],
+            options: &[],
+            is_known: true,
         },
         Doubt {
             name: "a table of functions in another order",
@@ -457,6 +478,7 @@ fn doubts() -> Vec<Doubt> {
             )),
             moved: BEFORE_MAIN,
             edit: &[("{one, two}", "{two, one}")],
+            options: &[],
             is_known: true,
         },
     ]
@@ -470,7 +492,7 @@ fn edits_of_what_a_function_refers_to_are_found() {
         return;
     }
     let folder = folder("doubts");
-    for Doubt { name, source, moved, edit, is_known } in doubts() {
+    for Doubt { name, source, moved, edit, options, is_known } in doubts() {
         let edited = edit.iter().fold(source.clone(), |source, (from, to)| {
             assert!(source.contains(from), "{name}: {from} is not in {source}");
             source.replace(from, to)
@@ -478,10 +500,10 @@ fn edits_of_what_a_function_refers_to_are_found() {
         let others = [source.replace(moved.0, moved.1), edited];
         assert!(others[0] != source, "{name}");
         let memory = Memory::default();
-        let base = gcc(&folder, &source, "base", &[]);
+        let base = gcc(&folder, &source, "base", options);
         let base = code(&base, &memory);
         let [moved, edited] = others.map(|source| {
-            let new = gcc(&folder, &source, "new", &[]);
+            let new = gcc(&folder, &source, "new", options);
             compare(&base, &code(&new, &memory))["f"]
         });
         assert!(!is_same(edited), "{name}: {edited:?}");
@@ -602,6 +624,26 @@ fn small_numbers_in_a_library_of_mach_o_are_compared() {
     assert_eq!(compare(&base, &library("moved", [10, 20, 30, 40], 0x840))["f"], CodeComparison::Relocated);
     let edited = compare(&base, &library("edited", [10, 20, 31, 40], 0x800))["f"];
     assert!(!is_same(edited), "{edited:?}");
+}
+
+/// Also the start code of C, which refers to the ends of sections and to the description of stack frames.
+#[test]
+fn no_function_of_a_moved_program_is_changed() {
+    if !have("gcc", "--version", "gcc", "no_function_of_a_moved_program_is_changed") {
+        return;
+    }
+    let folder = folder("start");
+    let moved =
+        C.replace("static int calls;", "int unused(int x) { puts(\"moved\"); return x * x; }\nstatic int calls;");
+    for options in [&[][..], &["-no-pie", "-fno-pie"], &["-static"]] {
+        let memory = Memory::default();
+        let programs = [("base", C), ("moved", &moved)].map(|(name, source)| gcc(&folder, source, name, options));
+        let [base, new] = programs.each_ref().map(|program| code(program, &memory));
+        let changes = compare(&base, &new);
+        let changed: Vec<_> = changes.iter().filter(|(_, c)| matches!(c, CodeComparison::Changed { .. })).collect();
+        assert!(changed.is_empty(), "{options:?}: {changed:?}");
+        assert!(is_same(changes["_init"]), "{options:?}: {:?}", changes["_init"]);
+    }
 }
 
 /// A truncated or changed binary gives an answer or an error.

@@ -142,8 +142,11 @@ impl<'c, 'a> FunctionCode<'c, 'a> {
         if bytes.len() > MAX_FUNCTION_BYTES {
             return Err("it is too long");
         }
+        // A function without a size, such as `_init`, must not contain the next section's code.
+        let end = code.image().section_end(address).map_or(usize::MAX, |end| (end - address) as usize);
+        let bytes = &bytes[..bytes.len().min(end)];
         let mut instructions: Vec<Instruction> = Vec::new();
-        code.instructions(function, |instruction| instructions.push(instruction));
+        code.decode_at(address, bytes.len(), |instruction| instructions.push(instruction));
         if instructions.iter().any(Instruction::is_data) {
             return Err("it contains bytes that are not instructions");
         }
@@ -341,6 +344,13 @@ impl FunctionSides<'_, '_, '_> {
                 _ if from == to && !is_address => Equality::Equal,
                 _ if is_address => {
                     self.targets(from, to, DataUse { read: 0, length: self.text_length(b, n), place: Some((b, n)) })
+                }
+                // Sums of two addresses contain such numbers.
+                _ if is_fixed
+                    && images.0.is_in_section(from.wrapping_neg())
+                    && images.1.is_in_section(to.wrapping_neg()) =>
+                {
+                    Equality::Unclear("a number may be a negative address")
                 }
                 (Some(f), Some(g)) if !is_stack && canonical(f.0) == canonical(g.0) && f.1 == g.1 => {
                     Equality::Unclear("a number may be the offset of a thread-local variable")
@@ -721,6 +731,10 @@ impl FunctionSides<'_, '_, '_> {
         if b.is_empty() || n.is_empty() {
             return Equality::Unclear("an operand is outside of the file");
         }
+        if base.is_unwinding(from) && new.is_unwinding(to) {
+            // The start code of C registers the description of all code.
+            return Equality::Unclear("an operand describes the program's code");
+        }
         if read > 0 {
             return self.read_bytes(from, to, read);
         }
@@ -742,17 +756,20 @@ impl FunctionSides<'_, '_, '_> {
         });
         match self.constant(from, to, exact, place) {
             Equality::Equal => Equality::Equal,
-            equality => match self.equal_text_rest(from, to) {
-                Some(rest) if rest < MAX_PADDING => Equality::Equal,
+            equality => match self.is_equal_text(from, to) {
+                Some(true) => Equality::Equal,
                 // A text may be the first field of a larger constant.
-                Some(_) if equality == Equality::Different => Equality::Unclear("the length of a constant is unknown"),
+                Some(false) if equality == Equality::Different => {
+                    Equality::Unclear("the length of a constant is unknown")
+                }
                 _ => equality,
             },
         }
     }
 
-    /// If both constants begin with the same text that ends with a zero, returns the number of bytes after it.
-    fn equal_text_rest(&self, from: u64, to: u64) -> Option<usize> {
+    /// If both constants begin with the same text that ends with a zero, returns true if only unused bytes follow. Returns
+    /// `None` for other constants.
+    fn is_equal_text(&self, from: u64, to: u64) -> Option<bool> {
         if self.has_counted_texts() {
             return None;
         }
@@ -760,9 +777,12 @@ impl FunctionSides<'_, '_, '_> {
         let is_text = |end: usize| b[..end].iter().all(|byte| byte.is_ascii_graphic() || byte.is_ascii_whitespace());
         let zero = b.iter().take(MAX_TEXT_BYTES).position(|&byte| byte == 0).filter(|&end| is_text(end));
         let zero = zero.filter(|&zero| self.common_prefix(from, to, zero + 1) > zero)?;
-        // The unused bytes between a text and the next constant differ between layouts.
-        let rest = |code: &Code<'_>, address| code.data_len(address).map(|length| length.saturating_sub(zero + 1));
-        Some(rest(self.base.code, from)?.max(rest(self.new.code, to)?))
+        // The unused bytes between a text and the next constant are zeros, and differ in number between layouts.
+        let is_unused = |code: &Code<'_>, address| {
+            let rest = code.image().bytes(address).get(zero + 1..code.data_len(address)?).unwrap_or_default();
+            Some(rest.len() < MAX_PADDING && rest.iter().all(|&byte| byte == 0))
+        };
+        Some(is_unused(self.base.code, from)? && is_unused(self.new.code, to)?)
     }
 
     /// Compares a known number of bytes.
