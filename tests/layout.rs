@@ -9,6 +9,7 @@ use std::process::{Command, Output, Stdio};
 
 use pprofdiff::WriteOptions;
 use pprofdiff::builder::ProfileBuilder;
+use pprofdiff::columns::Mapping;
 use serde_json::Value;
 
 use crate::bench::have;
@@ -127,13 +128,15 @@ impl Builds {
             builder.line(function, 1)
         };
         let main = line(&mut builder, "main.main");
-        let root = builder.location(None, self.address(program, "main.main"), &[main]).unwrap();
+        let (file, build_id) = (builder.string(format!("/builds/{program}")), builder.string(""));
+        let mapping = builder.mapping(Mapping { start: 0, limit: 0, offset: 0, file, build_id, flags: 15 });
+        let root = builder.location(Some(mapping), self.address(program, "main.main"), &[main]).unwrap();
         for &(function, count) in samples {
             let mut lines = vec![line(&mut builder, function)];
             if function == "main.step" {
                 lines.push(line(&mut builder, "main.fold"));
             }
-            let leaf = builder.location(None, self.address(program, function), &lines).unwrap();
+            let leaf = builder.location(Some(mapping), self.address(program, function), &lines).unwrap();
             builder.sample(&[leaf, root], &[count, count * 10_000_000], &[]).unwrap();
         }
         let profile = builder.build(program).unwrap().to_bytes(&WriteOptions::default()).unwrap();

@@ -330,6 +330,8 @@ impl FunctionSides<'_, '_, '_> {
         if !is_fixed && !is_thread_local && keys[0] == keys[1] {
             return Equality::Equal;
         }
+        // A jump through a table refers to the table.
+        let is_jump = keys.iter().all(|key| key.contains("jmp *"));
         let is_stack = keys.iter().any(|key| key.contains("(%rbp") || key.contains("(%rsp"));
         let (base, new) = (numbers(keys[0]), numbers(keys[1]));
         if base.1.len() != new.1.len() || base.0 != new.0 {
@@ -361,7 +363,7 @@ impl FunctionSides<'_, '_, '_> {
                 Equality::Equal => {}
                 // The number may also be a quantity that looks like an address, unless it is the start of data with a name.
                 Equality::Different
-                    if is_address && from == to && !(images.0.is_start(from) && images.1.is_start(to)) =>
+                    if is_address && from == to && !is_jump && !(images.0.is_start(from) && images.1.is_start(to)) =>
                 {
                     result = Equality::Unclear("a number may be an address")
                 }
@@ -461,10 +463,11 @@ impl FunctionSides<'_, '_, '_> {
     fn has_same_start(&self, f: DataSymbol<'_>, g: DataSymbol<'_>) -> bool {
         let (base, new) = (self.base.image(), self.new.image());
         let size = usize::try_from(f.size).unwrap_or(usize::MAX);
-        if LINKER_VARIABLES.contains(&f.name) || f.size == 0 || g.size == 0 {
+        if LINKER_VARIABLES.contains(&f.name) {
             return true;
         }
-        if f.size != g.size {
+        // The size of the last variable is unknown in formats without sizes.
+        if f.size != g.size || f.size == 0 {
             return false;
         }
         if size > MAX_DATA_BYTES {
@@ -814,19 +817,23 @@ impl FunctionSides<'_, '_, '_> {
             _ => None,
         };
         type Entry<'f> = &'f dyn Fn(&FunctionCode<'_, '_>, u64, usize) -> Option<usize>;
-        let forms: [Entry<'_>; 2] = [&entry, &pointer];
-        let form =
-            forms.into_iter().find(|form| form(self.base, from, 0).is_some() && form(self.new, to, 0).is_some())?;
+        let forms: [(usize, Entry<'_>); 2] = [(4, &entry), (8, &pointer)];
+        let (size, form) = forms
+            .into_iter()
+            .find(|(_, form)| form(self.base, from, 0).is_some() && form(self.new, to, 0).is_some())?;
         let known = self.base.table_len(b).filter(|&len| self.new.table_len(n) == Some(len));
         // The nearest comparison may be of another number, so the length is a lower bound. The table ends before the first
         // entry that is outside of the function.
         let least = known.unwrap_or(2);
+        // Entries before the next data belong to a table of this function.
+        let lengths = self.base.code.data_len(from).zip(self.new.code.data_len(to));
+        let own = lengths.filter(|(b, n)| b == n).map_or(least, |(length, _)| least.max(length / size));
         for i in 0..MAX_TABLE_ENTRIES {
             match (form(self.base, from, i), form(self.new, to, i)) {
                 _ if !self.spend(1) => return None,
                 (Some(b), Some(n)) if b == n => {}
                 (None, None) if i >= least => return Some(Equality::Equal),
-                (Some(_), Some(_)) if i < least => return Some(Equality::Different),
+                (Some(_), Some(_)) if i < own => return Some(Equality::Different),
                 _ => return Some(Equality::Unclear("the length of a jump table is unknown")),
             }
         }
