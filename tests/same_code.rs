@@ -393,6 +393,36 @@ fn doubts() -> Vec<Doubt> {
             is_known: true,
         },
         Doubt {
+            name: "the address of another thread-local variable",
+            source: format!(
+                "__thread long first = 1; {f} long *f(void) {{ return &first; }}
+                 int main(int c, char **v) {{ return (int)*f(); }}"
+            ),
+            moved: BEFORE_MAIN,
+            edit: &[("first", "other")],
+            options: &[],
+            is_known: true,
+        },
+        Doubt {
+            name: "another thread-local variable of a library",
+            source: c(&format!("__thread long first = 1; {f} long f(long p) {{ return first * 3 + p; }}")),
+            moved: BEFORE_MAIN,
+            edit: &[("first", "other")],
+            options: &["-shared", "-fPIC", "-ftls-model=initial-exec", "-Wl,-Bsymbolic"],
+            is_known: false,
+        },
+        Doubt {
+            name: "another local thread-local variable of a library",
+            source: c(&format!(
+                "static __thread long first = 1, second = 2;
+                 {f} long f(long p) {{ first += p; second += first; return second; }}"
+            )),
+            moved: BEFORE_MAIN,
+            edit: &[("first", "other")],
+            options: &["-shared", "-fPIC", "-ftls-model=local-dynamic"],
+            is_known: true,
+        },
+        Doubt {
             name: "a place on the stack, at the offsets of a thread-local variable",
             source: assembly("mov %rdi,-0x8(%rsp); mov -0x8(%rsp),%rax; ret", THREAD_LOCALS),
             moved: BEFORE_F,

@@ -4,8 +4,8 @@
 use std::ops::Range;
 
 use object::{
-    BinaryFormat, Object, ObjectSection, ObjectSegment, ObjectSymbol, ObjectSymbolTable, RelocationTarget, SectionKind,
-    SymbolKind,
+    BinaryFormat, Object, ObjectSection, ObjectSegment, ObjectSymbol, ObjectSymbolTable, RelocationFlags,
+    RelocationTarget, SectionKind, SymbolKind, elf,
 };
 
 use super::file::MAX_SEGMENTS;
@@ -93,11 +93,16 @@ impl<'a> Image<'a> {
         }
         let dynamic = object.dynamic_symbol_table();
         let relocations = object.dynamic_relocations().into_iter().flatten().filter_map(|(address, relocation)| {
+            if is_thread_local(relocation.flags()) && !matches!(relocation.target(), RelocationTarget::Symbol(_)) {
+                return None;
+            }
             let addend = relocation.addend();
             let word = match relocation.target() {
                 RelocationTarget::Symbol(index) => {
                     let symbol = dynamic.as_ref()?.symbol_by_index(index).ok()?;
                     match symbol.is_definition() {
+                        // Its address is an offset.
+                        true if symbol.kind() == SymbolKind::Tls => return None,
                         true => LoadedWord::Address(symbol.address().wrapping_add_signed(addend)),
                         false => LoadedWord::Import(symbol.name_bytes().ok()?, addend),
                     }
@@ -216,6 +221,12 @@ impl<'a> Image<'a> {
         Some((name, offset - start))
     }
 
+    /// Returns true if the thread-local variables of both builds have the same names and offsets. Returns false if the names
+    /// are unknown.
+    pub(super) fn has_same_thread_locals(&self, other: &Image<'_>) -> bool {
+        !self.thread_locals.is_empty() && self.thread_locals == other.thread_locals
+    }
+
     /// Returns the addresses that symbols and words of the loader refer to, and the ends of sections, in any order.
     pub(super) fn referenced(&self) -> Vec<u64> {
         let symbols = self.symbols.iter().flat_map(|symbol| [symbol.address, symbol.address.wrapping_add(symbol.size)]);
@@ -241,6 +252,23 @@ impl<'a> Image<'a> {
         let word = u64::from_le_bytes(*self.bytes(address).first_chunk()?);
         (self.is_fixed && self.contains(word)).then_some(LoadedWord::Address(word))
     }
+}
+
+/// Returns true for words that the loader sets to an offset of a thread-local variable, or to the number of a module. The
+/// numbers of x86-64 and arm64 do not overlap.
+fn is_thread_local(flags: RelocationFlags) -> bool {
+    let RelocationFlags::Elf { r_type } = flags else { return false };
+    [
+        elf::R_X86_64_DTPMOD64,
+        elf::R_X86_64_DTPOFF64,
+        elf::R_X86_64_TPOFF64,
+        elf::R_X86_64_TLSDESC,
+        elf::R_AARCH64_TLS_DTPMOD,
+        elf::R_AARCH64_TLS_DTPREL,
+        elf::R_AARCH64_TLS_TPREL,
+        elf::R_AARCH64_TLSDESC,
+    ]
+    .contains(&r_type)
 }
 
 /// Returns the thread-local variables of an x86-64 program with their offsets from the thread pointer. The pointer is at the

@@ -108,6 +108,9 @@ struct DataUse {
     place: Option<(usize, usize)>,
 }
 
+/// The reason of a doubt about the offset of a thread-local variable.
+const THREAD_LOCAL: &str = "a thread-local variable may be another one";
+
 /// Two items, or the reason why they may be equal or not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Equality {
@@ -323,15 +326,20 @@ impl FunctionSides<'_, '_, '_> {
         let images = (self.base.image(), self.new.image());
         let is_fixed = self.base.code.has_absolute_operands() && self.new.code.has_absolute_operands();
         let keys = [&self.base.keys[b], &self.new.keys[n]];
-        // Of x86-64. The same offset may be another variable in the other build. Programs of Go have one variable, without
-        // a name.
+        // The same offset may be another variable in the other build. Programs of Go have one variable, without a name.
         let is_go = |side: &FunctionCode<'_, '_>| side.code.has_symbol(b"runtime.mallocgc");
-        let is_thread_local = keys.iter().all(|key| key.contains("%fs:")) && !(is_go(self.base) && is_go(self.new));
+        let is_go = is_go(self.base) && is_go(self.new);
+        // Other instructions add the offset to the thread pointer, which is at offset 0 on x86-64.
+        let is_pointer = |key: &String| key.contains("tpidr_el0") || key.contains("%fs:0x0,");
+        if keys.into_iter().any(is_pointer) && !is_go && !images.0.has_same_thread_locals(images.1) {
+            return Equality::Unclear(THREAD_LOCAL);
+        }
+        let is_thread_local = keys.iter().all(|key| key.contains("%fs:")) && !is_go;
         if !is_fixed && !is_thread_local && keys[0] == keys[1] {
             return Equality::Equal;
         }
         // A jump through a table refers to the table.
-        let is_jump = keys.iter().all(|key| key.contains("jmp *"));
+        let is_jump = keys.iter().all(|key| key.contains("jmp") && key.contains('*'));
         let is_stack = keys.iter().any(|key| key.contains("(%rbp") || key.contains("(%rsp"));
         let (base, new) = (numbers(keys[0]), numbers(keys[1]));
         if base.1.len() != new.1.len() || base.0 != new.0 {
@@ -706,6 +714,12 @@ impl FunctionSides<'_, '_, '_> {
     /// Compares pointers.
     fn words(&self, from: LoadedWord<'_>, to: LoadedWord<'_>, length: Option<DataLength>) -> Equality {
         match (from, to) {
+            // Other instructions add the variable's offset to the result.
+            (LoadedWord::Import(b"__tls_get_addr", _), LoadedWord::Import(b"__tls_get_addr", _))
+                if !self.base.image().has_same_thread_locals(self.new.image()) =>
+            {
+                Equality::Unclear(THREAD_LOCAL)
+            }
             (LoadedWord::Import(f, i), LoadedWord::Import(g, j)) => Equality::of(f == g && i == j),
             (LoadedWord::Address(from), LoadedWord::Address(to)) => {
                 match (self.base.contains(from), self.new.contains(to)) {
