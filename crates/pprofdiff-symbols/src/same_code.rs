@@ -8,6 +8,7 @@
 //! | the function itself | it is the same instruction, not counting padding |
 //! | another function, or data with a symbol | the names and the offsets are equal; for constants also their bytes |
 //! | a function of another library | the imported names are equal |
+//! | a thread-local variable | its name and offset are equal; those of all, if another instruction has the offset |
 //! | a jump table | its entries are the same instructions |
 //! | data without a symbol | its content is equal, after resolving pointers, up to the next data that anything refers to |
 //!
