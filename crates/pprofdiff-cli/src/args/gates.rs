@@ -92,7 +92,7 @@ pub struct CheckArgs {
     /// Report inconclusive instead of passed if a growth as large as the limit could have gone unnoticed
     #[arg(long, conflicts_with = "strict", hide_short_help = true)]
     pub require_power: bool,
-    /// Outcome of slower functions with the same code: warn, fail, or ignore. Applies to limits on flat growth.
+    /// Slower functions with the same code: warn, fail, or ignore. Applies to limits on flat growth.
     /// Needs the binaries of both sides (--binary, or --base-binary and --new-binary) [default: same_code in the
     /// configuration, or warn]
     #[arg(long, value_name = "OUTCOME", value_parser = same_code(), hide_short_help = true, hide_possible_values = true)]
