@@ -5,10 +5,11 @@
 #![allow(clippy::unwrap_used)]
 
 use std::path::PathBuf;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use pprofdiff::WriteOptions;
 use pprofdiff::builder::ProfileBuilder;
+use pprofdiff::columns::Mapping;
 use serde_json::Value;
 
 use crate::bench::have;
@@ -127,13 +128,15 @@ impl Builds {
             builder.line(function, 1)
         };
         let main = line(&mut builder, "main.main");
-        let root = builder.location(None, self.address(program, "main.main"), &[main]).unwrap();
+        let (file, build_id) = (builder.string(format!("/builds/{program}")), builder.string(""));
+        let mapping = builder.mapping(Mapping { start: 0, limit: 0, offset: 0, file, build_id, flags: 15 });
+        let root = builder.location(Some(mapping), self.address(program, "main.main"), &[main]).unwrap();
         for &(function, count) in samples {
             let mut lines = vec![line(&mut builder, function)];
             if function == "main.step" {
                 lines.push(line(&mut builder, "main.fold"));
             }
-            let leaf = builder.location(None, self.address(program, function), &lines).unwrap();
+            let leaf = builder.location(Some(mapping), self.address(program, function), &lines).unwrap();
             builder.sample(&[leaf, root], &[count, count * 10_000_000], &[]).unwrap();
         }
         let profile = builder.build(program).unwrap().to_bytes(&WriteOptions::default()).unwrap();
@@ -323,6 +326,14 @@ fn a_check_does_not_fail_because_of_functions_with_the_same_code() {
     let ignored = check("moved", flat, &["--same-code", "ignore"]);
     assert_eq!(code(&ignored), 0);
     assert!(!text(&ignored).contains("main.hash"), "{}", text(&ignored));
+    // The configuration sets the default of the option.
+    std::fs::write(builds.0.join("pprofdiff.toml"), "[check]\nsame_code = \"fail\"\n").unwrap();
+    assert_eq!(code(&check("moved", flat, &[])), 1);
+    assert_eq!(code(&check("moved", flat, &["--same-code", "warn"])), 0);
+    std::fs::write(builds.0.join("pprofdiff.toml"), "[check]\nsame_code = \"never\"\n").unwrap();
+    let wrong = check("moved", flat, &[]);
+    assert!(code(&wrong) == 2 && text(&wrong).contains("pprofdiff.toml"), "{}", text(&wrong));
+    std::fs::remove_file(builds.0.join("pprofdiff.toml")).unwrap();
     let ignored = json(&check("moved", flat, &["--same-code", "ignore", "--format", "json"]));
     let finding = &ignored["rules"][0]["findings"][0];
     assert_eq!((finding["frame"].as_str(), finding["code"]["change"].as_str()), (Some("main.hash"), Some("identical")));
@@ -332,6 +343,49 @@ fn a_check_does_not_fail_because_of_functions_with_the_same_code() {
         let output = text(&check("moved", flat, &["--format", format]));
         assert!(output.contains("but its instructions are the same in both builds"), "{format}: {output}");
     }
+}
+
+/// The folder of runs has the binaries of both sides.
+#[cfg(feature = "mcp")]
+#[test]
+fn an_agent_decides_about_functions_with_the_same_code() {
+    use std::io::{BufRead, BufReader, Write};
+    let Some(builds) = Builds::new("agent") else { return };
+    builds.compare_samples("info", "moved", 580, &[]);
+    let mut runs = "schema = \"pprofdiff-runs/1\"\ncommand = []\nseed = 1\neffect = 0.01\n".to_owned();
+    for (side, program) in [("base", "base"), ("new", "moved")] {
+        let binaries = builds.0.join("runs/binaries").join(side);
+        std::fs::create_dir_all(&binaries).unwrap();
+        std::fs::copy(builds.0.join(program), binaries.join(program)).unwrap();
+        std::fs::copy(builds.0.join(format!("{program}.pb.gz")), builds.0.join(format!("runs/{side}.pb.gz"))).unwrap();
+        let run = "total = 1.0\nbegan = 1\nseconds = 1.0\npair = 1";
+        runs.push_str(&format!("[[run]]\nside = \"{side}\"\nprofiles = [\"{side}.pb.gz\"]\n{run}\n"));
+    }
+    std::fs::write(builds.0.join("runs/runs.toml"), runs).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pprofdiff"));
+    command.arg("mcp").current_dir(&builds.0).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    let (mut stdin, mut answers) = (child.stdin.take().unwrap(), BufReader::new(child.stdout.take().unwrap()).lines());
+    let about = r#"{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}"#;
+    writeln!(stdin, r#"{{"jsonrpc":"2.0","id":0,"method":"initialize","params":{about}}}"#).unwrap();
+    writeln!(stdin, r#"{{"jsonrpc":"2.0","method":"notifications/initialized"}}"#).unwrap();
+    answers.next().unwrap().unwrap();
+    let mut call = |call: &str| {
+        writeln!(stdin, r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":{call}}}}}"#).unwrap();
+        let answer: Value = serde_json::from_str(&answers.next().unwrap().unwrap()).unwrap();
+        answer["result"]["content"][0]["text"].as_str().unwrap().to_owned()
+    };
+    call(r#""load","arguments":{"new":["runs"]}"#);
+    let mut check = |more: &str| {
+        call(&format!(r#""check","arguments":{{"diff":"d1","fail_on":["flat:any>+5%"],"strict":true{more}}}"#))
+    };
+    let (warned, failed) = (check(""), check(r#","same_code":"fail""#));
+    assert!(warned.contains("but its instructions are the same in both builds"), "{warned}");
+    assert!(failed.contains("fail") && !failed.contains("but its instructions"), "{failed}");
+    let wrong = check(r#","same_code":"never""#);
+    assert!(wrong.contains("never"), "{wrong}");
+    drop(stdin);
+    child.wait().unwrap();
 }
 
 #[test]

@@ -105,11 +105,14 @@ fn code<'m>(binary: &Path, memory: &'m Memory) -> Code<'m> {
     Binary::open(binary).unwrap().code(&[], memory).unwrap()
 }
 
-/// Compares each function with the function of the same name. Functions with other numbers of instructions are not
-/// aligned, so that their change is unknown.
+/// Compares each function with the function of the same name. Instructions are paired in order. Functions with other
+/// numbers of instructions are not aligned, so that their change is unknown.
 fn compare<'m>(base: &Code<'m>, new: &Code<'m>) -> BTreeMap<String, CodeComparison> {
     let pairs = base.functions().filter_map(|f| Some((f, new.find(base.origin(f))?)));
-    let compared = pairs.map(|(f, g)| (base.name(f), base.compare(f, new, g, |_, _| None)));
+    let align = |b: &[&str], n: &[&str]| {
+        (b.len() == n.len()).then(|| (0..b.len() as u32).map(|i| (Some(i), Some(i))).collect())
+    };
+    let compared = pairs.map(|(f, g)| (base.name(f), base.compare(f, new, g, align)));
     compared.map(|(name, change)| (String::from_utf8_lossy(&name).into_owned(), change)).collect()
 }
 
@@ -331,6 +334,354 @@ fn edits_that_keep_the_size_are_found() {
             let wrong: Vec<_> = others.filter(|f| changes.get(*f).is_some_and(|change| !is_same(*change))).collect();
             assert!(wrong.is_empty(), "{options:?}: {to} changed {wrong:?}");
         }
+    }
+}
+
+/// A program whose function `f` keeps its bytes, or differs only in a number that may be an address, while `edit` changes
+/// what it refers to.
+struct Doubt {
+    name: &'static str,
+    source: String,
+    /// Moves code and data without a change.
+    moved: (&'static str, &'static str),
+    edit: &'static [(&'static str, &'static str)],
+    options: &'static [&'static str],
+    /// True if the function of the moved program is known to be the same.
+    is_known: bool,
+}
+
+/// Returns a program with the function `f` and data in the syntax of GNU as.
+fn assembly(f: &str, data: &str) -> String {
+    let text = format!(
+        ".text; .globl f; .type f,@function; f: {f}; .size f,.-f; {data}; .text; .globl g; .type g,@function; \
+         g: add $1,%rax; ret; .size g,.-g"
+    );
+    format!("__asm__(\"{}\");\nint main(void) {{ return 0; }}\n", text.replace('"', "\\\""))
+}
+
+/// Returns the code of a switch with six cases. The last comparison before the jump is of another register than the index.
+fn switch() -> String {
+    let cases: String = (0..6).map(|i| format!(".L{i}: mov ${i},%eax; ret; ")).collect();
+    let entries: Vec<String> = (0..6).map(|i| format!(".L{i}-.LT")).collect();
+    let f = "cmp $5,%edi; ja .Ld; mov %edi,%edi; and $1,%esi; lea .LT(%rip),%rdx; movslq (%rdx,%rdi,4),%rax; \
+             add %rdx,%rax; jmp *%rax; ";
+    let data = format!(".section .rodata; .p2align 2; .LT: .long {}", entries.join(", "));
+    assembly(&format!("{f}{cases}.Ld: xor %eax,%eax; ret"), &data)
+}
+
+const THREAD_LOCALS: &str = ".section .tdata,\"awT\",@progbits; .globl x; .type x,@object; x: .quad 1; .size x,8";
+/// With these variables, `x` starts at -16 instead of -8.
+const MORE_THREAD_LOCALS: &str = "x: .quad 1; .size x,8; .globl y; .type y,@object; y: .quad 2; .size y,8";
+
+/// A function before all others moves the code of C programs.
+const BEFORE_MAIN: (&str, &str) =
+    ("int main", "__attribute__((noinline)) int unused(int x) { return x * x; }\nint main");
+/// A function and a constant before the others.
+const BEFORE_F: (&str, &str) =
+    (".text; .globl f;", ".section .rodata; .quad 77, 78; .text; nop; ret; .p2align 5; .globl f;");
+
+fn doubts() -> Vec<Doubt> {
+    let c = |parts: &str| format!("{parts}\nint main(int c, char **v) {{ return (int)f(c); }}\n");
+    let f = "__attribute__((noinline))";
+    vec![
+        Doubt {
+            name: "another thread-local variable at the same offset",
+            source: c(&format!("__thread long first = 1; {f} long f(long p) {{ return first * 3 + p; }}")),
+            moved: ("__thread long first = 1;", "__thread long before = 3, first = 1, after = 2;"),
+            edit: &[("first", "other")],
+            options: &[],
+            is_known: true,
+        },
+        Doubt {
+            name: "the address of another thread-local variable",
+            source: format!(
+                "__thread long first = 1; {f} long *f(void) {{ return &first; }}
+                 int main(int c, char **v) {{ return (int)*f(); }}"
+            ),
+            moved: BEFORE_MAIN,
+            edit: &[("first", "other")],
+            options: &[],
+            is_known: true,
+        },
+        Doubt {
+            name: "another thread-local variable of a library",
+            source: c(&format!("static __thread long first = 1; {f} long f(long p) {{ return first++ * 3 + p; }}")),
+            moved: BEFORE_MAIN,
+            edit: &[("first", "other")],
+            options: &["-shared", "-fPIC", "-ftls-model=initial-exec"],
+            is_known: false,
+        },
+        Doubt {
+            name: "another local thread-local variable of a library",
+            source: c(&format!(
+                "static __thread long first = 1, second = 2;
+                 {f} long f(long p) {{ first += p; second += first; return second; }}"
+            )),
+            moved: BEFORE_MAIN,
+            edit: &[("first", "other")],
+            options: &["-shared", "-fPIC", "-ftls-model=local-dynamic"],
+            is_known: false,
+        },
+        Doubt {
+            name: "a place on the stack, at the offsets of a thread-local variable",
+            source: assembly("mov %rdi,-0x8(%rsp); mov -0x8(%rsp),%rax; ret", THREAD_LOCALS),
+            moved: BEFORE_F,
+            edit: &[("-0x8(", "-0x10("), ("x: .quad 1; .size x,8", MORE_THREAD_LOCALS)],
+            options: &[],
+            is_known: true,
+        },
+        Doubt {
+            name: "a number that may be the offset of a thread-local variable",
+            source: assembly("lea -0x8(%rdi),%rax; ret", THREAD_LOCALS),
+            moved: BEFORE_F,
+            edit: &[("-0x8(", "-0x10("), ("x: .quad 1; .size x,8", MORE_THREAD_LOCALS)],
+            options: &[],
+            is_known: true,
+        },
+        Doubt {
+            name: "an array behind a table of pointers",
+            source: c(&format!(
+                "static const int a[8] = {{1, 2, 3, 4}}, b[8] = {{3, 3, 3}};
+                 static const int *const tab[2] = {{a, b}};
+                 {f} int f(int i) {{ return tab[i & 1][i & 7]; }}"
+            )),
+            moved: BEFORE_MAIN,
+            edit: &[("2, 3, 4", "2, 3, 5")],
+            options: &[],
+            is_known: true,
+        },
+        Doubt {
+            name: "a constant after an equal text",
+            source: assembly(
+                "lea .LS(%rip),%rax; jmp g",
+                ".section .rodata; .p2align 3; .LS: .asciz \"name\"; .p2align 3; .fill 24,4,7; .long 5",
+            ),
+            moved: BEFORE_F,
+            edit: &[(".long 5", ".long 6")],
+            options: &[],
+            is_known: true,
+        },
+        Doubt {
+            name: "a number after an equal text",
+            source: assembly(
+                "lea .LS(%rip),%rax; jmp g",
+                ".section .rodata; .p2align 3; .LS: .asciz \"name\"; .p2align 3; .long 3, 5",
+            ),
+            moved: BEFORE_F,
+            edit: &[(".long 3, 5", ".long 3, 6")],
+            options: &[],
+            is_known: true,
+        },
+        Doubt {
+            name: "the order of a jump table",
+            source: switch(),
+            moved: BEFORE_F,
+            edit: &[(".L4-.LT, .L5-.LT", ".L5-.LT, .L4-.LT")],
+            options: &[],
+            is_known: true,
+        },
+        Doubt {
+            name: "the start of a large variable",
+            source: format!(
+                "int big[20000] = {{1, 2, 3}}; {f} int f(int i) {{ return big[i]; }}
+                 int main(int c, char **v) {{ big[c] = c; return f(c); }}"
+            ),
+            moved: BEFORE_MAIN,
+            edit: &[("1, 2, 3", "1, 2, 4")],
+            options: &[],
+            is_known: false,
+        },
+        Doubt {
+            name: "another variable of a program with a fixed address",
+            source: format!(
+                "int first[9]; {f} int f(int i) {{ return first[i]; }}
+                 int main(int c, char **v) {{ first[c & 7] = c; return f(c & 7); }}"
+            ),
+            moved: ("int first[9];", "int before[9] = {1}, first[9], after[9];"),
+            edit: &[("first", "other")],
+            options: &["-no-pie", "-fno-pie"],
+            is_known: true,
+        },
+        Doubt {
+            name: "a table of functions in another order",
+            source: c(&format!(
+                "static int one(int x) {{ return x + 1; }} static int two(int x) {{ return x * 7; }}
+                 int (*table[2])(int) = {{one, two}}; {f} int f(int i) {{ return table[i & 1](i); }}"
+            )),
+            moved: BEFORE_MAIN,
+            edit: &[("{one, two}", "{two, one}")],
+            options: &[],
+            is_known: true,
+        },
+    ]
+}
+
+/// Each of these edits was once missed.
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn edits_of_what_a_function_refers_to_are_found() {
+    if !have("gcc", "--version", "gcc", "edits_of_what_a_function_refers_to_are_found") {
+        return;
+    }
+    let folder = folder("doubts");
+    for Doubt { name, source, moved, edit, options, is_known } in doubts() {
+        let edited = edit.iter().fold(source.clone(), |source, (from, to)| {
+            assert!(source.contains(from), "{name}: {from} is not in {source}");
+            source.replace(from, to)
+        });
+        let others = [source.replace(moved.0, moved.1), edited];
+        assert!(others[0] != source, "{name}");
+        let memory = Memory::default();
+        let base = gcc(&folder, &source, "base", options);
+        let base = code(&base, &memory);
+        let [moved, edited] = others.map(|source| {
+            let new = gcc(&folder, &source, "new", options);
+            compare(&base, &code(&new, &memory))["f"]
+        });
+        assert!(!is_same(edited), "{name}: {edited:?}");
+        let is_certain =
+            ["the order of a jump table", "a place on the stack"].iter().any(|start| name.starts_with(start));
+        assert!(!is_certain || matches!(edited, CodeComparison::Changed { .. }), "{name}: {edited:?}");
+        assert_eq!(is_same(moved), is_known, "{name}, moved: {moved:?}");
+    }
+}
+
+/// The function calls `help` of its own file, and then `help` of another file, which has the same name.
+#[test]
+fn local_functions_of_one_name_are_not_the_same() {
+    if !have("gcc", "--version", "gcc", "local_functions_of_one_name_are_not_the_same") {
+        return;
+    }
+    let folder = folder("local");
+    let help = |result: &str| {
+        format!("__attribute__((noinline, noclone)) static int help(int x) {{ __asm__(\"\"); return {result}; }}\n")
+    };
+    let f = "__attribute__((noinline)) int f(int x) { return help(x) * 3; }\n";
+    let (one, two) = (
+        help("x + 1") + "int one(int x) { return help(x); }\n",
+        help("x * 7") + "int two(int x) { return help(x); }\n",
+    );
+    std::fs::write(folder.join("two.c"), "").unwrap();
+    let main = "int f(int), one(int), two(int); int main(int c, char **v) { return f(c) + one(c) + two(c); }\n";
+    let build = |name: &str, sources: [String; 2]| {
+        for (file, source) in ["one.c", "two.c"].iter().zip(sources) {
+            std::fs::write(folder.join(file), source).unwrap();
+        }
+        gcc(&folder, main, name, &["one.c", "two.c"])
+    };
+    let memory = Memory::default();
+    let base = build("base", [one.clone() + f, two.clone()]);
+    let base = code(&base, &memory);
+    let moved = build("moved", [format!("int before(int x) {{ return x * x; }}\n{one}{f}"), two.clone()]);
+    let moved = compare(&base, &code(&moved, &memory))["f"];
+    let other = build("other", [one, two + f]);
+    let other = compare(&base, &code(&other, &memory))["f"];
+    assert!(is_same(moved) && !is_same(other), "{moved:?} {other:?}");
+}
+
+/// The number of elements of a slice is less than its number of bytes.
+#[test]
+fn elements_of_a_slice_are_compared_to_its_end() {
+    let folder = folder("slice");
+    let source = "#[inline(never)]\nfn sum(x: &[u32]) -> u32 { std::hint::black_box(x).iter().sum() }
+        #[inline(never)]\nfn caller() -> u32 { sum(&[1, 2, 3, 4]) + sum(&[7, 8]) }
+        fn main() { println!(\"{}\", caller()); }\n";
+    let build = |name: &str, source: &str| {
+        std::fs::write(folder.join("main.rs"), source).unwrap();
+        run(Command::new("rustc").args(["--edition=2021", "-O", "-o", name, "main.rs"]).current_dir(&folder));
+        folder.join(name)
+    };
+    let memory = Memory::default();
+    let base = build("base", source);
+    let base = code(&base, &memory);
+    let caller = |code: &Code<'_>| code.functions().find(|&f| code.name(f).ends_with(b"caller")).unwrap();
+    let verdict = |name: &str, source: &str| {
+        let new = build(name, source);
+        let new = code(&new, &memory);
+        base.compare(caller(&base), &new, caller(&new), |_, _| None)
+    };
+    let moved = verdict("moved", &source.replace("println!(", "println!(\"moved\"); println!("));
+    let edited = verdict("edited", &source.replace("2, 3, 4", "2, 3, 77"));
+    assert!(is_same(moved) && !is_same(edited), "{moved:?} {edited:?}");
+}
+
+/// Returns a library of Mach-O for x86-64 that starts at address 0, as such libraries do. Its function `f` loads the address
+/// of the variable `limits`, which ends at the symbol `end` if this is higher.
+fn mach_o_library(limits: [u64; 4], function_offset: u32, end: u64) -> Vec<u8> {
+    const DATA: u64 = 0x1000;
+    let name = |text: &str| {
+        let mut bytes = [0u8; 16];
+        bytes[..text.len()].copy_from_slice(text.as_bytes());
+        bytes
+    };
+    let words = |all: &[u32]| all.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<_>>();
+    let longs = |all: &[u64]| all.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<_>>();
+    // A segment with one section: its names, the start of the segment, the section's range, and the protection.
+    let segment = |names: [&str; 2], start: u64, section: u64, size: u64, protection: u32| {
+        let flags = if protection == 5 { 0x8000_0400 } else { 0 }; // instructions
+        let head = [words(&[0x19, 72 + 80]), name(names[0]).to_vec(), longs(&[start, DATA, start, DATA])].concat();
+        let section = [longs(&[section, size]), words(&[section as u32, 4, 0, 0, flags, 0, 0, 0])].concat();
+        let counts = words(&[protection, protection, 1, 0]);
+        [head, counts, name(names[1]).to_vec(), name(names[0]).to_vec(), section].concat()
+    };
+    let function = u64::from(function_offset);
+    let code = [&[0x48, 0x8d, 0x05][..], &(DATA as u32 - function_offset - 7).to_le_bytes(), &[0xc3]].concat();
+    let texts = b"\0_f\0_limits\0_end\0_g\0";
+    let symbol = |text: u32, section: u32, value: u64| [words(&[text, 0xf | section << 8]), longs(&[value])].concat();
+    let symbols =
+        [symbol(1, 1, function), symbol(4, 2, DATA), symbol(12, 2, end), symbol(17, 1, function + 8)].concat();
+    let commands = [
+        [words(&[0xd, 32, 24, 0, 0, 0]), b"libf.so\0".to_vec()].concat(),
+        segment(["__TEXT", "__text"], 0, function, code.len() as u64, 5),
+        segment(["__DATA", "__data"], DATA, DATA, 40, 3),
+        words(&[2, 24, 2 * DATA as u32, 4, 2 * DATA as u32 + symbols.len() as u32, texts.len() as u32]),
+    ]
+    .concat();
+    let header = words(&[0xfeed_facf, 0x0100_0007, 3, 6, 4, commands.len() as u32, 0x85, 0]);
+    let mut file = vec![0; 2 * DATA as usize];
+    let mut put = |place: usize, bytes: &[u8]| file[place..place + bytes.len()].copy_from_slice(bytes);
+    put(0, &[header, commands].concat());
+    put(function_offset as usize, &code);
+    put(DATA as usize, &longs(&limits));
+    [file, symbols, texts.to_vec()].concat()
+}
+
+/// Small numbers are addresses in such a library, but they are no pointers.
+#[test]
+fn small_numbers_in_a_library_of_mach_o_are_compared() {
+    let folder = folder("mach-o");
+    let memory = Memory::default();
+    let library = |name: &str, limits: [u64; 4], function: u32, end: u64| {
+        std::fs::write(folder.join(name), mach_o_library(limits, function, end)).unwrap();
+        code(&folder.join(name), &memory)
+    };
+    let base = library("base", [10, 20, 30, 40], 0x800, 0x1020);
+    assert_eq!(compare(&base, &library("moved", [10, 20, 30, 40], 0x840, 0x1020))["f"], CodeComparison::Relocated);
+    let edited = compare(&base, &library("edited", [10, 20, 31, 40], 0x800, 0x1020))["f"];
+    assert!(!is_same(edited), "{edited:?}");
+    // The size of the last variable is unknown.
+    let [base, edited] = [30, 31].map(|limit| library("last", [10, 20, limit, 40], 0x800, 0x900));
+    let edited = compare(&base, &edited)["f"];
+    assert!(!is_same(edited), "{edited:?}");
+}
+
+/// Also the start code of C, which refers to the ends of sections and to the description of stack frames.
+#[test]
+fn no_function_of_a_moved_program_is_changed() {
+    if !have("gcc", "--version", "gcc", "no_function_of_a_moved_program_is_changed") {
+        return;
+    }
+    let folder = folder("start");
+    let moved =
+        C.replace("static int calls;", "int unused(int x) { puts(\"moved\"); return x * x; }\nstatic int calls;");
+    for options in [&[][..], &["-no-pie", "-fno-pie"], &["-static"]] {
+        let memory = Memory::default();
+        let programs = [("base", C), ("moved", &moved)].map(|(name, source)| gcc(&folder, source, name, options));
+        let [base, new] = programs.each_ref().map(|program| code(program, &memory));
+        let changes = compare(&base, &new);
+        let changed: Vec<_> = changes.iter().filter(|(_, c)| matches!(c, CodeComparison::Changed { .. })).collect();
+        assert!(changed.is_empty(), "{options:?}: {changed:?}");
+        assert!(is_same(changes["_init"]), "{options:?}: {:?}", changes["_init"]);
     }
 }
 

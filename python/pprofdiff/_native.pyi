@@ -192,7 +192,7 @@ def check(
     strict: bool = False,
     paired: bool = False,
     require_power: bool = False,
-    same_code: Literal["warn", "fail", "ignore"] = "warn",
+    same_code: Literal["warn", "fail", "ignore"] | None = None,
     **options: Unpack[ViewAndLoadOptions],
 ) -> Check:
     """Check whether the changes are within limits, for CI.
@@ -203,7 +203,8 @@ def check(
     With `strict`, noise is ignored. With `paired`, run i of the new side is compared with run i of the base. With
     `require_power`, the result is inconclusive instead of passed if a growth as large as the limit could have gone
     unnoticed. `same_code` decides about functions whose own cost exceeds a limit on growth although their instructions
-    are the same in both builds, for profiles with `binary`: "warn", "fail" or "ignore".
+    are the same in both builds, for profiles with `binary`: "warn", "fail" or "ignore". The default is `same_code` in
+    `config`, or else "warn".
 
     `fail_on` is a rule or a list: [TYPE:]total>LIMIT or [TYPE:]flat|cum:FRAMES>LIMIT. FRAMES is any (checks each
     frame), each=RE (checks each matching frame) or regex=RE (checks the sum of all matching frames). LIMIT is +5%

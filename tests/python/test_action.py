@@ -104,6 +104,7 @@ def test_errors_name_the_remedy(installed: Runner):
         ({"new": " \n"}, "new: no profile is given"),
         ({"config": "none.toml"}, "none.toml: No such file"),
         ({"arguments": "--worst"}, "unexpected argument '--worst'"),
+        ({"same-code": "never"}, "invalid value 'never' for '--same-code <OUTCOME>'"),
         ({"baseline": "store", "base": "", "store": "yes"}, "store must be true or false, not yes"),
         ({"comment": "yes"}, "comment must be true or false, not yes"),
         ({"name": ".."}, "name must consist of letters"),
@@ -259,6 +260,7 @@ def test_bench_runs_both_sides_and_annotates_the_lines_of_the_commit(installed: 
     for wrong, message in [
         ({"rules": ""}, "no limit is given"),
         ({"new": "a"}, "bench records the profiles itself"),
+        ({"same-code": "fail"}, "same-code: set same_code in pprofdiff.toml for bench"),
         ({"git": "x"}, "needs a range"),
     ]:
         assert (

@@ -95,7 +95,7 @@ def test_tools_accept_the_options_of_the_verbs(mode: str):
         "top": f"diff sort significant granularity {view}".replace("focus", "hide_below focus", 1),
         "peek": f"diff regex {view}",
         "list": f"diff regex base_source new_source source_path {view}",
-        "check": f"diff fail_on floor strict {view}",
+        "check": f"diff fail_on floor strict same_code {view}",
         "series": "builds base rows sort sample_type focus",
         "batch": "pairs view sort sample_type focus",
     }

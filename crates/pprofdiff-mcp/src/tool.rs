@@ -48,7 +48,7 @@ pub const TOOL_SPECS: [ToolSpec; 8] = [
     ToolSpec {
         tool: "load",
         verb: "info",
-        about: Some("Load two sides, or one profile as new. Lists contents, and names the diff for other tools"),
+        about: Some("Load two sides, or one profile as new. Lists contents; names the diff"),
         options: &["base", "new"],
         table: Options::Loading,
     },
@@ -72,7 +72,7 @@ pub const TOOL_SPECS: [ToolSpec; 8] = [
         tool: "check",
         verb: "check",
         about: Some("Check changes against limits."),
-        options: &["fail_on", "floor", "strict"],
+        options: &["fail_on", "floor", "strict", "same_code"],
         table: Options::Query,
     },
     ToolSpec {
@@ -125,7 +125,7 @@ impl ToolSpec {
             properties.insert("diff".to_owned(), json!({"type": "string", "description": "Name that load returned"}));
         }
         properties.extend(self.arguments(verb).map(|arg| (arg.get_id().to_string(), property(arg))));
-        let about = format!("Maximum tokens of the answer, from {LEAST_BUDGET} [default: {BUDGET}]");
+        let about = format!("Maximum tokens, from {LEAST_BUDGET} [default: {BUDGET}]");
         let budget = json!({"type": "integer", "description": about});
         properties.insert("budget".to_owned(), budget);
         for (name, property) in &mut properties {

@@ -244,7 +244,7 @@ mod _native {
         Profile::new(py, profile.into())
     }
 
-    #[doc = signature!(loading "check(base, new, fail_on=..., *, config=None, floor=None, strict=False, paired=False, require_power=False, same_code=\"warn\"")]
+    #[doc = signature!(loading "check(base, new, fail_on=..., *, config=None, floor=None, strict=False, paired=False, require_power=False, same_code=None")]
     /// Check whether the changes are within limits, for CI.
     ///
     /// `base` and `new` are as in diff(). Several profiles on a side are runs of the same program: they are not added
@@ -253,7 +253,8 @@ mod _native {
     /// With `strict`, noise is ignored. With `paired`, run i of the new side is compared with run i of the base. With
     /// `require_power`, the result is inconclusive instead of passed if a growth as large as the limit could have gone
     /// unnoticed. `same_code` decides about functions whose own cost exceeds a limit on growth although their instructions
-    /// are the same in both builds, for profiles with `binary`: "warn", "fail" or "ignore".
+    /// are the same in both builds, for profiles with `binary`: "warn", "fail" or "ignore". The default is `same_code` in
+    /// `config`, or else "warn".
     ///
     /// `fail_on` is a rule or a list: [TYPE:]total>LIMIT or [TYPE:]flat|cum:FRAMES>LIMIT. FRAMES is any (checks each
     /// frame), each=RE (checks each matching frame) or regex=RE (checks the sum of all matching frames). LIMIT is +5%
@@ -267,7 +268,7 @@ mod _native {
     #[pyfunction]
     #[pyo3(signature = (
         base, new, fail_on = OneOrMore::More(Vec::new()), *, config = None, floor = None, strict = false, paired = false,
-        require_power = false, same_code = "warn", **options
+        require_power = false, same_code = None, **options
     ), text_signature = None)]
     #[allow(clippy::too_many_arguments)]
     fn check(
@@ -280,15 +281,18 @@ mod _native {
         strict: bool,
         paired: bool,
         require_power: bool,
-        same_code: &str,
+        same_code: Option<&str>,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Py<Check>> {
         let load = two_sided(py, &take_loading(options)?)?;
         let query = view_query(py, &Query::default(), options)?;
         let mut limits = CheckOptions::default();
         (limits.fail_on, limits.floor) = (fail_on.into_vec(), floor.map(|floor| floor.to_string()));
-        let same_code = SameCode::named(same_code)
-            .ok_or_else(|| error::message(py, "same_code must be \"warn\", \"fail\" or \"ignore\""))?;
+        let named = |name| {
+            let invalid = || error::message(py, "same_code must be \"warn\", \"fail\" or \"ignore\"");
+            SameCode::named(name).ok_or_else(invalid)
+        };
+        let same_code = same_code.map(named).transpose()?;
         limits.policy = CheckPolicy::default()
             .with_strict(strict)
             .with_paired(paired)

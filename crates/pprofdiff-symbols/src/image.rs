@@ -4,8 +4,8 @@
 use std::ops::Range;
 
 use object::{
-    BinaryFormat, Object, ObjectSection, ObjectSegment, ObjectSymbol, ObjectSymbolTable, RelocationTarget, SectionKind,
-    SymbolKind,
+    BinaryFormat, Object, ObjectSection, ObjectSegment, ObjectSymbol, ObjectSymbolTable, RelocationFlags,
+    RelocationTarget, SectionKind, SymbolKind, elf,
 };
 
 use super::file::MAX_SEGMENTS;
@@ -15,6 +15,9 @@ use pprofdiff_profile::random::HashMap;
 /// The maximum number of data symbols and of relocations to read. The largest programs that we know (browsers) have about
 /// two million relocations.
 const MAX_ENTRIES: usize = 4_000_000;
+
+/// The start address of programs is higher, unless the loader adds an offset to all addresses.
+const MIN_ADDRESS: u64 = 0x1000;
 
 /// A loaded part of the binary.
 struct ImageSegment<'a> {
@@ -51,6 +54,8 @@ pub(super) struct Image<'a> {
     sections: Vec<Range<u64>>,
     /// The addresses of data that only the loader writes.
     relocated_constants: Vec<Range<u64>>,
+    /// The addresses of the description of stack frames.
+    unwinding: Vec<Range<u64>>,
     /// The addresses of the stubs that call functions of other libraries.
     stubs: Vec<Range<u64>>,
     /// The thread-local variables, ordered by their offset from the thread pointer, which is negative.
@@ -88,11 +93,16 @@ impl<'a> Image<'a> {
         }
         let dynamic = object.dynamic_symbol_table();
         let relocations = object.dynamic_relocations().into_iter().flatten().filter_map(|(address, relocation)| {
+            if is_thread_local(relocation.flags()) && !matches!(relocation.target(), RelocationTarget::Symbol(_)) {
+                return None;
+            }
             let addend = relocation.addend();
             let word = match relocation.target() {
                 RelocationTarget::Symbol(index) => {
                     let symbol = dynamic.as_ref()?.symbol_by_index(index).ok()?;
                     match symbol.is_definition() {
+                        // Its address is an offset.
+                        true if symbol.kind() == SymbolKind::Tls => return None,
                         true => LoadedWord::Address(symbol.address().wrapping_add_signed(addend)),
                         false => LoadedWord::Import(symbol.name_bytes().ok()?, addend),
                     }
@@ -110,6 +120,7 @@ impl<'a> Image<'a> {
             // Sections that are not loaded, such as debug information, have the address 0.
             sections: ranges(|_| true).into_iter().filter(|section| section.start > 0).collect(),
             relocated_constants: ranges(|name| name.starts_with(b".data.rel.ro") || name == b"__const"),
+            unwinding: ranges(|name| name.starts_with(b".eh_frame") || name == b"__eh_frame"),
             stubs: ranges(|name| name.starts_with(b".plt") || name == b"__stubs" || name == b"__symbol_stub1"),
             segments: segments.collect(),
             symbols,
@@ -143,15 +154,26 @@ impl<'a> Image<'a> {
         self.stubs.iter().any(|range| range.contains(&address))
     }
 
+    /// Returns true for the description of stack frames, which contains addresses of all functions.
+    pub(super) fn is_unwinding(&self, address: u64) -> bool {
+        self.unwinding.iter().any(|range| range.contains(&address))
+    }
+
+    /// Returns the end of the section that contains an address.
+    pub(super) fn section_end(&self, address: u64) -> Option<u64> {
+        self.sections.iter().find(|section| section.contains(&address)).map(|section| section.end)
+    }
+
     /// Returns true if the file contains this address.
     pub(super) fn contains(&self, address: u64) -> bool {
         self.segment(address).is_some()
     }
 
-    /// Returns true if the address is in a section. The headers of the file are outside of all sections, and few programs
-    /// refer to them.
+    /// Returns true if the address is in a section or at its end. The headers of the file are outside of all sections, and
+    /// few programs refer to them. The file does not contain the bytes of variables that start with zeros.
     pub(super) fn is_in_section(&self, address: u64) -> bool {
-        self.contains(address) && (self.sections.is_empty() || self.sections.iter().any(|s| s.contains(&address)))
+        let is_in = |section: &Range<u64>| section.contains(&address) || section.end == address;
+        if self.sections.is_empty() { self.contains(address) } else { self.sections.iter().any(is_in) }
     }
 
     /// Returns true if a word may be a pointer.
@@ -159,13 +181,20 @@ impl<'a> Image<'a> {
         let word = self.bytes(address).first_chunk().map(|bytes| u64::from_le_bytes(*bytes));
         // The file does not contain variables that start with zeros, so sections decide.
         let is_address = |word| self.contains(word) || self.sections.iter().any(|section| section.contains(&word));
-        self.words.contains_key(&address) || !self.has_all_pointers() && word.is_some_and(is_address)
+        self.words.contains_key(&address) || self.has_unlisted_pointers() && word.is_some_and(is_address)
     }
 
     /// Returns true if the loader writes all pointers, as in a program of ELF that is loaded at any address. Most small
     /// numbers are addresses in such a program.
     fn has_all_pointers(&self) -> bool {
         self.has_sizes && !self.is_fixed
+    }
+
+    /// Returns true if a word with an address of the binary is a pointer, although the list of the loader's words is unknown
+    /// or lacks it. In a binary that starts at address 0, such as a library of Mach-O, most small numbers are addresses.
+    fn has_unlisted_pointers(&self) -> bool {
+        let starts_low = self.segments.iter().any(|segment| !segment.bytes.is_empty() && segment.address < MIN_ADDRESS);
+        !self.has_all_pointers() && !starts_low
     }
 
     /// Returns true if a named object starts at an address.
@@ -192,6 +221,12 @@ impl<'a> Image<'a> {
         Some((name, offset - start))
     }
 
+    /// Returns true if the thread-local variables of both builds have the same names and offsets. Returns false if the names
+    /// are unknown.
+    pub(super) fn has_same_thread_locals(&self, other: &Image<'_>) -> bool {
+        !self.thread_locals.is_empty() && self.thread_locals == other.thread_locals
+    }
+
     /// Returns the addresses that symbols and words of the loader refer to, and the ends of sections, in any order.
     pub(super) fn referenced(&self) -> Vec<u64> {
         let symbols = self.symbols.iter().flat_map(|symbol| [symbol.address, symbol.address.wrapping_add(symbol.size)]);
@@ -199,7 +234,7 @@ impl<'a> Image<'a> {
             LoadedWord::Address(address) => Some(*address),
             LoadedWord::Import(..) => None,
         });
-        let data = self.segments.iter().filter(|segment| !self.has_all_pointers() && !segment.executable);
+        let data = self.segments.iter().filter(|segment| self.has_unlisted_pointers() && !segment.executable);
         let fixed = data.flat_map(|segment| {
             let skipped = (segment.address.wrapping_neg() % 8) as usize;
             segment.bytes.get(skipped..).unwrap_or_default().as_chunks::<8>().0
@@ -217,6 +252,23 @@ impl<'a> Image<'a> {
         let word = u64::from_le_bytes(*self.bytes(address).first_chunk()?);
         (self.is_fixed && self.contains(word)).then_some(LoadedWord::Address(word))
     }
+}
+
+/// Returns true for words that the loader sets to an offset of a thread-local variable, or to the number of a module. The
+/// numbers of x86-64 and arm64 do not overlap.
+fn is_thread_local(flags: RelocationFlags) -> bool {
+    let RelocationFlags::Elf { r_type } = flags else { return false };
+    [
+        elf::R_X86_64_DTPMOD64,
+        elf::R_X86_64_DTPOFF64,
+        elf::R_X86_64_TPOFF64,
+        elf::R_X86_64_TLSDESC,
+        elf::R_AARCH64_TLS_DTPMOD,
+        elf::R_AARCH64_TLS_DTPREL,
+        elf::R_AARCH64_TLS_TPREL,
+        elf::R_AARCH64_TLSDESC,
+    ]
+    .contains(&r_type)
 }
 
 /// Returns the thread-local variables of an x86-64 program with their offsets from the thread pointer. The pointer is at the

@@ -8,6 +8,7 @@
 //! | the function itself | it is the same instruction, not counting padding |
 //! | another function, or data with a symbol | the names and the offsets are equal; for constants also their bytes |
 //! | a function of another library | the imported names are equal |
+//! | a thread-local variable | its name and offset are equal; those of all, if another instruction has the offset |
 //! | a jump table | its entries are the same instructions |
 //! | data without a symbol | its content is equal, after resolving pointers, up to the next data that anything refers to |
 //!
@@ -108,6 +109,9 @@ struct DataUse {
     place: Option<(usize, usize)>,
 }
 
+/// The reason of a doubt about the offset of a thread-local variable.
+const THREAD_LOCAL: &str = "a thread-local variable may be another one";
+
 /// Two items, or the reason why they may be equal or not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Equality {
@@ -142,8 +146,11 @@ impl<'c, 'a> FunctionCode<'c, 'a> {
         if bytes.len() > MAX_FUNCTION_BYTES {
             return Err("it is too long");
         }
+        // A function without a size, such as `_init`, must not contain the next section's code.
+        let end = code.image().section_end(address).map_or(usize::MAX, |end| (end - address) as usize);
+        let bytes = &bytes[..bytes.len().min(end)];
         let mut instructions: Vec<Instruction> = Vec::new();
-        code.instructions(function, |instruction| instructions.push(instruction));
+        code.decode_at(address, bytes.len(), |instruction| instructions.push(instruction));
         if instructions.iter().any(Instruction::is_data) {
             return Err("it contains bytes that are not instructions");
         }
@@ -320,13 +327,20 @@ impl FunctionSides<'_, '_, '_> {
         let images = (self.base.image(), self.new.image());
         let is_fixed = self.base.code.has_absolute_operands() && self.new.code.has_absolute_operands();
         let keys = [&self.base.keys[b], &self.new.keys[n]];
-        // Of x86-64. The same offset may be another variable in the other build. Programs of Go have one variable, without
-        // a name.
+        // The same offset may be another variable in the other build. Programs of Go have one variable, without a name.
         let is_go = |side: &FunctionCode<'_, '_>| side.code.has_symbol(b"runtime.mallocgc");
-        let is_thread_local = keys.iter().all(|key| key.contains("%fs:")) && !(is_go(self.base) && is_go(self.new));
+        let is_go = is_go(self.base) && is_go(self.new);
+        // Other instructions add the offset to the thread pointer, which is at offset 0 on x86-64.
+        let is_pointer = |key: &String| key.contains("tpidr_el0") || key.contains("%fs:0x0,");
+        if keys.into_iter().any(is_pointer) && !is_go && !images.0.has_same_thread_locals(images.1) {
+            return Equality::Unclear(THREAD_LOCAL);
+        }
+        let is_thread_local = keys.iter().all(|key| key.contains("%fs:")) && !is_go;
         if !is_fixed && !is_thread_local && keys[0] == keys[1] {
             return Equality::Equal;
         }
+        // A jump through a table refers to the table.
+        let is_jump = keys.iter().all(|key| key.contains("jmp") && key.contains('*'));
         let is_stack = keys.iter().any(|key| key.contains("(%rbp") || key.contains("(%rsp"));
         let (base, new) = (numbers(keys[0]), numbers(keys[1]));
         if base.1.len() != new.1.len() || base.0 != new.0 {
@@ -342,6 +356,13 @@ impl FunctionSides<'_, '_, '_> {
                 _ if is_address => {
                     self.targets(from, to, DataUse { read: 0, length: self.text_length(b, n), place: Some((b, n)) })
                 }
+                // Sums of two addresses contain such numbers.
+                _ if is_fixed
+                    && images.0.is_in_section(from.wrapping_neg())
+                    && images.1.is_in_section(to.wrapping_neg()) =>
+                {
+                    Equality::Unclear("a number may be a negative address")
+                }
                 (Some(f), Some(g)) if !is_stack && canonical(f.0) == canonical(g.0) && f.1 == g.1 => {
                     Equality::Unclear("a number may be the offset of a thread-local variable")
                 }
@@ -351,7 +372,7 @@ impl FunctionSides<'_, '_, '_> {
                 Equality::Equal => {}
                 // The number may also be a quantity that looks like an address, unless it is the start of data with a name.
                 Equality::Different
-                    if is_address && from == to && !(images.0.is_start(from) && images.1.is_start(to)) =>
+                    if is_address && from == to && !is_jump && !(images.0.is_start(from) && images.1.is_start(to)) =>
                 {
                     result = Equality::Unclear("a number may be an address")
                 }
@@ -451,10 +472,11 @@ impl FunctionSides<'_, '_, '_> {
     fn has_same_start(&self, f: DataSymbol<'_>, g: DataSymbol<'_>) -> bool {
         let (base, new) = (self.base.image(), self.new.image());
         let size = usize::try_from(f.size).unwrap_or(usize::MAX);
-        if LINKER_VARIABLES.contains(&f.name) || f.size == 0 || g.size == 0 {
+        if LINKER_VARIABLES.contains(&f.name) {
             return true;
         }
-        if f.size != g.size {
+        // The size of the last variable is unknown in formats without sizes.
+        if f.size != g.size || f.size == 0 {
             return false;
         }
         if size > MAX_DATA_BYTES {
@@ -693,6 +715,12 @@ impl FunctionSides<'_, '_, '_> {
     /// Compares pointers.
     fn words(&self, from: LoadedWord<'_>, to: LoadedWord<'_>, length: Option<DataLength>) -> Equality {
         match (from, to) {
+            // Other instructions add the variable's offset to the result.
+            (LoadedWord::Import(b"__tls_get_addr", _), LoadedWord::Import(b"__tls_get_addr", _))
+                if !self.base.image().has_same_thread_locals(self.new.image()) =>
+            {
+                Equality::Unclear(THREAD_LOCAL)
+            }
             (LoadedWord::Import(f, i), LoadedWord::Import(g, j)) => Equality::of(f == g && i == j),
             (LoadedWord::Address(from), LoadedWord::Address(to)) => {
                 match (self.base.contains(from), self.new.contains(to)) {
@@ -721,6 +749,10 @@ impl FunctionSides<'_, '_, '_> {
         if b.is_empty() || n.is_empty() {
             return Equality::Unclear("an operand is outside of the file");
         }
+        if base.is_unwinding(from) && new.is_unwinding(to) {
+            // The start code of C registers the description of all code.
+            return Equality::Unclear("an operand describes the program's code");
+        }
         if read > 0 {
             return self.read_bytes(from, to, read);
         }
@@ -742,17 +774,20 @@ impl FunctionSides<'_, '_, '_> {
         });
         match self.constant(from, to, exact, place) {
             Equality::Equal => Equality::Equal,
-            equality => match self.equal_text_rest(from, to) {
-                Some(rest) if rest < MAX_PADDING => Equality::Equal,
+            equality => match self.is_equal_text(from, to) {
+                Some(true) => Equality::Equal,
                 // A text may be the first field of a larger constant.
-                Some(_) if equality == Equality::Different => Equality::Unclear("the length of a constant is unknown"),
+                Some(false) if equality == Equality::Different => {
+                    Equality::Unclear("the length of a constant is unknown")
+                }
                 _ => equality,
             },
         }
     }
 
-    /// If both constants begin with the same text that ends with a zero, returns the number of bytes after it.
-    fn equal_text_rest(&self, from: u64, to: u64) -> Option<usize> {
+    /// If both constants begin with the same text that ends with a zero, returns true if only unused bytes follow. Returns
+    /// `None` for other constants.
+    fn is_equal_text(&self, from: u64, to: u64) -> Option<bool> {
         if self.has_counted_texts() {
             return None;
         }
@@ -760,9 +795,12 @@ impl FunctionSides<'_, '_, '_> {
         let is_text = |end: usize| b[..end].iter().all(|byte| byte.is_ascii_graphic() || byte.is_ascii_whitespace());
         let zero = b.iter().take(MAX_TEXT_BYTES).position(|&byte| byte == 0).filter(|&end| is_text(end));
         let zero = zero.filter(|&zero| self.common_prefix(from, to, zero + 1) > zero)?;
-        // The unused bytes between a text and the next constant differ between layouts.
-        let rest = |code: &Code<'_>, address| code.data_len(address).map(|length| length.saturating_sub(zero + 1));
-        Some(rest(self.base.code, from)?.max(rest(self.new.code, to)?))
+        // The unused bytes between a text and the next constant are zeros, and differ in number between layouts.
+        let is_unused = |code: &Code<'_>, address| {
+            let rest = code.image().bytes(address).get(zero + 1..code.data_len(address)?).unwrap_or_default();
+            Some(rest.len() < MAX_PADDING && rest.iter().all(|&byte| byte == 0))
+        };
+        Some(is_unused(self.base.code, from)? && is_unused(self.new.code, to)?)
     }
 
     /// Compares a known number of bytes.
@@ -794,19 +832,23 @@ impl FunctionSides<'_, '_, '_> {
             _ => None,
         };
         type Entry<'f> = &'f dyn Fn(&FunctionCode<'_, '_>, u64, usize) -> Option<usize>;
-        let forms: [Entry<'_>; 2] = [&entry, &pointer];
-        let form =
-            forms.into_iter().find(|form| form(self.base, from, 0).is_some() && form(self.new, to, 0).is_some())?;
+        let forms: [(usize, Entry<'_>); 2] = [(4, &entry), (8, &pointer)];
+        let (size, form) = forms
+            .into_iter()
+            .find(|(_, form)| form(self.base, from, 0).is_some() && form(self.new, to, 0).is_some())?;
         let known = self.base.table_len(b).filter(|&len| self.new.table_len(n) == Some(len));
         // The nearest comparison may be of another number, so the length is a lower bound. The table ends before the first
         // entry that is outside of the function.
         let least = known.unwrap_or(2);
+        // Entries before the next data belong to a table of this function.
+        let lengths = self.base.code.data_len(from).zip(self.new.code.data_len(to));
+        let own = lengths.filter(|(b, n)| b == n).map_or(least, |(length, _)| least.max(length / size));
         for i in 0..MAX_TABLE_ENTRIES {
             match (form(self.base, from, i), form(self.new, to, i)) {
                 _ if !self.spend(1) => return None,
                 (Some(b), Some(n)) if b == n => {}
                 (None, None) if i >= least => return Some(Equality::Equal),
-                (Some(_), Some(_)) if i < least => return Some(Equality::Different),
+                (Some(_), Some(_)) if i < own => return Some(Equality::Different),
                 _ => return Some(Equality::Unclear("the length of a jump table is unknown")),
             }
         }

@@ -72,7 +72,7 @@ fn time(text: &str) -> Result<u64, String> {
 pub struct CheckArgs {
     #[command(flatten)]
     pub input: SideArgs,
-    /// Limit such as 'total>+5%', in addition to the limits in the configuration
+    /// Limit such as 'total>+5%'; the limits in the configuration apply, too
     #[arg(long, value_name = "RULE")]
     pub fail_on: Vec<String>,
     /// Configuration file with limits and exceptions [default: pprofdiff.toml in the current directory, if it exists]
@@ -92,10 +92,11 @@ pub struct CheckArgs {
     /// Report inconclusive instead of passed if a growth as large as the limit could have gone unnoticed
     #[arg(long, conflicts_with = "strict", hide_short_help = true)]
     pub require_power: bool,
-    /// Treatment of functions that exceed a limit on flat growth with the same instructions: warn, fail, or ignore.
-    /// Needs the binaries of both sides (--binary, or --base-binary and --new-binary)
-    #[arg(long, value_name = "OUTCOME", default_value = "warn", value_parser = same_code(), hide_short_help = true, hide_possible_values = true)]
-    pub same_code: SameCode,
+    /// Slower functions with the same code: warn, fail, or ignore. Applies to limits on flat growth.
+    /// Needs the binaries of both sides (--binary, or --base-binary and --new-binary) [default: same_code in the
+    /// configuration, or warn]
+    #[arg(long, value_name = "OUTCOME", value_parser = same_code(), hide_short_help = true, hide_possible_values = true)]
+    pub same_code: Option<SameCode>,
     /// Explain why the sides differ even if no rule fails
     #[arg(long, hide_short_help = true)]
     pub explain: bool,

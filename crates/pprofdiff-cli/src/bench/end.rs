@@ -117,7 +117,7 @@ pub fn answer(
             strict: false,
             require_power: false,
             explain: true,
-            same_code: Default::default(),
+            same_code: None,
             git: git(),
             query: args.query,
             output: args.output,

@@ -79,6 +79,8 @@ pub struct Rules {
     /// The floor in percent of the total, for rules without a floor of their own.
     floor: Option<Decimal>,
     sample_type: Option<String>,
+    /// The outcome in the configuration, unless the policy sets another.
+    same_code: Option<SameCode>,
     /// The options for applying limits.
     pub policy: CheckPolicy,
 }
@@ -100,9 +102,10 @@ pub struct CheckPolicy {
     /// Explains the difference between the sides also for sample types without a failed rule.
     #[serde(default)]
     pub explain: bool,
-    /// The outcome of functions whose flat cost grew beyond a limit, although their instructions are the same.
+    /// The outcome of functions whose flat cost grew beyond a limit, although their instructions are the same. Without
+    /// it, the configuration applies, and [`SameCode::Warn`] by default.
     #[serde(default)]
-    pub same_code: SameCode,
+    pub same_code: Option<SameCode>,
 }
 
 impl CheckPolicy {
@@ -136,7 +139,7 @@ impl CheckPolicy {
 
     /// Sets [`CheckPolicy::same_code`].
     #[must_use]
-    pub fn with_same_code(mut self, same_code: SameCode) -> Self {
+    pub fn with_same_code(mut self, same_code: Option<SameCode>) -> Self {
         self.same_code = same_code;
         self
     }
@@ -366,8 +369,8 @@ impl Rules {
     /// Reads the `check` table of a `pprofdiff.toml`.
     ///
     /// # Errors
-    /// Returns an error for invalid TOML, unknown keys, an invalid rule, regular expression or floor, and for an entry
-    /// of the allow-list without a reason, or without both a frame and a rule.
+    /// Returns an error for invalid TOML, unknown keys, an invalid rule, regular expression, floor or `same_code`, and for
+    /// an entry of the allow-list without a reason, or without both a frame and a rule.
     pub fn from_toml(text: &str) -> Result<Rules> {
         rule::from_toml(text)
     }

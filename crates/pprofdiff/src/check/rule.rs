@@ -7,7 +7,7 @@ use regex::bytes::Regex;
 use serde::Deserialize;
 
 use super::exact::Decimal;
-use super::{Allow, Rules};
+use super::{Allow, Rules, SameCode};
 use crate::config::parse_config;
 use crate::diff::compile;
 use crate::{Error, Result};
@@ -187,6 +187,7 @@ struct CheckConfig {
 struct CheckSettings {
     sample_type: Option<String>,
     floor: Option<String>,
+    same_code: Option<SameCode>,
     #[serde(default)]
     rules: Vec<RuleEntry>,
     #[serde(default)]
@@ -229,6 +230,7 @@ pub(super) fn from_toml(text: &str) -> Result<Rules> {
     let Some(settings) = file.check else { return Ok(rules) };
     rules.sample_type = settings.sample_type;
     rules.floor = settings.floor.as_deref().map(percent).transpose()?;
+    rules.same_code = settings.same_code;
     for entry in settings.rules {
         let table = match entry {
             RuleEntry::Text(fail_on) => RuleTable { fail_on, sample_type: None, floor: None, optional: false },

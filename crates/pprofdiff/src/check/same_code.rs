@@ -81,11 +81,15 @@ impl CheckRule {
 }
 
 impl Rules {
+    fn same_code_outcome(&self) -> SameCode {
+        self.policy.same_code.or(self.same_code).unwrap_or_default()
+    }
+
     /// Compares the instructions of functions that fail a limit on the growth of their flat cost. According to
     /// [`SameCode`], functions with the same instructions do not fail. [`CheckPolicy::require_power`](super::CheckPolicy::require_power) turns this off,
     /// because it tests only rules that pass. Returns warnings for the user.
     pub(super) fn allow_same_code(&self, diff: &Diff, query: &Query, results: &mut [RuleCheck]) -> Result<Vec<String>> {
-        if self.policy.same_code == SameCode::Fail || self.policy.require_power || !diff.has_named_binaries() {
+        if self.same_code_outcome() == SameCode::Fail || self.policy.require_power || !diff.has_named_binaries() {
             return Ok(Vec::new());
         }
         let mut warnings: Vec<String> = Vec::new();
@@ -124,7 +128,7 @@ impl Rules {
                 }
                 None => {
                     finding.outcome = Outcome::Allowed;
-                    if self.policy.same_code == SameCode::Warn {
+                    if self.same_code_outcome() == SameCode::Warn {
                         finding.reason = Some(REASON.to_owned());
                         allowed.push(describe(finding, &rule.rule));
                     }
