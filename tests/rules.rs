@@ -645,7 +645,7 @@ fn nested_parts_in_a_recursion_have_the_changes_of_the_table() {
         cpu(&(0..6).map(|i| (format!("main.main;main.f{i}"), 900)).chain(stacks).collect())
     };
     let e = explain(&[side(6000, 1500, 300, 300)], &[side(600, 150, 5, 30)]);
-    says(&e, "including lib.gen -67.5s, lib.close -13.5s");
+    says(&e, "including lib.gen -67.50s, lib.close -13.50s");
 }
 
 /// In a rewritten library, only the own cost of a function and its new callees differ by name. The sentence about the

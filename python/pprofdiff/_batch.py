@@ -246,7 +246,7 @@ class _Job:
                         window.append(self.submit(pairs, question))
                 if not window:
                     break
-                # The task stays in the window until it is done, so that it is cancelled with the others.
+                # The task stays in the window until its end, so that all tasks are cancelled together.
                 pairs, indices, future, done = window[0]
                 try:
                     seconds, answers = self.wait(future, done)

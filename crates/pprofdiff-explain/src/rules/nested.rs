@@ -92,7 +92,10 @@ impl Books<'_> {
             // `None` is the function's own cost.
             let mut callees: Vec<(Option<u32>, [f64; 2])> =
                 self.callees_in_table(function, caller).into_iter().collect();
-            callees.retain(|(_, values)| size(*values) > MIN_PART_OF_LISTED_CALLEE * change);
+            // A call of the function itself is no smaller part.
+            callees.retain(|(callee, values)| {
+                *callee != Some(function) && size(*values) > MIN_PART_OF_LISTED_CALLEE * change
+            });
             sort_by(&mut callees, |a, b| size(b.1).total_cmp(&size(a.1)).then(a.0.cmp(&b.0)));
             // In a recursion, the callees' costs contain each other.
             if callees.iter().any(|(callee, _)| callee.is_some_and(|callee| path.contains(&callee))) {
