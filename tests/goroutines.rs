@@ -8,6 +8,7 @@ use pprofdiff::samples::{Label, LabelValue, Sample};
 use pprofdiff::{Diff, LoadOptions, Profile, Query, Sort};
 
 use crate::oracle;
+use crate::synthetic;
 
 fn open(name: &str) -> Profile {
     pprofdiff::open(oracle::corpus().join("goroutines").join(name), &LoadOptions::default()).unwrap()
@@ -246,5 +247,13 @@ fn different_forms_of_one_dump_have_equal_cum_and_a_warning() {
     }
     for form in [binary, brief, words] {
         assert_eq!(warnings(form, form), [] as [&str; 0], "{form}");
+    }
+    // A side without goroutines, such as a profile of leaks before the first leak, has no form.
+    let empty = synthetic::profile(&synthetic::stacks(&[("goroutine", "count")], &[]));
+    for sides in [[empty.clone(), side(binary)], [side(binary), empty]] {
+        let [base, new] = sides;
+        let diff = Diff::new(&[base], &[new]).unwrap();
+        let warnings = diff.measure(&Query::default()).unwrap().summary().warnings.clone();
+        assert!(!warnings.iter().any(|warning| warning.contains("lacks runtime.gopark")), "{warnings:?}");
     }
 }

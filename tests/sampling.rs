@@ -8,7 +8,8 @@ use prost::Message as _;
 use pprofdiff::check::{CheckPolicy, Outcome, Rules};
 use pprofdiff::proto::{Profile as Message, ValueType};
 use pprofdiff::sampling::{Model, Sampling};
-use pprofdiff::{Diff, LoadOptions, Profile, Query, Source};
+use pprofdiff::top::SIGNIFICANT;
+use pprofdiff::{Diff, LoadOptions, Profile, Query, Sort, Source};
 use pprofdiff_explain::{ExplainOptions, ExplainedCheck, Verdict};
 use pprofdiff_series::{SeriesBuilder, SeriesOptions};
 
@@ -324,6 +325,38 @@ fn an_unknown_side_makes_both_unknown() {
     }
 }
 
+/// Several runs show how much a frame varies, also if nobody knows how many samples there were.
+#[test]
+fn runs_with_an_unknown_number_of_samples_are_compared_by_their_own_variation() {
+    let run = |seed: u64, factor: i64| {
+        let mut odd = draw_counts(&mut random(seed), 40.0);
+        odd.iter_mut().for_each(|(_, n)| *n = *n * 9_999_991 + 17);
+        odd[2].1 *= factor;
+        profile(&message(&odd, &[("cpu", "nanoseconds", 1)]))
+    };
+    let significant = |seed: u64, factor: i64, runs: u64| {
+        let side = |first: u64, factor: i64| (first..first + runs).map(|i| run(i, factor)).collect::<Vec<_>>();
+        let diff = Diff::new(&side(seed, 1), &side(seed + runs, factor)).unwrap();
+        assert_eq!(diff.sampling(0).map(|side| side.model), [Model::Unknown; 2]);
+        let measure = diff.measure(&Query::default()).unwrap();
+        let top = measure.top_of_runs(Sort::Flat).unwrap();
+        let q = |row: &pprofdiff::top::TopRow| top.chances.as_ref().unwrap()[row.frame as usize].q;
+        let is_significant = |row: &&pprofdiff::top::TopRow| q(row).is_some_and(|q| q <= SIGNIFICANT);
+        top.rows
+            .iter()
+            .filter(is_significant)
+            .map(|row| measure.frames().name(row.frame).to_string())
+            .collect::<Vec<_>>()
+    };
+    let mut alarms = 0;
+    for seed in 0..40 {
+        assert_eq!(significant(20 * seed, 8, 1), [] as [&str; 0], "one run per side");
+        assert!(significant(20 * seed, 8, 5).contains(&"shop.f2".to_owned()), "{seed}");
+        alarms += usize::from(!significant(20 * seed, 1, 3).is_empty());
+    }
+    assert!(alarms <= 2, "{alarms} of 40 equal pairs");
+}
+
 #[test]
 fn a_series_names_the_builds_without_a_number_of_samples() {
     let counts = draw_counts(&mut random(3), 40.0);
@@ -462,7 +495,7 @@ fn counts_of_valgrind_and_calls_are_exact_and_measured_times_are_unknown() {
     assert_eq!(models(&profile), named(&expected));
     // The long name of the event tells the unit, or else the second event of --collect-systime=nsec.
     assert_eq!(profile.sample_types()[2], ("sysTime".to_owned(), "time".to_owned()));
-    assert!(profile.warnings()[0].contains("the unit of sysTime is not in the file"));
+    assert!(profile.warnings()[0].contains("the unit of sysTime is unknown"));
     let nanos = text("callgrind.out.2", "events: Ir sysCount sysTime sysCpuTime\nfn=f\n1 100 3 5 4\n");
     let units: Vec<String> = nanos.sample_types().into_iter().map(|(_, unit)| unit).collect();
     assert_eq!(units, ["count", "count", "nanoseconds", "nanoseconds"]);

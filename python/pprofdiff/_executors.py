@@ -8,7 +8,6 @@ that waits forever (`_Pool.unnoticed_death`).
 
 from concurrent.futures import BrokenExecutor, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from multiprocessing import connection
 from os import cpu_count
 from time import monotonic, monotonic_ns
 
@@ -41,7 +40,8 @@ class _Pool:
         # manages the pool also dies. Then waiting for a future or for the interpreter's exit blocks forever (CPython
         # 3.11's terminate_broken). Not cancelling leaves only a few tasks per worker to finish.
         self.cancels = not isinstance(executor, ProcessPoolExecutor)
-        # By process id: the number of times in a row that lost() saw this worker dead.
+        # By process id: the number of times in a row that lost() saw this worker dead. A worker with exit code 0 has
+        # done its tasks (max_tasks_per_child).
         self.seen_dead = {}
 
     def submit(self, fn, *args):
@@ -80,7 +80,7 @@ class _Pool:
         no process can write: this method kills the other workers and closes this process's end.
         """
         workers = dict(self.executor._processes or {})
-        dead = [pid for pid, worker in workers.items() if connection.wait([worker.sentinel], 0)]
+        dead = [pid for pid, worker in workers.items() if worker.exitcode not in (None, 0)]
         self.seen_dead = {pid: self.seen_dead.get(pid, 0) + 1 for pid in dead}
         late = [pid for pid, times in self.seen_dead.items() if times >= _SIGHTINGS_OF_DEATH]
         if not late:

@@ -552,7 +552,7 @@ impl CallgrindFile {
         let first = self.events.first().map_or("", |event| &event.kind);
         let mut notes = estimate.notes(first, more);
         if self.has_unknown_unit {
-            let note = "the unit of sysTime is not in the file, because the line \"event: sysTime : ...\" is missing";
+            let note = "the unit of sysTime is unknown: the file has no line such as \"event: sysTime : sysTime (elapsed us)\"";
             notes.push(note.to_owned());
         }
         let stated: Vec<&Vec<i64>> =

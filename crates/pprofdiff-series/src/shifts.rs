@@ -12,7 +12,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Against, Ranked, Series};
+use std::collections::BTreeSet;
+
+use super::{Against, FramePoint, Ranked, Series};
 use crate::statistics::lines::{Fit, LineFit, LinePoints};
 use crate::statistics::noise::{Noise, OwnNoise};
 use crate::statistics::segments::{
@@ -123,6 +125,16 @@ struct FramePoints {
 }
 
 impl FramePoints {
+    fn new(frame: u32, points: Vec<(usize, i64)>) -> FramePoints {
+        let cost = points.iter().map(|(_, v)| i128::from(*v).abs()).sum();
+        FramePoints { frame, points, cost }
+    }
+
+    /// Returns the number of events in all builds.
+    fn events(&self, event: f64) -> f64 {
+        self.points.iter().map(|(_, v)| (*v).max(0) as f64).sum::<f64>() / event
+    }
+
     /// Returns the number of events in each build.
     fn counts(&self, n: usize, event: f64) -> Vec<f64> {
         let mut counts = vec![0.0; n];
@@ -218,7 +230,8 @@ impl Series {
                 let cost = |shift: &&&Shift| shift.value.base.max(shift.value.new);
                 let innermost = certain.iter().filter(is_as_large).min_by_key(cost).unwrap_or(largest);
                 let name = self.frames.name(innermost.frame);
-                let others = match certain.len() - 1 {
+                let frames: BTreeSet<u32> = certain.iter().map(|shift| shift.frame).collect();
+                let others = match frames.len() - 1 {
                     0 => String::new(),
                     1 => ", and 1 other frame".to_owned(),
                     n => format!(", and {n} other frames"),
@@ -255,32 +268,45 @@ impl Series {
         let event = self.event();
         // Frames that profiling or inlining adds occur randomly, so they are skipped.
         let by_chance = by_chance(&self.frames).map_or_else(|_| Vec::new(), |(by_chance, _)| by_chance);
-        let mut all: Vec<FramePoints> = Vec::new();
+        let (mut all, mut own): (Vec<FramePoints>, Vec<FramePoints>) = Default::default();
         let mut negative = 0;
         self.for_each_frame(|frame, points| {
-            let values = points.iter().map(|p| (p.column, if sort == Sort::Flat { p.flat } else { p.cum }));
-            let points: Vec<(usize, i64)> = values.collect();
-            let events = points.iter().map(|(_, v)| (*v).max(0) as f64).sum::<f64>() / event;
+            let of = |sort: Sort| {
+                let value = |p: &FramePoint| if sort == Sort::Flat { p.flat } else { p.cum };
+                FramePoints::new(frame, points.iter().map(|p| (p.column, value(p))).collect())
+            };
+            let is_searched = |points: &FramePoints| {
+                !by_chance.get(frame as usize).is_some_and(Option::is_some) && points.events(event) >= MIN_EVENTS
+            };
+            let points = of(sort);
             if values_are_negative(&points) {
                 negative += 1;
-            } else if !by_chance.get(frame as usize).is_some_and(Option::is_some) && events >= MIN_EVENTS {
-                let cost = points.iter().map(|(_, v)| i128::from(*v).abs()).sum();
-                all.push(FramePoints { frame, points, cost });
+            } else if is_searched(&points) {
+                all.push(points);
+            }
+            if sort == Sort::Cum {
+                own.extend(Some(of(Sort::Flat)).filter(|points| !values_are_negative(points) && is_searched(points)));
             }
         });
-        sort_by_key(&mut all, |points| (Reverse(points.cost), points.frame));
+        let costliest = |points: &FramePoints| (Reverse(points.cost), points.frame);
+        sort_by_key(&mut own, costliest);
+        sort_by_key(&mut all, costliest);
         let max_frames = (MAX_WORK / (n * n)).max(1);
         let left_out = all.len().saturating_sub(max_frames);
         all.truncate(max_frames);
-        let noise = Noise::learn(&all, |points| points.counts(n, event));
+        let counts = |points: &FramePoints| points.counts(n, event);
+        let noise = match sort {
+            Sort::Flat => Noise::learn(&all, counts),
+            Sort::Cum => Noise::learn_with_callees(&own, &all, counts),
+        };
         let totals: Vec<i64> = self.columns.iter().map(|(build, _)| self.builds.all[*build].total).collect();
         let course = |points: &FramePoints| Course::new(points, &totals, event, &noise);
         // A course is larger than its points, so it is not kept, and is computed again for frames with changes.
-        let total = FramePoints { frame: u32::MAX, points: totals.iter().copied().enumerate().collect(), cost: 0 };
+        let total = FramePoints::new(u32::MAX, totals.iter().copied().enumerate().collect());
         let course_of_total = course(&total);
         let total_changes: Vec<(usize, f64)> = course_of_total.changes();
         let total_shifts =
-            if values_are_negative(&total.points) { Vec::new() } else { course_of_total.shifts(&total_changes) };
+            if values_are_negative(&total) { Vec::new() } else { course_of_total.shifts(&total_changes) };
         let total_shifts = total_shifts.into_iter().map(|shift| self.to_builds(shift)).collect();
         let changes = parallel::map(&all, |points| course(points).changes());
         let p: Vec<f64> = changes.iter().flatten().map(|(_, p)| *p).collect();
@@ -323,8 +349,8 @@ impl Series {
     }
 }
 
-fn values_are_negative(points: &[(usize, i64)]) -> bool {
-    points.iter().any(|(_, value)| *value < 0)
+fn values_are_negative(points: &FramePoints) -> bool {
+    points.points.iter().any(|(_, value)| *value < 0)
 }
 
 /// Returns the line with the smallest error. Ties go to the line that starts first.

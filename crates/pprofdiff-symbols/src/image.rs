@@ -16,7 +16,7 @@ use pprofdiff_profile::random::HashMap;
 /// two million relocations.
 const MAX_ENTRIES: usize = 4_000_000;
 
-/// The start address of programs is higher, unless the loader adds an offset to all addresses.
+/// Programs with a fixed address start above this address. Libraries and position-independent programs start at 0.
 const MIN_ADDRESS: u64 = 0x1000;
 
 /// A loaded part of the binary.

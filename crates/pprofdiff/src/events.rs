@@ -218,7 +218,7 @@ pub fn runs<'m>(columns: &Columns<'m>) -> Vec<SampledRun<'m>> {
 
 /// The number of samples to assume for a run with an unknown number, to rank its changes. No verdict follows from it.
 /// Unit: samples. No source recorded. Test: not pinned.
-const NOMINAL_SAMPLES: f64 = 1_000.0;
+pub(crate) const NOMINAL_SAMPLES: f64 = 1_000.0;
 
 /// Returns a basis that ranks the changes of a run with an unknown number of samples.
 fn nominal(walk: &Walk<'_>) -> Basis {

@@ -19,7 +19,7 @@ use serde::{Serialize, Serializer};
 use crate::diff::top::GroupSums;
 use crate::diff::top::{Chance, LeftOut, ProfileSums, SIGNIFICANT, Top, TotalChance};
 use crate::diff::{Frames, Measure, Normalize, Scale, Sort, Walk};
-use crate::events;
+use crate::events::{self, NOMINAL_SAMPLES};
 use crate::frame_classes::by_chance;
 use crate::sampling::Model;
 use crate::statistics::growth::{RunEvents, Spread};
@@ -303,9 +303,23 @@ impl MeasuredRuns {
         self.total.iter().all(|side| side.values.len() == 1)
     }
 
+    /// Returns true if a side has only one run, so that it does not show how much its runs differ.
+    pub(crate) fn has_single(&self) -> bool {
+        self.total.iter().any(|side| side.values.len() == 1)
+    }
+
+    /// Returns the number of events if the number of samples is unknown: as if the largest run had
+    /// [`NOMINAL_SAMPLES`]. Small frames then vary too much by chance to be significant.
+    fn nominal_events(&self, sides: &Sides) -> RunEvents {
+        let largest = self.total.iter().flat_map(|side| &side.values).copied().max().unwrap_or(0) as f64;
+        let event = (largest / NOMINAL_SAMPLES).max(1.0);
+        [0, 1].map(|side| sides[side].values.iter().map(|&v| v.max(0) as f64 / event).collect())
+    }
+
     /// Returns true if the subject has too few events on both sides for a test of one frame among many.
     pub(crate) fn is_rare(&self, sides: &Sides) -> bool {
-        self.events(sides).iter().all(|side| side.iter().sum::<f64>() < FEWEST_EVENTS)
+        let events = if self.model == Model::Unknown { self.nominal_events(sides) } else { self.events(sides) };
+        events.iter().all(|side| side.iter().sum::<f64>() < FEWEST_EVENTS)
     }
 
     /// Returns the square root of the summed inverse numbers of runs. It scales the deviation of a single run to the
@@ -396,11 +410,18 @@ impl Measure {
         let runs = MeasuredRuns::new(self.clone(), summary.query.normalize)?;
         let spread = runs.spread(sort, false);
         let by_chance = ByChance::new(&runs, false)?;
-        let p = |sides: &Sides| spread.p_of_change(&runs.events(sides), runs.per_event());
+        // If the number of samples is unknown, the events of frames are a guess, and no frame shows the variation of
+        // another. Several runs of a frame still show its own variation.
+        let of_one = (runs.model == Model::Unknown).then(|| runs.spread_of_total(false));
+        let p = |sides: &Sides| match &of_one {
+            Some(spread) => spread.p_of_change_of_one(&runs.nominal_events(sides), 1.0),
+            None => spread.p_of_change(&runs.events(sides), runs.per_event()),
+        };
         let chance_of = |frame: u32| {
             let sides = runs.of_frame(frame, sort)?;
             let left_out = by_chance.reason(frame, sort, &runs, SIGNIFICANT);
-            let is_tested = left_out.is_none() && runs.model != Model::Unknown && !runs.is_rare(&sides);
+            let is_unknown = runs.model == Model::Unknown && runs.has_single();
+            let is_tested = left_out.is_none() && !is_unknown && !runs.is_rare(&sides);
             let p = is_tested.then(|| p(&sides));
             Some(Chance { base_sd: sides[0].deviation(), new_sd: sides[1].deviation(), p, q: None, left_out })
         };

@@ -696,12 +696,18 @@ impl Measure {
     pub(crate) fn uncounted_warning(&self) -> Option<String> {
         let sampling = self.sampling();
         let unknown = sampling.iter().find(|side| side.model == Model::Unknown)?;
-        Some(format!(
-            "the number of samples behind {} is unknown ({}), so one run per side cannot tell a change from chance; \
-             record several runs per side, or profiles that state a period or count their samples",
-            self.summary().sample_type,
-            unknown.by
-        ))
+        let start = format!("the number of samples behind {} is unknown ({})", self.summary().sample_type, unknown.by);
+        let is_single = [true, false].iter().any(|&base| self.walks_of(base).count() == 1);
+        Some(match is_single {
+            true => format!(
+                "{start}, so one run per side cannot tell a change from chance; record several runs per side, or \
+                 profiles that state a period or count their samples"
+            ),
+            false => format!(
+                "{start}, so only the differences between runs show what chance does; profiles that state a period or \
+                 count their samples would show smaller changes"
+            ),
+        })
     }
 }
 

@@ -92,10 +92,7 @@ impl Books<'_> {
             // `None` is the function's own cost.
             let mut callees: Vec<(Option<u32>, [f64; 2])> =
                 self.callees_in_table(function, caller).into_iter().collect();
-            // A call of the function itself is no smaller part.
-            callees.retain(|(callee, values)| {
-                *callee != Some(function) && size(*values) > MIN_PART_OF_LISTED_CALLEE * change
-            });
+            callees.retain(|(_, values)| size(*values) > MIN_PART_OF_LISTED_CALLEE * change);
             sort_by(&mut callees, |a, b| size(b.1).total_cmp(&size(a.1)).then(a.0.cmp(&b.0)));
             // In a recursion, the callees' costs contain each other.
             if callees.iter().any(|(callee, _)| callee.is_some_and(|callee| path.contains(&callee))) {
@@ -120,22 +117,23 @@ impl Books<'_> {
     }
 
     /// Returns the costs of a function's callees and its own cost (`None`), for all callers or one of them. In a
-    /// recursion, a stack counts once for each of the callees in it, as in a plain table.
+    /// recursion, the callee of the outermost call has the cost, and calls of the function by itself are one call. The own
+    /// cost is left out if other functions are between the calls, because a part of it is below these functions.
     pub(super) fn callees_in_table(&self, function: u32, caller: Option<u32>) -> BTreeMap<Option<u32>, [f64; 2]> {
         let mut by_callee: BTreeMap<Option<u32>, [f64; 2]> = BTreeMap::new();
-        let mut callees: Vec<Option<u32>> = Vec::new();
+        let mut is_recursive = false;
         for (stack, v) in self.uncut.stacks_of(function) {
-            let is_call = |place: &usize| {
-                stack[*place] == function && caller.is_none_or(|caller| *place > 0 && stack[*place - 1] == caller)
-            };
-            callees.clear();
-            callees.extend((0..stack.len()).filter(is_call).map(|place| stack.get(place + 1).copied()));
-            callees.sort_unstable();
-            callees.dedup();
-            for callee in &callees {
-                let sum = by_callee.entry(*callee).or_default();
+            let is_call = |place: &usize| caller.is_none_or(|caller| *place > 0 && stack[*place - 1] == caller);
+            let outermost = (0..stack.len()).filter(|place| stack[*place] == function).find(is_call);
+            if let Some(outermost) = outermost {
+                let after = (outermost..stack.len()).find(|&place| stack[place] != function).unwrap_or(stack.len());
+                is_recursive |= stack[after..].contains(&function);
+                let sum = by_callee.entry(stack.get(after).copied()).or_default();
                 *sum = [sum[0] + v[0], sum[1] + v[1]];
             }
+        }
+        if is_recursive {
+            by_callee.remove(&None);
         }
         by_callee
     }

@@ -22,7 +22,6 @@ use siphasher::sip128::SipHasher24;
 
 use crate::profile::{Label, LabelCache, LabelValue, NONE, Numbers, Profile, Sample, StringId};
 use crate::random::RandomState;
-use crate::short_lists::sort_by_key;
 
 /// The modulus. It is a Mersenne prime, so a reduction needs only additions.
 const MODULUS: u64 = (1 << 61) - 1;
@@ -281,7 +280,7 @@ impl SampleIdentity {
         let mut string = |id: StringId| self.string_digests.digest(&self.text, p, id);
         // Sorts the keys in an order that is the same for every snapshot. The values of the same key keep their order.
         if self.labels.len() > 1 {
-            sort_by_key(&mut self.labels, |l| (matches!(l.value, LabelValue::Number(..)), string(l.key)));
+            self.labels.sort_by_key(|l| (matches!(l.value, LabelValue::Number(..)), string(l.key)));
         }
         let mut numbers = self.label_sets.begin();
         for label in &self.labels {

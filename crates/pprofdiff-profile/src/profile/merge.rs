@@ -30,7 +30,6 @@ use super::{
 };
 use crate::interner::{Found, Index, Sequences};
 use crate::random::{FastState, HashSet};
-use crate::short_lists::sort_by;
 pub use order::SampleOrder;
 pub use sum::merge_as;
 pub use sum::{merge, merge_bytes, merge_weighted};
@@ -382,7 +381,7 @@ impl<'p> Merger<'p> {
             labels.push(base_label);
         }
         // Sort by the key's bytes instead of its number, so the order does not depend on earlier profiles.
-        sort_by(labels, |a, b| {
+        labels.sort_by(|a, b| {
             let key = |l: &MergedLabel| self.strings[l.key as usize];
             a.numeric.cmp(&b.numeric).then_with(|| if a.key == b.key { Equal } else { key(a).cmp(key(b)) })
         });

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use super::{Form, Takes, ViewSpec};
 use crate::explain::cause_of;
-use crate::numbers::counted_of;
+use crate::numbers::{counted_of, signed};
 use crate::series::{RUNS, build_columns, frame_columns};
 use crate::table::build::costs;
 use crate::table::schema::{Holds, build, frame, key, label, spec};
@@ -172,11 +172,12 @@ fn write_shifts(table: &Table, out: &mut dyn Write, options: TextOptions) -> io:
     if !options.brief {
         writeln!(
             out,
-            "{changes}; growth is relative to the earlier cost, \"of total\" to the earlier total; both are means"
+            "{changes}; growth is relative to the earlier cost, \"of total\" to the earlier total; both are means \
+             without noise that all frames share"
         )?;
         writeln!(
             out,
-            "± is half of the 95% interval; a step stays, a passed change disappeared again, a drift grew gradually\n"
+            "95% is the interval of the change; a step stays, a passed change disappeared again, a drift grew gradually\n"
         )?;
     }
     let costs: Vec<_> = table.lead_costs().into_iter().map(|costs| (costs, table.format(&costs))).collect();
@@ -184,16 +185,16 @@ fn write_shifts(table: &Table, out: &mut dyn Write, options: TextOptions) -> io:
     // A brief text has the numbers, and the build of the change.
     let has_details = !options.brief;
     let mut head = heads("", true, ["before", "after", "change"], has_details);
-    let names = ["±", "kind", "since", "between", "until", "frame"];
+    let names = ["95%", "kind", "since", "between", "until", "frame"];
     let is_kept = |name: &&str| has_details || ["kind", "since", "frame"].contains(name);
     head.extend(names.into_iter().filter(is_kept).map(str::to_owned));
     grid(out, options, &head, |push| {
         (0..table.len()).try_for_each(|row| {
             let total = has_details.then(|| table.total_of(costs.cost, row));
             let mut cells = change_cells(*format, costs.pair(row), total);
-            let half = table.values("delta_high")[row].saturating_sub(table.values("delta_low")[row]) / 2;
             if has_details {
-                cells.push(format.delta.format(half).into());
+                let [low, high] = ["delta_low", "delta_high"].map(|end| signed(table.values(end)[row], format.delta));
+                cells.push(format!("{low}..{high}").into());
             }
             let (earliest, latest) = (table.text_of("earliest", row), table.text_of("latest", row));
             let between = if earliest == latest { "-".to_owned() } else { format!("{earliest}..{latest}") };

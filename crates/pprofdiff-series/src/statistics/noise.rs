@@ -86,27 +86,36 @@ impl Bends {
 }
 
 impl Noise {
-    /// Estimates the noise from the events of frames in each build. `frames` must start with the costliest frame.
+    /// Estimates the noise from the events of frames in each build. `frames` must start with the costliest frame, and each
+    /// event must count in one frame.
     pub(crate) fn learn<T: Sync>(frames: &[T], counts: impl Fn(&T) -> Vec<f64> + Sync) -> Noise {
-        let mut contributing: Vec<Vec<f64>> = Vec::new();
-        let contributes = |frame: &T| Some(counts(frame)).filter(|counts| median(&mut counts.clone()) >= TELLING);
-        for some in frames.chunks(MAX_TELLING) {
-            let room = MAX_TELLING - contributing.len();
-            contributing.extend(parallel::map(some, contributes).into_iter().flatten().take(room));
-        }
-        let n = contributing.first().map_or(0, Vec::len);
-        let can_learn = contributing.len() >= FEWEST_FRAMES && n >= FEWEST_BUILDS;
-        let (all, common) = if can_learn { common_factor(&contributing) } else { Default::default() };
-        let mut noise = Noise { calming: calming(&all), typical: 0.0, memory: Vec::new(), tails: 0.0 };
+        let contributing = contributing(frames, counts);
+        let factor = CommonFactor::new(&contributing);
+        Noise::with_factor(contributing, &factor)
+    }
+
+    /// Estimates the noise of costs with callees. The common factor is that of the own costs: most frames with callees
+    /// contain the same functions, so a change of one function looks like a change of all of them.
+    pub(crate) fn learn_with_callees<T: Sync>(
+        own: &[T],
+        frames: &[T],
+        counts: impl Fn(&T) -> Vec<f64> + Sync,
+    ) -> Noise {
+        let factor = CommonFactor::new(&contributing(own, &counts));
+        Noise::with_factor(contributing(frames, counts), &factor)
+    }
+
+    fn with_factor(mut contributing: Vec<Vec<f64>>, factor: &CommonFactor) -> Noise {
+        let mut noise = Noise { calming: calming(&factor.all), typical: 0.0, memory: Vec::new(), tails: 0.0 };
         contributing.iter_mut().for_each(|counts| noise.calm(counts));
         let bends = parallel::map(&contributing, |counts| Bends::new(counts));
         let mut variances: Vec<f64> = bends.iter().filter_map(Bends::beside_counting).collect();
         noise.typical = median(&mut variances).max(LEAST_TAU * LEAST_TAU);
-        if can_learn {
+        if can_learn(&contributing) {
             noise.memory = memory(&contributing, &bends, &noise);
             noise.tails = tails(&bends);
         }
-        noise.calming = calming(&common);
+        noise.calming = calming(&factor.calm);
         noise
     }
 
@@ -141,6 +150,38 @@ impl Noise {
         let longest = self.memory.iter().find(|(length, _)| *length >= builds).or(self.memory.last());
         let part = frame_noise.beside_counting;
         (1.0 + part * longest.map_or(0.0, |(_, excess)| *excess)) * (1.0 + part * self.tails)
+    }
+}
+
+/// Returns the counts of the frames with enough events, at most [`MAX_TELLING`].
+fn contributing<T: Sync>(frames: &[T], counts: impl Fn(&T) -> Vec<f64> + Sync) -> Vec<Vec<f64>> {
+    let mut contributing: Vec<Vec<f64>> = Vec::new();
+    let contributes = |frame: &T| Some(counts(frame)).filter(|counts| median(&mut counts.clone()) >= TELLING);
+    for some in frames.chunks(MAX_TELLING) {
+        let room = MAX_TELLING - contributing.len();
+        contributing.extend(parallel::map(some, contributes).into_iter().flatten().take(room));
+    }
+    contributing
+}
+
+/// Returns true if there are enough frames and builds for a common factor and memory.
+fn can_learn(contributing: &[Vec<f64>]) -> bool {
+    contributing.len() >= FEWEST_FRAMES && contributing[0].len() >= FEWEST_BUILDS
+}
+
+/// The log of the factor that all frames of a build share. Empty if there are too few frames or builds.
+#[derive(Default)]
+struct CommonFactor {
+    /// With its lasting changes.
+    all: Vec<f64>,
+    /// Without its lasting changes.
+    calm: Vec<f64>,
+}
+
+impl CommonFactor {
+    fn new(contributing: &[Vec<f64>]) -> CommonFactor {
+        let (all, calm) = if can_learn(contributing) { common_factor(contributing) } else { Default::default() };
+        CommonFactor { all, calm }
     }
 }
 
@@ -405,6 +446,27 @@ mod tests {
         frames.iter_mut().for_each(|counts| counts[20..].iter_mut().for_each(|count| *count *= 1.3));
         let step = Noise::learn(&frames, Vec::clone);
         assert!(common(&step).iter().all(|c| c.abs() < 0.05), "{:?}", step.calming);
+    }
+
+    /// One function varies and grew, and most costs with callees contain it.
+    #[test]
+    fn a_function_that_all_callers_share_is_no_common_factor() {
+        let mut random = SplitMix(9);
+        let mut frames = |frames: usize, deviation: f64| {
+            let deviations = [deviation, 0.0];
+            Histories { frames, deviations, builds: 12, ..Histories::new(Jitter::White, Jitter::None) }.one(&mut random)
+        };
+        let (mut function, mut own) = (frames(1, 0.3).remove(0), frames(20, 0.05));
+        function[6..].iter_mut().for_each(|count| *count *= 1.5);
+        let callers: Vec<Vec<f64>> =
+            (1..21).map(|n| function.iter().map(|count| count * f64::from(n)).collect()).collect();
+        own.push(function);
+        let largest = |noise: &Noise| noise.calming.iter().map(|calming| calming.ln().abs()).fold(0.0, f64::max);
+        let noise = Noise::learn_with_callees(&own, &callers, Vec::clone);
+        assert!(largest(&noise) < 0.05, "{:?}", noise.calming);
+        // By the costs with callees alone, the function would be the noise of all.
+        let noise = Noise::learn(&callers, Vec::clone);
+        assert!(largest(&noise) > 0.2, "{:?}", noise.calming);
     }
 
     #[test]

@@ -6,6 +6,8 @@ use super::Diff;
 
 /// The runtime's function that waits. Each binary profile with a waiting goroutine has it.
 const WAITS: &[u8] = b"runtime.gopark";
+/// The minimum number of goroutines of a program in which some surely wait.
+const MIN_GOROUTINES: i64 = 8;
 
 impl Diff {
     /// Returns a warning if only one side of two goroutine profiles names the runtime's waiting functions.
@@ -13,15 +15,14 @@ impl Diff {
         if !self.is_two_sided() || !self.sample_types().iter().any(|(name, _)| name.starts_with("goroutine")) {
             return None;
         }
-        let waits = |base: bool| {
-            self.inputs.iter().filter(|input| input.base == base).any(|input| {
-                let profile = &input.profile;
-                profile.functions().name.iter().any(|&name| profile.string(name) == WAITS)
-            })
-        };
+        let profiles =
+            |base: bool| self.inputs.iter().filter(move |input| input.base == base).map(|input| &input.profile);
+        // A few running goroutines, or no leaks, are no sign of a form.
+        let has_many = |base: bool| profiles(base).any(|profile| profile.total(0).is_some_and(|n| n >= MIN_GOROUTINES));
+        let waits = |base: bool| profiles(base).any(|p| p.functions().name.iter().any(|&name| p.string(name) == WAITS));
         let lacking = match [waits(true), waits(false)] {
-            [false, true] => "base",
-            [true, false] => "new side",
+            [false, true] if has_many(true) => "base",
+            [true, false] if has_many(false) => "new side",
             _ => return None,
         };
         Some(format!(

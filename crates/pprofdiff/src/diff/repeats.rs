@@ -106,10 +106,14 @@ fn has_same_content(a: &Arc<Profile>, b: &Arc<Profile>) -> bool {
 }
 
 /// Returns true if the profile only counts calls or instructions, which equal runs repeat. cProfile also measures times, and
-/// two runs do not take the same time to the nanosecond, so files with equal times are copies.
+/// two runs do not take the same time to the nanosecond, so files with equal times are copies. Times of 0, such as of
+/// valgrind's system calls, are no measurement.
 fn has_only_counts(profile: &Profile) -> bool {
     let types = profile.sample_types();
-    types.iter().any(|(kind, unit)| counts_every_event(kind, unit)) && types.iter().all(|(_, unit)| unit == "count")
+    let is_time = |(i, (_, unit)): (usize, &(String, String))| {
+        unit == "nanoseconds" && profile.total(i).is_some_and(|total| total != 0)
+    };
+    types.iter().any(|(kind, unit)| counts_every_event(kind, unit)) && !types.iter().enumerate().any(is_time)
 }
 
 /// Returns true if two profiles with the same content are one recording.

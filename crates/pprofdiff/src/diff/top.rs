@@ -73,7 +73,8 @@ pub struct Chance {
     /// The standard deviation of the new side's runs, in the unit of the values, or `None` with a single run.
     pub new_sd: Option<f64>,
     /// The probability that runs of equal builds differ at least by this change (p-value). `None` if there are too few
-    /// events for a test, if the number of samples is unknown, and for frames that are excluded.
+    /// events for a test, if the number of samples is unknown and a side has only one run, and for frames that are
+    /// excluded.
     pub p: Option<f64>,
     /// The false discovery rate among all rows that are at least as significant (Benjamini-Hochberg). `None` without a
     /// p-value.

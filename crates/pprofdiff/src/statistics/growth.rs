@@ -109,7 +109,7 @@ fn mean(values: &[f64]) -> f64 {
 }
 
 /// Returns the two-sided probability for a one-sided tail.
-pub(super) fn two_sided(tail: f64) -> f64 {
+fn two_sided(tail: f64) -> f64 {
     (2.0 * tail.min(1.0 - tail)).min(1.0)
 }
 
@@ -275,6 +275,11 @@ impl Spread {
     /// Returns the two-sided probability that builds that differ by `ratio` appear to differ by at least this amount.
     pub(crate) fn p_of_change(&self, runs: &RunEvents, ratio: f64) -> f64 {
         two_sided(self.p_of_growth(runs, ratio))
+    }
+
+    /// Returns [`Spread::p_of_change`] of a single subject, by [`Spread::p_of_one`].
+    pub(crate) fn p_of_change_of_one(&self, runs: &RunEvents, ratio: f64) -> f64 {
+        two_sided(self.p_of_one(runs, ratio))
     }
 
     fn is_replicated(&self, runs: &RunEvents) -> bool {

@@ -4,7 +4,7 @@
 //! totals of the runs and on the events behind them. It does not depend on the frames of a table, because granularity and
 //! sort order would then change the p-value of the same total.
 
-use super::growth::{RunEvents, Spread, two_sided};
+use super::growth::{RunEvents, Spread};
 
 /// The maximum number of events per run. With more, counting noise is negligible, and the statistics would only lose
 /// precision.
@@ -49,6 +49,6 @@ impl TotalRuns {
     /// Returns the two-sided p-value of the difference between the sides. The null hypothesis is that the mean of the
     /// new side is the mean of the base times `ratio`.
     pub fn p_of_change(&self, ratio: f64) -> f64 {
-        two_sided(Spread::of_total(self.known_variance, false).p_of_one(&self.events, ratio * self.per_event))
+        Spread::of_total(self.known_variance, false).p_of_change_of_one(&self.events, ratio * self.per_event)
     }
 }

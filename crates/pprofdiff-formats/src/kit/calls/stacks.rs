@@ -26,8 +26,8 @@ const BYTES_A_CONTEXT: usize = 64;
 /// expanded in proportion. Both are below the limit of [`super::super::tree::StackBudget`].
 const FRAMES: usize = 2 << 20;
 const BYTES_A_FRAME: usize = 4;
-/// The limits on the nodes without values: one for this many frames of the limit while contexts are expanded in proportion,
-/// and four times as many later. Other graphs stay below them by far, because a context needs few such nodes. If a cycle
+/// Frames of the limit per node without a value. While contexts are expanded in proportion, there may be a node for each so
+/// many frames, and later four times as many. Other graphs stay below them by far, because a context needs few such nodes. If a cycle
 /// counts no calls, all callers in it are such nodes, long before the first stack has them as frames.
 const FRAMES_A_NODE: usize = 8;
 /// The limit on the columns that contexts are divided among: `WORK + size * WORK_A_BYTE`.
