@@ -330,7 +330,6 @@ impl MeasuredRuns {
     }
 
     /// Returns the variation between runs for tests of the total and of its parts. It does not depend on the frames.
-    #[cfg(feature = "check")]
     pub(crate) fn spread_of_total(&self, paired: bool) -> Spread {
         Spread::of_total(self.known_variance, paired)
     }
