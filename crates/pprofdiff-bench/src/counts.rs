@@ -272,7 +272,7 @@ fn go_fixed(command: &[String], ended: &Ended) -> Option<u64> {
     if adapters::go_has(command, "benchtime") { adapters::go_fixed(command, ended) } else { Some(1) }
 }
 
-/// Returns the verb of a Cargo command: its first word that is no option and no toolchain (`+nightly`).
+/// Returns the verb of a Cargo command: its first word that is neither an option nor a toolchain (`+nightly`).
 fn cargo_verb(command: &[String]) -> Option<&str> {
     let mut words = command.iter().skip(1).map(String::as_str);
     while let Some(word) = words.next() {

@@ -89,7 +89,7 @@ pub fn options(args: &ExplainArgs) -> Result<ExplainOptions> {
         _ => None,
     };
     let mut options = own_runtime(args.config.as_deref())?.with_undecided_total(args.undecided_total);
-    // Counts show much smaller changes than times. The default is the effect that `bench` looked for.
+    // Counts show much smaller changes than times, so the default is the `--effect` of the benchmark.
     let counted_effect = || recording.as_ref().filter(|recording| !recording.counter.is_empty()).map(|r| r.effect);
     if let Some(effect) = args.min_effect.or_else(counted_effect) {
         options = options.with_min_effect(effect);

@@ -407,8 +407,8 @@ fn all_moved(sides: &Comparison<'_>, common: &mut CommonRows, interpretation: &I
     moved.extend(interpretation.findings.swaps.iter().filter_map(|swap| {
         let has_moved =
             |inside| has_moved(&common.uncut, interpretation.findings.scale, swap.gained, swap.lost, inside);
-        // If a function contains the other one, cost moved inside of it. Every change of a count is real, so the answer must
-        // not leave it out.
+        // If one function contains the other, cost moved inside the outer function. Every change of a count is real, so the
+        // answer must state this move.
         let around = || [swap.lost, swap.gained].into_iter().find(|&place| has_moved(Some(place)));
         let (how, inside) = match has_moved(None) {
             true => (swap.how, swap.inside),

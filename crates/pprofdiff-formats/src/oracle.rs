@@ -158,7 +158,7 @@ fn damage(n: u32) {
             match crate::from_bytes("in", &bytes, &options) {
                 Ok(_) => n_read += 1,
                 Err(e) => {
-                    // A trace without a profile is no error at a place, and neither is a sum of all values.
+                    // Two errors concern the whole file: a trace without a profile, and values with too large a sum.
                     let is_other = e.kind() == pprofdiff_profile::ErrorKind::OtherFormat;
                     let is_sum = e.to_string().contains("add up to more than an int64 holds");
                     assert!(e.offset().is_some() || is_other || is_sum, "{name}: {e}");

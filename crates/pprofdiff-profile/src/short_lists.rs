@@ -1,6 +1,6 @@
-//! Stable sorts for short lists. The standard library compiles its sort anew for each type and order, about 6 KB each.
+//! Stable sorts for lists that are short or sorted once per answer. The standard library compiles its sort anew for each type and order, about 6 KB each.
 //! These functions sort places with one compiled copy, and then move the items there: the command is 0.3 MB smaller.
-//! Comparisons are indirect calls, so long lists use the standard library's sorts.
+//! Comparisons are indirect calls, so lists of samples and stacks use the standard library's sorts.
 
 use std::cmp::Ordering;
 

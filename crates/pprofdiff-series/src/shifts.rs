@@ -44,11 +44,11 @@ const MAX_STARTS: usize = 64;
 /// The maximum number of pairs of builds, summed over frames. The frames with the highest cost are searched first.
 const MAX_WORK: usize = 1_000_000_000;
 /// The maximum q-value of a change that a warning states because the rows do not show it. It is stricter than the level of
-/// rows: the warnings are a second search of the same history, and their false changes add to those of the rows.
+/// rows, because the warnings come from a second search of the same history, which adds false changes.
 const MAX_Q_OF_WARNING: f64 = 0.01;
 /// The minimum part of a change of the total that rows explain. Below it, a warning states the change.
 const MIN_PART_OF_TOTAL: f64 = 0.5;
-/// The minimum part of the largest change by cum for a callee of its frame, which is named instead.
+/// If a callee has at least this part of the largest change by cum, the warning names the callee instead of its caller.
 const MIN_PART_OF_CALLERS: f64 = 0.8;
 /// The maximum number of events in a build. It bounds the value of an event from below if the profiles do not tell it.
 const MAX_EVENTS: f64 = 1e9;
@@ -204,7 +204,7 @@ impl Series {
             let deltas = rows.iter().filter(|row| is_same_time(row, total)).map(|row| row.value.delta() as f64);
             deltas.sum::<f64>() / total.value.delta() as f64 >= MIN_PART_OF_TOTAL
         };
-        // Filters do not change the total, so filtered rows are no explanation of it.
+        // Filters do not change the total, so filtered rows cannot explain its change.
         let is_filtered = !self.summary.query.filters.set().is_empty();
         let is_stated = |total: &&Shift| !is_filtered && total.q <= MAX_Q_OF_WARNING && !is_explained(total);
         let unexplained: Vec<&Shift> = totals.iter().filter(is_stated).collect();
@@ -222,7 +222,7 @@ impl Series {
             let found = self.find_shifts(Sort::Cum).rows;
             let certain: Vec<&Shift> = found.iter().filter(|shift| shift.q <= MAX_Q_OF_WARNING).collect();
             if let Some(largest) = certain.first() {
-                // The callers of a changed frame change by as much. The frame with the largest growth is the innermost.
+                // The callers of a changed frame change by the same amount. The frame with the smallest cost is the innermost.
                 let is_as_large = |shift: &&&Shift| {
                     let part = shift.value.delta() as f64 / largest.value.delta() as f64;
                     part >= MIN_PART_OF_CALLERS && is_same_time(shift, largest)

@@ -8,7 +8,7 @@
 //! | the function itself | it is the same instruction, not counting padding |
 //! | another function, or data with a symbol | the names and the offsets are equal; for constants also their bytes |
 //! | a function of another library | the imported names are equal |
-//! | a thread-local variable | its name and offset are equal; those of all, if another instruction has the offset |
+//! | a thread-local variable | its name and offset are equal. If another instruction has the offset, the names and offsets of all variables are equal |
 //! | a jump table | its entries are the same instructions |
 //! | data without a symbol | its content is equal, after resolving pointers, up to the next data that anything refers to |
 //!
@@ -327,7 +327,7 @@ impl FunctionSides<'_, '_, '_> {
         let images = (self.base.image(), self.new.image());
         let is_fixed = self.base.code.has_absolute_operands() && self.new.code.has_absolute_operands();
         let keys = [&self.base.keys[b], &self.new.keys[n]];
-        // The same offset may be another variable in the other build. Programs of Go have one variable, without a name.
+        // In the other build, another variable may have this offset. Programs of Go have a single variable, without a name.
         let is_go = |side: &FunctionCode<'_, '_>| side.code.has_symbol(b"runtime.mallocgc");
         let is_go = is_go(self.base) && is_go(self.new);
         // Other instructions add the offset to the thread pointer, which is at offset 0 on x86-64.

@@ -166,7 +166,7 @@ impl CallGraph {
     }
 
     fn limit_cells(&self) -> Result<()> {
-        // The sums by function need as many cells for each function, even without a cost.
+        // Each function also needs cells for its sums, even if it has no cost.
         let by_function = self.functions.len() * (self.n_costs + self.n_counts);
         if self.own_costs.len() + self.call_numbers.len() + by_function > CELLS + self.size {
             let detail = "its lines have too many costs altogether for an input of its size; record fewer events";

@@ -94,8 +94,8 @@ impl Noise {
         Noise::with_factor(contributing, &factor)
     }
 
-    /// Estimates the noise of costs with callees. The common factor is that of the own costs: most frames with callees
-    /// contain the same functions, so a change of one function looks like a change of all of them.
+    /// Estimates the noise of costs with callees. The common factor is learned from own costs: the costs
+    /// of most callers contain the same functions, so a change of one function looks like a change of all frames.
     pub(crate) fn learn_with_callees<T: Sync>(
         own: &[T],
         frames: &[T],

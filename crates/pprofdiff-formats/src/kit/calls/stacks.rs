@@ -26,9 +26,10 @@ const BYTES_A_CONTEXT: usize = 64;
 /// expanded in proportion. Both are below the limit of [`super::super::tree::StackBudget`].
 const FRAMES: usize = 2 << 20;
 const BYTES_A_FRAME: usize = 4;
-/// Frames of the limit per node without a value. While contexts are expanded in proportion, there may be a node for each so
-/// many frames, and later four times as many. Other graphs stay below them by far, because a context needs few such nodes. If a cycle
-/// counts no calls, all callers in it are such nodes, long before the first stack has them as frames.
+/// The limit of frames, divided by this number, is the limit of nodes without values while contexts are expanded in
+/// proportion. Later, four times as many nodes are allowed. Most graphs stay far below these limits, because a context needs
+/// few such nodes. If a cycle counts no calls, all callers in the cycle are such nodes, long before the first stack has
+/// these callers as frames.
 const FRAMES_A_NODE: usize = 8;
 /// The limit on the columns that contexts are divided among: `WORK + size * WORK_A_BYTE`.
 const WORK: usize = 32 << 20;
